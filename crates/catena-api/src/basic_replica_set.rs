@@ -1,0 +1,108 @@
+use std::collections::BTreeMap;
+
+use k8s_openapi::apimachinery::pkg::{apis::meta::v1::Condition, util::intstr::IntOrString};
+use kube::{CustomResource, KubeSchema};
+use serde::{Deserialize, Serialize};
+
+use crate::{BlockedBy, schema};
+
+/// A number of pods of one template, replaced within a budget when the template moves on.
+#[derive(CustomResource, Clone, Debug, PartialEq, Serialize, Deserialize, KubeSchema)]
+#[kube(
+    group = "catena.dev",
+    version = "v1alpha1",
+    kind = "BasicReplicaSet",
+    namespaced,
+    doc = "BasicReplicaSet keeps a number of pods of a configured template running, and replaces them within a budget when the template changes. It honours the replica contract v1.",
+    status = "BasicReplicaSetStatus",
+    derive = "Default",
+    derive = "PartialEq",
+    shortname = "brs",
+    category = "catena",
+    label("contract.catena.dev/replicas", "v1"),
+    scale(
+        spec_replicas_path = ".spec.replicas",
+        status_replicas_path = ".status.replicas",
+        label_selector_path = ".status.selector"
+    ),
+    printcolumn(name = "Desired", type_ = "integer", json_path = ".spec.replicas", description = "Pods wanted"),
+    printcolumn(name = "Current", type_ = "integer", json_path = ".status.replicas", description = "Pods that exist and are not terminating"),
+    printcolumn(name = "Active", type_ = "integer", json_path = ".status.active", description = "Pods that are ready"),
+    printcolumn(name = "Updated", type_ = "integer", json_path = ".status.updated", description = "Pods of the current template"),
+    printcolumn(name = "Blocked-By", type_ = "string", json_path = ".status.blockedBy.name", description = "The first pod that is not ready"),
+    printcolumn(name = "Reason", type_ = "string", json_path = ".status.blockedBy.reason", description = "Why it is not ready"),
+    printcolumn(name = "Message", type_ = "string", json_path = ".status.conditions[?(@.type=='Ready')].message", description = "What the Ready condition says", priority = "1"),
+    printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
+    validation = Rule::new("size(self.metadata.name) <= 52").message("metadata.name must have at most 52 characters, because names of pods are made from it: choose a shorter name")
+)]
+#[serde(rename_all = "camelCase")]
+pub struct BasicReplicaSetSpec {
+    /// How many pods are wanted.
+    #[serde(default = "schema::one_replica")]
+    #[schemars(range(min = 0, max = 10_000))]
+    pub replicas: i32,
+    /// Name of the template, as configured in the controller, that pods are rendered from.
+    #[serde(default = "schema::default_template")]
+    #[schemars(length(min = 1, max = 63))]
+    pub template: String,
+    /// Values that the template may use. They cannot change the structure of what is rendered.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[schemars(extend("maxProperties" = 100))]
+    pub parameters: BTreeMap<String, String>,
+    /// A token, by convention an RFC 3339 time: pods that were made under another value are replaced. No
+    /// clocks are compared.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 64))]
+    pub restarted_at: Option<String>,
+    /// How many pods may exist above `replicas` during a replacement: a number, or a percentage of
+    /// `replicas` that is rounded up.
+    #[serde(default = "schema::quarter")]
+    #[x_kube(validation = Rule::new("type(self) == int ? self >= 0 && self <= 10000 : self.matches('^(100|[1-9]?[0-9])%$')").message("must be a number from 0 to 10000 or a percentage such as \"25%\""))]
+    pub max_surge: IntOrString,
+    /// How many of `replicas` may be missing during a replacement: a number, or a percentage of `replicas`
+    /// that is rounded down. When both budgets come out as 0, one pod may be missing.
+    #[serde(default = "schema::quarter")]
+    #[x_kube(validation = Rule::new("type(self) == int ? self >= 0 && self <= 10000 : self.matches('^(100|[1-9]?[0-9])%$')").message("must be a number from 0 to 10000 or a percentage such as \"25%\""))]
+    pub max_unavailable: IntOrString,
+}
+
+impl Default for BasicReplicaSetSpec {
+    fn default() -> Self {
+        Self {
+            replicas: schema::one_replica(),
+            template: schema::default_template(),
+            parameters: BTreeMap::new(),
+            restarted_at: None,
+            max_surge: schema::quarter(),
+            max_unavailable: schema::quarter(),
+        }
+    }
+}
+
+/// What was last observed of a `BasicReplicaSet`. Rebuilt from observation; never read as an input.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, KubeSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct BasicReplicaSetStatus {
+    /// The generation of the spec that this status refers to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub observed_generation: Option<i64>,
+    /// Pods that exist and are not terminating.
+    #[serde(default)]
+    pub replicas: i32,
+    /// Pods that are ready and not terminating.
+    #[serde(default)]
+    pub active: i32,
+    /// Pods of the current template and `restartedAt`.
+    #[serde(default)]
+    pub updated: i32,
+    /// Label selector of the pods, for the scale subresource.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub selector: Option<String>,
+    /// The first pod that is not ready, and why.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub blocked_by: Option<BlockedBy>,
+    /// Ready always; Reconciling and Stalled only while they are true (kstatus).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[x_kube(merge_strategy = ListMerge::Map(vec!["type".into()]))]
+    pub conditions: Vec<Condition>,
+}
