@@ -1,2 +1,137 @@
-//! placeholder
-fn main() {}
+//! The developer's commands of Catena: `cargo xtask <command>`.
+
+mod cache;
+mod cluster;
+mod commands;
+mod host_runner;
+mod progress;
+mod toolchain;
+mod workspace;
+
+use std::{ffi::OsString, path::PathBuf, process::ExitCode};
+
+use anyhow::{Context, Result};
+use clap::{Args, Parser, Subcommand};
+
+/// Build, run and test Catena on this machine.
+#[derive(Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask", version, arg_required_else_help = true)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Start a local cluster, or say that it is up already
+    #[command(after_help = "Example: cargo xtask up --nodes 10")]
+    Up {
+        #[command(flatten)]
+        cluster: ClusterName,
+        #[command(flatten)]
+        options: commands::up::Options,
+    },
+    /// Stop a local cluster and remove its data
+    #[command(after_help = "Example: cargo xtask down --all")]
+    Down {
+        #[command(flatten)]
+        cluster: ClusterName,
+        /// Take down every local cluster of this user
+        #[arg(long)]
+        all: bool,
+    },
+    /// Show the local clusters, their processes and where their logs are
+    Status,
+    /// Print the path of the kubeconfig
+    #[command(after_help = "Example: export KUBECONFIG=$(cargo xtask kubeconfig)")]
+    Kubeconfig {
+        #[command(flatten)]
+        cluster: ClusterName,
+    },
+    /// Run the cluster's own kubectl against it
+    #[command(after_help = "Example: cargo xtask kubectl get pods -A")]
+    Kubectl(PassOn),
+    /// Run the cluster's own helm against it
+    #[command(after_help = "Example: cargo xtask helm list -A")]
+    Helm(PassOn),
+    /// Show what a controller (or a component such as api-server) wrote
+    #[command(after_help = "Example: cargo xtask logs basic-deployment-controller --follow")]
+    Logs {
+        #[command(flatten)]
+        cluster: ClusterName,
+        /// A part of the pod's name, its label app.kubernetes.io/name, or a component
+        controller: String,
+        /// Keep showing what is added
+        #[arg(long, short)]
+        follow: bool,
+    },
+    /// Build the local cluster's programs now instead of at the first `up`
+    Toolchain,
+    #[command(hide = true)]
+    Supervise { name: String },
+    #[command(hide = true, name = cluster::child::SUBCOMMAND)]
+    ExecChild {
+        parent: i32,
+        program: PathBuf,
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<OsString>,
+    },
+}
+
+/// Which cluster is meant.
+#[derive(Args)]
+struct ClusterName {
+    /// The cluster's name; several run side by side
+    #[arg(long, env = "CATENA_CLUSTER", default_value = "default")]
+    name: String,
+}
+
+/// A program's own arguments, handed on untouched.
+#[derive(Args)]
+struct PassOn {
+    #[command(flatten)]
+    cluster: ClusterName,
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    arguments: Vec<OsString>,
+}
+
+fn main() -> ExitCode {
+    match run(Cli::parse().command) {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(command: Command) -> Result<ExitCode> {
+    // One thread: children get a death signal when the thread that started them ends.
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .context("could not start the async runtime")?;
+    match command {
+        Command::Up { cluster, options } => runtime.block_on(commands::up::run(&cluster.name, options))?,
+        Command::Down { cluster, all } => commands::down::run(&cluster.name, all)?,
+        Command::Status => runtime.block_on(commands::status::run())?,
+        Command::Kubeconfig { cluster } => commands::kubeconfig::run(&cluster.name)?,
+        Command::Kubectl(PassOn { cluster, arguments }) => {
+            commands::pass_on::run(&cluster.name, toolchain::Tool::Kubectl, &arguments)?;
+        }
+        Command::Helm(PassOn { cluster, arguments }) => {
+            commands::pass_on::run(&cluster.name, toolchain::Tool::Helm, &arguments)?;
+        }
+        Command::Logs { cluster, controller, follow } => {
+            runtime.block_on(commands::logs::run(&cluster.name, &controller, follow))?;
+        }
+        Command::Toolchain => commands::toolchain::run()?,
+        Command::Supervise { name } => {
+            runtime.block_on(cluster::supervisor::supervise(cluster::home::Home::of(&name)?))?;
+        }
+        Command::ExecChild { parent, program, arguments } => {
+            cluster::child::become_child(parent, &program, &arguments)?;
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,34 @@
+//! One program of the control plane: what to run, with which flags.
+
+use std::path::PathBuf;
+
+use anyhow::Result;
+
+use super::{home::Home, state::State};
+use crate::toolchain::Tool;
+
+/// A program and its arguments.
+#[derive(Clone, Debug)]
+pub struct Component {
+    pub name: &'static str,
+    pub program: PathBuf,
+    pub arguments: Vec<String>,
+}
+
+impl Component {
+    /// A component whose flags are given as pairs.
+    pub fn new(
+        name: &'static str,
+        state: &State,
+        tool: Tool,
+        flags: impl IntoIterator<Item = (&'static str, String)>,
+    ) -> Result<Self> {
+        let arguments = flags.into_iter().map(|(flag, value)| format!("--{flag}={value}")).collect();
+        Ok(Self { name, program: state.toolchain.path(tool)?.clone(), arguments })
+    }
+}
+
+/// The path of a file in the certificates directory, as a flag's value.
+pub fn certificate(home: &Home, file: &str) -> String {
+    home.certificates().join(file).display().to_string()
+}

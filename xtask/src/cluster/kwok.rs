@@ -1,0 +1,27 @@
+//! kwok, which plays the kubelets of the fake nodes.
+
+use anyhow::Result;
+
+use super::{
+    component::Component,
+    home::{Home, write_atomically},
+    state::State,
+};
+use crate::toolchain::Tool;
+
+pub const NAME: &str = "kwok";
+
+pub fn component(home: &Home, state: &State) -> Result<Component> {
+    let config = home.configs().join("kwok.yaml");
+    let text = [include_str!("../../cluster/kwok.yaml"), include_str!("../../cluster/stages.yaml")];
+    write_atomically(&config, text.join("---\n").as_bytes())?;
+    Component::new(
+        NAME,
+        state,
+        Tool::Kwok,
+        [
+            ("config", config.display().to_string()),
+            ("kubeconfig", home.kubeconfig_of(NAME).display().to_string()),
+        ],
+    )
+}

@@ -1,0 +1,38 @@
+//! Asking the API server whether the cluster can be used.
+
+use std::time::Duration;
+
+use anyhow::Result;
+use k8s_openapi::api::core::v1::{Node, ServiceAccount};
+use kube::{Api, Client, api::ListParams};
+/// How long a readiness request may take: a server that starts may accept and not answer.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Whether `/readyz` says ok.
+pub async fn api_server_is_ready(client: &Client) -> bool {
+    let Ok(request) = http::Request::get("/readyz").body(Vec::new()) else { return false };
+    matches!(tokio::time::timeout(PATIENCE, client.request_text(request)).await, Ok(Ok(_)))
+}
+
+/// How many nodes are ready to take pods, of how many.
+pub async fn nodes_ready(client: &Client) -> Result<(usize, usize)> {
+    let nodes = Api::<Node>::all(client.clone()).list(&ListParams::default()).await?;
+    let ready = nodes.items.iter().filter(|node| is_ready(node)).count();
+    Ok((ready, nodes.items.len()))
+}
+
+fn is_ready(node: &Node) -> bool {
+    let conditions = node.status.as_ref().and_then(|status| status.conditions.as_deref()).unwrap_or_default();
+    let taints = node.spec.as_ref().and_then(|spec| spec.taints.as_deref()).unwrap_or_default();
+    conditions.iter().any(|condition| condition.type_ == "Ready" && condition.status == "True")
+        // The controller manager takes this taint away a moment after the node is ready.
+        && !taints.iter().any(|taint| taint.key == "node.kubernetes.io/not-ready")
+}
+
+/// Whether pods can be created in the namespace `default`.
+pub async fn default_service_account_exists(client: &Client) -> bool {
+    Api::<ServiceAccount>::default_namespaced(client.clone())
+        .get_opt("default")
+        .await
+        .is_ok_and(|sa| sa.is_some())
+}

@@ -1,0 +1,102 @@
+//! `cargo xtask logs`
+
+use std::{
+    fs::{self, File},
+    io::{Read, Write},
+    path::PathBuf,
+    time::Duration,
+};
+
+use anyhow::{Context, Result, bail};
+use k8s_openapi::api::core::v1::Pod;
+use kube::{Api, ResourceExt, api::ListParams};
+
+use crate::{
+    cluster::{home::Home, kubeconfig, state::State},
+    host_runner::NODE_NAME,
+};
+
+const FOLLOW_INTERVAL: Duration = Duration::from_millis(200);
+
+/// Prints the log of the newest pod that matches, or of a component.
+pub async fn run(name: &str, controller: &str, follow: bool) -> Result<()> {
+    let home = Home::of(name)?;
+    State::require(&home)?;
+    let files = find(&home, controller).await?;
+    let Some(first) = files.first() else {
+        bail!(
+            "no log matches {controller:?}: no pod on the node {NODE_NAME} has such a name, and there is no \
+             such file in {}",
+            home.logs().display()
+        );
+    };
+    for file in &files {
+        if files.len() > 1 {
+            println!("==> {} <==", file.display());
+        }
+        show(file, follow && file == first).await?;
+    }
+    Ok(())
+}
+
+async fn find(home: &Home, controller: &str) -> Result<Vec<PathBuf>> {
+    let component = home.log_of(controller);
+    if component.is_file() {
+        return Ok(vec![component]);
+    }
+    // An API server that is down must not keep anybody from reading logs.
+    if let Some(pod) = newest_pod(home, controller).await.unwrap_or_default() {
+        let containers = pod.spec.iter().flat_map(|spec| &spec.containers);
+        let namespace = pod.namespace().unwrap_or_default();
+        let files = containers
+            .map(|container| home.log_of(&format!("{namespace}_{}_{}", pod.name_any(), container.name)))
+            .filter(|file| file.is_file())
+            .collect::<Vec<_>>();
+        if !files.is_empty() {
+            return Ok(files);
+        }
+    }
+    newest_file(home, controller)
+}
+
+async fn newest_pod(home: &Home, controller: &str) -> Result<Option<Pod>> {
+    let client = kubeconfig::client(&home.kubeconfig()).await?;
+    let on_host = ListParams::default().fields(&format!("spec.nodeName={NODE_NAME}"));
+    let pods = Api::<Pod>::all(client).list(&on_host).await?;
+    let matches = |pod: &Pod| {
+        pod.name_any().contains(controller)
+            || pod.labels().get("app.kubernetes.io/name").is_some_and(|name| name == controller)
+    };
+    Ok(pods.items.into_iter().filter(matches).max_by_key(|pod| pod.creation_timestamp().map(|time| time.0)))
+}
+
+/// The log of a pod that is gone already.
+fn newest_file(home: &Home, controller: &str) -> Result<Vec<PathBuf>> {
+    let directory = home.logs();
+    let entries =
+        fs::read_dir(&directory).with_context(|| format!("could not list {}", directory.display()))?;
+    let newest = entries
+        .filter_map(Result::ok)
+        .filter(|entry| entry.file_name().to_string_lossy().contains(controller))
+        .max_by_key(|entry| entry.metadata().and_then(|metadata| metadata.modified()).ok());
+    Ok(newest.map(|entry| entry.path()).into_iter().collect())
+}
+
+async fn show(path: &PathBuf, follow: bool) -> Result<()> {
+    let mut file = File::open(path).with_context(|| format!("could not open {}", path.display()))?;
+    let mut output = std::io::stdout().lock();
+    let mut buffer = vec![0; 64 * 1024];
+    loop {
+        let read = file.read(&mut buffer).with_context(|| format!("could not read {}", path.display()))?;
+        if output.write_all(&buffer[..read]).and_then(|()| output.flush()).is_err() {
+            // The reader has seen enough: `| head`.
+            return Ok(());
+        }
+        if read == 0 {
+            if !follow {
+                return Ok(());
+            }
+            tokio::time::sleep(FOLLOW_INTERVAL).await;
+        }
+    }
+}

@@ -1,0 +1,9 @@
+//! One file per command.
+
+pub mod down;
+pub mod kubeconfig;
+pub mod logs;
+pub mod pass_on;
+pub mod status;
+pub mod toolchain;
+pub mod up;

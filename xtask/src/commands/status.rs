@@ -1,0 +1,59 @@
+//! `cargo xtask status`
+
+use anyhow::Result;
+
+use crate::cluster::{home::Home, keeper::Roster, kubeconfig, processes, readiness, state::State};
+
+/// Shows every local cluster.
+pub async fn run() -> Result<()> {
+    let homes = Home::existing()?;
+    if homes.is_empty() {
+        println!("there is no local cluster: start one with `cargo xtask up`");
+    }
+    for (index, home) in homes.iter().enumerate() {
+        if index > 0 {
+            println!();
+        }
+        show(home).await;
+    }
+    Ok(())
+}
+
+async fn show(home: &Home) {
+    let running = processes::supervisor_pid(home).filter(|_| processes::is_running(home));
+    let Some(supervisor) = running else {
+        println!("{}: not running (`cargo xtask up --name {0}` starts it again with its data)", home.name());
+        return;
+    };
+    println!("{}: {}", home.name(), health(home).await);
+    let line = |label: &str, value: String| println!("  {label:<20} {value}");
+    match State::read(home) {
+        Ok(Some(state)) => {
+            line("server", state.addresses.server());
+            line("binaries of pods", state.bin_dir.display().to_string());
+        }
+        Ok(None) => line("state", "missing".to_owned()),
+        Err(error) => line("state", format!("{error:#}")),
+    }
+    line("kubeconfig", home.kubeconfig().display().to_string());
+    line("audit log", home.audit_log().display().to_string());
+    line("logs", home.logs().display().to_string());
+    line("supervisor", format!("pid {}", supervisor.as_raw_nonzero()));
+    for (name, kept) in Roster::read(home) {
+        let pid = kept.pid.map_or_else(|| "down".to_owned(), |pid| format!("pid {pid}"));
+        line(&name, if kept.restarts == 0 { pid } else { format!("{pid}, restarted {}×", kept.restarts) });
+    }
+}
+
+async fn health(home: &Home) -> String {
+    match kubeconfig::client(&home.kubeconfig()).await {
+        Ok(client) if readiness::api_server_is_ready(&client).await => {
+            match readiness::nodes_ready(&client).await {
+                Ok((ready, all)) => format!("running, {ready} of {all} nodes ready"),
+                Err(error) => format!("running, but its nodes could not be listed: {error}"),
+            }
+        }
+        Ok(_) => "running, the API server is not ready".to_owned(),
+        Err(error) => format!("running, but without a usable kubeconfig: {error:#}"),
+    }
+}

@@ -1,0 +1,13 @@
+//! `cargo xtask toolchain`
+
+use anyhow::Result;
+
+use crate::toolchain::Toolchain;
+
+/// Builds what is missing and says where everything lies.
+pub fn run() -> Result<()> {
+    for (name, path) in Toolchain::provide()?.iter() {
+        println!("{name:<24} {}", path.display());
+    }
+    Ok(())
+}

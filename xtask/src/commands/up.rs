@@ -1,0 +1,47 @@
+//! `cargo xtask up`
+
+use std::{path::PathBuf, time::Instant};
+
+use anyhow::{Context, Result};
+
+use crate::{
+    cluster::{
+        bring_up::{Wanted, bring_up},
+        home::Home,
+    },
+    progress::seconds,
+    workspace,
+};
+
+/// What the cluster shall be like.
+#[derive(clap::Args)]
+pub struct Options {
+    /// How many fake nodes there are at least
+    #[arg(long, default_value_t = 3)]
+    nodes: u32,
+    /// Where the host runner finds binaries named like images [default: the workspace's target/release]
+    #[arg(long, value_name = "DIRECTORY")]
+    bin_dir: Option<PathBuf>,
+}
+
+/// Starts the cluster and says how to use it.
+pub async fn run(name: &str, options: Options) -> Result<()> {
+    let started = Instant::now();
+    let home = Home::of(name)?;
+    let bin_dir = options
+        .bin_dir
+        .map(|path| std::path::absolute(&path).with_context(|| format!("odd path {}", path.display())))
+        .transpose()?;
+    let wanted = Wanted { nodes: options.nodes, bin_dir, default_bin_dir: workspace::release_binaries() };
+    let newly = bring_up(&home, &wanted).await?;
+    let flag = if name == "default" { String::new() } else { format!(" --name {name}") };
+    if newly {
+        println!("cluster {name:?} is up after {}", seconds(started.elapsed()));
+    } else {
+        println!("cluster {name:?} was up already");
+    }
+    println!("  cargo xtask kubectl{flag} get nodes");
+    println!("  export KUBECONFIG={}", home.kubeconfig().display());
+    println!("  cargo xtask down{flag}");
+    Ok(())
+}

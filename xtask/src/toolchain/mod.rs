@@ -1,0 +1,65 @@
+//! The real programs that a local cluster consists of, pinned in `xtask/cluster/go.mod`.
+
+mod at_hand;
+mod build;
+mod pins;
+
+use std::{collections::BTreeMap, fs, path::PathBuf};
+
+use anyhow::{Context, Result};
+use serde::{Deserialize, Serialize};
+
+use self::pins::Pins;
+pub use self::pins::Tool;
+use crate::workspace;
+
+/// Where each tool lies.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub struct Toolchain {
+    binaries: BTreeMap<String, PathBuf>,
+}
+
+impl Toolchain {
+    /// Finds each tool in the cache or on this machine, and builds what is missing.
+    pub fn provide() -> Result<Self> {
+        let manifest = workspace::tools_module().join("go.mod");
+        let text = fs::read_to_string(&manifest)
+            .with_context(|| format!("could not read {}", manifest.display()))?;
+        let pins = Pins::new(text);
+
+        let mut binaries = BTreeMap::new();
+        let mut missing = Vec::new();
+        let built = build::directory(&pins);
+        for tool in Tool::ALL {
+            let cached = built.as_ref().ok().map(|directory| directory.join(tool.binary()));
+            if let Some(path) = cached.filter(|path| path.is_file()) {
+                binaries.insert(tool.binary().to_owned(), path);
+            } else if let Some(path) = at_hand::find(tool, pins.version(tool)?) {
+                binaries.insert(tool.binary().to_owned(), path);
+            } else {
+                missing.push(tool);
+            }
+        }
+        if !missing.is_empty() {
+            // Only now does it matter whether there is a Go to build with.
+            let directory = built?;
+            build::build(&missing, &pins, &directory)?;
+            for tool in missing {
+                binaries.insert(tool.binary().to_owned(), directory.join(tool.binary()));
+            }
+        }
+        Ok(Self { binaries })
+    }
+
+    /// The path of one tool.
+    pub fn path(&self, tool: Tool) -> Result<&PathBuf> {
+        self.binaries.get(tool.binary()).with_context(|| {
+            format!("no {} in this cluster's state: run `cargo xtask down` and `up` again", tool.binary())
+        })
+    }
+
+    /// Each tool's name and path.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &PathBuf)> {
+        self.binaries.iter().map(|(name, path)| (name.as_str(), path))
+    }
+}

@@ -1,0 +1,36 @@
+//! Where things lie in the checkout.
+
+use std::path::{Path, PathBuf};
+
+/// The root of the checkout.
+pub fn root() -> PathBuf {
+    // `cargo run` says where the manifest lies now; the value of build time covers a direct start.
+    let manifest = std::env::var_os("CARGO_MANIFEST_DIR")
+        .map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")), PathBuf::from);
+    manifest.parent().map(Path::to_path_buf).unwrap_or(manifest)
+}
+
+/// The Go module that pins the control plane.
+pub fn tools_module() -> PathBuf {
+    root().join("xtask/cluster")
+}
+
+/// The Helm charts, one directory each.
+pub fn charts() -> PathBuf {
+    root().join("charts")
+}
+
+/// Values that let a chart run on a local cluster.
+pub fn local_values() -> PathBuf {
+    root().join("xtask/cluster/values.yaml")
+}
+
+/// Where Cargo puts what it builds.
+pub fn target() -> PathBuf {
+    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
+}
+
+/// Where release binaries land: what the host runner runs by default.
+pub fn release_binaries() -> PathBuf {
+    target().join("release")
+}
