@@ -1,0 +1,111 @@
+//! Conditions as kstatus and `kubectl wait` read them.
+
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+
+/// The whole is as wanted.
+pub const READY: &str = "Ready";
+/// A rollout goes on, or ended.
+pub const PROGRESSING: &str = "Progressing";
+/// Present only while true: work is under way (kstatus: `InProgress`).
+pub const RECONCILING: &str = "Reconciling";
+/// Present only while true: work cannot go on without a change (kstatus: `Failed`).
+pub const STALLED: &str = "Stalled";
+
+/// Longest message that the API's schema takes.
+const LONGEST_MESSAGE: usize = 32_768;
+
+/// The conditions of one status, all of one generation.
+#[derive(Clone, Debug)]
+pub struct Conditions {
+    generation: i64,
+    now: Timestamp,
+    list: Vec<Condition>,
+}
+
+impl Conditions {
+    /// Conditions about `generation`, as of `now`.
+    #[must_use]
+    pub fn new(generation: i64, now: Timestamp) -> Self {
+        Self { generation, now, list: Vec::new() }
+    }
+
+    /// Adds a condition.
+    #[must_use]
+    pub fn with(mut self, type_: &str, status: bool, reason: &str, message: impl Into<String>) -> Self {
+        let mut message = message.into();
+        if message.len() > LONGEST_MESSAGE {
+            let end = (0..=LONGEST_MESSAGE).rev().find(|&end| message.is_char_boundary(end)).unwrap_or(0);
+            message.truncate(end);
+        }
+        self.list.push(Condition {
+            type_: type_.into(),
+            status: if status { "True" } else { "False" }.into(),
+            reason: reason.into(),
+            message,
+            observed_generation: Some(self.generation),
+            last_transition_time: Time(self.now),
+        });
+        self
+    }
+
+    /// Adds a condition that is present only while it holds.
+    #[must_use]
+    pub fn while_true(self, type_: &str, holds: bool, reason: &str, message: impl Into<String>) -> Self {
+        if holds { self.with(type_, true, reason, message) } else { self }
+    }
+
+    /// The list, in which a condition that did not flip keeps the time of its last transition.
+    #[must_use]
+    pub fn since(mut self, before: &[Condition]) -> Vec<Condition> {
+        for condition in &mut self.list {
+            if let Some(old) = find(before, &condition.type_).filter(|old| old.status == condition.status) {
+                condition.last_transition_time = old.last_transition_time.clone();
+            }
+        }
+        self.list
+    }
+}
+
+/// The condition of a type.
+#[must_use]
+pub fn find<'c>(conditions: &'c [Condition], type_: &str) -> Option<&'c Condition> {
+    conditions.iter().find(|condition| condition.type_ == type_)
+}
+
+/// Whether the condition of a type is there and true.
+#[must_use]
+pub fn is_true(conditions: &[Condition], type_: &str) -> bool {
+    find(conditions, type_).is_some_and(|condition| condition.status == "True")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(second).unwrap()
+    }
+
+    #[test]
+    fn a_condition_that_did_not_flip_keeps_its_transition_time() {
+        let before = Conditions::new(1, at(10)).with(READY, false, "Waiting", "1 of 3").since(&[]);
+        let same = Conditions::new(2, at(20)).with(READY, false, "Waiting", "2 of 3").since(&before);
+        assert_eq!(same[0].last_transition_time, Time(at(10)));
+        assert_eq!((same[0].observed_generation, same[0].message.as_str()), (Some(2), "2 of 3"));
+        let flipped = Conditions::new(2, at(20)).with(READY, true, "Complete", "").since(&before);
+        assert_eq!(flipped[0].last_transition_time, Time(at(20)));
+    }
+
+    #[test]
+    fn a_condition_that_holds_no_more_is_left_out() {
+        let list = Conditions::new(1, at(0)).while_true(STALLED, false, "X", "").since(&[]);
+        assert!(list.is_empty());
+    }
+
+    #[test]
+    fn a_message_is_cut_to_what_the_api_takes() {
+        let list = Conditions::new(1, at(0)).with(READY, true, "X", "ä".repeat(40_000)).since(&[]);
+        assert!(list[0].message.len() <= LONGEST_MESSAGE);
+    }
+}

@@ -1,0 +1,123 @@
+//! Read your own writes.
+//!
+//! After a write, the next decision on the object waits until the cache has reached the resourceVersion that
+//! the server answered with. kube-controller-manager does so since 1.36 (KEP-5647), and resource versions may
+//! be compared (KEP-5504).
+
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use tokio::time::Instant;
+
+/// How long a decision waits at most. Only a watch that is broken gets that far behind; safety does not rest
+/// on waiting, because names are deterministic and deletes carry a uid.
+const PATIENCE: Duration = Duration::from_secs(15);
+
+/// The highest resourceVersion that a watch has delivered.
+#[derive(Clone, Debug, Default)]
+pub struct Seen(Arc<AtomicU64>);
+
+impl Seen {
+    pub(crate) fn observe(&self, resource_version: Option<&str>) {
+        if let Some(version) = number(resource_version) {
+            self.0.fetch_max(version, Ordering::Relaxed);
+        }
+    }
+
+    fn reached(&self, version: u64) -> bool {
+        self.0.load(Ordering::Relaxed) >= version
+    }
+}
+
+struct Awaited {
+    seen: Seen,
+    version: u64,
+    until: Instant,
+}
+
+/// The writes of each object that its caches have yet to show, by the object's uid.
+#[derive(Default)]
+pub(crate) struct Consistency(Mutex<HashMap<String, Vec<Awaited>>>);
+
+impl Consistency {
+    /// Records a write made for the object `uid`, which `seen` will show.
+    pub fn wrote(&self, uid: &str, seen: &Seen, resource_version: Option<&str>) {
+        let Some(version) = number(resource_version) else { return };
+        if seen.reached(version) {
+            return;
+        }
+        let mut awaited = self.lock();
+        let writes = awaited.entry(uid.to_owned()).or_default();
+        writes.retain(|write| !write.seen.reached(write.version));
+        writes.push(Awaited { seen: seen.clone(), version, until: Instant::now() + PATIENCE });
+    }
+
+    /// Whether every write for the object has come back.
+    pub fn is_current(&self, uid: &str) -> bool {
+        let mut awaited = self.lock();
+        let Some(writes) = awaited.get_mut(uid) else { return true };
+        let now = Instant::now();
+        writes.retain(|write| !write.seen.reached(write.version) && now < write.until);
+        let current = writes.is_empty();
+        if current {
+            awaited.remove(uid);
+        }
+        current
+    }
+
+    /// Forgets an object that is gone.
+    pub fn forget(&self, uid: &str) {
+        self.lock().remove(uid);
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<String, Vec<Awaited>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn number(resource_version: Option<&str>) -> Option<u64> {
+    resource_version?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_decision_waits_for_its_own_write_and_for_no_other_object() {
+        let (consistency, pods) = (Consistency::default(), Seen::default());
+        pods.observe(Some("10"));
+        consistency.wrote("a", &pods, Some("12"));
+        assert!(!consistency.is_current("a"));
+        assert!(consistency.is_current("b"));
+        pods.observe(Some("11"));
+        assert!(!consistency.is_current("a"));
+        pods.observe(Some("12"));
+        assert!(consistency.is_current("a"));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn each_cache_is_waited_for_by_itself() {
+        let (consistency, pods, own) = (Consistency::default(), Seen::default(), Seen::default());
+        consistency.wrote("a", &pods, Some("5"));
+        consistency.wrote("a", &own, Some("6"));
+        own.observe(Some("9"));
+        assert!(!consistency.is_current("a"));
+        pods.observe(Some("5"));
+        assert!(consistency.is_current("a"));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_write_that_never_comes_back_does_not_block_for_ever() {
+        let (consistency, pods) = (Consistency::default(), Seen::default());
+        consistency.wrote("a", &pods, Some("5"));
+        tokio::time::advance(PATIENCE).await;
+        assert!(consistency.is_current("a"));
+    }
+}

@@ -1,0 +1,69 @@
+use std::{fmt, time::Duration};
+
+/// What can end a failure; decides when the next attempt is made. Bounded, so that it can be a metric label.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Category {
+    /// It may work next time: retried with exponential backoff.
+    Transient,
+    /// It cannot work until the object or the settings change: retried then, and every five minutes in case
+    /// something else was mended.
+    WaitsForChange,
+}
+
+impl Category {
+    /// The category as a metric label.
+    #[must_use]
+    pub fn label(self) -> &'static str {
+        match self {
+            Self::Transient => "transient",
+            Self::WaitsForChange => "waits_for_change",
+        }
+    }
+}
+
+/// An error that a controller can report on the object it concerns.
+pub trait Reported: std::error::Error + Send + Sync + 'static {
+    /// What can end it.
+    fn category(&self) -> Category;
+    /// One `PascalCase` word for a condition or an Event.
+    fn reason(&self) -> &'static str;
+    /// When the server asked to be tried again, if it did.
+    fn retry_after(&self) -> Option<Duration> {
+        None
+    }
+}
+
+/// The last error of an object, kept until an attempt succeeds, for its status.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// What can end it.
+    pub category: Category,
+    /// One `PascalCase` word.
+    pub reason: &'static str,
+    /// What happened, why, and what to do, for people.
+    pub message: String,
+}
+
+impl Failure {
+    /// The failure that an error amounts to, with its whole chain of causes in the message.
+    pub fn of(error: &impl Reported) -> Self {
+        let mut message = error.to_string();
+        let mut cause = std::error::Error::source(error);
+        while let Some(error) = cause {
+            let text = error.to_string();
+            // Some libraries repeat the cause in their own text.
+            if !message.contains(&text) {
+                message.push_str(": ");
+                message.push_str(&text);
+            }
+            cause = error.source();
+        }
+        Self { category: error.category(), reason: error.reason(), message }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.reason, self.message)
+    }
+}

@@ -1,0 +1,186 @@
+//! Leader election over a Lease, as client-go does it.
+//!
+//! kube-lease-manager reads the Lease before each renewal and measures its expiry by the wall clock; here a
+//! renewal is one write, tested by resourceVersion, and the leader stops by its monotonic clock before another
+//! may begin. Safety does not rest on it: writes are safe to repeat and carry uids.
+
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use jiff::Timestamp;
+use k8s_openapi::{
+    api::coordination::v1::{Lease, LeaseSpec},
+    apimachinery::pkg::apis::meta::v1::MicroTime,
+};
+use kube::{
+    Api, Client,
+    api::{ObjectMeta, PostParams},
+};
+use tokio::time::Instant;
+
+/// How long a Lease that is not renewed still holds.
+const DURATION: Duration = Duration::from_secs(30);
+/// How long a leader goes on without having renewed.
+const DEADLINE: Duration = Duration::from_secs(20);
+/// Time between renewals.
+const RENEWAL: Duration = Duration::from_secs(10);
+/// Time between tries to take the Lease, and to renew it after a failure.
+const RETRY: Duration = Duration::from_secs(2);
+/// How long one request may take.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// A candidate for leading.
+pub(crate) struct Candidate {
+    leases: Api<Lease>,
+    name: String,
+    identity: String,
+}
+
+/// The Lease as this process last wrote it.
+pub(crate) struct Leadership {
+    candidate: Candidate,
+    lease: Lease,
+    renewed: Instant,
+}
+
+impl Candidate {
+    pub fn new(client: Client, namespace: &str, name: &str, identity: &str) -> Self {
+        Self {
+            leases: Api::namespaced(client, namespace),
+            name: name.to_owned(),
+            identity: identity.to_owned(),
+        }
+    }
+
+    /// Waits until this process leads.
+    pub async fn lead(self) -> Leadership {
+        // Another's Lease is over when it was not renewed for its duration of *our* clock.
+        let mut other: Option<(Option<MicroTime>, Instant)> = None;
+        loop {
+            let before = Instant::now();
+            match tokio::time::timeout(PATIENCE, self.take(&mut other)).await {
+                Ok(Ok(Some(lease))) => {
+                    tracing::info!(lease = self.name, identity = self.identity, "leading");
+                    return Leadership { candidate: self, lease, renewed: before };
+                }
+                Ok(Ok(None)) => {}
+                Ok(Err(error)) => tracing::warn!(lease = self.name, "cannot take the Lease: {error:#}"),
+                Err(_) => tracing::warn!(lease = self.name, "the API server did not answer in time"),
+            }
+            tokio::time::sleep(RETRY).await;
+        }
+    }
+
+    async fn take(&self, other: &mut Option<(Option<MicroTime>, Instant)>) -> anyhow::Result<Option<Lease>> {
+        let Some(mut lease) = self.leases.get_opt(&self.name).await? else {
+            let metadata = ObjectMeta { name: Some(self.name.clone()), ..ObjectMeta::default() };
+            let lease = Lease { metadata, spec: Some(self.spec(None)) };
+            return Ok(Some(self.leases.create(&PostParams::default(), &lease).await?));
+        };
+        let spec = lease.spec.clone().unwrap_or_default();
+        let holder = spec.holder_identity.as_deref().unwrap_or_default();
+        if !holder.is_empty() && holder != self.identity {
+            let holds = spec
+                .lease_duration_seconds
+                .map_or(DURATION, |seconds| Duration::from_secs(u64::try_from(seconds).unwrap_or(0)));
+            let (renewal, since) = other.get_or_insert_with(|| (spec.renew_time.clone(), Instant::now()));
+            if *renewal != spec.renew_time {
+                *other = Some((spec.renew_time, Instant::now()));
+                return Ok(None);
+            }
+            if since.elapsed() < holds {
+                return Ok(None);
+            }
+        }
+        lease.spec = Some(self.spec(Some(&spec)));
+        // The resourceVersion that was read goes along: of two candidates one gets a conflict.
+        Ok(Some(self.leases.replace(&self.name, &PostParams::default(), &lease).await?))
+    }
+
+    fn spec(&self, before: Option<&LeaseSpec>) -> LeaseSpec {
+        let now = Some(MicroTime(Timestamp::now()));
+        let same = before.is_some_and(|before| before.holder_identity.as_deref() == Some(&self.identity));
+        let transitions = before.and_then(|before| before.lease_transitions).unwrap_or(0);
+        LeaseSpec {
+            holder_identity: Some(self.identity.clone()),
+            lease_duration_seconds: i32::try_from(DURATION.as_secs()).ok(),
+            acquire_time: before
+                .filter(|_| same)
+                .and_then(|before| before.acquire_time.clone())
+                .or_else(|| now.clone()),
+            renew_time: now,
+            lease_transitions: Some(if same || before.is_none() { transitions } else { transitions + 1 }),
+            ..LeaseSpec::default()
+        }
+    }
+}
+
+impl Leadership {
+    /// Keeps the Lease; ends with an error when it is lost, or could not be renewed in time.
+    pub async fn keep(&mut self) -> anyhow::Result<()> {
+        loop {
+            tokio::time::sleep(RENEWAL).await;
+            self.renew().await?;
+        }
+    }
+
+    async fn renew(&mut self) -> anyhow::Result<()> {
+        loop {
+            let left = DEADLINE.saturating_sub(self.renewed.elapsed());
+            if left.is_zero() {
+                bail!(
+                    "the Lease {} could not be renewed in time: stopping before another replica leads",
+                    self.candidate.name
+                );
+            }
+            let before = Instant::now();
+            match tokio::time::timeout(left.min(PATIENCE), self.write()).await {
+                Ok(Ok(lease)) => {
+                    self.lease = lease;
+                    self.renewed = before;
+                    return Ok(());
+                }
+                Ok(Err(kube::Error::Api(status))) if status.is_conflict() || status.is_not_found() => {
+                    self.reread().await?
+                }
+                Ok(Err(error)) => tracing::warn!("cannot renew the Lease: {error}"),
+                Err(_) => tracing::warn!("renewing the Lease: the API server did not answer in time"),
+            }
+            tokio::time::sleep(RETRY.min(left)).await;
+        }
+    }
+
+    async fn write(&self) -> kube::Result<Lease> {
+        let mut lease = self.lease.clone();
+        lease.spec = Some(self.candidate.spec(self.lease.spec.as_ref()));
+        self.candidate.leases.replace(&self.candidate.name, &PostParams::default(), &lease).await
+    }
+
+    /// Somebody wrote the Lease: goes on only if it still is ours.
+    async fn reread(&mut self) -> anyhow::Result<()> {
+        let lease =
+            self.candidate.leases.get(&self.candidate.name).await.context("the Lease cannot be read")?;
+        let holder = lease.spec.as_ref().and_then(|spec| spec.holder_identity.as_deref());
+        if holder != Some(self.candidate.identity.as_str()) {
+            bail!("the Lease {} is held by {}: stopping", self.candidate.name, holder.unwrap_or("nobody"));
+        }
+        self.lease = lease;
+        Ok(())
+    }
+
+    /// Gives the Lease up, so that another replica need not wait for its end.
+    pub async fn release(mut self) {
+        if let Some(spec) = self.lease.spec.as_mut() {
+            spec.holder_identity = Some(String::new());
+            spec.lease_duration_seconds = Some(1);
+            spec.renew_time = Some(MicroTime(Timestamp::now()));
+        }
+        let params = PostParams::default();
+        let released = self.candidate.leases.replace(&self.candidate.name, &params, &self.lease);
+        match tokio::time::timeout(PATIENCE, released).await {
+            Ok(Ok(_)) => tracing::info!("released the Lease"),
+            Ok(Err(error)) => tracing::warn!("cannot release the Lease: {error}; it runs out by itself"),
+            Err(_) => tracing::warn!("cannot release the Lease in time; it runs out by itself"),
+        }
+    }
+}

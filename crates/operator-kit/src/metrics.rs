@@ -1,0 +1,143 @@
+//! Metrics with bounded labels; names after the Prometheus and controller-runtime conventions.
+
+use std::{
+    sync::atomic::AtomicU64,
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
+
+use prometheus_client::{
+    encoding::{EncodeLabelSet, text},
+    metrics::{
+        counter::Counter,
+        family::Family,
+        gauge::Gauge,
+        histogram::{Histogram, exponential_buckets},
+    },
+    registry::{Registry, Unit},
+};
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct Outcome {
+    result: &'static str,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct Error {
+    category: &'static str,
+    reason: &'static str,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct Kind {
+    kind: String,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct Write {
+    verb: &'static str,
+    code: u16,
+}
+
+/// What the process counts.
+pub(crate) struct Metrics {
+    registry: Registry,
+    passes: Family<Outcome, Counter>,
+    pass_seconds: Histogram,
+    errors: Family<Error, Counter>,
+    backing_off: Gauge,
+    last_success: Gauge<f64, AtomicU64>,
+    watch_errors: Family<Kind, Counter>,
+    writes: Family<Write, Counter>,
+    leader: Gauge,
+    settings_errors: Counter,
+}
+
+impl Metrics {
+    pub fn new() -> Self {
+        let mut registry = Registry::with_prefix("catena");
+        let metrics = Self {
+            passes: Family::default(),
+            pass_seconds: Histogram::new(exponential_buckets(0.000_1, 4.0, 10)),
+            errors: Family::default(),
+            backing_off: Gauge::default(),
+            last_success: Gauge::default(),
+            watch_errors: Family::default(),
+            writes: Family::default(),
+            leader: Gauge::default(),
+            settings_errors: Counter::default(),
+            registry: Registry::default(),
+        };
+        registry.register("reconcile", "Passes over an object, by result", metrics.passes.clone());
+        registry.register_with_unit(
+            "reconcile_time",
+            "Duration of a pass",
+            Unit::Seconds,
+            metrics.pass_seconds.clone(),
+        );
+        registry.register(
+            "reconcile_errors",
+            "Failed passes, by category and reason",
+            metrics.errors.clone(),
+        );
+        registry.register(
+            "objects_in_backoff",
+            "Objects whose last attempt failed",
+            metrics.backing_off.clone(),
+        );
+        registry.register_with_unit(
+            "last_successful_reconcile_timestamp",
+            "When a pass last succeeded, in seconds since 1970",
+            Unit::Seconds,
+            metrics.last_success.clone(),
+        );
+        registry.register("watch_errors", "Failures of watches, by kind", metrics.watch_errors.clone());
+        registry.register("writes", "Writes to the API server, by verb and answer", metrics.writes.clone());
+        registry.register("leader", "1 while this process holds the Lease", metrics.leader.clone());
+        registry.register(
+            "settings_errors",
+            "Changed settings that were refused",
+            metrics.settings_errors.clone(),
+        );
+        Self { registry, ..metrics }
+    }
+
+    pub fn passed(&self, result: &'static str, took: Duration) {
+        self.passes.get_or_create(&Outcome { result }).inc();
+        self.pass_seconds.observe(took.as_secs_f64());
+        if result == "success" {
+            let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+            self.last_success.set(now.as_secs_f64());
+        }
+    }
+
+    pub fn failed(&self, category: &'static str, reason: &'static str) {
+        self.errors.get_or_create(&Error { category, reason }).inc();
+    }
+
+    pub fn backing_off(&self, objects: usize) {
+        self.backing_off.set(i64::try_from(objects).unwrap_or(i64::MAX));
+    }
+
+    pub fn watch_failed(&self, kind: &str) {
+        self.watch_errors.get_or_create(&Kind { kind: kind.to_owned() }).inc();
+    }
+
+    pub fn wrote(&self, verb: &'static str, code: u16) {
+        self.writes.get_or_create(&Write { verb, code }).inc();
+    }
+
+    pub fn leading(&self, leading: bool) {
+        self.leader.set(i64::from(leading));
+    }
+
+    pub fn settings_refused(&self) {
+        self.settings_errors.inc();
+    }
+
+    /// All metrics as Prometheus (`OpenMetrics`) reads them.
+    pub fn encode(&self) -> Result<String, std::fmt::Error> {
+        let mut page = String::new();
+        text::encode(&mut page, &self.registry)?;
+        Ok(page)
+    }
+}

@@ -1,0 +1,24 @@
+//! Who controls an object: by uid, never by name or label.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
+use kube::Resource;
+
+/// The owner reference that marks the controller of an object.
+#[must_use]
+pub fn controller_of(meta: &ObjectMeta) -> Option<&OwnerReference> {
+    meta.owner_references.iter().flatten().find(|owner| owner.controller == Some(true))
+}
+
+/// Whether the object has the given uid as its controller.
+#[must_use]
+pub fn is_controlled_by(meta: &ObjectMeta, uid: &str) -> bool {
+    controller_of(meta).is_some_and(|owner| owner.uid == uid)
+}
+
+/// A reference that makes `owner` the controller of what it is put on, and lets a foreground deletion of the
+/// owner wait for it. `None` for an object that does not come from a server.
+pub fn controller_reference<K: Resource<DynamicType = ()>>(owner: &K) -> Option<OwnerReference> {
+    owner
+        .controller_owner_ref(&())
+        .map(|reference| OwnerReference { block_owner_deletion: Some(true), ..reference })
+}

@@ -1,0 +1,47 @@
+use std::{net::SocketAddr, sync::Arc};
+
+use anyhow::Context;
+use axum::{
+    Router,
+    http::{StatusCode, header},
+    response::{IntoResponse, Response},
+    routing::get,
+};
+use tokio::net::TcpListener;
+
+use crate::{health::Health, metrics::Metrics};
+
+/// Serves `/readyz`, `/healthz` and `/metrics`.
+pub(crate) async fn serve(
+    listen: SocketAddr,
+    health: Arc<Health>,
+    metrics: Arc<Metrics>,
+) -> anyhow::Result<()> {
+    let listener = TcpListener::bind(listen)
+        .await
+        .with_context(|| format!("cannot listen on {listen}: choose another address with --listen"))?;
+    let alive = health.clone();
+    let routes = Router::new()
+        .route("/readyz", get(async move || answer(health.unready())))
+        .route("/healthz", get(async move || answer(alive.dead().into_iter().collect())))
+        .route("/metrics", get(async move || exposition(&metrics)));
+    axum::serve(listener, routes).await.context("the health and metrics server ended")
+}
+
+fn answer(problems: Vec<String>) -> (StatusCode, String) {
+    if problems.is_empty() {
+        (StatusCode::OK, "ok\n".into())
+    } else {
+        (StatusCode::SERVICE_UNAVAILABLE, problems.join("\n") + "\n")
+    }
+}
+
+fn exposition(metrics: &Metrics) -> Response {
+    match metrics.encode() {
+        Ok(page) => {
+            ([(header::CONTENT_TYPE, "application/openmetrics-text; version=1.0.0; charset=utf-8")], page)
+                .into_response()
+        }
+        Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()).into_response(),
+    }
+}

@@ -1,0 +1,201 @@
+//! Templates of downstream objects: rendered, then parsed, then hashed.
+//!
+//! Every value that is put in is written as JSON, which YAML takes as it is; so a value can never change the
+//! structure of what is rendered.
+
+mod error;
+mod parameters;
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use minijinja::{AutoEscape, Environment, UndefinedBehavior, Value as TemplateValue, context};
+use serde_json::Value;
+
+pub use error::TemplateError;
+use parameters::Parameters;
+
+use crate::sha256;
+
+/// Steps that a template may take; a loop that never ends is stopped here.
+const FUEL: u64 = 200_000;
+/// What is longer than this no API server takes.
+const LONGEST: usize = 1024 * 1024;
+
+/// A set of named templates.
+pub struct Templates {
+    environment: Environment<'static>,
+    broken: BTreeMap<String, TemplateError>,
+    names: Vec<String>,
+}
+
+/// What a template can speak about.
+#[derive(Clone, Copy, Debug)]
+pub struct Subject<'s> {
+    /// `{{ name }}`: the name of the object that the template is rendered for.
+    pub name: &'s str,
+    /// `{{ namespace }}`: its namespace.
+    pub namespace: &'s str,
+    /// `{{ uid }}`: its uid.
+    pub uid: &'s str,
+    /// `{{ labels }}`: its labels.
+    pub labels: Option<&'s BTreeMap<String, String>>,
+    /// `{{ annotations }}`: its annotations.
+    pub annotations: Option<&'s BTreeMap<String, String>>,
+    /// `{{ parameters }}`: the values that its author gave.
+    pub parameters: &'s BTreeMap<String, String>,
+    /// `{{ suffix }}`: what tells apart several objects of one rendering. The hash is taken with it empty, so
+    /// that they all have the same.
+    pub suffix: &'s str,
+}
+
+/// A template filled in.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Rendered {
+    /// The object.
+    pub object: Value,
+    /// sha256 of the text.
+    pub hash: String,
+}
+
+impl Templates {
+    /// Compiles templates. One that cannot be compiled is reported by [`Templates::problems`] and whenever it
+    /// is used, and keeps no other from working.
+    #[must_use]
+    pub fn compile(sources: &BTreeMap<String, String>) -> Self {
+        let mut environment = Environment::new();
+        environment.set_undefined_behavior(UndefinedBehavior::Strict);
+        environment.set_auto_escape_callback(|_| AutoEscape::Json);
+        environment.set_fuel(Some(FUEL));
+        environment.set_debug(false);
+        // The two ways to put a value in as it is would also let it change the structure.
+        environment.remove_filter("safe");
+        let mut broken = BTreeMap::new();
+        for (name, source) in sources {
+            let compiled = if source.contains("autoescape") {
+                Err(TemplateError::broken(
+                    name,
+                    "it switches autoescape, which would let a parameter change the structure; take that out",
+                ))
+            } else {
+                environment
+                    .add_template_owned(name.clone(), source.clone())
+                    .map_err(|error| TemplateError::broken(name, &error.to_string()))
+            };
+            if let Err(error) = compiled {
+                broken.insert(name.clone(), error);
+            }
+        }
+        Self { environment, broken, names: sources.keys().cloned().collect() }
+    }
+
+    /// What is wrong with the templates, as far as it can be told before they are used: a template is tried
+    /// with every parameter set to `1`.
+    #[must_use]
+    pub fn problems(&self, api_version: &str, kind: &str) -> Vec<TemplateError> {
+        let try_out = |name: &String| {
+            let subject = Subject {
+                name: "name",
+                namespace: "namespace",
+                uid: "00000000-0000-0000-0000-000000000000",
+                labels: None,
+                annotations: None,
+                parameters: &BTreeMap::new(),
+                suffix: "suffix",
+            };
+            self.fill(name, &subject, &Arc::new(Parameters::probe()))
+                .and_then(|text| parse(name, &text, api_version, kind))
+                .err()
+        };
+        self.names.iter().filter_map(try_out).collect()
+    }
+
+    /// Fills a template in.
+    ///
+    /// # Errors
+    /// When the template is not there or broken, when a parameter is missing, or when what comes out is not
+    /// one object of the given kind.
+    pub fn render(
+        &self,
+        name: &str,
+        subject: &Subject<'_>,
+        api_version: &str,
+        kind: &str,
+    ) -> Result<Rendered, TemplateError> {
+        let text = self.fill(name, subject, &Arc::new(Parameters::given(subject.parameters)))?;
+        let mut object = parse(name, &text, api_version, kind)?;
+        settle_namespace(name, &mut object, subject.namespace)?;
+        let hash = if subject.suffix.is_empty() {
+            sha256(&text)
+        } else {
+            let same_for_all = Subject { suffix: "", ..*subject };
+            sha256(&self.fill(name, &same_for_all, &Arc::new(Parameters::given(subject.parameters)))?)
+        };
+        Ok(Rendered { object, hash })
+    }
+
+    fn fill(
+        &self,
+        name: &str,
+        subject: &Subject<'_>,
+        parameters: &Arc<Parameters>,
+    ) -> Result<String, TemplateError> {
+        if let Some(error) = self.broken.get(name) {
+            return Err(error.clone());
+        }
+        let Ok(template) = self.environment.get_template(name) else {
+            return Err(TemplateError::Unknown { template: name.to_owned(), known: self.names.join(", ") });
+        };
+        let values = context! {
+            name => subject.name,
+            namespace => subject.namespace,
+            uid => subject.uid,
+            labels => subject.labels.cloned().unwrap_or_default(),
+            annotations => subject.annotations.cloned().unwrap_or_default(),
+            parameters => TemplateValue::from_dyn_object(parameters.clone()),
+            suffix => subject.suffix,
+        };
+        let text = template
+            .render(values)
+            .map_err(|error| TemplateError::render(name, &error, parameters.missing()))?;
+        if text.len() > LONGEST {
+            return Err(TemplateError::TooLong { template: name.to_owned() });
+        }
+        Ok(text)
+    }
+}
+
+/// Parses what was rendered, and checks that it is one object of the kind that it is to be.
+fn parse(name: &str, text: &str, api_version: &str, kind: &str) -> Result<Value, TemplateError> {
+    let object: Value = serde_saphyr::from_str(text)
+        .map_err(|error| TemplateError::NotYaml { template: name.to_owned(), problem: error.to_string() })?;
+    let field = |name: &str| object.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let (found_version, found_kind) = (field("apiVersion"), field("kind"));
+    if (found_version.as_str(), found_kind.as_str()) != (api_version, kind) {
+        return Err(TemplateError::WrongKind {
+            template: name.to_owned(),
+            found: format!("{found_version} {found_kind}"),
+            wanted: format!("{api_version} {kind}"),
+        });
+    }
+    match object.pointer("/metadata/name").and_then(Value::as_str) {
+        Some(given) if !given.is_empty() => Ok(object),
+        _ => Err(TemplateError::NoName { template: name.to_owned() }),
+    }
+}
+
+/// What is rendered goes to the namespace of the object that it is rendered for, and nowhere else.
+fn settle_namespace(name: &str, object: &mut Value, namespace: &str) -> Result<(), TemplateError> {
+    let place = &mut object["metadata"]["namespace"];
+    match place.as_str() {
+        Some(other) if other != namespace => {
+            Err(TemplateError::OtherNamespace { template: name.to_owned(), found: other.to_owned() })
+        }
+        _ => {
+            *place = namespace.into();
+            Ok(())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

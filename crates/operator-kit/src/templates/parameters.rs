@@ -1,0 +1,52 @@
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use minijinja::{
+    Value,
+    value::{Enumerator, Object},
+};
+
+/// The `parameters` of a template, which remember the one that was asked for in vain.
+#[derive(Debug)]
+pub(super) struct Parameters {
+    values: BTreeMap<String, String>,
+    /// Has a value for every name.
+    probe: bool,
+    missing: Mutex<Option<String>>,
+}
+
+impl Parameters {
+    pub fn given(values: &BTreeMap<String, String>) -> Self {
+        Self { values: values.clone(), probe: false, missing: Mutex::default() }
+    }
+
+    /// Parameters that have the value `1` under every name, to try a template out.
+    pub fn probe() -> Self {
+        Self { values: BTreeMap::new(), probe: true, missing: Mutex::default() }
+    }
+
+    /// The last parameter that was asked for and is not there.
+    pub fn missing(&self) -> Option<String> {
+        self.missing.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+impl Object for Parameters {
+    fn get_value(self: &Arc<Self>, key: &Value) -> Option<Value> {
+        let name = key.as_str()?;
+        if self.probe {
+            return Some(Value::from("1"));
+        }
+        let value = self.values.get(name).map(|value| Value::from(value.as_str()));
+        if value.is_none() {
+            *self.missing.lock().unwrap_or_else(PoisonError::into_inner) = Some(name.to_owned());
+        }
+        value
+    }
+
+    fn enumerate(self: &Arc<Self>) -> Enumerator {
+        Enumerator::Values(self.values.keys().map(|name| Value::from(name.as_str())).collect())
+    }
+}
