@@ -6,7 +6,8 @@
 /// API group of every kind of the project.
 pub const GROUP: &str = "catena.dev";
 
-/// Annotation on a created object: sha256 (hex) of the text that its template rendered to.
+/// Annotation on a created object: sha256 (hex) of the text that its template rendered to, and for a pod also
+/// of the restart token that it was made under.
 pub const HASH: &str = "catena.dev/template-hash";
 
 /// Label on the child of a `BasicDeployment`: the uid of the `BasicDeployment`.
@@ -24,9 +25,6 @@ pub const REPLICA_SET_UID: &str = "catena.dev/replicaset-uid";
 /// The pod's name follows from owner, hash and slot, so that a create that is repeated finds its own pod
 /// instead of making a second one.
 pub const SLOT: &str = "catena.dev/slot";
-
-/// Annotation on a pod: the `restartedAt` token that it was made under.
-pub const RESTARTED_AT: &str = "catena.dev/restarted-at";
 
 /// Annotation of kube-controller-manager that ranks pods for scale-down (lower goes first).
 pub const POD_DELETION_COST: &str = "controller.kubernetes.io/pod-deletion-cost";

@@ -41,6 +41,9 @@ pub trait Controller: Send + Sync + 'static {
     /// Decides on the next step. Pure: no I/O, no clock, no randomness.
     fn decide(&self, observed: &Self::Observed) -> Self::Action;
 
+    /// Forgets what is remembered of an object that is gone.
+    fn forget(&self, _uid: &str) {}
+
     /// Takes the step: one write, or one bounded batch of independent writes of the same kind.
     fn act(
         &self,
@@ -149,6 +152,7 @@ impl<C: Controller> Passes<C> {
 
     /// Forgets an object that is gone.
     pub fn forget(&self, uid: &str) {
+        self.controller.forget(uid);
         self.backoff.forget(uid);
         self.writer.forget(uid);
         self.metrics.backing_off(self.backoff.len());

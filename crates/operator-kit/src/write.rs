@@ -117,6 +117,12 @@ pub enum WriteError {
 }
 
 impl WriteError {
+    /// That an object is gone.
+    #[must_use]
+    pub fn gone(kind: &str, name: &str) -> Self {
+        Self::Gone { kind: kind.to_owned(), name: name.to_owned() }
+    }
+
     fn of(error: kube::Error, kind: &str, name: &str) -> Self {
         let (kind, name) = (kind.to_owned(), name.to_owned());
         let kube::Error::Api(status) = error else {
@@ -263,25 +269,6 @@ impl Writer {
         let answer: Value = self.send("apply", &resource.kind, name, build).await?;
         self.remember(whose, seen, version(&answer));
         Ok(answer)
-    }
-
-    /// Merges a patch that names the uid of what is patched, and a resourceVersion where that matters.
-    ///
-    /// # Errors
-    /// [`WriteError::Changed`] when the object is another one by now.
-    pub async fn merge(
-        &self,
-        whose: &str,
-        seen: &Seen,
-        resource: &ApiResource,
-        patch: &Value,
-    ) -> Written<()> {
-        let (namespace, name) = place(patch);
-        let params = PatchParams { field_manager: Some(self.manager.into()), ..PatchParams::default() };
-        let build = || request(resource, namespace).patch(name, &params, &Patch::Merge(patch));
-        let answer: Trimmed = self.send("patch", &resource.kind, name, build).await?;
-        self.remember(whose, seen, answer.metadata.resource_version.as_deref());
-        Ok(())
     }
 
     /// Deletes an object, if it still is the one with this uid. That it is gone already is a success.

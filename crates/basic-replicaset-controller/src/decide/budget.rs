@@ -1,0 +1,87 @@
+use catena_api::BasicReplicaSetSpec;
+use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
+
+/// How far a replacement may go above and below the wanted number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Budget {
+    /// Pods wanted.
+    pub wanted: usize,
+    /// Pods that may exist on top.
+    pub surge: usize,
+    /// Pods that may be missing.
+    pub unavailable: usize,
+}
+
+impl Budget {
+    /// The budget of a set: percentages of the surge are rounded up, of the missing ones down, and both
+    /// together are never 0 (as for a Deployment).
+    pub fn of(spec: &BasicReplicaSetSpec) -> Self {
+        let wanted = usize::try_from(spec.replicas).unwrap_or(0);
+        let surge = resolve(&spec.max_surge, wanted, usize::div_ceil);
+        let unavailable = resolve(&spec.max_unavailable, wanted, |parts, whole| parts / whole);
+        Self { wanted, surge, unavailable: if surge == 0 { unavailable.max(1) } else { unavailable } }
+    }
+
+    /// How many pods may be created now.
+    pub fn creatable(&self, updated: usize, outdated: usize) -> usize {
+        let room = (self.most(outdated)).saturating_sub(updated + outdated);
+        self.wanted.saturating_sub(updated).min(room)
+    }
+
+    /// How many pods may exist: some on top only while there are old ones to replace.
+    pub fn most(&self, outdated: usize) -> usize {
+        if outdated == 0 { self.wanted } else { self.wanted + self.surge }
+    }
+
+    /// How many pods must serve.
+    pub fn least(&self) -> usize {
+        self.wanted.saturating_sub(self.unavailable)
+    }
+}
+
+fn resolve(amount: &IntOrString, wanted: usize, divide: impl Fn(usize, usize) -> usize) -> usize {
+    match amount {
+        IntOrString::Int(number) => usize::try_from(*number).unwrap_or(0),
+        // The schema lets nothing else than a percentage in.
+        IntOrString::String(text) => {
+            let percent: usize = text.trim_end_matches('%').parse().unwrap_or(0);
+            divide(wanted * percent, 100)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn budget(replicas: i32, surge: IntOrString, unavailable: IntOrString) -> Budget {
+        Budget::of(&BasicReplicaSetSpec {
+            replicas,
+            max_surge: surge,
+            max_unavailable: unavailable,
+            ..Default::default()
+        })
+    }
+
+    fn percent(text: &str) -> IntOrString {
+        IntOrString::String(text.into())
+    }
+
+    #[test]
+    fn surge_is_rounded_up_and_missing_down() {
+        let budget = budget(10, percent("25%"), percent("25%"));
+        assert_eq!((budget.surge, budget.unavailable), (3, 2));
+    }
+
+    #[test]
+    fn a_budget_never_forbids_every_replacement() {
+        assert_eq!(budget(3, IntOrString::Int(0), IntOrString::Int(0)).unavailable, 1);
+        assert_eq!(budget(3, IntOrString::Int(0), percent("10%")).unavailable, 1);
+    }
+
+    #[test]
+    fn no_pod_is_made_on_top_without_old_ones() {
+        assert_eq!(budget(4, percent("25%"), percent("25%")).creatable(4, 0), 0);
+        assert_eq!(budget(4, percent("25%"), percent("25%")).creatable(0, 4), 1);
+    }
+}

@@ -1,0 +1,147 @@
+//! Observed → Action. Pure.
+
+mod budget;
+mod ranking;
+
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
+
+use catena_api::BasicReplicaSetStatus;
+use operator_kit::{Attempt, TemplateError, due_in};
+
+pub use budget::Budget;
+
+use crate::{
+    observe::Observed,
+    pod::{PodRow, PodState},
+    status::{is_urgent, status},
+};
+
+/// Pods created or deleted in one step at most, as in kube-controller-manager.
+const BATCH: usize = 500;
+/// How long a pod that ended by itself is kept before its place is filled again, so that a pod that always
+/// ends at once is not made again in a tight loop.
+const FINISHED: Duration = Duration::from_secs(10);
+
+/// One step for a set.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Action {
+    /// Make these orphans ours again.
+    Adopt(Vec<Arc<PodRow>>),
+    /// Create pods of the revision in these places.
+    Create {
+        /// What they are made from.
+        revision: String,
+        /// The places that they fill.
+        slots: Vec<u32>,
+    },
+    /// Delete these pods.
+    Delete(Vec<Arc<PodRow>>),
+    /// Report that there is no template to create pods from.
+    Refuse(TemplateError),
+    /// Write the status.
+    WriteStatus(Box<BasicReplicaSetStatus>),
+    /// Come back later, when nothing happened before.
+    Wait(Duration),
+    /// Nothing is left to do.
+    Settle,
+}
+
+/// The next step for a set.
+pub fn decide(observed: &Observed) -> Action {
+    if observed.set.metadata.deletion_timestamp.is_some() {
+        // The garbage collector takes the pods; creating others would keep it from ending.
+        return Action::Settle;
+    }
+    let step = match observed.attempt {
+        Attempt::Allowed => adopt(observed).or_else(|| replace(observed)),
+        Attempt::Deferred(_) => None,
+    };
+    step.unwrap_or_else(|| report(observed))
+}
+
+/// Orphans are taken back before pods are created in their place.
+fn adopt(observed: &Observed) -> Option<Action> {
+    let wanted = wanted(observed).saturating_sub(observed.pods.iter().filter(|pod| pod.counts()).count());
+    let mut orphans = observed.orphans.clone();
+    orphans.sort_by(|a, b| (a.created, &a.name).cmp(&(b.created, &b.name)));
+    orphans.truncate(wanted.min(BATCH));
+    (!orphans.is_empty()).then_some(Action::Adopt(orphans))
+}
+
+fn replace(observed: &Observed) -> Option<Action> {
+    let finished: Vec<_> = observed.pods.iter().filter(|pod| is_over(pod, observed)).cloned().collect();
+    if !finished.is_empty() {
+        return Some(delete(finished));
+    }
+    let revision = observed.revision.as_ref();
+    let (updated, outdated): (Vec<_>, Vec<_>) = observed
+        .pods
+        .iter()
+        .filter(|pod| pod.counts())
+        .cloned()
+        // Without a template nothing can take the place of an old pod, so that none counts as outdated.
+        .partition(|pod| revision.is_err() || revision.is_ok_and(|revision| **revision == *pod.revision));
+    let budget = Budget::of(&observed.set.spec);
+    let doomed = ranking::doomed(&budget, &updated, &outdated);
+    if !doomed.is_empty() {
+        return Some(delete(doomed));
+    }
+    let just_ended = observed.pods.iter().filter(|pod| matches!(pod.state, PodState::Finished(_))).count();
+    let missing = budget.creatable(updated.len(), outdated.len()).saturating_sub(just_ended);
+    if missing == 0 {
+        return None;
+    }
+    Some(match revision {
+        Ok(revision) => Action::Create {
+            revision: revision.clone(),
+            slots: free_slots(&observed.pods, missing.min(BATCH)),
+        },
+        Err(error) => Action::Refuse(error.clone()),
+    })
+}
+
+fn delete(mut pods: Vec<Arc<PodRow>>) -> Action {
+    pods.truncate(BATCH);
+    Action::Delete(pods)
+}
+
+/// Whether a pod ended by itself long enough ago.
+fn is_over(pod: &PodRow, observed: &Observed) -> bool {
+    matches!(pod.state, PodState::Finished(_)) && left(pod, observed).is_zero()
+}
+
+fn left(pod: &PodRow, observed: &Observed) -> Duration {
+    let age = Duration::try_from(observed.now.duration_since(pod.created)).unwrap_or_default();
+    FINISHED.saturating_sub(age)
+}
+
+/// The lowest places that no pod has, not even one that is going: names follow from places.
+fn free_slots(pods: &[Arc<PodRow>], count: usize) -> Vec<u32> {
+    let taken: BTreeSet<u32> = pods.iter().filter_map(|pod| pod.slot).collect();
+    (0..).filter(|slot| !taken.contains(slot)).take(count).collect()
+}
+
+fn report(observed: &Observed) -> Action {
+    let current = observed.set.status.clone().unwrap_or_default();
+    let new = status(observed);
+    if new == current {
+        let finished = observed.pods.iter().filter(|pod| matches!(pod.state, PodState::Finished(_)));
+        let next = finished
+            .map(|pod| left(pod, observed))
+            .filter(|left| !left.is_zero())
+            .chain(crate::status::next_blocker(observed))
+            .min();
+        return next.map_or(Action::Settle, Action::Wait);
+    }
+    match due_in(is_urgent(&current, &new), observed.status_age) {
+        None => Action::WriteStatus(Box::new(new)),
+        Some(time) => Action::Wait(time),
+    }
+}
+
+fn wanted(observed: &Observed) -> usize {
+    usize::try_from(observed.set.spec.replicas).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,70 @@
+use std::time::Duration;
+
+use operator_kit::{Category, Reported, TemplateError, WriteError};
+use thiserror::Error;
+
+/// What can keep a `BasicReplicaSet` from its pods.
+#[derive(Debug, Error)]
+pub enum Error {
+    /// The template gives no pod.
+    #[error(transparent)]
+    Template(#[from] TemplateError),
+    /// The API server did not take a write.
+    #[error(transparent)]
+    Write(#[from] WriteError),
+    /// A pod's name is taken by somebody else's pod.
+    #[error(
+        "the pod name {name:?} is taken by a pod of somebody else; delete that pod, or change the name in the template"
+    )]
+    NameTaken {
+        /// The name.
+        name: String,
+    },
+    /// The pods are not known.
+    #[error("the pods cannot be observed: {problem}")]
+    NotObserved {
+        /// Why.
+        problem: String,
+    },
+    /// The API server did not answer a read.
+    #[error("cannot look up {name:?}: {source}")]
+    LookUp {
+        /// The object.
+        name: String,
+        /// Why.
+        source: Box<kube::Error>,
+    },
+}
+
+impl Error {
+    pub fn look_up(name: &str, source: kube::Error) -> Self {
+        Self::LookUp { name: name.to_owned(), source: Box::new(source) }
+    }
+}
+
+impl Reported for Error {
+    fn category(&self) -> Category {
+        match self {
+            Self::Template(error) => error.category(),
+            Self::Write(error) => error.category(),
+            Self::NameTaken { .. } | Self::NotObserved { .. } | Self::LookUp { .. } => Category::Transient,
+        }
+    }
+
+    fn reason(&self) -> &'static str {
+        match self {
+            Self::Template(error) => error.reason(),
+            Self::Write(error) => error.reason(),
+            Self::NameTaken { .. } => "PodNameTaken",
+            Self::NotObserved { .. } => "PodsNotObserved",
+            Self::LookUp { .. } => "LookUpFailed",
+        }
+    }
+
+    fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::Write(error) => error.retry_after(),
+            _ => None,
+        }
+    }
+}

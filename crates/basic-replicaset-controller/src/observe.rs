@@ -1,0 +1,135 @@
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use catena_api::BasicReplicaSet;
+use jiff::Timestamp;
+use operator_kit::{Attempt, Controller, Next, Settings, Subject, TemplateError, sha256};
+
+use crate::{
+    act::Pods,
+    decide::{Action, decide},
+    error::Error,
+    pod::PodRow,
+};
+
+/// What a decision about a `BasicReplicaSet` is made from.
+#[derive(Clone, Debug)]
+pub struct Observed {
+    /// The set.
+    pub set: Arc<BasicReplicaSet>,
+    /// What this pass may do.
+    pub attempt: Attempt,
+    /// When it was observed.
+    pub now: Timestamp,
+    /// What pods are to be made from, or why there is nothing.
+    pub revision: Result<String, TemplateError>,
+    /// The pods that the set controls.
+    pub pods: Vec<Arc<PodRow>>,
+    /// Pods without a controller that were made from the very same.
+    pub orphans: Vec<Arc<PodRow>>,
+    /// How long ago this process wrote the status.
+    pub status_age: Option<Duration>,
+}
+
+/// The controller of `BasicReplicaSets`.
+pub struct ReplicaSets {
+    settings: Settings<crate::Settings>,
+    pods: Pods,
+    /// The revision of each set as last rendered, so that the events of its pods need no rendering.
+    revisions: Mutex<HashMap<String, Remembered>>,
+}
+
+struct Remembered {
+    resource_version: Option<String>,
+    settings: u64,
+    revision: Result<String, TemplateError>,
+}
+
+impl ReplicaSets {
+    pub fn new(settings: Settings<crate::Settings>, pods: Pods) -> Self {
+        Self { settings, pods, revisions: Mutex::default() }
+    }
+
+    fn revision(&self, set: &BasicReplicaSet, uid: &str) -> Result<String, TemplateError> {
+        let settings = self.settings.version();
+        let resource_version = &set.metadata.resource_version;
+        let mut revisions = self.revisions.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = revisions.get(uid)
+            && known.settings == settings
+            && known.resource_version == *resource_version
+        {
+            return known.revision.clone();
+        }
+        let rendered =
+            self.settings.current().templates.render(&set.spec.template, &subject(set, ""), "v1", "Pod");
+        let revision = rendered.map(|rendered| revision(&rendered.hash, set.spec.restarted_at.as_deref()));
+        let remembered =
+            Remembered { resource_version: resource_version.clone(), settings, revision: revision.clone() };
+        revisions.insert(uid.to_owned(), remembered);
+        revision
+    }
+}
+
+/// What a template may say about a set.
+pub fn subject<'s>(set: &'s BasicReplicaSet, suffix: &'s str) -> Subject<'s> {
+    Subject {
+        name: set.metadata.name.as_deref().unwrap_or_default(),
+        namespace: set.metadata.namespace.as_deref().unwrap_or_default(),
+        uid: set.metadata.uid.as_deref().unwrap_or_default(),
+        labels: set.metadata.labels.as_ref(),
+        annotations: set.metadata.annotations.as_ref(),
+        parameters: &set.spec.parameters,
+        suffix,
+    }
+}
+
+/// What a pod is made from: the rendered text, and the restart token if there is one.
+fn revision(hash: &str, restarted_at: Option<&str>) -> String {
+    restarted_at.map_or_else(|| hash.to_owned(), |token| sha256(&format!("{hash}\n{token}")))
+}
+
+impl Controller for ReplicaSets {
+    type Kind = BasicReplicaSet;
+    type Observed = Observed;
+    type Action = Action;
+    type Error = Error;
+
+    async fn observe(&self, set: Arc<BasicReplicaSet>, attempt: Attempt) -> Result<Observed, Error> {
+        // What is missing from a cache that is not complete would be created again.
+        if let Some(problem) = self.pods.cache().problem().filter(|_| attempt == Attempt::Allowed) {
+            return Err(Error::NotObserved { problem });
+        }
+        let uid = set.metadata.uid.clone().unwrap_or_default();
+        let revision = self.revision(&set, &uid);
+        let orphans =
+            revision.as_ref().map_or_else(|_| Vec::new(), |revision| self.pods.cache().group(revision));
+        let namespace = set.metadata.namespace.as_deref().unwrap_or_default();
+        Ok(Observed {
+            attempt,
+            now: Timestamp::now(),
+            revision,
+            pods: self.pods.cache().group(&uid),
+            orphans: orphans
+                .into_iter()
+                .filter(|pod| pod.owner.is_none() && &*pod.namespace == namespace && pod.counts())
+                .collect(),
+            status_age: self.pods.writer().status_age(&uid),
+            set,
+        })
+    }
+
+    fn decide(&self, observed: &Observed) -> Action {
+        decide(observed)
+    }
+
+    async fn act(&self, observed: Observed, action: Action) -> Result<Next, Error> {
+        self.pods.act(&self.settings.current().templates, &observed, action).await
+    }
+
+    fn forget(&self, uid: &str) {
+        self.revisions.lock().unwrap_or_else(PoisonError::into_inner).remove(uid);
+    }
+}

@@ -1,0 +1,127 @@
+//! Observed → status. Pure.
+
+use std::time::Duration;
+
+use catena_api::{BasicReplicaSetStatus, BlockedBy, keys};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use operator_kit::{
+    Category,
+    conditions::{self, Conditions, READY, RECONCILING, STALLED},
+};
+
+use crate::{
+    observe::Observed,
+    pod::{PodRow, PodState, Trouble},
+};
+
+/// How long a pod may be just starting before it is told as what blocks.
+const STARTING: Duration = Duration::from_secs(30);
+
+/// The status that tells what was observed.
+pub fn status(observed: &Observed) -> BasicReplicaSetStatus {
+    let set = &observed.set;
+    let before = set.status.as_ref().map_or(&[][..], |status| &status.conditions);
+    let generation = set.metadata.generation.unwrap_or_default();
+    let pods: Vec<&PodRow> = observed.pods.iter().map(AsRef::as_ref).filter(|pod| pod.counts()).collect();
+    let is_updated =
+        |pod: &&&PodRow| observed.revision.as_ref().is_ok_and(|revision| **revision == *pod.revision);
+    let replicas = number(pods.len());
+    let active = number(pods.iter().filter(|pod| pod.is_ready()).count());
+    let updated = number(pods.iter().filter(is_updated).count());
+    let serving = number(pods.iter().filter(is_updated).filter(|pod| pod.is_ready()).count());
+    let wanted = set.spec.replicas;
+    let failure = observed.attempt.failure();
+    let is_stalled = failure.is_some_and(|failure| failure.category == Category::WaitsForChange);
+    let is_ready = failure.is_none() && observed.revision.is_ok() && serving == wanted && replicas == wanted;
+
+    let (reason, message) = match failure {
+        Some(failure) => (failure.reason, failure.message.clone()),
+        None if is_ready => ("Complete", format!("{active} of {wanted} pods serve")),
+        None if updated == replicas => ("Scaling", format!("{serving} of {wanted} pods serve")),
+        None => (
+            "Replacing",
+            format!(
+                "{serving} of {wanted} pods of the current template serve, {} are old",
+                replicas - updated
+            ),
+        ),
+    };
+    let conditions = Conditions::new(generation, observed.now)
+        .with(READY, is_ready, reason, message.clone())
+        .while_true(RECONCILING, !is_ready && !is_stalled, reason, message.clone())
+        .while_true(STALLED, is_stalled, reason, message)
+        .since(before);
+    BasicReplicaSetStatus {
+        observed_generation: Some(generation),
+        replicas,
+        active,
+        updated,
+        selector: set.metadata.uid.as_ref().map(|uid| format!("{}={uid}", keys::REPLICA_SET_UID)),
+        blocked_by: if is_ready { None } else { blocked_by(observed) },
+        conditions,
+    }
+}
+
+/// Whether others wait for what changed: more than numbers.
+pub fn is_urgent(before: &BasicReplicaSetStatus, after: &BasicReplicaSetStatus) -> bool {
+    let known = |status: &BasicReplicaSetStatus| {
+        let blocker = status.blocked_by.as_ref().map(|blocker| blocker.name.clone());
+        let state = [READY, STALLED].map(|type_| conditions::is_true(&status.conditions, type_));
+        (status.observed_generation, blocker, state)
+    };
+    known(before) != known(after)
+}
+
+/// When a pod that is just starting will have taken too long.
+pub fn next_blocker(observed: &Observed) -> Option<Duration> {
+    let left = |pod: &PodRow| match &pod.state {
+        PodState::NotReady(trouble) if !trouble.is_known => {
+            Some(STARTING.saturating_sub(age(trouble, observed)))
+        }
+        _ => None,
+    };
+    observed.pods.iter().filter_map(|pod| left(pod)).filter(|left| !left.is_zero()).min()
+}
+
+/// The set itself while it cannot make pods, else the first pod with a trouble, in the order of their places.
+fn blocked_by(observed: &Observed) -> Option<BlockedBy> {
+    let set = &observed.set;
+    let before = set.status.as_ref().and_then(|status| status.blocked_by.as_ref());
+    if let Some(failure) = observed.attempt.failure() {
+        let name = set.metadata.name.clone().unwrap_or_default();
+        let same = before.filter(|before| before.name == name && before.reason == failure.reason);
+        return Some(BlockedBy {
+            api_version: "catena.dev/v1alpha1".into(),
+            kind: "BasicReplicaSet".into(),
+            name,
+            reason: failure.reason.into(),
+            message: failure.message.clone(),
+            since: same.map_or(Some(Time(observed.now)), |same| same.since.clone()),
+        });
+    }
+    let trouble = |pod: &PodRow| match &pod.state {
+        PodState::NotReady(trouble) | PodState::Finished(trouble) => {
+            (trouble.is_known || age(trouble, observed) >= STARTING).then(|| trouble.clone())
+        }
+        PodState::Ready | PodState::Terminating => None,
+    };
+    let first = observed.pods.iter().filter_map(|pod| trouble(pod).map(|trouble| (pod, trouble)));
+    let (pod, trouble) =
+        first.min_by_key(|(pod, trouble)| (!trouble.is_known, pod.slot, pod.name.clone()))?;
+    Some(BlockedBy {
+        api_version: "v1".into(),
+        kind: "Pod".into(),
+        name: pod.name.clone().into(),
+        reason: trouble.reason.into(),
+        message: trouble.message.into(),
+        since: Some(Time(trouble.since)),
+    })
+}
+
+fn age(trouble: &Trouble, observed: &Observed) -> Duration {
+    Duration::try_from(observed.now.duration_since(trouble.since)).unwrap_or_default()
+}
+
+fn number(count: usize) -> i32 {
+    i32::try_from(count).unwrap_or(i32::MAX)
+}
