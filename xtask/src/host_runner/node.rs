@@ -62,10 +62,6 @@ async fn register(client: &Client) -> Result<()> {
         Err(kube::Error::Api(status)) if status.is_already_exists() => {}
         Err(error) => return Err(error).context("could not create the node"),
     }
-    nodes
-        .patch_status(NODE_NAME, &PatchParams::default(), &Patch::Strategic(status()))
-        .await
-        .context("could not set the node's status")?;
     renew(client).await
 }
 
@@ -117,5 +113,20 @@ async fn renew(client: &Client) -> Result<()> {
         .patch(NODE_NAME, &PatchParams::apply("host-runner").force(), &Patch::Apply(lease))
         .await
         .context("could not renew the node's lease")?;
+    say_ready(client).await
+}
+
+/// Sets the status where it is not Ready: at the start, and after this machine slept.
+async fn say_ready(client: &Client) -> Result<()> {
+    let nodes = Api::<Node>::all(client.clone());
+    let node = nodes.get(NODE_NAME).await.context("could not read the node")?;
+    let conditions = node.status.iter().flat_map(|status| status.conditions.iter().flatten());
+    if conditions.into_iter().any(|condition| condition.type_ == "Ready" && condition.status == "True") {
+        return Ok(());
+    }
+    nodes
+        .patch_status(NODE_NAME, &PatchParams::default(), &Patch::Strategic(status()))
+        .await
+        .context("could not set the node's status")?;
     Ok(())
 }

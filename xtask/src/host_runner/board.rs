@@ -1,0 +1,124 @@
+//! What is known of a pod's containers: written by each container's task, read for the pod's status.
+
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::{Container, ContainerStatus, Pod};
+use tokio::sync::watch;
+
+/// Why a container does not run, in a kubelet's words.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Trouble {
+    pub reason: String,
+    pub message: String,
+}
+
+impl Trouble {
+    pub fn new(reason: &str, message: impl Into<String>) -> Self {
+        Self { reason: reason.to_owned(), message: message.into() }
+    }
+}
+
+/// How a run of a container ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct End {
+    pub exit_code: i32,
+    pub signal: Option<i32>,
+    pub reason: String,
+    pub message: Option<String>,
+    pub started: Timestamp,
+    pub finished: Timestamp,
+}
+
+/// What a container does now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Activity {
+    Waiting(Trouble),
+    Running { pid: u32, since: Timestamp },
+    Ended(End),
+}
+
+/// One container of the pod.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Record {
+    pub name: String,
+    pub image: String,
+    pub init: bool,
+    pub activity: Activity,
+    pub last_end: Option<End>,
+    pub restarts: i32,
+    /// It runs and its startup probe, if any, has succeeded.
+    pub started: bool,
+    pub ready: bool,
+}
+
+/// All containers of one pod.
+pub struct Board(watch::Sender<Vec<Record>>);
+
+impl Board {
+    /// The containers before their start, with what is known from the supervisor's earlier life.
+    pub fn new(pod: &Pod) -> Self {
+        let spec = pod.spec.as_ref();
+        let status = pod.status.as_ref();
+        let main = spec.map(|spec| spec.containers.as_slice()).unwrap_or_default();
+        let init = spec.and_then(|spec| spec.init_containers.as_deref()).unwrap_or_default();
+        let main_before = status.and_then(|status| status.container_statuses.as_deref()).unwrap_or_default();
+        let init_before =
+            status.and_then(|status| status.init_container_statuses.as_deref()).unwrap_or_default();
+        let records = init
+            .iter()
+            .map(|container| record(container, init_before, true))
+            .chain(main.iter().map(|container| record(container, main_before, false)))
+            .collect();
+        Self(watch::Sender::new(records))
+    }
+
+    /// Changes one container's record.
+    pub fn update(&self, name: &str, change: impl FnOnce(&mut Record)) {
+        self.0.send_if_modified(|records| {
+            let Some(record) = records.iter_mut().find(|record| record.name == name) else { return false };
+            let before = record.clone();
+            change(record);
+            *record != before
+        });
+    }
+
+    /// The container waits, for this reason.
+    pub fn waits(&self, name: &str, trouble: Trouble) {
+        self.update(name, |record| {
+            record.activity = Activity::Waiting(trouble);
+            record.started = false;
+            record.ready = false;
+        });
+    }
+
+    /// The container ended.
+    pub fn ended(&self, name: &str, end: End) {
+        self.update(name, |record| {
+            record.activity = Activity::Ended(end);
+            record.started = false;
+            record.ready = false;
+        });
+    }
+
+    /// Follows the changes.
+    pub fn follow(&self) -> watch::Receiver<Vec<Record>> {
+        self.0.subscribe()
+    }
+}
+
+fn record(container: &Container, before: &[ContainerStatus], init: bool) -> Record {
+    let before = before.iter().find(|status| status.name == container.name);
+    let ran = before.is_some_and(|status| {
+        status.state.as_ref().is_some_and(|state| state.running.is_some() || state.terminated.is_some())
+    });
+    let restarts = before.map(|status| status.restart_count).unwrap_or_default();
+    Record {
+        name: container.name.clone(),
+        image: container.image.clone().unwrap_or_default(),
+        init,
+        activity: Activity::Waiting(Trouble::new("ContainerCreating", "")),
+        last_end: None,
+        restarts: if ran && !init { restarts + 1 } else { restarts },
+        started: false,
+        ready: false,
+    }
+}

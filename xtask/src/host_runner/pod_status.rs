@@ -1,0 +1,224 @@
+//! A pod's status, from what is known of its containers.
+
+use std::net::Ipv4Addr;
+
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::{Pod, PodCondition};
+use serde_json::{Value, json};
+
+use super::{
+    HOST_IP,
+    board::{Activity, End, Record},
+    container::RestartPolicy,
+};
+
+/// The status as a strategic merge patch; what it leaves out (PodScheduled and the like) stays.
+pub fn status(
+    pod: &Pod,
+    records: &[Record],
+    policy: RestartPolicy,
+    address: Ipv4Addr,
+    now: Timestamp,
+) -> Value {
+    let (init, main): (Vec<&Record>, Vec<&Record>) = records.iter().partition(|record| record.init);
+    let over = pod.metadata.deletion_timestamp.is_some();
+    let phase = phase(&init, &main, policy, over);
+    let initialized = init.iter().all(|record| ended_well(record));
+    let unready: Vec<&str> =
+        main.iter().filter(|record| !record.ready).map(|record| record.name.as_str()).collect();
+    let containers_ready = unready.is_empty();
+    let reason = if phase == "Succeeded" { "PodCompleted" } else { "ContainersNotReady" };
+    let message = format!("containers with unready status: [{}]", unready.join(" "));
+    let previous = pod.status.as_ref().and_then(|status| status.conditions.as_deref()).unwrap_or_default();
+    let condition = |kind: &str, holds: bool| {
+        let (reason, message) = if holds { (None, None) } else { (Some(reason), Some(&message)) };
+        condition(previous, kind, holds, reason, message.map(String::as_str), now)
+    };
+    let started =
+        pod.status.as_ref().and_then(|status| status.start_time.as_ref()).map_or(now, |time| time.0);
+    json!({
+        "phase": phase,
+        "startTime": started,
+        "hostIP": HOST_IP,
+        "hostIPs": [{ "ip": HOST_IP }],
+        "podIP": address,
+        "podIPs": [{ "ip": address }],
+        "conditions": [
+            condition("Initialized", initialized),
+            condition("ContainersReady", containers_ready),
+            condition("Ready", containers_ready && gates_open(pod, previous)),
+        ],
+        "containerStatuses": main.iter().map(|record| container_status(record)).collect::<Vec<_>>(),
+        "initContainerStatuses": init.iter().map(|record| container_status(record)).collect::<Vec<_>>(),
+    })
+}
+
+fn phase(init: &[&Record], main: &[&Record], policy: RestartPolicy, over: bool) -> &'static str {
+    let ended = |record: &&Record| match &record.activity {
+        Activity::Ended(end) => Some(end.exit_code),
+        _ => None,
+    };
+    let final_failure = policy == RestartPolicy::Never || over;
+    if final_failure && init.iter().any(|record| ended(record).is_some_and(|code| code != 0)) {
+        return "Failed";
+    }
+    let codes: Option<Vec<i32>> = main.iter().map(ended).collect();
+    if let Some(codes) = codes {
+        let all_well = codes.iter().all(|code| *code == 0);
+        return match policy {
+            _ if over && all_well => "Succeeded",
+            _ if over => "Failed",
+            RestartPolicy::Always => "Running",
+            _ if all_well => "Succeeded",
+            RestartPolicy::Never => "Failed",
+            RestartPolicy::OnFailure => "Running",
+        };
+    }
+    let never_ran = |record: &&Record| {
+        matches!(record.activity, Activity::Waiting(_)) && record.last_end.is_none() && record.restarts == 0
+    };
+    if main.iter().any(never_ran) { "Pending" } else { "Running" }
+}
+
+fn ended_well(record: &Record) -> bool {
+    matches!(&record.activity, Activity::Ended(end) if end.exit_code == 0)
+}
+
+fn gates_open(pod: &Pod, conditions: &[PodCondition]) -> bool {
+    let gates = pod.spec.iter().flat_map(|spec| spec.readiness_gates.iter().flatten());
+    gates.into_iter().all(|gate| {
+        conditions
+            .iter()
+            .any(|condition| condition.type_ == gate.condition_type && condition.status == "True")
+    })
+}
+
+fn condition(
+    previous: &[PodCondition],
+    kind: &str,
+    holds: bool,
+    reason: Option<&str>,
+    message: Option<&str>,
+    now: Timestamp,
+) -> Value {
+    let status = if holds { "True" } else { "False" };
+    let same = previous.iter().find(|condition| condition.type_ == kind && condition.status == status);
+    let since = same.and_then(|condition| condition.last_transition_time.as_ref()).map_or(now, |time| time.0);
+    // An explicit null takes away what an earlier patch has set.
+    json!({ "type": kind, "status": status, "reason": reason, "message": message, "lastTransitionTime": since })
+}
+
+fn container_status(record: &Record) -> Value {
+    let (state, id) = match &record.activity {
+        Activity::Waiting(trouble) => {
+            (json!({ "waiting": { "reason": trouble.reason, "message": trouble.message } }), None)
+        }
+        Activity::Running { pid, since } => {
+            (json!({ "running": { "startedAt": since } }), Some(format!("process://{pid}")))
+        }
+        Activity::Ended(end) => (terminated(end), None),
+    };
+    let last = match (&record.activity, &record.last_end) {
+        // The end that is the state now is not also the one before it.
+        (Activity::Ended(_), _) | (_, None) => json!({}),
+        (_, Some(end)) => terminated(end),
+    };
+    json!({
+        "name": record.name,
+        "image": record.image,
+        "imageID": "",
+        "containerID": id.unwrap_or_default(),
+        "ready": record.ready || (record.init && ended_well(record)),
+        "started": record.started,
+        "restartCount": record.restarts,
+        "state": state,
+        "lastState": last,
+    })
+}
+
+fn terminated(end: &End) -> Value {
+    json!({ "terminated": {
+        "exitCode": end.exit_code,
+        "signal": end.signal.unwrap_or_default(),
+        "reason": end.reason,
+        "message": end.message.as_deref().unwrap_or_default(),
+        "startedAt": end.started,
+        "finishedAt": end.finished,
+    } })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::host_runner::board::Trouble;
+
+    fn record(activity: Activity) -> Record {
+        Record {
+            name: "c".to_owned(),
+            image: "i".to_owned(),
+            init: false,
+            ready: matches!(activity, Activity::Running { .. }),
+            started: true,
+            activity,
+            last_end: None,
+            restarts: 0,
+        }
+    }
+
+    fn ended(exit_code: i32) -> Activity {
+        let time = Timestamp::UNIX_EPOCH;
+        Activity::Ended(End {
+            exit_code,
+            signal: None,
+            reason: String::new(),
+            message: None,
+            started: time,
+            finished: time,
+        })
+    }
+
+    fn running() -> Activity {
+        Activity::Running { pid: 7, since: Timestamp::UNIX_EPOCH }
+    }
+
+    fn of(activities: Vec<Activity>, policy: RestartPolicy) -> Value {
+        let records: Vec<Record> = activities.into_iter().map(record).collect();
+        status(&Pod::default(), &records, policy, Ipv4Addr::LOCALHOST, Timestamp::UNIX_EPOCH)
+    }
+
+    #[test]
+    fn the_phase_follows_the_containers_and_the_policy() {
+        let waiting = || Activity::Waiting(Trouble::new("ContainerCreating", ""));
+        let phase = |activities, policy| of(activities, policy)["phase"].as_str().unwrap().to_owned();
+        assert_eq!(phase(vec![waiting()], RestartPolicy::Always), "Pending");
+        assert_eq!(phase(vec![running(), waiting()], RestartPolicy::Always), "Pending");
+        assert_eq!(phase(vec![running()], RestartPolicy::Always), "Running");
+        assert_eq!(phase(vec![ended(1)], RestartPolicy::Always), "Running");
+        assert_eq!(phase(vec![ended(0)], RestartPolicy::Never), "Succeeded");
+        assert_eq!(phase(vec![ended(0), ended(2)], RestartPolicy::Never), "Failed");
+        assert_eq!(phase(vec![ended(2)], RestartPolicy::OnFailure), "Running");
+        assert_eq!(phase(vec![ended(0), running()], RestartPolicy::Never), "Running");
+    }
+
+    #[test]
+    fn a_pod_is_ready_when_all_containers_are() {
+        let ready = |value: &Value| value["conditions"][2]["status"].as_str().unwrap().to_owned();
+        let all = of(vec![running(), running()], RestartPolicy::Always);
+        assert_eq!(ready(&all), "True");
+        let one = of(vec![running(), ended(1)], RestartPolicy::Always);
+        assert_eq!(ready(&one), "False");
+        assert_eq!(one["conditions"][2]["reason"], "ContainersNotReady");
+        assert_eq!(one["containerStatuses"][1]["state"]["terminated"]["exitCode"], 1);
+    }
+
+    #[test]
+    fn a_condition_that_stays_keeps_its_time() {
+        let mut pod = Pod::default();
+        let records = [record(running())];
+        let at = |second| Timestamp::from_second(second).unwrap();
+        let first = status(&pod, &records, RestartPolicy::Always, Ipv4Addr::LOCALHOST, at(10));
+        pod.status = Some(serde_json::from_value(first.clone()).unwrap());
+        let second = status(&pod, &records, RestartPolicy::Always, Ipv4Addr::LOCALHOST, at(20));
+        assert_eq!(first, second);
+    }
+}

@@ -1,0 +1,123 @@
+//! One attempt of a probe against a local process.
+
+use std::{net::Ipv4Addr, time::Duration};
+
+use k8s_openapi::{
+    api::core::v1::{ContainerPort, HTTPGetAction, Probe},
+    apimachinery::pkg::util::intstr::IntOrString,
+};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+};
+
+use super::{probe::seconds, process::Program};
+
+/// Enough for a status line.
+const ENOUGH: usize = 1024;
+
+/// The process that is probed.
+pub struct Target<'a> {
+    pub address: Ipv4Addr,
+    pub ports: &'a [ContainerPort],
+    /// How the container itself was started: a command of an `exec` probe sees the same.
+    pub program: &'a Program,
+}
+
+impl Target<'_> {
+    /// Makes the probe once; the error says why it failed.
+    pub async fn attempt(&self, probe: &Probe) -> Result<(), String> {
+        let timeout = seconds(probe.timeout_seconds, 1).max(Duration::from_secs(1));
+        match tokio::time::timeout(timeout, self.ask(probe)).await {
+            Ok(result) => result,
+            Err(_) => Err(format!("no answer within {} s", timeout.as_secs())),
+        }
+    }
+
+    async fn ask(&self, probe: &Probe) -> Result<(), String> {
+        if let Some(action) = &probe.http_get {
+            let port = self.port(&action.port)?;
+            let host = action.host.clone().unwrap_or_else(|| self.address.to_string());
+            return match action.scheme.as_deref() {
+                // The certificate is of no interest to a probe, nor is the page behind it to us.
+                Some("HTTPS") => connect(&host, port).await.map(drop),
+                _ => http_get(&host, port, action).await,
+            };
+        }
+        if let Some(action) = &probe.tcp_socket {
+            let host = action.host.clone().unwrap_or_else(|| self.address.to_string());
+            return connect(&host, self.port(&action.port)?).await.map(drop);
+        }
+        if let Some(action) = &probe.grpc {
+            let port = u16::try_from(action.port).map_err(|_| format!("{} is no port", action.port))?;
+            return connect(&self.address.to_string(), port).await.map(drop);
+        }
+        if let Some(action) = &probe.exec {
+            return self.program.exec(action.command.as_deref().unwrap_or_default()).await;
+        }
+        Err("the probe names no action".to_owned())
+    }
+
+    fn port(&self, port: &IntOrString) -> Result<u16, String> {
+        let number = match port {
+            IntOrString::Int(number) => Some(*number),
+            IntOrString::String(name) => {
+                let named = self.ports.iter().find(|port| port.name.as_ref() == Some(name));
+                named.map(|port| port.container_port).or_else(|| name.parse().ok())
+            }
+        };
+        number
+            .and_then(|number| u16::try_from(number).ok())
+            .ok_or_else(|| format!("the container has no port {port:?}"))
+    }
+}
+
+async fn connect(host: &str, port: u16) -> Result<TcpStream, String> {
+    TcpStream::connect((host, port)).await.map_err(|error| format!("{host}:{port}: {error}"))
+}
+
+async fn http_get(host: &str, port: u16, action: &HTTPGetAction) -> Result<(), String> {
+    let mut stream = connect(host, port).await?;
+    let path = action.path.as_deref().unwrap_or("/");
+    let headers: String = action
+        .http_headers
+        .iter()
+        .flatten()
+        .map(|header| format!("{}: {}\r\n", header.name, header.value))
+        .collect();
+    let request = format!(
+        "GET {path} HTTP/1.1\r\nHost: {host}:{port}\r\nUser-Agent: kube-probe/host-runner\r\nAccept: */*\r\n\
+         {headers}Connection: close\r\n\r\n"
+    );
+    let answer = async {
+        stream.write_all(request.as_bytes()).await?;
+        let mut answer = Vec::new();
+        stream.take(ENOUGH as u64).read_to_end(&mut answer).await?;
+        std::io::Result::Ok(answer)
+    };
+    let answer = answer.await.map_err(|error| format!("{host}:{port}{path}: {error}"))?;
+    match status_code(&answer) {
+        Some(200..=399) => Ok(()),
+        Some(code) => Err(format!("{host}:{port}{path} answered {code}")),
+        None => Err(format!("{host}:{port}{path} did not answer in HTTP")),
+    }
+}
+
+fn status_code(answer: &[u8]) -> Option<u16> {
+    let text = String::from_utf8_lossy(answer);
+    let mut words = text.lines().next()?.split(' ');
+    words.next()?.starts_with("HTTP/1.").then(|| words.next()?.parse().ok()).flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_status_code_is_read_from_the_first_line() {
+        assert_eq!(status_code(b"HTTP/1.1 200 OK\r\nx: y\r\n\r\n"), Some(200));
+        assert_eq!(status_code(b"HTTP/1.0 503 Service Unavailable\r\n"), Some(503));
+        assert_eq!(status_code(b"SSH-2.0-x\r\n"), None);
+        assert_eq!(status_code(b""), None);
+    }
+}
