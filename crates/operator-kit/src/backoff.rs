@@ -6,11 +6,11 @@ use std::{
 
 use tokio::time::Instant;
 
-use crate::{Category, Failure};
+use crate::Failure;
 
 /// First delay after a failure.
 const FIRST: Duration = Duration::from_secs(5);
-/// Longest delay after failures, and the delay of what waits for a change.
+/// Longest delay after failures.
 const LONGEST: Duration = Duration::from_secs(300);
 
 /// What a pass over an object may do.
@@ -86,7 +86,7 @@ impl Backoff {
             Some(entry) => (entry.failures + 1, entry.failure.reason != failure.reason),
             None => (1, true),
         };
-        let delay = retry_after.unwrap_or_else(|| delay(failure.category, failures));
+        let delay = retry_after.unwrap_or_else(|| delay(failures));
         let entry = Entry { failure, version, failures, retry_at: Instant::now() + delay };
         entries.insert(uid.to_owned(), entry);
         is_new
@@ -108,17 +108,15 @@ impl Backoff {
 }
 
 /// 5 s, 10 s, 20 s … 5 min, each up to a fifth longer, so that what failed together is not retried together.
-fn delay(category: Category, failures: u32) -> Duration {
-    let base = match category {
-        Category::Transient => FIRST.saturating_mul(1 << failures.saturating_sub(1).min(6)).min(LONGEST),
-        Category::WaitsForChange => LONGEST,
-    };
+fn delay(failures: u32) -> Duration {
+    let base = FIRST.saturating_mul(1 << failures.saturating_sub(1).min(6)).min(LONGEST);
     base.mul_f64(1.0 + 0.2 * rand::random::<f64>())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Category;
 
     const VERSION: Version = Version { generation: 1, settings: 1 };
 

@@ -1,12 +1,12 @@
 use std::{fmt, time::Duration};
 
-/// What can end a failure; decides when the next attempt is made. Bounded, so that it can be a metric label.
+/// What can end a failure. It is retried with exponential backoff in any case, because what was mended is not
+/// always seen; but people are told which. Bounded, so that it can be a metric label.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Category {
-    /// It may work next time: retried with exponential backoff.
+    /// It may work next time.
     Transient,
-    /// It cannot work until the object or the settings change: retried then, and every five minutes in case
-    /// something else was mended.
+    /// It cannot work until somebody changes something: the object is stalled.
     WaitsForChange,
 }
 

@@ -42,6 +42,6 @@ pub use queue::{Queue, Trigger};
 pub use settings::{Settings, SettingsError, Validate};
 pub use slow_start::slow_start;
 pub use templates::{Rendered, Subject, TemplateError, Templates};
-pub use trimmed::{Trimmed, trimmed_metadata};
+pub use trimmed::{Trimmed, TrimmedObject, trimmed_metadata};
 pub use watch::{Watch, Watches};
 pub use write::{WriteError, Writer, Written};

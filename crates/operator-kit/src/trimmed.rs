@@ -3,10 +3,12 @@
 //! `managedFields` is most of what a client holds of a pod: a store of 15,000 whole pods of 20 KB takes
 //! 2.6 GiB, of metadata without it 33 MiB. So it is skipped while decoding, not dropped afterwards.
 
-use std::collections::BTreeMap;
+use std::{borrow::Cow, collections::BTreeMap};
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference, Time};
+use kube::{Resource, core::DynamicResourceScope, discovery::ApiResource};
 use serde::{Deserialize, Deserializer};
+use serde_json::Value;
 
 /// The fields of `metadata` that controllers read.
 #[derive(Deserialize)]
@@ -50,6 +52,50 @@ pub struct Trimmed {
     /// The object's metadata, without `managedFields`.
     #[serde(default, deserialize_with = "trimmed_metadata")]
     pub metadata: ObjectMeta,
+}
+
+/// An object of a kind that is known only at run time, without `managedFields`.
+#[derive(Clone, Debug, Deserialize)]
+pub struct TrimmedObject {
+    /// The object's metadata.
+    #[serde(deserialize_with = "trimmed_metadata")]
+    pub metadata: ObjectMeta,
+    /// All other fields.
+    #[serde(flatten)]
+    pub data: Value,
+}
+
+impl Resource for TrimmedObject {
+    type DynamicType = ApiResource;
+    type Scope = DynamicResourceScope;
+
+    fn kind(resource: &ApiResource) -> Cow<'_, str> {
+        resource.kind.as_str().into()
+    }
+
+    fn group(resource: &ApiResource) -> Cow<'_, str> {
+        resource.group.as_str().into()
+    }
+
+    fn version(resource: &ApiResource) -> Cow<'_, str> {
+        resource.version.as_str().into()
+    }
+
+    fn api_version(resource: &ApiResource) -> Cow<'_, str> {
+        resource.api_version.as_str().into()
+    }
+
+    fn plural(resource: &ApiResource) -> Cow<'_, str> {
+        resource.plural.as_str().into()
+    }
+
+    fn meta(&self) -> &ObjectMeta {
+        &self.metadata
+    }
+
+    fn meta_mut(&mut self) -> &mut ObjectMeta {
+        &mut self.metadata
+    }
 }
 
 #[cfg(test)]

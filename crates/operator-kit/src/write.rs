@@ -271,6 +271,26 @@ impl Writer {
         Ok(answer)
     }
 
+    /// Merges a patch that names the uid of what is patched: for single fields, where an apply would have to
+    /// repeat all others.
+    ///
+    /// # Errors
+    /// [`WriteError::Changed`] when the object is another one by now.
+    pub async fn merge(
+        &self,
+        whose: &str,
+        seen: &Seen,
+        resource: &ApiResource,
+        patch: &Value,
+    ) -> Written<()> {
+        let (namespace, name) = place(patch);
+        let params = PatchParams { field_manager: Some(self.manager.into()), ..PatchParams::default() };
+        let build = || request(resource, namespace).patch(name, &params, &Patch::Merge(patch));
+        let answer: Trimmed = self.send("merge", &resource.kind, name, build).await?;
+        self.remember(whose, seen, answer.metadata.resource_version.as_deref());
+        Ok(())
+    }
+
     /// Deletes an object, if it still is the one with this uid. That it is gone already is a success.
     ///
     /// # Errors

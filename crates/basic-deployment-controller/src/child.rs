@@ -1,0 +1,188 @@
+//! A child as the replica contract shows it.
+
+use catena_api::{BlockedBy, contract::ReplicaContract, keys};
+use kube::discovery::ApiResource;
+use operator_kit::{Row, TrimmedObject, owner::controller_of};
+use serde_json::{Value, json};
+
+/// A child as it is kept: the whole object without `managedFields`, because any of its fields may be ours.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Child {
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+    /// Its uid.
+    pub uid: String,
+    /// The generation of its spec.
+    pub generation: i64,
+    /// Whether it is being deleted.
+    pub is_deleting: bool,
+    /// Its controller.
+    pub owner: Option<Owner>,
+    /// All of it.
+    pub object: Value,
+}
+
+/// The controller of a child.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Owner {
+    /// The controller's kind.
+    pub kind: String,
+    /// The controller's name.
+    pub name: String,
+    /// The controller's uid.
+    pub uid: String,
+}
+
+/// What a condition of a child says.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Said {
+    /// Whether it holds.
+    pub is_true: bool,
+    /// One word.
+    pub reason: String,
+    /// For people.
+    pub message: String,
+}
+
+impl Row for Child {
+    fn uid(&self) -> &str {
+        &self.uid
+    }
+
+    fn group(&self) -> Option<&str> {
+        self.owner.as_ref().map(|owner| owner.uid.as_str())
+    }
+}
+
+impl Child {
+    /// What is kept of an object of the children's kind.
+    pub fn of(object: TrimmedObject, kind: &ApiResource) -> Self {
+        let TrimmedObject { metadata, mut data } = object;
+        let owner = controller_of(&metadata).map(|owner| Owner {
+            kind: owner.kind.clone(),
+            name: owner.name.clone(),
+            uid: owner.uid.clone(),
+        });
+        // The items of a list of a built-in kind do not say what they are.
+        data["apiVersion"] = kind.api_version.as_str().into();
+        data["kind"] = kind.kind.as_str().into();
+        data["metadata"] =
+            json!({"name": metadata.name, "labels": metadata.labels, "annotations": metadata.annotations});
+        Self {
+            namespace: metadata.namespace.unwrap_or_default(),
+            name: metadata.name.unwrap_or_default(),
+            uid: metadata.uid.unwrap_or_default(),
+            generation: metadata.generation.unwrap_or_default(),
+            is_deleting: metadata.deletion_timestamp.is_some(),
+            owner,
+            object: data,
+        }
+    }
+
+    /// The hash of the text that it was rendered from.
+    pub fn hash(&self) -> &str {
+        self.object["metadata"]["annotations"][keys::HASH].as_str().unwrap_or_default()
+    }
+
+    /// How many replicas it is asked for.
+    pub fn replicas(&self, contract: &ReplicaContract) -> Option<i32> {
+        number(contract.replicas.get(&self.object))
+    }
+
+    /// How many of its replicas serve.
+    pub fn active(&self, contract: &ReplicaContract) -> i32 {
+        number(contract.active.get(&self.object)).unwrap_or(0)
+    }
+
+    /// Whether its status refers to its spec as it is now.
+    pub fn is_current(&self, contract: &ReplicaContract) -> bool {
+        contract.observed_generation.get(&self.object).and_then(Value::as_i64) == Some(self.generation)
+    }
+
+    /// The label selector of its pods, if it tells it.
+    pub fn selector(&self, contract: &ReplicaContract) -> Option<String> {
+        contract.selector.get(&self.object)?.as_str().map(str::to_owned)
+    }
+
+    /// What keeps it from being ready, if it tells it.
+    pub fn blocked_by(&self, contract: &ReplicaContract) -> Option<BlockedBy> {
+        serde_json::from_value(contract.blocked_by.get(&self.object)?.clone()).ok()
+    }
+
+    /// A condition, if it has it and it refers to the spec as it is now.
+    pub fn condition(&self, contract: &ReplicaContract, type_: &str) -> Option<Said> {
+        let conditions = contract.conditions.get(&self.object)?.as_array()?;
+        let found = conditions.iter().find(|condition| condition["type"] == type_)?;
+        let text = |field: &str| found[field].as_str().unwrap_or_default().to_owned();
+        let is_current =
+            found["observedGeneration"].as_i64().is_none_or(|generation| generation == self.generation);
+        is_current.then(|| Said {
+            is_true: found["status"] == "True",
+            reason: text("reason"),
+            message: text("message"),
+        })
+    }
+}
+
+fn number(value: Option<&Value>) -> Option<i32> {
+    value.and_then(Value::as_i64).and_then(|number| i32::try_from(number).ok())
+}
+
+/// What `observed` has in the places that `wanted` speaks about; a field that is missing there is null.
+///
+/// Lists count as one value: what stands in them is the template's.
+pub fn projection(wanted: &Value, observed: &Value) -> Value {
+    match wanted {
+        Value::Object(fields) => fields
+            .iter()
+            .map(|(name, value)| (name.clone(), projection(value, &observed[name.as_str()])))
+            .collect(),
+        _ => observed.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn child(object: Value) -> Child {
+        let kind = kube::core::GroupVersionKind::gvk("apps", "v1", "Deployment");
+        Child::of(serde_json::from_value(object).unwrap(), &ApiResource::from_gvk(&kind))
+    }
+
+    #[test]
+    fn fields_that_others_set_are_no_difference() {
+        let wanted = json!({"spec": {"a": 1, "list": [1]}});
+        let observed = json!({"spec": {"a": 1, "list": [1], "defaulted": true}, "status": {}});
+        assert_eq!(projection(&wanted, &observed), wanted);
+        assert_ne!(projection(&wanted, &json!({"spec": {"a": 2, "list": [1]}})), wanted);
+        assert_ne!(projection(&wanted, &json!({"spec": {"a": 1}})), wanted);
+    }
+
+    #[test]
+    fn another_kind_is_read_at_its_own_fields() {
+        let contract = serde_json::from_value(json!({"active": "status.readyReplicas"})).unwrap();
+        let child = child(json!({
+            "metadata": {"name": "web", "generation": 2},
+            "spec": {"replicas": 3},
+            "status": {"readyReplicas": 2, "observedGeneration": 2, "conditions": [{"type": "Available", "status": "True"}]},
+        }));
+        assert_eq!(
+            (child.replicas(&contract), child.active(&contract), child.is_current(&contract)),
+            (Some(3), 2, true)
+        );
+        assert_eq!(child.condition(&contract, "Ready"), None);
+        assert_eq!(child.condition(&contract, "Available").map(|said| said.is_true), Some(true));
+    }
+
+    #[test]
+    fn a_condition_of_an_older_spec_is_not_believed() {
+        let child = child(json!({
+            "metadata": {"name": "web", "generation": 2},
+            "status": {"conditions": [{"type": "Ready", "status": "True", "observedGeneration": 1}]},
+        }));
+        assert_eq!(child.condition(&ReplicaContract::default(), "Ready"), None);
+    }
+}

@@ -1,0 +1,251 @@
+use catena_api::{BasicDeployment, BasicDeploymentSpec, contract::ReplicaContract, keys};
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
+use kube::discovery::ApiResource;
+use operator_kit::{Category, Failure, TemplateError, conditions};
+use serde_json::{Value, json};
+
+use super::*;
+
+const NEW: &str = "new";
+
+fn desired() -> Desired {
+    let object = json!({
+        "apiVersion": "catena.dev/v1alpha1",
+        "kind": "BasicReplicaSet",
+        "metadata": {
+            "name": "web", "namespace": "shop",
+            "labels": {keys::DEPLOYMENT_UID: "deployment"},
+            "annotations": {keys::HASH: NEW},
+            "ownerReferences": [{"uid": "deployment"}],
+        },
+        "spec": {"parameters": {"image": "nginx"}},
+    });
+    Desired { object, hash: NEW.into() }
+}
+
+/// A child that is as wanted, with `changes` merged over it.
+fn child(changes: Value) -> Arc<Child> {
+    let mut object = json!({
+        "metadata": {
+            "name": "web", "namespace": "shop", "uid": "child", "generation": 1,
+            "labels": {keys::DEPLOYMENT_UID: "deployment"},
+            "annotations": {keys::HASH: NEW},
+            "ownerReferences": [{"apiVersion": "catena.dev/v1alpha1", "kind": "BasicDeployment", "name": "web", "uid": "deployment", "controller": true}],
+        },
+        "spec": {"replicas": 3, "parameters": {"image": "nginx"}, "maxSurge": "25%"},
+        "status": {"active": 3, "observedGeneration": 1, "selector": "a=b"},
+    });
+    merge(&mut object, changes);
+    let kind = ApiResource::erase::<catena_api::BasicReplicaSet>(&());
+    Arc::new(Child::of(serde_json::from_value(object).unwrap(), &kind))
+}
+
+fn merge(object: &mut Value, changes: Value) {
+    match (object, changes) {
+        (Value::Object(object), Value::Object(changes)) => {
+            for (name, value) in changes {
+                merge(object.entry(name).or_insert(Value::Null), value);
+            }
+        }
+        (place, value) => *place = value,
+    }
+}
+
+fn observed(child: Found) -> Observed {
+    let metadata = ObjectMeta {
+        name: Some("web".into()),
+        namespace: Some("shop".into()),
+        uid: Some("deployment".into()),
+        generation: Some(1),
+        ..ObjectMeta::default()
+    };
+    let spec = BasicDeploymentSpec { replicas: 3, progress_deadline_seconds: 600, ..Default::default() };
+    Observed {
+        deployment: Arc::new(BasicDeployment { metadata, spec, status: None }),
+        attempt: Attempt::Allowed,
+        now: Timestamp::from_second(1_000_000).unwrap(),
+        contract: ReplicaContract::default(),
+        desired: Ok(desired()),
+        child,
+        others: Vec::new(),
+        settled_as: None,
+        since_healed: None,
+        since_progress: Duration::ZERO,
+        status_age: None,
+    }
+}
+
+fn ours(changes: Value) -> Observed {
+    observed(Found::Ours(child(changes)))
+}
+
+fn spec(observed: &mut Observed) -> &mut BasicDeploymentSpec {
+    &mut Arc::make_mut(&mut observed.deployment).spec
+}
+
+fn written(action: Action) -> BasicDeploymentStatus {
+    match action {
+        Action::WriteStatus(status) => *status,
+        action => panic!("{action:?}"),
+    }
+}
+
+fn ready(status: &BasicDeploymentStatus) -> (bool, String) {
+    let condition = conditions::find(&status.conditions, conditions::READY).unwrap();
+    assert_eq!(condition.status == "True", status.ready);
+    (status.ready, condition.reason.clone())
+}
+
+#[test]
+fn a_missing_child_is_created() {
+    assert_eq!(decide(&observed(Found::Nothing)), Action::Create(desired()));
+}
+
+#[test]
+fn a_child_that_is_as_wanted_is_not_written() {
+    let status = written(decide(&ours(json!({}))));
+    assert_eq!(ready(&status), (true, "Complete".into()));
+    assert_eq!((status.progress.as_str(), status.selector.as_deref()), ("3/3", Some("a=b")));
+    let mut observed = ours(json!({}));
+    Arc::make_mut(&mut observed.deployment).status = Some(status);
+    assert_eq!(decide(&observed), Action::Settle);
+}
+
+#[test]
+fn scaling_sets_the_replicas_and_nothing_else() {
+    assert!(matches!(decide(&ours(json!({"spec": {"replicas": 5}}))), Action::Scale(_)));
+}
+
+#[test]
+fn another_rendering_is_applied_and_a_change_by_hand_undone() {
+    let outdated = ours(json!({"metadata": {"annotations": {keys::HASH: "old"}}}));
+    assert!(matches!(decide(&outdated), Action::Apply { heals: false, .. }));
+    for change in [
+        json!({"spec": {"parameters": {"image": "evil"}}}),
+        json!({"metadata": {"labels": {keys::DEPLOYMENT_UID: "other"}}}),
+    ] {
+        assert!(matches!(decide(&ours(change)), Action::Apply { heals: true, .. }));
+    }
+}
+
+#[test]
+fn two_that_want_the_same_field_do_not_make_a_storm() {
+    let mut observed = ours(json!({"spec": {"parameters": {"image": "evil"}}}));
+    observed.since_healed = Some(Duration::from_secs(1));
+    assert_eq!(decide(&observed), Action::Wait(Duration::from_secs(4)));
+}
+
+#[test]
+fn what_the_server_itself_made_of_a_child_is_left() {
+    let mut observed = ours(json!({"spec": {"parameters": {"image": "normalised"}}}));
+    observed.settled_as =
+        Some(desired().seen_in(&child(json!({"spec": {"parameters": {"image": "normalised"}}})).object));
+    assert!(matches!(decide(&observed), Action::WriteStatus(_)));
+}
+
+#[test]
+fn paused_means_to_scale_and_nothing_else() {
+    let mut observed = ours(json!({"metadata": {"annotations": {keys::HASH: "old"}}}));
+    spec(&mut observed).paused = true;
+    assert_eq!(ready(&written(decide(&observed))), (false, "Paused".into()));
+    spec(&mut observed).replicas = 4;
+    assert!(matches!(decide(&observed), Action::Scale(_)));
+}
+
+#[test]
+fn a_child_of_somebody_else_is_not_taken() {
+    let owner =
+        json!([{"apiVersion": "v1", "kind": "Other", "name": "theirs", "uid": "x", "controller": true}]);
+    let foreign = observed(Found::Foreign(child(json!({"metadata": {"ownerReferences": owner}}))));
+    let Action::Refuse(refusal) = decide(&foreign) else { panic!() };
+    assert!(refusal.to_string().contains("Other \"theirs\""), "{refusal}");
+    let unknown = observed(Found::Orphan(child(json!({"metadata": {"annotations": {keys::HASH: "other"}}}))));
+    assert!(matches!(decide(&unknown), Action::Refuse(Refusal::ChildNotOwned { .. })));
+}
+
+#[test]
+fn an_orphan_that_comes_from_the_same_rendering_is_taken_back() {
+    assert!(matches!(decide(&observed(Found::Orphan(child(json!({}))))), Action::Apply { .. }));
+}
+
+#[test]
+fn a_refusal_stalls_and_names_itself() {
+    let mut observed = observed(Found::Nothing);
+    let message = "BasicReplicaSet \"web\" belongs to somebody".to_owned();
+    observed.attempt =
+        Attempt::Deferred(Failure { category: Category::WaitsForChange, reason: "ChildNotOwned", message });
+    let status = written(decide(&observed));
+    assert!(conditions::is_true(&status.conditions, conditions::STALLED));
+    assert_eq!(ready(&status), (false, "ChildNotOwned".into()));
+    assert_eq!(status.blocked_by.unwrap().kind, "BasicDeployment");
+}
+
+#[test]
+fn a_child_is_scaled_also_without_a_template() {
+    let mut observed = ours(json!({"spec": {"replicas": 1}}));
+    observed.desired = Err(TemplateError::Unknown { template: "x".into(), known: String::new() }.into());
+    assert!(matches!(decide(&observed), Action::Scale(_)));
+    observed.child = Found::Ours(child(json!({})));
+    assert!(matches!(decide(&observed), Action::Refuse(_)));
+}
+
+#[test]
+fn the_leaf_that_blocks_is_named_at_the_top() {
+    let blocker = json!({"apiVersion": "v1", "kind": "Pod", "name": "web-x", "reason": "ImagePullBackOff", "message": "no such image"});
+    let status = written(decide(&ours(json!({"status": {"active": 2, "blockedBy": blocker}}))));
+    assert_eq!(status.blocked_by.as_ref().unwrap().name, "web-x");
+    let message = &conditions::find(&status.conditions, conditions::READY).unwrap().message;
+    assert_eq!(message, "2 of 3 replicas serve; Pod web-x is not ready: ImagePullBackOff: no such image");
+}
+
+#[test]
+fn numbers_of_an_older_spec_are_not_believed() {
+    assert!(!written(decide(&ours(json!({"metadata": {"generation": 2}})))).ready);
+}
+
+#[test]
+fn a_child_that_says_it_is_not_ready_is_believed() {
+    let conditions =
+        json!([{"type": "Ready", "status": "False", "reason": "Replacing", "message": "1 is old"}]);
+    assert!(!written(decide(&ours(json!({"status": {"conditions": conditions}})))).ready);
+}
+
+#[test]
+fn a_rollout_that_does_not_move_is_reported_after_its_deadline() {
+    let mut observed = ours(json!({"status": {"active": 1}}));
+    let status = written(decide(&observed));
+    assert!(conditions::is_true(&status.conditions, conditions::PROGRESSING));
+    Arc::make_mut(&mut observed.deployment).status = Some(status);
+    observed.since_progress = Duration::from_secs(590);
+    assert_eq!(decide(&observed), Action::Wait(Duration::from_secs(10)));
+    observed.since_progress = Duration::from_secs(600);
+    let status = written(decide(&observed));
+    assert_eq!(ready(&status), (false, "ProgressDeadlineExceeded".into()));
+    assert!(conditions::is_true(&status.conditions, conditions::STALLED));
+    assert!(!conditions::is_true(&status.conditions, conditions::PROGRESSING));
+}
+
+#[test]
+fn a_child_of_an_earlier_name_goes_when_the_new_one_serves() {
+    let other = child(json!({"metadata": {"name": "old-name", "uid": "other"}}));
+    let mut starting = ours(json!({"status": {"active": 1}}));
+    starting.others = vec![other.clone()];
+    assert!(matches!(decide(&starting), Action::WriteStatus(_)));
+    let mut serving = ours(json!({}));
+    serving.others = vec![other.clone()];
+    assert_eq!(decide(&serving), Action::Delete(vec![other]));
+}
+
+#[test]
+fn what_is_being_deleted_is_left_alone() {
+    let mut observed = observed(Found::Nothing);
+    Arc::make_mut(&mut observed.deployment).metadata.deletion_timestamp = Some(Time(observed.now));
+    assert_eq!(decide(&observed), Action::Settle);
+    let mut dying = ours(
+        json!({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z", "annotations": {keys::HASH: "old"}}}),
+    );
+    dying.deployment = observed.deployment.clone();
+    Arc::make_mut(&mut dying.deployment).metadata.deletion_timestamp = None;
+    assert!(matches!(decide(&dying), Action::WriteStatus(_)), "its successor comes when it is gone");
+}

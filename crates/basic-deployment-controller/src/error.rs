@@ -1,0 +1,99 @@
+use std::time::Duration;
+
+use operator_kit::{Category, Reported, TemplateError, WriteError};
+use thiserror::Error;
+
+/// What can keep a `BasicDeployment` from its child.
+#[derive(Debug, Error)]
+pub enum Error {
+    /// It was decided not to go on.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    /// The API server did not take a write.
+    #[error(transparent)]
+    Write(#[from] WriteError),
+    /// The children are not known.
+    #[error("the children cannot be observed: {problem}")]
+    NotObserved {
+        /// Why.
+        problem: String,
+    },
+    /// The API server did not answer a read.
+    #[error("cannot look up {kind} {name:?}: {source}")]
+    LookUp {
+        /// The child's kind.
+        kind: String,
+        /// The child's name.
+        name: String,
+        /// Why.
+        source: Box<kube::Error>,
+    },
+}
+
+/// A decision not to go on, because it would not do what was asked for.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum Refusal {
+    /// The template gives no child.
+    #[error(transparent)]
+    Template(#[from] TemplateError),
+    /// The template sets a field that is this controller's.
+    #[error(
+        "the template {template:?} sets {field}, which the controller sets from the BasicDeployment; take it out of the template"
+    )]
+    ReservedField {
+        /// The template.
+        template: String,
+        /// The field.
+        field: String,
+    },
+    /// The name of the child is taken.
+    #[error("{kind} {name:?} exists and belongs to {holder}; delete it, or change the name in the template")]
+    ChildNotOwned {
+        /// The child's kind.
+        kind: String,
+        /// The child's name.
+        name: String,
+        /// Whose it is.
+        holder: String,
+    },
+}
+
+impl Reported for Refusal {
+    fn category(&self) -> Category {
+        Category::WaitsForChange
+    }
+
+    fn reason(&self) -> &'static str {
+        match self {
+            Self::Template(error) => error.reason(),
+            Self::ReservedField { .. } => "TemplateFailed",
+            Self::ChildNotOwned { .. } => "ChildNotOwned",
+        }
+    }
+}
+
+impl Reported for Error {
+    fn category(&self) -> Category {
+        match self {
+            Self::Refused(refusal) => refusal.category(),
+            Self::Write(error) => error.category(),
+            Self::NotObserved { .. } | Self::LookUp { .. } => Category::Transient,
+        }
+    }
+
+    fn reason(&self) -> &'static str {
+        match self {
+            Self::Refused(refusal) => refusal.reason(),
+            Self::Write(error) => error.reason(),
+            Self::NotObserved { .. } => "ChildrenNotObserved",
+            Self::LookUp { .. } => "LookUpFailed",
+        }
+    }
+
+    fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::Write(error) => error.retry_after(),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,114 @@
+use std::collections::BTreeMap;
+
+use catena_api::contract::ReplicaContract;
+use kube::{core::GroupVersionKind, discovery::ApiResource};
+use operator_kit::{Templates, Validate};
+use serde::Deserialize;
+
+/// What can be configured.
+#[derive(Deserialize)]
+#[serde(from = "File")]
+pub struct Settings {
+    /// The kind of the children.
+    pub child: ChildKind,
+    /// The templates of children, by the name that `spec.template` asks for.
+    pub templates: Templates,
+    is_empty: bool,
+}
+
+/// A kind that honours the replica contract, possibly under other names.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ChildKind {
+    /// Its API version, for example `apps/v1`.
+    pub api_version: String,
+    /// Its kind, for example `Deployment`.
+    pub kind: String,
+    /// Its name in URLs, for example `deployments`; the kind in lower case with an s by default.
+    pub resource: Option<String>,
+    /// Where it has the fields of the contract.
+    #[serde(default)]
+    pub contract: ReplicaContract,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    child: ChildKind,
+    templates: BTreeMap<String, String>,
+}
+
+impl From<File> for Settings {
+    fn from(file: File) -> Self {
+        Self {
+            child: file.child,
+            templates: Templates::compile(&file.templates),
+            is_empty: file.templates.is_empty(),
+        }
+    }
+}
+
+impl ChildKind {
+    /// The kind as the API server knows it.
+    pub fn api_resource(&self) -> ApiResource {
+        let (group, version) = self.api_version.split_once('/').unwrap_or(("", &self.api_version));
+        let kind = GroupVersionKind::gvk(group, version, &self.kind);
+        match &self.resource {
+            Some(plural) => ApiResource::from_gvk_with_plural(&kind, plural),
+            None => ApiResource::from_gvk(&kind),
+        }
+    }
+}
+
+impl Validate for Settings {
+    fn validate(&self) -> Result<(), Vec<String>> {
+        let mut problems = Vec::new();
+        if self.is_empty {
+            problems.push("templates: there is none; add one, by convention under the name default".into());
+        }
+        if self.child.api_version.is_empty() {
+            problems.push(
+                "child.apiVersion: is empty; give the API version of the child's kind, such as apps/v1"
+                    .into(),
+            );
+        }
+        if self.child.kind.is_empty() {
+            problems
+                .push("child.kind: is empty; give the kind of the children, such as BasicReplicaSet".into());
+        }
+        if problems.is_empty() { Ok(()) } else { Err(problems) }
+    }
+
+    fn warnings(&self) -> Vec<String> {
+        let problems = self.templates.problems(&self.child.api_version, &self.child.kind);
+        problems.iter().map(ToString::to_string).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn another_kind_is_used_by_naming_its_fields() {
+        let settings: Settings = serde_json::from_value(serde_json::json!({
+            "child": {"apiVersion": "apps/v1", "kind": "Deployment", "contract": {"active": "status.readyReplicas"}},
+            "templates": {"default": "x"},
+        }))
+        .unwrap();
+        assert_eq!(settings.child.api_resource().plural, "deployments");
+        assert_eq!(settings.child.contract.active.to_string(), "status.readyReplicas");
+        assert_eq!(settings.child.contract.replicas.to_string(), "spec.replicas");
+    }
+
+    #[test]
+    fn each_mistake_names_its_field() {
+        let settings: Settings = serde_json::from_value(
+            serde_json::json!({"child": {"apiVersion": "", "kind": ""}, "templates": {}}),
+        )
+        .unwrap();
+        let problems = settings.validate().unwrap_err();
+        assert_eq!(problems.len(), 3);
+        assert!(problems.iter().all(|problem| problem.contains("templates:") || problem.contains("child.")));
+    }
+}

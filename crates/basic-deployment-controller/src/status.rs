@@ -1,0 +1,181 @@
+//! Observed → status. Pure.
+
+use std::time::Duration;
+
+use catena_api::{BasicDeploymentStatus, BlockedBy, ChildStatus};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use operator_kit::{
+    Category,
+    conditions::{self, Conditions, PROGRESSING, READY, RECONCILING, STALLED},
+};
+
+use crate::{child::Child, observe::Observed};
+
+/// The status that tells what was observed.
+pub fn status(observed: &Observed) -> BasicDeploymentStatus {
+    let (deployment, contract) = (&observed.deployment, &observed.contract);
+    let before = deployment.status.as_ref().map_or(&[][..], |status| &status.conditions);
+    let generation = deployment.metadata.generation.unwrap_or_default();
+    let child = observed.child.ours().map(AsRef::as_ref);
+    let active = child.map_or(0, |child| child.active(contract));
+    let wanted = deployment.spec.replicas;
+    let is_ready = is_ready(observed);
+    let blocked_by = if is_ready { None } else { blocked_by(observed, child) };
+    let Summary { reason, message, is_stalled } =
+        summary(observed, child, is_ready, active, blocked_by.as_ref());
+    let goes_on = !is_stalled && reason != PAUSED;
+    let progressing = if is_ready { "Complete" } else { &reason };
+    let conditions = Conditions::new(generation, observed.now)
+        .with(READY, is_ready, &reason, message.clone())
+        .with(PROGRESSING, goes_on, progressing, message.clone())
+        .while_true(RECONCILING, !is_ready && goes_on, &reason, message.clone())
+        .while_true(STALLED, is_stalled, &reason, message)
+        .since(before);
+    BasicDeploymentStatus {
+        observed_generation: Some(generation),
+        ready: is_ready,
+        active,
+        replicas: child.and_then(|child| child.replicas(contract)).unwrap_or(0),
+        progress: format!("{active}/{wanted}"),
+        selector: child.and_then(|child| child.selector(contract)),
+        child: child.map(child_status),
+        blocked_by,
+        conditions,
+    }
+}
+
+/// Whether all wanted replicas serve what the template renders to now.
+pub fn is_ready(observed: &Observed) -> bool {
+    let (Some(child), Ok(desired)) = (observed.child.ours(), &observed.desired) else { return false };
+    let (contract, wanted) = (&observed.contract, observed.deployment.spec.replicas);
+    let says_ready = child.condition(contract, READY).is_none_or(|ready| ready.is_true);
+    observed.attempt.failure().is_none()
+        && !child.is_deleting
+        && child.hash() == desired.hash
+        && child.replicas(contract) == Some(wanted)
+        && child.is_current(contract)
+        && child.active(contract) >= wanted
+        && says_ready
+}
+
+/// Whether others wait for what changed: more than numbers.
+pub fn is_urgent(before: &BasicDeploymentStatus, after: &BasicDeploymentStatus) -> bool {
+    let known = |status: &BasicDeploymentStatus| {
+        let blocker = status.blocked_by.as_ref().map(|blocker| (blocker.kind.clone(), blocker.name.clone()));
+        let state = [READY, PROGRESSING, STALLED].map(|type_| conditions::is_true(&status.conditions, type_));
+        (status.observed_generation, status.ready, blocker, state)
+    };
+    known(before) != known(after)
+}
+
+/// When the progress deadline passes, if it is running.
+pub fn deadline_in(observed: &Observed) -> Option<Duration> {
+    let is_waiting =
+        !is_ready(observed) && !observed.deployment.spec.paused && observed.attempt.failure().is_none();
+    if is_waiting {
+        deadline(observed).checked_sub(observed.since_progress).filter(|left| !left.is_zero())
+    } else {
+        None
+    }
+}
+
+fn deadline(observed: &Observed) -> Duration {
+    Duration::from_secs(u64::try_from(observed.deployment.spec.progress_deadline_seconds).unwrap_or(0))
+}
+
+const PAUSED: &str = "Paused";
+
+struct Summary {
+    reason: String,
+    message: String,
+    is_stalled: bool,
+}
+
+/// Why it is as it is: the first cause that holds.
+fn summary(
+    observed: &Observed,
+    child: Option<&Child>,
+    is_ready: bool,
+    active: i32,
+    blocker: Option<&BlockedBy>,
+) -> Summary {
+    let wanted = observed.deployment.spec.replicas;
+    let counted = format!("{active} of {wanted} replicas serve");
+    let say =
+        |reason: &str, message: String, is_stalled| Summary { reason: reason.into(), message, is_stalled };
+    if let Some(failure) = observed.attempt.failure() {
+        return say(failure.reason, failure.message.clone(), failure.category == Category::WaitsForChange);
+    }
+    if is_ready {
+        return say("Complete", counted, false);
+    }
+    let blocked = blocker.map_or_else(String::new, |blocker| {
+        let because =
+            if blocker.message.is_empty() { String::new() } else { format!(": {}", blocker.message) };
+        format!("; {} {} is not ready: {}{because}", blocker.kind, blocker.name, blocker.reason)
+    });
+    let is_outdated =
+        matches!((child, &observed.desired), (Some(child), Ok(desired)) if child.hash() != desired.hash);
+    if observed.deployment.spec.paused && (is_outdated || child.is_none()) {
+        return say(PAUSED, format!("{counted}; spec.paused keeps the child as it is"), false);
+    }
+    if let Some(stalled) =
+        child.and_then(|child| child.condition(&observed.contract, STALLED)).filter(|stalled| stalled.is_true)
+    {
+        return say(&stalled.reason, format!("{counted}{blocked}"), true);
+    }
+    if !observed.deployment.spec.paused && observed.since_progress >= deadline(observed) {
+        let seconds = observed.deployment.spec.progress_deadline_seconds;
+        return say(
+            "ProgressDeadlineExceeded",
+            format!("{counted}, and nothing moved for {seconds} s{blocked}"),
+            true,
+        );
+    }
+    say(if is_outdated { "Updating" } else { "Progressing" }, format!("{counted}{blocked}"), false)
+}
+
+/// This object itself while it cannot go on, else what the child says, else the child where it is stalled.
+fn blocked_by(observed: &Observed, child: Option<&Child>) -> Option<BlockedBy> {
+    let deployment = &observed.deployment;
+    let before = deployment.status.as_ref().and_then(|status| status.blocked_by.as_ref());
+    let since = |name: &str, reason: &str| {
+        let same = before.filter(|before| before.name == name && before.reason == reason);
+        same.map_or(Some(Time(observed.now)), |same| same.since.clone())
+    };
+    if let Some(failure) = observed.attempt.failure() {
+        let name = deployment.metadata.name.clone().unwrap_or_default();
+        return Some(BlockedBy {
+            api_version: "catena.dev/v1alpha1".into(),
+            kind: "BasicDeployment".into(),
+            since: since(&name, failure.reason),
+            name,
+            reason: failure.reason.into(),
+            message: failure.message.clone(),
+        });
+    }
+    let child = child?;
+    child.blocked_by(&observed.contract).or_else(|| {
+        let stalled = child.condition(&observed.contract, STALLED).filter(|stalled| stalled.is_true)?;
+        let status = child_status(child);
+        Some(BlockedBy {
+            api_version: status.api_version,
+            kind: status.kind,
+            since: since(&child.name, &stalled.reason),
+            name: status.name,
+            reason: stalled.reason,
+            message: stalled.message,
+        })
+    })
+}
+
+fn child_status(child: &Child) -> ChildStatus {
+    let text = |field: &str| child.object[field].as_str().unwrap_or_default().to_owned();
+    ChildStatus {
+        api_version: text("apiVersion"),
+        kind: text("kind"),
+        name: child.name.clone(),
+        uid: child.uid.clone(),
+        hash: child.hash().to_owned(),
+    }
+}
