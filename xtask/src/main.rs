@@ -1,9 +1,12 @@
 //! The developer's commands of Catena: `cargo xtask <command>`.
 
 mod cache;
+mod charts;
 mod cluster;
 mod commands;
+mod explain;
 mod host_runner;
+mod interrupt;
 mod progress;
 mod toolchain;
 mod workspace;
@@ -65,6 +68,20 @@ enum Command {
         #[arg(long, short)]
         follow: bool,
     },
+    /// Show Catena at work: from nothing to a BasicDeployment with three ready pods
+    Demo {
+        #[command(flatten)]
+        cluster: ClusterName,
+    },
+    /// Make every check: format, lints, tests, CRDs, charts, end-to-end
+    #[command(after_help = "Example: cargo xtask test --only e2e -- heals")]
+    Test(commands::test::Options),
+    /// Write crds/*.yaml from the types
+    Crds {
+        /// Change nothing; fail when a file is not what the types say
+        #[arg(long)]
+        check: bool,
+    },
     /// Build the local cluster's programs now instead of at the first `up`
     Toolchain,
     #[command(hide = true)]
@@ -99,7 +116,7 @@ fn main() -> ExitCode {
     match run(Cli::parse().command) {
         Ok(code) => code,
         Err(error) => {
-            eprintln!("error: {error:#}");
+            eprintln!("error: {}", explain::explain(&error));
             ExitCode::FAILURE
         }
     }
@@ -125,6 +142,9 @@ fn run(command: Command) -> Result<ExitCode> {
         Command::Logs { cluster, controller, follow } => {
             runtime.block_on(commands::logs::run(&cluster.name, &controller, follow))?;
         }
+        Command::Demo { cluster } => runtime.block_on(commands::demo::run(&cluster.name))?,
+        Command::Test(options) => runtime.block_on(commands::test::run(options))?,
+        Command::Crds { check } => commands::crds::run(check)?,
         Command::Toolchain => commands::toolchain::run()?,
         Command::Supervise { name } => {
             runtime.block_on(cluster::supervisor::supervise(cluster::home::Home::of(&name)?))?;

@@ -78,7 +78,7 @@ impl Drop for Step {
 }
 
 fn spinner(label: &str) -> Shown {
-    let style = ProgressStyle::with_template("{spinner} {msg} {elapsed}")
+    let style = ProgressStyle::with_template("{spinner} {wide_msg} {elapsed}")
         .unwrap_or_else(|_| ProgressStyle::default_spinner());
     let bar = ProgressBar::new_spinner().with_style(style).with_message(label.to_owned());
     bar.enable_steady_tick(Duration::from_millis(120));

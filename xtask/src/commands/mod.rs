@@ -1,9 +1,12 @@
 //! One file per command.
 
+pub mod crds;
+pub mod demo;
 pub mod down;
 pub mod kubeconfig;
 pub mod logs;
 pub mod pass_on;
 pub mod status;
+pub mod test;
 pub mod toolchain;
 pub mod up;

@@ -49,7 +49,7 @@ enum Kind {
     Secret,
 }
 
-/// ConfigMaps and Secrets, each read once per start.
+/// What variables refer to, each read once per start.
 struct Sources<'a> {
     client: &'a Client,
     namespace: String,

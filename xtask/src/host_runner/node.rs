@@ -12,7 +12,7 @@ use kube::{
 use serde_json::json;
 
 use super::NODE_NAME;
-use crate::cluster::journal::note;
+use crate::{cluster::journal::note, explain::explain};
 
 const LEASE_SECONDS: u64 = 40;
 const RENEW_EVERY: Duration = Duration::from_secs(10);
@@ -24,7 +24,7 @@ pub async fn keep_ready(client: &Client) {
         let result = register(client).await;
         match result {
             Ok(()) => break,
-            Err(error) => note(&format!("{NODE_NAME} is not registered yet: {error:#}")),
+            Err(error) => note(&format!("{NODE_NAME} is not registered yet: {}", explain(&error))),
         }
         tokio::time::sleep(RETRY_AFTER).await;
     }
@@ -33,7 +33,7 @@ pub async fn keep_ready(client: &Client) {
         let pause = match renew(client).await {
             Ok(()) => RENEW_EVERY,
             Err(error) => {
-                note(&format!("the lease of {NODE_NAME} was not renewed: {error:#}"));
+                note(&format!("the lease of {NODE_NAME} was not renewed: {}", explain(&error)));
                 RETRY_AFTER
             }
         };

@@ -24,6 +24,8 @@ use crate::cluster::journal::note;
 
 /// When the whole cluster stops, nobody waits longer than this for a pod.
 const LONGEST_GRACE_AT_STOP: Duration = Duration::from_secs(10);
+/// How long a final status may take when nobody is going to need it.
+const LAST_WORD: Duration = Duration::from_secs(2);
 const DEFAULT_GRACE: Duration = Duration::from_secs(30);
 
 /// The newest version of the pod's object; None once it is gone.
@@ -66,13 +68,16 @@ impl Sandbox {
 
 /// Lives the pod to its end, or until `stop`.
 pub async fn live(runner: Arc<Runner>, pod: Arc<Pod>, latest: Latest, stop: CancellationToken) {
-    let address = runner.addresses.take();
+    let status = pod.status.as_ref();
+    let before = status.and_then(|status| status.pod_ip.as_ref()?.parse().ok());
+    let address = runner.addresses.take(before);
     let directory = runner.home.pods().join(pod.uid().unwrap_or_default());
     let sandbox = Sandbox { runner, first: pod, latest, address, directory };
     if let Err(error) = fs::create_dir_all(&sandbox.directory) {
         note(&format!("could not create {}: {error}", sandbox.directory.display()));
     }
-    run(&sandbox, &stop).await;
+    // On the heap: a pod's whole life is a large future.
+    Box::pin(run(&sandbox, &stop)).await;
     if !stop.is_cancelled() {
         until_deleted(&sandbox, &stop).await;
     }
@@ -101,7 +106,20 @@ async fn run(sandbox: &Sandbox, stop: &CancellationToken) {
             () = relay_end(sandbox, &teller, stop) => {}
         }
     }
-    publisher.publish().await;
+    tokio::select! {
+        () = publisher.publish() => {}
+        // Then the object goes, or everything does: what it says of its containers is of little use.
+        () = until_over(sandbox, stop) => {}
+    }
+}
+
+/// Waits until the pod is to be deleted or the cluster stops, and some more, for a last word.
+async fn until_over(sandbox: &Sandbox, stop: &CancellationToken) {
+    let mut latest = sandbox.latest();
+    let deleted =
+        latest.wait_for(|pod| pod.as_ref().is_none_or(|pod| pod.metadata.deletion_timestamp.is_some()));
+    stop.run_until_cancelled(deleted).await;
+    tokio::time::sleep(LAST_WORD).await;
 }
 
 async fn run_containers(

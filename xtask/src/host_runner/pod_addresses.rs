@@ -23,9 +23,17 @@ impl PodAddresses {
         Self { range, taken: Mutex::default() }
     }
 
-    /// An address that no pod has now. One that was given back comes again as late as possible.
-    pub fn take(&self) -> Ipv4Addr {
+    /// The address that the pod had before, or one that no pod has now. One that was given back comes again as
+    /// late as possible.
+    pub fn take(&self, before: Option<Ipv4Addr>) -> Ipv4Addr {
         let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(before) = before
+            && let [127, range, high, low] = before.octets()
+            && range == self.range
+            && taken.numbers.insert(u16::from_be_bytes([high, low]))
+        {
+            return before;
+        }
         loop {
             taken.last = taken.last.checked_add(1).unwrap_or(1);
             let number = taken.last;
@@ -51,9 +59,18 @@ mod tests {
     #[test]
     fn an_address_given_back_is_not_the_next_one_taken() {
         let addresses = PodAddresses::new(64);
-        let first = addresses.take();
+        let first = addresses.take(None);
         assert_eq!(first, Ipv4Addr::new(127, 64, 0, 1));
         addresses.give_back(first);
-        assert_eq!(addresses.take(), Ipv4Addr::new(127, 64, 0, 2));
+        assert_eq!(addresses.take(None), Ipv4Addr::new(127, 64, 0, 2));
+    }
+
+    #[test]
+    fn a_pod_keeps_its_address_when_nobody_else_has_it() {
+        let addresses = PodAddresses::new(64);
+        let before = Ipv4Addr::new(127, 64, 0, 1);
+        assert_eq!(addresses.take(Some(before)), before);
+        assert_eq!(addresses.take(Some(before)), Ipv4Addr::new(127, 64, 0, 2));
+        assert_eq!(addresses.take(Some(Ipv4Addr::LOCALHOST)), Ipv4Addr::new(127, 64, 0, 3));
     }
 }

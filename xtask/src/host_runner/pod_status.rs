@@ -12,7 +12,7 @@ use super::{
     container::RestartPolicy,
 };
 
-/// The status as a strategic merge patch; what it leaves out (PodScheduled and the like) stays.
+/// The status as a strategic merge patch; what it leaves out (`PodScheduled` and the like) stays.
 pub fn status(
     pod: &Pod,
     records: &[Record],

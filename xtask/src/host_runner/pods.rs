@@ -3,6 +3,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
+    time::Duration,
 };
 
 use futures::StreamExt;
@@ -16,6 +17,9 @@ use tokio_util::sync::CancellationToken;
 
 use super::{NODE_NAME, Runner, pod::live};
 use crate::cluster::journal::note;
+
+/// Longer than the longest grace of a pod when the cluster stops.
+const LONGEST_STOP: Duration = Duration::from_secs(15);
 
 /// Starts a task for each pod and hands it every change, until `stop`; then waits for all of them.
 pub async fn run(runner: Arc<Runner>, stop: CancellationToken) {
@@ -48,7 +52,11 @@ pub async fn run(runner: Arc<Runner>, stop: CancellationToken) {
             None => break,
         }
     }
-    while pods.lives.join_next().await.is_some() {}
+    let all_ended = async { while pods.lives.join_next().await.is_some() {} };
+    if tokio::time::timeout(LONGEST_STOP, all_ended).await.is_err() {
+        // What still runs gets its death signal when the supervisor ends.
+        note("some pods did not end in time");
+    }
 }
 
 struct Pods {

@@ -79,12 +79,10 @@ async fn connect(host: &str, port: u16) -> Result<TcpStream, String> {
 async fn http_get(host: &str, port: u16, action: &HTTPGetAction) -> Result<(), String> {
     let mut stream = connect(host, port).await?;
     let path = action.path.as_deref().unwrap_or("/");
-    let headers: String = action
-        .http_headers
-        .iter()
-        .flatten()
-        .map(|header| format!("{}: {}\r\n", header.name, header.value))
-        .collect();
+    let headers = action.http_headers.iter().flatten();
+    let headers: Vec<String> =
+        headers.map(|header| format!("{}: {}\r\n", header.name, header.value)).collect();
+    let headers = headers.concat();
     let request = format!(
         "GET {path} HTTP/1.1\r\nHost: {host}:{port}\r\nUser-Agent: kube-probe/host-runner\r\nAccept: */*\r\n\
          {headers}Connection: close\r\n\r\n"

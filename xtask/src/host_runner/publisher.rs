@@ -18,7 +18,7 @@ use super::{
     pod::Sandbox,
     pod_status::status,
 };
-use crate::cluster::journal::note;
+use crate::{cluster::journal::note, explain::explain};
 
 const RETRY: Duration = Duration::from_secs(1);
 const RECHECK: Duration = Duration::from_secs(30);
@@ -75,7 +75,7 @@ impl<'a> Publisher<'a> {
                 // Gone, or another pod of the same name: nobody is left to be told.
                 return;
             }
-            note(&format!("{}: {error:#}", self.sandbox.title()));
+            note(&format!("{}: {}", self.sandbox.title(), explain(&error)));
             tokio::time::sleep(RETRY).await;
         }
     }
@@ -105,7 +105,9 @@ impl<'a> Publisher<'a> {
             if self.status.is_some() { with_foreign_conditions(seen, &pod) } else { pod.as_ref().clone() };
         let status = status(&basis, &records, self.policy, self.sandbox.address, Timestamp::now());
         if self.status.as_ref() != Some(&status) {
-            let patch = json!({ "metadata": { "uid": uid }, "status": status });
+            let mut patch = json!({ "metadata": { "uid": uid }, "status": status });
+            // By default the list is merged: an address from an earlier life would stay in it.
+            patch["status"]["podIPs"] = json!([{ "$patch": "replace" }, { "ip": self.sandbox.address }]);
             pods.patch_status(&name, &PatchParams::default(), &Patch::Strategic(patch))
                 .await
                 .context("could not write the status")?;

@@ -48,7 +48,7 @@ impl Shutdown {
     /// Waits until the time was shortened once more.
     pub async fn shortened(&mut self) {
         if self.0.changed().await.is_err() {
-            std::future::pending().await
+            std::future::pending::<()>().await;
         }
     }
 

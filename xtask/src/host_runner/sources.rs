@@ -1,4 +1,4 @@
-//! The ConfigMaps and Secrets behind a pod's volumes, each watched by itself.
+//! The objects behind a pod's volumes, each watched by itself.
 
 use std::{
     collections::{BTreeMap, BTreeSet},

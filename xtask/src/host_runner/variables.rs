@@ -31,7 +31,7 @@ pub fn expand(text: &str, variables: &BTreeMap<String, String>) -> String {
 mod tests {
     use super::*;
 
-    /// The cases of Kubernetes' own third_party/forked/golang/expansion.
+    /// The cases of Kubernetes' own `third_party/forked/golang/expansion`.
     #[test]
     fn expansion_agrees_with_kubernetes() {
         let variables: BTreeMap<String, String> =

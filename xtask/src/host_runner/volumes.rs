@@ -30,7 +30,7 @@ const TICK: Duration = Duration::from_secs(10);
 /// The volumes, kept current as long as [`Volumes::keep_current`] runs.
 pub struct Volumes<'a> {
     sandbox: &'a Sandbox,
-    volumes: Vec<Volume>,
+    declared: Vec<Volume>,
     sources: Sources,
     /// By volume and position in its projections.
     tokens: Mutex<BTreeMap<(String, usize), Token>>,
@@ -42,7 +42,7 @@ impl<'a> Volumes<'a> {
         let namespace = sandbox.pod().namespace().unwrap_or_default();
         Self {
             sandbox,
-            volumes: spec.volumes.clone().unwrap_or_default(),
+            declared: spec.volumes.clone().unwrap_or_default(),
             sources: Sources::watch(&sandbox.runner.client, &namespace, spec),
             tokens: Mutex::default(),
         }
@@ -50,7 +50,7 @@ impl<'a> Volumes<'a> {
 
     /// Writes every volume; an error says what a container has to wait for.
     pub async fn write_all(&self) -> Result<(), Trouble> {
-        for volume in &self.volumes {
+        for volume in &self.declared {
             self.write(volume).await?;
         }
         Ok(())
@@ -70,7 +70,7 @@ impl<'a> Volumes<'a> {
                 Ok(()) = pod.changed() => {}
                 () = tokio::time::sleep(TICK) => {}
             }
-            for volume in &self.volumes {
+            for volume in &self.declared {
                 // As with a kubelet: what was there stays while its source is gone.
                 if let Err(trouble) = self.write(volume).await
                     && trouble.reason != "CreateContainerConfigError"

@@ -1,0 +1,182 @@
+//! The Helm charts of the checkout, and installing them on a local cluster.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context, Result, bail};
+use k8s_openapi::api::{
+    apps::v1::Deployment,
+    core::v1::{Namespace, Pod},
+};
+use kube::{
+    Api, Client, ResourceExt,
+    api::{ListParams, Patch, PatchParams},
+};
+use serde_json::json;
+
+use crate::{
+    cluster::{home::Home, kubeconfig, state::State},
+    interrupt::Interrupt,
+    progress::Step,
+    toolchain::Tool,
+    workspace,
+};
+
+/// The namespace that the controllers are installed in.
+pub const NAMESPACE: &str = "catena-system";
+
+const PATIENCE: Duration = Duration::from_secs(90);
+
+/// A chart's directory; its name is the name of the controller.
+pub struct Chart {
+    pub name: String,
+    pub directory: PathBuf,
+}
+
+impl Chart {
+    /// Value files that each must render: charts/NAME/ci/*.yaml.
+    pub fn ci_values(&self) -> Vec<PathBuf> {
+        let mut files: Vec<PathBuf> = fs::read_dir(self.directory.join("ci"))
+            .into_iter()
+            .flatten()
+            .filter_map(|entry| Some(entry.ok()?.path()))
+            .filter(|path| path.extension().is_some_and(|extension| extension == "yaml"))
+            .collect();
+        files.sort();
+        files
+    }
+}
+
+/// All charts of the checkout.
+pub fn all() -> Vec<Chart> {
+    let mut charts: Vec<Chart> = fs::read_dir(workspace::charts())
+        .into_iter()
+        .flatten()
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .filter(|directory| directory.join("Chart.yaml").is_file())
+        .filter_map(|directory| Some(Chart { name: directory.file_name()?.to_str()?.to_owned(), directory }))
+        .collect();
+    charts.sort_by(|a, b| a.name.cmp(&b.name));
+    charts
+}
+
+/// Installs or upgrades the charts with the local values, all at once, and waits until they are ready: none
+/// may need another one's order.
+pub async fn install(home: &Home, charts: &[Chart], interrupt: &Interrupt) -> Result<()> {
+    let state = State::require(home)?;
+    let client = kubeconfig::client(&home.kubeconfig()).await?;
+    create_namespace(&client).await?;
+    for chart in charts {
+        let step = Step::start(format!("helm upgrade --install {}", chart.name));
+        let output = helm_log(home, &chart.name);
+        interrupt
+            .run(&mut helm_install(&state, home, chart, &output)?)
+            .await
+            .with_context(|| format!("could not install {}: {}", chart.name, said(&output)))?;
+        step.done("");
+    }
+    let step = Step::start("controllers");
+    let ready = interrupt.or(wait_until_ready(&client, home, &step)).await?;
+    step.done(format!("{ready} ready"));
+    Ok(())
+}
+
+fn helm_install(state: &State, home: &Home, chart: &Chart, output: &Path) -> Result<Command> {
+    let file = fs::File::create(output).with_context(|| format!("could not create {}", output.display()))?;
+    let mut helm = Command::new(state.toolchain.path(Tool::Helm)?);
+    helm.args(["upgrade", "--install", &chart.name])
+        .arg(&chart.directory)
+        .args(["--namespace", NAMESPACE, "--values"])
+        .arg(workspace::local_values())
+        .env("KUBECONFIG", home.kubeconfig())
+        .stdin(Stdio::null())
+        .stdout(file.try_clone()?)
+        .stderr(file);
+    Ok(helm)
+}
+
+fn helm_log(home: &Home, chart: &str) -> PathBuf {
+    home.logs().join(format!("helm-{chart}.log"))
+}
+
+fn said(output: &Path) -> String {
+    let text = fs::read_to_string(output).unwrap_or_default();
+    text.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("helm said nothing").to_owned()
+}
+
+async fn create_namespace(client: &Client) -> Result<()> {
+    let namespace = json!({
+        "apiVersion": "v1",
+        "kind": "Namespace",
+        "metadata": { "name": NAMESPACE, "labels": { "pod-security.kubernetes.io/enforce": "restricted" } },
+    });
+    Api::<Namespace>::all(client.clone())
+        .patch(NAMESPACE, &PatchParams::apply("xtask").force(), &Patch::Apply(namespace))
+        .await
+        .with_context(|| format!("could not create the namespace {NAMESPACE}"))?;
+    Ok(())
+}
+
+async fn wait_until_ready(client: &Client, home: &Home, step: &Step) -> Result<usize> {
+    let deadline = Instant::now() + PATIENCE;
+    let deployments = Api::<Deployment>::namespaced(client.clone(), NAMESPACE);
+    loop {
+        let all = deployments.list(&ListParams::default()).await.context("could not list Deployments")?.items;
+        let waiting: Vec<String> =
+            all.iter().filter(|deployment| !is_ready(deployment)).map(ResourceExt::name_any).collect();
+        if waiting.is_empty() {
+            return Ok(all.len());
+        }
+        if Instant::now() > deadline {
+            bail!(
+                "{} not ready after {} s: {}; read the logs in {}",
+                waiting.join(", "),
+                PATIENCE.as_secs(),
+                reasons(client).await.join("; "),
+                home.logs().display()
+            );
+        }
+        step.note(format!("waiting for {}", waiting.join(", ")));
+        tokio::time::sleep(Duration::from_millis(200)).await;
+    }
+}
+
+fn is_ready(deployment: &Deployment) -> bool {
+    let wanted = deployment.spec.replicas.unwrap_or(1);
+    deployment.status.as_ref().is_some_and(|status| {
+        status.observed_generation == deployment.metadata.generation
+            && status.updated_replicas.unwrap_or_default() == wanted
+            && status.available_replicas.unwrap_or_default() == wanted
+            && status.replicas.unwrap_or_default() == wanted
+    })
+}
+
+/// What the pods that are not ready say about it.
+async fn reasons(client: &Client) -> Vec<String> {
+    let pods = Api::<Pod>::namespaced(client.clone(), NAMESPACE).list(&ListParams::default()).await;
+    let mut reasons: Vec<String> =
+        pods.into_iter().flat_map(|pods| pods.items).filter_map(|pod| reason(&pod)).collect();
+    if reasons.is_empty() {
+        reasons.push("no pod says why".to_owned());
+    }
+    reasons
+}
+
+fn reason(pod: &Pod) -> Option<String> {
+    let status = pod.status.as_ref()?;
+    let waiting = status.container_statuses.iter().flatten().find_map(|container| {
+        let waiting = container.state.as_ref()?.waiting.as_ref()?;
+        Some(format!(
+            "{}: {}",
+            waiting.reason.as_deref().unwrap_or_default(),
+            waiting.message.as_deref().unwrap_or_default()
+        ))
+    });
+    let condition = status.conditions.iter().flatten().find(|condition| condition.status == "False");
+    let because = waiting.or_else(|| condition?.message.clone())?;
+    Some(format!("{} {because}", pod.name_any()))
+}

@@ -1,0 +1,70 @@
+//! Every chart lints and renders, with its defaults, its CI values and the local values.
+
+use std::{
+    path::Path,
+    process::{Command, Stdio},
+};
+
+use anyhow::{Result, bail};
+
+use crate::{
+    charts::{self, Chart, NAMESPACE},
+    interrupt::Interrupt,
+    toolchain::{Tool, Toolchain},
+    workspace,
+};
+
+/// Checks all charts; every failure is reported, not only the first.
+pub async fn run(interrupt: &Interrupt) -> Result<()> {
+    let toolchain = Toolchain::provide()?;
+    let helm = toolchain.path(Tool::Helm)?;
+    let charts = charts::all();
+    if charts.is_empty() {
+        bail!("there is no chart in {}", workspace::charts().display());
+    }
+    let mut failed = Vec::new();
+    for chart in &charts {
+        for (what, mut command) in checks(helm, chart) {
+            let result = interrupt.run(&mut command).await;
+            if interrupt.came() {
+                return result;
+            }
+            match result {
+                Ok(()) => println!("✓ {what}"),
+                Err(error) => {
+                    println!("✗ {what}: {error:#}");
+                    failed.push(what);
+                }
+            }
+        }
+    }
+    if failed.is_empty() {
+        return Ok(());
+    }
+    bail!("{}", failed.join(", "))
+}
+
+fn checks(helm: &Path, chart: &Chart) -> Vec<(String, Command)> {
+    let helm_with = |subcommand: &[&str], values: Option<&Path>| {
+        let mut command = Command::new(helm);
+        command.args(subcommand).arg(&chart.directory).args(["--namespace", NAMESPACE]);
+        if let Some(values) = values {
+            command.arg("--values").arg(values);
+        }
+        // What is rendered is of no interest here; what is wrong is on standard error.
+        command.stdin(Stdio::null()).stdout(Stdio::null());
+        command
+    };
+    let template: [&str; 2] = ["template", &chart.name];
+    let mut checks = Vec::new();
+    let mut lint = helm_with(&["lint", "--strict", "--quiet"], None);
+    lint.stdout(Stdio::inherit());
+    checks.push((format!("lint {}", chart.name), lint));
+    checks.push((format!("template {}", chart.name), helm_with(&template, None)));
+    for values in chart.ci_values().into_iter().chain([workspace::local_values()]) {
+        let file = values.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let command = helm_with(&template, Some(&values));
+        checks.push((format!("template {} with {file}", chart.name), command));
+    }
+    checks
+}

@@ -1,0 +1,152 @@
+//! `cargo xtask test`: everything that must hold before a change is merged.
+
+mod chart_checks;
+mod e2e;
+
+use std::{
+    process::{Command, Stdio},
+    time::{Duration, Instant},
+};
+
+use anyhow::{Result, bail};
+use clap::ValueEnum;
+
+use super::crds;
+use crate::{explain::explain, interrupt::Interrupt, progress::seconds, workspace};
+
+/// Which steps are made.
+#[derive(clap::Args)]
+pub struct Options {
+    /// Make only this step; may be given several times
+    #[arg(long, value_enum, value_name = "STEP")]
+    only: Vec<Step>,
+    /// Leave this step out; may be given several times
+    #[arg(long, value_enum, value_name = "STEP")]
+    skip: Vec<Step>,
+    #[command(flatten)]
+    e2e: e2e::Options,
+}
+
+/// The steps, in their order: what is quick and often fails comes first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Step {
+    /// cargo fmt --check
+    Fmt,
+    /// cargo clippy, where a warning is an error
+    Clippy,
+    /// cargo test of everything but e2e
+    Unit,
+    /// The committed CRDs are what the types say
+    Crds,
+    /// cargo deny, if it is installed
+    Deny,
+    /// helm lint and helm template of every chart, with all of its value files
+    Charts,
+    /// The end-to-end suite on a cluster of its own
+    E2e,
+}
+
+enum Outcome {
+    Passed,
+    Failed(String),
+    Skipped(String),
+}
+
+/// Makes the steps, each even when one before it failed, and sums up.
+pub async fn run(options: Options) -> Result<()> {
+    let interrupt = Interrupt::listen()?;
+    let mut done: Vec<(Step, Outcome, Duration)> = Vec::new();
+    for step in Step::value_variants() {
+        let wanted = (options.only.is_empty() || options.only.contains(step)) && !options.skip.contains(step);
+        if !wanted || interrupt.came() {
+            continue;
+        }
+        eprintln!("\n── {} ──", step.name());
+        let started = Instant::now();
+        let outcome = match step.make(&options, &interrupt).await {
+            Ok(outcome) => outcome,
+            Err(error) => Outcome::Failed(explain(&error)),
+        };
+        if let Outcome::Failed(why) = &outcome {
+            eprintln!("{} failed: {why}", step.name());
+        }
+        done.push((*step, outcome, started.elapsed()));
+    }
+    sum_up(&done, interrupt.came())
+}
+
+fn sum_up(done: &[(Step, Outcome, Duration)], interrupted: bool) -> Result<()> {
+    println!();
+    let (mut passed, mut failed) = (0, 0);
+    for (step, outcome, took) in done {
+        let took = seconds(*took);
+        let name = step.name();
+        match outcome {
+            Outcome::Passed => {
+                passed += 1;
+                println!("✓ {name:<7} {took}");
+            }
+            Outcome::Failed(why) => {
+                failed += 1;
+                println!("✗ {name:<7} {took}: {why}");
+            }
+            Outcome::Skipped(why) => println!("– {name:<7} skipped: {why}"),
+        }
+    }
+    if interrupted {
+        println!("interrupted: the steps after this were not made");
+    }
+    println!("{passed} passed, {failed} failed");
+    if failed > 0 || interrupted {
+        bail!("the tests did not pass: read the first failure above; repeat one step with `--only STEP`");
+    }
+    Ok(())
+}
+
+impl Step {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Fmt => "fmt",
+            Self::Clippy => "clippy",
+            Self::Unit => "unit",
+            Self::Crds => "crds",
+            Self::Deny => "deny",
+            Self::Charts => "charts",
+            Self::E2e => "e2e",
+        }
+    }
+
+    async fn make(self, options: &Options, interrupt: &Interrupt) -> Result<Outcome> {
+        match self {
+            Self::Fmt => cargo(&["fmt", "--all", "--check"], interrupt).await?,
+            Self::Clippy => {
+                let arguments = ["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"];
+                cargo(&arguments, interrupt).await?;
+            }
+            Self::Unit => cargo(&["test", "--workspace", "--exclude", "e2e"], interrupt).await?,
+            Self::Crds => crds::run(true)?,
+            Self::Deny if !deny_is_installed() => {
+                let how = "cargo-deny is not installed; `cargo install --locked cargo-deny` installs it";
+                return Ok(Outcome::Skipped(how.to_owned()));
+            }
+            Self::Deny => cargo(&["deny", "check"], interrupt).await?,
+            Self::Charts => chart_checks::run(interrupt).await?,
+            Self::E2e => e2e::run(&options.e2e, interrupt).await?,
+        }
+        Ok(Outcome::Passed)
+    }
+}
+
+/// Runs cargo in the checkout; its output is the progress.
+async fn cargo(arguments: &[&str], interrupt: &Interrupt) -> Result<()> {
+    interrupt.run(Command::new("cargo").args(arguments).current_dir(workspace::root())).await
+}
+
+fn deny_is_installed() -> bool {
+    let version = Command::new("cargo")
+        .args(["deny", "--version"])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status();
+    version.is_ok_and(|status| status.success())
+}
