@@ -21,7 +21,7 @@ use crate::{
 
 /// How the suite is run.
 #[derive(clap::Args)]
-pub struct Options {
+pub struct Suite {
     /// How many end-to-end tests run side by side; they mostly wait
     #[arg(long, default_value_t = 4, value_name = "COUNT")]
     test_threads: usize,
@@ -34,7 +34,7 @@ pub struct Options {
 }
 
 /// Builds, brings up, installs, tests, takes down.
-pub async fn run(options: &Options, interrupt: &Interrupt) -> Result<()> {
+pub async fn run(options: &Suite, interrupt: &Interrupt) -> Result<()> {
     cargo(&["build", "--release"], interrupt).await?;
     let home = Home::of(&format!("e2e-{}", std::process::id()))?;
     let result = on_cluster(&home, options, interrupt).await;
@@ -53,7 +53,7 @@ pub async fn run(options: &Options, interrupt: &Interrupt) -> Result<()> {
     }
 }
 
-async fn on_cluster(home: &Home, options: &Options, interrupt: &Interrupt) -> Result<()> {
+async fn on_cluster(home: &Home, options: &Suite, interrupt: &Interrupt) -> Result<()> {
     let bin_dir = workspace::release_binaries();
     let wanted = Wanted { nodes: 3, bin_dir: Some(bin_dir.clone()), default_bin_dir: bin_dir };
     interrupt.or(bring_up(home, &wanted)).await?;

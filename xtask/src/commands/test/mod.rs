@@ -24,7 +24,7 @@ pub struct Options {
     #[arg(long, value_enum, value_name = "STEP")]
     skip: Vec<Step>,
     #[command(flatten)]
-    e2e: e2e::Options,
+    e2e: e2e::Suite,
 }
 
 /// The steps, in their order: what is quick and often fails comes first.
