@@ -1,80 +1,113 @@
 //! `cargo xtask crds`
 
-use std::{collections::BTreeMap, fs, path::PathBuf};
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::{Path, PathBuf},
+};
 
 use anyhow::{Context, Result, bail};
 use kube::ResourceExt;
+use serde_json::Value;
 
-use crate::workspace;
+use crate::{charts, workspace};
 
 const HEADER: &str = "# Generated from crates/catena-api by `cargo xtask crds`. Do not edit.\n";
 
-/// Writes crds/*.yaml from the types; with `check`, only says whether they are as they would be written.
+/// Writes crds/*.yaml and the charts' copies from the types; with `check`, only says whether all files are as
+/// they would be written.
 pub fn run(check: bool) -> Result<()> {
     let directory = workspace::root().join("crds");
-    let wanted = wanted()?;
-    let present = present(&directory)?;
-    let mut differing: Vec<String> = wanted
+    let definitions = definitions()?;
+    let mut wanted: BTreeMap<PathBuf, &String> =
+        definitions.iter().map(|(name, text)| (directory.join(format!("{name}.yaml")), text)).collect();
+    let mut surplus: Vec<PathBuf> =
+        yaml_files(&directory)?.into_iter().filter(|path| !wanted.contains_key(path)).collect();
+    for chart in charts::all() {
+        for (path, name) in copies(&chart.directory.join("files"))? {
+            match definitions.get(&name) {
+                Some(text) => drop(wanted.insert(path, text)),
+                None => surplus.push(path),
+            }
+        }
+    }
+    let differing: Vec<(&PathBuf, &String)> = wanted
         .iter()
-        .filter(|(name, text)| present.get(*name) != Some(text))
-        .map(|(name, _)| name.clone())
+        .filter(|(path, text)| fs::read_to_string(path).ok().as_ref() != Some(**text))
+        .map(|(path, text)| (path, *text))
         .collect();
-    let surplus: Vec<&String> = present.keys().filter(|name| !wanted.contains_key(*name)).collect();
     if check {
-        differing.extend(surplus.into_iter().cloned());
-        if !differing.is_empty() {
+        let wrong: Vec<String> =
+            differing.iter().map(|(path, _)| *path).chain(&surplus).map(|path| shown(path)).collect();
+        if !wrong.is_empty() {
             bail!(
-                "crds/ is not what the types say ({}): the types were changed; run `cargo xtask crds` and commit \
-                 the result",
-                differing.join(", ")
+                "{} not what the types say: the types were changed; run `cargo xtask crds` and commit the result",
+                wrong.join(", ")
             );
         }
-        println!("crds/ is up to date: {} files", wanted.len());
+        println!("{} files are what the types say", wanted.len());
         return Ok(());
     }
     fs::create_dir_all(&directory).with_context(|| format!("could not create {}", directory.display()))?;
-    for name in &differing {
-        let path = directory.join(name);
-        fs::write(&path, &wanted[name]).with_context(|| format!("could not write {}", path.display()))?;
-        println!("wrote crds/{name}");
+    for (path, text) in &differing {
+        fs::write(path, text).with_context(|| format!("could not write {}", path.display()))?;
+        println!("wrote {}", shown(path));
     }
-    for name in surplus {
-        let path = directory.join(name);
-        fs::remove_file(&path).with_context(|| format!("could not remove {}", path.display()))?;
-        println!("removed crds/{name}");
+    for path in &surplus {
+        fs::remove_file(path).with_context(|| format!("could not remove {}", path.display()))?;
+        println!("removed {}", shown(path));
     }
-    if differing.is_empty() {
-        println!("crds/ was up to date");
+    if differing.is_empty() && surplus.is_empty() {
+        println!("{} files were up to date", wanted.len());
     }
     Ok(())
 }
 
-fn wanted() -> Result<BTreeMap<String, String>> {
+/// The definitions as YAML, by name.
+fn definitions() -> Result<BTreeMap<String, String>> {
     catena_api::crds()
         .into_iter()
         .map(|crd| {
             let name = crd.name_any();
             let yaml =
                 serde_saphyr::to_string(&crd).with_context(|| format!("could not write {name} as YAML"))?;
-            Ok((format!("{name}.yaml"), format!("{HEADER}{yaml}")))
+            Ok((name, format!("{HEADER}{yaml}")))
         })
         .collect()
 }
 
-fn present(directory: &PathBuf) -> Result<BTreeMap<String, String>> {
+/// The definitions that a chart carries, each with its name: a chart is packaged without its surroundings. They
+/// are recognised by their first line.
+fn copies(directory: &Path) -> Result<Vec<(PathBuf, String)>> {
+    let mut copies = Vec::new();
+    for path in yaml_files(directory)? {
+        let text = fs::read_to_string(&path).with_context(|| format!("could not read {}", path.display()))?;
+        if text.starts_with(HEADER) {
+            let document: Value = serde_saphyr::from_str(&text)
+                .with_context(|| format!("{} is not YAML: copy it from crds/ again", path.display()))?;
+            let name = document["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+            copies.push((path, name));
+        }
+    }
+    Ok(copies)
+}
+
+fn yaml_files(directory: &Path) -> Result<Vec<PathBuf>> {
     let entries = match fs::read_dir(directory) {
         Ok(entries) => entries,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(BTreeMap::new()),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
         Err(error) => return Err(error).with_context(|| format!("could not list {}", directory.display())),
     };
-    let mut present = BTreeMap::new();
+    let mut files = Vec::new();
     for entry in entries {
         let path = entry?.path();
         if path.extension().is_some_and(|extension| extension == "yaml") {
-            let text =
-                fs::read_to_string(&path).with_context(|| format!("could not read {}", path.display()))?;
-            present.insert(path.file_name().unwrap_or_default().to_string_lossy().into_owned(), text);
+            files.push(path);
         }
     }
-    Ok(present)
+    Ok(files)
+}
+
+fn shown(path: &Path) -> String {
+    path.strip_prefix(workspace::root()).unwrap_or(path).display().to_string()
 }
