@@ -109,7 +109,7 @@ fn summary(
     if is_ready {
         return say("Complete", counted, false);
     }
-    let blocked = blocker.map_or_else(String::new, |blocker| {
+    let whom = blocker.map_or_else(String::new, |blocker| {
         let because =
             if blocker.message.is_empty() { String::new() } else { format!(": {}", blocker.message) };
         format!("; {} {} is not ready: {}{because}", blocker.kind, blocker.name, blocker.reason)
@@ -122,17 +122,17 @@ fn summary(
     if let Some(stalled) =
         child.and_then(|child| child.condition(&observed.contract, STALLED)).filter(|stalled| stalled.is_true)
     {
-        return say(&stalled.reason, format!("{counted}{blocked}"), true);
+        return say(&stalled.reason, format!("{counted}{whom}"), true);
     }
     if !observed.deployment.spec.paused && observed.since_progress >= deadline(observed) {
         let seconds = observed.deployment.spec.progress_deadline_seconds;
         return say(
             "ProgressDeadlineExceeded",
-            format!("{counted}, and nothing moved for {seconds} s{blocked}"),
+            format!("{counted}, and nothing moved for {seconds} s{whom}"),
             true,
         );
     }
-    say(if is_outdated { "Updating" } else { "Progressing" }, format!("{counted}{blocked}"), false)
+    say(if is_outdated { "Updating" } else { "Progressing" }, format!("{counted}{whom}"), false)
 }
 
 /// This object itself while it cannot go on, else what the child says, else the child where it is stalled.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use catena_api::{BasicReplicaSetStatus, BlockedBy, keys};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use operator_kit::{
-    Category,
+    Category, Failure,
     conditions::{self, Conditions, READY, RECONCILING, STALLED},
 };
 
@@ -30,11 +30,11 @@ pub fn status(observed: &Observed) -> BasicReplicaSetStatus {
     let updated = number(pods.iter().filter(is_updated).count());
     let serving = number(pods.iter().filter(is_updated).filter(|pod| pod.is_ready()).count());
     let wanted = set.spec.replicas;
-    let failure = observed.attempt.failure();
-    let is_stalled = failure.is_some_and(|failure| failure.category == Category::WaitsForChange);
-    let is_ready = failure.is_none() && observed.revision.is_ok() && serving == wanted && replicas == wanted;
+    let failure = failure(observed);
+    let is_stalled = failure.as_ref().is_some_and(|failure| failure.category == Category::WaitsForChange);
+    let is_ready = failure.is_none() && serving == wanted && replicas == wanted;
 
-    let (reason, message) = match failure {
+    let (reason, message) = match &failure {
         Some(failure) => (failure.reason, failure.message.clone()),
         None if is_ready => ("Complete", format!("{active} of {wanted} pods serve")),
         None if updated == replicas => ("Scaling", format!("{serving} of {wanted} pods serve")),
@@ -83,11 +83,17 @@ pub fn next_blocker(observed: &Observed) -> Option<Duration> {
     observed.pods.iter().filter_map(|pod| left(pod)).filter(|left| !left.is_zero()).min()
 }
 
+/// What keeps the set from making pods: also a template that is gone while its pods still run.
+fn failure(observed: &Observed) -> Option<Failure> {
+    let attempt = observed.attempt.failure().cloned();
+    attempt.or_else(|| observed.revision.as_ref().err().map(Failure::of))
+}
+
 /// The set itself while it cannot make pods, else the first pod with a trouble, in the order of their places.
 fn blocked_by(observed: &Observed) -> Option<BlockedBy> {
     let set = &observed.set;
     let before = set.status.as_ref().and_then(|status| status.blocked_by.as_ref());
-    if let Some(failure) = observed.attempt.failure() {
+    if let Some(failure) = failure(observed) {
         let name = set.metadata.name.clone().unwrap_or_default();
         let same = before.filter(|before| before.name == name && before.reason == failure.reason);
         return Some(BlockedBy {
@@ -95,7 +101,7 @@ fn blocked_by(observed: &Observed) -> Option<BlockedBy> {
             kind: "BasicReplicaSet".into(),
             name,
             reason: failure.reason.into(),
-            message: failure.message.clone(),
+            message: failure.message,
             since: same.map_or(Some(Time(observed.now)), |same| same.since.clone()),
         });
     }

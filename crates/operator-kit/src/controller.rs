@@ -107,7 +107,7 @@ impl<C: Controller> Passes<C> {
             }
             Ok(Err(error)) => {
                 self.metrics.passed("error", took);
-                self.failed(&object, &uid, version, Failure::of(&error), error.retry_after())
+                self.failed(&object, &uid, version, &Failure::of(&error), error.retry_after())
             }
             Err(_) => {
                 self.metrics.passed("timeout", took);
@@ -116,7 +116,7 @@ impl<C: Controller> Passes<C> {
                     PATIENCE.as_secs()
                 );
                 let failure = Failure { category: crate::Category::Transient, reason: "TimedOut", message };
-                self.failed(&object, &uid, version, failure, None)
+                self.failed(&object, &uid, version, &failure, None)
             }
         }
     }
@@ -133,7 +133,7 @@ impl<C: Controller> Passes<C> {
         object: &C::Kind,
         uid: &str,
         version: Version,
-        failure: Failure,
+        failure: &Failure,
         retry_after: Option<Duration>,
     ) -> Action {
         self.metrics.failed(failure.category.label(), failure.reason);

@@ -140,9 +140,8 @@ impl Leadership {
                     self.renewed = before;
                     return Ok(());
                 }
-                Ok(Err(kube::Error::Api(status))) if status.is_conflict() || status.is_not_found() => {
-                    self.reread().await?
-                }
+                Ok(Err(kube::Error::Api(status))) if status.is_conflict() => self.reread().await?,
+                Ok(Err(kube::Error::Api(status))) if status.is_not_found() => self.recreate().await?,
                 Ok(Err(error)) => tracing::warn!("cannot renew the Lease: {error}"),
                 Err(_) => tracing::warn!("renewing the Lease: the API server did not answer in time"),
             }
@@ -168,19 +167,36 @@ impl Leadership {
         Ok(())
     }
 
+    /// Somebody deleted the Lease: of all candidates one can make it anew.
+    async fn recreate(&mut self) -> anyhow::Result<()> {
+        let metadata = ObjectMeta { name: Some(self.candidate.name.clone()), ..ObjectMeta::default() };
+        let lease = Lease { metadata, spec: Some(self.candidate.spec(None)) };
+        let created = self.candidate.leases.create(&PostParams::default(), &lease).await;
+        self.lease = created.context("the Lease was deleted and cannot be made anew: stopping")?;
+        Ok(())
+    }
+
     /// Gives the Lease up, so that another replica need not wait for its end.
     pub async fn release(mut self) {
-        if let Some(spec) = self.lease.spec.as_mut() {
-            spec.holder_identity = Some(String::new());
-            spec.lease_duration_seconds = Some(1);
-            spec.renew_time = Some(MicroTime(Timestamp::now()));
-        }
-        let params = PostParams::default();
-        let released = self.candidate.leases.replace(&self.candidate.name, &params, &self.lease);
-        match tokio::time::timeout(PATIENCE, released).await {
-            Ok(Ok(_)) => tracing::info!("released the Lease"),
-            Ok(Err(error)) => tracing::warn!("cannot release the Lease: {error}; it runs out by itself"),
+        match tokio::time::timeout(PATIENCE, self.give_up()).await {
+            Ok(Ok(())) => tracing::info!("released the Lease"),
+            Ok(Err(error)) => tracing::warn!("cannot release the Lease: {error:#}; it runs out by itself"),
             Err(_) => tracing::warn!("cannot release the Lease in time; it runs out by itself"),
+        }
+    }
+
+    async fn give_up(&mut self) -> anyhow::Result<()> {
+        loop {
+            let mut lease = self.lease.clone();
+            if let Some(spec) = lease.spec.as_mut() {
+                spec.holder_identity = Some(String::new());
+                spec.lease_duration_seconds = Some(1);
+                spec.renew_time = Some(MicroTime(Timestamp::now()));
+            }
+            match self.candidate.leases.replace(&self.candidate.name, &PostParams::default(), &lease).await {
+                Err(kube::Error::Api(status)) if status.is_conflict() => self.reread().await?,
+                released => return Ok(released.map(drop)?),
+            }
         }
     }
 }

@@ -22,13 +22,13 @@ pub(crate) async fn serve(
         .with_context(|| format!("cannot listen on {listen}: choose another address with --listen"))?;
     let alive = health.clone();
     let routes = Router::new()
-        .route("/readyz", get(async move || answer(health.unready())))
-        .route("/healthz", get(async move || answer(alive.dead().into_iter().collect())))
+        .route("/readyz", get(async move || answer(&health.unready())))
+        .route("/healthz", get(async move || answer(alive.dead().as_slice())))
         .route("/metrics", get(async move || exposition(&metrics)));
     axum::serve(listener, routes).await.context("the health and metrics server ended")
 }
 
-fn answer(problems: Vec<String>) -> (StatusCode, String) {
+fn answer(problems: &[String]) -> (StatusCode, String) {
     if problems.is_empty() {
         (StatusCode::OK, "ok\n".into())
     } else {

@@ -74,6 +74,16 @@ pub enum WriteError {
         /// The server's words.
         message: String,
     },
+    /// The server's check of owner references does not know a kind yet whose CRD is new: it learns every 30 s.
+    #[error(
+        "the API server has not learned yet of the kind that owns {kind} {name:?}; it does so within 30 s"
+    )]
+    OwnerKindUnknown {
+        /// The object's kind.
+        kind: String,
+        /// The object's name.
+        name: String,
+    },
     /// The server does not allow it.
     #[error(
         "{kind} {name:?} is refused: {message}; if a permission is missing, grant it to the controller's ServiceAccount"
@@ -134,6 +144,7 @@ impl WriteError {
             409 => Self::Changed { kind, name, message },
             404 => Self::Gone { kind, name },
             403 if has_cause(&status, "NamespaceTerminating") => Self::NamespaceTerminating { kind },
+            403 if message.contains("cannot find RESTMapping") => Self::OwnerKindUnknown { kind, name },
             403 if message.contains("exceeded quota") => Self::QuotaExceeded { kind, name, message },
             403 => Self::Forbidden { kind, name, message },
             400 | 422 => Self::Invalid { kind, name, message },
@@ -146,7 +157,10 @@ impl WriteError {
         match self {
             Self::AlreadyExists { .. } | Self::Changed { .. } => 409,
             Self::Gone { .. } => 404,
-            Self::NamespaceTerminating { .. } | Self::QuotaExceeded { .. } | Self::Forbidden { .. } => 403,
+            Self::NamespaceTerminating { .. }
+            | Self::QuotaExceeded { .. }
+            | Self::OwnerKindUnknown { .. }
+            | Self::Forbidden { .. } => 403,
             Self::Invalid { .. } => 422,
             Self::Busy { .. } => 429,
             Self::Unknown { source, .. } => match source.as_ref() {
@@ -172,6 +186,7 @@ impl Reported for WriteError {
             Self::Changed { .. } => "Conflict",
             Self::NamespaceTerminating { .. } => "NamespaceTerminating",
             Self::QuotaExceeded { .. } => "QuotaExceeded",
+            Self::OwnerKindUnknown { .. } => "OwnerKindUnknown",
             Self::Forbidden { .. } => "Forbidden",
             Self::Invalid { .. } => "Invalid",
             Self::Busy { .. } => "ServerBusy",
@@ -184,6 +199,7 @@ impl Reported for WriteError {
             Self::Busy { retry_after, .. } => Some(*retry_after),
             // What was seen is stale; the event that shows the truth is on its way.
             Self::Changed { .. } | Self::Gone { .. } => Some(Duration::from_secs(1)),
+            Self::OwnerKindUnknown { .. } => Some(Duration::from_secs(3)),
             _ => None,
         }
     }

@@ -167,6 +167,16 @@ fn a_changed_number_of_replicas_needs_no_template_to_shrink() {
 }
 
 #[test]
+fn a_template_that_is_gone_is_told_while_its_pods_still_run() {
+    let mut observed = observed(1, vec![pod(0, OLD, PodState::Ready)]);
+    observed.revision = Err(TemplateError::Unknown { template: "x".into(), known: String::new() });
+    let status = written(decide(&observed));
+    assert_eq!(status.active, 1);
+    assert_eq!(conditions::find(&status.conditions, conditions::READY).unwrap().reason, "TemplateNotFound");
+    assert!(conditions::is_true(&status.conditions, conditions::STALLED));
+}
+
+#[test]
 fn orphans_of_the_very_same_are_taken_back_before_others_are_made() {
     let mut observed = observed(2, vec![pod(0, NEW, PodState::Ready)]);
     observed.orphans = vec![pod(7, NEW, PodState::Ready), pod(8, NEW, PodState::Ready)];
