@@ -1,1 +1,38 @@
-//! placeholder
+//! Aids of the end-to-end suite. What they wait for has a time limit, and a message that tells the last state.
+//!
+//! The suite runs against the cluster of `KUBECONFIG`, on which the charts are installed; `cargo xtask test
+//! --only e2e` brings one up. Test files run one after another, the tests of a file side by side, unless one
+//! asks for the cluster alone ([`Cluster::alone`]).
+
+mod audit;
+mod cleanup;
+mod cluster;
+mod controllers;
+mod eventually;
+mod kubectl;
+mod namespace;
+mod objects;
+mod pods;
+mod recording;
+mod releases;
+mod undo;
+
+pub use audit::{AuditLog, Request, Tally};
+pub use cluster::Cluster;
+pub use controllers::{Controller, DEPLOYMENTS, Process, REPLICA_SETS};
+pub use eventually::{PATIENCE, eventually, yaml};
+pub use kubectl::{kubectl, kubectl_apply, refused_by_kubectl};
+pub use namespace::Namespace;
+pub use objects::{GROUP_VERSION, condition, deployment, is_true, replica_set};
+pub use pods::{alive, is_alive, is_ready, names, uids};
+pub use recording::Recording;
+pub use releases::{Release, shipped_template};
+pub use undo::Undo;
+
+/// Builds a `BTreeMap` of texts.
+#[macro_export]
+macro_rules! texts {
+    ($($key:expr => $value:expr),* $(,)?) => {
+        std::collections::BTreeMap::from([$((String::from($key), String::from($value))),*])
+    };
+}

@@ -1,0 +1,201 @@
+use std::{
+    collections::BTreeMap,
+    fmt,
+    fs::File,
+    io::{Read, Seek, SeekFrom},
+    path::PathBuf,
+    time::Duration,
+};
+
+use anyhow::{Context, Result};
+use jiff::Timestamp;
+use serde::Deserialize;
+use tokio::time::Instant;
+
+use crate::{Controller, DEPLOYMENTS, REPLICA_SETS, cluster::path_from, eventually};
+
+/// What the API server was asked for since this was made.
+pub struct AuditLog {
+    path: PathBuf,
+    from: u64,
+}
+
+/// A request that the API server answered.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// Who asked.
+    pub user: String,
+    /// For what: `create`, `patch`, `list`, `watch`, …
+    pub verb: String,
+    /// Of which kind, with its subresource: `pods`, `basicdeployments/status`.
+    pub resource: String,
+    /// In which namespace; empty for none.
+    pub namespace: String,
+    /// Of which name; empty for none, and for a create.
+    pub name: String,
+    /// The answer's HTTP status.
+    pub code: u16,
+    /// When it arrived.
+    pub at: Timestamp,
+}
+
+/// How often what was asked for, for messages.
+#[derive(Default, PartialEq, Eq)]
+pub struct Tally(BTreeMap<String, usize>);
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Line {
+    stage: String,
+    verb: String,
+    user: User,
+    #[serde(default)]
+    object_ref: ObjectRef,
+    #[serde(default)]
+    response_status: ResponseStatus,
+    request_received_timestamp: Timestamp,
+}
+
+#[derive(Deserialize)]
+struct User {
+    #[serde(default)]
+    username: String,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct ObjectRef {
+    resource: String,
+    subresource: String,
+    namespace: String,
+    name: String,
+}
+
+#[derive(Default, Deserialize)]
+struct ResponseStatus {
+    #[serde(default)]
+    code: u16,
+}
+
+impl AuditLog {
+    /// The log from now on.
+    pub fn from_now() -> Result<Self> {
+        let path = path_from("CATENA_AUDIT_LOG")?;
+        let from =
+            path.metadata().with_context(|| format!("there is no audit log {}", path.display()))?.len();
+        Ok(Self { path, from })
+    }
+
+    /// What was asked for, by whomever. A watch counts when it starts.
+    pub fn requests(&self) -> Result<Vec<Request>> {
+        let mut file =
+            File::open(&self.path).with_context(|| format!("could not open {}", self.path.display()))?;
+        file.seek(SeekFrom::Start(self.from))?;
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes)?;
+        // The last line may still be under way.
+        let complete = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
+        let lines = bytes[..complete].split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
+        lines
+            .filter_map(|line| match serde_json::from_slice::<Line>(line) {
+                Ok(line) => line.request().map(Ok),
+                Err(error) => Some(Err(error).context("could not read a line of the audit log")),
+            })
+            .collect()
+    }
+
+    /// What the controllers of the chain asked for.
+    pub fn of_controllers(&self) -> Result<Vec<Request>> {
+        let users = [DEPLOYMENTS, REPLICA_SETS].map(Controller::user);
+        Ok(self.requests()?.into_iter().filter(|request| users.contains(&request.user)).collect())
+    }
+
+    /// What a controller asked for in a namespace.
+    pub fn by(&self, controller: Controller, namespace: &str) -> Result<Vec<Request>> {
+        let user = controller.user();
+        let all = self.requests()?.into_iter();
+        Ok(all.filter(|request| request.user == user && request.namespace == namespace).collect())
+    }
+
+    /// Waits until the controllers have written nothing for a while that fits `which`, and gives all that they
+    /// had written before.
+    ///
+    /// # Panics
+    /// When they still write after `limit`.
+    pub async fn until_quiet(
+        &self,
+        quiet: Duration,
+        limit: Duration,
+        which: impl Fn(&Request) -> bool,
+    ) -> Vec<Request> {
+        let mut last = (0, Instant::now());
+        let what = format!("the controllers write nothing for {quiet:?}");
+        eventually(&what, limit, async || {
+            let mut written = self.of_controllers().map_err(|error| format!("{error:#}"))?;
+            written.retain(|request| request.is_write() && which(request));
+            if written.len() != last.0 {
+                last = (written.len(), Instant::now());
+            }
+            if last.1.elapsed() >= quiet { Ok(written) } else { Err(format!("{:?}", Tally::of(&written))) }
+        })
+        .await
+    }
+}
+
+impl Line {
+    fn request(self) -> Option<Request> {
+        let is_watch = self.verb == "watch";
+        let counts = match self.stage.as_str() {
+            "ResponseStarted" => is_watch,
+            _ => !is_watch || self.response_status.code >= 400,
+        };
+        let Self { object_ref, .. } = self;
+        let resource = if object_ref.subresource.is_empty() {
+            object_ref.resource
+        } else {
+            format!("{}/{}", object_ref.resource, object_ref.subresource)
+        };
+        counts.then_some(Request {
+            user: self.user.username,
+            verb: self.verb,
+            resource,
+            namespace: object_ref.namespace,
+            name: object_ref.name,
+            code: self.response_status.code,
+            at: self.request_received_timestamp,
+        })
+    }
+}
+
+impl Request {
+    /// Whether it changes something.
+    #[must_use]
+    pub fn is_write(&self) -> bool {
+        matches!(self.verb.as_str(), "create" | "update" | "patch" | "delete" | "deletecollection")
+    }
+
+    /// Whether it is of this verb and kind.
+    #[must_use]
+    pub fn is(&self, verb: &str, resource: &str) -> bool {
+        self.verb == verb && self.resource == resource
+    }
+}
+
+impl Tally {
+    /// Counts requests by verb, kind and answer.
+    #[must_use]
+    pub fn of(requests: &[Request]) -> Self {
+        let mut tally = Self::default();
+        for Request { verb, resource, code, .. } in requests {
+            *tally.0.entry(format!("{verb} {resource} → {code}")).or_default() += 1;
+        }
+        tally
+    }
+}
+
+impl fmt::Debug for Tally {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let all: Vec<_> = self.0.iter().map(|(what, count)| format!("{count} × {what}")).collect();
+        f.write_str(&all.join(", "))
+    }
+}

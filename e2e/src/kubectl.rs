@@ -1,0 +1,70 @@
+use std::process::Stdio;
+
+use anyhow::{Context, Result, bail, ensure};
+use tokio::{io::AsyncWriteExt, process::Command};
+
+use crate::cluster::path_from;
+
+/// Runs kubectl, and gives what it printed.
+pub async fn kubectl(arguments: &[&str]) -> Result<String> {
+    let output = Command::new(path_from("CATENA_KUBECTL")?)
+        .args(arguments)
+        .stdin(Stdio::null())
+        .output()
+        .await
+        .context("could not start kubectl")?;
+    let error = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success(), "kubectl {}: {error}", arguments.join(" "));
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+/// Applies what `yaml` holds in a namespace, as a user does.
+pub async fn kubectl_apply(namespace: &str, yaml: &str) -> Result<String> {
+    let (succeeded, said) = apply(namespace, yaml).await?;
+    ensure!(succeeded, "kubectl apply: {said}");
+    Ok(said)
+}
+
+/// Applies what must be refused, and gives what is said about it.
+pub async fn refused_by_kubectl(namespace: &str, yaml: &str) -> Result<String> {
+    match apply(namespace, yaml).await? {
+        (false, said) => Ok(said),
+        (true, said) => bail!("it was taken: {said}"),
+    }
+}
+
+async fn apply(namespace: &str, yaml: &str) -> Result<(bool, String)> {
+    let mut kubectl = Command::new(path_from("CATENA_KUBECTL")?)
+        .args(["apply", "--namespace", namespace, "--filename", "-"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .context("could not start kubectl")?;
+    let mut input = kubectl.stdin.take().context("kubectl has no input")?;
+    input.write_all(yaml.as_bytes()).await?;
+    drop(input);
+    let output = kubectl.wait_with_output().await?;
+    let said = [output.stdout, output.stderr].concat();
+    Ok((output.status.success(), String::from_utf8_lossy(&said).into_owned()))
+}
+
+/// What is in a namespace, for the output of a test that failed.
+pub(crate) fn inspect(namespace: &str) -> String {
+    let show = |arguments: &[&str]| -> Result<String> {
+        let output = std::process::Command::new(path_from("CATENA_KUBECTL")?)
+            .args(["--namespace", namespace])
+            .args(arguments)
+            .output()?;
+        Ok(String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned())
+    };
+    [
+        &["get", "basicdeployments,basicreplicasets", "--output", "yaml"][..],
+        &["get", "pods", "--output", "wide"],
+        &["get", "events.events.k8s.io"],
+    ]
+    .into_iter()
+    .map(|arguments| show(arguments).unwrap_or_else(|error| format!("{error:#}")))
+    .collect::<Vec<_>>()
+    .join("\n")
+}

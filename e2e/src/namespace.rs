@@ -1,0 +1,210 @@
+use std::{fmt::Debug, panic::Location, sync::Mutex, thread, time::Duration};
+
+use catena_api::{BasicDeployment, BasicReplicaSet};
+use k8s_openapi::{
+    NamespaceResourceScope,
+    api::core::v1::{Namespace as CoreNamespace, Pod},
+};
+use kube::{
+    Api, Client, Resource, ResourceExt,
+    api::{DeleteParams, ListParams, Patch, PatchParams, PostParams},
+    runtime::wait::await_condition,
+};
+use serde::{Serialize, de::DeserializeOwned};
+use serde_json::Value;
+use tokio::time::timeout;
+
+use crate::{PATIENCE, cleanup::clean_up, eventually, kubectl::inspect, pods, yaml};
+
+/// A namespace of one test, deleted in the end with all that is in it.
+pub struct Namespace {
+    /// Its name.
+    pub name: String,
+    client: Client,
+}
+
+impl Namespace {
+    pub(crate) fn new(client: Client, name: String) -> Self {
+        Self { name, client }
+    }
+
+    /// The objects of a kind in it.
+    #[must_use]
+    pub fn api<K>(&self) -> Api<K>
+    where
+        K: Resource<DynamicType = (), Scope = NamespaceResourceScope>,
+    {
+        Api::namespaced(self.client.clone(), &self.name)
+    }
+
+    /// Creates an object.
+    pub async fn create<K>(&self, object: &K) -> kube::Result<K>
+    where
+        K: Resource<DynamicType = (), Scope = NamespaceResourceScope>,
+        K: Clone + Debug + Serialize + DeserializeOwned,
+    {
+        self.api().create(&PostParams::default(), object).await
+    }
+
+    /// Merges a patch into an object.
+    pub async fn merge<K>(&self, name: &str, patch: Value) -> kube::Result<K>
+    where
+        K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + Debug + DeserializeOwned,
+    {
+        self.api().patch(name, &PatchParams::default(), &Patch::Merge(patch)).await
+    }
+
+    /// Deletes an object in the background.
+    pub async fn delete<K>(&self, name: &str) -> kube::Result<()>
+    where
+        K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + Debug + DeserializeOwned,
+    {
+        self.api::<K>().delete(name, &DeleteParams::background()).await?;
+        Ok(())
+    }
+
+    /// Waits until an object is as `is` says.
+    ///
+    /// # Panics
+    /// When it is not so in time; with the object as it was last.
+    #[track_caller]
+    pub fn until<K>(&self, name: &str, what: &str, is: impl Fn(&K) -> bool) -> impl Future<Output = K>
+    where
+        K: Resource<DynamicType = (), Scope = NamespaceResourceScope>,
+        K: Clone + Debug + Serialize + DeserializeOwned + Send + 'static,
+    {
+        self.until_within(PATIENCE, name, what, is)
+    }
+
+    /// As [`Namespace::until`], with another time limit.
+    ///
+    /// # Panics
+    /// When it is not so in time; with the object as it was last.
+    #[track_caller]
+    pub fn until_within<K>(
+        &self,
+        limit: Duration,
+        name: &str,
+        what: &str,
+        is: impl Fn(&K) -> bool,
+    ) -> impl Future<Output = K>
+    where
+        K: Resource<DynamicType = (), Scope = NamespaceResourceScope>,
+        K: Clone + Debug + Serialize + DeserializeOwned + Send + 'static,
+    {
+        let (caller, api) = (Location::caller(), self.api::<K>());
+        async move {
+            let last = Mutex::new(String::from("nothing"));
+            let is_so = |object: Option<&K>| {
+                if let Ok(mut last) = last.lock() {
+                    *last = object.map_or_else(|| String::from("no such object"), yaml);
+                }
+                object.is_some_and(&is)
+            };
+            match timeout(limit, await_condition(api, name, is_so)).await {
+                Ok(Ok(Some(object))) => object,
+                Ok(other) => panic!("{caller}: could not wait for {name}: {other:?}"),
+                Err(_elapsed) => panic!(
+                    "{caller}: not within {limit:?}: {} {name} {what}; it was last:\n{}",
+                    K::kind(&()),
+                    last.into_inner().unwrap_or_default()
+                ),
+            }
+        }
+    }
+
+    /// Waits until an object is gone.
+    ///
+    /// # Panics
+    /// When it is still there after a time.
+    #[track_caller]
+    pub fn until_gone<K>(&self, name: &str) -> impl Future<Output = ()>
+    where
+        K: Resource<DynamicType = (), Scope = NamespaceResourceScope>,
+        K: Clone + Debug + Serialize + DeserializeOwned,
+    {
+        let api = self.api::<K>();
+        eventually("it is gone", PATIENCE, async move || match api.get_opt(name).await {
+            Ok(None) => Ok(()),
+            Ok(Some(object)) => Err(yaml(&object)),
+            Err(error) => Err(error.to_string()),
+        })
+    }
+
+    /// Waits until a `BasicDeployment` is ready as its spec is now.
+    ///
+    /// # Panics
+    /// When it is not ready in time.
+    #[track_caller]
+    pub fn until_ready(&self, name: &str) -> impl Future<Output = BasicDeployment> {
+        self.until(name, "is ready", |deployment: &BasicDeployment| {
+            let status = deployment.status.as_ref();
+            status.is_some_and(|status| {
+                status.ready && status.observed_generation == deployment.metadata.generation
+            })
+        })
+    }
+
+    /// Waits until a `BasicReplicaSet` is ready as its spec is now.
+    ///
+    /// # Panics
+    /// When it is not ready in time.
+    #[track_caller]
+    pub fn until_set_ready(&self, name: &str) -> impl Future<Output = BasicReplicaSet> {
+        self.until(name, "is ready", |set: &BasicReplicaSet| {
+            set.status.as_ref().is_some_and(|status| {
+                crate::is_true(&status.conditions, "Ready")
+                    && status.observed_generation == set.metadata.generation
+            })
+        })
+    }
+
+    /// All pods in it, by name.
+    pub async fn pods(&self) -> kube::Result<Vec<Pod>> {
+        let mut pods = self.api::<Pod>().list(&ListParams::default()).await?.items;
+        pods.sort_by_key(ResourceExt::name_any);
+        Ok(pods)
+    }
+
+    /// Waits until the pods that are not terminating are as `are` says.
+    ///
+    /// # Panics
+    /// When they are not so in time; with the pods as they were last.
+    #[track_caller]
+    pub fn until_pods(&self, what: &str, are: impl Fn(&[Pod]) -> bool) -> impl Future<Output = Vec<Pod>> {
+        eventually(what, PATIENCE, async move || {
+            let pods = pods::alive(self.pods().await.map_err(|error| vec![error.to_string()])?);
+            if are(&pods) { Ok(pods) } else { Err(pods.iter().map(pods::describe).collect::<Vec<_>>()) }
+        })
+    }
+
+    /// Waits until exactly so many pods are there that are not terminating, and each is ready.
+    ///
+    /// # Panics
+    /// When they are not so in time; with the pods as they were last.
+    #[track_caller]
+    pub fn until_ready_pods(&self, count: usize) -> impl Future<Output = Vec<Pod>> {
+        let what = format!("{count} pods serve, and there is no other");
+        let caller = Location::caller();
+        async move {
+            let what = format!("{what} (asked at {caller})");
+            self.until_pods(&what, |pods| pods.len() == count && pods.iter().all(pods::is_ready)).await
+        }
+    }
+}
+
+impl Drop for Namespace {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            eprintln!("{}", inspect(&self.name));
+        }
+        let name = self.name.clone();
+        clean_up("deleting a namespace", async move |client| {
+            match Api::<CoreNamespace>::all(client).delete(&name, &DeleteParams::background()).await {
+                Err(kube::Error::Api(status)) if status.is_not_found() || status.is_conflict() => Ok(()),
+                Err(error) => Err(error.into()),
+                Ok(_) => Ok(()),
+            }
+        });
+    }
+}

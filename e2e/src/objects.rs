@@ -1,0 +1,46 @@
+use catena_api::{BasicDeployment, BasicDeploymentSpec, BasicReplicaSet, BasicReplicaSetSpec};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+
+use crate::texts;
+
+/// API version of the project's kinds.
+pub const GROUP_VERSION: &str = "catena.dev/v1alpha1";
+
+/// It needs nothing, and runs on any node, a real one too.
+const IMAGE: &str = "registry.k8s.io/pause:3.10";
+
+/// A `BasicDeployment` that becomes ready.
+#[must_use]
+pub fn deployment(name: &str, replicas: i32) -> BasicDeployment {
+    let spec = BasicDeploymentSpec {
+        replicas,
+        template: "default".into(),
+        parameters: texts! { "image" => IMAGE },
+        progress_deadline_seconds: 600,
+        ..BasicDeploymentSpec::default()
+    };
+    BasicDeployment::new(name, spec)
+}
+
+/// A `BasicReplicaSet` that becomes ready, without a `BasicDeployment` above it.
+#[must_use]
+pub fn replica_set(name: &str, replicas: i32) -> BasicReplicaSet {
+    let spec = BasicReplicaSetSpec {
+        replicas,
+        parameters: texts! { "image" => IMAGE },
+        ..BasicReplicaSetSpec::default()
+    };
+    BasicReplicaSet::new(name, spec)
+}
+
+/// The condition of a type.
+#[must_use]
+pub fn condition<'c>(conditions: &'c [Condition], r#type: &str) -> Option<&'c Condition> {
+    conditions.iter().find(|condition| condition.type_ == r#type)
+}
+
+/// Whether the condition of a type is there and true.
+#[must_use]
+pub fn is_true(conditions: &[Condition], r#type: &str) -> bool {
+    condition(conditions, r#type).is_some_and(|condition| condition.status == "True")
+}

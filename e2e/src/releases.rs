@@ -1,0 +1,90 @@
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, ensure};
+use serde::Deserialize;
+use serde_json::Value;
+use tokio::{io::AsyncWriteExt, task};
+
+use crate::{Cluster, Controller, cluster::path_from, controllers::NAMESPACE};
+
+/// A controller's release, changed until this is dropped.
+pub struct Release {
+    controller: Controller,
+}
+
+#[derive(Deserialize)]
+struct Listed {
+    name: String,
+    revision: String,
+}
+
+impl Release {
+    /// Upgrades a release with more values. Others see it too, so that it takes a cluster that is used
+    /// [alone](Cluster::alone).
+    pub async fn upgrade(_alone: &Cluster, controller: Controller, values: &Value) -> Result<Self> {
+        let release = Self { controller };
+        release.change(values).await?;
+        Ok(release)
+    }
+
+    /// Upgrades it once more, with these values instead.
+    pub async fn change(&self, values: &Value) -> Result<()> {
+        let mut helm = tokio::process::Command::from(helm(self.controller)?)
+            .args(["--values", "-"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .context("could not start helm")?;
+        let mut input = helm.stdin.take().context("helm has no input")?;
+        input.write_all(values.to_string().as_bytes()).await?;
+        drop(input);
+        let output = helm.wait_with_output().await?;
+        let error = String::from_utf8_lossy(&output.stderr);
+        ensure!(output.status.success(), "helm upgrade {}: {error}", self.controller.name());
+        Ok(())
+    }
+
+    /// The number of a release's last upgrade.
+    pub async fn revision(controller: Controller) -> Result<u64> {
+        let mut helm = tokio::process::Command::new(path_from("CATENA_HELM")?);
+        let output = helm.args(["list", "--namespace", NAMESPACE, "--output", "json"]).output().await?;
+        let releases: Vec<Listed> = serde_json::from_slice(&output.stdout).context("helm list")?;
+        let found = releases.iter().find(|release| release.name == controller.name());
+        Ok(found.with_context(|| format!("no release {}", controller.name()))?.revision.parse()?)
+    }
+
+    /// Puts the values back that the suite was started with.
+    pub async fn restore(self) -> Result<()> {
+        task::spawn_blocking(move || drop(self)).await?;
+        Ok(())
+    }
+}
+
+impl Drop for Release {
+    fn drop(&mut self) {
+        let ended = helm(self.controller)
+            .and_then(|mut helm| Ok(helm.stdout(Stdio::null()).status()?))
+            .map(|status| status.success());
+        if !matches!(ended, Ok(true)) {
+            eprintln!("clean-up failed: {} keeps the values of a test: {ended:?}", self.controller.name());
+        }
+    }
+}
+
+fn helm(controller: Controller) -> Result<Command> {
+    let mut helm = Command::new(path_from("CATENA_HELM")?);
+    helm.args(["upgrade", controller.name()])
+        .arg(path_from("CATENA_CHARTS")?.join(controller.name()))
+        .args(["--namespace", NAMESPACE, "--values"])
+        .arg(path_from("CATENA_VALUES")?);
+    Ok(helm)
+}
+
+/// The template `default` of a controller's chart, as it is shipped.
+pub fn shipped_template(controller: Controller) -> Result<String> {
+    let path = path_from("CATENA_CHARTS")?.join(controller.name()).join("values.yaml");
+    let values: Value = serde_saphyr::from_str(&std::fs::read_to_string(path)?)?;
+    let template = values.pointer("/templates/default").and_then(Value::as_str);
+    Ok(template.context("the chart has no template default")?.to_owned())
+}

@@ -1,0 +1,68 @@
+use std::fmt::Debug;
+
+use anyhow::Result;
+use k8s_openapi::ClusterResourceScope;
+use kube::{
+    Api, Client, Resource, ResourceExt,
+    api::{Patch, PatchParams},
+};
+use serde::{Serialize, de::DeserializeOwned};
+
+use crate::cleanup::clean_up;
+
+/// A cluster-wide object as it was, which it becomes again when this is dropped.
+pub struct Undo<K>
+where
+    K: Resource<DynamicType = (), Scope = ClusterResourceScope>,
+    K: Clone + Debug + Serialize + DeserializeOwned + Send + 'static,
+{
+    before: K,
+}
+
+impl<K> Undo<K>
+where
+    K: Resource<DynamicType = (), Scope = ClusterResourceScope>,
+    K: Clone + Debug + Serialize + DeserializeOwned + Send + 'static,
+{
+    /// Keeps an object as it is now.
+    pub async fn keep(api: &Api<K>, name: &str) -> Result<Self> {
+        let mut before = api.get(name).await?;
+        let metadata = before.meta_mut();
+        metadata.managed_fields = None;
+        metadata.resource_version = None;
+        metadata.uid = None;
+        metadata.creation_timestamp = None;
+        Ok(Self { before })
+    }
+
+    /// Puts it back now.
+    pub async fn now(&self, client: Client) -> Result<()> {
+        put_back(client, &self.before).await
+    }
+}
+
+/// Over what is there by now, or anew.
+async fn put_back<K>(client: Client, before: &K) -> Result<()>
+where
+    K: Resource<DynamicType = (), Scope = ClusterResourceScope>,
+    K: Clone + Debug + Serialize + DeserializeOwned,
+{
+    let mut object = serde_json::to_value(before)?;
+    object["apiVersion"] = K::api_version(&()).into();
+    object["kind"] = K::kind(&()).into();
+    // With helm's name, so that the next upgrade meets no field of somebody else.
+    let params = PatchParams::apply("helm").force();
+    Api::<K>::all(client).patch(&before.name_any(), &params, &Patch::Apply(object)).await?;
+    Ok(())
+}
+
+impl<K> Drop for Undo<K>
+where
+    K: Resource<DynamicType = (), Scope = ClusterResourceScope>,
+    K: Clone + Debug + Serialize + DeserializeOwned + Send + 'static,
+{
+    fn drop(&mut self) {
+        let before = self.before.clone();
+        clean_up("putting an object back", async move |client| put_back(client, &before).await);
+    }
+}

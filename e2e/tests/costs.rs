@@ -1,0 +1,67 @@
+//! What the chain asks of the API server: few writes, and nothing at all while nothing changes.
+
+use std::time::Duration;
+
+use anyhow::Result;
+use e2e::{AuditLog, Cluster, Request, Tally, deployment};
+use tokio::time::{Instant, sleep_until};
+
+/// More writes than pods: one for the child, and few for the two statuses.
+const OTHER_WRITES: usize = 5;
+
+/// Status updates that only count are up to 10 s late.
+const QUIET: Duration = Duration::from_secs(11);
+
+async fn costs_at_most_five_writes_more_than_pods(replicas: i32) -> Result<()> {
+    let cluster = Cluster::alone().await?;
+    let log = AuditLog::from_now()?;
+    let namespace = cluster.namespace("writes").await?;
+    namespace.create(&deployment("web", replicas)).await?;
+    let pods = usize::try_from(replicas)?;
+    namespace.until_ready_pods(pods).await;
+    namespace.until_ready("web").await;
+
+    let written = log.until_quiet(QUIET, 3 * QUIET, |request| request.namespace == namespace.name).await;
+    let tally = Tally::of(&written);
+    println!("{replicas} replicas: {} writes: {tally:?}", written.len());
+    assert!(written.len() <= pods + OTHER_WRITES, "{} writes: {tally:?}", written.len());
+    assert!(written.iter().all(|request| request.code != 409), "a conflict is a write in vain: {tally:?}");
+    let created = written.iter().filter(|request| request.is("create", "pods")).count();
+    assert_eq!(created, pods, "{tally:?}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn three_replicas_cost_at_most_five_writes_more_than_pods() -> Result<()> {
+    costs_at_most_five_writes_more_than_pods(3).await
+}
+
+#[tokio::test]
+async fn two_hundred_and_fifty_replicas_cost_at_most_five_writes_more_than_pods() -> Result<()> {
+    costs_at_most_five_writes_more_than_pods(250).await
+}
+
+#[tokio::test]
+async fn nothing_is_asked_for_while_nothing_changes() -> Result<()> {
+    let cluster = Cluster::alone().await?;
+    cluster.without_others().await;
+    let namespace = cluster.namespace("steady").await?;
+    let log = AuditLog::from_now()?;
+    for number in 0..5 {
+        namespace.create(&deployment(&format!("web-{number}"), 3)).await?;
+    }
+    namespace.until_ready_pods(15).await;
+    log.until_quiet(QUIET, 3 * QUIET, |request| !is_lease_renewal(request)).await;
+
+    let log = AuditLog::from_now()?;
+    // The one place where time has to pass: what must not happen has no end to wait for.
+    sleep_until(Instant::now() + Duration::from_secs(20)).await;
+    let mut asked = log.of_controllers()?;
+    asked.retain(|request| !is_lease_renewal(request) && request.verb != "watch");
+    assert!(asked.is_empty(), "{:?}", Tally::of(&asked));
+    Ok(())
+}
+
+fn is_lease_renewal(request: &Request) -> bool {
+    request.is("update", "leases")
+}
