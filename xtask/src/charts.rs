@@ -19,6 +19,7 @@ use kube::{
 use serde_json::json;
 
 use crate::{
+    admission_knows,
     cluster::{home::Home, kubeconfig, state::State},
     interrupt::Interrupt,
     progress::Step,
@@ -70,6 +71,7 @@ pub async fn install(home: &Home, charts: &[Chart], interrupt: &Interrupt) -> Re
     let state = State::require(home)?;
     let client = kubeconfig::client(&home.kubeconfig()).await?;
     create_namespace(&client).await?;
+    interrupt.or(Box::pin(admission_knows::create_missing_kinds(&client))).await?;
     for chart in charts {
         let step = Step::start(format!("helm upgrade --install {}", chart.name));
         let output = helm_log(home, &chart.name);
@@ -82,13 +84,16 @@ pub async fn install(home: &Home, charts: &[Chart], interrupt: &Interrupt) -> Re
     let step = Step::start("controllers");
     let ready = interrupt.or(wait_until_ready(&client, home, &step)).await?;
     step.done(format!("{ready} ready"));
+    let step = Step::start("their kinds are known as owners (up to 30 s)");
+    interrupt.or(admission_knows::our_kinds(home)).await?;
+    step.done("");
     Ok(())
 }
 
 fn helm_install(state: &State, home: &Home, chart: &Chart, output: &Path) -> Result<Command> {
     let file = fs::File::create(output).with_context(|| format!("could not create {}", output.display()))?;
     let mut helm = Command::new(state.toolchain.path(Tool::Helm)?);
-    helm.args(["upgrade", "--install", &chart.name])
+    helm.args(["upgrade", "--install", "--take-ownership", &chart.name])
         .arg(&chart.directory)
         .args(["--namespace", NAMESPACE, "--values"])
         .arg(workspace::local_values())

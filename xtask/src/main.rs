@@ -1,5 +1,6 @@
 //! The developer's commands of Catena: `cargo xtask <command>`.
 
+mod admission_knows;
 mod cache;
 mod charts;
 mod cluster;

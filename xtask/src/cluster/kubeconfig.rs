@@ -84,10 +84,16 @@ pub fn write(path: &PathBuf, document: &Value) -> Result<()> {
 
 /// A client that uses the kubeconfig at `path`.
 pub async fn client(path: &Path) -> Result<Client> {
+    client_as(path, None).await
+}
+
+/// A client that uses the kubeconfig at `path` and acts in the name of `user`.
+pub async fn client_as(path: &Path, user: Option<&str>) -> Result<Client> {
     let kubeconfig = Kubeconfig::read_from(path)
         .with_context(|| format!("could not read the kubeconfig {}", path.display()))?;
-    let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default())
+    let mut config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default())
         .await
         .with_context(|| format!("could not use the kubeconfig {}", path.display()))?;
+    config.auth_info.impersonate = user.map(str::to_owned);
     Client::try_from(config).context("could not make a Kubernetes client")
 }

@@ -61,10 +61,10 @@ pub async fn run(name: &str) -> Result<()> {
         ),
         (format!("kubectl{flag} get basicdeployments,pods --watch"), "then delete a pod in another window"),
         (format!("logs{flag} basic-replicaset-controller --follow"), "what a controller says"),
-        (format!("status{flag}"), "the processes behind it, and where their logs are"),
+        ("status".to_owned(), "the processes behind it, and where their logs are"),
         (format!("down{flag}"), "take everything away again"),
     ] {
-        println!("  {:<66} # {why}", format!("cargo xtask {command}"));
+        println!("  {:<73} # {why}", format!("cargo xtask {command}"));
     }
     Ok(())
 }

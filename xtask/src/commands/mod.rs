@@ -1,5 +1,6 @@
 //! One file per command.
 
+pub mod bench;
 pub mod crds;
 pub mod demo;
 pub mod down;

@@ -42,7 +42,7 @@ pub const NODE_NAME: &str = "catena-host";
 const HOST_IP: &str = "127.0.0.1";
 
 /// What all pods of the node share.
-struct Runner {
+pub struct Runner {
     client: Client,
     home: Home,
     server_port: u16,

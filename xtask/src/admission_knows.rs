@@ -1,0 +1,97 @@
+//! Waiting until the API server's admission knows newly installed kinds.
+//!
+//! `OwnerReferencesPermissionEnforcement` looks an owner's kind up in a map that it renews every 30 s. Until then a
+//! dependent with `blockOwnerDeletion` is refused, and controllers back off. Who may set every finalizer, as an
+//! administrator may, is not asked: so the question is put in the name of a controller.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use k8s_openapi::{
+    api::core::v1::Pod, apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
+};
+use kube::{
+    Api, Client, ResourceExt,
+    api::{ListParams, PostParams},
+};
+use serde_json::json;
+
+use crate::cluster::{home::Home, kubeconfig};
+
+/// A controller of every cluster that may create pods, and set finalizers of one kind only.
+const ASKER: &str = "system:serviceaccount:kube-system:replicaset-controller";
+
+/// Creates the kinds that are missing, before any Deployment: the first question fills the map, so that on a
+/// fresh cluster nobody has to wait for its renewal. The charts take them over.
+pub async fn create_missing_kinds(client: &Client) -> Result<()> {
+    let kinds = Api::<CustomResourceDefinition>::all(client.clone());
+    for crd in catena_api::crds() {
+        match kinds.create(&PostParams::default(), &crd).await {
+            Ok(_) => {}
+            Err(kube::Error::Api(status)) if status.is_already_exists() => {}
+            Err(error) => return Err(error).with_context(|| format!("could not create {}", crd.name_any())),
+        }
+    }
+    for crd in catena_api::crds() {
+        while !is_served(client, &crd).await? {
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    }
+    Ok(())
+}
+
+async fn is_served(client: &Client, crd: &CustomResourceDefinition) -> Result<bool> {
+    let version = format!("{}/{}", crd.spec.group, served_version(crd));
+    match client.list_api_group_resources(&version).await {
+        Ok(list) => Ok(list.resources.iter().any(|resource| resource.kind == crd.spec.names.kind)),
+        Err(kube::Error::Api(status)) if status.is_not_found() => Ok(false),
+        Err(error) => Err(error).with_context(|| format!("could not ask for the kinds of {version}")),
+    }
+}
+
+fn served_version(crd: &CustomResourceDefinition) -> &str {
+    let served = crd.spec.versions.iter().find(|version| version.served);
+    served.map(|version| version.name.as_str()).unwrap_or_default()
+}
+
+/// Asks until every kind of ours that the cluster has is known.
+pub async fn our_kinds(home: &Home) -> Result<()> {
+    let administrator = kubeconfig::client(&home.kubeconfig()).await?;
+    let asker = kubeconfig::client_as(&home.kubeconfig(), Some(ASKER)).await?;
+    let installed = Api::<CustomResourceDefinition>::all(administrator)
+        .list(&ListParams::default())
+        .await
+        .context("could not list the kinds of the cluster")?;
+    let ours = installed.items.iter().filter(|crd| crd.spec.group.ends_with("catena.dev"));
+    for crd in ours {
+        while !is_known(&asker, crd).await? {
+            tokio::time::sleep(Duration::from_millis(500)).await;
+        }
+    }
+    Ok(())
+}
+
+async fn is_known(asker: &Client, crd: &CustomResourceDefinition) -> Result<bool> {
+    let dependent: Pod = serde_json::from_value(json!({
+        "metadata": {
+            "name": "is-the-kind-known",
+            "ownerReferences": [{
+                "apiVersion": format!("{}/{}", crd.spec.group, served_version(crd)),
+                "kind": crd.spec.names.kind,
+                "name": "nobody",
+                "uid": "nobody",
+                "blockOwnerDeletion": true,
+            }],
+        },
+        "spec": { "containers": [{ "name": "none", "image": "none" }] },
+    }))?;
+    let dry_run = PostParams { dry_run: true, ..PostParams::default() };
+    match Api::<Pod>::default_namespaced(asker.clone()).create(&dry_run, &dependent).await {
+        Ok(_) => Ok(true),
+        // Refused either way: once the kind is known, because the asker may not set its finalizers.
+        Err(kube::Error::Api(status)) if status.is_forbidden() => {
+            Ok(!status.message.contains("cannot find RESTMapping"))
+        }
+        Err(error) => Err(error).context("could not ask whether a kind is known"),
+    }
+}

@@ -1,0 +1,147 @@
+//! `cargo xtask bench`: Catena beside kube-controller-manager, on the same cluster, in the same run.
+
+mod process;
+mod requests;
+mod subject;
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+use futures::{StreamExt, TryStreamExt, stream};
+use kube::{
+    Api, Client,
+    api::{DynamicObject, ListParams, PostParams},
+};
+
+use crate::{
+    charts,
+    cluster::{
+        bring_up::{Wanted, bring_up},
+        home::Home,
+        kubeconfig,
+        take_down::take_down,
+    },
+    interrupt::Interrupt,
+    progress::{Step, seconds},
+    workspace,
+};
+use process::Usage;
+use requests::Requests;
+use subject::Subject;
+
+/// Connections that create the objects.
+const CONNECTIONS: usize = 16;
+/// How long the cluster rests before each subject, so that it starts from quiet.
+const REST: Duration = Duration::from_secs(5);
+/// How often readiness is asked for; each answer is small, because it comes from a count.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// What is measured.
+#[derive(clap::Args)]
+pub struct Options {
+    /// How many objects are created at once
+    #[arg(long, default_value_t = 300, value_name = "COUNT")]
+    objects: usize,
+    /// How many replicas each has
+    #[arg(long, default_value_t = 3, value_name = "COUNT")]
+    replicas: usize,
+    /// Times that each subject is measured
+    #[arg(long, default_value_t = 1, value_name = "COUNT")]
+    runs: usize,
+    /// Leave kube-controller-manager's Deployments out
+    #[arg(long)]
+    catena_only: bool,
+    /// Give up after this many seconds
+    #[arg(long, default_value_t = 600, value_name = "SECONDS")]
+    patience: u64,
+}
+
+/// Measures on a cluster of its own, which is taken down whatever happens.
+pub async fn run(options: &Options) -> Result<()> {
+    let interrupt = Interrupt::listen()?;
+    let home = Home::of(&format!("bench-{}", std::process::id()))?;
+    let result = Box::pin(interrupt.or(measure(&home, options, &interrupt))).await;
+    take_down(&home)?;
+    result
+}
+
+async fn measure(home: &Home, options: &Options, interrupt: &Interrupt) -> Result<()> {
+    let bin_dir = workspace::release_binaries();
+    let wanted = Wanted { nodes: 10, bin_dir: Some(bin_dir.clone()), default_bin_dir: bin_dir };
+    bring_up(home, &wanted).await?;
+    charts::install(home, &charts::all(), interrupt).await?;
+    let client = kubeconfig::client(&home.kubeconfig()).await?;
+    let pods = options.objects * options.replicas;
+    println!("\n{} objects with {} replicas each: {pods} pods", options.objects, options.replicas);
+    for _ in 0..options.runs {
+        for subject in [Subject::Catena, Subject::Native] {
+            if subject == Subject::Native && options.catena_only {
+                continue;
+            }
+            tokio::time::sleep(REST).await;
+            one(home, &client, subject, options).await?;
+        }
+    }
+    Ok(())
+}
+
+async fn one(home: &Home, client: &Client, subject: Subject, options: &Options) -> Result<()> {
+    let namespace = subject.namespace(client).await?;
+    let objects: Api<DynamicObject> = Api::namespaced_with(client.clone(), &namespace, &subject.resource());
+    let processes = subject.processes(home, client).await?;
+    let before: Vec<Usage> = processes.iter().map(process::Process::usage).collect::<Result<_>>()?;
+    let requests = Requests::from_now(home)?;
+    let step = Step::start(subject.label());
+    let started = Instant::now();
+    stream::iter((0..options.objects).map(Ok))
+        .try_for_each_concurrent(CONNECTIONS, async |number| {
+            let object = subject.object(&format!("bench-{number}"), options.replicas);
+            objects.create(&PostParams::default(), &object).await.map(drop)
+        })
+        .await
+        .context("could not create the objects")?;
+    let created = started.elapsed();
+    let ready = subject
+        .all_ready(&objects, options.objects, options.replicas, Duration::from_secs(options.patience))
+        .await?;
+    step.done(format!("created in {}, all ready after {}", seconds(created), seconds(ready.max(created))));
+    // What follows readiness belongs to the work as well.
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    for (process, before) in processes.iter().zip(&before) {
+        let after = process.usage()?;
+        let cpu = after.cpu.saturating_sub(before.cpu);
+        println!(
+            "  {:<30} {:.2} s CPU, {} MiB resident, {} MiB at most",
+            process.name,
+            cpu.as_secs_f64(),
+            after.resident / 1024,
+            after.resident_at_most / 1024
+        );
+    }
+    print!("{}", requests.since(home, subject.users(), options.objects)?);
+    clean_up(client, &objects, &namespace).await
+}
+
+async fn clean_up(client: &Client, objects: &Api<DynamicObject>, namespace: &str) -> Result<()> {
+    let step = Step::start("cleaning up");
+    let all: Vec<String> = objects
+        .list_metadata(&ListParams::default())
+        .await?
+        .items
+        .into_iter()
+        .filter_map(|object| object.metadata.name)
+        .collect();
+    let deleted = stream::iter(all)
+        .map(|name| async move { objects.delete(&name, &kube::api::DeleteParams::default()).await });
+    deleted.buffer_unordered(CONNECTIONS).try_for_each(|_| async { Ok(()) }).await?;
+    let pods: Api<k8s_openapi::api::core::v1::Pod> = Api::namespaced(client.clone(), namespace);
+    loop {
+        let left = pods.list_metadata(&ListParams::default().limit(1)).await?;
+        if left.items.is_empty() {
+            break;
+        }
+        tokio::time::sleep(LOOK * 5).await;
+    }
+    step.done("no pod is left");
+    Ok(())
+}
