@@ -77,6 +77,9 @@ enum Command {
     /// Make every check: format, lints, tests, CRDs, charts, end-to-end
     #[command(after_help = "Example: cargo xtask test --only e2e -- heals")]
     Test(commands::test::Options),
+    /// Measure Catena beside kube-controller-manager: time, CPU, memory, requests
+    #[command(after_help = "Example: cargo xtask bench --objects 60 --replicas 250")]
+    Bench(commands::bench::Options),
     /// Write crds/*.yaml from the types
     Crds {
         /// Change nothing; fail when a file is not what the types say
@@ -144,6 +147,7 @@ fn run(command: Command) -> Result<ExitCode> {
             runtime.block_on(commands::logs::run(&cluster.name, &controller, follow))?;
         }
         Command::Demo { cluster } => runtime.block_on(commands::demo::run(&cluster.name))?,
+        Command::Bench(options) => runtime.block_on(commands::bench::run(&options))?,
         Command::Test(options) => runtime.block_on(commands::test::run(options))?,
         Command::Crds { check } => commands::crds::run(check)?,
         Command::Toolchain => commands::toolchain::run()?,

@@ -28,6 +28,8 @@ mod variables;
 mod volume_payload;
 mod volumes;
 
+pub use publisher::PID_ANNOTATION;
+
 use std::{path::PathBuf, sync::Arc};
 
 use kube::Client;

@@ -24,7 +24,7 @@ const RETRY: Duration = Duration::from_secs(1);
 const RECHECK: Duration = Duration::from_secs(30);
 
 /// The pid of the first container; those of the others have the container's name appended.
-const PID_ANNOTATION: &str = "catena.dev/host-pid";
+pub const PID_ANNOTATION: &str = "catena.dev/host-pid";
 
 /// Writes the pod's status and its pid annotations, each only when it changed.
 pub struct Publisher<'a> {
