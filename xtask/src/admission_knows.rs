@@ -44,7 +44,8 @@ async fn is_served(client: &Client, crd: &CustomResourceDefinition) -> Result<bo
     let version = format!("{}/{}", crd.spec.group, served_version(crd));
     match client.list_api_group_resources(&version).await {
         Ok(list) => Ok(list.resources.iter().any(|resource| resource.kind == crd.spec.names.kind)),
-        Err(kube::Error::Api(status)) if status.is_not_found() => Ok(false),
+        // A group that is not served yet is answered with a page, not with a Status that names its reason.
+        Err(kube::Error::Api(status)) if status.code == 404 => Ok(false),
         Err(error) => Err(error).with_context(|| format!("could not ask for the kinds of {version}")),
     }
 }

@@ -2,7 +2,7 @@
 
 use std::{fs, path::PathBuf, process::Command};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, anyhow};
 
 use super::cargo;
 use crate::{
@@ -13,6 +13,7 @@ use crate::{
         state::State,
         take_down::take_down,
     },
+    explain::explain,
     interrupt::Interrupt,
     progress::Step,
     toolchain::Tool,
@@ -48,7 +49,9 @@ pub async fn run(options: &Suite, interrupt: &Interrupt) -> Result<()> {
         take_down(&home)?;
     }
     match kept {
-        Some(logs) => result.with_context(|| format!("logs are kept in {}", logs.display())),
+        Some(logs) => {
+            result.map_err(|error| anyhow!("{}; logs are kept in {}", explain(&error), logs.display()))
+        }
         None => result,
     }
 }
