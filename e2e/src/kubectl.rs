@@ -1,4 +1,7 @@
-use std::process::Stdio;
+use std::{
+    path::Path,
+    process::{Command as StdCommand, Stdio},
+};
 
 use anyhow::{Context, Result, bail, ensure};
 use tokio::{io::AsyncWriteExt, process::Command};
@@ -7,7 +10,7 @@ use crate::cluster::path_from;
 
 /// Runs kubectl, and gives what it printed.
 pub async fn kubectl(arguments: &[&str]) -> Result<String> {
-    let output = Command::new(path_from("CATENA_KUBECTL")?)
+    let output = Command::from(program()?)
         .args(arguments)
         .stdin(Stdio::null())
         .output()
@@ -34,7 +37,7 @@ pub async fn refused_by_kubectl(namespace: &str, yaml: &str) -> Result<String> {
 }
 
 async fn apply(namespace: &str, yaml: &str) -> Result<(bool, String)> {
-    let mut kubectl = Command::new(path_from("CATENA_KUBECTL")?)
+    let mut kubectl = Command::from(program()?)
         .args(["apply", "--namespace", namespace, "--filename", "-"])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -49,13 +52,19 @@ async fn apply(namespace: &str, yaml: &str) -> Result<(bool, String)> {
     Ok((output.status.success(), String::from_utf8_lossy(&said).into_owned()))
 }
 
+/// kubectl with a cache of its own beside the kubeconfig: the user's may know another cluster of the same address.
+fn program() -> Result<StdCommand> {
+    let mut kubectl = StdCommand::new(path_from("CATENA_KUBECTL")?);
+    let kubeconfig = path_from("KUBECONFIG")?;
+    let cache = kubeconfig.parent().unwrap_or(Path::new(".")).join("kubectl-cache");
+    kubectl.arg("--cache-dir").arg(cache);
+    Ok(kubectl)
+}
+
 /// What is in a namespace, for the output of a test that failed.
 pub(crate) fn inspect(namespace: &str) -> String {
     let show = |arguments: &[&str]| -> Result<String> {
-        let output = std::process::Command::new(path_from("CATENA_KUBECTL")?)
-            .args(["--namespace", namespace])
-            .args(arguments)
-            .output()?;
+        let output = program()?.args(["--namespace", namespace]).args(arguments).output()?;
         Ok(String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned())
     };
     [

@@ -104,8 +104,8 @@ impl Namespace {
             match timeout(limit, await_condition(api, name, is_so)).await {
                 Ok(Ok(Some(object))) => object,
                 Ok(other) => panic!("{caller}: could not wait for {name}: {other:?}"),
-                Err(_elapsed) => panic!(
-                    "{caller}: not within {limit:?}: {} {name} {what}; it was last:\n{}",
+                Err(elapsed) => panic!(
+                    "{caller}: {elapsed} ({limit:?}): {} {name} {what}; it was last:\n{}",
                     K::kind(&()),
                     last.into_inner().unwrap_or_default()
                 ),

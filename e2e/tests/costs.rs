@@ -13,7 +13,7 @@ const OTHER_WRITES: usize = 5;
 const QUIET: Duration = Duration::from_secs(11);
 
 async fn costs_at_most_five_writes_more_than_pods(replicas: i32) -> Result<()> {
-    let cluster = Cluster::alone().await?;
+    let cluster = Cluster::shared().await?;
     let log = AuditLog::from_now()?;
     let namespace = cluster.namespace("writes").await?;
     namespace.create(&deployment("web", replicas)).await?;

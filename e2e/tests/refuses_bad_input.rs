@@ -1,0 +1,257 @@
+//! A mistake is refused where it is made, or told on the object: which field, what is wrong, what to do. It costs
+//! little, and others do not notice.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use anyhow::{Context, Result, ensure};
+use catena_api::{BasicDeployment, BasicReplicaSet};
+use e2e::{
+    AuditLog, Cluster, DEPLOYMENTS, Namespace, REPLICA_SETS, Tally, condition, deployment, is_true,
+    refused_by_kubectl, replica_set,
+};
+use k8s_openapi::{
+    api::core::v1::{Pod, ResourceQuota, Secret},
+    apimachinery::pkg::apis::meta::v1::Condition,
+};
+use kube::{ResourceExt, api::ListParams};
+use serde_json::json;
+use tokio::time::{Instant, sleep_until};
+
+/// Waits until a `BasicDeployment` is stalled for a reason, and gives the condition.
+async fn until_stalled(namespace: &Namespace, name: &str, reason: &str) -> Result<Condition> {
+    let what = format!("is stalled by {reason}");
+    let stalled = namespace
+        .until(name, &what, |deployment: &BasicDeployment| {
+            deployment.status.as_ref().is_some_and(|status| {
+                let stalled = condition(&status.conditions, "Stalled");
+                stalled.is_some_and(|stalled| stalled.status == "True" && stalled.reason == reason)
+            })
+        })
+        .await;
+    let status = stalled.status.context("status")?;
+    ensure!(!status.ready && !is_true(&status.conditions, "Ready"), "ready though it is stalled");
+    let blocker = status.blocked_by.context("blockedBy")?;
+    ensure!(blocker.reason == reason, "blockedBy says {blocker:?}");
+    Ok(condition(&status.conditions, "Stalled").context("Stalled")?.clone())
+}
+
+#[tokio::test]
+async fn the_api_server_refuses_what_cannot_be_and_names_the_field() -> Result<()> {
+    let cluster = Cluster::shared().await?;
+    let namespace = cluster.namespace("schema").await?;
+    let long = "n".repeat(60);
+    for (kind, name, field, value) in [
+        ("BasicDeployment", "web", "spec.replicas", "-1"),
+        ("BasicDeployment", "web", "spec.replicas", "10001"),
+        ("BasicDeployment", "web", "spec.progressDeadlineSeconds", "0"),
+        ("BasicDeployment", "web", "spec.template", "''"),
+        ("BasicDeployment", "web", "spec.unknown", "1"),
+        ("BasicDeployment", &long, "metadata.name", "1"),
+        ("BasicReplicaSet", &long, "metadata.name", "1"),
+        ("BasicReplicaSet", "web", "spec.replicas", "-1"),
+        ("BasicReplicaSet", "web", "spec.maxSurge", "abc"),
+        ("BasicReplicaSet", "web", "spec.maxSurge", "-1"),
+        ("BasicReplicaSet", "web", "spec.maxUnavailable", "150%"),
+    ] {
+        let spec = match field {
+            "metadata.name" => format!("replicas: {value}"),
+            field => format!("{}: {value}", field.trim_start_matches("spec.")),
+        };
+        let yaml = format!(
+            "{{apiVersion: {}, kind: {kind}, metadata: {{name: {name}}}, spec: {{{spec}}}}}",
+            e2e::GROUP_VERSION
+        );
+        let said = refused_by_kubectl(&namespace.name, &yaml).await.context(yaml)?;
+        assert!(said.contains(field), "{field}: {value} is refused without its name: {said}");
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn an_unknown_template_is_answered_with_the_known_ones() -> Result<()> {
+    let cluster = Cluster::shared().await?;
+    let namespace = cluster.namespace("unknown").await?;
+    let mut web = deployment("web", 1);
+    web.spec.template = "lost".into();
+    namespace.create(&web).await?;
+
+    let message = until_stalled(&namespace, "web", "TemplateNotFound").await?.message;
+    for part in ["spec.template", "\"lost\"", "default"] {
+        assert!(message.contains(part), "{part} is not in: {message}");
+    }
+    namespace.merge::<BasicDeployment>("web", json!({"spec": {"template": "default"}})).await?;
+    namespace.until_ready("web").await;
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_missing_parameter_is_named() -> Result<()> {
+    let cluster = Cluster::shared().await?;
+    let namespace = cluster.namespace("missing").await?;
+    let mut web = deployment("web", 1);
+    let image = web.spec.parameters.remove("image");
+    namespace.create(&web).await?;
+
+    let message = until_stalled(&namespace, "web", "ParameterMissing").await?.message;
+    assert!(message.contains("spec.parameters.image"), "{message}");
+    namespace.merge::<BasicDeployment>("web", json!({"spec": {"parameters": {"image": image}}})).await?;
+    namespace.until_ready("web").await;
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_parameter_cannot_change_what_is_rendered() -> Result<()> {
+    let cluster = Cluster::shared().await?;
+    let namespace = cluster.namespace("escape").await?;
+    let attempts = BTreeMap::from([
+        ("env.LINES", "a\nkind: Secret\nmetadata:\n  name: stolen\n---\nkind: Secret\n"),
+        ("env.QUOTES", "\"'`\\\" }}]], {{ uid }} {% raw %} #"),
+        ("env.ANCHOR", "&a *a !!binary |\n  x"),
+        ("env.EMPTY", ""),
+        ("env.NUMBER", "0x10"),
+        ("env.YES", "yes"),
+        ("env.UNICODE", "\u{2028}\u{85}\u{feff}\u{1}end"),
+    ]);
+    let mut web = deployment("web", 1);
+    for (name, value) in &attempts {
+        web.spec.parameters.insert((*name).into(), (*value).into());
+    }
+    namespace.create(&web).await?;
+    namespace.until_ready("web").await;
+
+    let set = namespace.api::<BasicReplicaSet>().get("web").await?;
+    assert_eq!(set.spec.parameters, web.spec.parameters, "the child has other parameters");
+    let pods = namespace.until_ready_pods(1).await;
+    let containers = &pods[0].spec.as_ref().context("spec")?.containers;
+    assert_eq!(containers.len(), 1);
+    let variables = containers[0].env.iter().flatten();
+    let seen: BTreeMap<_, _> = variables
+        .map(|variable| (format!("env.{}", variable.name), variable.value.clone().unwrap_or_default()))
+        .collect();
+    let mut expected = web.spec.parameters.clone();
+    expected.remove("image");
+    assert_eq!(seen, expected);
+    let secrets = namespace.api::<Secret>().list(&ListParams::default()).await?;
+    assert!(secrets.items.is_empty(), "a Secret was made");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_pod_that_the_server_refuses_is_reported_with_its_words() -> Result<()> {
+    let cluster = Cluster::shared().await?;
+    let namespace = cluster.namespace("invalid").await?;
+    let mut web = deployment("web", 1);
+    web.spec.parameters.insert("memory".into(), "plenty".into());
+    namespace.create(&web).await?;
+
+    let message = until_stalled(&namespace, "web", "Invalid").await?.message;
+    assert!(message.contains("web"), "{message}");
+    namespace.merge::<BasicDeployment>("web", json!({"spec": {"parameters": {"memory": "1Mi"}}})).await?;
+    namespace.until_ready("web").await;
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_child_of_somebody_else_is_left_alone() -> Result<()> {
+    let cluster = Cluster::shared().await?;
+    let namespace = cluster.namespace("taken").await?;
+    let mut foreign = replica_set("web", 2);
+    foreign.labels_mut().insert("whose".into(), "somebodys".into());
+    namespace.create(&foreign).await?;
+    let before = namespace.until_set_ready("web").await;
+
+    namespace.create(&deployment("web", 3)).await?;
+    let message = until_stalled(&namespace, "web", "ChildNotOwned").await?.message;
+    assert!(message.contains("BasicReplicaSet \"web\""), "{message}");
+    let after = namespace.api::<BasicReplicaSet>().get("web").await?;
+    assert_eq!((after.spec, after.metadata.labels), (before.spec, before.metadata.labels));
+    assert_eq!(after.metadata.owner_references, before.metadata.owner_references);
+    assert_eq!(after.metadata.annotations, before.metadata.annotations);
+
+    // Nothing tells of an object that is not ours: it is looked for again after a time.
+    namespace.delete::<BasicReplicaSet>("web").await?;
+    namespace.until_ready("web").await;
+    namespace.until_ready_pods(3).await;
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_used_up_quota_is_named_costs_little_and_harms_nobody_else() -> Result<()> {
+    let cluster = Cluster::shared().await?;
+    let (namespace, elsewhere) = (cluster.namespace("quota").await?, cluster.namespace("elsewhere").await?);
+    let quota: ResourceQuota =
+        serde_json::from_value(json!({"metadata": {"name": "two-pods"}, "spec": {"hard": {"pods": "2"}}}))?;
+    namespace.create(&quota).await?;
+    namespace
+        .until("two-pods", "is counted", |quota: &ResourceQuota| {
+            quota.status.as_ref().is_some_and(|status| status.hard.is_some())
+        })
+        .await;
+    let log = AuditLog::from_now()?;
+    namespace.create(&deployment("web", 50)).await?;
+
+    let blocked = namespace
+        .until("web", "names the quota", |web: &BasicDeployment| {
+            let blocker = web.status.as_ref().and_then(|status| status.blocked_by.as_ref());
+            blocker.is_some_and(|blocker| blocker.reason == "QuotaExceeded")
+        })
+        .await;
+    let message = blocked.status.and_then(|status| status.blocked_by).context("blockedBy")?.message;
+    assert!(message.contains("two-pods"), "{message}");
+    namespace.until_ready_pods(2).await;
+
+    let started = Instant::now();
+    elsewhere.create(&deployment("web", 3)).await?;
+    elsewhere.until_ready("web").await;
+    assert!(started.elapsed() < Duration::from_secs(10), "others wait for it: {:?}", started.elapsed());
+
+    // Two more attempts: after 5 s to 6 s, and 10 s to 12 s after that.
+    sleep_until(started + Duration::from_secs(20)).await;
+    let requests = log.by(REPLICA_SETS, &namespace.name)?;
+    let refused =
+        requests.iter().filter(|request| request.is("create", "pods") && request.code == 403).count();
+    assert!((1..=8).contains(&refused), "{refused} creates in vain: {:?}", Tally::of(&requests));
+
+    namespace.delete::<ResourceQuota>("two-pods").await?;
+    namespace
+        .until_within(Duration::from_secs(60), "web", "is ready", |web: &BasicDeployment| {
+            web.status.as_ref().is_some_and(|status| status.ready)
+        })
+        .await;
+    namespace.until_ready_pods(50).await;
+    Ok(())
+}
+
+#[tokio::test]
+async fn nothing_is_hot_after_a_mistake() -> Result<()> {
+    let cluster = Cluster::shared().await?;
+    let namespace = cluster.namespace("hot").await?;
+    let mut lost = deployment("lost", 1);
+    lost.spec.template = "lost".into();
+    let mut missing = deployment("missing", 1);
+    missing.spec.parameters.clear();
+    let mut invalid = deployment("invalid", 1);
+    invalid.spec.parameters.insert("memory".into(), "plenty".into());
+    let taken = replica_set("taken", 1);
+    namespace.create(&taken).await?;
+    for deployment in [&lost, &missing, &invalid, &deployment("taken", 2)] {
+        namespace.create(deployment).await?;
+    }
+    until_stalled(&namespace, "lost", "TemplateNotFound").await?;
+    until_stalled(&namespace, "missing", "ParameterMissing").await?;
+    until_stalled(&namespace, "invalid", "Invalid").await?;
+    until_stalled(&namespace, "taken", "ChildNotOwned").await?;
+
+    let log = AuditLog::from_now()?;
+    sleep_until(Instant::now() + Duration::from_secs(20)).await;
+    for controller in [DEPLOYMENTS, REPLICA_SETS] {
+        let requests = log.by(controller, &namespace.name)?;
+        let tally = Tally::of(&requests);
+        println!("{}: {tally:?}", controller.name());
+        // Four mistakes, each tried again after 5, 10, 20, … s: a look or a write, and an Event.
+        assert!(requests.len() <= 16, "{} asks too often: {tally:?}", controller.name());
+    }
+    let pods = namespace.api::<Pod>().list(&ListParams::default()).await?;
+    assert!(pods.iter().all(|pod| pod.name_any().starts_with("taken-")), "{:?}", e2e::names(&pods.items));
+    Ok(())
+}

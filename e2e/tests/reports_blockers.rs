@@ -1,0 +1,153 @@
+//! What keeps a BasicDeployment from being ready stands on it: which object, and why.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use catena_api::{BasicDeployment, BlockedBy};
+use e2e::{Cluster, Namespace, condition, deployment, is_true, kubectl, names};
+use k8s_openapi::api::core::v1::Pod;
+use kube::{
+    ResourceExt,
+    api::{Patch, PatchParams},
+};
+use serde_json::json;
+
+/// Within this time a blocker is to be named.
+const SOON: Duration = Duration::from_secs(10);
+
+/// Waits until a pod is named as what blocks, and checks that it is one of the pods.
+async fn until_blocked(namespace: &Namespace, reason: &str) -> Result<BlockedBy> {
+    let what = format!("names a pod that is {reason}");
+    let web = namespace
+        .until_within(SOON, "web", &what, |web: &BasicDeployment| {
+            let blocker = web.status.as_ref().and_then(|status| status.blocked_by.as_ref());
+            blocker.is_some_and(|blocker| blocker.kind == "Pod" && blocker.reason == reason)
+        })
+        .await;
+    let status = web.status.context("status")?;
+    let blocker = status.blocked_by.context("blockedBy")?;
+    assert!(names(&namespace.pods().await?).contains(&blocker.name), "{blocker:?}");
+    assert!(blocker.since.is_some(), "{blocker:?}");
+    let ready = condition(&status.conditions, "Ready").context("Ready")?;
+    assert!(ready.message.contains(&blocker.name) && ready.message.contains(reason), "{}", ready.message);
+    Ok(blocker)
+}
+
+async fn until_unblocked(namespace: &Namespace) {
+    let web = namespace.until_ready("web").await;
+    assert_eq!(web.status.and_then(|status| status.blocked_by), None);
+}
+
+#[tokio::test]
+async fn an_image_that_cannot_be_pulled_is_named_until_it_is_mended() -> Result<()> {
+    let cluster = Cluster::shared().await?;
+    let namespace = cluster.namespace("image").await?;
+    let mut web = deployment("web", 3);
+    let image = web.spec.parameters.insert("image".into(), "registry.invalid/missing:1".into());
+    namespace.create(&web).await?;
+
+    let blocker = until_blocked(&namespace, "ImagePullBackOff").await?;
+    assert!(blocker.message.contains("registry.invalid/missing:1"), "{}", blocker.message);
+    let table = kubectl(&["--namespace", &namespace.name, "get", "basicdeployment", "web"]).await?;
+    let header: Vec<_> = table.lines().next().unwrap_or_default().split_whitespace().collect();
+    let row: Vec<_> = table.lines().nth(1).unwrap_or_default().split_whitespace().collect();
+    assert_eq!(header[..5], ["NAME", "READY", "SERVING", "BLOCKED-BY", "REASON"], "{table}");
+    assert_eq!(row[..5], ["web", "false", "0/3", &blocker.name, "ImagePullBackOff"], "{table}");
+
+    namespace.merge::<BasicDeployment>("web", json!({"spec": {"parameters": {"image": image}}})).await?;
+    until_unblocked(&namespace).await;
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_pod_that_no_node_can_take_is_named_until_it_asks_for_less() -> Result<()> {
+    let cluster = Cluster::shared().await?;
+    let namespace = cluster.namespace("cpu").await?;
+    let mut web = deployment("web", 2);
+    web.spec.parameters.insert("cpu".into(), "100000".into());
+    namespace.create(&web).await?;
+
+    let blocker = until_blocked(&namespace, "Unschedulable").await?;
+    assert!(blocker.message.contains("Insufficient cpu"), "{}", blocker.message);
+    namespace.merge::<BasicDeployment>("web", json!({"spec": {"parameters": {"cpu": null}}})).await?;
+    until_unblocked(&namespace).await;
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_pod_that_crashes_again_and_again_is_named_until_it_is_replaced() -> Result<()> {
+    let cluster = Cluster::shared().await?;
+    let namespace = cluster.namespace("crash").await?;
+    namespace.create(&deployment("web", 3)).await?;
+    namespace.until_ready("web").await;
+    let victim = namespace.until_ready_pods(3).await.swap_remove(1).name_any();
+
+    // What a kubelet says of it.
+    let waiting =
+        json!({"reason": "CrashLoopBackOff", "message": "back-off 2m40s restarting failed container=main"});
+    let crash_loop = json!({"status": {
+        "conditions": [{"type": "Ready", "status": "False", "reason": "ContainersNotReady"}],
+        "containerStatuses": [{
+            "name": "main", "image": "", "imageID": "", "ready": false, "restartCount": 5, "state": {"waiting": waiting},
+        }],
+    }});
+    let pods = namespace.api::<Pod>();
+    pods.patch_status(&victim, &PatchParams::default(), &Patch::Strategic(crash_loop)).await?;
+    let blocker = until_blocked(&namespace, "CrashLoopBackOff").await?;
+    assert_eq!(blocker.name, victim);
+    let web = namespace.api::<BasicDeployment>().get("web").await?;
+    assert_eq!(web.status.map(|status| status.progress), Some("2/3".into()));
+
+    namespace.delete::<Pod>(&victim).await?;
+    until_unblocked(&namespace).await;
+    Ok(())
+}
+
+#[tokio::test]
+async fn the_first_blocker_stays_the_same_while_it_blocks() -> Result<()> {
+    let cluster = Cluster::shared().await?;
+    let namespace = cluster.namespace("same").await?;
+    let mut web = deployment("web", 4);
+    web.spec.parameters.insert("image".into(), "registry.invalid/missing:1".into());
+    namespace.create(&web).await?;
+
+    let before = until_blocked(&namespace, "ImagePullBackOff").await?;
+    let other = names(&namespace.pods().await?).into_iter().find(|name| *name != before.name);
+    namespace.delete::<Pod>(&other.context("no other pod")?).await?;
+    namespace.until_pods("four pods are there again", |pods| pods.len() == 4).await;
+    let after = until_blocked(&namespace, "ImagePullBackOff").await?;
+    assert_eq!((after.name, after.since), (before.name, before.since));
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_rollout_that_does_not_move_is_reported_when_its_deadline_passes() -> Result<()> {
+    let cluster = Cluster::shared().await?;
+    let namespace = cluster.namespace("deadline").await?;
+    let mut web = deployment("web", 1);
+    web.spec.progress_deadline_seconds = 3;
+    let image = web.spec.parameters.insert("image".into(), "registry.invalid/missing:1".into());
+    namespace.create(&web).await?;
+
+    let web = namespace
+        .until_within(SOON, "web", "says that the deadline passed", |web: &BasicDeployment| {
+            web.status.as_ref().is_some_and(|status| {
+                let progressing = condition(&status.conditions, "Progressing");
+                progressing
+                    .is_some_and(|said| said.status == "False" && said.reason == "ProgressDeadlineExceeded")
+                    && is_true(&status.conditions, "Stalled")
+            })
+        })
+        .await;
+    let conditions = web.status.context("status")?.conditions;
+    assert!(!is_true(&conditions, "Reconciling"), "{conditions:?}");
+    let message = &condition(&conditions, "Stalled").context("Stalled")?.message;
+    assert!(message.contains("ImagePullBackOff"), "{message}");
+
+    // It is not given up.
+    namespace.merge::<BasicDeployment>("web", json!({"spec": {"parameters": {"image": image}}})).await?;
+    let web = namespace.until_ready("web").await;
+    let conditions = web.status.context("status")?.conditions;
+    assert!(is_true(&conditions, "Progressing") && condition(&conditions, "Stalled").is_none());
+    Ok(())
+}

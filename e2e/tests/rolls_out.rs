@@ -1,0 +1,205 @@
+//! Pods are replaced within the budget: when parameters change, when a template changes, when a restart is asked
+//! for.
+
+use anyhow::Result;
+use catena_api::{BasicDeployment, BasicReplicaSet, keys};
+use e2e::{
+    Cluster, DEPLOYMENTS, Namespace, REPLICA_SETS, Recording, Release, condition, deployment, replica_set,
+    shipped_template, uids,
+};
+use k8s_openapi::{
+    api::core::v1::Pod,
+    apimachinery::pkg::util::intstr::IntOrString::{Int, String as Text},
+};
+use kube::ResourceExt;
+use serde_json::json;
+
+/// The value of an environment variable of a pod.
+fn variable<'p>(pod: &'p Pod, name: &str) -> Option<&'p str> {
+    let container = pod.spec.as_ref()?.containers.first()?;
+    let found = container.env.iter().flatten().find(|variable| variable.name == name)?;
+    found.value.as_deref()
+}
+
+async fn until_pods_have_version(namespace: &Namespace, count: usize, version: &str) -> Vec<Pod> {
+    namespace
+        .until_pods(&format!("{count} pods of version {version} serve, and there is no other"), |pods| {
+            pods.len() == count
+                && pods.iter().all(|pod| e2e::is_ready(pod) && variable(pod, "VERSION") == Some(version))
+        })
+        .await
+}
+
+#[tokio::test]
+async fn changed_parameters_replace_all_pods_within_the_budget() -> Result<()> {
+    let cluster = Cluster::shared().await?;
+    let namespace = cluster.namespace("budget").await?;
+    namespace.create(&deployment("web", 10)).await?;
+    namespace.until_ready("web").await;
+    let before = namespace.until_ready_pods(10).await;
+    let recording = Recording::start(&namespace).await;
+
+    namespace.merge::<BasicDeployment>("web", json!({"spec": {"parameters": {"env.VERSION": "2"}}})).await?;
+    let after = until_pods_have_version(&namespace, 10, "2").await;
+    namespace.until_ready("web").await;
+    let (most, fewest) = recording.end().await;
+    assert!(uids(&before).is_disjoint(&uids(&after)));
+    // A quarter of ten: three on top, two missing.
+    assert!(most <= 13, "{most} pods at once");
+    assert!(fewest >= 8, "only {fewest} ready pods");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_set_that_may_not_surge_never_does() -> Result<()> {
+    replaces_within(0, 1, 4, 3).await
+}
+
+#[tokio::test]
+async fn a_set_that_may_not_miss_a_pod_never_does() -> Result<()> {
+    replaces_within(1, 0, 5, 4).await
+}
+
+async fn replaces_within(surge: i32, unavailable: i32, at_most: usize, at_least: usize) -> Result<()> {
+    let cluster = Cluster::shared().await?;
+    let namespace = cluster.namespace("strict").await?;
+    let mut set = replica_set("web", 4);
+    set.spec.max_surge = Int(surge);
+    set.spec.max_unavailable = Int(unavailable);
+    namespace.create(&set).await?;
+    namespace.until_ready_pods(4).await;
+    let recording = Recording::start(&namespace).await;
+
+    namespace.merge::<BasicReplicaSet>("web", json!({"spec": {"parameters": {"env.VERSION": "2"}}})).await?;
+    until_pods_have_version(&namespace, 4, "2").await;
+    namespace.until_set_ready("web").await;
+    let (most, fewest) = recording.end().await;
+    assert!(most <= at_most, "{most} pods at once");
+    assert!(fewest >= at_least, "only {fewest} ready pods");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_version_that_never_gets_ready_leaves_the_old_one_serving() -> Result<()> {
+    let cluster = Cluster::shared().await?;
+    let namespace = cluster.namespace("bad").await?;
+    let mut good = deployment("web", 4);
+    good.spec.parameters.insert("env.VERSION".into(), "1".into());
+    namespace.create(&good).await?;
+    namespace.until_ready("web").await;
+    let recording = Recording::start(&namespace).await;
+
+    let bad = json!({"spec": {"parameters": {"image": "registry.invalid/missing:1", "env.VERSION": "2"}}});
+    namespace.merge::<BasicDeployment>("web", bad).await?;
+    namespace
+        .until("web", "names a pod that blocks", |web: &BasicDeployment| {
+            web.status.as_ref().is_some_and(|status| {
+                status.blocked_by.as_ref().is_some_and(|blocker| blocker.reason == "ImagePullBackOff")
+            })
+        })
+        .await;
+    let back = json!({"spec": {"parameters": good.spec.parameters}});
+    namespace.merge::<BasicDeployment>("web", back).await?;
+    until_pods_have_version(&namespace, 4, "1").await;
+    namespace.until_ready("web").await;
+    let (most, fewest) = recording.end().await;
+    assert!(fewest >= 3, "only {fewest} ready pods");
+    assert!(most <= 5, "{most} pods at once");
+    Ok(())
+}
+
+#[tokio::test]
+async fn what_is_paused_is_scaled_but_not_changed() -> Result<()> {
+    let cluster = Cluster::shared().await?;
+    let namespace = cluster.namespace("paused").await?;
+    let mut web = deployment("web", 2);
+    web.spec.parameters.insert("env.VERSION".into(), "1".into());
+    namespace.create(&web).await?;
+    namespace.until_ready("web").await;
+
+    let change = json!({"spec": {"paused": true, "replicas": 3, "parameters": {"env.VERSION": "2"}}});
+    namespace.merge::<BasicDeployment>("web", change).await?;
+    until_pods_have_version(&namespace, 3, "1").await;
+    namespace
+        .until("web", "says that it is paused", |web: &BasicDeployment| {
+            web.status.as_ref().is_some_and(|status| {
+                let progressing = condition(&status.conditions, "Progressing");
+                !status.ready
+                    && status.observed_generation == web.metadata.generation
+                    && progressing.is_some_and(|said| said.status == "False" && said.reason == "Paused")
+            })
+        })
+        .await;
+
+    namespace.merge::<BasicDeployment>("web", json!({"spec": {"paused": false}})).await?;
+    until_pods_have_version(&namespace, 3, "2").await;
+    namespace.until_ready("web").await;
+    Ok(())
+}
+
+#[tokio::test]
+async fn another_restart_token_replaces_every_pod() -> Result<()> {
+    let cluster = Cluster::shared().await?;
+    let namespace = cluster.namespace("restart").await?;
+    let mut set = replica_set("web", 4);
+    (set.spec.max_surge, set.spec.max_unavailable) = (Text("25%".into()), Int(0));
+    namespace.create(&set).await?;
+    let before = namespace.until_ready_pods(4).await;
+    let recording = Recording::start(&namespace).await;
+
+    let token = json!({"spec": {"restartedAt": "2026-01-01T00:00:00Z"}});
+    namespace.merge::<BasicReplicaSet>("web", token).await?;
+    namespace
+        .until_pods("four other pods serve", |now| {
+            now.len() == 4 && now.iter().all(e2e::is_ready) && uids(now).is_disjoint(&uids(&before))
+        })
+        .await;
+    namespace.until_set_ready("web").await;
+    let (most, fewest) = recording.end().await;
+    assert!((most, fewest) == (5, 4), "{most} pods at once, {fewest} ready ones at least");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_changed_pod_template_rolls_out_without_a_restart_of_the_controllers() -> Result<()> {
+    let cluster = Cluster::alone().await?;
+    let namespace = cluster.namespace("template").await?;
+    namespace.create(&deployment("web", 8)).await?;
+    namespace.until_ready("web").await;
+    let before = namespace.until_ready_pods(8).await;
+    let child = namespace.until_set_ready("web").await;
+    let processes = [DEPLOYMENTS.process(&cluster).await?.pid, REPLICA_SETS.process(&cluster).await?.pid];
+    let revision = Release::revision(DEPLOYMENTS).await?;
+    let recording = Recording::start(&namespace).await;
+
+    let template = shipped_template(REPLICA_SETS)?.replace("  labels:\n", "  labels:\n    e2e: changed\n");
+    let values = json!({"templates": {"default": template}});
+    let release = Release::upgrade(&cluster, REPLICA_SETS, &values).await?;
+    let after = namespace
+        .until_pods("eight pods of the new template serve", |pods| {
+            let is_new = |pod: &Pod| e2e::is_ready(pod) && pod.labels().contains_key("e2e");
+            pods.len() == 8 && pods.iter().all(is_new)
+        })
+        .await;
+    namespace.until_ready("web").await;
+    let (most, fewest) = recording.end().await;
+
+    assert!(uids(&before).is_disjoint(&uids(&after)));
+    assert!(most <= 10, "{most} pods at once");
+    assert!(fewest >= 6, "only {fewest} ready pods");
+    let now = [DEPLOYMENTS.process(&cluster).await?.pid, REPLICA_SETS.process(&cluster).await?.pid];
+    assert_eq!(now, processes, "a controller was restarted");
+    assert_eq!(Release::revision(DEPLOYMENTS).await?, revision, "the other release was touched");
+    let child_after = namespace.until_set_ready("web").await;
+    assert_eq!(child_after.annotations().get(keys::HASH), child.annotations().get(keys::HASH));
+    assert_eq!(child_after.metadata.generation, child.metadata.generation, "the child was changed");
+
+    release.restore().await?;
+    namespace
+        .until_pods("eight pods of the shipped template serve", |pods| {
+            let is_old = |pod: &Pod| e2e::is_ready(pod) && !pod.labels().contains_key("e2e");
+            pods.len() == 8 && pods.iter().all(is_old)
+        })
+        .await;
+    Ok(())
+}
