@@ -7,7 +7,7 @@ use std::{
 };
 
 use catena_api::BasicDeployment;
-use operator_kit::{Next, WriteError, Writer, slow_start};
+use operator_kit::{Next, Writer, slow_start};
 use serde_json::{Value, json};
 
 use crate::{
@@ -69,11 +69,7 @@ impl Writes {
     pub async fn act(&self, known: &Known, observed: &Observed, action: Action) -> Result<Next, Error> {
         let deployment = &*observed.deployment;
         match action {
-            Action::Create(desired) => match self.apply(known, observed, &desired, None, false).await {
-                // The BasicDeployment goes with its namespace.
-                Err(Error::Write(WriteError::NamespaceTerminating { .. })) => Ok(Next::Settled),
-                created => created,
-            },
+            Action::Create(desired) => self.apply(known, observed, &desired, None, false).await,
             Action::Apply { child, desired, heals } => {
                 self.apply(known, observed, &desired, Some(&child), heals).await
             }

@@ -90,6 +90,10 @@ impl Reported for Error {
         }
     }
 
+    fn is_expected(&self) -> bool {
+        matches!(self, Self::Write(error) if error.is_expected())
+    }
+
     fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::Write(error) => error.retry_after(),

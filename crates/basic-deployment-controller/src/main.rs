@@ -15,7 +15,7 @@ use operator_kit::{Arguments, Operator, Queue};
 
 use crate::{act::Writes, children::Children, observe::Deployments, settings::Settings};
 
-/// Keeps one child (by default a BasicReplicaSet) in line with each BasicDeployment.
+/// Keeps one child (by default a `BasicReplicaSet`) in line with each `BasicDeployment`.
 #[derive(Parser)]
 #[command(
     version,

@@ -92,8 +92,6 @@ impl Pods {
         metadata["ownerReferences"] = json!([controller_reference(set)]);
         match self.writer.create(uid, self.cache.seen(), &self.resource, &pod).await {
             Err(WriteError::AlreadyExists { name, .. }) => self.recognise(set, &name).await,
-            // The set goes with its namespace.
-            Err(WriteError::NamespaceTerminating { .. }) => Ok(()),
             created => Ok(created?),
         }
     }

@@ -15,7 +15,7 @@ use operator_kit::{Arguments, Operator, Queue, Watch};
 
 use crate::{act::Pods, observe::ReplicaSets, pod::PodRow, settings::Settings};
 
-/// Keeps the pods of BasicReplicaSets running, and replaces them within a budget when their template changes.
+/// Keeps the pods of `BasicReplicaSets` running, and replaces them within a budget when their template changes.
 #[derive(Parser)]
 #[command(
     version,

@@ -107,7 +107,14 @@ impl<C: Controller> Passes<C> {
             }
             Ok(Err(error)) => {
                 self.metrics.passed("error", took);
-                self.failed(&object, &uid, version, &Failure::of(&error), error.retry_after())
+                self.failed(
+                    &object,
+                    &uid,
+                    version,
+                    &Failure::of(&error),
+                    error.retry_after(),
+                    error.is_expected(),
+                )
             }
             Err(_) => {
                 self.metrics.passed("timeout", took);
@@ -116,7 +123,7 @@ impl<C: Controller> Passes<C> {
                     PATIENCE.as_secs()
                 );
                 let failure = Failure { category: crate::Category::Transient, reason: "TimedOut", message };
-                self.failed(&object, &uid, version, &failure, None)
+                self.failed(&object, &uid, version, &failure, None, false)
             }
         }
     }
@@ -135,19 +142,19 @@ impl<C: Controller> Passes<C> {
         version: Version,
         failure: &Failure,
         retry_after: Option<Duration>,
+        is_expected: bool,
     ) -> Action {
         self.metrics.failed(failure.category.label(), failure.reason);
-        let brief = retry_after.is_some_and(|time| time <= RECHECK);
         let news = self.backoff.failed(uid, version, failure.clone(), retry_after);
         self.metrics.backing_off(self.backoff.len());
-        if news && !brief {
+        if news && !is_expected {
             tracing::warn!(reason = failure.reason, "{}", failure.message);
             self.events.warn(object, failure.reason, &failure.message);
         } else {
             tracing::debug!(reason = failure.reason, "{}", failure.message);
         }
         // What passes by itself need not be told; all else is told on the object by a pass that may do no more.
-        Action::requeue(if brief { RECHECK } else { Duration::ZERO })
+        Action::requeue(if is_expected { RECHECK } else { Duration::ZERO })
     }
 
     /// Forgets an object that is gone.

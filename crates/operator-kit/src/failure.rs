@@ -27,6 +27,10 @@ pub trait Reported: std::error::Error + Send + Sync + 'static {
     fn category(&self) -> Category;
     /// One `PascalCase` word for a condition or an Event.
     fn reason(&self) -> &'static str;
+    /// Whether it belongs to the normal course of things and passes by itself, so that nobody need be told.
+    fn is_expected(&self) -> bool {
+        false
+    }
     /// When the server asked to be tried again, if it did.
     fn retry_after(&self) -> Option<Duration> {
         None

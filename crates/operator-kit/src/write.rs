@@ -194,6 +194,10 @@ impl Reported for WriteError {
         }
     }
 
+    fn is_expected(&self) -> bool {
+        matches!(self, Self::Changed { .. } | Self::Gone { .. } | Self::NamespaceTerminating { .. })
+    }
+
     fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::Busy { retry_after, .. } => Some(*retry_after),

@@ -5,6 +5,7 @@
 
 mod error;
 mod parameters;
+mod quoting;
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -65,6 +66,9 @@ impl Templates {
         let mut environment = Environment::new();
         environment.set_undefined_behavior(UndefinedBehavior::Strict);
         environment.set_auto_escape_callback(|_| AutoEscape::Json);
+        environment.set_formatter(quoting::format);
+        // What is written is quoted in any case; the filter of the engine would quote in another way.
+        environment.add_filter("tojson", |value: TemplateValue| value);
         environment.set_fuel(Some(FUEL));
         environment.set_debug(false);
         // The two ways to put a value in as it is would also let it change the structure.

@@ -146,9 +146,14 @@ proptest! {
         prop_assert_eq!(rendered.object, expected);
     }
 
-    /// The same with text made to break out.
+    /// The same with text made to break out, and with what YAML takes for a line break or refuses.
     #[test]
-    fn a_parameter_made_of_yaml_stays_a_string(value in r#"["'{}\[\]:,\n\r\t#&*!|>%@`\\ -]{1,20}(kind: Secret)?\n?(---)?[\u{85}\u{2028}\u{feff}]?"#) {
+    fn a_parameter_made_of_yaml_stays_a_string(
+        before in r#"["'{}\[\]:,\n\r\t#&*!|>%@`\\ -]{0,20}(kind: Secret)?\n?(---)?"#,
+        odd in proptest::sample::select(vec!['\u{85}', '\u{2028}', '\u{2029}', '\u{feff}', '\u{7f}', '\u{9f}', '\u{fffe}', '\u{0}', 'x']),
+        after in r"[ \n]{0,3}(--- y|\.\.\.|[a-z]{0,5})",
+    ) {
+        let value = format!("{before}{odd}{after}");
         let rendered = render(POD, &[("image", &value)]).unwrap();
         prop_assert_eq!(rendered.object.pointer("/spec/containers/0/image").unwrap(), &json!(value));
         prop_assert_eq!(&rendered.object["kind"], "Pod");
