@@ -21,6 +21,11 @@ pub struct Arguments {
     #[arg(long, env = "CATENA_LOG_FORMAT", value_enum, default_value_t = LogFormat::Json)]
     pub log_format: LogFormat,
 
+    /// URL of an OpenTelemetry collector (HTTP) that gets a trace of each pass.
+    #[cfg(feature = "otlp")]
+    #[arg(long, env = "OTEL_EXPORTER_OTLP_ENDPOINT", value_name = "URL")]
+    pub otlp_endpoint: Option<String>,
+
     /// Act only while holding a Lease; needed when more than one replica runs.
     #[arg(long, env = "CATENA_LEADER_ELECTION", value_name = "BOOL", default_value_t = true, action = clap::ArgAction::Set)]
     pub leader_election: bool,

@@ -26,7 +26,8 @@ use crate::{
     health::Health,
     leader::{Candidate, Leadership},
     metrics::Metrics,
-    server, telemetry,
+    server,
+    telemetry::{self, Traces},
     watch::{Watches, follow},
 };
 
@@ -46,6 +47,7 @@ pub struct Operator<S> {
     writer: Writer,
     health: Arc<Health>,
     metrics: Arc<Metrics>,
+    _traces: Traces,
 }
 
 impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
@@ -55,7 +57,7 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
     /// # Errors
     /// When the settings are not valid, or no cluster is configured.
     pub async fn start(name: &'static str, arguments: Arguments) -> anyhow::Result<Self> {
-        telemetry::start(&arguments)?;
+        let traces = telemetry::start(name, &arguments)?;
         tracing::info!(controller = name, version = env!("CARGO_PKG_VERSION"), "starting");
         let metrics = Arc::new(Metrics::new());
         let settings = Settings::follow(arguments.settings.clone(), metrics.clone()).await?;
@@ -65,7 +67,16 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
         config.default_retry = false;
         let client = Client::try_from(config).context("the cluster's configuration cannot be used")?;
         let writer = Writer::new(client.clone(), name, metrics.clone());
-        Ok(Self { name, arguments, client, settings, writer, health: Arc::default(), metrics })
+        Ok(Self {
+            name,
+            arguments,
+            client,
+            settings,
+            writer,
+            health: Arc::default(),
+            metrics,
+            _traces: traces,
+        })
     }
 
     /// A client that does not retry.
