@@ -65,7 +65,7 @@ async fn on_cluster(home: &Home, options: &Suite, interrupt: &Interrupt) -> Resu
     let threads = format!("--test-threads={}", options.test_threads);
     let mut tests = Command::new("cargo");
     tests
-        .args(["test", "--package", "e2e", "--", &threads])
+        .args(["test", "--package", "e2e", "--no-fail-fast", "--", &threads])
         .args(&options.filter)
         .current_dir(workspace::root())
         .env("KUBECONFIG", home.kubeconfig())
