@@ -25,7 +25,7 @@ pub use kubectl::{kubectl, kubectl_apply, refused_by_kubectl};
 pub use namespace::Namespace;
 pub use objects::{GROUP_VERSION, condition, deployment, is_true, replica_set};
 pub use pods::{alive, is_alive, is_ready, names, uids};
-pub use recording::Recording;
+pub use recording::{Recorded, Recording};
 pub use releases::{Release, shipped_template};
 pub use undo::Undo;
 

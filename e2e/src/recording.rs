@@ -1,88 +1,106 @@
-use std::{collections::BTreeMap, pin::pin, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    panic::Location,
+    pin::pin,
+};
 
 use futures::StreamExt;
 use k8s_openapi::api::core::v1::Pod;
 use kube::{
-    ResourceExt,
+    Api, ResourceExt,
     runtime::watcher::{self, Event, watcher},
 };
-use tokio::{
-    sync::{Mutex, oneshot},
-    task::JoinHandle,
-};
+use tokio::{sync::watch, task::JoinHandle, time::timeout};
 
-use crate::{Namespace, pods};
+use crate::{Namespace, PATIENCE, pods};
 
-/// How many pods there were at each moment, told by a watch: no moment between two changes is missed.
+/// How many pods there are, told by a watch: no moment between two changes is missed.
 pub struct Recording {
-    moments: Arc<Mutex<Vec<Moment>>>,
+    recorded: watch::Receiver<Recorded>,
     watch: JoinHandle<()>,
 }
 
-/// The pods of a namespace between two changes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Moment {
-    alive: usize,
-    ready: usize,
+/// What was seen so far.
+#[derive(Clone, Copy, Debug)]
+pub struct Recorded {
+    /// Pods now that are not terminating.
+    pub alive: usize,
+    /// Pods now that are ready, and not terminating.
+    pub ready: usize,
+    /// Pods that were there at once at most, without those that were terminating.
+    pub most: usize,
+    /// Pods that were ready at least.
+    pub fewest_ready: usize,
+    /// Pods that there ever were.
+    pub made: usize,
 }
 
 impl Recording {
     /// Starts to record the pods of a namespace.
     pub async fn start(namespace: &Namespace) -> Self {
-        let moments = Arc::new(Mutex::new(Vec::new()));
-        let (started, listening) = oneshot::channel();
-        let watch = tokio::spawn(record(namespace.api(), moments.clone(), started));
-        listening.await.ok();
-        Self { moments, watch }
+        let nothing = Recorded { alive: 0, ready: 0, most: 0, fewest_ready: usize::MAX, made: 0 };
+        let (sender, mut recorded) = watch::channel(nothing);
+        let watch = tokio::spawn(record(namespace.api(), sender));
+        recorded.changed().await.ok();
+        Self { recorded, watch }
     }
 
-    /// The most pods that were there at once and not terminating, and the fewest that were ready.
-    pub async fn end(self) -> (usize, usize) {
-        self.watch.abort();
-        let moments = self.moments.lock().await;
-        let most = moments.iter().map(|moment| moment.alive).max().unwrap_or_default();
-        let fewest = moments.iter().map(|moment| moment.ready).min().unwrap_or_default();
-        (most, fewest)
-    }
-}
-
-async fn record(api: kube::Api<Pod>, moments: Arc<Mutex<Vec<Moment>>>, started: oneshot::Sender<()>) {
-    let mut started = Some(started);
-    let mut events = pin!(watcher(api, watcher::Config::default()));
-    // Whether each pod is ready.
-    let mut known: BTreeMap<String, bool> = BTreeMap::new();
-    while let Some(event) = events.next().await {
-        match event {
-            Ok(Event::Init) => known.clear(),
-            Ok(Event::InitApply(pod)) => take(&mut known, &pod),
-            Ok(Event::InitDone) => {
-                if let Some(started) = started.take() {
-                    started.send(()).ok();
-                }
-                moments.lock().await.push(moment(&known));
-            }
-            Ok(Event::Apply(pod)) => {
-                take(&mut known, &pod);
-                moments.lock().await.push(moment(&known));
-            }
-            Ok(Event::Delete(pod)) => {
-                known.remove(&pod.uid().unwrap_or_default());
-                moments.lock().await.push(moment(&known));
-            }
-            Err(error) => eprintln!("recording pods: {error}"),
+    /// Waits for a moment, and is told of it at once.
+    ///
+    /// # Panics
+    /// When it does not come in time.
+    #[track_caller]
+    pub fn until(&self, is: impl Fn(&Recorded) -> bool) -> impl Future<Output = ()> {
+        let (caller, mut recorded) = (Location::caller(), self.recorded.clone());
+        async move {
+            let came = timeout(PATIENCE, recorded.wait_for(|recorded| is(recorded))).await.is_ok();
+            assert!(came, "{caller}: not within {PATIENCE:?}; there was last: {:?}", *recorded.borrow());
         }
     }
-}
 
-fn take(known: &mut BTreeMap<String, bool>, pod: &Pod) {
-    let uid = pod.uid().unwrap_or_default();
-    if pods::is_alive(pod) {
-        known.insert(uid, pods::is_ready(pod));
-    } else {
-        known.remove(&uid);
+    /// What was seen so far.
+    #[must_use]
+    pub fn so_far(&self) -> Recorded {
+        *self.recorded.borrow()
     }
 }
 
-fn moment(known: &BTreeMap<String, bool>) -> Moment {
-    Moment { alive: known.len(), ready: known.values().filter(|ready| **ready).count() }
+impl Drop for Recording {
+    fn drop(&mut self) {
+        self.watch.abort();
+    }
+}
+
+async fn record(api: Api<Pod>, sender: watch::Sender<Recorded>) {
+    let mut events = pin!(watcher(api, watcher::Config::default()));
+    // Whether each pod is ready, by uid.
+    let mut known: BTreeMap<String, bool> = BTreeMap::new();
+    let mut ever = BTreeSet::new();
+    let mut listed = false;
+    while let Some(event) = events.next().await {
+        if let Ok(Event::InitApply(pod) | Event::Apply(pod) | Event::Delete(pod)) = &event {
+            ever.insert(pod.uid());
+        }
+        match event {
+            Ok(Event::Init) => {
+                known.clear();
+                listed = false;
+            }
+            Ok(Event::InitApply(pod) | Event::Apply(pod)) if pods::is_alive(&pod) => {
+                known.insert(pod.uid().unwrap_or_default(), pods::is_ready(&pod));
+            }
+            Ok(Event::InitApply(pod) | Event::Apply(pod) | Event::Delete(pod)) => {
+                known.remove(&pod.uid().unwrap_or_default());
+            }
+            Ok(Event::InitDone) => listed = true,
+            Err(error) => eprintln!("recording pods: {error}"),
+        }
+        if listed {
+            let (alive, ready) = (known.len(), known.values().filter(|ready| **ready).count());
+            sender.send_modify(|recorded| {
+                let (most, fewest_ready) = (recorded.most.max(alive), recorded.fewest_ready.min(ready));
+                *recorded = Recorded { alive, ready, most, fewest_ready, made: ever.len() };
+            });
+        }
+    }
 }

@@ -4,8 +4,8 @@
 use anyhow::Result;
 use catena_api::{BasicDeployment, BasicReplicaSet, keys};
 use e2e::{
-    Cluster, DEPLOYMENTS, Namespace, REPLICA_SETS, Recording, Release, condition, deployment, replica_set,
-    shipped_template, uids,
+    Cluster, DEPLOYMENTS, Namespace, REPLICA_SETS, Recorded, Recording, Release, condition, deployment,
+    replica_set, shipped_template, uids,
 };
 use k8s_openapi::{
     api::core::v1::Pod,
@@ -42,7 +42,7 @@ async fn changed_parameters_replace_all_pods_within_the_budget() -> Result<()> {
     namespace.merge::<BasicDeployment>("web", json!({"spec": {"parameters": {"env.VERSION": "2"}}})).await?;
     let after = until_pods_have_version(&namespace, 10, "2").await;
     namespace.until_ready("web").await;
-    let (most, fewest) = recording.end().await;
+    let Recorded { most, fewest_ready: fewest, .. } = recording.so_far();
     assert!(uids(&before).is_disjoint(&uids(&after)));
     // A quarter of ten: three on top, two missing.
     assert!(most <= 13, "{most} pods at once");
@@ -73,7 +73,7 @@ async fn replaces_within(surge: i32, unavailable: i32, at_most: usize, at_least:
     namespace.merge::<BasicReplicaSet>("web", json!({"spec": {"parameters": {"env.VERSION": "2"}}})).await?;
     until_pods_have_version(&namespace, 4, "2").await;
     namespace.until_set_ready("web").await;
-    let (most, fewest) = recording.end().await;
+    let Recorded { most, fewest_ready: fewest, .. } = recording.so_far();
     assert!(most <= at_most, "{most} pods at once");
     assert!(fewest >= at_least, "only {fewest} ready pods");
     Ok(())
@@ -102,7 +102,7 @@ async fn a_version_that_never_gets_ready_leaves_the_old_one_serving() -> Result<
     namespace.merge::<BasicDeployment>("web", back).await?;
     until_pods_have_version(&namespace, 4, "1").await;
     namespace.until_ready("web").await;
-    let (most, fewest) = recording.end().await;
+    let Recorded { most, fewest_ready: fewest, .. } = recording.so_far();
     assert!(fewest >= 3, "only {fewest} ready pods");
     assert!(most <= 5, "{most} pods at once");
     Ok(())
@@ -155,7 +155,7 @@ async fn another_restart_token_replaces_every_pod() -> Result<()> {
         })
         .await;
     namespace.until_set_ready("web").await;
-    let (most, fewest) = recording.end().await;
+    let Recorded { most, fewest_ready: fewest, .. } = recording.so_far();
     assert!((most, fewest) == (5, 4), "{most} pods at once, {fewest} ready ones at least");
     Ok(())
 }
@@ -182,7 +182,7 @@ async fn a_changed_pod_template_rolls_out_without_a_restart_of_the_controllers()
         })
         .await;
     namespace.until_ready("web").await;
-    let (most, fewest) = recording.end().await;
+    let Recorded { most, fewest_ready: fewest, .. } = recording.so_far();
 
     assert!(uids(&before).is_disjoint(&uids(&after)));
     assert!(most <= 10, "{most} pods at once");
