@@ -1,5 +1,7 @@
 //! `cargo xtask status`
 
+use std::io::Write;
+
 use anyhow::Result;
 
 use crate::cluster::{home::Home, keeper::Roster, kubeconfig, processes, readiness, state::State};
@@ -10,23 +12,25 @@ pub async fn run() -> Result<()> {
     if homes.is_empty() {
         println!("there is no local cluster: start one with `cargo xtask up`");
     }
-    for (index, home) in homes.iter().enumerate() {
-        if index > 0 {
-            println!();
-        }
-        show(home).await;
+    let mut shown = Vec::new();
+    for home in &homes {
+        shown.push(describe(home).await);
     }
+    // Written at once, and a reader that has seen enough (`| head`) is no failure.
+    std::io::stdout().write_all(shown.join("\n").as_bytes()).ok();
     Ok(())
 }
 
-async fn show(home: &Home) {
+async fn describe(home: &Home) -> String {
     let running = processes::supervisor_pid(home).filter(|_| processes::is_running(home));
     let Some(supervisor) = running else {
-        println!("{}: not running (`cargo xtask up --name {0}` starts it again with its data)", home.name());
-        return;
+        return format!(
+            "{}: not running (`cargo xtask up --name {0}` starts it again with its data)\n",
+            home.name()
+        );
     };
-    println!("{}: {}", home.name(), health(home).await);
-    let line = |label: &str, value: String| println!("  {label:<20} {value}");
+    let mut lines = vec![format!("{}: {}\n", home.name(), health(home).await)];
+    let mut line = |label: &str, value: String| lines.push(format!("  {label:<20} {value}\n"));
     match State::read(home) {
         Ok(Some(state)) => {
             line("server", state.addresses.server());
@@ -43,6 +47,7 @@ async fn show(home: &Home) {
         let pid = kept.pid.map_or_else(|| "down".to_owned(), |pid| format!("pid {pid}"));
         line(&name, if kept.restarts == 0 { pid } else { format!("{pid}, restarted {}×", kept.restarts) });
     }
+    lines.concat()
 }
 
 async fn health(home: &Home) -> String {
