@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 /// How often a status is rewritten for numbers alone.
-const PROGRESS: Duration = Duration::from_secs(10);
+const PROGRESS: Duration = Duration::from_secs(20);
 
 /// When a changed status is to be written: `None` is now.
 ///
@@ -21,7 +21,7 @@ mod tests {
     fn numbers_are_gathered_and_what_others_wait_for_is_not() {
         let second = Duration::from_secs(1);
         assert_eq!(due_in(true, Some(second)), None);
-        assert_eq!(due_in(false, Some(second)), Some(9 * second));
+        assert_eq!(due_in(false, Some(second)), Some(19 * second));
         assert_eq!(due_in(false, Some(PROGRESS)), None);
         assert_eq!(due_in(false, None), None);
     }

@@ -254,7 +254,7 @@ fn mere_numbers_are_gathered() {
     Arc::make_mut(&mut observed.set).status = Some(written(decide(&observed)));
     observed.pods[0] = pod(0, NEW, PodState::Ready);
     observed.status_age = Some(Duration::from_secs(1));
-    assert_eq!(decide(&observed), Action::Wait(Duration::from_secs(9)));
+    assert_eq!(decide(&observed), Action::Wait(Duration::from_secs(19)));
     observed.pods = (0..4).map(|slot| pod(slot, NEW, PodState::Ready)).collect();
     assert!(matches!(decide(&observed), Action::WriteStatus(_)), "that it is complete is told at once");
 }

@@ -89,10 +89,15 @@ impl Subject {
 
     /// The processes that do its work.
     pub async fn processes(self, home: &Home, client: &Client) -> Result<Vec<Process>> {
+        let component = |name: &str| {
+            let kept = Roster::read(home).remove(name);
+            let pid = kept.and_then(|kept| kept.pid).with_context(|| format!("{name} does not run"))?;
+            anyhow::Ok(Process { name: name.to_owned(), pid })
+        };
+        // What the requests cost where they are answered.
+        let api_server = component("api-server")?;
         if self == Self::Native {
-            let kept = Roster::read(home).into_iter().find(|(name, _)| name == "controller-manager");
-            let pid = kept.and_then(|(_, kept)| kept.pid).context("kube-controller-manager does not run")?;
-            return Ok(vec![Process { name: "kube-controller-manager".into(), pid }]);
+            return Ok(vec![component("controller-manager")?, api_server]);
         }
         let pods: Api<Pod> = Api::namespaced(client.clone(), crate::charts::NAMESPACE);
         let pods = pods.list(&ListParams::default()).await?;
@@ -101,7 +106,7 @@ impl Subject {
             let name = pod.labels().get("app.kubernetes.io/name").cloned().unwrap_or_else(|| pod.name_any());
             pid.map(|pid| Process { name, pid })
         };
-        Ok(pods.items.into_iter().filter_map(process).collect())
+        Ok(pods.items.into_iter().filter_map(process).chain([api_server]).collect())
     }
 
     /// Watches until all objects are ready, and gives the time of the last one since the call.
