@@ -58,6 +58,12 @@ pub enum Refusal {
     },
 }
 
+impl Error {
+    pub fn look_up(kind: &str, name: &str, source: kube::Error) -> Self {
+        Self::LookUp { kind: kind.to_owned(), name: name.to_owned(), source: Box::new(source) }
+    }
+}
+
 impl Reported for Refusal {
     fn category(&self) -> Category {
         Category::WaitsForChange

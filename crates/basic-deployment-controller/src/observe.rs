@@ -8,7 +8,9 @@ use catena_api::{BasicDeployment, contract::ReplicaContract, keys};
 use jiff::Timestamp;
 use kube::{Api, Client};
 use operator_kit::{
-    Attempt, Controller, Next, Rendered, Settings, Subject, TrimmedObject, owner::controller_reference,
+    Attempt, Controller, Next, Rendered, Settings, Subject, TrimmedObject, WriteError,
+    conditions::READY,
+    owner::{controller_reference, still_there},
 };
 use serde_json::{Value, json};
 
@@ -81,7 +83,7 @@ pub struct Deployments {
 
 /// When something last moved; kept in memory, so that a deadline starts anew with the process.
 struct Progress {
-    state: (String, i64, i32),
+    state: (String, i64, i32, String),
     since: Instant,
 }
 
@@ -109,14 +111,18 @@ impl Deployments {
         }
         let namespace = deployment.metadata.namespace.as_deref().unwrap_or_default();
         let api: Api<TrimmedObject> = Api::namespaced_with(self.client.clone(), namespace, &known.resource);
-        let found = api.get_opt(name).await.map_err(|source| Error::LookUp {
-            kind: known.resource.kind.clone(),
-            name: name.to_owned(),
-            source: Box::new(source),
-        })?;
+        let found =
+            api.get_opt(name).await.map_err(|source| Error::look_up(&known.resource.kind, name, source))?;
         let Some(child) = found.map(|object| Arc::new(Child::of(object, &known.resource))) else {
             return Ok(Found::Nothing);
         };
+        if child.owner.is_none() {
+            let own_name = deployment.metadata.name.as_deref().unwrap_or_default();
+            let is_there = still_there(self.client.clone(), deployment).await;
+            if !is_there.map_err(|source| Error::look_up("BasicDeployment", own_name, source))? {
+                return Err(WriteError::gone("BasicDeployment", own_name).into());
+            }
+        }
         Ok(match &child.owner {
             None => Found::Orphan(child),
             Some(owner) if owner.uid == uid => Found::Ours(child),
@@ -125,9 +131,12 @@ impl Deployments {
     }
 
     fn since_progress(&self, uid: &str, child: Option<&Child>, contract: &ReplicaContract) -> Duration {
-        let state = child
-            .map(|child| (child.uid.clone(), child.generation, child.active(contract)))
-            .unwrap_or_default();
+        // What a child says of itself moves also while as many replicas serve as before.
+        let state = child.map(|child| {
+            let says = child.condition(contract, READY).map(|ready| ready.message).unwrap_or_default();
+            (child.uid.clone(), child.generation, child.active(contract), says)
+        });
+        let state = state.unwrap_or_default();
         let mut progress = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
         match progress.get(uid) {
             Some(known) if known.state == state => known.since.elapsed(),

@@ -1,13 +1,13 @@
 //! Action → writes. The only writer.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use catena_api::{BasicReplicaSet, keys};
 use k8s_openapi::api::core::v1::Pod;
 use kube::{Api, Client, discovery::ApiResource};
 use operator_kit::{
     Cache, Next, Templates, WriteError, Writer,
-    owner::{controller_reference, is_controlled_by},
+    owner::{controller_reference, is_controlled_by, still_there},
     short_digest, slow_start,
 };
 use serde_json::{Value, json};
@@ -59,7 +59,11 @@ impl Pods {
                 Ok(Next::Written)
             }
             Action::Adopt(pods) => {
-                self.still_there(set).await?;
+                let name = set.metadata.name.as_deref().unwrap_or_default();
+                let is_there = still_there(self.client.clone(), set).await;
+                if !is_there.map_err(|source| Error::look_up(name, source))? {
+                    return Err(WriteError::gone("BasicReplicaSet", name).into());
+                }
                 slow_start(pods, |pod| self.adopt(set, pod)).await?;
                 Ok(Next::Written)
             }
@@ -88,29 +92,36 @@ impl Pods {
         let metadata = &mut pod["metadata"];
         metadata["labels"][keys::REPLICA_SET_UID] = uid.into();
         metadata["annotations"][keys::HASH] = revision.into();
-        metadata["annotations"][keys::SLOT] = slot.into();
+        metadata["annotations"][keys::SLOT] = slot.as_str().into();
         metadata["ownerReferences"] = json!([controller_reference(set)]);
         match self.writer.create(uid, self.cache.seen(), &self.resource, &pod).await {
-            Err(WriteError::AlreadyExists { name, .. }) => self.recognise(set, &name).await,
+            Err(WriteError::AlreadyExists { name, .. }) => self.recognise(set, &name, &slot).await,
             created => Ok(created?),
         }
     }
 
     /// A pod of the name is there: ours from an earlier try, or somebody else's.
-    async fn recognise(&self, set: &BasicReplicaSet, name: &str) -> Result<(), Error> {
+    async fn recognise(&self, set: &BasicReplicaSet, name: &str, slot: &str) -> Result<(), Error> {
         let namespace = set.metadata.namespace.as_deref().unwrap_or_default();
         let pods: Api<Pod> = Api::namespaced(self.client.clone(), namespace);
         let found = pods.get_metadata_opt(name).await.map_err(|source| Error::look_up(name, source))?;
-        let Some(found) = found.map(|pod| pod.metadata) else { return Ok(()) };
+        let Some(found) = found.map(|pod| pod.metadata) else {
+            return Err(WriteError::gone("Pod", name).into());
+        };
         if !is_controlled_by(&found, uid(set)) {
             return Err(Error::NameTaken { name: name.to_owned() });
         }
-        if found.labels.as_ref().is_some_and(|labels| labels.contains_key(keys::REPLICA_SET_UID)) {
+        let has = |map: &Option<BTreeMap<String, String>>, key: &str, value: &str| {
+            map.as_ref().and_then(|map| map.get(key)).is_some_and(|found| found == value)
+        };
+        if has(&found.labels, keys::REPLICA_SET_UID, uid(set)) && has(&found.annotations, keys::SLOT, slot) {
             return Ok(());
         }
-        // Without the label the watch does not show it.
+        // Without the label the watch does not show it; without its place it is not known which one is filled.
         let metadata = json!({
-            "name": name, "namespace": namespace, "uid": found.uid, "labels": {keys::REPLICA_SET_UID: uid(set)},
+            "name": name, "namespace": namespace, "uid": found.uid,
+            "labels": {keys::REPLICA_SET_UID: uid(set)},
+            "annotations": {keys::SLOT: slot},
         });
         self.patch(set, &metadata).await
     }
@@ -122,19 +133,6 @@ impl Pods {
             "ownerReferences": [controller_reference(set)],
         });
         self.patch(set, &metadata).await
-    }
-
-    /// A set that is being deleted may leave its pods behind on purpose; taking them back would get them
-    /// deleted with it. So the set is looked up live before, as kube-controller-manager does.
-    async fn still_there(&self, set: &BasicReplicaSet) -> Result<(), Error> {
-        let (namespace, name) =
-            (set.metadata.namespace.as_deref(), set.metadata.name.as_deref().unwrap_or_default());
-        let sets: Api<BasicReplicaSet> = Api::namespaced(self.client.clone(), namespace.unwrap_or_default());
-        let found = sets.get_metadata_opt(name).await.map_err(|source| Error::look_up(name, source))?;
-        let alive = found.is_some_and(|found| {
-            found.metadata.uid == set.metadata.uid && found.metadata.deletion_timestamp.is_none()
-        });
-        if alive { Ok(()) } else { Err(WriteError::gone("BasicReplicaSet", name).into()) }
     }
 
     /// Adds to the pod's labels and owners; those of others stay.

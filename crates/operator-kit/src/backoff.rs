@@ -13,6 +13,9 @@ const FIRST: Duration = Duration::from_secs(5);
 /// Longest delay after failures.
 const LONGEST: Duration = Duration::from_secs(300);
 
+/// Failures in a row after which a delay of their own is not believed any more.
+const BRIEFLY: u32 = 10;
+
 /// What a pass over an object may do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Attempt {
@@ -86,7 +89,8 @@ impl Backoff {
             Some(entry) => (entry.failures + 1, entry.failure.reason != failure.reason),
             None => (1, true),
         };
-        let delay = retry_after.unwrap_or_else(|| delay(failures));
+        // What the server asked for, or what usually passes at once, unless it goes on and on.
+        let delay = retry_after.filter(|_| failures <= BRIEFLY).unwrap_or_else(|| delay(failures));
         let entry = Entry { failure, version, failures, retry_at: Instant::now() + delay };
         entries.insert(uid.to_owned(), entry);
         is_new
@@ -121,7 +125,7 @@ mod tests {
     const VERSION: Version = Version { generation: 1, settings: 1 };
 
     fn failure(category: Category) -> Failure {
-        Failure { category, reason: "Broken", message: "it broke".into() }
+        Failure { category, reason: "Broken", message: "it broke".into(), is_expected: false }
     }
 
     #[tokio::test(start_paused = true)]

@@ -2,7 +2,13 @@
 
 use std::{fmt::Debug, sync::Arc, time::Duration};
 
-use kube::{Resource, runtime::controller::Action};
+use kube::{
+    Resource,
+    runtime::{
+        controller::Action,
+        reflector::{ObjectRef, Store},
+    },
+};
 use serde::de::DeserializeOwned;
 use tokio::time::Instant;
 
@@ -18,6 +24,8 @@ use crate::{
 const PATIENCE: Duration = Duration::from_secs(60);
 /// When a pass is tried again whose own write has not come back; the event usually does it sooner.
 const RECHECK: Duration = Duration::from_secs(1);
+/// When a failure that could not be reported is reported again at the soonest.
+const UNREPORTED: Duration = Duration::from_secs(5);
 
 /// A controller of one kind, in three rooms.
 pub trait Controller: Send + Sync + 'static {
@@ -66,6 +74,7 @@ pub enum Next {
 /// Runs passes of a controller.
 pub(crate) struct Passes<C: Controller> {
     pub controller: C,
+    pub store: Store<C::Kind>,
     pub backoff: Backoff,
     pub writer: Writer,
     pub events: Events,
@@ -77,54 +86,62 @@ pub(crate) struct Passes<C: Controller> {
 impl<C: Controller> Passes<C> {
     /// One pass over an object. Never fails: what went wrong is kept for the object's status.
     pub async fn pass(&self, object: Arc<C::Kind>) -> Action {
-        let meta = object.meta();
-        let uid = meta.uid.clone().unwrap_or_default();
-        if !self.writer.is_current(&uid) {
+        let uid = object.meta().uid.clone().unwrap_or_default();
+        let action = self.pass_over(&object, &uid).await;
+        // What the pass remembers of an object that went meanwhile would never be forgotten.
+        let current = self.store.get(&ObjectRef::from_obj(&*object));
+        if current.is_none_or(|current| current.meta().uid != object.meta().uid) {
+            self.forget(&uid);
+        }
+        action
+    }
+
+    async fn pass_over(&self, object: &Arc<C::Kind>, uid: &str) -> Action {
+        if !self.writer.is_current(uid) {
             return Action::requeue(RECHECK);
         }
         let version = Version {
-            generation: meta.generation.unwrap_or_default(),
+            generation: object.meta().generation.unwrap_or_default(),
             // What failed for want of a watch is tried again when the watch came.
             settings: (self.settings_version)().wrapping_add(self.health.recoveries() << 32),
         };
-        let (attempt, retry_in) = self.backoff.attempt(&uid, version);
+        let (attempt, retry_in) = self.backoff.attempt(uid, version);
+        if attempt.failure().is_some_and(|failure| failure.is_expected) {
+            return requeue(retry_in);
+        }
         let allowed = attempt == Attempt::Allowed;
         let started = Instant::now();
         let result = tokio::time::timeout(PATIENCE, self.step(object.clone(), attempt)).await;
         let took = started.elapsed();
-        match result {
+        let (failure, retry_after) = match result {
             Ok(Ok(next)) => {
                 self.metrics.passed("success", took);
-                if allowed && next == Next::Settled {
-                    self.backoff.forget(&uid);
+                if allowed && next != Next::Written {
+                    self.backoff.forget(uid);
                     self.metrics.backing_off(self.backoff.len());
                 }
                 let wait = match next {
                     Next::Wait(time) => Some(time),
+                    // A write that changed nothing brings no event.
+                    Next::Written if self.writer.is_current(uid) => Some(RECHECK),
                     Next::Written | Next::Settled => None,
                 };
-                requeue(wait.into_iter().chain(retry_in).min())
+                return requeue(wait.into_iter().chain(retry_in).min());
             }
             Ok(Err(error)) => {
                 self.metrics.passed("error", took);
-                self.failed(
-                    &object,
-                    &uid,
-                    version,
-                    &Failure::of(&error),
-                    error.retry_after(),
-                    error.is_expected(),
-                )
+                (Failure::of(&error), error.retry_after())
             }
             Err(_) => {
                 self.metrics.passed("timeout", took);
-                let message = format!(
-                    "a pass took longer than {} s: the API server does not answer; trying again",
-                    PATIENCE.as_secs()
-                );
-                let failure = Failure { category: crate::Category::Transient, reason: "TimedOut", message };
-                self.failed(&object, &uid, version, &failure, None, false)
+                (Failure::timed_out(PATIENCE), None)
             }
+        };
+        self.metrics.failed(failure.category.label(), failure.reason);
+        match retry_in {
+            // Not even the failure could be reported; that is no new attempt.
+            Some(left) => Action::requeue(left.max(UNREPORTED)),
+            None => self.failed(object, uid, version, &failure, retry_after),
         }
     }
 
@@ -142,19 +159,17 @@ impl<C: Controller> Passes<C> {
         version: Version,
         failure: &Failure,
         retry_after: Option<Duration>,
-        is_expected: bool,
     ) -> Action {
-        self.metrics.failed(failure.category.label(), failure.reason);
         let news = self.backoff.failed(uid, version, failure.clone(), retry_after);
         self.metrics.backing_off(self.backoff.len());
-        if news && !is_expected {
+        if news && !failure.is_expected {
             tracing::warn!(reason = failure.reason, "{}", failure.message);
             self.events.warn(object, failure.reason, &failure.message);
         } else {
             tracing::debug!(reason = failure.reason, "{}", failure.message);
         }
-        // What passes by itself need not be told; all else is told on the object by a pass that may do no more.
-        Action::requeue(if is_expected { RECHECK } else { Duration::ZERO })
+        // The next pass may do no more than report the failure on the object.
+        Action::requeue(Duration::ZERO)
     }
 
     /// Forgets an object that is gone.

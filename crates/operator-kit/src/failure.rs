@@ -46,6 +46,8 @@ pub struct Failure {
     pub reason: &'static str,
     /// What happened, why, and what to do, for people.
     pub message: String,
+    /// Whether it passes by itself and nobody need be told.
+    pub is_expected: bool,
 }
 
 impl Failure {
@@ -62,7 +64,18 @@ impl Failure {
             }
             cause = error.source();
         }
-        Self { category: error.category(), reason: error.reason(), message }
+        Self { category: error.category(), reason: error.reason(), message, is_expected: error.is_expected() }
+    }
+}
+
+impl Failure {
+    /// That a pass took too long.
+    pub(crate) fn timed_out(patience: Duration) -> Self {
+        let message = format!(
+            "a pass took longer than {} s: the API server does not answer; trying again",
+            patience.as_secs()
+        );
+        Self { category: Category::Transient, reason: "TimedOut", message, is_expected: false }
     }
 }
 

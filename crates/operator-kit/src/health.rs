@@ -27,6 +27,17 @@ struct State {
     changed: Option<Arc<Notify>>,
 }
 
+impl State {
+    fn recovered(&self) {
+        if let Some(recoveries) = &self.recoveries {
+            recoveries.fetch_add(1, Ordering::Relaxed);
+        }
+        if let Some(changed) = &self.changed {
+            changed.notify_waiters();
+        }
+    }
+}
+
 impl WatchStatus {
     /// The list is complete. True when it was not before, or the watch had failed.
     pub fn synced(&self) -> bool {
@@ -35,22 +46,21 @@ impl WatchStatus {
         state.listed = true;
         state.failing = None;
         if news {
-            if let Some(recoveries) = &state.recoveries {
-                recoveries.fetch_add(1, Ordering::Relaxed);
-            }
-            if let Some(changed) = &state.changed {
-                changed.notify_waiters();
-            }
+            state.recovered();
         }
         news
     }
 
-    /// An event came.
+    /// The watch delivers, or at least has not failed again for longer than it would have taken.
     pub fn alive(&self) {
         let mut state = self.lock();
-        if state.listed && state.failing.is_some() {
-            state.failing = None;
+        if state.listed && state.failing.take().is_some() {
+            state.recovered();
         }
+    }
+
+    pub fn is_failing(&self) -> bool {
+        self.lock().failing.is_some()
     }
 
     /// The watch failed. True when it fails otherwise than before.
@@ -215,8 +225,10 @@ mod tests {
         assert!(health.unready().is_empty(), "a short failure is tolerated");
         tokio::time::advance(TOLERATED + Duration::from_secs(1)).await;
         assert_eq!(health.unready(), ["Pod: connection refused"]);
+        let before = health.recoveries();
         pods.alive();
         assert!(health.unready().is_empty());
+        assert!(health.recoveries() > before, "what backed off meanwhile is tried again");
     }
 
     #[tokio::test(start_paused = true)]

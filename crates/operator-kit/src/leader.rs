@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use anyhow::{Context, bail};
+use anyhow::bail;
 use jiff::Timestamp;
 use k8s_openapi::{
     api::coordination::v1::{Lease, LeaseSpec},
@@ -16,6 +16,7 @@ use kube::{
     Api, Client,
     api::{ObjectMeta, PostParams},
 };
+use thiserror::Error;
 use tokio::time::Instant;
 
 /// How long a Lease that is not renewed still holds.
@@ -41,6 +42,15 @@ pub(crate) struct Leadership {
     candidate: Candidate,
     lease: Lease,
     renewed: Instant,
+}
+
+/// Why leading cannot go on for now.
+#[derive(Debug, Error)]
+enum Lost {
+    #[error("another holds the Lease")]
+    To(String),
+    #[error(transparent)]
+    Sight(#[from] kube::Error),
 }
 
 impl Candidate {
@@ -119,7 +129,7 @@ impl Leadership {
     /// Keeps the Lease; ends with an error when it is lost, or could not be renewed in time.
     pub async fn keep(&mut self) -> anyhow::Result<()> {
         loop {
-            tokio::time::sleep(RENEWAL).await;
+            tokio::time::sleep(RENEWAL.saturating_sub(self.renewed.elapsed())).await;
             self.renew().await?;
         }
     }
@@ -140,8 +150,16 @@ impl Leadership {
                     self.renewed = before;
                     return Ok(());
                 }
-                Ok(Err(kube::Error::Api(status))) if status.is_conflict() => self.reread().await?,
-                Ok(Err(kube::Error::Api(status))) if status.is_not_found() => self.recreate().await?,
+                Ok(Err(kube::Error::Api(status))) if status.is_conflict() || status.is_not_found() => {
+                    match tokio::time::timeout(left.min(PATIENCE), self.reread()).await {
+                        Ok(Ok(())) => continue,
+                        Ok(Err(Lost::To(holder))) => {
+                            bail!("the Lease {} is held by {holder:?}: stopping", self.candidate.name)
+                        }
+                        Ok(Err(Lost::Sight(error))) => tracing::warn!("cannot read the Lease: {error}"),
+                        Err(_) => tracing::warn!("reading the Lease: the API server did not answer in time"),
+                    }
+                }
                 Ok(Err(error)) => tracing::warn!("cannot renew the Lease: {error}"),
                 Err(_) => tracing::warn!("renewing the Lease: the API server did not answer in time"),
             }
@@ -155,24 +173,19 @@ impl Leadership {
         self.candidate.leases.replace(&self.candidate.name, &PostParams::default(), &lease).await
     }
 
-    /// Somebody wrote the Lease: goes on only if it still is ours.
-    async fn reread(&mut self) -> anyhow::Result<()> {
-        let lease =
-            self.candidate.leases.get(&self.candidate.name).await.context("the Lease cannot be read")?;
-        let holder = lease.spec.as_ref().and_then(|spec| spec.holder_identity.as_deref());
-        if holder != Some(self.candidate.identity.as_str()) {
-            bail!("the Lease {} is held by {}: stopping", self.candidate.name, holder.unwrap_or("nobody"));
+    /// Somebody wrote or deleted the Lease: goes on if it still is ours, or can be made anew.
+    async fn reread(&mut self) -> Result<(), Lost> {
+        let Some(lease) = self.candidate.leases.get_opt(&self.candidate.name).await? else {
+            let metadata = ObjectMeta { name: Some(self.candidate.name.clone()), ..ObjectMeta::default() };
+            let lease = Lease { metadata, spec: Some(self.candidate.spec(None)) };
+            self.lease = self.candidate.leases.create(&PostParams::default(), &lease).await?;
+            return Ok(());
+        };
+        let holder = lease.spec.as_ref().and_then(|spec| spec.holder_identity.clone()).unwrap_or_default();
+        if holder != self.candidate.identity {
+            return Err(Lost::To(holder));
         }
         self.lease = lease;
-        Ok(())
-    }
-
-    /// Somebody deleted the Lease: of all candidates one can make it anew.
-    async fn recreate(&mut self) -> anyhow::Result<()> {
-        let metadata = ObjectMeta { name: Some(self.candidate.name.clone()), ..ObjectMeta::default() };
-        let lease = Lease { metadata, spec: Some(self.candidate.spec(None)) };
-        let created = self.candidate.leases.create(&PostParams::default(), &lease).await;
-        self.lease = created.context("the Lease was deleted and cannot be made anew: stopping")?;
         Ok(())
     }
 
@@ -194,7 +207,9 @@ impl Leadership {
                 spec.renew_time = Some(MicroTime(Timestamp::now()));
             }
             match self.candidate.leases.replace(&self.candidate.name, &PostParams::default(), &lease).await {
-                Err(kube::Error::Api(status)) if status.is_conflict() => self.reread().await?,
+                Err(kube::Error::Api(status)) if status.is_conflict() => {
+                    self.reread().await.map_err(|_| anyhow::anyhow!("it is not ours any more"))?;
+                }
                 released => return Ok(released.map(drop)?),
             }
         }

@@ -1,4 +1,4 @@
-use std::{convert::Infallible, sync::Arc, time::Duration};
+use std::{collections::HashSet, convert::Infallible, sync::Arc, time::Duration};
 
 use anyhow::Context;
 use futures::{StreamExt, TryStreamExt, stream};
@@ -7,7 +7,7 @@ use kube::{
     core::DeserializeGuard,
     runtime::{
         controller,
-        reflector::{self, store::Writer as StoreWriter},
+        reflector::{self, ObjectRef, Store, store::Writer as StoreWriter},
         watcher::Event,
     },
 };
@@ -15,7 +15,7 @@ use serde::de::DeserializeOwned;
 use tokio::{
     select,
     signal::unix::{SignalKind, signal},
-    sync::watch as flag,
+    sync::{mpsc::UnboundedReceiver, watch as flag},
 };
 
 use crate::{
@@ -28,11 +28,13 @@ use crate::{
     metrics::Metrics,
     server,
     telemetry::{self, Traces},
-    watch::{Watches, follow},
+    watch::{Shown, Watches, follow},
 };
 
 /// How often the heartbeat for liveness is given.
 const HEARTBEAT: Duration = Duration::from_secs(5);
+/// How long a connection may take to come about.
+const CONNECTING: Duration = Duration::from_secs(10);
 /// How long the start waits for watches that neither deliver nor fail.
 const SETTLING: Duration = Duration::from_secs(30);
 /// How long passes that are under way may take after SIGTERM.
@@ -65,6 +67,7 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
             Config::infer().await.context("no cluster is configured: run in a pod, or set KUBECONFIG")?;
         // It would repeat a POST whose answer was lost (kube-rs/kube#2082).
         config.default_retry = false;
+        config.connect_timeout = Some(CONNECTING);
         let client = Client::try_from(config).context("the cluster's configuration cannot be used")?;
         let writer = Writer::new(client.clone(), name, metrics.clone());
         Ok(Self {
@@ -132,6 +135,7 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
         let settings = self.settings.clone();
         let passes = Arc::new(Passes {
             controller,
+            store: store.clone(),
             backoff: Backoff::default(),
             writer: self.writer.clone(),
             events: Events::new(self.client.clone(), self.name, &self.arguments.identity),
@@ -141,12 +145,18 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
         });
         let primary = tokio::spawn(self.watch_primary(filled, trigger.clone(), passes.clone()));
 
-        // Followers keep their caches warm and are ready, so that a rollout of two replicas goes on.
+        // Followers keep their caches warm and are ready, so that a rollout of two replicas goes on; what is asked
+        // of them meanwhile is dropped.
+        let mut receiver = queue.receiver;
         let mut leadership = select! {
             leadership = self.lead() => leadership,
+            () = drain(&mut receiver) => None,
             () = self.idle() => None,
             _ = &mut stop => return Ok(()),
         };
+        for object in store.state() {
+            notify(&trigger, &*object);
+        }
         self.metrics.leading(true);
         select! {
             settled = tokio::time::timeout(SETTLING, self.health.settled()) => {
@@ -154,11 +164,11 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
                     tracing::warn!("some watches have not answered yet; starting without them");
                 }
             }
+            lost = keep(leadership.as_mut()) => return lost,
             _ = &mut stop => return release(leadership).await,
         }
 
         let (draining, mut drained) = flag::channel(false);
-        let mut receiver = queue.receiver;
         let requests = stream::poll_fn(move |context| receiver.poll_recv(context))
             .take_until(async move { drained.wait_for(|draining| *draining).await.is_ok() })
             .map(Ok::<_, Infallible>);
@@ -206,20 +216,24 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
         let seen = self.writer.primary().clone();
         let watch = Watch::new(Api::<DeserializeGuard<C::Kind>>::all(self.client.clone()), kind);
         async move {
+            let known = store.as_reader();
+            let mut shown = Shown::default();
             follow(watch, &status, &metrics, |event| {
-                let Some(mut event) = readable(event, &passes) else { return };
+                shown.hear(&event);
+                let Some(mut event) = readable(event, &passes, &known) else { return };
                 if let Event::Apply(object) | Event::Delete(object) | Event::InitApply(object) = &mut event {
                     object.meta_mut().managed_fields = None;
                 }
+                let before = if matches!(event, Event::InitDone) { known.state() } else { Vec::new() };
                 store.apply_watcher_event(&event);
                 match &event {
-                    Event::Apply(object) | Event::InitApply(object) => notify(&trigger, object),
+                    Event::Apply(object) => notify(&trigger, object),
                     Event::Delete(object) => passes.forget(object.meta().uid.as_deref().unwrap_or_default()),
-                    Event::Init | Event::InitDone => {}
+                    // The store shows a list only when it is complete.
+                    Event::Init | Event::InitApply(_) => {}
+                    Event::InitDone => relisted(&before, &known.state(), &trigger, &passes),
                 }
-                if let Event::Apply(object) | Event::Delete(object) | Event::InitApply(object) = &event {
-                    seen.observe(object.meta().resource_version.as_deref());
-                }
+                shown.tell(&seen);
             })
             .await;
         }
@@ -236,7 +250,7 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
     }
 
     /// Looks at every object again when the settings change or a watch came to life.
-    async fn retrigger<K>(&self, store: &reflector::Store<K>, trigger: &Trigger<K>)
+    async fn retrigger<K>(&self, store: &Store<K>, trigger: &Trigger<K>)
     where
         K: Resource<DynamicType = ()> + Clone + 'static,
     {
@@ -267,28 +281,54 @@ fn notify<K: Resource<DynamicType = ()>>(trigger: &Trigger<K>, object: &K) {
     trigger.notify(meta.namespace.as_deref().unwrap_or_default(), meta.name.as_deref().unwrap_or_default());
 }
 
+/// Looks at every object of a new list, and forgets those that went while nobody watched.
+fn relisted<C: Controller>(
+    before: &[Arc<C::Kind>],
+    now: &[Arc<C::Kind>],
+    trigger: &Trigger<C::Kind>,
+    passes: &Passes<C>,
+) {
+    let uids: HashSet<_> = now.iter().map(|object| object.meta().uid.clone()).collect();
+    for gone in before.iter().filter(|object| !uids.contains(&object.meta().uid)) {
+        passes.forget(gone.meta().uid.as_deref().unwrap_or_default());
+    }
+    for object in now {
+        notify(trigger, &**object);
+    }
+}
+
+/// Drops what is asked, for ever.
+async fn drain<T>(receiver: &mut UnboundedReceiver<T>) {
+    while receiver.recv().await.is_some() {}
+    std::future::pending::<()>().await;
+}
+
 fn readable<C: Controller>(
     event: Event<DeserializeGuard<C::Kind>>,
     passes: &Passes<C>,
+    known: &Store<C::Kind>,
 ) -> Option<Event<C::Kind>> {
-    let read = |guard: DeserializeGuard<C::Kind>| match guard.0 {
-        Ok(object) => Some(object),
-        Err(invalid) => {
+    let read = |guard: DeserializeGuard<C::Kind>| {
+        guard.0.map_err(|invalid| {
             let meta = invalid.metadata;
-            let place = format!("{}/{}", meta.namespace.unwrap_or_default(), meta.name.unwrap_or_default());
+            let (namespace, name) = (meta.namespace.unwrap_or_default(), meta.name.unwrap_or_default());
             tracing::error!(
-                object = place,
+                object = format!("{namespace}/{name}"),
                 "this object cannot be read and is passed over: {}; correct it",
                 invalid.error
             );
             passes.metrics.failed("waits_for_change", "Malformed");
-            None
-        }
+            ObjectRef::new(&name).within(&namespace)
+        })
     };
     Some(match event {
-        Event::Apply(object) => Event::Apply(read(object)?),
-        Event::Delete(object) => Event::Delete(read(object)?),
-        Event::InitApply(object) => Event::InitApply(read(object)?),
+        Event::Apply(object) => Event::Apply(read(object).ok()?),
+        // What could be read before goes also when it cannot be read any more.
+        Event::Delete(object) => match read(object) {
+            Ok(object) => Event::Delete(object),
+            Err(reference) => Event::Delete(known.get(&reference)?.as_ref().clone()),
+        },
+        Event::InitApply(object) => Event::InitApply(read(object).ok()?),
         Event::Init => Event::Init,
         Event::InitDone => Event::InitDone,
     })

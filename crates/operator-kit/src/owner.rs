@@ -1,7 +1,10 @@
 //! Who controls an object: by uid, never by name or label.
 
+use std::fmt::Debug;
+
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
-use kube::Resource;
+use kube::{Api, Client, Resource, core::NamespaceResourceScope};
+use serde::de::DeserializeOwned;
 
 /// The owner reference that marks the controller of an object.
 #[must_use]
@@ -13,6 +16,20 @@ pub fn controller_of(meta: &ObjectMeta) -> Option<&OwnerReference> {
 #[must_use]
 pub fn is_controlled_by(meta: &ObjectMeta, uid: &str) -> bool {
     controller_of(meta).is_some_and(|owner| owner.uid == uid)
+}
+
+/// Whether the very object is still there and not being deleted, looked up live.
+///
+/// Before something is adopted: an object that is deleted with `--cascade=orphan` leaves its dependents behind on
+/// purpose, and taking them back would get them deleted with it. kube-controller-manager does the same.
+pub async fn still_there<K>(client: Client, object: &K) -> kube::Result<bool>
+where
+    K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + Debug + DeserializeOwned,
+{
+    let (namespace, name) = (object.meta().namespace.as_deref(), object.meta().name.as_deref());
+    let objects: Api<K> = Api::namespaced(client, namespace.unwrap_or_default());
+    let found = objects.get_metadata_opt(name.unwrap_or_default()).await?.map(|found| found.metadata);
+    Ok(found.is_some_and(|found| found.uid == object.meta().uid && found.deletion_timestamp.is_none()))
 }
 
 /// A reference that makes `owner` the controller of what it is put on, and lets a foreground deletion of the

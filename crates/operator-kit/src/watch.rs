@@ -15,10 +15,10 @@ use kube::{
     },
 };
 use serde::de::DeserializeOwned;
-use tokio::task::JoinHandle;
+use tokio::{task::JoinHandle, time::Instant};
 
 use crate::{
-    Cache, Row,
+    Cache, Row, Seen,
     health::{Health, WatchStatus},
     metrics::Metrics,
 };
@@ -92,12 +92,13 @@ impl Watches {
         let weak = Arc::downgrade(&cache);
         let (status, metrics, seen) = (cache.task.status.clone(), self.metrics.clone(), cache.seen().clone());
         let task = async move {
+            let mut shown = Shown::default();
             follow(watch, &status, &metrics, |event| {
                 let Some(cache) = weak.upgrade() else { return };
-                let version = version(&event);
+                shown.hear(&event);
                 cache.take(map(event, &trim), &changed);
                 // Only now may a reader rely on it.
-                seen.observe(version.as_deref());
+                shown.tell(&seen);
             })
             .await;
         };
@@ -117,34 +118,66 @@ pub(crate) async fn follow<K>(
     K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
 {
     let mut events = pin!(watcher(watch.api, watch.config).backoff(WatchBackoff::default()));
-    while let Some(event) = events.next().await {
-        match event {
-            Ok(event) => {
-                let synced = matches!(event, Event::InitDone);
-                take(event);
-                // After the first list and after each failure, the caches are complete only with this.
-                if synced && status.synced() {
-                    tracing::info!(kind = watch.kind, "watching");
-                }
+    loop {
+        let next = events.next();
+        let event = if status.is_failing() {
+            // A watch that starts again says nothing until an object changes.
+            let Ok(event) = tokio::time::timeout(RECOVERED, next).await else {
                 status.alive();
+                continue;
+            };
+            event
+        } else {
+            next.await
+        };
+        match event {
+            Some(Ok(event)) => {
+                let is_listing = matches!(event, Event::Init | Event::InitApply(_));
+                let is_listed = matches!(event, Event::InitDone);
+                take(event);
+                // After the first list and after each relist, the caches are complete only with its end.
+                if is_listed && status.synced() {
+                    tracing::info!(kind = watch.kind, "watching");
+                } else if !is_listing {
+                    status.alive();
+                }
             }
-            Err(error) => {
+            Some(Err(error)) => {
                 metrics.watch_failed(&watch.kind);
                 let text = explain(&watch.kind, &error);
                 if status.failed(&text) {
                     tracing::warn!(kind = watch.kind, "{text}");
                 }
             }
+            None => return,
         }
     }
 }
 
-fn version<K: Resource>(event: &Event<K>) -> Option<String> {
-    match event {
-        Event::Apply(object) | Event::Delete(object) | Event::InitApply(object) => {
-            object.meta().resource_version.clone()
+/// The versions that a cache shows: those of a list only when it is complete.
+#[derive(Default)]
+pub(crate) struct Shown {
+    versions: Vec<String>,
+    is_listing: bool,
+}
+
+impl Shown {
+    pub fn hear<K: Resource>(&mut self, event: &Event<K>) {
+        match event {
+            Event::Apply(object) | Event::Delete(object) | Event::InitApply(object) => {
+                self.versions.extend(object.meta().resource_version.clone());
+            }
+            Event::Init => self.is_listing = true,
+            Event::InitDone => self.is_listing = false,
         }
-        Event::Init | Event::InitDone => None,
+    }
+
+    pub fn tell(&mut self, seen: &Seen) {
+        if !self.is_listing {
+            for version in self.versions.drain(..) {
+                seen.observe(Some(&version));
+            }
+        }
     }
 }
 
@@ -180,14 +213,18 @@ fn explain(kind: &str, error: &watcher::Error) -> String {
 /// 0.8 s doubling to 10 s with jitter: what is missing is found within seconds of its arrival.
 struct WatchBackoff {
     next: Duration,
+    last: Option<Instant>,
 }
 
 const SHORTEST: Duration = Duration::from_millis(800);
 const LONGEST: Duration = Duration::from_secs(10);
+/// A watch that has not failed again for this long works: longer than the longest backoff and the time in which
+/// a connection is given up.
+const RECOVERED: Duration = Duration::from_secs(25);
 
 impl Default for WatchBackoff {
     fn default() -> Self {
-        Self { next: SHORTEST }
+        Self { next: SHORTEST, last: None }
     }
 }
 
@@ -197,12 +234,16 @@ impl Iterator for WatchBackoff {
     fn next(&mut self) -> Option<Duration> {
         let delay = self.next.mul_f64(0.8 + 0.2 * rand::random::<f64>());
         self.next = (self.next * 2).min(LONGEST);
+        self.last = Some(Instant::now());
         Some(delay)
     }
 }
 
 impl Backoff for WatchBackoff {
+    /// The stream asks for this at every item, and gives one before each list that it tries.
     fn reset(&mut self) {
-        *self = Self::default();
+        if self.last.is_some_and(|last| last.elapsed() > RECOVERED) {
+            *self = Self::default();
+        }
     }
 }

@@ -70,6 +70,7 @@ fn step(observed: &Observed) -> Option<Action> {
         }
     };
     match &observed.child {
+        Found::Nothing if observed.deployment.spec.paused => None,
         Found::Nothing => Some(Action::Create(desired.clone())),
         Found::Ours(child) if child.is_deleting => None,
         Found::Ours(child) => {

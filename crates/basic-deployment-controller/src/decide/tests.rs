@@ -151,6 +151,8 @@ fn paused_means_to_scale_and_nothing_else() {
     assert_eq!(ready(&written(decide(&observed))), (false, "Paused".into()));
     spec(&mut observed).replicas = 4;
     assert!(matches!(decide(&observed), Action::Scale(_)));
+    observed.child = Found::Nothing;
+    assert!(matches!(decide(&observed), Action::WriteStatus(_)));
 }
 
 #[test]
@@ -173,8 +175,12 @@ fn an_orphan_that_comes_from_the_same_rendering_is_taken_back() {
 fn a_refusal_stalls_and_names_itself() {
     let mut observed = observed(Found::Nothing);
     let message = "BasicReplicaSet \"web\" belongs to somebody".to_owned();
-    observed.attempt =
-        Attempt::Deferred(Failure { category: Category::WaitsForChange, reason: "ChildNotOwned", message });
+    observed.attempt = Attempt::Deferred(Failure {
+        category: Category::WaitsForChange,
+        reason: "ChildNotOwned",
+        message,
+        is_expected: false,
+    });
     let status = written(decide(&observed));
     assert!(conditions::is_true(&status.conditions, conditions::STALLED));
     assert_eq!(ready(&status), (false, "ChildNotOwned".into()));

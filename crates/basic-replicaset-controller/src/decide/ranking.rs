@@ -12,7 +12,13 @@ pub fn doomed(budget: &Budget, updated: &[Arc<PodRow>], outdated: &[Arc<PodRow>]
     let excess =
         total.saturating_sub(budget.most(outdated.len())).max(updated.len().saturating_sub(budget.wanted));
     if excess > 0 {
-        return first(excess, outdated, updated);
+        let by_readiness =
+            |pods: &[Arc<PodRow>]| pods.iter().cloned().partition::<Vec<_>, _>(|pod| pod.is_ready());
+        let ((ready, unready), (ready_new, unready_new)) = (by_readiness(outdated), by_readiness(updated));
+        // What does not serve goes first, even if it is new: a rollout that is stuck must not cost those that serve.
+        let mut doomed = first(excess, &unready, &unready_new);
+        doomed.extend(first(excess - doomed.len(), &ready, &ready_new));
+        return doomed;
     }
     let waiting = updated.iter().filter(|pod| !pod.is_ready()).count();
     let (ready, unready): (Vec<_>, Vec<_>) = outdated.iter().cloned().partition(|pod| pod.is_ready());

@@ -158,6 +158,17 @@ fn old_pods_that_do_not_serve_go_first_when_a_bad_template_is_mended() {
 }
 
 #[test]
+fn scaling_down_in_the_middle_of_a_bad_rollout_keeps_what_serves() {
+    let bad = (0..5).map(|slot| pod(slot, NEW, stuck("ImagePullBackOff")));
+    let good = (5..13).map(|slot| pod(slot, OLD, PodState::Ready));
+    let observed = observed(4, bad.chain(good).collect());
+    let doomed = deleted(&decide(&observed));
+    let left =
+        observed.pods.iter().filter(|pod| pod.is_ready() && !doomed.contains(&pod.name.to_string())).count();
+    assert!(left >= 3, "{left} of 4 serve");
+}
+
+#[test]
 fn a_changed_number_of_replicas_needs_no_template_to_shrink() {
     let mut observed = observed(1, vec![pod(0, OLD, PodState::Ready), pod(1, OLD, PodState::Ready)]);
     observed.revision = Err(TemplateError::Unknown { template: "x".into(), known: String::new() });
@@ -206,8 +217,12 @@ fn a_pod_that_ended_keeps_its_place_for_a_while_and_is_then_replaced() {
 #[test]
 fn backing_off_means_to_report_and_nothing_else() {
     let mut observed = observed(3, vec![pod(0, NEW, PodState::Ready)]);
-    let failure =
-        Failure { category: Category::Transient, reason: "QuotaExceeded", message: "no more pods".into() };
+    let failure = Failure {
+        category: Category::Transient,
+        reason: "QuotaExceeded",
+        message: "no more pods".into(),
+        is_expected: false,
+    };
     observed.attempt = Attempt::Deferred(failure);
     let status = written(decide(&observed));
     let blocker = status.blocked_by.unwrap();
@@ -218,8 +233,12 @@ fn backing_off_means_to_report_and_nothing_else() {
 #[test]
 fn what_waits_for_a_change_is_stalled() {
     let mut observed = observed(1, Vec::new());
-    let failure =
-        Failure { category: Category::WaitsForChange, reason: "ParameterMissing", message: "image".into() };
+    let failure = Failure {
+        category: Category::WaitsForChange,
+        reason: "ParameterMissing",
+        message: "image".into(),
+        is_expected: false,
+    };
     observed.attempt = Attempt::Deferred(failure);
     let status = written(decide(&observed));
     assert!(conditions::is_true(&status.conditions, conditions::STALLED));

@@ -69,6 +69,16 @@ pub enum TemplateError {
         /// The template.
         template: String,
     },
+    /// The labels or annotations that come out are no map.
+    #[error(
+        "the template {template:?} gives {field} that is not a map of texts; write one entry a line, or {{{{ labels }}}}"
+    )]
+    NotAMap {
+        /// The template.
+        template: String,
+        /// The field.
+        field: &'static str,
+    },
     /// What comes out is for another namespace.
     #[error(
         "the template {template:?} sets metadata.namespace to {found:?}; leave it out, the object goes to the namespace of its owner"

@@ -181,6 +181,13 @@ fn parse(name: &str, text: &str, api_version: &str, kind: &str) -> Result<Value,
             wanted: format!("{api_version} {kind}"),
         });
     }
+    for (field, pointer) in
+        [("metadata.labels", "/metadata/labels"), ("metadata.annotations", "/metadata/annotations")]
+    {
+        if object.pointer(pointer).is_some_and(|map| !map.is_object() && !map.is_null()) {
+            return Err(TemplateError::NotAMap { template: name.to_owned(), field });
+        }
+    }
     match object.pointer("/metadata/name").and_then(Value::as_str) {
         Some(given) if !given.is_empty() => Ok(object),
         _ => Err(TemplateError::NoName { template: name.to_owned() }),

@@ -112,6 +112,13 @@ fn problems_are_found_without_knowing_the_parameters() {
 }
 
 #[test]
+fn labels_that_a_parameter_makes_a_text_are_refused() {
+    let template =
+        "{apiVersion: v1, kind: Pod, metadata: {name: {{ name }}, labels: {{ parameters.labels }}}}";
+    assert!(matches!(render(template, &[("labels", "a: b")]), Err(TemplateError::NotAMap { .. })));
+}
+
+#[test]
 fn another_namespace_is_refused() {
     let template = "{apiVersion: v1, kind: Pod, metadata: {name: {{ name }}, namespace: kube-system}}";
     assert!(matches!(render(template, &[]), Err(TemplateError::OtherNamespace { .. })));
