@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use catena_api::{BasicDeployment, BasicReplicaSet};
 use e2e::{
-    Cluster, DEPLOYMENTS, REPLICA_SETS, Release, Undo, condition, deployment, eventually, kubectl,
+    AuditLog, Cluster, DEPLOYMENTS, REPLICA_SETS, Release, Tally, Undo, condition, deployment, kubectl,
     replica_set,
 };
 use k8s_openapi::{
