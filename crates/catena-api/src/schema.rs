@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::{
     apiextensions_apiserver::pkg::apis::apiextensions::v1::{
-        CustomResourceDefinition, JSONSchemaProps, JSONSchemaPropsOrBool,
+        CustomResourceDefinition, JSONSchemaProps, JSONSchemaPropsOrArray, JSONSchemaPropsOrBool,
     },
     apimachinery::pkg::util::intstr::IntOrString,
 };
@@ -43,7 +43,24 @@ pub(crate) fn finish(mut crd: CustomResourceDefinition) -> CustomResourceDefinit
             default_replaces_null(field);
         }
     }
+    for version in &mut crd.spec.versions {
+        if let Some(root) = version.schema.as_mut().and_then(|schema| schema.open_api_v3_schema.as_mut()) {
+            join_lines(root);
+        }
+    }
     crd
+}
+
+/// `kubectl explain` wraps texts by itself; the line breaks of the source would stand in the middle of its lines.
+fn join_lines(field: &mut JSONSchemaProps) {
+    if let Some(description) = &mut field.description {
+        *description =
+            description.split("\n\n").map(|part| part.replace('\n', " ")).collect::<Vec<_>>().join("\n\n");
+    }
+    field.properties.iter_mut().flat_map(BTreeMap::values_mut).for_each(join_lines);
+    if let Some(JSONSchemaPropsOrArray::Schema(items)) = &mut field.items {
+        join_lines(items);
+    }
 }
 
 /// A parameter holds at most 32 KiB, so that an object with a few of them stays below etcd's limit.

@@ -97,7 +97,7 @@ pub enum WriteError {
         message: String,
     },
     /// The server does not accept the object.
-    #[error("{kind} {name:?} is not valid: {message}; correct the template or spec.parameters")]
+    #[error("{kind} {name:?} is not accepted: {message}; if it comes from a template, correct that or spec.parameters")]
     Invalid {
         /// The object's kind.
         kind: String,
@@ -271,7 +271,8 @@ impl Writer {
     /// Applies an object (server-side apply), and gives what the server made of it.
     ///
     /// With a `metadata.uid` it takes fields over from other managers, and only of that very object. Without
-    /// one it creates, and takes nothing over from an object that somebody else made meanwhile.
+    /// one it is meant to create: of an object that somebody else made meanwhile it takes no field over (but adds
+    /// those that are not there), so look for one before.
     ///
     /// # Errors
     /// [`WriteError::Changed`] when the name is another object's.
