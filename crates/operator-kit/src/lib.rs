@@ -28,6 +28,7 @@ mod templates;
 mod trimmed;
 mod watch;
 mod write;
+mod yaml;
 
 pub use arguments::{Arguments, LogFormat};
 pub use backoff::Attempt;

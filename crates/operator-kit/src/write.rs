@@ -7,6 +7,7 @@ use std::{
     time::Duration,
 };
 
+use axum::http;
 use kube::{
     Client, Resource,
     api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions},
@@ -22,6 +23,7 @@ use crate::{
     Category, Reported, Trimmed,
     consistency::{Consistency, Seen},
     metrics::Metrics,
+    yaml,
 };
 
 /// Writes under way at once; the API server's own limit for one client class is of this order.
@@ -97,7 +99,9 @@ pub enum WriteError {
         message: String,
     },
     /// The server does not accept the object.
-    #[error("{kind} {name:?} is not accepted: {message}; if it comes from a template, correct that or spec.parameters")]
+    #[error(
+        "{kind} {name:?} is not accepted: {message}; if it comes from a template, correct that or spec.parameters"
+    )]
     Invalid {
         /// The object's kind.
         kind: String,
@@ -286,7 +290,7 @@ impl Writer {
         let (namespace, name) = place(object);
         let force = object.pointer("/metadata/uid").is_some();
         let params = PatchParams { force, ..PatchParams::apply(self.manager) };
-        let build = || request(resource, namespace).patch(name, &params, &Patch::Apply(object));
+        let build = || request(resource, namespace).patch(name, &params, &Patch::Apply(object)).map(as_yaml);
         let answer: Value = self.send("apply", &resource.kind, name, build).await?;
         self.remember(whose, seen, version(&answer));
         Ok(answer)
@@ -363,7 +367,9 @@ impl Writer {
         let namespace = meta.namespace.as_deref().unwrap_or_default();
         let params = PatchParams::apply(self.manager).force();
         let build = || {
-            request(&resource, namespace).patch_subresource("status", name, &params, &Patch::Apply(&patch))
+            request(&resource, namespace)
+                .patch_subresource("status", name, &params, &Patch::Apply(&patch))
+                .map(as_yaml)
         };
         let answer: Trimmed = self.send("apply_status", &resource.kind, name, build).await?;
         self.shared.consistency.wrote(uid, &self.primary, answer.metadata.resource_version.as_deref());
@@ -406,7 +412,7 @@ impl Writer {
         verb: &'static str,
         kind: &str,
         name: &str,
-        build: impl Fn() -> Result<axum::http::Request<Vec<u8>>, kube::core::request::Error>,
+        build: impl Fn() -> Result<http::Request<Vec<u8>>, kube::core::request::Error>,
     ) -> Written<T> {
         let mut tries = 0;
         loop {
@@ -439,6 +445,14 @@ impl Writer {
 fn request(resource: &ApiResource, namespace: &str) -> Request {
     let namespace = Some(namespace).filter(|namespace| !namespace.is_empty());
     Request::new(kube::api::DynamicObject::url_path(resource, namespace))
+}
+
+/// The API server reads the body of an apply as YAML.
+fn as_yaml(request: http::Request<Vec<u8>>) -> http::Request<Vec<u8>> {
+    request.map(|body| match String::from_utf8(body) {
+        Ok(json) => yaml::escape(&json).into_bytes(),
+        Err(error) => error.into_bytes(),
+    })
 }
 
 fn version(answer: &Value) -> Option<&str> {

@@ -166,3 +166,11 @@ proptest! {
         prop_assert_eq!(&rendered.object["kind"], "Pod");
     }
 }
+
+#[test]
+fn a_whole_map_of_parameters_is_handed_on_as_it_is() {
+    let template = "apiVersion: v1\nkind: Pod\nmetadata:\n  name: {{ name }}\nspec:\n  template: default\n  parameters: {{ parameters }}\n";
+    let odd = "\u{2028}\u{85}\u{feff}\u{1}end \u{2029} x \u{85} y";
+    let rendered = render(template, &[("env.ODD", odd), ("plain", "x")]).unwrap();
+    assert_eq!(rendered.object["spec"]["parameters"], json!({"env.ODD": odd, "plain": "x"}));
+}
