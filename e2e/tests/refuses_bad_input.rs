@@ -110,7 +110,9 @@ async fn a_parameter_cannot_change_what_is_rendered() -> Result<()> {
         ("env.EMPTY", ""),
         ("env.NUMBER", "0x10"),
         ("env.YES", "yes"),
-        ("env.UNICODE", "\u{2028}\u{85}\u{feff}\u{1}end"),
+        // Line breaks and controls for YAML, but not for JSON.
+        ("env.BREAKS", "\u{2028}\u{85}\u{feff}\u{1}end \u{2029} x \u{85} y"),
+        ("env.CONTROLS", "\u{7f}\u{80}\u{9b}\u{fffe}\u{ffff}"),
     ]);
     let mut web = deployment("web", 1);
     for (name, value) in &attempts {
