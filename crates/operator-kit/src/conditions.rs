@@ -32,15 +32,24 @@ impl Conditions {
 
     /// Adds a condition.
     #[must_use]
-    pub fn with(mut self, type_: &str, status: bool, reason: &str, message: impl Into<String>) -> Self {
-        let mut message = message.into();
+    pub fn with(self, type_: &str, status: bool, reason: &str, message: impl Into<String>) -> Self {
+        self.push(type_, if status { "True" } else { "False" }, reason, message.into())
+    }
+
+    /// Adds a condition of which it cannot be said yet whether it holds.
+    #[must_use]
+    pub fn unknown(self, type_: &str, reason: &str, message: impl Into<String>) -> Self {
+        self.push(type_, "Unknown", reason, message.into())
+    }
+
+    fn push(mut self, type_: &str, status: &str, reason: &str, mut message: String) -> Self {
         if message.len() > LONGEST_MESSAGE {
             let end = (0..=LONGEST_MESSAGE).rev().find(|&end| message.is_char_boundary(end)).unwrap_or(0);
             message.truncate(end);
         }
         self.list.push(Condition {
             type_: type_.into(),
-            status: if status { "True" } else { "False" }.into(),
+            status: status.into(),
             reason: reason.into(),
             message,
             observed_generation: Some(self.generation),
@@ -77,6 +86,12 @@ pub fn find<'c>(conditions: &'c [Condition], type_: &str) -> Option<&'c Conditio
 #[must_use]
 pub fn is_true(conditions: &[Condition], type_: &str) -> bool {
     find(conditions, type_).is_some_and(|condition| condition.status == "True")
+}
+
+/// Whether the condition of a type is there and false.
+#[must_use]
+pub fn is_false(conditions: &[Condition], type_: &str) -> bool {
+    find(conditions, type_).is_some_and(|condition| condition.status == "False")
 }
 
 #[cfg(test)]

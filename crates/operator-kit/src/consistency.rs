@@ -24,6 +24,12 @@ const PATIENCE: Duration = Duration::from_secs(15);
 pub struct Seen(Arc<AtomicU64>);
 
 impl Seen {
+    /// For what no watch shows: nothing waits for it.
+    #[must_use]
+    pub fn unwatched() -> Self {
+        Self(Arc::new(AtomicU64::new(u64::MAX)))
+    }
+
     pub(crate) fn observe(&self, resource_version: Option<&str>) {
         if let Some(version) = number(resource_version) {
             self.0.fetch_max(version, Ordering::Relaxed);

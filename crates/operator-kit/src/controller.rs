@@ -1,6 +1,6 @@
 //! observe → decide → act, once a pass.
 
-use std::{fmt::Debug, sync::Arc, time::Duration};
+use std::{fmt::Debug, hash::Hash, sync::Arc, time::Duration};
 
 use kube::{
     Resource,
@@ -9,7 +9,6 @@ use kube::{
         reflector::{ObjectRef, Store},
     },
 };
-use serde::de::DeserializeOwned;
 use tokio::time::Instant;
 
 use crate::{
@@ -27,10 +26,15 @@ const RECHECK: Duration = Duration::from_secs(1);
 /// When a failure that could not be reported is reported again at the soonest.
 const UNREPORTED: Duration = Duration::from_secs(5);
 
-/// A controller of one kind, in three rooms.
+/// A controller of one kind, or of several that are alike, in three rooms.
 pub trait Controller: Send + Sync + 'static {
     /// The kind that is reconciled.
-    type Kind: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + Sync + 'static;
+    type Kind: Resource<DynamicType: Clone + Debug + Eq + Hash + Unpin + Send + Sync>
+        + Clone
+        + Debug
+        + Send
+        + Sync
+        + 'static;
     /// What a decision is made from.
     type Observed: Send;
     /// What was decided: one step.
@@ -73,9 +77,10 @@ pub enum Next {
 
 /// Runs passes of a controller.
 pub(crate) struct Passes<C: Controller> {
-    pub controller: C,
+    pub controller: Arc<C>,
+    pub dynamic_type: <C::Kind as Resource>::DynamicType,
     pub store: Store<C::Kind>,
-    pub backoff: Backoff,
+    pub backoff: Arc<Backoff>,
     pub writer: Writer,
     pub events: Events,
     pub health: Arc<Health>,
@@ -89,7 +94,7 @@ impl<C: Controller> Passes<C> {
         let uid = object.meta().uid.clone().unwrap_or_default();
         let action = self.pass_over(&object, &uid).await;
         // What the pass remembers of an object that went meanwhile would never be forgotten.
-        let current = self.store.get(&ObjectRef::from_obj(&*object));
+        let current = self.store.get(&ObjectRef::from_obj_with(&*object, self.dynamic_type.clone()));
         if current.is_none_or(|current| current.meta().uid != object.meta().uid) {
             self.forget(&uid);
         }
@@ -164,12 +169,19 @@ impl<C: Controller> Passes<C> {
         self.metrics.backing_off(self.backoff.len());
         if news && !failure.is_expected {
             tracing::warn!(reason = failure.reason, "{}", failure.message);
-            self.events.warn(object, failure.reason, &failure.message);
+            self.events.warn(&object.object_ref(&self.dynamic_type), failure.reason, &failure.message);
         } else {
             tracing::debug!(reason = failure.reason, "{}", failure.message);
         }
         // The next pass may do no more than report the failure on the object.
         Action::requeue(Duration::ZERO)
+    }
+
+    /// Forgets all objects of a kind that is not watched any more: nobody would tell when they go.
+    pub fn forget_all(&self) {
+        for object in self.store.state() {
+            self.forget(object.meta().uid.as_deref().unwrap_or_default());
+        }
     }
 
     /// Forgets an object that is gone.

@@ -1,7 +1,8 @@
 use std::time::Duration;
 
+use k8s_openapi::api::core::v1::ObjectReference;
 use kube::{
-    Client, Resource,
+    Client,
     runtime::events::{Event, EventType, Recorder, Reporter},
 };
 
@@ -14,25 +15,34 @@ const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Tells people about objects with Events: best effort, aggregated, never a reason to fail.
 #[derive(Clone)]
-pub(crate) struct Events(Recorder);
+pub struct Events(Recorder);
 
 impl Events {
-    pub fn new(client: Client, controller: &str, instance: &str) -> Self {
+    pub(crate) fn new(client: Client, controller: &str, instance: &str) -> Self {
         let instance = clip(instance, LONGEST_INSTANCE);
         Self(Recorder::new(client, Reporter { controller: controller.into(), instance: Some(instance) }))
     }
 
     /// Publishes a warning in the background. Repeats are counted by the API under their reason, so that what
     /// varies must not be in it.
-    pub fn warn<K: Resource<DynamicType = ()>>(&self, object: &K, reason: &'static str, note: &str) {
+    pub fn warn(&self, object: &ObjectReference, reason: &'static str, note: &str) {
+        self.publish(EventType::Warning, object, reason, note);
+    }
+
+    /// Publishes what went as it should, in the background.
+    pub fn tell(&self, object: &ObjectReference, reason: &'static str, note: &str) {
+        self.publish(EventType::Normal, object, reason, note);
+    }
+
+    fn publish(&self, type_: EventType, object: &ObjectReference, reason: &'static str, note: &str) {
         let event = Event {
-            type_: EventType::Warning,
+            type_,
             reason: reason.into(),
             note: Some(clip(note, LONGEST_NOTE)),
             action: "Reconcile".into(),
             secondary: None,
         };
-        let (recorder, reference) = (self.0.clone(), object.object_ref(&()));
+        let (recorder, reference) = (self.0.clone(), object.clone());
         tokio::spawn(async move {
             match tokio::time::timeout(PATIENCE, recorder.publish(&event, &reference)).await {
                 Ok(Ok(())) => {}

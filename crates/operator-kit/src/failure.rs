@@ -1,5 +1,7 @@
 use std::{fmt, time::Duration};
 
+use crate::WriteError;
+
 /// What can end a failure. It is retried with exponential backoff in any case, because what was mended is not
 /// always seen; but people are told which. Bounded, so that it can be a metric label.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -27,13 +29,17 @@ pub trait Reported: std::error::Error + Send + Sync + 'static {
     fn category(&self) -> Category;
     /// One `PascalCase` word for a condition or an Event.
     fn reason(&self) -> &'static str;
+    /// The failed write that it is, if it is one: what follows is the write's to say.
+    fn write_error(&self) -> Option<&WriteError> {
+        None
+    }
     /// Whether it belongs to the normal course of things and passes by itself, so that nobody need be told.
     fn is_expected(&self) -> bool {
-        false
+        self.write_error().is_some_and(WriteError::is_expected)
     }
     /// When the server asked to be tried again, if it did.
     fn retry_after(&self) -> Option<Duration> {
-        None
+        self.write_error().and_then(WriteError::retry_after)
     }
 }
 

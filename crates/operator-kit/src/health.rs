@@ -20,6 +20,7 @@ pub(crate) struct WatchStatus(Mutex<State>);
 
 #[derive(Debug, Default)]
 struct State {
+    optional: bool,
     listed: bool,
     ended: bool,
     failing: Option<(Instant, String)>,
@@ -91,6 +92,11 @@ impl WatchStatus {
         }
     }
 
+    fn is_needed(&self) -> bool {
+        let state = self.lock();
+        !state.ended && !state.optional
+    }
+
     fn settled(&self) -> bool {
         let state = self.lock();
         state.ended || state.listed || state.failing.is_some()
@@ -124,9 +130,19 @@ impl Default for Health {
 }
 
 impl Health {
-    /// A status for a new watch.
+    /// A status for a new watch; while it fails, the process is not ready.
     pub fn watch(&self, kind: &str) -> Arc<WatchStatus> {
+        self.add(kind, false)
+    }
+
+    /// A status for a new watch of one kind of many, without which the others go on.
+    pub fn optional_watch(&self, kind: &str) -> Arc<WatchStatus> {
+        self.add(kind, true)
+    }
+
+    fn add(&self, kind: &str, optional: bool) -> Arc<WatchStatus> {
         let state = State {
+            optional,
             recoveries: Some(self.recoveries.clone()),
             changed: Some(self.changed.clone()),
             ..State::default()
@@ -184,7 +200,7 @@ impl Health {
         let problem = |(kind, status): (String, Arc<WatchStatus>)| {
             status.problem().map(|text| format!("{kind}: {text}"))
         };
-        self.statuses().into_iter().filter(|(_, status)| !status.lock().ended).filter_map(problem).collect()
+        self.statuses().into_iter().filter(|(_, status)| status.is_needed()).filter_map(problem).collect()
     }
 
     /// Why the process is to be restarted, if so.

@@ -1,7 +1,7 @@
 //! Metrics with bounded labels; names after the Prometheus and controller-runtime conventions.
 
 use std::{
-    sync::atomic::AtomicU64,
+    sync::{Mutex, MutexGuard, PoisonError, atomic::AtomicU64},
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
@@ -40,7 +40,7 @@ struct Write {
 
 /// What the process counts.
 pub(crate) struct Metrics {
-    registry: Registry,
+    registry: Mutex<Registry>,
     passes: Family<Outcome, Counter>,
     pass_seconds: Histogram,
     errors: Family<Error, Counter>,
@@ -65,7 +65,7 @@ impl Metrics {
             writes: Family::default(),
             leader: Gauge::default(),
             settings_errors: Counter::default(),
-            registry: Registry::default(),
+            registry: Mutex::default(),
         };
         registry.register("reconcile", "Passes over an object, by result", metrics.passes.clone());
         registry.register_with_unit(
@@ -98,7 +98,7 @@ impl Metrics {
             "Changed settings that were refused",
             metrics.settings_errors.clone(),
         );
-        Self { registry, ..metrics }
+        Self { registry: Mutex::new(registry), ..metrics }
     }
 
     pub fn passed(&self, result: &'static str, took: Duration) {
@@ -134,10 +134,15 @@ impl Metrics {
         self.settings_errors.inc();
     }
 
+    /// What is served, for a controller to add its own.
+    pub fn registry(&self) -> MutexGuard<'_, Registry> {
+        self.registry.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// All metrics as Prometheus (`OpenMetrics`) reads them.
     pub fn encode(&self) -> Result<String, std::fmt::Error> {
         let mut page = String::new();
-        text::encode(&mut page, &self.registry)?;
+        text::encode(&mut page, &self.registry())?;
         Ok(page)
     }
 }

@@ -1,34 +1,31 @@
-use std::{collections::HashSet, convert::Infallible, sync::Arc, time::Duration};
+use std::{fmt::Debug, pin::pin, sync::Arc, time::Duration};
 
 use anyhow::Context;
-use futures::{StreamExt, TryStreamExt, stream};
+use futures::{StreamExt, stream};
 use kube::{
-    Api, Client, Config, Resource,
-    core::DeserializeGuard,
-    runtime::{
-        controller,
-        reflector::{self, ObjectRef, Store, store::Writer as StoreWriter},
-        watcher::Event,
-    },
+    Api, Client, Config, Resource, core::DeserializeGuard, runtime::reflector::store::Writer as StoreWriter,
 };
+use prometheus_client::registry::Registry;
 use serde::de::DeserializeOwned;
 use tokio::{
     select,
     signal::unix::{SignalKind, signal},
-    sync::{mpsc::UnboundedReceiver, watch as flag},
+    sync::watch as flag,
+    task::{AbortHandle, JoinError, JoinSet},
 };
 
 use crate::{
-    Arguments, Controller, Queue, Settings, Trigger, Validate, Watch, Writer,
+    Arguments, Controller, Queue, Settings, Triggers, Validate, Watch, Watched, WatchedKind, Writer,
     backoff::Backoff,
     controller::Passes,
     events::Events,
     health::Health,
     leader::{Candidate, Leadership},
     metrics::Metrics,
+    reconciler::{Intake, Phase, Reconciler, Unreadable},
     server,
     telemetry::{self, Traces},
-    watch::{Shown, Watches, follow},
+    watch::Watches,
 };
 
 /// How often the heartbeat for liveness is given.
@@ -47,6 +44,7 @@ pub struct Operator<S> {
     client: Client,
     settings: Settings<S>,
     writer: Writer,
+    events: Events,
     health: Arc<Health>,
     metrics: Arc<Metrics>,
     _traces: Traces,
@@ -70,9 +68,11 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
         config.connect_timeout = Some(CONNECTING);
         let client = Client::try_from(config).context("the cluster's configuration cannot be used")?;
         let writer = Writer::new(client.clone(), name, metrics.clone());
+        let events = Events::new(client.clone(), name, &arguments.identity);
         Ok(Self {
             name,
             arguments,
+            events,
             client,
             settings,
             writer,
@@ -88,6 +88,12 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
         self.client.clone()
     }
 
+    /// The namespace that the controller runs in: that of its Lease.
+    #[must_use]
+    pub fn namespace(&self) -> &str {
+        self.arguments.lease_namespace.as_deref().unwrap_or_else(|| self.client.default_namespace())
+    }
+
     /// The settings, which follow their file.
     #[must_use]
     pub fn settings(&self) -> Settings<S> {
@@ -100,17 +106,173 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
         self.writer.clone()
     }
 
+    /// Tells people about objects.
+    #[must_use]
+    pub fn events(&self) -> Events {
+        self.events.clone()
+    }
+
+    /// Adds metrics of the controller's own to those that are served; their names get the prefix `catena`.
+    pub fn add_metrics(&self, add: impl FnOnce(&mut Registry)) {
+        add(&mut self.metrics.registry());
+    }
+
     /// Starts watches.
     #[must_use]
     pub fn watches(&self) -> Watches {
         Watches { health: self.health.clone(), metrics: self.metrics.clone() }
     }
 
-    /// Runs a controller until SIGTERM or SIGINT; passes that are under way end first.
+    /// Runs a controller of one kind until SIGTERM or SIGINT; passes that are under way end first.
     ///
     /// # Errors
     /// When the Lease is lost, or a part that must not end did.
-    pub async fn run<C: Controller>(self, controller: C, queue: Queue<C::Kind>) -> anyhow::Result<()> {
+    pub async fn run<C>(self, controller: C, queue: Queue<C::Kind>) -> anyhow::Result<()>
+    where
+        C: Controller<Kind: Resource<DynamicType = ()> + DeserializeOwned>,
+    {
+        let (phase, follow_phase) = flag::channel(Phase::Standby);
+        let kind = C::Kind::kind(&()).into_owned();
+        let intake = Intake {
+            status: self.health.watch(&kind),
+            watch: Watch::new(Api::<DeserializeGuard<C::Kind>>::all(self.client.clone()), kind),
+            read: Box::new(|guard: DeserializeGuard<C::Kind>| {
+                guard.0.map_err(|invalid| Unreadable {
+                    namespace: invalid.metadata.namespace.unwrap_or_default(),
+                    name: invalid.metadata.name.unwrap_or_default(),
+                    uid: invalid.metadata.uid,
+                    error: invalid.error,
+                })
+            }),
+            seen: self.writer.primary().clone(),
+        };
+        let filled = StoreWriter::new(());
+        let passes = self.passes(Arc::new(controller), &queue, &filled, Arc::default());
+        let work = self.reconciler(passes, queue, filled).run(intake, follow_phase);
+        self.steer(phase, work).await
+    }
+
+    /// Runs a controller of any number of kinds, which come and go with `kinds`, until SIGTERM or SIGINT.
+    ///
+    /// # Errors
+    /// When the Lease is lost, or a part that must not end did. A kind that is not served ends nothing.
+    pub async fn run_each<C, R>(
+        self,
+        controller: C,
+        kinds: flag::Receiver<Vec<WatchedKind<R>>>,
+        triggers: Triggers<R>,
+    ) -> anyhow::Result<()>
+    where
+        C: Controller<Kind = Watched<R>>,
+        R: Clone + Debug + Send + Sync + 'static,
+    {
+        let (phase, follow_phase) = flag::channel(Phase::Standby);
+        let work = self.follow_kinds(Arc::new(controller), kinds, triggers, follow_phase);
+        self.steer(phase, work).await
+    }
+
+    async fn follow_kinds<C, R>(
+        &self,
+        controller: Arc<C>,
+        mut kinds: flag::Receiver<Vec<WatchedKind<R>>>,
+        triggers: Triggers<R>,
+        mut phase: flag::Receiver<Phase>,
+    ) -> anyhow::Result<()>
+    where
+        C: Controller<Kind = Watched<R>>,
+        R: Clone + Debug + Send + Sync + 'static,
+    {
+        let backoff = Arc::new(Backoff::default());
+        let mut tasks = JoinSet::new();
+        let mut running: Vec<(WatchedKind<R>, AbortHandle, Arc<Passes<C>>)> = Vec::new();
+        loop {
+            let wanted = kinds.borrow_and_update().clone();
+            running.retain(|(kind, task, passes)| {
+                let stays = wanted.iter().any(|wanted| wanted.is_same(kind));
+                if !stays {
+                    tracing::info!(id = %kind.id(), kind = kind.resource().kind, "not watched any more");
+                    task.abort();
+                    passes.forget_all();
+                }
+                stays
+            });
+            for kind in wanted {
+                if running.iter().any(|(running, ..)| running.is_same(&kind)) {
+                    continue;
+                }
+                let (queue, filled) = triggers.open(&kind);
+                let passes = self.passes(controller.clone(), &queue, &filled, backoff.clone());
+                let intake = kind.clone().intake(&self.client, &self.health);
+                let task = self.reconciler(passes.clone(), queue, filled).run(intake, phase.clone());
+                running.push((kind, tasks.spawn(task), passes));
+            }
+            select! {
+                changed = kinds.changed() => changed.context("the kinds are not followed any more")?,
+                Some(ended) = tasks.join_next() => went_on(ended)?,
+                stopping = phase.wait_for(|phase| *phase == Phase::Stopping) => {
+                    drop(stopping?);
+                    break;
+                }
+            }
+        }
+        while let Some(ended) = tasks.join_next().await {
+            match ended {
+                Err(error) if error.is_cancelled() => {}
+                ended => ended??,
+            }
+        }
+        Ok(())
+    }
+
+    fn passes<C: Controller>(
+        &self,
+        controller: Arc<C>,
+        queue: &Queue<C::Kind>,
+        filled: &StoreWriter<C::Kind>,
+        backoff: Arc<Backoff>,
+    ) -> Arc<Passes<C>> {
+        let settings = self.settings.clone();
+        Arc::new(Passes {
+            controller,
+            dynamic_type: queue.dynamic_type.clone(),
+            store: filled.as_reader(),
+            backoff,
+            writer: self.writer.clone(),
+            events: self.events.clone(),
+            health: self.health.clone(),
+            metrics: self.metrics.clone(),
+            settings_version: Box::new(move || settings.version()),
+        })
+    }
+
+    fn reconciler<C: Controller>(
+        &self,
+        passes: Arc<Passes<C>>,
+        queue: Queue<C::Kind>,
+        filled: StoreWriter<C::Kind>,
+    ) -> Reconciler<C> {
+        let settings = stream::unfold(self.settings.clone(), async |mut settings| {
+            settings.changed().await;
+            Some(((), settings))
+        });
+        Reconciler {
+            passes,
+            filled,
+            trigger: queue.trigger(),
+            receiver: queue.receiver,
+            concurrency: self.arguments.concurrency,
+            settings: settings.boxed(),
+            health: self.health.clone(),
+            metrics: self.metrics.clone(),
+        }
+    }
+
+    /// Serves, leads, and takes `work` through its phases.
+    async fn steer(
+        &self,
+        phase: flag::Sender<Phase>,
+        work: impl Future<Output = anyhow::Result<()>>,
+    ) -> anyhow::Result<()> {
         let mut terminate = signal(SignalKind::terminate())?;
         let mut interrupt = signal(SignalKind::interrupt())?;
         let stop = async {
@@ -119,44 +281,23 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
         let server = server::serve(self.arguments.listen, self.health.clone(), self.metrics.clone());
         select! {
             ended = server => ended.context("stopping"),
-            ended = self.lead_and_run(controller, queue, stop) => ended,
+            ended = self.lead_and_work(&phase, work, stop) => ended,
         }
     }
 
-    async fn lead_and_run<C: Controller>(
+    async fn lead_and_work(
         &self,
-        controller: C,
-        queue: Queue<C::Kind>,
+        phase: &flag::Sender<Phase>,
+        work: impl Future<Output = anyhow::Result<()>>,
         stop: impl Future,
     ) -> anyhow::Result<()> {
-        let mut stop = std::pin::pin!(stop);
-        let (store, filled) = reflector::store();
-        let trigger = queue.trigger();
-        let settings = self.settings.clone();
-        let passes = Arc::new(Passes {
-            controller,
-            store: store.clone(),
-            backoff: Backoff::default(),
-            writer: self.writer.clone(),
-            events: Events::new(self.client.clone(), self.name, &self.arguments.identity),
-            health: self.health.clone(),
-            metrics: self.metrics.clone(),
-            settings_version: Box::new(move || settings.version()),
-        });
-        let primary = tokio::spawn(self.watch_primary(filled, trigger.clone(), passes.clone()));
-
-        // Followers keep their caches warm and are ready, so that a rollout of two replicas goes on; what is asked
-        // of them meanwhile is dropped.
-        let mut receiver = queue.receiver;
+        let (mut work, mut stop) = (pin!(work), pin!(stop));
         let mut leadership = select! {
             leadership = self.lead() => leadership,
-            () = drain(&mut receiver) => None,
+            ended = &mut work => return ended.and_then(|()| unexpected()),
             () = self.idle() => None,
             _ = &mut stop => return Ok(()),
         };
-        for object in store.state() {
-            notify(&trigger, &*object);
-        }
         self.metrics.leading(true);
         select! {
             settled = tokio::time::timeout(SETTLING, self.health.settled()) => {
@@ -164,28 +305,13 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
                     tracing::warn!("some watches have not answered yet; starting without them");
                 }
             }
+            ended = &mut work => return ended.and_then(|()| unexpected()),
             lost = keep(leadership.as_mut()) => return lost,
             _ = &mut stop => return release(leadership).await,
         }
-
-        let (draining, mut drained) = flag::channel(false);
-        let requests = stream::poll_fn(move |context| receiver.poll_recv(context))
-            .take_until(async move { drained.wait_for(|draining| *draining).await.is_ok() })
-            .map(Ok::<_, Infallible>);
-        let config = controller::Config::default().concurrency(self.arguments.concurrency);
-        let pass = |object, passes: Arc<Passes<C>>| {
-            Box::pin(async move { Ok::<_, Infallible>(passes.pass(object).await) })
-        };
-        let policy = |_, never: &Infallible, _| match *never {};
-        let running = controller::applier(pass, policy, passes, store.clone(), requests, config);
-        let mut running =
-            std::pin::pin!(running.inspect_err(|error| tracing::debug!("{error}")).for_each(async |_| {}));
-
-        let retrigger = self.retrigger(&store, &trigger);
+        phase.send_replace(Phase::Leading);
         let outcome = select! {
-            () = &mut running => Err(anyhow::anyhow!("the queue ended")),
-            () = retrigger => Err(anyhow::anyhow!("the settings are not followed any more")),
-            ended = primary => Err(anyhow::anyhow!("the watch ended: {ended:?}")),
+            ended = &mut work => ended.and_then(|()| unexpected()),
             lost = keep(leadership.as_mut()) => lost,
             () = self.idle() => Ok(()),
             _ = &mut stop => Ok(()),
@@ -193,8 +319,10 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
         tracing::info!("stopping");
         self.health.stopping();
         if outcome.is_ok() {
-            draining.send_replace(true);
-            if tokio::time::timeout(GRACE, running).await.is_err() {
+            phase.send_replace(Phase::Stopping);
+            if let Ok(ended) = tokio::time::timeout(GRACE, work).await {
+                ended?;
+            } else {
                 tracing::warn!("some passes were still under way");
             }
             release(leadership).await?;
@@ -202,69 +330,27 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
         outcome
     }
 
-    /// Watches the kind that is reconciled. An object that cannot be read is reported and passed over, and
-    /// stops no other.
-    fn watch_primary<C: Controller>(
-        &self,
-        mut store: StoreWriter<C::Kind>,
-        trigger: Trigger<C::Kind>,
-        passes: Arc<Passes<C>>,
-    ) -> impl Future<Output = ()> + use<C, S> {
-        let kind = C::Kind::kind(&()).into_owned();
-        let status = self.health.watch(&kind);
-        let metrics = self.metrics.clone();
-        let seen = self.writer.primary().clone();
-        let watch = Watch::new(Api::<DeserializeGuard<C::Kind>>::all(self.client.clone()), kind);
-        async move {
-            let known = store.as_reader();
-            let mut shown = Shown::default();
-            follow(watch, &status, &metrics, |event| {
-                shown.hear(&event);
-                let Some(mut event) = readable(event, &passes, &known) else { return };
-                if let Event::Apply(object) | Event::Delete(object) | Event::InitApply(object) = &mut event {
-                    object.meta_mut().managed_fields = None;
-                }
-                let before = if matches!(event, Event::InitDone) { known.state() } else { Vec::new() };
-                store.apply_watcher_event(&event);
-                match &event {
-                    Event::Apply(object) => notify(&trigger, object),
-                    Event::Delete(object) => passes.forget(object.meta().uid.as_deref().unwrap_or_default()),
-                    // The store shows a list only when it is complete.
-                    Event::Init | Event::InitApply(_) => {}
-                    Event::InitDone => relisted(&before, &known.state(), &trigger, &passes),
-                }
-                shown.tell(&seen);
-            })
-            .await;
-        }
+    /// Does work while no replica of the controller acts: it waits for the Lease, and keeps it meanwhile.
+    ///
+    /// # Errors
+    /// When the work failed, or the Lease was lost.
+    pub async fn alone<T>(&self, work: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
+        let mut leadership = self.lead().await;
+        let outcome = select! {
+            outcome = work => outcome,
+            lost = keep(leadership.as_mut()) => Err(lost.err().unwrap_or_else(|| anyhow::anyhow!("the Lease ended"))),
+        };
+        release(leadership).await?;
+        outcome
     }
 
     async fn lead(&self) -> Option<Leadership> {
         if !self.arguments.leader_election {
             return None;
         }
-        let namespace =
-            self.arguments.lease_namespace.as_deref().unwrap_or_else(|| self.client.default_namespace());
+        let namespace = self.namespace();
         let name = self.arguments.lease_name.as_deref().unwrap_or(self.name);
         Some(Candidate::new(self.client.clone(), namespace, name, &self.arguments.identity).lead().await)
-    }
-
-    /// Looks at every object again when the settings change or a watch came to life.
-    async fn retrigger<K>(&self, store: &Store<K>, trigger: &Trigger<K>)
-    where
-        K: Resource<DynamicType = ()> + Clone + 'static,
-    {
-        let mut settings = self.settings.clone();
-        let mut recoveries = self.health.recoveries();
-        loop {
-            select! {
-                () = settings.changed() => {}
-                () = self.health.recovered(recoveries) => recoveries = self.health.recoveries(),
-            }
-            for object in store.state() {
-                notify(trigger, &*object);
-            }
-        }
     }
 
     /// Gives the heartbeat, for ever.
@@ -276,62 +362,16 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
     }
 }
 
-fn notify<K: Resource<DynamicType = ()>>(trigger: &Trigger<K>, object: &K) {
-    let meta = object.meta();
-    trigger.notify(meta.namespace.as_deref().unwrap_or_default(), meta.name.as_deref().unwrap_or_default());
-}
-
-/// Looks at every object of a new list, and forgets those that went while nobody watched.
-fn relisted<C: Controller>(
-    before: &[Arc<C::Kind>],
-    now: &[Arc<C::Kind>],
-    trigger: &Trigger<C::Kind>,
-    passes: &Passes<C>,
-) {
-    let uids: HashSet<_> = now.iter().map(|object| object.meta().uid.clone()).collect();
-    for gone in before.iter().filter(|object| !uids.contains(&object.meta().uid)) {
-        passes.forget(gone.meta().uid.as_deref().unwrap_or_default());
-    }
-    for object in now {
-        notify(trigger, &**object);
+/// A kind that is not wanted any more is cancelled; everything else must not end.
+fn went_on(ended: Result<anyhow::Result<()>, JoinError>) -> anyhow::Result<()> {
+    match ended {
+        Err(error) if error.is_cancelled() => Ok(()),
+        ended => ended?.and_then(|()| unexpected()),
     }
 }
 
-/// Drops what is asked, for ever.
-async fn drain<T>(receiver: &mut UnboundedReceiver<T>) {
-    while receiver.recv().await.is_some() {}
-    std::future::pending::<()>().await;
-}
-
-fn readable<C: Controller>(
-    event: Event<DeserializeGuard<C::Kind>>,
-    passes: &Passes<C>,
-    known: &Store<C::Kind>,
-) -> Option<Event<C::Kind>> {
-    let read = |guard: DeserializeGuard<C::Kind>| {
-        guard.0.map_err(|invalid| {
-            let meta = invalid.metadata;
-            let (namespace, name) = (meta.namespace.unwrap_or_default(), meta.name.unwrap_or_default());
-            tracing::error!(
-                object = format!("{namespace}/{name}"),
-                "this object cannot be read and is passed over: {}; correct it",
-                invalid.error
-            );
-            passes.metrics.failed("waits_for_change", "Malformed");
-            ObjectRef::new(&name).within(&namespace)
-        })
-    };
-    Some(match event {
-        Event::Apply(object) => Event::Apply(read(object).ok()?),
-        // What could be read before goes also when it cannot be read any more.
-        Event::Delete(object) => match read(object) {
-            Ok(object) => Event::Delete(object),
-            Err(reference) => Event::Delete(known.get(&reference)?.as_ref().clone()),
-        },
-        Event::InitApply(object) => Event::InitApply(read(object).ok()?),
-        Event::Init => Event::Init,
-        Event::InitDone => Event::InitDone,
-    })
+fn unexpected() -> anyhow::Result<()> {
+    Err(anyhow::anyhow!("the queue ended"))
 }
 
 async fn keep(leadership: Option<&mut Leadership>) -> anyhow::Result<()> {

@@ -6,38 +6,57 @@ use tokio::sync::mpsc;
 
 /// The objects to look at, before they are deduplicated.
 pub struct Queue<K: Resource> {
+    pub(crate) dynamic_type: K::DynamicType,
     sender: mpsc::UnboundedSender<ReconcileRequest<K>>,
     pub(crate) receiver: mpsc::UnboundedReceiver<ReconcileRequest<K>>,
 }
 
-impl<K: Resource<DynamicType = ()>> Default for Queue<K> {
+impl<K: Resource<DynamicType: Clone + Default>> Default for Queue<K> {
     fn default() -> Self {
-        let (sender, receiver) = mpsc::unbounded_channel();
-        Self { sender, receiver }
+        Self::of(K::DynamicType::default())
     }
 }
 
-impl<K: Resource<DynamicType = ()>> Queue<K> {
+impl<K: Resource<DynamicType: Clone>> Queue<K> {
+    /// A queue for the objects of a kind that is known only at run time.
+    pub(crate) fn of(dynamic_type: K::DynamicType) -> Self {
+        let (sender, receiver) = mpsc::unbounded_channel();
+        Self { dynamic_type, sender, receiver }
+    }
+
     /// A way to ask for a pass over an object.
     #[must_use]
     pub fn trigger(&self) -> Trigger<K> {
-        Trigger(self.sender.clone())
+        Trigger { dynamic_type: self.dynamic_type.clone(), sender: self.sender.clone() }
     }
 }
 
 /// Asks for a pass over an object; asking again before it comes is the same as asking once.
-pub struct Trigger<K: Resource>(mpsc::UnboundedSender<ReconcileRequest<K>>);
+pub struct Trigger<K: Resource> {
+    dynamic_type: K::DynamicType,
+    sender: mpsc::UnboundedSender<ReconcileRequest<K>>,
+}
 
-impl<K: Resource> Clone for Trigger<K> {
+impl<K: Resource<DynamicType: Clone>> Clone for Trigger<K> {
     fn clone(&self) -> Self {
-        Self(self.0.clone())
+        Self { dynamic_type: self.dynamic_type.clone(), sender: self.sender.clone() }
     }
 }
 
-impl<K: Resource<DynamicType = ()>> Trigger<K> {
-    /// Asks for a pass over the object of this name.
+impl<K: Resource<DynamicType: Clone>> Trigger<K> {
+    /// Asks for a pass over the object of this name; the namespace of what has none is empty.
     pub fn notify(&self, namespace: &str, name: &str) {
+        let mut reference = ObjectRef::new_with(name, self.dynamic_type.clone());
+        if !namespace.is_empty() {
+            reference = reference.within(namespace);
+        }
         // It fails only when the process stops.
-        let _ = self.0.send(ObjectRef::new(name).within(namespace).into());
+        let _ = self.sender.send(reference.into());
+    }
+
+    /// Asks for a pass over an object.
+    pub(crate) fn notify_of(&self, object: &K) {
+        let meta = object.meta();
+        self.notify(meta.namespace.as_deref().unwrap_or_default(), meta.name.as_deref().unwrap_or_default());
     }
 }

@@ -85,7 +85,7 @@ impl<S> Settings<S> {
     }
 
     /// Waits for the next change; for ever once the process stops.
-    pub(crate) async fn changed(&mut self) {
+    pub async fn changed(&mut self) {
         if self.0.changed().await.is_err() {
             std::future::pending::<()>().await;
         }

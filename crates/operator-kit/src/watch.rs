@@ -3,11 +3,12 @@
 //! The stock `Controller` puts all its triggers behind one joint backoff: with one missing child CRD, events
 //! of every other kind came up to 5.9 s late.
 
-use std::{fmt::Debug, pin::pin, sync::Arc, time::Duration};
+use std::{fmt::Debug, sync::Arc, time::Duration};
 
-use futures::StreamExt;
+use futures::{StreamExt, TryStreamExt, stream::BoxStream};
 use kube::{
     Api, Resource,
+    core::PartialObjectMeta,
     runtime::{
         WatchStreamExt,
         utils::Backoff,
@@ -18,7 +19,7 @@ use serde::de::DeserializeOwned;
 use tokio::{task::JoinHandle, time::Instant};
 
 use crate::{
-    Cache, Row, Seen,
+    Cache, Row, Seen, TrimmedObject,
     health::{Health, WatchStatus},
     metrics::Metrics,
 };
@@ -30,17 +31,44 @@ const PAGE: u32 = 250;
 
 /// What to watch.
 pub struct Watch<K> {
-    api: Api<K>,
     kind: String,
     config: watcher::Config,
+    start: Box<dyn FnOnce(watcher::Config) -> Events<K> + Send>,
 }
 
-impl<K> Watch<K> {
+type Events<K> = BoxStream<'static, watcher::Result<Event<K>>>;
+
+impl<K: Resource + Clone + DeserializeOwned + Debug + Send + 'static> Watch<K> {
     /// Watches everything that `api` covers. `kind` is for people.
     #[must_use]
     pub fn new(api: Api<K>, kind: impl Into<String>) -> Self {
+        Self::started_by(kind, move |config| watcher(api, config).backoff(WatchBackoff::default()).boxed())
+    }
+}
+
+impl Watch<TrimmedObject> {
+    /// Watches only the metadata of everything that `api` covers; the other fields are null.
+    #[must_use]
+    pub fn metadata(api: Api<PartialObjectMeta<TrimmedObject>>, kind: impl Into<String>) -> Self {
+        Self::started_by(kind, move |config| {
+            let events = watcher(api, config).backoff(WatchBackoff::default());
+            events.map_ok(|event| map(event, TrimmedObject::of_metadata)).boxed()
+        })
+    }
+}
+
+impl<K> Watch<K> {
+    fn started_by(
+        kind: impl Into<String>,
+        start: impl FnOnce(watcher::Config) -> Events<K> + Send + 'static,
+    ) -> Self {
         let config = watcher::Config::default().timeout(WATCH_SECONDS).page_size(PAGE);
-        Self { api, kind: kind.into(), config }
+        Self { kind: kind.into(), config, start: Box::new(start) }
+    }
+
+    /// What is watched, for people.
+    pub(crate) fn kind(&self) -> &str {
+        &self.kind
     }
 
     /// Narrows the watch to objects with a label; others never reach this process.
@@ -67,6 +95,26 @@ impl Drop for Task {
     }
 }
 
+/// A watch of which nothing is kept.
+pub struct Notices {
+    task: Task,
+    seen: Seen,
+}
+
+impl Notices {
+    /// What the watch has delivered, for [`crate::Writer`] to wait for.
+    #[must_use]
+    pub fn seen(&self) -> &Seen {
+        &self.seen
+    }
+
+    /// Why nothing is noticed, if so.
+    #[must_use]
+    pub fn problem(&self) -> Option<String> {
+        self.task.status.problem()
+    }
+}
+
 /// Starts watches; each has its status in [`Health`].
 #[derive(Clone)]
 pub struct Watches {
@@ -75,6 +123,33 @@ pub struct Watches {
 }
 
 impl Watches {
+    /// Tells `changed` every object that is there, comes, changes or goes, and keeps none of them. The process is
+    /// ready also without this watch. It ends when the answer is dropped.
+    pub fn notice<K>(&self, watch: Watch<K>, changed: impl Fn(&K) + Send + Sync + 'static) -> Notices
+    where
+        K: Resource + Send + 'static,
+    {
+        let task =
+            Task { status: self.health.optional_watch(&watch.kind), handle: std::sync::OnceLock::new() };
+        let notices = Notices { task, seen: Seen::default() };
+        let (status, metrics, seen) =
+            (notices.task.status.clone(), self.metrics.clone(), notices.seen.clone());
+        let follow = async move {
+            let mut shown = Shown::default();
+            follow(watch, &status, &metrics, |event| {
+                shown.hear(&event);
+                if let Event::Apply(object) | Event::Delete(object) | Event::InitApply(object) = &event {
+                    changed(object);
+                }
+                shown.tell(&seen);
+            })
+            .await;
+        };
+        // The cell is empty: these notices are new.
+        let _ = notices.task.handle.set(tokio::spawn(follow));
+        notices
+    }
+
     /// Keeps a cache of what is watched, each object cut down to a row, and tells `changed` each row that
     /// came, changed or went. Dropping the cache ends the watch.
     pub fn cache<K, R>(
@@ -84,7 +159,7 @@ impl Watches {
         changed: impl Fn(&R) + Send + Sync + 'static,
     ) -> Arc<Cache<R>>
     where
-        K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
+        K: Resource + Send + 'static,
         R: Row,
     {
         let status = self.health.watch(&watch.kind);
@@ -114,10 +189,9 @@ pub(crate) async fn follow<K>(
     status: &WatchStatus,
     metrics: &Metrics,
     mut take: impl FnMut(Event<K>),
-) where
-    K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
-{
-    let mut events = pin!(watcher(watch.api, watch.config).backoff(WatchBackoff::default()));
+) {
+    let Watch { kind, config, start } = watch;
+    let mut events = start(config);
     loop {
         let next = events.next();
         let event = if status.is_failing() {
@@ -137,16 +211,16 @@ pub(crate) async fn follow<K>(
                 take(event);
                 // After the first list and after each relist, the caches are complete only with its end.
                 if is_listed && status.synced() {
-                    tracing::info!(kind = watch.kind, "watching");
+                    tracing::info!(kind, "watching");
                 } else if !is_listing {
                     status.alive();
                 }
             }
             Some(Err(error)) => {
-                metrics.watch_failed(&watch.kind);
-                let text = explain(&watch.kind, &error);
+                metrics.watch_failed(&kind);
+                let text = explain(&kind, &error);
                 if status.failed(&text) {
-                    tracing::warn!(kind = watch.kind, "{text}");
+                    tracing::warn!(kind, "{text}");
                 }
             }
             None => return,

@@ -8,19 +8,19 @@ use std::{
 };
 
 use axum::http;
+use json_patch::PatchOperation;
 use kube::{
     Client, Resource,
-    api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions},
-    core::{Request, response::Status},
+    api::{DeleteParams, ObjectMeta, Patch, PatchParams, PostParams, Preconditions},
+    core::Request,
     discovery::ApiResource,
 };
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
-use thiserror::Error;
 use tokio::{sync::Semaphore, time::Instant};
 
 use crate::{
-    Category, Reported, Trimmed,
+    Source, StatusAge, Trimmed, Watched, WriteError,
     consistency::{Consistency, Seen},
     metrics::Metrics,
     yaml,
@@ -30,197 +30,6 @@ use crate::{
 const SIDE_BY_SIDE: usize = 48;
 /// Times that a write is sent again after the server said that it has too much to do (and did nothing).
 const BUSY_TRIES: u32 = 4;
-
-/// A write that did not happen, as far as is known.
-#[derive(Debug, Error)]
-pub enum WriteError {
-    /// An object of the name is there.
-    #[error("{kind} {name:?} already exists")]
-    AlreadyExists {
-        /// The object's kind.
-        kind: String,
-        /// The object's name.
-        name: String,
-    },
-    /// The object is gone.
-    #[error("{kind} {name:?} is gone")]
-    Gone {
-        /// The object's kind.
-        kind: String,
-        /// The object's name.
-        name: String,
-    },
-    /// The object is another one by now, or changed meanwhile.
-    #[error("{kind} {name:?} is not the one that was seen any more: {message}")]
-    Changed {
-        /// The object's kind.
-        kind: String,
-        /// The object's name.
-        name: String,
-        /// The server's words.
-        message: String,
-    },
-    /// The namespace is being deleted and takes nothing new.
-    #[error("the namespace is terminating and takes no new {kind}")]
-    NamespaceTerminating {
-        /// The object's kind.
-        kind: String,
-    },
-    /// A quota is used up.
-    #[error("a quota refuses {kind} {name:?}: {message}; raise the ResourceQuota or ask for less")]
-    QuotaExceeded {
-        /// The object's kind.
-        kind: String,
-        /// The object's name.
-        name: String,
-        /// The server's words.
-        message: String,
-    },
-    /// The server's check of owner references does not know a kind yet whose CRD is new: it learns every 30 s.
-    #[error(
-        "the API server has not learned yet of the kind that owns {kind} {name:?}; it does so within 30 s"
-    )]
-    OwnerKindUnknown {
-        /// The object's kind.
-        kind: String,
-        /// The object's name.
-        name: String,
-    },
-    /// The server does not allow it.
-    #[error(
-        "{kind} {name:?} is refused: {message}; if a permission is missing, grant it to the controller's ServiceAccount"
-    )]
-    Forbidden {
-        /// The object's kind.
-        kind: String,
-        /// The object's name.
-        name: String,
-        /// The server's words.
-        message: String,
-    },
-    /// The server does not accept the object.
-    #[error(
-        "{kind} {name:?} is not accepted: {message}; if it comes from a template, correct that or spec.parameters"
-    )]
-    Invalid {
-        /// The object's kind.
-        kind: String,
-        /// The object's name.
-        name: String,
-        /// The server's words.
-        message: String,
-    },
-    /// The server has too much to do.
-    #[error("the API server is busy: {message}")]
-    Busy {
-        /// The server's words.
-        message: String,
-        /// When it asked to be tried again.
-        retry_after: Duration,
-    },
-    /// Anything else, such as a broken connection: it may have happened.
-    #[error("writing {kind} {name:?} failed: {source}")]
-    Unknown {
-        /// The object's kind.
-        kind: String,
-        /// The object's name.
-        name: String,
-        /// Why.
-        source: Box<kube::Error>,
-    },
-}
-
-impl WriteError {
-    /// That an object is gone.
-    #[must_use]
-    pub fn gone(kind: &str, name: &str) -> Self {
-        Self::Gone { kind: kind.to_owned(), name: name.to_owned() }
-    }
-
-    fn of(error: kube::Error, kind: &str, name: &str) -> Self {
-        let (kind, name) = (kind.to_owned(), name.to_owned());
-        let kube::Error::Api(status) = error else {
-            return Self::Unknown { kind, name, source: Box::new(error) };
-        };
-        let message = status.message.clone();
-        match status.code {
-            409 if status.reason == "AlreadyExists" => Self::AlreadyExists { kind, name },
-            409 => Self::Changed { kind, name, message },
-            404 => Self::Gone { kind, name },
-            403 if has_cause(&status, "NamespaceTerminating") => Self::NamespaceTerminating { kind },
-            403 if message.contains("cannot find RESTMapping") => Self::OwnerKindUnknown { kind, name },
-            403 if message.contains("exceeded quota") => Self::QuotaExceeded { kind, name, message },
-            403 => Self::Forbidden { kind, name, message },
-            400 | 422 => Self::Invalid { kind, name, message },
-            429 => Self::Busy { message, retry_after: retry_after(&status) },
-            _ => Self::Unknown { kind, name, source: Box::new(kube::Error::Api(status)) },
-        }
-    }
-
-    fn code(&self) -> u16 {
-        match self {
-            Self::AlreadyExists { .. } | Self::Changed { .. } => 409,
-            Self::Gone { .. } => 404,
-            Self::NamespaceTerminating { .. }
-            | Self::QuotaExceeded { .. }
-            | Self::OwnerKindUnknown { .. }
-            | Self::Forbidden { .. } => 403,
-            Self::Invalid { .. } => 422,
-            Self::Busy { .. } => 429,
-            Self::Unknown { source, .. } => match source.as_ref() {
-                kube::Error::Api(status) => status.code,
-                _ => 0,
-            },
-        }
-    }
-}
-
-impl Reported for WriteError {
-    fn category(&self) -> Category {
-        match self {
-            Self::Invalid { .. } => Category::WaitsForChange,
-            _ => Category::Transient,
-        }
-    }
-
-    fn reason(&self) -> &'static str {
-        match self {
-            Self::AlreadyExists { .. } => "AlreadyExists",
-            Self::Gone { .. } => "NotFound",
-            Self::Changed { .. } => "Conflict",
-            Self::NamespaceTerminating { .. } => "NamespaceTerminating",
-            Self::QuotaExceeded { .. } => "QuotaExceeded",
-            Self::OwnerKindUnknown { .. } => "OwnerKindUnknown",
-            Self::Forbidden { .. } => "Forbidden",
-            Self::Invalid { .. } => "Invalid",
-            Self::Busy { .. } => "ServerBusy",
-            Self::Unknown { .. } => "WriteFailed",
-        }
-    }
-
-    fn is_expected(&self) -> bool {
-        matches!(self, Self::Changed { .. } | Self::Gone { .. } | Self::NamespaceTerminating { .. })
-    }
-
-    fn retry_after(&self) -> Option<Duration> {
-        match self {
-            Self::Busy { retry_after, .. } => Some(*retry_after),
-            // What was seen is stale; the event that shows the truth is on its way.
-            Self::Changed { .. } | Self::Gone { .. } => Some(Duration::from_secs(1)),
-            Self::OwnerKindUnknown { .. } => Some(Duration::from_secs(3)),
-            _ => None,
-        }
-    }
-}
-
-fn has_cause(status: &Status, reason: &str) -> bool {
-    status.details.iter().flat_map(|details| &details.causes).any(|cause| cause.reason == reason)
-}
-
-fn retry_after(status: &Status) -> Duration {
-    let seconds = status.details.as_ref().map_or(0, |details| details.retry_after_seconds);
-    Duration::from_secs(u64::from(seconds.max(1)))
-}
 
 /// What a server answers to a write.
 pub type Written<T> = Result<T, WriteError>;
@@ -238,7 +47,15 @@ struct Shared {
     consistency: Consistency,
     metrics: Arc<Metrics>,
     permits: Semaphore,
-    statuses: Mutex<HashMap<String, Instant>>,
+    statuses: Mutex<HashMap<String, Status>>,
+}
+
+/// What is remembered of an object's status.
+enum Status {
+    /// This process wrote it then.
+    Written(Instant),
+    /// It was not written yet; the object was first asked about then.
+    Unwritten(Instant),
 }
 
 impl Writer {
@@ -316,6 +133,29 @@ impl Writer {
         Ok(())
     }
 
+    /// Changes an object by a JSON patch, for lists of which only one item is ours. The patch tests what it
+    /// relies on; at the least the uid.
+    ///
+    /// # Errors
+    /// [`WriteError::Changed`] when one of its tests does not hold any more.
+    pub async fn amend(
+        &self,
+        whose: &str,
+        seen: &Seen,
+        resource: &ApiResource,
+        place: (&str, &str),
+        patch: &[PatchOperation],
+    ) -> Written<()> {
+        let (namespace, name) = place;
+        let params = PatchParams { field_manager: Some(self.manager.into()), ..PatchParams::default() };
+        let patch: Patch<()> = Patch::Json(json_patch::Patch(patch.to_vec()));
+        let build = || request(resource, namespace).patch(name, &params, &patch);
+        let answer: Trimmed =
+            self.send("amend", &resource.kind, name, build).await.map_err(WriteError::of_failed_test)?;
+        self.remember(whose, seen, answer.metadata.resource_version.as_deref());
+        Ok(())
+    }
+
     /// Deletes an object, if it still is the one with this uid. That it is gone already is a success.
     ///
     /// # Errors
@@ -331,19 +171,43 @@ impl Writer {
     ) -> Written<()> {
         let preconditions = Preconditions { uid: Some(uid.into()), resource_version: None };
         let params = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::default() };
-        match self
-            .send::<Value>("delete", &resource.kind, name, || {
-                request(resource, namespace).delete(name, &params)
-            })
-            .await
-        {
-            Ok(answer) => {
-                self.remember(whose, seen, version(&answer));
-                Ok(())
-            }
+        match self.send_delete(whose, seen, resource, (namespace, name), &params).await {
             Err(WriteError::Gone { .. } | WriteError::Changed { .. }) => Ok(()),
-            Err(error) => Err(error),
+            ended => ended,
         }
+    }
+
+    /// Deletes an object that is still exactly as its watch showed it; what it owns follows in the background.
+    /// That it is gone already is a success.
+    ///
+    /// # Errors
+    /// [`WriteError::Changed`] when it changed meanwhile, or was replaced by another one of its name.
+    pub async fn delete_as_seen<R>(&self, object: &Watched<R>) -> Written<()> {
+        let ObjectMeta { namespace, name, uid, resource_version, .. } = &object.metadata;
+        let place = (namespace.as_deref().unwrap_or_default(), name.as_deref().unwrap_or_default());
+        let preconditions = Preconditions { uid: uid.clone(), resource_version: resource_version.clone() };
+        // Said aloud, because some kinds, such as Job, orphan what they own unless told otherwise.
+        let params = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::background() };
+        let whose = uid.as_deref().unwrap_or_default();
+        let Source { resource, seen, .. } = &*object.source;
+        match self.send_delete(whose, seen, resource, place, &params).await {
+            Err(WriteError::Gone { .. }) => Ok(()),
+            ended => ended,
+        }
+    }
+
+    async fn send_delete(
+        &self,
+        whose: &str,
+        seen: &Seen,
+        resource: &ApiResource,
+        (namespace, name): (&str, &str),
+        params: &DeleteParams,
+    ) -> Written<()> {
+        let build = || request(resource, namespace).delete(name, params);
+        let answer: Value = self.send("delete", &resource.kind, name, build).await?;
+        self.remember(whose, seen, version(&answer));
+        Ok(())
     }
 
     /// Applies the status of the object that is being reconciled.
@@ -355,9 +219,37 @@ impl Writer {
         K: Resource<DynamicType = ()>,
         S: Serialize + Sync,
     {
-        let meta = object.meta();
-        let (name, uid) = (meta.name.as_deref().unwrap_or_default(), meta.uid.as_deref().unwrap_or_default());
         let resource = ApiResource::erase::<K>(&());
+        self.apply_status_as(object.meta(), &resource, &self.primary, status).await
+    }
+
+    /// Applies the status of an object of one of several kinds.
+    ///
+    /// # Errors
+    /// [`WriteError::Changed`] when the object was replaced by another one of its name.
+    pub async fn apply_status_of<R, S: Serialize + Sync>(
+        &self,
+        object: &Watched<R>,
+        status: &S,
+    ) -> Written<()> {
+        let Source { resource, seen, .. } = &*object.source;
+        self.apply_status_as(&object.metadata, resource, seen, status).await
+    }
+
+    /// Applies the status of an object that is not the one that is being reconciled, on behalf of the object
+    /// with the uid `whose`; `seen` will show it.
+    ///
+    /// # Errors
+    /// [`WriteError::Changed`] when the object was replaced by another one of its name.
+    pub async fn apply_status_for<S: Serialize + Sync>(
+        &self,
+        whose: &str,
+        seen: &Seen,
+        resource: &ApiResource,
+        meta: &ObjectMeta,
+        status: &S,
+    ) -> Written<()> {
+        let (name, uid) = (meta.name.as_deref().unwrap_or_default(), meta.uid.as_deref().unwrap_or_default());
         let patch = json!({
             "apiVersion": resource.api_version,
             "kind": resource.kind,
@@ -367,20 +259,40 @@ impl Writer {
         let namespace = meta.namespace.as_deref().unwrap_or_default();
         let params = PatchParams::apply(self.manager).force();
         let build = || {
-            request(&resource, namespace)
+            request(resource, namespace)
                 .patch_subresource("status", name, &params, &Patch::Apply(&patch))
                 .map(as_yaml)
         };
         let answer: Trimmed = self.send("apply_status", &resource.kind, name, build).await?;
-        self.shared.consistency.wrote(uid, &self.primary, answer.metadata.resource_version.as_deref());
-        self.statuses().insert(uid.to_owned(), Instant::now());
+        self.remember(whose, seen, answer.metadata.resource_version.as_deref());
         Ok(())
     }
 
-    /// How long ago this process wrote the status of the object; `None` if it did not.
+    async fn apply_status_as<S: Serialize + Sync>(
+        &self,
+        meta: &ObjectMeta,
+        resource: &ApiResource,
+        seen: &Seen,
+        status: &S,
+    ) -> Written<()> {
+        let uid = meta.uid.as_deref().unwrap_or_default();
+        self.apply_status_for(uid, seen, resource, meta, status).await?;
+        self.statuses().insert(uid.to_owned(), Status::Written(Instant::now()));
+        Ok(())
+    }
+
+    /// How long the status of the object has been as it is.
     #[must_use]
-    pub fn status_age(&self, uid: &str) -> Option<Duration> {
-        self.statuses().get(uid).map(Instant::elapsed)
+    pub fn status_age(&self, uid: &str) -> StatusAge {
+        let mut statuses = self.statuses();
+        match statuses.get(uid) {
+            Some(Status::Written(then)) => StatusAge::Written(then.elapsed()),
+            Some(Status::Unwritten(then)) => StatusAge::Unwritten(then.elapsed()),
+            None => {
+                statuses.insert(uid.to_owned(), Status::Unwritten(Instant::now()));
+                StatusAge::Unwritten(Duration::ZERO)
+            }
+        }
     }
 
     /// What the primary watch has delivered.
@@ -399,7 +311,7 @@ impl Writer {
         self.statuses().remove(uid);
     }
 
-    fn statuses(&self) -> std::sync::MutexGuard<'_, HashMap<String, Instant>> {
+    fn statuses(&self) -> std::sync::MutexGuard<'_, HashMap<String, Status>> {
         self.shared.statuses.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -3,6 +3,7 @@
 //! Every value that is put in is written as JSON, which YAML takes as it is; so a value can never change the
 //! structure of what is rendered.
 
+mod anything;
 mod error;
 mod parameters;
 mod quoting;
@@ -12,6 +13,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use minijinja::{AutoEscape, Environment, UndefinedBehavior, Value as TemplateValue, context};
 use serde_json::Value;
 
+use anything::Anything;
 pub use error::TemplateError;
 use parameters::Parameters;
 
@@ -21,6 +23,9 @@ use crate::sha256;
 const FUEL: u64 = 200_000;
 /// What is longer than this no API server takes.
 const LONGEST: usize = 1024 * 1024;
+
+/// Values that only some templates can speak about, by name.
+type More<'m> = BTreeMap<&'m str, TemplateValue>;
 
 /// A set of named templates.
 pub struct Templates {
@@ -96,21 +101,26 @@ impl Templates {
     /// with every parameter set to `1`.
     #[must_use]
     pub fn problems(&self, api_version: &str, kind: &str) -> Vec<TemplateError> {
-        let try_out = |name: &String| {
-            let subject = Subject {
-                name: "name",
-                namespace: "namespace",
-                uid: "00000000-0000-0000-0000-000000000000",
-                labels: None,
-                annotations: None,
-                parameters: &BTreeMap::new(),
-                suffix: "suffix",
-            };
-            self.fill(name, &subject, &Arc::new(Parameters::probe()))
-                .and_then(|text| parse(name, &text, api_version, kind))
-                .err()
+        self.names.iter().filter_map(|name| self.problem(name, &[], api_version, kind)).collect()
+    }
+
+    /// What is wrong with one template, as far as it can be told before it is used: it is tried with every parameter
+    /// set to `1`, and with values under the names in `more` that have every field.
+    #[must_use]
+    pub fn problem(&self, name: &str, more: &[&str], api_version: &str, kind: &str) -> Option<TemplateError> {
+        let subject = Subject {
+            name: "name",
+            namespace: "namespace",
+            uid: "00000000-0000-0000-0000-000000000000",
+            labels: None,
+            annotations: None,
+            parameters: &BTreeMap::new(),
+            suffix: "suffix",
         };
-        self.names.iter().filter_map(try_out).collect()
+        let more = more.iter().map(|name| (*name, TemplateValue::from_object(Anything))).collect();
+        self.fill(name, &subject, &Arc::new(Parameters::probe()), more)
+            .and_then(|text| parse(name, &text, api_version, kind))
+            .err()
     }
 
     /// Fills a template in.
@@ -125,16 +135,35 @@ impl Templates {
         api_version: &str,
         kind: &str,
     ) -> Result<Rendered, TemplateError> {
-        let text = self.fill(name, subject, &Arc::new(Parameters::given(subject.parameters)))?;
+        let given = Arc::new(Parameters::given(subject.parameters));
+        let text = self.fill(name, subject, &given, More::new())?;
         let mut object = parse(name, &text, api_version, kind)?;
         settle_namespace(name, &mut object, subject.namespace)?;
         let hash = if subject.suffix.is_empty() {
             sha256(&text)
         } else {
             let same_for_all = Subject { suffix: "", ..*subject };
-            sha256(&self.fill(name, &same_for_all, &Arc::new(Parameters::given(subject.parameters)))?)
+            sha256(&self.fill(name, &same_for_all, &given, More::new())?)
         };
         Ok(Rendered { object, hash })
+    }
+
+    /// Fills in a template that may also speak about `more`, each value under its name. The namespace of what comes
+    /// out is left to the caller.
+    ///
+    /// # Errors
+    /// As [`Templates::render`].
+    pub fn render_with(
+        &self,
+        name: &str,
+        subject: &Subject<'_>,
+        more: &[(&str, &Value)],
+        api_version: &str,
+        kind: &str,
+    ) -> Result<Value, TemplateError> {
+        let more = more.iter().map(|(name, value)| (*name, TemplateValue::from_serialize(value))).collect();
+        let text = self.fill(name, subject, &Arc::new(Parameters::given(subject.parameters)), more)?;
+        parse(name, &text, api_version, kind)
     }
 
     fn fill(
@@ -142,6 +171,7 @@ impl Templates {
         name: &str,
         subject: &Subject<'_>,
         parameters: &Arc<Parameters>,
+        more: More<'_>,
     ) -> Result<String, TemplateError> {
         if let Some(error) = self.broken.get(name) {
             return Err(error.clone());
@@ -157,6 +187,7 @@ impl Templates {
             annotations => subject.annotations.cloned().unwrap_or_default(),
             parameters => TemplateValue::from_dyn_object(parameters.clone()),
             suffix => subject.suffix,
+            ..TemplateValue::from_iter(more)
         };
         let text = template
             .render(values)

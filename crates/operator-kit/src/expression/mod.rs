@@ -1,0 +1,197 @@
+//! CEL over objects of kinds that a controller was not compiled with.
+
+mod budget;
+mod error;
+mod tree;
+mod values;
+
+#[cfg(test)]
+mod tests;
+
+use std::{
+    fmt::{self, Debug},
+    sync::{Arc, LazyLock},
+    thread,
+};
+
+use jiff::Timestamp;
+use kube_cel::{
+    KubeCelExt,
+    cel::{self, Context, ExecutionError, parser::Parser},
+};
+use serde_json::Value;
+
+use budget::Budget;
+pub use error::ExpressionError;
+
+/// The functions, made once; an evaluation adds its variables in a scope of its own.
+static FUNCTIONS: LazyLock<Context<'static>> = LazyLock::new(|| Context::default().with_all());
+
+/// The longest expression that is taken, in bytes.
+const LONGEST: usize = 2048;
+
+/// Enough for the longest expression, whatever it is made of. Only what is used of it costs memory, and only
+/// while an expression is compiled.
+const PARSER_STACK: usize = 256 << 20;
+
+/// A CEL expression of the settings, with Kubernetes' functions and optional fields
+/// (`object.spec.?datacenter.?name.orValue('')`).
+///
+/// It cannot hang the process: it has no recursion, and both the text of an expression and the steps of its
+/// loops are bounded.
+#[derive(Clone)]
+pub struct Expression {
+    field: Arc<str>,
+    source: Arc<str>,
+    program: Arc<cel::parser::Expression>,
+}
+
+impl Expression {
+    /// Compiles an expression that stands in `field` of the settings and may read `variables`.
+    pub fn compile(
+        field: impl Into<Arc<str>>,
+        source: &str,
+        variables: &[&str],
+    ) -> Result<Self, ExpressionError> {
+        let (field, source) = (field.into(), Arc::from(source));
+        match compile(&source, variables) {
+            Ok(program) => Ok(Self { field, source, program: Arc::new(program) }),
+            Err(problem) => Err(ExpressionError::Compile { field, expression: source, problem }),
+        }
+    }
+
+    /// What was written.
+    #[must_use]
+    pub fn source(&self) -> &str {
+        &self.source
+    }
+
+    /// The value as a boolean.
+    pub fn bool(&self, variables: &[(&str, &Value)]) -> Result<bool, ExpressionError> {
+        match self.evaluate(variables)? {
+            Some(cel::Value::Bool(value)) => Ok(value),
+            other => Err(self.wrong("a boolean", other.as_ref())),
+        }
+    }
+
+    /// The value as text.
+    pub fn text(&self, variables: &[(&str, &Value)]) -> Result<String, ExpressionError> {
+        self.optional_text(variables)?.ok_or_else(|| self.wrong("text", None))
+    }
+
+    /// The value as text; `None` for null and for an optional without a value.
+    pub fn optional_text(&self, variables: &[(&str, &Value)]) -> Result<Option<String>, ExpressionError> {
+        match self.evaluate(variables)? {
+            None => Ok(None),
+            Some(cel::Value::String(text)) => Ok(Some(Arc::unwrap_or_clone(text))),
+            other => Err(self.wrong("text", other.as_ref())),
+        }
+    }
+
+    /// The value as a whole number; `None` for null and for an optional without a value.
+    pub fn optional_int(&self, variables: &[(&str, &Value)]) -> Result<Option<i64>, ExpressionError> {
+        let value = self.evaluate(variables)?;
+        match &value {
+            None => Ok(None),
+            Some(cel::Value::Int(number)) => Ok(Some(*number)),
+            Some(cel::Value::UInt(number)) => {
+                i64::try_from(*number).map(Some).map_err(|_| self.wrong("a whole number", value.as_ref()))
+            }
+            other => Err(self.wrong("a whole number", other.as_ref())),
+        }
+    }
+
+    /// The value as a point in time: a `timestamp(…)`, or text after RFC 3339.
+    pub fn timestamp(&self, variables: &[(&str, &Value)]) -> Result<Timestamp, ExpressionError> {
+        self.optional_timestamp(variables)?.ok_or_else(|| self.wrong("a timestamp", None))
+    }
+
+    /// The value as a point in time; `None` for null and for an optional without a value.
+    pub fn optional_timestamp(
+        &self,
+        variables: &[(&str, &Value)],
+    ) -> Result<Option<Timestamp>, ExpressionError> {
+        let value = self.evaluate(variables)?;
+        match &value {
+            None => Ok(None),
+            Some(cel::Value::Timestamp(time)) => {
+                // The two libraries agree on RFC 3339.
+                let time = time.to_rfc3339().parse();
+                time.map(Some).map_err(|_| self.wrong("a timestamp", value.as_ref()))
+            }
+            Some(cel::Value::String(text)) => {
+                text.parse().map(Some).map_err(|_| self.wrong("a timestamp", value.as_ref()))
+            }
+            other => Err(self.wrong("a timestamp", other.as_ref())),
+        }
+    }
+
+    /// `None` for null and for an optional without a value.
+    fn evaluate(&self, variables: &[(&str, &Value)]) -> Result<Option<cel::Value>, ExpressionError> {
+        let budget = Budget::new();
+        let mut scope = FUNCTIONS.new_inner_scope();
+        scope.set_variable_resolver(&budget);
+        for (name, value) in variables {
+            scope.add_variable_from_value(*name, values::of(value));
+        }
+        let result = cel::Value::resolve(&self.program, &scope);
+        if budget.is_spent() {
+            return Err(ExpressionError::TooCostly {
+                field: self.field.clone(),
+                expression: self.source.clone(),
+                steps: budget::STEPS,
+            });
+        }
+        Ok(values::present(result.map_err(|error| self.failed(&error))?))
+    }
+
+    fn failed(&self, error: &ExecutionError) -> ExpressionError {
+        let (field, expression) = (self.field.clone(), self.source.clone());
+        match error {
+            ExecutionError::NoSuchKey(key) => {
+                ExpressionError::Missing { field, expression, key: key.to_string() }
+            }
+            other => ExpressionError::Failed { field, expression, problem: error::clip(&other.to_string()) },
+        }
+    }
+
+    fn wrong(&self, wanted: &'static str, got: Option<&cel::Value>) -> ExpressionError {
+        let got = got.map_or_else(|| "nothing".to_owned(), values::described);
+        ExpressionError::WrongType { field: self.field.clone(), expression: self.source.clone(), wanted, got }
+    }
+}
+
+/// On a stack of its own: the parser calls itself for each nested part of whatever text it is given.
+fn compile(source: &str, variables: &[&str]) -> Result<cel::parser::Expression, String> {
+    if source.trim().is_empty() {
+        return Err("it is empty".into());
+    }
+    if source.len() > LONGEST {
+        return Err(format!("it has {} bytes, and at most {LONGEST} are taken", source.len()));
+    }
+    let parse = || {
+        let parser = Parser::new().enable_optional_syntax(true);
+        let mut program = parser.parse(source).map_err(|errors| error::clip(&errors.to_string()))?;
+        tree::prepare(&mut program, variables)?;
+        Ok(program)
+    };
+    thread::scope(|scope| {
+        let thread = thread::Builder::new().stack_size(PARSER_STACK).spawn_scoped(scope, parse);
+        let thread = thread.map_err(|error| format!("no thread to parse it can be started: {error}"))?;
+        thread.join().unwrap_or_else(|_| Err("the parser failed on it".into()))
+    })
+}
+
+impl Debug for Expression {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}: {}", self.field, self.source)
+    }
+}
+
+impl PartialEq for Expression {
+    fn eq(&self, other: &Self) -> bool {
+        (&self.field, &self.source) == (&other.field, &other.source)
+    }
+}
+
+impl Eq for Expression {}

@@ -1,0 +1,192 @@
+use proptest::prelude::*;
+use serde_json::json;
+
+use super::*;
+
+fn compiled(source: &str) -> Expression {
+    Expression::compile("kinds[0].target.name", source, &["object", "now"]).unwrap()
+}
+
+fn refused(source: &str) -> String {
+    Expression::compile("kinds[0].target.name", source, &["object"]).unwrap_err().to_string()
+}
+
+fn task() -> Value {
+    json!({
+        "metadata": {
+            "name": "restart", "labels": {"app.example/target": "shop"}, "finalizers": ["a/b", "percona.com/delete"],
+            "creationTimestamp": "2026-03-01T10:00:00Z", "generation": 3,
+        },
+        "spec": {"datacenter": {"name": "dc1"}, "text": "abc", "nothing": null},
+        "status": {"conditions": [
+            {"type": "Running", "status": "False"}, {"type": "Complete", "status": "True"},
+        ]},
+    })
+}
+
+fn text(source: &str) -> Result<Option<String>, ExpressionError> {
+    compiled(source).optional_text(&[("object", &task())])
+}
+
+fn holds(source: &str) -> bool {
+    compiled(source).bool(&[("object", &task())]).unwrap()
+}
+
+#[test]
+fn text_is_found_wherever_it_stands() {
+    let cases = [
+        ("object.spec.datacenter.name", Some("dc1")),
+        ("object.metadata.labels['app.example/target']", Some("shop")),
+        ("has(object.spec.clusterName) ? object.spec.clusterName : object.spec.datacenter.name", Some("dc1")),
+        ("object.spec.?datacenter.?name", Some("dc1")),
+        ("object.spec.?datacenter.name", Some("dc1")),
+        ("object.spec.?cluster.?name", None),
+        ("object.spec.?cluster.name", None),
+        ("object.?nowhere.?cluster.?name.orValue('x')", Some("x")),
+        ("object.metadata.?labels[?'missing']", None),
+        ("object.spec.nothing", None),
+        ("object.metadata.finalizers.filter(f, f.startsWith('percona'))[0]", Some("percona.com/delete")),
+        ("'a,b'.split(',')[1].upperAscii()", Some("B")),
+        ("string(object.metadata.generation + 1)", Some("4")),
+    ];
+    for (source, expected) in cases {
+        assert_eq!(text(source).unwrap().as_deref(), expected, "{source}");
+    }
+}
+
+#[test]
+fn conditions_are_asked_for_as_in_admission_policies() {
+    assert!(holds("object.status.conditions.exists(c, c.type == 'Complete' && c.status == 'True')"));
+    assert!(!holds("has(object.status.completionTime)"));
+    assert!(!holds("object.metadata.finalizers.all(f, f.startsWith('percona'))"));
+    assert!(holds("object.metadata.generation == 3 && object.metadata.generation in [1, 3]"));
+    assert!(holds("object.spec.datacenter.name.matches('^dc[0-9]+$')"));
+    assert!(holds("math.greatest(1, 2) == 2 && sets.contains(['a', 'b'], ['a'])"));
+}
+
+#[test]
+fn numbers_are_whole_ones() {
+    let object = json!({"ttl": 60, "half": 0.5, "text": "60"});
+    let variables = [("object", &object)];
+    for (source, expected) in
+        [("object.ttl", Some(60)), ("uint(7)", Some(7)), ("object.?none", None), ("null", None)]
+    {
+        assert_eq!(compiled(source).optional_int(&variables).unwrap(), expected, "{source}");
+    }
+    for source in ["object.half", "object.text", "true", "18446744073709551615u"] {
+        let error = compiled(source).optional_int(&variables).unwrap_err().to_string();
+        assert!(error.contains("must give a whole number"), "{source}: {error}");
+    }
+}
+
+#[test]
+fn times_are_timestamps_or_text() {
+    let expected = "2026-03-01T10:00:00Z".parse().unwrap();
+    let (object, now) = (task(), json!("2026-03-01T12:00:00Z"));
+    let variables = [("object", &object), ("now", &now)];
+    for source in ["object.metadata.creationTimestamp", "timestamp(object.metadata.creationTimestamp)"] {
+        assert_eq!(compiled(source).timestamp(&variables).unwrap(), expected, "{source}");
+    }
+    assert_eq!(compiled("object.?status.?endTime").optional_timestamp(&variables).unwrap(), None);
+    let hours = "timestamp(now) - timestamp(object.metadata.creationTimestamp) > duration('1h')";
+    assert!(compiled(hours).bool(&variables).unwrap());
+    let error = compiled("object.spec.text").timestamp(&variables).unwrap_err().to_string();
+    assert!(error.contains("must give a timestamp, but gives the text \"abc\""), "{error}");
+}
+
+#[test]
+fn what_does_not_compile_is_refused_with_the_settings_field() {
+    let cases = [
+        ("", "it is empty"),
+        ("object.spec.", "does not compile"),
+        ("objct.spec.name", "there is no variable objct; there are: object"),
+        ("object.spec.name.lowerAsci()", "there is no function lowerAsci"),
+        ("target.name", "there is no variable target"),
+        ("Pod{name: 'a'}", "there are only maps"),
+        ("[1].all(a, [1].all(b, [1].all(c, true)))", "nested deeper than 2"),
+        ("object.metadata.finalizers.exists(f, g == 'x')", "there is no variable g; there are: object, f"),
+    ];
+    for (source, expected) in cases {
+        let error = refused(source);
+        assert!(error.contains(expected) && error.starts_with("kinds[0].target.name: "), "{source}: {error}");
+    }
+    assert!(refused(&format!("'{}'", "x".repeat(LONGEST))).contains("at most 2048"));
+}
+
+#[test]
+fn no_depth_overflows_a_stack() {
+    let half = LONGEST / 2 - 1;
+    for source in [
+        format!("{}1{}", "(".repeat(half), ")".repeat(half)),
+        format!("{}1{}", "[".repeat(half), "]".repeat(half)),
+        "(".repeat(LONGEST),
+        format!("{}1", "-".repeat(LONGEST - 1)),
+        format!("{}true", "!".repeat(LONGEST - 5)),
+        format!("1{}", "+1".repeat(half)),
+        format!("object{}", ".a".repeat(half - 3)),
+        format!("object{}", "[0]".repeat(680)),
+        format!("{}1", "true?1:".repeat(290)),
+        format!("true{}", "&&true".repeat(340)),
+        format!("object{}", ".map(x,x)".repeat(225)),
+    ] {
+        // Either way: the process is still there.
+        if let Ok(expression) = Expression::compile("f", &source, &["object"]) {
+            let _ = expression.optional_text(&[("object", &task())]);
+        }
+    }
+}
+
+#[test]
+fn a_missing_field_and_a_wrong_type_are_told_apart() {
+    assert!(matches!(
+        text("object.spec.clusterName").unwrap_err(),
+        ExpressionError::Missing { key, .. } if key == "clusterName"
+    ));
+    assert!(matches!(
+        text("object.metadata.generation").unwrap_err(),
+        ExpressionError::WrongType { got, .. } if got == "the int Int(3)"
+    ));
+    assert!(matches!(text("object.spec.text.name").unwrap_err(), ExpressionError::Failed { .. }));
+    let none = compiled("object.?nothing").text(&[("object", &task())]).unwrap_err();
+    assert!(none.to_string().contains("must give text, but gives nothing"), "{none}");
+}
+
+#[test]
+fn no_evaluation_runs_away() {
+    let object = json!({"items": vec!["x"; 3000]});
+    for source in [
+        "object.items.all(a, object.items.all(b, a == b))",
+        "object.items.all(a, a == 'x')",
+        "object.items.map(a, a + a).exists(a, a == 'y')",
+    ] {
+        let error = compiled(source).bool(&[("object", &object)]).unwrap_err();
+        assert!(matches!(error, ExpressionError::TooCostly { .. }), "{source}: {error}");
+    }
+    let object = json!({"items": vec!["x"; 1000]});
+    assert!(compiled("object.items.all(a, a == 'x')").bool(&[("object", &object)]).unwrap());
+}
+
+#[test]
+fn an_error_does_not_quote_a_large_object() {
+    let object = json!({"big": "x".repeat(100_000)});
+    let error = compiled("object + 1").text(&[("object", &object)]).unwrap_err().to_string();
+    assert!(error.len() < 500, "{} bytes", error.len());
+}
+
+proptest! {
+    /// The process ends with a panic, so nothing that somebody writes into an annotation may cause one.
+    #[test]
+    fn no_text_makes_the_compiler_or_the_interpreter_panic(
+        parts in prop::collection::vec(prop::sample::select(vec![
+            "object", ".spec", ".?text", "[0]", "['a']", "(", ")", "[", "]", "{", "}", ",", ":", "?", "+", "-", "*",
+            "/", "%", "&&", "||", "!", "==", "<", " in ", "1", "-9223372036854775808", "0", "1u", "2.5", "'x'",
+            "b'x'", "null", "true", ".map(x, x)", ".all(x, true)", ".exists_one(y, y == 1)", "has(object.spec)",
+            "size", "timestamp", "duration", ".matches('[')", ".orValue(1)", "optional.none()", "string", "int",
+            ".getDayOfYear()", ".substring(9)", "'%d'.format", ".join", ".split('x')", ".replace", ".", "x", "\\", "\"", "\u{0}", "é",
+        ]), 0..12),
+    ) {
+        if let Ok(expression) = Expression::compile("f", &parts.concat(), &["object"]) {
+            let _ = expression.optional_text(&[("object", &task())]);
+        }
+    }
+}

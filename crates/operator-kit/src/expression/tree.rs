@@ -1,0 +1,141 @@
+//! The tree of an expression, before it is evaluated for the first time.
+
+use std::mem;
+
+use kube_cel::cel::{
+    ExecutionError, Value,
+    common::{
+        ast::{
+            CallExpr, ComprehensionExpr, EntryExpr, Expr, IdedExpr, LiteralValue, SelectExpr,
+            operators::{INDEX, LOGICAL_AND, OPT_INDEX, OPT_SELECT},
+        },
+        types::CelString,
+    },
+};
+
+use super::{FUNCTIONS, budget};
+
+/// How deep loops may be nested: the text that one builds is an input of the next.
+const LOOPS: usize = 2;
+
+const NO_MESSAGES: &str = "it makes a message, and there are only maps";
+
+/// How deep its parts may be nested: an evaluation calls itself for each, on the stack of any thread.
+const DEEPEST: usize = 64;
+
+/// Refuses what the interpreter does not know, lets each loop ask the budget before each step, and has fields
+/// read as map entries are: the interpreter gives `false` for a field of what has no fields, and an error for
+/// an optional field that is missing.
+pub(super) fn prepare(program: &mut IdedExpr, variables: &[&str]) -> Result<(), String> {
+    let names = variables.iter().map(|&name| name.to_owned()).collect();
+    Scope { names, depth: 0, loops: 0 }.visit(program)
+}
+
+/// What is known where a part of the expression stands.
+struct Scope {
+    names: Vec<String>,
+    depth: usize,
+    loops: usize,
+}
+
+impl Scope {
+    fn visit(&mut self, node: &mut IdedExpr) -> Result<(), String> {
+        self.depth += 1;
+        if self.depth > DEEPEST {
+            return Err(format!("its parts are nested deeper than {DEEPEST}"));
+        }
+        match &mut node.expr {
+            Expr::Unspecified => return Err("it has an empty part".into()),
+            Expr::Literal(_) => {}
+            Expr::Ident(name) => self.visit_name(name)?,
+            Expr::Call(call) => self.visit_call(call)?,
+            Expr::List(list) => list.elements.iter_mut().try_for_each(|element| self.visit(element))?,
+            Expr::Map(map) => {
+                for entry in &mut map.entries {
+                    let EntryExpr::MapEntry(entry) = &mut entry.expr else { return Err(NO_MESSAGES.into()) };
+                    self.visit(&mut entry.key)?;
+                    self.visit(&mut entry.value)?;
+                }
+            }
+            Expr::Struct(_) => return Err(NO_MESSAGES.into()),
+            Expr::Select(select) => {
+                self.visit(&mut select.operand)?;
+                if !select.test {
+                    node.expr = as_entry(mem::take(select));
+                }
+            }
+            Expr::Comprehension(comprehension) => self.visit_loop(comprehension)?,
+        }
+        self.depth -= 1;
+        Ok(())
+    }
+
+    fn visit_name(&self, name: &String) -> Result<(), String> {
+        if name.starts_with('@') || self.names.contains(name) {
+            return Ok(());
+        }
+        let known: Vec<_> =
+            self.names.iter().map(String::as_str).filter(|name| !name.starts_with('@')).collect();
+        Err(format!("there is no variable {name}; there are: {}", known.join(", ")))
+    }
+
+    fn visit_call(&mut self, call: &mut CallExpr) -> Result<(), String> {
+        if call.func_name == OPT_SELECT {
+            OPT_INDEX.clone_into(&mut call.func_name);
+        }
+        match call.target.as_mut() {
+            // `math.greatest(…)`: `math` is a part of the function's name.
+            Some(target)
+                if matches!(&target.expr, Expr::Ident(prefix) if !self.names.contains(prefix)
+                    && is_function(&format!("{prefix}.{}", call.func_name))) => {}
+            _ if !is_function(&call.func_name) => {
+                return Err(format!("there is no function {}", call.func_name));
+            }
+            Some(target) => self.visit(target)?,
+            None => {}
+        }
+        call.args.iter_mut().try_for_each(|argument| self.visit(argument))
+    }
+
+    fn visit_loop(&mut self, comprehension: &mut ComprehensionExpr) -> Result<(), String> {
+        self.visit(&mut comprehension.iter_range)?;
+        self.visit(&mut comprehension.accu_init)?;
+        self.loops += 1;
+        if self.loops > LOOPS {
+            return Err(format!("its loops are nested deeper than {LOOPS}"));
+        }
+        let outer = self.names.len();
+        self.names.push(comprehension.accu_var.clone());
+        self.names.push(comprehension.iter_var.clone());
+        self.names.extend(comprehension.iter_var2.clone());
+        self.visit(&mut comprehension.loop_cond)?;
+        self.visit(&mut comprehension.loop_step)?;
+        self.visit(&mut comprehension.result)?;
+        self.names.truncate(outer);
+        self.loops -= 1;
+        comprehension.loop_cond = asking_the_budget(mem::take(&mut comprehension.loop_cond));
+        Ok(())
+    }
+}
+
+fn asking_the_budget(condition: IdedExpr) -> IdedExpr {
+    let budget = IdedExpr { id: 0, expr: Expr::Ident(budget::VARIABLE.to_owned()) };
+    let args = vec![budget, condition];
+    IdedExpr { id: 0, expr: Expr::Call(CallExpr { func_name: LOGICAL_AND.to_owned(), target: None, args }) }
+}
+
+/// Operators have names that no user can write; the parser makes no others.
+fn is_function(name: &str) -> bool {
+    if !name.starts_with(|first: char| first.is_ascii_alphabetic()) {
+        return true;
+    }
+    let call = CallExpr { func_name: name.to_owned(), target: None, args: Vec::new() };
+    let call = IdedExpr { id: 0, expr: Expr::Call(call) };
+    !matches!(Value::resolve(&call, &FUNCTIONS), Err(ExecutionError::UndeclaredReference(_)))
+}
+
+fn as_entry(select: SelectExpr) -> Expr {
+    let key = Expr::Literal(LiteralValue::String(CelString::from(select.field.as_str())));
+    let key = IdedExpr { id: 0, expr: key };
+    Expr::Call(CallExpr { func_name: INDEX.to_owned(), target: None, args: vec![*select.operand, key] })
+}

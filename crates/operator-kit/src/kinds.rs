@@ -1,0 +1,210 @@
+//! Kinds that a controller was not compiled with, and of which there are any number.
+
+use std::{
+    collections::HashMap,
+    fmt::{self, Debug},
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use kube::{
+    Api, Client,
+    api::ObjectMeta,
+    discovery::ApiResource,
+    runtime::reflector::{self, Store},
+};
+
+use crate::{
+    Seen, Trigger, TrimmedObject, Watch, health::Health, queue::Queue, reconciler::Intake,
+    trimmed::resource_of_any_kind,
+};
+
+/// An object of a kind that is known only at run time, cut down to what its controller reads.
+#[derive(Clone, Debug)]
+pub struct Watched<R> {
+    /// Name, namespace, uid, versions and times; nothing else.
+    pub metadata: ObjectMeta,
+    /// Where it comes from.
+    pub source: Arc<Source>,
+    /// What its controller keeps of it.
+    pub row: R,
+}
+
+/// One of the kinds that a controller watches.
+#[derive(Debug)]
+pub struct Source {
+    /// The name under which the controller knows the kind.
+    pub id: Arc<str>,
+    /// The kind.
+    pub resource: Arc<ApiResource>,
+    /// What its watch has delivered, for [`crate::Writer`] to wait for.
+    pub seen: Seen,
+}
+
+/// A kind to watch.
+pub struct WatchedKind<R> {
+    id: Arc<str>,
+    resource: Arc<ApiResource>,
+    fingerprint: String,
+    selector: Option<String>,
+    is_metadata_only: bool,
+    trim: Trim<R>,
+}
+
+type Trim<R> = Arc<dyn Fn(TrimmedObject) -> R + Send + Sync>;
+
+impl<R> Clone for WatchedKind<R> {
+    fn clone(&self) -> Self {
+        Self {
+            id: self.id.clone(),
+            resource: self.resource.clone(),
+            fingerprint: self.fingerprint.clone(),
+            selector: self.selector.clone(),
+            is_metadata_only: self.is_metadata_only,
+            trim: self.trim.clone(),
+        }
+    }
+}
+
+impl<R> Debug for WatchedKind<R> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("WatchedKind").field("id", &self.id).finish_non_exhaustive()
+    }
+}
+
+impl<R> WatchedKind<R> {
+    /// All objects of a kind, each kept as what `trim` makes of it. `id` is unique among the kinds of one
+    /// controller; with another `fingerprint` of what `trim` depends on, the watch starts anew.
+    #[must_use]
+    pub fn new(
+        id: impl Into<Arc<str>>,
+        resource: ApiResource,
+        fingerprint: impl Into<String>,
+        trim: impl Fn(TrimmedObject) -> R + Send + Sync + 'static,
+    ) -> Self {
+        Self {
+            id: id.into(),
+            resource: Arc::new(resource),
+            fingerprint: fingerprint.into(),
+            selector: None,
+            is_metadata_only: false,
+            trim: Arc::new(trim),
+        }
+    }
+
+    /// Only objects with these labels; others never reach this process.
+    #[must_use]
+    pub fn labelled(mut self, selector: Option<String>) -> Self {
+        self.selector = selector;
+        self
+    }
+
+    /// Only their metadata; the other fields are null.
+    #[must_use]
+    pub fn metadata_only(mut self) -> Self {
+        self.is_metadata_only = true;
+        self
+    }
+
+    pub(crate) fn id(&self) -> &Arc<str> {
+        &self.id
+    }
+
+    pub(crate) fn resource(&self) -> &ApiResource {
+        &self.resource
+    }
+
+    /// Whether another one asks for the very same watch.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        (&self.id, &self.resource, &self.fingerprint, &self.selector, self.is_metadata_only)
+            == (&other.id, &other.resource, &other.fingerprint, &other.selector, other.is_metadata_only)
+    }
+
+    /// How its objects come in.
+    pub(crate) fn intake(self, client: &Client, health: &Health) -> Intake<TrimmedObject, Watched<R>>
+    where
+        R: 'static,
+    {
+        let Self { id, resource, selector, is_metadata_only, trim, .. } = self;
+        let kind = format!("{} ({id})", resource.kind);
+        let mut watch = if is_metadata_only {
+            Watch::metadata(Api::all_with(client.clone(), &*resource), kind)
+        } else {
+            Watch::new(Api::all_with(client.clone(), &*resource), kind)
+        };
+        if let Some(selector) = selector {
+            watch = watch.labelled(&selector);
+        }
+        let status = health.optional_watch(watch.kind());
+        let source = Arc::new(Source { id, resource, seen: Seen::default() });
+        let seen = source.seen.clone();
+        let read = move |object: TrimmedObject| {
+            let metadata = ObjectMeta {
+                name: object.metadata.name.clone(),
+                namespace: object.metadata.namespace.clone(),
+                uid: object.metadata.uid.clone(),
+                resource_version: object.metadata.resource_version.clone(),
+                generation: object.metadata.generation,
+                creation_timestamp: object.metadata.creation_timestamp.clone(),
+                deletion_timestamp: object.metadata.deletion_timestamp.clone(),
+                ..ObjectMeta::default()
+            };
+            Ok(Watched { metadata, source: source.clone(), row: trim(object) })
+        };
+        Intake { watch, status, read: Box::new(read), seen }
+    }
+}
+
+/// Asks for passes over objects of any of a controller's kinds.
+pub struct Triggers<R: 'static>(Arc<Mutex<ById<R>>>);
+
+type ById<R> = HashMap<Arc<str>, (Trigger<Watched<R>>, Store<Watched<R>>)>;
+
+impl<R: 'static> Clone for Triggers<R> {
+    fn clone(&self) -> Self {
+        Self(self.0.clone())
+    }
+}
+
+impl<R: 'static> Default for Triggers<R> {
+    fn default() -> Self {
+        Self(Arc::default())
+    }
+}
+
+impl<R: Clone + 'static> Triggers<R> {
+    /// Asks for a pass over an object of the kind that is known under `id`; nothing happens when it is not
+    /// watched any more.
+    pub fn notify(&self, id: &str, namespace: &str, name: &str) {
+        let triggers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((trigger, _)) = triggers.get(id) {
+            trigger.notify(namespace, name);
+        }
+    }
+
+    /// Asks for a pass over every object of a namespace.
+    pub fn notify_all_in(&self, namespace: &str) {
+        let triggers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        for (trigger, store) in triggers.values() {
+            for object in store.state() {
+                if object.metadata.namespace.as_deref() == Some(namespace) {
+                    trigger.notify_of(&object);
+                }
+            }
+        }
+    }
+
+    /// A queue and a store for a kind.
+    pub(crate) fn open(
+        &self,
+        kind: &WatchedKind<R>,
+    ) -> (Queue<Watched<R>>, reflector::store::Writer<Watched<R>>) {
+        let queue = Queue::of(kind.resource.clone());
+        let filled = reflector::store::Writer::new(kind.resource.clone());
+        let mut triggers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        triggers.insert(kind.id.clone(), (queue.trigger(), filled.as_reader()));
+        (queue, filled)
+    }
+}
+
+// Shared: a queue and a store hold it once for each object.
+resource_of_any_kind!(Watched<R>, Arc<ApiResource>, R);

@@ -1,0 +1,212 @@
+//! Why a write did not happen, in the words of the field, and what to do.
+
+use std::time::Duration;
+
+use kube::core::response::Status;
+use thiserror::Error;
+
+use crate::{Category, Reported};
+
+/// A write that did not happen, as far as is known.
+#[derive(Debug, Error)]
+pub enum WriteError {
+    /// An object of the name is there.
+    #[error("{kind} {name:?} already exists")]
+    AlreadyExists {
+        /// The object's kind.
+        kind: String,
+        /// The object's name.
+        name: String,
+    },
+    /// The object is gone.
+    #[error("{kind} {name:?} is gone")]
+    Gone {
+        /// The object's kind.
+        kind: String,
+        /// The object's name.
+        name: String,
+    },
+    /// The object is another one by now, or changed meanwhile.
+    #[error("{kind} {name:?} is not the one that was seen any more: {message}")]
+    Changed {
+        /// The object's kind.
+        kind: String,
+        /// The object's name.
+        name: String,
+        /// The server's words.
+        message: String,
+    },
+    /// The namespace is being deleted and takes nothing new.
+    #[error("the namespace is terminating and takes no new {kind}")]
+    NamespaceTerminating {
+        /// The object's kind.
+        kind: String,
+    },
+    /// A quota is used up.
+    #[error("a quota refuses {kind} {name:?}: {message}; raise the ResourceQuota or ask for less")]
+    QuotaExceeded {
+        /// The object's kind.
+        kind: String,
+        /// The object's name.
+        name: String,
+        /// The server's words.
+        message: String,
+    },
+    /// The server's check of owner references does not know a kind yet whose CRD is new: it learns every 30 s.
+    #[error(
+        "the API server has not learned yet of the kind that owns {kind} {name:?}; it does so within 30 s"
+    )]
+    OwnerKindUnknown {
+        /// The object's kind.
+        kind: String,
+        /// The object's name.
+        name: String,
+    },
+    /// The server does not allow it.
+    #[error(
+        "{kind} {name:?} is refused: {message}; if a permission is missing, grant it to the controller's ServiceAccount"
+    )]
+    Forbidden {
+        /// The object's kind.
+        kind: String,
+        /// The object's name.
+        name: String,
+        /// The server's words.
+        message: String,
+    },
+    /// The server does not accept the object.
+    #[error(
+        "{kind} {name:?} is not accepted: {message}; if it comes from a template, correct that or spec.parameters"
+    )]
+    Invalid {
+        /// The object's kind.
+        kind: String,
+        /// The object's name.
+        name: String,
+        /// The server's words.
+        message: String,
+    },
+    /// The server has too much to do.
+    #[error("the API server is busy: {message}")]
+    Busy {
+        /// The server's words.
+        message: String,
+        /// When it asked to be tried again.
+        retry_after: Duration,
+    },
+    /// Anything else, such as a broken connection: it may have happened.
+    #[error("writing {kind} {name:?} failed: {source}")]
+    Unknown {
+        /// The object's kind.
+        kind: String,
+        /// The object's name.
+        name: String,
+        /// Why.
+        source: Box<kube::Error>,
+    },
+}
+
+impl WriteError {
+    /// That an object is gone.
+    #[must_use]
+    pub fn gone(kind: &str, name: &str) -> Self {
+        Self::Gone { kind: kind.to_owned(), name: name.to_owned() }
+    }
+
+    pub(crate) fn of(error: kube::Error, kind: &str, name: &str) -> Self {
+        let (kind, name) = (kind.to_owned(), name.to_owned());
+        let kube::Error::Api(status) = error else {
+            return Self::Unknown { kind, name, source: Box::new(error) };
+        };
+        let message = status.message.clone();
+        match status.code {
+            409 if status.reason == "AlreadyExists" => Self::AlreadyExists { kind, name },
+            409 => Self::Changed { kind, name, message },
+            404 => Self::Gone { kind, name },
+            403 if has_cause(&status, "NamespaceTerminating") => Self::NamespaceTerminating { kind },
+            403 if message.contains("cannot find RESTMapping") => Self::OwnerKindUnknown { kind, name },
+            403 if message.contains("exceeded quota") => Self::QuotaExceeded { kind, name, message },
+            403 => Self::Forbidden { kind, name, message },
+            400 | 422 => Self::Invalid { kind, name, message },
+            429 => Self::Busy { message, retry_after: retry_after(&status) },
+            _ => Self::Unknown { kind, name, source: Box::new(kube::Error::Api(status)) },
+        }
+    }
+
+    /// A JSON patch whose test does not hold is answered as if the object were not valid.
+    pub(crate) fn of_failed_test(self) -> Self {
+        match self {
+            Self::Invalid { kind, name, message }
+                // The API server does not say which test failed; of what is not valid it says the field.
+                if message.contains("rejected our request due to an error in our request") =>
+            {
+                Self::Changed { kind, name, message }
+            }
+            error => error,
+        }
+    }
+
+    pub(crate) fn code(&self) -> u16 {
+        match self {
+            Self::AlreadyExists { .. } | Self::Changed { .. } => 409,
+            Self::Gone { .. } => 404,
+            Self::NamespaceTerminating { .. }
+            | Self::QuotaExceeded { .. }
+            | Self::OwnerKindUnknown { .. }
+            | Self::Forbidden { .. } => 403,
+            Self::Invalid { .. } => 422,
+            Self::Busy { .. } => 429,
+            Self::Unknown { source, .. } => match source.as_ref() {
+                kube::Error::Api(status) => status.code,
+                _ => 0,
+            },
+        }
+    }
+}
+
+impl Reported for WriteError {
+    fn category(&self) -> Category {
+        match self {
+            Self::Invalid { .. } => Category::WaitsForChange,
+            _ => Category::Transient,
+        }
+    }
+
+    fn reason(&self) -> &'static str {
+        match self {
+            Self::AlreadyExists { .. } => "AlreadyExists",
+            Self::Gone { .. } => "NotFound",
+            Self::Changed { .. } => "Conflict",
+            Self::NamespaceTerminating { .. } => "NamespaceTerminating",
+            Self::QuotaExceeded { .. } => "QuotaExceeded",
+            Self::OwnerKindUnknown { .. } => "OwnerKindUnknown",
+            Self::Forbidden { .. } => "Forbidden",
+            Self::Invalid { .. } => "Invalid",
+            Self::Busy { .. } => "ServerBusy",
+            Self::Unknown { .. } => "WriteFailed",
+        }
+    }
+
+    fn is_expected(&self) -> bool {
+        matches!(self, Self::Changed { .. } | Self::Gone { .. } | Self::NamespaceTerminating { .. })
+    }
+
+    fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::Busy { retry_after, .. } => Some(*retry_after),
+            // What was seen is stale; the event that shows the truth is on its way.
+            Self::Changed { .. } | Self::Gone { .. } => Some(Duration::from_secs(1)),
+            Self::OwnerKindUnknown { .. } => Some(Duration::from_secs(3)),
+            _ => None,
+        }
+    }
+}
+
+fn has_cause(status: &Status, reason: &str) -> bool {
+    status.details.iter().flat_map(|details| &details.causes).any(|cause| cause.reason == reason)
+}
+
+fn retry_after(status: &Status) -> Duration {
+    let seconds = status.details.as_ref().map_or(0, |details| details.retry_after_seconds);
+    Duration::from_secs(u64::from(seconds.max(1)))
+}
