@@ -1,5 +1,3 @@
-use std::time::Duration;
-
 use operator_kit::{Category, Reported, TemplateError, WriteError};
 use thiserror::Error;
 
@@ -61,13 +59,9 @@ impl Reported for Error {
         }
     }
 
-    fn is_expected(&self) -> bool {
-        matches!(self, Self::Write(error) if error.is_expected())
-    }
-
-    fn retry_after(&self) -> Option<Duration> {
+    fn write_error(&self) -> Option<&WriteError> {
         match self {
-            Self::Write(error) => error.retry_after(),
+            Self::Write(error) => Some(error),
             _ => None,
         }
     }

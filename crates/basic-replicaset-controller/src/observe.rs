@@ -1,12 +1,11 @@
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex, PoisonError},
-    time::Duration,
 };
 
 use catena_api::BasicReplicaSet;
 use jiff::Timestamp;
-use operator_kit::{Attempt, Controller, Next, Settings, Subject, TemplateError, sha256};
+use operator_kit::{Attempt, Controller, Next, Settings, StatusAge, Subject, TemplateError, sha256};
 
 use crate::{
     act::Pods,
@@ -30,8 +29,8 @@ pub struct Observed {
     pub pods: Vec<Arc<PodRow>>,
     /// Pods without a controller that were made from the very same.
     pub orphans: Vec<Arc<PodRow>>,
-    /// How long ago this process wrote the status.
-    pub status_age: Option<Duration>,
+    /// How long the status has been as it is.
+    pub status_age: StatusAge,
 }
 
 /// The controller of `BasicReplicaSets`.

@@ -62,12 +62,15 @@ pub fn status(observed: &Observed) -> BasicReplicaSetStatus {
     }
 }
 
-/// Whether others wait for what changed: more than numbers.
+/// Whether others wait for what changed: more than numbers, and more than which of many pods is the first that
+/// blocks for the same reason.
 pub fn is_urgent(before: &BasicReplicaSetStatus, after: &BasicReplicaSetStatus) -> bool {
     let known = |status: &BasicReplicaSetStatus| {
-        let blocker = status.blocked_by.as_ref().map(|blocker| blocker.name.clone());
+        let blocker =
+            status.blocked_by.as_ref().map(|blocker| (blocker.kind.clone(), blocker.reason.clone()));
         let state = [READY, STALLED].map(|type_| conditions::is_true(&status.conditions, type_));
-        (status.observed_generation, blocker, state)
+        // Nobody waits for the first generation to be observed, but for what comes of it.
+        (status.observed_generation.or(after.observed_generation), blocker, state)
     };
     known(before) != known(after)
 }

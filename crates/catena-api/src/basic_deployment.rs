@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::{BlockedBy, schema};
 
 /// What a team wants to run: a number of replicas of a template that the platform team keeps.
-#[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, KubeSchema)]
+#[derive(CustomResource, Clone, Debug, PartialEq, Serialize, Deserialize, KubeSchema)]
 #[kube(
     group = "catena.dev",
     version = "v1alpha1",
@@ -29,6 +29,7 @@ use crate::{BlockedBy, schema};
     printcolumn(name = "Blocked-By", type_ = "string", json_path = ".status.blockedBy.name", description = "The first object that is not ready"),
     printcolumn(name = "Reason", type_ = "string", json_path = ".status.blockedBy.reason", description = "Why it is not ready"),
     printcolumn(name = "Template", type_ = "string", json_path = ".spec.template", description = "The configured template", priority = "1"),
+    printcolumn(name = "Revision", type_ = "integer", json_path = ".status.revision", description = "The revision that the child is on", priority = "1"),
     printcolumn(name = "Message", type_ = "string", json_path = ".status.conditions[?(@.type=='Ready')].message", description = "What the Ready condition says", priority = "1"),
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
     validation = Rule::new("size(self.metadata.name) <= 52").message("metadata.name must have at most 52 characters, because names of the child and of pods are made from it: choose a shorter name")
@@ -54,6 +55,23 @@ pub struct BasicDeploymentSpec {
     #[serde(default = "schema::progress_deadline")]
     #[schemars(range(min = 1, max = 86_400))]
     pub progress_deadline_seconds: i32,
+    /// How many old revisions are kept to roll back to.
+    #[serde(default = "schema::revision_history_limit")]
+    #[schemars(range(min = 0, max = 1_000))]
+    pub revision_history_limit: i32,
+}
+
+impl Default for BasicDeploymentSpec {
+    fn default() -> Self {
+        Self {
+            replicas: schema::one_replica(),
+            template: schema::default_template(),
+            parameters: BTreeMap::new(),
+            paused: false,
+            progress_deadline_seconds: schema::progress_deadline(),
+            revision_history_limit: schema::revision_history_limit(),
+        }
+    }
 }
 
 /// What was last observed of a `BasicDeployment`. Rebuilt from observation; never read as an input.
@@ -75,6 +93,9 @@ pub struct BasicDeploymentStatus {
     /// Replicas that serve, of those wanted, for example `3/3`.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub progress: String,
+    /// Number of the revision that the child is on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub revision: Option<i64>,
     /// Label selector of the pods, for the scale subresource.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub selector: Option<String>,
@@ -84,7 +105,7 @@ pub struct BasicDeploymentStatus {
     /// The first object down the chain that is not ready, and why.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blocked_by: Option<BlockedBy>,
-    /// Ready and Progressing always; Reconciling and Stalled only while they are true (kstatus).
+    /// Ready and Progressing always; Reconciling and Stalled (kstatus) and `RolledBack` only while they are true.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[x_kube(merge_strategy = ListMerge::Map(vec!["type".into()]))]
     pub conditions: Vec<Condition>,

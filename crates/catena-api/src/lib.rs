@@ -3,15 +3,21 @@
 //! Nothing here needs a client or a runtime, so that plugins, tests and other operators can depend on it.
 
 mod basic_deployment;
+mod basic_deployment_restart;
+mod basic_deployment_rollback;
 mod basic_replica_set;
 mod blocked_by;
+pub mod command;
 pub mod contract;
 pub mod keys;
 mod schema;
 
 pub use basic_deployment::{BasicDeployment, BasicDeploymentSpec, BasicDeploymentStatus, ChildStatus};
+pub use basic_deployment_restart::{BasicDeploymentRestart, BasicDeploymentRestartSpec};
+pub use basic_deployment_rollback::{BasicDeploymentRollback, BasicDeploymentRollbackSpec};
 pub use basic_replica_set::{BasicReplicaSet, BasicReplicaSetSpec, BasicReplicaSetStatus};
 pub use blocked_by::BlockedBy;
+pub use command::{CommandStatus, TargetRef};
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::CustomResourceExt;
@@ -19,5 +25,10 @@ use kube::CustomResourceExt;
 /// Every custom resource definition of the project, in the order of their names.
 #[must_use]
 pub fn crds() -> Vec<CustomResourceDefinition> {
-    [BasicDeployment::crd(), BasicReplicaSet::crd()].into_iter().map(schema::finish).collect()
+    vec![
+        schema::finish(BasicDeployment::crd(), "Ready"),
+        schema::finish(BasicDeploymentRestart::crd(), command::SUCCEEDED),
+        schema::finish(BasicDeploymentRollback::crd(), command::SUCCEEDED),
+        schema::finish(BasicReplicaSet::crd(), "Ready"),
+    ]
 }

@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::{
     apiextensions_apiserver::pkg::apis::apiextensions::v1::{
-        CustomResourceDefinition, JSONSchemaProps, JSONSchemaPropsOrArray, JSONSchemaPropsOrBool,
+        CustomResourceDefinition, JSON, JSONSchemaProps, JSONSchemaPropsOrArray, JSONSchemaPropsOrBool,
     },
     apimachinery::pkg::util::intstr::IntOrString,
 };
+use serde_json::{Value, json};
 
 pub(crate) fn one_replica() -> i32 {
     1
@@ -22,6 +23,11 @@ pub(crate) fn progress_deadline() -> i32 {
     600
 }
 
+/// As for a Deployment: ten old revisions.
+pub(crate) fn revision_history_limit() -> i32 {
+    10
+}
+
 /// As for a Deployment: a quarter of the replicas.
 pub(crate) fn quarter() -> IntOrString {
     IntOrString::String("25%".into())
@@ -32,23 +38,35 @@ pub(crate) fn is_false(value: &bool) -> bool {
     !value
 }
 
-/// Adds what the derive cannot say.
-pub(crate) fn finish(mut crd: CustomResourceDefinition) -> CustomResourceDefinition {
-    for version in &mut crd.spec.versions {
-        let root = version.schema.as_mut().and_then(|schema| schema.open_api_v3_schema.as_mut());
-        let spec = root.and_then(|root| root.properties.as_mut()).and_then(|fields| fields.get_mut("spec"));
-        for field in spec.and_then(|spec| spec.properties.as_mut()).into_iter().flat_map(BTreeMap::values_mut)
-        {
-            bound_values(field);
-            default_replaces_null(field);
+/// Adds what the derive cannot say. `outcome` is the condition that sums up the others.
+pub(crate) fn finish(mut crd: CustomResourceDefinition, outcome: &str) -> CustomResourceDefinition {
+    let schemas = crd.spec.versions.iter_mut().filter_map(|version| version.schema.as_mut());
+    for root in schemas.filter_map(|schema| schema.open_api_v3_schema.as_mut()) {
+        let fields = root.properties.get_or_insert_default();
+        if let Some(spec) = fields.get_mut("spec") {
+            for field in spec.properties.iter_mut().flat_map(BTreeMap::values_mut) {
+                bound_values(field);
+                default_replaces_null(field);
+            }
         }
-    }
-    for version in &mut crd.spec.versions {
-        if let Some(root) = version.schema.as_mut().and_then(|schema| schema.open_api_v3_schema.as_mut()) {
-            join_lines(root);
+        if let Some(status) = fields.get_mut("status") {
+            status.default = Some(JSON(nobody_reported(outcome)));
         }
+        join_lines(root);
     }
     crd
+}
+
+/// What a status says before its controller has spoken: without it, silence could be taken for readiness, and
+/// breaking it would cost each object one write more (as in the Gateway API).
+fn nobody_reported(outcome: &str) -> Value {
+    json!({"conditions": [{
+        "type": outcome,
+        "status": "Unknown",
+        "reason": "Pending",
+        "message": "the controller has not reported yet",
+        "lastTransitionTime": "1970-01-01T00:00:00Z",
+    }]})
 }
 
 /// `kubectl explain` wraps texts by itself; the line breaks of the source would stand in the middle of its lines.

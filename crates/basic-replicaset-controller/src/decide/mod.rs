@@ -6,7 +6,7 @@ mod ranking;
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use catena_api::BasicReplicaSetStatus;
-use operator_kit::{Attempt, TemplateError, due_in};
+use operator_kit::{Attempt, TemplateError};
 
 pub use budget::Budget;
 
@@ -133,7 +133,7 @@ fn report(observed: &Observed) -> Action {
             .min();
         return next.map_or(Action::Settle, Action::Wait);
     }
-    match due_in(is_urgent(&current, &new), observed.status_age) {
+    match observed.status_age.due_in(is_urgent(&current, &new)) {
         None => Action::WriteStatus(Box::new(new)),
         Some(time) => Action::Wait(time),
     }

@@ -6,7 +6,7 @@ use k8s_openapi::apimachinery::pkg::{
     apis::meta::v1::{ObjectMeta, Time},
     util::intstr::IntOrString,
 };
-use operator_kit::{Category, Failure, conditions};
+use operator_kit::{Category, Failure, StatusAge, conditions};
 use proptest::prelude::*;
 
 use super::*;
@@ -84,7 +84,7 @@ fn observed(replicas: i32, pods: Vec<Arc<PodRow>>) -> Observed {
         revision: Ok(NEW.into()),
         pods,
         orphans: Vec::new(),
-        status_age: None,
+        status_age: StatusAge::Written(Duration::from_secs(60)),
     }
 }
 
@@ -268,11 +268,33 @@ fn a_status_that_says_the_same_is_not_written_again() {
 }
 
 #[test]
+fn another_pod_that_blocks_for_the_same_reason_is_no_news() {
+    let mut observed = observed(4, (0..4).map(|slot| pod(slot, NEW, stuck("Unschedulable"))).collect());
+    Arc::make_mut(&mut observed.set).status = Some(written(decide(&observed)));
+    observed.status_age = StatusAge::Written(Duration::from_secs(1));
+    observed.pods[0] = pod(0, NEW, PodState::Ready);
+    assert_eq!(decide(&observed), Action::Wait(Duration::from_secs(19)));
+    observed.pods[1] = pod(1, NEW, stuck("ImagePullBackOff"));
+    assert!(matches!(decide(&observed), Action::WriteStatus(_)));
+}
+
+#[test]
+fn a_first_status_waits_for_readiness_but_not_for_a_failure() {
+    let mut observed = observed(1, vec![pod(0, NEW, starting())]);
+    observed.status_age = StatusAge::Unwritten(Duration::ZERO);
+    assert_eq!(decide(&observed), Action::Wait(Duration::from_secs(10)));
+    observed.pods = vec![pod(0, NEW, stuck("ImagePullBackOff"))];
+    assert!(matches!(decide(&observed), Action::WriteStatus(_)));
+    observed.pods = vec![pod(0, NEW, PodState::Ready)];
+    assert!(matches!(decide(&observed), Action::WriteStatus(_)));
+}
+
+#[test]
 fn mere_numbers_are_gathered() {
     let mut observed = observed(4, (0..4).map(|slot| pod(slot, NEW, starting())).collect());
     Arc::make_mut(&mut observed.set).status = Some(written(decide(&observed)));
     observed.pods[0] = pod(0, NEW, PodState::Ready);
-    observed.status_age = Some(Duration::from_secs(1));
+    observed.status_age = StatusAge::Written(Duration::from_secs(1));
     assert_eq!(decide(&observed), Action::Wait(Duration::from_secs(19)));
     observed.pods = (0..4).map(|slot| pod(slot, NEW, PodState::Ready)).collect();
     assert!(matches!(decide(&observed), Action::WriteStatus(_)), "that it is complete is told at once");

@@ -1,4 +1,4 @@
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, de::Error};
 
 use super::FieldPath;
 
@@ -16,18 +16,22 @@ pub const REPLICAS_VERSION: &str = "v1";
 /// | in | `restartedAt` | a token: what was made under another value is to be replaced |
 /// | out | `active` | how many serve now |
 /// | out | `observedGeneration` | the generation that the numbers refer to |
+/// | out, optional | `updated` | how many are of the current template and token |
 /// | out, optional | `blockedBy`, `conditions`, `selector` | why it is not there yet; the scale subresource |
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct ReplicaContract {
     /// In: how many replicas are wanted.
     pub replicas: FieldPath,
-    /// In: the restart token.
-    pub restarted_at: FieldPath,
+    /// In: the restart token; an empty text says that the kind has none.
+    #[serde(deserialize_with = "path_unless_empty")]
+    pub restarted_at: Option<FieldPath>,
     /// Out: how many replicas serve now.
     pub active: FieldPath,
     /// Out: the generation of the child's spec that its status refers to.
     pub observed_generation: FieldPath,
+    /// Out, optional: how many replicas are of the current template and token, ready or not.
+    pub updated: FieldPath,
     /// Out, optional: the first object that is not ready.
     pub blocked_by: FieldPath,
     /// Out, optional: conditions, of which `Ready` and `Stalled` are read.
@@ -41,12 +45,35 @@ impl Default for ReplicaContract {
         let path = |names: [&str; 2]| FieldPath::of(names);
         Self {
             replicas: path(["spec", "replicas"]),
-            restarted_at: path(["spec", "restartedAt"]),
+            restarted_at: Some(path(["spec", "restartedAt"])),
             active: path(["status", "active"]),
             observed_generation: path(["status", "observedGeneration"]),
+            updated: path(["status", "updated"]),
             blocked_by: path(["status", "blockedBy"]),
             conditions: path(["status", "conditions"]),
             selector: path(["status", "selector"]),
         }
+    }
+}
+
+fn path_unless_empty<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<FieldPath>, D::Error> {
+    let text = Option::<String>::deserialize(deserializer)?.filter(|text| !text.is_empty());
+    text.map(|text| text.parse().map_err(D::Error::custom)).transpose()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_kind_without_a_restart_token_says_so_with_an_empty_path() {
+        let contract: ReplicaContract = serde_json::from_value(json!({"restartedAt": ""})).unwrap();
+        assert_eq!(contract.restarted_at, None);
+        let again: ReplicaContract = serde_json::from_value(json!(contract)).unwrap();
+        assert_eq!(again, contract);
+        let contract: ReplicaContract = serde_json::from_value(json!({})).unwrap();
+        assert_eq!(contract.restarted_at.unwrap().to_string(), "spec.restartedAt");
     }
 }
