@@ -1,27 +1,43 @@
 //! Action → writes. The only writer.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     sync::{Arc, Mutex, PoisonError},
     time::{Duration, Instant},
 };
 
-use catena_api::BasicDeployment;
-use operator_kit::{Next, Writer, slow_start};
+use catena_api::{BasicDeployment, CommandStatus, keys};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use operator_kit::{
+    Next, Rendered, StatusAge, WriteError, Writer, owner::controller_reference, short_digest, slow_start,
+};
 use serde_json::{Value, json};
 
 use crate::{
     child::Child,
-    children::Known,
+    command::{Command, CommandKind},
+    commands::Commands,
     decide::Action,
+    desired::Desired,
     error::Error,
-    observe::{Desired, Observed},
+    observe::{Observed, Place},
+    revision::{Rejects, Revision},
 };
 
-/// Writes children and statuses, and remembers what the server made of them.
+/// Writes children, revisions and statuses, and remembers what the server made of them.
 pub struct Writes {
     writer: Writer,
-    applied: Mutex<HashMap<String, Applied>>,
+    revisions: Place,
+    commands: [(CommandKind, Place); 2],
+    memory: Mutex<HashMap<String, Memory>>,
+}
+
+/// What is remembered of the writes for a `BasicDeployment`.
+#[derive(Default)]
+struct Memory {
+    applied: Option<Applied>,
+    told: Option<Instant>,
+    unheard: HashSet<String>,
 }
 
 struct Applied {
@@ -30,109 +46,222 @@ struct Applied {
     healed: Option<Instant>,
 }
 
-/// What is remembered of the last apply.
+/// What is remembered of the last writes.
 #[derive(Default)]
 pub struct Remembered {
     /// What the server made of the rendering that is still wanted.
     pub settled_as: Option<Value>,
     /// How long ago somebody's change was undone.
     pub since_healed: Option<Duration>,
+    /// How long ago a command's status was written.
+    pub since_told: Option<Duration>,
+    /// Commands whose status the server does not take.
+    pub unheard: HashSet<String>,
 }
 
 impl Writes {
-    pub fn new(writer: Writer) -> Self {
-        Self { writer, applied: Mutex::default() }
+    pub fn new(writer: Writer, revisions: Place, commands: &Commands) -> Self {
+        let commands = CommandKind::ALL.map(|kind| (kind, commands.place(kind)));
+        Self { writer, revisions, commands, memory: Mutex::default() }
     }
 
-    /// How long ago this process wrote the status.
-    pub fn status_age(&self, uid: &str) -> Option<Duration> {
+    /// How long the status has been as it is.
+    pub fn status_age(&self, uid: &str) -> StatusAge {
         self.writer.status_age(uid)
     }
 
-    /// What is remembered of the last apply for a `BasicDeployment`.
+    /// What is remembered of the last writes for a `BasicDeployment`.
     pub fn remembered(&self, uid: &str, desired: Option<&Desired>) -> Remembered {
-        let applied = self.applied.lock().unwrap_or_else(PoisonError::into_inner);
-        applied.get(uid).map_or_else(Remembered::default, |applied| Remembered {
-            settled_as: desired
-                .filter(|desired| desired.hash == applied.hash)
-                .map(|_| applied.settled_as.clone()),
-            since_healed: applied.healed.map(|healed| healed.elapsed()),
-        })
+        let memory = self.lock();
+        let Some(memory) = memory.get(uid) else { return Remembered::default() };
+        let applied = memory.applied.as_ref();
+        let still_wanted =
+            applied.filter(|applied| desired.is_some_and(|desired| desired.hash == applied.hash));
+        Remembered {
+            settled_as: still_wanted.map(|applied| applied.settled_as.clone()),
+            since_healed: applied.and_then(|applied| applied.healed).map(|healed| healed.elapsed()),
+            since_told: memory.told.map(|told| told.elapsed()),
+            unheard: memory.unheard.clone(),
+        }
     }
 
     /// Forgets a `BasicDeployment` that is gone.
     pub fn forget(&self, uid: &str) {
-        self.applied.lock().unwrap_or_else(PoisonError::into_inner).remove(uid);
+        self.lock().remove(uid);
     }
 
     /// Takes a step.
-    pub async fn act(&self, known: &Known, observed: &Observed, action: Action) -> Result<Next, Error> {
+    pub async fn act(&self, observed: &Observed, action: Action) -> Result<Next, Error> {
         let deployment = &*observed.deployment;
         match action {
-            Action::Create(desired) => self.apply(known, observed, &desired, None, false).await,
-            Action::Apply { child, desired, heals } => {
-                self.apply(known, observed, &desired, Some(&child), heals).await
+            Action::Record { rendered, number } => self.record(deployment, rendered, number).await?,
+            Action::Renumber { revision, number, rejects } => {
+                self.renumber(deployment, &revision, number, &rejects).await?;
             }
+            Action::Create(desired) => self.apply(observed, &desired, None, false).await?,
+            Action::Apply { child, desired, heals } => {
+                self.apply(observed, &desired, Some(&child), heals).await?;
+            }
+            Action::Restart { child, command } => self.restart(observed, &child, &command).await?,
             Action::Scale(child) => {
-                let mut patch =
-                    json!({"metadata": {"name": child.name, "namespace": child.namespace, "uid": child.uid}});
+                let mut patch = patch_of(&child);
                 observed.contract.replicas.set(&mut patch, deployment.spec.replicas.into());
-                self.writer.merge(uid(deployment), known.cache.seen(), &known.resource, &patch).await?;
-                Ok(Next::Written)
+                self.merge(deployment, &observed.place, &patch).await?;
             }
             Action::Delete(children) => {
-                slow_start(children, |child| self.delete(known, deployment, child)).await?;
-                Ok(Next::Written)
+                let delete = async |child: Arc<Child>| {
+                    self.delete(deployment, &observed.place, [&child.namespace, &child.name, &child.uid])
+                        .await
+                };
+                slow_start(children, delete).await?;
             }
-            Action::Refuse(refusal) => Err(refusal.into()),
-            Action::WriteStatus(status) => {
-                self.writer.apply_status(deployment, &status).await?;
-                Ok(Next::Written)
+            Action::Prune(revisions) => {
+                let delete = async |old: Arc<Revision>| {
+                    self.delete(deployment, &self.revisions, [&old.namespace, &old.name, &old.uid]).await
+                };
+                slow_start(revisions, delete).await?;
             }
-            Action::Wait(time) => Ok(Next::Wait(time)),
-            Action::Settle => Ok(Next::Settled),
+            Action::Tell(news) => {
+                let tell = async |(command, status): (Arc<Command>, CommandStatus)| {
+                    self.tell(deployment, &command, &status).await
+                };
+                slow_start(news, tell).await?;
+            }
+            Action::Refuse(refusal) => return Err(refusal.into()),
+            Action::WriteStatus(status) => self.writer.apply_status(deployment, &status).await?,
+            Action::Wait(time) => return Ok(Next::Wait(time)),
+            Action::Settle => return Ok(Next::Settled),
         }
+        Ok(Next::Written)
+    }
+
+    async fn record(
+        &self,
+        deployment: &BasicDeployment,
+        rendered: Rendered,
+        number: i64,
+    ) -> Result<(), Error> {
+        let (name, uid) = (deployment.metadata.name.as_deref().unwrap_or_default(), uid(deployment));
+        let Place { resource, seen } = &self.revisions;
+        let revision = json!({
+            "apiVersion": resource.api_version,
+            "kind": resource.kind,
+            "metadata": {
+                "name": format!("{name}-{}", short_digest(&[uid, &rendered.hash])),
+                "namespace": deployment.metadata.namespace,
+                "labels": {keys::DEPLOYMENT_UID: uid},
+                "annotations": {keys::HASH: rendered.hash},
+                "ownerReferences": [controller_reference(deployment)],
+            },
+            "data": rendered.object,
+            "revision": number,
+        });
+        Ok(self.writer.create(uid, seen, resource, &revision).await?)
+    }
+
+    async fn renumber(
+        &self,
+        deployment: &BasicDeployment,
+        revision: &Revision,
+        number: i64,
+        rejects: &Rejects,
+    ) -> Result<(), Error> {
+        let Revision { namespace, name, uid, .. } = revision;
+        let annotations = json!({keys::REJECTED_HASH: rejects.hash, keys::ROLLED_BACK_BY: rejects.command});
+        let metadata = json!({"name": name, "namespace": namespace, "uid": uid, "annotations": annotations});
+        let patch = json!({"metadata": metadata, "revision": number});
+        self.merge(deployment, &self.revisions, &patch).await
+    }
+
+    /// The effect of a restart and the proof that it happened.
+    async fn restart(&self, observed: &Observed, child: &Child, command: &Command) -> Result<(), Error> {
+        let mut patch = patch_of(child);
+        patch["metadata"]["annotations"] = json!({keys::LAST_COMMAND: command.uid});
+        if let Some(restarted_at) = &observed.contract.restarted_at {
+            restarted_at.set(&mut patch, command.token().into());
+        }
+        self.merge(&observed.deployment, &observed.place, &patch).await
     }
 
     async fn apply(
         &self,
-        known: &Known,
         observed: &Observed,
         desired: &Desired,
         child: Option<&Child>,
         heals: bool,
-    ) -> Result<Next, Error> {
-        let deployment = &*observed.deployment;
+    ) -> Result<(), Error> {
+        let (deployment, place) = (&*observed.deployment, &observed.place);
         let mut object = desired.object.clone();
         observed.contract.replicas.set(&mut object, deployment.spec.replicas.into());
         if let Some(child) = child {
             object["metadata"]["uid"] = child.uid.as_str().into();
         }
-        let answer = self.writer.apply(uid(deployment), known.cache.seen(), &known.resource, &object).await?;
+        let answer = self.writer.apply(uid(deployment), &place.seen, &place.resource, &object).await?;
         let applied = Applied {
             hash: desired.hash.clone(),
             settled_as: desired.seen_in(&answer),
             healed: heals.then(Instant::now),
         };
-        self.applied
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .insert(uid(deployment).to_owned(), applied);
-        Ok(Next::Written)
+        self.lock().entry(uid(deployment).to_owned()).or_default().applied = Some(applied);
+        Ok(())
+    }
+
+    /// Writes a command's status. One that the server never takes is no reason to stop: it is left alone.
+    async fn tell(
+        &self,
+        deployment: &BasicDeployment,
+        command: &Command,
+        status: &CommandStatus,
+    ) -> Result<(), Error> {
+        let Some((_, Place { resource, seen })) =
+            self.commands.iter().find(|(kind, _)| *kind == command.kind)
+        else {
+            return Ok(());
+        };
+        let metadata = ObjectMeta {
+            name: Some(command.name.clone()),
+            namespace: Some(command.namespace.clone()),
+            uid: Some(command.uid.clone()),
+            ..ObjectMeta::default()
+        };
+        let told = self.writer.apply_status_for(uid(deployment), seen, resource, &metadata, status).await;
+        let mut memory = self.lock();
+        let memory = memory.entry(uid(deployment).to_owned()).or_default();
+        memory.told = Some(Instant::now());
+        match told {
+            // It was cancelled meanwhile.
+            Ok(()) | Err(WriteError::Gone { .. } | WriteError::Changed { .. }) => Ok(()),
+            Err(error @ WriteError::Invalid { .. }) => {
+                tracing::warn!(command = command.name, "a command is left alone: {error}");
+                memory.unheard.insert(command.uid.clone());
+                Ok(())
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    async fn merge(&self, deployment: &BasicDeployment, place: &Place, patch: &Value) -> Result<(), Error> {
+        Ok(self.writer.merge(uid(deployment), &place.seen, &place.resource, patch).await?)
     }
 
     async fn delete(
         &self,
-        known: &Known,
         deployment: &BasicDeployment,
-        child: Arc<Child>,
+        place: &Place,
+        [namespace, name, its_uid]: [&str; 3],
     ) -> Result<(), Error> {
-        let seen = known.cache.seen();
-        Ok(self
-            .writer
-            .delete(uid(deployment), seen, &known.resource, &child.namespace, &child.name, &child.uid)
-            .await?)
+        let Place { resource, seen } = place;
+        Ok(self.writer.delete(uid(deployment), seen, resource, namespace, name, its_uid).await?)
     }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<String, Memory>> {
+        self.memory.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A patch of nothing but this very child.
+fn patch_of(child: &Child) -> Value {
+    json!({"metadata": {"name": child.name, "namespace": child.namespace, "uid": child.uid}})
 }
 
 fn uid(deployment: &BasicDeployment) -> &str {

@@ -1,6 +1,7 @@
 //! A child as the replica contract shows it.
 
 use catena_api::{BlockedBy, contract::ReplicaContract, keys};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::discovery::ApiResource;
 use operator_kit::{Row, TrimmedObject, owner::controller_of};
 use serde_json::{Value, json};
@@ -24,15 +25,33 @@ pub struct Child {
     pub object: Value,
 }
 
-/// The controller of a child.
-#[derive(Clone, Debug, PartialEq)]
+/// An owner of an object.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Owner {
-    /// The controller's kind.
+    /// The owner's kind.
     pub kind: String,
-    /// The controller's name.
+    /// The owner's name.
     pub name: String,
-    /// The controller's uid.
+    /// The owner's uid.
     pub uid: String,
+}
+
+impl Owner {
+    /// What is kept of an owner reference.
+    pub fn of(reference: &OwnerReference) -> Self {
+        Self { kind: reference.kind.clone(), name: reference.name.clone(), uid: reference.uid.clone() }
+    }
+}
+
+/// What is recorded on a child of commands that were carried out on it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Marks {
+    /// The uid of the last one.
+    pub last_command: Option<String>,
+    /// The uid of the rollback that put it on the rendering that it is on.
+    pub rolled_back_by: Option<String>,
+    /// The hash of the rendering that a rollback rejected.
+    pub rejected: Option<String>,
 }
 
 /// What a condition of a child says.
@@ -60,11 +79,7 @@ impl Child {
     /// What is kept of an object of the children's kind.
     pub fn of(object: TrimmedObject, kind: &ApiResource) -> Self {
         let TrimmedObject { metadata, mut data } = object;
-        let owner = controller_of(&metadata).map(|owner| Owner {
-            kind: owner.kind.clone(),
-            name: owner.name.clone(),
-            uid: owner.uid.clone(),
-        });
+        let owner = controller_of(&metadata).map(Owner::of);
         // The items of a list of a built-in kind do not say what they are.
         data["apiVersion"] = kind.api_version.as_str().into();
         data["kind"] = kind.kind.as_str().into();
@@ -83,7 +98,36 @@ impl Child {
 
     /// The hash of the text that it was rendered from.
     pub fn hash(&self) -> &str {
-        self.object["metadata"]["annotations"][keys::HASH].as_str().unwrap_or_default()
+        self.annotation(keys::HASH).unwrap_or_default()
+    }
+
+    /// What is recorded on it of commands that were carried out on it.
+    pub fn marks(&self) -> Marks {
+        let text = |key| self.annotation(key).map(str::to_owned);
+        Marks {
+            last_command: text(keys::LAST_COMMAND),
+            rolled_back_by: text(keys::ROLLED_BACK_BY),
+            rejected: text(keys::REJECTED_HASH),
+        }
+    }
+
+    /// Whether a command was carried out on it, and none after.
+    pub fn bears(&self, command: &str) -> bool {
+        self.annotation(keys::LAST_COMMAND) == Some(command)
+    }
+
+    fn annotation(&self, key: &str) -> Option<&str> {
+        self.object["metadata"]["annotations"][key].as_str()
+    }
+
+    /// Its restart token, if it has one.
+    pub fn restarted_at(&self, contract: &ReplicaContract) -> Option<&str> {
+        contract.restarted_at.as_ref()?.get(&self.object)?.as_str()
+    }
+
+    /// How many of its replicas are of the current template and token, if it tells it.
+    pub fn updated(&self, contract: &ReplicaContract) -> Option<i32> {
+        number(contract.updated.get(&self.object))
     }
 
     /// How many replicas it is asked for.

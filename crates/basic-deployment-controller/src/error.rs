@@ -1,5 +1,3 @@
-use std::time::Duration;
-
 use operator_kit::{Category, Reported, TemplateError, WriteError};
 use thiserror::Error;
 
@@ -46,6 +44,14 @@ pub enum Refusal {
         /// The field.
         field: String,
     },
+    /// The revision that a rollback chose is not there any more.
+    #[error(
+        "the child was rolled back to a revision (hash {hash}) whose ControllerRevision was deleted; it is left as it is until spec or template give another rendering"
+    )]
+    RevisionGone {
+        /// The revision's hash.
+        hash: String,
+    },
     /// The name of the child is taken.
     #[error("{kind} {name:?} exists and belongs to {holder}; delete it, or change the name in the template")]
     ChildNotOwned {
@@ -73,6 +79,7 @@ impl Reported for Refusal {
         match self {
             Self::Template(error) => error.reason(),
             Self::ReservedField { .. } => "TemplateFailed",
+            Self::RevisionGone { .. } => "RevisionGone",
             Self::ChildNotOwned { .. } => "ChildNotOwned",
         }
     }
@@ -96,13 +103,9 @@ impl Reported for Error {
         }
     }
 
-    fn is_expected(&self) -> bool {
-        matches!(self, Self::Write(error) if error.is_expected())
-    }
-
-    fn retry_after(&self) -> Option<Duration> {
+    fn write_error(&self) -> Option<&WriteError> {
         match self {
-            Self::Write(error) => error.retry_after(),
+            Self::Write(error) => Some(error),
             _ => None,
         }
     }

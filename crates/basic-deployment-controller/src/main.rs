@@ -1,11 +1,17 @@
-//! Keeps one child in line with each `BasicDeployment`.
+//! Keeps one child in line with each `BasicDeployment`, and carries out its commands.
 
 mod act;
 mod child;
 mod children;
+mod command;
+mod command_status;
+mod commands;
 mod decide;
+mod desired;
 mod error;
+mod history;
 mod observe;
+mod revision;
 mod settings;
 mod status;
 
@@ -13,7 +19,10 @@ use catena_api::BasicDeployment;
 use clap::Parser;
 use operator_kit::{Arguments, Operator, Queue};
 
-use crate::{act::Writes, children::Children, observe::Deployments, settings::Settings};
+use crate::{
+    act::Writes, children::Children, commands::Commands, history::History, observe::Deployments,
+    settings::Settings,
+};
 
 /// Keeps one child (by default a `BasicReplicaSet`) in line with each `BasicDeployment`.
 #[derive(Parser)]
@@ -30,9 +39,12 @@ struct Command {
 async fn main() -> anyhow::Result<()> {
     let operator = Operator::<Settings>::start(env!("CARGO_PKG_NAME"), Command::parse().arguments).await?;
     let queue = Queue::<BasicDeployment>::default();
-    let children = Children::new(operator.client(), operator.watches(), queue.trigger());
+    let (client, watches) = (operator.client(), operator.watches());
+    let commands = Commands::new(client.clone(), &watches, &queue.trigger());
+    let history = History::new(client.clone(), &watches, queue.trigger());
+    let children = Children::new(client.clone(), watches, queue.trigger());
     children.of(&operator.settings().current().child);
-    let deployments =
-        Deployments::new(operator.client(), operator.settings(), children, Writes::new(operator.writer()));
-    operator.run(deployments, queue).await
+    let writes = Writes::new(operator.writer(), history.place(), &commands);
+    let deployments = Deployments::new(client, operator.settings(), children, history, commands, writes);
+    Box::pin(operator.run(deployments, queue)).await
 }

@@ -1,26 +1,32 @@
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     sync::{Arc, Mutex, PoisonError},
     time::{Duration, Instant},
 };
 
-use catena_api::{BasicDeployment, contract::ReplicaContract, keys};
+use catena_api::{BasicDeployment, contract::ReplicaContract};
 use jiff::Timestamp;
-use kube::{Api, Client};
+use kube::{Api, Client, discovery::ApiResource};
 use operator_kit::{
-    Attempt, Controller, Next, Rendered, Settings, Subject, TrimmedObject, WriteError,
-    conditions::READY,
-    owner::{controller_reference, still_there},
+    Attempt, Controller, Next, Rendered, Seen, Settings, StatusAge, TrimmedObject, WriteError,
+    conditions::READY, owner::still_there,
 };
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::{
     act::Writes,
-    child::{Child, projection},
+    child::Child,
     children::{Children, Known},
-    decide::{Action, decide},
+    command::{Command, Order},
+    commands::Commands,
+    decide::{
+        Action, commands, decide,
+        history::{self, Pin},
+    },
+    desired::{Desired, render},
     error::{Error, Refusal},
-    settings::ChildKind,
+    history::History,
+    revision::Revision,
 };
 
 /// What a decision about a `BasicDeployment` is made from.
@@ -32,31 +38,56 @@ pub struct Observed {
     pub attempt: Attempt,
     /// When it was observed.
     pub now: Timestamp,
+    /// Where children are.
+    pub place: Place,
     /// Where children have their fields.
     pub contract: ReplicaContract,
+    /// What spec and template give, or why they give nothing.
+    pub rendered: Result<Rendered, Refusal>,
+    /// What holds the child on another rendering than that.
+    pub pin: Option<Pin>,
     /// What the child is to be, or why there is nothing.
     pub desired: Result<Desired, Refusal>,
     /// What is there under the child's name.
     pub child: Found,
     /// Children of other names, from an earlier template.
     pub others: Vec<Arc<Child>>,
+    /// The revisions, the oldest first.
+    pub revisions: Vec<Arc<Revision>>,
+    /// The commands that are bound to it, the oldest first; `None` while they are not known.
+    pub commands: Option<Vec<Arc<Command>>>,
+    /// What the next command takes, if it may be carried out.
+    pub prepared: Option<Prepared>,
+    /// Commands whose status the server does not take: they are left alone.
+    pub unheard: HashSet<String>,
+    /// How long ago a command's status was written.
+    pub since_told: Option<Duration>,
     /// What the server made of the last apply of this hash, where it was not what was asked for.
     pub settled_as: Option<Value>,
     /// How long ago a change of the child by somebody else was undone.
     pub since_healed: Option<Duration>,
     /// How long nothing has moved.
     pub since_progress: Duration,
-    /// How long ago this process wrote the status.
-    pub status_age: Option<Duration>,
+    /// How long the status has been as it is.
+    pub status_age: StatusAge,
 }
 
-/// What a child is to be.
+/// Where objects of a kind are.
+#[derive(Clone, Debug)]
+pub struct Place {
+    /// The kind.
+    pub resource: ApiResource,
+    /// What its watch has shown.
+    pub seen: Seen,
+}
+
+/// What carrying out a command takes, looked up live.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Desired {
-    /// The object, without replicas.
-    pub object: Value,
-    /// sha256 of its text.
-    pub hash: String,
+pub struct Prepared {
+    /// The uid of the command, which still waits.
+    pub command: String,
+    /// For a rollback: what the child is to be, and what is there under its name.
+    pub target: Option<(Desired, Found)>,
 }
 
 /// What is there under the child's name.
@@ -77,6 +108,8 @@ pub struct Deployments {
     client: Client,
     settings: Settings<crate::Settings>,
     children: Children,
+    history: History,
+    commands: Commands,
     writes: Writes,
     progress: Mutex<HashMap<String, Progress>>,
 }
@@ -92,20 +125,17 @@ impl Deployments {
         client: Client,
         settings: Settings<crate::Settings>,
         children: Children,
+        history: History,
+        commands: Commands,
         writes: Writes,
     ) -> Self {
-        Self { client, settings, children, writes, progress: Mutex::default() }
+        Self { client, settings, children, history, commands, writes, progress: Mutex::default() }
     }
 
     /// What is there under the name: from the cache, else live, because what is missing from the cache would
     /// be created.
-    async fn find(
-        &self,
-        known: &Known,
-        deployment: &BasicDeployment,
-        uid: &str,
-        name: &str,
-    ) -> Result<Found, Error> {
+    async fn find(&self, known: &Known, deployment: &BasicDeployment, name: &str) -> Result<Found, Error> {
+        let uid = deployment.metadata.uid.as_deref().unwrap_or_default();
         if let Some(child) = known.cache.group(uid).into_iter().find(|child| child.name == name) {
             return Ok(Found::Ours(child));
         }
@@ -130,6 +160,60 @@ impl Deployments {
         })
     }
 
+    /// What the child is to be: what a rollback holds it on, or what is rendered.
+    async fn desired(
+        &self,
+        deployment: &BasicDeployment,
+        rendered: Result<Rendered, Refusal>,
+        pin: Option<&Pin>,
+    ) -> Result<Result<Desired, Refusal>, Error> {
+        let Some(pin) = pin else { return Ok(rendered.map(|rendered| Desired::new(deployment, rendered))) };
+        let stored = match &pin.revision {
+            Some(revision) => self.stored(deployment, revision).await?,
+            None => None,
+        };
+        let gone = || Refusal::RevisionGone { hash: pin.hash.clone() };
+        Ok(stored.map(|rendered| Desired::new(deployment, rendered)).ok_or_else(gone))
+    }
+
+    /// The rendering of a revision; `None` when it went meanwhile.
+    async fn stored(
+        &self,
+        deployment: &BasicDeployment,
+        revision: &Revision,
+    ) -> Result<Option<Rendered>, Error> {
+        let uid = deployment.metadata.uid.as_deref().unwrap_or_default();
+        let object = self.history.rendering(uid, revision).await?;
+        Ok(object.map(|object| Rendered { object, hash: revision.hash.clone() }))
+    }
+
+    /// Looks up live what carrying out a command takes; `None` when it does not wait any more.
+    async fn prepare(
+        &self,
+        known: &Known,
+        observed: &Observed,
+        command: &Command,
+    ) -> Result<Option<Prepared>, Error> {
+        if !self.commands.still_waits(command).await? {
+            return Ok(None);
+        }
+        let Ok(Order::Rollback(to)) = command.asks.as_ref().map(|asks| asks.order) else {
+            return Ok(Some(Prepared { command: command.uid.clone(), target: None }));
+        };
+        let Ok(revision) = history::target(to, observed) else { return Ok(None) };
+        let Some(rendered) = self.stored(&observed.deployment, revision).await? else { return Ok(None) };
+        let desired = Desired::new(&observed.deployment, rendered).marked(history::marks(
+            &command.uid,
+            revision,
+            observed,
+        ));
+        let found = match &observed.child {
+            Found::Ours(child) if child.name == desired.name() => observed.child.clone(),
+            _ => self.find(known, &observed.deployment, desired.name()).await?,
+        };
+        Ok(Some(Prepared { command: command.uid.clone(), target: Some((desired, found)) }))
+    }
+
     fn since_progress(&self, uid: &str, child: Option<&Child>, contract: &ReplicaContract) -> Duration {
         // What a child says of itself moves also while as many replicas serve as before.
         let state = child.map(|child| {
@@ -148,58 +232,6 @@ impl Deployments {
     }
 }
 
-/// What the child is to be: the rendered object, marked as ours.
-fn desired(
-    deployment: &BasicDeployment,
-    kind: &ChildKind,
-    settings: &crate::Settings,
-) -> Result<Desired, Refusal> {
-    let (meta, spec) = (&deployment.metadata, &deployment.spec);
-    let uid = meta.uid.as_deref().unwrap_or_default();
-    let subject = Subject {
-        name: meta.name.as_deref().unwrap_or_default(),
-        namespace: meta.namespace.as_deref().unwrap_or_default(),
-        uid,
-        labels: meta.labels.as_ref(),
-        annotations: meta.annotations.as_ref(),
-        parameters: &spec.parameters,
-        suffix: "",
-    };
-    let Rendered { mut object, hash } =
-        settings.templates.render(&spec.template, &subject, &kind.api_version, &kind.kind)?;
-    for field in [&kind.contract.replicas, &kind.contract.restarted_at] {
-        if field.get(&object).is_some() {
-            return Err(Refusal::ReservedField { template: spec.template.clone(), field: field.to_string() });
-        }
-    }
-    object["metadata"]["labels"][keys::DEPLOYMENT_UID] = uid.into();
-    object["metadata"]["annotations"][keys::HASH] = hash.as_str().into();
-    object["metadata"]["ownerReferences"] = json!([controller_reference(deployment)]);
-    Ok(Desired { object, hash })
-}
-
-impl Desired {
-    /// The child's name.
-    pub fn name(&self) -> &str {
-        self.object["metadata"]["name"].as_str().unwrap_or_default()
-    }
-
-    /// What an object has in the places that this one speaks about. The owner is compared by uid elsewhere, and
-    /// the namespace follows from where it was found.
-    pub fn seen_in(&self, observed: &Value) -> Value {
-        projection(&self.comparable(), observed)
-    }
-
-    /// This object, as [`Desired::seen_in`] shows one that is as wanted.
-    pub fn comparable(&self) -> Value {
-        let mut object = self.object.clone();
-        if let Some(metadata) = object["metadata"].as_object_mut() {
-            metadata.retain(|field, _| matches!(field.as_str(), "name" | "labels" | "annotations"));
-        }
-        object
-    }
-}
-
 impl Controller for Deployments {
     type Kind = BasicDeployment;
     type Observed = Observed;
@@ -213,14 +245,22 @@ impl Controller for Deployments {
         if let Some(problem) = known.cache.problem().filter(|_| is_allowed) {
             return Err(Error::NotObserved { problem });
         }
-        let uid = deployment.metadata.uid.clone().unwrap_or_default();
+        if let Some(problem) = self.history.problem().filter(|_| is_allowed) {
+            return Err(Error::NotObserved { problem });
+        }
+        let metadata = &deployment.metadata;
+        let (uid, namespace) =
+            (metadata.uid.clone().unwrap_or_default(), metadata.namespace.clone().unwrap_or_default());
         let contract = settings.child.contract.clone();
-        let desired = desired(&deployment, &settings.child, &settings);
+        let rendered = render(&deployment, &settings.child, &settings);
+        let revisions = self.history.of(&uid);
         let mut own = known.cache.group(&uid);
         own.sort_by(|a, b| a.name.cmp(&b.name));
+        let pin = rendered.as_ref().ok().and_then(|rendered| history::pin(&rendered.hash, &own, &revisions));
+        let desired = self.desired(&deployment, rendered.clone(), pin.as_ref()).await?;
         let child = match &desired {
-            Ok(desired) if is_allowed && deployment.metadata.deletion_timestamp.is_none() => {
-                self.find(&known, &deployment, &uid, desired.name()).await?
+            Ok(desired) if is_allowed && metadata.deletion_timestamp.is_none() => {
+                self.find(&known, &deployment, desired.name()).await?
             }
             Ok(desired) => own
                 .iter()
@@ -229,21 +269,38 @@ impl Controller for Deployments {
                 .map_or(Found::Nothing, Found::Ours),
             Err(_) => own.first().cloned().map_or(Found::Nothing, Found::Ours),
         };
+        let desired = desired.map(|desired| {
+            let live = child.ours().map(AsRef::as_ref);
+            let marks = history::kept_marks(&desired.hash, pin.as_ref(), live);
+            desired.marked(marks)
+        });
         own.retain(|other| !matches!(&child, Found::Ours(child) if child.uid == other.uid));
         let remembered = self.writes.remembered(&uid, desired.as_ref().ok());
-        Ok(Observed {
+        let mut observed = Observed {
             attempt,
             now: Timestamp::now(),
+            place: Place { resource: known.resource.clone(), seen: known.cache.seen().clone() },
             since_progress: self.since_progress(&uid, child.ours().map(AsRef::as_ref), &contract),
             status_age: self.writes.status_age(&uid),
             settled_as: remembered.settled_as,
             since_healed: remembered.since_healed,
+            since_told: remembered.since_told,
+            unheard: remembered.unheard,
+            commands: self.commands.of(&namespace, &uid),
+            prepared: None,
             contract,
+            rendered,
+            pin,
             desired,
             child,
             others: own,
+            revisions,
             deployment,
-        })
+        };
+        if is_allowed && let Some(command) = commands::next(&observed).cloned() {
+            observed.prepared = self.prepare(&known, &observed, &command).await?;
+        }
+        Ok(observed)
     }
 
     fn decide(&self, observed: &Observed) -> Action {
@@ -251,17 +308,31 @@ impl Controller for Deployments {
     }
 
     async fn act(&self, observed: Observed, action: Action) -> Result<Next, Error> {
-        let known = self.children.of(&self.settings.current().child);
-        self.writes.act(&known, &observed, action).await
+        self.writes.act(&observed, action).await
     }
 
     fn forget(&self, uid: &str) {
         self.progress.lock().unwrap_or_else(PoisonError::into_inner).remove(uid);
+        self.history.forget(uid);
         self.writes.forget(uid);
     }
 }
 
 impl Found {
+    /// Who holds it, for people.
+    pub fn holder(&self) -> String {
+        let owner = match self {
+            Self::Foreign(child) => child.owner.as_ref(),
+            _ => None,
+        };
+        match owner {
+            Some(owner) => format!("{} {:?}", owner.kind, owner.name),
+            None => {
+                "nobody that is known: it has no controller and does not come from this template".to_owned()
+            }
+        }
+    }
+
     /// The child, if it is there and ours.
     pub fn ours(&self) -> Option<&Arc<Child>> {
         match self {

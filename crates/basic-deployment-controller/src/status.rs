@@ -9,7 +9,11 @@ use operator_kit::{
     conditions::{self, Conditions, PROGRESSING, READY, RECONCILING, STALLED},
 };
 
-use crate::{child::Child, observe::Observed};
+use crate::{
+    child::Child,
+    decide::history::{Pin, find},
+    observe::Observed,
+};
 
 /// The status that tells what was observed.
 pub fn status(observed: &Observed) -> BasicDeploymentStatus {
@@ -25,11 +29,13 @@ pub fn status(observed: &Observed) -> BasicDeploymentStatus {
         summary(observed, child, is_ready, active, blocked_by.as_ref());
     let goes_on = !is_stalled && reason != PAUSED;
     let progressing = if is_ready { "Complete" } else { &reason };
+    let held = observed.pin.as_ref().filter(|_| observed.desired.is_ok());
     let conditions = Conditions::new(generation, observed.now)
         .with(READY, is_ready, &reason, message.clone())
         .with(PROGRESSING, goes_on, progressing, message.clone())
         .while_true(RECONCILING, !is_ready && goes_on, &reason, message.clone())
         .while_true(STALLED, is_stalled, &reason, message)
+        .while_true(ROLLED_BACK, held.is_some(), "Rollback", held.map(rolled_back).unwrap_or_default())
         .since(before);
     BasicDeploymentStatus {
         observed_generation: Some(generation),
@@ -37,6 +43,7 @@ pub fn status(observed: &Observed) -> BasicDeploymentStatus {
         active,
         replicas: child.and_then(|child| child.replicas(contract)).unwrap_or(0),
         progress: format!("{active}/{wanted}"),
+        revision: child.and_then(|child| find(observed, child.hash())).map(|revision| revision.number),
         selector: child.and_then(|child| child.selector(contract)),
         child: child.map(child_status),
         blocked_by,
@@ -44,26 +51,41 @@ pub fn status(observed: &Observed) -> BasicDeploymentStatus {
     }
 }
 
-/// Whether all wanted replicas serve what the template renders to now.
+/// Whether all wanted replicas serve what the child is to be.
 pub fn is_ready(observed: &Observed) -> bool {
     let (Some(child), Ok(desired)) = (observed.child.ours(), &observed.desired) else { return false };
+    observed.attempt.failure().is_none() && child.hash() == desired.hash && serves(child, observed)
+}
+
+/// Whether all wanted replicas of a child serve what the child is now.
+pub fn serves(child: &Child, observed: &Observed) -> bool {
     let (contract, wanted) = (&observed.contract, observed.deployment.spec.replicas);
     let says_ready = child.condition(contract, READY).is_none_or(|ready| ready.is_true);
-    observed.attempt.failure().is_none()
-        && !child.is_deleting
-        && child.hash() == desired.hash
+    !child.is_deleting
         && child.replicas(contract) == Some(wanted)
         && child.is_current(contract)
         && child.active(contract) >= wanted
+        && child.updated(contract).is_none_or(|updated| updated >= wanted)
         && says_ready
 }
 
-/// Whether others wait for what changed: more than numbers.
+fn rolled_back(pin: &Pin) -> String {
+    let number = pin.revision.as_ref().map(|revision| revision.number).unwrap_or_default();
+    format!(
+        "revision {number} stays until spec or template give another rendering than the one that was rolled back"
+    )
+}
+
+/// Whether others wait for what changed: more than numbers, and more than which of many pods is the first that
+/// blocks for the same reason.
 pub fn is_urgent(before: &BasicDeploymentStatus, after: &BasicDeploymentStatus) -> bool {
     let known = |status: &BasicDeploymentStatus| {
-        let blocker = status.blocked_by.as_ref().map(|blocker| (blocker.kind.clone(), blocker.name.clone()));
-        let state = [READY, PROGRESSING, STALLED].map(|type_| conditions::is_true(&status.conditions, type_));
-        (status.observed_generation, status.ready, blocker, state)
+        let blocker =
+            status.blocked_by.as_ref().map(|blocker| (blocker.kind.clone(), blocker.reason.clone()));
+        let holds = [READY, STALLED].map(|type_| conditions::is_true(&status.conditions, type_));
+        let goes_on = !conditions::is_false(&status.conditions, PROGRESSING);
+        // Nobody waits for the first generation to be observed, but for what comes of it.
+        (status.observed_generation.or(after.observed_generation), status.ready, blocker, holds, goes_on)
     };
     known(before) != known(after)
 }
@@ -84,6 +106,8 @@ fn deadline(observed: &Observed) -> Duration {
 }
 
 const PAUSED: &str = "Paused";
+/// Condition: present only while the child is held on an older revision than spec and template give.
+const ROLLED_BACK: &str = "RolledBack";
 
 struct Summary {
     reason: String,

@@ -1,14 +1,20 @@
 //! Observed → Action. Pure.
 
+pub mod commands;
+pub mod history;
+
 use std::{sync::Arc, time::Duration};
 
-use catena_api::BasicDeploymentStatus;
-use operator_kit::{Attempt, due_in};
+use catena_api::{BasicDeploymentStatus, CommandStatus};
+use operator_kit::{Attempt, Rendered, StatusAge};
 
 use crate::{
     child::Child,
+    command::Command,
+    desired::Desired,
     error::Refusal,
-    observe::{Desired, Found, Observed},
+    observe::{Found, Observed},
+    revision::{Rejects, Revision},
     status::{deadline_in, is_ready, is_urgent, status},
 };
 
@@ -16,12 +22,32 @@ use crate::{
 /// same field, this is how often it changes.
 const PATIENCE: Duration = Duration::from_secs(5);
 
+/// How long the first status may wait for readiness where nothing blocks: a large child takes longer than the
+/// kit waits for one object, and each status that only counts is a write.
+const FIRST_STATUS: Duration = Duration::from_secs(20);
+
 /// One step for a `BasicDeployment`.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Action {
+    /// Store a rendering as a revision.
+    Record {
+        /// What was rendered.
+        rendered: Rendered,
+        /// The revision's number.
+        number: i64,
+    },
+    /// Make a revision the one that is wanted.
+    Renumber {
+        /// The revision.
+        revision: Arc<Revision>,
+        /// Its new number.
+        number: i64,
+        /// What is recorded on it of a rollback.
+        rejects: Rejects,
+    },
     /// Create the child.
     Create(Desired),
-    /// Make the child what it is to be: adopt it, change it to a new rendering, or undo what somebody changed.
+    /// Make the child what it is to be: adopt it, change it to another rendering, or undo what somebody changed.
     Apply {
         /// The child.
         child: Arc<Child>,
@@ -30,10 +56,21 @@ pub enum Action {
         /// Whether its rendering is the same as before.
         heals: bool,
     },
+    /// Set the child's restart token, as a command asks for.
+    Restart {
+        /// The child.
+        child: Arc<Child>,
+        /// The command.
+        command: Arc<Command>,
+    },
     /// Set the child's replicas.
     Scale(Arc<Child>),
     /// Delete children that others took over from.
     Delete(Vec<Arc<Child>>),
+    /// Delete revisions beyond the limit.
+    Prune(Vec<Arc<Revision>>),
+    /// Write the statuses of commands.
+    Tell(Vec<(Arc<Command>, CommandStatus)>),
     /// Report that it would not do what was asked for.
     Refuse(Refusal),
     /// Write the status.
@@ -52,72 +89,73 @@ pub fn decide(observed: &Observed) -> Action {
     }
     let step = match observed.attempt {
         Attempt::Allowed => step(observed),
-        Attempt::Deferred(_) => None,
+        Attempt::Deferred(_) => commands::tell(observed),
     };
     step.unwrap_or_else(|| report(observed))
 }
 
+/// The child first, so that nothing that is only to be told can hold it up; then commands, before a child goes
+/// that was the proof of one.
 fn step(observed: &Observed) -> Option<Action> {
     let desired = match &observed.desired {
         Ok(desired) => desired,
-        // A child that is there is still scaled.
+        // A child that is there still follows commands, and is scaled.
         Err(refusal) => {
-            return observed
-                .child
-                .ours()
-                .and_then(|child| scale(child, observed))
+            return commands::start(observed)
+                .or_else(|| observed.child.ours().and_then(|child| scale(child, observed)))
+                .or_else(|| commands::tell(observed))
                 .or_else(|| Some(Action::Refuse(refusal.clone())));
         }
     };
-    match &observed.child {
-        Found::Nothing if observed.deployment.spec.paused => None,
-        Found::Nothing => Some(Action::Create(desired.clone())),
-        Found::Ours(child) if child.is_deleting => None,
-        Found::Ours(child) => {
-            align(child, desired, observed).or_else(|| scale(child, observed)).or_else(|| clean_up(observed))
-        }
-        Found::Orphan(child) if child.hash() == desired.hash && !child.is_deleting => {
-            Some(Action::Apply { child: child.clone(), desired: desired.clone(), heals: false })
-        }
-        Found::Orphan(child) => Some(refuse(
-            desired,
-            child,
-            "nobody that is known: it has no controller and does not come from this template",
-        )),
-        Found::Foreign(child) => {
-            let holder = child
-                .owner
-                .as_ref()
-                .map(|owner| format!("{} {:?}", owner.kind, owner.name))
-                .unwrap_or_default();
-            Some(refuse(desired, child, &holder))
-        }
-    }
+    keep_child(desired, observed)
+        .or_else(|| commands::tell(observed))
+        .or_else(|| clean_up(observed))
+        .or_else(|| history::prune(observed))
 }
 
-fn refuse(desired: &Desired, child: &Child, holder: &str) -> Action {
-    let kind = desired.object["kind"].as_str().unwrap_or_default().to_owned();
-    Action::Refuse(Refusal::ChildNotOwned { kind, name: child.name.clone(), holder: holder.to_owned() })
+fn keep_child(desired: &Desired, observed: &Observed) -> Option<Action> {
+    let record = || history::record(desired, observed);
+    let is_paused = observed.deployment.spec.paused;
+    match &observed.child {
+        Found::Nothing if is_paused => None,
+        Found::Nothing => record().or_else(|| Some(Action::Create(desired.clone()))),
+        Found::Ours(child) if child.is_deleting => None,
+        Found::Ours(child) if is_paused => scale(child, observed),
+        Found::Ours(child) => record()
+            .or_else(|| commands::start(observed))
+            .or_else(|| align(child, desired, observed))
+            .or_else(|| scale(child, observed)),
+        Found::Orphan(child) if child.hash() == desired.hash && !child.is_deleting => record()
+            .or_else(|| Some(Action::Apply { child: child.clone(), desired: desired.clone(), heals: false })),
+        Found::Orphan(child) | Found::Foreign(child) => Some(Action::Refuse(Refusal::ChildNotOwned {
+            kind: observed.place.resource.kind.clone(),
+            name: child.name.clone(),
+            holder: observed.child.holder(),
+        })),
+    }
 }
 
 /// A new rendering is applied at once; what somebody else changed is undone, unless the server itself shapes
 /// what it is given.
 fn align(child: &Arc<Child>, desired: &Desired, observed: &Observed) -> Option<Action> {
-    if observed.deployment.spec.paused {
-        return None;
-    }
     let apply = |heals| Some(Action::Apply { child: child.clone(), desired: desired.clone(), heals });
     if child.hash() != desired.hash {
         return apply(false);
     }
+    if is_as_wanted(child, desired, observed) || healing_in(observed).is_some() { None } else { apply(true) }
+}
+
+fn is_as_wanted(child: &Child, desired: &Desired, observed: &Observed) -> bool {
     let seen = desired.seen_in(&child.object);
-    if seen == desired.comparable() || observed.settled_as.as_ref() == Some(&seen) {
-        return None;
-    }
-    match observed.since_healed.and_then(|since| PATIENCE.checked_sub(since)) {
-        Some(left) if !left.is_zero() => Some(Action::Wait(left)),
-        _ => apply(true),
-    }
+    seen == desired.comparable() || observed.settled_as.as_ref() == Some(&seen)
+}
+
+/// When somebody's change is undone, if one is there that was undone only just now.
+fn healing_in(observed: &Observed) -> Option<Duration> {
+    let (child, desired) = (observed.child.ours()?, observed.desired.as_ref().ok()?);
+    let is_left = observed.deployment.spec.paused || is_as_wanted(child, desired, observed);
+    let left = PATIENCE.checked_sub(observed.since_healed?)?;
+    Some(left).filter(|left| !is_left && !left.is_zero())
 }
 
 fn scale(child: &Arc<Child>, observed: &Observed) -> Option<Action> {
@@ -134,13 +172,22 @@ fn clean_up(observed: &Observed) -> Option<Action> {
 fn report(observed: &Observed) -> Action {
     let current = observed.deployment.status.clone().unwrap_or_default();
     let new = status(observed);
-    if new == current {
-        return deadline_in(observed).map_or(Action::Settle, Action::Wait);
+    let is_news = new != current;
+    let is_urgent = is_urgent(&current, &new);
+    let due = match observed.status_age {
+        StatusAge::Unwritten(age) if !is_urgent => {
+            FIRST_STATUS.checked_sub(age).filter(|left| !left.is_zero())
+        }
+        age => age.due_in(is_urgent),
+    };
+    if is_news && due.is_none() {
+        return Action::WriteStatus(Box::new(new));
     }
-    match due_in(is_urgent(&current, &new), observed.status_age) {
-        None => Action::WriteStatus(Box::new(new)),
-        Some(time) => Action::Wait(time),
-    }
+    [due.filter(|_| is_news), deadline_in(observed), healing_in(observed), commands::due_in(observed)]
+        .into_iter()
+        .flatten()
+        .min()
+        .map_or(Action::Settle, Action::Wait)
 }
 
 #[cfg(test)]

@@ -1,101 +1,9 @@
-use catena_api::{BasicDeployment, BasicDeploymentSpec, contract::ReplicaContract, keys};
-use jiff::Timestamp;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
-use kube::discovery::ApiResource;
-use operator_kit::{Category, Failure, TemplateError, conditions};
-use serde_json::{Value, json};
+//! The child is kept as it is to be.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use operator_kit::{Category, Failure, TemplateError};
 
 use super::*;
-
-const NEW: &str = "new";
-
-fn desired() -> Desired {
-    let object = json!({
-        "apiVersion": "catena.dev/v1alpha1",
-        "kind": "BasicReplicaSet",
-        "metadata": {
-            "name": "web", "namespace": "shop",
-            "labels": {keys::DEPLOYMENT_UID: "deployment"},
-            "annotations": {keys::HASH: NEW},
-            "ownerReferences": [{"uid": "deployment"}],
-        },
-        "spec": {"parameters": {"image": "nginx"}},
-    });
-    Desired { object, hash: NEW.into() }
-}
-
-/// A child that is as wanted, with `changes` merged over it.
-fn child(changes: Value) -> Arc<Child> {
-    let mut object = json!({
-        "metadata": {
-            "name": "web", "namespace": "shop", "uid": "child", "generation": 1,
-            "labels": {keys::DEPLOYMENT_UID: "deployment"},
-            "annotations": {keys::HASH: NEW},
-            "ownerReferences": [{"apiVersion": "catena.dev/v1alpha1", "kind": "BasicDeployment", "name": "web", "uid": "deployment", "controller": true}],
-        },
-        "spec": {"replicas": 3, "parameters": {"image": "nginx"}, "maxSurge": "25%"},
-        "status": {"active": 3, "observedGeneration": 1, "selector": "a=b"},
-    });
-    merge(&mut object, changes);
-    let kind = ApiResource::erase::<catena_api::BasicReplicaSet>(&());
-    Arc::new(Child::of(serde_json::from_value(object).unwrap(), &kind))
-}
-
-fn merge(object: &mut Value, changes: Value) {
-    match (object, changes) {
-        (Value::Object(object), Value::Object(changes)) => {
-            for (name, value) in changes {
-                merge(object.entry(name).or_insert(Value::Null), value);
-            }
-        }
-        (place, value) => *place = value,
-    }
-}
-
-fn observed(child: Found) -> Observed {
-    let metadata = ObjectMeta {
-        name: Some("web".into()),
-        namespace: Some("shop".into()),
-        uid: Some("deployment".into()),
-        generation: Some(1),
-        ..ObjectMeta::default()
-    };
-    let spec = BasicDeploymentSpec { replicas: 3, progress_deadline_seconds: 600, ..Default::default() };
-    Observed {
-        deployment: Arc::new(BasicDeployment { metadata, spec, status: None }),
-        attempt: Attempt::Allowed,
-        now: Timestamp::from_second(1_000_000).unwrap(),
-        contract: ReplicaContract::default(),
-        desired: Ok(desired()),
-        child,
-        others: Vec::new(),
-        settled_as: None,
-        since_healed: None,
-        since_progress: Duration::ZERO,
-        status_age: None,
-    }
-}
-
-fn ours(changes: Value) -> Observed {
-    observed(Found::Ours(child(changes)))
-}
-
-fn spec(observed: &mut Observed) -> &mut BasicDeploymentSpec {
-    &mut Arc::make_mut(&mut observed.deployment).spec
-}
-
-fn written(action: Action) -> BasicDeploymentStatus {
-    match action {
-        Action::WriteStatus(status) => *status,
-        action => panic!("{action:?}"),
-    }
-}
-
-fn ready(status: &BasicDeploymentStatus) -> (bool, String) {
-    let condition = conditions::find(&status.conditions, conditions::READY).unwrap();
-    assert_eq!(condition.status == "True", status.ready);
-    (status.ready, condition.reason.clone())
-}
 
 #[test]
 fn a_missing_child_is_created() {
@@ -133,7 +41,12 @@ fn another_rendering_is_applied_and_a_change_by_hand_undone() {
 fn two_that_want_the_same_field_do_not_make_a_storm() {
     let mut observed = ours(json!({"spec": {"parameters": {"image": "evil"}}}));
     observed.since_healed = Some(Duration::from_secs(1));
+    let status = written(decide(&observed));
+    assert_eq!(ready(&status), (true, "Complete".into()), "what is told does not wait for it");
+    Arc::make_mut(&mut observed.deployment).status = Some(status);
     assert_eq!(decide(&observed), Action::Wait(Duration::from_secs(4)));
+    spec(&mut observed).replicas = 4;
+    assert!(matches!(decide(&observed), Action::Scale(_)), "nor does scaling");
 }
 
 #[test]
@@ -254,4 +167,17 @@ fn what_is_being_deleted_is_left_alone() {
     dying.deployment = observed.deployment.clone();
     Arc::make_mut(&mut dying.deployment).metadata.deletion_timestamp = None;
     assert!(matches!(decide(&dying), Action::WriteStatus(_)), "its successor comes when it is gone");
+}
+
+#[test]
+fn the_first_status_waits_for_readiness_but_not_with_what_blocks() {
+    let mut observed = ours(json!({"status": {"active": 1}}));
+    observed.status_age = StatusAge::Unwritten(Duration::from_secs(12));
+    assert_eq!(decide(&observed), Action::Wait(Duration::from_secs(8)));
+    observed.status_age = StatusAge::Unwritten(Duration::from_secs(20));
+    assert!(matches!(decide(&observed), Action::WriteStatus(_)));
+    let blocker = json!({"apiVersion": "v1", "kind": "Pod", "name": "web-x", "reason": "ImagePullBackOff"});
+    observed.child = Found::Ours(child(json!({"status": {"active": 1, "blockedBy": blocker}})));
+    observed.status_age = StatusAge::Unwritten(Duration::ZERO);
+    assert!(matches!(decide(&observed), Action::WriteStatus(_)));
 }

@@ -1,0 +1,214 @@
+//! A command for a `BasicDeployment`.
+
+use std::time::Duration;
+
+use catena_api::{
+    BasicDeploymentRestart, BasicDeploymentRestartSpec, BasicDeploymentRollback, BasicDeploymentRollbackSpec,
+    CommandStatus, TargetRef,
+    command::{ACCEPTED, SUCCEEDED},
+    keys,
+};
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
+use kube::discovery::ApiResource;
+use operator_kit::{Row, TrimmedObject, conditions};
+use serde_json::Value;
+
+use crate::child::Owner;
+
+/// The kinds of commands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CommandKind {
+    /// `BasicDeploymentRestart`.
+    Restart,
+    /// `BasicDeploymentRollback`.
+    Rollback,
+}
+
+/// A command as it is kept.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Command {
+    /// Its kind.
+    pub kind: CommandKind,
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+    /// Its uid.
+    pub uid: String,
+    /// The generation of its spec.
+    pub generation: i64,
+    /// When it was created, by the server's clock.
+    pub created: Timestamp,
+    /// Whether it is being deleted.
+    pub is_deleting: bool,
+    /// The `BasicDeployment` that it is bound to.
+    pub owner: Option<Owner>,
+    /// What it asks for, or why that cannot be said.
+    pub asks: Result<Asks, String>,
+    /// Its status, as far as it is this controller's.
+    pub status: CommandStatus,
+}
+
+/// What a command asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Asks {
+    /// Of whom.
+    pub target: TargetRef,
+    /// Until when after its creation.
+    pub deadline: Option<Duration>,
+    /// For what.
+    pub order: Order,
+}
+
+/// What is to be done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// Replace all pods.
+    Restart,
+    /// Go to the revision of this number; 0 is the previous one.
+    Rollback(i64),
+}
+
+impl CommandKind {
+    /// All of them.
+    pub const ALL: [Self; 2] = [Self::Restart, Self::Rollback];
+
+    /// The kind as the API server knows it.
+    pub fn resource(self) -> ApiResource {
+        match self {
+            Self::Restart => ApiResource::erase::<BasicDeploymentRestart>(&()),
+            Self::Rollback => ApiResource::erase::<BasicDeploymentRollback>(&()),
+        }
+    }
+
+    fn asks(self, spec: Value) -> Result<Asks, serde_json::Error> {
+        let (target, seconds, order) = match self {
+            Self::Restart => {
+                let spec: BasicDeploymentRestartSpec = serde_json::from_value(spec)?;
+                (spec.target_ref, spec.active_deadline_seconds, Order::Restart)
+            }
+            Self::Rollback => {
+                let spec: BasicDeploymentRollbackSpec = serde_json::from_value(spec)?;
+                (spec.target_ref, spec.active_deadline_seconds, Order::Rollback(spec.to_revision))
+            }
+        };
+        let deadline = seconds.map(|seconds| Duration::from_secs(u64::try_from(seconds).unwrap_or(0)));
+        Ok(Asks { target, deadline, order })
+    }
+}
+
+impl Row for Command {
+    fn uid(&self) -> &str {
+        &self.uid
+    }
+
+    fn group(&self) -> Option<&str> {
+        self.owner.as_ref().map(|owner| owner.uid.as_str())
+    }
+}
+
+impl Command {
+    /// What is kept of an object of a command kind. One that is malformed is kept too, so that it can be told.
+    pub fn of(object: TrimmedObject, kind: CommandKind) -> Self {
+        let TrimmedObject { metadata, mut data } = object;
+        let asks = kind.asks(data["spec"].take()).map_err(|error| format!("spec: {error}"));
+        let target = asks.as_ref().ok().map(|asks| asks.target.name.as_str());
+        let owner = owner(&metadata, target);
+        let mut status: CommandStatus = serde_json::from_value(data["status"].take()).unwrap_or_default();
+        // Others' conditions are none of ours, and one without a generation is the default of the definition.
+        status.conditions.retain(|condition| {
+            [ACCEPTED, SUCCEEDED].contains(&&*condition.type_) && condition.observed_generation.is_some()
+        });
+        Self {
+            kind,
+            owner,
+            asks,
+            status,
+            generation: metadata.generation.unwrap_or_default(),
+            created: metadata.creation_timestamp.map(|time| time.0).unwrap_or_default(),
+            is_deleting: metadata.deletion_timestamp.is_some(),
+            namespace: metadata.namespace.unwrap_or_default(),
+            name: metadata.name.unwrap_or_default(),
+            uid: metadata.uid.unwrap_or_default(),
+        }
+    }
+
+    /// Whether it has succeeded or failed: it never runs again, and its status never changes.
+    pub fn has_ended(&self) -> bool {
+        let conditions = &self.status.conditions;
+        conditions::is_true(conditions, SUCCEEDED) || conditions::is_false(conditions, SUCCEEDED)
+    }
+
+    /// The value that a restart gives to the child: the server's clock when it was asked for.
+    pub fn token(&self) -> String {
+        self.created.to_string()
+    }
+}
+
+/// The `BasicDeployment` among the owners: where there are several, the one that the command names.
+fn owner(metadata: &ObjectMeta, target: Option<&str>) -> Option<Owner> {
+    let is_deployment = |owner: &&OwnerReference| {
+        owner.kind == "BasicDeployment"
+            && owner.api_version.split_once('/').is_some_and(|(group, _)| group == keys::GROUP)
+    };
+    let owners = || metadata.owner_references.iter().flatten().filter(is_deployment);
+    owners().find(|owner| Some(owner.name.as_str()) == target).or_else(|| owners().next()).map(Owner::of)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn command(changes: &Value) -> Command {
+        let mut object = json!({
+            "metadata": {
+                "name": "again", "namespace": "shop", "uid": "u", "generation": 1,
+                "creationTimestamp": "2026-01-01T00:00:00Z",
+                "ownerReferences": [
+                    {"apiVersion": "v1", "kind": "Other", "name": "web", "uid": "other"},
+                    {"apiVersion": "catena.dev/v1alpha1", "kind": "BasicDeployment", "name": "api", "uid": "api"},
+                    {"apiVersion": "catena.dev/v1alpha1", "kind": "BasicDeployment", "name": "web", "uid": "web"},
+                ],
+            },
+            "spec": {"targetRef": {"name": "web"}, "activeDeadlineSeconds": 60},
+        });
+        json_patch(&mut object, changes);
+        Command::of(serde_json::from_value(object).unwrap(), CommandKind::Restart)
+    }
+
+    fn json_patch(object: &mut Value, changes: &Value) {
+        for (name, value) in changes.as_object().unwrap() {
+            object[name.as_str()] = value.clone();
+        }
+    }
+
+    #[test]
+    fn among_several_owners_the_one_that_is_named_counts() {
+        assert_eq!(command(&json!({})).group(), Some("web"));
+        assert_eq!(command(&json!({"spec": {"targetRef": {"name": "lost"}}})).group(), Some("api"));
+    }
+
+    #[test]
+    fn a_command_that_cannot_be_read_is_kept_with_the_reason() {
+        let malformed = command(&json!({"spec": {"targetRef": {"name": 7}}}));
+        assert!(malformed.asks.unwrap_err().contains("spec: "));
+        assert!(command(&json!({"spec": null})).asks.is_err());
+    }
+
+    #[test]
+    fn the_default_of_the_definition_is_no_report() {
+        let pending = json!([{
+            "type": "Succeeded", "status": "Unknown", "reason": "Pending", "message": "",
+            "lastTransitionTime": "1970-01-01T00:00:00Z",
+        }]);
+        assert_eq!(command(&json!({"status": {"conditions": pending}})).status, CommandStatus::default());
+    }
+
+    #[test]
+    fn the_restart_token_is_the_time_of_creation() {
+        assert_eq!(command(&json!({})).token(), "2026-01-01T00:00:00Z");
+    }
+}

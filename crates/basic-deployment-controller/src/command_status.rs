@@ -1,0 +1,166 @@
+//! Observed → the status of a command. Pure.
+
+use catena_api::{
+    CommandStatus,
+    command::{ACCEPTED, SUCCEEDED},
+};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use operator_kit::conditions::Conditions;
+
+use crate::{
+    child::Child,
+    command::{Command, Order},
+    decide::{
+        commands::{Standing, carrier, standing},
+        history,
+    },
+    observe::Observed,
+    status::serves,
+};
+
+/// What became of a command.
+struct Report {
+    /// `None` while it has not ended.
+    succeeded: Option<bool>,
+    reason: String,
+    message: String,
+}
+
+/// The status that a command is to have, where it is another than it has.
+pub fn news(command: &Command, observed: &Observed) -> Option<CommandStatus> {
+    if command.has_ended() || command.is_deleting || observed.unheard.contains(&command.uid) {
+        return None;
+    }
+    let standing = standing(command, observed);
+    // What happens at once is told afterwards, in one write.
+    if standing == Standing::Next && observed.attempt.failure().is_none() {
+        return None;
+    }
+    let new = status(command, &standing, observed);
+    (new != command.status).then_some(new)
+}
+
+/// Whether nothing but numbers of a command that goes on are another.
+pub fn is_progress(before: &CommandStatus, after: &CommandStatus) -> bool {
+    before.start_time.is_some() && after.completion_time.is_none() && before.conditions == after.conditions
+}
+
+fn status(command: &Command, standing: &Standing, observed: &Observed) -> CommandStatus {
+    let Report { succeeded, reason, message } = report(command, standing, observed);
+    let before = &command.status;
+    let now = Time(observed.now);
+    let is_running = *standing == Standing::Running;
+    let accepted = Conditions::new(command.generation, observed.now);
+    let accepted = match standing {
+        Standing::Malformed(_) | Standing::Misdirected => {
+            accepted.with(ACCEPTED, false, &reason, message.clone())
+        }
+        _ => accepted.with(ACCEPTED, true, "Accepted", "it is carried out when it is its turn"),
+    };
+    let conditions = match succeeded {
+        Some(succeeded) => accepted.with(SUCCEEDED, succeeded, &reason, message),
+        None => accepted.unknown(SUCCEEDED, &reason, message),
+    };
+    CommandStatus {
+        observed_generation: Some(command.generation),
+        start_time: before.start_time.clone().or_else(|| is_running.then(|| now.clone())),
+        completion_time: succeeded.map(|_| now),
+        progress: is_running.then(|| progress(observed)).flatten().or_else(|| before.progress.clone()),
+        conditions: conditions.since(&before.conditions),
+    }
+}
+
+fn report(command: &Command, standing: &Standing, observed: &Observed) -> Report {
+    let name = observed.deployment.metadata.name.as_deref().unwrap_or_default();
+    let say = |succeeded, reason: &str, message: String| Report { succeeded, reason: reason.into(), message };
+    match standing {
+        Standing::Malformed(why) => say(
+            Some(false),
+            "Malformed",
+            format!("the command cannot be read: {why}; delete it and create another one"),
+        ),
+        Standing::Misdirected => say(
+            None,
+            "NotTheTarget",
+            format!(
+                "the command is owned by the BasicDeployment {name:?}, but spec.targetRef names another object; it is not carried out here"
+            ),
+        ),
+        Standing::Expired => {
+            let has_begun = carrier(command, observed).is_some();
+            let what = if has_begun {
+                "it was carried out, but the replicas were not done in time; what it has done stays done"
+            } else {
+                "it was not carried out in time"
+            };
+            say(Some(false), "DeadlineExceeded", format!("spec.activeDeadlineSeconds have passed: {what}"))
+        }
+        Standing::Impossible(reason, message) => say(Some(false), reason, message.clone()),
+        Standing::Hindered(reason, message) => say(None, reason, (*message).to_owned()),
+        Standing::Queued => say(None, "Queued", "commands that are older come first".into()),
+        Standing::Next => match observed.attempt.failure() {
+            Some(failure) => say(None, failure.reason, failure.message.clone()),
+            None => say(None, "Queued", "it is about to be carried out".into()),
+        },
+        Standing::Running => {
+            let order = command.asks.as_ref().map_or(Order::Restart, |asks| asks.order);
+            let (succeeded, reason, message) = outcome(command, order, observed);
+            say(succeeded, reason, message)
+        }
+    }
+}
+
+/// How a command is getting on that was carried out.
+fn outcome(command: &Command, order: Order, observed: &Observed) -> (Option<bool>, &'static str, String) {
+    let superseded = |why: &str| (Some(false), "Superseded", why.to_owned());
+    let running = |what: &str| (None, "Running", what.to_owned());
+    let Some(child) = observed.child.ours() else { return running("the child is being created again") };
+    let is_carrier = child.bears(&command.uid);
+    let is_done = serves(child, observed);
+    match order {
+        Order::Restart if !is_carrier => superseded("another child took over from the one that was restarted"),
+        Order::Restart => match child.restarted_at(&observed.contract) {
+            None => (
+                Some(false),
+                "ChildHasNoRestart",
+                "the child has no restart token though it was set: its kind does not know the field, or somebody removed it"
+                    .into(),
+            ),
+            Some(token) if token != command.token() => {
+                superseded("the restart token of the child was set to another value")
+            }
+            Some(_) if is_done => (Some(true), "Complete", "all replicas are new and serve".into()),
+            Some(_) => running("replicas are being replaced"),
+        },
+        Order::Rollback(_) => {
+            let is_kept = observed.desired.as_ref().map_or(true, |desired| desired.hash == child.hash())
+                && child.marks().rolled_back_by.as_ref() == Some(&command.uid);
+            if is_carrier && !is_kept {
+                return superseded("the spec or the template moved on to another rendering");
+            }
+            let number = history::find(observed, child.hash()).map(|revision| revision.number);
+            let number = number.map_or_else(|| "the revision".into(), |number| format!("revision {number}"));
+            if is_carrier && is_done {
+                (Some(true), "Complete", format!("all replicas serve {number}"))
+            } else {
+                running("replicas are being replaced by those of the older revision")
+            }
+        }
+    }
+}
+
+fn progress(observed: &Observed) -> Option<String> {
+    let child = observed.child.ours()?;
+    let wanted = observed.deployment.spec.replicas;
+    Some(format!("{}/{wanted}", done(child, observed).min(wanted)))
+}
+
+/// How many replicas are new and serve, as far as can be told.
+fn done(child: &Child, observed: &Observed) -> i32 {
+    let contract = &observed.contract;
+    if !child.is_current(contract) {
+        return 0;
+    }
+    let active = child.active(contract);
+    child.updated(contract).map_or(active, |updated| updated.min(active))
+}

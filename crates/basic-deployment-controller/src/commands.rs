@@ -1,0 +1,76 @@
+use std::sync::Arc;
+
+use catena_api::BasicDeployment;
+use kube::{Api, Client, discovery::ApiResource};
+use operator_kit::{Cache, Trigger, TrimmedObject, Watch, Watches};
+
+use crate::{
+    command::{Command, CommandKind},
+    error::Error,
+    observe::Place,
+};
+
+/// The commands of all kinds, watched.
+pub struct Commands {
+    client: Client,
+    caches: [(CommandKind, ApiResource, Arc<Cache<Command>>); 2],
+}
+
+impl Commands {
+    pub fn new(client: Client, watches: &Watches, trigger: &Trigger<BasicDeployment>) -> Self {
+        let caches = CommandKind::ALL.map(|kind| {
+            let resource = kind.resource();
+            let api: Api<TrimmedObject> = Api::all_with(client.clone(), &resource);
+            let trigger = trigger.clone();
+            let cache = watches.cache(
+                Watch::new(api, &resource.kind),
+                move |object| Command::of(object, kind),
+                move |command: &Command| {
+                    if let Some(owner) = &command.owner {
+                        trigger.notify(&command.namespace, &owner.name);
+                    }
+                },
+            );
+            (kind, resource, cache)
+        });
+        Self { client, caches }
+    }
+
+    /// The commands that are bound to a `BasicDeployment` and in its namespace, the oldest first; `None` while
+    /// not all are known.
+    pub fn of(&self, namespace: &str, uid: &str) -> Option<Vec<Arc<Command>>> {
+        if self.caches.iter().any(|(_, _, cache)| cache.problem().is_some()) {
+            return None;
+        }
+        let mut commands: Vec<_> = self.caches.iter().flat_map(|(_, _, cache)| cache.group(uid)).collect();
+        commands.retain(|command| command.namespace == namespace);
+        commands.sort_by(|a, b| (a.created, &a.uid).cmp(&(b.created, &b.uid)));
+        Some(commands)
+    }
+
+    /// Whether a command is still there and still waits: looked up live, because what a cache does not show yet
+    /// would be run although it was cancelled, or a second time.
+    pub async fn still_waits(&self, command: &Command) -> Result<bool, Error> {
+        let Place { resource, .. } = self.place(command.kind);
+        let api: Api<TrimmedObject> =
+            Api::namespaced_with(self.client.clone(), &command.namespace, &resource);
+        let found = api
+            .get_opt(&command.name)
+            .await
+            .map_err(|source| Error::look_up(&resource.kind, &command.name, source))?;
+        let now = found.map(|object| Command::of(object, command.kind));
+        Ok(now.is_some_and(|now| {
+            now.uid == command.uid && now.owner == command.owner && !now.is_deleting && !now.has_ended()
+        }))
+    }
+
+    /// Where commands of a kind are.
+    pub fn place(&self, kind: CommandKind) -> Place {
+        let [restarts, rollbacks] = &self.caches;
+        let (_, resource, cache) = match kind {
+            CommandKind::Restart => restarts,
+            CommandKind::Rollback => rollbacks,
+        };
+        Place { resource: resource.clone(), seen: cache.seen().clone() }
+    }
+}

@@ -1,0 +1,149 @@
+//! Fixtures, and the tests by what they are about.
+
+mod child;
+mod model;
+mod queue;
+mod revisions;
+
+use catena_api::{BasicDeployment, BasicDeploymentSpec, contract::ReplicaContract, keys};
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::discovery::ApiResource;
+use operator_kit::{Seen, conditions};
+use serde_json::{Value, json};
+
+use super::*;
+use crate::{command::CommandKind, observe::Place};
+
+const NEW: &str = "new";
+
+fn rendered(hash: &str) -> Rendered {
+    let object = json!({
+        "apiVersion": "catena.dev/v1alpha1",
+        "kind": "BasicReplicaSet",
+        "metadata": {"name": "web", "namespace": "shop"},
+        "spec": {"parameters": {"image": "nginx"}},
+    });
+    Rendered { object, hash: hash.into() }
+}
+
+fn desired() -> Desired {
+    Desired::new(&deployment(), rendered(NEW))
+}
+
+/// A child that is as wanted, with `changes` merged over it.
+fn child(changes: Value) -> Arc<Child> {
+    let mut object = json!({
+        "metadata": {
+            "name": "web", "namespace": "shop", "uid": "child", "generation": 1,
+            "labels": {keys::DEPLOYMENT_UID: "deployment"},
+            "annotations": {keys::HASH: NEW},
+            "ownerReferences": [{"apiVersion": "catena.dev/v1alpha1", "kind": "BasicDeployment", "name": "web", "uid": "deployment", "controller": true}],
+        },
+        "spec": {"replicas": 3, "parameters": {"image": "nginx"}, "maxSurge": "25%"},
+        "status": {"active": 3, "observedGeneration": 1, "selector": "a=b"},
+    });
+    merge(&mut object, changes);
+    let kind = ApiResource::erase::<catena_api::BasicReplicaSet>(&());
+    Arc::new(Child::of(serde_json::from_value(object).unwrap(), &kind))
+}
+
+fn merge(object: &mut Value, changes: Value) {
+    match (object, changes) {
+        (Value::Object(object), Value::Object(changes)) => {
+            for (name, value) in changes {
+                merge(object.entry(name).or_insert(Value::Null), value);
+            }
+        }
+        (place, value) => *place = value,
+    }
+}
+
+fn deployment() -> BasicDeployment {
+    let metadata = ObjectMeta {
+        name: Some("web".into()),
+        namespace: Some("shop".into()),
+        uid: Some("deployment".into()),
+        generation: Some(1),
+        ..ObjectMeta::default()
+    };
+    let spec = BasicDeploymentSpec { replicas: 3, ..Default::default() };
+    BasicDeployment { metadata, spec, status: None }
+}
+
+/// A revision as it is stored for a hash.
+fn revision(number: i64, hash: &str) -> Arc<Revision> {
+    Arc::new(Revision {
+        namespace: "shop".into(),
+        name: format!("web-{hash}"),
+        uid: format!("revision-{hash}"),
+        owner: None,
+        number,
+        hash: hash.into(),
+        kind: ("catena.dev/v1alpha1".into(), "BasicReplicaSet".into()),
+        rejects: Rejects::default(),
+    })
+}
+
+/// A command that was created at a second, bound to the deployment.
+fn command(kind: CommandKind, uid: &str, second: i64, changes: Value) -> Arc<Command> {
+    let mut object = json!({
+        "metadata": {
+            "name": uid, "namespace": "shop", "uid": uid, "generation": 1,
+            "creationTimestamp": Timestamp::from_second(second).unwrap().to_string(),
+            "ownerReferences": [{"apiVersion": "catena.dev/v1alpha1", "kind": "BasicDeployment", "name": "web", "uid": "deployment"}],
+        },
+        "spec": {"targetRef": {"name": "web"}},
+    });
+    merge(&mut object, changes);
+    Arc::new(Command::of(serde_json::from_value(object).unwrap(), kind))
+}
+
+/// What is observed of a deployment whose rendering is stored as its first revision.
+fn observed(child: Found) -> Observed {
+    Observed {
+        deployment: Arc::new(deployment()),
+        place: Place {
+            resource: ApiResource::erase::<catena_api::BasicReplicaSet>(&()),
+            seen: Seen::default(),
+        },
+        rendered: Ok(rendered(NEW)),
+        pin: None,
+        revisions: vec![revision(1, NEW)],
+        commands: Some(Vec::new()),
+        prepared: None,
+        unheard: std::collections::HashSet::new(),
+        since_told: None,
+        attempt: Attempt::Allowed,
+        now: Timestamp::from_second(1_000_000).unwrap(),
+        contract: ReplicaContract::default(),
+        desired: Ok(desired()),
+        child,
+        others: Vec::new(),
+        settled_as: None,
+        since_healed: None,
+        since_progress: Duration::ZERO,
+        status_age: StatusAge::Written(Duration::from_secs(60)),
+    }
+}
+
+fn ours(changes: Value) -> Observed {
+    observed(Found::Ours(child(changes)))
+}
+
+fn spec(observed: &mut Observed) -> &mut BasicDeploymentSpec {
+    &mut Arc::make_mut(&mut observed.deployment).spec
+}
+
+fn written(action: Action) -> BasicDeploymentStatus {
+    match action {
+        Action::WriteStatus(status) => *status,
+        action => panic!("{action:?}"),
+    }
+}
+
+fn ready(status: &BasicDeploymentStatus) -> (bool, String) {
+    let condition = conditions::find(&status.conditions, conditions::READY).unwrap();
+    assert_eq!(condition.status == "True", status.ready);
+    (status.ready, condition.reason.clone())
+}

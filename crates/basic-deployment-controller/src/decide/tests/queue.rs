@@ -1,0 +1,318 @@
+//! Commands: whose turn it is, and what is told of each.
+
+use catena_api::command::{ACCEPTED, SUCCEEDED};
+
+use super::*;
+use crate::observe::Prepared;
+
+fn restart(uid: &str, second: i64, changes: Value) -> Arc<Command> {
+    command(CommandKind::Restart, uid, second, changes)
+}
+
+fn rollback(uid: &str, second: i64, to: i64) -> Arc<Command> {
+    command(CommandKind::Rollback, uid, second, json!({"spec": {"toRevision": to}}))
+}
+
+/// A child that is as wanted, with commands.
+fn with(child: Value, commands: &[Arc<Command>]) -> Observed {
+    let mut observed = ours(child);
+    observed.commands = Some(commands.to_vec());
+    prepare(&mut observed);
+    observed
+}
+
+/// What the live look-ups would find.
+pub(super) fn prepare(observed: &mut Observed) {
+    observed.prepared = None;
+    let Some(next) = commands::next(observed).cloned() else { return };
+    let target = match next.asks.as_ref().unwrap().order {
+        crate::command::Order::Restart => None,
+        crate::command::Order::Rollback(to) => {
+            let revision = history::target(to, observed).unwrap();
+            let marks = history::marks(&next.uid, revision, observed);
+            let desired = Desired::new(&observed.deployment, rendered(&revision.hash)).marked(marks);
+            Some((desired, observed.child.clone()))
+        }
+    };
+    observed.prepared = Some(Prepared { command: next.uid.clone(), target });
+}
+
+/// The outcome of a command that is told: its Succeeded condition's status and reason.
+fn told(action: Action, uid: &str) -> (String, String) {
+    let Action::Tell(news) = action else { panic!("{action:?}") };
+    let (_, status) = news.into_iter().find(|(command, _)| command.uid == uid).unwrap();
+    let condition = conditions::find(&status.conditions, SUCCEEDED).unwrap();
+    assert_eq!(condition.status != "Unknown", status.completion_time.is_some());
+    assert!(conditions::find(&status.conditions, ACCEPTED).is_some());
+    assert!(conditions::find(&status.conditions, "Bound").is_none());
+    (condition.status.clone(), condition.reason.clone())
+}
+
+fn outcome(status: &str, reason: &str) -> (String, String) {
+    (status.into(), reason.into())
+}
+
+/// A child on which a restart was carried out.
+fn restarted(uid: &str, changes: Value) -> Value {
+    let mut child = json!({
+        "metadata": {"generation": 2, "annotations": {keys::LAST_COMMAND: uid}},
+        "spec": {"restartedAt": "1970-01-01T00:00:10Z"},
+        "status": {"observedGeneration": 2, "updated": 3},
+    });
+    merge(&mut child, changes);
+    child
+}
+
+#[test]
+fn the_oldest_command_runs_first_and_uids_break_ties() {
+    for (uids, first) in [([("b", 10), ("a", 20)], "b"), ([("b", 10), ("a", 10)], "a")] {
+        let mut commands: Vec<_> =
+            uids.iter().map(|(uid, second)| restart(uid, *second, json!({}))).collect();
+        commands.sort_by(|a, b| (a.created, &a.uid).cmp(&(b.created, &b.uid)));
+        let Action::Restart { command, .. } = decide(&with(json!({}), &commands)) else { panic!() };
+        assert_eq!(command.uid, first);
+    }
+}
+
+#[test]
+fn no_command_runs_while_another_one_does() {
+    let commands = [restart("a", 10, json!({})), restart("b", 20, json!({}))];
+    let running = with(restarted("a", json!({"status": {"updated": 1}})), &commands);
+    let action = decide(&running);
+    assert_eq!(told(action.clone(), "a"), outcome("Unknown", "Running"));
+    assert_eq!(told(action, "b"), outcome("Unknown", "Queued"));
+    // Also when one that is older is bound late.
+    let commands = [restart("a", 5, json!({})), restart("b", 10, json!({}))];
+    let running = with(restarted("b", json!({"status": {"updated": 1}})), &commands);
+    assert_eq!(told(decide(&running), "a"), outcome("Unknown", "Queued"));
+}
+
+#[test]
+fn a_restart_succeeds_when_all_replicas_are_new_and_serve() {
+    let command = [restart("a", 10, json!({}))];
+    for not_yet in [
+        json!({"status": {"observedGeneration": 1}}),
+        json!({"status": {"active": 2}}),
+        json!({"status": {"updated": 2}}),
+        json!({"status": {"conditions": [{"type": "Ready", "status": "False"}]}}),
+    ] {
+        let action = decide(&with(restarted("a", not_yet.clone()), &command));
+        assert_eq!(told(action, "a"), outcome("Unknown", "Running"), "{not_yet}");
+    }
+    let action = decide(&with(restarted("a", json!({})), &command));
+    assert_eq!(told(action, "a"), outcome("True", "Complete"));
+}
+
+#[test]
+fn progress_counts_replicas_that_are_new_and_serve() {
+    let command = [restart("a", 10, json!({}))];
+    let action = decide(&with(restarted("a", json!({"status": {"updated": 2, "active": 3}})), &command));
+    let Action::Tell(news) = action else { panic!() };
+    assert_eq!(news[0].1.progress.as_deref(), Some("2/3"));
+    assert!(news[0].1.start_time.is_some());
+}
+
+#[test]
+fn mere_progress_is_told_at_most_every_five_seconds() {
+    let mut observed =
+        with(restarted("a", json!({"status": {"updated": 1}})), &[restart("a", 10, json!({}))]);
+    let Action::Tell(news) = decide(&observed) else { panic!() };
+    let mut running = (*news[0].0).clone();
+    running.status = news[0].1.clone();
+    observed.commands = Some(vec![Arc::new(running)]);
+    observed.child = Found::Ours(child(restarted("a", json!({"status": {"updated": 2}}))));
+    observed.since_told = Some(Duration::from_secs(1));
+    Arc::make_mut(&mut observed.deployment).status = Some(status(&observed));
+    assert_eq!(decide(&observed), Action::Wait(Duration::from_secs(4)));
+    observed.since_told = Some(Duration::from_secs(5));
+    assert!(matches!(decide(&observed), Action::Tell(_)));
+}
+
+#[test]
+fn a_command_that_has_ended_is_neither_run_nor_told_again() {
+    let ended = json!({"status": {"conditions": [{
+        "type": "Succeeded", "status": "False", "reason": "DeadlineExceeded", "message": "",
+        "lastTransitionTime": "2026-01-01T00:00:00Z", "observedGeneration": 1,
+    }]}});
+    let commands = [restart("a", 10, ended), restart("b", 20, json!({}))];
+    let observed = with(json!({}), &commands);
+    let Action::Restart { command, .. } = decide(&observed) else { panic!() };
+    assert_eq!(command.uid, "b");
+    let only = with(restarted("a", json!({})), &commands[..1]);
+    assert!(matches!(decide(&only), Action::WriteStatus(_)));
+}
+
+#[test]
+fn a_malformed_command_is_told_so_and_blocks_nobody() {
+    let malformed = restart("a", 10, json!({"spec": {"targetRef": "web"}}));
+    let observed = with(json!({}), &[malformed.clone(), restart("b", 20, json!({}))]);
+    assert!(matches!(decide(&observed), Action::Restart { command, .. } if command.uid == "b"));
+    assert_eq!(told(decide(&with(json!({}), &[malformed])), "a"), outcome("False", "Malformed"));
+}
+
+#[test]
+fn a_command_whose_status_the_server_does_not_take_is_left_alone() {
+    let malformed = restart("a", 10, json!({"spec": {"targetRef": "web"}}));
+    let mut observed = with(json!({}), &[malformed]);
+    observed.unheard.insert("a".into());
+    assert!(matches!(decide(&observed), Action::WriteStatus(_)));
+}
+
+#[test]
+fn a_command_for_another_parent_or_namespace_is_not_run() {
+    for other in [
+        json!({"spec": {"targetRef": {"name": "api"}}}),
+        json!({"spec": {"targetRef": {"name": "web", "namespace": "elsewhere"}}}),
+    ] {
+        let observed = with(json!({}), &[restart("a", 10, other)]);
+        assert_eq!(told(decide(&observed), "a"), outcome("Unknown", "NotTheTarget"));
+    }
+    let own_namespace = json!({"spec": {"targetRef": {"name": "web", "namespace": "shop"}}});
+    assert!(matches!(decide(&with(json!({}), &[restart("a", 10, own_namespace)])), Action::Restart { .. }));
+}
+
+#[test]
+fn a_command_that_is_being_deleted_is_cancelled() {
+    let deleted = json!({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}});
+    assert!(matches!(decide(&with(json!({}), &[restart("a", 10, deleted)])), Action::WriteStatus(_)));
+}
+
+#[test]
+fn what_was_not_looked_up_live_is_not_run() {
+    let mut observed = with(json!({}), &[restart("a", 10, json!({}))]);
+    observed.prepared = None;
+    assert!(matches!(decide(&observed), Action::WriteStatus(_)));
+}
+
+#[test]
+fn a_deadline_ends_a_command_that_waits_and_one_that_runs() {
+    let late = json!({"spec": {"activeDeadlineSeconds": 60}});
+    let mut observed = with(json!({}), &[restart("a", 10, late.clone())]);
+    assert_eq!(told(decide(&observed), "a"), outcome("False", "DeadlineExceeded"));
+    let running = with(restarted("a", json!({"status": {"active": 1}})), &[restart("a", 10, late.clone())]);
+    assert_eq!(told(decide(&running), "a"), outcome("False", "DeadlineExceeded"));
+    observed.now = Timestamp::from_second(69).unwrap();
+    prepare(&mut observed);
+    assert!(matches!(decide(&observed), Action::Restart { .. }));
+    let mut waiting = with(restarted("a", json!({"status": {"active": 1}})), &[restart("a", 10, late)]);
+    waiting.now = Timestamp::from_second(50).unwrap();
+    Arc::make_mut(&mut waiting.deployment).status = Some(status(&waiting));
+    let Action::Tell(news) = decide(&waiting) else { panic!() };
+    let mut told = (*news[0].0).clone();
+    told.status = news[0].1.clone();
+    waiting.commands = Some(vec![Arc::new(told)]);
+    assert_eq!(decide(&waiting), Action::Wait(Duration::from_secs(20)));
+}
+
+#[test]
+fn a_paused_deployment_lets_commands_wait() {
+    let mut observed = with(json!({}), &[restart("a", 10, json!({}))]);
+    spec(&mut observed).paused = true;
+    assert_eq!(told(decide(&observed), "a"), outcome("Unknown", "Paused"));
+}
+
+#[test]
+fn a_child_without_a_restart_token_is_told() {
+    let mut observed = with(json!({}), &[restart("a", 10, json!({}))]);
+    observed.contract.restarted_at = None;
+    assert_eq!(told(decide(&observed), "a"), outcome("False", "ChildHasNoRestart"));
+    let pruned = with(restarted("a", json!({"spec": {"restartedAt": null}})), &[restart("a", 10, json!({}))]);
+    assert_eq!(told(decide(&pruned), "a"), outcome("False", "ChildHasNoRestart"));
+}
+
+#[test]
+fn a_restart_whose_token_somebody_changed_is_superseded() {
+    let changed = restarted("a", json!({"spec": {"restartedAt": "by hand"}}));
+    assert_eq!(
+        told(decide(&with(changed, &[restart("a", 10, json!({}))])), "a"),
+        outcome("False", "Superseded")
+    );
+}
+
+#[test]
+fn a_rollback_puts_the_child_on_a_revision_and_says_what_it_rejects() {
+    let mut observed = with(json!({}), &[rollback("a", 10, 0)]);
+    observed.revisions = vec![revision(1, "good"), revision(2, NEW)];
+    prepare(&mut observed);
+    let Action::Apply { desired, heals: false, .. } = decide(&observed) else { panic!() };
+    assert_eq!(desired.hash, "good");
+    let annotations = &desired.object["metadata"]["annotations"];
+    assert_eq!(annotations[keys::HASH], "good");
+    assert_eq!(annotations[keys::REJECTED_HASH], NEW);
+    assert_eq!(annotations[keys::LAST_COMMAND], "a");
+    assert_eq!(annotations[keys::ROLLED_BACK_BY], "a");
+}
+
+#[test]
+fn a_rollback_to_what_spec_and_template_give_rejects_nothing() {
+    let mut observed = with(json!({"metadata": {"annotations": {keys::HASH: "good"}}}), &[]);
+    observed.revisions = vec![revision(2, NEW), revision(3, "good")];
+    observed.desired = Ok(Desired::new(&deployment(), rendered("good")));
+    let rejects = Rejects { hash: Some(NEW.into()), command: Some("before".into()) };
+    let held = observed.revisions[1].clone();
+    observed.revisions[1] = Arc::new(Revision { rejects: rejects.clone(), ..(*held).clone() });
+    observed.pin =
+        Some(history::Pin { hash: "good".into(), revision: Some(observed.revisions[1].clone()), rejects });
+    observed.commands = Some(vec![rollback("a", 10, 0)]);
+    prepare(&mut observed);
+    let Action::Apply { desired, .. } = decide(&observed) else { panic!() };
+    assert_eq!(desired.hash, NEW);
+    assert!(desired.object["metadata"]["annotations"][keys::REJECTED_HASH].is_null());
+}
+
+#[test]
+fn a_revision_that_is_not_there_fails_the_rollback_and_not_the_next_command() {
+    let observed = with(json!({}), &[rollback("a", 10, 9)]);
+    assert_eq!(told(decide(&observed), "a"), outcome("False", "RevisionNotFound"));
+    assert_eq!(
+        told(decide(&with(json!({}), &[rollback("a", 10, 0)])), "a"),
+        outcome("False", "RevisionNotFound")
+    );
+}
+
+#[test]
+fn a_rollback_is_superseded_when_spec_or_template_move_on() {
+    let marks = json!({keys::LAST_COMMAND: "a"});
+    let moved =
+        with(json!({"metadata": {"annotations": marks}, "status": {"active": 1}}), &[rollback("a", 10, 0)]);
+    assert_eq!(told(decide(&moved), "a"), outcome("False", "Superseded"));
+}
+
+#[test]
+fn commands_are_told_also_while_the_child_cannot_be_written() {
+    let mut observed = with(restarted("a", json!({})), &[restart("a", 10, json!({}))]);
+    observed.attempt = Attempt::Deferred(operator_kit::Failure {
+        category: operator_kit::Category::Transient,
+        reason: "Forbidden",
+        message: String::new(),
+        is_expected: false,
+    });
+    assert_eq!(told(decide(&observed), "a"), outcome("True", "Complete"));
+}
+
+#[test]
+fn a_rollback_comes_before_the_rendering_that_the_server_does_not_take() {
+    let mut observed =
+        with(json!({"metadata": {"annotations": {keys::HASH: "good"}}}), &[rollback("a", 10, 0)]);
+    observed.revisions = vec![revision(1, "good"), revision(2, NEW)];
+    prepare(&mut observed);
+    let Action::Apply { desired, .. } = decide(&observed) else { panic!() };
+    assert_eq!(desired.hash, "good");
+}
+
+#[test]
+fn a_child_that_bears_a_proof_does_not_go_before_it_is_told() {
+    let mut observed = with(restarted("other", json!({})), &[restart("a", 10, json!({}))]);
+    observed.others = vec![child(json!({
+        "metadata": {"name": "old", "uid": "old", "annotations": {keys::LAST_COMMAND: "a"}},
+    }))];
+    assert_eq!(told(decide(&observed), "a"), outcome("False", "Superseded"));
+}
+
+#[test]
+fn nothing_runs_while_not_all_kinds_of_commands_are_known() {
+    let mut observed = with(json!({}), &[restart("a", 10, json!({}))]);
+    observed.commands = None;
+    observed.prepared = None;
+    assert!(matches!(decide(&observed), Action::WriteStatus(_)));
+}

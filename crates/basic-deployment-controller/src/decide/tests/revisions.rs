@@ -1,0 +1,172 @@
+//! Each rendering has a revision before the child is changed to it, and a rollback holds one of them.
+
+use super::*;
+
+fn rejecting(mut revision: Arc<Revision>, hash: &str, command: &str) -> Arc<Revision> {
+    Arc::make_mut(&mut revision).rejects = Rejects { hash: Some(hash.into()), command: Some(command.into()) };
+    revision
+}
+
+fn marked(hash: &str, marks: Value) -> Arc<Child> {
+    let mut annotations = marks;
+    annotations[keys::HASH] = hash.into();
+    child(json!({"metadata": {"annotations": annotations}}))
+}
+
+fn pruned(action: Action) -> Vec<i64> {
+    match action {
+        Action::Prune(revisions) => revisions.iter().map(|revision| revision.number).collect(),
+        action => panic!("{action:?}"),
+    }
+}
+
+#[test]
+fn a_rendering_is_stored_before_the_child_is_created_or_changed() {
+    let mut first = observed(Found::Nothing);
+    first.revisions.clear();
+    assert_eq!(decide(&first), Action::Record { rendered: rendered(NEW), number: 1 });
+    let mut changed = ours(json!({"metadata": {"annotations": {keys::HASH: "old"}}}));
+    changed.revisions = vec![revision(4, "old")];
+    assert_eq!(decide(&changed), Action::Record { rendered: rendered(NEW), number: 5 });
+}
+
+#[test]
+fn a_rendering_that_comes_back_gets_a_new_number_and_no_second_revision() {
+    let mut observed = ours(json!({"metadata": {"annotations": {keys::HASH: "old"}}}));
+    observed.revisions = vec![revision(1, NEW), revision(2, "old")];
+    let Action::Renumber { revision, number, rejects } = decide(&observed) else { panic!() };
+    assert_eq!((revision.hash.as_str(), number, rejects), (NEW, 3, Rejects::default()));
+}
+
+#[test]
+fn what_is_paused_or_not_ours_is_not_stored() {
+    let mut paused = ours(json!({"metadata": {"annotations": {keys::HASH: "old"}}}));
+    paused.revisions.clear();
+    spec(&mut paused).paused = true;
+    assert!(matches!(decide(&paused), Action::WriteStatus(_)));
+    let mut foreign = observed(Found::Foreign(child(json!({}))));
+    foreign.revisions.clear();
+    assert!(matches!(decide(&foreign), Action::Refuse(_)));
+}
+
+#[test]
+fn the_status_tells_the_number_of_the_live_revision() {
+    let mut observed = ours(json!({}));
+    observed.revisions = vec![revision(7, NEW)];
+    assert_eq!(written(decide(&observed)).revision, Some(7));
+}
+
+#[test]
+fn a_rejected_rendering_is_not_followed_and_another_one_is() {
+    let revisions = [revision(2, "bad"), rejecting(revision(3, "good"), "bad", "undo")];
+    let held = [marked("good", json!({keys::REJECTED_HASH: "bad", keys::ROLLED_BACK_BY: "undo"}))];
+    let pin = history::pin("bad", &held, &revisions).unwrap();
+    assert_eq!((pin.hash.as_str(), pin.rejects.command.as_deref()), ("good", Some("undo")));
+    assert_eq!(pin.revision.unwrap().number, 3);
+    assert_eq!(history::pin("better", &held, &revisions), None);
+    assert_eq!(history::pin("bad", &[marked("good", json!({}))], &revisions), None, "the child is the truth");
+}
+
+#[test]
+fn a_child_that_somebody_deletes_comes_back_as_the_rollback_left_it() {
+    let revisions = [revision(2, "bad"), rejecting(revision(3, "good"), "bad", "undo")];
+    let pin = history::pin("bad", &[], &revisions).unwrap();
+    assert_eq!(pin.hash, "good");
+    let marks = history::kept_marks("good", Some(&pin), None);
+    assert_eq!((marks.rejected.as_deref(), marks.rolled_back_by.as_deref()), (Some("bad"), Some("undo")));
+    assert_eq!(marks.last_command.as_deref(), Some("undo"), "or the command would be carried out again");
+    assert_eq!(history::pin("better", &[], &revisions), None);
+}
+
+#[test]
+fn a_rollback_is_recorded_on_its_revision_once() {
+    let mut observed = ours(json!({}));
+    observed.rendered = Ok(rendered("bad"));
+    observed.revisions = vec![revision(1, NEW), revision(2, "bad")];
+    let rejects = Rejects { hash: Some("bad".into()), command: Some("undo".into()) };
+    let (hash, stored) = (NEW.to_owned(), observed.revisions[0].clone());
+    observed.pin = Some(history::Pin { hash, revision: Some(stored), rejects: rejects.clone() });
+    let Action::Renumber { number: 3, rejects: recorded, .. } = decide(&observed) else { panic!() };
+    assert_eq!(recorded, rejects);
+    observed.revisions = vec![revision(2, "bad"), rejecting(revision(3, NEW), "bad", "undo")];
+    let status = written(decide(&observed));
+    assert!(conditions::is_true(&status.conditions, "RolledBack"));
+    assert_eq!(ready(&status), (true, "Complete".into()));
+}
+
+#[test]
+fn a_restart_is_no_longer_recorded_when_the_next_rendering_comes_but_a_rollback_is_over() {
+    let child = marked(
+        "old",
+        json!({keys::LAST_COMMAND: "c", keys::ROLLED_BACK_BY: "b", keys::REJECTED_HASH: "bad"}),
+    );
+    let marks = history::kept_marks(NEW, None, Some(&child));
+    assert_eq!(
+        (marks.last_command.as_deref(), marks.rolled_back_by, marks.rejected),
+        (Some("c"), None, None)
+    );
+}
+
+#[test]
+fn the_oldest_revisions_go_but_never_a_live_wanted_or_asked_one() {
+    let numbers = |limit, asked: &[i64]| {
+        let mut observed = ours(json!({}));
+        spec(&mut observed).revision_history_limit = limit;
+        observed.revisions = (1..=5).map(|number| revision(number, &format!("r{number}"))).collect();
+        observed.revisions.push(revision(6, NEW));
+        observed.commands = Some(
+            asked
+                .iter()
+                .map(|to| {
+                    let spec = json!({"spec": {"toRevision": to}});
+                    let mut queued = command(CommandKind::Rollback, &format!("c{to}"), 10, spec);
+                    Arc::make_mut(&mut queued).status.conditions =
+                        conditions::Conditions::new(1, observed.now)
+                            .unknown("Succeeded", "Queued", "")
+                            .since(&[]);
+                    queued
+                })
+                .collect(),
+        );
+        history::prune(&observed).map(pruned)
+    };
+    assert_eq!(numbers(10, &[]), None);
+    assert_eq!(numbers(5, &[]), None);
+    assert_eq!(numbers(3, &[]), Some(vec![1, 2]));
+    assert_eq!(numbers(0, &[]), Some(vec![1, 2, 3, 4, 5]));
+    assert_eq!(numbers(3, &[1]), Some(vec![2, 3]));
+    assert_eq!(numbers(0, &[2, 0]), Some(vec![1, 3, 4]), "0 asks for the previous one, which is 5");
+}
+
+#[test]
+fn nothing_is_pruned_while_commands_are_not_known() {
+    let mut observed = ours(json!({}));
+    spec(&mut observed).revision_history_limit = 0;
+    observed.revisions = vec![revision(1, "r1"), revision(2, NEW)];
+    observed.commands = None;
+    assert_eq!(history::prune(&observed), None);
+}
+
+#[test]
+fn the_previous_revision_is_the_one_before_what_is_wanted() {
+    let mut observed = ours(json!({"metadata": {"annotations": {keys::HASH: "a"}}}));
+    observed.revisions = vec![revision(1, "a"), revision(2, NEW)];
+    // The child is still on the older one, because the new one was not taken by the server.
+    assert_eq!(history::target(0, &observed).unwrap().hash, "a");
+    assert_eq!(history::target(2, &observed).unwrap().hash, NEW);
+    let error = history::target(7, &observed).unwrap_err();
+    assert!(error.contains("no revision 7") && error.contains("1, 2"), "{error}");
+    observed.revisions.remove(0);
+    assert!(history::target(0, &observed).is_err());
+}
+
+#[test]
+fn a_revision_of_another_kind_is_no_target() {
+    let mut observed = ours(json!({}));
+    let mut other = revision(1, "a");
+    Arc::make_mut(&mut other).kind = ("apps/v1".into(), "Deployment".into());
+    observed.revisions.insert(0, other);
+    observed.revisions[1] = revision(2, NEW);
+    assert!(history::target(1, &observed).unwrap_err().contains("Deployment"));
+    assert!(history::target(0, &observed).is_err());
+}

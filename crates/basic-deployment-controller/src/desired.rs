@@ -1,0 +1,93 @@
+//! What the child is to be.
+
+use catena_api::{BasicDeployment, keys};
+use operator_kit::{Rendered, Subject, owner::controller_reference};
+use serde_json::{Value, json};
+
+use crate::{
+    child::{Marks, projection},
+    error::Refusal,
+    settings::{ChildKind, Settings},
+};
+
+/// The annotations that commands leave; what they say is not the template's.
+const MARKS: [&str; 3] = [keys::LAST_COMMAND, keys::ROLLED_BACK_BY, keys::REJECTED_HASH];
+
+/// What a child is to be.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Desired {
+    /// The object, without replicas and restart token.
+    pub object: Value,
+    /// sha256 of its text.
+    pub hash: String,
+}
+
+/// What spec and template give now.
+pub fn render(
+    deployment: &BasicDeployment,
+    kind: &ChildKind,
+    settings: &Settings,
+) -> Result<Rendered, Refusal> {
+    let (meta, spec) = (&deployment.metadata, &deployment.spec);
+    let subject = Subject {
+        name: meta.name.as_deref().unwrap_or_default(),
+        namespace: meta.namespace.as_deref().unwrap_or_default(),
+        uid: meta.uid.as_deref().unwrap_or_default(),
+        labels: meta.labels.as_ref(),
+        annotations: meta.annotations.as_ref(),
+        parameters: &spec.parameters,
+        suffix: "",
+    };
+    let rendered = settings.templates.render(&spec.template, &subject, &kind.api_version, &kind.kind)?;
+    for field in [Some(&kind.contract.replicas), kind.contract.restarted_at.as_ref()].into_iter().flatten() {
+        if field.get(&rendered.object).is_some() {
+            return Err(Refusal::ReservedField { template: spec.template.clone(), field: field.to_string() });
+        }
+    }
+    Ok(rendered)
+}
+
+impl Desired {
+    /// What was rendered, marked as the deployment's.
+    pub fn new(deployment: &BasicDeployment, rendered: Rendered) -> Self {
+        let Rendered { mut object, hash } = rendered;
+        object["metadata"]["labels"][keys::DEPLOYMENT_UID] = deployment.metadata.uid.clone().into();
+        object["metadata"]["annotations"][keys::HASH] = hash.as_str().into();
+        object["metadata"]["ownerReferences"] = json!([controller_reference(deployment)]);
+        Self { object, hash }
+    }
+
+    /// The same with what is to be recorded of commands: what an apply leaves out it takes away.
+    pub fn marked(mut self, marks: Marks) -> Self {
+        let Marks { last_command, rolled_back_by, rejected } = marks;
+        for (key, value) in MARKS.into_iter().zip([last_command, rolled_back_by, rejected]) {
+            if let Some(value) = value {
+                self.object["metadata"]["annotations"][key] = value.into();
+            }
+        }
+        self
+    }
+
+    /// The child's name.
+    pub fn name(&self) -> &str {
+        self.object["metadata"]["name"].as_str().unwrap_or_default()
+    }
+
+    /// What an object has in the places that this one speaks about. The owner is compared by uid elsewhere, and
+    /// the namespace follows from where it was found.
+    pub fn seen_in(&self, observed: &Value) -> Value {
+        projection(&self.comparable(), observed)
+    }
+
+    /// This object, as [`Desired::seen_in`] shows one that is as wanted.
+    pub fn comparable(&self) -> Value {
+        let mut object = self.object.clone();
+        if let Some(metadata) = object["metadata"].as_object_mut() {
+            metadata.retain(|field, _| matches!(field.as_str(), "name" | "labels" | "annotations"));
+        }
+        if let Some(annotations) = object["metadata"]["annotations"].as_object_mut() {
+            annotations.retain(|key, _| !MARKS.contains(&key.as_str()));
+        }
+        object
+    }
+}

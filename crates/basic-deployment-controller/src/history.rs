@@ -1,0 +1,86 @@
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use catena_api::{BasicDeployment, keys};
+use k8s_openapi::api::apps::v1::ControllerRevision;
+use kube::{Api, Client, discovery::ApiResource};
+use operator_kit::{Cache, Trigger, TrimmedObject, Watch, Watches};
+use serde_json::Value;
+
+use crate::{error::Error, observe::Place, revision::Revision};
+
+/// The revisions of all `BasicDeployments`, watched; what is stored in one is read when it is needed.
+pub struct History {
+    client: Client,
+    resource: ApiResource,
+    cache: Arc<Cache<Revision>>,
+    /// The rendering that was read last, by the uid of the `BasicDeployment`. It never changes.
+    read: Mutex<HashMap<String, Read>>,
+}
+
+struct Read {
+    revision: String,
+    rendering: Value,
+}
+
+impl History {
+    pub fn new(client: Client, watches: &Watches, trigger: Trigger<BasicDeployment>) -> Self {
+        let resource = ApiResource::erase::<ControllerRevision>(&());
+        let api: Api<TrimmedObject> = Api::all_with(client.clone(), &resource);
+        let watch = Watch::new(api, &resource.kind).labelled(keys::DEPLOYMENT_UID);
+        let cache = watches.cache(watch, Revision::of, move |revision: &Revision| {
+            if let Some(owner) = &revision.owner {
+                trigger.notify(&revision.namespace, &owner.name);
+            }
+        });
+        Self { client, resource, cache, read: Mutex::default() }
+    }
+
+    /// Why the history cannot be relied on, if so.
+    pub fn problem(&self) -> Option<String> {
+        self.cache.problem()
+    }
+
+    /// The revisions of a `BasicDeployment`, the oldest first.
+    pub fn of(&self, uid: &str) -> Vec<Arc<Revision>> {
+        let mut revisions = self.cache.group(uid);
+        revisions.sort_by(|a, b| (a.number, &a.uid).cmp(&(b.number, &b.uid)));
+        revisions
+    }
+
+    /// The rendering that is stored in a revision; `None` when it went meanwhile.
+    pub async fn rendering(&self, whose: &str, revision: &Revision) -> Result<Option<Value>, Error> {
+        if let Some(read) = self.lock().get(whose).filter(|read| read.revision == revision.uid) {
+            return Ok(Some(read.rendering.clone()));
+        }
+        let api: Api<TrimmedObject> =
+            Api::namespaced_with(self.client.clone(), &revision.namespace, &self.resource);
+        let found = api
+            .get_opt(&revision.name)
+            .await
+            .map_err(|source| Error::look_up(&self.resource.kind, &revision.name, source))?;
+        let Some(found) = found.filter(|found| found.metadata.uid.as_deref() == Some(&revision.uid)) else {
+            return Ok(None);
+        };
+        let rendering = Revision::rendering(found);
+        let read = Read { revision: revision.uid.clone(), rendering: rendering.clone() };
+        self.lock().insert(whose.to_owned(), read);
+        Ok(Some(rendering))
+    }
+
+    /// Where revisions are.
+    pub fn place(&self) -> Place {
+        Place { resource: self.resource.clone(), seen: self.cache.seen().clone() }
+    }
+
+    /// Forgets what was read for a `BasicDeployment`.
+    pub fn forget(&self, uid: &str) {
+        self.lock().remove(uid);
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<String, Read>> {
+        self.read.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
