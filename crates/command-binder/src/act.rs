@@ -1,0 +1,124 @@
+//! Action → one write. The only writer.
+
+use catena_api::keys;
+use json_patch::{AddOperation, PatchOperation, TestOperation, jsonptr::PointerBuf};
+use kube::Resource;
+use operator_kit::{Events, Next, Watched, Writer};
+use serde_json::{Value, json};
+
+use crate::{
+    command::{CommandRow, Finding, Reference},
+    decide::{Action, Verdict},
+    error::Error,
+    kind::{CommandKind, Mode},
+    observe::Observed,
+};
+
+/// What writes.
+pub struct Hands {
+    writer: Writer,
+    events: Events,
+}
+
+impl Hands {
+    pub fn new(writer: Writer, events: Events) -> Self {
+        Self { writer, events }
+    }
+
+    /// Takes a step.
+    pub async fn act(&self, observed: &Observed, action: Action) -> Result<Next, Error> {
+        let command = &*observed.command;
+        match action {
+            Action::Bind { uid } => {
+                let Finding::Target(to) = &command.row.finding else { return Ok(Next::Settled) };
+                self.amend(command, &patch(command, to, &uid)).await?;
+                Ok(Next::Written)
+            }
+            Action::Report(condition) => {
+                self.writer.apply_status_of(command, &json!({"conditions": [condition]})).await?;
+                Ok(Next::Written)
+            }
+            Action::Tell(verdict) => {
+                self.tell(command, &verdict);
+                // The next pass finds it told, and rests.
+                Ok(Next::Wait(std::time::Duration::ZERO))
+            }
+            Action::Wait(time) => Ok(Next::Wait(time)),
+            Action::Settle => Ok(Next::Settled),
+        }
+    }
+
+    async fn amend(&self, command: &Watched<CommandRow>, patch: &[PatchOperation]) -> Result<(), Error> {
+        let metadata = &command.metadata;
+        let place =
+            (metadata.namespace.as_deref().unwrap_or_default(), metadata.name.as_deref().unwrap_or_default());
+        let uid = metadata.uid.as_deref().unwrap_or_default();
+        let source = &command.source;
+        Ok(self.writer.amend(uid, &source.seen, &source.resource, place, patch).await?)
+    }
+
+    fn tell(&self, command: &Watched<CommandRow>, verdict: &Verdict) {
+        let object = command.object_ref(&command.source.resource);
+        if command.row.kind.mode == Mode::Observe && verdict.reason == "WouldBind" {
+            self.events.tell(&object, verdict.reason, &verdict.message);
+        } else {
+            self.events.warn(&object, verdict.reason, &verdict.message);
+        }
+    }
+}
+
+/// Only what is added: the owners, labels and annotations of others stay. It holds only for the very object that
+/// was seen, as it was seen.
+fn patch(command: &Watched<CommandRow>, to: &Reference, uid: &str) -> Vec<PatchOperation> {
+    let metadata = &command.metadata;
+    let row = &command.row;
+    let mut patch = vec![
+        test("uid", metadata.uid.as_deref().unwrap_or_default()),
+        test("resourceVersion", metadata.resource_version.as_deref().unwrap_or_default()),
+    ];
+    let (map, key) = match row.kind.mode {
+        Mode::Label => ("labels", keys::TARGET_UID),
+        Mode::Owner | Mode::Observe => ("annotations", keys::BOUND_TO),
+    };
+    if row.kind.mode != Mode::Label {
+        let owner = owner_reference(&row.kind, to, uid);
+        if row.owners.is_empty() {
+            patch.push(add(["metadata", "ownerReferences"].into(), json!([owner])));
+        } else {
+            patch.push(add(["metadata", "ownerReferences", "-"].into(), owner));
+        }
+    }
+    if row.has_map {
+        patch.push(add(["metadata", map, key].into(), uid.into()));
+    } else {
+        patch.push(add(["metadata", map].into(), json!({key: uid})));
+    }
+    patch
+}
+
+/// Without the fields that are false: an absent one is how everybody else writes it.
+fn owner_reference(kind: &CommandKind, to: &Reference, uid: &str) -> Value {
+    let target = &to.kind.resource;
+    let mut owner = json!({
+        "apiVersion": target.api_version,
+        "kind": target.kind,
+        "name": to.name,
+        "uid": uid,
+    });
+    if kind.controller {
+        owner["controller"] = true.into();
+    }
+    if kind.block_owner_deletion {
+        owner["blockOwnerDeletion"] = true.into();
+    }
+    owner
+}
+
+fn test(field: &str, value: &str) -> PatchOperation {
+    let path = PointerBuf::from_tokens(["metadata", field]);
+    PatchOperation::Test(TestOperation { path, value: value.into() })
+}
+
+fn add(path: Vec<&str>, value: Value) -> PatchOperation {
+    PatchOperation::Add(AddOperation { path: PointerBuf::from_tokens(path), value })
+}

@@ -1,0 +1,126 @@
+//! Keeps the watches in line with the kinds: those of the settings, and those that definitions describe.
+
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+};
+
+use kube::{Api, Client};
+use operator_kit::{
+    Events, Notices, Operator, Settings, Triggers, TrimmedObject, Watch, WatchedKind, Watches,
+};
+use tokio::{
+    select,
+    sync::{Notify, watch},
+};
+
+use crate::{
+    command::CommandRow,
+    discovery::Definitions,
+    kind::{CommandKind, TargetKind},
+    waiting::{TargetName, Waiting},
+};
+
+/// The kinds of commands, as they come and go.
+pub struct Catalog {
+    client: Client,
+    watches: Watches,
+    events: Events,
+    settings: Settings<crate::Settings>,
+    waiting: Waiting,
+    triggers: Triggers<CommandRow>,
+    targets: HashMap<Arc<TargetKind>, Notices>,
+    definitions: Option<Definitions>,
+    changed: Arc<Notify>,
+}
+
+impl Catalog {
+    pub fn new(
+        operator: &Operator<crate::Settings>,
+        waiting: Waiting,
+        triggers: Triggers<CommandRow>,
+    ) -> Self {
+        Self {
+            client: operator.client(),
+            watches: operator.watches(),
+            events: operator.events(),
+            settings: operator.settings(),
+            waiting,
+            triggers,
+            targets: HashMap::new(),
+            definitions: None,
+            changed: Arc::default(),
+        }
+    }
+
+    /// Tells the kinds, for ever.
+    pub async fn follow(mut self, kinds: watch::Sender<Vec<WatchedKind<CommandRow>>>) {
+        loop {
+            let wanted = self.wanted();
+            self.watch_targets(&wanted);
+            kinds.send_replace(wanted.iter().map(watched).collect());
+            select! {
+                () = self.settings.changed() => {}
+                () = self.changed.notified() => {}
+            }
+        }
+    }
+
+    /// What the settings say of a kind comes before what its definition says.
+    fn wanted(&mut self) -> Vec<Arc<CommandKind>> {
+        let settings = self.settings.current();
+        let mut wanted: Vec<_> = settings.kinds.iter().cloned().map(Arc::new).collect();
+        if settings.discovers {
+            let changed = self.changed.clone();
+            let definitions = self.definitions.get_or_insert_with(|| {
+                let changed = move || changed.notify_one();
+                Definitions::follow(self.client.clone(), &self.watches, self.events.clone(), changed)
+            });
+            for found in definitions.kinds() {
+                let is_same = |kind: &Arc<CommandKind>| {
+                    (&kind.resource.group, &kind.resource.plural)
+                        == (&found.resource.group, &found.resource.plural)
+                };
+                if !wanted.iter().any(is_same) {
+                    wanted.push(found);
+                }
+            }
+        } else {
+            self.definitions = None;
+        }
+        wanted
+    }
+
+    /// Only what wakes waiting commands is read of targets, and nothing of it is kept.
+    fn watch_targets(&mut self, kinds: &[Arc<CommandKind>]) {
+        let wanted: HashSet<_> = kinds.iter().flat_map(|kind| kind.target.kinds.iter().cloned()).collect();
+        self.targets.retain(|kind, _| wanted.contains(kind));
+        for kind in wanted {
+            if !self.targets.contains_key(&kind) {
+                let notices = self.notice(kind.clone());
+                self.targets.insert(kind, notices);
+            }
+        }
+    }
+
+    fn notice(&self, kind: Arc<TargetKind>) -> Notices {
+        let (waiting, triggers) = (self.waiting.clone(), self.triggers.clone());
+        let api = Api::all_with(self.client.clone(), &kind.resource);
+        let watch = Watch::metadata(api, format!("{} (as a target)", kind.resource.kind));
+        self.watches.notice(watch, move |target: &TrimmedObject| {
+            let target = TargetName {
+                kind: kind.clone(),
+                namespace: target.metadata.namespace.as_deref().unwrap_or_default().into(),
+                name: target.metadata.name.as_deref().unwrap_or_default().into(),
+            };
+            waiting.wake(&target, &triggers);
+        })
+    }
+}
+
+fn watched(kind: &Arc<CommandKind>) -> WatchedKind<CommandRow> {
+    let (id, resource, fingerprint) = (kind.id.clone(), kind.resource.clone(), kind.fingerprint.to_string());
+    let (selector, kind) = (kind.selector.clone(), kind.clone());
+    WatchedKind::new(id, resource, fingerprint, move |object| CommandRow::of(&kind, object))
+        .labelled(selector)
+}

@@ -1,0 +1,276 @@
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use operator_kit::{Attempt, Category, Failure, Seen, Source, TrimmedObject};
+use serde_json::{Value, json};
+
+use super::*;
+use crate::{command::CommandRow, kind::CommandKind};
+
+const UID: &str = "uid-of-target";
+
+fn kind(more: &Value) -> Arc<CommandKind> {
+    let mut file = json!({
+        "id": "restarts", "group": "ops.example", "version": "v1", "resource": "restarts", "kind": "Restart",
+        "target": {
+            "name": "object.spec.target.name",
+            "namespace": "object.spec.target.namespace",
+            "uid": "object.spec.target.uid",
+            "kinds": [{"group": "apps.example", "version": "v1", "resource": "shops", "kind": "Shop"}],
+        },
+    });
+    json_merge(&mut file, more);
+    Arc::new(CommandKind::compile(serde_json::from_value(file).unwrap()).unwrap())
+}
+
+fn json_merge(into: &mut Value, more: &Value) {
+    match (into, more) {
+        (Value::Object(into), Value::Object(more)) => {
+            for (key, value) in more {
+                json_merge(into.entry(key.clone()).or_insert(Value::Null), value);
+            }
+        }
+        (into, more) => *into = more.clone(),
+    }
+}
+
+/// A command of the kind that names the shop `a`.
+fn row(kind: &Arc<CommandKind>, more: &Value) -> (CommandRow, TrimmedObject) {
+    let mut object = json!({
+        "metadata": {
+            "name": "c", "namespace": "here", "uid": "uid-of-command", "generation": 1,
+            "creationTimestamp": "2026-01-01T00:00:00Z",
+        },
+        "spec": {"target": {"name": "a"}},
+    });
+    json_merge(&mut object, more);
+    let object: TrimmedObject = serde_json::from_value(object).unwrap();
+    (CommandRow::of(kind, object.clone()), object)
+}
+
+fn source(kind: &CommandKind) -> Arc<Source> {
+    Arc::new(Source { id: kind.id.clone(), resource: kind.resource.clone().into(), seen: Seen::default() })
+}
+
+fn observed(kind: &Arc<CommandKind>, more: &Value, target: Option<Target>) -> Observed {
+    let (row, object) = row(kind, more);
+    let command = Watched { metadata: object.metadata, source: source(kind), row };
+    Observed {
+        command: Arc::new(command),
+        attempt: Attempt::Allowed,
+        now: "2026-01-01T00:01:00Z".parse::<Timestamp>().unwrap(),
+        target,
+        can_report: false,
+        told: None,
+    }
+}
+
+#[expect(clippy::unnecessary_wraps, reason = "as it stands in what is observed")]
+fn found(uid: &str) -> Option<Target> {
+    Some(Target::Found { uid: uid.into(), is_terminating: false })
+}
+
+/// What is told of a command, with the reason first.
+fn told(kind: &Arc<CommandKind>, more: &Value, target: Option<Target>) -> (&'static str, String) {
+    match decide(&observed(kind, more, target)) {
+        Action::Tell(verdict) => (verdict.reason, verdict.message),
+        other => panic!("instead of telling something: {other:?}"),
+    }
+}
+
+fn owner(kind: &str, name: &str, uid: &str) -> Value {
+    let api_version = if kind == "Shop" { "apps.example/v1" } else { "v1" };
+    json!({"apiVersion": api_version, "kind": kind, "name": name, "uid": uid})
+}
+
+#[test]
+fn a_command_is_bound_to_the_target_that_was_found() {
+    let action = decide(&observed(&kind(&json!({})), &json!({}), found(UID)));
+    assert_eq!(action, Action::Bind { uid: UID.into() });
+}
+
+#[test]
+fn another_owner_stays_and_hinders_nothing() {
+    let more = json!({"metadata": {"ownerReferences": [owner("Node", "n", "other")]}});
+    assert_eq!(decide(&observed(&kind(&json!({})), &more, found(UID))), Action::Bind { uid: UID.into() });
+}
+
+#[test]
+fn an_owner_that_is_there_by_its_uid_means_no_write() {
+    let more = json!({"metadata": {"ownerReferences": [owner("Shop", "a", UID)]}});
+    assert_eq!(decide(&observed(&kind(&json!({})), &more, found(UID))), Action::Settle);
+}
+
+#[test]
+fn what_was_bound_needs_no_look_at_its_target() {
+    let more = json!({"metadata": {
+        "ownerReferences": [owner("Shop", "a", UID)], "annotations": {"catena.dev/bound-to": UID},
+    }});
+    assert_eq!(decide(&observed(&kind(&json!({})), &more, None)), Action::Settle);
+}
+
+#[test]
+fn a_target_of_the_same_name_with_another_uid_is_another_target() {
+    let kind = kind(&json!({}));
+    for more in [
+        json!({"metadata": {"annotations": {"catena.dev/bound-to": "before"}}}),
+        json!({"metadata": {"ownerReferences": [owner("Shop", "a", "before")]}}),
+        json!({"spec": {"target": {"uid": "before"}}}),
+    ] {
+        let (reason, message) = told(&kind, &more, found(UID));
+        assert!(reason == "TargetReplaced" && message.contains("before"), "{more}: {reason}: {message}");
+    }
+}
+
+#[test]
+fn a_reference_to_another_target_does_not_rebind() {
+    let more = json!({
+        "metadata": {
+            "ownerReferences": [owner("Shop", "a", "uid-of-a")], "annotations": {"catena.dev/bound-to": "uid-of-a"},
+        },
+        "spec": {"target": {"name": "b"}},
+    });
+    assert_eq!(told(&kind(&json!({})), &more, found("uid-of-b")).0, "TargetReplaced");
+}
+
+#[test]
+fn what_lives_elsewhere_never_owns() {
+    let (reason, message) =
+        told(&kind(&json!({})), &json!({"spec": {"target": {"namespace": "there"}}}), None);
+    assert!(reason == "CrossNamespace" && message.contains("there"), "{reason}: {message}");
+    let cluster_wide = json!({"metadata": {"namespace": null}});
+    assert_eq!(told(&kind(&json!({})), &cluster_wide, None).0, "CrossNamespace");
+    let own = json!({"spec": {"target": {"namespace": "here"}}});
+    assert_eq!(decide(&observed(&kind(&json!({})), &own, found(UID))), Action::Bind { uid: UID.into() });
+}
+
+#[test]
+fn a_reference_is_checked_before_it_is_used() {
+    let kind = kind(&json!({}));
+    for name in [
+        json!(null),
+        json!(""),
+        json!("."),
+        json!(".."),
+        json!("a/b"),
+        json!("a?x=1"),
+        json!("a%2fb"),
+        json!(7),
+    ] {
+        let (reason, message) = told(&kind, &json!({"spec": {"target": {"name": name}}}), None);
+        assert_eq!(reason, "InvalidReference", "{name}: {message}");
+    }
+    assert_eq!(told(&kind, &json!({"spec": {"target": {"namespace": "../x"}}}), None).0, "InvalidReference");
+}
+
+#[test]
+fn one_of_several_kinds_is_chosen_by_the_reference() {
+    let kinds = json!({"target": {
+        "kind": "object.spec.target.kind",
+        "kinds": [
+            {"group": "apps.example", "version": "v1", "resource": "shops", "kind": "Shop"},
+            {"version": "v1", "resource": "nodes", "kind": "Node", "scope": "Cluster"},
+        ],
+    }});
+    let kind = kind(&kinds);
+    let (row, _) = row(&kind, &json!({"spec": {"target": {"kind": "Node"}}}));
+    assert!(matches!(row.finding, Finding::Target(to) if to.kind.resource.plural == "nodes"));
+    let (reason, message) = told(&kind, &json!({"spec": {"target": {"kind": "Pod"}}}), None);
+    assert!(reason == "InvalidReference" && message.contains("Shop.apps.example, Node"), "{message}");
+}
+
+#[test]
+fn ownership_is_refused_where_it_would_do_harm() {
+    let by_finalizer = kind(&json!({"refuseFinalizers": ["delete-backup"]}));
+    let (reason, message) =
+        told(&by_finalizer, &json!({"metadata": {"finalizers": ["delete-backup"]}}), None);
+    assert!(reason == "OwnershipRefused" && message.contains("delete-backup"), "{message}");
+    assert_eq!(decide(&observed(&by_finalizer, &json!({}), found(UID))), Action::Bind { uid: UID.into() });
+    let by_rule = kind(
+        &json!({"refuse": [{"when": "object.spec.type == 'Restore'", "message": "a restore makes its target"}]}),
+    );
+    let (reason, message) = told(&by_rule, &json!({"spec": {"type": "Restore"}}), None);
+    assert!(reason == "OwnershipRefused" && message.contains("makes its target"), "{message}");
+    let as_controller = kind(&json!({"controller": true}));
+    let mut other = owner("Node", "n", "other");
+    other["controller"] = json!(true);
+    let more = json!({"metadata": {"ownerReferences": [other]}});
+    assert_eq!(told(&as_controller, &more, found(UID)).0, "OwnershipRefused");
+}
+
+#[test]
+fn objects_that_the_filter_passes_over_are_no_commands() {
+    let filtered = kind(&json!({"filter": "object.spec.type == 'Command'"}));
+    assert_eq!(decide(&observed(&filtered, &json!({}), None)), Action::Settle);
+    let command = json!({"spec": {"type": "Command"}});
+    assert_eq!(decide(&observed(&filtered, &command, found(UID))), Action::Bind { uid: UID.into() });
+}
+
+#[test]
+fn a_missing_target_is_told_once_and_waited_for() {
+    let kind = kind(&json!({}));
+    assert_eq!(told(&kind, &json!({}), Some(Target::Missing)).0, "TargetNotFound");
+    assert_eq!(told(&kind, &json!({}), Some(Target::NotServed)).0, "KindNotServed");
+    let terminating = Some(Target::Found { uid: UID.into(), is_terminating: true });
+    assert_eq!(told(&kind, &json!({}), terminating).0, "TargetTerminating");
+    let mut again = observed(&kind, &json!({}), Some(Target::Missing));
+    again.told = Some("TargetNotFound");
+    assert_eq!(decide(&again), Action::Wait(Duration::from_secs(60)));
+}
+
+#[test]
+fn it_waits_for_the_reference_of_others_where_told_to() {
+    let kind = kind(&json!({"after": "has(object.metadata.ownerReferences)"}));
+    assert_eq!(told(&kind, &json!({}), None).0, "WaitingForOthers");
+    let more = json!({"metadata": {"ownerReferences": [owner("Node", "n", "other")]}});
+    assert_eq!(decide(&observed(&kind, &more, found(UID))), Action::Bind { uid: UID.into() });
+}
+
+#[test]
+fn modes_that_own_nothing_own_nothing() {
+    let label = kind(&json!({"mode": "Label"}));
+    assert_eq!(decide(&observed(&label, &json!({}), found(UID))), Action::Bind { uid: UID.into() });
+    let labelled = json!({"metadata": {"labels": {"catena.dev/target-uid": UID}}});
+    assert_eq!(decide(&observed(&label, &labelled, None)), Action::Settle);
+    let observe = kind(&json!({"mode": "Observe"}));
+    assert_eq!(told(&observe, &json!({}), found(UID)).0, "WouldBind");
+    let old = json!({"metadata": {"creationTimestamp": "2025-01-01T00:00:00Z"}});
+    assert_eq!(decide(&observed(&observe, &old, found(UID))), Action::Settle);
+}
+
+#[test]
+fn a_condition_is_written_only_when_it_changes() {
+    let kind = kind(&json!({"reportsBound": true}));
+    let bound =
+        json!({"ownerReferences": [owner("Shop", "a", UID)], "annotations": {"catena.dev/bound-to": UID}});
+    let mut first = observed(&kind, &json!({"metadata": bound}), None);
+    first.can_report = true;
+    let Action::Report(condition) = decide(&first) else { panic!("nothing is reported") };
+    assert_eq!((&*condition.status, &*condition.reason), ("True", "Bound"));
+    let mut again = observed(&kind, &json!({"metadata": bound, "status": {"conditions": [condition]}}), None);
+    again.can_report = true;
+    assert_eq!(decide(&again), Action::Settle);
+}
+
+#[test]
+fn while_backing_off_only_the_failure_is_reported() {
+    let kind = kind(&json!({"reportsBound": true}));
+    let failure = Failure {
+        category: Category::Transient,
+        reason: "Forbidden",
+        message: "no right".into(),
+        is_expected: false,
+    };
+    let mut deferred = observed(&kind, &json!({}), None);
+    deferred.attempt = Attempt::Deferred(failure);
+    assert_eq!(decide(&deferred), Action::Settle);
+    deferred.can_report = true;
+    let Action::Report(condition) = decide(&deferred) else { panic!("nothing is reported") };
+    assert_eq!((&*condition.status, &*condition.reason), ("False", "Forbidden"));
+}
+
+#[test]
+fn what_is_being_deleted_is_left_alone() {
+    let more = json!({"metadata": {"deletionTimestamp": "2026-01-01T00:00:30Z"}});
+    assert_eq!(decide(&observed(&kind(&json!({})), &more, found(UID))), Action::Settle);
+}

@@ -1,0 +1,249 @@
+//! A kind of command: what is configured of it, compiled.
+
+use std::sync::Arc;
+
+use kube::discovery::ApiResource;
+use operator_kit::Expression;
+use serde::{Deserialize, Serialize};
+
+/// How a command is tied to its target.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Mode {
+    /// The target becomes an owner of the command: the command goes when the target goes.
+    #[default]
+    Owner,
+    /// The command gets a label with the target's uid, and nothing else.
+    Label,
+    /// Nothing is written; what would be done is told.
+    Observe,
+}
+
+/// Whether a kind lives in namespaces.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Scope {
+    /// In namespaces.
+    #[default]
+    Namespaced,
+    /// Outside of them.
+    Cluster,
+}
+
+/// One kind, as it is written.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct KindFile {
+    id: String,
+    #[serde(default)]
+    group: String,
+    version: String,
+    resource: String,
+    kind: String,
+    #[serde(flatten)]
+    binding: BindingFile,
+}
+
+/// How commands of a kind are bound, as it is written: in the settings, and in the annotation of a definition.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct BindingFile {
+    #[serde(default)]
+    mode: Mode,
+    selector: Option<String>,
+    filter: Option<String>,
+    after: Option<String>,
+    target: TargetFile,
+    #[serde(default)]
+    refuse: Vec<RefusalFile>,
+    #[serde(default)]
+    refuse_finalizers: Vec<String>,
+    #[serde(default)]
+    controller: bool,
+    #[serde(default)]
+    block_owner_deletion: bool,
+    #[serde(default)]
+    reports_bound: bool,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct TargetFile {
+    name: String,
+    namespace: Option<String>,
+    uid: Option<String>,
+    kind: Option<String>,
+    group: Option<String>,
+    kinds: Vec<TargetKindFile>,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct TargetKindFile {
+    #[serde(default)]
+    group: String,
+    version: String,
+    resource: String,
+    kind: String,
+    #[serde(default)]
+    scope: Scope,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RefusalFile {
+    when: String,
+    message: String,
+}
+
+/// A kind of command.
+#[derive(Clone, Debug)]
+pub struct CommandKind {
+    /// Its name in the settings.
+    pub id: Arc<str>,
+    /// The kind.
+    pub resource: ApiResource,
+    /// How its commands are tied to their targets.
+    pub mode: Mode,
+    /// Which objects are watched at all.
+    pub selector: Option<String>,
+    /// Whether an object is a command.
+    pub filter: Option<Expression>,
+    /// Whether it is time to bind it.
+    pub after: Option<Expression>,
+    /// Where its reference stands.
+    pub target: TargetReference,
+    /// When it must not be bound.
+    pub refuse: Vec<Refusal>,
+    /// Finalizers with which it must not be bound.
+    pub refuse_finalizers: Vec<String>,
+    /// Whether the owner is its controller.
+    pub controller: bool,
+    /// Whether a foreground deletion of the owner waits for it.
+    pub block_owner_deletion: bool,
+    /// Whether the condition `Bound` is written.
+    pub reports_bound: bool,
+    /// All of this as text: another one is another watch.
+    pub fingerprint: Arc<str>,
+}
+
+/// Where a reference stands.
+#[derive(Clone, Debug)]
+pub struct TargetReference {
+    /// The target's name.
+    pub name: Expression,
+    /// Its namespace; the command's own where it is not given.
+    pub namespace: Option<Expression>,
+    /// Its uid, checked where it is given.
+    pub uid: Option<Expression>,
+    /// Its kind, which chooses among several.
+    pub kind: Option<Expression>,
+    /// Its group, which chooses among several.
+    pub group: Option<Expression>,
+    /// The kinds that it can be of.
+    pub kinds: Vec<Arc<TargetKind>>,
+}
+
+/// A kind of targets.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct TargetKind {
+    /// The kind.
+    pub resource: ApiResource,
+    /// Whether it lives in namespaces.
+    pub scope: Scope,
+}
+
+/// A reason not to bind a command.
+#[derive(Clone, Debug)]
+pub struct Refusal {
+    /// Whether it applies.
+    pub when: Expression,
+    /// Why, for people.
+    pub message: String,
+}
+
+impl CommandKind {
+    /// # Errors
+    /// Which field is wrong, what is wrong with it and what to do.
+    pub fn compile(file: KindFile) -> Result<Self, String> {
+        let fingerprint = serde_json::to_string(&file).unwrap_or_default();
+        let KindFile { id, group, version, resource, kind, binding } = file;
+        let field = |name: &str| format!("kinds[{id}].{name}");
+        for (name, text) in [("id", &id), ("version", &version), ("resource", &resource), ("kind", &kind)] {
+            if text.is_empty() {
+                return Err(format!("{}: is empty; give a value", field(name)));
+            }
+        }
+        let compile = |name: &str, text: &str| {
+            Expression::compile(field(name), text, &["object"]).map_err(|error| error.to_string())
+        };
+        let optional = |name: &str, text: Option<&String>| text.map(|text| compile(name, text)).transpose();
+        if binding.controller && binding.mode != Mode::Owner {
+            return Err(format!("{}: has a meaning only with mode Owner", field("controller")));
+        }
+        let target = binding.target;
+        if target.kinds.is_empty() {
+            return Err(format!(
+                "{}: is empty; list the kinds that a target can be of",
+                field("target.kinds")
+            ));
+        }
+        if target.kinds.len() > 1 && target.kind.is_none() && target.group.is_none() {
+            return Err(format!(
+                "{}: is missing; with several target.kinds it says which one is meant",
+                field("target.kind")
+            ));
+        }
+        let mut refuse = Vec::new();
+        for (index, RefusalFile { when, message }) in binding.refuse.into_iter().enumerate() {
+            refuse.push(Refusal { when: compile(&format!("refuse[{index}].when"), &when)?, message });
+        }
+        Ok(Self {
+            resource: api_resource(&group, &version, &kind, &resource),
+            mode: binding.mode,
+            filter: optional("filter", binding.filter.as_ref())?,
+            after: optional("after", binding.after.as_ref())?,
+            target: TargetReference {
+                name: compile("target.name", &target.name)?,
+                namespace: optional("target.namespace", target.namespace.as_ref())?,
+                uid: optional("target.uid", target.uid.as_ref())?,
+                kind: optional("target.kind", target.kind.as_ref())?,
+                group: optional("target.group", target.group.as_ref())?,
+                kinds: target.kinds.into_iter().map(TargetKindFile::compile).map(Arc::new).collect(),
+            },
+            selector: binding.selector.filter(|selector| !selector.is_empty()),
+            refuse,
+            refuse_finalizers: binding.refuse_finalizers,
+            controller: binding.controller,
+            block_owner_deletion: binding.block_owner_deletion,
+            reports_bound: binding.reports_bound,
+            fingerprint: fingerprint.into(),
+            id: id.into(),
+        })
+    }
+}
+
+impl KindFile {
+    /// The kind of a definition that says itself how its commands are bound.
+    pub fn discovered(resource: ApiResource, binding: BindingFile) -> Self {
+        let ApiResource { group, version, kind, plural, .. } = resource;
+        let id = format!("{plural}.{group}");
+        Self { id, group, version, resource: plural, kind, binding }
+    }
+}
+
+impl TargetKindFile {
+    fn compile(self) -> TargetKind {
+        let Self { group, version, resource, kind, scope } = self;
+        TargetKind { resource: api_resource(&group, &version, &kind, &resource), scope }
+    }
+}
+
+fn api_resource(group: &str, version: &str, kind: &str, plural: &str) -> ApiResource {
+    let api_version = if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") };
+    ApiResource {
+        group: group.to_owned(),
+        version: version.to_owned(),
+        api_version,
+        kind: kind.to_owned(),
+        plural: plural.to_owned(),
+    }
+}
