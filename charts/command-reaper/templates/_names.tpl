@@ -1,0 +1,49 @@
+{{/* What the chart's objects are called, and the labels that they carry. */}}
+
+{{- define "command-reaper.name" -}}
+{{- default .Chart.Name .Values.nameOverride | trunc 63 | trimSuffix "-" }}
+{{- end }}
+
+{{/* Name of every object of the release: the release's name where it already says which controller it is. */}}
+{{- define "command-reaper.fullname" -}}
+{{- $name := include "command-reaper.name" . -}}
+{{- if .Values.fullnameOverride }}
+{{- .Values.fullnameOverride | trunc 63 | trimSuffix "-" }}
+{{- else if contains $name .Release.Name }}
+{{- .Release.Name | trunc 63 | trimSuffix "-" }}
+{{- else }}
+{{- printf "%s-%s" .Release.Name $name | trunc 63 | trimSuffix "-" }}
+{{- end }}
+{{- end }}
+
+{{- define "command-reaper.serviceAccountName" -}}
+{{- if .Values.serviceAccount.create }}
+{{- default (include "command-reaper.fullname" .) .Values.serviceAccount.name }}
+{{- else }}
+{{- required "serviceAccount.name: with serviceAccount.create=false, name an existing ServiceAccount" .Values.serviceAccount.name }}
+{{- end }}
+{{- end }}
+
+{{/* Never changes during a release's life: a Deployment's selector is immutable. */}}
+{{- define "command-reaper.selectorLabels" -}}
+app.kubernetes.io/name: {{ include "command-reaper.name" . }}
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end }}
+
+{{- define "command-reaper.labels" -}}
+{{ include "command-reaper.selectorLabels" . }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/component: controller
+app.kubernetes.io/part-of: catena
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | trunc 63 | trimSuffix "-" }}
+{{- with .Values.commonLabels }}
+{{ toYaml . }}
+{{- end }}
+{{- end }}
+
+{{- define "command-reaper.image" -}}
+{{- with .Values.image }}
+{{- .repository }}:{{ default $.Chart.AppVersion .tag }}{{ with .digest }}@{{ . }}{{ end }}
+{{- end }}
+{{- end }}

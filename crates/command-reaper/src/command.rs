@@ -1,0 +1,195 @@
+//! What is kept of a command.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use jiff::{SignedDuration, Timestamp};
+use operator_kit::{ExpressionError, TrimmedObject};
+use serde_json::Value;
+
+use crate::settings::Reading;
+
+/// What is kept of a command, besides its metadata.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Command {
+    /// When it may go.
+    pub expiry: Expiry,
+    /// The label or annotation that tells that something would create it again.
+    pub declared_by: Option<Box<str>>,
+    /// A digest of all but its metadata and status, to know it again.
+    pub spec: u64,
+}
+
+/// When a command may go.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Expiry {
+    /// Not as it is now: it has not finished, or has no time to live.
+    Open,
+    /// From then on.
+    At(Timestamp),
+    /// Its fields cannot be read.
+    Unreadable(Box<ExpressionError>),
+}
+
+impl Command {
+    /// Reads an object of a kind.
+    pub fn of(object: TrimmedObject, reading: &Reading) -> Self {
+        let declared_by = reading.declared_by.on(&object.metadata);
+        let created = object.metadata.creation_timestamp.as_ref().map(|time| time.0);
+        let spec = digest(&object.data);
+        let expiry = match expiry(&whole(object), reading) {
+            // What was finished before it was created comes from a backup; its time begins when it is there.
+            Ok(Some((finished, ttl))) => {
+                let begin = created.map_or(finished, |created| created.max(finished));
+                begin.checked_add(ttl).map_or(Expiry::Open, Expiry::At)
+            }
+            Ok(None) => Expiry::Open,
+            Err(error) => Expiry::Unreadable(Box::new(error)),
+        };
+        Self { expiry, declared_by, spec }
+    }
+}
+
+/// When it finished and how long it stays, if both are so. The fields of a status are absent until they are
+/// known, so that an expression which reads an absent one means the same as null.
+fn expiry(object: &Value, reading: &Reading) -> Result<Option<(Timestamp, SignedDuration)>, ExpressionError> {
+    let variables = [("object", object)];
+    let Some(seconds) = known(reading.ttl_seconds.optional_int(&variables))? else { return Ok(None) };
+    let Some(finished) = known(reading.finished_at.optional_timestamp(&variables))? else { return Ok(None) };
+    // Less than nothing is no time to live.
+    Ok((seconds >= 0).then(|| (finished, SignedDuration::from_secs(seconds))))
+}
+
+fn known<T>(value: Result<Option<T>, ExpressionError>) -> Result<Option<T>, ExpressionError> {
+    match value {
+        Err(ExpressionError::Missing { .. }) => Ok(None),
+        value => value,
+    }
+}
+
+fn digest(data: &Value) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    for (_, value) in data.as_object().into_iter().flatten().filter(|(key, _)| *key != "status") {
+        value.hash(&mut hasher);
+    }
+    hasher.finish()
+}
+
+/// The object as its expressions see it.
+fn whole(object: TrimmedObject) -> Value {
+    let TrimmedObject { metadata, mut data } = object;
+    data["metadata"] = serde_json::to_value(metadata).unwrap_or_default();
+    data
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::settings::{Settings, tests::shipped};
+
+    fn settings(finished_at: &str, ttl_seconds: &str) -> Settings {
+        serde_json::from_value(json!({
+            "declaredBy": {"annotations": ["tool/tracks"]},
+            "kinds": [{
+                "id": "tasks", "group": "example.com", "version": "v1", "resource": "tasks", "kind": "Task",
+                "finishedAt": finished_at, "ttlSeconds": ttl_seconds,
+                "declaredBy": {"labels": ["tool/instance"]},
+            }],
+        }))
+        .unwrap()
+    }
+
+    fn read(settings: &Settings, object: Value) -> Command {
+        Command::of(serde_json::from_value(object).unwrap(), &settings.kinds[0].reading)
+    }
+
+    fn at(time: &str) -> Expiry {
+        Expiry::At(time.parse().unwrap())
+    }
+
+    #[test]
+    fn the_shipped_kinds_read_our_commands_as_jobs_are_read() {
+        let command = |ttl: Value, completed: Value| {
+            json!({
+                "metadata": {"name": "restart", "creationTimestamp": "2026-01-01T00:00:00Z"},
+                "spec": {"targetRef": {"name": "web"}, "ttlSecondsAfterFinished": ttl},
+                "status": {"completionTime": completed},
+            })
+        };
+        let finished = json!("2026-01-01T00:01:00Z");
+        let cases = [
+            (command(json!(60), finished.clone()), at("2026-01-01T00:02:00Z")),
+            (command(json!(0), finished.clone()), at("2026-01-01T00:01:00Z")),
+            (command(Value::Null, finished.clone()), Expiry::Open),
+            (command(json!(60), Value::Null), Expiry::Open),
+            (command(json!(-1), finished.clone()), Expiry::Open),
+            (command(json!(i64::MAX), finished), Expiry::Open),
+            (json!({"metadata": {"name": "new"}, "spec": {"ttlSecondsAfterFinished": 0}}), Expiry::Open),
+            (json!({"metadata": {"name": "new"}, "spec": {}}), Expiry::Open),
+        ];
+        let settings = shipped();
+        for kind in &settings.kinds {
+            for (object, expected) in &cases {
+                let read = Command::of(serde_json::from_value(object.clone()).unwrap(), &kind.reading);
+                assert_eq!(read.expiry, *expected, "{}: {object}", kind.id);
+            }
+        }
+    }
+
+    #[test]
+    fn a_command_that_a_tool_declares_is_told_from_one_that_a_person_made() {
+        let settings = settings("null", "null");
+        let with = |metadata: Value| read(&settings, json!({ "metadata": metadata })).declared_by;
+        assert_eq!(with(json!({"name": "a", "labels": {"other": ""}})), None);
+        assert_eq!(
+            with(json!({"name": "a", "annotations": {"tool/tracks": ""}})),
+            Some("tool/tracks".into())
+        );
+        assert_eq!(
+            with(json!({"name": "a", "labels": {"tool/instance": "x"}})),
+            Some("tool/instance".into())
+        );
+    }
+
+    #[test]
+    fn jobs_are_read_by_their_conditions() {
+        let settings = settings(
+            "object.status.conditions.filter(c, c.type in ['Complete', 'Failed'] && c.status == 'True')\
+             .map(c, c.lastTransitionTime)[?0].orValue(null)",
+            "object.status.?succeeded.orValue(0) > 0 ? 600 : 86400",
+        );
+        let job = |conditions: Value, succeeded: u32| {
+            let status = json!({"conditions": conditions, "succeeded": succeeded});
+            read(&settings, json!({"metadata": {"name": "job"}, "status": status})).expiry
+        };
+        let condition = |type_: &str| json!({"type": type_, "status": "True", "lastTransitionTime": "2026-01-01T00:00:00Z"});
+        assert_eq!(
+            job(json!([condition("Suspended"), condition("Complete")]), 1),
+            at("2026-01-01T00:10:00Z")
+        );
+        assert_eq!(job(json!([condition("Failed")]), 0), at("2026-01-02T00:00:00Z"));
+        assert_eq!(job(json!([condition("Suspended")]), 0), Expiry::Open);
+        assert_eq!(job(json!([]), 0), Expiry::Open);
+    }
+
+    #[test]
+    fn a_command_restored_from_a_backup_is_not_gone_before_anybody_saw_it() {
+        let settings = settings("object.status.completionTime", "60");
+        let restored = json!({
+            "metadata": {"name": "old", "creationTimestamp": "2026-01-01T00:00:00Z"},
+            "status": {"completionTime": "2020-01-01T00:00:00Z"},
+        });
+        assert_eq!(read(&settings, restored).expiry, at("2026-01-01T00:01:00Z"));
+    }
+
+    #[test]
+    fn a_value_of_another_type_is_never_taken_for_a_time() {
+        for (finished_at, ttl_seconds) in
+            [("'soon'", "60"), ("true", "60"), ("'2026-01-01T00:00:00Z'", "'x'"), ("null", "1.5")]
+        {
+            let read = read(&settings(finished_at, ttl_seconds), json!({"metadata": {"name": "odd"}}));
+            assert!(matches!(read.expiry, Expiry::Unreadable(_)), "{finished_at}, {ttl_seconds}: {read:?}");
+        }
+    }
+}

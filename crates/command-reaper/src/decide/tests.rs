@@ -1,0 +1,110 @@
+use std::sync::Arc;
+
+use jiff::{SignedDuration, Timestamp};
+use kube::{
+    api::ObjectMeta,
+    core::{ApiResource, GroupVersionKind},
+};
+use operator_kit::{Category, Expression, Failure, Seen, Source, Watched};
+use proptest::prelude::*;
+
+use super::*;
+
+fn now() -> Timestamp {
+    "2026-01-01T12:00:00Z".parse().unwrap()
+}
+
+fn observed(expiry: Expiry) -> Observed {
+    let kind = GroupVersionKind::gvk("example.com", "v1", "Task");
+    let source =
+        Source { id: "tasks".into(), resource: ApiResource::from_gvk(&kind).into(), seen: Seen::default() };
+    let command = Watched {
+        metadata: ObjectMeta { name: Some("task".into()), uid: Some("1".into()), ..ObjectMeta::default() },
+        source: Arc::new(source),
+        row: Command { expiry, declared_by: None, spec: 0 },
+    };
+    Observed {
+        command: Arc::new(command),
+        attempt: Attempt::Allowed,
+        now: now(),
+        is_deleted: false,
+        came_back: false,
+        is_told: false,
+    }
+}
+
+fn changed(mut observed: Observed, change: impl FnOnce(&mut Watched<Command>)) -> Observed {
+    change(Arc::make_mut(&mut observed.command));
+    observed
+}
+
+fn expired_command() -> Observed {
+    observed(Expiry::At(now()))
+}
+
+proptest! {
+    #[test]
+    fn a_command_goes_when_its_time_is_over_and_not_before(seconds in -1_000_000_000_i64..4_000_000_000) {
+        let expiry = now() + SignedDuration::from_secs(seconds);
+        match decide(&observed(Expiry::At(expiry))) {
+            Action::Delete => prop_assert!(seconds <= 0),
+            Action::Wait(time) => {
+                prop_assert!(seconds > 0);
+                prop_assert!(time <= Duration::from_secs(seconds.unsigned_abs()), "it would be late");
+                prop_assert!(time <= LOOK_AGAIN, "a clock that is set right would not be noticed");
+                prop_assert!(!time.is_zero(), "it would be looked at hot");
+            }
+            other => prop_assert!(false, "{other:?}"),
+        }
+    }
+}
+
+#[test]
+fn a_command_that_is_open_stays() {
+    assert_eq!(decide(&observed(Expiry::Open)), Action::Settle);
+}
+
+#[test]
+fn a_command_that_would_be_created_again_is_kept_and_that_is_told_once() {
+    let declared = changed(expired_command(), |command| command.row.declared_by = Some("mark".into()));
+    assert_eq!(decide(&declared), Action::TellKept("mark".into()));
+    assert_eq!(decide(&Observed { is_told: true, ..declared }), Action::Settle);
+}
+
+#[test]
+fn a_command_that_came_back_is_told_before_it_has_run_and_stays() {
+    for expiry in [Expiry::Open, Expiry::At(now() + SignedDuration::from_secs(60)), Expiry::At(now())] {
+        let back = Observed { came_back: true, ..observed(expiry) };
+        assert_eq!(decide(&back), Action::TellCameBack);
+        assert_eq!(decide(&Observed { is_told: true, ..back }), Action::Settle);
+    }
+}
+
+#[test]
+fn a_command_that_is_being_deleted_is_left_alone() {
+    let terminating = changed(expired_command(), |command| {
+        command.metadata.deletion_timestamp =
+            serde_json::from_value(serde_json::json!("2026-01-01T11:00:00Z")).unwrap();
+    });
+    assert_eq!(decide(&terminating), Action::Settle);
+}
+
+#[test]
+fn a_command_that_was_deleted_is_not_deleted_again_while_a_cache_shows_it() {
+    assert_eq!(decide(&Observed { is_deleted: true, ..expired_command() }), Action::Settle);
+}
+
+#[test]
+fn a_command_that_is_backing_off_is_not_tried() {
+    let failure =
+        Failure { category: Category::Transient, reason: "X", message: String::new(), is_expected: false };
+    let deferred = Observed { attempt: Attempt::Deferred(failure), ..expired_command() };
+    assert_eq!(decide(&deferred), Action::Settle);
+}
+
+#[test]
+fn a_command_that_cannot_be_read_is_never_deleted() {
+    let error = Expression::compile("finishedAt", "object.", &["object"]).unwrap_err();
+    let unreadable = observed(Expiry::Unreadable(Box::new(error.clone())));
+    assert_eq!(decide(&unreadable), Action::Refuse(Box::new(error)));
+}

@@ -1,0 +1,38 @@
+//! How to tell a command that something would create again.
+
+use std::collections::BTreeMap;
+
+use kube::api::ObjectMeta;
+use serde::Deserialize;
+
+/// Labels and annotations of tools that keep a cluster in line with a declaration: Argo CD, Flux, Helm and
+/// others. What they declare and do not find, they create again.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Marks {
+    #[serde(default)]
+    labels: Vec<String>,
+    #[serde(default)]
+    annotations: Vec<String>,
+}
+
+impl Marks {
+    /// These and those.
+    pub fn and(&self, more: &Self) -> Self {
+        Self {
+            labels: [&*self.labels, &more.labels].concat(),
+            annotations: [&*self.annotations, &more.annotations].concat(),
+        }
+    }
+
+    /// The first mark that an object carries.
+    pub fn on(&self, metadata: &ObjectMeta) -> Option<Box<str>> {
+        let found = |keys: &[String], map: Option<&BTreeMap<String, String>>| {
+            keys.iter()
+                .find(|key| map.is_some_and(|map| map.contains_key(*key)))
+                .map(|key| key.as_str().into())
+        };
+        found(&self.annotations, metadata.annotations.as_ref())
+            .or_else(|| found(&self.labels, metadata.labels.as_ref()))
+    }
+}

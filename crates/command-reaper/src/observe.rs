@@ -1,0 +1,82 @@
+use std::{
+    collections::HashSet,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use jiff::Timestamp;
+use operator_kit::{Attempt, Controller, Events, Next, Watched, Writer};
+
+use crate::{
+    command::Command,
+    decide::{Action, decide},
+    error::Error,
+    removed::Removed,
+};
+
+/// What a decision about a command is made from.
+#[derive(Clone, Debug)]
+pub struct Observed {
+    /// The command.
+    pub command: Arc<Watched<Command>>,
+    /// What this pass may do.
+    pub attempt: Attempt,
+    /// When it was observed, on this machine's clock.
+    pub now: Timestamp,
+    /// Whether it was deleted here, and the cache has yet to show it.
+    pub is_deleted: bool,
+    /// Whether it was created again soon after it had been deleted here.
+    pub came_back: bool,
+    /// Whether people were told already that it is kept.
+    pub is_told: bool,
+}
+
+/// The controller of commands.
+pub struct Commands {
+    pub(crate) writer: Writer,
+    pub(crate) events: Events,
+    /// The uids of the commands of which it was told that they are kept.
+    told: Mutex<HashSet<String>>,
+    removed: Mutex<Removed>,
+}
+
+impl Commands {
+    pub fn new(writer: Writer, events: Events) -> Self {
+        Self { writer, events, told: Mutex::default(), removed: Mutex::default() }
+    }
+
+    pub(crate) fn told(&self) -> MutexGuard<'_, HashSet<String>> {
+        self.told.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn removed(&self) -> MutexGuard<'_, Removed> {
+        self.removed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Controller for Commands {
+    type Kind = Watched<Command>;
+    type Observed = Observed;
+    type Action = Action;
+    type Error = Error;
+
+    async fn observe(&self, command: Arc<Watched<Command>>, attempt: Attempt) -> Result<Observed, Error> {
+        let is_told = command.metadata.uid.as_ref().is_some_and(|uid| self.told().contains(uid));
+        let (is_deleted, came_back) = {
+            let removed = self.removed();
+            (removed.has(&command), removed.came_back(&command))
+        };
+        Ok(Observed { command, attempt, now: Timestamp::now(), is_deleted, came_back, is_told })
+    }
+
+    fn decide(&self, observed: &Observed) -> Action {
+        decide(observed)
+    }
+
+    async fn act(&self, observed: Observed, action: Action) -> Result<Next, Error> {
+        self.act(&observed.command, action).await
+    }
+
+    fn forget(&self, uid: &str) {
+        self.told().remove(uid);
+    }
+}
