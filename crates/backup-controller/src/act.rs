@@ -1,0 +1,193 @@
+//! Action → one write. The only writer.
+
+use catena_api::keys::BACKUP_STATUS;
+use k8s_openapi::api::core::v1::ObjectReference;
+use kube::Resource;
+use operator_kit::{Events, Next, Watched, WriteError, Writer};
+use serde_json::{Value, json};
+
+use crate::{
+    backup_watches::BackupWatches,
+    decide::{Action, Outcome, Release},
+    error::Error,
+    finalizer,
+    held::HeldObjects,
+    live,
+    observe::{Held, Observed, Row},
+    settings::{Backup, ProtectedKind},
+    status::{BackupStatus, State},
+};
+
+/// When a backup that was created is looked at, if nobody tells of it before.
+const AFTER_CREATE: std::time::Duration = std::time::Duration::from_secs(1);
+
+/// Takes steps.
+pub struct Actor {
+    writer: Writer,
+    events: Events,
+    watches: BackupWatches,
+    held: HeldObjects,
+}
+
+impl Actor {
+    pub fn new(writer: Writer, events: Events, watches: BackupWatches, held: HeldObjects) -> Self {
+        Self { writer, events, watches, held }
+    }
+
+    /// Forgets an object that is gone.
+    pub fn forget(&self, uid: &str) {
+        self.held.forget(uid);
+    }
+
+    /// Takes a step.
+    pub async fn act(&self, observed: &Observed, action: Action) -> Result<Next, Error> {
+        let (Some(kind), target) = (&observed.kind, &*observed.target) else { return Ok(Next::Settled) };
+        match action {
+            Action::Protect => {
+                let uid = target.metadata.uid.as_deref().unwrap_or_default();
+                self.amend(target, &finalizer::add(uid, &target.row.finalizers)).await
+            }
+            Action::TakeBack => {
+                let uid = target.metadata.uid.as_deref().unwrap_or_default();
+                let patch = finalizer::take_back(uid, &target.row.finalizers);
+                self.amend(target, &patch.unwrap_or_default()).await
+            }
+            Action::Create(backup) => self.create(kind, target, &backup).await,
+            Action::Refuse(problem) => Err(problem.into()),
+            Action::Hold { status, tell, again } => {
+                self.note(kind, observed, &status);
+                if tell {
+                    self.tell(target, observed.held.as_ref(), &status).await?;
+                    return Ok(Next::Written);
+                }
+                Ok(Next::Wait(again))
+            }
+            Action::Release(release) => self.release(kind, observed, &release).await,
+            Action::Settle => Ok(Next::Settled),
+        }
+    }
+
+    async fn amend(
+        &self,
+        target: &Watched<Row>,
+        patch: &[json_patch::PatchOperation],
+    ) -> Result<Next, Error> {
+        let (uid, place) = (uid(target), place(target));
+        let source = &target.source;
+        self.writer.amend(uid, &source.seen, &source.resource, place, patch).await?;
+        Ok(Next::Written)
+    }
+
+    async fn create(
+        &self,
+        kind: &ProtectedKind,
+        target: &Watched<Row>,
+        backup: &Value,
+    ) -> Result<Next, Error> {
+        let Backup { resource, .. } = &*kind.backup;
+        let seen = self.watches.seen(&kind.backup);
+        match self.writer.create(uid(target), &seen, resource, backup).await {
+            // From a try of which the answer was lost; it is judged where it is looked up.
+            Ok(()) | Err(WriteError::AlreadyExists { .. }) => Ok(Next::Wait(AFTER_CREATE)),
+            Err(WriteError::NamespaceTerminating { kind: created }) => Err(Error::NamespaceTerminating {
+                backup: kind.backup.name.clone(),
+                kind: created,
+                namespace: live::text(backup, "namespace").to_owned(),
+            }),
+            Err(WriteError::Gone { kind, name }) => {
+                Err(Error::NotServed { kind, name, namespace: live::text(backup, "namespace").to_owned() })
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Says on the object why it waits.
+    async fn tell(
+        &self,
+        target: &Watched<Row>,
+        held: Option<&Held>,
+        status: &BackupStatus,
+    ) -> Result<(), Error> {
+        let source = &target.source;
+        let (namespace, name) = place(target);
+        let mut patch = json!({
+            "apiVersion": source.resource.api_version,
+            "kind": source.resource.kind,
+            "metadata": {"name": name, "uid": uid(target), "annotations": {BACKUP_STATUS: status.text()}},
+        });
+        if !namespace.is_empty() {
+            patch["metadata"]["namespace"] = namespace.into();
+        }
+        self.writer.merge(uid(target), &source.seen, &source.resource, &patch).await?;
+        let before = held.and_then(|held| held.status.as_ref()).map(|status| (status.state, status.attempt));
+        // The kit tells of what it backs off from.
+        if before != Some((status.state, status.attempt)) && status.state != State::Blocked {
+            let backup = status.backup.as_deref().unwrap_or("the backup");
+            let note = format!("{backup}: {}", status.message);
+            match status.state {
+                State::Failed => self.events.warn(&reference(target), "BackupFailed", &note),
+                State::Overdue => self.events.warn(&reference(target), "BackupOverdue", &note),
+                _ => self.events.tell(&reference(target), "BackupRunning", &note),
+            }
+        }
+        Ok(())
+    }
+
+    async fn release(
+        &self,
+        kind: &ProtectedKind,
+        observed: &Observed,
+        release: &Release,
+    ) -> Result<Next, Error> {
+        let target = &*observed.target;
+        let Some(held) = &observed.held else { return Ok(Next::Settled) };
+        let Some(mut patch) = finalizer::remove(uid(target), &held.finalizers) else {
+            return Ok(Next::Settled);
+        };
+        let stays = held.finalizers.len() > 1;
+        if held.is_annotated && (stays || held.status.is_some()) {
+            patch.push(finalizer::annotate(BACKUP_STATUS, &release.status.text()));
+        }
+        let message = &release.status.message;
+        // Before the write, so that a crash after it leaves an audit all the same.
+        match release.outcome {
+            Outcome::BackedUp if held.status.is_none() => {}
+            Outcome::BackedUp => self.events.tell(&reference(target), "BackedUp", message),
+            Outcome::GivenUp => self.events.warn(
+                &reference(target),
+                "ReleasedWithoutBackup",
+                &format!("released without a backup, as onFailure says: {message}"),
+            ),
+            Outcome::Forced => {
+                tracing::warn!(object = ?place(target), kind = kind.id, reason = message, "force-released");
+                self.events.warn(
+                    &reference(target),
+                    "ForceReleased",
+                    &format!("released without a proven backup, by annotation: {message}"),
+                );
+            }
+        }
+        let next = self.amend(target, &patch).await?;
+        self.held.released(uid(target), &kind.id, release.outcome, held.since, observed.now);
+        Ok(next)
+    }
+
+    fn note(&self, kind: &ProtectedKind, observed: &Observed, status: &BackupStatus) {
+        if let Some(held) = &observed.held {
+            self.held.note(uid(&observed.target), &kind.id, &status.reason, held.since);
+        }
+    }
+}
+
+fn uid(target: &Watched<Row>) -> &str {
+    target.metadata.uid.as_deref().unwrap_or_default()
+}
+
+fn place(target: &Watched<Row>) -> (&str, &str) {
+    let metadata = &target.metadata;
+    (metadata.namespace.as_deref().unwrap_or_default(), metadata.name.as_deref().unwrap_or_default())
+}
+
+fn reference(target: &Watched<Row>) -> ObjectReference {
+    target.object_ref(&target.source.resource)
+}

@@ -1,0 +1,243 @@
+use std::sync::Arc;
+
+use catena_api::keys::BACKUP_FINALIZER;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use kube::api::ObjectMeta;
+use operator_kit::{Category, Failure, Seen, Source, Watched};
+use serde_json::json;
+
+use super::*;
+use crate::{observe::Row, settings::Settings, status::State};
+
+const SETTINGS: &str = r"
+kinds:
+  held: {apiVersion: v1, kind: ConfigMap, resource: configmaps, backup: b, deadline: 10m, retryAfter: 1m}
+  released: {apiVersion: v1, kind: ConfigMap, resource: configmaps, backup: b, deadline: 10m, onFailure: Release, tries: 2}
+backups:
+  b: {apiVersion: v1, kind: Secret, resource: secrets, template: x, succeeded: 'true'}
+";
+
+fn now() -> Timestamp {
+    "2026-06-01T12:00:00Z".parse().unwrap()
+}
+
+fn ago(seconds: i64) -> Timestamp {
+    now() - SignedDuration::from_secs(seconds)
+}
+
+fn kind(id: &str) -> Arc<ProtectedKind> {
+    let settings: Settings = serde_saphyr::from_str(SETTINGS).unwrap();
+    settings.kinds[id].clone()
+}
+
+fn living(selection: Selection, finalizers: &[&str]) -> Observed {
+    let kind = kind("held");
+    let source = Source { id: "held".into(), resource: kind.resource.clone().into(), seen: Seen::default() };
+    let finalizers = finalizers.iter().map(|finalizer| (*finalizer).to_owned()).collect();
+    let metadata = ObjectMeta { name: Some("a".into()), uid: Some("u".into()), ..ObjectMeta::default() };
+    let row = Row { selected_by: vec!["held".into()], finalizers };
+    Observed {
+        target: Arc::new(Watched { metadata, source: Arc::new(source), row }),
+        attempt: Attempt::Allowed,
+        now: now(),
+        kind: Some(kind),
+        selection,
+        held: None,
+    }
+}
+
+/// An object that was deleted a minute ago.
+fn deleted(id: &str, situation: Situation) -> Observed {
+    let mut observed = living(Selection::Selected, &[BACKUP_FINALIZER]);
+    Arc::get_mut(&mut observed.target).unwrap().metadata.deletion_timestamp = Some(Time(ago(60)));
+    observed.kind = Some(kind(id));
+    observed.held = Some(Held {
+        finalizers: vec![BACKUP_FINALIZER.into()],
+        is_annotated: false,
+        since: ago(60),
+        status: None,
+        force_release: None,
+        situation: Some(situation),
+    });
+    observed
+}
+
+fn last(attempt: u32, age: i64) -> Try {
+    Try { attempt, title: format!("Job x/backup-{attempt}"), created: ago(age) }
+}
+
+fn there(verdict: Verdict, age: i64) -> Situation {
+    Situation::There { last: last(1, age), verdict }
+}
+
+fn absent() -> Situation {
+    Situation::Absent { attempt: 1, backup: json!({"first": true}) }
+}
+
+fn failed(attempt: u32, age: i64) -> Situation {
+    Situation::Failed { last: last(attempt, age), next: json!({"next": true}) }
+}
+
+fn backing_off() -> Attempt {
+    Attempt::Deferred(Failure {
+        category: Category::Transient,
+        reason: "Forbidden",
+        message: "no".into(),
+        is_expected: false,
+    })
+}
+
+fn outcome(action: Action) -> Option<Outcome> {
+    match action {
+        Action::Release(release) => Some(release.outcome),
+        _ => None,
+    }
+}
+
+fn state(action: &Action) -> Option<(State, &str)> {
+    match action {
+        Action::Hold { status, .. } => Some((status.state, status.reason.as_str())),
+        _ => None,
+    }
+}
+
+#[test]
+fn the_finalizer_follows_the_selection_of_what_lives() {
+    let ours: &[&str] = &[BACKUP_FINALIZER];
+    for (selection, finalizers, expected) in [
+        (Selection::Selected, &[][..], Action::Protect),
+        (Selection::Selected, ours, Action::Settle),
+        (Selection::NotSelected, ours, Action::TakeBack),
+        (Selection::NotSelected, &[], Action::Settle),
+    ] {
+        assert_eq!(decide(&living(selection, finalizers)), expected, "{selection:?} {finalizers:?}");
+    }
+}
+
+#[test]
+fn what_is_being_deleted_without_our_finalizer_is_left_alone() {
+    let mut observed = deleted("held", absent());
+    observed.held = None;
+    assert_eq!(decide(&observed), Action::Settle);
+}
+
+#[test]
+fn what_left_the_selection_before_it_was_deleted_is_backed_up_all_the_same() {
+    let mut observed = deleted("held", absent());
+    observed.selection = Selection::NotSelected;
+    assert_eq!(decide(&observed), Action::Create(json!({"first": true})));
+}
+
+/// The invariant: under `Hold`, nothing but a proven backup or a user's word lets an object go.
+#[test]
+fn under_hold_only_a_proven_backup_or_a_user_lets_go() {
+    let ages = [0, 5, 601, 100_000];
+    let unproven = ages.into_iter().flat_map(|age| {
+        [
+            there(Verdict::Running(None), age),
+            there(Verdict::Running(Some("?".into())), age),
+            there(Verdict::Going, age),
+            failed(1, age),
+            failed(40, age),
+            absent(),
+            Situation::Unusable(Unusable::NoNamespace { backup: "b".into() }),
+        ]
+    });
+    for situation in unproven {
+        for attempt in [Attempt::Allowed, backing_off()] {
+            for since in ages {
+                let mut observed = deleted("held", situation.clone());
+                observed.attempt = attempt.clone();
+                let held = observed.held.as_mut().unwrap();
+                held.since = ago(since);
+                assert_eq!(outcome(decide(&observed)), None, "{observed:?}");
+                observed.held.as_mut().unwrap().force_release = Some("I know".into());
+                assert_eq!(outcome(decide(&observed)), Some(Outcome::Forced), "{observed:?}");
+            }
+        }
+    }
+    assert_eq!(outcome(decide(&deleted("held", there(Verdict::Succeeded, 1)))), Some(Outcome::BackedUp));
+}
+
+#[test]
+fn an_object_that_backs_off_is_let_go_when_its_backup_is_proven() {
+    let mut observed = deleted("held", there(Verdict::Succeeded, 1));
+    observed.attempt = backing_off();
+    assert_eq!(outcome(decide(&observed)), Some(Outcome::BackedUp));
+}
+
+#[test]
+fn nothing_is_created_while_backing_off_and_the_failure_is_said() {
+    for situation in [absent(), failed(1, 1000)] {
+        let mut observed = deleted("held", situation);
+        observed.attempt = backing_off();
+        assert_eq!(state(&decide(&observed)), Some((State::Blocked, "Forbidden")));
+    }
+}
+
+#[test]
+fn a_backup_that_ends_at_once_is_not_reported() {
+    let action = decide(&deleted("held", there(Verdict::Running(None), 1)));
+    assert!(matches!(action, Action::Hold { tell: false, again, .. } if again == Duration::from_secs(2)));
+    let action = decide(&deleted("held", there(Verdict::Running(None), 4)));
+    assert!(matches!(action, Action::Hold { tell: true, .. }));
+}
+
+#[test]
+fn what_is_said_already_is_not_said_again() {
+    let mut observed = deleted("held", there(Verdict::Running(None), 30));
+    let Action::Hold { status, tell: true, .. } = decide(&observed) else { panic!("it is not said") };
+    observed.held.as_mut().unwrap().status = Some(status.clone());
+    observed.now = now() + SignedDuration::from_secs(60);
+    let Action::Hold { status: later, tell, .. } = decide(&observed) else { panic!("it is not held") };
+    assert_eq!((later, tell), (status, false));
+}
+
+#[test]
+fn after_the_deadline_it_is_held_and_the_reason_is_said_or_it_is_let_go() {
+    let late = || there(Verdict::Running(None), 600);
+    assert_eq!(state(&decide(&deleted("held", late()))), Some((State::Overdue, "BackupOverdue")));
+    assert_eq!(outcome(decide(&deleted("released", late()))), Some(Outcome::GivenUp));
+    assert_eq!(outcome(decide(&deleted("released", there(Verdict::Running(None), 599)))), None);
+}
+
+#[test]
+fn a_failed_backup_is_tried_again_after_a_pause_that_doubles_and_survives_a_crash() {
+    for (attempt, pause) in [(1, 60), (2, 120), (3, 240), (30, 3600)] {
+        let mut observed = deleted("held", failed(attempt, 100_000));
+        let Action::Hold { status, tell: true, again } = decide(&observed) else { panic!("not said") };
+        assert_eq!((status.state, again), (State::Failed, Duration::from_secs(pause)));
+        observed.held.as_mut().unwrap().status = Some(status);
+        observed.now = now() + Duration::from_secs(pause - 1);
+        let waits = decide(&observed);
+        assert!(matches!(waits, Action::Hold { tell: false, again, .. } if again == Duration::from_secs(1)));
+        observed.now = now() + Duration::from_secs(pause);
+        assert_eq!(decide(&observed), Action::Create(json!({"next": true})));
+    }
+}
+
+#[test]
+fn the_failure_of_an_earlier_try_does_not_count_for_a_later_one() {
+    let mut observed = deleted("held", failed(1, 100));
+    let Action::Hold { status, .. } = decide(&observed) else { panic!("not held") };
+    observed.held.as_mut().unwrap().status = Some(status);
+    observed.held.as_mut().unwrap().situation = Some(failed(2, 100));
+    observed.now = now() + Duration::from_secs(1000);
+    assert_eq!(state(&decide(&observed)), Some((State::Failed, "BackupFailed")));
+}
+
+#[test]
+fn release_lets_go_after_so_many_tries() {
+    assert_eq!(outcome(decide(&deleted("released", failed(1, 10)))), None);
+    assert_eq!(outcome(decide(&deleted("released", failed(2, 10)))), Some(Outcome::GivenUp));
+}
+
+#[test]
+fn release_lets_go_what_cannot_be_backed_up_at_all_only_after_the_deadline() {
+    for (since, expected) in [(599, None), (600, Some(Outcome::GivenUp))] {
+        let mut observed = deleted("released", absent());
+        observed.attempt = backing_off();
+        observed.held.as_mut().unwrap().since = ago(since);
+        assert_eq!(outcome(decide(&observed)), expected);
+    }
+}

@@ -1,0 +1,195 @@
+//! Takes our finalizer from every object while the rights to do so are still there. What is left when it is
+//! interrupted is found by the next run.
+
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use catena_api::keys::BACKUP_FINALIZER;
+use clap::{Args, ValueEnum};
+use futures::{StreamExt, stream};
+use k8s_openapi::api::{admissionregistration::v1::MutatingAdmissionPolicyBinding, apps::v1::Deployment};
+use kube::{
+    Api, Client, Resource, ResourceExt,
+    api::{DynamicObject, ListParams},
+    core::PartialObjectMeta,
+    discovery::ApiResource,
+};
+use operator_kit::{Operator, Seen, WriteError, Writer};
+
+use crate::{finalizer, settings::Settings};
+
+/// Objects per page of a list.
+const PAGE: u32 = 500;
+/// Objects that lose the finalizer side by side.
+const SIDE_BY_SIDE: usize = 16;
+/// After nothing was found, it is looked once more: what an ending controller or a policy put on last is found then.
+const ONCE_MORE: Duration = Duration::from_secs(3);
+
+/// What is drained, and how.
+#[derive(Args)]
+pub struct Options {
+    /// Deployment of the controller in the Lease's namespace; it is deleted first, so that no finalizer is put on again
+    #[arg(long, value_name = "NAME")]
+    deployment: Option<String>,
+    /// Binding of a mutating admission policy that puts the finalizer on; deleted first; may be given several times
+    #[arg(long, value_name = "NAME")]
+    policy_binding: Vec<String>,
+    /// What follows if objects wait for their backup
+    #[arg(long, value_enum, value_name = "WHAT", default_value_t = HeldObjects::Release)]
+    held_objects: HeldObjects,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum HeldObjects {
+    /// They are let go without one.
+    #[value(name = "Release")]
+    Release,
+    /// Nothing is drained.
+    #[value(name = "Refuse")]
+    Refuse,
+}
+
+type Found = PartialObjectMeta<DynamicObject>;
+
+/// Drains every kind of the settings.
+pub async fn run(operator: &Operator<Settings>, options: &Options) -> anyhow::Result<()> {
+    let client = operator.client();
+    let settings = operator.settings().current();
+    let kinds: Vec<ApiResource> = settings.kinds.values().map(|kind| kind.resource.clone()).collect();
+    if options.held_objects == HeldObjects::Refuse {
+        refuse_held(&client, &kinds).await?;
+    }
+    for name in &options.policy_binding {
+        delete::<MutatingAdmissionPolicyBinding>(operator, Api::all(client.clone()), name).await?;
+    }
+    if let Some(name) = &options.deployment {
+        let deployments = Api::namespaced(client.clone(), operator.namespace());
+        delete::<Deployment>(operator, deployments, name).await?;
+    }
+    operator
+        .alone(async {
+            let mut total = 0;
+            loop {
+                let mut drained = 0;
+                for kind in &kinds {
+                    drained += drain(operator, kind).await?;
+                }
+                total += drained;
+                if drained > 0 {
+                    continue;
+                }
+                tokio::time::sleep(ONCE_MORE).await;
+                let mut left = 0;
+                for kind in &kinds {
+                    left += drain(operator, kind).await?;
+                }
+                total += left;
+                if left == 0 {
+                    tracing::info!(total, "no object has the finalizer any more");
+                    return Ok(());
+                }
+            }
+        })
+        .await
+}
+
+async fn refuse_held(client: &Client, kinds: &[ApiResource]) -> anyhow::Result<()> {
+    let mut held = Vec::new();
+    for kind in kinds {
+        let objects = protected(client, kind).await?;
+        let deleted = objects.iter().filter(|object| object.metadata.deletion_timestamp.is_some());
+        held.extend(deleted.map(|object| title(kind, object)));
+    }
+    if held.is_empty() {
+        return Ok(());
+    }
+    bail!(
+        "{} objects wait for their backup, and drain.heldObjects is Refuse: {}; wait for them, or let them go with the \
+         annotation catena.dev/force-release",
+        held.len(),
+        held.iter().take(20).map(String::as_str).collect::<Vec<_>>().join(", ")
+    )
+}
+
+/// Takes the finalizer from the objects of a kind, and tells how many had it.
+async fn drain(operator: &Operator<Settings>, kind: &ApiResource) -> anyhow::Result<usize> {
+    let objects = protected(&operator.client(), kind).await?;
+    let writer = &operator.writer();
+    let count = objects.len();
+    let released = stream::iter(objects).map(|object| async move {
+        let is_held = object.metadata.deletion_timestamp.is_some();
+        let reference = object.object_ref(kind);
+        release(writer, kind, &object).await?;
+        anyhow::Ok((is_held, reference))
+    });
+    let mut released = released.buffer_unordered(SIDE_BY_SIDE);
+    while let Some(outcome) = released.next().await {
+        let (is_held, reference) = outcome?;
+        if is_held {
+            let note = "released without a proven backup, because the controller is uninstalled";
+            operator.events().warn(&reference, "ReleasedByUninstall", note);
+        }
+    }
+    if count > 0 {
+        tracing::info!(kind = kind.kind, count, "drained");
+    }
+    Ok(count)
+}
+
+async fn release(writer: &Writer, kind: &ApiResource, object: &Found) -> anyhow::Result<()> {
+    let uid = object.metadata.uid.as_deref().unwrap_or_default();
+    let place = (object.metadata.namespace.as_deref().unwrap_or_default(), object.name_any());
+    let Some(patch) = finalizer::remove(uid, object.finalizers()) else { return Ok(()) };
+    match writer.amend(uid, &Seen::unwatched(), kind, (place.0, &place.1), &patch).await {
+        // It is gone or changed; the next look tells.
+        Ok(()) | Err(WriteError::Gone { .. } | WriteError::Changed { .. }) => Ok(()),
+        Err(error) => Err(error).with_context(|| format!("could not drain {}", title(kind, object))),
+    }
+}
+
+/// The objects of a kind that have the finalizer; none if the cluster does not serve the kind.
+async fn protected(client: &Client, kind: &ApiResource) -> anyhow::Result<Vec<Found>> {
+    let all = Api::<DynamicObject>::all_with(client.clone(), kind);
+    let mut found = Vec::new();
+    let mut page = ListParams::default().limit(PAGE);
+    loop {
+        let objects = match all.list_metadata(&page).await {
+            Ok(objects) => objects,
+            // Of a group that is not served, the answer is no Status and has no reason.
+            Err(kube::Error::Api(status)) if status.code == 404 => return Ok(found),
+            Err(error) => return Err(error).with_context(|| format!("could not list {}", kind.plural)),
+        };
+        let has_ours =
+            |object: &Found| object.finalizers().iter().any(|finalizer| finalizer == BACKUP_FINALIZER);
+        let next = objects.metadata.continue_.clone().filter(|token| !token.is_empty());
+        found.extend(objects.items.into_iter().filter(has_ours).map(|mut object| {
+            object.metadata.managed_fields = None;
+            object
+        }));
+        match next {
+            Some(token) => page = page.continue_token(&token),
+            None => return Ok(found),
+        }
+    }
+}
+
+/// Deletes an object, if it is there.
+async fn delete<K>(operator: &Operator<Settings>, api: Api<K>, name: &str) -> anyhow::Result<()>
+where
+    K: Resource<DynamicType = ()> + Clone + std::fmt::Debug + serde::de::DeserializeOwned,
+{
+    let kind = ApiResource::erase::<K>(&());
+    let found = api.get_metadata_opt(name).await;
+    let Some(found) = found.with_context(|| format!("could not look up {} {name}", kind.kind))? else {
+        return Ok(());
+    };
+    let uid = found.metadata.uid.unwrap_or_default();
+    let namespace = found.metadata.namespace.unwrap_or_default();
+    let deleted = operator.writer().delete(&uid, &Seen::unwatched(), &kind, &namespace, name, &uid).await;
+    deleted.with_context(|| format!("could not delete {} {name}", kind.kind))
+}
+
+fn title(kind: &ApiResource, object: &Found) -> String {
+    let namespace = object.metadata.namespace.as_deref().unwrap_or_default();
+    format!("{} {namespace}/{}", kind.kind, object.name_any())
+}

@@ -1,0 +1,141 @@
+use operator_kit::{Category, Reported, TemplateError, WriteError};
+use thiserror::Error;
+
+/// What can keep an object from its backup.
+#[derive(Debug, Error)]
+pub enum Error {
+    /// There is nothing to create.
+    #[error(transparent)]
+    Unusable(#[from] Unusable),
+    /// The API server did not take a write.
+    #[error(transparent)]
+    Write(#[from] WriteError),
+    /// The backup would go to a namespace that is being deleted.
+    #[error(
+        "the namespace {namespace:?} is being deleted and takes no new {kind}: the backup must go to another one; set \
+         backups.{backup}.namespace in the controller's values, or let the object go without a backup with the \
+         annotation catena.dev/force-release: <reason>"
+    )]
+    NamespaceTerminating {
+        /// The backup's name in the settings.
+        backup: String,
+        /// The backup's kind.
+        kind: String,
+        /// The namespace.
+        namespace: String,
+    },
+    /// There is nowhere to create the backup.
+    #[error(
+        "{kind} {name:?} cannot be created: the cluster does not serve the kind, or has no namespace {namespace:?}; \
+         install the one or create the other"
+    )]
+    NotServed {
+        /// The backup's kind.
+        kind: String,
+        /// The backup's name.
+        name: String,
+        /// The namespace.
+        namespace: String,
+    },
+    /// The API server did not answer a read.
+    #[error("cannot look up {name:?}: {source}")]
+    LookUp {
+        /// The object.
+        name: String,
+        /// Why.
+        source: Box<kube::Error>,
+    },
+}
+
+/// Why there is no backup that could be created or judged, until somebody changes something.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum Unusable {
+    /// The template gives no object.
+    #[error(transparent)]
+    Template(#[from] TemplateError),
+    /// The template's name does not follow from the suffix.
+    #[error(
+        "the template {backup:?} gives the name {name:?}, which does not hold the suffix: two backups would have the same \
+         name; write for example {{{{ name ~ \"-\" ~ suffix }}}}"
+    )]
+    NotUnique {
+        /// The backup's name in the settings.
+        backup: String,
+        /// The name that came out.
+        name: String,
+    },
+    /// The template asks for a namespace of its own.
+    #[error(
+        "the template {backup:?} sets metadata.namespace to {found:?}; leave it out, and set backups.{backup}.namespace"
+    )]
+    OtherNamespace {
+        /// The backup's name in the settings.
+        backup: String,
+        /// The namespace that came out.
+        found: String,
+    },
+    /// An object without a namespace is backed up by one that needs one.
+    #[error(
+        "backups.{backup}.namespace is not set, and the object has no namespace that its backup could go to; set it"
+    )]
+    NoNamespace {
+        /// The backup's name in the settings.
+        backup: String,
+    },
+    /// Something of the name is there that is not the backup.
+    #[error(
+        "{title} is there and is not the backup of this object; delete or rename it, or change the name in the template"
+    )]
+    NameTaken {
+        /// What is there.
+        title: String,
+    },
+}
+
+impl Error {
+    pub fn look_up(name: &str, source: kube::Error) -> Self {
+        Self::LookUp { name: name.to_owned(), source: Box::new(source) }
+    }
+}
+
+impl Unusable {
+    /// One `PascalCase` word.
+    pub fn reason(&self) -> &'static str {
+        match self {
+            Self::Template(error) => error.reason(),
+            Self::NotUnique { .. } => "BackupNameNotUnique",
+            Self::OtherNamespace { .. } => "BackupInOtherNamespace",
+            Self::NoNamespace { .. } => "BackupWithoutNamespace",
+            Self::NameTaken { .. } => "BackupNameTaken",
+        }
+    }
+}
+
+impl Reported for Error {
+    fn category(&self) -> Category {
+        match self {
+            Self::Unusable(_) | Self::NamespaceTerminating { .. } | Self::NotServed { .. } => {
+                Category::WaitsForChange
+            }
+            Self::Write(error) => error.category(),
+            Self::LookUp { .. } => Category::Transient,
+        }
+    }
+
+    fn reason(&self) -> &'static str {
+        match self {
+            Self::Unusable(problem) => problem.reason(),
+            Self::Write(error) => error.reason(),
+            Self::NamespaceTerminating { .. } => "NamespaceTerminating",
+            Self::NotServed { .. } => "BackupKindNotServed",
+            Self::LookUp { .. } => "LookUpFailed",
+        }
+    }
+
+    fn write_error(&self) -> Option<&WriteError> {
+        match self {
+            Self::Write(error) => Some(error),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! Metrics of what is held, and of how it ended.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use jiff::Timestamp;
+use prometheus_client::{
+    collector::Collector,
+    encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric},
+    metrics::{
+        counter::Counter,
+        family::Family,
+        gauge::ConstGauge,
+        histogram::{Histogram, exponential_buckets},
+    },
+    registry::{Registry, Unit},
+};
+
+use crate::decide::Outcome;
+
+/// What is held now, and how many were let go.
+#[derive(Clone, Debug)]
+pub struct HeldObjects {
+    held: Arc<Mutex<HashMap<String, HeldObject>>>,
+    released: Family<Ended, Counter>,
+    seconds: Family<Ended, Histogram>,
+}
+
+#[derive(Debug)]
+struct HeldObject {
+    why: Why,
+    since: Timestamp,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, EncodeLabelSet)]
+struct Why {
+    kind: String,
+    reason: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Ended {
+    kind: String,
+    outcome: &'static str,
+}
+
+impl HeldObjects {
+    pub fn new() -> Self {
+        Self {
+            held: Arc::default(),
+            released: Family::default(),
+            // From 50 ms to about 15 h.
+            seconds: Family::new_with_constructor(|| Histogram::new(exponential_buckets(0.05, 4.0, 11))),
+        }
+    }
+
+    /// Adds the metrics to those that are served.
+    pub fn register(&self, registry: &mut Registry) {
+        registry.register(
+            "released_objects",
+            "Protected objects that were let go, by kind and outcome",
+            self.released.clone(),
+        );
+        registry.register_with_unit(
+            "held",
+            "Time from an object's deletion until it was let go",
+            Unit::Seconds,
+            self.seconds.clone(),
+        );
+        registry.register_collector(Box::new(self.clone()));
+    }
+
+    /// Notes that an object is held.
+    pub fn note(&self, uid: &str, kind: &str, reason: &str, since: Timestamp) {
+        let why = Why { kind: kind.to_owned(), reason: reason.to_owned() };
+        self.lock().insert(uid.to_owned(), HeldObject { why, since });
+    }
+
+    /// Notes that an object was let go.
+    pub fn released(&self, uid: &str, kind: &str, outcome: Outcome, since: Timestamp, now: Timestamp) {
+        self.forget(uid);
+        let outcome = match outcome {
+            Outcome::BackedUp => "backed_up",
+            Outcome::GivenUp => "given_up",
+            Outcome::Forced => "forced",
+        };
+        let ended = Ended { kind: kind.to_owned(), outcome };
+        let held = Duration::try_from(now.duration_since(since)).unwrap_or_default();
+        self.seconds.get_or_create(&ended).observe(held.as_secs_f64());
+        self.released.get_or_create(&ended).inc();
+    }
+
+    /// Forgets an object that is gone.
+    pub fn forget(&self, uid: &str) {
+        self.lock().remove(uid);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, HeldObject>> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Collector for HeldObjects {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), std::fmt::Error> {
+        let now = Timestamp::now();
+        let mut by_reason: BTreeMap<Why, (i64, f64)> = BTreeMap::new();
+        for held in self.lock().values() {
+            let (count, oldest) = by_reason.entry(held.why.clone()).or_default();
+            *count += 1;
+            *oldest = oldest.max(now.duration_since(held.since).as_secs_f64());
+        }
+        let gauge = ConstGauge::new(0_i64).metric_type();
+        let help = "Objects that wait for their backup, by kind and reason";
+        let mut counts = encoder.encode_descriptor("held_objects", help, None, gauge)?;
+        for (why, (count, _)) in &by_reason {
+            ConstGauge::new(*count).encode(counts.encode_family(why)?)?;
+        }
+        let help = "Age of the oldest deletion that waits for its backup, by kind and reason";
+        let mut oldest = encoder.encode_descriptor("held_oldest", help, Some(&Unit::Seconds), gauge)?;
+        for (why, (_, age)) in &by_reason {
+            ConstGauge::new(*age).encode(oldest.encode_family(why)?)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,37 @@
+//! Keeps what is watched in line with the settings.
+
+use std::sync::Arc;
+
+use kube::core::Selector;
+use operator_kit::{Settings, WatchedKind};
+use tokio::sync::watch;
+
+use crate::{backup_watches::BackupWatches, namespaces::Namespaces, observe::Row, settings::ProtectedKind};
+
+/// Follows the settings for ever.
+pub async fn follow(
+    mut settings: Settings<crate::Settings>,
+    wanted: watch::Sender<Vec<WatchedKind<Row>>>,
+    backups: BackupWatches,
+    namespaces: Namespaces,
+) {
+    loop {
+        let current = settings.current();
+        namespaces.keep(&current);
+        backups.keep(&current);
+        let kinds = current.by_resource.iter().filter_map(|(id, entries)| watched(id, entries));
+        wanted.send_replace(kinds.collect());
+        settings.changed().await;
+    }
+}
+
+/// All objects of a kind, also those that are not selected: one that has our finalizer and leaves the selection has
+/// to lose it.
+fn watched(id: &str, entries: &[Arc<ProtectedKind>]) -> Option<WatchedKind<Row>> {
+    let selectors: Vec<(Arc<str>, Selector)> =
+        entries.iter().map(|entry| (entry.id.as_str().into(), entry.selector.clone())).collect();
+    let fingerprint = format!("{selectors:?}");
+    let resource = entries.first()?.resource.clone();
+    let trim = move |object| Row::of(object, &selectors);
+    Some(WatchedKind::new(id, resource, fingerprint, trim).metadata_only())
+}

@@ -1,0 +1,71 @@
+//! Holds configured objects of any kind when they are deleted, until their backup is proven.
+
+mod act;
+mod backup;
+mod backup_watches;
+mod decide;
+mod drain;
+mod error;
+mod finalizer;
+mod held;
+mod kinds;
+mod live;
+mod manifest;
+mod namespaces;
+mod observe;
+mod settings;
+mod status;
+
+use clap::{Parser, Subcommand};
+use operator_kit::{Arguments, Operator, Triggers};
+use tokio::sync::watch;
+
+use crate::{
+    act::Actor, backup_watches::BackupWatches, held::HeldObjects, namespaces::Namespaces, observe::Backups,
+    settings::Settings,
+};
+
+/// Holds configured objects of any kind when they are deleted, until their backup is proven.
+#[derive(Parser)]
+#[command(version, after_help = "Example: backup-controller --settings settings.yaml --log-format text")]
+struct Command {
+    #[command(flatten)]
+    arguments: Arguments,
+    #[command(subcommand)]
+    task: Option<Task>,
+}
+
+#[derive(Subcommand)]
+enum Task {
+    /// Take the finalizer from every object, before the controller is uninstalled
+    #[command(
+        after_help = "Example: backup-controller --settings settings.yaml drain --deployment backup-controller"
+    )]
+    Drain(drain::Options),
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> anyhow::Result<()> {
+    let Command { arguments, task } = Command::parse();
+    let operator = Operator::start(env!("CARGO_PKG_NAME"), arguments).await?;
+    match task {
+        Some(Task::Drain(options)) => drain::run(&operator, &options).await,
+        None => control(operator).await,
+    }
+}
+
+async fn control(operator: Operator<Settings>) -> anyhow::Result<()> {
+    let triggers = Triggers::default();
+    let watches = BackupWatches::new(&operator, triggers.clone());
+    let namespaces = Namespaces::new(&operator, triggers.clone());
+    let held = HeldObjects::new();
+    operator.add_metrics(|registry| held.register(registry));
+
+    let (wanted, kinds) = watch::channel(Vec::new());
+    let follow = kinds::follow(operator.settings(), wanted, watches.clone(), namespaces.clone());
+    tokio::spawn(follow);
+
+    let actor = Actor::new(operator.writer(), operator.events(), watches, held);
+    let backups = Backups::new(operator.client(), operator.settings(), namespaces, actor);
+    operator.run_each(backups, kinds, triggers).await
+}

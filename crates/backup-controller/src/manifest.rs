@@ -1,0 +1,58 @@
+//! The text from which an object can be created again.
+
+use catena_api::keys;
+use serde_json::{Map, Value};
+
+/// Fields of `metadata` that belong to the author. All others are the server's, or point to what may be gone:
+/// with a stale owner the garbage collector would take the restored object away, and a finalizer belongs to
+/// whoever put it there.
+const METADATA: [&str; 4] = ["name", "namespace", "labels", "annotations"];
+/// Annotations that speak about the object's end.
+const ANNOTATIONS: [&str; 3] = [keys::BACKUP_STATUS, keys::FORCE_RELEASE, keys::CONFIRM_DELETE];
+
+/// What `kubectl create -f` takes to make the object again, as JSON.
+pub fn manifest(object: &Value) -> String {
+    let mut object = object.clone();
+    if let Some(fields) = object.as_object_mut() {
+        fields.remove("status");
+    }
+    if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
+        metadata.retain(|field, _| METADATA.contains(&field.as_str()));
+        if let Some(annotations) = metadata.get_mut("annotations").and_then(Value::as_object_mut) {
+            annotations.retain(|key, _| !ANNOTATIONS.contains(&key.as_str()));
+        }
+        metadata.retain(|_, value| value.as_object().is_none_or(|map: &Map<_, _>| !map.is_empty()));
+    }
+    serde_json::to_string_pretty(&object).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_belongs_to_the_server_or_to_others_is_left_out() {
+        let text = manifest(&json!({
+            "apiVersion": "v1", "kind": "ConfigMap",
+            "metadata": {
+                "name": "a", "namespace": "b", "labels": {"c": "d"},
+                "annotations": {keys::FORCE_RELEASE: "x", keys::BACKUP_STATUS: "{}"},
+                "uid": "u", "resourceVersion": "1", "generation": 3, "creationTimestamp": "t",
+                "deletionTimestamp": "t", "deletionGracePeriodSeconds": 0, "managedFields": [],
+                "finalizers": [keys::BACKUP_FINALIZER], "ownerReferences": [{"uid": "gone"}],
+            },
+            "data": {"metadata": "stays"}, "status": {"x": 1},
+        }));
+        let object: Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(
+            object,
+            json!({
+                "apiVersion": "v1", "kind": "ConfigMap",
+                "metadata": {"name": "a", "namespace": "b", "labels": {"c": "d"}},
+                "data": {"metadata": "stays"},
+            })
+        );
+    }
+}

@@ -1,0 +1,93 @@
+//! The labels of namespaces, known only where a kind asks for them.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use k8s_openapi::api::core::v1::Namespace;
+use kube::{
+    Api, Client,
+    core::{Selector, SelectorExt},
+    discovery::ApiResource,
+};
+use operator_kit::{Cache, Operator, Row as CacheRow, Triggers, TrimmedObject, Watch, Watches};
+
+use crate::{
+    error::Error,
+    live,
+    observe::Row,
+    settings::{ProtectedKind, Settings},
+};
+
+/// The namespaces of the cluster.
+#[derive(Clone)]
+pub struct Namespaces {
+    client: Client,
+    watches: Watches,
+    triggers: Triggers<Row>,
+    cache: Arc<Mutex<Option<Arc<Cache<NamespaceRow>>>>>,
+}
+
+/// What is kept of a namespace.
+struct NamespaceRow {
+    uid: String,
+    name: String,
+    labels: BTreeMap<String, String>,
+}
+
+impl CacheRow for NamespaceRow {
+    fn uid(&self) -> &str {
+        &self.uid
+    }
+
+    fn group(&self) -> Option<&str> {
+        Some(&self.name)
+    }
+}
+
+impl Namespaces {
+    pub fn new(operator: &Operator<Settings>, triggers: Triggers<Row>) -> Self {
+        Self { client: operator.client(), watches: operator.watches(), triggers, cache: Arc::default() }
+    }
+
+    /// Watches them if a kind asks for their labels.
+    pub fn keep(&self, settings: &Settings) {
+        let needed = settings.kinds.values().any(|kind| is_needed(kind));
+        let mut cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
+        if !needed {
+            *cache = None;
+        } else if cache.is_none() {
+            *cache = Some(self.start());
+        }
+    }
+
+    /// Whether a selector selects a namespace. One that has not been seen yet is looked up live.
+    pub async fn selects(&self, selector: &Selector, namespace: &str) -> Result<bool, Error> {
+        let cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let known = cache.and_then(|cache| cache.group(namespace).first().cloned());
+        if let Some(row) = known {
+            return Ok(selector.matches(&row.labels));
+        }
+        let found = live::get(&self.client, &ApiResource::erase::<Namespace>(&()), "", namespace).await?;
+        let labels = found.and_then(|found| serde_json::from_value(found["metadata"]["labels"].clone()).ok());
+        Ok(selector.matches(&labels.unwrap_or_default()))
+    }
+
+    fn start(&self) -> Arc<Cache<NamespaceRow>> {
+        let triggers = self.triggers.clone();
+        let all = Api::all_with(self.client.clone(), &ApiResource::erase::<Namespace>(&()));
+        let trim = |namespace: TrimmedObject| NamespaceRow {
+            uid: namespace.metadata.uid.unwrap_or_default(),
+            name: namespace.metadata.name.unwrap_or_default(),
+            labels: namespace.metadata.labels.unwrap_or_default(),
+        };
+        self.watches.cache(Watch::metadata(all, "Namespace"), trim, move |row: &NamespaceRow| {
+            triggers.notify_all_in(&row.name);
+        })
+    }
+}
+
+fn is_needed(kind: &ProtectedKind) -> bool {
+    kind.namespaces.as_ref().is_some_and(|selector| !selector.selects_all())
+}

@@ -1,0 +1,190 @@
+use std::sync::Arc;
+
+use catena_api::keys::FORCE_RELEASE;
+use jiff::Timestamp;
+use kube::{
+    Client,
+    core::{Selector, SelectorExt},
+};
+use operator_kit::{Attempt, Controller, Next, Settings, TrimmedObject, Watched};
+use serde_json::Value;
+
+use crate::{
+    act::Actor,
+    backup::{Situation, situation},
+    decide::{Action, decide},
+    error::Error,
+    finalizer, live,
+    namespaces::Namespaces,
+    settings::ProtectedKind,
+    status::BackupStatus,
+};
+
+/// What is kept of an object of a protected kind.
+#[derive(Clone, Debug)]
+pub struct Row {
+    /// The entries of the settings whose selector selects it.
+    pub selected_by: Vec<Arc<str>>,
+    /// Its finalizers.
+    pub finalizers: Vec<String>,
+}
+
+/// What a decision about an object is made from.
+#[derive(Debug)]
+pub struct Observed {
+    /// The object, as its watch shows it.
+    pub target: Arc<Watched<Row>>,
+    /// What this pass may do.
+    pub attempt: Attempt,
+    /// When it was observed.
+    pub now: Timestamp,
+    /// The entry of the settings that it belongs to; none while they are changing.
+    pub kind: Option<Arc<ProtectedKind>>,
+    /// Whether it is to be protected.
+    pub selection: Selection,
+    /// What is known live of an object that is being deleted and has our finalizer.
+    pub held: Option<Held>,
+}
+
+/// Whether an object is to be protected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Selection {
+    /// It is.
+    Selected,
+    /// It is not.
+    NotSelected,
+}
+
+/// An object that is being deleted and has our finalizer, read live.
+#[derive(Clone, Debug)]
+pub struct Held {
+    /// Its finalizers.
+    pub finalizers: Vec<String>,
+    /// Whether it has annotations.
+    pub is_annotated: bool,
+    /// When it was deleted, by the server's clock.
+    pub since: Timestamp,
+    /// What it says of its waiting.
+    pub status: Option<BackupStatus>,
+    /// Why somebody lets it go.
+    pub force_release: Option<String>,
+    /// How its backups stand; not asked when somebody lets it go.
+    pub situation: Option<Situation>,
+}
+
+/// The controller of protected objects.
+pub struct Backups {
+    client: Client,
+    settings: Settings<crate::Settings>,
+    namespaces: Namespaces,
+    actor: Actor,
+}
+
+impl Row {
+    /// What is kept of an object.
+    pub fn of(object: TrimmedObject, selectors: &[(Arc<str>, Selector)]) -> Self {
+        let labels = object.metadata.labels.unwrap_or_default();
+        let selecting = selectors.iter().filter(|(_, selector)| selector.matches(&labels));
+        Self {
+            selected_by: selecting.map(|(id, _)| id.clone()).collect(),
+            finalizers: object.metadata.finalizers.unwrap_or_default(),
+        }
+    }
+}
+
+impl Backups {
+    pub fn new(
+        client: Client,
+        settings: Settings<crate::Settings>,
+        namespaces: Namespaces,
+        actor: Actor,
+    ) -> Self {
+        Self { client, settings, namespaces, actor }
+    }
+
+    /// The entry of the settings that an object belongs to: the first that selects it, or just the first.
+    async fn entry(&self, target: &Watched<Row>) -> Result<(Option<Arc<ProtectedKind>>, Selection), Error> {
+        let settings = self.settings.current();
+        let entries = settings.by_resource.get(&*target.source.id).map(Vec::as_slice).unwrap_or_default();
+        let namespace = target.metadata.namespace.as_deref();
+        for entry in entries.iter().filter(|entry| entry.protect) {
+            if !target.row.selected_by.iter().any(|id| **id == *entry.id) {
+                continue;
+            }
+            let is_selected = match (&entry.namespaces, namespace) {
+                (Some(selector), Some(namespace)) => self.namespaces.selects(selector, namespace).await?,
+                _ => true,
+            };
+            if is_selected {
+                return Ok((Some(entry.clone()), Selection::Selected));
+            }
+        }
+        Ok((entries.first().cloned(), Selection::NotSelected))
+    }
+
+    async fn held(&self, kind: &ProtectedKind, target: &Watched<Row>) -> Result<Option<Held>, Error> {
+        let namespace = target.metadata.namespace.as_deref().unwrap_or_default();
+        let name = target.metadata.name.as_deref().unwrap_or_default();
+        let uid = target.metadata.uid.as_deref().unwrap_or_default();
+        let Some(mut object) = live::get(&self.client, &kind.resource, namespace, name).await? else {
+            return Ok(None);
+        };
+        let finalizers = live::finalizers(&object);
+        let Some(since) = live::time(&object, "deletionTimestamp") else { return Ok(None) };
+        if live::text(&object, "uid") != uid || !finalizer::is_there(&finalizers) {
+            return Ok(None);
+        }
+        if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
+            metadata.remove("managedFields");
+        }
+        let status = BackupStatus::of(&object);
+        let reason = live::entry(&object, "annotations", FORCE_RELEASE).map(str::trim);
+        let force_release = reason.filter(|reason| !reason.is_empty()).map(str::to_owned);
+        let situation = if force_release.is_none() {
+            // Where to begin; what is there is judged in any case.
+            let first = status.as_ref().map_or(1, |status| status.attempt);
+            let settings = self.settings.current();
+            Some(situation(&self.client, &settings.templates, kind, &object, first).await?)
+        } else {
+            None
+        };
+        Ok(Some(Held {
+            finalizers,
+            is_annotated: object.pointer("/metadata/annotations").is_some_and(Value::is_object),
+            since,
+            status,
+            force_release,
+            situation,
+        }))
+    }
+}
+
+impl Controller for Backups {
+    type Kind = Watched<Row>;
+    type Observed = Observed;
+    type Action = Action;
+    type Error = Error;
+
+    async fn observe(&self, target: Arc<Watched<Row>>, attempt: Attempt) -> Result<Observed, Error> {
+        let (kind, selection) = self.entry(&target).await?;
+        let is_held =
+            target.metadata.deletion_timestamp.is_some() && finalizer::is_there(&target.row.finalizers);
+        let held = match &kind {
+            Some(kind) if is_held => self.held(kind, &target).await?,
+            _ => None,
+        };
+        Ok(Observed { target, attempt, now: Timestamp::now(), kind, selection, held })
+    }
+
+    fn decide(&self, observed: &Observed) -> Action {
+        decide(observed)
+    }
+
+    fn forget(&self, uid: &str) {
+        self.actor.forget(uid);
+    }
+
+    async fn act(&self, observed: Observed, action: Action) -> Result<Next, Error> {
+        self.actor.act(&observed, action).await
+    }
+}

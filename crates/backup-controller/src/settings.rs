@@ -1,0 +1,281 @@
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use jiff::SignedDuration;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+use kube::{
+    core::{GroupVersion, GroupVersionKind, Selector},
+    discovery::ApiResource,
+};
+use operator_kit::{Expression, Templates, Validate};
+use serde::Deserialize;
+
+/// What a template and the expressions can speak about, besides the subject of a template.
+pub const OBJECT: &str = "object";
+/// The object's manifest as text, for templates.
+pub const MANIFEST: &str = "manifest";
+/// The number of the try, for templates.
+pub const ATTEMPT: &str = "attempt";
+/// The object that a backup is of, for expressions.
+pub const TARGET: &str = "target";
+
+/// What can be configured.
+#[derive(Deserialize)]
+#[serde(from = "File")]
+pub struct Settings {
+    /// What is protected, by the name that the entry has here.
+    pub kinds: BTreeMap<String, Arc<ProtectedKind>>,
+    /// The same by [`ProtectedKind::resource_id`]: an object belongs to the first entry that selects it.
+    pub by_resource: BTreeMap<String, Vec<Arc<ProtectedKind>>>,
+    /// The templates of backups, by the backup's name.
+    pub templates: Templates,
+    mistakes: Vec<String>,
+}
+
+/// A kind whose objects are not deleted before their backup is proven.
+#[derive(Debug)]
+pub struct ProtectedKind {
+    /// The name that it has in the settings.
+    pub id: String,
+    /// The kind.
+    pub resource: ApiResource,
+    /// When false, nothing is held any more: objects that have the finalizer lose it.
+    pub protect: bool,
+    /// Which objects are protected.
+    pub selector: Selector,
+    /// In which namespaces, by their labels; everywhere if there is none.
+    pub namespaces: Option<Selector>,
+    /// How it is backed up.
+    pub backup: Arc<Backup>,
+    /// How long one backup may take, and how long none at all may be there.
+    pub deadline: Duration,
+    /// What follows a backup that failed or took too long.
+    pub on_failure: OnFailure,
+    /// How many backups are tried before an object is released without one.
+    pub tries: u32,
+    /// How long after a try that failed the next one begins; it doubles each time.
+    pub retry_after: Duration,
+}
+
+/// A kind of backup.
+#[derive(Debug)]
+pub struct Backup {
+    /// The name that it has in the settings; also that of its template.
+    pub name: String,
+    /// What is created.
+    pub resource: ApiResource,
+    /// Where; in the namespace of the object that it is of if there is none.
+    pub namespace: Option<String>,
+    /// Whether the kind has no namespaces.
+    pub is_cluster_scoped: bool,
+    /// Whether the backup is proven.
+    pub succeeded: Expression,
+    /// Whether it failed.
+    pub failed: Option<Expression>,
+}
+
+/// What follows a backup that failed or took too long.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+pub enum OnFailure {
+    /// The object is held until a backup is proven, or somebody lets it go.
+    #[default]
+    Hold,
+    /// The object is let go without a backup.
+    Release,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    #[serde(default)]
+    kinds: BTreeMap<String, KindEntry>,
+    #[serde(default)]
+    backups: BTreeMap<String, BackupEntry>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct KindEntry {
+    api_version: String,
+    kind: String,
+    resource: String,
+    #[serde(default = "yes")]
+    protect: bool,
+    selector: Option<LabelSelector>,
+    namespace_selector: Option<LabelSelector>,
+    backup: String,
+    #[serde(default = "hour")]
+    deadline: String,
+    #[serde(default)]
+    on_failure: OnFailure,
+    #[serde(default = "three")]
+    tries: u32,
+    #[serde(default = "minute")]
+    retry_after: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct BackupEntry {
+    api_version: String,
+    kind: String,
+    resource: String,
+    #[serde(default)]
+    namespace: String,
+    #[serde(default)]
+    cluster_scoped: bool,
+    template: String,
+    succeeded: String,
+    failed: Option<String>,
+}
+
+fn yes() -> bool {
+    true
+}
+
+fn hour() -> String {
+    "1h".into()
+}
+
+fn minute() -> String {
+    "1m".into()
+}
+
+fn three() -> u32 {
+    3
+}
+
+impl From<File> for Settings {
+    fn from(file: File) -> Self {
+        let mut mistakes = Vec::new();
+        let sources = file.backups.iter().map(|(name, entry)| (name.clone(), entry.template.clone()));
+        let templates = Templates::compile(&sources.collect());
+        let backups: BTreeMap<String, Arc<Backup>> = file
+            .backups
+            .into_iter()
+            .filter_map(|(name, entry)| {
+                let backup = entry.read(&name, &mut mistakes)?;
+                Some((name, Arc::new(backup)))
+            })
+            .collect();
+        let kinds: BTreeMap<String, Arc<ProtectedKind>> = file
+            .kinds
+            .into_iter()
+            .filter_map(|(id, entry)| {
+                let kind = entry.read(&id, &backups, &mut mistakes)?;
+                Some((id, Arc::new(kind)))
+            })
+            .collect();
+        let mut by_resource: BTreeMap<String, Vec<_>> = BTreeMap::new();
+        for kind in kinds.values() {
+            by_resource.entry(kind.resource_id()).or_default().push(kind.clone());
+        }
+        Self { kinds, by_resource, templates, mistakes }
+    }
+}
+
+impl ProtectedKind {
+    /// Group and plural: `configmaps`, `clusters.postgresql.cnpg.io`. Several entries may be of one.
+    pub fn resource_id(&self) -> String {
+        let ApiResource { group, plural, .. } = &self.resource;
+        if group.is_empty() { plural.clone() } else { format!("{plural}.{group}") }
+    }
+}
+
+impl KindEntry {
+    fn read(
+        self,
+        id: &str,
+        backups: &BTreeMap<String, Arc<Backup>>,
+        mistakes: &mut Vec<String>,
+    ) -> Option<ProtectedKind> {
+        let mut mistake =
+            |field: &str, problem: &str| mistakes.push(format!("kinds.{id}.{field}: {problem}"));
+        let resource = resource(&self.api_version, &self.kind, &self.resource)
+            .map_err(|problem| mistake("apiVersion", &problem));
+        let selector =
+            selector_of(self.selector.unwrap_or_default()).map_err(|problem| mistake("selector", &problem));
+        let namespaces = self
+            .namespace_selector
+            .map(selector_of)
+            .transpose()
+            .map_err(|problem| mistake("namespaceSelector", &problem));
+        let deadline = duration(&self.deadline).map_err(|problem| mistake("deadline", &problem));
+        let retry_after = duration(&self.retry_after).map_err(|problem| mistake("retryAfter", &problem));
+        if self.tries == 0 {
+            mistake("tries", "must be at least 1");
+        }
+        let backup = backups.get(&self.backup).cloned();
+        if backup.is_none() {
+            let known = backups.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
+            mistake("backup", &format!("there is no backup {:?}; use one of backups ({known})", self.backup));
+        }
+        Some(ProtectedKind {
+            id: id.to_owned(),
+            resource: resource.ok()?,
+            protect: self.protect,
+            selector: selector.ok()?,
+            namespaces: namespaces.ok()?,
+            backup: backup?,
+            deadline: deadline.ok()?,
+            on_failure: self.on_failure,
+            tries: self.tries,
+            retry_after: retry_after.ok()?,
+        })
+    }
+}
+
+impl BackupEntry {
+    fn read(self, name: &str, mistakes: &mut Vec<String>) -> Option<Backup> {
+        let resource = resource(&self.api_version, &self.kind, &self.resource)
+            .map_err(|problem| mistakes.push(format!("backups.{name}.apiVersion: {problem}")));
+        let mut compile = |field: &str, source: &str| {
+            Expression::compile(format!("backups.{name}.{field}"), source, &[OBJECT, TARGET])
+                .map_err(|error| mistakes.push(error.to_string()))
+        };
+        let succeeded = compile("succeeded", &self.succeeded);
+        let failed = self.failed.map(|source| compile("failed", &source)).transpose();
+        if self.cluster_scoped && !self.namespace.is_empty() {
+            mistakes.push(format!("backups.{name}.namespace: leave it out where clusterScoped is true"));
+        }
+        Some(Backup {
+            name: name.to_owned(),
+            resource: resource.ok()?,
+            namespace: Some(self.namespace).filter(|namespace| !namespace.is_empty()),
+            is_cluster_scoped: self.cluster_scoped,
+            succeeded: succeeded.ok()?,
+            failed: failed.ok()?,
+        })
+    }
+}
+
+fn resource(api_version: &str, kind: &str, plural: &str) -> Result<ApiResource, String> {
+    let GroupVersion { group, version, .. } =
+        api_version.parse().map_err(|_| format!("{api_version:?} is not like apps/v1 or v1"))?;
+    Ok(ApiResource::from_gvk_with_plural(&GroupVersionKind { group, version, kind: kind.to_owned() }, plural))
+}
+
+fn selector_of(selector: LabelSelector) -> Result<Selector, String> {
+    Selector::try_from(selector).map_err(|error| error.to_string())
+}
+
+fn duration(text: &str) -> Result<Duration, String> {
+    let problem = || format!("{text:?} is no duration like 90s, 10m or 2h");
+    let parsed: SignedDuration = text.parse().map_err(|_| problem())?;
+    Duration::try_from(parsed).map_err(|_| problem())
+}
+
+impl Validate for Settings {
+    fn validate(&self) -> Result<(), Vec<String>> {
+        if self.mistakes.is_empty() { Ok(()) } else { Err(self.mistakes.clone()) }
+    }
+
+    fn warnings(&self) -> Vec<String> {
+        let backups: BTreeMap<&str, &Backup> =
+            self.kinds.values().map(|kind| (kind.backup.name.as_str(), &*kind.backup)).collect();
+        let problem = |backup: &&Backup| {
+            let Backup { name, resource, .. } = backup;
+            self.templates.problem(name, &[OBJECT, MANIFEST, ATTEMPT], &resource.api_version, &resource.kind)
+        };
+        backups.values().filter_map(problem).map(|error| error.to_string()).collect()
+    }
+}
