@@ -1,0 +1,264 @@
+//! The tree as text: one line for each object, one for many that are alike and well.
+
+use jiff::Timestamp;
+
+use super::{
+    state::{Health, State},
+    tree::Node,
+};
+use crate::{
+    age::age,
+    paint::{Paint, Tone},
+    table::{Cell, Table},
+};
+
+/// How a tree is drawn.
+#[derive(Clone, Copy, Debug)]
+pub struct Drawing<'d> {
+    /// The uid of the object that was asked for.
+    pub asked: &'d str,
+    /// Whether objects that are alike and well share a line.
+    pub is_grouped: bool,
+    /// What time it is.
+    pub now: Timestamp,
+    /// Whether it is coloured.
+    pub paint: Paint,
+}
+
+/// Draws a tree.
+pub fn draw(top: &Node, drawing: &Drawing) -> String {
+    let mut table = Table::of(["OBJECT", "STATE", "SERVING", "AGE", "REVISION", "NOTE"]);
+    table.push(line(top, "", 1, drawing));
+    branches(&top.children, "", drawing, &mut table);
+    table.render(drawing.paint)
+}
+
+fn branches(children: &[Node], indent: &str, drawing: &Drawing, table: &mut Table) {
+    let lines: Vec<Vec<&Node>> = groups(children, drawing).into_iter().flat_map(lines_of).collect();
+    for (index, group) in lines.iter().enumerate() {
+        let Some(first) = group.first() else { continue };
+        let (branch, below) =
+            if index + 1 == lines.len() { ("└─ ", "   ") } else { ("├─ ", "│  ") };
+        table.push(line(first, &format!("{indent}{branch}"), group.len(), drawing));
+        if group.len() == 1 {
+            branches(&first.children, &format!("{indent}{below}"), drawing, table);
+        }
+    }
+}
+
+/// Siblings that are alike, together; the order of the first of each stays.
+fn groups<'n>(children: &'n [Node], drawing: &Drawing) -> Vec<Vec<&'n Node>> {
+    let mut groups: Vec<Vec<&Node>> = Vec::new();
+    for child in children {
+        let alike = groups.iter_mut().find(|group| {
+            drawing.is_grouped && group.first().is_some_and(|first| are_alike(first, child, drawing.asked))
+        });
+        match alike {
+            Some(group) => group.push(child),
+            None => groups.push(vec![child]),
+        }
+    }
+    groups
+}
+
+/// Objects that are well share a line. Of those that are not, some are shown, since somebody will look at one.
+fn lines_of(group: Vec<&Node>) -> Vec<Vec<&Node>> {
+    const SHOWN: usize = 3;
+    let is_well = group.first().is_some_and(|first| first.health.state.is_well());
+    if is_well || group.len() <= SHOWN + 1 {
+        return if is_well { vec![group] } else { group.into_iter().map(|node| vec![node]).collect() };
+    }
+    let (shown, rest) = group.split_at(SHOWN);
+    shown.iter().map(|node| vec![*node]).chain([rest.to_vec()]).collect()
+}
+
+fn are_alike(one: &Node, other: &Node, asked: &str) -> bool {
+    let look = |node: &Node| {
+        let is_history = node.identity.kind == "ControllerRevision";
+        let revision = if is_history { None } else { node.revision.clone() };
+        let Node { identity, health, .. } = node;
+        (identity.api_version.clone(), identity.kind.clone(), health.state, health.reason.clone(), revision)
+    };
+    let is_well_below =
+        |node: &Node| node.children.iter().all(|child| child.all().all(|below| below.health.state.is_well()));
+    let may_share = |node: &Node| {
+        node.identity.uid != asked
+            && node.finalizers.is_empty()
+            && node.deleted.is_none()
+            && if node.health.state.is_well() { is_well_below(node) } else { node.children.is_empty() }
+    };
+    may_share(one) && may_share(other) && look(one) == look(other)
+}
+
+fn line(node: &Node, branch: &str, count: usize, drawing: &Drawing) -> [Cell; 6] {
+    let is_asked = node.identity.uid == drawing.asked && !branch.is_empty();
+    let name = if count > 1 {
+        let more = if node.health.state.is_well() { "" } else { " more" };
+        format!("{branch}{count}{more} × {}", node.identity.kind)
+    } else {
+        format!("{branch}{}{}", node.identity, if is_asked { " ◀" } else { "" })
+    };
+    let tone = if is_asked { Tone::Strong } else { Tone::Plain };
+    let old = node.created.map(|created| age(drawing.now, created)).unwrap_or_default();
+    let revision =
+        if count > 1 && node.identity.kind == "ControllerRevision" { None } else { node.revision.clone() };
+    [
+        Cell::toned(tone, name),
+        Cell::toned(state_tone(node.health.state), state_word(&node.health)),
+        if count > 1 { Cell::default() } else { node.serving.clone().unwrap_or_default().into() },
+        old.into(),
+        revision.unwrap_or_default().into(),
+        Cell::toned(Tone::Quiet, note(node, drawing.now)),
+    ]
+}
+
+/// The state in one word, which for what is not well is the reason.
+fn state_word(health: &Health) -> String {
+    match health.state {
+        State::Present => String::new(),
+        State::Ready => "Ready".to_owned(),
+        State::Done => "Done".to_owned(),
+        state if health.reason.is_empty() => format!("{state:?}"),
+        _ => health.reason.clone(),
+    }
+}
+
+fn state_tone(state: State) -> Tone {
+    match state {
+        State::Ready | State::Done => Tone::Good,
+        State::Present => Tone::Plain,
+        State::Moving | State::Terminating | State::Unreported => Tone::Moving,
+        State::Stuck | State::Failed => Tone::Bad,
+    }
+}
+
+/// What else is worth a look: deletion, finalizers with their holders, a missing binding, the message.
+fn note(node: &Node, now: Timestamp) -> String {
+    let mut parts = Vec::new();
+    if let Some(since) = node.deleted {
+        parts.push(format!("being deleted for {}", age(now, since)));
+    }
+    let holders = node.finalizers.iter().map(|finalizer| match &finalizer.held_by {
+        Some(holder) => format!("{} (held by {holder})", finalizer.name),
+        None => finalizer.name.clone(),
+    });
+    let holders = holders.collect::<Vec<_>>().join(", ");
+    if !holders.is_empty() {
+        let word = if node.finalizers.len() == 1 { "finalizer" } else { "finalizers" };
+        parts.push(format!("{word} {holders}"));
+    }
+    if node.unbound {
+        parts.push("not bound yet".to_owned());
+    }
+    if !node.health.state.is_well() && !node.health.message.is_empty() {
+        parts.push(first_line(&node.health.message));
+    }
+    parts.join("; ")
+}
+
+/// The first line of a text, cut to what fits beside a tree.
+fn first_line(text: &str) -> String {
+    const LONGEST: usize = 100;
+    let line = text.lines().next().unwrap_or_default();
+    if line.chars().count() <= LONGEST {
+        return line.to_owned();
+    }
+    line.chars().take(LONGEST - 1).chain(['…']).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use kube::core::DynamicObject;
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::chain::grow;
+
+    fn object(kind: &str, name: &str, owner: Option<&str>, metadata: Value, rest: Value) -> DynamicObject {
+        let api_version = match kind {
+            "Pod" => "v1",
+            "ControllerRevision" => "apps/v1",
+            _ => "catena.dev/v1alpha1",
+        };
+        let owners = owner.map(|uid| json!([{"apiVersion": "x", "kind": "x", "name": "x", "uid": uid}]));
+        let mut object = json!({
+            "apiVersion": api_version, "kind": kind,
+            "metadata": {
+                "name": name, "namespace": "shop", "uid": name, "creationTimestamp": "2026-01-01T00:00:00Z",
+                "ownerReferences": owners, "annotations": {"catena.dev/template-hash": "0123456789abcdef"},
+            },
+        });
+        if let Value::Object(more) = metadata {
+            object["metadata"].as_object_mut().unwrap().extend(more);
+        }
+        if let Value::Object(more) = rest {
+            object.as_object_mut().unwrap().extend(more);
+        }
+        serde_json::from_value(object).unwrap()
+    }
+
+    fn pod(name: &str, status: Value) -> DynamicObject {
+        let mut pod = object("Pod", name, Some("web-set"), json!({}), json!({}));
+        pod.data["status"] = status;
+        pod
+    }
+
+    fn stuck(name: &str) -> DynamicObject {
+        let waiting =
+            json!({"reason": "ImagePullBackOff", "message": "Back-off pulling image \"missing:1\""});
+        pod(
+            name,
+            json!({"phase": "Pending", "containerStatuses": [{"name": "main", "state": {"waiting": waiting}}]}),
+        )
+    }
+
+    fn serving(name: &str) -> DynamicObject {
+        pod(name, json!({"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}))
+    }
+
+    fn chain() -> Vec<DynamicObject> {
+        let numbers = json!({"spec": {"replicas": 9}, "status": {"active": 3, "revision": 2, "conditions": [
+            {"type": "Ready", "status": "False", "reason": "Progressing", "message": "3 of 9 replicas serve"},
+        ]}});
+        let target = json!({"spec": {"targetRef": {"name": "web"}}});
+        let held = json!({
+            "deletionTimestamp": "2026-01-01T00:07:00Z", "finalizers": ["example.com/cleanup"],
+            "managedFields": [{"manager": "operator", "fieldsV1": {"f:metadata": {"f:finalizers": {"v:\"example.com/cleanup\"": {}}}}}],
+        });
+        let mut all = vec![
+            object("BasicDeployment", "web", None, json!({}), numbers.clone()),
+            object("BasicReplicaSet", "web-set", Some("web"), json!({}), numbers),
+            object("Pod", "web-held", Some("web-set"), held, json!({})),
+            object("BasicDeploymentRestart", "later", None, json!({}), target),
+            object("ControllerRevision", "web-r1", Some("web"), json!({}), json!({"revision": 1})),
+            object("ControllerRevision", "web-r2", Some("web"), json!({}), json!({"revision": 2})),
+            object("Pod", "other", Some("other-set"), json!({}), json!({})),
+        ];
+        all.extend(["web-1", "web-2", "web-3"].map(serving));
+        all.extend(["web-a", "web-b", "web-c", "web-d", "web-e", "web-f"].map(stuck));
+        all
+    }
+
+    fn drawn(asked: &str, is_grouped: bool) -> String {
+        let now = "2026-01-01T00:10:00Z".parse().unwrap();
+        draw(&grow("web", &chain()).unwrap(), &Drawing { asked, is_grouped, now, paint: Paint::OFF })
+    }
+
+    #[test]
+    fn objects_that_are_alike_share_a_line_and_what_holds_one_is_told() {
+        insta::assert_snapshot!(drawn("web", true));
+    }
+
+    #[test]
+    fn the_object_that_was_asked_for_is_never_hidden_in_a_group() {
+        let text = drawn("web-2", true);
+        assert!(text.contains("Pod/web-2 ◀") && text.contains("2 × Pod"), "{text}");
+    }
+
+    #[test]
+    fn without_grouping_each_object_has_a_line() {
+        let text = drawn("web", false);
+        assert_eq!(text.matches("Pod/").count(), 10, "{text}");
+        assert!(!text.contains('×') && !text.contains("other"), "{text}");
+    }
+}

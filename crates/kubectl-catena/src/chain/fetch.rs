@@ -1,0 +1,306 @@
+//! Fetches the objects of a chain: upwards by the owners that are named, downwards by where they can be.
+
+use std::collections::{HashMap, HashSet};
+
+use anyhow::Result;
+use futures::{StreamExt, stream};
+use kube::{Api, api::ListParams, core::DynamicObject};
+use serde::Serialize;
+
+use super::{
+    owned::owned,
+    places::{LabelledKinds, Place, Selector, places},
+};
+use crate::{
+    connection::{Cluster, types},
+    kinds::Kind,
+    object::{Identity, first_owner},
+    target::Target,
+};
+
+/// How many requests are under way at a time.
+const SIDE_BY_SIDE: usize = 16;
+/// A chain that is longer goes round in a circle.
+const HIGHEST: usize = 16;
+/// How many objects a page has, so that no answer is huge.
+const PAGE: u32 = 500;
+
+/// How far is looked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Scope {
+    /// Upwards, too.
+    pub whole: bool,
+    /// In every kind that can be listed.
+    pub all_kinds: bool,
+}
+
+/// What was found.
+#[derive(Debug, Default)]
+pub struct Fetched {
+    /// Every object that may belong to the chain.
+    pub objects: Vec<DynamicObject>,
+    /// The uid of the object that was asked for.
+    pub asked: String,
+    /// The uid of the object at the top.
+    pub top: String,
+    /// Owners that are named but are not there (any more), by the uid of the object that names them.
+    pub lost_owners: Vec<(String, Identity)>,
+    /// What the asked object is a command for, if that is not there.
+    pub missing_target: Option<Identity>,
+    /// What could not be read.
+    pub gaps: Vec<Gap>,
+}
+
+/// Something that could not be read, so that it is not known.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+pub struct Gap {
+    /// What.
+    pub what: String,
+    /// Why.
+    pub why: String,
+}
+
+/// Fetches the chain of an object.
+pub async fn fetch(cluster: &Cluster, target: &Target, scope: Scope) -> Result<Fetched> {
+    let (asked, (labelled, gaps)) = futures::join!(cluster.get(target), labelled_kinds(cluster));
+    let asked = asked?;
+    let mut fetched = Fetched { asked: uid(&asked), gaps, ..Fetched::default() };
+    let top = if scope.whole { ascend(cluster, asked.clone(), &mut fetched).await } else { asked.clone() };
+    fetched.top = uid(&top);
+    descend(cluster, top, &labelled, scope, &mut fetched).await;
+    Ok(fetched)
+}
+
+fn uid(object: &DynamicObject) -> String {
+    object.metadata.uid.clone().unwrap_or_default()
+}
+
+/// Goes from owner to owner, each looked up by name and compared by uid.
+async fn ascend(cluster: &Cluster, asked: DynamicObject, fetched: &mut Fetched) -> DynamicObject {
+    let mut here = asked;
+    for _ in 0..HIGHEST {
+        let Some(owner) = first_owner(&here.metadata) else {
+            return target_of(cluster, here, fetched).await;
+        };
+        let owner = Identity::of_owner(owner, here.metadata.namespace.clone());
+        let Some(kind) = cluster.kinds.of(&owner) else {
+            fetched.gaps.push(Gap { what: owner.to_string(), why: "the server has no such kind".into() });
+            break;
+        };
+        match cluster.api(kind, owner.namespace.as_deref()).get_opt(&owner.name).await {
+            Ok(Some(mut object)) if uid(&object) == owner.uid => {
+                object.types.get_or_insert_with(|| types(kind));
+                here = object;
+            }
+            Ok(_) => {
+                fetched.lost_owners.push((uid(&here), owner));
+                break;
+            }
+            Err(error) => {
+                fetched.gaps.push(Gap { what: owner.to_string(), why: reason(&error) });
+                break;
+            }
+        }
+    }
+    here
+}
+
+/// What a command that is not bound yet names, or else the object itself.
+async fn target_of(cluster: &Cluster, here: DynamicObject, fetched: &mut Fetched) -> DynamicObject {
+    let Some(target) = super::tree::target(&here) else { return here };
+    let Some(kind) = cluster.kinds.of(&target) else { return here };
+    match cluster.api(kind, target.namespace.as_deref()).get_opt(&target.name).await {
+        Ok(Some(mut object)) => {
+            object.types.get_or_insert_with(|| types(kind));
+            object
+        }
+        Ok(None) => {
+            fetched.missing_target = Some(target);
+            here
+        }
+        Err(error) => {
+            fetched.gaps.push(Gap { what: target.to_string(), why: reason(&error) });
+            here
+        }
+    }
+}
+
+/// Lists where something can be that belongs here, until nothing new is found.
+async fn descend(
+    cluster: &Cluster,
+    top: DynamicObject,
+    labelled: &LabelledKinds,
+    scope: Scope,
+    fetched: &mut Fetched,
+) {
+    let mut listed: Vec<Place> = Vec::new();
+    let mut candidates: Vec<Candidate> = Vec::new();
+    let mut known: HashSet<String> = HashSet::from([uid(&top)]);
+    let mut newest = vec![top];
+    let mut partial: HashMap<String, Kind> = HashMap::new();
+    while !newest.is_empty() {
+        let mut wanted: Vec<Place> = Vec::new();
+        for object in &newest {
+            for place in places(object, &cluster.kinds, labelled, scope.all_kinds) {
+                if !listed.contains(&place) && !wanted.contains(&place) {
+                    wanted.push(place);
+                }
+            }
+        }
+        fetched.objects.append(&mut newest);
+        let answers: Vec<_> =
+            stream::iter(&wanted).map(|place| list(cluster, place)).buffered(SIDE_BY_SIDE).collect().await;
+        for (place, answer) in wanted.iter().zip(answers) {
+            match answer {
+                Ok(objects) => candidates.extend(objects.into_iter().map(|object| Candidate {
+                    object,
+                    kind: place.kind.clone(),
+                    is_whole: place.selector != Selector::Metadata,
+                })),
+                Err(error) => {
+                    fetched.gaps.push(Gap { what: place.kind.resource.plural.clone(), why: reason(&error) });
+                }
+            }
+        }
+        listed.append(&mut wanted);
+        let (belongs, rest): (Vec<_>, Vec<_>) =
+            candidates.into_iter().partition(|candidate| candidate.belongs(&known, &fetched.objects));
+        candidates = rest;
+        for candidate in belongs {
+            if known.insert(uid(&candidate.object)) {
+                if !candidate.is_whole {
+                    partial.insert(uid(&candidate.object), candidate.kind);
+                }
+                newest.push(candidate.object);
+            }
+        }
+        complete(cluster, &mut newest, &mut partial, &mut fetched.gaps).await;
+    }
+}
+
+/// An object that was listed.
+struct Candidate {
+    object: DynamicObject,
+    kind: Kind,
+    is_whole: bool,
+}
+
+impl Candidate {
+    /// Whether it belongs to what is known already: owned by it, or a command that names it.
+    fn belongs(&self, known: &HashSet<String>, objects: &[DynamicObject]) -> bool {
+        let owners = self.object.metadata.owner_references.iter().flatten();
+        owners.into_iter().any(|owner| known.contains(&owner.uid))
+            || super::tree::labelled_target(&self.object).is_some_and(|uid| known.contains(uid))
+            || objects.iter().any(|object| super::tree::commands(&self.object, object))
+    }
+}
+
+/// Fetches what only its metadata is known of.
+async fn complete(
+    cluster: &Cluster,
+    objects: &mut [DynamicObject],
+    partial: &mut HashMap<String, Kind>,
+    gaps: &mut Vec<Gap>,
+) {
+    let whole: Vec<_> = stream::iter(objects.iter())
+        .map(async |object| {
+            let kind = partial.get(&uid(object))?;
+            let namespace = object.metadata.namespace.as_deref();
+            let name = object.metadata.name.as_deref().unwrap_or_default();
+            Some(cluster.api(kind, namespace).get_opt(name).await)
+        })
+        .buffered(SIDE_BY_SIDE)
+        .collect()
+        .await;
+    for (object, whole) in objects.iter_mut().zip(whole) {
+        match whole {
+            Some(Ok(Some(whole))) if uid(&whole) == uid(object) => {
+                object.metadata = whole.metadata;
+                object.data = whole.data;
+            }
+            Some(Err(error)) => {
+                gaps.push(Gap { what: Identity::of(object).to_string(), why: reason(&error) });
+            }
+            // Gone meanwhile: its metadata says as much as there is to say.
+            _ => {}
+        }
+    }
+    partial.clear();
+}
+
+async fn list(cluster: &Cluster, place: &Place) -> kube::Result<Vec<DynamicObject>> {
+    let api = cluster.api(&place.kind, place.namespace.as_deref());
+    let mut objects = match &place.selector {
+        Selector::Labels(labels) => all(&api, &ListParams::default().labels(labels)).await?,
+        Selector::Few => all(&api, &ListParams::default()).await?,
+        Selector::Metadata => owned(cluster, place).await?,
+    };
+    for object in &mut objects {
+        object.types = Some(types(&place.kind));
+    }
+    Ok(objects)
+}
+
+/// Every page of a list.
+async fn all(api: &Api<DynamicObject>, params: &ListParams) -> kube::Result<Vec<DynamicObject>> {
+    let mut params = params.clone().limit(PAGE);
+    let mut objects = Vec::new();
+    loop {
+        let page = api.list(&params).await?;
+        objects.extend(page.items);
+        match page.metadata.continue_.filter(|token| !token.is_empty()) {
+            Some(token) => params = params.continue_token(&token),
+            None => return Ok(objects),
+        }
+    }
+}
+
+/// Kinds whose definitions say what they are.
+pub async fn labelled_kinds(cluster: &Cluster) -> (LabelledKinds, Vec<Gap>) {
+    let of = async |selector: String| -> kube::Result<Vec<Kind>> {
+        let Some(definitions) = cluster.kinds.named("apiextensions.k8s.io", "customresourcedefinitions")
+        else {
+            return Ok(Vec::new());
+        };
+        let found =
+            cluster.api(definitions, None).list_metadata(&ListParams::default().labels(&selector)).await?;
+        let names = found.items.into_iter().filter_map(|definition| definition.metadata.name);
+        let kinds = names.filter_map(|name| {
+            let (plural, group) = name.split_once('.')?;
+            cluster.kinds.named(group, plural).cloned()
+        });
+        Ok(kinds.collect())
+    };
+    let contract =
+        format!("{}={}", catena_api::contract::REPLICAS_LABEL, catena_api::contract::REPLICAS_VERSION);
+    let (commands, children) =
+        futures::join!(of(format!("{}=true", catena_api::keys::COMMAND_KIND)), of(contract));
+    let mut gaps = Vec::new();
+    let mut or_gap = |what: &str, result: kube::Result<Vec<Kind>>| {
+        result.unwrap_or_else(|error| {
+            gaps.push(Gap { what: what.to_owned(), why: reason(&error) });
+            Vec::new()
+        })
+    };
+    let mut commands = or_gap("command kinds of others", commands);
+    let children = or_gap("child kinds of others", children);
+    for kind in cluster.kinds.in_group(catena_api::keys::GROUP).filter(|kind| is_our_command(kind)) {
+        if !commands.contains(kind) {
+            commands.push(kind.clone());
+        }
+    }
+    (LabelledKinds { commands, children }, gaps)
+}
+
+/// Our commands are called after what they command.
+fn is_our_command(kind: &Kind) -> bool {
+    kind.resource.kind.strip_prefix("BasicDeployment").is_some_and(|rest| !rest.is_empty())
+}
+
+fn reason(error: &kube::Error) -> String {
+    match error {
+        kube::Error::Api(status) if status.code == 403 => "no permission".to_owned(),
+        kube::Error::Api(status) => status.message.clone(),
+        error => error.to_string(),
+    }
+}

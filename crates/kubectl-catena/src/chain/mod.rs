@@ -1,0 +1,16 @@
+//! The objects that belong together by ownership: fetched, joined into a tree, and drawn.
+
+mod draw;
+mod fetch;
+mod finalizers;
+mod owned;
+mod places;
+mod pods;
+mod state;
+mod tree;
+
+pub use draw::{Drawing, draw};
+pub use fetch::{Gap, Scope, fetch, labelled_kinds};
+pub use finalizers::Finalizer;
+pub use state::{Health, State};
+pub use tree::{Node, grow};

@@ -1,0 +1,190 @@
+//! Where the objects can be that an object owns: only there they are looked for.
+
+use catena_api::keys;
+use kube::core::DynamicObject;
+use serde_json::Value;
+
+use crate::{
+    kinds::{Kind, Kinds},
+    object::Identity,
+};
+
+/// A list that may hold what is looked for.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Place {
+    /// Of which kind.
+    pub kind: Kind,
+    /// In which namespace; all of them for what a cluster-wide object owns.
+    pub namespace: Option<String>,
+    /// What the server is asked to leave out.
+    pub selector: Selector,
+}
+
+/// How a list is narrowed by the server.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Selector {
+    /// By labels: what comes belongs together, and is fetched whole.
+    Labels(String),
+    /// Not at all, but there are few of the kind: they are fetched whole.
+    Few,
+    /// Not at all: only metadata is fetched, and whole objects where they belong here.
+    Metadata,
+}
+
+/// Kinds that are found by a label on their definition.
+#[derive(Clone, Debug, Default)]
+pub struct LabelledKinds {
+    /// Commands, which may be bound to any object.
+    pub commands: Vec<Kind>,
+    /// What may run the replicas of a BasicDeployment.
+    pub children: Vec<Kind>,
+}
+
+/// Where to look for what an object owns.
+pub fn places(
+    object: &DynamicObject,
+    kinds: &Kinds,
+    labelled: &LabelledKinds,
+    everywhere: bool,
+) -> Vec<Place> {
+    let owner = Identity::of(object);
+    let place = |kind: &Kind, selector: Selector| Place {
+        kind: kind.clone(),
+        namespace: owner.namespace.clone(),
+        selector,
+    };
+    let by_labels = |group: &str, plural: &str, labels: Option<String>| {
+        kinds
+            .named(group, plural)
+            .map(|kind| place(kind, labels.map_or(Selector::Metadata, Selector::Labels)))
+    };
+    let of_uid = |key: &str| Some(format!("{key}={}", owner.uid));
+    let by_selector = |group: &str, plural: &str| by_labels(group, plural, match_labels(object));
+    let mut found: Vec<Place> = match (owner.group(), owner.kind.as_str()) {
+        ("" | "events.k8s.io", "Pod" | "Event" | "Node" | "Secret" | "ConfigMap")
+        | ("apps", "ControllerRevision") => Vec::new(),
+        (keys::GROUP, "BasicDeployment") => {
+            let named = child_kind(object).and_then(|child| kinds.of(&child));
+            let mut children: Vec<&Kind> = Vec::new();
+            for kind in
+                labelled.children.iter().chain(kinds.named(keys::GROUP, "basicreplicasets")).chain(named)
+            {
+                if !children.iter().any(|known| known.resource == kind.resource) {
+                    children.push(kind);
+                }
+            }
+            let label = || Selector::Labels(format!("{}={}", keys::DEPLOYMENT_UID, owner.uid));
+            let children = children.into_iter().map(|kind| place(kind, label()));
+            children.chain(by_labels("apps", "controllerrevisions", of_uid(keys::DEPLOYMENT_UID))).collect()
+        }
+        (keys::GROUP, "BasicReplicaSet") => {
+            by_labels("", "pods", of_uid(keys::REPLICA_SET_UID)).into_iter().collect()
+        }
+        ("apps", "Deployment") => by_selector("apps", "replicasets").into_iter().collect(),
+        ("apps", "ReplicaSet" | "StatefulSet" | "DaemonSet") => by_selector("", "pods").into_iter().collect(),
+        ("batch", "Job") => {
+            by_labels("", "pods", of_uid("batch.kubernetes.io/controller-uid")).into_iter().collect()
+        }
+        ("batch", "CronJob") => by_labels("batch", "jobs", None).into_iter().collect(),
+        // Commands are leaves: what they do is done to their owner.
+        _ if labelled.commands.iter().any(|kind| kind.resource.kind == owner.kind) => return Vec::new(),
+        (group, _) => usual(kinds, group).map(|kind| place(kind, Selector::Metadata)).collect(),
+    };
+    if everywhere {
+        let all = kinds
+            .preferred()
+            .filter(|kind| kind.is_listed && (kind.is_namespaced || owner.namespace.is_none()));
+        for kind in all.filter(|kind| kind.resource.kind != "Event") {
+            if !found.iter().any(|known| known.kind.resource == kind.resource) {
+                found.push(place(kind, Selector::Metadata));
+            }
+        }
+    }
+    if owner.namespace.is_some() {
+        found.extend(labelled.commands.iter().map(|kind| place(kind, Selector::Few)));
+    }
+    found
+}
+
+/// What operators usually make: workloads and what goes with them, and their own kinds.
+fn usual<'k>(kinds: &'k Kinds, group: &'k str) -> impl Iterator<Item = &'k Kind> {
+    const USUAL: [(&str, &str); 12] = [
+        ("apps", "deployments"),
+        ("apps", "replicasets"),
+        ("apps", "statefulsets"),
+        ("apps", "daemonsets"),
+        ("batch", "jobs"),
+        ("batch", "cronjobs"),
+        ("", "pods"),
+        ("", "services"),
+        ("", "persistentvolumeclaims"),
+        ("", "configmaps"),
+        ("", "secrets"),
+        ("policy", "poddisruptionbudgets"),
+    ];
+    let is_usual =
+        |kind: &&Kind| USUAL.contains(&(kind.resource.group.as_str(), kind.resource.plural.as_str()));
+    let is_own = move |kind: &&Kind| kind.resource.group.contains('.') && kind.resource.group == group;
+    let is_ours = |kind: &&Kind| kind.resource.group == keys::GROUP;
+    kinds.preferred().filter(move |kind| {
+        kind.is_listed && kind.is_namespaced && (is_usual(kind) || is_own(kind) || is_ours(kind))
+    })
+}
+
+/// The kind of the child that a BasicDeployment's status names.
+fn child_kind(object: &DynamicObject) -> Option<Identity> {
+    let child = object.data.pointer("/status/child")?;
+    let text = |field: &str| child[field].as_str().map(str::to_owned);
+    Some(Identity { api_version: text("apiVersion")?, kind: text("kind")?, ..Identity::default() })
+}
+
+/// The selector of a workload as the API takes it; expressions are left to the comparison of uids.
+fn match_labels(object: &DynamicObject) -> Option<String> {
+    let labels = object.data.pointer("/spec/selector/matchLabels").and_then(Value::as_object)?;
+    let pairs = labels.iter().filter_map(|(key, value)| Some(format!("{key}={}", value.as_str()?)));
+    let joined = pairs.collect::<Vec<_>>().join(",");
+    (!joined.is_empty()).then_some(joined)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::kinds::tests::kinds;
+
+    #[test]
+    fn the_children_of_a_known_kind_are_looked_for_by_label() {
+        let object = |kind: &str| {
+            serde_json::from_value(json!({
+                "apiVersion": "catena.dev/v1alpha1", "kind": kind,
+                "metadata": {"name": "web", "namespace": "shop", "uid": "u1"},
+            }))
+            .unwrap()
+        };
+        let found = places(&object("BasicReplicaSet"), &kinds(), &LabelledKinds::default(), false);
+        assert_eq!(found.len(), 1);
+        assert_eq!(found[0].kind.resource.plural, "pods");
+        assert_eq!(found[0].selector, Selector::Labels("catena.dev/replicaset-uid=u1".into()));
+        let found = places(&object("BasicDeployment"), &kinds(), &LabelledKinds::default(), false);
+        assert!(
+            found
+                .iter()
+                .all(|place| place.selector == Selector::Labels("catena.dev/deployment-uid=u1".into()))
+        );
+        assert_eq!(found[0].kind.resource.plural, "basicreplicasets");
+    }
+
+    #[test]
+    fn of_an_unknown_kind_only_metadata_is_listed() {
+        let object = serde_json::from_value(json!({
+            "apiVersion": "db.example/v1", "kind": "Database", "metadata": {"name": "d", "namespace": "shop", "uid": "u"},
+        }))
+        .unwrap();
+        let found = places(&object, &kinds(), &LabelledKinds::default(), false);
+        assert!(
+            found.len() >= 4 && found.iter().all(|place| place.selector == Selector::Metadata),
+            "{found:?}"
+        );
+    }
+}

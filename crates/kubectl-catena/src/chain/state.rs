@@ -1,0 +1,271 @@
+//! How an object of any kind is, from what it says in its status.
+
+use catena_api::keys;
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use kube::core::DynamicObject;
+use serde::Serialize;
+use serde_json::Value;
+
+use super::pods;
+use crate::object::{conditions, deleted, number, text};
+
+/// In short.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+pub enum State {
+    /// It is as it should be, and serves.
+    Ready,
+    /// It did what it was for.
+    Done,
+    /// It is there; its kind does not tell more.
+    Present,
+    /// It is on its way.
+    Moving,
+    /// Its controller has not spoken (about the spec as it is now).
+    Unreported,
+    /// It does not go on by itself.
+    Stuck,
+    /// It ended badly.
+    Failed,
+    /// It is being deleted.
+    Terminating,
+}
+
+/// How an object is, and why.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Health {
+    /// In short.
+    pub state: State,
+    /// One word.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub reason: String,
+    /// For people.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub message: String,
+    /// Since when.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub since: Option<Timestamp>,
+}
+
+impl State {
+    /// Whether nobody needs to look.
+    pub fn is_well(self) -> bool {
+        matches!(self, Self::Ready | Self::Done | Self::Present)
+    }
+}
+
+impl Health {
+    /// How it is.
+    pub fn new(state: State, reason: &str, message: impl Into<String>) -> Self {
+        Self { state, reason: reason.to_owned(), message: message.into(), since: None }
+    }
+
+    /// Since when it is so.
+    pub fn since(mut self, since: Option<Timestamp>) -> Self {
+        self.since = since;
+        self
+    }
+}
+
+/// How an object is.
+pub fn health(object: &DynamicObject) -> Health {
+    if let Some(since) = deleted(&object.metadata) {
+        return Health::new(State::Terminating, "Terminating", held_for_backup(object)).since(Some(since));
+    }
+    let types = object.types.as_ref().map(|types| (types.api_version.as_str(), types.kind.as_str()));
+    match types {
+        Some(("v1", "Pod")) => return pods::health(object),
+        Some(("v1", "PersistentVolumeClaim")) => {
+            return match text(object, "/status/phase") {
+                Some("Bound") => Health::new(State::Ready, "Bound", ""),
+                phase => Health::new(State::Moving, phase.unwrap_or("Pending"), ""),
+            };
+        }
+        _ => {}
+    }
+    let is_behind = number(object, "/status/observedGeneration")
+        .zip(object.metadata.generation)
+        .filter(|(observed, generation)| observed != generation);
+    if let Some((observed, generation)) = is_behind {
+        let message = format!("its status is of generation {observed}, its spec of {generation}");
+        return Health::new(State::Unreported, "Behind", message);
+    }
+    let all = conditions(object);
+    by_conditions(&all).or_else(|| by_numbers(object)).unwrap_or_else(|| Health::new(State::Present, "", ""))
+}
+
+/// What backup-controller says on an object that it holds.
+fn held_for_backup(object: &DynamicObject) -> String {
+    let said = object.metadata.annotations.as_ref().and_then(|all| all.get(keys::BACKUP_STATUS));
+    let said: Value = said.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
+    said["message"].as_str().unwrap_or_default().to_owned()
+}
+
+/// Conditions in the order in which they decide: kstatus's, then commands' and Jobs', then Ready.
+fn by_conditions(all: &[Condition]) -> Option<Health> {
+    let find = |type_: &str| all.iter().find(|condition| condition.type_ == type_);
+    let is = |type_: &str, status: &str| find(type_).filter(|condition| condition.status == status);
+    let said = |state: State, condition: &Condition| {
+        let time = condition.last_transition_time.0;
+        Health::new(state, &condition.reason, condition.message.clone())
+            .since((time != Timestamp::default()).then_some(time))
+    };
+    if let Some(done) = ["Succeeded", "Complete"].iter().find_map(|type_| is(type_, "True")) {
+        return Some(said(State::Done, done));
+    }
+    if let Some(failed) = is("Succeeded", "False").or_else(|| is("Failed", "True")) {
+        return Some(said(State::Failed, failed));
+    }
+    if let Some(running) = is("Succeeded", "Unknown") {
+        return Some(said(
+            if running.reason == "Pending" { State::Unreported } else { State::Moving },
+            running,
+        ));
+    }
+    if let Some(late) = is("Progressing", "False").filter(|late| late.reason == "ProgressDeadlineExceeded") {
+        return Some(said(State::Stuck, late));
+    }
+    if let Some(stalled) = ["Stalled", "ReplicaFailure"].iter().find_map(|type_| is(type_, "True")) {
+        return Some(said(State::Stuck, stalled));
+    }
+    if let Some(ready) = ["Ready", "Available"].iter().find_map(|type_| find(type_)) {
+        let state = match ready.status.as_str() {
+            "True" => State::Ready,
+            "Unknown" => State::Unreported,
+            _ => State::Moving,
+        };
+        return Some(said(state, ready));
+    }
+    // A command that is on its way has nothing but what it went through so far.
+    let last = ["Accepted", "Bound"].iter().find_map(|type_| find(type_))?;
+    Some(said(State::Moving, last))
+}
+
+fn by_numbers(object: &DynamicObject) -> Option<Health> {
+    let wanted = number(object, "/spec/replicas")
+        .or_else(|| number(object, "/status/desiredNumberScheduled"))
+        .filter(|_| object.data.get("status").is_some_and(|status| !status.is_null()))?;
+    let ready = ["/status/readyReplicas", "/status/numberReady", "/status/active"]
+        .iter()
+        .find_map(|pointer| number(object, pointer))
+        .unwrap_or(0);
+    let state = if ready >= wanted { State::Ready } else { State::Moving };
+    Some(Health::new(state, "", ""))
+}
+
+/// How many serve, of those wanted.
+pub fn numbers(object: &DynamicObject) -> Option<String> {
+    let types = object.types.as_ref()?;
+    if types.kind == "Pod" {
+        return pods::numbers(object);
+    }
+    let wanted =
+        number(object, "/spec/replicas").or_else(|| number(object, "/status/desiredNumberScheduled"))?;
+    let ready = ["/status/active", "/status/readyReplicas", "/status/numberReady"]
+        .iter()
+        .find_map(|pointer| number(object, pointer))
+        .unwrap_or(0);
+    Some(format!("{ready}/{wanted}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn state(api_version: &str, kind: &str, body: Value) -> (State, String) {
+        let mut object =
+            json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": "x", "generation": 2}});
+        let Value::Object(fields) = body else { panic!("no object") };
+        for (field, value) in fields {
+            object[field] = value;
+        }
+        let health = health(&serde_json::from_value(object).unwrap());
+        (health.state, health.reason)
+    }
+
+    fn with(conditions: &Value) -> Value {
+        json!({"status": {"conditions": conditions}})
+    }
+
+    #[test]
+    fn the_conditions_decide() {
+        for (conditions, expected) in [
+            (json!([{"type": "Ready", "status": "True", "reason": "Complete"}]), (State::Ready, "Complete")),
+            (json!([{"type": "Ready", "status": "False", "reason": "Scaling"}]), (State::Moving, "Scaling")),
+            (
+                json!([{"type": "Ready", "status": "Unknown", "reason": "Pending"}]),
+                (State::Unreported, "Pending"),
+            ),
+            (
+                json!([{"type": "Ready", "status": "False", "reason": "X"}, {"type": "Stalled", "status": "True", "reason": "X"}]),
+                (State::Stuck, "X"),
+            ),
+            (
+                json!([{"type": "Succeeded", "status": "True", "reason": "Restarted"}]),
+                (State::Done, "Restarted"),
+            ),
+            (json!([{"type": "Succeeded", "status": "False", "reason": "Late"}]), (State::Failed, "Late")),
+            (json!([{"type": "Failed", "status": "True", "reason": "Backoff"}]), (State::Failed, "Backoff")),
+            (
+                json!([{"type": "Bound", "status": "False", "reason": "NoTarget"}]),
+                (State::Moving, "NoTarget"),
+            ),
+            (json!([]), (State::Present, "")),
+        ] {
+            assert_eq!(state("x.y/v1", "Z", with(&conditions)), (expected.0, expected.1.to_owned()));
+        }
+    }
+
+    #[test]
+    fn a_status_of_an_older_spec_is_not_believed() {
+        let body =
+            json!({"status": {"observedGeneration": 1, "conditions": [{"type": "Ready", "status": "True"}]}});
+        assert_eq!(
+            state("catena.dev/v1alpha1", "BasicDeployment", body),
+            (State::Unreported, "Behind".into())
+        );
+    }
+
+    #[test]
+    fn an_object_that_is_held_tells_what_its_backup_waits_for() {
+        let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {
+            "name": "x", "deletionTimestamp": "2026-01-01T00:00:00Z",
+            "annotations": {"catena.dev/backup-status": json!({"message": "waiting for the backup"}).to_string()},
+        }});
+        let health = health(&serde_json::from_value(object).unwrap());
+        assert_eq!((health.state, health.message.as_str()), (State::Terminating, "waiting for the backup"));
+    }
+
+    #[test]
+    fn without_conditions_the_numbers_decide() {
+        let set = |ready: i64| json!({"spec": {"replicas": 2}, "status": {"readyReplicas": ready}});
+        assert_eq!(state("apps/v1", "ReplicaSet", set(2)).0, State::Ready);
+        assert_eq!(state("apps/v1", "ReplicaSet", set(1)).0, State::Moving);
+    }
+
+    #[test]
+    fn a_pod_tells_its_first_known_trouble() {
+        let waiting = |reason: &str| json!({"status": {"phase": "Pending", "containerStatuses": [{"name": "a", "state": {"waiting": {"reason": reason}}}]}});
+        let pod = |body: Value| state("v1", "Pod", body);
+        assert_eq!(pod(waiting("ImagePullBackOff")), (State::Stuck, "ImagePullBackOff".into()));
+        assert_eq!(pod(waiting("ContainerCreating")), (State::Moving, "Starting".into()));
+        assert_eq!(
+            pod(with(&json!([{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}]))),
+            (State::Stuck, "Unschedulable".into())
+        );
+        assert_eq!(pod(with(&json!([{"type": "Ready", "status": "True"}]))).0, State::Ready);
+        assert_eq!(
+            pod(json!({"status": {"phase": "Failed", "reason": "Evicted"}})),
+            (State::Failed, "Evicted".into())
+        );
+        assert_eq!(
+            pod(
+                json!({"status": {"phase": "Running", "containerStatuses": [{"name": "a", "state": {"terminated": {"exitCode": 1}}}]}})
+            ),
+            (State::Stuck, "Error".into())
+        );
+    }
+}

@@ -1,0 +1,151 @@
+//! Objects → the tree that their owner references make. Pure.
+
+use std::collections::HashSet;
+
+use catena_api::keys;
+use jiff::Timestamp;
+use kube::core::DynamicObject;
+use serde::Serialize;
+
+use super::{
+    finalizers::{Finalizer, finalizers},
+    state::{Health, health, numbers},
+};
+use crate::object::{Identity, created, deleted, first_owner, number, text};
+
+/// An object with all that it owns.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Node {
+    /// Who it is.
+    #[serde(flatten)]
+    pub identity: Identity,
+    /// How it is.
+    #[serde(flatten)]
+    pub health: Health,
+    /// How many serve, of those wanted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub serving: Option<String>,
+    /// When it was created.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub created: Option<Timestamp>,
+    /// Since when it is being deleted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub deleted: Option<Timestamp>,
+    /// What it was made from: the number of a revision, or the start of a hash.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub revision: Option<String>,
+    /// What holds it when it is deleted.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub finalizers: Vec<Finalizer>,
+    /// Whether it names what is above it without being owned by it: a command that is not bound yet.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub unbound: bool,
+    /// What it owns.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub children: Vec<Node>,
+    /// All of it.
+    #[serde(skip)]
+    pub object: DynamicObject,
+}
+
+/// The tree below the object with a uid; none when that object is not among them.
+pub fn grow(top: &str, objects: &[DynamicObject]) -> Option<Node> {
+    let top = objects.iter().find(|object| object.metadata.uid.as_deref() == Some(top))?;
+    let mut used = HashSet::from([top.metadata.uid.clone()]);
+    Some(node(top, false, objects, &mut used))
+}
+
+fn node(
+    object: &DynamicObject,
+    unbound: bool,
+    objects: &[DynamicObject],
+    used: &mut HashSet<Option<String>>,
+) -> Node {
+    let uid = object.metadata.uid.as_deref().unwrap_or_default();
+    let mut below: Vec<(&DynamicObject, bool)> = objects
+        .iter()
+        .filter_map(|other| match first_owner(&other.metadata) {
+            Some(owner) if owner.uid == uid => Some((other, false)),
+            _ if is_owned(other, uid) => Some((other, false)),
+            None => commands(other, object).then_some((other, true)),
+            Some(_) => None,
+        })
+        .filter(|(other, _)| used.insert(other.metadata.uid.clone()))
+        .collect();
+    below.sort_by_key(|(other, _)| sort_key(other));
+    let children = below.into_iter().map(|(other, unbound)| node(other, unbound, objects, used)).collect();
+    Node {
+        identity: Identity::of(object),
+        health: health(object),
+        serving: numbers(object),
+        created: created(&object.metadata),
+        deleted: deleted(&object.metadata),
+        revision: revision(object),
+        finalizers: finalizers(object),
+        unbound,
+        children,
+        object: object.clone(),
+    }
+}
+
+/// As it reads best: what runs, then commands, then history; each oldest first.
+fn sort_key(object: &DynamicObject) -> (u8, String, Option<Timestamp>, Option<String>) {
+    let identity = Identity::of(object);
+    let rank = match identity.kind.as_str() {
+        "ControllerRevision" => 2,
+        _ if text(object, "/spec/targetRef/name").is_some() => 1,
+        _ => 0,
+    };
+    (rank, identity.kind, created(&object.metadata), object.metadata.name.clone())
+}
+
+fn is_owned(object: &DynamicObject, uid: &str) -> bool {
+    object.metadata.owner_references.iter().flatten().any(|owner| owner.uid == uid)
+        || labelled_target(object) == Some(uid)
+}
+
+/// The uid of what a command is bound to by a label alone.
+pub fn labelled_target(object: &DynamicObject) -> Option<&str> {
+    object.metadata.labels.as_ref()?.get(keys::TARGET_UID).map(String::as_str)
+}
+
+/// Whether an object is a command that names another by its reference.
+pub fn commands(command: &DynamicObject, target: &DynamicObject) -> bool {
+    let named = self::target(command).map(|named| (named.kind, named.namespace, named.name));
+    let target = Identity::of(target);
+    named == Some((target.kind, target.namespace, target.name))
+}
+
+/// What a command of ours is for: its kind says of which kind that is, and its reference the name.
+pub fn target(command: &DynamicObject) -> Option<Identity> {
+    const TARGET: &str = "BasicDeployment";
+    let identity = Identity::of(command);
+    let is_ours = identity.group() == keys::GROUP && identity.kind.starts_with(TARGET);
+    let name = text(command, "/spec/targetRef/name").filter(|_| is_ours)?.to_owned();
+    Some(Identity { kind: TARGET.to_owned(), name, uid: String::new(), ..identity })
+}
+
+fn revision(object: &DynamicObject) -> Option<String> {
+    let annotation = |key: &str| {
+        object.metadata.annotations.as_ref().and_then(|annotations| annotations.get(key)).cloned()
+    };
+    let short = |hash: String| hash.chars().take(8).collect();
+    number(object, "/status/revision")
+        .or_else(|| number(object, "/revision"))
+        .map(|revision| revision.to_string())
+        .or_else(|| annotation("deployment.kubernetes.io/revision"))
+        .or_else(|| annotation(keys::HASH).map(short))
+}
+
+impl Node {
+    /// It and everything below it, from the top.
+    pub fn all(&self) -> Box<dyn Iterator<Item = &Self> + '_> {
+        Box::new(std::iter::once(self).chain(self.children.iter().flat_map(Self::all)))
+    }
+
+    /// The object with a uid.
+    pub fn find(&self, uid: &str) -> Option<&Self> {
+        self.all().find(|node| node.identity.uid == uid)
+    }
+}

@@ -1,0 +1,87 @@
+//! The command line.
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::{Parser, Subcommand};
+
+use crate::{commands, connection::Options};
+
+/// Look at, restart and roll back what Catena runs, and find out why something does not go on.
+#[derive(Parser)]
+#[command(
+    name = "kubectl-catena",
+    bin_name = "kubectl catena",
+    version,
+    arg_required_else_help = true,
+    disable_help_subcommand = true,
+    max_term_width = 110
+)]
+pub struct Cli {
+    #[command(subcommand)]
+    command: Command,
+    #[command(flatten)]
+    cluster: Options,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Show the chain that an object belongs to, from its top to its pods
+    #[command(after_help = "Example: kubectl catena tree basicdeployment/web")]
+    Tree(commands::tree::Arguments),
+    /// Say why an object is not ready, not done or not gone, and what to do
+    #[command(after_help = "Example: kubectl catena why basicdeployment/web")]
+    Why(commands::why::Arguments),
+    /// Show how the BasicDeployments are
+    #[command(after_help = "Example: kubectl catena status -A --watch")]
+    Status(commands::status::Arguments),
+    /// Replace all pods of a BasicDeployment, within its budget
+    #[command(after_help = "Example: kubectl catena restart web --wait")]
+    Restart(commands::restart::Arguments),
+    /// Put a BasicDeployment on an earlier revision
+    #[command(after_help = "Example: kubectl catena rollback web --to-revision 3 --wait")]
+    Rollback(commands::rollback::Arguments),
+    /// Show the revisions of a BasicDeployment, or what one changed
+    #[command(after_help = "Example: kubectl catena history web --revision 3")]
+    History(commands::history::Arguments),
+    /// Issue a command of any kind
+    #[command(after_help = "Example: kubectl catena run basicdeploymentrollback web --set toRevision=3")]
+    Run(commands::run::Arguments),
+    /// List the objects whose deletion waits for a backup, since when and why
+    #[command(after_help = "Example: kubectl catena held -A")]
+    Held(commands::held::Arguments),
+    /// Let an object go whose deletion waits for a backup, without one
+    #[command(
+        after_help = "Example: kubectl catena release cluster/db --reason \"restored elsewhere, ticket 4711\""
+    )]
+    Release(commands::release::Arguments),
+    /// Check what a kind promises
+    #[command(subcommand)]
+    Contract(commands::contract::Command),
+    /// Print the script that completes `kubectl-catena` in a shell
+    #[command(
+        after_help = "Example: source <(kubectl catena completion bash)\n\nFor `kubectl catena`, link this program \
+        as kubectl_complete-catena into a directory of the PATH: kubectl asks it for completions."
+    )]
+    Completion(commands::completion::Arguments),
+}
+
+impl Cli {
+    /// Does what is asked for.
+    pub async fn run(self) -> Result<ExitCode> {
+        match self.command {
+            Command::Tree(arguments) => commands::tree::run(&self.cluster, &arguments).await?,
+            Command::Why(arguments) => commands::why::run(&self.cluster, &arguments).await?,
+            Command::Status(arguments) => commands::status::run(&self.cluster, &arguments).await?,
+            Command::History(arguments) => commands::history::run(&self.cluster, &arguments).await?,
+            Command::Held(arguments) => commands::held::run(&self.cluster, &arguments).await?,
+            Command::Release(arguments) => commands::release::run(&self.cluster, &arguments).await?,
+            Command::Completion(arguments) => commands::completion::run(&arguments)?,
+            Command::Contract(command) => return commands::contract::run(&self.cluster, &command).await,
+            Command::Restart(arguments) => return commands::restart::run(&self.cluster, &arguments).await,
+            Command::Rollback(arguments) => return commands::rollback::run(&self.cluster, &arguments).await,
+            Command::Run(arguments) => return commands::run::run(&self.cluster, &arguments).await,
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}

@@ -1,0 +1,148 @@
+//! `kubectl catena contract`
+
+use std::process::ExitCode;
+
+use anyhow::{Context, Result, bail};
+use catena_api::contract::{REPLICAS_LABEL, ReplicaContract};
+use clap::{Args, Subcommand};
+use serde_json::Value;
+
+use crate::{
+    connection::{Cluster, Options},
+    contract::{Claim, Report, Schema, Subject, check},
+    kinds::Kind,
+    output::Output,
+    paint::{Paint, Tone},
+    table::{Cell, Table},
+};
+
+/// What is done with a contract.
+#[derive(Subcommand)]
+pub enum Command {
+    /// Check whether a kind honours the replica contract; the exit code is 1 when it does not
+    #[command(
+        after_help = "Example: kubectl catena contract check deployments.apps --path active=status.readyReplicas"
+    )]
+    Check(Arguments),
+}
+
+/// Which kind.
+#[derive(Args)]
+pub struct Arguments {
+    /// The kind, in any form that kubectl takes, or the name of its CustomResourceDefinition
+    kind: String,
+    /// Where the kind has a field of the contract under another name, for example active=status.readyReplicas
+    #[arg(long, value_name = "FIELD=PATH")]
+    path: Vec<String>,
+    #[command(flatten)]
+    output: Output,
+}
+
+/// Checks a kind.
+pub async fn run(options: &Options, command: &Command) -> Result<ExitCode> {
+    let Command::Check(arguments) = command;
+    let contract = contract(&arguments.path)?;
+    let cluster = options.connect().await?;
+    let name = arguments.kind.rsplit('/').next().unwrap_or_default();
+    let kind = cluster.kinds.find(name)?;
+    let schema = schema(&cluster, kind).await?;
+    let subject = Subject {
+        api_version: &kind.resource.api_version,
+        kind: &kind.resource.kind,
+        schema: &schema,
+        claim: claim(&cluster, kind).await,
+        is_mapped: !arguments.path.is_empty(),
+    };
+    let report = check(&subject, &contract);
+    arguments.output.print(&report, || text(&report, Paint::for_stdout()))?;
+    Ok(if report.honours { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// The contract with other paths, as the values of the chart take them.
+fn contract(paths: &[String]) -> Result<ReplicaContract> {
+    let mut fields = serde_json::to_value(ReplicaContract::default())?;
+    for assignment in paths {
+        let Some((field, path)) = assignment.split_once('=') else {
+            bail!(
+                "--path {assignment:?} maps nothing: write FIELD=PATH, for example active=status.readyReplicas"
+            );
+        };
+        if fields.get(field).is_none() {
+            let known: Vec<&String> =
+                fields.as_object().into_iter().flat_map(serde_json::Map::keys).collect();
+            bail!("the contract has no field {field:?}; it has: {known:?}");
+        }
+        fields[field] = path.into();
+    }
+    serde_json::from_value(fields).context("--path")
+}
+
+/// Everybody who may see which kinds there are may see their schemas.
+async fn schema(cluster: &Cluster, kind: &Kind) -> Result<Schema> {
+    let resource = &kind.resource;
+    let place = if resource.group.is_empty() { "api" } else { "apis" };
+    let request =
+        http::Request::get(format!("/openapi/v3/{place}/{}", resource.api_version)).body(Vec::new())?;
+    let document: Value = cluster
+        .client
+        .request(request)
+        .await
+        .map_err(|error| cluster.refused(kind, "", "get the schema of", error))?;
+    Schema::of(&document, &resource.group, &resource.version, &resource.kind)
+        .with_context(|| format!("the server publishes no schema for {}", resource.kind))
+}
+
+/// What the kind's definition claims; unknown for a kind without one, or when it may not be read.
+async fn claim(cluster: &Cluster, kind: &Kind) -> Claim {
+    let Some(definitions) = cluster.kinds.named("apiextensions.k8s.io", "customresourcedefinitions") else {
+        return Claim::Unknown;
+    };
+    let name = format!("{}.{}", kind.resource.plural, kind.resource.group);
+    match cluster.api(definitions, None).get_metadata_opt(&name).await {
+        Ok(Some(definition)) => {
+            let label = definition.metadata.labels.and_then(|mut labels| labels.remove(REPLICAS_LABEL));
+            label.map_or(Claim::Nothing, Claim::Version)
+        }
+        _ => Claim::Unknown,
+    }
+}
+
+fn text(report: &Report, paint: Paint) -> String {
+    let mut table = Table::of(["", "FIELD", "PATH", "NOTE"]);
+    for field in &report.fields {
+        let (sign, tone) = match (field.ok, field.required) {
+            (true, _) => ("✓", Tone::Good),
+            (false, true) => ("✗", Tone::Bad),
+            (false, false) => ("–", Tone::Quiet),
+        };
+        let level = if !field.ok && !field.required { "optional: " } else { "" };
+        table.push([
+            Cell::toned(tone, sign),
+            field.name.into(),
+            field.path.as_str().into(),
+            format!("{level}{}", field.note).into(),
+        ]);
+    }
+    let missing = report.fields.iter().filter(|field| !field.ok && field.required).count();
+    let verdict = if report.honours {
+        paint.tone(Tone::Good, &format!("{} honours the replica contract v1", report.kind))
+    } else {
+        let fields = if missing == 1 { "1 thing is" } else { &format!("{missing} things are") };
+        paint.bad(&format!("{} does not honour the replica contract v1: {fields} missing", report.kind))
+    };
+    format!("{verdict}\n\n{}", table.render(paint))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_field_that_the_contract_does_not_have_is_refused_with_those_that_it_has() {
+        let error = contract(&["ready=status.x".to_owned()]).unwrap_err().to_string();
+        assert!(error.contains("\"active\"") && error.contains("\"replicas\""), "{error}");
+        let error = contract(&["active".to_owned()]).unwrap_err().to_string();
+        assert!(error.contains("FIELD=PATH"), "{error}");
+        assert_eq!(contract(&["active=status.x".to_owned()]).unwrap().active.to_string(), "status.x");
+    }
+}

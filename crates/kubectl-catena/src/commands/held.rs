@@ -1,0 +1,237 @@
+//! `kubectl catena held`
+
+use std::collections::BTreeSet;
+
+use anyhow::Result;
+use catena_api::keys;
+use clap::Args;
+use futures::{StreamExt, stream};
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::{Api, api::ListParams};
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::{
+    age::age,
+    chain::Gap,
+    connection::{Cluster, Options},
+    kinds::Kind,
+    object::{Identity, deleted},
+    output::Output,
+    paint::{Paint, Tone},
+    table::{Cell, Table},
+};
+
+/// How many lists are under way at a time.
+const SIDE_BY_SIDE: usize = 16;
+
+/// Where is looked.
+#[derive(Args)]
+pub struct Arguments {
+    /// In all namespaces, and outside of them
+    #[arg(short = 'A', long)]
+    all_namespaces: bool,
+    /// Look in every kind that can be listed, not only in those that backup-controller protects now
+    #[arg(long)]
+    all_kinds: bool,
+    #[command(flatten)]
+    output: Output,
+}
+
+/// An object whose deletion is held.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Held {
+    #[serde(flatten)]
+    object: Identity,
+    /// When it was deleted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    deleted: Option<Timestamp>,
+    /// What the controller says: one word.
+    reason: String,
+    /// What the controller says, for people.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    message: String,
+    /// The number of the try.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    attempt: Option<i64>,
+    /// The backup.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    backup: String,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Shown<'s> {
+    items: &'s [Held],
+    #[serde(skip_serializing_if = "<[Gap]>::is_empty")]
+    not_seen: &'s [Gap],
+}
+
+/// Lists what is held.
+pub async fn run(options: &Options, arguments: &Arguments) -> Result<()> {
+    let cluster = options.connect().await?;
+    let protected = if arguments.all_kinds { None } else { protected_kinds(&cluster).await };
+    let kinds: Vec<&Kind> = cluster
+        .kinds
+        .preferred()
+        .filter(|kind| kind.is_listed && (kind.is_namespaced || arguments.all_namespaces))
+        .filter(|kind| protected.as_ref().is_none_or(|protected| protected.contains(&place(kind))))
+        .collect();
+    let namespace = (!arguments.all_namespaces).then_some(cluster.namespace.as_str());
+    let lists: Vec<_> = stream::iter(&kinds)
+        .map(async |kind| {
+            let params = ListParams::default().match_any();
+            (*kind, cluster.api(kind, namespace).list_metadata(&params).await)
+        })
+        .buffered(SIDE_BY_SIDE)
+        .collect()
+        .await;
+    let (mut items, mut gaps) = (Vec::new(), Vec::new());
+    for (kind, list) in lists {
+        match list {
+            Ok(list) => {
+                items.extend(list.items.into_iter().filter_map(|item| Held::of(kind, &item.metadata)));
+            }
+            Err(kube::Error::Api(status)) if status.code == 403 => {
+                gaps.push(Gap { what: kind.resource.plural.clone(), why: "no permission".to_owned() });
+            }
+            // Some kinds are served and cannot be listed as metadata.
+            Err(_) => {}
+        }
+    }
+    items.sort_by_key(|held: &Held| (held.deleted, held.object.clone()));
+    let shown = Shown { items: &items, not_seen: &gaps };
+    arguments.output.print(&shown, || text(&shown, Timestamp::now(), Paint::for_stdout()))
+}
+
+fn place(kind: &Kind) -> (String, String) {
+    (kind.resource.group.clone(), kind.resource.plural.clone())
+}
+
+/// The kinds that backup-controller is configured for, by group and plural; none when its settings cannot be read.
+async fn protected_kinds(cluster: &Cluster) -> Option<BTreeSet<(String, String)>> {
+    let labels = ListParams::default()
+        .labels("app.kubernetes.io/part-of=catena,app.kubernetes.io/name=backup-controller");
+    let found = Api::<ConfigMap>::all(cluster.client.clone()).list(&labels).await.ok()?;
+    let texts = found.items.into_iter().filter_map(|settings| settings.data?.remove("settings.yaml"));
+    let mut kinds = BTreeSet::new();
+    for text in texts {
+        kinds.extend(kinds_in(&text)?);
+    }
+    (!kinds.is_empty()).then_some(kinds)
+}
+
+fn kinds_in(settings: &str) -> Option<Vec<(String, String)>> {
+    let settings: Value = serde_saphyr::from_str(settings).ok()?;
+    let entries = settings["kinds"].as_object()?.values();
+    let kind = |entry: &Value| {
+        let api_version = entry["apiVersion"].as_str()?;
+        let group = api_version.split_once('/').map_or("", |(group, _)| group);
+        Some((group.to_owned(), entry["resource"].as_str()?.to_owned()))
+    };
+    entries.map(kind).collect()
+}
+
+impl Held {
+    fn of(kind: &Kind, metadata: &kube::core::ObjectMeta) -> Option<Self> {
+        let deleted = deleted(metadata)?;
+        metadata.finalizers.iter().flatten().find(|finalizer| *finalizer == keys::BACKUP_FINALIZER)?;
+        let said = metadata.annotations.as_ref().and_then(|annotations| annotations.get(keys::BACKUP_STATUS));
+        let said: Value = said.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
+        let text = |field: &str| said[field].as_str().unwrap_or_default().to_owned();
+        let reason = text("reason");
+        Some(Self {
+            object: Identity {
+                api_version: kind.resource.api_version.clone(),
+                kind: kind.resource.kind.clone(),
+                namespace: metadata.namespace.clone(),
+                name: metadata.name.clone().unwrap_or_default(),
+                uid: metadata.uid.clone().unwrap_or_default(),
+            },
+            deleted: Some(deleted),
+            reason: if reason.is_empty() { "Pending".to_owned() } else { reason },
+            message: text("message"),
+            attempt: said["attempt"].as_i64(),
+            backup: text("backup"),
+        })
+    }
+}
+
+fn text(shown: &Shown, now: Timestamp, paint: Paint) -> String {
+    let unseen: Vec<&str> = shown.not_seen.iter().map(|gap| gap.what.as_str()).collect();
+    let unseen = match unseen.len() {
+        0 => String::new(),
+        count => {
+            let some = unseen.iter().take(5).copied().collect::<Vec<_>>().join(", ");
+            let more = if count > 5 { ", …" } else { "" };
+            format!("\nnot looked at, because you may not list them: {some}{more}\n")
+        }
+    };
+    if shown.items.is_empty() {
+        return format!("no deletion is held for a backup\n{unseen}");
+    }
+    let mut table = Table::of(["NAMESPACE", "OBJECT", "FOR", "TRY", "REASON", "BACKUP", "MESSAGE"]);
+    for held in shown.items {
+        let tone = match held.reason.as_str() {
+            "BackupRunning" | "BackupBeingDeleted" | "Pending" => Tone::Moving,
+            _ => Tone::Bad,
+        };
+        table.push([
+            held.object.namespace.clone().unwrap_or_default().into(),
+            held.object.to_string().into(),
+            held.deleted.map(|deleted| age(now, deleted)).unwrap_or_default().into(),
+            held.attempt.map(|attempt| attempt.to_string()).unwrap_or_default().into(),
+            Cell::toned(tone, held.reason.as_str()),
+            held.backup.as_str().into(),
+            Cell::toned(Tone::Quiet, held.message.lines().next().unwrap_or_default()),
+        ]);
+    }
+    table.render(paint) + &unseen
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::kinds::tests::kinds;
+
+    #[test]
+    fn only_what_is_deleted_and_has_the_finalizer_is_held() {
+        let kinds = kinds();
+        let kind = kinds.find("bdep").unwrap();
+        let held = |metadata: Value| Held::of(kind, &serde_json::from_value(metadata).unwrap()).is_some();
+        let at = "2026-01-01T00:00:00Z";
+        assert!(held(json!({"name": "a", "deletionTimestamp": at, "finalizers": ["catena.dev/backup"]})));
+        assert!(!held(json!({"name": "a", "finalizers": ["catena.dev/backup"]})));
+        assert!(!held(json!({"name": "a", "deletionTimestamp": at, "finalizers": ["x.dev/y"]})));
+    }
+
+    #[test]
+    fn what_is_held_is_told_with_its_backup_and_why() {
+        let kinds = kinds();
+        let kind = kinds.find("bdep").unwrap();
+        let status = json!({"state": "Failed", "attempt": 2, "backup": "Job backups/web-2", "since": "2026-01-01T00:04:00Z", "reason": "BackupFailed", "message": "the backup failed"});
+        let item = |name: &str, annotations: Value| {
+            let metadata = json!({
+                "name": name, "namespace": "shop", "deletionTimestamp": "2026-01-01T00:00:00Z",
+                "finalizers": ["catena.dev/backup"], "annotations": annotations,
+            });
+            Held::of(kind, &serde_json::from_value(metadata).unwrap()).unwrap()
+        };
+        let items =
+            [item("web", json!({"catena.dev/backup-status": status.to_string()})), item("new", json!({}))];
+        let now = "2026-01-01T00:10:00Z".parse().unwrap();
+        let gaps = [Gap { what: "secrets".into(), why: "no permission".into() }];
+        insta::assert_snapshot!(text(&Shown { items: &items, not_seen: &gaps }, now, Paint::OFF));
+    }
+
+    #[test]
+    fn the_protected_kinds_are_read_from_the_settings() {
+        let settings = "kinds: {db: {apiVersion: x.dev/v1, kind: Db, resource: dbs, backup: b}, cm: {apiVersion: v1, kind: ConfigMap, resource: configmaps, backup: b}}";
+        let expected = vec![(String::new(), "configmaps".to_owned()), ("x.dev".to_owned(), "dbs".to_owned())];
+        assert_eq!(kinds_in(settings).unwrap(), expected);
+    }
+}

@@ -1,0 +1,231 @@
+//! `kubectl catena history`
+
+use anyhow::{Context, Result, bail};
+use catena_api::keys;
+use clap::Args;
+use jiff::Timestamp;
+use k8s_openapi::api::apps::v1::ControllerRevision;
+use kube::{Api, ResourceExt, api::ListParams};
+use serde::Serialize;
+use serde_json::Value;
+use similar::{ChangeTag, TextDiff};
+
+use super::basic_deployment;
+use crate::{
+    age::age,
+    connection::Options,
+    object::{created, number},
+    output::{Format, Output},
+    paint::{Paint, Tone},
+    table::{Cell, Table},
+    target::ObjectArgument,
+};
+
+/// What is shown.
+#[derive(Args)]
+pub struct Arguments {
+    #[command(flatten)]
+    object: ObjectArgument,
+    /// Show what this revision changed
+    #[arg(long, value_name = "NUMBER")]
+    revision: Option<i64>,
+    /// Compare with this revision instead of the one before
+    #[arg(long, value_name = "NUMBER", requires = "revision")]
+    against: Option<i64>,
+    #[command(flatten)]
+    output: Output,
+}
+
+/// A revision.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Revision {
+    #[serde(rename = "revision")]
+    number: i64,
+    /// Whether the child is on it.
+    current: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    created: Option<Timestamp>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hash: Option<String>,
+    /// The hash that was rejected by rolling back to this one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rejects: Option<String>,
+    /// What was rendered.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rendered: Option<Value>,
+}
+
+#[derive(Serialize)]
+struct Shown<'s> {
+    revisions: &'s [Revision],
+}
+
+/// Shows the revisions, or what one changed.
+pub async fn run(options: &Options, arguments: &Arguments) -> Result<()> {
+    let target = basic_deployment(arguments.object.target()?)?;
+    let cluster = options.connect().await?;
+    let deployment = cluster.get(&target).await?;
+    let uid = deployment.uid().unwrap_or_default();
+    let labels = ListParams::default().labels(&format!("{}={uid}", keys::DEPLOYMENT_UID));
+    let api: Api<ControllerRevision> = Api::namespaced(cluster.client.clone(), &cluster.namespace);
+    let found = api.list(&labels).await;
+    let kind = cluster.kinds.find("controllerrevisions.apps")?;
+    let found = found.map_err(|error| cluster.refused(kind, "", "list", error))?;
+    let current = number(&deployment, "/status/revision");
+    let owned =
+        found.items.into_iter().filter(|item| item.owner_references().iter().any(|owner| owner.uid == uid));
+    let mut revisions: Vec<Revision> = owned.map(|item| Revision::of(item, current)).collect();
+    revisions.sort_by_key(|revision| revision.number);
+    let Some(number) = arguments.revision else {
+        for revision in &mut revisions {
+            revision.rendered = None;
+        }
+        let shown = Shown { revisions: &revisions };
+        return arguments
+            .output
+            .print(&shown, || table(&target.name, &revisions, Timestamp::now(), Paint::for_stdout()));
+    };
+    let revision = find(&revisions, number)?;
+    let before = match arguments.against {
+        Some(against) => Some(find(&revisions, against)?),
+        None => revisions.iter().rfind(|other| other.number < number),
+    };
+    let text = diff(before, revision, Paint::for_stdout())?;
+    arguments.output.print(revision, || text)
+}
+
+fn find(revisions: &[Revision], number: i64) -> Result<&Revision> {
+    let Some(revision) = revisions.iter().find(|revision| revision.number == number) else {
+        let known: Vec<String> = revisions.iter().map(|revision| revision.number.to_string()).collect();
+        bail!("there is no revision {number}; there are: {}", known.join(", "));
+    };
+    Ok(revision)
+}
+
+impl Revision {
+    fn of(item: ControllerRevision, current: Option<i64>) -> Self {
+        let annotation = |key: &str| item.annotations().get(key).cloned();
+        Self {
+            number: item.revision.unwrap_or_default(),
+            current: item.revision.is_some() && item.revision == current,
+            created: created(&item.metadata),
+            hash: annotation(keys::HASH),
+            rejects: annotation(keys::REJECTED_HASH),
+            rendered: Some(item.data.0).filter(|data| !data.is_null()),
+        }
+    }
+}
+
+fn table(name: &str, revisions: &[Revision], now: Timestamp, paint: Paint) -> String {
+    if revisions.is_empty() {
+        return format!("BasicDeployment/{name} has no revision yet\n");
+    }
+    let mut table = Table::of(["REVISION", "AGE", "HASH", "NOTE"]);
+    let short = |hash: &str| hash.chars().take(8).collect::<String>();
+    for revision in revisions {
+        let mut notes = Vec::new();
+        if revision.current {
+            notes.push("current".to_owned());
+        }
+        if let Some(rejected) = &revision.rejects {
+            let number = revisions
+                .iter()
+                .find(|other| other.hash.as_ref() == Some(rejected))
+                .map(|other| other.number);
+            notes.push(match number {
+                Some(number) => format!("rolled back from {number}"),
+                None => format!("rolled back from {}", short(rejected)),
+            });
+        }
+        let tone = if revision.current { Tone::Good } else { Tone::Plain };
+        table.push([
+            revision.number.to_string().into(),
+            revision.created.map(|created| age(now, created)).unwrap_or_default().into(),
+            revision.hash.as_deref().map(short).unwrap_or_default().into(),
+            Cell::toned(tone, notes.join(", ")),
+        ]);
+    }
+    table.render(paint)
+}
+
+/// What changed between two renderings; of the first one, all of it.
+fn diff(before: Option<&Revision>, after: &Revision, paint: Paint) -> Result<String> {
+    let text = |revision: &Revision| {
+        let rendered =
+            revision.rendered.as_ref().with_context(|| format!("revision {} is empty", revision.number))?;
+        Format::Yaml.render(rendered)
+    };
+    let new = text(after)?;
+    let Some(before) = before else {
+        return Ok(format!(
+            "{}\n{new}",
+            paint.strong(&format!("revision {}, the oldest that is kept", after.number))
+        ));
+    };
+    let old = text(before)?;
+    let title = format!("revision {} → {}", before.number, after.number);
+    if old == new {
+        return Ok(format!("{}: no difference\n", paint.strong(&title)));
+    }
+    let mut out = paint.strong(&title) + "\n";
+    let diff = TextDiff::from_lines(&old, &new);
+    for (index, group) in diff.grouped_ops(3).iter().enumerate() {
+        if index > 0 {
+            out += &paint.quiet("⋮\n");
+        }
+        for change in group.iter().flat_map(|op| diff.iter_changes(op)) {
+            let (sign, tone) = match change.tag() {
+                ChangeTag::Delete => ('-', Tone::Bad),
+                ChangeTag::Insert => ('+', Tone::Good),
+                ChangeTag::Equal => (' ', Tone::Plain),
+            };
+            out += &paint.tone(tone, &format!("{sign} {}", change.value().trim_end_matches('\n')));
+            out.push('\n');
+        }
+    }
+    Ok(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn revision(number: i64, image: &str) -> Revision {
+        Revision {
+            number,
+            current: number == 3,
+            created: "2026-01-01T00:00:00Z".parse().ok(),
+            hash: Some(format!("{image}0000000000")),
+            rejects: (number == 3).then(|| "web-20000000000".to_owned()),
+            rendered: Some(json!({
+                "apiVersion": "catena.dev/v1alpha1", "kind": "BasicReplicaSet", "metadata": {"name": "web"},
+                "spec": {"parameters": {"a": "1", "b": "2", "image": image, "port": "80"}, "template": "default"},
+            })),
+        }
+    }
+
+    #[test]
+    fn revisions_tell_which_is_current_and_what_was_rolled_back() {
+        let revisions = [revision(1, "web-1"), revision(2, "web-2"), revision(3, "web-1")];
+        let now = "2026-01-02T00:00:00Z".parse().unwrap();
+        insta::assert_snapshot!(table("web", &revisions, now, Paint::OFF));
+    }
+
+    #[test]
+    fn a_revision_shows_what_it_changed() {
+        insta::assert_snapshot!(
+            diff(Some(&revision(1, "web-1")), &revision(2, "web-2"), Paint::OFF).unwrap()
+        );
+        let same = diff(Some(&revision(1, "web-1")), &revision(3, "web-1"), Paint::OFF).unwrap();
+        assert_eq!(same, "revision 1 → 3: no difference\n");
+    }
+
+    #[test]
+    fn a_revision_that_is_not_there_is_answered_with_those_that_are() {
+        let error = find(&[revision(1, "a"), revision(2, "b")], 7).unwrap_err().to_string();
+        assert_eq!(error, "there is no revision 7; there are: 1, 2");
+    }
+}

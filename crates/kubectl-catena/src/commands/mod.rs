@@ -1,0 +1,33 @@
+//! One file per command.
+
+pub mod completion;
+pub mod contract;
+pub mod held;
+pub mod history;
+pub mod release;
+pub mod restart;
+pub mod rollback;
+pub mod run;
+pub mod status;
+pub mod tree;
+pub mod why;
+
+use anyhow::{Result, bail};
+
+use crate::target::Target;
+
+/// The target of what only BasicDeployments have: a name alone, or their kind by any of its names.
+fn basic_deployment(target: Target) -> Result<Target> {
+    const NAMES: [&str; 3] = ["basicdeployment", "basicdeployments", "bdep"];
+    let kind = target.kind.to_lowercase();
+    let kind = kind.split('.').next().unwrap_or_default();
+    if !NAMES.contains(&kind) {
+        bail!(
+            "{}/{} is no BasicDeployment, and only those have restarts and revisions; `kubectl catena run KIND NAME` \
+             issues other commands",
+            target.kind,
+            target.name
+        );
+    }
+    Ok(Target { kind: "basicdeployments.catena.dev".to_owned(), ..target })
+}

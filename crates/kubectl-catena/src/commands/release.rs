@@ -1,0 +1,96 @@
+//! `kubectl catena release`
+
+use anyhow::{Result, bail, ensure};
+use catena_api::keys;
+use clap::Args;
+use kube::{
+    api::{Patch, PatchParams},
+    core::DynamicObject,
+};
+use serde_json::json;
+
+use crate::{connection::Options, object::Identity, output::write, target::ObjectArgument};
+
+/// What is let go, and why.
+#[derive(Args)]
+pub struct Arguments {
+    #[command(flatten)]
+    object: ObjectArgument,
+    /// Why it may go without a backup; it is kept in an Event
+    #[arg(long)]
+    reason: String,
+    /// Let the server check it without doing it
+    #[arg(long)]
+    dry_run: bool,
+}
+
+/// Lets an object go whose deletion waits for its backup.
+pub async fn run(options: &Options, arguments: &Arguments) -> Result<()> {
+    let reason = arguments.reason.trim();
+    ensure!(!reason.is_empty(), "--reason is empty: say why the object may go without a backup");
+    let target = arguments.object.target()?;
+    let cluster = options.connect().await?;
+    let kind = cluster.kinds.find(&target.kind)?;
+    let object = cluster.get(&target).await?;
+    let identity = Identity::of(&object);
+    is_held(&object)?;
+    // The uid goes along: an object of the same name that came meanwhile is not meant.
+    let patch = json!({"metadata": {"uid": identity.uid, "annotations": {keys::FORCE_RELEASE: reason}}});
+    let params = PatchParams {
+        dry_run: arguments.dry_run,
+        field_manager: Some("kubectl-catena".to_owned()),
+        ..PatchParams::default()
+    };
+    cluster
+        .api(kind, identity.namespace.as_deref())
+        .patch(&target.name, &params, &Patch::Merge(patch))
+        .await
+        .map_err(|error| cluster.refused(kind, &target.name, "patch", error))?;
+    let mode = if arguments.dry_run { " (dry run)" } else { "" };
+    write(&format!("{identity} is let go without a backup{mode}\n"))
+}
+
+/// Whether there is anything to let go: an annotation on an object that is not deleted would count later, unseen.
+fn is_held(object: &DynamicObject) -> Result<()> {
+    let identity = Identity::of(object);
+    let finalizers = object.metadata.finalizers.as_deref().unwrap_or_default();
+    if !finalizers.iter().any(|finalizer| finalizer == keys::BACKUP_FINALIZER) {
+        let others = if finalizers.is_empty() {
+            String::new()
+        } else {
+            format!("; it has: {}", finalizers.join(", "))
+        };
+        bail!(
+            "{identity} is not held by backup-controller: it has no finalizer {}{others}",
+            keys::BACKUP_FINALIZER
+        );
+    }
+    if object.metadata.deletion_timestamp.is_none() {
+        bail!("{identity} is not being deleted, so that there is nothing to let go: delete it first");
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    use super::*;
+
+    #[test]
+    fn only_what_is_held_can_be_let_go() {
+        let said = |metadata: Value| {
+            let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata});
+            is_held(&serde_json::from_value(object).unwrap()).map_err(|error| error.to_string())
+        };
+        let at = "2026-01-01T00:00:00Z";
+        assert!(
+            said(json!({"name": "a", "deletionTimestamp": at, "finalizers": ["catena.dev/backup"]})).is_ok()
+        );
+        let other =
+            said(json!({"name": "a", "deletionTimestamp": at, "finalizers": ["x.dev/y"]})).unwrap_err();
+        assert!(other.contains("it has: x.dev/y"), "{other}");
+        let early = said(json!({"name": "a", "finalizers": ["catena.dev/backup"]})).unwrap_err();
+        assert!(early.contains("delete it first"), "{early}");
+    }
+}

@@ -1,0 +1,40 @@
+//! `kubectl catena rollback`
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::Args;
+use serde_json::json;
+
+use super::basic_deployment;
+use crate::{
+    connection::Options,
+    issue::{Issuing, Order},
+    target::ObjectArgument,
+};
+
+/// What is rolled back.
+#[derive(Args)]
+pub struct Arguments {
+    #[command(flatten)]
+    object: ObjectArgument,
+    /// The revision to go to, as `kubectl catena history` lists them; 0 is the previous one
+    #[arg(long, default_value_t = 0, value_name = "NUMBER", value_parser = clap::value_parser!(i64).range(0..))]
+    to_revision: i64,
+    #[command(flatten)]
+    issuing: Issuing,
+}
+
+/// Issues a `BasicDeploymentRollback`.
+pub async fn run(options: &Options, arguments: &Arguments) -> Result<ExitCode> {
+    let target = basic_deployment(arguments.object.target()?)?;
+    let order = Order {
+        kind: "basicdeploymentrollbacks.catena.dev",
+        known: Some(("catena.dev/v1alpha1", "BasicDeploymentRollback")),
+        verb: "rollback",
+        target_kind: &target.kind,
+        target: &target.name,
+        spec: json!({"targetRef": {"name": target.name}, "toRevision": arguments.to_revision}),
+    };
+    arguments.issuing.issue(options, &order).await
+}

@@ -1,0 +1,96 @@
+//! `kubectl catena run`
+
+use std::process::ExitCode;
+
+use anyhow::{Result, bail};
+use clap::Args;
+use serde_json::{Map, Value, json};
+
+use crate::{
+    completion,
+    connection::Options,
+    issue::{Issuing, Order},
+};
+
+/// Which command, and for what.
+#[derive(Args)]
+pub struct Arguments {
+    /// The kind of the command, in any form that kubectl takes
+    #[arg(add = completion::command_kinds())]
+    kind: String,
+    /// The name of what it is for
+    target: String,
+    /// Sets a field, for example `spec.toRevision=3` or `reason=upgrade` (spec. may be left out); numbers, true,
+    /// false and JSON are taken as such
+    #[arg(long, value_name = "PATH=VALUE")]
+    set: Vec<String>,
+    /// Where the kind has the name of its target
+    #[arg(long, default_value = "spec.targetRef.name", value_name = "PATH")]
+    target_path: String,
+    #[command(flatten)]
+    issuing: Issuing,
+}
+
+/// Issues a command of any kind.
+pub async fn run(options: &Options, arguments: &Arguments) -> Result<ExitCode> {
+    let mut spec = json!({});
+    set(&mut spec, &arguments.target_path, Value::String(arguments.target.clone()))?;
+    for assignment in &arguments.set {
+        let Some((path, value)) = assignment.split_once('=') else {
+            bail!("--set {assignment:?} sets nothing: write PATH=VALUE, for example spec.toRevision=3");
+        };
+        set(&mut spec, path, typed(value))?;
+    }
+    let singular = arguments.kind.split('.').next().unwrap_or_default().to_lowercase();
+    let order = Order {
+        kind: &arguments.kind,
+        known: None,
+        verb: &singular,
+        // What it is for is the business of the kind; whether it exists, of its binder.
+        target_kind: "",
+        target: &arguments.target,
+        spec,
+    };
+    arguments.issuing.issue(options, &order).await
+}
+
+/// Sets a field of the spec, making the objects on the way to it.
+fn set(spec: &mut Value, path: &str, value: Value) -> Result<()> {
+    let path = path.strip_prefix("spec.").unwrap_or(path);
+    let mut place = spec;
+    for name in path.split('.') {
+        if name.is_empty() {
+            bail!(
+                "{path:?} is not a field: write names with dots between them, for example spec.targetRef.name"
+            );
+        }
+        if !place.is_object() {
+            *place = Value::Object(Map::new());
+        }
+        place = &mut place[name];
+    }
+    *place = value;
+    Ok(())
+}
+
+/// JSON where it is JSON, else text.
+fn typed(text: &str) -> Value {
+    serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_are_set_by_their_paths() {
+        let mut spec = json!({});
+        for (path, value) in
+            [("spec.targetRef.name", "web"), ("toRevision", "3"), ("dry", "true"), ("note", "a b")]
+        {
+            set(&mut spec, path, typed(value)).unwrap();
+        }
+        assert_eq!(spec, json!({"targetRef": {"name": "web"}, "toRevision": 3, "dry": true, "note": "a b"}));
+        assert!(set(&mut spec, "a..b", Value::Null).is_err());
+    }
+}

@@ -1,0 +1,73 @@
+//! `kubectl catena tree`
+
+use anyhow::{Context, Result};
+use clap::Args;
+use jiff::Timestamp;
+use serde::Serialize;
+
+use crate::{
+    chain::{Drawing, Gap, Node, Scope, draw, fetch, grow},
+    connection::Options,
+    output::Output,
+    paint::Paint,
+    target::ObjectArgument,
+};
+
+/// What is shown.
+#[derive(Args)]
+pub struct Arguments {
+    #[command(flatten)]
+    object: ObjectArgument,
+    /// Show the object and what is below it, not what is above it
+    #[arg(long)]
+    below: bool,
+    /// Look in every kind that can be listed, not only where the chain usually goes on
+    #[arg(long)]
+    all_kinds: bool,
+    /// Give each object a line of its own, also where many are alike
+    #[arg(long)]
+    no_grouping: bool,
+    #[command(flatten)]
+    output: Output,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Shown<'s> {
+    tree: &'s Node,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    lost_owners: Vec<String>,
+    #[serde(skip_serializing_if = "<[Gap]>::is_empty")]
+    not_seen: &'s [Gap],
+}
+
+/// Shows the chain.
+pub async fn run(options: &Options, arguments: &Arguments) -> Result<()> {
+    let target = arguments.object.target()?;
+    let cluster = options.connect().await?;
+    let scope = Scope { whole: !arguments.below, all_kinds: arguments.all_kinds };
+    let fetched = fetch(&cluster, &target, scope).await?;
+    let tree = grow(&fetched.top, &fetched.objects).context("the object was deleted just now")?;
+    let lost_owners = fetched.lost_owners.iter().map(|(_, owner)| owner.to_string()).collect();
+    let shown = Shown { tree: &tree, lost_owners, not_seen: &fetched.gaps };
+    arguments.output.print(&shown, || {
+        let drawing = Drawing {
+            asked: &fetched.asked,
+            is_grouped: !arguments.no_grouping,
+            now: Timestamp::now(),
+            paint: Paint::for_stdout(),
+        };
+        draw(&tree, &drawing) + &remarks(&shown)
+    })
+}
+
+/// What is not in the tree, and why.
+fn remarks(shown: &Shown) -> String {
+    let lost = shown
+        .lost_owners
+        .iter()
+        .map(|owner| format!("\nits owner {owner} is gone: the garbage collector will delete it\n"));
+    let unseen = shown.not_seen.iter().map(|gap| format!("\nnot looked at: {} ({})", gap.what, gap.why));
+    let text: String = lost.chain(unseen).collect();
+    if text.is_empty() || text.ends_with('\n') { text } else { text + "\n" }
+}

@@ -1,0 +1,140 @@
+//! What the shell offers while a command line is typed.
+//!
+//! kubectl asks a plugin's completer: a program `kubectl_complete-catena` on the PATH, which is a link to this one.
+
+use std::{
+    ffi::{OsStr, OsString},
+    path::Path,
+    time::Duration,
+};
+
+use clap::{CommandFactory, FromArgMatches};
+use clap_complete::{ArgValueCompleter, CompletionCandidate, engine::complete};
+use kube::{api::ListParams, config::Kubeconfig};
+
+use crate::{
+    chain::labelled_kinds,
+    cli::Cli,
+    connection::{Cluster, Options},
+    output::write,
+};
+
+/// The name under which kubectl asks for completions.
+const COMPLETER: &str = "kubectl_complete-catena";
+/// A shell that waits longer seems to hang.
+const PATIENCE: Duration = Duration::from_secs(3);
+/// Cobra's directive that files are not offered in place of nothing.
+const NO_FILES: &str = ":4\n";
+
+/// Whether this process was started to complete.
+pub fn is_asked_for() -> bool {
+    let own = std::env::args_os().next();
+    let name = own.as_deref().map(Path::new).and_then(Path::file_stem);
+    name == Some(OsStr::new(COMPLETER))
+}
+
+/// Prints what fits at the end of the words that were typed, as Cobra does it. A completer that fails offers nothing.
+pub fn offer() {
+    let words: Vec<OsString> = words();
+    let at = words.len() - 1;
+    let candidates = complete(&mut Cli::command(), words, at, None).unwrap_or_default();
+    let line = |candidate: &CompletionCandidate| {
+        let value = candidate.get_value().to_string_lossy();
+        match candidate.get_help().map(ToString::to_string) {
+            Some(help) => format!("{value}\t{}\n", help.lines().next().unwrap_or_default()),
+            None => format!("{value}\n"),
+        }
+    };
+    let lines: String = candidates.iter().map(line).collect();
+    write(&(lines + NO_FILES)).ok();
+}
+
+/// What was typed so far, as if this program had been called with it.
+fn words() -> Vec<OsString> {
+    let mut typed: Vec<OsString> = std::env::args_os().skip(1).collect();
+    if typed.is_empty() {
+        typed.push(OsString::new());
+    }
+    std::iter::once("kubectl-catena".into()).chain(typed).collect()
+}
+
+/// Offers `KIND/NAME`, and names of BasicDeployments.
+pub fn objects() -> ArgValueCompleter {
+    ArgValueCompleter::new(|current: &OsStr| {
+        let current = current.to_string_lossy().into_owned();
+        ask(async |cluster: Cluster| {
+            let (kind, prefix) = match current.split_once('/') {
+                Some((kind, _)) => (kind, format!("{kind}/")),
+                None => ("basicdeployments.catena.dev", String::new()),
+            };
+            let names = names(&cluster, kind).await;
+            names
+                .into_iter()
+                .map(|name| prefix.clone() + &name)
+                .filter(|name| name.starts_with(&current))
+                .collect()
+        })
+    })
+}
+
+/// Offers kinds of commands.
+pub fn command_kinds() -> ArgValueCompleter {
+    ArgValueCompleter::new(|current: &OsStr| {
+        let current = current.to_string_lossy().into_owned();
+        ask(async |cluster: Cluster| {
+            let (labelled, _) = labelled_kinds(&cluster).await;
+            let singular = labelled.commands.iter().map(|kind| kind.resource.kind.to_lowercase());
+            singular.filter(|name| name.starts_with(&current)).collect()
+        })
+    })
+}
+
+/// Offers namespaces.
+pub fn namespaces() -> ArgValueCompleter {
+    ArgValueCompleter::new(|current: &OsStr| {
+        let current = current.to_string_lossy().into_owned();
+        ask(async |cluster: Cluster| {
+            let names = names(&cluster, "namespaces").await;
+            names.into_iter().filter(|name| name.starts_with(&current)).collect()
+        })
+    })
+}
+
+/// Offers contexts of the kubeconfig.
+pub fn contexts() -> ArgValueCompleter {
+    ArgValueCompleter::new(|current: &OsStr| {
+        let current = current.to_string_lossy().into_owned();
+        let read = typed_options().kubeconfig.map_or_else(Kubeconfig::read, Kubeconfig::read_from);
+        let contexts = read.map(|kubeconfig| kubeconfig.contexts).unwrap_or_default();
+        let names = contexts.into_iter().map(|context| context.name);
+        names.filter(|name| name.starts_with(&current)).map(CompletionCandidate::new).collect()
+    })
+}
+
+/// Asks the cluster that the words name so far.
+fn ask(question: impl AsyncFnOnce(Cluster) -> Vec<String>) -> Vec<CompletionCandidate> {
+    let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else {
+        return Vec::new();
+    };
+    let answer = runtime.block_on(async {
+        tokio::time::timeout(PATIENCE, async {
+            let cluster = typed_options().connect().await.ok()?;
+            Some(question(cluster).await)
+        })
+        .await
+    });
+    answer.ok().flatten().unwrap_or_default().into_iter().map(CompletionCandidate::new).collect()
+}
+
+/// The options that were typed already; the rest of the words need not make sense yet.
+fn typed_options() -> Options {
+    let matches = Cli::command().ignore_errors(true).try_get_matches_from(words());
+    matches.ok().and_then(|matches| Options::from_arg_matches(&matches).ok()).unwrap_or_default()
+}
+
+async fn names(cluster: &Cluster, kind: &str) -> Vec<String> {
+    let Ok(kind) = cluster.kinds.find(kind) else { return Vec::new() };
+    let listed = cluster.api(kind, Some(&cluster.namespace)).list_metadata(&ListParams::default()).await;
+    let objects = listed.map(|list| list.items).unwrap_or_default();
+    objects.into_iter().filter_map(|object| object.metadata.name).collect()
+}

@@ -1,0 +1,136 @@
+//! The cluster that is meant, as kubectl users say it.
+
+use std::{path::PathBuf, time::Duration};
+
+use anyhow::{Context, Result};
+use clap::Args;
+use kube::{
+    Api, Client, Config,
+    config::{KubeConfigOptions, Kubeconfig},
+    core::DynamicObject,
+};
+
+use crate::{
+    completion,
+    explain::{self, Subject},
+    kinds::{Kind, Kinds},
+    target::Target,
+};
+
+/// An API server that is there answers sooner.
+const CONNECT_PATIENCE: Duration = Duration::from_secs(5);
+
+/// Which cluster, as whom, and where in it.
+#[derive(Args, Clone, Debug, Default)]
+#[command(next_help_heading = "Cluster")]
+pub struct Options {
+    /// The kubeconfig file
+    #[arg(long, global = true, value_name = "FILE")]
+    pub kubeconfig: Option<PathBuf>,
+    /// The context of the kubeconfig
+    #[arg(long, global = true, value_name = "NAME", add = completion::contexts())]
+    pub context: Option<String>,
+    /// The cluster of the kubeconfig, instead of the context's
+    #[arg(long, global = true, value_name = "NAME")]
+    pub cluster: Option<String>,
+    /// The user of the kubeconfig, instead of the context's
+    #[arg(long, global = true, value_name = "NAME")]
+    pub user: Option<String>,
+    /// The namespace, instead of the context's
+    #[arg(short, long, global = true, value_name = "NAME", add = completion::namespaces())]
+    pub namespace: Option<String>,
+}
+
+/// A cluster that answers.
+pub struct Cluster {
+    /// As the user.
+    pub client: Client,
+    /// Where objects are looked for.
+    pub namespace: String,
+    /// What the server has.
+    pub kinds: Kinds,
+}
+
+impl Options {
+    /// Connects, and learns what the server has.
+    pub async fn connect(&self) -> Result<Cluster> {
+        let mut config = self.config().await?;
+        config.connect_timeout = Some(CONNECT_PATIENCE);
+        // A person who waits is told at once, and can try again.
+        config.default_retry = false;
+        let namespace = self.namespace.clone().unwrap_or_else(|| config.default_namespace.clone());
+        let server = config.cluster_url.to_string();
+        let client = Client::try_from(config).context("the kubeconfig cannot be used")?;
+        let kinds = Kinds::discover(&client).await.map_err(|error| explain::no_answer(&server, error))?;
+        Ok(Cluster { client, namespace, kinds })
+    }
+
+    async fn config(&self) -> Result<Config> {
+        let options = KubeConfigOptions {
+            context: self.context.clone(),
+            cluster: self.cluster.clone(),
+            user: self.user.clone(),
+        };
+        let read = match &self.kubeconfig {
+            Some(path) => Kubeconfig::read_from(path),
+            None => Kubeconfig::read(),
+        };
+        let known = read.as_ref().map(context_names).unwrap_or_default();
+        let config = match read {
+            Ok(kubeconfig) => Config::from_custom_kubeconfig(kubeconfig, &options).await,
+            Err(error) => Err(error),
+        };
+        config.map_err(|error| explain::no_kubeconfig(&error, self.context.as_deref(), &known))
+    }
+}
+
+fn context_names(kubeconfig: &Kubeconfig) -> Vec<String> {
+    kubeconfig.contexts.iter().map(|context| context.name.clone()).collect()
+}
+
+impl Cluster {
+    /// The objects of a kind in a namespace, or of a cluster-wide kind.
+    pub fn api(&self, kind: &Kind, namespace: Option<&str>) -> Api<DynamicObject> {
+        match namespace.filter(|_| kind.is_namespaced) {
+            Some(namespace) => Api::namespaced_with(self.client.clone(), namespace, &kind.resource),
+            None => Api::all_with(self.client.clone(), &kind.resource),
+        }
+    }
+
+    /// The object that the user means.
+    pub async fn get(&self, target: &Target) -> Result<DynamicObject> {
+        let kind = self.kinds.find(&target.kind)?;
+        let api = self.api(kind, Some(&self.namespace));
+        match api.get(&target.name).await {
+            Ok(mut object) => {
+                object.types.get_or_insert_with(|| types(kind));
+                Ok(object)
+            }
+            Err(kube::Error::Api(status)) if status.is_not_found() => {
+                let place = kind.is_namespaced.then_some(self.namespace.as_str());
+                let all = api.list_metadata(&kube::api::ListParams::default().limit(100)).await;
+                let known: Vec<String> = all
+                    .map(|all| all.items.into_iter().filter_map(|object| object.metadata.name).collect())
+                    .unwrap_or_default();
+                Err(explain::not_found(&kind.resource.kind, &target.name, place, &known))
+            }
+            Err(error) => Err(self.refused(kind, &target.name, "get", error)),
+        }
+    }
+
+    /// Why something was not done, in the words of a user.
+    pub fn refused(&self, kind: &Kind, name: &str, verb: &str, error: kube::Error) -> anyhow::Error {
+        let subject = Subject {
+            kind: kind.resource.kind.clone(),
+            resource: kind.resource.plural.clone(),
+            name: name.to_owned(),
+            namespace: kind.is_namespaced.then(|| self.namespace.clone()),
+        };
+        explain::refused(&subject, verb, error)
+    }
+}
+
+/// What an object of a kind says that it is; the items of a list do not.
+pub fn types(kind: &Kind) -> kube::core::TypeMeta {
+    kube::core::TypeMeta { api_version: kind.resource.api_version.clone(), kind: kind.resource.kind.clone() }
+}

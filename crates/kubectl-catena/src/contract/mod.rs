@@ -1,0 +1,187 @@
+//! Whether the schema of a kind has the fields of the replica contract. Pure.
+
+mod schema;
+
+use catena_api::contract::{FieldPath, REPLICAS_LABEL, REPLICAS_VERSION, ReplicaContract};
+use serde::Serialize;
+
+pub use schema::Schema;
+
+use schema::Found;
+
+/// What a kind has of the replica contract.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Report {
+    /// API version of the kind.
+    pub api_version: String,
+    /// The kind.
+    pub kind: String,
+    /// Whether it has all that it must have.
+    pub honours: bool,
+    /// Field by field.
+    pub fields: Vec<Field>,
+}
+
+/// A field of the contract.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Field {
+    /// What it is called in the contract.
+    pub name: &'static str,
+    /// Where it is looked for.
+    pub path: String,
+    /// Whether a kind without it does not honour the contract.
+    pub required: bool,
+    /// Whether it is as it should be.
+    pub ok: bool,
+    /// What is there instead, and what to do.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub note: String,
+}
+
+/// What is known of a kind.
+pub struct Subject<'s> {
+    /// API version of the kind.
+    pub api_version: &'s str,
+    /// The kind.
+    pub kind: &'s str,
+    /// Its schema.
+    pub schema: &'s Schema,
+    /// What its definition claims.
+    pub claim: Claim,
+    /// Whether the paths are the contract's own, so that the label has to say so.
+    pub is_mapped: bool,
+}
+
+/// What a definition says by its label.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Claim {
+    /// There is no definition, or it is not to be seen.
+    Unknown,
+    /// It has no such label.
+    Nothing,
+    /// To honour this version of the contract.
+    Version(String),
+}
+
+/// Compares a kind with the contract.
+pub fn check(subject: &Subject, contract: &ReplicaContract) -> Report {
+    let field = |name: &'static str, path: &FieldPath, type_: &'static str, required: bool| {
+        let (ok, note) = subject.schema.judge(&path.to_string(), type_);
+        Field { name, path: path.to_string(), required, ok, note }
+    };
+    let mut fields = vec![
+        field("replicas", &contract.replicas, "integer", true),
+        field("active", &contract.active, "integer", true),
+        field("observedGeneration", &contract.observed_generation, "integer", true),
+    ];
+    fields.extend(contract.restarted_at.as_ref().map(|path| field("restartedAt", path, "string", false)));
+    fields.push(field("updated", &contract.updated, "integer", false));
+    fields.push(field("conditions", &contract.conditions, "array", false));
+    fields.push(field("blockedBy", &contract.blocked_by, "object", false));
+    fields.push(field("selector", &contract.selector, "string", false));
+    let (ok, note) = match &subject.claim {
+        Claim::Version(version) if version == REPLICAS_VERSION => (true, String::new()),
+        Claim::Version(version) => (false, format!("it is {version:?}; this checks {REPLICAS_VERSION}")),
+        Claim::Nothing => (false, format!("label the definition: {REPLICAS_LABEL}={REPLICAS_VERSION}")),
+        Claim::Unknown => (false, "there is no definition to be seen that could be labelled".to_owned()),
+    };
+    let required = !subject.is_mapped && subject.claim != Claim::Unknown;
+    fields.push(Field { name: "label", path: REPLICAS_LABEL.to_owned(), required, ok, note });
+    let honours = fields.iter().all(|field| field.ok || !field.required);
+    Report { api_version: subject.api_version.to_owned(), kind: subject.kind.to_owned(), honours, fields }
+}
+
+impl Schema {
+    /// Whether a field is there and of a type, and what is there instead.
+    fn judge(&self, path: &str, type_: &str) -> (bool, String) {
+        match self.find(path) {
+            Found::Anything => {
+                (true, "the schema allows any field there, so that this cannot be checked".to_owned())
+            }
+            Found::Typed(found) if found == type_ => (true, String::new()),
+            Found::Typed(found) => (false, format!("it is of type {found}; it has to be {type_}")),
+            Found::Missing { parent, siblings } => {
+                let near = siblings.iter().filter(|sibling| means_the_same(sibling, path));
+                let near = near.map(|name| format!("{parent}.{name}")).collect::<Vec<_>>().join(" or ");
+                let name = path.rsplit('.').next().unwrap_or_default();
+                let hint = if near.is_empty() {
+                    String::new()
+                } else {
+                    format!("; if {near} means it, map it: --path {name}={near}")
+                };
+                let place = if parent.is_empty() { "the object".to_owned() } else { parent };
+                (false, format!("{place} has no such field{hint}"))
+            }
+        }
+    }
+}
+
+/// Names that other kinds have for the same.
+fn means_the_same(name: &str, path: &str) -> bool {
+    let usual: &[&str] = match path.rsplit('.').next().unwrap_or_default() {
+        "active" => &["readyReplicas", "availableReplicas", "ready", "readyInstances", "numberReady"],
+        "replicas" => &["size", "instances", "nodes", "members"],
+        "updated" => &["updatedReplicas", "updatedNumberScheduled"],
+        "selector" => &["labelSelector"],
+        "restartedAt" => &["restartAt"],
+        _ => &[],
+    };
+    usual.contains(&name)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn report(fields: &Value, claim: Claim, contract: &ReplicaContract, is_mapped: bool) -> Report {
+        let document = json!({"components": {"schemas": {
+            "x.Set": {
+                "x-kubernetes-group-version-kind": [{"group": "x.dev", "version": "v1", "kind": "Set"}],
+                "properties": {
+                    "spec": {"allOf": [{"$ref": "#/components/schemas/x.Spec"}]},
+                    "status": {"type": "object", "properties": fields},
+                },
+            },
+            "x.Spec": {"type": "object", "properties": {"replicas": {"type": "integer"}}},
+        }}});
+        let schema = Schema::of(&document, "x.dev", "v1", "Set").unwrap();
+        check(&Subject { api_version: "x.dev/v1", kind: "Set", schema: &schema, claim, is_mapped }, contract)
+    }
+
+    fn wrong(report: &Report) -> Vec<&str> {
+        report.fields.iter().filter(|field| !field.ok && field.required).map(|field| field.name).collect()
+    }
+
+    #[test]
+    fn a_kind_with_all_fields_and_the_label_honours_the_contract() {
+        let fields = json!({"active": {"type": "integer"}, "observedGeneration": {"type": "integer"}});
+        assert!(report(&fields, Claim::Version("v1".into()), &ReplicaContract::default(), false).honours);
+    }
+
+    #[test]
+    fn each_missing_field_is_named_with_what_may_mean_it() {
+        let fields = json!({"readyReplicas": {"type": "integer"}, "observedGeneration": {"type": "string"}});
+        let report = report(&fields, Claim::Nothing, &ReplicaContract::default(), false);
+        assert_eq!(wrong(&report), ["active", "observedGeneration", "label"]);
+        let note = &report.fields[1].note;
+        assert!(note.contains("status.readyReplicas") && note.contains("--path active="), "{note}");
+    }
+
+    #[test]
+    fn a_kind_is_used_by_its_own_paths_without_the_label() {
+        let fields = json!({"readyReplicas": {"type": "integer"}, "observedGeneration": {"type": "integer"}});
+        let contract =
+            ReplicaContract { active: "status.readyReplicas".parse().unwrap(), ..ReplicaContract::default() };
+        assert!(report(&fields, Claim::Nothing, &contract, true).honours);
+    }
+
+    #[test]
+    fn what_the_schema_leaves_open_is_not_held_against_it() {
+        let open = json!({"active": {"type": "integer"}, "observedGeneration": {"x-kubernetes-preserve-unknown-fields": true}});
+        assert!(report(&open, Claim::Unknown, &ReplicaContract::default(), false).honours);
+    }
+}

@@ -1,0 +1,231 @@
+//! Issuing a command: making its object, creating it, and waiting for its end.
+
+mod outcome;
+mod wait;
+
+use std::{process::ExitCode, time::Duration};
+
+use anyhow::{Context, Result, bail};
+use clap::{Args, ValueEnum};
+use jiff::Timestamp;
+use kube::{
+    Resource,
+    api::PostParams,
+    core::{DynamicObject, Request},
+};
+use serde_json::{Value, json};
+
+use crate::{
+    connection::{Cluster, Options, types},
+    kinds::Kind,
+    object::Identity,
+    output::{Format, write},
+    target::Target,
+};
+
+/// How a command is issued.
+#[derive(Args, Clone, Debug)]
+pub struct Issuing {
+    /// Wait until it has ended; the exit code is 0 when it succeeded, 1 when it failed, 2 when the time was up
+    #[arg(long)]
+    wait: bool,
+    /// How long is waited, for example 90s or 10m
+    #[arg(long, default_value = "10m", value_name = "DURATION", value_parser = duration, requires = "wait")]
+    timeout: Duration,
+    /// Print the command instead of issuing it: as it would be sent (client), or as the server would take it (server)
+    #[arg(long, value_enum, value_name = "WHERE", conflicts_with = "wait")]
+    dry_run: Option<DryRun>,
+    /// Name of the command object [default: made from the target's name and the time]
+    #[arg(long)]
+    name: Option<String>,
+    /// Delete the command this long after its end, for example 1h
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    ttl: Option<Duration>,
+    /// Let the command fail when it has not succeeded this long after its creation
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    deadline: Option<Duration>,
+    /// What is printed of the command that was issued
+    #[arg(short, long, value_enum, value_name = "FORMAT")]
+    output: Option<Printed>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum DryRun {
+    /// Ask no server
+    Client,
+    /// Let the server check it without keeping it
+    Server,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Printed {
+    /// Only kind and name
+    Name,
+    Json,
+    Yaml,
+}
+
+/// A command that is to be issued.
+pub struct Order<'o> {
+    /// Its kind, in any form that kubectl takes, for a server that is asked.
+    pub kind: &'o str,
+    /// API version and kind as they are without asking a server, if they are known.
+    pub known: Option<(&'o str, &'o str)>,
+    /// What is done, for the name: `restart`.
+    pub verb: &'o str,
+    /// The kind of what it is for, to see whether that exists; empty where it is not known.
+    pub target_kind: &'o str,
+    /// The name of what it is for.
+    pub target: &'o str,
+    /// Fields of the spec beside the reference.
+    pub spec: Value,
+}
+
+impl Issuing {
+    /// Issues a command, or shows it.
+    pub async fn issue(&self, options: &Options, order: &Order<'_>) -> Result<ExitCode> {
+        if let (Some(DryRun::Client), Some((api_version, kind))) = (self.dry_run, order.known) {
+            let object = self.object(order, api_version, kind, options.namespace.as_deref())?;
+            self.print_whole(&object)?;
+            return Ok(ExitCode::SUCCESS);
+        }
+        let cluster = options.connect().await?;
+        let kind = cluster.kinds.find(order.kind)?.clone();
+        let api_version = &kind.resource.api_version;
+        let object = self.object(order, api_version, &kind.resource.kind, Some(&cluster.namespace))?;
+        if self.dry_run == Some(DryRun::Client) {
+            self.print_whole(&object)?;
+            return Ok(ExitCode::SUCCESS);
+        }
+        if !order.target_kind.is_empty() {
+            cluster
+                .get(&Target { kind: order.target_kind.to_owned(), name: order.target.to_owned() })
+                .await?;
+        }
+        let created = self.create(&cluster, &kind, &object).await?;
+        if self.dry_run.is_some() {
+            self.print_whole(&created)?;
+            return Ok(ExitCode::SUCCESS);
+        }
+        self.print(&kind, &created)?;
+        if self.wait {
+            return Box::pin(wait::until_ended(&cluster, &kind, &created, self.timeout)).await;
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+
+    fn object(
+        &self,
+        order: &Order,
+        api_version: &str,
+        kind: &str,
+        namespace: Option<&str>,
+    ) -> Result<DynamicObject> {
+        let mut spec = order.spec.clone();
+        if let Some(ttl) = self.ttl {
+            spec["ttlSecondsAfterFinished"] = ttl.as_secs().into();
+        }
+        if let Some(deadline) = self.deadline {
+            spec["activeDeadlineSeconds"] = deadline.as_secs().into();
+        }
+        let name = self.name.clone().unwrap_or_else(|| unique_name(order.target, order.verb));
+        let mut object =
+            json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": name}, "spec": spec});
+        if let Some(namespace) = namespace {
+            object["metadata"]["namespace"] = namespace.into();
+        }
+        serde_json::from_value(object).context("the command cannot be made")
+    }
+
+    async fn create(&self, cluster: &Cluster, kind: &Kind, object: &DynamicObject) -> Result<DynamicObject> {
+        let params =
+            PostParams { dry_run: self.dry_run.is_some(), field_manager: Some("kubectl-catena".to_owned()) };
+        let namespace = object.metadata.namespace.as_deref().filter(|_| kind.is_namespaced);
+        let path = DynamicObject::url_path(&kind.resource, namespace);
+        let mut request = Request::new(path).create(&params, serde_json::to_vec(object)?)?;
+        // As kubectl does: a field that the kind does not have is a mistake, and not dropped in silence.
+        *request.uri_mut() = format!("{}&fieldValidation=Strict", request.uri()).parse()?;
+        let name = object.metadata.name.as_deref().unwrap_or_default();
+        let created = cluster.client.request::<DynamicObject>(request).await;
+        let mut created = created.map_err(|error| cluster.refused(kind, name, "create", error))?;
+        created.types.get_or_insert_with(|| types(kind));
+        created.metadata.managed_fields = None;
+        Ok(created)
+    }
+
+    /// What a dry run prints: the whole object, as YAML where nothing else is asked for.
+    fn print_whole(&self, object: &DynamicObject) -> Result<()> {
+        let format = if self.output == Some(Printed::Json) { Format::Json } else { Format::Yaml };
+        write(&format.render(object)?)
+    }
+
+    fn print(&self, kind: &Kind, object: &DynamicObject) -> Result<()> {
+        let name = object.metadata.name.as_deref().unwrap_or_default();
+        match self.output {
+            None => write(&format!("{} created\n", Identity::of(object))),
+            Some(Printed::Name) => {
+                write(&format!("{}.{}/{name}\n", kind.resource.plural, kind.resource.group))
+            }
+            Some(Printed::Json) => write(&Format::Json.render(object)?),
+            Some(Printed::Yaml) => write(&Format::Yaml.render(object)?),
+        }
+    }
+}
+
+/// A name that no other command of the target has: names of one target sort by time.
+fn unique_name(target: &str, verb: &str) -> String {
+    const LONGEST: usize = 253;
+    let suffix = format!("-{verb}-{}", base36(Timestamp::now().as_millisecond().unsigned_abs()));
+    let target = target.get(..LONGEST - suffix.len()).unwrap_or(target);
+    format!("{target}{suffix}")
+}
+
+fn base36(mut number: u64) -> String {
+    let mut digits = Vec::new();
+    while number > 0 {
+        let digit = u32::try_from(number % 36).unwrap_or(0);
+        digits.extend(char::from_digit(digit, 36));
+        number /= 36;
+    }
+    digits.iter().rev().collect()
+}
+
+/// A duration as kubectl takes it: `90s`, `10m`, `1h30m`, or a number of seconds.
+fn duration(text: &str) -> Result<Duration> {
+    if let Ok(seconds) = text.parse() {
+        return Ok(Duration::from_secs(seconds));
+    }
+    let parsed = text.parse::<jiff::SignedDuration>().ok().and_then(|span| Duration::try_from(span).ok());
+    match parsed {
+        Some(duration) => Ok(duration),
+        None => bail!("{text:?} is not a duration: write for example 90s, 10m or 1h30m"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_are_written_as_in_kubectl() {
+        let seconds = |text: &str| duration(text).map(|duration| duration.as_secs()).ok();
+        for (text, expected) in [
+            ("90s", Some(90)),
+            ("10m", Some(600)),
+            ("1h30m", Some(5400)),
+            ("45", Some(45)),
+            ("soon", None),
+            ("-5s", None),
+        ] {
+            assert_eq!(seconds(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_number_is_short_in_base_36() {
+        assert_eq!(
+            (base36(35), base36(36), base36(1_800_000_000_000)),
+            ("z".into(), "10".into(), "mywpiww0".into())
+        );
+    }
+}

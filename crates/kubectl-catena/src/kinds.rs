@@ -1,0 +1,187 @@
+//! The kinds that a server has, and how users call them.
+
+use anyhow::{Result, bail};
+use kube::{
+    Client,
+    core::discovery::v2::{APIGroupDiscovery, APIResourceDiscovery},
+    discovery::ApiResource,
+};
+
+use crate::{explain::distance, object::Identity};
+
+/// A kind that the server has.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Kind {
+    /// How it is asked for.
+    pub resource: ApiResource,
+    /// Whether its objects are in namespaces.
+    pub is_namespaced: bool,
+    /// Whether its objects can be listed.
+    pub is_listed: bool,
+    is_preferred: bool,
+    singular: String,
+    short_names: Vec<String>,
+}
+
+/// All kinds of a server.
+#[derive(Clone, Debug, Default)]
+pub struct Kinds(Vec<Kind>);
+
+impl Kinds {
+    /// Asks the server, with two requests.
+    pub async fn discover(client: &Client) -> kube::Result<Self> {
+        let (core, others) = futures::try_join!(
+            client.list_core_api_versions_aggregated(),
+            client.list_api_groups_aggregated()
+        )?;
+        Ok(Self(core.items.iter().chain(&others.items).flat_map(kinds_of).collect()))
+    }
+
+    /// All of them, each in the version that the server prefers.
+    pub fn preferred(&self) -> impl Iterator<Item = &Kind> {
+        self.0.iter().filter(|kind| kind.is_preferred)
+    }
+
+    /// The kind that a user names: `pods`, `pod`, `po`, `Pod`, `deployments.apps`, `deployments.v1.apps`.
+    pub fn find(&self, word: &str) -> Result<&Kind> {
+        let word_lower = word.to_lowercase();
+        let (name, group) =
+            word_lower.split_once('.').map_or((word_lower.as_str(), None), |(n, g)| (n, Some(g)));
+        let is_named = |kind: &&Kind| {
+            kind.resource.plural == name
+                || kind.singular == name
+                || kind.resource.kind.to_lowercase() == name
+                || kind.short_names.iter().any(|short| short == name)
+        };
+        let is_in_group = |kind: &&Kind| match group {
+            None => kind.is_preferred,
+            Some(group) if group == kind.resource.group => kind.is_preferred,
+            Some(group) => group == format!("{}.{}", kind.resource.version, kind.resource.group),
+        };
+        if let Some(kind) = self.0.iter().filter(is_named).find(is_in_group) {
+            return Ok(kind);
+        }
+        let near: Vec<&str> = self
+            .preferred()
+            .map(|kind| kind.resource.plural.as_str())
+            .filter(|plural| name.len() >= 3 && (plural.contains(name) || distance(plural, name) <= 3))
+            .take(5)
+            .collect();
+        let why = if !near.is_empty() {
+            format!("did you mean {}?", near.join(", "))
+        } else if group == Some(catena_api::keys::GROUP) || name.starts_with("basic") {
+            "its definition is installed by the chart of its controller".to_owned()
+        } else {
+            "`kubectl api-resources` lists all kinds".to_owned()
+        };
+        bail!("the server has no kind {word:?}: {why}")
+    }
+
+    /// The kind of an object that another one names.
+    pub fn of(&self, identity: &Identity) -> Option<&Kind> {
+        let is_it =
+            |kind: &&Kind| kind.resource.kind == identity.kind && kind.resource.group == identity.group();
+        let versions: Vec<&Kind> = self.0.iter().filter(is_it).collect();
+        let exact = versions.iter().find(|kind| kind.resource.api_version == identity.api_version);
+        exact.or_else(|| versions.first()).copied()
+    }
+
+    /// The kinds of a group, in the version that the server prefers.
+    pub fn in_group<'k>(&'k self, group: &'k str) -> impl Iterator<Item = &'k Kind> {
+        self.preferred().filter(move |kind| kind.resource.group == group)
+    }
+
+    /// The kind of a plural name in a group, in the version that the server prefers.
+    pub fn named(&self, group: &str, plural: &str) -> Option<&Kind> {
+        self.preferred().find(|kind| kind.resource.group == group && kind.resource.plural == plural)
+    }
+}
+
+fn kinds_of(group: &APIGroupDiscovery) -> Vec<Kind> {
+    let name = group.metadata.as_ref().and_then(|metadata| metadata.name.clone()).unwrap_or_default();
+    let mut kinds: Vec<Kind> = Vec::new();
+    for version in &group.versions {
+        let of = version.version.clone().unwrap_or_default();
+        for resource in &version.resources {
+            if let Some(mut kind) = kind_of(&name, &of, resource) {
+                // Versions come in the server's order of preference.
+                kind.is_preferred = !kinds.iter().any(|known| known.resource.plural == kind.resource.plural);
+                kinds.push(kind);
+            }
+        }
+    }
+    kinds
+}
+
+fn kind_of(group: &str, version: &str, resource: &APIResourceDiscovery) -> Option<Kind> {
+    let kind = resource.response_kind.as_ref()?.kind.clone()?;
+    let api_version = if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") };
+    let can = |verb: &str| resource.verbs.iter().any(|known| known == verb);
+    can("get").then(|| Kind {
+        resource: ApiResource {
+            group: group.to_owned(),
+            version: version.to_owned(),
+            api_version,
+            kind,
+            plural: resource.resource.clone().unwrap_or_default(),
+        },
+        is_namespaced: resource.scope.as_deref() == Some("Namespaced"),
+        is_listed: can("list"),
+        is_preferred: true,
+        singular: resource.singular_resource.clone().unwrap_or_default(),
+        short_names: resource.short_names.clone(),
+    })
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// A server with some kinds.
+    pub fn kinds() -> Kinds {
+        let resource = |plural: &str, kind: &str, short: &str| {
+            json!({
+                "resource": plural, "responseKind": {"group": "", "version": "", "kind": kind}, "scope": "Namespaced",
+                "singularResource": kind.to_lowercase(), "verbs": ["get", "list", "create"], "shortNames": [short],
+            })
+        };
+        let group = |name: &str, version: &str, resources: &[serde_json::Value]| -> APIGroupDiscovery {
+            let group = json!({"metadata": {"name": name}, "versions": [{"version": version, "resources": resources}]});
+            serde_json::from_value(group).unwrap()
+        };
+        let groups = [
+            group("", "v1", &[resource("pods", "Pod", "po"), resource("services", "Service", "svc")]),
+            group("apps", "v1", &[resource("deployments", "Deployment", "deploy")]),
+            group(
+                "catena.dev",
+                "v1alpha1",
+                &[
+                    resource("basicdeployments", "BasicDeployment", "bdep"),
+                    resource("basicreplicasets", "BasicReplicaSet", "brs"),
+                ],
+            ),
+        ];
+        Kinds(groups.iter().flat_map(kinds_of).collect())
+    }
+
+    #[test]
+    fn a_kind_is_found_by_every_name_that_kubectl_takes() {
+        let kinds = kinds();
+        for word in
+            ["deploy", "Deployment", "deployments", "deployment", "deployments.apps", "deployments.v1.apps"]
+        {
+            assert_eq!(kinds.find(word).unwrap().resource.api_version, "apps/v1", "{word}");
+        }
+    }
+
+    #[test]
+    fn an_unknown_kind_is_answered_with_what_to_do() {
+        let kinds = kinds();
+        let error = |word: &str| kinds.find(word).unwrap_err().to_string();
+        assert!(error("deployment.extensions").contains("did you mean deployments, basicdeployments?"));
+        assert!(error("basicthing").contains("installed by the chart"));
+        assert!(error("xyz").contains("kubectl api-resources"));
+    }
+}

@@ -1,0 +1,52 @@
+//! kubectl catena: commands without YAML, and why something does not go on.
+
+mod age;
+mod chain;
+mod cli;
+mod commands;
+mod completion;
+mod connection;
+mod contract;
+mod explain;
+mod issue;
+mod kinds;
+mod object;
+mod output;
+mod paint;
+mod table;
+mod target;
+mod why;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::{cli::Cli, explain::explain, paint::Paint};
+
+fn main() -> ExitCode {
+    if completion::is_asked_for() {
+        completion::offer();
+        return ExitCode::SUCCESS;
+    }
+    run()
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn run() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            // 2 is kept for a wait that timed out; a reader that is gone is no failure.
+            let code = u8::from(error.use_stderr());
+            error.print().ok();
+            return ExitCode::from(code);
+        }
+    };
+    match cli.run().await {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("{} {}", Paint::for_stderr().bad("error:"), explain(&error));
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! What every object says about itself.
+
+use std::fmt;
+
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta, OwnerReference};
+use kube::{ResourceExt, core::DynamicObject};
+use serde::Serialize;
+use serde_json::Value;
+
+/// Who an object is.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Identity {
+    /// API version of its kind.
+    pub api_version: String,
+    /// Its kind.
+    pub kind: String,
+    /// Its namespace; none for a cluster-wide object.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub namespace: Option<String>,
+    /// Its name.
+    pub name: String,
+    /// Its uid; empty where only its name is known.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub uid: String,
+}
+
+/// As kubectl names an object: `Kind/name`.
+impl fmt::Display for Identity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.kind, self.name)
+    }
+}
+
+impl Identity {
+    /// Who an object is.
+    pub fn of(object: &DynamicObject) -> Self {
+        let types = object.types.clone().unwrap_or_default();
+        Self {
+            api_version: types.api_version,
+            kind: types.kind,
+            namespace: object.namespace(),
+            name: object.name_any(),
+            uid: object.uid().unwrap_or_default(),
+        }
+    }
+
+    /// Who an owner is, seen from an object that it owns.
+    pub fn of_owner(owner: &OwnerReference, namespace: Option<String>) -> Self {
+        Self {
+            api_version: owner.api_version.clone(),
+            kind: owner.kind.clone(),
+            namespace,
+            name: owner.name.clone(),
+            uid: owner.uid.clone(),
+        }
+    }
+
+    /// The API group; empty for the core group.
+    pub fn group(&self) -> &str {
+        self.api_version.split_once('/').map_or("", |(group, _)| group)
+    }
+}
+
+/// When it was created.
+pub fn created(metadata: &ObjectMeta) -> Option<Timestamp> {
+    metadata.creation_timestamp.as_ref().map(|time| time.0)
+}
+
+/// Since when it is being deleted.
+pub fn deleted(metadata: &ObjectMeta) -> Option<Timestamp> {
+    let grace = jiff::SignedDuration::from_secs(metadata.deletion_grace_period_seconds.unwrap_or(0));
+    metadata.deletion_timestamp.as_ref().map(|time| time.0 - grace)
+}
+
+/// The owner that stands above it: its controller, else the first that is named.
+pub fn first_owner(metadata: &ObjectMeta) -> Option<&OwnerReference> {
+    let owners = metadata.owner_references.as_deref().unwrap_or_default();
+    owners.iter().find(|owner| owner.controller == Some(true)).or_else(|| owners.first())
+}
+
+/// The conditions of an object of any kind; what is not a condition is left out.
+pub fn conditions(object: &DynamicObject) -> Vec<Condition> {
+    let list = object.data.pointer("/status/conditions").and_then(Value::as_array);
+    list.into_iter().flatten().filter_map(condition).collect()
+}
+
+/// Kinds leave out what the API conventions ask for: a pod's condition may have no reason, and no transition time.
+fn condition(value: &Value) -> Option<Condition> {
+    let text = |field: &str| value[field].as_str().unwrap_or_default().to_owned();
+    let time = value["lastTransitionTime"].as_str().and_then(|time| time.parse().ok());
+    Some(Condition {
+        type_: value["type"].as_str()?.to_owned(),
+        status: value["status"].as_str()?.to_owned(),
+        reason: text("reason"),
+        message: text("message"),
+        observed_generation: value["observedGeneration"].as_i64(),
+        last_transition_time: k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(time.unwrap_or_default()),
+    })
+}
+
+/// The number at a place.
+pub fn number(object: &DynamicObject, pointer: &str) -> Option<i64> {
+    object.data.pointer(pointer)?.as_i64()
+}
+
+/// The text at a place.
+pub fn text<'o>(object: &'o DynamicObject, pointer: &str) -> Option<&'o str> {
+    object.data.pointer(pointer)?.as_str().filter(|text| !text.is_empty())
+}

@@ -1,0 +1,101 @@
+//! Colours: only on a terminal, and never when `NO_COLOR` is set.
+
+use std::io::IsTerminal;
+
+use clap::builder::styling::{AnsiColor, Style};
+
+/// Whether what is printed is coloured.
+#[derive(Clone, Copy, Debug)]
+pub struct Paint {
+    is_on: bool,
+}
+
+/// What a colour means here.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Tone {
+    /// As it is.
+    #[default]
+    Plain,
+    /// What is as wanted.
+    Good,
+    /// What is on its way.
+    Moving,
+    /// What does not go on by itself.
+    Bad,
+    /// What matters less.
+    Quiet,
+    /// What is looked for.
+    Strong,
+}
+
+impl Paint {
+    /// No colours.
+    #[cfg(test)]
+    pub const OFF: Self = Self { is_on: false };
+
+    /// For standard output.
+    pub fn for_stdout() -> Self {
+        Self { is_on: may_colour() && std::io::stdout().is_terminal() }
+    }
+
+    /// For standard error.
+    pub fn for_stderr() -> Self {
+        Self { is_on: may_colour() && std::io::stderr().is_terminal() }
+    }
+
+    /// A text in a tone.
+    pub fn tone(self, tone: Tone, text: &str) -> String {
+        let style = match tone {
+            Tone::Plain => return text.to_owned(),
+            Tone::Good => Style::new().fg_color(Some(AnsiColor::Green.into())),
+            Tone::Moving => Style::new().fg_color(Some(AnsiColor::Yellow.into())),
+            Tone::Bad => Style::new().fg_color(Some(AnsiColor::Red.into())),
+            Tone::Quiet => Style::new().dimmed(),
+            Tone::Strong => Style::new().bold(),
+        };
+        if self.is_on && !text.is_empty() { format!("{style}{text}{style:#}") } else { text.to_owned() }
+    }
+
+    /// What is wrong.
+    pub fn bad(self, text: &str) -> String {
+        self.tone(Tone::Bad, text)
+    }
+
+    /// What matters less.
+    pub fn quiet(self, text: &str) -> String {
+        self.tone(Tone::Quiet, text)
+    }
+
+    /// What is looked for.
+    pub fn strong(self, text: &str) -> String {
+        self.tone(Tone::Strong, text)
+    }
+}
+
+/// A text from an object without what a terminal would obey: whoever may write a status must not move our cursor.
+pub fn harmless(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() && c != '\n' { '\u{fffd}' } else { c }).collect()
+}
+
+/// As <https://no-color.org> asks for; a dumb terminal shows the codes themselves.
+fn may_colour() -> bool {
+    let is_set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    !is_set("NO_COLOR") && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_of_an_object_cannot_drive_the_terminal() {
+        assert_eq!(harmless("a\u{1b}[2Jb\nc\r\u{9b}d"), "a\u{fffd}[2Jb\nc\u{fffd}\u{fffd}d");
+    }
+
+    #[test]
+    fn a_text_is_coloured_only_when_colours_are_on() {
+        assert_eq!(Paint::OFF.bad("x"), "x");
+        assert_eq!(Paint { is_on: true }.bad("x"), "\u{1b}[31mx\u{1b}[0m");
+        assert_eq!(Paint { is_on: true }.bad(""), "");
+    }
+}

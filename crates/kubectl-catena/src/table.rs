@@ -1,0 +1,98 @@
+//! Columns of text, as kubectl prints them.
+
+use crate::paint::{Paint, Tone, harmless};
+
+/// Lines of cells below a header.
+#[derive(Debug, Default)]
+pub struct Table {
+    rows: Vec<Vec<Cell>>,
+}
+
+/// What stands in one place of a table.
+#[derive(Clone, Debug, Default)]
+pub struct Cell {
+    text: String,
+    tone: Tone,
+}
+
+impl From<String> for Cell {
+    fn from(text: String) -> Self {
+        Self { text: harmless(&text), tone: Tone::Plain }
+    }
+}
+
+impl From<&str> for Cell {
+    fn from(text: &str) -> Self {
+        text.to_owned().into()
+    }
+}
+
+impl Cell {
+    /// A text in a tone.
+    pub fn toned(tone: Tone, text: impl Into<String>) -> Self {
+        Self { tone, ..text.into().into() }
+    }
+}
+
+impl Table {
+    /// A table with these columns.
+    pub fn of<const N: usize>(header: [&str; N]) -> Self {
+        Self { rows: vec![header.map(Cell::from).to_vec()] }
+    }
+
+    /// Adds a line.
+    pub fn push<const N: usize>(&mut self, row: [Cell; N]) {
+        self.rows.push(row.into_iter().collect());
+    }
+
+    /// The lines, each with its line end. A column that is empty but for its header is left out.
+    pub fn render(&self, paint: Paint) -> String {
+        let width = |column: usize| {
+            let cells = self.rows.iter().filter_map(|row| row.get(column));
+            cells.map(|cell| cell.text.chars().count()).max().unwrap_or(0)
+        };
+        let is_used = |column: usize| {
+            self.rows.len() == 1
+                || self
+                    .rows
+                    .iter()
+                    .skip(1)
+                    .any(|row| row.get(column).is_some_and(|cell| !cell.text.is_empty()))
+        };
+        let count = self.rows.first().map_or(0, Vec::len);
+        let columns: Vec<(usize, usize)> =
+            (0..count).filter(|column| is_used(*column)).map(|column| (column, width(column))).collect();
+        let mut text = String::new();
+        for row in &self.rows {
+            let mut gap = 0;
+            for (column, width) in &columns {
+                let Some(cell) = row.get(*column) else { continue };
+                if cell.text.is_empty() {
+                    gap += width + 3;
+                    continue;
+                }
+                text.push_str(&" ".repeat(gap));
+                text.push_str(&paint.tone(cell.tone, &cell.text));
+                gap = width - cell.text.chars().count() + 3;
+            }
+            text.push('\n');
+        }
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_line_up_and_lines_have_no_spaces_at_their_end() {
+        let mut table = Table::of(["NAME", "EMPTY", "REASON", "AGE"]);
+        table.push(["a".into(), "".into(), "".into(), "5m".into()]);
+        table.push(["long-name".into(), "".into(), Cell::toned(Tone::Bad, "Stuck"), "".into()]);
+        assert_eq!(
+            table.render(Paint::OFF),
+            "NAME        REASON   AGE\na                    5m\nlong-name   Stuck\n"
+        );
+    }
+}

@@ -1,0 +1,75 @@
+//! Which object is meant, as kubectl takes it: `KIND/NAME`, `KIND NAME`, or the name of a BasicDeployment.
+
+use anyhow::{Result, bail, ensure};
+use clap::Args;
+
+use crate::completion;
+
+/// What a name alone stands for.
+const DEFAULT_KIND: &str = "basicdeployments.catena.dev";
+
+/// An object on the command line.
+#[derive(Args, Clone, Debug)]
+pub struct ObjectArgument {
+    /// KIND/NAME or KIND NAME; a NAME alone is that of a BasicDeployment
+    #[arg(value_name = "OBJECT", required = true, num_args = 1..=2, add = completion::objects())]
+    object: Vec<String>,
+}
+
+/// A kind, as the user names it, and a name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Target {
+    /// The kind, in any form that kubectl takes.
+    pub kind: String,
+    /// The name.
+    pub name: String,
+}
+
+impl ObjectArgument {
+    /// What is meant.
+    pub fn target(&self) -> Result<Target> {
+        let words: Vec<&str> = self.object.iter().map(String::as_str).collect();
+        Target::of(&words)
+    }
+}
+
+impl Target {
+    fn of(words: &[&str]) -> Result<Self> {
+        let (kind, name) = match words {
+            [word] => word.split_once('/').unwrap_or((DEFAULT_KIND, word)),
+            [kind, name] if !kind.contains('/') && !name.contains('/') => (*kind, *name),
+            _ => bail!("{:?} is not an object: write KIND/NAME or KIND NAME", words.join(" ")),
+        };
+        ensure!(
+            !kind.is_empty() && !name.is_empty() && !name.contains('/'),
+            "{:?} is not an object: write KIND/NAME, for example basicdeployment/web",
+            words.join(" ")
+        );
+        Ok(Self { kind: kind.to_owned(), name: name.to_owned() })
+    }
+}
+
+impl std::str::FromStr for Target {
+    type Err = anyhow::Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        Self::of(&[text])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_object_is_named_as_in_kubectl() {
+        let target = |kind: &str| Target { kind: kind.into(), name: "web".into() };
+        assert_eq!(Target::of(&["web"]).unwrap(), target(DEFAULT_KIND));
+        assert_eq!(Target::of(&["brs/web"]).unwrap(), target("brs"));
+        assert_eq!(Target::of(&["pods", "web"]).unwrap(), target("pods"));
+        for wrong in [&["brs/"][..], &["/web"], &["a/b/c"], &["a/b", "c"]] {
+            let error = Target::of(wrong).unwrap_err().to_string();
+            assert!(error.contains("KIND/NAME"), "{error}");
+        }
+    }
+}

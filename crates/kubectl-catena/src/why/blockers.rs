@@ -1,0 +1,124 @@
+//! Follows what blocks, one object at a time, down to the leaf.
+
+use catena_api::BlockedBy;
+
+use super::{
+    Cause, Facts, Finding,
+    advice::describe,
+    command::is_command,
+    controllers::{Verdict, controller_of, not_running},
+    explain, is_well, refusal,
+};
+use crate::chain::{Node, State};
+
+/// What keeps an object from being ready.
+pub fn check<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Finding<'n>> {
+    if is_well(node) {
+        return None;
+    }
+    if let Some(blocker) = blocked_by(node) {
+        if is_itself(&blocker, node) {
+            return Some(Finding::at(node, told(node, blocker)));
+        }
+        match towards(&blocker, node) {
+            Some(next) => {
+                if let Some(finding) = explain(next, facts) {
+                    return Some(finding.below(node));
+                }
+                // It is well by now: the status is about to follow.
+            }
+            None => return Some(Finding::at(node, unseen(node, blocker))),
+        }
+    }
+    let below = troubled(node).find_map(|child| explain(child, facts));
+    Some(below.map_or_else(|| Finding::at(node, own(node, facts)), |finding| finding.below(node)))
+}
+
+fn blocked_by(node: &Node) -> Option<BlockedBy> {
+    serde_json::from_value(node.object.data.pointer("/status/blockedBy")?.clone()).ok()
+}
+
+fn is_itself(blocker: &BlockedBy, node: &Node) -> bool {
+    blocker.kind == node.identity.kind && blocker.name == node.identity.name
+}
+
+/// The child that is, or leads to, what blocks.
+fn towards<'n>(blocker: &BlockedBy, node: &'n Node) -> Option<&'n Node> {
+    node.children.iter().find(|child| child.all().any(|below| is_itself(blocker, below)))
+}
+
+/// What an object tells of itself: its controller cannot go on.
+fn told(node: &Node, blocker: BlockedBy) -> Cause {
+    let (meaning, advice) = refusal::read(&blocker.reason, &blocker.message);
+    Cause {
+        object: node.identity.clone(),
+        reason: blocker.reason,
+        meaning,
+        message: blocker.message,
+        since: blocker.since.map(|since| since.0).or(node.health.since),
+        advice,
+    }
+}
+
+/// What blocks is named but was not found: gone, or not to be seen.
+fn unseen(node: &Node, blocker: BlockedBy) -> Cause {
+    let (meaning, advice) = refusal::read(&blocker.reason, &blocker.message);
+    let mut object = node.identity.clone();
+    object.api_version = blocker.api_version;
+    object.kind = blocker.kind;
+    object.name = blocker.name;
+    object.uid = String::new();
+    Cause {
+        object,
+        reason: blocker.reason,
+        meaning,
+        message: blocker.message,
+        since: blocker.since.map(|since| since.0),
+        advice,
+    }
+}
+
+/// Children that are not well, those that cannot go on first. Commands come and go beside the chain.
+fn troubled(node: &Node) -> impl Iterator<Item = &Node> {
+    let rank = |child: &&Node| match child.health.state {
+        State::Stuck | State::Failed => 0,
+        State::Unreported => 1,
+        State::Moving => 2,
+        _ => 3,
+    };
+    let mut children: Vec<&Node> =
+        node.children.iter().filter(|child| !is_command(child) && !is_well(child)).collect();
+    children.sort_by_key(rank);
+    children.into_iter()
+}
+
+/// Nothing below is to blame: what the object says itself, or what an Event says about it.
+fn own(node: &Node, facts: &Facts) -> Cause {
+    let health = &node.health;
+    if health.state == State::Moving
+        && let Some(controller) = controller_of(&node.identity)
+        && let Verdict::Down(why) = facts.around.controllers.verdict(controller, facts.now)
+    {
+        return not_running(&node.identity, controller, &why).since(health.since);
+    }
+    let warning = facts.around.warnings.iter().rfind(|warning| warning.about == node.identity.uid);
+    // Of a pod that merely is not ready, the last warning tells what its kubelet met.
+    let is_vague = matches!(health.reason.as_str(), "NotReady" | "Starting");
+    let (reason, message) = match warning {
+        Some(warning) if is_vague => (&health.reason, &warning.message),
+        Some(warning) if health.message.is_empty() => (&warning.reason, &warning.message),
+        _ => (&health.reason, &health.message),
+    };
+    let reason = if reason.is_empty() { "NotReady" } else { reason };
+    let (meaning, advice) = refusal::read(reason, message);
+    // A state that only says that it is on its way has no better words than its own.
+    let advice = if advice.is_empty() { describe("UnderWay").1.to_owned() } else { advice };
+    Cause {
+        object: node.identity.clone(),
+        reason: reason.to_owned(),
+        meaning,
+        message: message.clone(),
+        since: health.since,
+        advice,
+    }
+}

@@ -1,0 +1,158 @@
+//! A command that is not done: not bound, queued, refused, or waiting for what it has set going.
+
+use catena_api::command::{ACCEPTED, BOUND, SUCCEEDED};
+
+use super::{
+    Cause, Facts, Finding,
+    advice::describe,
+    controllers::{Verdict, controller_of, not_running},
+    explain,
+};
+use crate::{
+    chain::{Node, State},
+    object::{conditions, text},
+};
+
+const BINDER: &str = "command-binder";
+
+/// Whether an object is a command.
+pub fn is_command(node: &Node) -> bool {
+    text(&node.object, "/spec/targetRef/name").is_some()
+        || conditions(&node.object).iter().any(|condition| condition.type_ == BOUND)
+}
+
+/// Whether an object is a command that is not done.
+pub fn is_waiting(node: &Node) -> bool {
+    is_command(node) && !has_ended(node)
+}
+
+fn has_ended(node: &Node) -> bool {
+    matches!(node.health.state, State::Done | State::Failed)
+}
+
+/// What a command waits for.
+pub fn check<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Finding<'n>> {
+    if !is_command(node) || node.health.state == State::Done {
+        return None;
+    }
+    if node.health.state == State::Failed {
+        return Some(Finding::at(node, own(node, "CommandFailed")));
+    }
+    let conditions = conditions(&node.object);
+    let find = |type_: &str| conditions.iter().find(|condition| condition.type_ == type_);
+    let target = facts
+        .top
+        .all()
+        .find(|other| other.children.iter().any(|child| child.identity.uid == node.identity.uid));
+    let is_bound = target.is_some() && !node.unbound;
+    if !is_bound {
+        return Some(Finding::at(node, unbound(node, find(BOUND).map_or("", |bound| &bound.message), facts)));
+    }
+    let target = target?;
+    if let Some(refused) = find(ACCEPTED).filter(|accepted| accepted.status == "False") {
+        let (meaning, advice) = describe(&refused.reason);
+        let meaning =
+            if meaning.is_empty() { "is not accepted by the controller of its target" } else { meaning };
+        return Some(Finding::at(
+            node,
+            Cause {
+                object: node.identity.clone(),
+                reason: refused.reason.clone(),
+                meaning: meaning.to_owned(),
+                message: refused.message.clone(),
+                since: Some(refused.last_transition_time.0),
+                advice: advice.to_owned(),
+            },
+        ));
+    }
+    // A command that says otherwise had its turn.
+    let may_be_queued =
+        find(SUCCEEDED).is_none_or(|succeeded| matches!(&*succeeded.reason, "Queued" | "Pending"));
+    if let Some(first) = older(node, target).filter(|_| may_be_queued) {
+        return Some(queued(node, first, target, facts));
+    }
+    let controller = controller_of(&target.identity);
+    if let Some((controller, Verdict::Down(why))) =
+        controller.map(|controller| (controller, facts.around.controllers.verdict(controller, facts.now)))
+    {
+        return Some(Finding::at(node, not_running(&node.identity, controller, &why).since(node.created)));
+    }
+    // It is under way: what keeps its target keeps it.
+    let below = explain(target, facts);
+    Some(below.map_or_else(|| Finding::at(node, own(node, "UnderWay")), |finding| finding.below(node)))
+}
+
+fn own(node: &Node, fallback: &str) -> Cause {
+    let health = &node.health;
+    let reason = if health.reason.is_empty() { fallback } else { &health.reason };
+    let (known, advice) = describe(reason);
+    let (usual, _) = describe(fallback);
+    let meaning = if known.is_empty() { usual } else { known };
+    let progress = text(&node.object, "/status/progress").map(|progress| format!("{progress} done"));
+    Cause {
+        object: node.identity.clone(),
+        reason: reason.to_owned(),
+        meaning: meaning.to_owned(),
+        message: if health.message.is_empty() {
+            progress.unwrap_or_default()
+        } else {
+            health.message.clone()
+        },
+        since: health.since.or(node.created),
+        advice: advice.to_owned(),
+    }
+}
+
+fn unbound(node: &Node, said: &str, facts: &Facts) -> Cause {
+    let cause = |reason: &str, meaning: String| Cause {
+        object: node.identity.clone(),
+        reason: reason.to_owned(),
+        meaning,
+        message: said.to_owned(),
+        since: node.created,
+        advice: describe(reason).1.to_owned(),
+    };
+    if let Some(target) = &facts.around.missing_target {
+        return cause("TargetNotFound", format!("names {target}, which does not exist"));
+    }
+    match facts.around.controllers.verdict(BINDER, facts.now) {
+        Verdict::Down(why) => not_running(&node.identity, BINDER, &why).since(node.created),
+        Verdict::Runs | Verdict::Unknown(_) => {
+            let bound = conditions(&node.object).into_iter().find(|condition| condition.type_ == BOUND);
+            let reason = bound.map(|bound| bound.reason).filter(|reason| !reason.is_empty());
+            let reason = reason.as_deref().unwrap_or("NotBound");
+            let known = if describe(reason).0.is_empty() { "NotBound" } else { reason };
+            let (meaning, advice) = describe(known);
+            cause(reason, meaning.to_owned()).with_advice(advice)
+        }
+    }
+}
+
+/// The oldest command before this one that is not done: they run one at a time.
+fn older<'n>(node: &Node, target: &'n Node) -> Option<&'n Node> {
+    let place = |node: &Node| (node.created, node.identity.uid.clone());
+    let before = target
+        .children
+        .iter()
+        .filter(|other| is_waiting(other) && !other.unbound && place(other) < place(node));
+    before.min_by_key(|other| place(other))
+}
+
+fn queued<'n>(node: &'n Node, first: &'n Node, target: &'n Node, facts: &Facts<'n>) -> Finding<'n> {
+    let cause = Cause {
+        object: node.identity.clone(),
+        reason: "Queued".to_owned(),
+        meaning: format!(
+            "waits for {}, which is older and not done: commands run one at a time",
+            first.identity
+        ),
+        message: first.health.message.clone(),
+        since: node.created,
+        advice: describe("Queued").1.to_owned(),
+    };
+    let mut path = vec![node, first];
+    if let Some(finding) = explain(target, facts) {
+        path.extend(finding.path);
+    }
+    Finding { cause, path }
+}

@@ -1,0 +1,203 @@
+//! Whether the controller runs that would have to act.
+
+use catena_api::keys;
+use jiff::{SignedDuration, Timestamp};
+
+use super::{Cause, Facts, Finding, advice::describe};
+use crate::{
+    age::age,
+    chain::{Node, State},
+    object::Identity,
+};
+
+/// That no controller runs.
+pub const NOT_RUNNING: &str = "ControllerNotRunning";
+
+/// How long a controller may take to speak for the first time before it is told.
+const PATIENCE: SignedDuration = SignedDuration::from_secs(5);
+
+/// What is known of the controllers of Catena.
+#[derive(Debug, Default)]
+pub struct Controllers {
+    /// Those that were seen.
+    pub seen: Vec<Seen>,
+    /// Why others may be there, too.
+    pub unseen: Option<String>,
+}
+
+/// A controller as its Lease and its Deployment show it.
+#[derive(Clone, Debug, Default)]
+pub struct Seen {
+    /// Which one: the label app.kubernetes.io/name.
+    pub name: String,
+    /// Where.
+    pub namespace: String,
+    /// Its Lease: who holds it, when it was renewed, and how long that lasts.
+    pub lease: Option<Lease>,
+    /// How many of its pods are available, of those wanted.
+    pub pods: Option<(i64, i64)>,
+}
+
+/// A Lease for leader election.
+#[derive(Clone, Debug, Default)]
+pub struct Lease {
+    /// Who holds it; empty when it was given up.
+    pub holder: String,
+    /// When it was last renewed.
+    pub renewed: Option<Timestamp>,
+    /// How long a renewal lasts.
+    pub lasts: SignedDuration,
+}
+
+/// Whether a controller runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// It does.
+    Runs,
+    /// It does not, for this reason.
+    Down(String),
+    /// That cannot be seen, for this reason.
+    Unknown(String),
+}
+
+impl Controllers {
+    /// Whether a controller runs.
+    pub fn verdict(&self, name: &str, now: Timestamp) -> Verdict {
+        let of_name: Vec<&Seen> = self.seen.iter().filter(|seen| seen.name == name).collect();
+        let downs: Vec<Option<String>> = of_name.iter().map(|seen| seen.down(now)).collect();
+        if downs.iter().any(Option::is_none) && !downs.is_empty() {
+            return Verdict::Runs;
+        }
+        match (downs.into_iter().flatten().next(), &self.unseen) {
+            (Some(why), _) => Verdict::Down(why),
+            (None, Some(why)) => Verdict::Unknown(why.clone()),
+            (None, None) => Verdict::Down("it is not installed".to_owned()),
+        }
+    }
+}
+
+impl Seen {
+    /// Why it does not run, if it does not.
+    fn down(&self, now: Timestamp) -> Option<String> {
+        let Self { name, namespace, .. } = self;
+        if let Some((0, wanted)) = self.pods {
+            return Some(match wanted {
+                0 => format!("its Deployment {namespace}/{name} is scaled to 0"),
+                wanted => {
+                    format!("none of the {wanted} pods of its Deployment {namespace}/{name} is available")
+                }
+            });
+        }
+        let lease = self.lease.as_ref()?;
+        let Some(renewed) = lease.renewed else {
+            // Made by the chart, not taken yet; only the pods can tell more.
+            return self.pods.is_none().then(|| format!("nobody has taken its Lease {namespace}/{name} yet"));
+        };
+        if renewed + lease.lasts >= now && !lease.holder.is_empty() {
+            return None;
+        }
+        let ago = age(now, renewed);
+        Some(if lease.holder.is_empty() {
+            format!("its Lease {namespace}/{name} was given up {ago} ago")
+        } else {
+            format!("its Lease {namespace}/{name} was last renewed {ago} ago, by {}", lease.holder)
+        })
+    }
+}
+
+/// Who acts on objects of a kind, if it is one of ours.
+pub fn controller_of(identity: &Identity) -> Option<&'static str> {
+    if identity.group() != keys::GROUP {
+        return None;
+    }
+    match identity.kind.as_str() {
+        "BasicReplicaSet" => Some("basic-replicaset-controller"),
+        kind if kind.starts_with("BasicDeployment") => Some("basic-deployment-controller"),
+        _ => None,
+    }
+}
+
+/// Nobody has spoken about the object as it is now.
+pub fn check<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Finding<'n>> {
+    if node.health.state != State::Unreported {
+        return None;
+    }
+    let since = node.health.since.or(node.created);
+    let Some(controller) = controller_of(&node.identity) else {
+        let meaning = "has a status that is not about its spec as it is now".to_owned();
+        let cause = silence(node, "NotObserved", meaning, since)
+            .with_advice("see whether the controller of this kind runs, and what it logs");
+        return Some(Finding::at(node, cause));
+    };
+    let cause = match facts.around.controllers.verdict(controller, facts.now) {
+        Verdict::Down(why) => not_running(&node.identity, controller, &why).since(since),
+        Verdict::Runs => {
+            let meaning = if since.is_some_and(|since| facts.now.duration_since(since) < PATIENCE) {
+                format!("has just been changed, and {controller} will look at it in a moment")
+            } else {
+                format!("has not been looked at by {controller}, which runs")
+            };
+            silence(node, "NotObserved", meaning, since)
+                .with_advice(&format!("see what {controller} logs, and its /readyz"))
+        }
+        Verdict::Unknown(why) => {
+            let meaning =
+                format!("has not been looked at by {controller}; whether that runs cannot be seen ({why})");
+            silence(node, "NotObserved", meaning, since)
+                .with_advice(&format!("ask the platform team whether {controller} runs"))
+        }
+    };
+    Some(Finding::at(node, cause))
+}
+
+/// That the controller which would have to act does not run.
+pub fn not_running(object: &Identity, controller: &str, why: &str) -> Cause {
+    let (_, advice) = describe(NOT_RUNNING);
+    Cause {
+        object: object.clone(),
+        reason: NOT_RUNNING.to_owned(),
+        meaning: format!("is not looked at, because no {controller} runs: {why}"),
+        message: String::new(),
+        since: None,
+        advice: advice.to_owned(),
+    }
+}
+
+fn silence(node: &Node, reason: &str, meaning: String, since: Option<Timestamp>) -> Cause {
+    Cause {
+        object: node.identity.clone(),
+        reason: reason.to_owned(),
+        meaning,
+        message: node.health.message.clone(),
+        since,
+        advice: String::new(),
+    }
+}
+
+/// Controllers of the chain that do not run, while the objects still say what they said before.
+pub fn remarks(facts: &Facts) -> Vec<String> {
+    let mut names: Vec<&str> = facts.asked.all().filter_map(|node| controller_of(&node.identity)).collect();
+    names.sort_unstable();
+    names.dedup();
+    let down = names.into_iter().filter_map(|name| match facts.around.controllers.verdict(name, facts.now) {
+        Verdict::Down(why) => {
+            Some(format!("no {name} runs, so that nothing changes and this may be old: {why}"))
+        }
+        Verdict::Runs | Verdict::Unknown(_) => None,
+    });
+    down.collect()
+}
+
+impl Cause {
+    /// Since when it is so.
+    pub fn since(mut self, since: Option<Timestamp>) -> Self {
+        self.since = since;
+        self
+    }
+
+    /// What to do about it.
+    pub fn with_advice(mut self, advice: &str) -> Self {
+        advice.clone_into(&mut self.advice);
+        self
+    }
+}

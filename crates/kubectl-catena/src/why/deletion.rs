@@ -1,0 +1,129 @@
+//! An object that is being deleted and is still there.
+
+use catena_api::keys;
+use jiff::{SignedDuration, Timestamp};
+use serde_json::Value;
+
+use super::{
+    Cause, Facts, Finding,
+    advice::describe,
+    controllers::{Verdict, not_running},
+};
+use crate::{
+    age::duration,
+    chain::{Finalizer, Node},
+};
+
+/// Who takes the finalizer of a backup off.
+const BACKUP_CONTROLLER: &str = "backup-controller";
+
+/// What keeps a deleted object.
+pub fn check<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Finding<'n>> {
+    let since = node.deleted?;
+    let held: Vec<&Finalizer> =
+        node.finalizers.iter().filter(|finalizer| !is_of_garbage_collector(&finalizer.name)).collect();
+    if let Some(finalizer) = held.first() {
+        return Some(Finding::at(node, held_by(node, finalizer, since, facts)));
+    }
+    // Deleted in the foreground: it waits for what it owns.
+    let below = node.children.iter().find_map(|child| check(child, facts));
+    if let Some(finding) = below {
+        return Some(finding.below(node));
+    }
+    Some(Finding::at(node, waits(node, since, facts)))
+}
+
+fn is_of_garbage_collector(finalizer: &str) -> bool {
+    matches!(finalizer, "foregroundDeletion" | "orphan")
+}
+
+fn held_by(node: &Node, finalizer: &Finalizer, since: Timestamp, facts: &Facts) -> Cause {
+    if finalizer.name == keys::BACKUP_FINALIZER {
+        return backup(node, since, facts);
+    }
+    let holder = finalizer.held_by.as_deref();
+    let by = holder.map_or_else(String::new, |holder| format!(", which {holder} set and has to take off"));
+    let (_, advice) = describe("HeldByFinalizer");
+    let cause = Cause {
+        object: node.identity.clone(),
+        reason: "HeldByFinalizer".to_owned(),
+        meaning: format!("is being deleted and is held by the finalizer {}{by}", finalizer.name),
+        message: String::new(),
+        since: Some(since),
+        advice: advice.to_owned(),
+    };
+    match holder.map(|holder| facts.around.controllers.verdict(holder, facts.now)) {
+        Some(Verdict::Down(why)) if is_ours(holder.unwrap_or_default(), facts) => {
+            Cause { message: format!("that does not run: {why}"), ..cause }
+        }
+        _ => cause,
+    }
+}
+
+/// Only what is installed with our charts is known well enough to be called missing.
+fn is_ours(holder: &str, facts: &Facts) -> bool {
+    facts.around.controllers.seen.iter().any(|seen| seen.name == holder)
+}
+
+/// Held until its backup is proven; why it takes time stands on the object.
+fn backup(node: &Node, since: Timestamp, facts: &Facts) -> Cause {
+    if let Verdict::Down(why) = facts.around.controllers.verdict(BACKUP_CONTROLLER, facts.now) {
+        let cause = not_running(&node.identity, BACKUP_CONTROLLER, &why).since(Some(since));
+        let meaning = format!(
+            "is being deleted and is held until it is backed up, but no {BACKUP_CONTROLLER} runs: {why}"
+        );
+        return Cause { meaning, ..cause };
+    }
+    let said = node
+        .object
+        .metadata
+        .annotations
+        .as_ref()
+        .and_then(|annotations| annotations.get(keys::BACKUP_STATUS))
+        .and_then(|text| serde_json::from_str::<Value>(text).ok())
+        .unwrap_or_default();
+    let text = |field: &str| said[field].as_str().unwrap_or_default().to_owned();
+    let reason = if text("reason").is_empty() { "HeldForBackup".to_owned() } else { text("reason") };
+    let backup = text("backup");
+    let of = if backup.is_empty() { String::new() } else { format!(" by {backup}") };
+    let (_, advice) = describe("HeldForBackup");
+    Cause {
+        object: node.identity.clone(),
+        reason,
+        meaning: format!("is being deleted and is held by {BACKUP_CONTROLLER} until it is backed up{of}"),
+        message: text("message"),
+        since: Some(since),
+        advice: advice.to_owned(),
+    }
+}
+
+fn waits(node: &Node, since: Timestamp, facts: &Facts) -> Cause {
+    let grace = SignedDuration::from_secs(node.object.metadata.deletion_grace_period_seconds.unwrap_or(0));
+    let (reason, meaning) = if node.identity.kind == "Pod" {
+        let meaning = if facts.now.duration_since(since) > grace + SignedDuration::from_secs(30) {
+            format!(
+                "is being shut down for longer than the {} that it may take: its node may be gone",
+                duration(grace)
+            )
+        } else {
+            format!("is being shut down, for which it has {}", duration(grace))
+        };
+        ("ShuttingDown", meaning)
+    } else if node.children.is_empty() {
+        ("Terminating", "is being deleted; nothing holds it, so that it will be gone at once".to_owned())
+    } else {
+        (
+            "WaitsForDependents",
+            format!("is being deleted after what it owns ({} objects)", node.all().count() - 1),
+        )
+    };
+    let (_, advice) = describe(reason);
+    Cause {
+        object: node.identity.clone(),
+        reason: reason.to_owned(),
+        meaning,
+        message: String::new(),
+        since: Some(since),
+        advice: advice.to_owned(),
+    }
+}

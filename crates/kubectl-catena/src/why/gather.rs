@@ -1,0 +1,119 @@
+//! Reads what is around a chain. The only part that asks the server.
+
+use std::collections::BTreeMap;
+
+use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::{
+    api::{
+        apps::v1::Deployment,
+        coordination::v1::Lease as CoreLease,
+        core::v1::{Event, Namespace},
+    },
+    apimachinery::pkg::apis::meta::v1::ObjectMeta,
+};
+use kube::{Api, ResourceExt, api::ListParams};
+
+use super::{
+    Around, Warning,
+    controllers::{Controllers, Lease, Seen},
+};
+use crate::{chain::Gap, connection::Cluster};
+
+/// What the charts put on everything that they install.
+const OURS: &str = "app.kubernetes.io/part-of=catena";
+const NAME: &str = "app.kubernetes.io/name";
+
+/// Reads what is around the chain of an object.
+pub async fn gather(cluster: &Cluster, namespace: Option<&str>) -> Around {
+    let ours = ListParams::default().labels(OURS);
+    let (leases, deployments, deleted, warnings) = futures::join!(
+        async { Api::<CoreLease>::all(cluster.client.clone()).list(&ours).await },
+        async { Api::<Deployment>::all(cluster.client.clone()).list(&ours).await },
+        namespace_deleted(cluster, namespace),
+        warnings(cluster, namespace),
+    );
+    let unseen = match (&leases, &deployments) {
+        (Err(error), Err(_)) => Some(short(error)),
+        _ => None,
+    };
+    let leases = leases.map(|list| list.items).unwrap_or_default();
+    let deployments = deployments.map(|list| list.items).unwrap_or_default();
+    let mut gaps = Vec::new();
+    if let Some(why) = &unseen {
+        gaps.push(Gap { what: "the controllers of Catena".to_owned(), why: why.clone() });
+    }
+    let warnings = warnings.unwrap_or_else(|error| {
+        gaps.push(Gap { what: "Events".to_owned(), why: short(&error) });
+        Vec::new()
+    });
+    Around {
+        controllers: Controllers { seen: join(leases, deployments), unseen },
+        namespace_deleted: deleted,
+        warnings,
+        gaps,
+        ..Around::default()
+    }
+}
+
+fn short(error: &kube::Error) -> String {
+    match error {
+        kube::Error::Api(status) if status.code == 403 => "no permission".to_owned(),
+        kube::Error::Api(status) => status.message.clone(),
+        error => error.to_string(),
+    }
+}
+
+/// A controller's Lease and Deployment have the same labels.
+fn join(leases: Vec<CoreLease>, deployments: Vec<Deployment>) -> Vec<Seen> {
+    let mut seen: BTreeMap<(String, String), Seen> = BTreeMap::new();
+    let mut of = |metadata: &ObjectMeta, change: &dyn Fn(&mut Seen)| {
+        let name = metadata.labels.as_ref().and_then(|labels| labels.get(NAME)).cloned().unwrap_or_default();
+        let namespace = metadata.namespace.clone().unwrap_or_default();
+        let entry = seen.entry((name.clone(), namespace.clone()));
+        change(entry.or_insert_with(|| Seen { name, namespace, ..Seen::default() }));
+    };
+    for lease in leases {
+        let spec = lease.spec.unwrap_or_default();
+        let lease_of = Lease {
+            holder: spec.holder_identity.unwrap_or_default(),
+            renewed: spec.renew_time.map(|time| time.0),
+            lasts: SignedDuration::from_secs(spec.lease_duration_seconds.unwrap_or(30).into()),
+        };
+        of(&lease.metadata, &|seen| seen.lease = Some(lease_of.clone()));
+    }
+    for deployment in deployments {
+        let wanted = deployment.spec.replicas.unwrap_or(1);
+        let status = deployment.status.clone().unwrap_or_default();
+        let available = status.available_replicas.unwrap_or(0);
+        of(&deployment.metadata, &|seen| seen.pods = Some((available.into(), wanted.into())));
+    }
+    seen.into_values().collect()
+}
+
+async fn namespace_deleted(cluster: &Cluster, namespace: Option<&str>) -> Option<Timestamp> {
+    let namespace = Api::<Namespace>::all(cluster.client.clone()).get_opt(namespace?).await.ok()??;
+    namespace.metadata.deletion_timestamp.map(|time| time.0)
+}
+
+async fn warnings(cluster: &Cluster, namespace: Option<&str>) -> kube::Result<Vec<Warning>> {
+    let Some(namespace) = namespace else { return Ok(Vec::new()) };
+    let params = ListParams::default().fields("type=Warning").limit(500);
+    let events = Api::<Event>::namespaced(cluster.client.clone(), namespace).list(&params).await?;
+    let mut warnings: Vec<Warning> = events.items.into_iter().map(warning).collect();
+    warnings.sort_by_key(|warning| warning.at);
+    Ok(warnings)
+}
+
+fn warning(event: Event) -> Warning {
+    let at = event.series.as_ref().and_then(|series| series.last_observed_time.as_ref()).map(|time| time.0);
+    let at = at
+        .or_else(|| event.last_timestamp.as_ref().map(|time| time.0))
+        .or_else(|| event.event_time.as_ref().map(|time| time.0))
+        .or_else(|| event.creation_timestamp().map(|time| time.0));
+    Warning {
+        about: event.involved_object.uid.unwrap_or_default(),
+        reason: event.reason.unwrap_or_default(),
+        message: event.message.unwrap_or_default(),
+        at,
+    }
+}

@@ -1,0 +1,47 @@
+//! Who refused, read from the words of the API server: admission, a quota, or a missing right.
+
+use super::advice::describe;
+use crate::explain::is_missing_right;
+
+/// What a reason means, to be read after an object's name, and what to do about it.
+///
+/// The same reason, such as `Forbidden`, comes from different gatekeepers, which only the message tells apart.
+pub fn read(reason: &str, message: &str) -> (String, String) {
+    let gatekeeper = gatekeeper(message);
+    let key = gatekeeper.as_ref().map_or(reason, |(key, _)| key);
+    let (meaning, advice) = describe(key);
+    let meaning = match (meaning, gatekeeper) {
+        ("", _) => "is not ready".to_owned(),
+        (meaning, Some((_, name))) if !name.is_empty() => format!("{meaning} ({name})"),
+        (meaning, _) => meaning.to_owned(),
+    };
+    (meaning, advice.to_owned())
+}
+
+/// Which gatekeeper speaks, as a key of the descriptions, and its name.
+fn gatekeeper(message: &str) -> Option<(&'static str, String)> {
+    let quoted = |after: &str, quote: char| {
+        let rest = message.split_once(after)?.1;
+        Some(rest.split(quote).next().unwrap_or_default().to_owned())
+    };
+    if let Some(webhook) = quoted("admission webhook \"", '"') {
+        return Some(("RefusedByWebhook", webhook));
+    }
+    if let Some(webhook) = quoted("failed calling webhook \"", '"') {
+        return Some(("WebhookDoesNotAnswer", webhook));
+    }
+    if let Some(policy) = quoted("ValidatingAdmissionPolicy '", '\'') {
+        return Some(("RefusedByPolicy", policy));
+    }
+    if let Some(level) = quoted("violates PodSecurity \"", '"') {
+        return Some(("RefusedByPodSecurity", level));
+    }
+    if message.contains("exceeded quota: ") {
+        let quota = quoted("exceeded quota: ", ',').unwrap_or_default();
+        return Some(("QuotaExceeded", quota));
+    }
+    if message.contains("because it is being terminated") {
+        return Some(("NamespaceTerminating", String::new()));
+    }
+    is_missing_right(message).then(|| ("RightMissing", String::new()))
+}

@@ -1,0 +1,95 @@
+//! The answer as text.
+
+use jiff::Timestamp;
+
+use super::{Answer, Cause};
+use crate::{
+    age::age,
+    chain::{Node, State},
+    object::Identity,
+    paint::{Paint, Tone, harmless},
+    table::{Cell, Table},
+};
+
+/// What is said of an object that is as it should be.
+pub fn well(node: &Node) -> String {
+    let serving = node.serving.as_ref().filter(|_| node.identity.kind != "Pod");
+    let serving = serving.map_or_else(String::new, |serving| format!(": {serving} serve"));
+    match node.health.state {
+        State::Done => format!("{} is done.", node.identity),
+        State::Present => format!("{} is there; its kind does not tell whether it is ready.", node.identity),
+        _ => format!("{} is ready{serving}.", node.identity),
+    }
+}
+
+/// The root cause in one sentence.
+pub fn sentence(asked: &Node, cause: &Cause, now: Timestamp) -> String {
+    let for_how_long = cause.since.map_or_else(String::new, |since| format!(" for {}", age(now, since)));
+    let details = format!("{}{for_how_long}", cause.reason);
+    if cause.object.uid == asked.identity.uid && cause.object.kind == asked.identity.kind {
+        return format!("{} {} ({details}).", asked.identity, cause.meaning);
+    }
+    let verb = match asked.health.state {
+        State::Terminating => "is not gone",
+        _ if super::command::is_command(asked) => "is not done",
+        _ => "is not ready",
+    };
+    format!("{} {verb}: {} {} ({details}).", asked.identity, cause.object, cause.meaning)
+}
+
+/// An advice with the names of the object that it is about, so that its commands can be copied.
+pub fn filled_in(advice: &str, object: &Identity) -> String {
+    let namespace =
+        object.namespace.as_ref().map_or_else(String::new, |namespace| format!(" -n {namespace}"));
+    let whole = format!("{}/{}", object.kind.to_lowercase(), object.name);
+    advice.replace("{namespace}", &namespace).replace("{object}", &whole).replace("{name}", &object.name)
+}
+
+/// The whole answer.
+pub fn tell(answer: &Answer, now: Timestamp, paint: Paint) -> String {
+    let mut paragraphs = vec![paint.strong(&harmless(&answer.sentence))];
+    if let Some(cause) = &answer.root_cause {
+        paragraphs.push(indent(&harmless(&cause.message)));
+        paragraphs.push(evidence(answer, now, paint).trim_end().to_owned());
+        if !cause.advice.is_empty() {
+            paragraphs.push(format!("What to do: {}.", cause.advice));
+        }
+    }
+    paragraphs.extend(answer.remarks.iter().map(|remark| format!("Note: {remark}.")));
+    let unseen = answer.not_seen.iter().map(|gap| format!("not looked at: {} ({})", gap.what, gap.why));
+    paragraphs.push(paint.quiet(&unseen.collect::<Vec<_>>().join("\n")));
+    paragraphs.retain(|paragraph| !paragraph.is_empty());
+    paragraphs.join("\n\n") + "\n"
+}
+
+fn evidence(answer: &Answer, now: Timestamp, paint: Paint) -> String {
+    let mut table = Table::of(["EVIDENCE", "STATE", "FOR", "SAYS"]);
+    let cause = answer.root_cause.as_ref();
+    for evidence in &answer.evidence {
+        let health = &evidence.health;
+        let tone = match health.state {
+            State::Stuck | State::Failed => Tone::Bad,
+            state if state.is_well() => Tone::Good,
+            _ => Tone::Moving,
+        };
+        let state =
+            if health.reason.is_empty() { format!("{:?}", health.state) } else { health.reason.clone() };
+        let since = health.since.map(|since| age(now, since)).unwrap_or_default();
+        let says = news(&health.message, cause.map_or("", |cause| &cause.message));
+        table.push([evidence.object.to_string().into(), Cell::toned(tone, state), since.into(), says.into()]);
+    }
+    table.render(paint)
+}
+
+/// What a message says beyond what stands above it already.
+fn news<'m>(message: &'m str, said: &str) -> &'m str {
+    let line = message.lines().next().unwrap_or_default();
+    match message.find(said).filter(|_| !said.is_empty()) {
+        Some(at) => line.get(..at).unwrap_or(line).trim_end_matches([':', ' ']),
+        None => line,
+    }
+}
+
+fn indent(text: &str) -> String {
+    text.lines().map(|line| format!("  {line}")).collect::<Vec<_>>().join("\n")
+}
