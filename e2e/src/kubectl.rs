@@ -37,15 +37,20 @@ pub async fn refused_by_kubectl(namespace: &str, yaml: &str) -> Result<String> {
 }
 
 async fn apply(namespace: &str, yaml: &str) -> Result<(bool, String)> {
+    kubectl_with_input(&["apply", "--namespace", namespace, "--filename", "-"], yaml).await
+}
+
+/// Runs kubectl with something to read, and gives whether it succeeded and what it said.
+pub async fn kubectl_with_input(arguments: &[&str], text: &str) -> Result<(bool, String)> {
     let mut kubectl = Command::from(program()?)
-        .args(["apply", "--namespace", namespace, "--filename", "-"])
+        .args(arguments)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
         .context("could not start kubectl")?;
     let mut input = kubectl.stdin.take().context("kubectl has no input")?;
-    input.write_all(yaml.as_bytes()).await?;
+    input.write_all(text.as_bytes()).await?;
     drop(input);
     let output = kubectl.wait_with_output().await?;
     let said = [output.stdout, output.stderr].concat();

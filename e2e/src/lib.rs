@@ -8,25 +8,35 @@ mod audit;
 mod cleanup;
 mod cluster;
 mod controllers;
+mod crash_proxy;
 mod eventually;
 mod kubectl;
 mod namespace;
 mod objects;
+mod own_process;
+mod plugin;
 mod pods;
+mod process;
+mod protection;
 mod recording;
 mod releases;
 mod undo;
 
 pub use audit::{AuditLog, Request, Tally};
 pub use cluster::Cluster;
-pub use controllers::{Controller, DEPLOYMENTS, Process, REPLICA_SETS};
+pub use controllers::{BACKUPS, BINDER, Controller, DEPLOYMENTS, REAPER, REPLICA_SETS};
+pub use crash_proxy::CrashProxy;
 pub use eventually::{PATIENCE, eventually, yaml};
-pub use kubectl::{kubectl, kubectl_apply, refused_by_kubectl};
+pub use kubectl::{kubectl, kubectl_apply, kubectl_with_input, refused_by_kubectl};
 pub use namespace::Namespace;
 pub use objects::{GROUP_VERSION, condition, deployment, is_true, replica_set};
+pub use own_process::OwnProcess;
+pub use plugin::{Said, catena, catena_as};
 pub use pods::{alive, is_alive, is_ready, names, uids};
+pub use process::{Frozen, Process};
+pub use protection::{BACKUP_BY, Paused, backup_example, protect, protecting};
 pub use recording::{Recorded, Recording};
-pub use releases::{Release, shipped_template};
+pub use releases::{Release, Uninstalled, shipped_template};
 pub use undo::Undo;
 
 /// Builds a `BTreeMap` of texts.

@@ -6,8 +6,10 @@ use crate::texts;
 /// API version of the project's kinds.
 pub const GROUP_VERSION: &str = "catena.dev/v1alpha1";
 
-/// It needs nothing, and runs on any node, a real one too.
-const IMAGE: &str = "registry.k8s.io/pause:3.10";
+/// What runs in the pods: an image that was loaded into real nodes; fake nodes take any.
+fn image() -> String {
+    std::env::var("CATENA_WORKLOAD_IMAGE").unwrap_or_else(|_| "registry.k8s.io/pause:3.10".into())
+}
 
 /// A `BasicDeployment` that becomes ready.
 #[must_use]
@@ -15,7 +17,7 @@ pub fn deployment(name: &str, replicas: i32) -> BasicDeployment {
     let spec = BasicDeploymentSpec {
         replicas,
         template: "default".into(),
-        parameters: texts! { "image" => IMAGE },
+        parameters: texts! { "image" => image() },
         progress_deadline_seconds: 600,
         ..BasicDeploymentSpec::default()
     };
@@ -27,7 +29,7 @@ pub fn deployment(name: &str, replicas: i32) -> BasicDeployment {
 pub fn replica_set(name: &str, replicas: i32) -> BasicReplicaSet {
     let spec = BasicReplicaSetSpec {
         replicas,
-        parameters: texts! { "image" => IMAGE },
+        parameters: texts! { "image" => image() },
         ..BasicReplicaSetSpec::default()
     };
     BasicReplicaSet::new(name, spec)

@@ -1,4 +1,7 @@
-use std::process::{Command, Stdio};
+use std::{
+    mem::ManuallyDrop,
+    process::{Command, Stdio},
+};
 
 use anyhow::{Context, Result, ensure};
 use serde::Deserialize;
@@ -27,6 +30,11 @@ impl Release {
         Ok(release)
     }
 
+    /// Upgrades a release with more values, which stay.
+    pub async fn set(controller: Controller, values: &Value) -> Result<()> {
+        ManuallyDrop::new(Self { controller }).change(values).await
+    }
+
     /// Upgrades it once more, with these values instead.
     pub async fn change(&self, values: &Value) -> Result<()> {
         let mut helm = tokio::process::Command::from(helm(self.controller)?)
@@ -43,6 +51,17 @@ impl Release {
         let error = String::from_utf8_lossy(&output.stderr);
         ensure!(output.status.success(), "helm upgrade {}: {error}", self.controller.name());
         Ok(())
+    }
+
+    /// Uninstalls a release, as a user does; it is there again when the answer is dropped.
+    pub async fn uninstall(_alone: &Cluster, controller: Controller) -> Result<Uninstalled> {
+        let uninstalled = Uninstalled(controller);
+        let mut helm = tokio::process::Command::new(path_from("CATENA_HELM")?);
+        helm.args(["uninstall", controller.name(), "--namespace", NAMESPACE, "--wait", "--timeout", "90s"]);
+        let output = helm.output().await.context("could not start helm")?;
+        let error = String::from_utf8_lossy(&output.stderr);
+        ensure!(output.status.success(), "helm uninstall {}: {error}", controller.name());
+        Ok(uninstalled)
     }
 
     /// The number of a release's last upgrade.
@@ -72,9 +91,18 @@ impl Drop for Release {
     }
 }
 
+/// A release that is not there, until this is dropped.
+pub struct Uninstalled(Controller);
+
+impl Drop for Uninstalled {
+    fn drop(&mut self) {
+        drop(Release { controller: self.0 });
+    }
+}
+
 fn helm(controller: Controller) -> Result<Command> {
     let mut helm = Command::new(path_from("CATENA_HELM")?);
-    helm.args(["upgrade", controller.name()])
+    helm.args(["upgrade", "--install", controller.name()])
         .arg(path_from("CATENA_CHARTS")?.join(controller.name()))
         .args(["--namespace", NAMESPACE, "--values"])
         .arg(path_from("CATENA_VALUES")?);

@@ -1,0 +1,92 @@
+use std::{
+    path::{Path, PathBuf},
+    process::Stdio,
+};
+
+use anyhow::{Context, Result};
+use serde_json::{Value, json};
+use tokio::process::{Child, Command};
+
+use crate::CrashProxy;
+
+/// A controller that a test runs by itself, behind a proxy, as administrator.
+pub struct OwnProcess {
+    program: PathBuf,
+    directory: PathBuf,
+    child: Option<Child>,
+}
+
+impl OwnProcess {
+    /// Starts it.
+    pub fn start(program: PathBuf, proxy: &CrashProxy, settings: &Value) -> Result<Self> {
+        let directory = std::env::temp_dir().join(format!("catena-{}", proxy.address.port()));
+        std::fs::create_dir_all(&directory)?;
+        let kubeconfig = json!({
+            "apiVersion": "v1", "kind": "Config", "current-context": "x",
+            "clusters": [{"name": "x", "cluster": {"server": format!("http://{}", proxy.address)}}],
+            "users": [{"name": "x", "user": {}}],
+            "contexts": [{"name": "x", "context": {"cluster": "x", "user": "x"}}],
+        });
+        std::fs::write(directory.join("kubeconfig"), kubeconfig.to_string())?;
+        let mut process = Self { program, directory, child: None };
+        process.configure(settings)?;
+        process.child = Some(process.spawn(&[])?);
+        Ok(process)
+    }
+
+    /// Gives it other settings, which it reads by itself.
+    pub fn configure(&self, settings: &Value) -> Result<()> {
+        Ok(std::fs::write(self.directory.join("settings.yaml"), settings.to_string())?)
+    }
+
+    /// Kills it without a word (SIGKILL), and starts it anew.
+    pub async fn crash(&mut self) -> Result<()> {
+        self.stop().await?;
+        // Little at a time, so that many kills fit into one run.
+        self.child = Some(self.spawn(&["--concurrency", "8"])?);
+        Ok(())
+    }
+
+    /// Kills it without a word (SIGKILL).
+    pub async fn stop(&mut self) -> Result<()> {
+        Ok(self.child.take().context("it does not run")?.kill().await?)
+    }
+
+    /// Its memory: resident bytes now.
+    pub fn resident(&self) -> Result<u64> {
+        let pid = self.child.as_ref().and_then(Child::id).context("it does not run")?;
+        let status = std::fs::read_to_string(format!("/proc/{pid}/status"))?;
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+        let kibibytes = line.and_then(|rest| rest.split_whitespace().next()?.parse::<u64>().ok());
+        Ok(1024 * kibibytes.context("it tells no VmRSS")?)
+    }
+
+    /// Starts the program with the same settings and more arguments.
+    pub fn spawn(&self, more: &[&str]) -> Result<Child> {
+        let log = std::fs::OpenOptions::new().create(true).append(true).open(self.directory.join("log"))?;
+        let child = Command::new(&self.program)
+            .args(["--settings", &self.path("settings.yaml"), "--listen", "127.0.0.1:0"])
+            .args(["--leader-election", "false", "--log-format", "text"])
+            .args(more)
+            .env("KUBECONFIG", self.path("kubeconfig"))
+            .stdin(Stdio::null())
+            .stdout(log.try_clone()?)
+            .stderr(log)
+            .kill_on_drop(true)
+            .spawn();
+        child.with_context(|| format!("could not start {}", self.program.display()))
+    }
+
+    fn path(&self, file: &str) -> String {
+        Path::new(&self.directory).join(file).display().to_string()
+    }
+}
+
+impl Drop for OwnProcess {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("{}", std::fs::read_to_string(self.directory.join("log")).unwrap_or_default());
+        }
+        std::fs::remove_dir_all(&self.directory).ok();
+    }
+}

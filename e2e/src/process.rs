@@ -1,0 +1,166 @@
+use std::{fs, process::Command, time::Duration};
+
+use anyhow::{Context, Result, ensure};
+use k8s_openapi::api::core::v1::Pod;
+use kube::ResourceExt;
+use rustix::process::{Pid, Signal, kill_process};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+};
+
+use crate::{Cluster, Controller, PATIENCE, controllers::NAMESPACE, eventually, kubectl};
+
+/// The annotation that tells the process of a pod which runs on the test's own machine.
+const PID: &str = "catena.dev/host-pid";
+
+/// A run of a controller.
+#[derive(Clone, Debug)]
+pub struct Process {
+    /// Its process id where it runs.
+    pub pid: i32,
+    controller: Controller,
+    pod: String,
+    place: Place,
+}
+
+/// Where a process runs.
+#[derive(Clone, Debug)]
+enum Place {
+    /// On this machine, reached at this address.
+    Here { address: String },
+    /// In a kind node, which is a container of this name.
+    Node(String),
+}
+
+/// A process that does nothing, until this is dropped.
+pub struct Frozen(Process);
+
+impl Drop for Frozen {
+    fn drop(&mut self) {
+        if let Err(error) = self.0.signal(Signal::CONT) {
+            eprintln!("clean-up failed: a controller stays frozen: {error:#}");
+        }
+    }
+}
+
+impl Process {
+    /// The process of a controller's pod.
+    pub(crate) fn of(controller: Controller, pod: &Pod) -> Result<Self> {
+        let name = pod.name_any();
+        if let Some(pid) = pod.annotations().get(PID) {
+            let address = pod.status.as_ref().and_then(|status| status.pod_ip.clone());
+            let place = Place::Here { address: address.context("the pod has no address")? };
+            return Ok(Self { pid: pid.parse()?, controller, pod: name, place });
+        }
+        ensure!(
+            std::env::var_os("CATENA_KIND").is_some(),
+            "{name} has no {PID}: this test needs controllers on this machine, or in nodes of kind"
+        );
+        let node = pod.spec.as_ref().and_then(|spec| spec.node_name.clone()).context("it has no node")?;
+        // The pod's name is in the environment of its one process.
+        let find = format!("grep -lz '^POD_NAME={name}$' /proc/[0-9]*/environ | cut -d/ -f3 | head -n1");
+        let pid = in_node(&node, &["sh", "-c", &find])?;
+        let pid = pid.trim().parse().with_context(|| format!("no process of {name} in {node}"))?;
+        Ok(Self { pid, controller, pod: name, place: Place::Node(node) })
+    }
+
+    /// Kills it without a word (SIGKILL).
+    pub fn kill(&self) -> Result<()> {
+        self.signal(Signal::KILL)
+            .with_context(|| format!("could not kill {} ({})", self.controller.name(), self.pid))
+    }
+
+    /// Stops it in the middle of whatever it does, until what is given back is dropped.
+    pub fn freeze(&self) -> Result<Frozen> {
+        self.signal(Signal::STOP)?;
+        Ok(Frozen(self.clone()))
+    }
+
+    fn signal(&self, signal: Signal) -> Result<()> {
+        match &self.place {
+            Place::Here { .. } => {
+                kill_process(Pid::from_raw(self.pid).context("0 is no process")?, signal).map_err(Into::into)
+            }
+            Place::Node(node) => {
+                in_node(node, &["kill", &format!("-{}", signal.as_raw()), &self.pid.to_string()]).map(drop)
+            }
+        }
+    }
+
+    /// Waits until another process runs in its place, ready or not.
+    ///
+    /// # Panics
+    /// When none does in time.
+    pub async fn until_replaced(&self, cluster: &Cluster) -> Self {
+        let what = format!("{} was started again", self.controller.name());
+        eventually(&what, PATIENCE, async || match self.controller.process(cluster).await {
+            Ok(process) if process.pid != self.pid => Ok(process),
+            other => Err(other),
+        })
+        .await
+    }
+
+    /// Its memory: resident bytes now.
+    pub fn resident(&self) -> Result<u64> {
+        let status = self.read("status")?;
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+        let kibibytes = line.and_then(|rest| rest.split_whitespace().next()?.parse::<u64>().ok());
+        Ok(1024 * kibibytes.context("the process tells no VmRSS")?)
+    }
+
+    /// The processor time that it took so far.
+    pub fn processor_time(&self) -> Result<Duration> {
+        let stat = self.read("stat")?;
+        // The second field is the name, in parentheses, and may hold spaces.
+        let after_name = stat.rsplit_once(')').context("the process tells no times")?.1;
+        let fields: Vec<u64> = after_name.split_whitespace().filter_map(|field| field.parse().ok()).collect();
+        // Without pid, name and state: user time is the 11th, system time the 12th, in hundredths of a second.
+        let ticks: u64 = fields.iter().skip(10).take(2).sum();
+        Ok(Duration::from_millis(10 * ticks))
+    }
+
+    /// What it answers under /readyz: the status and the text.
+    pub async fn readiness(&self) -> Result<(u16, String)> {
+        self.page("readyz").await
+    }
+
+    /// What it answers under /metrics.
+    pub async fn metrics(&self) -> Result<String> {
+        Ok(self.page("metrics").await?.1)
+    }
+
+    async fn page(&self, page: &str) -> Result<(u16, String)> {
+        let Place::Here { address } = &self.place else {
+            let path = format!("/api/v1/namespaces/{NAMESPACE}/pods/{}:8080/proxy/{page}", self.pod);
+            // The API server's proxy hands on the text, and an error in the place of any status but success.
+            return Ok(kubectl(&["get", "--raw", &path])
+                .await
+                .map_or_else(|error| (503, format!("{error:#}")), |text| (200, text)));
+        };
+        let mut stream = TcpStream::connect((address.as_str(), 8080)).await?;
+        let request = format!("GET /{page} HTTP/1.1\r\nHost: pod\r\nConnection: close\r\n\r\n");
+        stream.write_all(request.as_bytes()).await?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await?;
+        let status = answer.split_whitespace().nth(1).and_then(|code| code.parse().ok());
+        let text = answer.split_once("\r\n\r\n").map_or_else(String::new, |(_, body)| body.to_owned());
+        Ok((status.context("no HTTP answer")?, text))
+    }
+
+    fn read(&self, file: &str) -> Result<String> {
+        let path = format!("/proc/{}/{file}", self.pid);
+        match &self.place {
+            Place::Here { .. } => fs::read_to_string(&path).with_context(|| format!("could not read {path}")),
+            Place::Node(node) => in_node(node, &["cat", &path]),
+        }
+    }
+}
+
+/// Runs a program in a kind node, and gives what it says.
+fn in_node(node: &str, command: &[&str]) -> Result<String> {
+    let output = Command::new("docker").args(["exec", node]).args(command).output()?;
+    let error = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success(), "{} in {node}: {error}", command.join(" "));
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}

@@ -1,0 +1,149 @@
+//! backup-controller in the suite: what it protects there.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use k8s_openapi::api::apps::v1::Deployment;
+use kube::{
+    Api, Client,
+    api::{Patch, PatchParams},
+};
+use serde_json::{Value, json};
+use tokio::sync::OnceCell;
+
+use crate::{
+    BACKUPS, Cluster, PATIENCE, Release, cleanup::clean_up, cluster::path_from, controllers::NAMESPACE,
+    eventually,
+};
+
+/// The label whose value says how an object of the suite is backed up.
+pub const BACKUP_BY: &str = "e2e.catena.dev/backup-by";
+
+/// The values of an example under examples/backups, such as `manifest`.
+pub fn backup_example(name: &str) -> Result<Value> {
+    let charts = path_from("CATENA_CHARTS")?;
+    let examples = charts.parent().unwrap_or(Path::new(".")).join("examples/backups");
+    let text = std::fs::read_to_string(examples.join(format!("{name}.yaml")))?;
+    serde_saphyr::from_str(&text).with_context(|| format!("the example {name}"))
+}
+
+/// Lets backup-controller protect what the suite labels with [`BACKUP_BY`], and stay so: every file asks for the same.
+pub async fn protect(cluster: &Cluster) -> Result<()> {
+    static DONE: OnceCell<()> = OnceCell::const_new();
+    let set = async || {
+        Release::set(BACKUPS, &protecting()?).await?;
+        BACKUPS.until_ready(cluster).await;
+        anyhow::Ok(())
+    };
+    DONE.get_or_try_init(set).await.copied()
+}
+
+/// The values.
+pub fn protecting() -> Result<Value> {
+    let entry = |api_version: &str, kind: &str, resource: &str, backup: &str| {
+        json!({
+            "apiVersion": api_version, "kind": kind, "resource": resource, "backup": backup,
+            "selector": {"matchLabels": {BACKUP_BY: backup}}, "retryAfter": "2s",
+        })
+    };
+    let of_config_maps = |backup: &str| entry("v1", "ConfigMap", "configmaps", backup);
+    let mut released = of_config_maps("released");
+    released["backup"] = "fails".into();
+    released["onFailure"] = "Release".into();
+    released["tries"] = 2.into();
+    let mut elsewhere = of_config_maps("elsewhere");
+    elsewhere["backup"] = "manifest".into();
+    elsewhere["namespaceSelector"] = json!({"matchLabels": {BACKUP_BY: "elsewhere"}});
+    let manifest = backup_example("manifest")?["backups"]["manifest"].clone();
+    let mut beside = manifest.clone();
+    beside["namespace"] = "".into();
+    let stateful = |backup: &str| entry("apps/v1", "StatefulSet", "statefulsets", backup);
+    Ok(json!({
+        "kinds": {
+            "by-manifest": of_config_maps("manifest"),
+            "by-job": of_config_maps("succeeds"),
+            "by-failing-job": of_config_maps("fails"),
+            "by-manifest-beside": of_config_maps("beside"),
+            "by-chance": released,
+            "by-namespace": elsewhere,
+            "basicdeployments": entry("catena.dev/v1alpha1", "BasicDeployment", "basicdeployments", "manifest"),
+            "priorityclasses": entry("scheduling.k8s.io/v1", "PriorityClass", "priorityclasses", "manifest"),
+            "gadgets": entry("e2e.catena.dev/v1", "Gadget", "gadgets", "manifest"),
+            "by-dump": stateful("dump"),
+            "by-snapshot": stateful("snapshot"),
+            "postgres": entry("postgresql.cnpg.io/v1", "Cluster", "clusters", "cnpg"),
+        },
+        "backups": {
+            "manifest": manifest,
+            "beside": beside,
+            "succeeds": job("--version"),
+            "fails": job("--no-such-option"),
+            "dump": backup_example("job")?["backups"]["dump"],
+            "snapshot": backup_example("volume-snapshot")?["backups"]["snapshot"],
+            "cnpg": backup_example("foreign-backup")?["backups"]["cnpg"],
+        },
+    }))
+}
+
+/// A Job that runs the controller's own image, with an argument with which it ends at once, well or not.
+fn job(argument: &str) -> Value {
+    let example = backup_example("job").unwrap_or_default();
+    let template = format!(
+        r#"
+apiVersion: batch/v1
+kind: Job
+metadata:
+  name: {{{{ "backup-" ~ suffix }}}}
+spec:
+  backoffLimit: 0
+  template:
+    spec:
+      restartPolicy: Never
+      automountServiceAccountToken: false
+      nodeSelector: {{catena.dev/host-runner: "true"}}
+      tolerations: [{{key: catena.dev/host-runner, operator: Exists}}]
+      securityContext: {{runAsNonRoot: true, runAsUser: 65532, seccompProfile: {{type: RuntimeDefault}}}}
+      containers:
+        - name: main
+          image: catena/backup-controller:0.1.0
+          args: ["{argument}"]
+          securityContext: {{allowPrivilegeEscalation: false, capabilities: {{drop: [ALL]}}}}
+"#
+    );
+    json!({
+        "apiVersion": "batch/v1", "kind": "Job", "resource": "jobs", "namespace": "catena-system", "template": template,
+        "succeeded": example["backups"]["dump"]["succeeded"], "failed": example["backups"]["dump"]["failed"],
+    })
+}
+
+/// backup-controller without a pod, until this is dropped.
+pub struct Paused(());
+
+impl Paused {
+    /// Ends it, so that a test can run it in its own way; tells where its program is.
+    pub async fn pause(alone: &Cluster) -> Result<(Self, PathBuf)> {
+        let process = BACKUPS.until_ready(alone).await;
+        let program = std::fs::read_link(format!("/proc/{}/exe", process.pid))?;
+        let paused = Self(());
+        scale(alone.client.clone(), 0).await?;
+        eventually("backup-controller has ended", PATIENCE, async || match process.resident() {
+            Err(_) => Ok(()),
+            Ok(_) => Err("it still runs"),
+        })
+        .await;
+        Ok((paused, program))
+    }
+}
+
+impl Drop for Paused {
+    fn drop(&mut self) {
+        clean_up("starting backup-controller again", async move |client| scale(client, 1).await);
+    }
+}
+
+async fn scale(client: Client, replicas: i32) -> Result<()> {
+    let scale = json!({"spec": {"replicas": replicas}});
+    let deployments = Api::<Deployment>::namespaced(client, NAMESPACE);
+    deployments.patch_scale(BACKUPS.name(), &PatchParams::default(), &Patch::Merge(scale)).await?;
+    Ok(())
+}

@@ -1,0 +1,220 @@
+//! Being able to name a target is not the right to command it: with `admission` in the binder's chart, the API server
+//! asks what the user may do with the target. Each test changes the release, and so has the cluster alone.
+
+use anyhow::{Result, ensure};
+use catena_api::BasicDeploymentRestart;
+use e2e::{BINDER, Cluster, Namespace, PATIENCE, Release, deployment, eventually, kubectl_with_input};
+use kube::ResourceExt;
+use serde_json::{Value, json};
+
+type Restart = BasicDeploymentRestart;
+
+fn restart(name: &str, target: &Value) -> String {
+    json!({
+        "apiVersion": "catena.dev/v1alpha1",
+        "kind": "BasicDeploymentRestart",
+        "metadata": {"name": name},
+        "spec": {"targetRef": target},
+    })
+    .to_string()
+}
+
+/// What kubectl does as somebody, in the order of what it is given and says.
+struct As<'n> {
+    namespace: &'n Namespace,
+    who: &'static [&'static str],
+}
+
+const ANN: &[&str] = &["--as", "ann"];
+/// He may create commands, and nothing else.
+const BOB: &[&str] = &["--as", "bob"];
+const BOB_OF_OPERATIONS: &[&str] = &["--as", "bob", "--as-group", "operations"];
+const ADMINISTRATOR: &[&str] = &[];
+
+impl As<'_> {
+    async fn run(&self, verb: &[&str], object: &str) -> Result<(bool, String)> {
+        let place = ["--namespace", &self.namespace.name, "--filename", "-"];
+        kubectl_with_input(&[verb, self.who, &place].concat(), object).await
+    }
+
+    async fn succeeds(&self, verb: &[&str], object: &str) -> Result<()> {
+        let (succeeded, said) = self.run(verb, object).await?;
+        ensure!(succeeded, "{:?} {verb:?}: {said}", self.who);
+        Ok(())
+    }
+
+    /// Gives what it says.
+    async fn is_refused(&self, verb: &[&str], object: &str) -> Result<String> {
+        let (succeeded, said) = self.run(verb, object).await?;
+        ensure!(!succeeded, "{:?} {verb:?} was taken: {said}", self.who);
+        ensure!(said.contains("Forbidden") || said.contains("forbidden"), "{said}");
+        Ok(said)
+    }
+
+    /// Waits until creating it is refused, or not: a policy takes effect a moment after it was made.
+    async fn until(&self, is_admitted: bool, object: &str) {
+        let what = format!("{:?} is {}", self.who, if is_admitted { "admitted" } else { "refused" });
+        eventually(&what, PATIENCE, async || match self.run(&["create", "--dry-run=server"], object).await {
+            Ok((succeeded, _)) if succeeded == is_admitted => Ok(()),
+            other => Err(other),
+        })
+        .await;
+    }
+}
+
+const CREATE: &[&str] = &["create"];
+const APPLY: &[&str] = &["apply", "--server-side"];
+
+/// Grants what `rules` say in a namespace to users and a group.
+async fn grant(namespace: &Namespace, name: &str, rules: Value, subjects: &[(&str, &str)]) -> Result<()> {
+    let group = "rbac.authorization.k8s.io";
+    let subjects: Vec<_> =
+        subjects.iter().map(|(kind, name)| json!({"kind": kind, "name": name, "apiGroup": group})).collect();
+    let list = json!({"apiVersion": "v1", "kind": "List", "items": [
+        {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": {"name": name}, "rules": rules},
+        {
+            "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding", "metadata": {"name": name},
+            "roleRef": {"apiGroup": group, "kind": "Role", "name": name}, "subjects": subjects,
+        },
+    ]});
+    As { namespace, who: ADMINISTRATOR }.succeeds(CREATE, &list.to_string()).await
+}
+
+#[tokio::test]
+async fn a_user_commands_only_what_the_user_may_change() -> Result<()> {
+    let cluster = Cluster::alone().await?;
+    let namespace = cluster.namespace("admission").await?;
+    let commands = json!([{
+        "apiGroups": ["catena.dev"],
+        "resources": ["basicdeploymentrestarts"],
+        "verbs": ["create", "get", "patch", "update"],
+    }]);
+    grant(&namespace, "commands", commands, &[("User", "ann"), ("User", "bob")]).await?;
+    let web = json!([{
+        "apiGroups": ["catena.dev"], "resources": ["basicdeployments"], "resourceNames": ["web"], "verbs": ["update"],
+    }]);
+    grant(&namespace, "web", web, &[("User", "ann"), ("Group", "operations")]).await?;
+    namespace.create(&deployment("web", 1)).await?;
+    let [ann, bob, operations, administrator] =
+        [ANN, BOB, BOB_OF_OPERATIONS, ADMINISTRATOR].map(|who| As { namespace: &namespace, who });
+    let on_web = |name: &str| restart(name, &json!({"name": "web"}));
+    bob.until(true, &on_web("before")).await;
+
+    let release = Release::upgrade(&cluster, BINDER, &json!({"admission": {"enabled": true}})).await?;
+    bob.until(false, &on_web("bob")).await;
+    let said = bob.is_refused(CREATE, &on_web("bob")).await?;
+    for part in ["bob may not update basicdeployments.catena.dev web", &namespace.name, "ask for a Role"] {
+        ensure!(said.contains(part), "{part} is not in: {said}");
+    }
+    bob.is_refused(APPLY, &on_web("bob")).await?;
+    operations.succeeds(CREATE, &on_web("operations")).await?;
+
+    ann.succeeds(CREATE, &on_web("ann")).await?;
+    ann.succeeds(APPLY, &on_web("ann-applies")).await?;
+    ann.is_refused(CREATE, &restart("ann-other", &json!({"name": "other"}))).await?;
+    let own = json!({"name": "web", "namespace": namespace.name});
+    ann.succeeds(CREATE, &restart("ann-own", &own)).await?;
+
+    // Not even who may do everything commands across namespaces.
+    let elsewhere = restart("elsewhere", &json!({"name": "web", "namespace": "default"}));
+    let said = administrator.is_refused(CREATE, &elsewhere).await?;
+    ensure!(said.contains("works only in its own namespace"), "{said}");
+
+    // Whoever changes something else about a command needs no right on the target: labels, and the binder its owner.
+    let mut labelled: Value = serde_json::from_str(&on_web("ann"))?;
+    labelled["metadata"]["labels"] = json!({"a": "label"});
+    bob.succeeds(&["apply", "--server-side", "--force-conflicts"], &labelled.to_string()).await?;
+    namespace.until("ann", "is bound", |ann: &Restart| !ann.owner_references().is_empty()).await;
+
+    release.restore().await?;
+    bob.until(true, &on_web("bob")).await;
+    Ok(())
+}
+
+/// A kind of somebody else: only what is labelled and of the type Command is one, for a Shop beside it or a Node.
+const OPERATIONS: &str = r"
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: operations.admission.example.com}
+spec:
+  group: admission.example.com
+  scope: Namespaced
+  names: {plural: operations, singular: operation, kind: Operation}
+  versions:
+    - name: v1
+      served: true
+      storage: true
+      schema:
+        openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}
+";
+
+fn operation(name: &str, labels: &Value, spec: &Value) -> String {
+    json!({
+        "apiVersion": "admission.example.com/v1",
+        "kind": "Operation",
+        "metadata": {"name": name, "labels": labels},
+        "spec": spec,
+    })
+    .to_string()
+}
+
+#[tokio::test]
+async fn commands_of_a_foreign_kind_ask_for_the_configured_verb_on_the_kind_that_they_name() -> Result<()> {
+    let cluster = Cluster::alone().await?;
+    let namespace = cluster.namespace("admission").await?;
+    let administrator = As { namespace: &namespace, who: ADMINISTRATOR };
+    administrator.succeeds(&["apply"], OPERATIONS).await?;
+    let operations = json!([{
+        "apiGroups": ["admission.example.com"], "resources": ["operations"], "verbs": ["create", "get", "patch"],
+    }]);
+    grant(&namespace, "operations", operations, &[("User", "ann"), ("User", "bob")]).await?;
+    let shops = json!([{"apiGroups": ["shops.example.com"], "resources": ["shops"], "verbs": ["close"]}]);
+    grant(&namespace, "shops", shops, &[("User", "ann")]).await?;
+    let values = json!({"kinds": [{
+        "id": "Operations",
+        "group": "admission.example.com", "version": "v1", "resource": "operations", "kind": "Operation",
+        "mode": "Observe",
+        "selector": "tier=gold, !ignored, team!=none",
+        "filter": "has(object.spec.type) && object.spec.type == 'Command'",
+        "target": {
+            "name": "object.spec.on.name",
+            "kind": "object.spec.on.kind",
+            "kinds": [
+                {"group": "shops.example.com", "version": "v1", "resource": "shops", "kind": "Shop"},
+                {"group": "", "version": "v1", "resource": "nodes", "kind": "Node", "scope": "Cluster"},
+            ],
+        },
+        "admission": {"enabled": true, "verb": "close"},
+    }]});
+    let release = Release::upgrade(&cluster, BINDER, &values).await?;
+    let [ann, bob] = [ANN, BOB].map(|who| As { namespace: &namespace, who });
+    let gold = json!({"tier": "gold"});
+    let on = |kind: &str| json!({"type": "Command", "on": {"kind": kind, "name": "one"}});
+    bob.until(false, &operation("bob", &gold, &on("Shop"))).await;
+    let said = bob.is_refused(CREATE, &operation("bob", &gold, &on("Shop"))).await?;
+    ensure!(said.contains("bob may not close shops.shops.example.com or nodes one"), "{said}");
+    ann.succeeds(APPLY, &operation("ann", &gold, &on("Shop"))).await?;
+    ann.is_refused(CREATE, &operation("node", &gold, &on("Node"))).await?;
+    administrator.succeeds(CREATE, &operation("node", &gold, &on("Node"))).await?;
+    administrator.is_refused(CREATE, &operation("odd", &gold, &on("Odd"))).await?;
+    let said = administrator.run(CREATE, &operation("none", &gold, &json!({"type": "Command"}))).await?;
+    ensure!(!said.0 && said.1.contains("names no target"), "{}", said.1);
+
+    // What is no command asks for nothing, until it becomes one.
+    let others = [
+        ("plain", json!({}), on("Shop")),
+        ("ignored", json!({"tier": "gold", "ignored": "yes"}), on("Shop")),
+        ("team", json!({"tier": "gold", "team": "none"}), on("Shop")),
+        ("typed", gold.clone(), json!({"type": "Note", "on": {"kind": "Shop", "name": "one"}})),
+        ("untyped", gold.clone(), json!({"on": {"kind": "Shop", "name": "one"}})),
+    ];
+    for (name, labels, spec) in others {
+        bob.succeeds(APPLY, &operation(name, &labels, &spec)).await?;
+        bob.is_refused(APPLY, &operation(name, &gold, &on("Shop"))).await?;
+    }
+    // Nor is a right on one target one on another.
+    ann.is_refused(APPLY, &operation("ann", &gold, &on("Node"))).await?;
+    release.restore().await?;
+    kubectl_with_input(&["delete", "--filename", "-"], OPERATIONS).await?;
+    Ok(())
+}

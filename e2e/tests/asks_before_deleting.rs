@@ -1,0 +1,90 @@
+//! The admission policies of backup-controller's chart, which need no webhook.
+
+use anyhow::Result;
+use catena_api::keys::{BACKUP_FINALIZER, CONFIRM_DELETE};
+use e2e::{BACKUP_BY, BACKUPS, Cluster, Namespace, PATIENCE, Paused, Release, eventually, protecting};
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace as CoreNamespace};
+use kube::{
+    ResourceExt,
+    api::{DeleteParams, PostParams},
+};
+use serde_json::json;
+
+async fn create(namespace: &Namespace, name: &str) -> Result<ConfigMap> {
+    let map = json!({"metadata": {"name": name, "labels": {BACKUP_BY: "manifest"}}});
+    Ok(namespace.create::<ConfigMap>(&serde_json::from_value(map)?).await?)
+}
+
+fn is_protected(map: &ConfigMap) -> bool {
+    map.finalizers().iter().any(|finalizer| finalizer == BACKUP_FINALIZER)
+}
+
+/// The policies work a moment after they were installed.
+async fn until_in_force(namespace: &Namespace) {
+    let maps = namespace.api::<ConfigMap>();
+    eventually("the policies are in force", PATIENCE, async || {
+        let map = json!({"metadata": {"name": "try", "labels": {BACKUP_BY: "manifest"}}});
+        let map = serde_json::from_value(map).map_err(|error| error.to_string())?;
+        let dry_run = PostParams { dry_run: true, ..PostParams::default() };
+        let map = maps.create(&dry_run, &map).await.map_err(|error| error.to_string())?;
+        if is_protected(&map) { Ok(()) } else { Err(e2e::yaml(&map)) }
+    })
+    .await;
+}
+
+async fn refused(namespace: &Namespace, name: &str, how: &DeleteParams) -> String {
+    match namespace.api::<ConfigMap>().delete(name, how).await {
+        Err(kube::Error::Api(status)) if status.code == 403 => status.message.clone(),
+        other => panic!("it was not refused: {other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn policies_protect_at_creation_and_ask_for_a_confirmation_and_refuse_foreground_deletion() -> Result<()>
+{
+    let cluster = Cluster::alone().await?;
+    let mut values = protecting()?;
+    values["policies"] = json!({
+        "confirmDelete": {"enabled": true}, "refuseForeground": {"enabled": true}, "protectAtCreate": {"enabled": true},
+    });
+    Release::set(BACKUPS, &values).await?;
+    BACKUPS.until_ready(&cluster).await;
+    let namespace = cluster.namespace("policies").await?;
+    until_in_force(&namespace).await;
+
+    // Without the controller, so that it is the policy that does it.
+    let (paused, _) = Paused::pause(&cluster).await?;
+    assert!(is_protected(&create(&namespace, "web").await?));
+    assert!(is_protected(&create(&namespace, "other").await?));
+    let plain = json!({"metadata": {"name": "plain"}});
+    let plain = namespace.create::<ConfigMap>(&serde_json::from_value(plain)?).await?;
+    assert!(plain.finalizers().is_empty());
+    namespace.api::<ConfigMap>().delete("plain", &DeleteParams::foreground()).await?;
+
+    let why = refused(&namespace, "web", &DeleteParams::background()).await;
+    assert!(why.contains(CONFIRM_DELETE) && why.contains("\"web\""), "{why}");
+    let confirm = |name: &str| json!({"metadata": {"annotations": {CONFIRM_DELETE: name}}});
+    namespace.merge::<ConfigMap>("web", confirm("other")).await?;
+    refused(&namespace, "web", &DeleteParams::background()).await;
+    namespace.merge::<ConfigMap>("web", confirm("web")).await?;
+    let why = refused(&namespace, "web", &DeleteParams::foreground()).await;
+    assert!(why.contains("background"), "{why}");
+    namespace.delete::<ConfigMap>("web").await?;
+    // Once it is deleted, nobody is asked again.
+    namespace.delete::<ConfigMap>("web").await?;
+    tokio::task::spawn_blocking(move || drop(paused)).await?;
+    namespace.until_gone::<ConfigMap>("web").await;
+
+    // A namespace goes without a confirmation of each object in it.
+    let namespaces = cluster.all::<CoreNamespace>();
+    namespaces.delete(&namespace.name, &DeleteParams::background()).await?;
+    eventually("the namespace is gone", 3 * PATIENCE, async || {
+        match namespaces.get_opt(&namespace.name).await {
+            Ok(None) => Ok(()),
+            other => Err(other.map(|left| e2e::yaml(&left)).map_err(|error| error.to_string())),
+        }
+    })
+    .await;
+    Release::set(BACKUPS, &protecting()?).await?;
+    Ok(())
+}

@@ -1,0 +1,280 @@
+//! A command is bound to its target: to the very object, once, and beside the owners that it has. What cannot be
+//! bound says why.
+
+use anyhow::{Context, Result};
+use catena_api::{
+    BasicDeployment, BasicDeploymentRestart, BasicDeploymentRestartSpec, TargetRef, command::BOUND, keys,
+};
+use e2e::{AuditLog, BINDER, Cluster, Namespace, Request, condition, deployment, kubectl};
+use futures::future::try_join_all;
+use jiff::SignedDuration;
+use k8s_openapi::{
+    api::core::v1::ConfigMap,
+    apimachinery::pkg::apis::meta::v1::{Condition, OwnerReference},
+};
+use kube::{
+    ResourceExt,
+    api::{ListParams, ObjectMeta},
+};
+use std::{collections::BTreeMap, time::Duration};
+use tokio::time::{Instant, sleep_until};
+
+type Restart = BasicDeploymentRestart;
+
+/// Longer than it takes until the API server knows new kinds as owners.
+const LIMIT: Duration = Duration::from_secs(45);
+
+fn restart(name: &str, target: &str) -> Restart {
+    let target_ref = TargetRef { name: target.into(), namespace: None };
+    Restart::new(name, BasicDeploymentRestartSpec { target_ref, ..BasicDeploymentRestartSpec::default() })
+}
+
+/// A parent of which nothing is made, so that its commands stay.
+fn parent(name: &str) -> BasicDeployment {
+    let mut parent = deployment(name, 0);
+    parent.spec.paused = true;
+    parent
+}
+
+fn bound(restart: &Restart) -> Option<&Condition> {
+    condition(&restart.status.as_ref()?.conditions, BOUND)
+}
+
+fn is_bound(restart: &Restart) -> bool {
+    bound(restart).is_some_and(|bound| bound.status == "True")
+}
+
+async fn until_refused(namespace: &Namespace, name: &str, reason: &str) -> String {
+    let refused = |restart: &Restart| {
+        bound(restart).is_some_and(|bound| bound.status == "False" && bound.reason == reason)
+    };
+    let restart = namespace.until_within(LIMIT, name, &format!("says {reason}"), refused).await;
+    bound(&restart).map(|bound| bound.message.clone()).unwrap_or_default()
+}
+
+async fn until_bound(namespace: &Namespace, name: &str) -> Restart {
+    namespace.until_within(LIMIT, name, "is bound", is_bound).await
+}
+
+#[tokio::test]
+async fn a_command_is_bound_to_the_uid_of_its_target_beside_the_owners_that_it_has() -> Result<()> {
+    let cluster = Cluster::shared().await?;
+    let namespace = cluster.namespace("binds").await?;
+    let target = namespace.create(&parent("shop")).await?;
+    let other = ConfigMap {
+        metadata: ObjectMeta { name: Some("other".into()), ..ObjectMeta::default() },
+        ..ConfigMap::default()
+    };
+    let other = namespace.create(&other).await?;
+    let mut owned = restart("owned", "shop");
+    let foreign = OwnerReference {
+        api_version: "v1".into(),
+        kind: "ConfigMap".into(),
+        name: "other".into(),
+        uid: other.uid().context("no uid")?,
+        controller: Some(true),
+        block_owner_deletion: None,
+    };
+    owned.metadata.owner_references = Some(vec![foreign.clone()]);
+    namespace.create(&owned).await?;
+
+    let owned = until_bound(&namespace, "owned").await;
+    let added = OwnerReference {
+        api_version: e2e::GROUP_VERSION.into(),
+        kind: "BasicDeployment".into(),
+        name: "shop".into(),
+        uid: target.uid().context("no uid")?,
+        controller: None,
+        block_owner_deletion: None,
+    };
+    assert_eq!(owned.owner_references(), [foreign, added]);
+    assert_eq!(owned.annotations()[keys::BOUND_TO], target.uid().context("no uid")?);
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_missing_target_is_said_and_its_arrival_noticed_at_once() -> Result<()> {
+    let cluster = Cluster::shared().await?;
+    let namespace = cluster.namespace("waits").await?;
+    // The cluster's API server knows the kind as an owner from here on.
+    namespace.create(&parent("first")).await?;
+    namespace.create(&restart("first", "first")).await?;
+    until_bound(&namespace, "first").await;
+
+    namespace.create(&restart("early", "shop")).await?;
+    let message = until_refused(&namespace, "early", "TargetNotFound").await;
+    assert!(message.contains("BasicDeployment shop") && message.contains("create it"), "{message}");
+    // Old enough that the next look would be seconds away.
+    sleep_until(Instant::now() + Duration::from_secs(6)).await;
+    let created = Instant::now();
+    namespace.create(&parent("shop")).await?;
+    until_bound(&namespace, "early").await;
+    let took = created.elapsed();
+    assert!(took < Duration::from_secs(3), "it took {took:?}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_target_elsewhere_never_owns() -> Result<()> {
+    let cluster = Cluster::shared().await?;
+    let (here, there) = (cluster.namespace("here").await?, cluster.namespace("there").await?);
+    there.create(&parent("shop")).await?;
+    let mut away = restart("away", "shop");
+    away.spec.target_ref.namespace = Some(there.name.clone());
+    here.create(&away).await?;
+    here.create(&restart("astray", "shop")).await?;
+
+    let message = until_refused(&here, "away", "CrossNamespace").await;
+    assert!(message.contains(&there.name) && message.contains(&here.name), "{message}");
+    // The target of that name in the other namespace is not meant either.
+    until_refused(&here, "astray", "TargetNotFound").await;
+    for restart in here.api::<Restart>().list(&ListParams::default()).await? {
+        assert!(restart.owner_references().is_empty(), "{:?}", restart.owner_references());
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_command_goes_with_its_target() -> Result<()> {
+    let cluster = Cluster::shared().await?;
+    let namespace = cluster.namespace("goes").await?;
+    namespace.create(&parent("shop")).await?;
+    namespace.create(&restart("once", "shop")).await?;
+    until_bound(&namespace, "once").await;
+    namespace.delete::<BasicDeployment>("shop").await?;
+    namespace.until_gone::<Restart>("once").await;
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_target_that_is_made_again_is_another_one() -> Result<()> {
+    let cluster = Cluster::shared().await?;
+    let namespace = cluster.namespace("replaced").await?;
+    namespace.create(&parent("shop")).await?;
+    namespace.create(&restart("old", "shop")).await?;
+    let before = until_bound(&namespace, "old").await.annotations()[keys::BOUND_TO].clone();
+
+    let arguments = ["delete", "basicdeployment", "shop", "--cascade=orphan", "--namespace", &namespace.name];
+    kubectl(&arguments).await?;
+    namespace
+        .until_within(LIMIT, "old", "is orphaned", |old: &Restart| old.owner_references().is_empty())
+        .await;
+    namespace.create(&parent("shop")).await?;
+    let message = until_refused(&namespace, "old", "TargetReplaced").await;
+    assert!(message.contains(&before) && message.contains("create a new command"), "{message}");
+
+    namespace.create(&restart("new", "shop")).await?;
+    until_bound(&namespace, "new").await;
+    let old = namespace.api::<Restart>().get("old").await?;
+    assert!(old.owner_references().is_empty(), "{:?}", old.owner_references());
+    Ok(())
+}
+
+#[tokio::test]
+async fn an_owner_that_is_there_already_is_not_written_again() -> Result<()> {
+    let cluster = Cluster::shared().await?;
+    let namespace = cluster.namespace("owned").await?;
+    let log = AuditLog::from_now()?;
+    let target = namespace.create(&parent("shop")).await?;
+    let mut command = restart("owned", "shop");
+    let owner = OwnerReference {
+        api_version: e2e::GROUP_VERSION.into(),
+        kind: "BasicDeployment".into(),
+        name: "shop".into(),
+        uid: target.uid().context("no uid")?,
+        controller: Some(true),
+        block_owner_deletion: None,
+    };
+    command.metadata.owner_references = Some(vec![owner.clone()]);
+    namespace.create(&command).await?;
+    let bound = until_bound(&namespace, "owned").await;
+    assert_eq!(bound.owner_references(), [owner]);
+    let written = written(&log, &namespace)?;
+    assert!(!written.contains_key("patch basicdeploymentrestarts owned"), "{written:?}");
+    Ok(())
+}
+
+fn written(log: &AuditLog, namespace: &Namespace) -> Result<BTreeMap<String, usize>> {
+    let mut written = BTreeMap::new();
+    for request in log.by(BINDER, &namespace.name)?.into_iter().filter(Request::is_write) {
+        // What the API server does not know as an owner yet is refused, and tried again.
+        if request.code < 300 {
+            let what = format!("{} {} {}", request.verb, request.resource, request.name);
+            *written.entry(what).or_default() += 1;
+        }
+    }
+    Ok(written)
+}
+
+#[tokio::test]
+async fn a_thousand_commands_for_fifty_targets_are_bound_within_fifteen_seconds_in_one_write_each()
+-> Result<()> {
+    const TARGETS: usize = 50;
+    const COMMANDS: usize = 1000;
+    let cluster = Cluster::alone().await?;
+    let namespace = cluster.namespace("thousand").await?;
+    let name = |number: usize| format!("shop-{number}");
+    try_join_all((0..TARGETS).map(async |number| namespace.create(&parent(&name(number))).await)).await?;
+    namespace.create(&restart("first", &name(0))).await?;
+    until_bound(&namespace, "first").await;
+    namespace.delete::<Restart>("first").await?;
+    namespace.until_gone::<Restart>("first").await;
+
+    let log = AuditLog::from_now()?;
+    let created = Instant::now();
+    let create = async |number: usize| {
+        namespace.create(&restart(&format!("restart-{number}"), &name(number % TARGETS))).await
+    };
+    try_join_all((0..COMMANDS).map(create)).await?;
+    let creating = created.elapsed();
+    let restarts = namespace.api::<Restart>();
+    let deadline = created + Duration::from_secs(90);
+    loop {
+        // Seldom, so that looking does not slow down what is looked at; when it was is told by the audit log.
+        sleep_until(Instant::now() + Duration::from_secs(1)).await;
+        let all = restarts.list(&ListParams::default()).await?;
+        let bound = all.iter().filter(|restart| is_bound(restart)).count();
+        if bound == COMMANDS {
+            break;
+        }
+        assert!(Instant::now() < deadline, "{bound} are bound");
+    }
+
+    let written = written(&log, &namespace)?;
+    let took = span(&log, &namespace)?;
+    println!("{COMMANDS} commands: created in {creating:?}, all bound {took:?} after the last");
+    let twice: Vec<_> = written.iter().filter(|(_, times)| **times != 1).collect();
+    assert!(twice.is_empty(), "{twice:?}");
+    assert_eq!(written.len(), 2 * COMMANDS, "one write and one status write each");
+    assert!(took < SignedDuration::from_secs(15), "it took {took:?}");
+    for number in [0, 1, COMMANDS - 1] {
+        let restart = restarts.get(&format!("restart-{number}")).await?;
+        let target = namespace.api::<BasicDeployment>().get(&name(number % TARGETS)).await?;
+        assert_eq!(restart.owner_references()[0].uid, target.uid().context("no uid")?);
+    }
+
+    // What must not happen has no end to wait for.
+    let log = AuditLog::from_now()?;
+    sleep_until(Instant::now() + Duration::from_secs(10)).await;
+    let again = written_by_binder(&log)?;
+    assert!(again.is_empty(), "{again:?}");
+    Ok(())
+}
+
+/// From the last create to the last write of the binder: on a busy machine the creates take longer than a second.
+fn span(log: &AuditLog, namespace: &Namespace) -> Result<SignedDuration> {
+    let requests = log.requests()?;
+    let created =
+        requests.iter().filter(|r| r.namespace == namespace.name && r.verb == "create").map(|r| r.at);
+    let written = log.by(BINDER, &namespace.name)?.into_iter().filter(Request::is_write).map(|r| r.at);
+    let (from, last) = (created.max().context("nothing was created")?, written.max().context("no write")?);
+    Ok(last.duration_since(from))
+}
+
+fn written_by_binder(log: &AuditLog) -> Result<Vec<String>> {
+    let asked = log.requests()?.into_iter();
+    let written = asked.filter(|request| {
+        request.user == BINDER.user() && request.is_write() && !request.is("update", "leases")
+    });
+    Ok(written.map(|request| format!("{} {} {}", request.verb, request.resource, request.name)).collect())
+}

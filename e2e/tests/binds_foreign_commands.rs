@@ -1,0 +1,327 @@
+//! Commands of other projects are bound by configuration alone: nothing of them is known in code.
+
+use std::{collections::BTreeMap, path::Path, time::Duration};
+
+use anyhow::Result;
+use catena_api::keys;
+use e2e::{AuditLog, BINDER, Cluster, Namespace, Release, eventually, kubectl, kubectl_apply, yaml};
+use k8s_openapi::{api::core::v1::Node, api::events::v1::Event};
+use kube::{
+    Api, ResourceExt,
+    api::{DynamicObject, ListParams, Patch, PatchParams},
+    core::GroupVersionKind,
+    discovery::ApiResource,
+};
+use serde_json::{Value, json};
+use tokio::time::{Instant, sleep_until};
+
+/// Longer than it takes until the API server knows new kinds as owners.
+const LIMIT: Duration = Duration::from_secs(60);
+
+const PROJECTS: [&str; 7] = [
+    "cassandra",
+    "cloudnative-pg",
+    "flink",
+    "kruise",
+    "kubeblocks",
+    "node-maintenance",
+    "percona-xtradb-cluster",
+];
+
+const TARGETS: &str = include_str!("../foreign-commands/targets.yaml");
+
+const COMMANDS: &str = include_str!("../foreign-commands/commands.yaml");
+
+fn definitions(project: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("crds").join(format!("{project}.yaml"));
+    path.display().to_string()
+}
+
+async fn install(projects: &[&str]) -> Result<()> {
+    for project in projects {
+        kubectl(&["apply", "--server-side", "--filename", &definitions(project)]).await?;
+    }
+    kubectl(&["wait", "--for=condition=Established", "crd", "--all"]).await?;
+    Ok(())
+}
+
+async fn remove(projects: &[&str]) -> Result<()> {
+    for project in projects {
+        kubectl(&["delete", "--ignore-not-found", "--filename", &definitions(project)]).await?;
+    }
+    Ok(())
+}
+
+/// The values that are shown to users.
+fn example() -> Result<Value> {
+    let path =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/command-binder/other-projects-values.yaml");
+    Ok(serde_saphyr::from_str(&std::fs::read_to_string(path)?)?)
+}
+
+fn api(cluster: &Cluster, namespace: Option<&Namespace>, kind: &str) -> Result<Api<DynamicObject>> {
+    let [group, version, kind] = kind.split('/').collect::<Vec<_>>()[..] else { anyhow::bail!("{kind}") };
+    let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind));
+    let client = cluster.client.clone();
+    Ok(match namespace {
+        Some(namespace) => Api::namespaced_with(client, &namespace.name, &resource),
+        None => Api::all_with(client, &resource),
+    })
+}
+
+async fn until(
+    api: &Api<DynamicObject>,
+    name: &str,
+    what: &str,
+    is: impl Fn(&DynamicObject) -> bool,
+) -> DynamicObject {
+    eventually(&format!("{name} {what}"), LIMIT, async || {
+        let object = api.get(name).await.map_err(|error| error.to_string())?;
+        if is(&object) { Ok(object) } else { Err(yaml(&object)) }
+    })
+    .await
+}
+
+/// Waits until a command is owned by a target, by that alone, and gives the command.
+async fn until_owned_by(api: &Api<DynamicObject>, name: &str, target: &DynamicObject) -> DynamicObject {
+    let command = until(api, name, "is owned", |command| !command.owner_references().is_empty()).await;
+    let owners: Vec<_> = command.owner_references().iter().map(|owner| Some(owner.uid.clone())).collect();
+    assert_eq!(owners, [target.uid()], "{name}");
+    command
+}
+
+async fn until_told(namespace: &Namespace, name: &str, reason: &str) -> String {
+    eventually(&format!("an Event says {reason} of {name}"), LIMIT, async || {
+        let events = namespace.api::<Event>().list(&ListParams::default()).await;
+        let events = events.map_err(|error| vec![error.to_string()])?.items;
+        let about: Vec<_> = events
+            .into_iter()
+            .filter(|event| event.regarding.as_ref().and_then(|about| about.name.as_deref()) == Some(name))
+            .map(|event| (event.reason.unwrap_or_default(), event.note.unwrap_or_default()))
+            .collect();
+        let found = about.iter().find(|(told, _)| told == reason).map(|(_, note)| note.clone());
+        found
+            .ok_or_else(|| about.iter().map(|(reason, note)| format!("{reason}: {note}")).collect::<Vec<_>>())
+    })
+    .await
+}
+
+/// What was written and taken, by verb, kind and name; without Events and the Lease.
+fn written(log: &AuditLog) -> Result<BTreeMap<String, usize>> {
+    let mut written = BTreeMap::new();
+    for request in log.requests()? {
+        let counts = request.user == BINDER.user() && request.is_write() && request.code < 300;
+        if counts && !["events", "leases"].contains(&&*request.resource) {
+            let what = format!("{} {} {}", request.verb, request.resource, request.name);
+            *written.entry(what).or_default() += 1;
+        }
+    }
+    Ok(written)
+}
+
+async fn may(verb: &str, resource: &str) -> bool {
+    let (resource, subresource) = resource.split_once('/').unwrap_or((resource, ""));
+    let (subresource, user) = (format!("--subresource={subresource}"), BINDER.user());
+    kubectl(&["auth", "can-i", verb, resource, &subresource, "--all-namespaces", "--as", &user]).await.is_ok()
+}
+
+/// What the chart made of the list of kinds.
+async fn its_rights_are_enough_and_not_more() {
+    for (verb, resource) in [
+        ("patch", "flinkstatesnapshots.flink.apache.org"),
+        ("delete", "cassandratasks.control.k8ssandra.io"),
+        ("watch", "nodemaintenances.nodemaintenance.medik8s.io"),
+        ("patch", "backups.postgresql.cnpg.io"),
+        ("get", "nodes"),
+        ("list", "flinksessionjobs.flink.apache.org"),
+        ("patch", "basicdeploymentrestarts.catena.dev/status"),
+    ] {
+        assert!(may(verb, resource).await, "may not {verb} {resource}");
+    }
+    for (verb, resource) in [
+        ("delete", "backups.postgresql.cnpg.io"),
+        ("update", "flinkstatesnapshots.flink.apache.org"),
+        ("create", "opsrequests.operations.kubeblocks.io"),
+        ("patch", "cassandratasks.control.k8ssandra.io/status"),
+        ("patch", "clusters.postgresql.cnpg.io"),
+        ("delete", "perconaxtradbclusters.pxc.percona.com"),
+        ("update", "nodes/finalizers"),
+        ("patch", "nodes"),
+        ("delete", "pods"),
+        ("list", "secrets"),
+        ("get", "configmaps"),
+    ] {
+        assert!(!may(verb, resource).await, "may {verb} {resource}");
+    }
+}
+
+#[tokio::test]
+async fn commands_of_other_projects_are_bound_by_configuration_alone() -> Result<()> {
+    let cluster = Cluster::alone().await?;
+    install(&PROJECTS).await?;
+    let release = Release::upgrade(&cluster, BINDER, &example()?).await?;
+    let namespace = cluster.namespace("foreign").await?;
+    let here = Some(&namespace);
+    let tasks = api(&cluster, here, "control.k8ssandra.io/v1alpha1/CassandraTask")?;
+    let backups = api(&cluster, here, "postgresql.cnpg.io/v1/Backup")?;
+    let percona = api(&cluster, here, "pxc.percona.com/v1/PerconaXtraDBClusterBackup")?;
+    let snapshots = api(&cluster, here, "flink.apache.org/v1beta1/FlinkStateSnapshot")?;
+    let requests = api(&cluster, here, "operations.kubeblocks.io/v1alpha1/OpsRequest")?;
+    let recreations = api(&cluster, here, "apps.kruise.io/v1alpha1/ContainerRecreateRequest")?;
+    let maintenances = api(&cluster, None, "nodemaintenance.medik8s.io/v1beta1/NodeMaintenance")?;
+
+    kubectl_apply(&namespace.name, TARGETS).await?;
+    let target = async |kind: &str, name: &str| anyhow::Ok(api(&cluster, here, kind)?.get(name).await?);
+    let pod = target("/v1/Pod", "web").await?;
+    let node = cluster.all::<Node>().list(&ListParams::default().limit(1)).await?.items.remove(0);
+    let commands = COMMANDS.replace("POD", &pod.uid().unwrap_or_default()).replace("NODE", &node.name_any());
+    let log = AuditLog::from_now()?;
+    kubectl_apply(&namespace.name, &commands).await?;
+
+    // In a nested object; one of two kinds; in the core group; outside of namespaces.
+    let dc = target("cassandra.datastax.com/v1beta1/CassandraDatacenter", "dc1").await?;
+    until_owned_by(&tasks, "cleanup", &dc).await;
+    let job = target("flink.apache.org/v1beta1/FlinkSessionJob", "job").await?;
+    until_owned_by(&snapshots, "savepoint", &job).await;
+    until_owned_by(&recreations, "recreate", &pod).await;
+    let maintenance =
+        until(&maintenances, "e2e-maintenance", "is owned", |m| !m.owner_references().is_empty()).await;
+    assert_eq!(Some(&maintenance.owner_references()[0].uid), node.uid().as_ref());
+    until_owned_by(&percona, "harmless", &target("pxc.percona.com/v1/PerconaXtraDBCluster", "db").await?)
+        .await;
+    let db = target("apps.kubeblocks.io/v1/Cluster", "db").await?;
+    until_owned_by(&requests, "restart", &db).await;
+    // What stands for data gets a label and no owner.
+    let labelled = |backup: &DynamicObject| backup.labels().contains_key(keys::TARGET_UID);
+    let backup = until(&backups, "nightly", "has a label", labelled).await;
+    let db = target("postgresql.cnpg.io/v1/Cluster", "db").await?;
+    assert_eq!(Some(&backup.labels()[keys::TARGET_UID]), db.uid().as_ref());
+
+    let refused = [
+        ("precious", "OwnershipRefused", "percona.com/delete-backup"),
+        ("restore", "OwnershipRefused", "makes the cluster"),
+        ("empty", "InvalidReference", "names no target"),
+        ("crooked", "InvalidReference", "../../nodes"),
+        ("astray", "CrossNamespace", "default"),
+        ("late", "TargetReplaced", "another"),
+    ];
+    for (name, reason, expected) in refused {
+        let told = until_told(&namespace, name, reason).await;
+        assert!(told.contains(expected), "{name}: {told}");
+    }
+    for (api, name) in [
+        (&percona, "precious"),
+        (&requests, "restore"),
+        (&tasks, "astray"),
+        (&recreations, "late"),
+        (&backups, "nightly"),
+    ] {
+        assert_eq!(api.get(name).await?.owner_references(), [], "{name}");
+    }
+
+    // One write for each that is bound; no status of a foreign kind; nothing else.
+    let mut bound: Vec<_> = written(&log)?.into_iter().collect();
+    bound.sort();
+    let expected = [
+        "backups nightly",
+        "cassandratasks cleanup",
+        "containerrecreaterequests recreate",
+        "flinkstatesnapshots savepoint",
+        "nodemaintenances e2e-maintenance",
+        "opsrequests restart",
+        "perconaxtradbclusterbackups harmless",
+    ]
+    .map(|what| (format!("patch {what}"), 1));
+    assert_eq!(bound, expected);
+    let quiet = AuditLog::from_now()?;
+    sleep_until(Instant::now() + Duration::from_secs(8)).await;
+    assert_eq!(written(&quiet)?, BTreeMap::new());
+
+    // Once the finalizer is gone, nothing speaks against it any more.
+    let patch = Patch::Merge(json!({"metadata": {"finalizers": null}}));
+    percona.patch("precious", &PatchParams::default(), &patch).await?;
+    until(&percona, "precious", "is owned", |backup| !backup.owner_references().is_empty()).await;
+
+    its_rights_are_enough_and_not_more().await;
+    kubectl(&["delete", "nodemaintenance.nodemaintenance.medik8s.io", "e2e-maintenance"]).await?;
+    release.restore().await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn kinds_come_and_go_and_stop_no_other() -> Result<()> {
+    const LATER: [&str; 2] = ["etcd-druid", "mariadb"];
+    let cluster = Cluster::alone().await?;
+    remove(&LATER).await?;
+    install(&["flink"]).await?;
+    // Here is a kind that is configured and not served.
+    let release = Release::upgrade(&cluster, BINDER, &example()?).await?;
+    let namespace = cluster.namespace("arriving").await?;
+    let here = Some(&namespace);
+    let snapshots = api(&cluster, here, "flink.apache.org/v1beta1/FlinkStateSnapshot")?;
+    let snapshot = async |name: &str| {
+        let job = format!(
+            "apiVersion: flink.apache.org/v1beta1\nkind: FlinkDeployment\nmetadata: {{name: {name}}}\n"
+        );
+        let command = format!(
+            "apiVersion: flink.apache.org/v1beta1\nkind: FlinkStateSnapshot\nmetadata: {{name: {name}}}\nspec: {{jobReference: {{name: {name}}}}}\n"
+        );
+        kubectl_apply(&namespace.name, &format!("{job}---\n{command}")).await?;
+        until(&snapshots, name, "is owned", |command| !command.owner_references().is_empty()).await;
+        anyhow::Ok(())
+    };
+    snapshot("before").await?;
+
+    // One that describes itself, with a command that was there before its target; and the one that is configured.
+    install(&LATER).await?;
+    let tasks = api(&cluster, here, "druid.gardener.cloud/v1alpha1/EtcdOpsTask")?;
+    kubectl_apply(
+        &namespace.name,
+        "
+apiVersion: druid.gardener.cloud/v1alpha1
+kind: EtcdOpsTask
+metadata: {name: defragment}
+spec: {etcdName: main}
+---
+apiVersion: druid.gardener.cloud/v1alpha1
+kind: EtcdOpsTask
+metadata: {name: for-none}
+spec: {ttlSecondsAfterFinished: 60}
+---
+apiVersion: k8s.mariadb.com/v1alpha1
+kind: Backup
+metadata: {name: nightly}
+spec: {mariaDbRef: {name: db}}
+---
+apiVersion: k8s.mariadb.com/v1alpha1
+kind: MariaDB
+metadata: {name: db}
+",
+    )
+    .await?;
+    until_told(&namespace, "defragment", "TargetNotFound").await;
+    let etcd = "apiVersion: druid.gardener.cloud/v1alpha1\nkind: Etcd\nmetadata: {name: main}\n";
+    kubectl_apply(&namespace.name, etcd).await?;
+    let etcd = api(&cluster, here, "druid.gardener.cloud/v1alpha1/Etcd")?.get("main").await?;
+    until_owned_by(&tasks, "defragment", &etcd).await;
+    assert_eq!(tasks.get("for-none").await?.owner_references(), []);
+    let backups = api(&cluster, here, "k8s.mariadb.com/v1alpha1/Backup")?;
+    until(&backups, "nightly", "has a label", |backup| backup.labels().contains_key(keys::TARGET_UID)).await;
+
+    // A binding that cannot be used is told on the definition, and its kind alone is bound no more.
+    let patch = json!({"metadata": {"annotations": {keys::BINDING: "target: {name: objct.spec.etcdName}"}}});
+    let definition = "etcdopstasks.druid.gardener.cloud";
+    kubectl(&["patch", "crd", definition, "--type=merge", "--patch", &patch.to_string()]).await?;
+    eventually("an Event says InvalidBinding", LIMIT, async || {
+        let events = kubectl(&["get", "events", "--all-namespaces", "--output", "wide"]).await;
+        let events = events.map_err(|error| error.to_string())?;
+        if events.contains("InvalidBinding") { Ok(()) } else { Err(events) }
+    })
+    .await;
+    snapshot("meanwhile").await?;
+
+    remove(&LATER).await?;
+    snapshot("after").await?;
+    release.restore().await?;
+    Ok(())
+}

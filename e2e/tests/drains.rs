@@ -1,0 +1,94 @@
+//! Uninstalling backup-controller leaves no object that can never be deleted.
+
+use anyhow::{Result, ensure};
+use catena_api::keys::BACKUP_FINALIZER;
+use e2e::{
+    BACKUP_BY, BACKUPS, Cluster, CrashProxy, Namespace, OwnProcess, PATIENCE, Paused, Release, eventually,
+    protect, protecting,
+};
+use futures::{StreamExt, TryStreamExt, stream};
+use k8s_openapi::api::{apps::v1::Deployment, core::v1::ConfigMap};
+use kube::{Api, ResourceExt, api::ListParams};
+use serde_json::json;
+
+async fn create(namespace: &Namespace, count: usize) -> Result<()> {
+    let create = |number| async move {
+        let map = json!({"metadata": {"name": format!("web-{number}"), "labels": {BACKUP_BY: "manifest"}}});
+        namespace.create::<ConfigMap>(&serde_json::from_value(map)?).await?;
+        anyhow::Ok(())
+    };
+    stream::iter(0..count).map(create).buffer_unordered(16).try_collect().await
+}
+
+async fn protected(namespace: &Namespace) -> Result<usize> {
+    let maps = namespace.api::<ConfigMap>().list_metadata(&ListParams::default()).await?;
+    let is_protected =
+        |map: &&_| ResourceExt::finalizers(*map).iter().any(|finalizer| finalizer == BACKUP_FINALIZER);
+    Ok(maps.iter().filter(is_protected).count())
+}
+
+async fn until_protected(namespace: &Namespace, count: usize) {
+    eventually(&format!("{count} objects are protected"), PATIENCE, async || {
+        match protected(namespace).await {
+            Ok(found) if found == count => Ok(()),
+            other => Err(format!("{other:?}")),
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn uninstalling_takes_the_finalizer_from_every_object_also_from_those_that_wait() -> Result<()> {
+    let cluster = Cluster::alone().await?;
+    protect(&cluster).await?;
+    let namespace = cluster.namespace("drain").await?;
+    create(&namespace, 200).await?;
+    namespace
+        .create::<ConfigMap>(&serde_json::from_value(
+            json!({"metadata": {"name": "held", "labels": {BACKUP_BY: "fails"}}}),
+        )?)
+        .await?;
+    until_protected(&namespace, 201).await;
+    namespace.delete::<ConfigMap>("held").await?;
+    namespace.until("held", "is held", |map: &ConfigMap| !map.annotations().is_empty()).await;
+
+    let uninstalled = Release::uninstall(&cluster, BACKUPS).await?;
+    assert_eq!(protected(&namespace).await?, 0);
+    namespace.until_gone::<ConfigMap>("held").await;
+    let deployments = Api::<Deployment>::namespaced(cluster.client.clone(), "catena-system");
+    assert!(deployments.get_opt(BACKUPS.name()).await?.is_none());
+    namespace.delete::<ConfigMap>("web-0").await?;
+    namespace.until_gone::<ConfigMap>("web-0").await;
+
+    // Installed again, it protects again what is left.
+    tokio::task::spawn_blocking(move || drop(uninstalled)).await?;
+    Release::set(BACKUPS, &protecting()?).await?;
+    BACKUPS.until_ready(&cluster).await;
+    until_protected(&namespace, 199).await;
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_drain_that_was_killed_goes_on_where_it_was() -> Result<()> {
+    let cluster = Cluster::alone().await?;
+    protect(&cluster).await?;
+    let namespace = cluster.namespace("resume").await?;
+    create(&namespace, 60).await?;
+    until_protected(&namespace, 60).await;
+
+    let (_paused, program) = Paused::pause(&cluster).await?;
+    let proxy = CrashProxy::start(cluster.client.clone()).await?;
+    let settings = json!({"kinds": protecting()?["kinds"], "backups": protecting()?["backups"]});
+    let mut process = OwnProcess::start(program, &proxy, &settings)?;
+    process.stop().await?;
+    let crashed = proxy.crash_after(25);
+    let mut drain = process.spawn(&["drain"])?;
+    crashed.await?;
+    drain.kill().await?;
+    let left = protected(&namespace).await?;
+    ensure!((1..=35).contains(&left), "{left} of 60 objects are left");
+    let status = process.spawn(&["drain"])?.wait().await?;
+    ensure!(status.success(), "{status}");
+    assert_eq!(protected(&namespace).await?, 0);
+    Ok(())
+}

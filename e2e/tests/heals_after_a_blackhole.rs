@@ -1,0 +1,121 @@
+//! An API server that takes connections and answers nothing, for minutes. It takes long, and so runs only on request:
+//! `cargo xtask test --only e2e -- --ignored blackhole`.
+
+use std::{fs, path::PathBuf, time::Duration};
+
+use anyhow::{Context, Result, ensure};
+use catena_api::{BasicDeploymentRestart, BasicDeploymentRestartSpec, TargetRef};
+use e2e::{
+    AuditLog, BINDER, Cluster, Controller, DEPLOYMENTS, REAPER, REPLICA_SETS, Release, Tally, deployment,
+    uids,
+};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+use tokio::time::{Instant, sleep_until};
+
+const BLACKHOLE: Duration = Duration::from_secs(120);
+
+/// How long everything may take after that, on a busy machine.
+const HEALED: Duration = Duration::from_secs(90);
+
+/// The cluster's API server, which does nothing until this is dropped.
+struct Frozen(Pid);
+
+impl Frozen {
+    fn api_server() -> Result<Self> {
+        let logs = PathBuf::from(std::env::var_os("CATENA_LOGS").context("CATENA_LOGS is not set")?);
+        let file = logs.with_file_name("components.json");
+        let text = fs::read_to_string(&file).context("this test needs a local cluster")?;
+        let components: Value = serde_json::from_str(&text)?;
+        let pid = components.pointer("/api-server/pid").and_then(Value::as_i64).context("no API server")?;
+        let pid = Pid::from_raw(i32::try_from(pid)?).context("0 is no process")?;
+        kill_process(pid, Signal::STOP)?;
+        Ok(Self(pid))
+    }
+}
+
+impl Drop for Frozen {
+    fn drop(&mut self) {
+        if let Err(error) = kill_process(self.0, Signal::CONT) {
+            eprintln!("clean-up failed: the API server stays frozen: {error}");
+        }
+    }
+}
+
+const CONTROLLERS: [Controller; 4] = [DEPLOYMENTS, REPLICA_SETS, BINDER, REAPER];
+
+#[tokio::test]
+#[ignore = "it takes three minutes"]
+async fn controllers_that_lost_their_lease_in_a_blackhole_go_on() -> Result<()> {
+    let cluster = Cluster::alone().await?;
+    go_on_after_a_blackhole(&cluster).await
+}
+
+#[tokio::test]
+#[ignore = "it takes three minutes"]
+async fn watches_go_on_after_a_blackhole_without_a_restart() -> Result<()> {
+    let cluster = Cluster::alone().await?;
+    let mut releases = Vec::new();
+    for controller in CONTROLLERS {
+        releases.push(Release::upgrade(&cluster, controller, &json!({"leaderElection": false})).await?);
+    }
+    let pids = async || -> Result<Vec<i32>> {
+        let mut pids = Vec::new();
+        for controller in CONTROLLERS {
+            pids.push(controller.until_ready(&cluster).await.pid);
+        }
+        Ok(pids)
+    };
+    let before = pids().await?;
+    go_on_after_a_blackhole(&cluster).await?;
+    assert_eq!(pids().await?, before, "a controller was restarted");
+    for release in releases {
+        release.restore().await?;
+    }
+    Ok(())
+}
+
+async fn go_on_after_a_blackhole(cluster: &Cluster) -> Result<()> {
+    let namespace = cluster.namespace("blackhole").await?;
+    namespace.create(&deployment("web", 2)).await?;
+    namespace.until_ready("web").await;
+    let before = uids(&namespace.until_ready_pods(2).await);
+
+    let frozen = Frozen::api_server()?;
+    sleep_until(Instant::now() + BLACKHOLE).await;
+    drop(frozen);
+    let began = Instant::now();
+    let log = AuditLog::from_now()?;
+
+    // One command goes through all four controllers: bound, run, its pods replaced, and deleted.
+    let target_ref = TargetRef { name: "web".into(), namespace: None };
+    let spec = BasicDeploymentRestartSpec {
+        target_ref,
+        ttl_seconds_after_finished: Some(0),
+        ..BasicDeploymentRestartSpec::default()
+    };
+    let restart = BasicDeploymentRestart::new("restart", spec);
+    tokio::time::timeout(HEALED, async {
+        while namespace.create(&restart).await.is_err() {
+            sleep_until(Instant::now() + Duration::from_millis(200)).await;
+        }
+    })
+    .await?;
+    let answers = began.elapsed();
+    let gone = async {
+        while namespace.api::<BasicDeploymentRestart>().get_opt("restart").await?.is_some() {
+            sleep_until(Instant::now() + Duration::from_millis(200)).await;
+        }
+        anyhow::Ok(())
+    };
+    tokio::time::timeout(HEALED, gone).await.context("the restart is not done")??;
+    let healed = began.elapsed();
+    let after = uids(&namespace.until_ready_pods(2).await);
+    ensure!(after.is_disjoint(&before), "not every pod was replaced");
+    println!("the API server took a write after {answers:?}, a restart was done and gone after {healed:?}");
+    for controller in CONTROLLERS {
+        controller.until_ready(cluster).await;
+        println!("{}: {:?}", controller.name(), Tally::of(&log.by(controller, &namespace.name)?));
+    }
+    Ok(())
+}

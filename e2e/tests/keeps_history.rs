@@ -1,0 +1,308 @@
+//! Every rendering of a BasicDeployment is a revision that it can be rolled back to, and what was rolled back does
+//! not come back by itself.
+
+use anyhow::{Context, Result};
+use catena_api::{
+    BasicDeployment, BasicDeploymentRollback, BasicDeploymentRollbackSpec, BasicReplicaSet, TargetRef,
+    command::SUCCEEDED, keys,
+};
+use e2e::{
+    AuditLog, Cluster, DEPLOYMENTS, Namespace, PATIENCE, Release, condition, deployment, eventually, is_true,
+    kubectl, shipped_template, uids,
+};
+use k8s_openapi::{
+    api::{apps::v1::ControllerRevision, core::v1::Pod},
+    apimachinery::pkg::apis::meta::v1::OwnerReference,
+};
+use kube::{Resource, ResourceExt, api::ListParams};
+use serde_json::json;
+
+type Rollback = BasicDeploymentRollback;
+
+/// A version that its pods never get ready with.
+const BAD: &str = "registry.invalid/missing:1";
+
+fn rollback(parent: &BasicDeployment, name: &str, to: i64) -> Rollback {
+    let target_ref = TargetRef { name: parent.name_any(), namespace: None };
+    let spec = BasicDeploymentRollbackSpec { target_ref, to_revision: to, ..Default::default() };
+    let mut rollback = Rollback::new(name, spec);
+    rollback.metadata.owner_references = Some(vec![owner(parent)]);
+    rollback.metadata.annotations = Some(e2e::texts! { keys::BOUND_TO => parent.uid().unwrap_or_default() });
+    rollback
+}
+
+/// A reference as command-binder sets it.
+fn owner(parent: &BasicDeployment) -> OwnerReference {
+    OwnerReference { controller: None, ..parent.controller_owner_ref(&()).unwrap_or_default() }
+}
+
+/// The numbers of the revisions, from the oldest to the live one.
+async fn numbers(namespace: &Namespace) -> kube::Result<Vec<i64>> {
+    let revisions = namespace.api::<ControllerRevision>().list(&ListParams::default()).await?;
+    let mut numbers: Vec<_> = revisions.iter().filter_map(|revision| revision.revision).collect();
+    numbers.sort_unstable();
+    Ok(numbers)
+}
+
+async fn until_numbers(namespace: &Namespace, wanted: &[i64]) {
+    eventually(&format!("the revisions are {wanted:?}"), PATIENCE, async || match numbers(namespace).await {
+        Ok(numbers) if numbers == wanted => Ok(()),
+        other => Err(other),
+    })
+    .await;
+}
+
+async fn until_on(namespace: &Namespace, revision: i64) -> BasicDeployment {
+    namespace
+        .until("web", &format!("is ready on revision {revision}"), |web: &BasicDeployment| {
+            web.status.as_ref().is_some_and(|status| status.ready && status.revision == Some(revision))
+        })
+        .await
+}
+
+async fn until_ended(namespace: &Namespace, name: &str, status: &str, reason: &str) -> Rollback {
+    namespace
+        .until(name, &format!("says {status}, {reason}"), |rollback: &Rollback| {
+            let conditions = rollback.status.as_ref().map_or(&[][..], |status| &status.conditions);
+            condition(conditions, SUCCEEDED)
+                .is_some_and(|said| said.status == status && said.reason == reason)
+        })
+        .await
+}
+
+async fn version(namespace: &Namespace, version: &str) -> Result<()> {
+    let patch = json!({"spec": {"parameters": {"env.VERSION": version}}});
+    namespace.merge::<BasicDeployment>("web", patch).await?;
+    Ok(())
+}
+
+async fn image(namespace: &Namespace, image: &str) -> Result<()> {
+    namespace.merge::<BasicDeployment>("web", json!({"spec": {"parameters": {"image": image}}})).await?;
+    Ok(())
+}
+
+async fn until_blocked(namespace: &Namespace) -> BasicDeployment {
+    namespace
+        .until("web", "names a pod that blocks", |web: &BasicDeployment| {
+            let blocker = web.status.as_ref().and_then(|status| status.blocked_by.as_ref());
+            blocker.is_some_and(|blocker| blocker.reason == "ImagePullBackOff")
+        })
+        .await
+}
+
+fn images(pods: &[Pod]) -> Vec<&str> {
+    let containers = pods.iter().filter_map(|pod| pod.spec.as_ref()).flat_map(|spec| &spec.containers);
+    containers.filter_map(|container| container.image.as_deref()).collect()
+}
+
+fn is_rolled_back(web: &BasicDeployment) -> bool {
+    web.status.as_ref().is_some_and(|status| is_true(&status.conditions, "RolledBack"))
+}
+
+#[tokio::test]
+async fn each_rendering_is_a_revision_and_scaling_is_none() -> Result<()> {
+    let cluster = Cluster::shared().await?;
+    let namespace = cluster.namespace("history").await?;
+    let log = AuditLog::from_now()?;
+    let web = namespace.create(&deployment("web", 2)).await?;
+    until_on(&namespace, 1).await;
+    let requests = log.by(DEPLOYMENTS, &namespace.name)?;
+    let place = |verb, resource| requests.iter().position(|request| request.is(verb, resource));
+    let stored = place("create", "controllerrevisions").context("no revision was created")?;
+    assert!(Some(stored) < place("patch", "basicreplicasets"), "the child came before its revision");
+
+    namespace.merge::<BasicDeployment>("web", json!({"spec": {"replicas": 3}})).await?;
+    namespace.until_ready_pods(3).await;
+    version(&namespace, "2").await?;
+    until_on(&namespace, 2).await;
+    let revisions = namespace.api::<ControllerRevision>().list(&ListParams::default()).await?;
+    assert_eq!(revisions.items.len(), 2);
+    for revision in &revisions {
+        let owners: Vec<_> = revision.owner_references().iter().map(|owner| owner.uid.clone()).collect();
+        assert_eq!(Some(owners), web.uid().map(|uid| vec![uid]));
+    }
+
+    // Back to what it was before: the same revision, with a new number.
+    namespace.merge::<BasicDeployment>("web", json!({"spec": {"parameters": {"env.VERSION": null}}})).await?;
+    until_on(&namespace, 3).await;
+    until_numbers(&namespace, &[2, 3]).await;
+    Ok(())
+}
+
+#[tokio::test]
+async fn only_so_many_old_revisions_are_kept() -> Result<()> {
+    let cluster = Cluster::shared().await?;
+    let namespace = cluster.namespace("limit").await?;
+    let mut web = deployment("web", 1);
+    web.spec.revision_history_limit = 2;
+    namespace.create(&web).await?;
+    until_on(&namespace, 1).await;
+    for number in 2..=5 {
+        version(&namespace, &number.to_string()).await?;
+        until_on(&namespace, number).await;
+    }
+    until_numbers(&namespace, &[3, 4, 5]).await;
+    namespace.merge::<BasicDeployment>("web", json!({"spec": {"revisionHistoryLimit": 0}})).await?;
+    until_numbers(&namespace, &[5]).await;
+    Ok(())
+}
+
+#[tokio::test]
+async fn the_example_takes_a_bad_version_back_and_what_comes_next_is_followed() -> Result<()> {
+    let cluster = Cluster::shared().await?;
+    let namespace = cluster.namespace("rollback").await?;
+    let mut hello = deployment("hello", 3);
+    hello.spec.progress_deadline_seconds = 600;
+    namespace.create(&hello).await?;
+    namespace.until_ready("hello").await;
+    let before = namespace.until_ready_pods(3).await;
+    namespace.merge::<BasicDeployment>("hello", json!({"spec": {"parameters": {"image": BAD}}})).await?;
+    let blocked = namespace
+        .until("hello", "is blocked", |hello: &BasicDeployment| {
+            hello.status.as_ref().is_some_and(|status| status.blocked_by.is_some())
+        })
+        .await;
+
+    let example = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/rollback.yaml");
+    let made = kubectl(&["create", "--namespace", &namespace.name, "-f", example, "-o", "name"]).await?;
+    let name = made.trim().rsplit('/').next().context("kubectl names nothing")?;
+    namespace.merge::<Rollback>(name, json!({"metadata": {"ownerReferences": [owner(&blocked)]}})).await?;
+    let waits = ["wait", "--for=condition=Succeeded", made.trim(), "--timeout=60s"];
+    kubectl(&[&waits[..], &["--namespace", &namespace.name]].concat()).await?;
+
+    let after = namespace.until("hello", "is ready and says why", |hello: &BasicDeployment| {
+        is_rolled_back(hello) && hello.status.as_ref().is_some_and(|status| status.ready)
+    });
+    let after = after.await;
+    assert_eq!(after.metadata.generation, blocked.metadata.generation, "the parent's spec was changed");
+    assert_eq!(after.spec, blocked.spec);
+    let pods = namespace.until_ready_pods(3).await;
+    assert!(!images(&pods).contains(&BAD));
+    assert!(!uids(&pods).is_disjoint(&uids(&before)), "good pods were replaced in vain");
+
+    // Scaling is no new rendering: it stays where it is.
+    namespace.merge::<BasicDeployment>("hello", json!({"spec": {"replicas": 4}})).await?;
+    let pods = namespace.until_ready_pods(4).await;
+    assert!(!images(&pods).contains(&BAD));
+    // The next one is followed.
+    let good = json!({"spec": {"parameters": {"image": "registry.k8s.io/pause:3.9"}}});
+    namespace.merge::<BasicDeployment>("hello", good).await?;
+    let followed = namespace.until("hello", "follows its spec again", |hello: &BasicDeployment| {
+        !is_rolled_back(hello)
+            && hello
+                .status
+                .as_ref()
+                .is_some_and(|status| status.ready && status.observed_generation == hello.metadata.generation)
+    });
+    assert_eq!(followed.await.status.and_then(|status| status.revision), Some(4));
+    assert_eq!(images(&namespace.until_ready_pods(4).await), ["registry.k8s.io/pause:3.9"; 4]);
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_rolled_back_child_that_somebody_deletes_comes_back_as_it_was() -> Result<()> {
+    let cluster = Cluster::shared().await?;
+    let namespace = cluster.namespace("deleted").await?;
+    namespace.create(&deployment("web", 2)).await?;
+    until_on(&namespace, 1).await;
+    image(&namespace, BAD).await?;
+    let web = until_blocked(&namespace).await;
+    namespace.create(&rollback(&web, "undo", 0)).await?;
+    until_ended(&namespace, "undo", "True", "Complete").await;
+    until_numbers(&namespace, &[2, 3]).await;
+
+    let child = namespace.api::<BasicReplicaSet>().get("web").await?;
+    namespace.delete::<BasicReplicaSet>("web").await?;
+    namespace.until("web", "is there again", |again: &BasicReplicaSet| again.uid() != child.uid()).await;
+    let web = until_on(&namespace, 3).await;
+    assert!(is_rolled_back(&web));
+    assert!(!images(&namespace.until_ready_pods(2).await).contains(&BAD));
+    let again = namespace.api::<BasicReplicaSet>().get("web").await?;
+    assert_eq!(again.annotations().get(keys::HASH), child.annotations().get(keys::HASH));
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_rollback_goes_to_the_number_that_it_names_and_fails_for_one_that_is_not_there() -> Result<()> {
+    let cluster = Cluster::shared().await?;
+    let namespace = cluster.namespace("numbers").await?;
+    namespace.create(&deployment("web", 1)).await?;
+    let web = until_on(&namespace, 1).await;
+    let first = namespace.api::<BasicReplicaSet>().get("web").await?;
+    for number in [2, 3] {
+        version(&namespace, &number.to_string()).await?;
+        until_on(&namespace, number).await;
+    }
+    namespace.create(&rollback(&web, "lost", 9)).await?;
+    let lost = until_ended(&namespace, "lost", "False", "RevisionNotFound").await;
+    let conditions = lost.status.context("status")?.conditions;
+    let message = &condition(&conditions, SUCCEEDED).context("Succeeded")?.message;
+    assert!(message.contains("no revision 9") && message.contains("1, 2, 3"), "{message}");
+
+    namespace.create(&rollback(&web, "first", 1)).await?;
+    until_ended(&namespace, "first", "True", "Complete").await;
+    until_on(&namespace, 4).await;
+    let child = namespace.api::<BasicReplicaSet>().get("web").await?;
+    assert_eq!(child.spec.parameters, first.spec.parameters);
+    until_numbers(&namespace, &[2, 3, 4]).await;
+
+    // The previous one is what spec and template give: nothing is rejected any more.
+    namespace.create(&rollback(&web, "back", 0)).await?;
+    until_ended(&namespace, "back", "True", "Complete").await;
+    assert!(!is_rolled_back(&until_on(&namespace, 5).await));
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_rollback_that_is_overtaken_by_another_version_is_superseded() -> Result<()> {
+    let cluster = Cluster::shared().await?;
+    let namespace = cluster.namespace("overtaken").await?;
+    let mut web = deployment("web", 2);
+    web.spec.parameters.insert("image".into(), BAD.into());
+    namespace.create(&web).await?;
+    until_blocked(&namespace).await;
+    version(&namespace, "2").await?;
+    until_numbers(&namespace, &[1, 2]).await;
+    let web = namespace.api::<BasicDeployment>().get("web").await?;
+    // The previous version is bad too, so that the rollback goes on until something comes between.
+    namespace.create(&rollback(&web, "undo", 0)).await?;
+    until_ended(&namespace, "undo", "Unknown", "Running").await;
+    let good = deployment("web", 2).spec.parameters;
+    namespace.merge::<BasicDeployment>("web", json!({"spec": {"parameters": good}})).await?;
+    until_ended(&namespace, "undo", "False", "Superseded").await;
+    namespace.until_ready_pods(2).await;
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_bad_template_is_rolled_back_until_the_template_moves_on() -> Result<()> {
+    let cluster = Cluster::alone().await?;
+    let namespace = cluster.namespace("template").await?;
+    namespace.create(&deployment("web", 2)).await?;
+    let web = until_on(&namespace, 1).await;
+
+    let with_image = |image: &str| -> Result<serde_json::Value> {
+        let fixed = format!("parameters: {{image: {image}}}");
+        let template = shipped_template(DEPLOYMENTS)?.replace("parameters: {{ parameters }}", &fixed);
+        Ok(json!({"templates": {"default": template}}))
+    };
+    let release = Release::upgrade(&cluster, DEPLOYMENTS, &with_image(BAD)?).await?;
+    until_blocked(&namespace).await;
+    namespace.create(&rollback(&web, "undo", 0)).await?;
+    until_ended(&namespace, "undo", "True", "Complete").await;
+    assert!(is_rolled_back(&until_on(&namespace, 3).await));
+    // The controller starts anew and still knows.
+    let process = DEPLOYMENTS.process(&cluster).await?;
+    process.kill()?;
+    process.until_replaced(&cluster).await;
+    DEPLOYMENTS.until_ready(&cluster).await;
+    assert!(is_rolled_back(&until_on(&namespace, 3).await));
+
+    release.change(&with_image("registry.k8s.io/pause:3.9")?).await?;
+    let web = until_on(&namespace, 4).await;
+    assert!(!is_rolled_back(&web));
+    assert_eq!(images(&namespace.until_ready_pods(2).await), ["registry.k8s.io/pause:3.9"; 2]);
+    release.restore().await?;
+    until_on(&namespace, 5).await;
+    Ok(())
+}

@@ -1,0 +1,106 @@
+//! What docs/kubectl-catena.md shows of the plugin is what it prints.
+
+use std::path::PathBuf;
+
+use anyhow::{Context, Result, ensure};
+use catena_api::BasicDeployment;
+use e2e::{Cluster, Namespace, PATIENCE, catena, deployment, eventually};
+use serde_json::json;
+
+const BEGIN: &str = "<!-- transcript -->\n```\n";
+const END: &str = "```\n<!-- /transcript -->";
+/// What the namespace of the test is called in the page.
+const SHOWN_AS: &str = "shop";
+
+#[tokio::test]
+async fn the_transcript_in_the_docs_is_what_the_plugin_prints() -> Result<()> {
+    if std::env::var_os("CATENA_KIND").is_some() {
+        println!("skipped: the page shows what the fake nodes of a local cluster say");
+        return Ok(());
+    }
+    let cluster = Cluster::shared().await?;
+    let namespace = cluster.namespace("transcript").await?;
+    let seen = play(&namespace).await?.replace(&namespace.name, SHOWN_AS);
+    let charts = std::env::var_os("CATENA_CHARTS").map(PathBuf::from).context("CATENA_CHARTS is not set")?;
+    let page = charts.join("../docs/kubectl-catena.md");
+    let text = std::fs::read_to_string(&page)?;
+    let (before, rest) = text.split_once(BEGIN).context("the page has no transcript")?;
+    let (shown, after) = rest.split_once(END).context("the transcript has no end")?;
+    if std::env::var_os("CATENA_WRITE_TRANSCRIPT").is_some() {
+        std::fs::write(&page, format!("{before}{BEGIN}{seen}{END}{after}"))?;
+        return Ok(());
+    }
+    let (shown, seen) = (without_chance(shown), without_chance(&seen));
+    assert_eq!(
+        shown, seen,
+        "docs/kubectl-catena.md shows something else; CATENA_WRITE_TRANSCRIPT=1 writes it anew"
+    );
+    Ok(())
+}
+
+/// A bad image, found and rolled back.
+async fn play(namespace: &Namespace) -> Result<String> {
+    let mut transcript = Vec::new();
+    namespace.create(&deployment("web", 3)).await?;
+    namespace.until_ready("web").await;
+    namespace.until_ready_pods(3).await;
+    transcript.push(entry(namespace, &["tree", "web"]).await?);
+
+    let image = json!({"spec": {"parameters": {"image": "registry.invalid/missing:1"}}});
+    namespace.merge::<BasicDeployment>("web", image).await?;
+    eventually("the cause is found", PATIENCE, async || {
+        let said = catena(&namespace.name, &["why", "web", "-o", "json"]).await.and_then(|said| said.json());
+        let said = said.map_err(|error| json!(format!("{error:#}")))?;
+        // The whole chain has heard of it.
+        let is_known = said["evidence"].as_array().is_some_and(|evidence| evidence.len() == 3)
+            && said["evidence"][2]["message"].to_string().contains("ImagePullBackOff");
+        if is_known { Ok(()) } else { Err(said) }
+    })
+    .await;
+    transcript.push(entry(namespace, &["status"]).await?);
+    transcript.push(entry(namespace, &["why", "web"]).await?);
+    transcript.push(entry(namespace, &["history", "web", "--revision", "2"]).await?);
+    transcript.push(entry(namespace, &["rollback", "web", "--wait"]).await?);
+
+    namespace.until_ready("web").await;
+    namespace
+        .until_pods("only the three old pods are there", |pods| {
+            pods.len() == 3 && pods.iter().all(e2e::is_ready)
+        })
+        .await;
+    transcript.push(entry(namespace, &["tree", "web"]).await?);
+    Ok(transcript.join("\n"))
+}
+
+/// A command with what it prints; of the progress on standard error only the end.
+async fn entry(namespace: &Namespace, arguments: &[&str]) -> Result<String> {
+    let said = catena(&namespace.name, arguments).await?;
+    ensure!(said.code == 0, "{arguments:?}: {said:?}");
+    let end = said.err.lines().last().map_or_else(String::new, |line| format!("{line}\n"));
+    Ok(format!("$ kubectl catena {}\n{}{end}", arguments.join(" "), said.out))
+}
+
+/// The words of each line, without what differs from run to run: times, and names that are made.
+fn without_chance(text: &str) -> Vec<String> {
+    let lines = text.lines().map(|line| line.split_whitespace().map(stable).collect::<Vec<_>>().join(" "));
+    lines.collect()
+}
+
+fn stable(word: &str) -> String {
+    let bare = word.trim_end_matches([')', '.', ',', ';', ':']);
+    let is_number = |text: &str| !text.is_empty() && text.chars().all(|c| c.is_ascii_digit() || c == '.');
+    let is_age = bare.starts_with(|c: char| c.is_ascii_digit())
+        && bare.ends_with(['s', 'm', 'h', 'd'])
+        && bare.chars().all(|c| c.is_ascii_digit() || matches!(c, 's' | 'm' | 'h' | 'd'));
+    let is_hash = bare.len() == 8 && bare.chars().all(|c| c.is_ascii_hexdigit());
+    if is_age || is_hash || (is_number(bare) && bare.contains('.')) {
+        return "…".to_owned();
+    }
+    match word.split_once("web-") {
+        Some((kind, made)) => {
+            let verb = made.split_once('-').map_or("", |(verb, _)| verb);
+            format!("{kind}web-{verb}…")
+        }
+        None => word.to_owned(),
+    }
+}

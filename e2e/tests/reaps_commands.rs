@@ -1,0 +1,358 @@
+//! A finished command goes when its time to live is over: not before, not if it changed, and not if something would
+//! create it again.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use anyhow::{Result, ensure};
+use catena_api::{BasicDeployment, BasicDeploymentRestart, BasicDeploymentRestartSpec, TargetRef};
+use e2e::{
+    AuditLog, Cluster, GROUP_VERSION, Namespace, PATIENCE, REAPER, Tally, condition, deployment, eventually,
+    kubectl_apply, texts, uids,
+};
+use futures::{StreamExt, TryStreamExt, stream};
+use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::api::events::v1::Event;
+use kube::{
+    ResourceExt,
+    api::{ListParams, Patch, PatchParams},
+};
+use serde_json::json;
+use tokio::time::{Instant, sleep_until};
+
+type Restart = BasicDeploymentRestart;
+
+fn restart(name: &str, ttl: Option<i32>) -> Restart {
+    let target_ref = TargetRef { name: "nothing".into(), namespace: None };
+    let spec = BasicDeploymentRestartSpec {
+        target_ref,
+        ttl_seconds_after_finished: ttl,
+        ..BasicDeploymentRestartSpec::default()
+    };
+    Restart::new(name, spec)
+}
+
+/// Does what the target's controller does in the end. Gives the time that it writes.
+async fn finish(namespace: &Namespace, name: &str) -> Result<Timestamp> {
+    let now: Timestamp = Timestamp::now().to_string().parse()?;
+    finish_at(namespace, name, now).await?;
+    Ok(now)
+}
+
+async fn finish_at(namespace: &Namespace, name: &str, time: Timestamp) -> Result<()> {
+    let succeeded = json!({
+        "type": "Succeeded", "status": "True", "reason": "Restarted", "message": "", "lastTransitionTime": time,
+    });
+    let status = json!({
+        "apiVersion": GROUP_VERSION, "kind": "BasicDeploymentRestart", "metadata": {"name": name},
+        "status": {"completionTime": time, "conditions": [succeeded]},
+    });
+    let params = PatchParams::apply("e2e").force();
+    namespace.api::<Restart>().patch_status(name, &params, &Patch::Apply(status)).await?;
+    Ok(())
+}
+
+async fn names(namespace: &Namespace) -> Result<Vec<String>> {
+    let found = namespace.api::<Restart>().list_metadata(&ListParams::default()).await?;
+    Ok(found.iter().map(ResourceExt::name_any).collect())
+}
+
+/// Waits for an Event about a command, and gives what it says.
+async fn until_told(namespace: &Namespace, name: &str, reason: &str) -> String {
+    let what = format!("{reason} is told about {name}");
+    eventually(&what, PATIENCE, async || {
+        let events = namespace.api::<Event>().list(&ListParams::default()).await;
+        let events = events.map_err(|error| vec![error.to_string()])?.items;
+        let is_about = |event: &&Event| {
+            event.reason.as_deref() == Some(reason)
+                && event.regarding.as_ref().is_some_and(|object| object.name.as_deref() == Some(name))
+        };
+        let note = events.iter().find(is_about).and_then(|event| event.note.clone());
+        note.ok_or_else(|| events.into_iter().filter_map(|event| event.note).collect::<Vec<_>>())
+    })
+    .await
+}
+
+#[tokio::test]
+async fn a_finished_command_goes_after_its_ttl_and_not_before() -> Result<()> {
+    let cluster = Cluster::shared().await?;
+    let namespace = cluster.namespace("ttl").await?;
+    for (name, ttl) in [
+        ("soon", Some(3)),
+        ("at-once", Some(0)),
+        ("late", Some(600)),
+        ("for-ever", None),
+        ("unfinished", Some(0)),
+    ] {
+        namespace.create(&restart(name, ttl)).await?;
+    }
+    let mut finished = Timestamp::MIN;
+    for name in ["at-once", "late", "for-ever", "soon"] {
+        finished = finish(&namespace, name).await?;
+    }
+    namespace.until_gone::<Restart>("at-once").await;
+    namespace.until_gone::<Restart>("soon").await;
+    let lasted = Timestamp::now().duration_since(finished);
+    // A completion time is written in whole seconds.
+    ensure!(lasted >= SignedDuration::from_secs(2), "it was gone after {lasted:#}");
+    ensure!(lasted <= SignedDuration::from_secs(10), "it was gone only after {lasted:#}");
+    assert_eq!(names(&namespace).await?, ["for-ever", "late", "unfinished"]);
+
+    finish(&namespace, "unfinished").await?;
+    namespace.until_gone::<Restart>("unfinished").await;
+    assert_eq!(names(&namespace).await?, ["for-ever", "late"]);
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_command_that_a_tool_would_create_again_stays_and_says_why() -> Result<()> {
+    let cluster = Cluster::shared().await?;
+    let namespace = cluster.namespace("gitops").await?;
+    let annotations = |key: &str| (Some(texts! { key => "x" }), None);
+    let labels = |key: &str| (None, Some(texts! { key => "x" }));
+    let tools: BTreeMap<&str, (Option<BTreeMap<_, _>>, Option<BTreeMap<_, _>>)> = BTreeMap::from([
+        ("argo-cd", annotations("argocd.argoproj.io/tracking-id")),
+        ("argo-cd-before-3", labels("app.kubernetes.io/instance")),
+        ("flux", labels("kustomize.toolkit.fluxcd.io/name")),
+        ("helm", annotations("meta.helm.sh/release-name")),
+    ]);
+    for (name, (annotations, labels)) in &tools {
+        let mut command = restart(name, Some(0));
+        command.metadata.annotations.clone_from(annotations);
+        command.metadata.labels.clone_from(labels);
+        namespace.create(&command).await?;
+        finish(&namespace, name).await?;
+    }
+    for name in tools.keys() {
+        let note = until_told(&namespace, name, "KeptAsDeclared").await;
+        ensure!(note.contains("delete it there"), "{note}");
+    }
+    assert_eq!(names(&namespace).await?, tools.keys().copied().collect::<Vec<_>>());
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_restart_goes_when_it_is_done_and_one_that_a_tool_declares_runs_once() -> Result<()> {
+    let cluster = Cluster::shared().await?;
+    let namespace = cluster.namespace("chain").await?;
+    namespace.create(&deployment("web", 2)).await?;
+    let web = namespace.until_ready("web").await;
+    let before = uids(&namespace.until_ready_pods(2).await);
+    let mut command = restart("once", Some(1));
+    command.spec.target_ref.name = "web".into();
+    namespace.create(&command).await?;
+    namespace.until_gone::<Restart>("once").await;
+    let restarted = uids(&namespace.until_ready_pods(2).await);
+    ensure!(restarted.is_disjoint(&before), "not every pod was replaced");
+
+    // A tool that applies what it does not find, as fast as it can.
+    command = restart("declared", Some(0));
+    command.spec.target_ref.name = "web".into();
+    command.metadata.annotations = Some(texts! { "argocd.argoproj.io/tracking-id" => "shop:catena.dev" });
+    let tool = async || -> Result<()> {
+        loop {
+            match namespace.create(&command).await {
+                Err(kube::Error::Api(status)) if status.is_already_exists() => {}
+                created => drop(created?),
+            }
+            sleep_until(Instant::now() + Duration::from_millis(50)).await;
+        }
+    };
+    let watched = async {
+        until_told(&namespace, "declared", "KeptAsDeclared").await;
+        let again = uids(&namespace.until_ready_pods(2).await);
+        ensure!(again.is_disjoint(&restarted), "not every pod was replaced");
+        let command = namespace.api::<Restart>().get("declared").await?;
+        // Later commands are queued behind it, and so show that it has no successor.
+        let mut marker = restart("marker", Some(0));
+        marker.spec.target_ref.name = "web".into();
+        marker.spec.active_deadline_seconds = Some(1);
+        namespace.create(&marker).await?;
+        namespace.until_gone::<Restart>("marker").await;
+        assert_eq!(namespace.api::<Restart>().get("declared").await?.uid(), command.uid());
+        Ok(())
+    };
+    tokio::select! {
+        ended = tool() => ended?,
+        ended = watched => ended?,
+    }
+    let after = namespace.api::<BasicDeployment>().get("web").await?;
+    assert_eq!(after.metadata.generation, web.metadata.generation);
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_command_that_is_applied_again_and_again_runs_twice_and_not_without_an_end() -> Result<()> {
+    let cluster = Cluster::shared().await?;
+    let namespace = cluster.namespace("again").await?;
+    // A pipeline without any mark of its own.
+    let manifest = "{apiVersion: catena.dev/v1alpha1, kind: BasicDeploymentRestart, metadata: {name: restart}, \
+                    spec: {targetRef: {name: web}, ttlSecondsAfterFinished: 0}}";
+    kubectl_apply(&namespace.name, manifest).await?;
+    finish(&namespace, "restart").await?;
+    namespace.until_gone::<Restart>("restart").await;
+
+    kubectl_apply(&namespace.name, manifest).await?;
+    let note = until_told(&namespace, "restart", "CreatedAgain").await;
+    ensure!(note.contains("runs once more"), "{note}");
+    let second = namespace.api::<Restart>().get("restart").await?;
+    finish(&namespace, "restart").await?;
+    // Another command shows when the reaper has been there.
+    namespace.create(&restart("other", Some(0))).await?;
+    finish(&namespace, "other").await?;
+    namespace.until_gone::<Restart>("other").await;
+    let said = kubectl_apply(&namespace.name, manifest).await?;
+    ensure!(said.contains("unchanged"), "{said}");
+    assert_eq!(namespace.api::<Restart>().get("restart").await?.uid(), second.uid());
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_command_that_changed_or_was_replaced_unseen_is_not_hit() -> Result<()> {
+    let cluster = Cluster::alone().await?;
+    let namespace = cluster.namespace("unseen").await?;
+    for name in ["changed", "replaced"] {
+        namespace.create(&restart(name, Some(2))).await?;
+        finish(&namespace, name).await?;
+    }
+    // Known by now: it came before.
+    namespace.create(&restart("known", Some(0))).await?;
+    finish(&namespace, "known").await?;
+    namespace.until_gone::<Restart>("known").await;
+
+    let log = AuditLog::from_now()?;
+    let frozen = REAPER.process(&cluster).await?.freeze()?;
+    let mark = json!({"metadata": {"annotations": {"argocd.argoproj.io/tracking-id": "x"}}});
+    namespace.merge::<Restart>("changed", mark).await?;
+    namespace.delete::<Restart>("replaced").await?;
+    namespace.until_gone::<Restart>("replaced").await;
+    let replaced = namespace.create(&restart("replaced", None)).await?;
+    sleep_until(Instant::now() + Duration::from_secs(3)).await;
+    drop(frozen);
+
+    until_told(&namespace, "changed", "KeptAsDeclared").await;
+    namespace.create(&restart("marker", Some(0))).await?;
+    finish(&namespace, "marker").await?;
+    namespace.until_gone::<Restart>("marker").await;
+    assert_eq!(namespace.api::<Restart>().get("replaced").await?.uid(), replaced.uid());
+    let asked = log.by(REAPER, &namespace.name)?;
+    println!("{:?}", Tally::of(&asked));
+    let hits = asked.iter().filter(|request| request.is("delete", "basicdeploymentrestarts"));
+    assert_eq!(hits.filter(|request| request.code == 200).count(), 1, "{:?}", Tally::of(&asked));
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_command_whose_finalizer_holds_it_is_deleted_once_and_waited_for() -> Result<()> {
+    let cluster = Cluster::shared().await?;
+    let namespace = cluster.namespace("finalizer").await?;
+    let log = AuditLog::from_now()?;
+    let mut held = restart("held", Some(0));
+    held.metadata.finalizers = Some(vec!["example.com/hold".into()]);
+    namespace.create(&held).await?;
+    finish(&namespace, "held").await?;
+    namespace
+        .until("held", "is being deleted", |held: &Restart| held.metadata.deletion_timestamp.is_some())
+        .await;
+    namespace.merge::<Restart>("held", json!({"metadata": {"labels": {"some": "event"}}})).await?;
+    namespace.create(&restart("other", Some(0))).await?;
+    finish(&namespace, "other").await?;
+    namespace.until_gone::<Restart>("other").await;
+    namespace.merge::<Restart>("held", json!({"metadata": {"finalizers": null}})).await?;
+    namespace.until_gone::<Restart>("held").await;
+    let asked = log.by(REAPER, &namespace.name)?;
+    assert_eq!(asked.iter().filter(|request| request.name == "held").count(), 1, "{asked:?}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn no_command_is_forgotten_when_the_reaper_dies_and_none_goes_early() -> Result<()> {
+    const COUNT: usize = 20;
+    let cluster = Cluster::alone().await?;
+    let namespace = cluster.namespace("killed").await?;
+    let process = REAPER.process(&cluster).await?;
+    for number in 0..COUNT {
+        namespace.create(&restart(&format!("restart-{number}"), Some(6))).await?;
+    }
+    let began = Instant::now();
+    for number in 0..COUNT {
+        finish(&namespace, &format!("restart-{number}")).await?;
+    }
+    process.kill()?;
+    process.until_replaced(&cluster).await;
+    eventually("all of them are gone", PATIENCE, async || match names(&namespace).await {
+        Ok(names) if names.is_empty() => Ok(()),
+        Ok(names) if names.len() < COUNT && began.elapsed() < Duration::from_secs(5) => {
+            panic!("{} went before their time", COUNT - names.len())
+        }
+        other => Err(other),
+    })
+    .await;
+    REAPER.until_ready(&cluster).await;
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_thousand_finished_commands_go_with_one_delete_each_and_then_there_is_silence() -> Result<()> {
+    const COUNT: usize = 1000;
+    let cluster = Cluster::alone().await?;
+    let namespace = cluster.namespace("thousand").await?;
+    let process = REAPER.process(&cluster).await?;
+    let log = AuditLog::from_now()?;
+    let all = || stream::iter(0..COUNT).map(|number| format!("restart-{number}"));
+    all()
+        .map(Ok::<_, anyhow::Error>)
+        .try_for_each_concurrent(16, async |name| {
+            // All of them at one time, which comes when the last is finished.
+            namespace.create(&restart(&name, Some(0))).await?;
+            Ok(())
+        })
+        .await?;
+    // Its last write about them: what changes while it is deleted is looked at again.
+    eventually("the binder has told that there is no target", 2 * PATIENCE, async || {
+        let commands = namespace.api::<Restart>().list(&ListParams::default()).await;
+        let commands = commands.map_err(|error| error.to_string())?;
+        let is_told = |command: &&Restart| {
+            command.status.as_ref().is_some_and(|status| condition(&status.conditions, "Bound").is_some())
+        };
+        let told = commands.iter().filter(is_told).count();
+        if told == COUNT { Ok(()) } else { Err(told.to_string()) }
+    })
+    .await;
+    let due = Timestamp::now() + SignedDuration::from_secs(10);
+    all()
+        .map(Ok::<_, anyhow::Error>)
+        .try_for_each_concurrent(16, async |name| finish_at(&namespace, &name, due).await)
+        .await?;
+    let full = process.resident()?;
+    let late = Timestamp::now().duration_since(due);
+    eventually("all of them are gone", 2 * PATIENCE, async || match names(&namespace).await {
+        Ok(names) if names.is_empty() => Ok(()),
+        Ok(names) => Err(names.len().to_string()),
+        Err(error) => Err(format!("{error:#}")),
+    })
+    .await;
+    let took = Timestamp::now().duration_since(due);
+    let asked = log.by(REAPER, &namespace.name)?;
+    let memory = process.resident()? / (1 << 20);
+    println!(
+        "{COUNT} finished by {late:#} after their time, gone {took:#} after it: {:?}; {} MiB, then {memory} MiB",
+        Tally::of(&asked),
+        full / (1 << 20)
+    );
+    let deletes = asked.iter().filter(|request| request.is("delete", "basicdeploymentrestarts")).count();
+    assert_eq!((deletes, asked.len()), (COUNT, COUNT), "{:?}", Tally::of(&asked));
+
+    namespace.create(&restart("for-ever", None)).await?;
+    finish(&namespace, "for-ever").await?;
+    namespace.create(&restart("late", Some(600))).await?;
+    finish(&namespace, "late").await?;
+    let log = AuditLog::from_now()?;
+    // What must not happen has no end to wait for.
+    sleep_until(Instant::now() + Duration::from_secs(15)).await;
+    let mut asked = log.requests()?;
+    asked.retain(|request| {
+        request.user == REAPER.user() && !request.is("update", "leases") && request.verb != "watch"
+    });
+    assert!(asked.is_empty(), "{:?}", Tally::of(&asked));
+    Ok(())
+}

@@ -1,0 +1,108 @@
+//! What only a real kubelet shows: probes that are asked, processes that end, nodes that restart. On a cluster with fake nodes
+//! these tests say that they were left out.
+
+use std::{process::Command, time::Duration};
+
+use anyhow::{Context, Result, ensure};
+use catena_api::BasicDeployment;
+use e2e::{Cluster, alive, deployment, eventually, is_ready, uids};
+use k8s_openapi::api::core::v1::Pod;
+use kube::ResourceExt;
+use tokio::time::Instant;
+
+/// The workload answers on this port.
+const PORT: &str = "8080";
+
+/// Whether the nodes are kind's.
+fn are_nodes_real() -> bool {
+    let is_kind = std::env::var_os("CATENA_KIND").is_some();
+    if !is_kind {
+        println!("left out: there are no real nodes; `cargo xtask e2e --on kind` has them");
+    }
+    is_kind
+}
+
+/// A `BasicDeployment` whose pods serve from some seconds after their start.
+fn serving(replicas: i32, after: u32) -> BasicDeployment {
+    let mut web = deployment("web", replicas);
+    web.spec.parameters.insert("port".into(), PORT.into());
+    web.spec.parameters.insert("env.LISTEN_AFTER".into(), after.to_string());
+    web
+}
+
+fn is_running(pod: &Pod) -> bool {
+    pod.status.as_ref().and_then(|status| status.phase.as_deref()) == Some("Running")
+}
+
+#[tokio::test]
+async fn a_probe_that_fails_keeps_a_running_pod_from_counting() -> Result<()> {
+    if !are_nodes_real() {
+        return Ok(());
+    }
+    let cluster = Cluster::shared().await?;
+    let namespace = cluster.namespace("probe").await?;
+    namespace.create(&serving(2, 15)).await?;
+    namespace.until_pods("run, both", |pods| pods.iter().filter(|pod| is_running(pod)).count() == 2).await;
+    let web = namespace.api::<BasicDeployment>().get("web").await?;
+    let status = web.status.context("status")?;
+    assert!(!status.ready && status.active == 0, "{status:?}");
+    assert!(!namespace.pods().await?.iter().any(is_ready), "nobody listens yet");
+    namespace.until_ready("web").await;
+    assert!(namespace.pods().await?.iter().all(is_ready));
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_pod_ends_within_its_grace_period_when_it_is_asked_to() -> Result<()> {
+    if !are_nodes_real() {
+        return Ok(());
+    }
+    let cluster = Cluster::shared().await?;
+    let namespace = cluster.namespace("grace").await?;
+    namespace.create(&serving(3, 0)).await?;
+    namespace.until_ready("web").await;
+    let started = Instant::now();
+    namespace.delete::<BasicDeployment>("web").await?;
+    namespace.until_pods("are gone", <[Pod]>::is_empty).await;
+    ensure!(started.elapsed() < Duration::from_secs(25), "the pods took {:?}", started.elapsed());
+    Ok(())
+}
+
+#[tokio::test]
+async fn pods_serve_again_after_their_node_was_restarted() -> Result<()> {
+    if !are_nodes_real() {
+        return Ok(());
+    }
+    let cluster = Cluster::alone().await?;
+    let namespace = cluster.namespace("node").await?;
+    namespace.create(&serving(4, 0)).await?;
+    namespace.until_ready("web").await;
+    let before = alive(namespace.pods().await?);
+    let node = before
+        .iter()
+        .filter_map(|pod| pod.spec.as_ref()?.node_name.clone())
+        .find(|node| node.contains("worker"))
+        .context("no pod is on a worker")?;
+    let restarted = Command::new("docker").args(["restart", &node]).output()?;
+    ensure!(restarted.status.success(), "{}", String::from_utf8_lossy(&restarted.stderr));
+    eventually("the pods of the node are ready again", Duration::from_secs(180), async || {
+        let pods = alive(namespace.pods().await.map_err(|error| error.to_string())?);
+        let back = pods.iter().filter(|pod| is_ready(pod) && restarts(pod) > 0).count();
+        if back > 0 && pods.iter().all(is_ready) { Ok(()) } else { Err(format!("{back} came back")) }
+    })
+    .await;
+    namespace.until_ready("web").await;
+    let after = alive(namespace.pods().await?);
+    assert_eq!(
+        uids(&after),
+        uids(&before),
+        "a restart of a node replaces no pod: {:?}",
+        after.iter().map(ResourceExt::name_any).collect::<Vec<_>>()
+    );
+    Ok(())
+}
+
+fn restarts(pod: &Pod) -> i32 {
+    let containers = pod.status.iter().flat_map(|status| status.container_statuses.iter().flatten());
+    containers.map(|container| container.restart_count).sum()
+}
