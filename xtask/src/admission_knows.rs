@@ -4,7 +4,7 @@
 //! dependent with `blockOwnerDeletion` is refused, and controllers back off. Who may set every finalizer, as an
 //! administrator may, is not asked: so the question is put in the name of a controller.
 
-use std::time::Duration;
+use std::{path::Path, time::Duration};
 
 use anyhow::{Context, Result};
 use k8s_openapi::{
@@ -16,7 +16,7 @@ use kube::{
 };
 use serde_json::json;
 
-use crate::cluster::{home::Home, kubeconfig};
+use crate::cluster::kubeconfig;
 
 /// A controller of every cluster that may create pods, and set finalizers of one kind only.
 const ASKER: &str = "system:serviceaccount:kube-system:replicaset-controller";
@@ -56,9 +56,9 @@ fn served_version(crd: &CustomResourceDefinition) -> &str {
 }
 
 /// Asks until every kind of ours that the cluster has is known.
-pub async fn our_kinds(home: &Home) -> Result<()> {
-    let administrator = kubeconfig::client(&home.kubeconfig()).await?;
-    let asker = kubeconfig::client_as(&home.kubeconfig(), Some(ASKER)).await?;
+pub async fn our_kinds(kubeconfig: &Path) -> Result<()> {
+    let administrator = kubeconfig::client(kubeconfig).await?;
+    let asker = kubeconfig::client_as(kubeconfig, Some(ASKER)).await?;
     let installed = Api::<CustomResourceDefinition>::all(administrator)
         .list(&ListParams::default())
         .await

@@ -19,12 +19,7 @@ use kube::{
 use serde_json::json;
 
 use crate::{
-    admission_knows,
-    cluster::{home::Home, kubeconfig, state::State},
-    interrupt::Interrupt,
-    progress::Step,
-    toolchain::Tool,
-    workspace,
+    access::Access, admission_knows, cluster::kubeconfig, interrupt::Interrupt, progress::Step, workspace,
 };
 
 /// The namespace that the controllers are installed in.
@@ -36,6 +31,8 @@ const PATIENCE: Duration = Duration::from_secs(90);
 pub struct Chart {
     pub name: String,
     pub directory: PathBuf,
+    /// Value files on top of the cluster's.
+    pub values: Vec<PathBuf>,
 }
 
 impl Chart {
@@ -59,53 +56,56 @@ pub fn all() -> Vec<Chart> {
         .flatten()
         .filter_map(|entry| Some(entry.ok()?.path()))
         .filter(|directory| directory.join("Chart.yaml").is_file())
-        .filter_map(|directory| Some(Chart { name: directory.file_name()?.to_str()?.to_owned(), directory }))
+        .filter_map(|directory| {
+            let name = directory.file_name()?.to_str()?.to_owned();
+            Some(Chart { name, directory, values: Vec::new() })
+        })
         .collect();
     charts.sort_by(|a, b| a.name.cmp(&b.name));
     charts
 }
 
-/// Installs or upgrades the charts with the local values, all at once, and waits until they are ready: none
+/// Installs or upgrades the charts with the cluster's values, all at once, and waits until they are ready: none
 /// may need another one's order.
-pub async fn install(home: &Home, charts: &[Chart], interrupt: &Interrupt) -> Result<()> {
-    let state = State::require(home)?;
-    let client = kubeconfig::client(&home.kubeconfig()).await?;
+pub async fn install(access: &Access, charts: &[Chart], interrupt: &Interrupt) -> Result<()> {
+    let client = kubeconfig::client(&access.kubeconfig).await?;
     create_namespace(&client).await?;
     interrupt.or(Box::pin(admission_knows::create_missing_kinds(&client))).await?;
     for chart in charts {
         let step = Step::start(format!("helm upgrade --install {}", chart.name));
-        let output = helm_log(home, &chart.name);
+        let output = helm_log(access, &chart.name);
         interrupt
-            .run(&mut helm_install(&state, home, chart, &output)?)
+            .run(&mut helm_install(access, chart, &output)?)
             .await
             .with_context(|| format!("could not install {}: {}", chart.name, said(&output)))?;
         step.done("");
     }
     let step = Step::start("controllers");
-    let ready = interrupt.or(wait_until_ready(&client, home, &step)).await?;
+    let ready = interrupt.or(wait_until_ready(&client, access, &step)).await?;
     step.done(format!("{ready} ready"));
     let step = Step::start("their kinds are known as owners (up to 30 s)");
-    interrupt.or(admission_knows::our_kinds(home)).await?;
+    interrupt.or(admission_knows::our_kinds(&access.kubeconfig)).await?;
     step.done("");
     Ok(())
 }
 
-fn helm_install(state: &State, home: &Home, chart: &Chart, output: &Path) -> Result<Command> {
+fn helm_install(access: &Access, chart: &Chart, output: &Path) -> Result<Command> {
     let file = fs::File::create(output).with_context(|| format!("could not create {}", output.display()))?;
-    let mut helm = Command::new(state.toolchain.path(Tool::Helm)?);
+    let mut helm = Command::new(&access.helm);
     helm.args(["upgrade", "--install", "--take-ownership", &chart.name])
         .arg(&chart.directory)
         .args(["--namespace", NAMESPACE, "--values"])
-        .arg(workspace::local_values())
-        .env("KUBECONFIG", home.kubeconfig())
+        .arg(&access.values)
+        .args(chart.values.iter().flat_map(|values| ["--values".as_ref(), values.as_os_str()]))
+        .env("KUBECONFIG", &access.kubeconfig)
         .stdin(Stdio::null())
         .stdout(file.try_clone()?)
         .stderr(file);
     Ok(helm)
 }
 
-fn helm_log(home: &Home, chart: &str) -> PathBuf {
-    home.logs().join(format!("helm-{chart}.log"))
+fn helm_log(access: &Access, chart: &str) -> PathBuf {
+    access.logs.join(format!("helm-{chart}.log"))
 }
 
 fn said(output: &Path) -> String {
@@ -126,7 +126,7 @@ async fn create_namespace(client: &Client) -> Result<()> {
     Ok(())
 }
 
-async fn wait_until_ready(client: &Client, home: &Home, step: &Step) -> Result<usize> {
+async fn wait_until_ready(client: &Client, access: &Access, step: &Step) -> Result<usize> {
     let deadline = Instant::now() + PATIENCE;
     let deployments = Api::<Deployment>::namespaced(client.clone(), NAMESPACE);
     loop {
@@ -142,7 +142,7 @@ async fn wait_until_ready(client: &Client, home: &Home, step: &Step) -> Result<u
                 waiting.join(", "),
                 PATIENCE.as_secs(),
                 reasons(client).await.join("; "),
-                home.logs().display()
+                access.logs.display()
             );
         }
         step.note(format!("waiting for {}", waiting.join(", ")));

@@ -1,5 +1,6 @@
 //! The developer's commands of Catena: `cargo xtask <command>`.
 
+mod access;
 mod admission_knows;
 mod cache;
 mod charts;
@@ -7,7 +8,9 @@ mod cluster;
 mod commands;
 mod explain;
 mod host_runner;
+mod images;
 mod interrupt;
+mod kind;
 mod progress;
 mod toolchain;
 mod workspace;
@@ -69,14 +72,22 @@ enum Command {
         #[arg(long, short)]
         follow: bool,
     },
-    /// Show Catena at work: from nothing to a BasicDeployment with three ready pods
+    /// Show Catena at work: run, restart, roll back, back up, restore
+    #[command(after_help = "Example: cargo xtask demo --on kind")]
     Demo {
         #[command(flatten)]
         cluster: ClusterName,
+        #[command(flatten)]
+        options: commands::demo::Options,
     },
     /// Make every check: format, lints, tests, CRDs, charts, end-to-end
     #[command(after_help = "Example: cargo xtask test --only e2e -- heals")]
     Test(commands::test::Options),
+    /// Run the end-to-end suite: on kind where Docker and kind answer, else on a local cluster
+    #[command(
+        after_help = "Example: cargo xtask e2e --on kind --node-image kindest/node:v1.36.0 -- rolls_out"
+    )]
+    E2e(commands::e2e::Options),
     /// Measure Catena beside kube-controller-manager: time, CPU, memory, requests
     #[command(after_help = "Example: cargo xtask bench --objects 60 --replicas 250")]
     Bench(commands::bench::Options),
@@ -86,6 +97,9 @@ enum Command {
         #[arg(long)]
         check: bool,
     },
+    /// Make a container image of each controller and load it into Docker
+    #[command(after_help = "Example: cargo xtask images --only backup-controller")]
+    Images(commands::images::Options),
     /// Build the local cluster's programs now instead of at the first `up`
     Toolchain,
     #[command(hide = true)]
@@ -146,7 +160,11 @@ fn run(command: Command) -> Result<ExitCode> {
         Command::Logs { cluster, controller, follow } => {
             runtime.block_on(commands::logs::run(&cluster.name, &controller, follow))?;
         }
-        Command::Demo { cluster } => runtime.block_on(commands::demo::run(&cluster.name))?,
+        Command::Demo { cluster, options } => {
+            runtime.block_on(commands::demo::run(&cluster.name, &options))?;
+        }
+        Command::E2e(options) => runtime.block_on(commands::e2e::run(&options))?,
+        Command::Images(options) => runtime.block_on(commands::images::run(&options))?,
         Command::Bench(options) => runtime.block_on(commands::bench::run(&options))?,
         Command::Test(options) => runtime.block_on(commands::test::run(options))?,
         Command::Crds { check } => commands::crds::run(check)?,

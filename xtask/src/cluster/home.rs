@@ -8,7 +8,8 @@ use std::{
 
 use anyhow::{Context, Result, ensure};
 
-use crate::cache;
+use super::state::State;
+use crate::{access::Access, cache, toolchain::Tool, workspace};
 
 /// One cluster's directory, and the names of what lies in it.
 #[derive(Clone, Debug)]
@@ -130,6 +131,19 @@ impl Home {
     /// What the supervisor last knew of its children.
     pub fn components(&self) -> PathBuf {
         self.directory.join("components.json")
+    }
+
+    /// How the cluster is reached; an error when it does not run.
+    pub fn access(&self) -> Result<Access> {
+        let state = State::require(self)?;
+        Ok(Access {
+            kubeconfig: self.kubeconfig(),
+            logs: self.logs(),
+            audit_log: Some(self.audit_log()),
+            values: workspace::local_values(),
+            kubectl: state.toolchain.path(Tool::Kubectl)?.clone(),
+            helm: state.toolchain.path(Tool::Helm)?.clone(),
+        })
     }
 
     /// Held while somebody changes the cluster (`up`, `down`). Outside, as `down` removes the directory.

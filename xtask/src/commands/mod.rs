@@ -4,6 +4,8 @@ pub mod bench;
 pub mod crds;
 pub mod demo;
 pub mod down;
+pub mod e2e;
+pub mod images;
 pub mod kubeconfig;
 pub mod logs;
 pub mod pass_on;

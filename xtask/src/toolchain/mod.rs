@@ -22,6 +22,15 @@ pub struct Toolchain {
 impl Toolchain {
     /// Finds each tool in the cache or on this machine, and builds what is missing.
     pub fn provide() -> Result<Self> {
+        Self::of(&Tool::ALL)
+    }
+
+    /// Finds or builds what works on any cluster: kubectl and helm.
+    pub fn clients() -> Result<Self> {
+        Self::of(&[Tool::Kubectl, Tool::Helm])
+    }
+
+    fn of(wanted: &[Tool]) -> Result<Self> {
         let manifest = workspace::tools_module().join("go.mod");
         let text = fs::read_to_string(&manifest)
             .with_context(|| format!("could not read {}", manifest.display()))?;
@@ -30,7 +39,7 @@ impl Toolchain {
         let mut binaries = BTreeMap::new();
         let mut missing = Vec::new();
         let built = build::directory(&pins);
-        for tool in Tool::ALL {
+        for &tool in wanted {
             let cached = built.as_ref().ok().map(|directory| directory.join(tool.binary()));
             if let Some(path) = cached.filter(|path| path.is_file()) {
                 binaries.insert(tool.binary().to_owned(), path);

@@ -69,7 +69,7 @@ async fn measure(home: &Home, options: &Options, interrupt: &Interrupt) -> Resul
     let bin_dir = workspace::release_binaries();
     let wanted = Wanted { nodes: 10, bin_dir: Some(bin_dir.clone()), default_bin_dir: bin_dir };
     bring_up(home, &wanted).await?;
-    charts::install(home, &charts::all(), interrupt).await?;
+    charts::install(&home.access()?, &charts::all(), interrupt).await?;
     let client = kubeconfig::client(&home.kubeconfig()).await?;
     let pods = options.objects * options.replicas;
     println!("\n{} objects with {} replicas each: {pods} pods", options.objects, options.replicas);

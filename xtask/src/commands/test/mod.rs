@@ -1,7 +1,6 @@
 //! `cargo xtask test`: everything that must hold before a change is merged.
 
 mod chart_checks;
-mod e2e;
 
 use std::{
     process::{Command, Stdio},
@@ -11,7 +10,7 @@ use std::{
 use anyhow::{Result, bail};
 use clap::ValueEnum;
 
-use super::crds;
+use super::{crds, e2e};
 use crate::{explain::explain, interrupt::Interrupt, progress::seconds, workspace};
 
 /// Which steps are made.
@@ -137,14 +136,14 @@ impl Step {
             // Advisories are left to a scheduled job: they come from the network and change by themselves.
             Self::Deny => cargo(&["deny", "check", "bans", "licenses", "sources"], interrupt).await?,
             Self::Charts => chart_checks::run(interrupt).await?,
-            Self::E2e => e2e::run(&options.e2e, interrupt).await?,
+            Self::E2e => e2e::run_locally(&options.e2e, interrupt).await?,
         }
         Ok(Outcome::Passed)
     }
 }
 
 /// Runs cargo in the checkout; its output is the progress.
-async fn cargo(arguments: &[&str], interrupt: &Interrupt) -> Result<()> {
+pub async fn cargo(arguments: &[&str], interrupt: &Interrupt) -> Result<()> {
     interrupt.run(Command::new("cargo").args(arguments).current_dir(workspace::root())).await
 }
 

@@ -1,0 +1,142 @@
+//! `cargo xtask demo`: the whole story, from nothing, on a cluster that is left running.
+
+mod kubectl;
+mod story;
+
+use std::{process::Command, time::Instant};
+
+use anyhow::{Result, bail};
+use clap::ValueEnum;
+
+use crate::{
+    access::Access,
+    charts::{self, Chart},
+    cluster::{
+        bring_up::{Wanted, bring_up},
+        home::Home,
+    },
+    commands::images,
+    images::{WORKLOAD, reference},
+    interrupt::Interrupt,
+    kind::{self, Kind},
+    progress::seconds,
+    workspace,
+};
+use kubectl::Kubectl;
+
+/// What the backup-controller protects in the demo.
+const BACKUPS: &str = "examples/backups/basicdeployments.yaml";
+
+/// Where the story is told.
+#[derive(clap::Args)]
+pub struct Options {
+    /// The cluster: the control plane as local processes, or kind
+    #[arg(long, value_enum, value_name = "CLUSTER", default_value_t = On::Local)]
+    on: On,
+    /// The image of kind's nodes; the one that kind comes with by default
+    #[arg(long, value_name = "IMAGE")]
+    node_image: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum On {
+    /// Fake nodes; controllers run as processes of this machine
+    Local,
+    /// Real kubelets and real images, on Docker
+    Kind,
+}
+
+/// Tells the story step by step and leaves the cluster running.
+pub async fn run(name: &str, options: &Options) -> Result<()> {
+    let started = Instant::now();
+    let interrupt = Interrupt::listen()?;
+    let (access, image) = match options.on {
+        On::Local => (local(name, &interrupt).await?, None),
+        On::Kind => {
+            (on_kind(name, options.node_image.as_deref(), &interrupt).await?, Some(reference(WORKLOAD)))
+        }
+    };
+    say("3. Their Helm charts, as a platform team installs them.");
+    charts::install(&access, &charts(), &interrupt).await?;
+    let kubectl = Kubectl::new(&access, &interrupt);
+    story::tell(&kubectl, image.as_deref()).await?;
+
+    println!("\nAll of it in {}. What to try next:", seconds(started.elapsed()));
+    match options.on {
+        On::Local => next_steps(name),
+        On::Kind => {
+            println!("  export KUBECONFIG={}", access.kubeconfig.display());
+            println!("  kubectl scale basicdeployment hello --replicas=5");
+            println!("  kind delete cluster --name {}", cluster_name(name));
+        }
+    }
+    Ok(())
+}
+
+async fn local(name: &str, interrupt: &Interrupt) -> Result<Access> {
+    let home = Home::of(name)?;
+    say(
+        "1. A cluster: the real control plane, three fake nodes, one node whose pods are processes of this machine.",
+    );
+    let bin_dir = workspace::release_binaries();
+    let wanted = Wanted { nodes: 3, bin_dir: Some(bin_dir.clone()), default_bin_dir: bin_dir };
+    interrupt.or(bring_up(&home, &wanted)).await?;
+
+    say("2. The controllers, each a program of its own that knows the others only through resources.");
+    let mut build = Command::new("cargo");
+    build.args(["build", "--release"]).current_dir(workspace::root());
+    for chart in charts::all() {
+        build.args(["--package", &chart.name]);
+    }
+    interrupt.run(&mut build).await?;
+    home.access()
+}
+
+async fn on_kind(name: &str, node_image: Option<&str>, interrupt: &Interrupt) -> Result<Access> {
+    if let Some(problem) = kind::problem() {
+        bail!("there can be no kind cluster: {problem}; `cargo xtask demo` without --on needs neither");
+    }
+    let cluster = Kind::of(&cluster_name(name))?;
+    say("1. A cluster: kind, with real kubelets.");
+    if !cluster.exists() {
+        cluster.create(node_image, interrupt).await?;
+    }
+    say("2. The controllers, each an image of one static binary, and a server to run.");
+    let mut programs: Vec<String> = charts::all().into_iter().map(|chart| chart.name).collect();
+    programs.push(WORKLOAD.to_owned());
+    let archives = images::write(&programs, interrupt).await?;
+    cluster.load(&archives, interrupt).await?;
+    cluster.access()
+}
+
+fn cluster_name(name: &str) -> String {
+    format!("catena-{name}")
+}
+
+fn charts() -> Vec<Chart> {
+    let mut charts = charts::all();
+    for chart in charts.iter_mut().filter(|chart| chart.name == "backup-controller") {
+        chart.values.push(workspace::root().join(BACKUPS));
+    }
+    charts
+}
+
+fn next_steps(name: &str) {
+    let flag = if name == "default" { String::new() } else { format!(" --name {name}") };
+    for (command, why) in [
+        (
+            format!("kubectl{flag} scale basicdeployment hello --replicas=5"),
+            "no new revision, just more pods",
+        ),
+        (format!("kubectl{flag} get basicdeployments,pods --watch"), "then delete a pod in another window"),
+        (format!("logs{flag} basic-replicaset-controller --follow"), "what a controller says"),
+        ("status".to_owned(), "the processes behind it, and where their logs are"),
+        (format!("down{flag}"), "take everything away again"),
+    ] {
+        println!("  {:<73} # {why}", format!("cargo xtask {command}"));
+    }
+}
+
+fn say(line: &str) {
+    println!("\n{line}");
+}

@@ -1,0 +1,48 @@
+//! The suite on a local cluster of its own, which is taken down whatever happens.
+
+use anyhow::{Result, anyhow};
+
+use super::suite::{Suite, keep_logs};
+use crate::{
+    charts,
+    cluster::{
+        bring_up::{Wanted, bring_up},
+        home::Home,
+        take_down::take_down,
+    },
+    commands::test::cargo,
+    explain::explain,
+    interrupt::Interrupt,
+    workspace,
+};
+
+/// Builds, brings up, installs, tests, takes down.
+pub async fn run(suite: &Suite, interrupt: &Interrupt) -> Result<()> {
+    cargo(&["build", "--release"], interrupt).await?;
+    let home = Home::of(&format!("e2e-{}", std::process::id()))?;
+    let result = on_cluster(&home, suite, interrupt).await;
+    let kept = match &result {
+        Ok(()) => None,
+        Err(_) => keep_logs(&home.logs(), home.name()),
+    };
+    if suite.keep_cluster {
+        eprintln!("the cluster is left: `cargo xtask down --name {}` takes it down", home.name());
+    } else {
+        take_down(&home)?;
+    }
+    match kept {
+        Some(logs) => {
+            result.map_err(|error| anyhow!("{}; logs are kept in {}", explain(&error), logs.display()))
+        }
+        None => result,
+    }
+}
+
+async fn on_cluster(home: &Home, suite: &Suite, interrupt: &Interrupt) -> Result<()> {
+    let bin_dir = workspace::release_binaries();
+    let wanted = Wanted { nodes: 3, bin_dir: Some(bin_dir.clone()), default_bin_dir: bin_dir };
+    interrupt.or(bring_up(home, &wanted)).await?;
+    let access = home.access()?;
+    charts::install(&access, &charts::all(), interrupt).await?;
+    suite.run(&access, "local", &[("CATENA_CLUSTER", home.name().to_owned())], interrupt).await
+}

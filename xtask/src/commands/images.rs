@@ -1,0 +1,87 @@
+//! `cargo xtask images`: an image of each controller, for Docker.
+
+use std::{collections::BTreeMap, fs, process::Command};
+
+use anyhow::{Context, Result, bail};
+
+use crate::{
+    charts,
+    images::{
+        archive::{self, Image},
+        binaries::Binaries,
+        reference,
+    },
+    interrupt::Interrupt,
+    progress::Step,
+    workspace,
+};
+
+/// What is made.
+#[derive(clap::Args)]
+pub struct Options {
+    /// Make only this controller's image; may be given several times
+    #[arg(long, value_name = "CONTROLLER")]
+    only: Vec<String>,
+    /// Only write the archives to target/images, and load none into Docker
+    #[arg(long)]
+    no_load: bool,
+}
+
+/// Builds the images, and loads them into Docker.
+pub async fn run(options: &Options) -> Result<()> {
+    let interrupt = Interrupt::listen()?;
+    let controllers = chosen(&options.only)?;
+    for archive in write(&controllers, &interrupt).await? {
+        if !options.no_load {
+            load(&archive, &interrupt).await?;
+        }
+    }
+    Ok(())
+}
+
+/// Builds and writes the images as archives, and gives their paths.
+pub async fn write(controllers: &[String], interrupt: &Interrupt) -> Result<Vec<std::path::PathBuf>> {
+    let binaries = Binaries::build(controllers, interrupt).await?;
+    let directory = workspace::target().join("images");
+    fs::create_dir_all(&directory).with_context(|| format!("could not create {}", directory.display()))?;
+    let mut archives = Vec::new();
+    for controller in controllers {
+        let step = Step::start(reference(controller));
+        let path = binaries.path(controller);
+        let binary = fs::read(&path).with_context(|| format!("could not read {}", path.display()))?;
+        let image = Image {
+            reference: &reference(controller),
+            program: controller,
+            binary: &binary,
+            architecture: binaries.architecture,
+            labels: BTreeMap::from([
+                ("title", controller.as_str()),
+                ("version", env!("CARGO_PKG_VERSION")),
+                ("licenses", env!("CARGO_PKG_LICENSE")),
+            ]),
+        };
+        let archive = directory.join(format!("{controller}.tar"));
+        let written = archive::write(&image, &archive)?;
+        #[expect(clippy::cast_precision_loss, reason = "sizes are far below 2^52")]
+        let size = written.size as f64 / 1e6;
+        step.done(format!("{size:.1} MB, {}", written.id));
+        archives.push(archive);
+    }
+    Ok(archives)
+}
+
+/// Loads an archive into Docker.
+async fn load(archive: &std::path::Path, interrupt: &Interrupt) -> Result<()> {
+    interrupt.run(Command::new("docker").args(["load", "--quiet", "--input"]).arg(archive)).await.context(
+        "Docker did not take the image: is it installed and running? `docker info` tells; the archives in \
+         target/images can be loaded elsewhere (`--no-load` stops before this)",
+    )
+}
+
+fn chosen(only: &[String]) -> Result<Vec<String>> {
+    let all: Vec<String> = charts::all().into_iter().map(|chart| chart.name).collect();
+    if let Some(unknown) = only.iter().find(|name| !all.contains(name)) {
+        bail!("there is no controller {unknown:?}; there are {}", all.join(", "));
+    }
+    Ok(if only.is_empty() { all } else { only.to_vec() })
+}

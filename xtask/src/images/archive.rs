@@ -1,0 +1,123 @@
+//! An image as an archive for `docker load`, the same bytes for the same binary.
+//!
+//! A Dockerfile would do but for one thing: the classic builder writes the time of the build into the image, so
+//! that no two builds have the same digest.
+
+use std::{collections::BTreeMap, io::Write, path::Path};
+
+use anyhow::{Context, Result};
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+
+/// The user that the charts run the controllers as.
+const USER: &str = "65532:65532";
+/// No build writes its own time.
+const CREATED: &str = "1970-01-01T00:00:00Z";
+
+/// What an image is made of.
+pub struct Image<'a> {
+    /// Its name with a tag.
+    pub reference: &'a str,
+    /// The name of the program in it, at the root.
+    pub program: &'a str,
+    /// The program.
+    pub binary: &'a [u8],
+    /// `amd64`, `arm64`.
+    pub architecture: &'a str,
+    /// Labels under org.opencontainers.image.
+    pub labels: BTreeMap<&'a str, &'a str>,
+}
+
+/// Digests of an image that was written.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Written {
+    /// What `docker images --no-trunc` shows.
+    pub id: String,
+    /// Bytes of all layers.
+    pub size: u64,
+}
+
+/// Writes the archive.
+///
+/// # Errors
+/// When it cannot be written.
+pub fn write(image: &Image<'_>, path: &Path) -> Result<Written> {
+    let layer = tar([(image.program, image.binary, 0o755)])?;
+    let layer_digest = sha256(&layer);
+    let config = serde_json::to_vec(&config(image, &layer_digest))?;
+    let id = sha256(&config);
+    let (config_name, layer_name) = (format!("{id}.json"), format!("{layer_digest}/layer.tar"));
+    let manifest =
+        json!([{"Config": config_name, "RepoTags": [image.reference], "Layers": [layer_name]}]).to_string();
+    let archive = tar([
+        (config_name.as_str(), config.as_slice(), 0o644),
+        (layer_name.as_str(), layer.as_slice(), 0o644),
+        ("manifest.json", manifest.as_bytes(), 0o644),
+    ])?;
+    let written = std::fs::File::create(path).and_then(|mut file| file.write_all(&archive));
+    written.with_context(|| format!("could not write {}", path.display()))?;
+    Ok(Written { id: format!("sha256:{id}"), size: layer.len() as u64 })
+}
+
+fn config(image: &Image<'_>, layer_digest: &str) -> Value {
+    let labels: BTreeMap<String, &str> =
+        image.labels.iter().map(|(key, value)| (format!("org.opencontainers.image.{key}"), *value)).collect();
+    json!({
+        "architecture": image.architecture,
+        "os": "linux",
+        "created": CREATED,
+        "config": {"Entrypoint": [format!("/{}", image.program)], "User": USER, "Labels": labels},
+        "rootfs": {"type": "layers", "diff_ids": [format!("sha256:{layer_digest}")]},
+        "history": [{"created": CREATED, "created_by": "cargo xtask images"}],
+    })
+}
+
+/// An archive without times and owners.
+fn tar<'a>(files: impl IntoIterator<Item = (&'a str, &'a [u8], u32)>) -> Result<Vec<u8>> {
+    let mut archive = tar::Builder::new(Vec::new());
+    for (name, content, mode) in files {
+        let mut header = tar::Header::new_ustar();
+        header.set_size(content.len() as u64);
+        header.set_mode(mode);
+        header.set_mtime(0);
+        archive.append_data(&mut header, name, content).with_context(|| format!("could not pack {name}"))?;
+    }
+    archive.into_inner().context("could not pack the image")
+}
+
+fn sha256(content: &[u8]) -> String {
+    Sha256::digest(content).iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn image(binary: &[u8]) -> Image<'_> {
+        Image {
+            reference: "catena/controller:1",
+            program: "controller",
+            binary,
+            architecture: "amd64",
+            labels: BTreeMap::from([("title", "controller")]),
+        }
+    }
+
+    #[test]
+    fn the_same_binary_makes_the_same_bytes_and_another_one_another_image() {
+        let directory = tempfile::tempdir().unwrap();
+        let [a, b, c] = ["a", "b", "c"].map(|name| directory.path().join(name));
+        let first = write(&image(b"program"), &a).unwrap();
+        assert_eq!(first, write(&image(b"program"), &b).unwrap());
+        assert_eq!(std::fs::read(a).unwrap(), std::fs::read(b).unwrap());
+        assert_ne!(first.id, write(&image(b"other"), &c).unwrap().id);
+    }
+
+    #[test]
+    fn the_program_is_run_without_rights() {
+        let config = config(&image(b""), "0");
+        assert_eq!(config["config"]["User"], "65532:65532");
+        assert_eq!(config["config"]["Entrypoint"][0], "/controller");
+        assert_eq!(config["config"]["Labels"]["org.opencontainers.image.title"], "controller");
+    }
+}

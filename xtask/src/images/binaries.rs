@@ -1,0 +1,63 @@
+//! Static binaries for images.
+
+use std::{
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use anyhow::{Context, Result, bail};
+
+use crate::{interrupt::Interrupt, workspace};
+
+/// Where the binaries for a target are, and for which machines they are.
+pub struct Binaries {
+    directory: PathBuf,
+    /// As Docker calls it.
+    pub architecture: &'static str,
+}
+
+impl Binaries {
+    /// Builds the packages for Linux on this machine's processor, static, and the same wherever they are built.
+    ///
+    /// # Errors
+    /// When this is not Linux, or the build fails.
+    pub async fn build(packages: &[String], interrupt: &Interrupt) -> Result<Self> {
+        if cfg!(not(target_os = "linux")) {
+            bail!(
+                "images hold Linux binaries, and this is {}: run `cargo xtask images` on Linux",
+                std::env::consts::OS
+            );
+        }
+        let (target, architecture) = match std::env::consts::ARCH {
+            "x86_64" => ("x86_64-unknown-linux-gnu", "amd64"),
+            "aarch64" => ("aarch64-unknown-linux-gnu", "arm64"),
+            other => bail!("images are built on x86_64 and aarch64, and this is {other}"),
+        };
+        let mut build = Command::new("cargo");
+        build.args(["build", "--release", "--target", target]).current_dir(workspace::root());
+        for package in packages {
+            build.args(["--package", package]);
+        }
+        // Paths of this machine are left out of what panics say, so that a build elsewhere has the same digest.
+        let cargo_home = cargo_home().context("cargo's home is not known: set CARGO_HOME")?;
+        let flags = [
+            "-Ctarget-feature=+crt-static".to_owned(),
+            format!("--remap-path-prefix={}=/catena", workspace::root().display()),
+            format!("--remap-path-prefix={}=/cargo", cargo_home.display()),
+        ];
+        build.env("CARGO_ENCODED_RUSTFLAGS", flags.join("\u{1f}"));
+        interrupt.run(&mut build).await?;
+        Ok(Self { directory: workspace::target().join(target).join("release"), architecture })
+    }
+
+    /// The binary of a package.
+    pub fn path(&self, package: &str) -> PathBuf {
+        self.directory.join(Path::new(package))
+    }
+}
+
+fn cargo_home() -> Option<PathBuf> {
+    std::env::var_os("CARGO_HOME")
+        .map(PathBuf::from)
+        .or_else(|| std::env::home_dir().map(|home| home.join(".cargo")))
+}

@@ -1,0 +1,174 @@
+//! A kind cluster: real kubelets and real images, on Docker.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+};
+
+use anyhow::{Context, Result, bail};
+
+use crate::{
+    access::Access,
+    cache,
+    interrupt::Interrupt,
+    progress::Step,
+    toolchain::{Tool, Toolchain},
+    workspace,
+};
+
+/// How long the nodes may take to become ready.
+const WAIT: &str = "300s";
+
+/// One kind cluster, and where what belongs to it lies.
+pub struct Kind {
+    name: String,
+    directory: PathBuf,
+}
+
+/// Why there can be no kind cluster on this machine, if so.
+pub fn problem() -> Option<String> {
+    let answers = |program: &str, argument: &str| {
+        let status = Command::new(program).arg(argument).stdout(Stdio::null()).stderr(Stdio::null()).status();
+        status.is_ok_and(|status| status.success())
+    };
+    if !answers("docker", "info") {
+        return Some("Docker does not answer (`docker info` tells why)".into());
+    }
+    (!answers("kind", "version")).then(|| "kind is not installed".into())
+}
+
+impl Kind {
+    /// The cluster of a name, whether or not it exists.
+    ///
+    /// # Errors
+    /// When there is no cache directory.
+    pub fn of(name: &str) -> Result<Self> {
+        Ok(Self { name: name.to_owned(), directory: cache::directory()?.join("kind").join(name) })
+    }
+
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn kubeconfig(&self) -> PathBuf {
+        self.directory.join("kubeconfig")
+    }
+
+    fn configs(&self) -> PathBuf {
+        self.directory.join("configs")
+    }
+
+    /// Where what was said goes.
+    pub fn logs(&self) -> PathBuf {
+        self.directory.join("logs")
+    }
+
+    /// Whether it exists.
+    pub fn exists(&self) -> bool {
+        let output = Command::new("kind").args(["get", "clusters"]).stderr(Stdio::null()).output();
+        output.is_ok_and(|output| {
+            String::from_utf8_lossy(&output.stdout).lines().any(|line| line.trim() == self.name)
+        })
+    }
+
+    /// Creates it, from a node image or from the one that kind comes with.
+    ///
+    /// # Errors
+    /// When kind cannot; what it said is in the log that the error names.
+    pub async fn create(&self, node_image: Option<&str>, interrupt: &Interrupt) -> Result<()> {
+        let step = Step::start(format!("kind create cluster --name {}", self.name));
+        for directory in [self.configs(), self.logs()] {
+            fs::create_dir_all(&directory)
+                .with_context(|| format!("could not create {}", directory.display()))?;
+        }
+        let write = |name: &str, text: &str| {
+            let path = self.configs().join(name);
+            fs::write(&path, text).with_context(|| format!("could not write {}", path.display()))?;
+            anyhow::Ok(path)
+        };
+        write("audit-policy.yaml", include_str!("../../cluster/audit-policy.yaml"))?;
+        // Quoted as JSON, which YAML reads: a path may hold anything.
+        let quoted = |path: &Path| serde_json::to_string(&path.display().to_string());
+        let config = include_str!("../../kind/cluster.yaml")
+            .replace("${CONFIGS}", &quoted(&self.configs())?)
+            .replace("${LOGS}", &quoted(&self.logs())?);
+        let config = write("cluster.yaml", &config)?;
+        let mut kind = Command::new("kind");
+        kind.args(["create", "cluster", "--name", &self.name, "--wait", WAIT, "--config"])
+            .arg(config)
+            .arg("--kubeconfig")
+            .arg(self.kubeconfig());
+        if let Some(image) = node_image {
+            kind.args(["--image", image]);
+        }
+        self.quietly(&mut kind, "kind-create.log", interrupt).await?;
+        step.done("");
+        Ok(())
+    }
+
+    /// Loads images into its nodes.
+    ///
+    /// # Errors
+    /// When kind cannot.
+    pub async fn load(&self, archives: &[PathBuf], interrupt: &Interrupt) -> Result<()> {
+        let step = Step::start("loading the images into the nodes");
+        for archive in archives {
+            let mut kind = Command::new("kind");
+            kind.args(["load", "image-archive", "--name", &self.name]).arg(archive);
+            self.quietly(&mut kind, "kind-load.log", interrupt).await?;
+        }
+        step.done(format!("{} images", archives.len()));
+        Ok(())
+    }
+
+    /// How it is reached.
+    ///
+    /// # Errors
+    /// When there is no kubectl or helm, and no Go to build them with.
+    pub fn access(&self) -> Result<Access> {
+        let clients = Toolchain::clients()?;
+        Ok(Access {
+            kubeconfig: self.kubeconfig(),
+            logs: self.logs(),
+            audit_log: Some(self.logs().join("audit.log")),
+            values: workspace::root().join("xtask/kind/values.yaml"),
+            kubectl: clients.path(Tool::Kubectl)?.clone(),
+            helm: clients.path(Tool::Helm)?.clone(),
+        })
+    }
+
+    /// Removes it, with all that belongs to it.
+    ///
+    /// # Errors
+    /// When kind cannot.
+    pub fn delete(&self) -> Result<()> {
+        let step = Step::start(format!("kind delete cluster --name {}", self.name));
+        let output = Command::new("kind")
+            .args(["delete", "cluster", "--name", &self.name, "--kubeconfig"])
+            .arg(self.kubeconfig())
+            .output()
+            .context("could not run kind: is it installed?")?;
+        if !output.status.success() {
+            bail!("kind could not delete {:?}: {}", self.name, String::from_utf8_lossy(&output.stderr));
+        }
+        if self.directory.exists() {
+            fs::remove_dir_all(&self.directory)
+                .with_context(|| format!("could not remove {}", self.directory.display()))?;
+        }
+        step.done("");
+        Ok(())
+    }
+
+    /// Runs a command whose words only matter when it fails.
+    async fn quietly(&self, command: &mut Command, log: &str, interrupt: &Interrupt) -> Result<()> {
+        let path = self.logs().join(log);
+        let file = fs::File::create(&path).with_context(|| format!("could not create {}", path.display()))?;
+        command.stdin(Stdio::null()).stdout(file.try_clone()?).stderr(file);
+        interrupt.run(command).await.with_context(|| {
+            let said = fs::read_to_string(&path).unwrap_or_default();
+            let last = said.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("it said nothing");
+            format!("{last}; all of it is in {}", path.display())
+        })
+    }
+}
