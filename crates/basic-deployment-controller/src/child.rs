@@ -1,6 +1,6 @@
 //! A child as the replica contract shows it.
 
-use catena_api::{BlockedBy, contract::ReplicaContract, keys};
+use catena_api::{BasicDeployment, BlockedBy, contract::ReplicaContract, keys};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::discovery::ApiResource;
 use operator_kit::{Row, TrimmedObject, owner::controller_of};
@@ -28,6 +28,8 @@ pub struct Child {
 /// An owner of an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Owner {
+    /// The owner's group and version.
+    pub api_version: String,
     /// The owner's kind.
     pub kind: String,
     /// The owner's name.
@@ -39,7 +41,26 @@ pub struct Owner {
 impl Owner {
     /// What is kept of an owner reference.
     pub fn of(reference: &OwnerReference) -> Self {
-        Self { kind: reference.kind.clone(), name: reference.name.clone(), uid: reference.uid.clone() }
+        Self {
+            api_version: reference.api_version.clone(),
+            kind: reference.kind.clone(),
+            name: reference.name.clone(),
+            uid: reference.uid.clone(),
+        }
+    }
+
+    /// Whether it is a `BasicDeployment`.
+    pub fn is_deployment(&self) -> bool {
+        let group = self.api_version.split_once('/').map(|(group, _)| group);
+        group == Some(keys::GROUP) && self.kind == "BasicDeployment"
+    }
+
+    /// Whether it is a `BasicDeployment` that had the name of this one before.
+    pub fn is_former(&self, deployment: &BasicDeployment) -> bool {
+        let metadata = &deployment.metadata;
+        self.is_deployment()
+            && Some(&self.name) == metadata.name.as_ref()
+            && Some(&self.uid) != metadata.uid.as_ref()
     }
 }
 

@@ -9,7 +9,7 @@ use catena_api::{
     keys,
 };
 use jiff::Timestamp;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::discovery::ApiResource;
 use operator_kit::{Row, TrimmedObject, conditions};
 use serde_json::Value;
@@ -148,12 +148,8 @@ impl Command {
 
 /// The `BasicDeployment` among the owners: where there are several, the one that the command names.
 fn owner(metadata: &ObjectMeta, target: Option<&str>) -> Option<Owner> {
-    let is_deployment = |owner: &&OwnerReference| {
-        owner.kind == "BasicDeployment"
-            && owner.api_version.split_once('/').is_some_and(|(group, _)| group == keys::GROUP)
-    };
-    let owners = || metadata.owner_references.iter().flatten().filter(is_deployment);
-    owners().find(|owner| Some(owner.name.as_str()) == target).or_else(|| owners().next()).map(Owner::of)
+    let owners = || metadata.owner_references.iter().flatten().map(Owner::of).filter(Owner::is_deployment);
+    owners().find(|owner| Some(owner.name.as_str()) == target).or_else(|| owners().next())
 }
 
 #[cfg(test)]

@@ -1,4 +1,7 @@
-use std::sync::Arc;
+use std::{
+    hash::{DefaultHasher, Hash, Hasher},
+    sync::Arc,
+};
 
 use catena_api::BasicDeployment;
 use kube::{Api, Client, discovery::ApiResource};
@@ -46,6 +49,15 @@ impl Commands {
         commands.retain(|command| command.namespace == namespace);
         commands.sort_by(|a, b| (a.created, &a.uid).cmp(&(b.created, &b.uid)));
         Some(commands)
+    }
+
+    /// Another number for each set of commands that are bound to a `BasicDeployment`.
+    pub fn fingerprint(&self, namespace: &str, uid: &str) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        for command in self.of(namespace, uid).into_iter().flatten() {
+            command.uid.hash(&mut hasher);
+        }
+        hasher.finish()
     }
 
     /// Whether a command is still there and still waits: looked up live, because what a cache does not show yet

@@ -99,6 +99,8 @@ pub enum Found {
     Ours(Arc<Child>),
     /// An object without a controller.
     Orphan(Arc<Child>),
+    /// What a former `BasicDeployment` of this name left: the garbage collector takes it.
+    Leaving(Arc<Child>),
     /// An object that somebody else controls.
     Foreign(Arc<Child>),
 }
@@ -156,6 +158,8 @@ impl Deployments {
         Ok(match &child.owner {
             None => Found::Orphan(child),
             Some(owner) if owner.uid == uid => Found::Ours(child),
+            // Its end comes through the watch, under the name that both have.
+            Some(owner) if owner.is_former(deployment) => Found::Leaving(child),
             Some(_) => Found::Foreign(child),
         })
     }
@@ -311,6 +315,13 @@ impl Controller for Deployments {
         self.writes.act(&observed, action).await
     }
 
+    /// A command, such as a rollback, may be what ends the failure.
+    fn occasion(&self, deployment: &BasicDeployment) -> u64 {
+        let metadata = &deployment.metadata;
+        let (namespace, uid) = (metadata.namespace.as_deref(), metadata.uid.as_deref());
+        self.commands.fingerprint(namespace.unwrap_or_default(), uid.unwrap_or_default())
+    }
+
     fn forget(&self, uid: &str) {
         self.progress.lock().unwrap_or_else(PoisonError::into_inner).remove(uid);
         self.history.forget(uid);
@@ -322,7 +333,7 @@ impl Found {
     /// Who holds it, for people.
     pub fn holder(&self) -> String {
         let owner = match self {
-            Self::Foreign(child) => child.owner.as_ref(),
+            Self::Foreign(child) | Self::Leaving(child) => child.owner.as_ref(),
             _ => None,
         };
         match owner {

@@ -12,7 +12,7 @@ use operator_kit::{
 use crate::{
     child::Child,
     decide::history::{Pin, find},
-    observe::Observed,
+    observe::{Found, Observed},
 };
 
 /// The status that tells what was observed.
@@ -142,6 +142,13 @@ fn summary(
         matches!((child, &observed.desired), (Some(child), Ok(desired)) if child.hash() != desired.hash);
     if observed.deployment.spec.paused && (is_outdated || child.is_none()) {
         return say(PAUSED, format!("{counted}; spec.paused keeps the child as it is"), false);
+    }
+    if let Found::Leaving(left) = &observed.child {
+        let (kind, name) = (&observed.place.resource.kind, &left.name);
+        let text = format!(
+            "{kind} {name:?} of a former BasicDeployment of this name is still there; what is new follows when it is gone"
+        );
+        return say("FormerChildLeaving", text, false);
     }
     if let Some(stalled) =
         child.and_then(|child| child.condition(&observed.contract, STALLED)).filter(|stalled| stalled.is_true)

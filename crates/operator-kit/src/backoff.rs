@@ -36,11 +36,13 @@ impl Attempt {
     }
 }
 
-/// What a failure belongs to: another generation of the object or of the settings is tried at once.
+/// What a failure belongs to: another generation of the object or of the settings is tried at once, and so is
+/// what the controller says is an occasion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Version {
     pub generation: i64,
     pub settings: u64,
+    pub occasion: u64,
 }
 
 struct Entry {
@@ -122,7 +124,7 @@ mod tests {
     use super::*;
     use crate::Category;
 
-    const VERSION: Version = Version { generation: 1, settings: 1 };
+    const VERSION: Version = Version { generation: 1, settings: 1, occasion: 0 };
 
     fn failure(category: Category) -> Failure {
         Failure { category, reason: "Broken", message: "it broke".into(), is_expected: false }
@@ -154,9 +156,14 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_changed_object_or_setting_is_tried_at_once() {
+    async fn a_changed_object_or_setting_or_an_occasion_is_tried_at_once() {
         let backoff = Backoff::default();
-        for version in [Version { generation: 2, ..VERSION }, Version { settings: 2, ..VERSION }] {
+        let others = [
+            Version { generation: 2, ..VERSION },
+            Version { settings: 2, ..VERSION },
+            Version { occasion: 1, ..VERSION },
+        ];
+        for version in others {
             backoff.failed("a", VERSION, failure(Category::WaitsForChange), None);
             assert_eq!(backoff.attempt("a", version).0, Attempt::Allowed);
         }

@@ -53,6 +53,12 @@ pub trait Controller: Send + Sync + 'static {
     /// Decides on the next step. Pure: no I/O, no clock, no randomness.
     fn decide(&self, observed: &Self::Observed) -> Self::Action;
 
+    /// What else, beside another generation or other settings, is worth a try at once although the object is
+    /// backing off: another answer than at the failure is.
+    fn occasion(&self, _object: &Self::Kind) -> u64 {
+        0
+    }
+
     /// Forgets what is remembered of an object that is gone.
     fn forget(&self, _uid: &str) {}
 
@@ -109,6 +115,7 @@ impl<C: Controller> Passes<C> {
             generation: object.meta().generation.unwrap_or_default(),
             // What failed for want of a watch is tried again when the watch came.
             settings: (self.settings_version)().wrapping_add(self.health.recoveries() << 32),
+            occasion: self.controller.occasion(object),
         };
         let (attempt, retry_in) = self.backoff.attempt(uid, version);
         if attempt.failure().is_some_and(|failure| failure.is_expected) {

@@ -180,7 +180,7 @@ fn progress_in(observed: &Observed) -> Option<Duration> {
 fn refusal(name: &str, found: &Found, observed: &Observed) -> Option<Refusal> {
     match found {
         Found::Nothing | Found::Ours(_) => None,
-        Found::Orphan(_) | Found::Foreign(_) => Some(Refusal::ChildNotOwned {
+        Found::Orphan(_) | Found::Leaving(_) | Found::Foreign(_) => Some(Refusal::ChildNotOwned {
             kind: observed.place.resource.kind.clone(),
             name: name.to_owned(),
             holder: found.holder(),

@@ -120,6 +120,7 @@ fn keep_child(desired: &Desired, observed: &Observed) -> Option<Action> {
         Found::Nothing if is_paused => None,
         Found::Nothing => record().or_else(|| Some(Action::Create(desired.clone()))),
         Found::Ours(child) if child.is_deleting => None,
+        Found::Leaving(_) => None,
         Found::Ours(child) if is_paused => scale(child, observed),
         Found::Ours(child) => record()
             .or_else(|| commands::start(observed))

@@ -80,6 +80,17 @@ fn a_child_of_somebody_else_is_not_taken() {
 }
 
 #[test]
+fn what_a_former_one_left_is_waited_for() {
+    let owner = json!([{"apiVersion": "catena.dev/v1alpha1", "kind": "BasicDeployment", "name": "web", "uid": "former", "controller": true}]);
+    let left = child(json!({"metadata": {"ownerReferences": owner}}));
+    assert!(left.owner.as_ref().unwrap().is_former(&deployment()));
+    assert!(!child(json!({})).owner.as_ref().unwrap().is_former(&deployment()));
+    let status = written(decide(&observed(Found::Leaving(left))));
+    assert_eq!(ready(&status), (false, "FormerChildLeaving".into()));
+    assert!(!conditions::is_true(&status.conditions, conditions::STALLED));
+}
+
+#[test]
 fn an_orphan_that_comes_from_the_same_rendering_is_taken_back() {
     assert!(matches!(decide(&observed(Found::Orphan(child(json!({}))))), Action::Apply { .. }));
 }
