@@ -77,6 +77,7 @@ impl CommandRow {
             .and_then(Value::as_array)
             .and_then(|list| list.iter().find(|condition| condition["type"] == BOUND))
             .and_then(|condition| serde_json::from_value(condition.clone()).ok());
+        let generation = metadata.generation;
         let namespace = metadata.namespace.take();
         data["apiVersion"] = json!(kind.resource.api_version);
         data["kind"] = json!(kind.resource.kind);
@@ -87,9 +88,18 @@ impl CommandRow {
         let finding = find(kind, &data, refused);
         let row = Self { kind: kind.clone(), finding, owners, bound_to, has_map, condition };
         match &row.finding {
-            Finding::Target(to) if !kind.reports_bound && row.settled_owner(to).is_some() => row.settled(),
+            Finding::Target(to) if row.settled_owner(to).is_some() && row.says_so(generation) => {
+                row.settled()
+            }
             _ => row,
         }
+    }
+
+    /// Whether it says that it is bound, if commands of its kind say so.
+    fn says_so(&self, generation: Option<i64>) -> bool {
+        let says =
+            |condition: &Condition| condition.status == "True" && condition.observed_generation == generation;
+        !self.kind.reports_bound || self.condition.as_deref().is_some_and(says)
     }
 
     fn settled(self) -> Self {

@@ -247,9 +247,15 @@ fn a_condition_is_written_only_when_it_changes() {
     first.can_report = true;
     let Action::Report(condition) = decide(&first) else { panic!("nothing is reported") };
     assert_eq!((&*condition.status, &*condition.reason), ("True", "Bound"));
-    let mut again = observed(&kind, &json!({"metadata": bound, "status": {"conditions": [condition]}}), None);
+    let said = json!({"metadata": bound, "status": {"conditions": [condition]}});
+    let mut again = observed(&kind, &said, None);
     again.can_report = true;
-    assert_eq!(decide(&again), Action::Settle);
+    assert_eq!((decide(&again), &again.command.row.finding), (Action::Settle, &Finding::Settled));
+    let mut changed = said.clone();
+    changed["metadata"]["generation"] = 2.into();
+    let mut changed = observed(&kind, &changed, None);
+    changed.can_report = true;
+    assert!(matches!(decide(&changed), Action::Report(_)));
 }
 
 #[test]
