@@ -1,9 +1,9 @@
 //! Takes our finalizer from every object while the rights to do so are still there. What is left when it is
 //! interrupted is found by the next run.
 
-use std::time::Duration;
+use std::{process::ExitCode, time::Duration};
 
-use anyhow::{Context, bail};
+use anyhow::Context;
 use catena_api::keys::BACKUP_FINALIZER;
 use clap::{Args, ValueEnum};
 use futures::{StreamExt, stream};
@@ -24,6 +24,8 @@ const PAGE: u32 = 500;
 const SIDE_BY_SIDE: usize = 16;
 /// After nothing was found, it is looked once more: what an ending controller or a policy put on last is found then.
 const ONCE_MORE: Duration = Duration::from_secs(3);
+/// Exit code of a drain that refuses: to the chart's Job, one that is not worth another try.
+const REFUSED: u8 = 3;
 
 /// What is drained, and how.
 #[derive(Args)]
@@ -52,12 +54,16 @@ enum HeldObjects {
 type Found = PartialObjectMeta<DynamicObject>;
 
 /// Drains every kind of the settings.
-pub async fn run(operator: &Operator<Settings>, options: &Options) -> anyhow::Result<()> {
+pub async fn run(operator: &Operator<Settings>, options: &Options) -> anyhow::Result<ExitCode> {
     let client = operator.client();
     let settings = operator.settings().current();
     let kinds: Vec<ApiResource> = settings.kinds.values().map(|kind| kind.resource.clone()).collect();
     if options.held_objects == HeldObjects::Refuse {
-        refuse_held(&client, &kinds).await?;
+        let held = held(&client, &kinds).await?;
+        if !held.is_empty() {
+            tracing::error!("{}", refusal(&held));
+            return Ok(ExitCode::from(REFUSED));
+        }
     }
     for name in &options.policy_binding {
         delete::<MutatingAdmissionPolicyBinding>(operator, Api::all(client.clone()), name).await?;
@@ -86,26 +92,28 @@ pub async fn run(operator: &Operator<Settings>, options: &Options) -> anyhow::Re
                 total += left;
                 if left == 0 {
                     tracing::info!(total, "no object has the finalizer any more");
-                    return Ok(());
+                    return Ok(ExitCode::SUCCESS);
                 }
             }
         })
         .await
 }
 
-async fn refuse_held(client: &Client, kinds: &[ApiResource]) -> anyhow::Result<()> {
+/// The objects that wait for their backup.
+async fn held(client: &Client, kinds: &[ApiResource]) -> anyhow::Result<Vec<String>> {
     let mut held = Vec::new();
     for kind in kinds {
         let objects = protected(client, kind).await?;
         let deleted = objects.iter().filter(|object| object.metadata.deletion_timestamp.is_some());
         held.extend(deleted.map(|object| title(kind, object)));
     }
-    if held.is_empty() {
-        return Ok(());
-    }
-    bail!(
+    Ok(held)
+}
+
+fn refusal(held: &[String]) -> String {
+    format!(
         "{} objects wait for their backup, and drain.heldObjects is Refuse: {}; wait for them, or let them go with the \
-         annotation catena.dev/force-release",
+         annotation catena.dev/force-release: <reason>",
         held.len(),
         held.iter().take(20).map(String::as_str).collect::<Vec<_>>().join(", ")
     )

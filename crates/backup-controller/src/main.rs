@@ -16,6 +16,8 @@ mod observe;
 mod settings;
 mod status;
 
+use std::process::ExitCode;
+
 use clap::{Parser, Subcommand};
 use operator_kit::{Arguments, Operator, Triggers};
 use tokio::sync::watch;
@@ -45,12 +47,12 @@ enum Task {
 }
 
 #[tokio::main(flavor = "current_thread")]
-async fn main() -> anyhow::Result<()> {
+async fn main() -> anyhow::Result<ExitCode> {
     let Command { arguments, task } = Command::parse();
     let operator = Operator::start(env!("CARGO_PKG_NAME"), arguments).await?;
     match task {
         Some(Task::Drain(options)) => drain::run(&operator, &options).await,
-        None => control(operator).await,
+        None => control(operator).await.map(|()| ExitCode::SUCCESS),
     }
 }
 
