@@ -10,9 +10,9 @@ use std::{
 use anyhow::{Context, Result};
 use jiff::Timestamp;
 use serde::Deserialize;
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep};
 
-use crate::{Controller, DEPLOYMENTS, REPLICA_SETS, cluster::path_from, eventually};
+use crate::{Controller, DEPLOYMENTS, PATIENCE, REPLICA_SETS, cluster::path_from, eventually};
 
 /// What the API server was asked for since this was made.
 pub struct AuditLog {
@@ -117,6 +117,20 @@ impl AuditLog {
         Ok(all.filter(|request| request.user == user && request.namespace == namespace).collect())
     }
 
+    /// Waits until so many requests fit `which`, and gives them: an effect can be seen a moment before its request is
+    /// written down.
+    ///
+    /// # Panics
+    /// When there are fewer in time.
+    pub async fn until_logged(&self, count: usize, which: impl Fn(&Request) -> bool) -> Vec<Request> {
+        eventually(&format!("{count} requests are written down"), PATIENCE, async || {
+            let mut asked = self.requests().map_err(|error| format!("{error:#}"))?;
+            asked.retain(&which);
+            if asked.len() >= count { Ok(asked) } else { Err(format!("{:?}", Tally::of(&asked))) }
+        })
+        .await
+    }
+
     /// Waits until the controllers have written nothing for a while that fits `which`, and gives all that they
     /// had written before.
     ///
@@ -136,7 +150,12 @@ impl AuditLog {
             if written.len() != last.0 {
                 last = (written.len(), Instant::now());
             }
-            if last.1.elapsed() >= quiet { Ok(written) } else { Err(format!("{:?}", Tally::of(&written))) }
+            if last.1.elapsed() >= quiet {
+                return Ok(written);
+            }
+            // Reading it all is work, which others would wait for.
+            sleep(Duration::from_secs(1)).await;
+            Err(format!("{:?}", Tally::of(&written)))
         })
         .await
     }

@@ -5,7 +5,7 @@ use tokio::time::{Instant, sleep};
 
 /// How long a test waits for what is to happen, unless it says otherwise: far longer than it takes, because the
 /// machine may be busy.
-pub const PATIENCE: Duration = Duration::from_secs(30);
+pub const PATIENCE: Duration = Duration::from_secs(60);
 
 const EVERY: Duration = Duration::from_millis(100);
 

@@ -51,13 +51,17 @@ pub fn protecting() -> Result<Value> {
     released["backup"] = "fails".into();
     released["onFailure"] = "Release".into();
     released["tries"] = 2.into();
+    let mut slow = of_config_maps("slow");
+    slow["deadline"] = "3s".into();
+    let mut slow_released = slow.clone();
+    slow_released["selector"] = json!({"matchLabels": {BACKUP_BY: "slow-released"}});
+    slow_released["onFailure"] = "Release".into();
     let mut elsewhere = of_config_maps("elsewhere");
     elsewhere["backup"] = "manifest".into();
     elsewhere["namespaceSelector"] = json!({"matchLabels": {BACKUP_BY: "elsewhere"}});
     let manifest = backup_example("manifest")?["backups"]["manifest"].clone();
     let mut beside = manifest.clone();
     beside["namespace"] = "".into();
-    let stateful = |backup: &str| entry("apps/v1", "StatefulSet", "statefulsets", backup);
     Ok(json!({
         "kinds": {
             "by-manifest": of_config_maps("manifest"),
@@ -65,29 +69,40 @@ pub fn protecting() -> Result<Value> {
             "by-failing-job": of_config_maps("fails"),
             "by-manifest-beside": of_config_maps("beside"),
             "by-chance": released,
+            "by-slow-backup": slow,
+            "by-slow-chance": slow_released,
             "by-namespace": elsewhere,
             "basicdeployments": entry("catena.dev/v1alpha1", "BasicDeployment", "basicdeployments", "manifest"),
             "priorityclasses": entry("scheduling.k8s.io/v1", "PriorityClass", "priorityclasses", "manifest"),
             "gadgets": entry("e2e.catena.dev/v1", "Gadget", "gadgets", "manifest"),
-            "by-dump": stateful("dump"),
-            "by-snapshot": stateful("snapshot"),
-            "postgres": entry("postgresql.cnpg.io/v1", "Cluster", "clusters", "cnpg"),
         },
         "backups": {
             "manifest": manifest,
             "beside": beside,
+            "slow": slow_backup(),
             "succeeds": job("--version"),
             "fails": job("--no-such-option"),
-            "dump": backup_example("job")?["backups"]["dump"],
-            "snapshot": backup_example("volume-snapshot")?["backups"]["snapshot"],
-            "cnpg": backup_example("foreign-backup")?["backups"]["cnpg"],
         },
     }))
+}
+
+/// A backup that has ended when somebody says so.
+fn slow_backup() -> Value {
+    let template =
+        r#"{apiVersion: v1, kind: ConfigMap, metadata: {name: {{ "slow-" ~ suffix }}}, data: {done: "no"}}"#;
+    json!({
+        "apiVersion": "v1", "kind": "ConfigMap", "resource": "configmaps", "namespace": "catena-system",
+        "template": template, "succeeded": "object.data.done == 'yes'",
+    })
 }
 
 /// A Job that runs the controller's own image, with an argument with which it ends at once, well or not.
 fn job(argument: &str) -> Value {
     let example = backup_example("job").unwrap_or_default();
+    let image = std::env::var("CATENA_JOB_IMAGE").unwrap_or_else(|_| "catena/backup-controller:0.1.0".into());
+    // Where there are fake nodes, only the other one runs it.
+    let is_local = std::env::var("CATENA_ON").is_ok_and(|on| on == "local");
+    let selector = if is_local { r#"{catena.dev/host-runner: "true"}"# } else { "{}" };
     let template = format!(
         r#"
 apiVersion: batch/v1
@@ -100,12 +115,12 @@ spec:
     spec:
       restartPolicy: Never
       automountServiceAccountToken: false
-      nodeSelector: {{catena.dev/host-runner: "true"}}
+      nodeSelector: {selector}
       tolerations: [{{key: catena.dev/host-runner, operator: Exists}}]
       securityContext: {{runAsNonRoot: true, runAsUser: 65532, seccompProfile: {{type: RuntimeDefault}}}}
       containers:
         - name: main
-          image: catena/backup-controller:0.1.0
+          image: {image}
           args: ["{argument}"]
           securityContext: {{allowPrivilegeEscalation: false, capabilities: {{drop: [ALL]}}}}
 "#

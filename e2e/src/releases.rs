@@ -56,12 +56,18 @@ impl Release {
     /// Uninstalls a release, as a user does; it is there again when the answer is dropped.
     pub async fn uninstall(_alone: &Cluster, controller: Controller) -> Result<Uninstalled> {
         let uninstalled = Uninstalled(controller);
+        Self::try_uninstall(controller).await?;
+        Ok(uninstalled)
+    }
+
+    /// Uninstalls a release; where that fails, it stays as it is.
+    pub async fn try_uninstall(controller: Controller) -> Result<()> {
         let mut helm = tokio::process::Command::new(path_from("CATENA_HELM")?);
-        helm.args(["uninstall", controller.name(), "--namespace", NAMESPACE, "--wait", "--timeout", "90s"]);
+        helm.args(["uninstall", controller.name(), "--namespace", NAMESPACE, "--wait", "--timeout", "240s"]);
         let output = helm.output().await.context("could not start helm")?;
         let error = String::from_utf8_lossy(&output.stderr);
         ensure!(output.status.success(), "helm uninstall {}: {error}", controller.name());
-        Ok(uninstalled)
+        Ok(())
     }
 
     /// The number of a release's last upgrade.

@@ -186,10 +186,11 @@ async fn commands_of_a_foreign_kind_ask_for_the_configured_verb_on_the_kind_that
         },
         "admission": {"enabled": true, "verb": "close"},
     }]});
-    let release = Release::upgrade(&cluster, BINDER, &values).await?;
     let [ann, bob] = [ANN, BOB].map(|who| As { namespace: &namespace, who });
     let gold = json!({"tier": "gold"});
     let on = |kind: &str| json!({"type": "Command", "on": {"kind": kind, "name": "one"}});
+    bob.until(true, &operation("bob", &gold, &on("Shop"))).await;
+    let release = Release::upgrade(&cluster, BINDER, &values).await?;
     bob.until(false, &operation("bob", &gold, &on("Shop"))).await;
     let said = bob.is_refused(CREATE, &operation("bob", &gold, &on("Shop"))).await?;
     ensure!(said.contains("bob may not close shops.shops.example.com or nodes one"), "{said}");

@@ -30,6 +30,19 @@ async fn until_in_force(namespace: &Namespace) {
         if is_protected(&map) { Ok(()) } else { Err(e2e::yaml(&map)) }
     })
     .await;
+    // Each policy comes by itself: what refuses is asked by deleting what is to stay.
+    let map = json!({"metadata": {"name": "try", "labels": {BACKUP_BY: "manifest"}}});
+    if let Ok(map) = serde_json::from_value::<ConfigMap>(map) {
+        maps.create(&PostParams::default(), &map).await.ok();
+    }
+    for how in [DeleteParams::background(), DeleteParams::foreground()] {
+        let how = DeleteParams { dry_run: true, ..how };
+        eventually("a deletion is refused", PATIENCE, async || match maps.delete("try", &how).await {
+            Err(kube::Error::Api(status)) if status.code == 403 => Ok(()),
+            other => Err(format!("{other:?}")),
+        })
+        .await;
+    }
 }
 
 async fn refused(namespace: &Namespace, name: &str, how: &DeleteParams) -> String {
@@ -42,6 +55,7 @@ async fn refused(namespace: &Namespace, name: &str, how: &DeleteParams) -> Strin
 #[tokio::test]
 async fn policies_protect_at_creation_and_ask_for_a_confirmation_and_refuse_foreground_deletion() -> Result<()>
 {
+    e2e::needs!(HostProcesses);
     let cluster = Cluster::alone().await?;
     let mut values = protecting()?;
     values["policies"] = json!({

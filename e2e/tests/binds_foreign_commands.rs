@@ -4,7 +4,10 @@ use std::{collections::BTreeMap, path::Path, time::Duration};
 
 use anyhow::Result;
 use catena_api::keys;
-use e2e::{AuditLog, BINDER, Cluster, Namespace, Release, eventually, kubectl, kubectl_apply, yaml};
+use e2e::{
+    AuditLog, BINDER, Cluster, ForeignKinds, Namespace, Release, Request, eventually, kubectl, kubectl_apply,
+    yaml,
+};
 use k8s_openapi::{api::core::v1::Node, api::events::v1::Event};
 use kube::{
     Api, ResourceExt,
@@ -31,26 +34,6 @@ const PROJECTS: [&str; 7] = [
 const TARGETS: &str = include_str!("../foreign-commands/targets.yaml");
 
 const COMMANDS: &str = include_str!("../foreign-commands/commands.yaml");
-
-fn definitions(project: &str) -> String {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("crds").join(format!("{project}.yaml"));
-    path.display().to_string()
-}
-
-async fn install(projects: &[&str]) -> Result<()> {
-    for project in projects {
-        kubectl(&["apply", "--server-side", "--filename", &definitions(project)]).await?;
-    }
-    kubectl(&["wait", "--for=condition=Established", "crd", "--all"]).await?;
-    Ok(())
-}
-
-async fn remove(projects: &[&str]) -> Result<()> {
-    for project in projects {
-        kubectl(&["delete", "--ignore-not-found", "--filename", &definitions(project)]).await?;
-    }
-    Ok(())
-}
 
 /// The values that are shown to users.
 fn example() -> Result<Value> {
@@ -109,14 +92,18 @@ async fn until_told(namespace: &Namespace, name: &str, reason: &str) -> String {
 /// What was written and taken, by verb, kind and name; without Events and the Lease.
 fn written(log: &AuditLog) -> Result<BTreeMap<String, usize>> {
     let mut written = BTreeMap::new();
-    for request in log.requests()? {
-        let counts = request.user == BINDER.user() && request.is_write() && request.code < 300;
-        if counts && !["events", "leases"].contains(&&*request.resource) {
-            let what = format!("{} {} {}", request.verb, request.resource, request.name);
-            *written.entry(what).or_default() += 1;
-        }
+    for request in log.requests()?.iter().filter(counts) {
+        let what = format!("{} {} {}", request.verb, request.resource, request.name);
+        *written.entry(what).or_default() += 1;
     }
     Ok(written)
+}
+
+fn counts(request: &&Request) -> bool {
+    request.user == BINDER.user()
+        && request.is_write()
+        && request.code < 300
+        && !["events", "leases"].contains(&&*request.resource)
 }
 
 async fn may(verb: &str, resource: &str) -> bool {
@@ -157,8 +144,9 @@ async fn its_rights_are_enough_and_not_more() {
 
 #[tokio::test]
 async fn commands_of_other_projects_are_bound_by_configuration_alone() -> Result<()> {
+    e2e::needs!(AuditLog);
     let cluster = Cluster::alone().await?;
-    install(&PROJECTS).await?;
+    let kinds = ForeignKinds::install(&cluster, &PROJECTS).await?;
     let release = Release::upgrade(&cluster, BINDER, &example()?).await?;
     let namespace = cluster.namespace("foreign").await?;
     let here = Some(&namespace);
@@ -220,6 +208,7 @@ async fn commands_of_other_projects_are_bound_by_configuration_alone() -> Result
     }
 
     // One write for each that is bound; no status of a foreign kind; nothing else.
+    log.until_logged(7, |request| counts(&request)).await;
     let mut bound: Vec<_> = written(&log)?.into_iter().collect();
     bound.sort();
     let expected = [
@@ -245,6 +234,7 @@ async fn commands_of_other_projects_are_bound_by_configuration_alone() -> Result
     its_rights_are_enough_and_not_more().await;
     kubectl(&["delete", "nodemaintenance.nodemaintenance.medik8s.io", "e2e-maintenance"]).await?;
     release.restore().await?;
+    kinds.remove().await?;
     Ok(())
 }
 
@@ -252,8 +242,7 @@ async fn commands_of_other_projects_are_bound_by_configuration_alone() -> Result
 async fn kinds_come_and_go_and_stop_no_other() -> Result<()> {
     const LATER: [&str; 2] = ["etcd-druid", "mariadb"];
     let cluster = Cluster::alone().await?;
-    remove(&LATER).await?;
-    install(&["flink"]).await?;
+    let _flink = ForeignKinds::install(&cluster, &["flink"]).await?;
     // Here is a kind that is configured and not served.
     let release = Release::upgrade(&cluster, BINDER, &example()?).await?;
     let namespace = cluster.namespace("arriving").await?;
@@ -273,7 +262,7 @@ async fn kinds_come_and_go_and_stop_no_other() -> Result<()> {
     snapshot("before").await?;
 
     // One that describes itself, with a command that was there before its target; and the one that is configured.
-    install(&LATER).await?;
+    let later = ForeignKinds::install(&cluster, &LATER).await?;
     let tasks = api(&cluster, here, "druid.gardener.cloud/v1alpha1/EtcdOpsTask")?;
     kubectl_apply(
         &namespace.name,
@@ -320,7 +309,7 @@ metadata: {name: db}
     .await;
     snapshot("meanwhile").await?;
 
-    remove(&LATER).await?;
+    later.remove().await?;
     snapshot("after").await?;
     release.restore().await?;
     Ok(())

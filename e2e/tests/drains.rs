@@ -1,13 +1,13 @@
 //! Uninstalling backup-controller leaves no object that can never be deleted.
 
 use anyhow::{Result, ensure};
-use catena_api::keys::BACKUP_FINALIZER;
+use catena_api::keys::{BACKUP_FINALIZER, FORCE_RELEASE};
 use e2e::{
     BACKUP_BY, BACKUPS, Cluster, CrashProxy, Namespace, OwnProcess, PATIENCE, Paused, Release, eventually,
     protect, protecting,
 };
 use futures::{StreamExt, TryStreamExt, stream};
-use k8s_openapi::api::{apps::v1::Deployment, core::v1::ConfigMap};
+use k8s_openapi::api::{apps::v1::Deployment, batch::v1::Job, core::v1::ConfigMap};
 use kube::{Api, ResourceExt, api::ListParams};
 use serde_json::json;
 
@@ -69,7 +69,43 @@ async fn uninstalling_takes_the_finalizer_from_every_object_also_from_those_that
 }
 
 #[tokio::test]
+async fn uninstalling_is_refused_while_objects_wait_where_the_values_say_so() -> Result<()> {
+    let cluster = Cluster::alone().await?;
+    protect(&cluster).await?;
+    let mut values = protecting()?;
+    values["drain"] = json!({"heldObjects": "Refuse"});
+    Release::set(BACKUPS, &values).await?;
+    let namespace = cluster.namespace("refuse").await?;
+    create(&namespace, 3).await?;
+    let held = json!({"metadata": {"name": "held", "labels": {BACKUP_BY: "fails"}}});
+    namespace.create::<ConfigMap>(&serde_json::from_value(held)?).await?;
+    until_protected(&namespace, 4).await;
+    namespace.delete::<ConfigMap>("held").await?;
+
+    let refused = Release::try_uninstall(BACKUPS).await;
+    ensure!(refused.is_err(), "it was uninstalled");
+    let job = Api::<Job>::namespaced(cluster.client.clone(), "catena-system")
+        .get("backup-controller-drain")
+        .await?;
+    let failed = job.status.and_then(|status| status.failed);
+    assert_eq!(failed, Some(1), "it was tried again, or has not ended");
+    assert_eq!(protected(&namespace).await?, 4);
+    BACKUPS.until_ready(&cluster).await;
+
+    let forced = json!({"metadata": {"annotations": {FORCE_RELEASE: "only a test"}}});
+    namespace.merge::<ConfigMap>("held", forced).await?;
+    namespace.until_gone::<ConfigMap>("held").await;
+    let uninstalled = Release::uninstall(&cluster, BACKUPS).await?;
+    assert_eq!(protected(&namespace).await?, 0);
+    tokio::task::spawn_blocking(move || drop(uninstalled)).await?;
+    Release::set(BACKUPS, &protecting()?).await?;
+    BACKUPS.until_ready(&cluster).await;
+    Ok(())
+}
+
+#[tokio::test]
 async fn a_drain_that_was_killed_goes_on_where_it_was() -> Result<()> {
+    e2e::needs!(HostProcesses);
     let cluster = Cluster::alone().await?;
     protect(&cluster).await?;
     let namespace = cluster.namespace("resume").await?;

@@ -1,7 +1,5 @@
 //! kubectl catena says why something does not go on, shows the chain, and issues commands whose end it tells.
 
-use std::time::Duration;
-
 use anyhow::{Context, Result, ensure};
 use catena_api::{BasicDeployment, BasicDeploymentRestart, BasicDeploymentRestartSpec, TargetRef};
 use e2e::{
@@ -142,7 +140,13 @@ async fn why_names_a_finalizer_and_who_holds_it() -> Result<()> {
 async fn why_names_a_controller_that_does_not_run() -> Result<()> {
     let cluster = Cluster::alone().await?;
     let namespace = cluster.namespace("why-alone").await?;
+    let process = REPLICA_SETS.until_ready(&cluster).await;
     let release = Release::upgrade(&cluster, REPLICA_SETS, &json!({"replicas": 0})).await?;
+    eventually("it has ended", PATIENCE, async || match process.resident() {
+        Err(_) => Ok(()),
+        Ok(_) => Err("it still runs"),
+    })
+    .await;
     namespace.create(&deployment("web", 1)).await?;
     let answer = until_explained(&namespace, "web", "ControllerNotRunning").await;
     assert_eq!(answer["rootCause"]["object"]["kind"], "BasicReplicaSet", "{answer}");
@@ -237,7 +241,7 @@ async fn a_command_that_is_waited_for_tells_its_end_by_the_exit_code() -> Result
     let image = json!({"spec": {"parameters": {"image": "registry.invalid/missing:1"}}});
     namespace.merge::<BasicDeployment>("web", image).await?;
     until_explained(&namespace, "web", "ImagePullBackOff").await;
-    let late = catena(&namespace.name, &["restart", "web", "--wait", "--timeout", "3s"]).await?;
+    let late = catena(&namespace.name, &["restart", "web", "--wait", "--timeout", "15s"]).await?;
     assert_eq!(late.code, 2, "{late:?}");
     assert!(late.err.contains("cannot pull its image"), "{late:?}");
     Ok(())
@@ -372,7 +376,7 @@ async fn who_may_not_look_is_told_which_right_is_missing() -> Result<()> {
     let account = format!("--serviceaccount={}:nobody", namespace.name);
     e2e::kubectl(&[&in_namespace[..], &binding, &[&account]].concat()).await?;
     // What may not be read is told, and the rest is shown.
-    eventually("a viewer sees the tree", Duration::from_secs(10), async || {
+    eventually("a viewer sees the tree", PATIENCE, async || {
         let said = catena_as(&path, &[&in_namespace[..], &["why", "web"]].concat())
             .await
             .map_err(|error| error.to_string())?;

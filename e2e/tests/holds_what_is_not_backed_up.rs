@@ -1,24 +1,17 @@
 //! Without a proven backup nothing goes, it says why, and there is a way out.
 
-use std::time::Duration;
-
 use anyhow::{Context, Result};
 use catena_api::keys::{BACKUP_FINALIZER, BACKUP_OF, BACKUP_STATUS, FORCE_RELEASE};
 use e2e::{BACKUP_BY, BACKUPS, Cluster, Namespace, PATIENCE, eventually, protect};
-use k8s_openapi::{
-    api::{
-        batch::v1::Job,
-        core::v1::{ConfigMap, Namespace as CoreNamespace},
-        events::v1::Event,
-    },
-    apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
+use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::api::{
+    batch::v1::Job,
+    core::v1::{ConfigMap, Namespace as CoreNamespace},
+    events::v1::Event,
 };
 use kube::{
     Api, Client, ResourceExt,
-    api::{
-        ApiResource, DeleteParams, DynamicObject, GroupVersionKind, ListParams, Patch, PatchParams,
-        PostParams,
-    },
+    api::{DeleteParams, ListParams, Patch, PatchParams},
 };
 use serde_json::{Value, json};
 
@@ -46,6 +39,13 @@ async fn deleted(namespace: &Namespace, name: &str, backup_by: &str) -> Result<C
 async fn jobs(client: &Client, uid: &str) -> Result<Vec<Job>> {
     let of = ListParams::default().labels(&format!("{BACKUP_OF}={uid}"));
     Ok(Api::namespaced(client.clone(), "catena-system").list(&of).await?.items)
+}
+
+/// When the first of them failed.
+fn failed_at(jobs: &[Job]) -> Option<Timestamp> {
+    let conditions = jobs.iter().filter_map(|job| job.status.as_ref()?.conditions.as_ref()).flatten();
+    let failed = conditions.filter(|condition| condition.type_ == "Failed" && condition.status == "True");
+    failed.filter_map(|condition| Some(condition.last_transition_time.as_ref()?.0)).min()
 }
 
 async fn until_told(namespace: &Namespace, reason: &str) -> Event {
@@ -79,18 +79,19 @@ async fn a_failed_backup_holds_the_object_says_why_and_is_tried_again_until_some
     protect(&cluster).await?;
     let namespace = cluster.namespace("fails").await?;
     let map = deleted(&namespace, "web", "fails").await?;
-    let within = Duration::from_secs(10);
+    let uid = map.uid().context("uid")?;
     let held = namespace
-        .until_within(within, "web", "says why it is held", |map: &ConfigMap| {
-            says(map, "Failed", "BackupFailed")
-        })
+        .until("web", "says why it is held", |map: &ConfigMap| says(map, "Failed", "BackupFailed"))
         .await;
     let first = status(&held);
+    let told: Timestamp = first["since"].as_str().context("since")?.parse()?;
+    let failed = failed_at(&jobs(&cluster.client, &uid).await?).context("no Job failed")?;
+    let took = told.duration_since(failed);
+    assert!(took <= SignedDuration::from_secs(10), "it was told {took:#} after the Job had failed");
     assert!(first["backup"].as_str().is_some_and(|backup| backup.starts_with("Job catena-system/backup-")));
     assert!(first["message"].as_str().is_some_and(|message| message.contains(FORCE_RELEASE)), "{first}");
     until_told(&namespace, "BackupFailed").await;
 
-    let uid = map.uid().context("uid")?;
     eventually("another one is tried, and the failed one is kept", PATIENCE, async || {
         let jobs = jobs(&cluster.client, &uid).await.map_err(|error| error.to_string())?;
         let failed =
@@ -114,7 +115,13 @@ async fn a_failed_backup_holds_the_object_says_why_and_is_tried_again_until_some
     let told = until_told(&namespace, "ForceReleased").await;
     assert!(told.note.is_some_and(|note| note.contains("it is only a test")));
     let labels = ["kind=\"by-failing-job\"", "outcome=\"forced\""];
-    assert!(metric(&cluster, "catena_released_objects_total{", &labels).await? >= 1.0);
+    eventually("it is counted", PATIENCE, async || {
+        match metric(&cluster, "catena_released_objects_total{", &labels).await {
+            Ok(count) if count >= 1.0 => Ok(()),
+            other => Err(format!("{other:?}")),
+        }
+    })
+    .await;
     Ok(())
 }
 
@@ -127,6 +134,32 @@ async fn with_release_an_object_goes_after_so_many_failures() -> Result<()> {
     namespace.until_gone::<ConfigMap>("web").await;
     until_told(&namespace, "ReleasedWithoutBackup").await;
     assert_eq!(jobs(&cluster.client, &map.uid().context("uid")?).await?.len(), 2);
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_backup_that_takes_too_long_holds_until_it_ends_or_lets_go_where_the_settings_say_so() -> Result<()>
+{
+    let cluster = Cluster::shared().await?;
+    protect(&cluster).await?;
+    let namespace = cluster.namespace("slow").await?;
+    let map = deleted(&namespace, "web", "slow").await?;
+    deleted(&namespace, "left", "slow-released").await?;
+    let held = namespace
+        .until("web", "says that it takes too long", |map: &ConfigMap| says(map, "Overdue", "BackupOverdue"))
+        .await;
+    let message = status(&held)["message"].as_str().unwrap_or_default().to_owned();
+    assert!(message.contains("3s") && message.contains(FORCE_RELEASE), "{message}");
+    namespace.until_gone::<ConfigMap>("left").await;
+    until_told(&namespace, "ReleasedWithoutBackup").await;
+
+    let backups = Api::<ConfigMap>::namespaced(cluster.client.clone(), "catena-system");
+    let of = ListParams::default().labels(&format!("{BACKUP_OF}={}", map.uid().context("uid")?));
+    let backup = backups.list(&of).await?.items.pop().context("a backup")?.name_any();
+    assert!(namespace.api::<ConfigMap>().get_opt("web").await?.is_some(), "it went without a backup");
+    let done = Patch::Merge(json!({"data": {"done": "yes"}}));
+    backups.patch(&backup, &PatchParams::default(), &done).await?;
+    namespace.until_gone::<ConfigMap>("web").await;
     Ok(())
 }
 
@@ -155,74 +188,5 @@ async fn in_a_namespace_that_ends_a_backup_beside_the_object_is_told_to_be_impos
         }
     })
     .await;
-    Ok(())
-}
-
-/// A foreign kind and its own kind of backup, shaped as those of `CloudNativePG`, without their controller.
-#[tokio::test]
-async fn a_foreign_backup_resource_is_waited_for_whatever_it_says_until_it_says_completed() -> Result<()> {
-    let cluster = Cluster::shared().await?;
-    protect(&cluster).await?;
-    let namespace = cluster.namespace("foreign").await?;
-    let kinds = cluster.all::<CustomResourceDefinition>();
-    for (kind, plural) in [("Cluster", "clusters"), ("Backup", "backups")] {
-        let group = "postgresql.cnpg.io";
-        let crd = json!({
-            "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-            "metadata": {"name": format!("{plural}.{group}")},
-            "spec": {"group": group, "scope": "Namespaced", "names": {"kind": kind, "plural": plural}, "versions": [{
-                "name": "v1", "served": true, "storage": true, "subresources": {"status": {}},
-                "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}}}]},
-        });
-        // Another test may have left the kind, with a schema of its own.
-        kinds
-            .patch(&format!("{plural}.{group}"), &PatchParams::apply("e2e").force(), &Patch::Apply(crd))
-            .await?;
-    }
-    let api = |kind: &str| -> Api<DynamicObject> {
-        let resource = ApiResource::from_gvk(&GroupVersionKind::gvk("postgresql.cnpg.io", "v1", kind));
-        Api::namespaced_with(cluster.client.clone(), &namespace.name, &resource)
-    };
-    let (clusters, backups) = (api("Cluster"), api("Backup"));
-    let postgres: DynamicObject = serde_json::from_value(json!({
-        "apiVersion": "postgresql.cnpg.io/v1", "kind": "Cluster",
-        "metadata": {"name": "pg", "labels": {BACKUP_BY: "cnpg"}},
-        "spec": {"instances": 1, "backup": {"barmanObjectStore": {"destinationPath": "s3://backups"}}},
-    }))?;
-    eventually("the kind is served", PATIENCE, async || {
-        clusters.create(&PostParams::default(), &postgres).await.map_err(|error| error.to_string())
-    })
-    .await;
-    eventually("the cluster is protected", 2 * PATIENCE, async || {
-        let found = clusters.get("pg").await.map_err(|error| error.to_string())?;
-        if found.finalizers().is_empty() { Err(e2e::yaml(&found)) } else { Ok(()) }
-    })
-    .await;
-    clusters.delete("pg", &DeleteParams::default()).await?;
-    let backup = eventually("there is a Backup", PATIENCE, async || {
-        let found = backups.list(&ListParams::default()).await.map_err(|error| error.to_string())?.items;
-        found.into_iter().next().ok_or_else(|| "none".to_owned())
-    })
-    .await;
-    assert_eq!(backup.data["spec"], json!({"cluster": {"name": "pg"}, "method": "barmanObjectStore"}));
-    for phase in ["pending", "running", "walArchivingFailing", "no-such-phase"] {
-        let change = json!({"status": {"phase": phase}});
-        backups.patch_status(&backup.name_any(), &PatchParams::default(), &Patch::Merge(change)).await?;
-        eventually("it says that the backup runs", PATIENCE, async || {
-            let held = clusters.get("pg").await.map_err(|error| error.to_string())?;
-            if says(&held, "BackingUp", "BackupRunning") { Ok(()) } else { Err(e2e::yaml(&held)) }
-        })
-        .await;
-    }
-    let completed = json!({"status": {"phase": "completed"}});
-    backups.patch_status(&backup.name_any(), &PatchParams::default(), &Patch::Merge(completed)).await?;
-    eventually("the cluster is gone", PATIENCE, async || match clusters.get_opt("pg").await {
-        Ok(None) => Ok(()),
-        other => Err(format!("{other:?}")),
-    })
-    .await;
-    for plural in ["clusters", "backups"] {
-        kinds.delete(&format!("{plural}.postgresql.cnpg.io"), &DeleteParams::background()).await?;
-    }
     Ok(())
 }

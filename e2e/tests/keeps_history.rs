@@ -2,39 +2,20 @@
 //! not come back by itself.
 
 use anyhow::{Context, Result};
-use catena_api::{
-    BasicDeployment, BasicDeploymentRollback, BasicDeploymentRollbackSpec, BasicReplicaSet, TargetRef,
-    command::SUCCEEDED, keys,
-};
+use catena_api::{BasicDeployment, BasicDeploymentRollback, BasicReplicaSet, command::SUCCEEDED, keys};
 use e2e::{
-    AuditLog, Cluster, DEPLOYMENTS, Namespace, PATIENCE, Release, condition, deployment, eventually, is_true,
-    kubectl, shipped_template, uids,
+    AuditLog, Cluster, DEPLOYMENTS, Namespace, PATIENCE, Release,
+    commands::{owned_by, rollback, until_says},
+    condition, deployment, eventually, is_true, kubectl, shipped_template, uids,
 };
-use k8s_openapi::{
-    api::{apps::v1::ControllerRevision, core::v1::Pod},
-    apimachinery::pkg::apis::meta::v1::OwnerReference,
-};
-use kube::{Resource, ResourceExt, api::ListParams};
+use k8s_openapi::api::{apps::v1::ControllerRevision, core::v1::Pod};
+use kube::{ResourceExt, api::ListParams};
 use serde_json::json;
 
 type Rollback = BasicDeploymentRollback;
 
 /// A version that its pods never get ready with.
 const BAD: &str = "registry.invalid/missing:1";
-
-fn rollback(parent: &BasicDeployment, name: &str, to: i64) -> Rollback {
-    let target_ref = TargetRef { name: parent.name_any(), namespace: None };
-    let spec = BasicDeploymentRollbackSpec { target_ref, to_revision: to, ..Default::default() };
-    let mut rollback = Rollback::new(name, spec);
-    rollback.metadata.owner_references = Some(vec![owner(parent)]);
-    rollback.metadata.annotations = Some(e2e::texts! { keys::BOUND_TO => parent.uid().unwrap_or_default() });
-    rollback
-}
-
-/// A reference as command-binder sets it.
-fn owner(parent: &BasicDeployment) -> OwnerReference {
-    OwnerReference { controller: None, ..parent.controller_owner_ref(&()).unwrap_or_default() }
-}
 
 /// The numbers of the revisions, from the oldest to the live one.
 async fn numbers(namespace: &Namespace) -> kube::Result<Vec<i64>> {
@@ -61,13 +42,7 @@ async fn until_on(namespace: &Namespace, revision: i64) -> BasicDeployment {
 }
 
 async fn until_ended(namespace: &Namespace, name: &str, status: &str, reason: &str) -> Rollback {
-    namespace
-        .until(name, &format!("says {status}, {reason}"), |rollback: &Rollback| {
-            let conditions = rollback.status.as_ref().map_or(&[][..], |status| &status.conditions);
-            condition(conditions, SUCCEEDED)
-                .is_some_and(|said| said.status == status && said.reason == reason)
-        })
-        .await
+    until_says(namespace, name, status, reason).await
 }
 
 async fn version(namespace: &Namespace, version: &str) -> Result<()> {
@@ -101,6 +76,7 @@ fn is_rolled_back(web: &BasicDeployment) -> bool {
 
 #[tokio::test]
 async fn each_rendering_is_a_revision_and_scaling_is_none() -> Result<()> {
+    e2e::needs!(AuditLog);
     let cluster = Cluster::shared().await?;
     let namespace = cluster.namespace("history").await?;
     let log = AuditLog::from_now()?;
@@ -166,7 +142,7 @@ async fn the_example_takes_a_bad_version_back_and_what_comes_next_is_followed() 
     let example = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/rollback.yaml");
     let made = kubectl(&["create", "--namespace", &namespace.name, "-f", example, "-o", "name"]).await?;
     let name = made.trim().rsplit('/').next().context("kubectl names nothing")?;
-    namespace.merge::<Rollback>(name, json!({"metadata": {"ownerReferences": [owner(&blocked)]}})).await?;
+    namespace.merge::<Rollback>(name, json!({"metadata": {"ownerReferences": [owned_by(&blocked)]}})).await?;
     let waits = ["wait", "--for=condition=Succeeded", made.trim(), "--timeout=60s"];
     kubectl(&[&waits[..], &["--namespace", &namespace.name]].concat()).await?;
 
@@ -276,6 +252,7 @@ async fn a_rollback_that_is_overtaken_by_another_version_is_superseded() -> Resu
 
 #[tokio::test]
 async fn a_bad_template_is_rolled_back_until_the_template_moves_on() -> Result<()> {
+    e2e::needs!(Processes);
     let cluster = Cluster::alone().await?;
     let namespace = cluster.namespace("template").await?;
     namespace.create(&deployment("web", 2)).await?;

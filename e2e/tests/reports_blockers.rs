@@ -15,8 +15,24 @@ use serde_json::json;
 /// Within this time a blocker is to be named.
 const SOON: Duration = Duration::from_secs(10);
 
-/// Waits until a pod is named as what blocks, and checks that it is one of the pods.
+/// Whether a pod itself shows this trouble.
+fn shows(pod: &Pod, reason: &str) -> bool {
+    let status = pod.status.as_ref();
+    let waits =
+        status.into_iter().flat_map(|status| status.container_statuses.iter().flatten()).any(|container| {
+            let waiting = container.state.as_ref().and_then(|state| state.waiting.as_ref());
+            waiting.and_then(|waiting| waiting.reason.as_deref()) == Some(reason)
+        });
+    let is_so = status
+        .into_iter()
+        .flat_map(|status| status.conditions.iter().flatten())
+        .any(|condition| condition.status == "False" && condition.reason.as_deref() == Some(reason));
+    waits || is_so
+}
+
+/// Waits until a pod that shows its trouble is named as what blocks, and checks that it is one of the pods.
 async fn until_blocked(namespace: &Namespace, reason: &str) -> Result<BlockedBy> {
+    namespace.until_pods("show it", |pods| pods.iter().any(|pod| shows(pod, reason))).await;
     let what = format!("names a pod that is {reason}");
     let web = namespace
         .until_within(SOON, "web", &what, |web: &BasicDeployment| {
@@ -130,7 +146,7 @@ async fn a_rollout_that_does_not_move_is_reported_when_its_deadline_passes() -> 
     namespace.create(&web).await?;
 
     let web = namespace
-        .until_within(SOON, "web", "says that the deadline passed", |web: &BasicDeployment| {
+        .until("web", "says that the deadline passed", |web: &BasicDeployment| {
             web.status.as_ref().is_some_and(|status| {
                 let progressing = condition(&status.conditions, "Progressing");
                 progressing

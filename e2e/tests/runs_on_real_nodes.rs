@@ -3,15 +3,21 @@
 
 use std::{process::Command, time::Duration};
 
-use anyhow::{Context, Result, ensure};
-use catena_api::BasicDeployment;
-use e2e::{Cluster, alive, deployment, eventually, is_ready, uids};
-use k8s_openapi::api::core::v1::Pod;
-use kube::ResourceExt;
+use anyhow::{Context, Result, bail, ensure};
+use catena_api::{BasicDeployment, keys::BACKUP_FINALIZER};
+use e2e::{
+    BACKUP_BY, BACKUPS, Cluster, Release, alive, backup_example, deployment, eventually, is_ready, uids,
+};
+use k8s_openapi::api::core::v1::{ConfigMap, Node, PersistentVolume, PersistentVolumeClaim, Pod};
+use kube::{ResourceExt, api::ListParams};
+use serde_json::{Value, json};
 use tokio::time::Instant;
 
 /// The workload answers on this port.
 const PORT: &str = "8080";
+
+/// Longer than a kubelet takes to bring a changed ConfigMap to its pods.
+const SYNCED: Duration = Duration::from_secs(150);
 
 /// Whether the nodes are kind's.
 fn are_nodes_real() -> bool {
@@ -100,6 +106,92 @@ async fn pods_serve_again_after_their_node_was_restarted() -> Result<()> {
         after.iter().map(ResourceExt::name_any).collect::<Vec<_>>()
     );
     Ok(())
+}
+
+/// Values of backup-controller: a Job writes the manifest of what is deleted to a volume.
+fn stored(image: &str, namespace: &str) -> Result<Value> {
+    let job = backup_example("job")?["backups"]["dump"].clone();
+    let template = format!(
+        r#"
+apiVersion: batch/v1
+kind: Job
+metadata:
+  name: {{{{ "store-" ~ suffix }}}}
+spec:
+  backoffLimit: 0
+  template:
+    spec:
+      restartPolicy: Never
+      automountServiceAccountToken: false
+      securityContext: {{runAsNonRoot: true, runAsUser: 65532, fsGroup: 65532, seccompProfile: {{type: RuntimeDefault}}}}
+      containers:
+        - name: store
+          image: {image}
+          imagePullPolicy: Never
+          args: [store, {{{{ "/data/" ~ name ~ ".json" }}}}]
+          env: [{{name: CONTENT, value: {{{{ manifest }}}}}}]
+          volumeMounts: [{{name: data, mountPath: /data}}]
+          securityContext: {{allowPrivilegeEscalation: false, readOnlyRootFilesystem: true, capabilities: {{drop: [ALL]}}}}
+      volumes: [{{name: data, persistentVolumeClaim: {{claimName: backups}}}}]
+"#
+    );
+    Ok(json!({
+        "kinds": {"stored": {
+            "apiVersion": "v1", "kind": "ConfigMap", "resource": "configmaps", "backup": "store",
+            "selector": {"matchLabels": {BACKUP_BY: "stored"}},
+        }},
+        "backups": {"store": {
+            "apiVersion": "batch/v1", "kind": "Job", "resource": "jobs", "namespace": namespace, "template": template,
+            "succeeded": job["succeeded"], "failed": job["failed"],
+        }},
+    }))
+}
+
+/// The file of a claim's volume, read on the node that has it.
+async fn read(cluster: &Cluster, claim: &PersistentVolumeClaim, file: &str) -> Result<String> {
+    let spec = claim.spec.as_ref().context("a claim without spec")?;
+    let volume = spec.volume_name.as_deref().context("the claim is not bound")?;
+    let volume = cluster.all::<PersistentVolume>().get(volume).await?;
+    let source = serde_json::to_value(&volume.spec)?;
+    let path = source.pointer("/hostPath/path").or_else(|| source.pointer("/local/path"));
+    let path = path.and_then(Value::as_str).context("the volume has no path")?;
+    for node in cluster.all::<Node>().list(&ListParams::default()).await? {
+        let cat = ["exec", &node.name_any(), "cat", &format!("{path}/{file}")];
+        let output = Command::new("docker").args(cat).output()?;
+        if output.status.success() {
+            return Ok(String::from_utf8(output.stdout)?);
+        }
+    }
+    bail!("no node has {path}/{file}")
+}
+
+#[tokio::test]
+async fn a_job_stores_a_manifest_on_a_volume_before_its_object_goes() -> Result<()> {
+    if !are_nodes_real() {
+        return Ok(());
+    }
+    let cluster = Cluster::alone().await?;
+    let (namespace, backups) = (cluster.namespace("stored").await?, cluster.namespace("backups").await?);
+    let image = std::env::var("CATENA_WORKLOAD_IMAGE")?;
+    let release = Release::upgrade(&cluster, BACKUPS, &stored(&image, &backups.name)?).await?;
+    let claim: PersistentVolumeClaim = serde_json::from_value(json!({
+        "metadata": {"name": "backups"},
+        "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Mi"}}},
+    }))?;
+    backups.create(&claim).await?;
+    let map = json!({"metadata": {"name": "web", "labels": {BACKUP_BY: "stored"}}, "data": {"key": "value"}});
+    namespace.create::<ConfigMap>(&serde_json::from_value(map)?).await?;
+    let is_protected =
+        |map: &ConfigMap| map.finalizers().iter().any(|finalizer| finalizer == BACKUP_FINALIZER);
+    // Settings follow their values only after the kubelet's next look.
+    namespace.until_within(SYNCED, "web", "is protected", is_protected).await;
+    namespace.delete::<ConfigMap>("web").await?;
+    namespace.until_gone::<ConfigMap>("web").await;
+
+    let claim = backups.api::<PersistentVolumeClaim>().get("backups").await?;
+    let manifest: Value = serde_json::from_str(&read(&cluster, &claim, "web.json").await?)?;
+    assert_eq!(manifest["data"], json!({"key": "value"}));
+    release.restore().await
 }
 
 fn restarts(pod: &Pod) -> i32 {

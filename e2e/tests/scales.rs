@@ -71,6 +71,9 @@ async fn pods_of_a_low_deletion_cost_go_first() -> Result<()> {
         let cost = json!({"metadata": {"annotations": {keys::POD_DELETION_COST: "-10"}}});
         namespace.merge::<Pod>(name, cost).await?;
     }
+    // The successor of one that went shows that what came before it is known.
+    namespace.delete::<Pod>(&pods[0].name_any()).await?;
+    namespace.until_ready_pods(5).await;
     namespace.merge::<BasicReplicaSet>("web", json!({"spec": {"replicas": 3}})).await?;
     let left = names(&namespace.until_ready_pods(3).await);
     assert!(left.is_disjoint(&cheap), "{cheap:?} are cheap, and there are {left:?}");

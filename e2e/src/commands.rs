@@ -1,0 +1,119 @@
+//! Commands for a `BasicDeployment`, bound from the start as command-binder binds them.
+
+use std::fmt::Debug;
+
+use anyhow::Result;
+use catena_api::{
+    BasicDeployment, BasicDeploymentRestart, BasicDeploymentRestartSpec, BasicDeploymentRollback,
+    BasicDeploymentRollbackSpec, CommandStatus, TargetRef, command::SUCCEEDED, keys,
+};
+use k8s_openapi::{
+    NamespaceResourceScope,
+    apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta, OwnerReference},
+};
+use kube::{Resource, ResourceExt, core::object::HasStatus};
+use serde::{Serialize, de::DeserializeOwned};
+use serde_json::{Value, json};
+
+use crate::{Namespace, condition, deployment, texts};
+
+/// A `BasicDeployment` named web, ready to be commanded.
+pub async fn ready(namespace: &Namespace, replicas: i32) -> Result<BasicDeployment> {
+    namespace.create(&deployment("web", replicas)).await?;
+    Ok(namespace.until_ready("web").await)
+}
+
+/// A change to a version that the pods never get ready with.
+#[must_use]
+pub fn never_ready() -> Value {
+    json!({"spec": {"parameters": {"image": "registry.invalid/missing:1"}}})
+}
+
+/// A reference as command-binder sets it.
+#[must_use]
+pub fn owned_by(parent: &BasicDeployment) -> OwnerReference {
+    OwnerReference { controller: None, ..parent.controller_owner_ref(&()).unwrap_or_default() }
+}
+
+/// A restart.
+#[must_use]
+pub fn restart(parent: &BasicDeployment, name: &str) -> BasicDeploymentRestart {
+    let spec = BasicDeploymentRestartSpec { target_ref: to(parent), ..Default::default() };
+    let mut restart = BasicDeploymentRestart::new(name, spec);
+    bind(&mut restart.metadata, parent);
+    restart
+}
+
+/// A rollback to the revision of a number; 0 is the previous one.
+#[must_use]
+pub fn rollback(parent: &BasicDeployment, name: &str, to_revision: i64) -> BasicDeploymentRollback {
+    let spec = BasicDeploymentRollbackSpec { target_ref: to(parent), to_revision, ..Default::default() };
+    let mut rollback = BasicDeploymentRollback::new(name, spec);
+    bind(&mut rollback.metadata, parent);
+    rollback
+}
+
+fn to(parent: &BasicDeployment) -> TargetRef {
+    TargetRef { name: parent.name_any(), namespace: None }
+}
+
+fn bind(metadata: &mut ObjectMeta, parent: &BasicDeployment) {
+    metadata.owner_references = Some(vec![owned_by(parent)]);
+    metadata.annotations = Some(texts! { keys::BOUND_TO => parent.uid().unwrap_or_default() });
+}
+
+/// What a command says of a condition.
+pub fn said<'c>(command: &'c impl HasStatus<Status = CommandStatus>, r#type: &str) -> Option<&'c Condition> {
+    condition(&command.status()?.conditions, r#type)
+}
+
+/// Whether a command says this of its success.
+pub fn says(command: &impl HasStatus<Status = CommandStatus>, status: &str, reason: &str) -> bool {
+    said(command, SUCCEEDED).is_some_and(|said| said.status == status && said.reason == reason)
+}
+
+/// Waits until a command says this of its success.
+pub async fn until_says<K>(namespace: &Namespace, name: &str, status: &str, reason: &str) -> K
+where
+    K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + HasStatus<Status = CommandStatus>,
+    K: Clone + Debug + Serialize + DeserializeOwned + Send + 'static,
+{
+    namespace
+        .until(name, &format!("says {status}, {reason}"), |command: &K| says(command, status, reason))
+        .await
+}
+
+/// Waits until a restart says this of its success.
+pub async fn until_restart(
+    namespace: &Namespace,
+    name: &str,
+    status: &str,
+    reason: &str,
+) -> BasicDeploymentRestart {
+    until_says(namespace, name, status, reason).await
+}
+
+/// Waits until a restart has been carried out.
+pub async fn until_restarted(namespace: &Namespace, name: &str) -> BasicDeploymentRestart {
+    until_restart(namespace, name, "True", "Complete").await
+}
+
+/// Makes restarts while the parent is paused, so that all of them wait before the first may begin.
+pub async fn queue_restarts(
+    namespace: &Namespace,
+    parent: &BasicDeployment,
+    count: usize,
+) -> Result<Vec<BasicDeploymentRestart>> {
+    namespace.merge::<BasicDeployment>(&parent.name_any(), json!({"spec": {"paused": true}})).await?;
+    let mut made = Vec::new();
+    for number in 0..count {
+        made.push(namespace.create(&restart(parent, &format!("again-{number}"))).await?);
+    }
+    for command in &made {
+        let waits = |restart: &BasicDeploymentRestart| {
+            says(restart, "Unknown", "Paused") || says(restart, "Unknown", "Queued")
+        };
+        namespace.until(&command.name_any(), "is told to wait", waits).await;
+    }
+    Ok(made)
+}

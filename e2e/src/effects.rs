@@ -1,0 +1,65 @@
+use std::pin::pin;
+
+use catena_api::{BasicReplicaSet, keys};
+use futures::StreamExt;
+use kube::{
+    ResourceExt,
+    runtime::watcher::{self, Event, watcher},
+};
+use tokio::{sync::watch, task::JoinHandle, time::timeout};
+
+use crate::{Namespace, PATIENCE};
+
+/// What was carried out on a child, in order: told by a watch, so that nothing between two looks is missed.
+pub struct Effects {
+    seen: watch::Receiver<Vec<String>>,
+    watch: JoinHandle<()>,
+}
+
+impl Effects {
+    /// Records the commands that the children of a namespace bear from now on.
+    pub async fn record(namespace: &Namespace) -> Self {
+        let (sender, mut seen) = watch::channel(Vec::new());
+        let children = namespace.api::<BasicReplicaSet>();
+        let watch = tokio::spawn(async move {
+            let mut events = pin!(watcher(children, watcher::Config::default()));
+            while let Some(event) = events.next().await {
+                let borne = match event {
+                    Ok(Event::Apply(child) | Event::InitApply(child)) => {
+                        child.annotations().get(keys::LAST_COMMAND).cloned()
+                    }
+                    _ => None,
+                };
+                sender.send_modify(|seen: &mut Vec<String>| {
+                    if borne.is_some() && seen.last() != borne.as_ref() {
+                        seen.extend(borne);
+                    }
+                });
+            }
+        });
+        seen.changed().await.ok();
+        Self { seen, watch }
+    }
+
+    /// Waits until so many commands have been carried out.
+    ///
+    /// # Panics
+    /// When they are not in time.
+    pub async fn until(&self, count: usize) {
+        let mut seen = self.seen.clone();
+        let came = timeout(PATIENCE, seen.wait_for(|seen| seen.len() >= count)).await.is_ok();
+        assert!(came, "not {count} commands within {PATIENCE:?}: {:?}", self.so_far());
+    }
+
+    /// The uids of the commands that were carried out so far, in order.
+    #[must_use]
+    pub fn so_far(&self) -> Vec<String> {
+        self.seen.borrow().clone()
+    }
+}
+
+impl Drop for Effects {
+    fn drop(&mut self) {
+        self.watch.abort();
+    }
+}

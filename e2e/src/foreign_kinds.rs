@@ -1,0 +1,50 @@
+use std::path::Path;
+
+use anyhow::Result;
+
+use crate::{Cluster, cleanup::clean_up, kubectl};
+
+/// Kinds of other projects, as `e2e/crds` defines them. They go when this is dropped.
+pub struct ForeignKinds {
+    files: Vec<String>,
+}
+
+impl ForeignKinds {
+    /// Installs the kinds of some projects and waits until they are served.
+    pub async fn install(_alone: &Cluster, projects: &[&str]) -> Result<Self> {
+        let kinds = Self { files: projects.iter().map(|project| definitions(project)).collect() };
+        for file in &kinds.files {
+            kubectl(&["apply", "--server-side", "--filename", file]).await?;
+        }
+        for file in &kinds.files {
+            kubectl(&["wait", "--for=condition=Established", "--filename", file]).await?;
+        }
+        Ok(kinds)
+    }
+
+    /// Removes them now, and waits until they are gone.
+    pub async fn remove(mut self) -> Result<()> {
+        remove(std::mem::take(&mut self.files)).await
+    }
+}
+
+impl Drop for ForeignKinds {
+    fn drop(&mut self) {
+        let files = std::mem::take(&mut self.files);
+        if !files.is_empty() {
+            clean_up("removing foreign kinds", async move |_| remove(files).await);
+        }
+    }
+}
+
+async fn remove(files: Vec<String>) -> Result<()> {
+    for file in files {
+        kubectl(&["delete", "--ignore-not-found", "--timeout=60s", "--filename", &file]).await?;
+    }
+    Ok(())
+}
+
+fn definitions(project: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("crds").join(format!("{project}.yaml"));
+    path.display().to_string()
+}
