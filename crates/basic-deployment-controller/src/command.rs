@@ -6,7 +6,6 @@ use catena_api::{
     BasicDeploymentRestart, BasicDeploymentRestartSpec, BasicDeploymentRollback, BasicDeploymentRollbackSpec,
     CommandStatus, TargetRef,
     command::{ACCEPTED, SUCCEEDED},
-    keys,
 };
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
