@@ -95,7 +95,7 @@ fn helm_install(access: &Access, chart: &Chart, output: &Path) -> Result<Command
     helm.args(["upgrade", "--install", "--take-ownership", &chart.name])
         .arg(&chart.directory)
         .args(["--namespace", NAMESPACE, "--values"])
-        .arg(&access.values)
+        .arg(access.values_of(&chart.name))
         .args(chart.values.iter().flat_map(|values| ["--values".as_ref(), values.as_os_str()]))
         .env("KUBECONFIG", &access.kubeconfig)
         .stdin(Stdio::null())

@@ -83,9 +83,9 @@ enum Command {
     /// Make every check: format, lints, tests, CRDs, charts, end-to-end
     #[command(after_help = "Example: cargo xtask test --only e2e -- heals")]
     Test(commands::test::Options),
-    /// Run the end-to-end suite: on kind where Docker and kind answer, else on a local cluster
+    /// Run the end-to-end suite: on kind where Docker and kind answer, else on a local cluster, or on the current one
     #[command(
-        after_help = "Example: cargo xtask e2e --on kind --node-image kindest/node:v1.36.0 -- rolls_out"
+        after_help = "Example: cargo xtask e2e --on kind --node-image kindest/node:v1.36.0 --only rolls_out"
     )]
     E2e(commands::e2e::Options),
     /// Measure Catena beside kube-controller-manager: time, CPU, memory, requests

@@ -1,8 +1,8 @@
 //! The suite on a local cluster of its own, which is taken down whatever happens.
 
-use anyhow::{Result, anyhow};
+use anyhow::Result;
 
-use super::suite::{Suite, keep_logs};
+use super::{collect, suite::Suite};
 use crate::{
     charts,
     cluster::{
@@ -11,7 +11,6 @@ use crate::{
         take_down::take_down,
     },
     commands::test::cargo,
-    explain::explain,
     interrupt::Interrupt,
     workspace,
 };
@@ -21,21 +20,13 @@ pub async fn run(suite: &Suite, interrupt: &Interrupt) -> Result<()> {
     cargo(&["build", "--release"], interrupt).await?;
     let home = Home::of(&format!("e2e-{}", std::process::id()))?;
     let result = on_cluster(&home, suite, interrupt).await;
-    let kept = match &result {
-        Ok(()) => None,
-        Err(_) => keep_logs(&home.logs(), home.name()),
-    };
-    if suite.keep_cluster {
+    let result = collect::on_failure(result, home.name(), &home.logs(), home.access().ok().as_ref());
+    if suite.keep {
         eprintln!("the cluster is left: `cargo xtask down --name {}` takes it down", home.name());
     } else {
         take_down(&home)?;
     }
-    match kept {
-        Some(logs) => {
-            result.map_err(|error| anyhow!("{}; logs are kept in {}", explain(&error), logs.display()))
-        }
-        None => result,
-    }
+    result
 }
 
 async fn on_cluster(home: &Home, suite: &Suite, interrupt: &Interrupt) -> Result<()> {

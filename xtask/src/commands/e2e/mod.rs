@@ -1,13 +1,18 @@
 //! `cargo xtask e2e`: the end-to-end suite, on a cluster of its own or on the current one.
 
+mod collect;
+mod current;
 mod kind;
 mod local;
+mod only;
 mod suite;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use clap::ValueEnum;
 
 use crate::{interrupt::Interrupt, kind as kind_cluster};
+use current::{Current, OnCurrent};
+use only::Only;
 
 pub use suite::Suite;
 
@@ -17,9 +22,14 @@ pub struct Options {
     /// The cluster; by default kind where Docker and kind answer, else local
     #[arg(long, value_enum, value_name = "CLUSTER")]
     on: Option<On>,
-    /// The image of kind's nodes; the one that kind comes with by default
+    /// Only this file of e2e/tests, or the tests that have this in their name; may be given several times
+    #[arg(long, value_name = "NAME")]
+    only: Vec<Only>,
+    /// With --on kind: the image of its nodes; the one that kind comes with by default
     #[arg(long, value_name = "IMAGE")]
     node_image: Option<String>,
+    #[command(flatten)]
+    current: OnCurrent,
     #[command(flatten)]
     suite: Suite,
 }
@@ -31,21 +41,42 @@ enum On {
     Local,
     /// Real kubelets and real images, on Docker
     Kind,
+    /// The cluster of the current kubeconfig context, with images that it has or can pull; asks first
+    Current,
 }
 
 /// Runs the suite.
 pub async fn run(options: &Options) -> Result<()> {
-    let interrupt = Interrupt::listen()?;
+    let suite = options.suite.narrowed_to(&options.only);
     let on = options.on.unwrap_or_else(choose);
+    options.fit(on)?;
     match on {
-        On::Local => local::run(&options.suite, &interrupt).await,
-        On::Kind => kind::run(&options.suite, options.node_image.as_deref(), &interrupt).await,
+        On::Local => local::run(&suite, &Interrupt::listen()?).await,
+        On::Kind => kind::run(&suite, options.node_image.as_deref(), &Interrupt::listen()?).await,
+        On::Current => {
+            // Before signals are listened for: Ctrl-C at the question ends this program.
+            let current = Current::agreed(&options.current, suite.keep)?;
+            current.run(&suite, &Interrupt::listen()?).await
+        }
     }
 }
 
 /// Runs the suite on a local cluster.
 pub async fn run_locally(suite: &Suite, interrupt: &Interrupt) -> Result<()> {
     local::run(suite, interrupt).await
+}
+
+impl Options {
+    /// Nothing that was asked for is passed over in silence.
+    fn fit(&self, on: On) -> Result<()> {
+        if self.node_image.is_some() && on != On::Kind {
+            bail!("--node-image is for kind: add `--on kind`");
+        }
+        if self.current.are_given() && on != On::Current {
+            bail!("--yes and --values are for the current cluster: add `--on current`");
+        }
+        Ok(())
+    }
 }
 
 fn choose() -> On {
@@ -57,6 +88,44 @@ fn choose() -> On {
         Some(problem) => {
             println!("on a local cluster, because {problem}; `--on kind` needs it");
             On::Local
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        options: Options,
+    }
+
+    fn options(line: &[&str]) -> Options {
+        Line::try_parse_from([&["e2e"], line].concat()).unwrap().options
+    }
+
+    #[test]
+    fn a_part_of_the_suite_is_chosen_by_name_or_after_two_dashes() {
+        let chosen = options(&["--only", "heals", "--only", "rolls_out", "--", "scales"]);
+        assert_eq!(chosen.only, [Only::File("heals".into()), Only::File("rolls_out".into())]);
+        let said = Line::try_parse_from(["e2e", "--only", "nonsense"]).err().unwrap().to_string();
+        assert!(said.contains("the files are") && said.contains("heals"), "{said}");
+    }
+
+    #[test]
+    fn what_does_not_fit_the_cluster_is_refused() {
+        for (line, on, fits) in [
+            (&["--yes"][..], On::Current, true),
+            (&["--yes"], On::Local, false),
+            (&["--values", "x.yaml"], On::Kind, false),
+            (&["--node-image", "x"], On::Kind, true),
+            (&["--node-image", "x"], On::Current, false),
+        ] {
+            assert_eq!(options(line).fit(on).is_ok(), fits, "{line:?} {on:?}");
         }
     }
 }

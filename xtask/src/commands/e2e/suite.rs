@@ -1,30 +1,34 @@
 //! The suite itself, on a cluster that is up and has the charts.
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-    process::Command,
-};
+use std::process::Command;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 
-use crate::{access::Access, interrupt::Interrupt, progress::Step, workspace};
+use super::only::Only;
+use crate::{access::Access, interrupt::Interrupt, workspace};
 
 /// How the suite is run.
-#[derive(clap::Args)]
+#[derive(Clone, clap::Args)]
 pub struct Suite {
     /// How many end-to-end tests run side by side; they mostly wait
     #[arg(long, default_value_t = 4, value_name = "COUNT")]
     test_threads: usize,
-    /// Leave the cluster of the end-to-end tests running
-    #[arg(long, alias = "keep")]
-    pub keep_cluster: bool,
+    /// Leave the cluster of the end-to-end tests as it is then
+    #[arg(long, alias = "keep-cluster")]
+    pub keep: bool,
     /// Arguments for the end-to-end tests, such as a part of a test's name
     #[arg(last = true)]
-    filter: Vec<String>,
+    arguments: Vec<String>,
+    #[arg(skip)]
+    only: Vec<Only>,
 }
 
 impl Suite {
+    /// The same, of which only a part is run.
+    pub fn narrowed_to(&self, only: &[Only]) -> Self {
+        Self { only: only.to_vec(), ..self.clone() }
+    }
+
     /// Runs the tests; `variables` tell them what only this cluster has.
     ///
     /// # Errors
@@ -36,11 +40,9 @@ impl Suite {
         variables: &[(&str, String)],
         interrupt: &Interrupt,
     ) -> Result<()> {
-        let threads = format!("--test-threads={}", self.test_threads);
         let mut tests = Command::new("cargo");
         tests
-            .args(["test", "--package", "e2e", "--no-fail-fast", "--", &threads])
-            .args(&self.filter)
+            .args(self.of_cargo())
             .current_dir(workspace::root())
             .env("KUBECONFIG", &access.kubeconfig)
             .env("CATENA_ON", on)
@@ -48,6 +50,7 @@ impl Suite {
             .env("CATENA_HELM", &access.helm)
             .env("CATENA_KUBECTL", &access.kubectl)
             .env("CATENA_PLUGIN", workspace::release_binaries().join("kubectl-catena"))
+            .env("CATENA_XTASK", std::env::current_exe()?)
             .env("CATENA_CHARTS", workspace::charts())
             .env("CATENA_VALUES", &access.values)
             .envs(variables.iter().map(|(name, value)| (name, value)));
@@ -56,37 +59,44 @@ impl Suite {
         }
         interrupt.run(&mut tests).await
     }
-}
 
-/// Copies the logs of a cluster to where taking it down does not reach.
-pub fn keep_logs(logs: &Path, cluster: &str) -> Option<PathBuf> {
-    let step = Step::start("keeping the logs");
-    let target = workspace::target().join("e2e-logs").join(cluster);
-    match copy(logs, &target) {
-        Ok(files) => {
-            step.done(format!("{files} files in {}", target.display()));
-            Some(target)
-        }
-        Err(error) => {
-            eprintln!("the logs could not be kept: {error:#}");
-            None
-        }
+    fn of_cargo(&self) -> Vec<String> {
+        let mut arguments: Vec<String> =
+            ["test", "--package", "e2e", "--no-fail-fast"].map(Into::into).into();
+        arguments.extend(self.only.iter().filter_map(Only::file).map(|file| format!("--test={file}")));
+        arguments.extend(["--".to_owned(), format!("--test-threads={}", self.test_threads)]);
+        arguments.extend(self.only.iter().filter_map(Only::test).map(ToOwned::to_owned));
+        arguments.extend(self.arguments.iter().cloned());
+        arguments
     }
 }
 
-fn copy(from: &Path, to: &Path) -> Result<usize> {
-    fs::create_dir_all(to).with_context(|| format!("could not create {}", to.display()))?;
-    let mut files = 0;
-    for entry in fs::read_dir(from).with_context(|| format!("could not list {}", from.display()))? {
-        let entry = entry?;
-        let target = to.join(entry.file_name());
-        if entry.file_type()?.is_dir() {
-            files += copy(&entry.path(), &target)?;
-        } else {
-            fs::copy(entry.path(), &target)
-                .with_context(|| format!("could not write {}", target.display()))?;
-            files += 1;
-        }
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        suite: Suite,
     }
-    Ok(files)
+
+    fn of_cargo(only: &[&str], line: &[&str]) -> String {
+        let only: Vec<Only> = only.iter().map(|name| name.parse().unwrap()).collect();
+        let suite = Line::parse_from([&["xtask"], line].concat()).suite;
+        suite.narrowed_to(&only).of_cargo().join(" ")
+    }
+
+    #[test]
+    fn a_file_is_a_target_of_cargo_and_a_test_is_a_filter() {
+        let all = "test --package e2e --no-fail-fast -- --test-threads=4";
+        assert_eq!(of_cargo(&[], &[]), all);
+        assert_eq!(of_cargo(&[], &["--", "scales", "--ignored"]), format!("{all} scales --ignored"));
+        assert_eq!(
+            of_cargo(&["heals", "three_replicas_cost"], &["--test-threads=1", "--", "--exact"]),
+            "test --package e2e --no-fail-fast --test=heals -- --test-threads=1 three_replicas_cost --exact"
+        );
+    }
 }

@@ -1,0 +1,130 @@
+//! Which cluster is the current one, and how it is reached.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+};
+
+use anyhow::{Context as _, Result, ensure};
+use serde_json::Value;
+
+use crate::{
+    access::Access,
+    cache, charts,
+    cluster::kubeconfig,
+    toolchain::{Tool, Toolchain},
+};
+
+/// What stands for a chart's name in the values of all charts.
+const CHART: &str = "${CHART}";
+
+/// A context of the user's kubeconfig, as it was when it was read.
+pub struct Context {
+    pub name: String,
+    pub server: String,
+    pub access: Access,
+    directory: PathBuf,
+}
+
+impl Context {
+    /// The current one. A copy of it alone is used from then on, so that nobody changes the cluster by changing the
+    /// context while the suite runs.
+    pub fn current(values: Option<&Path>) -> Result<Self> {
+        let clients = Toolchain::clients()?;
+        let kubectl = clients.path(Tool::Kubectl)?.clone();
+        let view = ["config", "view", "--minify", "--flatten", "--raw", "--output=json"];
+        let config = said(Command::new(&kubectl).args(view)).context(
+            "there is no current context: `kubectl config get-contexts` lists those that there are",
+        )?;
+        let config: Value = serde_json::from_str(&config).context("could not understand the kubeconfig")?;
+        let text = |pointer: &str| config.pointer(pointer).and_then(Value::as_str).map(ToOwned::to_owned);
+        let name = text("/current-context").context("the kubeconfig has no current context")?;
+        let server = text("/clusters/0/cluster/server");
+        let server = server.with_context(|| format!("the context {name} has no server"))?;
+
+        let directory = cache::directory()?.join("current").join(std::process::id().to_string());
+        let access = Access {
+            kubeconfig: directory.join("kubeconfig"),
+            logs: directory.join("logs"),
+            audit_log: None,
+            values: directory.join("values"),
+            kubectl,
+            helm: clients.path(Tool::Helm)?.clone(),
+        };
+        for directory in [&access.logs, &access.values] {
+            fs::create_dir_all(directory)
+                .with_context(|| format!("could not create {}", directory.display()))?;
+        }
+        kubeconfig::write(&access.kubeconfig, &config)?;
+        write_values(&access, values)?;
+        Ok(Self { name, server, access, directory })
+    }
+
+    /// Asks kubectl.
+    pub fn kubectl(&self, arguments: &[&str]) -> Result<String> {
+        said(Command::new(&self.access.kubectl).args(arguments).env("KUBECONFIG", &self.access.kubeconfig))
+    }
+
+    /// Asks helm.
+    pub fn helm(&self, arguments: &[&str]) -> Result<String> {
+        said(Command::new(&self.access.helm).args(arguments).env("KUBECONFIG", &self.access.kubeconfig))
+    }
+}
+
+impl Drop for Context {
+    fn drop(&mut self) {
+        // It holds a copy of the credentials.
+        fs::remove_dir_all(&self.directory).ok();
+    }
+}
+
+/// A file for each chart, made from the one that the user gives.
+fn write_values(access: &Access, given: Option<&Path>) -> Result<()> {
+    let text = match given {
+        Some(path) => {
+            fs::read_to_string(path).with_context(|| format!("could not read {}", path.display()))?
+        }
+        None => String::new(),
+    };
+    for chart in charts::all() {
+        let path = access.values_of(&chart.name);
+        fs::write(&path, text.replace(CHART, &chart.name))
+            .with_context(|| format!("could not write {}", path.display()))?;
+    }
+    Ok(())
+}
+
+/// What a program prints, or why it failed.
+fn said(command: &mut Command) -> Result<String> {
+    let shown = Path::new(command.get_program()).file_name().unwrap_or_default().display().to_string();
+    let output = command.stdin(Stdio::null()).output().with_context(|| format!("could not run {shown}"))?;
+    let error = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success(), "{shown}: {}", error.trim());
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_chart_gets_the_values_with_its_own_name() {
+        let directory = tempfile::tempdir().unwrap();
+        let given = directory.path().join("given.yaml");
+        fs::write(&given, "image: {repository: registry.example.com/catena/${CHART}}").unwrap();
+        let access = Access {
+            kubeconfig: directory.path().join("kubeconfig"),
+            logs: directory.path().to_owned(),
+            audit_log: None,
+            values: directory.path().to_owned(),
+            kubectl: "kubectl".into(),
+            helm: "helm".into(),
+        };
+        write_values(&access, Some(&given)).unwrap();
+        for chart in ["backup-controller", "command-binder"] {
+            let text = fs::read_to_string(access.values_of(chart)).unwrap();
+            assert_eq!(text, format!("image: {{repository: registry.example.com/catena/{chart}}}"));
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! What a cluster has before the suite, so that this stays and the rest goes.
+
+use std::collections::BTreeSet;
+
+use anyhow::{Context as _, Result};
+
+use super::context::Context;
+use crate::{charts::NAMESPACE, progress::Step, workspace};
+
+const DEFINITION: &str = "customresourcedefinition.apiextensions.k8s.io/";
+
+/// Names as kubectl prints them.
+pub struct Found {
+    /// Namespaces and definitions.
+    names: BTreeSet<String>,
+    /// Releases of helm in the namespace of the controllers.
+    releases: BTreeSet<String>,
+}
+
+impl Found {
+    pub fn look(context: &Context) -> Result<Self> {
+        let names = context
+            .kubectl(&[
+                "get",
+                "namespaces,customresourcedefinitions",
+                "--output=name",
+                "--request-timeout=30s",
+            ])
+            .with_context(|| format!("the cluster {} ({}) does not answer", context.name, context.server))?;
+        let releases = context.helm(&["list", "--short", "--namespace", NAMESPACE])?;
+        Ok(Self { names: lines(&names), releases: lines(&releases) })
+    }
+
+    /// What is installed already in the namespace of the controllers.
+    pub fn releases(&self) -> &BTreeSet<String> {
+        &self.releases
+    }
+
+    /// Objects of our kinds, which the suite would change or delete although they are somebody's.
+    pub fn in_the_way(&self, context: &Context) -> Result<BTreeSet<String>> {
+        let ours: Vec<&str> = self
+            .names
+            .iter()
+            .filter_map(|name| name.strip_prefix(DEFINITION))
+            .filter(|name| catena_api::crds().iter().any(|crd| crd.metadata.name.as_deref() == Some(name)))
+            .collect();
+        if ours.is_empty() {
+            return Ok(BTreeSet::new());
+        }
+        Ok(lines(&context.kubectl(&["get", &ours.join(","), "--all-namespaces", "--output=name"])?))
+    }
+
+    /// Definitions of other projects that the suite would replace and delete, and with them all of their objects.
+    pub fn kinds_of_others(&self, context: &Context) -> Result<Vec<String>> {
+        let of_others = of_other_projects(context)?;
+        let there = self.names.intersection(&of_others).filter_map(|name| name.strip_prefix(DEFINITION));
+        Ok(there.map(ToOwned::to_owned).collect())
+    }
+
+    /// Takes away what is there now and was not there before, as far as the suite makes such things.
+    pub fn take_away_the_rest(&self, context: &Context) -> Result<()> {
+        let step = Step::start("taking away what the suite made");
+        let now = Self::look(context)?;
+        let of_others = of_other_projects(context)?;
+        let (namespaces, definitions): (Vec<&String>, Vec<&String>) =
+            now.names.difference(&self.names).partition(|name| name.starts_with("namespace/"));
+        // While the controllers run, which may have to let go of what is in them.
+        delete(context, namespaces.iter().filter(|name| name.starts_with("namespace/e2e-")))?;
+        for release in now.releases.difference(&self.releases) {
+            context.helm(&["uninstall", release, "--namespace", NAMESPACE, "--wait", "--timeout=180s"])?;
+        }
+        let of_tests = |name: &&&String| {
+            name.ends_with("catena.dev") || name.ends_with("example.com") || of_others.contains(**name)
+        };
+        delete(context, definitions.iter().filter(of_tests))?;
+        delete(context, namespaces.iter().filter(|name| name.as_str() == format!("namespace/{NAMESPACE}")))?;
+        step.done("");
+        Ok(())
+    }
+}
+
+fn delete<'a>(context: &Context, names: impl Iterator<Item = &'a &'a String>) -> Result<()> {
+    let names: Vec<&str> = names.map(|name| name.as_str()).collect();
+    if names.is_empty() {
+        return Ok(());
+    }
+    context.kubectl(&[&["delete", "--ignore-not-found", "--timeout=180s"], &names[..]].concat())?;
+    Ok(())
+}
+
+/// The definitions that the suite installs for a time.
+fn of_other_projects(context: &Context) -> Result<BTreeSet<String>> {
+    let files = workspace::root().join("e2e/crds").display().to_string();
+    let names = ["create", "--dry-run=client", "--validate=false", "--output=name", "--filename", &files];
+    Ok(lines(&context.kubectl(&names)?))
+}
+
+fn lines(text: &str) -> BTreeSet<String> {
+    text.lines().map(str::trim).filter(|line| !line.is_empty()).map(ToOwned::to_owned).collect()
+}

@@ -1,0 +1,115 @@
+//! The suite on the cluster of the current kubeconfig context. It may be somebody's: it is agreed on first, and what the
+//! suite made is taken away.
+
+mod consent;
+mod context;
+mod found;
+
+use std::path::PathBuf;
+
+use anyhow::{Result, bail};
+
+use super::{collect, suite::Suite};
+use crate::{charts, commands::test::cargo, explain::explain, interrupt::Interrupt};
+use consent::Plan;
+use context::Context;
+use found::Found;
+
+/// How the current cluster is used.
+#[derive(clap::Args)]
+pub struct OnCurrent {
+    /// With --on current: do not ask, for scripts
+    #[arg(long)]
+    yes: bool,
+    /// With --on current: values of every chart, such as image.repository; `${CHART}` in it is the chart's name
+    #[arg(long, value_name = "FILE")]
+    values: Option<PathBuf>,
+}
+
+impl OnCurrent {
+    pub fn are_given(&self) -> bool {
+        self.yes || self.values.is_some()
+    }
+}
+
+/// The current cluster, with leave to use it.
+pub struct Current {
+    context: Context,
+    /// What was there before.
+    found: Found,
+    /// Kinds of other projects that stay untouched.
+    kinds_of_others: Vec<String>,
+}
+
+impl Current {
+    /// Says what would be done to which cluster, and asks for it. Until then the cluster is only read.
+    ///
+    /// # Errors
+    /// When there is no cluster, when the suite could harm what is there, or when nobody agrees.
+    pub fn agreed(options: &OnCurrent, keep: bool) -> Result<Self> {
+        let context = Context::current(options.values.as_deref())?;
+        let found = Found::look(&context)?;
+        let in_the_way = found.in_the_way(&context)?;
+        if !in_the_way.is_empty() {
+            bail!(
+                "the suite would change or delete what the cluster {} ({}) has already: {}; use another cluster",
+                context.name,
+                context.server,
+                in_the_way.into_iter().collect::<Vec<_>>().join(", ")
+            );
+        }
+        let kinds_of_others = found.kinds_of_others(&context)?;
+        let plan = Plan {
+            context: &context.name,
+            server: &context.server,
+            releases: found.releases(),
+            kinds_of_others: &kinds_of_others,
+            keep,
+        };
+        print!("{plan}");
+        consent::ask(options.yes)?;
+        Ok(Self { context, found, kinds_of_others })
+    }
+
+    /// Builds, installs, tests, takes away.
+    pub async fn run(self, suite: &Suite, interrupt: &Interrupt) -> Result<()> {
+        let access = &self.context.access;
+        let result = self.on_cluster(suite, interrupt).await;
+        let result = collect::on_failure(
+            result,
+            &format!("current-{}", std::process::id()),
+            &access.logs,
+            Some(access),
+        );
+        if suite.keep {
+            eprintln!("everything is left in the cluster of the context {}", self.context.name);
+            return result;
+        }
+        match (self.found.take_away_the_rest(&self.context), result) {
+            (Ok(()), result) => result,
+            (Err(error), Ok(())) => Err(error),
+            (Err(error), failed) => {
+                eprintln!("not everything was taken away: {}", explain(&error));
+                failed
+            }
+        }
+    }
+
+    async fn on_cluster(&self, suite: &Suite, interrupt: &Interrupt) -> Result<()> {
+        // The one program that is run from here; all others come from images.
+        cargo(&["build", "--release", "--package", "kubectl-catena"], interrupt).await?;
+        let access = &self.context.access;
+        charts::install(access, &charts::all(), interrupt).await?;
+        let image = self.context.kubectl(&[
+            "get",
+            "deployment/backup-controller",
+            "--namespace=catena-system",
+            "--output=jsonpath={.spec.template.spec.containers[0].image}",
+        ])?;
+        let mut variables = vec![("CATENA_JOB_IMAGE", image)];
+        if !self.kinds_of_others.is_empty() {
+            variables.push(("CATENA_KINDS_OF_OTHERS", self.kinds_of_others.join(", ")));
+        }
+        suite.run(access, "current", &variables, interrupt).await
+    }
+}

@@ -1,0 +1,110 @@
+//! `--only NAME`: a file of the suite, or the tests that have it in their name.
+
+use std::{fs, path::Path, str::FromStr};
+
+use anyhow::{Context, Result, bail};
+
+use crate::workspace;
+
+/// A part of the suite, which exists: a name that fits nothing would pass without a test.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Only {
+    /// All tests of e2e/tests/NAME.rs.
+    File(String),
+    /// All tests that have this in their name.
+    Tests(String),
+}
+
+impl Only {
+    pub fn file(&self) -> Option<&str> {
+        match self {
+            Self::File(name) => Some(name),
+            Self::Tests(_) => None,
+        }
+    }
+
+    pub fn test(&self) -> Option<&str> {
+        match self {
+            Self::File(_) => None,
+            Self::Tests(name) => Some(name),
+        }
+    }
+}
+
+impl FromStr for Only {
+    type Err = anyhow::Error;
+
+    fn from_str(name: &str) -> Result<Self> {
+        let files = files()?;
+        // What a shell completes is a path.
+        let file = Path::new(name).file_stem().unwrap_or_default();
+        if let Some((found, _)) = files.iter().find(|(stem, _)| file == stem.as_str()) {
+            return Ok(Self::File(found.clone()));
+        }
+        if files.iter().any(|(_, text)| tests(text).any(|test| test.contains(name))) {
+            return Ok(Self::Tests(name.to_owned()));
+        }
+        let names: Vec<&str> = files.iter().map(|(stem, _)| stem.as_str()).collect();
+        bail!("no test has it in its name, and there is no such file; the files are {}", names.join(", "))
+    }
+}
+
+/// The name and text of each file of the suite.
+fn files() -> Result<Vec<(String, String)>> {
+    let directory = workspace::root().join("e2e/tests");
+    let mut files = Vec::new();
+    for entry in
+        fs::read_dir(&directory).with_context(|| format!("could not list {}", directory.display()))?
+    {
+        let path = entry?.path();
+        if path.extension().is_some_and(|extension| extension == "rs")
+            && let Some(stem) = path.file_stem().and_then(|stem| stem.to_str())
+        {
+            let text = fs::read_to_string(&path);
+            let text = text.with_context(|| format!("could not read {}", path.display()))?;
+            files.push((stem.to_owned(), text));
+        }
+    }
+    files.sort();
+    Ok(files)
+}
+
+/// The names of the tests in a file.
+fn tests(text: &str) -> impl Iterator<Item = &str> {
+    let mut is_test = false;
+    text.lines().filter_map(move |line| {
+        if line.starts_with("#[") {
+            is_test |= line.ends_with("test]");
+            return None;
+        }
+        let (_, after) = line.split_once("fn ")?;
+        let name = after.split(['(', '<']).next();
+        if std::mem::take(&mut is_test) { name } else { None }
+    })
+}
+
+#[cfg(test)]
+mod unit {
+    use super::*;
+
+    #[test]
+    fn a_file_is_found_by_its_name_or_path_and_a_test_by_a_part_of_its_name() {
+        let heals = Only::File("heals".into());
+        for name in ["heals", "heals.rs", "e2e/tests/heals.rs"] {
+            assert_eq!(name.parse::<Only>().unwrap(), heals);
+        }
+        assert_eq!("three_replicas".parse::<Only>().unwrap(), Only::Tests("three_replicas".into()));
+    }
+
+    #[test]
+    fn what_fits_nothing_is_refused_with_what_there_is() {
+        let said = "no_such_behaviour".parse::<Only>().unwrap_err().to_string();
+        assert!(said.contains("heals") && said.contains("rolls_out"), "{said}");
+    }
+
+    #[test]
+    fn only_what_is_marked_is_a_test() {
+        let text = "fn aid() {}\n#[tokio::test]\n#[ignore = \"long\"]\nasync fn it_works() -> Result<()> {\n}\nasync fn other() {}\n";
+        assert_eq!(tests(text).collect::<Vec<_>>(), ["it_works"]);
+    }
+}
