@@ -1,8 +1,8 @@
 use std::path::Path;
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 
-use crate::{Cluster, cleanup::clean_up, kubectl};
+use crate::{Cluster, Need, cleanup::clean_up, has, kubectl};
 
 /// Kinds of other projects, as `e2e/crds` defines them. They go when this is dropped.
 pub struct ForeignKinds {
@@ -12,6 +12,7 @@ pub struct ForeignKinds {
 impl ForeignKinds {
     /// Installs the kinds of some projects and waits until they are served.
     pub async fn install(_alone: &Cluster, projects: &[&str]) -> Result<Self> {
+        ensure!(has(&[Need::NoKindsOfOthers]), "the test has to say that it `needs!(NoKindsOfOthers)`");
         let kinds = Self { files: projects.iter().map(|project| definitions(project)).collect() };
         for file in &kinds.files {
             kubectl(&["apply", "--server-side", "--filename", file]).await?;

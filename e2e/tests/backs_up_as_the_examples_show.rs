@@ -172,6 +172,7 @@ async fn manifests_are_kept_at_once() -> Result<()> {
 
 #[tokio::test]
 async fn a_snapshot_is_waited_for_until_it_can_be_used() -> Result<()> {
+    e2e::needs!(NoKindsOfOthers);
     let cluster = Cluster::alone().await?;
     let _kinds = ForeignKinds::install(&cluster, &["volume-snapshot"]).await?;
     let release = Release::upgrade(&cluster, BACKUPS, &backup_example("volume-snapshot")?).await?;
@@ -196,6 +197,7 @@ async fn a_snapshot_is_waited_for_until_it_can_be_used() -> Result<()> {
 /// With the definitions of `CloudNativePG`, and without its controller.
 #[tokio::test]
 async fn a_foreign_backup_is_waited_for_whatever_it_says_until_it_says_completed() -> Result<()> {
+    e2e::needs!(NoKindsOfOthers);
     let cluster = Cluster::alone().await?;
     let _kinds = ForeignKinds::install(&cluster, &["cloudnative-pg"]).await?;
     let release = Release::upgrade(&cluster, BACKUPS, &backup_example("foreign-backup")?).await?;

@@ -103,6 +103,7 @@ async fn backed_up(backups: &Namespace, uids: &BTreeSet<String>) -> Result<()> {
 
 #[tokio::test]
 async fn a_tenth_of_thousands_deleted_at_once_is_all_backed_up_also_through_twenty_kills() -> Result<()> {
+    e2e::needs!(HostProcesses);
     let (many, few) = (many()?, many()? / 10);
     let cluster = Cluster::alone().await?;
     protect(&cluster).await?;

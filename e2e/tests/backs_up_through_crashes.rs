@@ -126,6 +126,7 @@ async fn until_gone(namespace: &Namespace, name: &str) {
 #[tokio::test]
 async fn killed_after_any_write_it_loses_no_backup_makes_none_twice_and_lets_nothing_go_too_soon()
 -> Result<()> {
+    e2e::needs!(HostProcesses);
     let cluster = Cluster::alone().await?;
     protect(&cluster).await?;
     let namespace = cluster.namespace("crashes").await?;

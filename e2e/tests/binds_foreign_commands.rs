@@ -144,7 +144,7 @@ async fn its_rights_are_enough_and_not_more() {
 
 #[tokio::test]
 async fn commands_of_other_projects_are_bound_by_configuration_alone() -> Result<()> {
-    e2e::needs!(AuditLog);
+    e2e::needs!(AuditLog, NoKindsOfOthers);
     let cluster = Cluster::alone().await?;
     let kinds = ForeignKinds::install(&cluster, &PROJECTS).await?;
     let release = Release::upgrade(&cluster, BINDER, &example()?).await?;
@@ -241,6 +241,7 @@ async fn commands_of_other_projects_are_bound_by_configuration_alone() -> Result
 #[tokio::test]
 async fn kinds_come_and_go_and_stop_no_other() -> Result<()> {
     const LATER: [&str; 2] = ["etcd-druid", "mariadb"];
+    e2e::needs!(NoKindsOfOthers);
     let cluster = Cluster::alone().await?;
     let _flink = ForeignKinds::install(&cluster, &["flink"]).await?;
     // Here is a kind that is configured and not served.

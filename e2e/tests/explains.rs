@@ -138,6 +138,7 @@ async fn why_names_a_finalizer_and_who_holds_it() -> Result<()> {
 
 #[tokio::test]
 async fn why_names_a_controller_that_does_not_run() -> Result<()> {
+    e2e::needs!(Processes);
     let cluster = Cluster::alone().await?;
     let namespace = cluster.namespace("why-alone").await?;
     let process = REPLICA_SETS.until_ready(&cluster).await;

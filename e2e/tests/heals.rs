@@ -124,6 +124,7 @@ async fn a_child_without_our_hash_gets_it_again_and_keeps_its_pods() -> Result<(
 
 #[tokio::test]
 async fn a_pod_without_our_label_is_labelled_again_and_no_other_is_made() -> Result<()> {
+    e2e::needs!(AuditLog);
     let cluster = Cluster::shared().await?;
     let namespace = cluster.namespace("strip").await?;
     let pods = with_three_pods(&namespace).await?;

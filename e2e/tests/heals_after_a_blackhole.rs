@@ -47,6 +47,7 @@ const CONTROLLERS: [Controller; 4] = [DEPLOYMENTS, REPLICA_SETS, BINDER, REAPER]
 #[tokio::test]
 #[ignore = "it takes three minutes"]
 async fn controllers_that_lost_their_lease_in_a_blackhole_go_on() -> Result<()> {
+    e2e::needs!(AuditLog, HostProcesses);
     let cluster = Cluster::alone().await?;
     go_on_after_a_blackhole(&cluster).await
 }
@@ -54,6 +55,7 @@ async fn controllers_that_lost_their_lease_in_a_blackhole_go_on() -> Result<()> 
 #[tokio::test]
 #[ignore = "it takes three minutes"]
 async fn watches_go_on_after_a_blackhole_without_a_restart() -> Result<()> {
+    e2e::needs!(AuditLog, HostProcesses);
     let cluster = Cluster::alone().await?;
     let mut releases = Vec::new();
     for controller in CONTROLLERS {

@@ -37,6 +37,7 @@ async fn scale(namespace: &Namespace, replicas: i32) -> Result<()> {
 
 #[tokio::test]
 async fn a_replicaset_controller_killed_while_it_scales_makes_no_pod_twice() -> Result<()> {
+    e2e::needs!(Processes);
     let cluster = Cluster::alone().await?;
     until_running(&cluster).await;
     let namespace = cluster.namespace("scales").await?;
@@ -67,6 +68,7 @@ async fn a_replicaset_controller_killed_while_it_scales_makes_no_pod_twice() -> 
 
 #[tokio::test]
 async fn a_replicaset_controller_killed_while_it_replaces_pods_keeps_the_budget() -> Result<()> {
+    e2e::needs!(Processes);
     let cluster = Cluster::alone().await?;
     until_running(&cluster).await;
     let namespace = cluster.namespace("rolls").await?;
@@ -94,6 +96,7 @@ async fn a_replicaset_controller_killed_while_it_replaces_pods_keeps_the_budget(
 
 #[tokio::test]
 async fn a_deployment_controller_killed_at_many_moments_has_one_child() -> Result<()> {
+    e2e::needs!(AuditLog, Processes);
     let cluster = Cluster::alone().await?;
     until_running(&cluster).await;
     let namespace = cluster.namespace("parent").await?;
@@ -123,6 +126,7 @@ async fn a_deployment_controller_killed_at_many_moments_has_one_child() -> Resul
 
 #[tokio::test]
 async fn both_killed_at_once_go_on_together() -> Result<()> {
+    e2e::needs!(Processes);
     let cluster = Cluster::alone().await?;
     until_running(&cluster).await;
     let namespace = cluster.namespace("both").await?;
