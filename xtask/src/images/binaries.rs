@@ -7,7 +7,7 @@ use std::{
 
 use anyhow::{Context, Result, bail};
 
-use crate::{interrupt::Interrupt, workspace};
+use crate::{charts, interrupt::Interrupt, workspace};
 
 /// Where the binaries for a target are, and for which machines they are.
 pub struct Binaries {
@@ -17,7 +17,8 @@ pub struct Binaries {
 }
 
 impl Binaries {
-    /// Builds the packages for Linux on this machine's processor, static, and the same wherever they are built.
+    /// Builds the packages for Linux on this machine's processor, static, and the same wherever they are built: always
+    /// all controllers, because which features a dependency has, and so each binary, depends on what is built with it.
     ///
     /// # Errors
     /// When this is not Linux, or the build fails.
@@ -33,11 +34,6 @@ impl Binaries {
             "aarch64" => ("aarch64-unknown-linux-gnu", "arm64"),
             other => bail!("images are built on x86_64 and aarch64, and this is {other}"),
         };
-        let mut build = Command::new("cargo");
-        build.args(["build", "--release", "--target", target]).current_dir(workspace::root());
-        for package in packages {
-            build.args(["--package", package]);
-        }
         // Paths of this machine are left out of what panics say, so that a build elsewhere has the same digest.
         let cargo_home = cargo_home().context("cargo's home is not known: set CARGO_HOME")?;
         let flags = [
@@ -45,8 +41,16 @@ impl Binaries {
             format!("--remap-path-prefix={}=/catena", workspace::root().display()),
             format!("--remap-path-prefix={}=/cargo", cargo_home.display()),
         ];
-        build.env("CARGO_ENCODED_RUSTFLAGS", flags.join("\u{1f}"));
-        interrupt.run(&mut build).await?;
+        let controllers: Vec<String> = charts::all().into_iter().map(|chart| chart.name).collect();
+        let others: Vec<_> =
+            packages.iter().filter(|package| !controllers.contains(package)).cloned().collect();
+        for together in [controllers, others].iter().filter(|together| !together.is_empty()) {
+            let mut build = Command::new("cargo");
+            build.args(["build", "--release", "--target", target]).current_dir(workspace::root());
+            build.args(together.iter().flat_map(|package| ["--package", package]));
+            build.env("CARGO_ENCODED_RUSTFLAGS", flags.join("\u{1f}"));
+            interrupt.run(&mut build).await?;
+        }
         Ok(Self { directory: workspace::target().join(target).join("release"), architecture })
     }
 
