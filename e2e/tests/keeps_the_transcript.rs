@@ -1,40 +1,53 @@
-//! What docs/kubectl-catena.md shows of the plugin is what it prints.
-
-use std::path::PathBuf;
+//! What docs/kubectl-catena.md shows of the plugin is what it prints, and what the README shows is from there.
 
 use anyhow::{Context, Result, ensure};
 use catena_api::BasicDeployment;
-use e2e::{Cluster, Namespace, PATIENCE, catena, deployment, eventually};
+use e2e::{Cluster, Namespace, PATIENCE, Page, catena, checkout, deployment, eventually};
 use serde_json::json;
 
-const BEGIN: &str = "<!-- transcript -->\n```\n";
+const PAGE: &str = "docs/kubectl-catena.md";
+const BEGIN: &str = "<!-- transcript -->\n```console\n";
 const END: &str = "```\n<!-- /transcript -->";
 /// What the namespace of the test is called in the page.
 const SHOWN_AS: &str = "shop";
 
 #[tokio::test]
 async fn the_transcript_in_the_docs_is_what_the_plugin_prints() -> Result<()> {
-    if std::env::var_os("CATENA_KIND").is_some() {
-        println!("skipped: the page shows what the fake nodes of a local cluster say");
-        return Ok(());
-    }
+    // The page shows what fake nodes say.
+    e2e::needs!(HostProcesses);
     let cluster = Cluster::shared().await?;
     let namespace = cluster.namespace("transcript").await?;
     let seen = play(&namespace).await?.replace(&namespace.name, SHOWN_AS);
-    let charts = std::env::var_os("CATENA_CHARTS").map(PathBuf::from).context("CATENA_CHARTS is not set")?;
-    let page = charts.join("../docs/kubectl-catena.md");
-    let text = std::fs::read_to_string(&page)?;
+    let text = Page::read(PAGE)?.text;
     let (before, rest) = text.split_once(BEGIN).context("the page has no transcript")?;
     let (shown, after) = rest.split_once(END).context("the transcript has no end")?;
     if std::env::var_os("CATENA_WRITE_TRANSCRIPT").is_some() {
-        std::fs::write(&page, format!("{before}{BEGIN}{seen}{END}{after}"))?;
+        std::fs::write(checkout().join(PAGE), format!("{before}{BEGIN}{seen}{END}{after}"))?;
         return Ok(());
     }
     let (shown, seen) = (without_chance(shown), without_chance(&seen));
-    assert_eq!(
-        shown, seen,
-        "docs/kubectl-catena.md shows something else; CATENA_WRITE_TRANSCRIPT=1 writes it anew"
-    );
+    assert_eq!(shown, seen, "{PAGE} shows something else; CATENA_WRITE_TRANSCRIPT=1 writes it anew");
+    Ok(())
+}
+
+#[test]
+fn what_the_readme_shows_of_the_plugin_is_how_the_transcript_begins() -> Result<()> {
+    let transcript = Page::read(PAGE)?.typed()?;
+    let mut shown = Page::read("README.md")?.typed()?;
+    shown.retain(|typed| typed.shown.is_some() && typed.command.starts_with("kubectl catena"));
+    ensure!(shown.len() >= 2, "the README shows {} commands of the plugin", shown.len());
+    for typed in shown {
+        let kept = transcript.iter().find(|kept| kept.command == typed.command);
+        let kept = kept.and_then(|kept| kept.shown.as_ref());
+        let kept =
+            without_chance(&kept.with_context(|| format!("{PAGE} has no {}", typed.command))?.join("\n"));
+        let readme = without_chance(&typed.shown.unwrap_or_default().join("\n"));
+        ensure!(
+            kept.starts_with(&readme),
+            "README.md:{}: {readme:#?} is not how {PAGE} shows it: {kept:#?}",
+            typed.line
+        );
+    }
     Ok(())
 }
 

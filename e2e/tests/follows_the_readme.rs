@@ -1,0 +1,172 @@
+//! Whoever types what the README and the pages behind it say gets what they promise. Each command in a block `sh` or `console`
+//! is taken from the page as it stands; `e2e/src/reader` tells in what a reader's kubectl, helm and cargo differ here.
+
+use std::path::Path;
+
+use anyhow::{Context, Result, ensure};
+use e2e::{BACKUPS, BINDER, Cluster, DEPLOYMENTS, Page, REAPER, REPLICA_SETS, Reader, Release, checkout};
+use serde_json::json;
+
+/// What a page may hold: commands, a dialogue, a file, or something to look at.
+const LANGUAGES: [&str; 4] = ["sh", "console", "yaml", "text"];
+
+/// Lets a reader do something first, and then follow pages.
+async fn follow(what: &str, first: &[&str], pages: &[&str]) -> Result<()> {
+    let cluster = Cluster::alone().await?;
+    // The pages change what is protected: nothing may be left that waits for its backup.
+    cluster.without_others().await;
+    let namespace = cluster.namespace(what).await?;
+    let reader = Reader::in_namespace(&namespace).await?;
+    let read = async {
+        for command in first {
+            reader.does(command).await?;
+        }
+        for page in pages {
+            reader.follows(&Page::read(page)?).await?;
+        }
+        anyhow::Ok(())
+    };
+    let read = read.await;
+    // Whatever happened: nothing stays protected by what is replaced now, and the suite's own installation comes back.
+    reader
+        .does("helm uninstall backup-controller --namespace catena-system --ignore-not-found --wait")
+        .await?;
+    for controller in [BACKUPS, BINDER, DEPLOYMENTS, REAPER, REPLICA_SETS] {
+        Release::set(controller, &json!({})).await?;
+    }
+    for controller in [BACKUPS, BINDER, DEPLOYMENTS, REAPER, REPLICA_SETS] {
+        controller.until_ready(&cluster).await;
+    }
+    read
+}
+
+#[tokio::test]
+async fn the_readme_can_be_followed_from_the_demo_to_taking_all_away() -> Result<()> {
+    // What the demo leaves.
+    let demo = [
+        "kubectl apply -f examples/basicdeployment.yaml",
+        "kubectl wait --for=condition=Ready basicdeployment/hello --timeout=60s",
+    ];
+    follow("readme", &demo, &["README.md"]).await
+}
+
+#[tokio::test]
+async fn a_workload_is_restarted_and_rolled_back_as_the_page_says() -> Result<()> {
+    follow("roll-back", &[], &["docs/restart-and-roll-back.md"]).await
+}
+
+#[tokio::test]
+async fn an_object_is_protected_and_restored_as_the_pages_say() -> Result<()> {
+    follow("protect", &[], &["docs/protect-a-kind.md", "docs/restore.md"]).await
+}
+
+#[tokio::test]
+async fn a_kind_of_commands_is_added_as_the_page_says() -> Result<()> {
+    follow("command", &[], &["docs/add-a-command.md"]).await
+}
+
+#[tokio::test]
+async fn a_command_that_fails_is_told_with_its_place() -> Result<()> {
+    let cluster = Cluster::shared().await?;
+    let namespace = cluster.namespace("mistakes").await?;
+    let reader = Reader::in_namespace(&namespace).await?;
+    for (text, said) in [
+        (
+            "```sh\nkubectl get pods\nkubectl get nonsense\n```",
+            "PAGE.md:3: this failed:\nkubectl get nonsense",
+        ),
+        ("```sh\nkubectl apply -f examples/nonsense.yaml\n```", "examples/nonsense.yaml"),
+        ("```sh\nhelm template charts/command-binder --nonsense\n```", "unknown flag: --nonsense"),
+        ("```sh\ncargo xtask nonsense\n```", "unrecognized subcommand 'nonsense'"),
+        ("```sh\ncargo xtask demo --nonsense\n```", "there is no option --nonsense"),
+        ("```sh\ncargo install nonsense\n```", "does not know how to run cargo install"),
+        ("```sh\nnonsense\n```", "nonsense: command not found"),
+        ("```sh\nfalse | cat\n```", "PAGE.md:2"),
+        ("```sh\nkubectl get pods \\\n  --nonsense\n```", "PAGE.md:2"),
+        ("```console\n$ kubectl get namespaces\nNAME   COLOUR\n```", "shows something else"),
+        ("```yaml\nkubectl: get nodes\n```", "has no command"),
+    ] {
+        let page = Page { path: "PAGE.md".into(), text: text.into() };
+        let told = reader.follows(&page).await.err().with_context(|| format!("it passed: {text}"))?;
+        let told = format!("{told:#}");
+        ensure!(told.contains(said), "{said:?} is not in: {told}");
+    }
+    Ok(())
+}
+
+/// All pages, by their paths.
+fn pages() -> Result<Vec<Page>> {
+    let mut pages = vec![Page::read("README.md")?];
+    for directory in ["docs", "docs/decisions"] {
+        for entry in std::fs::read_dir(checkout().join(directory))? {
+            let path = entry?.path();
+            if path.is_file() {
+                let name = path.file_name().unwrap_or_default().display().to_string();
+                pages.push(Page::read(&format!("{directory}/{name}"))?);
+            }
+        }
+    }
+    Ok(pages)
+}
+
+#[test]
+fn each_block_says_what_it_is_so_that_no_command_is_passed_over() -> Result<()> {
+    for page in pages()? {
+        for block in page.blocks()? {
+            let known = LANGUAGES.contains(&block.language.as_str());
+            ensure!(known, "{}:{}: the block is of no kind of {LANGUAGES:?}", page.path, block.line - 1);
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn what_is_shown_of_a_file_is_in_that_file() -> Result<()> {
+    let mut found = 0;
+    for page in pages()? {
+        for block in page.blocks()? {
+            let Some(path) = block.lines.first().and_then(|line| line.strip_prefix("# examples/")) else {
+                continue;
+            };
+            let file = std::fs::read_to_string(checkout().join("examples").join(path))
+                .with_context(|| format!("{}:{}: examples/{path}", page.path, block.line))?;
+            let shown = block.lines[1..].join("\n");
+            ensure!(file.contains(&shown), "{}:{}: not so in examples/{path}", page.path, block.line);
+            found += 1;
+        }
+    }
+    ensure!(found >= 4, "only {found} blocks show a file");
+    Ok(())
+}
+
+#[test]
+fn each_link_leads_to_a_file_and_a_heading_in_it() -> Result<()> {
+    let mut found = 0;
+    for page in pages()? {
+        for target in page.text.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
+            if target.contains("://") {
+                continue;
+            }
+            let (path, heading) = target.split_once('#').unwrap_or((target, ""));
+            let directory = Path::new(&page.path).parent().context("a page is in a directory")?;
+            let file = checkout().join(directory).join(path);
+            ensure!(file.exists(), "{}: {target} leads nowhere", page.path);
+            if !heading.is_empty() {
+                let text = std::fs::read_to_string(file)?;
+                ensure!(headings(&text).any(|found| found == heading), "{}: no heading {target}", page.path);
+            }
+            found += 1;
+        }
+    }
+    ensure!(found > 20, "only {found} links");
+    Ok(())
+}
+
+/// The headings of a page as links name them.
+fn headings(text: &str) -> impl Iterator<Item = String> {
+    text.lines().filter(|line| line.starts_with('#')).map(|line| {
+        let words = line.trim_start_matches('#').trim().to_lowercase();
+        let kept = words.chars().filter(|c| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_'));
+        kept.collect::<String>().replace(' ', "-")
+    })
+}
