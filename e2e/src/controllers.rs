@@ -1,8 +1,10 @@
+use std::path::PathBuf;
+
 use anyhow::{Result, ensure};
 use k8s_openapi::api::core::v1::Pod;
 use kube::{Api, api::ListParams};
 
-use crate::{Cluster, PATIENCE, Process, eventually, pods};
+use crate::{Cluster, PATIENCE, Process, cluster::path_from, eventually, pods};
 
 /// The namespace that `cargo xtask test` installs the charts in.
 pub(crate) const NAMESPACE: &str = "catena-system";
@@ -19,15 +21,22 @@ pub const REPLICA_SETS: Controller = Controller("basic-replicaset-controller");
 pub const BINDER: Controller = Controller("command-binder");
 /// command-reaper.
 pub const REAPER: Controller = Controller("command-reaper");
-
 /// backup-controller.
 pub const BACKUPS: Controller = Controller("backup-controller");
+
+/// All of them.
+pub const CONTROLLERS: [Controller; 5] = [DEPLOYMENTS, REPLICA_SETS, BINDER, REAPER, BACKUPS];
 
 impl Controller {
     /// Its name.
     #[must_use]
     pub fn name(self) -> &'static str {
         self.0
+    }
+
+    /// The directory of its chart.
+    pub fn chart(self) -> Result<PathBuf> {
+        Ok(path_from("CATENA_CHARTS")?.join(self.0))
     }
 
     /// Who it is for the API server.

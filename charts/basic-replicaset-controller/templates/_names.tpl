@@ -42,6 +42,11 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | 
 {{- end }}
 {{- end }}
 
+{{/* What helm test makes; a Service's name has at most 63 characters. */}}
+{{- define "basic-replicaset-controller.testName" -}}
+{{- printf "%s-test" (include "basic-replicaset-controller.fullname" . | trunc 58 | trimSuffix "-") }}
+{{- end }}
+
 {{- define "basic-replicaset-controller.image" -}}
 {{- with .Values.image }}
 {{- .repository }}:{{ default $.Chart.AppVersion .tag }}{{ with .digest }}@{{ . }}{{ end }}

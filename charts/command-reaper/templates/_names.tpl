@@ -42,6 +42,11 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | 
 {{- end }}
 {{- end }}
 
+{{/* What helm test makes; a Service's name has at most 63 characters. */}}
+{{- define "command-reaper.testName" -}}
+{{- printf "%s-test" (include "command-reaper.fullname" . | trunc 58 | trimSuffix "-") }}
+{{- end }}
+
 {{- define "command-reaper.image" -}}
 {{- with .Values.image }}
 {{- .repository }}:{{ default $.Chart.AppVersion .tag }}{{ with .digest }}@{{ . }}{{ end }}

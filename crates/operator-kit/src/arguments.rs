@@ -1,13 +1,18 @@
 use std::{net::SocketAddr, path::PathBuf};
 
+use axum::http::Uri;
 use clap::{Args, ValueEnum};
 
 /// What every controller takes on its command line or from its environment.
 #[derive(Clone, Debug, Args)]
 pub struct Arguments {
     /// File with the settings (YAML); it is read again when it changes.
-    #[arg(long, env = "CATENA_SETTINGS", value_name = "FILE")]
+    #[arg(long, env = "CATENA_SETTINGS", value_name = "FILE", default_value = "/etc/catena/settings.yaml")]
     pub settings: PathBuf,
+
+    /// Run nothing, but ask a controller that runs until it answers that all is well, for 30 s at most.
+    #[arg(long, value_name = "URL")]
+    pub probe: Option<Uri>,
 
     /// Address that serves /readyz, /healthz and /metrics.
     #[arg(long, env = "CATENA_LISTEN", value_name = "IP:PORT", default_value = "0.0.0.0:8080")]

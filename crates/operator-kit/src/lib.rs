@@ -20,6 +20,7 @@ mod leader;
 mod metrics;
 mod operator;
 pub mod owner;
+mod probe;
 mod queue;
 mod reconciler;
 mod server;

@@ -1,4 +1,4 @@
-use std::{fmt::Debug, pin::pin, sync::Arc, time::Duration};
+use std::{fmt::Debug, pin::pin, process::exit, sync::Arc, time::Duration};
 
 use anyhow::Context;
 use futures::{StreamExt, stream};
@@ -22,6 +22,7 @@ use crate::{
     health::Health,
     leader::{Candidate, Leadership},
     metrics::Metrics,
+    probe::probe,
     reconciler::{Intake, Phase, Reconciler, Unreadable},
     server,
     telemetry::{self, Traces},
@@ -52,11 +53,16 @@ pub struct Operator<S> {
 
 impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
     /// Starts logging, reads the settings and finds the cluster. `name` is the field manager, the Lease and the
-    /// reporter of Events.
+    /// reporter of Events. With `--probe` the process ends here, when it has its answer.
     ///
     /// # Errors
-    /// When the settings are not valid, or no cluster is configured.
+    /// When the settings are not valid, or no cluster is configured; with `--probe`, when the answer is not good.
     pub async fn start(name: &'static str, arguments: Arguments) -> anyhow::Result<Self> {
+        if let Some(url) = &arguments.probe {
+            println!("{url} answers: {}", probe(url).await?);
+            // As after --version: that was all.
+            exit(0);
+        }
         let traces = telemetry::start(name, &arguments)?;
         tracing::info!(controller = name, version = env!("CARGO_PKG_VERSION"), "starting");
         let metrics = Arc::new(Metrics::new());

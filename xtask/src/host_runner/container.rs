@@ -2,6 +2,7 @@
 
 use std::{
     collections::BTreeMap,
+    mem::take,
     time::{Duration, Instant},
 };
 
@@ -18,6 +19,7 @@ use super::{
     probe::{Finding, watch_health},
     probe_attempt::Target,
     process::{Process, Program},
+    service_names,
     shutdown::Shutdown,
     variables::expand,
     volumes,
@@ -165,7 +167,11 @@ async fn program(sandbox: &Sandbox, container: &Container) -> Result<Program, Tr
     let local = |text: &String| mounts.rewrite(&expand(text, &variables));
     // The binary is the entrypoint; a command's own first word names it in the image.
     let command = container.command.iter().flatten().skip(1);
-    let arguments = command.chain(container.args.iter().flatten()).map(local).collect();
+    let mut arguments: Vec<String> = command.chain(container.args.iter().flatten()).map(local).collect();
+    for argument in &mut arguments {
+        let resolved = service_names::resolve(&sandbox.runner.client, take(argument)).await;
+        *argument = resolved.map_err(|error| Trouble::new("CreateContainerError", error.to_string()))?;
+    }
     let environment = variables.iter().map(|(name, value)| (name.clone(), mounts.rewrite(value))).collect();
     let namespace = pod.namespace().unwrap_or_default();
     Ok(Program {

@@ -21,6 +21,7 @@ mod probe_attempt;
 mod process;
 mod publisher;
 mod quantity;
+mod service_names;
 mod shutdown;
 mod sources;
 mod token;

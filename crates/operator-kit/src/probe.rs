@@ -1,0 +1,115 @@
+use std::time::Duration;
+
+use anyhow::{Context, bail, ensure};
+use axum::http::{
+    Request, Uri,
+    uri::{PathAndQuery, Scheme},
+};
+use kube::{Client, Config, client::Body};
+use tokio::time::{Instant, sleep, timeout};
+
+/// How long it is asked again: a pod may be starting, and a name may be new.
+const PATIENCE: Duration = Duration::from_secs(30);
+const EVERY: Duration = Duration::from_secs(1);
+/// How long one answer may take.
+const ANSWERING: Duration = Duration::from_secs(5);
+
+/// Asks a running controller for a page, such as /readyz, until it answers that all is well, and gives its answer.
+///
+/// # Errors
+/// When it does not in time: the last answer, or why there was none.
+pub(crate) async fn probe(url: &Uri) -> anyhow::Result<String> {
+    ensure!(
+        url.scheme() == Some(&Scheme::HTTP),
+        "--probe {url}: that is no URL of a controller; an example is http://controller:8080/readyz"
+    );
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        let answer = timeout(ANSWERING, ask(url)).await;
+        let answer = answer.unwrap_or_else(|_| bail!("no answer within {} s", ANSWERING.as_secs()));
+        if answer.is_ok() || Instant::now() + EVERY > deadline {
+            return answer.with_context(|| format!("{url} was not well for {} s", PATIENCE.as_secs()));
+        }
+        sleep(EVERY).await;
+    }
+}
+
+/// One try.
+async fn ask(url: &Uri) -> anyhow::Result<String> {
+    let mut origin = url.clone().into_parts();
+    let page = origin.path_and_query.replace(PathAndQuery::from_static("/"));
+    let mut config = Config::new(Uri::from_parts(origin)?);
+    config.default_retry = false;
+    let request = Request::get(page.as_ref().map_or("/", PathAndQuery::as_str)).body(Body::empty())?;
+    let response = Client::try_from(config)?.send(request).await?;
+    let status = response.status();
+    let text = String::from_utf8_lossy(&response.into_body().collect_bytes().await?).trim().to_owned();
+    ensure!(status.is_success(), "it answers {status}: {text}");
+    Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{
+        Arc,
+        atomic::{AtomicI32, Ordering},
+    };
+
+    use axum::{Router, http::StatusCode, routing::get};
+    use tokio::net::TcpListener;
+
+    use super::*;
+
+    /// Serves a page that is not well so many times.
+    async fn serve(unwell: i32) -> Uri {
+        let left = Arc::new(AtomicI32::new(unwell));
+        let answer = async move || {
+            if left.fetch_sub(1, Ordering::Relaxed) > 0 {
+                (StatusCode::SERVICE_UNAVAILABLE, "Pod: not listed yet\n")
+            } else {
+                (StatusCode::OK, "ok\n")
+            }
+        };
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}/readyz", listener.local_addr().unwrap()).parse().unwrap();
+        let routes = Router::new().route("/readyz", get(answer));
+        tokio::spawn(async move { axum::serve(listener, routes).await });
+        url
+    }
+
+    #[tokio::test]
+    async fn a_controller_that_becomes_ready_is_waited_for() {
+        assert_eq!(probe(&serve(1).await).await.unwrap(), "ok");
+    }
+
+    #[tokio::test]
+    async fn what_is_not_well_is_told_in_its_own_words() {
+        let error = format!("{:#}", ask(&serve(1).await).await.unwrap_err());
+        assert!(error.contains("503") && error.contains("Pod: not listed yet"), "{error}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn one_that_hangs_is_given_up() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}/readyz", listener.local_addr().unwrap()).parse().unwrap();
+        let error = format!("{:#}", probe(&url).await.unwrap_err());
+        assert!(error.contains("not well for 30 s: no answer within 5 s"), "{error}");
+    }
+
+    #[tokio::test]
+    async fn nobody_there_is_no_answer() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}/readyz", listener.local_addr().unwrap()).parse().unwrap();
+        drop(listener);
+        let error = format!("{:#}", ask(&url).await.unwrap_err());
+        assert!(error.to_lowercase().contains("refused"), "{error}");
+    }
+
+    #[tokio::test]
+    async fn what_is_no_url_of_a_controller_is_refused_at_once() {
+        for text in ["controller:8080", "/readyz", "ftp://controller/readyz"] {
+            let error = probe(&text.parse().unwrap()).await.unwrap_err().to_string();
+            assert!(error.contains("an example is"), "{text}: {error}");
+        }
+    }
+}

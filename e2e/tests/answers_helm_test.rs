@@ -1,0 +1,44 @@
+//! `helm test` tells whether the controller that runs is well: it asks that one, over the network.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use e2e::{CONTROLLERS, Cluster, REAPER, helm, kubectl, needs};
+use tokio::time::Instant;
+
+/// What `helm test` made.
+async fn leftovers() -> Result<String> {
+    let kinds = "pods,services";
+    kubectl(&["get", kinds, "--namespace=catena-system", "--selector=catena.dev/hook-of", "--output=name"])
+        .await
+}
+
+#[tokio::test]
+async fn every_controller_that_is_ready_passes_and_nothing_is_left() -> Result<()> {
+    let cluster = Cluster::alone().await?;
+    for controller in CONTROLLERS {
+        controller.until_ready(&cluster).await;
+        helm(&["test", controller.name(), "--timeout=60s"]).await?;
+    }
+    assert_eq!(leftovers().await?, "");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_controller_that_hangs_fails_until_it_goes_on() -> Result<()> {
+    needs!(Processes);
+    let cluster = Cluster::alone().await?;
+    let process = REAPER.until_ready(&cluster).await;
+    let frozen = process.freeze()?;
+    let started = Instant::now();
+    let said = helm(&["test", REAPER.name(), "--timeout=60s"]).await.err().context("it passed")?;
+    drop(frozen);
+    // The test gives up by itself: nobody waits for helm's own limit.
+    ensure!(started.elapsed() < Duration::from_secs(55), "{said:#} after {:?}", started.elapsed());
+    ensure!(leftovers().await?.contains("pod/command-reaper-test"), "its pod is there to be read");
+
+    REAPER.until_ready(&cluster).await;
+    helm(&["test", REAPER.name(), "--timeout=60s"]).await?;
+    assert_eq!(leftovers().await?, "");
+    Ok(())
+}
