@@ -1,0 +1,76 @@
+//! What the charts render is what the API server takes, field by field: under its own schemas, its own validation and its
+//! admission, without anything being made.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use anyhow::{Context, Result};
+use e2e::{CONTROLLERS, Cluster, Controller, ForeignKinds, helm, kubectl_with_input};
+
+/// The YAML files of a part of a chart.
+fn files(controller: Controller, part: &str) -> Result<Vec<PathBuf>> {
+    let mut files: Vec<PathBuf> = fs::read_dir(controller.chart()?.join(part))?
+        .map(|entry| Ok(entry?.path()))
+        .collect::<Result<Vec<_>>>()?
+        .into_iter()
+        .filter(|path| path.extension().is_some_and(|extension| extension == "yaml"))
+        .collect();
+    files.sort();
+    Ok(files)
+}
+
+fn name(path: &Path) -> String {
+    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
+}
+
+/// All objects of a chart, as they would be made on this version of Kubernetes.
+async fn render(controller: Controller, values: &Path, version: &str) -> Result<String> {
+    let (chart, values) = (controller.chart()?.display().to_string(), values.display().to_string());
+    // Under a name that no release has, so that nothing is merged with what is there.
+    helm(&["template", "schemas", &chart, "--kube-version", version, "--values", &values]).await
+}
+
+#[tokio::test]
+async fn every_chart_with_each_of_its_value_files_is_what_the_api_server_takes() -> Result<()> {
+    e2e::needs!(NoKindsOfOthers);
+    let cluster = Cluster::alone().await?;
+    let _kinds = ForeignKinds::install(&cluster, &["prometheus-operator"]).await?;
+    let version = cluster.client.apiserver_version().await?.git_version;
+    let mut refused = Vec::new();
+    for controller in CONTROLLERS {
+        for values in files(controller, "ci")? {
+            let rendered = render(controller, &values, &version).await?;
+            let (taken, said) = kubectl_with_input(
+                &["apply", "--server-side", "--force-conflicts", "--dry-run=server", "--filename", "-"],
+                &rendered,
+            )
+            .await?;
+            if !taken || said.contains("Warning") {
+                let errors: Vec<&str> =
+                    said.lines().filter(|line| !line.ends_with("(server dry run)")).collect();
+                refused.push(format!("{} with {}: {}", controller.name(), name(&values), errors.join("\n")));
+            }
+        }
+    }
+    assert!(refused.is_empty(), "{}", refused.join("\n\n"));
+    Ok(())
+}
+
+/// Else an option would never have been tried.
+#[tokio::test]
+async fn the_full_values_leave_out_no_template() -> Result<()> {
+    let cluster = Cluster::shared().await?;
+    let version = cluster.client.apiserver_version().await?.git_version;
+    for controller in CONTROLLERS {
+        let values = files(controller, "ci")?.into_iter().find(|path| path.ends_with("full-values.yaml"));
+        let values = values.with_context(|| format!("{} has no ci/full-values.yaml", controller.name()))?;
+        let rendered = render(controller, &values, &version).await?;
+        for template in files(controller, "templates")? {
+            let source = format!("# Source: {}/templates/{}", controller.name(), name(&template));
+            assert!(rendered.contains(&source), "{} is left out of {}", name(&template), values.display());
+        }
+    }
+    Ok(())
+}
