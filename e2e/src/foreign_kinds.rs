@@ -17,9 +17,7 @@ impl ForeignKinds {
         for file in &kinds.files {
             kubectl(&["apply", "--server-side", "--filename", file]).await?;
         }
-        for file in &kinds.files {
-            kubectl(&["wait", "--for=condition=Established", "--filename", file]).await?;
-        }
+        kubectl(&["wait", "--for=condition=Established", "crd", "--all"]).await?;
         Ok(kinds)
     }
 

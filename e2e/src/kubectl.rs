@@ -28,6 +28,14 @@ pub async fn kubectl_apply(namespace: &str, yaml: &str) -> Result<String> {
     Ok(said)
 }
 
+/// Creates what `yaml` holds in a namespace, as a user does, and gives what it is named: `kind.group/name`.
+pub async fn kubectl_create(namespace: &str, yaml: &str) -> Result<String> {
+    let arguments = ["create", "--namespace", namespace, "--filename", "-", "--output", "name"];
+    let (succeeded, said) = kubectl_with_input(&arguments, yaml).await?;
+    ensure!(succeeded, "kubectl create: {said}");
+    Ok(said.trim().to_owned())
+}
+
 /// Applies what must be refused, and gives what is said about it.
 pub async fn refused_by_kubectl(namespace: &str, yaml: &str) -> Result<String> {
     match apply(namespace, yaml).await? {

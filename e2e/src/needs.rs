@@ -11,6 +11,8 @@ pub enum Need {
     Processes,
     /// Controllers that run on this machine, beside fake nodes.
     HostProcesses,
+    /// Nodes that take hundreds of pods in no time.
+    FakeNodes,
     /// No kinds of other projects but those that the test installs for a time: it would take somebody's objects away.
     NoKindsOfOthers,
 }
@@ -26,6 +28,9 @@ impl Need {
             Self::Processes if is_on("current") => Some("the controllers' processes cannot be reached here"),
             Self::HostProcesses if is_on("current") || is_on("kind") => {
                 Some("the controllers do not run on this machine, beside fake nodes")
+            }
+            Self::FakeNodes if is_on("current") || is_on("kind") => {
+                Some("hundreds of pods are too many for the nodes here")
             }
             Self::NoKindsOfOthers if std::env::var_os("CATENA_KINDS_OF_OTHERS").is_some() => {
                 Some("the cluster has kinds of other projects, which must stay")

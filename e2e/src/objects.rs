@@ -6,9 +6,22 @@ use crate::texts;
 /// API version of the project's kinds.
 pub const GROUP_VERSION: &str = "catena.dev/v1alpha1";
 
+/// The image that was loaded into the nodes, if they are real.
+pub(crate) fn loaded_image() -> Option<String> {
+    std::env::var("CATENA_WORKLOAD_IMAGE").ok()
+}
+
 /// What runs in the pods: an image that was loaded into real nodes; fake nodes take any.
-fn image() -> String {
-    std::env::var("CATENA_WORKLOAD_IMAGE").unwrap_or_else(|_| "registry.k8s.io/pause:3.10".into())
+#[must_use]
+pub fn image() -> String {
+    loaded_image().unwrap_or_else(|| "registry.k8s.io/pause:3.10".into())
+}
+
+/// Another one that runs as well.
+#[must_use]
+pub fn another_image() -> String {
+    let loaded = loaded_image().and_then(|image| Some(format!("{}:another", image.rsplit_once(':')?.0)));
+    loaded.unwrap_or_else(|| "registry.k8s.io/pause:3.9".into())
 }
 
 /// A `BasicDeployment` that becomes ready.

@@ -14,6 +14,7 @@ use tokio::{process::Command, time::timeout};
 use crate::{
     Namespace,
     cluster::path_from,
+    examples::with_loaded_image,
     page::{Page, Typed, checkout},
 };
 
@@ -135,7 +136,7 @@ impl Reader {
             if entry.file_type()?.is_dir() {
                 symlink(entry.path(), example)?;
             } else {
-                fs::write(example, with_image(&fs::read_to_string(entry.path())?))?;
+                fs::write(example, with_loaded_image(&fs::read_to_string(entry.path())?))?;
             }
         }
         Ok(())
@@ -167,14 +168,4 @@ impl Typed {
         ensure!(said.lines().count() == shown.len(), "{} shows more or less:\n{said}", self.command);
         Ok(())
     }
-}
-
-/// An example with the image that was loaded into the nodes, if they are real and pull none.
-fn with_image(text: &str) -> String {
-    let Ok(image) = std::env::var("CATENA_WORKLOAD_IMAGE") else { return text.to_owned() };
-    let lines = text.lines().map(|line| match line.split_once("image: ") {
-        Some((indent, _)) => format!("{indent}image: {image}\n"),
-        None => format!("{line}\n"),
-    });
-    lines.collect()
 }

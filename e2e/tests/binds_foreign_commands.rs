@@ -92,14 +92,14 @@ async fn until_told(namespace: &Namespace, name: &str, reason: &str) -> String {
 /// What was written and taken, by verb, kind and name; without Events and the Lease.
 fn written(log: &AuditLog) -> Result<BTreeMap<String, usize>> {
     let mut written = BTreeMap::new();
-    for request in log.requests()?.iter().filter(counts) {
+    for request in log.requests()?.iter().filter(|request| counts(request)) {
         let what = format!("{} {} {}", request.verb, request.resource, request.name);
         *written.entry(what).or_default() += 1;
     }
     Ok(written)
 }
 
-fn counts(request: &&Request) -> bool {
+fn counts(request: &Request) -> bool {
     request.user == BINDER.user()
         && request.is_write()
         && request.code < 300
@@ -208,7 +208,7 @@ async fn commands_of_other_projects_are_bound_by_configuration_alone() -> Result
     }
 
     // One write for each that is bound; no status of a foreign kind; nothing else.
-    log.until_logged(7, |request| counts(&request)).await;
+    log.until_logged(7, counts).await;
     let mut bound: Vec<_> = written(&log)?.into_iter().collect();
     bound.sort();
     let expected = [

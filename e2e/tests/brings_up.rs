@@ -4,7 +4,7 @@ use std::{fs, path::Path};
 
 use anyhow::{Context, Result, ensure};
 use catena_api::{BasicDeployment, BasicReplicaSet};
-use e2e::{Cluster, condition, deployment, is_true, kubectl, kubectl_with_input};
+use e2e::{Cluster, condition, deployment, example, is_true, kubectl, kubectl_with_input};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::{Resource, ResourceExt, api::ListParams};
 
@@ -135,7 +135,7 @@ async fn the_examples_work_as_they_stand() -> Result<()> {
     for entry in fs::read_dir(directory)? {
         let path = entry?.path();
         if path.extension().is_some_and(|extension| extension == "yaml") {
-            let text = fs::read_to_string(&path)?;
+            let text = example(&path.file_name().context("a file")?.to_string_lossy())?;
             // A command is an object of its own each time, so that its name is the server's.
             let verb = if text.contains("generateName:") { "create" } else { "apply" };
             let arguments = ["--namespace", &namespace.name, verb, "--filename", "-"];

@@ -44,7 +44,7 @@ async fn three_replicas_cost_at_most_five_writes_more_than_pods() -> Result<()> 
 
 #[tokio::test]
 async fn two_hundred_and_fifty_replicas_cost_at_most_five_writes_more_than_pods() -> Result<()> {
-    e2e::needs!(AuditLog);
+    e2e::needs!(AuditLog, FakeNodes);
     costs_at_most_five_writes_more_than_pods(250).await
 }
 

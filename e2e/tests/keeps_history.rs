@@ -4,9 +4,9 @@
 use anyhow::{Context, Result};
 use catena_api::{BasicDeployment, BasicDeploymentRollback, BasicReplicaSet, command::SUCCEEDED, keys};
 use e2e::{
-    AuditLog, Cluster, DEPLOYMENTS, Namespace, PATIENCE, Release,
+    AuditLog, Cluster, DEPLOYMENTS, Namespace, PATIENCE, Release, another_image,
     commands::{owned_by, rollback, until_says},
-    condition, deployment, eventually, is_true, kubectl, shipped_template, uids,
+    condition, deployment, eventually, example, is_true, kubectl, kubectl_create, shipped_template, uids,
 };
 use k8s_openapi::api::{apps::v1::ControllerRevision, core::v1::Pod};
 use kube::{ResourceExt, api::ListParams};
@@ -139,11 +139,10 @@ async fn the_example_takes_a_bad_version_back_and_what_comes_next_is_followed() 
         })
         .await;
 
-    let example = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/rollback.yaml");
-    let made = kubectl(&["create", "--namespace", &namespace.name, "-f", example, "-o", "name"]).await?;
-    let name = made.trim().rsplit('/').next().context("kubectl names nothing")?;
+    let made = kubectl_create(&namespace.name, &example("rollback.yaml")?).await?;
+    let name = made.rsplit('/').next().context("kubectl names nothing")?;
     namespace.merge::<Rollback>(name, json!({"metadata": {"ownerReferences": [owned_by(&blocked)]}})).await?;
-    let waits = ["wait", "--for=condition=Succeeded", made.trim(), "--timeout=60s"];
+    let waits = ["wait", "--for=condition=Succeeded", &made, "--timeout=60s"];
     kubectl(&[&waits[..], &["--namespace", &namespace.name]].concat()).await?;
 
     let after = namespace.until("hello", "is ready and says why", |hello: &BasicDeployment| {
@@ -161,7 +160,7 @@ async fn the_example_takes_a_bad_version_back_and_what_comes_next_is_followed() 
     let pods = namespace.until_ready_pods(4).await;
     assert!(!images(&pods).contains(&BAD));
     // The next one is followed.
-    let good = json!({"spec": {"parameters": {"image": "registry.k8s.io/pause:3.9"}}});
+    let good = json!({"spec": {"parameters": {"image": another_image()}}});
     namespace.merge::<BasicDeployment>("hello", good).await?;
     let followed = namespace.until("hello", "follows its spec again", |hello: &BasicDeployment| {
         !is_rolled_back(hello)
@@ -171,7 +170,7 @@ async fn the_example_takes_a_bad_version_back_and_what_comes_next_is_followed() 
                 .is_some_and(|status| status.ready && status.observed_generation == hello.metadata.generation)
     });
     assert_eq!(followed.await.status.and_then(|status| status.revision), Some(4));
-    assert_eq!(images(&namespace.until_ready_pods(4).await), ["registry.k8s.io/pause:3.9"; 4]);
+    assert_eq!(images(&namespace.until_ready_pods(4).await), vec![another_image(); 4]);
     Ok(())
 }
 
@@ -275,10 +274,10 @@ async fn a_bad_template_is_rolled_back_until_the_template_moves_on() -> Result<(
     DEPLOYMENTS.until_ready(&cluster).await;
     assert!(is_rolled_back(&until_on(&namespace, 3).await));
 
-    release.change(&with_image("registry.k8s.io/pause:3.9")?).await?;
+    release.change(&with_image(&another_image())?).await?;
     let web = until_on(&namespace, 4).await;
     assert!(!is_rolled_back(&web));
-    assert_eq!(images(&namespace.until_ready_pods(2).await), ["registry.k8s.io/pause:3.9"; 2]);
+    assert_eq!(images(&namespace.until_ready_pods(2).await), vec![another_image(); 2]);
     release.restore().await?;
     until_on(&namespace, 5).await;
     Ok(())

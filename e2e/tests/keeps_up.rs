@@ -13,7 +13,7 @@ const MEBIBYTE: u64 = 1024 * 1024;
 
 #[tokio::test]
 async fn a_hundred_basic_deployments_get_ready_on_little_memory() -> Result<()> {
-    e2e::needs!(Processes);
+    e2e::needs!(FakeNodes, Processes);
     let cluster = Cluster::alone().await?;
     let namespace = cluster.namespace("hundred").await?;
     let processes = [DEPLOYMENTS.until_ready(&cluster).await, REPLICA_SETS.until_ready(&cluster).await];

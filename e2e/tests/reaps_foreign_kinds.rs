@@ -68,7 +68,7 @@ fn task(name: &str, status: &Value) -> Result<DynamicObject> {
 fn job(name: &str, labels: &Value, annotations: &Value) -> Result<Job> {
     let container = json!({
         "name": "main",
-        "image": "registry.k8s.io/pause:3.10",
+        "image": e2e::image(),
         "securityContext": {"allowPrivilegeEscalation": false, "capabilities": {"drop": ["ALL"]}},
     });
     let pod = json!({

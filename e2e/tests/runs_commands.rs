@@ -8,7 +8,7 @@ use catena_api::{BasicDeployment, BasicDeploymentRestart, command::ACCEPTED};
 use e2e::{
     Cluster, DEPLOYMENTS, Effects,
     commands::{self, owned_by, queue_restarts, restart, said, until_restart, until_restarted},
-    deployment, kubectl, kubectl_apply, uids,
+    deployment, example, kubectl, kubectl_apply, kubectl_create, uids,
 };
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
@@ -16,11 +16,6 @@ use serde_json::json;
 use tokio::time::{Instant, sleep};
 
 type Restart = BasicDeploymentRestart;
-
-const EXAMPLES: [&str; 2] = [
-    concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/basicdeployment.yaml"),
-    concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/restart.yaml"),
-];
 
 /// The order in which commands run: by the time of creation, then by uid.
 fn in_order(mut restarts: Vec<Restart>) -> Vec<String> {
@@ -32,15 +27,14 @@ fn in_order(mut restarts: Vec<Restart>) -> Vec<String> {
 async fn the_example_replaces_every_pod_and_can_be_waited_for() -> Result<()> {
     let cluster = Cluster::shared().await?;
     let namespace = cluster.namespace("restart").await?;
-    let [parent, command] = EXAMPLES;
-    kubectl_apply(&namespace.name, &std::fs::read_to_string(parent)?).await?;
+    kubectl_apply(&namespace.name, &example("basicdeployment.yaml")?).await?;
     let before = namespace.until_ready_pods(3).await;
     let hello = namespace.until_ready("hello").await;
 
-    let made = kubectl(&["create", "--namespace", &namespace.name, "-f", command, "-o", "name"]).await?;
-    let name = made.trim().rsplit('/').next().context("kubectl names nothing")?;
+    let made = kubectl_create(&namespace.name, &example("restart.yaml")?).await?;
+    let name = made.rsplit('/').next().context("kubectl names nothing")?;
     namespace.merge::<Restart>(name, json!({"metadata": {"ownerReferences": [owned_by(&hello)]}})).await?;
-    let waits = ["wait", "--for=condition=Succeeded", made.trim(), "--timeout=60s"];
+    let waits = ["wait", "--for=condition=Succeeded", &made, "--timeout=60s"];
     kubectl(&[&waits[..], &["--namespace", &namespace.name]].concat()).await?;
 
     let restart = namespace.api::<Restart>().get(name).await?;

@@ -37,7 +37,7 @@ async fn scale(namespace: &Namespace, replicas: i32) -> Result<()> {
 
 #[tokio::test]
 async fn a_replicaset_controller_killed_while_it_scales_makes_no_pod_twice() -> Result<()> {
-    e2e::needs!(Processes);
+    e2e::needs!(FakeNodes, Processes);
     let cluster = Cluster::alone().await?;
     until_running(&cluster).await;
     let namespace = cluster.namespace("scales").await?;

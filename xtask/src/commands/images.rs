@@ -9,7 +9,7 @@ use crate::{
     images::{
         archive::{self, Image},
         binaries::Binaries,
-        reference,
+        reference, references,
     },
     interrupt::Interrupt,
     progress::Step,
@@ -50,7 +50,7 @@ pub async fn write(controllers: &[String], interrupt: &Interrupt) -> Result<Vec<
         let path = binaries.path(controller);
         let binary = fs::read(&path).with_context(|| format!("could not read {}", path.display()))?;
         let image = Image {
-            reference: &reference(controller),
+            references: &references(controller),
             program: controller,
             binary: &binary,
             architecture: binaries.architecture,

@@ -16,8 +16,8 @@ const CREATED: &str = "1970-01-01T00:00:00Z";
 
 /// What an image is made of.
 pub struct Image<'a> {
-    /// Its name with a tag.
-    pub reference: &'a str,
+    /// Its names with tags.
+    pub references: &'a [String],
     /// The name of the program in it, at the root.
     pub program: &'a str,
     /// The program.
@@ -48,7 +48,7 @@ pub fn write(image: &Image<'_>, path: &Path) -> Result<Written> {
     let id = sha256(&config);
     let (config_name, layer_name) = (format!("{id}.json"), format!("{layer_digest}/layer.tar"));
     let manifest =
-        json!([{"Config": config_name, "RepoTags": [image.reference], "Layers": [layer_name]}]).to_string();
+        json!([{"Config": config_name, "RepoTags": image.references, "Layers": [layer_name]}]).to_string();
     let archive = tar([
         (config_name.as_str(), config.as_slice(), 0o644),
         (layer_name.as_str(), layer.as_slice(), 0o644),
@@ -95,7 +95,7 @@ mod tests {
 
     fn image(binary: &[u8]) -> Image<'_> {
         Image {
-            reference: "catena/controller:1",
+            references: &[],
             program: "controller",
             binary,
             architecture: "amd64",

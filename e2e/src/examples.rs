@@ -1,0 +1,21 @@
+use anyhow::{Context, Result};
+
+use crate::{checkout, objects::loaded_image};
+
+/// A file under examples, as a user applies it.
+pub fn example(name: &str) -> Result<String> {
+    let path = checkout().join("examples").join(name);
+    let text =
+        std::fs::read_to_string(&path).with_context(|| format!("could not read {}", path.display()))?;
+    Ok(with_loaded_image(&text))
+}
+
+/// A text with the image that was loaded into the nodes, if they are real and pull none.
+pub(crate) fn with_loaded_image(text: &str) -> String {
+    let Some(image) = loaded_image() else { return text.to_owned() };
+    let lines = text.lines().map(|line| match line.split_once("image: ") {
+        Some((indent, _)) => format!("{indent}image: {image}\n"),
+        None => format!("{line}\n"),
+    });
+    lines.collect()
+}
