@@ -7,6 +7,18 @@ use anyhow::{Context, Result, ensure};
 use e2e::{BACKUPS, BINDER, Cluster, DEPLOYMENTS, Page, REAPER, REPLICA_SETS, Reader, Release, checkout};
 use serde_json::json;
 
+const README: &str = "README.md";
+const BENCHMARKS: &str = "docs/benchmarks.md";
+const COMMAND: &str = "docs/add-a-command.md";
+const PLUGIN: &str = "docs/kubectl-catena.md";
+const PROTECT: &str = "docs/protect-a-kind.md";
+const RESTART: &str = "docs/restart-and-roll-back.md";
+const RESTORE: &str = "docs/restore.md";
+const STUCK: &str = "docs/when-something-is-stuck.md";
+
+/// Those that are followed here.
+const FOLLOWED: [&str; 8] = [README, BENCHMARKS, COMMAND, PLUGIN, PROTECT, RESTART, RESTORE, STUCK];
+
 /// What a page may hold: commands, a dialogue, a file, or something to look at.
 const LANGUAGES: [&str; 4] = ["sh", "console", "yaml", "text"];
 
@@ -40,29 +52,44 @@ async fn follow(what: &str, first: &[&str], pages: &[&str]) -> Result<()> {
     read
 }
 
+/// What the demo leaves.
+const DEMO: [&str; 2] = [
+    "kubectl apply -f examples/basicdeployment.yaml",
+    "kubectl wait --for=condition=Ready basicdeployment/hello --timeout=60s",
+];
+
 #[tokio::test]
 async fn the_readme_can_be_followed_from_the_demo_to_taking_all_away() -> Result<()> {
-    // What the demo leaves.
-    let demo = [
-        "kubectl apply -f examples/basicdeployment.yaml",
-        "kubectl wait --for=condition=Ready basicdeployment/hello --timeout=60s",
-    ];
-    follow("readme", &demo, &["README.md"]).await
+    follow("readme", &DEMO, &[README]).await
+}
+
+#[tokio::test]
+async fn the_plugin_is_installed_and_the_benchmark_started_as_the_pages_say() -> Result<()> {
+    follow("plugin", &[], &[PLUGIN, BENCHMARKS]).await
 }
 
 #[tokio::test]
 async fn a_workload_is_restarted_and_rolled_back_as_the_page_says() -> Result<()> {
-    follow("roll-back", &[], &["docs/restart-and-roll-back.md"]).await
+    follow("roll-back", &[], &[RESTART]).await
+}
+
+#[tokio::test]
+async fn what_blocks_is_found_as_the_page_says() -> Result<()> {
+    let bad = "kubectl patch basicdeployment hello --type=merge \
+        --patch '{\"spec\": {\"parameters\": {\"image\": \"registry.invalid/missing:1\"}}}'";
+    let blocked =
+        "kubectl wait --for=jsonpath='{.status.blockedBy.reason}' basicdeployment/hello --timeout=60s";
+    follow("stuck", &[DEMO[0], DEMO[1], bad, blocked], &[STUCK]).await
 }
 
 #[tokio::test]
 async fn an_object_is_protected_and_restored_as_the_pages_say() -> Result<()> {
-    follow("protect", &[], &["docs/protect-a-kind.md", "docs/restore.md"]).await
+    follow("protect", &[], &[PROTECT, RESTORE]).await
 }
 
 #[tokio::test]
 async fn a_kind_of_commands_is_added_as_the_page_says() -> Result<()> {
-    follow("command", &[], &["docs/add-a-command.md"]).await
+    follow("command", &[], &[COMMAND]).await
 }
 
 #[tokio::test]
@@ -96,7 +123,7 @@ async fn a_command_that_fails_is_told_with_its_place() -> Result<()> {
 
 /// All pages, by their paths.
 fn pages() -> Result<Vec<Page>> {
-    let mut pages = vec![Page::read("README.md")?];
+    let mut pages = vec![Page::read(README)?];
     for directory in ["docs", "docs/decisions"] {
         for entry in std::fs::read_dir(checkout().join(directory))? {
             let path = entry?.path();
@@ -107,6 +134,15 @@ fn pages() -> Result<Vec<Page>> {
         }
     }
     Ok(pages)
+}
+
+#[test]
+fn no_page_with_commands_is_left_out() -> Result<()> {
+    for page in pages()? {
+        let is_followed = FOLLOWED.contains(&page.path.as_str());
+        ensure!(is_followed != page.typed()?.is_empty(), "{}: followed: {is_followed}", page.path);
+    }
+    Ok(())
 }
 
 #[test]

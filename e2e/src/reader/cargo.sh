@@ -21,6 +21,9 @@ case "${1-} ${2-}" in
   shift
   exec "$@"
   ;;
+"xtask kubeconfig")
+  echo "$KUBECONFIG"
+  ;;
 "xtask logs")
   [[ ${CATENA_ON-} != local ]] || HOME=$READERS_HOME exec "$CATENA_XTASK" logs "${@:3}"
   exec kubectl logs --namespace catena-system --selector "app.kubernetes.io/name=$3"
