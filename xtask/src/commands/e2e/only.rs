@@ -104,7 +104,15 @@ mod unit {
 
     #[test]
     fn only_what_is_marked_is_a_test() {
-        let text = "fn aid() {}\n#[tokio::test]\n#[ignore = \"long\"]\nasync fn it_works() -> Result<()> {\n}\nasync fn other() {}\n";
+        let text = "\
+fn aid() {}
+#[must_use]
+fn answer() -> u8 {
+#[tokio::test]
+#[ignore = \"long\"]
+async fn it_works() -> Result<()> {
+async fn other() {}
+";
         assert_eq!(tests(text).collect::<Vec<_>>(), ["it_works"]);
     }
 }
