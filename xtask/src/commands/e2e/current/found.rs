@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, ensure};
 
 use super::context::Context;
-use crate::{charts::NAMESPACE, progress::Step, workspace};
+use crate::{charts::NAMESPACE, explain::explain, progress::Step, workspace};
 
 const DEFINITION: &str = "customresourcedefinition.apiextensions.k8s.io/";
 
@@ -64,27 +64,38 @@ impl Found {
         let of_others = of_other_projects(context)?;
         let (namespaces, definitions): (Vec<&String>, Vec<&String>) =
             now.names.difference(&self.names).partition(|name| name.starts_with("namespace/"));
-        // While the controllers run, which may have to let go of what is in them.
-        delete(context, namespaces.iter().filter(|name| name.starts_with("namespace/e2e-")))?;
-        for release in now.releases.difference(&self.releases) {
-            context.helm(&["uninstall", release, "--namespace", NAMESPACE, "--wait", "--timeout=180s"])?;
-        }
-        let of_tests = |name: &&&String| {
+        let of_tests = |name: &&&String| name.starts_with("namespace/e2e-");
+        let namespaces_of_tests: Vec<&str> =
+            namespaces.iter().filter(of_tests).map(|name| name.as_str()).collect();
+        let of_suite = |name: &&&String| {
             name.ends_with("catena.dev") || name.ends_with("example.com") || of_others.contains(**name)
         };
-        delete(context, definitions.iter().filter(of_tests))?;
-        delete(context, namespaces.iter().filter(|name| name.as_str() == format!("namespace/{NAMESPACE}")))?;
+        let definitions: Vec<&str> = definitions.iter().filter(of_suite).map(|name| name.as_str()).collect();
+        let system = format!("namespace/{NAMESPACE}");
+        let system: Vec<&str> = if self.names.contains(&system) { Vec::new() } else { vec![&system] };
+
+        // Each whatever became of the one before. What is deleted first may wait for backup-controller to let go of it,
+        // which it does when it is uninstalled.
+        let mut done = vec![delete(context, &namespaces_of_tests, "--wait=false")];
+        for release in now.releases.difference(&self.releases) {
+            let uninstall = ["uninstall", release, "--namespace", NAMESPACE, "--wait", "--timeout=180s"];
+            done.push(context.helm(&uninstall).map(drop));
+        }
+        for names in [namespaces_of_tests, definitions, system] {
+            done.push(delete(context, &names, "--timeout=300s"));
+        }
+        let failed: Vec<String> =
+            done.into_iter().filter_map(Result::err).map(|error| explain(&error)).collect();
+        ensure!(failed.is_empty(), "{}", failed.join("; "));
         step.done("");
         Ok(())
     }
 }
 
-fn delete<'a>(context: &Context, names: impl Iterator<Item = &'a &'a String>) -> Result<()> {
-    let names: Vec<&str> = names.map(|name| name.as_str()).collect();
-    if names.is_empty() {
-        return Ok(());
+fn delete(context: &Context, names: &[&str], wait: &str) -> Result<()> {
+    if !names.is_empty() {
+        context.kubectl(&[&["delete", "--ignore-not-found", wait], names].concat())?;
     }
-    context.kubectl(&[&["delete", "--ignore-not-found", "--timeout=180s"], &names[..]].concat())?;
     Ok(())
 }
 
