@@ -71,6 +71,8 @@ async fn uninstalling_takes_the_finalizer_from_every_object_also_from_those_that
 #[tokio::test]
 async fn uninstalling_is_refused_while_objects_wait_where_the_values_say_so() -> Result<()> {
     let cluster = Cluster::alone().await?;
+    // What is deleted with the namespace of another test waits for its backup, too.
+    cluster.without_others().await;
     protect(&cluster).await?;
     let mut values = protecting()?;
     values["drain"] = json!({"heldObjects": "Refuse"});
