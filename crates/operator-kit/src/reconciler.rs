@@ -1,9 +1,11 @@
 //! One kind that is reconciled: its watch, its store and its passes.
 
-use std::{collections::HashSet, convert::Infallible, fmt::Debug, sync::Arc, time::Duration};
+use std::{
+    collections::HashSet, convert::Infallible, fmt::Debug, future::pending, sync::Arc, time::Duration,
+};
 
 use futures::{
-    StreamExt, TryStreamExt,
+    FutureExt, StreamExt, TryStreamExt,
     stream::{self, BoxStream},
 };
 use k8s_openapi::api::core::v1::ObjectReference;
@@ -128,7 +130,16 @@ async fn work<C: Controller>(
         Box::pin(async move { Ok::<_, Infallible>(passes.pass(object).await) })
     };
     let policy = |_, never: &Infallible, _| match *never {};
+    // The applier begins with the first list and ends after it: for a kind that is not served it would never end.
+    let mut stopping = phase.clone();
+    let unlisted = Box::pin(async move {
+        stopping.wait_for(|phase| *phase == Phase::Stopping).await.ok();
+        if store.wait_until_ready().now_or_never().is_some() {
+            pending::<()>().await;
+        }
+    });
     let work = controller::applier(pass, policy, passes, store.clone(), requests, config)
+        .take_until(unlisted)
         .inspect_err(|error| tracing::debug!("{error}"))
         .for_each(async |_| {});
     tokio::join!(look_at_all(store, trigger), work);
@@ -227,7 +238,7 @@ fn relisted<C: Controller>(
 /// Drops what is asked, for ever.
 async fn drain<T>(receiver: &mut UnboundedReceiver<T>) -> Infallible {
     while receiver.recv().await.is_some() {}
-    std::future::pending().await
+    pending().await
 }
 
 fn readable<C: Controller, Raw>(
