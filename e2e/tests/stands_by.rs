@@ -1,0 +1,130 @@
+//! Two replicas: one acts, one stands by, and evictions never take both.
+
+use anyhow::{Context, Result, ensure};
+use catena_api::{BasicDeploymentRestart, BasicDeploymentRestartSpec, TargetRef};
+use e2e::{
+    Cluster, GROUP_VERSION, Namespace, PATIENCE, REAPER, Release, alive, eventually, is_ready, kubectl, names,
+};
+use jiff::Timestamp;
+use k8s_openapi::api::{coordination::v1::Lease, core::v1::Pod, policy::v1::PodDisruptionBudget};
+use kube::{
+    Api, Client, Config,
+    api::{EvictParams, ListParams, Patch, PatchParams},
+    core::Status,
+};
+use serde_json::json;
+
+const NAMESPACE: &str = "catena-system";
+
+fn api<K>(cluster: &Cluster) -> Api<K>
+where
+    K: kube::Resource<DynamicType = (), Scope = k8s_openapi::NamespaceResourceScope>,
+{
+    Api::namespaced(cluster.client.clone(), NAMESPACE)
+}
+
+/// Evicts a pod, as a node that is drained does it, but only once: what is refused now may be allowed in a second.
+async fn evict(pod: &str) -> Result<kube::Result<Status>> {
+    let mut config = Config::infer().await?;
+    config.default_retry = false;
+    let pods = Api::<Pod>::namespaced(Client::try_from(config)?, NAMESPACE);
+    Ok(pods.evict(pod, &EvictParams::default()).await)
+}
+
+async fn until_both_are_ready(cluster: &Cluster) -> Result<Vec<Pod>> {
+    // Else one of the two may be one that goes.
+    let deployment = format!("deployment/{}", REAPER.name());
+    kubectl(&["rollout", "status", &deployment, "--namespace", NAMESPACE, "--timeout=60s"]).await?;
+    let of_reaper = ListParams::default().labels(&format!("app.kubernetes.io/name={}", REAPER.name()));
+    let both = eventually("both replicas are ready", 2 * PATIENCE, async || {
+        let pods = api::<Pod>(cluster).list(&of_reaper).await.map_err(|error| error.to_string())?;
+        let pods = alive(pods.items);
+        let ready = pods.iter().filter(|pod| is_ready(pod)).count();
+        if ready == 2 && pods.len() == 2 {
+            Ok(pods)
+        } else {
+            Err(format!("{ready} of {} are ready", pods.len()))
+        }
+    })
+    .await;
+    Ok(both)
+}
+
+/// Waits until such a pod holds the Lease, and gives its name.
+async fn until_held_by(cluster: &Cluster, such: impl Fn(&str) -> bool) -> String {
+    eventually("the Lease has its holder", PATIENCE, async || {
+        let lease = api::<Lease>(cluster).get(REAPER.name()).await.map_err(|error| error.to_string())?;
+        let holder = lease.spec.and_then(|spec| spec.holder_identity).unwrap_or_default();
+        if such(&holder) { Ok(holder) } else { Err(holder) }
+    })
+    .await
+}
+
+async fn until_one_may_go(cluster: &Cluster) {
+    eventually("the budget allows one eviction", PATIENCE, async || {
+        let budget = api::<PodDisruptionBudget>(cluster).get(REAPER.name()).await;
+        let status = budget.map_err(|error| error.to_string())?.status.unwrap_or_default();
+        if status.disruptions_allowed == Some(1) { Ok(()) } else { Err(format!("{status:?}")) }
+    })
+    .await;
+}
+
+/// A command that has finished, and may go at once.
+async fn finished_command(namespace: &Namespace, name: &str) -> Result<()> {
+    let spec = BasicDeploymentRestartSpec {
+        target_ref: TargetRef { name: "nothing".into(), namespace: None },
+        ttl_seconds_after_finished: Some(0),
+        ..BasicDeploymentRestartSpec::default()
+    };
+    namespace.create(&BasicDeploymentRestart::new(name, spec)).await?;
+    let status = json!({
+        "apiVersion": GROUP_VERSION, "kind": "BasicDeploymentRestart", "metadata": {"name": name},
+        "status": {"completionTime": Timestamp::now()},
+    });
+    let params = PatchParams::apply("e2e").force();
+    namespace.api::<BasicDeploymentRestart>().patch_status(name, &params, &Patch::Apply(status)).await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_budget_lets_one_replica_go_at_a_time_and_another_takes_over() -> Result<()> {
+    let cluster = Cluster::alone().await?;
+    let values = json!({"replicas": 2, "podDisruptionBudget": {"enabled": true}});
+    let release = Release::upgrade(&cluster, REAPER, &values).await?;
+    let pods = until_both_are_ready(&cluster).await?;
+    until_one_may_go(&cluster).await;
+
+    let mut others = names(&pods);
+    let acts = until_held_by(&cluster, |holder| others.contains(holder)).await;
+    others.remove(&acts);
+    let stands_by = others.first().context("there is no other")?;
+    evict(&acts).await??;
+    let refused = evict(stands_by).await?;
+    ensure!(matches!(&refused, Err(kube::Error::Api(status)) if status.code == 429), "{refused:?}");
+    until_held_by(&cluster, |holder| !holder.is_empty() && holder != acts).await;
+    let namespace = cluster.namespace("takeover").await?;
+    finished_command(&namespace, "done").await?;
+    namespace.until_gone::<BasicDeploymentRestart>("done").await;
+
+    // When the first one has been replaced, the second may go too.
+    until_both_are_ready(&cluster).await?;
+    until_one_may_go(&cluster).await;
+    evict(stands_by).await??;
+    until_both_are_ready(&cluster).await?;
+
+    release.restore().await?;
+    REAPER.until_ready(&cluster).await;
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_budget_for_one_replica_is_refused_with_what_to_do() -> Result<()> {
+    let cluster = Cluster::alone().await?;
+    let before = Release::revision(REAPER).await?;
+    let refused = Release::set(REAPER, &json!({"podDisruptionBudget": {"enabled": true}})).await;
+    let said = refused.err().context("it was taken")?.to_string();
+    ensure!(said.contains("set replicas=2"), "{said}");
+    assert_eq!(Release::revision(REAPER).await?, before);
+    drop(cluster);
+    Ok(())
+}
