@@ -1,5 +1,6 @@
 use std::{
     mem::ManuallyDrop,
+    path::Path,
     process::{Command, Stdio},
 };
 
@@ -35,9 +36,31 @@ impl Release {
         ManuallyDrop::new(Self { controller }).change(values).await
     }
 
-    /// Upgrades it once more, with these values instead.
+    /// Puts another chart in the place of a release's own, such as an earlier one, until this is dropped.
+    pub async fn of_chart(
+        _alone: &Cluster,
+        controller: Controller,
+        chart: &Path,
+        values: &Value,
+    ) -> Result<Self> {
+        let release = Self { controller };
+        release.install(chart, values).await?;
+        Ok(release)
+    }
+
+    /// Upgrades it once more, to the chart's present state, with these values instead.
     pub async fn change(&self, values: &Value) -> Result<()> {
-        let mut helm = tokio::process::Command::from(helm(self.controller)?)
+        self.install(&self.controller.chart()?, values).await
+    }
+
+    /// Takes it back to what it was before its last upgrade.
+    pub async fn rollback(&self) -> Result<()> {
+        crate::helm(&["rollback", self.controller.name()]).await?;
+        Ok(())
+    }
+
+    async fn install(&self, chart: &Path, values: &Value) -> Result<()> {
+        let mut helm = tokio::process::Command::from(helm(self.controller, chart)?)
             .args(["--values", "-"])
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
@@ -88,7 +111,9 @@ impl Release {
 
 impl Drop for Release {
     fn drop(&mut self) {
-        let ended = helm(self.controller)
+        let chart = self.controller.chart();
+        let ended = chart
+            .and_then(|chart| helm(self.controller, &chart))
             .and_then(|mut helm| Ok(helm.stdout(Stdio::null()).status()?))
             .map(|status| status.success());
         if !matches!(ended, Ok(true)) {
@@ -106,18 +131,23 @@ impl Drop for Uninstalled {
     }
 }
 
-fn helm(controller: Controller) -> Result<Command> {
+fn helm(controller: Controller, chart: &Path) -> Result<Command> {
+    let mut values = path_from("CATENA_VALUES")?;
+    // A file for all charts, or a directory with a file for each.
+    if values.is_dir() {
+        values.push(format!("{}.yaml", controller.name()));
+    }
     let mut helm = Command::new(path_from("CATENA_HELM")?);
     helm.args(["upgrade", "--install", controller.name()])
-        .arg(path_from("CATENA_CHARTS")?.join(controller.name()))
+        .arg(chart)
         .args(["--namespace", NAMESPACE, "--values"])
-        .arg(path_from("CATENA_VALUES")?);
+        .arg(values);
     Ok(helm)
 }
 
 /// The template `default` of a controller's chart, as it is shipped.
 pub fn shipped_template(controller: Controller) -> Result<String> {
-    let path = path_from("CATENA_CHARTS")?.join(controller.name()).join("values.yaml");
+    let path = controller.chart()?.join("values.yaml");
     let values: Value = serde_saphyr::from_str(&std::fs::read_to_string(path)?)?;
     let template = values.pointer("/templates/default").and_then(Value::as_str);
     Ok(template.context("the chart has no template default")?.to_owned())

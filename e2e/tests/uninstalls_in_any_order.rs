@@ -1,0 +1,189 @@
+//! However the five charts are uninstalled, one after another, in the middle of work: users' objects stay, what they run
+//! goes on, nothing of the charts is left, and nothing can never be deleted.
+
+use std::{collections::BTreeSet, time::Duration};
+
+use anyhow::{Context, Result, ensure};
+use catena_api::{
+    BasicDeployment, BasicDeploymentRestart, BasicDeploymentRestartSpec, TargetRef, keys::BACKUP_FINALIZER,
+};
+use e2e::{
+    BACKUP_BY, BACKUPS, BINDER, CONTROLLERS, Cluster, Controller, DEPLOYMENTS, Namespace, PATIENCE, REAPER,
+    REPLICA_SETS, Release, deployment, eventually, is_ready, kubectl, names, protecting, texts, uids,
+};
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::ResourceExt;
+use rand::{SeedableRng, rngs::StdRng, seq::SliceRandom};
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+type Order = [Controller; 5];
+
+/// Nothing that a controller does may be so long under way that its process is given up before it has ended.
+const AT_ONCE: Duration = Duration::from_secs(18);
+
+/// The two worst ones: whatever protects goes first, and last. Of any two charts each goes before the other in one of them.
+const WORST: [Order; 2] = [
+    [BACKUPS, DEPLOYMENTS, BINDER, REPLICA_SETS, REAPER],
+    [REAPER, REPLICA_SETS, BINDER, DEPLOYMENTS, BACKUPS],
+];
+
+/// Two more, after the number in `CATENA_SEED`, or after any.
+fn by_chance() -> Result<[Order; 2]> {
+    let seed = std::env::var("CATENA_SEED").map_or_else(|_| Ok(rand::random()), |seed| seed.parse());
+    let seed = seed.context("CATENA_SEED is no number")?;
+    println!("these orders again: CATENA_SEED={seed}");
+    let mut chance = StdRng::seed_from_u64(seed);
+    Ok([(); 2].map(|()| {
+        let mut order = CONTROLLERS;
+        order.shuffle(&mut chance);
+        order
+    }))
+}
+
+/// Every kind that can be listed, but for Events, which nobody waits for.
+async fn kinds() -> Result<String> {
+    let kinds = kubectl(&["api-resources", "--verbs=list,delete", "--output=name"]).await?;
+    let kinds: Vec<&str> = kinds.lines().filter(|kind| !kind.starts_with("events")).collect();
+    Ok(kinds.join(","))
+}
+
+/// All that is being deleted, and is not gone.
+async fn terminating() -> Result<String> {
+    let line = "{range .items[?(@.metadata.deletionTimestamp)]}{.kind}/{.metadata.name} {end}";
+    let output = format!("--output=jsonpath={line}");
+    kubectl(&["get", &kinds().await?, "--all-namespaces", "--ignore-not-found", &output]).await
+}
+
+/// All that bears the name of a release, but for the definitions, which stay for their objects.
+async fn of_releases() -> Result<BTreeSet<String>> {
+    let names = CONTROLLERS.map(Controller::name).join(",");
+    let selector = format!("--selector=app.kubernetes.io/instance in ({names})");
+    let kinds = kinds().await?;
+    let asked = ["get", &kinds, "--all-namespaces", "--ignore-not-found", "--output=name", &selector];
+    let found = kubectl(&asked).await?;
+    Ok(found.lines().filter(|name| !name.starts_with("customresourcedefinition")).map(Into::into).collect())
+}
+
+fn values(controller: Controller) -> Result<Value> {
+    if controller == BACKUPS { protecting() } else { Ok(json!({})) }
+}
+
+fn is_protected<K: ResourceExt>(object: &K) -> bool {
+    object.finalizers().iter().any(|finalizer| finalizer == BACKUP_FINALIZER)
+}
+
+fn restart(name: &str, target: &str) -> BasicDeploymentRestart {
+    let target_ref = TargetRef { name: target.into(), namespace: None };
+    BasicDeploymentRestart::new(name, BasicDeploymentRestartSpec { target_ref, ..Default::default() })
+}
+
+/// Work of each controller: what is finished, what goes on, and what waits.
+async fn begin(namespace: &Namespace) -> Result<()> {
+    let mut web = deployment("web", 2);
+    web.metadata.labels = Some(texts! { BACKUP_BY => "manifest" });
+    namespace.create(&web).await?;
+    namespace.until_ready("web").await;
+    namespace.until("web", "is protected", is_protected::<BasicDeployment>).await;
+    namespace.create(&restart("done", "web")).await?;
+    namespace
+        .until("done", "has ended", |done: &BasicDeploymentRestart| {
+            done.status.as_ref().is_some_and(|status| status.completion_time.is_some())
+        })
+        .await;
+    namespace.create(&restart("waiting", "nobody")).await?;
+
+    let mut paused = deployment("paused", 1);
+    paused.spec.paused = true;
+    namespace.create(&paused).await?;
+    namespace.create(&restart("queued", "paused")).await?;
+    namespace
+        .until("queued", "is bound", |queued: &BasicDeploymentRestart| !queued.owner_references().is_empty())
+        .await;
+
+    let held = json!({"metadata": {"name": "held", "labels": {BACKUP_BY: "fails"}}});
+    namespace.create::<ConfigMap>(&serde_json::from_value(held)?).await?;
+    namespace.until("held", "is protected", is_protected::<ConfigMap>).await;
+    namespace.delete::<ConfigMap>("held").await?;
+    namespace.until("held", "is held", |held: &ConfigMap| !held.annotations().is_empty()).await;
+    Ok(())
+}
+
+async fn uninstall(order: Order) -> Result<()> {
+    for controller in order {
+        let began = Instant::now();
+        Release::try_uninstall(controller).await?;
+        // One of the protected kinds is not served, and what waits for its list must not keep the process from ending.
+        let took = began.elapsed();
+        ensure!(took < AT_ONCE, "{} was uninstalled after {took:?}", controller.name());
+    }
+    eventually("nothing of the charts is left", PATIENCE, async || match of_releases().await {
+        Ok(left) if left.is_empty() => Ok(()),
+        other => Err(other),
+    })
+    .await;
+    Ok(())
+}
+
+async fn goes_well(cluster: &Cluster, order: Order) -> Result<()> {
+    let namespace = cluster.namespace("uninstall").await?;
+    begin(&namespace).await?;
+    let pods = namespace.pods().await?;
+
+    uninstall(order).await?;
+    namespace.until_gone::<ConfigMap>("held").await;
+    let web = namespace.api::<BasicDeployment>().get("web").await?;
+    ensure!(!is_protected(&web), "nobody is there who could take the finalizer away");
+    for command in ["done", "waiting", "queued"] {
+        namespace.api::<BasicDeploymentRestart>().get(command).await?;
+    }
+    let still = namespace.pods().await?;
+    ensure!(uids(&still) == uids(&pods) && still.iter().all(is_ready), "what runs goes on");
+
+    // The garbage collector takes what they own: that needs none of the controllers.
+    for name in ["web", "paused"] {
+        namespace.delete::<BasicDeployment>(name).await?;
+    }
+    eventually("no pod is left", PATIENCE, async || match namespace.pods().await {
+        Ok(pods) if pods.is_empty() => Ok(()),
+        other => Err(other.map(|pods| names(&pods))),
+    })
+    .await;
+    namespace.until_gone::<BasicDeploymentRestart>("done").await;
+    kubectl(&["delete", "namespace", &namespace.name, "--timeout=60s"]).await?;
+    eventually("nothing is stuck", PATIENCE, async || match terminating().await {
+        Ok(stuck) if stuck.is_empty() => Ok(()),
+        other => Err(other),
+    })
+    .await;
+    Ok(())
+}
+
+#[tokio::test]
+async fn uninstalling_leaves_users_objects_and_nothing_that_is_stuck() -> Result<()> {
+    let cluster = Cluster::alone().await?;
+    cluster.without_others().await;
+    let mut releases = Vec::new();
+    for controller in CONTROLLERS {
+        releases.push((controller, Release::upgrade(&cluster, controller, &values(controller)?).await?));
+    }
+    for order in WORST.into_iter().chain(by_chance()?) {
+        for (controller, release) in &releases {
+            release.change(&values(*controller)?).await?;
+        }
+        until_all_are_ready(&cluster).await;
+        let names = order.map(Controller::name).join(", ");
+        goes_well(&cluster, order).await.with_context(|| format!("uninstalling {names}"))?;
+    }
+    for (_, release) in releases {
+        release.restore().await?;
+    }
+    until_all_are_ready(&cluster).await;
+    Ok(())
+}
+
+async fn until_all_are_ready(cluster: &Cluster) {
+    for controller in CONTROLLERS {
+        controller.until_ready(cluster).await;
+    }
+}

@@ -1,0 +1,141 @@
+//! From each chart's earlier version to this one and back: workloads do not notice, and their definitions stay.
+
+use std::{
+    collections::BTreeSet,
+    io::{Write, stderr},
+    path::PathBuf,
+    process::Command,
+};
+
+use anyhow::{Context, Result, ensure};
+use catena_api::BasicDeployment;
+use e2e::{
+    CONTROLLERS, Cluster, Controller, DEPLOYMENTS, Namespace, REPLICA_SETS, Release, deployment,
+    shipped_template, uids,
+};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::{ResourceExt, api::ListParams};
+use serde_json::{Value, json};
+
+/// What git says of the checkout.
+fn git(arguments: &[&str]) -> Result<String> {
+    let root = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
+    let output = Command::new("git").args(["-C", root]).args(arguments).output()?;
+    let error = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success(), "git {}: {error}", arguments.join(" "));
+    Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+}
+
+/// The charts as they were before their last change, as archives.
+struct Earlier {
+    directory: PathBuf,
+    charts: Vec<(Controller, PathBuf)>,
+}
+
+impl Earlier {
+    fn take() -> Result<Self> {
+        let directory = std::env::temp_dir().join(format!("catena-charts-{}", std::process::id()));
+        std::fs::create_dir_all(&directory)?;
+        let mut earlier = Self { directory, charts: Vec::new() };
+        for controller in CONTROLLERS {
+            match earlier.archive(controller) {
+                Ok(archive) => earlier.charts.push((controller, archive)),
+                // A checkout without its history, or a chart that is new.
+                // Past the capture of what a test prints that does not fail.
+                Err(error) => writeln!(stderr(), "left out: the earlier {}: {error:#}", controller.name())?,
+            }
+        }
+        Ok(earlier)
+    }
+
+    fn archive(&self, controller: Controller) -> Result<PathBuf> {
+        let name = controller.name();
+        let chart = format!("charts/{name}");
+        // Without what is not rendered.
+        let paths = ["templates", "files", "values.yaml"].map(|path| format!("{chart}/{path}"));
+        let [templates, files, values] = &paths;
+        let changed = git(&["rev-list", "--max-count=1", "HEAD", "--", templates, files, values])?;
+        let archive = self.directory.join(format!("{name}.tgz"));
+        let (prefix, output) = (format!("--prefix={name}/"), format!("--output={}", archive.display()));
+        git(&["archive", &prefix, &output, &format!("{changed}~:{chart}")])?;
+        println!("{name}: from the chart before {changed}");
+        Ok(archive)
+    }
+}
+
+impl Drop for Earlier {
+    fn drop(&mut self) {
+        std::fs::remove_dir_all(&self.directory).ok();
+    }
+}
+
+/// The templates are the platform team's: they stay what they are, whatever a chart ships.
+fn values(controller: Controller) -> Result<Value> {
+    Ok(if [DEPLOYMENTS, REPLICA_SETS].contains(&controller) {
+        json!({"templates": {"default": shipped_template(controller)?}})
+    } else {
+        json!({})
+    })
+}
+
+async fn until_all_are_ready(cluster: &Cluster) {
+    for controller in CONTROLLERS {
+        controller.until_ready(cluster).await;
+    }
+}
+
+async fn definitions(cluster: &Cluster) -> Result<BTreeSet<(String, Option<String>)>> {
+    let all = cluster.all::<CustomResourceDefinition>().list_metadata(&ListParams::default()).await?;
+    Ok(all.iter().map(|definition| (definition.name_any(), definition.uid())).collect())
+}
+
+/// So many replicas come, and none of the first ones has gone.
+async fn grows_to(namespace: &Namespace, replicas: usize, first: &BTreeSet<String>) -> Result<()> {
+    namespace.merge::<BasicDeployment>("web", json!({"spec": {"replicas": replicas}})).await?;
+    let pods = namespace.until_ready_pods(replicas).await;
+    namespace.until_ready("web").await;
+    ensure!(uids(&pods).is_superset(first), "pods were replaced");
+    Ok(())
+}
+
+#[tokio::test]
+async fn an_upgrade_and_a_rollback_replace_no_pod_and_delete_no_definition() -> Result<()> {
+    let cluster = Cluster::alone().await?;
+    let earlier = Earlier::take()?;
+    if earlier.charts.is_empty() {
+        return Ok(());
+    }
+    let mut releases = Vec::new();
+    for (controller, chart) in &earlier.charts {
+        let release = Release::of_chart(&cluster, *controller, chart, &values(*controller)?).await;
+        releases.push((*controller, release.with_context(|| format!("the earlier {}", controller.name()))?));
+    }
+    until_all_are_ready(&cluster).await;
+    let namespace = cluster.namespace("upgrade").await?;
+    namespace.create(&deployment("web", 2)).await?;
+    namespace.until_ready("web").await;
+    let first = uids(&namespace.until_ready_pods(2).await);
+    let before = definitions(&cluster).await?;
+
+    for (controller, release) in &releases {
+        release.change(&values(*controller)?).await?;
+    }
+    until_all_are_ready(&cluster).await;
+    grows_to(&namespace, 3, &first).await.context("after the upgrade")?;
+    let upgraded = definitions(&cluster).await?;
+    ensure!(upgraded.is_superset(&before), "deleted by the upgrade: {:?}", before.difference(&upgraded));
+
+    for (_, release) in &releases {
+        release.rollback().await?;
+    }
+    until_all_are_ready(&cluster).await;
+    grows_to(&namespace, 4, &first).await.context("after the rollback")?;
+    let back = definitions(&cluster).await?;
+    ensure!(back.is_superset(&upgraded), "deleted by the rollback: {:?}", upgraded.difference(&back));
+
+    for (_, release) in releases {
+        release.restore().await?;
+    }
+    until_all_are_ready(&cluster).await;
+    Ok(())
+}
