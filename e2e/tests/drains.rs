@@ -109,6 +109,8 @@ async fn uninstalling_is_refused_while_objects_wait_where_the_values_say_so() ->
 async fn a_drain_that_was_killed_goes_on_where_it_was() -> Result<()> {
     e2e::needs!(HostProcesses);
     let cluster = Cluster::alone().await?;
+    // The drain takes the finalizer from their objects, too.
+    cluster.without_others().await;
     protect(&cluster).await?;
     let namespace = cluster.namespace("resume").await?;
     create(&namespace, 60).await?;

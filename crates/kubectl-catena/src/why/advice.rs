@@ -76,6 +76,10 @@ fn template(reason: &str) -> Option<Description> {
             "has a template that gives no usable object",
             "mend the template in the values of the chart, or the parameter that the message names",
         ),
+        "FormerChildLeaving" => (
+            "waits for the child of a former BasicDeployment of its name to go",
+            "wait; if it stays, kubectl catena why on that child says what holds it",
+        ),
         "ChildNotOwned" => (
             "finds its child's name taken by somebody else's object",
             "delete that object if nobody needs it, or change the name in the template",
