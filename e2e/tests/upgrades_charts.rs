@@ -22,7 +22,7 @@ fn git(arguments: &[&str]) -> Result<String> {
     let root = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
     let output = Command::new("git").args(["-C", root]).args(arguments).output()?;
     let error = String::from_utf8_lossy(&output.stderr);
-    ensure!(output.status.success(), "git {}: {error}", arguments.join(" "));
+    ensure!(output.status.success(), "git says {}", error.trim());
     Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
 
