@@ -80,7 +80,7 @@ enum Command {
         #[command(flatten)]
         options: commands::demo::Options,
     },
-    /// Make every check: format, lints, tests, CRDs, charts, end-to-end
+    /// Make every check: format, lints, tests, CRDs, charts, end-to-end, demo
     #[command(after_help = "Example: cargo xtask test --only e2e -- heals")]
     Test(commands::test::Options),
     /// Run the end-to-end suite: on kind where Docker and kind answer, else on a local cluster, or on the current one

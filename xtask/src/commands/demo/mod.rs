@@ -3,7 +3,7 @@
 mod kubectl;
 mod story;
 
-use std::{process::Command, time::Instant};
+use std::time::Instant;
 
 use anyhow::{Result, bail};
 use clap::ValueEnum;
@@ -14,8 +14,9 @@ use crate::{
     cluster::{
         bring_up::{Wanted, bring_up},
         home::Home,
+        take_down::take_down,
     },
-    commands::images,
+    commands::{images, test::cargo},
     images::{WORKLOAD, reference},
     interrupt::Interrupt,
     kind::{self, Kind},
@@ -50,17 +51,7 @@ enum On {
 pub async fn run(name: &str, options: &Options) -> Result<()> {
     let started = Instant::now();
     let interrupt = Interrupt::listen()?;
-    let (access, image) = match options.on {
-        On::Local => (local(name, &interrupt).await?, None),
-        On::Kind => {
-            (on_kind(name, options.node_image.as_deref(), &interrupt).await?, Some(reference(WORKLOAD)))
-        }
-    };
-    say("3. Their Helm charts, as a platform team installs them.");
-    charts::install(&access, &charts(), &interrupt).await?;
-    let kubectl = Kubectl::new(&access, &interrupt);
-    story::tell(&kubectl, image.as_deref()).await?;
-
+    let access = tell(name, options, &interrupt).await?;
     println!("\nAll of it in {}. What to try next:", seconds(started.elapsed()));
     match options.on {
         On::Local => next_steps(name),
@@ -73,6 +64,27 @@ pub async fn run(name: &str, options: &Options) -> Result<()> {
     Ok(())
 }
 
+/// Tells the story on a local cluster of its own, which is taken down whatever happens.
+pub async fn rehearse(interrupt: &Interrupt) -> Result<()> {
+    let name = format!("demo-{}", std::process::id());
+    let told = tell(&name, &Options { on: On::Local, node_image: None }, interrupt).await;
+    take_down(&Home::of(&name)?)?;
+    told.map(drop)
+}
+
+async fn tell(name: &str, options: &Options, interrupt: &Interrupt) -> Result<Access> {
+    let (access, image) = match options.on {
+        On::Local => (local(name, interrupt).await?, None),
+        On::Kind => {
+            (on_kind(name, options.node_image.as_deref(), interrupt).await?, Some(reference(WORKLOAD)))
+        }
+    };
+    say("3. Their Helm charts, as a platform team installs them.");
+    charts::install(&access, &charts(), interrupt).await?;
+    story::tell(&Kubectl::new(&access, interrupt), image.as_deref()).await?;
+    Ok(access)
+}
+
 async fn local(name: &str, interrupt: &Interrupt) -> Result<Access> {
     let home = Home::of(name)?;
     say(
@@ -83,12 +95,7 @@ async fn local(name: &str, interrupt: &Interrupt) -> Result<Access> {
     interrupt.or(bring_up(&home, &wanted)).await?;
 
     say("2. The controllers, each a program of its own that knows the others only through resources.");
-    let mut build = Command::new("cargo");
-    build.args(["build", "--release"]).current_dir(workspace::root());
-    for chart in charts::all() {
-        build.args(["--package", &chart.name]);
-    }
-    interrupt.run(&mut build).await?;
+    cargo(&["build", "--release"], interrupt).await?;
     home.access()
 }
 

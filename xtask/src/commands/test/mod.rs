@@ -10,7 +10,7 @@ use std::{
 use anyhow::{Result, bail};
 use clap::ValueEnum;
 
-use super::{crds, e2e};
+use super::{crds, demo, e2e};
 use crate::{explain::explain, interrupt::Interrupt, progress::seconds, workspace};
 
 /// Which steps are made.
@@ -43,6 +43,8 @@ enum Step {
     Charts,
     /// The end-to-end suite on a cluster of its own
     E2e,
+    /// The demo, on a cluster of its own
+    Demo,
 }
 
 enum Outcome {
@@ -112,6 +114,7 @@ impl Step {
             Self::Deny => "deny",
             Self::Charts => "charts",
             Self::E2e => "e2e",
+            Self::Demo => "demo",
         }
     }
 
@@ -137,6 +140,7 @@ impl Step {
             Self::Deny => cargo(&["deny", "check", "bans", "licenses", "sources"], interrupt).await?,
             Self::Charts => chart_checks::run(interrupt).await?,
             Self::E2e => e2e::run_locally(&options.e2e, interrupt).await?,
+            Self::Demo => demo::rehearse(interrupt).await?,
         }
         Ok(Outcome::Passed)
     }
