@@ -19,6 +19,8 @@ use crate::{
 
 /// How long the nodes may take to become ready.
 const WAIT: &str = "300s";
+/// Where the images are from that the tests and the demo cannot pull.
+const NO_REGISTRY: &str = "registry.invalid";
 
 /// One kind cluster, and where what belongs to it lies.
 pub struct Kind {
@@ -103,7 +105,21 @@ impl Kind {
             kind.args(["--image", image]);
         }
         self.quietly(&mut kind, "kind-create.log", interrupt).await?;
+        self.refuse_at_once(interrupt).await?;
         step.done("");
+        Ok(())
+    }
+
+    /// Lets nodes know at once that there is no such registry: where no name server answers, they would wait a minute
+    /// before they say that an image cannot be pulled.
+    async fn refuse_at_once(&self, interrupt: &Interrupt) -> Result<()> {
+        let output = Command::new("kind").args(["get", "nodes", "--name", &self.name]).output()?;
+        for node in String::from_utf8_lossy(&output.stdout).lines() {
+            let mut docker = Command::new("docker");
+            let line = format!("echo 127.0.0.1 {NO_REGISTRY} >> /etc/hosts");
+            docker.args(["exec", node, "sh", "-c", &line]);
+            self.quietly(&mut docker, "kind-hosts.log", interrupt).await?;
+        }
         Ok(())
     }
 
