@@ -18,6 +18,9 @@ use crate::{
     trimmed::resource_of_any_kind,
 };
 
+/// Objects per page of a list: many kinds are listed side by side at a start, and each holds a page decoded.
+const PAGE: u32 = 50;
+
 /// An object of a kind that is known only at run time, cut down to what its controller reads.
 #[derive(Clone, Debug)]
 pub struct Watched<R> {
@@ -131,6 +134,7 @@ impl<R> WatchedKind<R> {
         } else {
             Watch::new(Api::all_with(client.clone(), &*resource), kind)
         };
+        watch = watch.in_pages_of(PAGE);
         if let Some(selector) = selector {
             watch = watch.labelled(&selector);
         }

@@ -71,6 +71,12 @@ impl<K> Watch<K> {
         &self.kind
     }
 
+    /// Lists so many objects a page.
+    pub(crate) fn in_pages_of(mut self, count: u32) -> Self {
+        self.config = self.config.page_size(count);
+        self
+    }
+
     /// Narrows the watch to objects with a label; others never reach this process.
     #[must_use]
     pub fn labelled(mut self, selector: &str) -> Self {
