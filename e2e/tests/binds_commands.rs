@@ -254,8 +254,8 @@ async fn a_thousand_commands_for_fifty_targets_are_bound_within_fifteen_seconds_
     let twice: Vec<_> = written.iter().filter(|(_, times)| **times != 1).collect();
     assert!(twice.is_empty(), "{twice:?}");
     assert_eq!(written.len(), 2 * COMMANDS, "one write and one status write each");
-    // On a machine that is busy with other things, as much longer as their creation took longer than five seconds.
-    let limit = SignedDuration::try_from(creating.max(Duration::from_secs(5)))? * 3;
+    // Where creating them takes more than three seconds, the machine is slow or busy, and this as much longer.
+    let limit = SignedDuration::try_from(creating.max(Duration::from_secs(3)))? * 5;
     assert!(took < limit, "it took {took:?}, of {limit:?}; they were created in {creating:?}");
     for number in [0, 1, COMMANDS - 1] {
         let restart = restarts.get(&format!("restart-{number}")).await?;
