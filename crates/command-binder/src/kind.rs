@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use kube::discovery::ApiResource;
+use kube::{core::GroupVersionKind, discovery::ApiResource};
 use operator_kit::Expression;
 use serde::{Deserialize, Serialize};
 
@@ -238,12 +238,5 @@ impl TargetKindFile {
 }
 
 fn api_resource(group: &str, version: &str, kind: &str, plural: &str) -> ApiResource {
-    let api_version = if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") };
-    ApiResource {
-        group: group.to_owned(),
-        version: version.to_owned(),
-        api_version,
-        kind: kind.to_owned(),
-        plural: plural.to_owned(),
-    }
+    ApiResource::from_gvk_with_plural(&GroupVersionKind::gvk(group, version, kind), plural)
 }
