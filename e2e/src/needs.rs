@@ -11,6 +11,8 @@ pub enum Need {
     Processes,
     /// Controllers that run on this machine, beside fake nodes.
     HostProcesses,
+    /// Kubelets, on nodes that can be looked into.
+    RealNodes,
     /// Nodes that take hundreds of pods in no time.
     FakeNodes,
     /// No kinds of other projects but those that the test installs for a time: it would take somebody's objects away.
@@ -28,6 +30,9 @@ impl Need {
             Self::Processes if is_on("current") => Some("the controllers' processes cannot be reached here"),
             Self::HostProcesses if is_on("current") || is_on("kind") => {
                 Some("the controllers do not run on this machine, beside fake nodes")
+            }
+            Self::RealNodes if std::env::var_os("CATENA_KIND").is_none() => {
+                Some("there are no real nodes here; `cargo xtask e2e --on kind` has them")
             }
             Self::FakeNodes if is_on("current") || is_on("kind") => {
                 Some("hundreds of pods are too many for the nodes here")

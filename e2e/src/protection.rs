@@ -3,9 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
+use catena_api::keys::BACKUP_FINALIZER;
 use k8s_openapi::api::apps::v1::Deployment;
 use kube::{
-    Api, Client,
+    Api, Client, ResourceExt,
     api::{Patch, PatchParams},
 };
 use serde_json::{Value, json};
@@ -25,6 +26,11 @@ pub fn backup_example(name: &str) -> Result<Value> {
     let examples = charts.parent().unwrap_or(Path::new(".")).join("examples/backups");
     let text = std::fs::read_to_string(examples.join(format!("{name}.yaml")))?;
     serde_saphyr::from_str(&text).with_context(|| format!("the example {name}"))
+}
+
+/// Whether an object waits for its backup when it is deleted.
+pub fn is_protected(object: &impl ResourceExt) -> bool {
+    object.finalizers().iter().any(|finalizer| finalizer == BACKUP_FINALIZER)
 }
 
 /// Lets backup-controller protect what the suite labels with [`BACKUP_BY`], and stay so: every file asks for the same.

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use tokio::{io::AsyncWriteExt, task};
 
-use crate::{Cluster, Controller, cluster::path_from, controllers::NAMESPACE};
+use crate::{Cluster, Controller, cluster::path_from, controllers::NAMESPACE, helm};
 
 /// A controller's release, changed until this is dropped.
 pub struct Release {
@@ -55,12 +55,12 @@ impl Release {
 
     /// Takes it back to what it was before its last upgrade.
     pub async fn rollback(&self) -> Result<()> {
-        crate::helm(&["rollback", self.controller.name()]).await?;
+        helm(&["rollback", self.controller.name()]).await?;
         Ok(())
     }
 
     async fn install(&self, chart: &Path, values: &Value) -> Result<()> {
-        let mut helm = tokio::process::Command::from(helm(self.controller, chart)?)
+        let mut helm = tokio::process::Command::from(upgrade(self.controller, chart)?)
             .args(["--values", "-"])
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
@@ -85,19 +85,14 @@ impl Release {
 
     /// Uninstalls a release; where that fails, it stays as it is.
     pub async fn try_uninstall(controller: Controller) -> Result<()> {
-        let mut helm = tokio::process::Command::new(path_from("CATENA_HELM")?);
-        helm.args(["uninstall", controller.name(), "--namespace", NAMESPACE, "--wait", "--timeout", "240s"]);
-        let output = helm.output().await.context("could not start helm")?;
-        let error = String::from_utf8_lossy(&output.stderr);
-        ensure!(output.status.success(), "helm uninstall {}: {error}", controller.name());
+        helm(&["uninstall", controller.name(), "--wait", "--timeout", "240s"]).await?;
         Ok(())
     }
 
     /// The number of a release's last upgrade.
     pub async fn revision(controller: Controller) -> Result<u64> {
-        let mut helm = tokio::process::Command::new(path_from("CATENA_HELM")?);
-        let output = helm.args(["list", "--namespace", NAMESPACE, "--output", "json"]).output().await?;
-        let releases: Vec<Listed> = serde_json::from_slice(&output.stdout).context("helm list")?;
+        let listed = helm(&["list", "--output", "json"]).await?;
+        let releases: Vec<Listed> = serde_json::from_str(&listed).context("helm list")?;
         let found = releases.iter().find(|release| release.name == controller.name());
         Ok(found.with_context(|| format!("no release {}", controller.name()))?.revision.parse()?)
     }
@@ -113,7 +108,7 @@ impl Drop for Release {
     fn drop(&mut self) {
         let chart = self.controller.chart();
         let ended = chart
-            .and_then(|chart| helm(self.controller, &chart))
+            .and_then(|chart| upgrade(self.controller, &chart))
             .and_then(|mut helm| Ok(helm.stdout(Stdio::null()).status()?))
             .map(|status| status.success());
         if !matches!(ended, Ok(true)) {
@@ -131,7 +126,7 @@ impl Drop for Uninstalled {
     }
 }
 
-fn helm(controller: Controller, chart: &Path) -> Result<Command> {
+fn upgrade(controller: Controller, chart: &Path) -> Result<Command> {
     let mut values = path_from("CATENA_VALUES")?;
     // A file for all charts, or a directory with a file for each.
     if values.is_dir() {

@@ -1,8 +1,10 @@
 //! The admission policies of backup-controller's chart, which need no webhook.
 
 use anyhow::Result;
-use catena_api::keys::{BACKUP_FINALIZER, CONFIRM_DELETE};
-use e2e::{BACKUP_BY, BACKUPS, Cluster, Namespace, PATIENCE, Paused, Release, eventually, protecting};
+use catena_api::keys::CONFIRM_DELETE;
+use e2e::{
+    BACKUP_BY, BACKUPS, Cluster, Namespace, PATIENCE, Paused, Release, eventually, is_protected, protecting,
+};
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace as CoreNamespace};
 use kube::{
     ResourceExt,
@@ -13,10 +15,6 @@ use serde_json::json;
 async fn create(namespace: &Namespace, name: &str) -> Result<ConfigMap> {
     let map = json!({"metadata": {"name": name, "labels": {BACKUP_BY: "manifest"}}});
     Ok(namespace.create::<ConfigMap>(&serde_json::from_value(map)?).await?)
-}
-
-fn is_protected(map: &ConfigMap) -> bool {
-    map.finalizers().iter().any(|finalizer| finalizer == BACKUP_FINALIZER)
 }
 
 /// The policies work a moment after they were installed.

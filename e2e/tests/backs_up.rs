@@ -3,12 +3,10 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use anyhow::{Context, Result, ensure};
-use catena_api::{
-    BasicDeployment,
-    keys::{BACKUP_FINALIZER, BACKUP_OF},
-};
+use catena_api::{BasicDeployment, keys::BACKUP_OF};
 use e2e::{
-    BACKUP_BY, BACKUPS, Cluster, Namespace, PATIENCE, deployment, eventually, kubectl, protect, texts,
+    BACKUP_BY, BACKUPS, Cluster, Namespace, PATIENCE, deployment, eventually, is_protected, kubectl, protect,
+    texts,
 };
 use k8s_openapi::{
     api::{
@@ -38,10 +36,6 @@ fn config_map(name: &str, backup_by: &str) -> ConfigMap {
     map.metadata.name = Some(name.into());
     map.metadata.labels = Some(texts! { BACKUP_BY => backup_by });
     map
-}
-
-fn is_protected(object: &impl ResourceExt) -> bool {
-    object.finalizers().iter().any(|finalizer| finalizer == BACKUP_FINALIZER)
 }
 
 async fn protected(namespace: &Namespace, name: &str, backup_by: &str) -> Result<ConfigMap> {

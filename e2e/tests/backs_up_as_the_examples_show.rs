@@ -1,8 +1,10 @@
 //! Each file under examples/backups protects what it names and backs it up, with the rights that the chart makes of it.
 
 use anyhow::{Context, Result, ensure};
-use catena_api::keys::{BACKUP_FINALIZER, BACKUP_STATUS};
-use e2e::{BACKUPS, Cluster, ForeignKinds, Namespace, PATIENCE, Release, backup_example, eventually};
+use catena_api::keys::BACKUP_STATUS;
+use e2e::{
+    BACKUPS, Cluster, ForeignKinds, Namespace, PATIENCE, Release, backup_example, eventually, is_protected,
+};
 use k8s_openapi::api::{
     batch::v1::Job,
     core::v1::{PersistentVolume, PersistentVolumeClaim, Secret},
@@ -59,8 +61,7 @@ impl Protected {
         // Settings follow their values only after seconds.
         eventually(&format!("an object is protected by {example}"), 3 * PATIENCE, async || {
             let found = api.get(name).await.map_err(|error| error.to_string())?;
-            let is_protected = found.finalizers().iter().any(|finalizer| finalizer == BACKUP_FINALIZER);
-            if is_protected { Ok(()) } else { Err(e2e::yaml(&found)) }
+            if is_protected(&found) { Ok(()) } else { Err(e2e::yaml(&found)) }
         })
         .await;
         Ok(Self { api, name })

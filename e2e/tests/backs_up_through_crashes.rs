@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use catena_api::keys::{BACKUP_FINALIZER, BACKUP_OF, BACKUP_STATUS};
-use e2e::{Cluster, CrashProxy, Namespace, OwnProcess, PATIENCE, Paused, eventually, protect, texts};
+use e2e::{
+    Cluster, CrashProxy, Namespace, OwnProcess, PATIENCE, Paused, eventually, is_protected, protect, texts,
+};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{Api, ResourceExt, api::ListParams};
 use serde_json::{Value, json};
@@ -55,9 +57,7 @@ async fn create(namespace: &Namespace, name: &str, backup: &str) -> Result<Confi
 }
 
 async fn until_protected(namespace: &Namespace, name: &str) -> ConfigMap {
-    let is_protected =
-        |map: &ConfigMap| map.finalizers().iter().any(|finalizer| finalizer == BACKUP_FINALIZER);
-    namespace.until_within(LONG, name, "is protected", is_protected).await
+    namespace.until_within(LONG, name, "is protected", |map: &ConfigMap| is_protected(map)).await
 }
 
 /// Protected, deleted, backed up, gone.

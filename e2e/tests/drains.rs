@@ -1,10 +1,10 @@
 //! Uninstalling backup-controller leaves no object that can never be deleted.
 
 use anyhow::{Result, ensure};
-use catena_api::keys::{BACKUP_FINALIZER, FORCE_RELEASE};
+use catena_api::keys::FORCE_RELEASE;
 use e2e::{
     BACKUP_BY, BACKUPS, Cluster, CrashProxy, Namespace, OwnProcess, PATIENCE, Paused, Release, eventually,
-    protect, protecting,
+    is_protected, protect, protecting,
 };
 use futures::{StreamExt, TryStreamExt, stream};
 use k8s_openapi::api::{apps::v1::Deployment, batch::v1::Job, core::v1::ConfigMap};
@@ -22,9 +22,7 @@ async fn create(namespace: &Namespace, count: usize) -> Result<()> {
 
 async fn protected(namespace: &Namespace) -> Result<usize> {
     let maps = namespace.api::<ConfigMap>().list_metadata(&ListParams::default()).await?;
-    let is_protected =
-        |map: &&_| ResourceExt::finalizers(*map).iter().any(|finalizer| finalizer == BACKUP_FINALIZER);
-    Ok(maps.iter().filter(is_protected).count())
+    Ok(maps.iter().filter(|map| is_protected(*map)).count())
 }
 
 async fn until_protected(namespace: &Namespace, count: usize) {

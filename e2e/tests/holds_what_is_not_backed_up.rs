@@ -1,8 +1,8 @@
 //! Without a proven backup nothing goes, it says why, and there is a way out.
 
 use anyhow::{Context, Result};
-use catena_api::keys::{BACKUP_FINALIZER, BACKUP_OF, BACKUP_STATUS, FORCE_RELEASE};
-use e2e::{BACKUP_BY, BACKUPS, Cluster, Namespace, PATIENCE, eventually, protect};
+use catena_api::keys::{BACKUP_OF, BACKUP_STATUS, FORCE_RELEASE};
+use e2e::{BACKUP_BY, BACKUPS, Cluster, Namespace, PATIENCE, eventually, is_protected, protect};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::{
     batch::v1::Job,
@@ -29,9 +29,7 @@ fn says(object: &impl ResourceExt, state: &str, reason: &str) -> bool {
 async fn deleted(namespace: &Namespace, name: &str, backup_by: &str) -> Result<ConfigMap> {
     let map = serde_json::from_value(json!({"metadata": {"name": name, "labels": {BACKUP_BY: backup_by}}}))?;
     namespace.create::<ConfigMap>(&map).await?;
-    let is_protected =
-        |map: &ConfigMap| map.finalizers().iter().any(|finalizer| finalizer == BACKUP_FINALIZER);
-    let map = namespace.until(name, "is protected", is_protected).await;
+    let map = namespace.until(name, "is protected", |map: &ConfigMap| is_protected(map)).await;
     namespace.delete::<ConfigMap>(name).await?;
     Ok(map)
 }
@@ -178,7 +176,7 @@ async fn in_a_namespace_that_ends_a_backup_beside_the_object_is_told_to_be_impos
         .await;
     let message = status(&held)["message"].as_str().unwrap_or_default().to_owned();
     assert!(message.contains("backups.beside.namespace") && message.contains(FORCE_RELEASE), "{message}");
-    assert!(held.finalizers().iter().any(|finalizer| finalizer == BACKUP_FINALIZER));
+    assert!(is_protected(&held));
 
     force(&namespace, "web").await?;
     eventually("the namespace is gone", 2 * PATIENCE, async || {

@@ -4,9 +4,10 @@
 use std::{process::Command, time::Duration};
 
 use anyhow::{Context, Result, bail, ensure};
-use catena_api::{BasicDeployment, keys::BACKUP_FINALIZER};
+use catena_api::BasicDeployment;
 use e2e::{
-    BACKUP_BY, BACKUPS, Cluster, Release, alive, backup_example, deployment, eventually, is_ready, uids,
+    BACKUP_BY, BACKUPS, Cluster, Release, alive, backup_example, deployment, eventually, is_protected,
+    is_ready, uids,
 };
 use k8s_openapi::api::core::v1::{ConfigMap, Node, PersistentVolume, PersistentVolumeClaim, Pod};
 use kube::{ResourceExt, api::ListParams};
@@ -18,15 +19,6 @@ const PORT: &str = "8080";
 
 /// Longer than a kubelet takes to bring a changed ConfigMap to its pods.
 const SYNCED: Duration = Duration::from_secs(150);
-
-/// Whether the nodes are kind's.
-fn are_nodes_real() -> bool {
-    let is_kind = std::env::var_os("CATENA_KIND").is_some();
-    if !is_kind {
-        println!("left out: there are no real nodes; `cargo xtask e2e --on kind` has them");
-    }
-    is_kind
-}
 
 /// A `BasicDeployment` whose pods serve from some seconds after their start.
 fn serving(replicas: i32, after: u32) -> BasicDeployment {
@@ -42,9 +34,7 @@ fn is_running(pod: &Pod) -> bool {
 
 #[tokio::test]
 async fn a_probe_that_fails_keeps_a_running_pod_from_counting() -> Result<()> {
-    if !are_nodes_real() {
-        return Ok(());
-    }
+    e2e::needs!(RealNodes);
     let cluster = Cluster::shared().await?;
     let namespace = cluster.namespace("probe").await?;
     namespace.create(&serving(2, 15)).await?;
@@ -60,9 +50,7 @@ async fn a_probe_that_fails_keeps_a_running_pod_from_counting() -> Result<()> {
 
 #[tokio::test]
 async fn a_pod_ends_within_its_grace_period_when_it_is_asked_to() -> Result<()> {
-    if !are_nodes_real() {
-        return Ok(());
-    }
+    e2e::needs!(RealNodes);
     let cluster = Cluster::shared().await?;
     let namespace = cluster.namespace("grace").await?;
     namespace.create(&serving(3, 0)).await?;
@@ -76,9 +64,7 @@ async fn a_pod_ends_within_its_grace_period_when_it_is_asked_to() -> Result<()> 
 
 #[tokio::test]
 async fn pods_serve_again_after_their_node_was_restarted() -> Result<()> {
-    if !are_nodes_real() {
-        return Ok(());
-    }
+    e2e::needs!(RealNodes);
     let cluster = Cluster::alone().await?;
     let namespace = cluster.namespace("node").await?;
     namespace.create(&serving(4, 0)).await?;
@@ -167,9 +153,7 @@ async fn read(cluster: &Cluster, claim: &PersistentVolumeClaim, file: &str) -> R
 
 #[tokio::test]
 async fn a_job_stores_a_manifest_on_a_volume_before_its_object_goes() -> Result<()> {
-    if !are_nodes_real() {
-        return Ok(());
-    }
+    e2e::needs!(RealNodes);
     let cluster = Cluster::alone().await?;
     let (namespace, backups) = (cluster.namespace("stored").await?, cluster.namespace("backups").await?);
     let image = std::env::var("CATENA_WORKLOAD_IMAGE")?;
@@ -181,10 +165,8 @@ async fn a_job_stores_a_manifest_on_a_volume_before_its_object_goes() -> Result<
     backups.create(&claim).await?;
     let map = json!({"metadata": {"name": "web", "labels": {BACKUP_BY: "stored"}}, "data": {"key": "value"}});
     namespace.create::<ConfigMap>(&serde_json::from_value(map)?).await?;
-    let is_protected =
-        |map: &ConfigMap| map.finalizers().iter().any(|finalizer| finalizer == BACKUP_FINALIZER);
     // Settings follow their values only after the kubelet's next look.
-    namespace.until_within(SYNCED, "web", "is protected", is_protected).await;
+    namespace.until_within(SYNCED, "web", "is protected", |map: &ConfigMap| is_protected(map)).await;
     namespace.delete::<ConfigMap>("web").await?;
     namespace.until_gone::<ConfigMap>("web").await;
 

@@ -4,12 +4,11 @@
 use std::{collections::BTreeSet, time::Duration};
 
 use anyhow::{Context, Result, ensure};
-use catena_api::{
-    BasicDeployment, BasicDeploymentRestart, BasicDeploymentRestartSpec, TargetRef, keys::BACKUP_FINALIZER,
-};
+use catena_api::{BasicDeployment, BasicDeploymentRestart, BasicDeploymentRestartSpec, TargetRef};
 use e2e::{
     BACKUP_BY, BACKUPS, BINDER, CONTROLLERS, Cluster, Controller, DEPLOYMENTS, Namespace, PATIENCE, REAPER,
-    REPLICA_SETS, Release, deployment, eventually, is_ready, kubectl, names, protecting, texts, uids,
+    REPLICA_SETS, Release, deployment, eventually, is_protected, is_ready, kubectl, names, protecting, texts,
+    uids,
 };
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::ResourceExt;
@@ -69,10 +68,6 @@ fn values(controller: Controller) -> Result<Value> {
     if controller == BACKUPS { protecting() } else { Ok(json!({})) }
 }
 
-fn is_protected<K: ResourceExt>(object: &K) -> bool {
-    object.finalizers().iter().any(|finalizer| finalizer == BACKUP_FINALIZER)
-}
-
 fn restart(name: &str, target: &str) -> BasicDeploymentRestart {
     let target_ref = TargetRef { name: target.into(), namespace: None };
     BasicDeploymentRestart::new(name, BasicDeploymentRestartSpec { target_ref, ..Default::default() })
@@ -84,7 +79,7 @@ async fn begin(namespace: &Namespace) -> Result<()> {
     web.metadata.labels = Some(texts! { BACKUP_BY => "manifest" });
     namespace.create(&web).await?;
     namespace.until_ready("web").await;
-    namespace.until("web", "is protected", is_protected::<BasicDeployment>).await;
+    namespace.until("web", "is protected", |web: &BasicDeployment| is_protected(web)).await;
     namespace.create(&restart("done", "web")).await?;
     namespace
         .until("done", "has ended", |done: &BasicDeploymentRestart| {
@@ -103,7 +98,7 @@ async fn begin(namespace: &Namespace) -> Result<()> {
 
     let held = json!({"metadata": {"name": "held", "labels": {BACKUP_BY: "fails"}}});
     namespace.create::<ConfigMap>(&serde_json::from_value(held)?).await?;
-    namespace.until("held", "is protected", is_protected::<ConfigMap>).await;
+    namespace.until("held", "is protected", |map: &ConfigMap| is_protected(map)).await;
     namespace.delete::<ConfigMap>("held").await?;
     namespace.until("held", "is held", |held: &ConfigMap| !held.annotations().is_empty()).await;
     Ok(())
