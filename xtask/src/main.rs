@@ -3,6 +3,7 @@
 mod access;
 mod admission_knows;
 mod cache;
+mod cargo;
 mod charts;
 mod cluster;
 mod commands;

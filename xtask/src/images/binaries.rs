@@ -1,13 +1,10 @@
 //! Static binaries for images.
 
-use std::{
-    path::{Path, PathBuf},
-    process::Command,
-};
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
-use crate::{charts, interrupt::Interrupt, workspace};
+use crate::{cargo, charts, interrupt::Interrupt, workspace};
 
 /// Where the binaries for a target are, and for which machines they are.
 pub struct Binaries {
@@ -45,8 +42,8 @@ impl Binaries {
         let others: Vec<_> =
             packages.iter().filter(|package| !controllers.contains(package)).cloned().collect();
         for together in [controllers, others].iter().filter(|together| !together.is_empty()) {
-            let mut build = Command::new("cargo");
-            build.args(["build", "--release", "--target", target]).current_dir(workspace::root());
+            let mut build = cargo::command();
+            build.args(["build", "--release", "--target", target]);
             build.args(together.iter().flat_map(|package| ["--package", package]));
             build.env("CARGO_ENCODED_RUSTFLAGS", flags.join("\u{1f}"));
             interrupt.run(&mut build).await?;

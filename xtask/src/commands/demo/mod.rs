@@ -10,13 +10,14 @@ use clap::ValueEnum;
 
 use crate::{
     access::Access,
+    cargo,
     charts::{self, Chart},
     cluster::{
         bring_up::{Wanted, bring_up},
         home::Home,
         take_down::take_down,
     },
-    commands::{images, test::cargo},
+    commands::images,
     images::{WORKLOAD, reference},
     interrupt::Interrupt,
     kind::{self, Kind},
@@ -95,7 +96,7 @@ async fn local(name: &str, interrupt: &Interrupt) -> Result<Access> {
     interrupt.or(bring_up(&home, &wanted)).await?;
 
     say("2. The controllers, each a program of its own that knows the others only through resources.");
-    cargo(&["build", "--release"], interrupt).await?;
+    cargo::run(&["build", "--release"], interrupt).await?;
     home.access()
 }
 

@@ -5,8 +5,8 @@ use anyhow::{Result, bail};
 use super::{collect, suite::Suite};
 use crate::{
     access::Access,
-    charts,
-    commands::{images, test::cargo},
+    cargo, charts,
+    commands::images,
     images::{WORKLOAD, reference},
     interrupt::Interrupt,
     kind::{self, Kind},
@@ -20,7 +20,7 @@ pub async fn run(suite: &Suite, node_image: Option<&str>, interrupt: &Interrupt)
     let mut programs: Vec<String> = charts::all().into_iter().map(|chart| chart.name).collect();
     programs.push(WORKLOAD.to_owned());
     let archives = images::write(&programs, interrupt).await?;
-    cargo(&["build", "--release", "--package", "kubectl-catena"], interrupt).await?;
+    cargo::run(&["build", "--release", "--package", "kubectl-catena"], interrupt).await?;
 
     let cluster = Kind::of(&format!("catena-e2e-{}", std::process::id()))?;
     let result = async {

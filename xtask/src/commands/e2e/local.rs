@@ -4,20 +4,19 @@ use anyhow::Result;
 
 use super::{collect, suite::Suite};
 use crate::{
-    charts,
+    cargo, charts,
     cluster::{
         bring_up::{Wanted, bring_up},
         home::Home,
         take_down::take_down,
     },
-    commands::test::cargo,
     interrupt::Interrupt,
     workspace,
 };
 
 /// Builds, brings up, installs, tests, takes down.
 pub async fn run(suite: &Suite, interrupt: &Interrupt) -> Result<()> {
-    cargo(&["build", "--release"], interrupt).await?;
+    cargo::run(&["build", "--release"], interrupt).await?;
     let home = Home::of(&format!("e2e-{}", std::process::id()))?;
     let result = on_cluster(&home, suite, interrupt).await;
     let result = collect::on_failure(result, home.name(), &home.logs(), home.access().ok().as_ref());

@@ -1,11 +1,9 @@
 //! The suite itself, on a cluster that is up and has the charts.
 
-use std::process::Command;
-
 use anyhow::Result;
 
 use super::only::Only;
-use crate::{access::Access, interrupt::Interrupt, workspace};
+use crate::{access::Access, cargo, interrupt::Interrupt, workspace};
 
 /// How the suite is run.
 #[derive(Clone, clap::Args)]
@@ -40,10 +38,9 @@ impl Suite {
         variables: &[(&str, String)],
         interrupt: &Interrupt,
     ) -> Result<()> {
-        let mut tests = Command::new("cargo");
+        let mut tests = cargo::command();
         tests
             .args(self.of_cargo())
-            .current_dir(workspace::root())
             .env("KUBECONFIG", &access.kubeconfig)
             .env("CATENA_ON", on)
             .env("CATENA_LOGS", &access.logs)

@@ -3,7 +3,7 @@
 mod chart_checks;
 
 use std::{
-    process::{Command, Stdio},
+    process::Stdio,
     time::{Duration, Instant},
 };
 
@@ -11,7 +11,7 @@ use anyhow::{Result, bail};
 use clap::ValueEnum;
 
 use super::{crds, demo, e2e};
-use crate::{explain::explain, interrupt::Interrupt, progress::seconds, workspace};
+use crate::{cargo, explain::explain, interrupt::Interrupt, progress::seconds};
 
 /// Which steps are made.
 #[derive(clap::Args)]
@@ -120,16 +120,19 @@ impl Step {
 
     async fn make(self, options: &Options, interrupt: &Interrupt) -> Result<Outcome> {
         match self {
-            Self::Fmt => cargo(&["fmt", "--all", "--check"], interrupt).await?,
+            Self::Fmt => cargo::run(&["fmt", "--all", "--check"], interrupt).await?,
             Self::Clippy => {
                 let arguments = ["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"];
-                cargo(&arguments, interrupt).await?;
+                cargo::run(&arguments, interrupt).await?;
             }
             Self::Unit => {
-                cargo(&["test", "--workspace", "--exclude", "e2e"], interrupt).await?;
+                cargo::run(&["test", "--workspace", "--exclude", "e2e"], interrupt).await?;
                 // Nothing else builds what is off by default.
-                cargo(&["test", "--package", "operator-kit", "--features", "otlp", "telemetry"], interrupt)
-                    .await?;
+                cargo::run(
+                    &["test", "--package", "operator-kit", "--features", "otlp", "telemetry"],
+                    interrupt,
+                )
+                .await?;
             }
             Self::Crds => crds::run(true)?,
             Self::Deny if !deny_is_installed() => {
@@ -137,7 +140,7 @@ impl Step {
                 return Ok(Outcome::Skipped(how.to_owned()));
             }
             // Advisories are left to a scheduled job: they come from the network and change by themselves.
-            Self::Deny => cargo(&["deny", "check", "bans", "licenses", "sources"], interrupt).await?,
+            Self::Deny => cargo::run(&["deny", "check", "bans", "licenses", "sources"], interrupt).await?,
             Self::Charts => chart_checks::run(interrupt).await?,
             Self::E2e => e2e::run_locally(&options.e2e, interrupt).await?,
             Self::Demo => demo::rehearse(interrupt).await?,
@@ -146,16 +149,8 @@ impl Step {
     }
 }
 
-/// Runs cargo in the checkout; its output is the progress.
-pub async fn cargo(arguments: &[&str], interrupt: &Interrupt) -> Result<()> {
-    interrupt.run(Command::new("cargo").args(arguments).current_dir(workspace::root())).await
-}
-
 fn deny_is_installed() -> bool {
-    let version = Command::new("cargo")
-        .args(["deny", "--version"])
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .status();
+    let version =
+        cargo::command().args(["deny", "--version"]).stdout(Stdio::null()).stderr(Stdio::null()).status();
     version.is_ok_and(|status| status.success())
 }

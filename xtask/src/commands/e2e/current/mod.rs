@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use anyhow::{Result, bail};
 
 use super::{collect, suite::Suite};
-use crate::{charts, commands::test::cargo, explain::explain, interrupt::Interrupt};
+use crate::{cargo, charts, explain::explain, interrupt::Interrupt};
 use consent::Plan;
 use context::Context;
 use found::Found;
@@ -97,7 +97,7 @@ impl Current {
 
     async fn on_cluster(&self, suite: &Suite, interrupt: &Interrupt) -> Result<()> {
         // The one program that is run from here; all others come from images.
-        cargo(&["build", "--release", "--package", "kubectl-catena"], interrupt).await?;
+        cargo::run(&["build", "--release", "--package", "kubectl-catena"], interrupt).await?;
         let access = &self.context.access;
         charts::install(access, &charts::all(), interrupt).await?;
         let image = self.context.kubectl(&[

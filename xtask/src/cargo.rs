@@ -1,0 +1,44 @@
+//! Cargo, started by a program that cargo started.
+
+use std::process::Command;
+
+use anyhow::Result;
+
+use crate::{interrupt::Interrupt, workspace};
+
+/// What cargo tells a program that it runs about that program's package.
+const OF_THIS_PACKAGE: [&str; 2] = ["CARGO_PKG_", "CARGO_MANIFEST_"];
+
+/// Cargo in the checkout. It does not see what was said about this package: build scripts look at such variables, so
+/// that cargo here and cargo by hand would each build again what the other has built.
+pub fn command() -> Command {
+    let mut command = Command::new("cargo");
+    command.current_dir(workspace::root());
+    let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
+    for name in names.filter(|name| OF_THIS_PACKAGE.iter().any(|prefix| name.starts_with(prefix))) {
+        command.env_remove(name);
+    }
+    command
+}
+
+/// Runs cargo in the checkout; its output is the progress.
+///
+/// # Errors
+/// When it fails.
+pub async fn run(arguments: &[&str], interrupt: &Interrupt) -> Result<()> {
+    interrupt.run(command().args(arguments)).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_cargo_said_of_this_package_is_not_passed_on() {
+        assert!(std::env::var_os("CARGO_PKG_NAME").is_some(), "cargo runs this test");
+        let command = command();
+        let removed: Vec<_> = command.get_envs().filter(|(_, value)| value.is_none()).collect();
+        assert!(removed.iter().any(|(name, _)| *name == "CARGO_PKG_NAME"));
+        assert!(removed.iter().any(|(name, _)| *name == "CARGO_MANIFEST_DIR"));
+    }
+}
