@@ -1,10 +1,10 @@
 use std::{path::Path, process::Stdio};
 
-use anyhow::{Context, Result};
-use serde_json::Value;
+use anyhow::{Context, Result, ensure};
+use serde_json::{Value, json};
 use tokio::process::Command;
 
-use crate::cluster::path_from;
+use crate::{PATIENCE, cluster::path_from, eventually};
 
 /// What kubectl-catena printed.
 #[derive(Debug)]
@@ -27,6 +27,23 @@ impl Said {
 /// Runs kubectl-catena as a user does, in a namespace.
 pub async fn catena(namespace: &str, arguments: &[&str]) -> Result<Said> {
     catena_as(&path_from("KUBECONFIG")?, &[&["--namespace", namespace], arguments].concat()).await
+}
+
+/// Runs kubectl-catena, which must end well.
+pub async fn succeeds(namespace: &str, arguments: &[&str]) -> Result<Said> {
+    let said = catena(namespace, arguments).await?;
+    ensure!(said.code == 0, "{arguments:?}: {said:?}");
+    Ok(said)
+}
+
+/// Waits until `why` names a reason as the root cause, and gives the answer.
+pub async fn until_explained(namespace: &str, object: &str, reason: &str) -> Value {
+    eventually(&format!("why {object} is explained by {reason}"), PATIENCE, async || {
+        let said = catena(namespace, &["why", object, "-o", "json"]).await;
+        let answer = said.and_then(|said| said.json()).map_err(|error| json!(format!("{error:#}")))?;
+        if answer["rootCause"]["reason"] == reason { Ok(answer) } else { Err(answer) }
+    })
+    .await
 }
 
 /// Runs kubectl-catena with another kubeconfig.

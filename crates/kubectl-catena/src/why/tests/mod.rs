@@ -1,0 +1,254 @@
+//! The sentence and the evidence for each cause, as a person reads them.
+
+mod reasons;
+mod scene;
+
+use kube::core::DynamicObject;
+use serde_json::{Value, json};
+
+use super::{Around, Warning, controllers::Controllers};
+use crate::object::Identity;
+use scene::*;
+
+const WEB: &str = "BasicDeployment/web";
+
+#[test]
+fn what_is_ready_is_told_so() {
+    let objects = [deployment(ready()), set(ready()), serving("web-1")];
+    insta::assert_snapshot!(told(WEB, &objects, &around()), @"BasicDeployment/web is ready: 3/3 serve.");
+}
+
+#[test]
+fn an_image_that_cannot_be_pulled() {
+    let pod = waiting("web-x", "ImagePullBackOff", "Back-off pulling image \"missing:1\"");
+    insta::assert_snapshot!(told(WEB, &blocked_by_pod(pod, "ImagePullBackOff"), &around()));
+}
+
+#[test]
+fn a_container_that_crashes_again_and_again() {
+    let pod = waiting("web-x", "CrashLoopBackOff", "back-off 2m40s restarting failed container=main");
+    insta::assert_snapshot!(told(WEB, &blocked_by_pod(pod, "CrashLoopBackOff"), &around()));
+}
+
+#[test]
+fn a_pod_that_no_node_takes() {
+    let status = json!({"phase": "Pending", "conditions": [condition("PodScheduled", "False", "Unschedulable", "0/3 nodes are available: 3 Insufficient cpu.")]});
+    insta::assert_snapshot!(told(WEB, &blocked_by_pod(pod("web-x", status), "Unschedulable"), &around()));
+}
+
+#[test]
+fn a_pod_whose_readiness_probe_fails() {
+    let status = json!({
+        "phase": "Running", "conditions": [condition("Ready", "False", "ContainersNotReady", "containers with unready status: [main]")],
+    });
+    let mut around = around();
+    around.warnings.push(Warning {
+        about: "Pod/web-x".into(),
+        reason: "Unhealthy".into(),
+        message: "Readiness probe failed: HTTP 503".into(),
+        at: None,
+    });
+    insta::assert_snapshot!(told(WEB, &blocked_by_pod(pod("web-x", status), "NotReady"), &around));
+}
+
+#[test]
+fn a_blocker_that_is_gone_is_told_as_it_was_reported() {
+    let body = || {
+        not_ready("Progressing", "2 of 3", blocker("Pod", "web-x", "Evicted", "The node was low on memory"))
+    };
+    insta::assert_snapshot!(ask(WEB, &[deployment(body()), set(body())], &around()).sentence);
+}
+
+#[test]
+fn a_pod_that_was_mended_meanwhile_is_not_blamed() {
+    let objects = blocked_by_pod(serving("web-x"), "ImagePullBackOff");
+    let answer = ask(WEB, &objects, &around());
+    let cause = answer.root_cause.unwrap();
+    assert_eq!((cause.object.kind.as_str(), cause.reason.as_str()), ("BasicReplicaSet", "Progressing"));
+}
+
+#[test]
+fn a_template_that_there_is_not() {
+    let message = "spec.template: there is no template \"lost\"; use one of those configured (default)";
+    insta::assert_snapshot!(told(WEB, &refused("TemplateNotFound", message), &around()));
+}
+
+#[test]
+fn a_child_that_is_refused_is_followed_to_the_child() {
+    let message = "Pod \"web-x\" is not accepted: spec.containers[0].image: Required value";
+    let body = || not_ready("Invalid", message, blocker("BasicReplicaSet", "web", "Invalid", message));
+    insta::assert_snapshot!(told(WEB, &[deployment(body()), set(body())], &around()));
+}
+
+#[test]
+fn gatekeepers_are_told_apart_by_the_servers_words() {
+    let said = |message: &str| ask(WEB, &refused("Forbidden", message), &around()).sentence;
+    let sentences = [
+        "pods \"web-x\" is forbidden: exceeded quota: two-pods, requested: pods=1, used: pods=2, limited: pods=2",
+        "admission webhook \"images.example.com\" denied the request: only images of registry.example.com",
+        "failed calling webhook \"images.example.com\": connection refused",
+        "pods \"web-x\" is forbidden: ValidatingAdmissionPolicy 'no-latest' with binding 'b' denied request: no latest",
+        "pods \"web-x\" is forbidden: violates PodSecurity \"restricted:latest\": allowPrivilegeEscalation != false",
+        "pods is forbidden: User \"system:serviceaccount:catena-system:x\" cannot create resource \"pods\" in API group \"\"",
+        "unable to create new content in namespace shop because it is being terminated",
+        "something else",
+    ]
+    .map(said)
+    .join("\n");
+    insta::assert_snapshot!(sentences);
+}
+
+#[test]
+fn a_controller_that_does_not_run() {
+    let silent = || {
+        json!({"spec": {"replicas": 3}, "status": {"conditions": [
+            {"type": "Ready", "status": "Unknown", "reason": "Pending", "message": "the controller has not reported yet", "lastTransitionTime": "1970-01-01T00:00:00Z"},
+        ]}})
+    };
+    let objects = [deployment(silent())];
+    insta::assert_snapshot!("lease", told(WEB, &objects, &without("basic-deployment-controller")));
+    let mut nothing = around();
+    nothing.controllers.seen.clear();
+    insta::assert_snapshot!("not_installed", ask(WEB, &objects, &nothing).sentence);
+    let mut scaled = around();
+    scaled.controllers.seen[0].pods = Some((0, 0));
+    insta::assert_snapshot!("scaled_to_0", ask(WEB, &objects, &scaled).sentence);
+    let unseen = Around {
+        controllers: Controllers { seen: Vec::new(), unseen: Some("no permission".into()) },
+        ..Around::default()
+    };
+    insta::assert_snapshot!("unseen", ask(WEB, &objects, &unseen).sentence);
+    insta::assert_snapshot!("it_runs", ask(WEB, &objects, &around()).sentence);
+}
+
+#[test]
+fn a_controller_further_down_that_does_not_run() {
+    let mut child = set(ready());
+    child.metadata.generation = Some(2);
+    let objects = [deployment(not_ready("Progressing", "2 of 3 replicas serve", Value::Null)), child];
+    insta::assert_snapshot!(told(WEB, &objects, &without("basic-replicaset-controller")));
+}
+
+#[test]
+fn what_is_ready_may_be_old_when_its_controller_does_not_run() {
+    let objects = [deployment(ready()), set(ready())];
+    insta::assert_snapshot!(told(WEB, &objects, &without("basic-replicaset-controller")));
+}
+
+#[test]
+fn an_object_held_by_a_finalizer() {
+    let metadata = json!({
+        "deletionTimestamp": THEN, "finalizers": ["example.com/cleanup"],
+        "managedFields": [{"manager": "example-operator", "fieldsV1": {"f:metadata": {"f:finalizers": {"v:\"example.com/cleanup\"": {}}}}}],
+    });
+    let mut body = ready();
+    body["metadata"] = metadata;
+    insta::assert_snapshot!(told(WEB, &[deployment(body)], &around()));
+}
+
+#[test]
+fn an_object_held_for_its_backup() {
+    let status = json!({"state": "Failed", "attempt": 2, "backup": "Job backups/web-2", "since": THEN, "reason": "BackupFailed", "message": "the backup failed; the next one is tried at 00:12"});
+    let mut body = ready();
+    body["metadata"] = json!({
+        "deletionTimestamp": THEN, "finalizers": ["catena.dev/backup"],
+        "annotations": {"catena.dev/backup-status": status.to_string()},
+    });
+    let objects = [deployment(body)];
+    insta::assert_snapshot!("held_for_backup", told(WEB, &objects, &around()));
+    insta::assert_snapshot!(
+        "held_without_controller",
+        ask(WEB, &objects, &without("backup-controller")).sentence
+    );
+}
+
+#[test]
+fn a_parent_that_waits_for_what_it_owns() {
+    let mut parent = ready();
+    parent["metadata"] = json!({"deletionTimestamp": THEN, "finalizers": ["foregroundDeletion"]});
+    let mut child = ready();
+    child["metadata"] = json!({"deletionTimestamp": THEN, "finalizers": ["example.com/cleanup"]});
+    insta::assert_snapshot!(told(WEB, &[deployment(parent), set(child)], &around()));
+}
+
+#[test]
+fn a_pod_whose_node_is_gone() {
+    let body =
+        json!({"metadata": {"deletionTimestamp": "2026-01-01T00:05:30Z", "deletionGracePeriodSeconds": 30}});
+    let pod = object("v1", "Pod", "web-x", None, body);
+    insta::assert_snapshot!(ask("Pod/web-x", &[pod], &around()).sentence);
+}
+
+#[test]
+fn a_paused_rollout() {
+    let message = "2 of 3 replicas serve; spec.paused keeps the child as it is";
+    insta::assert_snapshot!(
+        ask(WEB, &[deployment(not_ready("Paused", message, Value::Null)), set(ready())], &around()).sentence
+    );
+}
+
+#[test]
+fn commands_in_every_state() {
+    let bound = || condition("Bound", "True", "Bound", "");
+    let status = |conditions: Vec<Value>| json!({"status": {"conditions": conditions}});
+    let running =
+        || status(vec![bound(), condition("Succeeded", "Unknown", "Restarting", "1 of 3 replicas are new")]);
+    let queued = || status(vec![bound(), condition("Succeeded", "Unknown", "Queued", "")]);
+    let said = |name: &str, objects: &[DynamicObject], around: &Around| {
+        told(&format!("BasicDeploymentRestart/{name}"), objects, around)
+    };
+    let well = || deployment(ready());
+
+    let failed = status(vec![
+        bound(),
+        condition("Succeeded", "False", "DeadlineExceeded", "1 of 3 replicas were new"),
+    ]);
+    insta::assert_snapshot!("command_failed", said("r1", &[well(), command("r1", true, failed)], &around()));
+    let refused =
+        status(vec![bound(), condition("Accepted", "False", "RevisionNotFound", "there is no revision 7")]);
+    insta::assert_snapshot!(
+        "command_refused",
+        said("r1", &[well(), command("r1", true, refused)], &around())
+    );
+    insta::assert_snapshot!(
+        "command_under_way",
+        said("r1", &[well(), command("r1", true, running())], &around())
+    );
+    let both = [well(), command("r1", true, running()), command("r2", true, queued())];
+    insta::assert_snapshot!("command_queued", said("r2", &both, &around()));
+    let mut objects = blocked_by_pod(waiting("web-x", "ErrImagePull", "not found"), "ErrImagePull");
+    objects.push(command("r1", true, running()));
+    insta::assert_snapshot!("command_of_a_blocked_target", said("r1", &objects, &around()));
+    let waits = status(vec![condition("Bound", "False", "TargetForbidden", "you may not restart it")]);
+    insta::assert_snapshot!(
+        "command_not_bound",
+        said("r1", &[well(), command("r1", false, waits)], &around())
+    );
+    let alone = [well(), command("r1", false, json!({}))];
+    insta::assert_snapshot!("command_without_binder", said("r1", &alone, &without("command-binder")));
+    let target = Identity { kind: "BasicDeployment".into(), name: "web".into(), ..Identity::default() };
+    let lost = Around { missing_target: Some(target), ..around() };
+    insta::assert_snapshot!("command_without_target", said("r1", &[command("r1", false, json!({}))], &lost));
+    insta::assert_snapshot!("target_with_commands", told(WEB, &both, &around()));
+}
+
+#[test]
+fn a_foreign_workload_is_explained_by_its_last_warning() {
+    let set = object(
+        "apps/v1",
+        "StatefulSet",
+        "db",
+        None,
+        json!({"spec": {"replicas": 1}, "status": {"readyReplicas": 0}}),
+    );
+    let mut around = around();
+    around.warnings.push(Warning {
+        about: "StatefulSet/db".into(),
+        reason: "FailedCreate".into(),
+        message:
+            "create Pod db-0 failed: pods \"db-0\" is forbidden: exceeded quota: none, requested: pods=1"
+                .into(),
+        at: None,
+    });
+    insta::assert_snapshot!(told("StatefulSet/db", &[set], &around));
+}

@@ -1,0 +1,154 @@
+//! Objects, controllers and times to ask about.
+
+use jiff::{SignedDuration, Timestamp};
+use kube::core::DynamicObject;
+use serde_json::{Value, json};
+
+use crate::{
+    chain::grow,
+    paint::Paint,
+    why::{
+        Answer, Around, Facts,
+        controllers::{Controllers, Lease, Seen},
+        diagnose, tell,
+    },
+};
+
+pub fn now() -> Timestamp {
+    "2026-01-01T00:10:00Z".parse().unwrap()
+}
+
+/// Three minutes before now.
+pub const THEN: &str = "2026-01-01T00:07:00Z";
+
+pub const GROUP: &str = "catena.dev/v1alpha1";
+
+/// An object; its uid is its kind and name, and its owner is named by uid.
+pub fn object(api_version: &str, kind: &str, name: &str, owner: Option<&str>, body: Value) -> DynamicObject {
+    let owners = owner.map(|owner| {
+        let (kind, name) = owner.split_once('/').unwrap();
+        json!([{"apiVersion": GROUP, "kind": kind, "name": name, "uid": owner, "controller": true}])
+    });
+    let mut object = json!({
+        "apiVersion": api_version, "kind": kind,
+        "metadata": {
+            "name": name, "namespace": "shop", "uid": format!("{kind}/{name}"), "generation": 1,
+            "creationTimestamp": THEN, "ownerReferences": owners,
+        },
+    });
+    let Value::Object(fields) = body else { panic!("no object: {body}") };
+    for (field, value) in fields {
+        match value {
+            Value::Object(more) if object[&field].is_object() => {
+                object[&field].as_object_mut().unwrap().extend(more);
+            }
+            value => object[field] = value,
+        }
+    }
+    serde_json::from_value(object).unwrap()
+}
+
+pub fn condition(type_: &str, status: &str, reason: &str, message: &str) -> Value {
+    json!({"type": type_, "status": status, "reason": reason, "message": message, "lastTransitionTime": THEN})
+}
+
+pub fn not_ready(reason: &str, message: &str, blocker: Value) -> Value {
+    let conditions = [condition("Ready", "False", reason, message)];
+    let mut body = json!({"spec": {"replicas": 3}, "status": {"observedGeneration": 1, "active": 2, "conditions": conditions}});
+    body["status"]["blockedBy"] = blocker;
+    body
+}
+
+pub fn blocker(kind: &str, name: &str, reason: &str, message: &str) -> Value {
+    let api_version = if kind == "Pod" { "v1" } else { GROUP };
+    json!({"apiVersion": api_version, "kind": kind, "name": name, "reason": reason, "message": message, "since": THEN})
+}
+
+pub fn ready() -> Value {
+    let conditions = [condition("Ready", "True", "Complete", "3 of 3 replicas serve")];
+    json!({"spec": {"replicas": 3}, "status": {"observedGeneration": 1, "active": 3, "conditions": conditions}})
+}
+
+pub fn deployment(body: Value) -> DynamicObject {
+    object(GROUP, "BasicDeployment", "web", None, body)
+}
+
+pub fn set(body: Value) -> DynamicObject {
+    object(GROUP, "BasicReplicaSet", "web", Some("BasicDeployment/web"), body)
+}
+
+pub fn pod(name: &str, status: Value) -> DynamicObject {
+    let mut pod = object("v1", "Pod", name, Some("BasicReplicaSet/web"), json!({}));
+    pod.data["status"] = status;
+    pod
+}
+
+pub fn serving(name: &str) -> DynamicObject {
+    pod(name, json!({"phase": "Running", "conditions": [condition("Ready", "True", "", "")]}))
+}
+
+pub fn waiting(name: &str, reason: &str, message: &str) -> DynamicObject {
+    let container = json!({"name": "main", "state": {"waiting": {"reason": reason, "message": message}}});
+    pod(
+        name,
+        json!({
+            "phase": "Pending", "containerStatuses": [container],
+            "conditions": [condition("Ready", "False", "ContainersNotReady", "containers with unready status: [main]")],
+        }),
+    )
+}
+
+/// A deployment and a set that both name a pod as what blocks, with that pod and two that serve.
+pub fn blocked_by_pod(pod: DynamicObject, reason: &str) -> Vec<DynamicObject> {
+    let name = pod.metadata.name.clone().unwrap();
+    let body = || {
+        not_ready("Progressing", "2 of 3 replicas serve", blocker("Pod", &name, reason, "as the pod says"))
+    };
+    vec![deployment(body()), set(body()), pod, serving("web-1"), serving("web-2")]
+}
+
+pub fn refused(reason: &str, message: &str) -> Vec<DynamicObject> {
+    vec![deployment(not_ready(reason, message, blocker("BasicDeployment", "web", reason, message)))]
+}
+
+pub fn command(name: &str, bound: bool, body: Value) -> DynamicObject {
+    let owner = bound.then_some("BasicDeployment/web");
+    let mut body = body;
+    body["spec"] = json!({"targetRef": {"name": "web"}});
+    object(GROUP, "BasicDeploymentRestart", name, owner, body)
+}
+
+pub fn controller(name: &str, renewed: &str) -> Seen {
+    let lease = Lease {
+        holder: format!("{name}-abc"),
+        renewed: renewed.parse().ok(),
+        lasts: SignedDuration::from_secs(30),
+    };
+    Seen { name: name.into(), namespace: "catena-system".into(), lease: Some(lease), pods: None }
+}
+
+/// All controllers run.
+pub fn around() -> Around {
+    let names =
+        ["basic-deployment-controller", "basic-replicaset-controller", "command-binder", "backup-controller"];
+    let seen = names.map(|name| controller(name, "2026-01-01T00:09:55Z")).to_vec();
+    Around { controllers: Controllers { seen, unseen: None }, ..Around::default() }
+}
+
+pub fn without(name: &str) -> Around {
+    let mut around = around();
+    around.controllers.seen.retain(|seen| seen.name != name);
+    around.controllers.seen.push(controller(name, "2026-01-01T00:04:00Z"));
+    around
+}
+
+pub fn ask(asked: &str, objects: &[DynamicObject], around: &Around) -> Answer {
+    let top = objects[0].metadata.uid.clone().unwrap();
+    let top = grow(&top, objects).unwrap();
+    let asked = top.find(asked).unwrap();
+    diagnose(&Facts { asked, top: &top, around, now: now() })
+}
+
+pub fn told(asked: &str, objects: &[DynamicObject], around: &Around) -> String {
+    tell(&ask(asked, objects, around), now(), Paint::OFF)
+}
