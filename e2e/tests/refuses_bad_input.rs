@@ -148,7 +148,7 @@ async fn a_pod_that_the_server_refuses_is_reported_with_its_words() -> Result<()
 
     let message = until_stalled(&namespace, "web", "Invalid").await?.message;
     assert!(message.contains("web"), "{message}");
-    namespace.merge::<BasicDeployment>("web", json!({"spec": {"parameters": {"memory": "1Mi"}}})).await?;
+    namespace.merge::<BasicDeployment>("web", json!({"spec": {"parameters": {"memory": "32Mi"}}})).await?;
     namespace.until_ready("web").await;
     Ok(())
 }

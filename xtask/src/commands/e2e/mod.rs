@@ -25,7 +25,7 @@ pub struct Options {
     /// Only this file of e2e/tests, or the tests that have this in their name; may be given several times
     #[arg(long, value_name = "NAME")]
     only: Vec<Only>,
-    /// With --on kind: the image of its nodes; the one that kind comes with by default
+    /// With --on kind: the image of its nodes, of Kubernetes 1.32 or later; the one that kind comes with by default
     #[arg(long, value_name = "IMAGE")]
     node_image: Option<String>,
     #[command(flatten)]
