@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use e2e::{CONTROLLERS, Cluster, REAPER, helm, kubectl, needs};
+use futures::future::try_join_all;
 use tokio::time::Instant;
 
 /// What `helm test` made.
@@ -16,10 +17,11 @@ async fn leftovers() -> Result<String> {
 #[tokio::test]
 async fn every_controller_that_is_ready_passes_and_nothing_is_left() -> Result<()> {
     let cluster = Cluster::alone().await?;
-    for controller in CONTROLLERS {
+    let tests = CONTROLLERS.map(async |controller| {
         controller.until_ready(&cluster).await;
-        helm(&["test", controller.name(), "--timeout=60s"]).await?;
-    }
+        helm(&["test", controller.name(), "--timeout=60s"]).await
+    });
+    try_join_all(tests).await?;
     assert_eq!(leftovers().await?, "");
     Ok(())
 }

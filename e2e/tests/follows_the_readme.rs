@@ -4,7 +4,8 @@
 use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
-use e2e::{BACKUPS, BINDER, Cluster, DEPLOYMENTS, Page, REAPER, REPLICA_SETS, Reader, Release, checkout};
+use e2e::{CONTROLLERS, Cluster, Page, Reader, Release, checkout};
+use futures::future::{join_all, try_join_all};
 use serde_json::json;
 
 const README: &str = "README.md";
@@ -24,32 +25,39 @@ const LANGUAGES: [&str; 4] = ["sh", "console", "yaml", "text"];
 
 /// Lets a reader do something first, and then follow pages.
 async fn follow(what: &str, first: &[&str], pages: &[&str]) -> Result<()> {
+    let pages: Vec<Page> = pages.iter().map(|page| Page::read(page)).collect::<Result<_>>()?;
+    let mut typed = Vec::new();
+    for page in &pages {
+        typed.extend(page.typed()?);
+    }
+    if !typed.iter().any(|typed| typed.command.contains("helm ")) {
+        let cluster = Cluster::shared().await?;
+        let namespace = cluster.namespace(what).await?;
+        return read(&Reader::in_namespace(&namespace).await?, first, &pages).await;
+    }
     let cluster = Cluster::alone().await?;
     // The pages change what is protected: nothing may be left that waits for its backup.
     cluster.without_others().await;
     let namespace = cluster.namespace(what).await?;
     let reader = Reader::in_namespace(&namespace).await?;
-    let read = async {
-        for command in first {
-            reader.does(command).await?;
-        }
-        for page in pages {
-            reader.follows(&Page::read(page)?).await?;
-        }
-        anyhow::Ok(())
-    };
-    let read = read.await;
+    let read = read(&reader, first, &pages).await;
     // Whatever happened: nothing stays protected by what is replaced now, and the suite's own installation comes back.
     reader
         .does("helm uninstall backup-controller --namespace catena-system --ignore-not-found --wait")
         .await?;
-    for controller in [BACKUPS, BINDER, DEPLOYMENTS, REAPER, REPLICA_SETS] {
-        Release::set(controller, &json!({})).await?;
-    }
-    for controller in [BACKUPS, BINDER, DEPLOYMENTS, REAPER, REPLICA_SETS] {
-        controller.until_ready(&cluster).await;
-    }
+    try_join_all(CONTROLLERS.map(async |controller| Release::set(controller, &json!({})).await)).await?;
+    join_all(CONTROLLERS.map(|controller| controller.until_ready(&cluster))).await;
     read
+}
+
+async fn read(reader: &Reader, first: &[&str], pages: &[Page]) -> Result<()> {
+    for command in first {
+        reader.does(command).await?;
+    }
+    for page in pages {
+        reader.follows(page).await?;
+    }
+    Ok(())
 }
 
 /// What the demo leaves.

@@ -10,6 +10,7 @@ use e2e::{
     REPLICA_SETS, Release, deployment, eventually, is_protected, is_ready, kubectl, names, protecting, texts,
     uids,
 };
+use futures::future::try_join_all;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::ResourceExt;
 use rand::{SeedableRng, rngs::StdRng, seq::SliceRandom};
@@ -158,21 +159,19 @@ async fn goes_well(cluster: &Cluster, order: Order) -> Result<()> {
 async fn uninstalling_leaves_users_objects_and_nothing_that_is_stuck() -> Result<()> {
     let cluster = Cluster::alone().await?;
     cluster.without_others().await;
-    let mut releases = Vec::new();
-    for controller in CONTROLLERS {
-        releases.push((controller, Release::upgrade(&cluster, controller, &values(controller)?).await?));
-    }
+    let install = async |controller| {
+        anyhow::Ok((controller, Release::upgrade(&cluster, controller, &values(controller)?).await?))
+    };
+    let releases = try_join_all(CONTROLLERS.map(install)).await?;
     for order in WORST.into_iter().chain(by_chance()?) {
-        for (controller, release) in &releases {
-            release.change(&values(*controller)?).await?;
-        }
+        let again =
+            releases.iter().map(async |(controller, release)| release.change(&values(*controller)?).await);
+        try_join_all(again).await?;
         until_all_are_ready(&cluster).await;
         let names = order.map(Controller::name).join(", ");
         goes_well(&cluster, order).await.with_context(|| format!("uninstalling {names}"))?;
     }
-    for (_, release) in releases {
-        release.restore().await?;
-    }
+    try_join_all(releases.into_iter().map(|(_, release)| release.restore())).await?;
     until_all_are_ready(&cluster).await;
     Ok(())
 }

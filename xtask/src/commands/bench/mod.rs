@@ -76,7 +76,9 @@ async fn measure(home: &Home, options: &Options, interrupt: &Interrupt) -> Resul
     for run in 0..options.runs {
         let mut subjects = [Subject::Catena, Subject::Native];
         // The first work of a cluster is the slowest, and what was before is still in the API server's memory.
-        subjects.rotate_left(run % subjects.len());
+        if run % 2 == 1 {
+            subjects.reverse();
+        }
         for subject in subjects {
             if subject == Subject::Native && options.catena_only {
                 continue;
