@@ -1,15 +1,16 @@
 use std::{fs, process::Command, time::Duration};
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
+use axum::http::Request;
 use k8s_openapi::api::core::v1::Pod;
-use kube::ResourceExt;
+use kube::{Client, ResourceExt, client::Body};
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
 };
 
-use crate::{Cluster, Controller, PATIENCE, controllers::NAMESPACE, eventually, kubectl};
+use crate::{Cluster, Controller, PATIENCE, controllers::NAMESPACE, eventually};
 
 /// The annotation that tells the process of a pod which runs on the test's own machine.
 const PID: &str = "catena.dev/host-pid";
@@ -138,10 +139,11 @@ impl Process {
     async fn page(&self, page: &str) -> Result<(u16, String)> {
         let Place::Here { address } = &self.place else {
             let path = format!("/api/v1/namespaces/{NAMESPACE}/pods/{}:8080/proxy/{page}", self.pod);
-            // The API server's proxy hands on the text, and an error in the place of any status but success.
-            return Ok(kubectl(&["get", "--raw", &path])
-                .await
-                .map_or_else(|error| (503, format!("{error:#}")), |text| (200, text)));
+            let request = Request::get(path).body(Body::empty())?;
+            // Not as a Status: what the proxy of the API server hands on is the controller's own answer.
+            let (head, body) = Client::try_default().await?.send(request).await?.into_parts();
+            let text = body.collect_bytes().await?;
+            return Ok((head.status.as_u16(), String::from_utf8_lossy(&text).into_owned()));
         };
         let mut stream = TcpStream::connect((address.as_str(), 8080)).await?;
         let request = format!("GET /{page} HTTP/1.1\r\nHost: pod\r\nConnection: close\r\n\r\n");
