@@ -3,7 +3,7 @@ use std::{fs, process::Command, time::Duration};
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use axum::http::Request;
 use k8s_openapi::api::core::v1::Pod;
-use kube::{Client, ResourceExt, client::Body};
+use kube::{Client, Config, ResourceExt, client::Body};
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -140,8 +140,10 @@ impl Process {
         let Place::Here { address } = &self.place else {
             let path = format!("/api/v1/namespaces/{NAMESPACE}/pods/{}:8080/proxy/{page}", self.pod);
             let request = Request::get(path).body(Body::empty())?;
-            // Not as a Status: what the proxy of the API server hands on is the controller's own answer.
-            let (head, body) = Client::try_default().await?.send(request).await?.into_parts();
+            // Neither read as a Status nor asked for again and again: the proxy hands on what the controller answers.
+            let mut config = Config::infer().await?;
+            config.default_retry = false;
+            let (head, body) = Client::try_from(config)?.send(request).await?.into_parts();
             let text = body.collect_bytes().await?;
             return Ok((head.status.as_u16(), String::from_utf8_lossy(&text).into_owned()));
         };
