@@ -109,14 +109,14 @@ impl Subject {
         Ok(pods.items.into_iter().filter_map(process).chain([api_server]).collect())
     }
 
-    /// Watches until all objects are ready, and gives the time of the last one since the call.
+    /// Watches until all objects are ready.
     pub async fn all_ready(
         self,
         objects: &Api<DynamicObject>,
         count: usize,
         replicas: usize,
         patience: Duration,
-    ) -> Result<Duration> {
+    ) -> Result<()> {
         let started = Instant::now();
         let mut ready = std::collections::HashSet::new();
         let mut events =
@@ -138,7 +138,7 @@ impl Subject {
                 }
             }
         }
-        Ok(started.elapsed())
+        Ok(())
     }
 
     fn is_ready(self, object: &DynamicObject, replicas: usize) -> bool {
