@@ -43,6 +43,31 @@ async fn until_in_force(namespace: &Namespace) {
     }
 }
 
+/// And for a moment after they were taken away, which is not to meet the next test.
+async fn until_out_of_force(cluster: &Cluster) -> Result<()> {
+    let namespace = cluster.namespace("no-policies").await?;
+    let maps = namespace.api::<ConfigMap>();
+    eventually("an object is made that nothing protects at once", PATIENCE, async || {
+        let map = create(&namespace, "try").await.map_err(|error| error.to_string())?;
+        if !is_protected(&map) {
+            return Ok(());
+        }
+        let confirm = json!({"metadata": {"annotations": {CONFIRM_DELETE: "try"}}});
+        namespace.merge::<ConfigMap>("try", confirm).await.map_err(|error| error.to_string())?;
+        maps.delete("try", &DeleteParams::background()).await.map_err(|error| error.to_string())?;
+        Err(e2e::yaml(&map))
+    })
+    .await;
+    for how in [DeleteParams::background(), DeleteParams::foreground()] {
+        let how = DeleteParams { dry_run: true, ..how };
+        eventually("a deletion is taken", PATIENCE, async || {
+            maps.delete("try", &how).await.map(drop).map_err(|error| error.to_string())
+        })
+        .await;
+    }
+    Ok(())
+}
+
 async fn refused(namespace: &Namespace, name: &str, how: &DeleteParams) -> String {
     match namespace.api::<ConfigMap>().delete(name, how).await {
         Err(kube::Error::Api(status)) if status.code == 403 => status.message.clone(),
@@ -98,5 +123,5 @@ async fn policies_protect_at_creation_and_ask_for_a_confirmation_and_refuse_fore
     })
     .await;
     Release::set(BACKUPS, &protecting()?).await?;
-    Ok(())
+    until_out_of_force(&cluster).await
 }
