@@ -12,7 +12,7 @@ use tokio::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use crate::{Namespace, PATIENCE, eventually};
 
-/// All tests are in one process.
+/// Test files run one after another, so that a lock within the process is enough.
 static IN_USE: RwLock<()> = RwLock::const_new(());
 
 /// The cluster that is tested, in use until this is dropped.

@@ -1,7 +1,8 @@
 //! Aids of the end-to-end suite. What they wait for has a time limit, and a message that tells the last state.
 //!
 //! The suite runs against the cluster of `KUBECONFIG`, on which the charts are installed; `cargo xtask test
-//! --only e2e` brings one up. Tests run side by side, unless one asks for the cluster alone ([`Cluster::alone`]).
+//! --only e2e` brings one up. Test files run one after another, the tests of a file side by side, unless one
+//! asks for the cluster alone ([`Cluster::alone`]).
 
 mod audit;
 mod cleanup;

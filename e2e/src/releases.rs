@@ -89,12 +89,6 @@ impl Release {
         Ok(())
     }
 
-    /// The values that a release was given.
-    pub async fn values(controller: Controller) -> Result<Value> {
-        let values = helm(&["get", "values", controller.name(), "--output", "json"]).await?;
-        serde_json::from_str(&values).context("helm get values")
-    }
-
     /// The number of a release's last upgrade.
     pub async fn revision(controller: Controller) -> Result<u64> {
         let listed = helm(&["list", "--output", "json"]).await?;

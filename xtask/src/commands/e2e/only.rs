@@ -16,11 +16,17 @@ pub enum Only {
 }
 
 impl Only {
-    /// As the test program takes it: all tests whose full name has this in it.
-    pub fn filter(&self) -> String {
+    pub fn file(&self) -> Option<&str> {
         match self {
-            Self::File(name) => format!("{name}::"),
-            Self::Tests(name) => name.clone(),
+            Self::File(name) => Some(name),
+            Self::Tests(_) => None,
+        }
+    }
+
+    pub fn test(&self) -> Option<&str> {
+        match self {
+            Self::File(_) => None,
+            Self::Tests(name) => Some(name),
         }
     }
 }
@@ -53,8 +59,6 @@ fn files() -> Result<Vec<(String, String)>> {
         let path = entry?.path();
         if path.extension().is_some_and(|extension| extension == "rs")
             && let Some(stem) = path.file_stem().and_then(|stem| stem.to_str())
-            // That one only says of which files the suite consists.
-            && stem != "suite"
         {
             let text = fs::read_to_string(&path);
             let text = text.with_context(|| format!("could not read {}", path.display()))?;
