@@ -9,7 +9,7 @@ use operator_kit::{Attempt, Controller, Next, Settings, StatusAge, Subject, Temp
 
 use crate::{
     act::Pods,
-    decide::{Action, decide},
+    decide::{Action, decide, succession_ends_in},
     error::Error,
     pod::PodRow,
 };
@@ -29,6 +29,8 @@ pub struct Observed {
     pub pods: Vec<Arc<PodRow>>,
     /// Pods without a controller that were made from the very same.
     pub orphans: Vec<Arc<PodRow>>,
+    /// Pods of a former set of this name, as long as the garbage collector may not have come to them.
+    pub former: Vec<Arc<PodRow>>,
     /// How long the status has been as it is.
     pub status_age: StatusAge,
 }
@@ -105,16 +107,27 @@ impl Controller for ReplicaSets {
         let revision = self.revision(&set, &uid);
         let orphans =
             revision.as_ref().map_or_else(|_| Vec::new(), |revision| self.pods.cache().group(revision));
-        let namespace = set.metadata.namespace.as_deref().unwrap_or_default();
+        let (name, namespace) = (
+            set.metadata.name.as_deref().unwrap_or_default(),
+            set.metadata.namespace.as_deref().unwrap_or_default(),
+        );
+        let now = Timestamp::now();
+        let is_former = |pod: &PodRow| {
+            let owner = pod.owner.as_ref();
+            let is_of_this_name = owner.is_some_and(|owner| *owner.name == *name && *owner.uid != *uid);
+            is_of_this_name && &*pod.namespace == namespace && pod.counts()
+        };
+        let former = succession_ends_in(&set, now).map(|_| self.pods.cache().find(is_former));
         Ok(Observed {
             attempt,
-            now: Timestamp::now(),
+            now,
             revision,
             pods: self.pods.cache().group(&uid),
             orphans: orphans
                 .into_iter()
                 .filter(|pod| pod.owner.is_none() && &*pod.namespace == namespace && pod.counts())
                 .collect(),
+            former: former.unwrap_or_default(),
             status_age: self.pods.writer().status_age(&uid),
             set,
         })

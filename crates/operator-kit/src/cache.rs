@@ -43,6 +43,11 @@ impl<R: Row> Cache<R> {
         self.read().by_group.get(group).cloned().unwrap_or_default()
     }
 
+    /// The rows of any group of which something holds, in no order: it is asked of every row.
+    pub fn find(&self, holds: impl Fn(&R) -> bool) -> Vec<Arc<R>> {
+        self.read().by_uid.values().filter(|row| holds(row)).cloned().collect()
+    }
+
     /// How many objects there are.
     #[must_use]
     pub fn len(&self) -> usize {

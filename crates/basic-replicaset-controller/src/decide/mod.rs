@@ -5,7 +5,8 @@ mod ranking;
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
-use catena_api::BasicReplicaSetStatus;
+use catena_api::{BasicReplicaSet, BasicReplicaSetStatus};
+use jiff::Timestamp;
 use operator_kit::{Attempt, TemplateError};
 
 pub use budget::Budget;
@@ -21,6 +22,8 @@ const BATCH: usize = 500;
 /// How long a pod that ended by itself is kept before its place is filled again, so that a pod that always
 /// ends at once is not made again in a tight loop.
 const FINISHED: Duration = Duration::from_secs(10);
+/// How old a set is when it waits no longer for the garbage collector, which may not run.
+const SUCCESSION: Duration = Duration::from_secs(10);
 
 /// One step for a set.
 #[derive(Clone, Debug, PartialEq)]
@@ -91,6 +94,12 @@ fn replace(observed: &Observed) -> Option<Action> {
     if missing == 0 {
         return None;
     }
+    // They are orphans to take back, or gone, in a moment; one too many would stay.
+    if let Some(time) =
+        succession_ends_in(&observed.set, observed.now).filter(|_| !observed.former.is_empty())
+    {
+        return Some(Action::Wait(time));
+    }
     Some(match revision {
         Ok(revision) => Action::Create {
             revision: revision.clone(),
@@ -98,6 +107,13 @@ fn replace(observed: &Observed) -> Option<Action> {
         },
         Err(error) => Action::Refuse(error.clone()),
     })
+}
+
+/// How long a new set waits at most for what is to become of the pods of a former one of its name.
+pub fn succession_ends_in(set: &BasicReplicaSet, now: Timestamp) -> Option<Duration> {
+    let created = set.metadata.creation_timestamp.as_ref()?.0;
+    let age = Duration::try_from(now.duration_since(created)).unwrap_or_default();
+    SUCCESSION.checked_sub(age).filter(|left| !left.is_zero())
 }
 
 fn delete(mut pods: Vec<Arc<PodRow>>) -> Action {

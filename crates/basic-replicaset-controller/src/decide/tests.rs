@@ -84,6 +84,7 @@ fn observed(replicas: i32, pods: Vec<Arc<PodRow>>) -> Observed {
         revision: Ok(NEW.into()),
         pods,
         orphans: Vec::new(),
+        former: Vec::new(),
         status_age: StatusAge::Written(Duration::from_secs(60)),
     }
 }
@@ -193,6 +194,24 @@ fn orphans_of_the_very_same_are_taken_back_before_others_are_made() {
     observed.orphans = vec![pod(7, NEW, PodState::Ready), pod(8, NEW, PodState::Ready)];
     let Action::Adopt(adopted) = decide(&observed) else { panic!() };
     assert_eq!(adopted.len(), 1, "no more than are wanted");
+}
+
+#[test]
+fn pods_of_a_former_set_of_the_name_are_waited_for_but_not_for_ever() {
+    let mut observed = observed(2, Vec::new());
+    let mut former = pod(0, NEW, PodState::Ready);
+    Arc::make_mut(&mut former).owner = Some(Owner { uid: "former".into(), name: "web".into() });
+    observed.former = vec![former];
+    Arc::make_mut(&mut observed.set).metadata.creation_timestamp = Some(Time(ago(4)));
+    assert_eq!(decide(&observed), Action::Wait(Duration::from_secs(6)));
+
+    let orphan = pod(0, NEW, PodState::Ready);
+    let taken_back = Observed { orphans: vec![orphan], ..observed.clone() };
+    assert!(matches!(decide(&taken_back), Action::Adopt(_)));
+    let gone = Observed { former: Vec::new(), ..observed.clone() };
+    assert_eq!(created(&decide(&gone)), [0, 1]);
+    Arc::make_mut(&mut observed.set).metadata.creation_timestamp = Some(Time(ago(10)));
+    assert_eq!(created(&decide(&observed)), [0, 1]);
 }
 
 #[test]
