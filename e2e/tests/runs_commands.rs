@@ -81,7 +81,7 @@ async fn killed_at_any_moment_the_controller_carries_out_each_command_once() -> 
     let cluster = Cluster::alone().await?;
     DEPLOYMENTS.until_ready(&cluster).await;
     let namespace = cluster.namespace("killed").await?;
-    let web = commands::ready(&namespace, 2).await?;
+    let web = commands::ready(&namespace, 4).await?;
     let child = namespace.until_set_ready("web").await;
     let effects = Effects::record(&namespace).await;
     let made = queue_restarts(&namespace, &web, 6).await?;
