@@ -107,15 +107,11 @@ impl Controller for ReplicaSets {
         let revision = self.revision(&set, &uid);
         let orphans =
             revision.as_ref().map_or_else(|_| Vec::new(), |revision| self.pods.cache().group(revision));
-        let (name, namespace) = (
-            set.metadata.name.as_deref().unwrap_or_default(),
-            set.metadata.namespace.as_deref().unwrap_or_default(),
-        );
+        let namespace = set.metadata.namespace.as_deref().unwrap_or_default();
         let now = Timestamp::now();
         let is_former = |pod: &PodRow| {
-            let owner = pod.owner.as_ref();
-            let is_of_this_name = owner.is_some_and(|owner| *owner.name == *name && *owner.uid != *uid);
-            is_of_this_name && &*pod.namespace == namespace && pod.counts()
+            let is_former = pod.owner.as_ref().is_some_and(|owner| owner.is_former(&set));
+            is_former && &*pod.namespace == namespace && pod.counts()
         };
         let former = succession_ends_in(&set, now).map(|_| self.pods.cache().find(is_former));
         Ok(Observed {

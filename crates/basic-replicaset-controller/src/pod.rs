@@ -1,6 +1,6 @@
 //! What is read of a pod, and nothing else: 15,000 pods fit in a few megabytes.
 
-use catena_api::keys;
+use catena_api::{BasicReplicaSet, keys};
 use jiff::Timestamp;
 use k8s_openapi::{
     api::core::v1::Pod,
@@ -95,6 +95,14 @@ pub struct Owner {
     pub uid: Box<str>,
     /// The controller's name.
     pub name: Box<str>,
+}
+
+impl Owner {
+    /// Whether it is a set that had the name of this one before; both are in one namespace.
+    pub fn is_former(&self, set: &BasicReplicaSet) -> bool {
+        let metadata = &set.metadata;
+        Some(&*self.name) == metadata.name.as_deref() && Some(&*self.uid) != metadata.uid.as_deref()
+    }
 }
 
 /// Where a pod is in its life.

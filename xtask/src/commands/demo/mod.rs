@@ -35,7 +35,7 @@ pub struct Options {
     /// The cluster: the control plane as local processes, or kind
     #[arg(long, value_enum, value_name = "CLUSTER", default_value_t = On::Local)]
     on: On,
-    /// The image of kind's nodes; the one that kind comes with by default
+    /// The image of kind's nodes, of Kubernetes 1.32 or later; the one that kind comes with by default
     #[arg(long, value_name = "IMAGE")]
     node_image: Option<String>,
 }
