@@ -27,6 +27,16 @@ pub const BACKUPS: Controller = Controller("backup-controller");
 /// All of them.
 pub const CONTROLLERS: [Controller; 5] = [DEPLOYMENTS, REPLICA_SETS, BINDER, REAPER, BACKUPS];
 
+/// Waits until each controller is ready.
+///
+/// # Panics
+/// When one is not ready in time.
+pub async fn until_all_are_ready(cluster: &Cluster) {
+    for controller in CONTROLLERS {
+        controller.until_ready(cluster).await;
+    }
+}
+
 impl Controller {
     /// Its name.
     #[must_use]

@@ -32,7 +32,9 @@ mod undo;
 
 pub use audit::{AuditLog, Request, Tally};
 pub use cluster::Cluster;
-pub use controllers::{BACKUPS, BINDER, CONTROLLERS, Controller, DEPLOYMENTS, REAPER, REPLICA_SETS};
+pub use controllers::{
+    BACKUPS, BINDER, CONTROLLERS, Controller, DEPLOYMENTS, REAPER, REPLICA_SETS, until_all_are_ready,
+};
 pub use crash_proxy::CrashProxy;
 pub use effects::Effects;
 pub use eventually::{PATIENCE, eventually, yaml};

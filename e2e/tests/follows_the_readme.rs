@@ -4,8 +4,8 @@
 use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
-use e2e::{CONTROLLERS, Cluster, Page, Reader, Release, checkout};
-use futures::future::{join_all, try_join_all};
+use e2e::{CONTROLLERS, Cluster, Page, Reader, Release, checkout, until_all_are_ready};
+use futures::future::try_join_all;
 use serde_json::json;
 
 const README: &str = "README.md";
@@ -46,7 +46,7 @@ async fn follow(what: &str, first: &[&str], pages: &[&str]) -> Result<()> {
         .does("helm uninstall backup-controller --namespace catena-system --ignore-not-found --wait")
         .await?;
     try_join_all(CONTROLLERS.map(async |controller| Release::set(controller, &json!({})).await)).await?;
-    join_all(CONTROLLERS.map(|controller| controller.until_ready(&cluster))).await;
+    until_all_are_ready(&cluster).await;
     read
 }
 

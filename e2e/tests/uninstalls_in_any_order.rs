@@ -8,7 +8,7 @@ use catena_api::{BasicDeployment, BasicDeploymentRestart, BasicDeploymentRestart
 use e2e::{
     BACKUP_BY, BACKUPS, BINDER, CONTROLLERS, Cluster, Controller, DEPLOYMENTS, Namespace, PATIENCE, REAPER,
     REPLICA_SETS, Release, deployment, eventually, is_protected, is_ready, kubectl, names, protecting, texts,
-    uids,
+    uids, until_all_are_ready,
 };
 use futures::future::try_join_all;
 use k8s_openapi::api::core::v1::ConfigMap;
@@ -174,10 +174,4 @@ async fn uninstalling_leaves_users_objects_and_nothing_that_is_stuck() -> Result
     try_join_all(releases.into_iter().map(|(_, release)| release.restore())).await?;
     until_all_are_ready(&cluster).await;
     Ok(())
-}
-
-async fn until_all_are_ready(cluster: &Cluster) {
-    for controller in CONTROLLERS {
-        controller.until_ready(cluster).await;
-    }
 }

@@ -11,7 +11,7 @@ use anyhow::{Context, Result, ensure};
 use catena_api::BasicDeployment;
 use e2e::{
     CONTROLLERS, Cluster, Controller, DEPLOYMENTS, Namespace, REPLICA_SETS, Release, deployment,
-    shipped_template, uids,
+    shipped_template, uids, until_all_are_ready,
 };
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::{ResourceExt, api::ListParams};
@@ -76,12 +76,6 @@ fn values(controller: Controller) -> Result<Value> {
     } else {
         json!({})
     })
-}
-
-async fn until_all_are_ready(cluster: &Cluster) {
-    for controller in CONTROLLERS {
-        controller.until_ready(cluster).await;
-    }
 }
 
 async fn definitions(cluster: &Cluster) -> Result<BTreeSet<(String, Option<String>)>> {
