@@ -1,6 +1,6 @@
 use std::{fmt::Debug, path::PathBuf};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use k8s_openapi::{ClusterResourceScope, api::core::v1::Namespace as CoreNamespace};
 use kube::{
     Api, Client, Resource, ResourceExt,
@@ -8,42 +8,54 @@ use kube::{
 };
 use serde::de::DeserializeOwned;
 use serde_json::json;
-use tokio::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-use crate::{Namespace, PATIENCE, eventually};
-
-/// Test files run one after another, so that a lock within the process is enough.
-static IN_USE: RwLock<()> = RwLock::const_new(());
+use crate::{
+    CONTROLLERS, Controller, Namespace, PATIENCE,
+    claims::{Claim, Held},
+    eventually,
+};
 
 /// The cluster that is tested, in use until this is dropped.
 pub struct Cluster {
     /// As administrator.
     pub client: Client,
-    _in_use: InUse,
-}
-
-#[expect(dead_code, reason = "held for their drop")]
-enum InUse {
-    Shared(RwLockReadGuard<'static, ()>),
-    Alone(RwLockWriteGuard<'static, ()>),
+    held: Held,
 }
 
 impl Cluster {
-    /// The cluster, while other tests use it too.
+    /// The cluster with all its controllers as they are, while other tests use them too.
     pub async fn shared() -> Result<Self> {
-        Self::connect(InUse::Shared(IN_USE.read().await)).await
+        Self::with(&CONTROLLERS).await
+    }
+
+    /// The same for a test to which only these controllers matter: others may be changed meanwhile.
+    pub async fn with(controllers: &'static [Controller]) -> Result<Self> {
+        Self::connect(Claim::Uses(controllers)).await
+    }
+
+    /// The cluster with these controllers for this test only: it kills, upgrades or confuses them. No others matter to it.
+    pub async fn changing(controllers: &'static [Controller]) -> Result<Self> {
+        Self::connect(Claim::Changes(controllers)).await
     }
 
     /// The cluster without any other test: for what disturbs everybody, or is disturbed by everybody.
     pub async fn alone() -> Result<Self> {
-        Self::connect(InUse::Alone(IN_USE.write().await)).await
+        Self::connect(Claim::Alone).await
     }
 
-    async fn connect(in_use: InUse) -> Result<Self> {
+    async fn connect(claim: Claim) -> Result<Self> {
+        let held = claim.hold().await;
         let client = Client::try_default()
             .await
             .context("no cluster: run the suite with `cargo xtask test --only e2e`, or set KUBECONFIG")?;
-        Ok(Self { client, _in_use: in_use })
+        Ok(Self { client, held })
+    }
+
+    /// That the test has said that it changes a controller.
+    pub(crate) fn ensure_it_may_change(&self, controller: Controller) -> Result<()> {
+        let name = controller.name();
+        ensure!(self.held.may_change(controller), "the test has to say that it is `changing` {name}");
+        Ok(())
     }
 
     /// Makes a namespace for a test. It is deleted when it is dropped.

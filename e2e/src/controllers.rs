@@ -27,6 +27,12 @@ pub const BACKUPS: Controller = Controller("backup-controller");
 /// All of them.
 pub const CONTROLLERS: [Controller; 5] = [DEPLOYMENTS, REPLICA_SETS, BINDER, REAPER, BACKUPS];
 
+/// Those that bring a BasicDeployment's pods up.
+pub const CHAIN: [Controller; 2] = [DEPLOYMENTS, REPLICA_SETS];
+
+/// Those that carry a command for a BasicDeployment out.
+pub const COMMANDED: [Controller; 3] = [DEPLOYMENTS, REPLICA_SETS, BINDER];
+
 /// Waits until each controller is ready.
 ///
 /// # Panics

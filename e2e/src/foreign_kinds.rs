@@ -2,7 +2,7 @@ use std::path::Path;
 
 use anyhow::{Result, ensure};
 
-use crate::{Cluster, Need, cleanup::clean_up, has, kubectl};
+use crate::{Need, cleanup::clean_up, has, kubectl};
 
 /// Kinds of other projects, as `e2e/crds` defines them. They go when this is dropped.
 pub struct ForeignKinds {
@@ -10,8 +10,9 @@ pub struct ForeignKinds {
 }
 
 impl ForeignKinds {
-    /// Installs the kinds of some projects and waits until they are served.
-    pub async fn install(_alone: &Cluster, projects: &[&str]) -> Result<Self> {
+    /// Installs the kinds of some projects and waits until they are served. Tests that want the same project must not run
+    /// side by side.
+    pub async fn install(projects: &[&str]) -> Result<Self> {
         ensure!(has(&[Need::NoKindsOfOthers]), "the test has to say that it `needs!(NoKindsOfOthers)`");
         let kinds = Self { files: projects.iter().map(|project| definitions(project)).collect() };
         for file in &kinds.files {

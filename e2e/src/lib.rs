@@ -1,10 +1,11 @@
 //! Aids of the end-to-end suite. What they wait for has a time limit, and a message that tells the last state.
 //!
 //! The suite runs against the cluster of `KUBECONFIG`, on which the charts are installed; `cargo xtask test
-//! --only e2e` brings one up. Test files run one after another, the tests of a file side by side, unless one
-//! asks for the cluster alone ([`Cluster::alone`]).
+//! --only e2e` brings one up. Tests run side by side, unless one changes a
+//! controller that another needs ([`Cluster::changing`]), or wants the cluster alone ([`Cluster::alone`]).
 
 mod audit;
+mod claims;
 mod cleanup;
 mod cluster;
 pub mod commands;
@@ -33,7 +34,8 @@ mod undo;
 pub use audit::{AuditLog, Request, Tally};
 pub use cluster::Cluster;
 pub use controllers::{
-    BACKUPS, BINDER, CONTROLLERS, Controller, DEPLOYMENTS, REAPER, REPLICA_SETS, until_all_are_ready,
+    BACKUPS, BINDER, CHAIN, COMMANDED, CONTROLLERS, Controller, DEPLOYMENTS, REAPER, REPLICA_SETS,
+    until_all_are_ready,
 };
 pub use crash_proxy::CrashProxy;
 pub use effects::Effects;

@@ -10,7 +10,7 @@ use kube::{
     api::{Patch, PatchParams},
 };
 use serde_json::{Value, json};
-use tokio::sync::OnceCell;
+use tokio::sync::Mutex;
 
 use crate::{
     BACKUPS, Cluster, PATIENCE, Release, cleanup::clean_up, cluster::path_from, controllers::NAMESPACE,
@@ -33,15 +33,18 @@ pub fn is_protected(object: &impl ResourceExt) -> bool {
     object.finalizers().iter().any(|finalizer| finalizer == BACKUP_FINALIZER)
 }
 
-/// Lets backup-controller protect what the suite labels with [`BACKUP_BY`], and stay so: every file asks for the same.
+/// Lets backup-controller protect what the suite labels with [`BACKUP_BY`], and stay so until another test says
+/// otherwise, who needs the cluster alone for that.
 pub async fn protect(cluster: &Cluster) -> Result<()> {
-    static DONE: OnceCell<()> = OnceCell::const_new();
-    let set = async || {
-        Release::set(BACKUPS, &protecting()?).await?;
+    static IN_TURN: Mutex<()> = Mutex::const_new(());
+    let _turn = IN_TURN.lock().await;
+    let wanted = protecting()?;
+    let now = Release::values(BACKUPS).await?;
+    if ["kinds", "backups"].iter().any(|key| now[key] != wanted[key]) {
+        Release::set(BACKUPS, &wanted).await?;
         BACKUPS.until_ready(cluster).await;
-        anyhow::Ok(())
-    };
-    DONE.get_or_try_init(set).await.copied()
+    }
+    Ok(())
 }
 
 /// The values.

@@ -23,9 +23,10 @@ struct Listed {
 }
 
 impl Release {
-    /// Upgrades a release with more values. Others see it too, so that it takes a cluster that is used
-    /// [alone](Cluster::alone).
-    pub async fn upgrade(_alone: &Cluster, controller: Controller, values: &Value) -> Result<Self> {
+    /// Upgrades a release with more values. Others see it too, so that the test has to be
+    /// [changing](Cluster::changing) the controller.
+    pub async fn upgrade(cluster: &Cluster, controller: Controller, values: &Value) -> Result<Self> {
+        cluster.ensure_it_may_change(controller)?;
         let release = Self { controller };
         release.change(values).await?;
         Ok(release)
@@ -38,11 +39,12 @@ impl Release {
 
     /// Puts another chart in the place of a release's own, such as an earlier one, until this is dropped.
     pub async fn of_chart(
-        _alone: &Cluster,
+        cluster: &Cluster,
         controller: Controller,
         chart: &Path,
         values: &Value,
     ) -> Result<Self> {
+        cluster.ensure_it_may_change(controller)?;
         let release = Self { controller };
         release.install(chart, values).await?;
         Ok(release)
@@ -77,7 +79,8 @@ impl Release {
     }
 
     /// Uninstalls a release, as a user does; it is there again when the answer is dropped.
-    pub async fn uninstall(_alone: &Cluster, controller: Controller) -> Result<Uninstalled> {
+    pub async fn uninstall(cluster: &Cluster, controller: Controller) -> Result<Uninstalled> {
+        cluster.ensure_it_may_change(controller)?;
         let uninstalled = Uninstalled(controller);
         Self::try_uninstall(controller).await?;
         Ok(uninstalled)
@@ -87,6 +90,12 @@ impl Release {
     pub async fn try_uninstall(controller: Controller) -> Result<()> {
         helm(&["uninstall", controller.name(), "--wait", "--timeout", "240s"]).await?;
         Ok(())
+    }
+
+    /// The values that a release was given.
+    pub async fn values(controller: Controller) -> Result<Value> {
+        let values = helm(&["get", "values", controller.name(), "--output", "json"]).await?;
+        serde_json::from_str(&values).context("helm get values")
     }
 
     /// The number of a release's last upgrade.

@@ -59,7 +59,7 @@ async fn manifests(client: &Client, uid: &str) -> Result<Vec<Value>> {
 
 #[tokio::test]
 async fn a_deleted_object_is_kept_as_a_manifest_and_comes_back_from_it() -> Result<()> {
-    let cluster = Cluster::shared().await?;
+    let cluster = Cluster::with(&[BACKUPS]).await?;
     protect(&cluster).await?;
     let namespace = cluster.namespace("manifest").await?;
     let before = protected(&namespace, "web", "manifest").await?;
@@ -87,7 +87,7 @@ async fn a_deleted_object_is_kept_as_a_manifest_and_comes_back_from_it() -> Resu
 
 #[tokio::test]
 async fn a_basic_deployment_and_a_cluster_wide_object_are_backed_up() -> Result<()> {
-    let cluster = Cluster::shared().await?;
+    let cluster = Cluster::with(&[BACKUPS]).await?;
     protect(&cluster).await?;
     let namespace = cluster.namespace("kinds").await?;
 
@@ -126,7 +126,7 @@ async fn a_basic_deployment_and_a_cluster_wide_object_are_backed_up() -> Result<
 
 #[tokio::test]
 async fn a_backup_job_that_ends_well_lets_go() -> Result<()> {
-    let cluster = Cluster::shared().await?;
+    let cluster = Cluster::with(&[BACKUPS]).await?;
     protect(&cluster).await?;
     let namespace = cluster.namespace("job").await?;
     let before = protected(&namespace, "web", "succeeds").await?;
@@ -142,7 +142,7 @@ async fn a_backup_job_that_ends_well_lets_go() -> Result<()> {
 
 #[tokio::test]
 async fn the_finalizer_follows_the_selection() -> Result<()> {
-    let cluster = Cluster::shared().await?;
+    let cluster = Cluster::with(&[BACKUPS]).await?;
     protect(&cluster).await?;
     let namespace = cluster.namespace("selection").await?;
     protected(&namespace, "web", "manifest").await?;
@@ -170,7 +170,7 @@ async fn the_finalizer_follows_the_selection() -> Result<()> {
 
 #[tokio::test]
 async fn a_namespace_that_is_deleted_ends_with_all_backups_elsewhere() -> Result<()> {
-    let cluster = Cluster::shared().await?;
+    let cluster = Cluster::with(&[BACKUPS]).await?;
     protect(&cluster).await?;
     let namespace = cluster.namespace("ends").await?;
     let mut uids = Vec::new();
@@ -209,7 +209,7 @@ fn gadgets(client: &Client, namespace: &str) -> Api<DynamicObject> {
 
 #[tokio::test]
 async fn a_kind_that_comes_late_is_protected_and_goes_with_backups_of_all() -> Result<()> {
-    let cluster = Cluster::shared().await?;
+    let cluster = Cluster::with(&[BACKUPS]).await?;
     protect(&cluster).await?;
     let namespace = cluster.namespace("late").await?;
     let crds = cluster.all::<CustomResourceDefinition>();
@@ -274,7 +274,7 @@ async fn a_kind_that_comes_late_is_protected_and_goes_with_backups_of_all() -> R
 #[tokio::test]
 async fn kubes_own_helper_takes_the_finalizer_from_an_object_that_was_made_anew_and_ours_does_not()
 -> Result<()> {
-    let cluster = Cluster::shared().await?;
+    let cluster = Cluster::with(&[BACKUPS]).await?;
     protect(&cluster).await?;
     let namespace = cluster.namespace("anew").await?;
     let maps = namespace.api::<ConfigMap>();
@@ -321,7 +321,7 @@ async fn kubes_own_helper_takes_the_finalizer_from_an_object_that_was_made_anew_
 /// An object that is deleted, made anew and protected again, many times: each one has its own backup.
 #[tokio::test]
 async fn each_object_of_a_name_has_its_own_backup() -> Result<()> {
-    let cluster = Cluster::shared().await?;
+    let cluster = Cluster::with(&[BACKUPS]).await?;
     protect(&cluster).await?;
     let namespace = cluster.namespace("again").await?;
     let mut backups = BTreeMap::new();

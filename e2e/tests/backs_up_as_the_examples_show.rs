@@ -3,7 +3,8 @@
 use anyhow::{Context, Result, ensure};
 use catena_api::keys::BACKUP_STATUS;
 use e2e::{
-    BACKUPS, Cluster, ForeignKinds, Namespace, PATIENCE, Release, backup_example, eventually, is_protected,
+    BACKUPS, BINDER, Cluster, ForeignKinds, Namespace, PATIENCE, Release, backup_example, eventually,
+    is_protected,
 };
 use k8s_openapi::api::{
     batch::v1::Job,
@@ -153,7 +154,7 @@ fn stateful() -> Value {
 
 #[tokio::test]
 async fn manifests_are_kept_at_once() -> Result<()> {
-    let cluster = Cluster::alone().await?;
+    let cluster = Cluster::changing(&[BACKUPS]).await?;
     let release = Release::upgrade(&cluster, BACKUPS, &backup_example("manifest")?).await?;
     for (example, rest) in [
         ("manifest", json!({"data": {"key": "value"}})),
@@ -174,8 +175,8 @@ async fn manifests_are_kept_at_once() -> Result<()> {
 #[tokio::test]
 async fn a_snapshot_is_waited_for_until_it_can_be_used() -> Result<()> {
     e2e::needs!(NoKindsOfOthers);
-    let cluster = Cluster::alone().await?;
-    let _kinds = ForeignKinds::install(&cluster, &["volume-snapshot"]).await?;
+    let cluster = Cluster::changing(&[BACKUPS]).await?;
+    let _kinds = ForeignKinds::install(&["volume-snapshot"]).await?;
     let release = Release::upgrade(&cluster, BACKUPS, &backup_example("volume-snapshot")?).await?;
     let namespace = cluster.namespace("snapshot").await?;
     let set = Protected::by("volume-snapshot", &cluster, &namespace, &release, stateful()).await?;
@@ -199,8 +200,9 @@ async fn a_snapshot_is_waited_for_until_it_can_be_used() -> Result<()> {
 #[tokio::test]
 async fn a_foreign_backup_is_waited_for_whatever_it_says_until_it_says_completed() -> Result<()> {
     e2e::needs!(NoKindsOfOthers);
-    let cluster = Cluster::alone().await?;
-    let _kinds = ForeignKinds::install(&cluster, &["cloudnative-pg"]).await?;
+    // The binder's tests have the same foreign kinds.
+    let cluster = Cluster::changing(&[BACKUPS, BINDER]).await?;
+    let _kinds = ForeignKinds::install(&["cloudnative-pg"]).await?;
     let release = Release::upgrade(&cluster, BACKUPS, &backup_example("foreign-backup")?).await?;
     let namespace = cluster.namespace("postgres").await?;
     let to = json!({"barmanObjectStore": {"destinationPath": "s3://backups"}});
@@ -226,7 +228,7 @@ async fn a_job_that_mounts_the_volume_is_waited_for() -> Result<()> {
         println!("left out: real nodes do not have the example's image");
         return Ok(());
     }
-    let cluster = Cluster::alone().await?;
+    let cluster = Cluster::changing(&[BACKUPS]).await?;
     let release = Release::upgrade(&cluster, BACKUPS, &backup_example("job")?).await?;
     let namespace = cluster.namespace("dump").await?;
     let set = Protected::by("job", &cluster, &namespace, &release, stateful()).await?;

@@ -145,8 +145,8 @@ async fn its_rights_are_enough_and_not_more() {
 #[tokio::test]
 async fn commands_of_other_projects_are_bound_by_configuration_alone() -> Result<()> {
     e2e::needs!(AuditLog, NoKindsOfOthers);
-    let cluster = Cluster::alone().await?;
-    let kinds = ForeignKinds::install(&cluster, &PROJECTS).await?;
+    let cluster = Cluster::changing(&[BINDER]).await?;
+    let kinds = ForeignKinds::install(&PROJECTS).await?;
     let release = Release::upgrade(&cluster, BINDER, &example()?).await?;
     let namespace = cluster.namespace("foreign").await?;
     let here = Some(&namespace);
@@ -242,8 +242,8 @@ async fn commands_of_other_projects_are_bound_by_configuration_alone() -> Result
 async fn kinds_come_and_go_and_stop_no_other() -> Result<()> {
     const LATER: [&str; 2] = ["etcd-druid", "mariadb"];
     e2e::needs!(NoKindsOfOthers);
-    let cluster = Cluster::alone().await?;
-    let _flink = ForeignKinds::install(&cluster, &["flink"]).await?;
+    let cluster = Cluster::changing(&[BINDER]).await?;
+    let _flink = ForeignKinds::install(&["flink"]).await?;
     // Here is a kind that is configured and not served.
     let release = Release::upgrade(&cluster, BINDER, &example()?).await?;
     let namespace = cluster.namespace("arriving").await?;
@@ -263,7 +263,7 @@ async fn kinds_come_and_go_and_stop_no_other() -> Result<()> {
     snapshot("before").await?;
 
     // One that describes itself, with a command that was there before its target; and the one that is configured.
-    let later = ForeignKinds::install(&cluster, &LATER).await?;
+    let later = ForeignKinds::install(&LATER).await?;
     let tasks = api(&cluster, here, "druid.gardener.cloud/v1alpha1/EtcdOpsTask")?;
     kubectl_apply(
         &namespace.name,

@@ -4,7 +4,7 @@ use std::{fs, path::Path};
 
 use anyhow::{Context, Result, ensure};
 use catena_api::{BasicDeployment, BasicReplicaSet};
-use e2e::{Cluster, condition, deployment, example, is_true, kubectl, kubectl_with_input};
+use e2e::{CHAIN, Cluster, condition, deployment, example, is_true, kubectl, kubectl_with_input};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::{Resource, ResourceExt, api::ListParams};
 
@@ -18,7 +18,7 @@ fn only_owner<K: Resource>(object: &K) -> &OwnerReference {
 
 #[tokio::test]
 async fn a_basic_deployment_becomes_ready_and_counts_its_replicas() -> Result<()> {
-    let cluster = Cluster::shared().await?;
+    let cluster = Cluster::with(&CHAIN).await?;
     let namespace = cluster.namespace("ready").await?;
     namespace.create(&deployment("web", 3)).await?;
 
@@ -31,7 +31,7 @@ async fn a_basic_deployment_becomes_ready_and_counts_its_replicas() -> Result<()
 
 #[tokio::test]
 async fn each_object_of_the_chain_is_owned_by_the_one_above() -> Result<()> {
-    let cluster = Cluster::shared().await?;
+    let cluster = Cluster::with(&CHAIN).await?;
     let namespace = cluster.namespace("owners").await?;
     namespace.create(&deployment("web", 3)).await?;
     let web = namespace.until_ready("web").await;
@@ -52,7 +52,7 @@ async fn each_object_of_the_chain_is_owned_by_the_one_above() -> Result<()> {
 
 #[tokio::test]
 async fn its_conditions_are_what_kstatus_reads() -> Result<()> {
-    let cluster = Cluster::shared().await?;
+    let cluster = Cluster::with(&CHAIN).await?;
     let namespace = cluster.namespace("kstatus").await?;
     namespace.create(&deployment("web", 2)).await?;
 
@@ -75,7 +75,7 @@ async fn its_conditions_are_what_kstatus_reads() -> Result<()> {
 
 #[tokio::test]
 async fn it_is_reconciling_and_not_ready_before_its_pods_are() -> Result<()> {
-    let cluster = Cluster::shared().await?;
+    let cluster = Cluster::with(&CHAIN).await?;
     let namespace = cluster.namespace("reconciling").await?;
     let mut never_ready = deployment("web", 1);
     never_ready.spec.parameters.insert("image".into(), "registry.invalid/missing:1".into());
@@ -94,7 +94,7 @@ async fn it_is_reconciling_and_not_ready_before_its_pods_are() -> Result<()> {
 
 #[tokio::test]
 async fn kubectl_waits_for_it_and_shows_that_it_serves() -> Result<()> {
-    let cluster = Cluster::shared().await?;
+    let cluster = Cluster::with(&CHAIN).await?;
     let namespace = cluster.namespace("kubectl").await?;
     namespace.create(&deployment("web", 3)).await?;
 
@@ -128,7 +128,7 @@ async fn kubectl_explains_the_fields() -> Result<()> {
 
 #[tokio::test]
 async fn the_examples_work_as_they_stand() -> Result<()> {
-    let cluster = Cluster::shared().await?;
+    let cluster = Cluster::with(&CHAIN).await?;
     let namespace = cluster.namespace("examples").await?;
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples");
     let mut applied = 0;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use catena_api::BasicDeployment;
-use e2e::{AuditLog, Cluster, PATIENCE, Request, Tally, deployment};
+use e2e::{AuditLog, CHAIN, Cluster, PATIENCE, Request, Tally, deployment};
 use tokio::time::{Instant, sleep_until};
 
 /// More writes than pods: one for the child, and few for the two statuses.
@@ -14,7 +14,7 @@ const OTHER_WRITES: usize = 5;
 const QUIET: Duration = Duration::from_secs(21);
 
 async fn costs_at_most_five_writes_more_than_pods(replicas: i32) -> Result<()> {
-    let cluster = Cluster::shared().await?;
+    let cluster = Cluster::with(&CHAIN).await?;
     let log = AuditLog::from_now()?;
     let namespace = cluster.namespace("writes").await?;
     let began = Instant::now();

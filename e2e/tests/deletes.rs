@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use catena_api::{BasicDeployment, BasicReplicaSet};
-use e2e::{AuditLog, Cluster, Namespace, PATIENCE, REPLICA_SETS, condition, deployment, eventually, uids};
+use e2e::{
+    AuditLog, CHAIN, Cluster, Namespace, PATIENCE, REPLICA_SETS, condition, deployment, eventually, uids,
+};
 use k8s_openapi::api::core::v1::{Namespace as CoreNamespace, Pod};
 use kube::{
     Resource, ResourceExt,
@@ -46,7 +48,7 @@ async fn deleted_in_the_foreground_nothing_is_left() -> Result<()> {
 }
 
 async fn deletes_everything(how: &DeleteParams) -> Result<()> {
-    let cluster = Cluster::shared().await?;
+    let cluster = Cluster::with(&CHAIN).await?;
     let namespace = cluster.namespace("delete").await?;
     let log = AuditLog::from_now()?;
     with_three_pods(&namespace).await?;
@@ -60,7 +62,7 @@ async fn deletes_everything(how: &DeleteParams) -> Result<()> {
 #[tokio::test]
 async fn a_deployment_that_comes_back_takes_its_orphans_back() -> Result<()> {
     e2e::needs!(AuditLog);
-    let cluster = Cluster::shared().await?;
+    let cluster = Cluster::with(&CHAIN).await?;
     let namespace = cluster.namespace("orphan").await?;
     let log = AuditLog::from_now()?;
     let before = with_three_pods(&namespace).await?;
@@ -89,7 +91,7 @@ async fn a_deployment_that_comes_back_takes_its_orphans_back() -> Result<()> {
 
 #[tokio::test]
 async fn a_deployment_that_is_made_again_waits_for_what_the_former_one_left_and_no_longer() -> Result<()> {
-    let cluster = Cluster::shared().await?;
+    let cluster = Cluster::with(&CHAIN).await?;
     let namespace = cluster.namespace("again").await?;
     let before = with_three_pods(&namespace).await?;
     let hold = json!({"metadata": {"finalizers": ["example.com/hold"]}});
@@ -114,7 +116,7 @@ async fn a_deployment_that_is_made_again_waits_for_what_the_former_one_left_and_
 #[tokio::test]
 async fn a_set_that_comes_back_takes_its_orphans_back() -> Result<()> {
     e2e::needs!(AuditLog);
-    let cluster = Cluster::shared().await?;
+    let cluster = Cluster::with(&CHAIN).await?;
     let namespace = cluster.namespace("orphans").await?;
     let log = AuditLog::from_now()?;
     let before = with_three_pods(&namespace).await?;
@@ -146,7 +148,7 @@ async fn a_set_that_comes_back_takes_its_orphans_back() -> Result<()> {
 #[tokio::test]
 async fn a_namespace_with_basic_deployments_ends() -> Result<()> {
     e2e::needs!(AuditLog);
-    let cluster = Cluster::shared().await?;
+    let cluster = Cluster::with(&CHAIN).await?;
     let namespace = cluster.namespace("ends").await?;
     let log = AuditLog::from_now()?;
     for number in 0..5 {

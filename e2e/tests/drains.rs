@@ -35,9 +35,21 @@ async fn until_protected(namespace: &Namespace, count: usize) {
     .await;
 }
 
+/// Waits until no object is left of other tests that waits for its backup, or will when it is deleted.
+async fn until_nothing_is_protected(cluster: &Cluster) {
+    let all = Api::<ConfigMap>::all(cluster.client.clone());
+    eventually("nothing is protected", 2 * PATIENCE, async || {
+        let found = all.list_metadata(&ListParams::default().labels(BACKUP_BY)).await;
+        let found = found.map_err(|error| vec![error.to_string()])?;
+        let left: Vec<_> = found.iter().map(ResourceExt::name_any).collect();
+        if left.is_empty() { Ok(()) } else { Err(left) }
+    })
+    .await;
+}
+
 #[tokio::test]
 async fn uninstalling_takes_the_finalizer_from_every_object_also_from_those_that_wait() -> Result<()> {
-    let cluster = Cluster::alone().await?;
+    let cluster = Cluster::changing(&[BACKUPS]).await?;
     protect(&cluster).await?;
     let namespace = cluster.namespace("drain").await?;
     create(&namespace, 200).await?;
@@ -68,10 +80,9 @@ async fn uninstalling_takes_the_finalizer_from_every_object_also_from_those_that
 
 #[tokio::test]
 async fn uninstalling_is_refused_while_objects_wait_where_the_values_say_so() -> Result<()> {
-    let cluster = Cluster::alone().await?;
-    // What is deleted with the namespace of another test waits for its backup, too.
-    cluster.without_others().await;
+    let cluster = Cluster::changing(&[BACKUPS]).await?;
     protect(&cluster).await?;
+    until_nothing_is_protected(&cluster).await;
     let mut values = protecting()?;
     values["drain"] = json!({"heldObjects": "Refuse"});
     Release::set(BACKUPS, &values).await?;
@@ -106,10 +117,9 @@ async fn uninstalling_is_refused_while_objects_wait_where_the_values_say_so() ->
 #[tokio::test]
 async fn a_drain_that_was_killed_goes_on_where_it_was() -> Result<()> {
     e2e::needs!(HostProcesses);
-    let cluster = Cluster::alone().await?;
-    // The drain takes the finalizer from their objects, too.
-    cluster.without_others().await;
+    let cluster = Cluster::changing(&[BACKUPS]).await?;
     protect(&cluster).await?;
+    until_nothing_is_protected(&cluster).await;
     let namespace = cluster.namespace("resume").await?;
     create(&namespace, 60).await?;
     until_protected(&namespace, 60).await;

@@ -3,8 +3,8 @@
 use anyhow::{Context, Result};
 use catena_api::{BasicDeploymentRestart, BasicDeploymentRestartSpec, TargetRef};
 use e2e::{
-    Cluster, Namespace, PATIENCE, REPLICA_SETS, Release, deployment, eventually, replica_set, succeeds,
-    until_explained,
+    CHAIN, Cluster, Namespace, PATIENCE, REPLICA_SETS, Release, deployment, eventually, replica_set,
+    succeeds, until_explained,
 };
 use k8s_openapi::api::{
     admissionregistration::v1::{
@@ -123,7 +123,7 @@ async fn why_names_a_finalizer_and_who_holds_it() -> Result<()> {
 #[tokio::test]
 async fn why_names_a_controller_that_does_not_run() -> Result<()> {
     e2e::needs!(Processes);
-    let cluster = Cluster::alone().await?;
+    let cluster = Cluster::changing(&CHAIN).await?;
     let namespace = cluster.namespace("why-alone").await?;
     let process = REPLICA_SETS.until_ready(&cluster).await;
     let release = Release::upgrade(&cluster, REPLICA_SETS, &json!({"replicas": 0})).await?;

@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result};
 use catena_api::{BasicDeployment, BasicReplicaSet, keys};
-use e2e::{AuditLog, Cluster, Namespace, REPLICA_SETS, deployment, uids};
+use e2e::{AuditLog, CHAIN, Cluster, Namespace, REPLICA_SETS, deployment, uids};
 use k8s_openapi::{api::core::v1::Pod, apimachinery::pkg::util::intstr::IntOrString};
 use kube::ResourceExt;
 use serde_json::json;
@@ -15,7 +15,7 @@ async fn with_three_pods(namespace: &Namespace) -> Result<Vec<Pod>> {
 
 #[tokio::test]
 async fn a_deleted_pod_is_replaced_and_the_others_stay() -> Result<()> {
-    let cluster = Cluster::shared().await?;
+    let cluster = Cluster::with(&CHAIN).await?;
     let namespace = cluster.namespace("pod").await?;
     let pods = with_three_pods(&namespace).await?;
 
@@ -36,7 +36,7 @@ async fn a_deleted_pod_is_replaced_and_the_others_stay() -> Result<()> {
 
 #[tokio::test]
 async fn a_deleted_child_is_created_again_with_its_pods() -> Result<()> {
-    let cluster = Cluster::shared().await?;
+    let cluster = Cluster::with(&CHAIN).await?;
     let namespace = cluster.namespace("child").await?;
     let before = with_three_pods(&namespace).await?;
     let child = namespace.until_set_ready("web").await;
@@ -57,7 +57,7 @@ async fn a_deleted_child_is_created_again_with_its_pods() -> Result<()> {
 
 #[tokio::test]
 async fn what_the_template_says_about_the_child_is_restored_and_the_rest_is_left() -> Result<()> {
-    let cluster = Cluster::shared().await?;
+    let cluster = Cluster::with(&CHAIN).await?;
     let namespace = cluster.namespace("edit").await?;
     with_three_pods(&namespace).await?;
 
@@ -84,7 +84,7 @@ async fn what_the_template_says_about_the_child_is_restored_and_the_rest_is_left
 
 #[tokio::test]
 async fn a_child_without_our_label_is_found_and_labelled_again() -> Result<()> {
-    let cluster = Cluster::shared().await?;
+    let cluster = Cluster::with(&CHAIN).await?;
     let namespace = cluster.namespace("label").await?;
     let pods = with_three_pods(&namespace).await?;
     let child = namespace.until_set_ready("web").await;
@@ -104,7 +104,7 @@ async fn a_child_without_our_label_is_found_and_labelled_again() -> Result<()> {
 
 #[tokio::test]
 async fn a_child_without_our_hash_gets_it_again_and_keeps_its_pods() -> Result<()> {
-    let cluster = Cluster::shared().await?;
+    let cluster = Cluster::with(&CHAIN).await?;
     let namespace = cluster.namespace("hash").await?;
     let pods = with_three_pods(&namespace).await?;
     let child = namespace.until_set_ready("web").await;
@@ -125,7 +125,7 @@ async fn a_child_without_our_hash_gets_it_again_and_keeps_its_pods() -> Result<(
 #[tokio::test]
 async fn a_pod_without_our_label_is_labelled_again_and_no_other_is_made() -> Result<()> {
     e2e::needs!(AuditLog);
-    let cluster = Cluster::shared().await?;
+    let cluster = Cluster::with(&CHAIN).await?;
     let namespace = cluster.namespace("strip").await?;
     let pods = with_three_pods(&namespace).await?;
     let log = AuditLog::from_now()?;

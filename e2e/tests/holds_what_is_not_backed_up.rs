@@ -73,7 +73,7 @@ async fn force(namespace: &Namespace, name: &str) -> Result<()> {
 #[tokio::test]
 async fn a_failed_backup_holds_the_object_says_why_and_is_tried_again_until_somebody_lets_it_go() -> Result<()>
 {
-    let cluster = Cluster::shared().await?;
+    let cluster = Cluster::with(&[BACKUPS]).await?;
     protect(&cluster).await?;
     let namespace = cluster.namespace("fails").await?;
     let map = deleted(&namespace, "web", "fails").await?;
@@ -125,7 +125,7 @@ async fn a_failed_backup_holds_the_object_says_why_and_is_tried_again_until_some
 
 #[tokio::test]
 async fn with_release_an_object_goes_after_so_many_failures() -> Result<()> {
-    let cluster = Cluster::shared().await?;
+    let cluster = Cluster::with(&[BACKUPS]).await?;
     protect(&cluster).await?;
     let namespace = cluster.namespace("release").await?;
     let map = deleted(&namespace, "web", "released").await?;
@@ -138,7 +138,7 @@ async fn with_release_an_object_goes_after_so_many_failures() -> Result<()> {
 #[tokio::test]
 async fn a_backup_that_takes_too_long_holds_until_it_ends_or_lets_go_where_the_settings_say_so() -> Result<()>
 {
-    let cluster = Cluster::shared().await?;
+    let cluster = Cluster::with(&[BACKUPS]).await?;
     protect(&cluster).await?;
     let namespace = cluster.namespace("slow").await?;
     let map = deleted(&namespace, "web", "slow").await?;
@@ -163,7 +163,7 @@ async fn a_backup_that_takes_too_long_holds_until_it_ends_or_lets_go_where_the_s
 
 #[tokio::test]
 async fn in_a_namespace_that_ends_a_backup_beside_the_object_is_told_to_be_impossible() -> Result<()> {
-    let cluster = Cluster::shared().await?;
+    let cluster = Cluster::with(&[BACKUPS]).await?;
     protect(&cluster).await?;
     let namespace = cluster.namespace("beside").await?;
     let map = serde_json::from_value(json!({"metadata": {"name": "web", "labels": {BACKUP_BY: "beside"}}}))?;

@@ -4,7 +4,7 @@
 use anyhow::{Context, Result};
 use catena_api::{BasicDeployment, BasicDeploymentRollback, BasicReplicaSet, command::SUCCEEDED, keys};
 use e2e::{
-    AuditLog, Cluster, DEPLOYMENTS, Namespace, PATIENCE, Release, another_image,
+    AuditLog, COMMANDED, Cluster, DEPLOYMENTS, Namespace, PATIENCE, Release, another_image,
     commands::{owned_by, rollback, until_says},
     condition, deployment, eventually, example, is_true, kubectl, kubectl_create, shipped_template, uids,
 };
@@ -77,7 +77,7 @@ fn is_rolled_back(web: &BasicDeployment) -> bool {
 #[tokio::test]
 async fn each_rendering_is_a_revision_and_scaling_is_none() -> Result<()> {
     e2e::needs!(AuditLog);
-    let cluster = Cluster::shared().await?;
+    let cluster = Cluster::with(&COMMANDED).await?;
     let namespace = cluster.namespace("history").await?;
     let log = AuditLog::from_now()?;
     let web = namespace.create(&deployment("web", 2)).await?;
@@ -107,7 +107,7 @@ async fn each_rendering_is_a_revision_and_scaling_is_none() -> Result<()> {
 
 #[tokio::test]
 async fn only_so_many_old_revisions_are_kept() -> Result<()> {
-    let cluster = Cluster::shared().await?;
+    let cluster = Cluster::with(&COMMANDED).await?;
     let namespace = cluster.namespace("limit").await?;
     let mut web = deployment("web", 1);
     web.spec.revision_history_limit = 2;
@@ -125,7 +125,7 @@ async fn only_so_many_old_revisions_are_kept() -> Result<()> {
 
 #[tokio::test]
 async fn the_example_takes_a_bad_version_back_and_what_comes_next_is_followed() -> Result<()> {
-    let cluster = Cluster::shared().await?;
+    let cluster = Cluster::with(&COMMANDED).await?;
     let namespace = cluster.namespace("rollback").await?;
     let mut hello = deployment("hello", 3);
     hello.spec.progress_deadline_seconds = 600;
@@ -176,7 +176,7 @@ async fn the_example_takes_a_bad_version_back_and_what_comes_next_is_followed() 
 
 #[tokio::test]
 async fn a_rolled_back_child_that_somebody_deletes_comes_back_as_it_was() -> Result<()> {
-    let cluster = Cluster::shared().await?;
+    let cluster = Cluster::with(&COMMANDED).await?;
     let namespace = cluster.namespace("deleted").await?;
     namespace.create(&deployment("web", 2)).await?;
     until_on(&namespace, 1).await;
@@ -199,7 +199,7 @@ async fn a_rolled_back_child_that_somebody_deletes_comes_back_as_it_was() -> Res
 
 #[tokio::test]
 async fn a_rollback_goes_to_the_number_that_it_names_and_fails_for_one_that_is_not_there() -> Result<()> {
-    let cluster = Cluster::shared().await?;
+    let cluster = Cluster::with(&COMMANDED).await?;
     let namespace = cluster.namespace("numbers").await?;
     namespace.create(&deployment("web", 1)).await?;
     let web = until_on(&namespace, 1).await;
@@ -230,7 +230,7 @@ async fn a_rollback_goes_to_the_number_that_it_names_and_fails_for_one_that_is_n
 
 #[tokio::test]
 async fn a_rollback_that_is_overtaken_by_another_version_is_superseded() -> Result<()> {
-    let cluster = Cluster::shared().await?;
+    let cluster = Cluster::with(&COMMANDED).await?;
     let namespace = cluster.namespace("overtaken").await?;
     let mut web = deployment("web", 2);
     web.spec.parameters.insert("image".into(), BAD.into());
@@ -252,7 +252,7 @@ async fn a_rollback_that_is_overtaken_by_another_version_is_superseded() -> Resu
 #[tokio::test]
 async fn a_bad_template_is_rolled_back_until_the_template_moves_on() -> Result<()> {
     e2e::needs!(Processes);
-    let cluster = Cluster::alone().await?;
+    let cluster = Cluster::changing(&COMMANDED).await?;
     let namespace = cluster.namespace("template").await?;
     namespace.create(&deployment("web", 2)).await?;
     let web = until_on(&namespace, 1).await;

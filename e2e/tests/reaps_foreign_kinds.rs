@@ -100,7 +100,7 @@ async fn until_gone_task(tasks: &Api<DynamicObject>, name: &str) {
 
 #[tokio::test]
 async fn finished_jobs_go_with_what_they_own_and_others_stay() -> Result<()> {
-    let cluster = Cluster::alone().await?;
+    let cluster = Cluster::changing(&[REAPER]).await?;
     let namespace = cluster.namespace("jobs").await?;
     let release = Release::upgrade(&cluster, REAPER, &values()).await?;
     let one_shot = || json!({"one-shot": "true"});
@@ -137,7 +137,7 @@ async fn finished_jobs_go_with_what_they_own_and_others_stay() -> Result<()> {
 
 #[tokio::test]
 async fn a_kind_that_comes_late_is_reaped_and_one_that_is_missing_stops_no_other() -> Result<()> {
-    let cluster = Cluster::alone().await?;
+    let cluster = Cluster::changing(&[REAPER]).await?;
     let namespace = cluster.namespace("late").await?;
     let process = REAPER.process(&cluster).await?;
     let release = Release::upgrade(&cluster, REAPER, &values()).await?;
@@ -181,7 +181,7 @@ async fn a_kind_that_comes_late_is_reaped_and_one_that_is_missing_stops_no_other
 
 #[tokio::test]
 async fn the_rights_are_enough_and_not_more() -> Result<()> {
-    let cluster = Cluster::alone().await?;
+    let cluster = Cluster::changing(&[REAPER]).await?;
     let asks = async |verb: &str, resource: &str| -> Result<bool> {
         let who = REAPER.user();
         let arguments = ["auth", "can-i", verb, resource, "--as", &who, "--all-namespaces"];
@@ -213,7 +213,7 @@ async fn the_rights_are_enough_and_not_more() -> Result<()> {
 
 #[tokio::test]
 async fn a_mistake_in_the_settings_leaves_those_from_before_in_force() -> Result<()> {
-    let cluster = Cluster::alone().await?;
+    let cluster = Cluster::changing(&[REAPER]).await?;
     let namespace = cluster.namespace("mistake").await?;
     let release = Release::upgrade(&cluster, REAPER, &values()).await?;
     namespace.create(&job("first", &json!({"one-shot": "true"}), &json!({}))?).await?;

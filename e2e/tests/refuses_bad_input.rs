@@ -6,8 +6,8 @@ use std::{collections::BTreeMap, time::Duration};
 use anyhow::{Context, Result, ensure};
 use catena_api::{BasicDeployment, BasicReplicaSet};
 use e2e::{
-    AuditLog, Cluster, DEPLOYMENTS, Namespace, PATIENCE, REPLICA_SETS, Tally, condition, deployment, is_true,
-    refused_by_kubectl, replica_set,
+    AuditLog, CHAIN, Cluster, DEPLOYMENTS, Namespace, PATIENCE, REPLICA_SETS, Tally, condition, deployment,
+    is_true, refused_by_kubectl, replica_set,
 };
 use k8s_openapi::{
     api::core::v1::{Pod, ResourceQuota, Secret},
@@ -37,7 +37,7 @@ async fn until_stalled(namespace: &Namespace, name: &str, reason: &str) -> Resul
 
 #[tokio::test]
 async fn the_api_server_refuses_what_cannot_be_and_names_the_field() -> Result<()> {
-    let cluster = Cluster::shared().await?;
+    let cluster = Cluster::with(&CHAIN).await?;
     let namespace = cluster.namespace("schema").await?;
     let long = "n".repeat(60);
     for (kind, name, field, value) in [
@@ -69,7 +69,7 @@ async fn the_api_server_refuses_what_cannot_be_and_names_the_field() -> Result<(
 
 #[tokio::test]
 async fn an_unknown_template_is_answered_with_the_known_ones() -> Result<()> {
-    let cluster = Cluster::shared().await?;
+    let cluster = Cluster::with(&CHAIN).await?;
     let namespace = cluster.namespace("unknown").await?;
     let mut web = deployment("web", 1);
     web.spec.template = "lost".into();
@@ -86,7 +86,7 @@ async fn an_unknown_template_is_answered_with_the_known_ones() -> Result<()> {
 
 #[tokio::test]
 async fn a_missing_parameter_is_named() -> Result<()> {
-    let cluster = Cluster::shared().await?;
+    let cluster = Cluster::with(&CHAIN).await?;
     let namespace = cluster.namespace("missing").await?;
     let mut web = deployment("web", 1);
     let image = web.spec.parameters.remove("image");
@@ -101,7 +101,7 @@ async fn a_missing_parameter_is_named() -> Result<()> {
 
 #[tokio::test]
 async fn a_parameter_cannot_change_what_is_rendered() -> Result<()> {
-    let cluster = Cluster::shared().await?;
+    let cluster = Cluster::with(&CHAIN).await?;
     let namespace = cluster.namespace("escape").await?;
     let attempts = BTreeMap::from([
         ("env.LINES", "a\nkind: Secret\nmetadata:\n  name: stolen\n---\nkind: Secret\n"),
@@ -140,7 +140,7 @@ async fn a_parameter_cannot_change_what_is_rendered() -> Result<()> {
 
 #[tokio::test]
 async fn a_pod_that_the_server_refuses_is_reported_with_its_words() -> Result<()> {
-    let cluster = Cluster::shared().await?;
+    let cluster = Cluster::with(&CHAIN).await?;
     let namespace = cluster.namespace("invalid").await?;
     let mut web = deployment("web", 1);
     web.spec.parameters.insert("memory".into(), "plenty".into());
@@ -155,7 +155,7 @@ async fn a_pod_that_the_server_refuses_is_reported_with_its_words() -> Result<()
 
 #[tokio::test]
 async fn a_child_of_somebody_else_is_left_alone() -> Result<()> {
-    let cluster = Cluster::shared().await?;
+    let cluster = Cluster::with(&CHAIN).await?;
     let namespace = cluster.namespace("taken").await?;
     let mut foreign = replica_set("web", 2);
     foreign.labels_mut().insert("whose".into(), "somebodys".into());
@@ -180,7 +180,7 @@ async fn a_child_of_somebody_else_is_left_alone() -> Result<()> {
 #[tokio::test]
 async fn a_used_up_quota_is_named_costs_little_and_harms_nobody_else() -> Result<()> {
     e2e::needs!(AuditLog);
-    let cluster = Cluster::shared().await?;
+    let cluster = Cluster::with(&CHAIN).await?;
     let (namespace, elsewhere) = (cluster.namespace("quota").await?, cluster.namespace("elsewhere").await?);
     let calm = Instant::now();
     elsewhere.create(&deployment("calm", 3)).await?;
@@ -233,7 +233,7 @@ async fn a_used_up_quota_is_named_costs_little_and_harms_nobody_else() -> Result
 #[tokio::test]
 async fn nothing_is_hot_after_a_mistake() -> Result<()> {
     e2e::needs!(AuditLog);
-    let cluster = Cluster::shared().await?;
+    let cluster = Cluster::with(&CHAIN).await?;
     let namespace = cluster.namespace("hot").await?;
     let mut lost = deployment("lost", 1);
     lost.spec.template = "lost".into();

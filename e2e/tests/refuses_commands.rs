@@ -3,7 +3,7 @@
 use anyhow::{Context, Result};
 use catena_api::{BasicDeployment, BasicDeploymentRestart, BasicReplicaSet, command::SUCCEEDED};
 use e2e::{
-    Cluster, DEPLOYMENTS, Effects, Namespace, PATIENCE, Release, Undo,
+    COMMANDED, Cluster, DEPLOYMENTS, Effects, Namespace, PATIENCE, Release, Undo,
     commands::{self, owned_by, queue_restarts, restart, said, says, until_restart, until_restarted},
     deployment, eventually,
 };
@@ -23,7 +23,7 @@ type Restart = BasicDeploymentRestart;
 
 #[tokio::test]
 async fn a_command_that_names_another_target_or_is_elsewhere_is_not_run() -> Result<()> {
-    let cluster = Cluster::shared().await?;
+    let cluster = Cluster::with(&COMMANDED).await?;
     let namespace = cluster.namespace("others").await?;
     let elsewhere = cluster.namespace("elsewhere").await?;
     let web = commands::ready(&namespace, 2).await?;
@@ -46,7 +46,7 @@ async fn a_command_that_names_another_target_or_is_elsewhere_is_not_run() -> Res
 
 #[tokio::test]
 async fn a_parent_that_was_made_again_is_not_touched_by_commands_that_waited() -> Result<()> {
-    let cluster = Cluster::shared().await?;
+    let cluster = Cluster::with(&COMMANDED).await?;
     let namespace = cluster.namespace("again").await?;
     let web = commands::ready(&namespace, 2).await?;
     let other = ConfigMap {
@@ -82,7 +82,7 @@ async fn a_parent_that_was_made_again_is_not_touched_by_commands_that_waited() -
 
 #[tokio::test]
 async fn a_malformed_command_says_so_and_blocks_nobody() -> Result<()> {
-    let cluster = Cluster::alone().await?;
+    let cluster = Cluster::changing(&COMMANDED).await?;
     let namespace = cluster.namespace("malformed").await?;
     let web = commands::ready(&namespace, 2).await?;
     let definitions = cluster.all::<CustomResourceDefinition>();
@@ -129,7 +129,7 @@ async fn a_malformed_command_says_so_and_blocks_nobody() -> Result<()> {
 
 #[tokio::test]
 async fn deleting_a_command_that_waits_cancels_it() -> Result<()> {
-    let cluster = Cluster::shared().await?;
+    let cluster = Cluster::with(&COMMANDED).await?;
     let namespace = cluster.namespace("cancel").await?;
     let web = commands::ready(&namespace, 2).await?;
     let effects = Effects::record(&namespace).await;
@@ -150,7 +150,7 @@ async fn deleting_a_command_that_waits_cancels_it() -> Result<()> {
 
 #[tokio::test]
 async fn a_child_that_cannot_be_restarted_says_so() -> Result<()> {
-    let cluster = Cluster::alone().await?;
+    let cluster = Cluster::changing(&COMMANDED).await?;
     let namespace = cluster.namespace("tokenless").await?;
     let web = commands::ready(&namespace, 1).await?;
     let values = json!({"child": {"contract": {"restartedAt": ""}}});

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use catena_api::{BasicDeployment, BlockedBy};
-use e2e::{Cluster, Namespace, condition, deployment, is_true, kubectl, names};
+use e2e::{CHAIN, Cluster, Namespace, condition, deployment, is_true, kubectl, names};
 use k8s_openapi::api::core::v1::Pod;
 use kube::{
     ResourceExt,
@@ -56,7 +56,7 @@ async fn until_unblocked(namespace: &Namespace) {
 
 #[tokio::test]
 async fn an_image_that_cannot_be_pulled_is_named_until_it_is_mended() -> Result<()> {
-    let cluster = Cluster::shared().await?;
+    let cluster = Cluster::with(&CHAIN).await?;
     let namespace = cluster.namespace("image").await?;
     let mut web = deployment("web", 3);
     let image = web.spec.parameters.insert("image".into(), "registry.invalid/missing:1".into());
@@ -77,7 +77,7 @@ async fn an_image_that_cannot_be_pulled_is_named_until_it_is_mended() -> Result<
 
 #[tokio::test]
 async fn a_pod_that_no_node_can_take_is_named_until_it_asks_for_less() -> Result<()> {
-    let cluster = Cluster::shared().await?;
+    let cluster = Cluster::with(&CHAIN).await?;
     let namespace = cluster.namespace("cpu").await?;
     let mut web = deployment("web", 2);
     web.spec.parameters.insert("cpu".into(), "100000".into());
@@ -92,7 +92,7 @@ async fn a_pod_that_no_node_can_take_is_named_until_it_asks_for_less() -> Result
 
 #[tokio::test]
 async fn a_pod_that_crashes_again_and_again_is_named_until_it_is_replaced() -> Result<()> {
-    let cluster = Cluster::shared().await?;
+    let cluster = Cluster::with(&CHAIN).await?;
     let namespace = cluster.namespace("crash").await?;
     namespace.create(&deployment("web", 3)).await?;
     namespace.until_ready("web").await;
@@ -121,7 +121,7 @@ async fn a_pod_that_crashes_again_and_again_is_named_until_it_is_replaced() -> R
 
 #[tokio::test]
 async fn the_first_blocker_stays_the_same_while_it_blocks() -> Result<()> {
-    let cluster = Cluster::shared().await?;
+    let cluster = Cluster::with(&CHAIN).await?;
     let namespace = cluster.namespace("same").await?;
     let mut web = deployment("web", 4);
     web.spec.parameters.insert("image".into(), "registry.invalid/missing:1".into());
@@ -138,7 +138,7 @@ async fn the_first_blocker_stays_the_same_while_it_blocks() -> Result<()> {
 
 #[tokio::test]
 async fn a_rollout_that_does_not_move_is_reported_when_its_deadline_passes() -> Result<()> {
-    let cluster = Cluster::shared().await?;
+    let cluster = Cluster::with(&CHAIN).await?;
     let namespace = cluster.namespace("deadline").await?;
     let mut web = deployment("web", 1);
     web.spec.progress_deadline_seconds = 3;

@@ -4,8 +4,8 @@
 use anyhow::Result;
 use catena_api::{BasicDeployment, BasicReplicaSet, keys};
 use e2e::{
-    Cluster, DEPLOYMENTS, Namespace, REPLICA_SETS, Recorded, Recording, Release, condition, deployment,
-    replica_set, shipped_template, uids,
+    CHAIN, Cluster, DEPLOYMENTS, Namespace, REPLICA_SETS, Recorded, Recording, Release, condition,
+    deployment, replica_set, shipped_template, uids,
 };
 use k8s_openapi::{
     api::core::v1::Pod,
@@ -32,7 +32,7 @@ async fn until_pods_have_version(namespace: &Namespace, count: usize, version: &
 
 #[tokio::test]
 async fn changed_parameters_replace_all_pods_within_the_budget() -> Result<()> {
-    let cluster = Cluster::shared().await?;
+    let cluster = Cluster::with(&CHAIN).await?;
     let namespace = cluster.namespace("budget").await?;
     namespace.create(&deployment("web", 10)).await?;
     namespace.until_ready("web").await;
@@ -61,7 +61,7 @@ async fn a_set_that_may_not_miss_a_pod_never_does() -> Result<()> {
 }
 
 async fn replaces_within(surge: i32, unavailable: i32, at_most: usize, at_least: usize) -> Result<()> {
-    let cluster = Cluster::shared().await?;
+    let cluster = Cluster::with(&CHAIN).await?;
     let namespace = cluster.namespace("strict").await?;
     let mut set = replica_set("web", 4);
     set.spec.max_surge = Int(surge);
@@ -81,7 +81,7 @@ async fn replaces_within(surge: i32, unavailable: i32, at_most: usize, at_least:
 
 #[tokio::test]
 async fn a_version_that_never_gets_ready_leaves_the_old_one_serving() -> Result<()> {
-    let cluster = Cluster::shared().await?;
+    let cluster = Cluster::with(&CHAIN).await?;
     let namespace = cluster.namespace("bad").await?;
     let mut good = deployment("web", 4);
     good.spec.parameters.insert("env.VERSION".into(), "1".into());
@@ -110,7 +110,7 @@ async fn a_version_that_never_gets_ready_leaves_the_old_one_serving() -> Result<
 
 #[tokio::test]
 async fn what_is_paused_is_scaled_but_not_changed() -> Result<()> {
-    let cluster = Cluster::shared().await?;
+    let cluster = Cluster::with(&CHAIN).await?;
     let namespace = cluster.namespace("paused").await?;
     let mut web = deployment("web", 2);
     web.spec.parameters.insert("env.VERSION".into(), "1".into());
@@ -139,7 +139,7 @@ async fn what_is_paused_is_scaled_but_not_changed() -> Result<()> {
 
 #[tokio::test]
 async fn another_restart_token_replaces_every_pod() -> Result<()> {
-    let cluster = Cluster::shared().await?;
+    let cluster = Cluster::with(&CHAIN).await?;
     let namespace = cluster.namespace("restart").await?;
     let mut set = replica_set("web", 4);
     (set.spec.max_surge, set.spec.max_unavailable) = (Text("25%".into()), Int(0));
@@ -162,7 +162,7 @@ async fn another_restart_token_replaces_every_pod() -> Result<()> {
 
 #[tokio::test]
 async fn a_changed_pod_template_rolls_out_without_a_restart_of_the_controllers() -> Result<()> {
-    let cluster = Cluster::alone().await?;
+    let cluster = Cluster::changing(&CHAIN).await?;
     let namespace = cluster.namespace("template").await?;
     namespace.create(&deployment("web", 8)).await?;
     namespace.until_ready("web").await;

@@ -6,7 +6,7 @@ use std::{collections::BTreeSet, time::Duration};
 use anyhow::{Context, Result};
 use catena_api::{BasicDeployment, BasicDeploymentRestart, command::ACCEPTED};
 use e2e::{
-    Cluster, DEPLOYMENTS, Effects,
+    COMMANDED, Cluster, DEPLOYMENTS, Effects,
     commands::{self, owned_by, queue_restarts, restart, said, until_restart, until_restarted},
     deployment, example, kubectl, kubectl_apply, kubectl_create, uids,
 };
@@ -25,7 +25,7 @@ fn in_order(mut restarts: Vec<Restart>) -> Vec<String> {
 
 #[tokio::test]
 async fn the_example_replaces_every_pod_and_can_be_waited_for() -> Result<()> {
-    let cluster = Cluster::shared().await?;
+    let cluster = Cluster::with(&COMMANDED).await?;
     let namespace = cluster.namespace("restart").await?;
     kubectl_apply(&namespace.name, &example("basicdeployment.yaml")?).await?;
     let before = namespace.until_ready_pods(3).await;
@@ -55,7 +55,7 @@ async fn the_example_replaces_every_pod_and_can_be_waited_for() -> Result<()> {
 
 #[tokio::test]
 async fn commands_run_one_at_a_time_and_the_oldest_first() -> Result<()> {
-    let cluster = Cluster::shared().await?;
+    let cluster = Cluster::with(&COMMANDED).await?;
     let namespace = cluster.namespace("order").await?;
     let web = commands::ready(&namespace, 3).await?;
     let effects = Effects::record(&namespace).await;
@@ -78,7 +78,7 @@ async fn commands_run_one_at_a_time_and_the_oldest_first() -> Result<()> {
 #[tokio::test]
 async fn killed_at_any_moment_the_controller_carries_out_each_command_once() -> Result<()> {
     e2e::needs!(Processes);
-    let cluster = Cluster::alone().await?;
+    let cluster = Cluster::changing(&COMMANDED).await?;
     DEPLOYMENTS.until_ready(&cluster).await;
     let namespace = cluster.namespace("killed").await?;
     let web = commands::ready(&namespace, 4).await?;
@@ -108,7 +108,7 @@ async fn killed_at_any_moment_the_controller_carries_out_each_command_once() -> 
 
 #[tokio::test]
 async fn a_deadline_ends_a_command_that_runs_and_one_that_waits() -> Result<()> {
-    let cluster = Cluster::shared().await?;
+    let cluster = Cluster::with(&COMMANDED).await?;
     let namespace = cluster.namespace("deadline").await?;
     let web = commands::ready(&namespace, 2).await?;
     let effects = Effects::record(&namespace).await;
@@ -147,7 +147,7 @@ async fn a_deadline_ends_a_command_that_runs_and_one_that_waits() -> Result<()> 
 
 #[tokio::test]
 async fn a_command_does_not_wait_for_the_backoff_of_its_parent() -> Result<()> {
-    let cluster = Cluster::shared().await?;
+    let cluster = Cluster::with(&COMMANDED).await?;
     let namespace = cluster.namespace("backoff").await?;
     let web = commands::ready(&namespace, 1).await?;
     namespace.merge::<BasicDeployment>("web", json!({"spec": {"template": "missing"}})).await?;
@@ -171,7 +171,7 @@ async fn a_command_does_not_wait_for_the_backoff_of_its_parent() -> Result<()> {
 #[tokio::test]
 async fn finished_commands_cost_nothing_and_pods_stay() -> Result<()> {
     e2e::needs!(AuditLog);
-    let cluster = Cluster::shared().await?;
+    let cluster = Cluster::with(&COMMANDED).await?;
     let namespace = cluster.namespace("quiet").await?;
     let log = e2e::AuditLog::from_now()?;
     let web = commands::ready(&namespace, 2).await?;

@@ -154,7 +154,7 @@ async fn read(cluster: &Cluster, claim: &PersistentVolumeClaim, file: &str) -> R
 #[tokio::test]
 async fn a_job_stores_a_manifest_on_a_volume_before_its_object_goes() -> Result<()> {
     e2e::needs!(RealNodes);
-    let cluster = Cluster::alone().await?;
+    let cluster = Cluster::changing(&[BACKUPS]).await?;
     let (namespace, backups) = (cluster.namespace("stored").await?, cluster.namespace("backups").await?);
     let image = std::env::var("CATENA_WORKLOAD_IMAGE")?;
     let release = Release::upgrade(&cluster, BACKUPS, &stored(&image, &backups.name)?).await?;

@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, time::Duration};
 
 use anyhow::{Context, Result};
 use catena_api::{BasicDeployment, BasicReplicaSet, keys};
-use e2e::{Cluster, Namespace, deployment, kubectl, names, replica_set, uids};
+use e2e::{CHAIN, Cluster, Namespace, deployment, kubectl, names, replica_set, uids};
 use k8s_openapi::api::{autoscaling::v2::HorizontalPodAutoscaler, core::v1::Pod};
 use kube::{
     ResourceExt,
@@ -20,7 +20,7 @@ async fn scale(namespace: &Namespace, replicas: i32) -> Result<()> {
 
 #[tokio::test]
 async fn kubectl_scale_goes_up_down_and_to_zero() -> Result<()> {
-    let cluster = Cluster::shared().await?;
+    let cluster = Cluster::with(&CHAIN).await?;
     let namespace = cluster.namespace("scale").await?;
     namespace.create(&deployment("web", 2)).await?;
     namespace.until_ready("web").await;
@@ -45,7 +45,7 @@ async fn kubectl_scale_goes_up_down_and_to_zero() -> Result<()> {
 
 #[tokio::test]
 async fn scaling_is_no_new_revision() -> Result<()> {
-    let cluster = Cluster::shared().await?;
+    let cluster = Cluster::with(&CHAIN).await?;
     let namespace = cluster.namespace("revision").await?;
     namespace.create(&deployment("web", 1)).await?;
     namespace.until_ready("web").await;
@@ -60,7 +60,7 @@ async fn scaling_is_no_new_revision() -> Result<()> {
 
 #[tokio::test]
 async fn pods_of_a_low_deletion_cost_go_first() -> Result<()> {
-    let cluster = Cluster::shared().await?;
+    let cluster = Cluster::with(&CHAIN).await?;
     let namespace = cluster.namespace("cost").await?;
     namespace.create(&replica_set("web", 5)).await?;
     let pods = namespace.until_ready_pods(5).await;
@@ -82,7 +82,7 @@ async fn pods_of_a_low_deletion_cost_go_first() -> Result<()> {
 
 #[tokio::test]
 async fn pods_that_do_not_serve_go_before_those_that_do() -> Result<()> {
-    let cluster = Cluster::shared().await?;
+    let cluster = Cluster::with(&CHAIN).await?;
     let namespace = cluster.namespace("unready").await?;
     namespace.create(&replica_set("web", 4)).await?;
     let pods = namespace.until_ready_pods(4).await;
@@ -100,7 +100,7 @@ async fn pods_that_do_not_serve_go_before_those_that_do() -> Result<()> {
 
 #[tokio::test]
 async fn the_scale_subresource_selects_exactly_its_own_pods() -> Result<()> {
-    let cluster = Cluster::shared().await?;
+    let cluster = Cluster::with(&CHAIN).await?;
     let namespace = cluster.namespace("selector").await?;
     namespace.create(&deployment("web", 3)).await?;
     namespace.create(&deployment("other", 2)).await?;
@@ -130,7 +130,7 @@ async fn the_scale_subresource_selects_exactly_its_own_pods() -> Result<()> {
 
 #[tokio::test]
 async fn a_horizontal_pod_autoscaler_reads_and_sets_the_scale() -> Result<()> {
-    let cluster = Cluster::shared().await?;
+    let cluster = Cluster::with(&CHAIN).await?;
     let namespace = cluster.namespace("hpa").await?;
     namespace.create(&deployment("web", 1)).await?;
     namespace.until_ready("web").await;

@@ -88,7 +88,7 @@ async fn finished_command(namespace: &Namespace, name: &str) -> Result<()> {
 
 #[tokio::test]
 async fn a_budget_lets_one_replica_go_at_a_time_and_another_takes_over() -> Result<()> {
-    let cluster = Cluster::alone().await?;
+    let cluster = Cluster::changing(&[REAPER]).await?;
     let values = json!({"replicas": 2, "podDisruptionBudget": {"enabled": true}});
     let release = Release::upgrade(&cluster, REAPER, &values).await?;
     let pods = until_both_are_ready(&cluster).await?;
@@ -119,7 +119,7 @@ async fn a_budget_lets_one_replica_go_at_a_time_and_another_takes_over() -> Resu
 
 #[tokio::test]
 async fn a_budget_for_one_replica_is_refused_with_what_to_do() -> Result<()> {
-    let cluster = Cluster::alone().await?;
+    let cluster = Cluster::changing(&[REAPER]).await?;
     let before = Release::revision(REAPER).await?;
     let refused = Release::set(REAPER, &json!({"podDisruptionBudget": {"enabled": true}})).await;
     let said = refused.err().context("it was taken")?.to_string();

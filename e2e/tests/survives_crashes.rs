@@ -3,7 +3,7 @@
 use anyhow::Result;
 use catena_api::{BasicDeployment, BasicReplicaSet};
 use e2e::{
-    AuditLog, Cluster, Controller, DEPLOYMENTS, Namespace, REPLICA_SETS, Recorded, Recording, Tally,
+    AuditLog, CHAIN, Cluster, Controller, DEPLOYMENTS, Namespace, REPLICA_SETS, Recorded, Recording, Tally,
     deployment, uids,
 };
 use kube::{ResourceExt, api::ListParams};
@@ -38,7 +38,7 @@ async fn scale(namespace: &Namespace, replicas: i32) -> Result<()> {
 #[tokio::test]
 async fn a_replicaset_controller_killed_while_it_scales_makes_no_pod_twice() -> Result<()> {
     e2e::needs!(FakeNodes, Processes);
-    let cluster = Cluster::alone().await?;
+    let cluster = Cluster::changing(&CHAIN).await?;
     until_running(&cluster).await;
     let namespace = cluster.namespace("scales").await?;
     namespace.create(&deployment("web", 0)).await?;
@@ -69,7 +69,7 @@ async fn a_replicaset_controller_killed_while_it_scales_makes_no_pod_twice() -> 
 #[tokio::test]
 async fn a_replicaset_controller_killed_while_it_replaces_pods_keeps_the_budget() -> Result<()> {
     e2e::needs!(Processes);
-    let cluster = Cluster::alone().await?;
+    let cluster = Cluster::changing(&CHAIN).await?;
     until_running(&cluster).await;
     let namespace = cluster.namespace("rolls").await?;
     namespace.create(&deployment("web", 20)).await?;
@@ -97,7 +97,7 @@ async fn a_replicaset_controller_killed_while_it_replaces_pods_keeps_the_budget(
 #[tokio::test]
 async fn a_deployment_controller_killed_at_many_moments_has_one_child() -> Result<()> {
     e2e::needs!(AuditLog, Processes);
-    let cluster = Cluster::alone().await?;
+    let cluster = Cluster::changing(&CHAIN).await?;
     until_running(&cluster).await;
     let namespace = cluster.namespace("parent").await?;
     let log = AuditLog::from_now()?;
@@ -127,7 +127,7 @@ async fn a_deployment_controller_killed_at_many_moments_has_one_child() -> Resul
 #[tokio::test]
 async fn both_killed_at_once_go_on_together() -> Result<()> {
     e2e::needs!(Processes);
-    let cluster = Cluster::alone().await?;
+    let cluster = Cluster::changing(&CHAIN).await?;
     until_running(&cluster).await;
     let namespace = cluster.namespace("both").await?;
     namespace.create(&deployment("web", 10)).await?;

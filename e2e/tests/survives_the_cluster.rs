@@ -6,8 +6,8 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use catena_api::{BasicDeployment, BasicReplicaSet};
 use e2e::{
-    AuditLog, Cluster, Controller, DEPLOYMENTS, PATIENCE, REPLICA_SETS, Release, Tally, Undo, condition,
-    deployment, eventually, kubectl, replica_set,
+    AuditLog, CHAIN, Cluster, Controller, DEPLOYMENTS, PATIENCE, REPLICA_SETS, Release, Tally, Undo,
+    condition, deployment, eventually, kubectl, replica_set,
 };
 use k8s_openapi::{
     api::rbac::v1::{ClusterRole, ClusterRoleBinding},
@@ -37,7 +37,7 @@ async fn until_forbidden(controller: Controller, what: &[&str]) {
 
 #[tokio::test]
 async fn a_missing_permission_is_named_and_used_as_soon_as_it_is_there() -> Result<()> {
-    let cluster = Cluster::alone().await?;
+    let cluster = Cluster::changing(&CHAIN).await?;
     let namespace = cluster.namespace("forbidden").await?;
     let pids_before = pids(&cluster).await?;
     let roles = cluster.all::<ClusterRole>();
@@ -72,7 +72,7 @@ async fn a_missing_permission_is_named_and_used_as_soon_as_it_is_there() -> Resu
 #[tokio::test]
 async fn a_controller_that_lost_all_its_rights_goes_on_when_it_gets_them_back() -> Result<()> {
     e2e::needs!(AuditLog);
-    let cluster = Cluster::alone().await?;
+    let cluster = Cluster::changing(&CHAIN).await?;
     let namespace = cluster.namespace("powerless").await?;
     namespace.create(&deployment("web", 1)).await?;
     namespace.until_ready("web").await;
@@ -98,7 +98,7 @@ async fn a_controller_that_lost_all_its_rights_goes_on_when_it_gets_them_back() 
 
 #[tokio::test]
 async fn a_broken_template_is_told_where_it_is_used_and_harms_no_other() -> Result<()> {
-    let cluster = Cluster::alone().await?;
+    let cluster = Cluster::changing(&CHAIN).await?;
     let namespace = cluster.namespace("template").await?;
     let pids_before = pids(&cluster).await?;
     let mut set = replica_set("uses-it", 1);
@@ -137,7 +137,7 @@ async fn a_broken_template_is_told_where_it_is_used_and_harms_no_other() -> Resu
 #[tokio::test]
 async fn a_kind_that_is_taken_away_is_told_and_found_again() -> Result<()> {
     e2e::needs!(Processes);
-    let cluster = Cluster::alone().await?;
+    let cluster = Cluster::changing(&CHAIN).await?;
     let namespace = cluster.namespace("kind").await?;
     namespace.create(&deployment("web", 2)).await?;
     namespace.until_ready("web").await;

@@ -16,17 +16,11 @@ pub enum Only {
 }
 
 impl Only {
-    pub fn file(&self) -> Option<&str> {
+    /// As the test program takes it: all tests whose full name has this in it.
+    pub fn filter(&self) -> String {
         match self {
-            Self::File(name) => Some(name),
-            Self::Tests(_) => None,
-        }
-    }
-
-    pub fn test(&self) -> Option<&str> {
-        match self {
-            Self::File(_) => None,
-            Self::Tests(name) => Some(name),
+            Self::File(name) => format!("{name}::"),
+            Self::Tests(name) => name.clone(),
         }
     }
 }
@@ -59,6 +53,8 @@ fn files() -> Result<Vec<(String, String)>> {
         let path = entry?.path();
         if path.extension().is_some_and(|extension| extension == "rs")
             && let Some(stem) = path.file_stem().and_then(|stem| stem.to_str())
+            // That one only says of which files the suite consists.
+            && stem != "suite"
         {
             let text = fs::read_to_string(&path);
             let text = text.with_context(|| format!("could not read {}", path.display()))?;

@@ -8,8 +8,8 @@ use crate::{access::Access, cargo, interrupt::Interrupt, workspace};
 /// How the suite is run.
 #[derive(Clone, clap::Args)]
 pub struct Suite {
-    /// How many end-to-end tests run side by side; they mostly wait
-    #[arg(long, default_value_t = 4, value_name = "COUNT")]
+    /// How many end-to-end tests are begun at a time; most of them wait until those end that disturb them
+    #[arg(long, default_value_t = 24, value_name = "COUNT")]
     test_threads: usize,
     /// Leave the cluster of the end-to-end tests as it is then
     #[arg(long, alias = "keep-cluster")]
@@ -60,9 +60,8 @@ impl Suite {
     fn of_cargo(&self) -> Vec<String> {
         let mut arguments: Vec<String> =
             ["test", "--package", "e2e", "--no-fail-fast"].map(Into::into).into();
-        arguments.extend(self.only.iter().filter_map(Only::file).map(|file| format!("--test={file}")));
         arguments.extend(["--".to_owned(), format!("--test-threads={}", self.test_threads)]);
-        arguments.extend(self.only.iter().filter_map(Only::test).map(ToOwned::to_owned));
+        arguments.extend(self.only.iter().map(Only::filter));
         arguments.extend(self.arguments.iter().cloned());
         arguments
     }
@@ -87,13 +86,13 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_a_target_of_cargo_and_a_test_is_a_filter() {
-        let all = "test --package e2e --no-fail-fast -- --test-threads=4";
+    fn a_file_and_a_part_of_a_name_are_filters() {
+        let all = "test --package e2e --no-fail-fast -- --test-threads=24";
         assert_eq!(of_cargo(&[], &[]), all);
         assert_eq!(of_cargo(&[], &["--", "scales", "--ignored"]), format!("{all} scales --ignored"));
         assert_eq!(
             of_cargo(&["heals", "three_replicas_cost"], &["--test-threads=1", "--", "--exact"]),
-            "test --package e2e --no-fail-fast --test=heals -- --test-threads=1 three_replicas_cost --exact"
+            "test --package e2e --no-fail-fast -- --test-threads=1 heals:: three_replicas_cost --exact"
         );
     }
 }

@@ -1,0 +1,166 @@
+//! Which controllers a test needs as they are, and which it changes. What would disturb each other runs one after another,
+//! all else side by side.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::Notify;
+
+use crate::Controller;
+
+/// How many tests run side by side: they mostly wait, but a machine has only so many processors.
+const SIDE_BY_SIDE: usize = 6;
+
+/// What a test asks of the cluster while it runs.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Claim {
+    /// These controllers, as they are.
+    Uses(&'static [Controller]),
+    /// These controllers, to kill, upgrade or confuse them.
+    Changes(&'static [Controller]),
+    /// No other test beside.
+    Alone,
+}
+
+/// A claim that holds until this is dropped.
+pub(crate) struct Held {
+    id: u64,
+    claim: Claim,
+}
+
+#[derive(Clone, Copy)]
+struct Entry {
+    id: u64,
+    claim: Claim,
+    holds: bool,
+}
+
+/// All claims that wait or hold, in the order in which they came.
+struct Claims {
+    entries: Vec<Entry>,
+    next: u64,
+}
+
+/// All tests are in one process.
+static CLAIMS: Mutex<Claims> = Mutex::new(Claims { entries: Vec::new(), next: 0 });
+static ENDED: Notify = Notify::const_new();
+
+fn claims() -> MutexGuard<'static, Claims> {
+    // Each change is complete by itself, so that a test that panicked meanwhile has broken nothing.
+    CLAIMS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Claim {
+    /// Waits until the claim holds.
+    pub(crate) async fn hold(self) -> Held {
+        let held = Held { id: claims().ask(self), claim: self };
+        loop {
+            let ended = ENDED.notified();
+            tokio::pin!(ended);
+            ended.as_mut().enable();
+            if claims().try_hold(held.id) {
+                return held;
+            }
+            ended.await;
+        }
+    }
+
+    fn excludes(self, other: Self) -> bool {
+        match (self, other) {
+            (Self::Alone, _) | (_, Self::Alone) => true,
+            (Self::Uses(_), Self::Uses(_)) => false,
+            (Self::Uses(mine) | Self::Changes(mine), Self::Uses(others) | Self::Changes(others)) => {
+                mine.iter().any(|controller| others.contains(controller))
+            }
+        }
+    }
+}
+
+impl Held {
+    /// Whether the test may change a controller.
+    pub(crate) fn may_change(&self, controller: Controller) -> bool {
+        match self.claim {
+            Claim::Uses(_) => false,
+            Claim::Changes(controllers) => controllers.contains(&controller),
+            Claim::Alone => true,
+        }
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        claims().entries.retain(|entry| entry.id != self.id);
+        ENDED.notify_waiters();
+    }
+}
+
+impl Claims {
+    fn ask(&mut self, claim: Claim) -> u64 {
+        self.next += 1;
+        self.entries.push(Entry { id: self.next, claim, holds: false });
+        self.next
+    }
+
+    fn try_hold(&mut self, id: u64) -> bool {
+        let Some(place) = self.entries.iter().position(|entry| entry.id == id) else { return false };
+        let may = self.may_hold(place);
+        if may {
+            self.entries[place].holds = true;
+        }
+        may
+    }
+
+    /// Who wants the cluster alone waits for all others, so that they are not kept from running side by side; who changes a
+    /// controller waits for nobody who came later.
+    fn may_hold(&self, place: usize) -> bool {
+        let claim = self.entries[place].claim;
+        let holding = self.entries.iter().filter(|entry| entry.holds);
+        if holding.clone().count() >= SIDE_BY_SIDE || holding.clone().any(|held| held.claim.excludes(claim)) {
+            return false;
+        }
+        if matches!(claim, Claim::Alone) {
+            return self.entries.iter().all(|entry| matches!(entry.claim, Claim::Alone));
+        }
+        let earlier = self.entries[..place].iter().filter(|entry| !entry.holds);
+        !earlier
+            .into_iter()
+            .any(|waits| matches!(waits.claim, Claim::Changes(_)) && waits.claim.excludes(claim))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{BACKUPS, BINDER, REAPER};
+
+    /// Those that hold after each claim came in this order.
+    fn holding(claims: &[Claim]) -> Vec<bool> {
+        let mut all = Claims { entries: Vec::new(), next: 0 };
+        let ids: Vec<u64> = claims.iter().map(|claim| all.ask(*claim)).collect();
+        ids.into_iter().map(|id| all.try_hold(id)).collect()
+    }
+
+    #[test]
+    fn who_uses_the_same_runs_side_by_side_up_to_a_limit() {
+        let uses = [Claim::Uses(&[BINDER, REAPER]); SIDE_BY_SIDE + 1];
+        assert_eq!(holding(&uses).into_iter().filter(|holds| *holds).count(), SIDE_BY_SIDE);
+    }
+
+    #[test]
+    fn a_change_excludes_those_who_need_that_controller_and_nobody_else() {
+        let claims = [Claim::Changes(&[BINDER]), Claim::Uses(&[BINDER, REAPER]), Claim::Changes(&[REAPER])];
+        assert_eq!(holding(&claims), [true, false, true]);
+        assert_eq!(holding(&[Claim::Uses(&[BACKUPS]), Claim::Changes(&[BACKUPS])]), [true, false]);
+    }
+
+    #[test]
+    fn a_change_that_waits_is_not_overtaken() {
+        let claims = [Claim::Uses(&[BINDER]), Claim::Changes(&[BINDER]), Claim::Uses(&[BINDER])];
+        assert_eq!(holding(&claims), [true, false, false]);
+    }
+
+    #[test]
+    fn who_wants_to_be_alone_comes_last_and_is_alone() {
+        assert_eq!(holding(&[Claim::Alone, Claim::Uses(&[BINDER])]), [false, true]);
+        assert_eq!(holding(&[Claim::Alone, Claim::Alone]), [true, false]);
+    }
+}

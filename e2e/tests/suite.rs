@@ -1,0 +1,52 @@
+//! The whole suite is one program, so that tests of all files run side by side, as far as each lets others beside it.
+
+mod admits_commands;
+mod answers_helm_test;
+mod asks_before_deleting;
+mod backs_up;
+mod backs_up_as_the_examples_show;
+mod backs_up_many;
+mod backs_up_through_crashes;
+mod binds_commands;
+mod binds_foreign_commands;
+mod brings_up;
+mod costs;
+mod deletes;
+mod drains;
+mod explains;
+mod fits_the_schemas;
+mod follows_the_readme;
+mod heals;
+mod heals_after_a_blackhole;
+mod holds_what_is_not_backed_up;
+mod issues_commands;
+mod keeps_history;
+mod keeps_the_transcript;
+mod keeps_up;
+mod reaps_commands;
+mod reaps_foreign_kinds;
+mod refuses_bad_input;
+mod refuses_commands;
+mod reports_blockers;
+mod rolls_out;
+mod runs_commands;
+mod runs_on_real_nodes;
+mod scales;
+mod shows_the_chain;
+mod stands_by;
+mod survives_crashes;
+mod survives_the_cluster;
+mod uninstalls_in_any_order;
+mod upgrades_charts;
+
+#[test]
+fn every_file_is_part_of_the_suite() -> anyhow::Result<()> {
+    let text = include_str!("suite.rs");
+    for entry in std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/tests"))? {
+        let path = entry?.path();
+        let name = path.file_stem().unwrap_or_default().display().to_string();
+        let is_part = name == "suite" || text.contains(&format!("\nmod {name};\n"));
+        anyhow::ensure!(is_part, "tests/suite.rs has no `mod {name};`");
+    }
+    Ok(())
+}
