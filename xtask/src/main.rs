@@ -59,7 +59,7 @@ enum Command {
     /// Run the cluster's own kubectl against it
     #[command(after_help = "Example: cargo xtask kubectl get pods -A")]
     Kubectl(PassOn),
-    /// Run the cluster's own helm against it
+    /// Run the cluster's own helm against it; charts of the checkout get the values that they need there
     #[command(after_help = "Example: cargo xtask helm list -A")]
     Helm(PassOn),
     /// Show what a controller (or a component such as api-server) wrote
@@ -156,7 +156,7 @@ fn run(command: Command) -> Result<ExitCode> {
             commands::pass_on::run(&cluster.name, toolchain::Tool::Kubectl, &arguments)?;
         }
         Command::Helm(PassOn { cluster, arguments }) => {
-            commands::pass_on::run(&cluster.name, toolchain::Tool::Helm, &arguments)?;
+            commands::pass_on::helm(&cluster.name, &arguments)?;
         }
         Command::Logs { cluster, controller, follow } => {
             runtime.block_on(commands::logs::run(&cluster.name, &controller, follow))?;

@@ -14,7 +14,7 @@ use kube::{
 };
 
 use crate::{
-    charts,
+    cargo, charts,
     cluster::{
         bring_up::{Wanted, bring_up},
         home::Home,
@@ -66,6 +66,7 @@ pub async fn run(options: &Options) -> Result<()> {
 }
 
 async fn measure(home: &Home, options: &Options, interrupt: &Interrupt) -> Result<()> {
+    cargo::run(&["build", "--release"], interrupt).await?;
     let bin_dir = workspace::release_binaries();
     let wanted = Wanted { nodes: 10, bin_dir: Some(bin_dir.clone()), default_bin_dir: bin_dir };
     bring_up(home, &wanted).await?;
