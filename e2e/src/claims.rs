@@ -11,12 +11,12 @@ use crate::Controller;
 const SIDE_BY_SIDE: usize = 6;
 
 /// What a test asks of the cluster while it runs.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum Claim {
     /// These controllers, as they are.
-    Uses(&'static [Controller]),
+    Uses(Vec<Controller>),
     /// These controllers, to kill, upgrade or confuse them.
-    Changes(&'static [Controller]),
+    Changes(Vec<Controller>),
     /// No other test beside.
     Alone,
 }
@@ -27,7 +27,6 @@ pub(crate) struct Held {
     claim: Claim,
 }
 
-#[derive(Clone, Copy)]
 struct Entry {
     id: u64,
     claim: Claim,
@@ -52,7 +51,7 @@ fn claims() -> MutexGuard<'static, Claims> {
 impl Claim {
     /// Waits until the claim holds.
     pub(crate) async fn hold(self) -> Held {
-        let held = Held { id: claims().ask(self), claim: self };
+        let held = Held { id: claims().ask(self.clone()), claim: self };
         loop {
             let ended = ENDED.notified();
             tokio::pin!(ended);
@@ -64,7 +63,7 @@ impl Claim {
         }
     }
 
-    fn excludes(self, other: Self) -> bool {
+    fn excludes(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Alone, _) | (_, Self::Alone) => true,
             (Self::Uses(_), Self::Uses(_)) => false,
@@ -78,7 +77,7 @@ impl Claim {
 impl Held {
     /// Whether the test may change a controller.
     pub(crate) fn may_change(&self, controller: Controller) -> bool {
-        match self.claim {
+        match &self.claim {
             Claim::Uses(_) => false,
             Claim::Changes(controllers) => controllers.contains(&controller),
             Claim::Alone => true,
@@ -112,7 +111,7 @@ impl Claims {
     /// Who wants the cluster alone waits for all others, so that they are not kept from running side by side; who changes a
     /// controller waits for nobody who came later.
     fn may_hold(&self, place: usize) -> bool {
-        let claim = self.entries[place].claim;
+        let claim = &self.entries[place].claim;
         let holding = self.entries.iter().filter(|entry| entry.holds);
         if holding.clone().count() >= SIDE_BY_SIDE || holding.clone().any(|held| held.claim.excludes(claim)) {
             return false;
@@ -132,35 +131,43 @@ mod tests {
     use super::*;
     use crate::{BACKUPS, BINDER, REAPER};
 
+    fn uses(controllers: &[Controller]) -> Claim {
+        Claim::Uses(controllers.to_vec())
+    }
+
+    fn changes(controllers: &[Controller]) -> Claim {
+        Claim::Changes(controllers.to_vec())
+    }
+
     /// Those that hold after each claim came in this order.
     fn holding(claims: &[Claim]) -> Vec<bool> {
         let mut all = Claims { entries: Vec::new(), next: 0 };
-        let ids: Vec<u64> = claims.iter().map(|claim| all.ask(*claim)).collect();
+        let ids: Vec<u64> = claims.iter().map(|claim| all.ask(claim.clone())).collect();
         ids.into_iter().map(|id| all.try_hold(id)).collect()
     }
 
     #[test]
     fn who_uses_the_same_runs_side_by_side_up_to_a_limit() {
-        let uses = [Claim::Uses(&[BINDER, REAPER]); SIDE_BY_SIDE + 1];
+        let uses = [(); SIDE_BY_SIDE + 1].map(|()| uses(&[BINDER, REAPER]));
         assert_eq!(holding(&uses).into_iter().filter(|holds| *holds).count(), SIDE_BY_SIDE);
     }
 
     #[test]
     fn a_change_excludes_those_who_need_that_controller_and_nobody_else() {
-        let claims = [Claim::Changes(&[BINDER]), Claim::Uses(&[BINDER, REAPER]), Claim::Changes(&[REAPER])];
+        let claims = [changes(&[BINDER]), uses(&[BINDER, REAPER]), changes(&[REAPER])];
         assert_eq!(holding(&claims), [true, false, true]);
-        assert_eq!(holding(&[Claim::Uses(&[BACKUPS]), Claim::Changes(&[BACKUPS])]), [true, false]);
+        assert_eq!(holding(&[uses(&[BACKUPS]), changes(&[BACKUPS])]), [true, false]);
     }
 
     #[test]
     fn a_change_that_waits_is_not_overtaken() {
-        let claims = [Claim::Uses(&[BINDER]), Claim::Changes(&[BINDER]), Claim::Uses(&[BINDER])];
+        let claims = [uses(&[BINDER]), changes(&[BINDER]), uses(&[BINDER])];
         assert_eq!(holding(&claims), [true, false, false]);
     }
 
     #[test]
     fn who_wants_to_be_alone_comes_last_and_is_alone() {
-        assert_eq!(holding(&[Claim::Alone, Claim::Uses(&[BINDER])]), [false, true]);
+        assert_eq!(holding(&[Claim::Alone, uses(&[BINDER])]), [false, true]);
         assert_eq!(holding(&[Claim::Alone, Claim::Alone]), [true, false]);
     }
 }

@@ -29,13 +29,13 @@ impl Cluster {
     }
 
     /// The same for a test to which only these controllers matter: others may be changed meanwhile.
-    pub async fn with(controllers: &'static [Controller]) -> Result<Self> {
-        Self::connect(Claim::Uses(controllers)).await
+    pub async fn with(controllers: &[Controller]) -> Result<Self> {
+        Self::connect(Claim::Uses(controllers.to_vec())).await
     }
 
     /// The cluster with these controllers for this test only: it kills, upgrades or confuses them. No others matter to it.
-    pub async fn changing(controllers: &'static [Controller]) -> Result<Self> {
-        Self::connect(Claim::Changes(controllers)).await
+    pub async fn changing(controllers: &[Controller]) -> Result<Self> {
+        Self::connect(Claim::Changes(controllers.to_vec())).await
     }
 
     /// The cluster without any other test: for what disturbs everybody, or is disturbed by everybody.

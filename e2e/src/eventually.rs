@@ -7,7 +7,8 @@ use tokio::time::{Instant, sleep};
 /// machine may be busy.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
-const EVERY: Duration = Duration::from_millis(100);
+/// Each look is work for the API server, which many tests share.
+const EVERY: Duration = Duration::from_millis(250);
 
 /// Asks again and again until the answer is `Ok`, which is given back. An `Err` is what was seen instead.
 ///

@@ -52,7 +52,9 @@ pub use page::{Block, Page, Typed, checkout};
 pub use plugin::{Said, catena, catena_as, succeeds, until_explained};
 pub use pods::{alive, is_alive, is_ready, names, uids};
 pub use process::{Frozen, Process};
-pub use protection::{BACKUP_BY, Paused, backup_example, is_protected, protect, protecting};
+pub use protection::{
+    BACKUP_BY, Paused, backup_example, is_protected, protect, protecting, until_nothing_is_protected,
+};
 pub use reader::Reader;
 pub use recording::{Recorded, Recording};
 pub use releases::{Release, Uninstalled, shipped_template};

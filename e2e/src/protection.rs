@@ -4,10 +4,10 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use catena_api::keys::BACKUP_FINALIZER;
-use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::{apps::v1::Deployment, core::v1::ConfigMap};
 use kube::{
     Api, Client, ResourceExt,
-    api::{Patch, PatchParams},
+    api::{ListParams, Patch, PatchParams},
 };
 use serde_json::{Value, json};
 use tokio::sync::Mutex;
@@ -45,6 +45,21 @@ pub async fn protect(cluster: &Cluster) -> Result<()> {
         BACKUPS.until_ready(cluster).await;
     }
     Ok(())
+}
+
+/// Waits until no object of another test is left that waits for its backup, or will when it is deleted.
+///
+/// # Panics
+/// When there still is one after two minutes.
+pub async fn until_nothing_is_protected(cluster: &Cluster) {
+    let all = Api::<ConfigMap>::all(cluster.client.clone());
+    eventually("nothing is protected", 2 * PATIENCE, async || {
+        let found = all.list_metadata(&ListParams::default().labels(BACKUP_BY)).await;
+        let found = found.map_err(|error| vec![error.to_string()])?;
+        let left: Vec<_> = found.iter().map(ResourceExt::name_any).collect();
+        if left.is_empty() { Ok(()) } else { Err(left) }
+    })
+    .await;
 }
 
 /// The values.

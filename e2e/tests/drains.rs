@@ -4,7 +4,7 @@ use anyhow::{Result, ensure};
 use catena_api::keys::FORCE_RELEASE;
 use e2e::{
     BACKUP_BY, BACKUPS, Cluster, CrashProxy, Namespace, OwnProcess, PATIENCE, Paused, Release, eventually,
-    is_protected, protect, protecting,
+    is_protected, protect, protecting, until_nothing_is_protected,
 };
 use futures::{StreamExt, TryStreamExt, stream};
 use k8s_openapi::api::{apps::v1::Deployment, batch::v1::Job, core::v1::ConfigMap};
@@ -31,18 +31,6 @@ async fn until_protected(namespace: &Namespace, count: usize) {
             Ok(found) if found == count => Ok(()),
             other => Err(format!("{other:?}")),
         }
-    })
-    .await;
-}
-
-/// Waits until no object is left of other tests that waits for its backup, or will when it is deleted.
-async fn until_nothing_is_protected(cluster: &Cluster) {
-    let all = Api::<ConfigMap>::all(cluster.client.clone());
-    eventually("nothing is protected", 2 * PATIENCE, async || {
-        let found = all.list_metadata(&ListParams::default().labels(BACKUP_BY)).await;
-        let found = found.map_err(|error| vec![error.to_string()])?;
-        let left: Vec<_> = found.iter().map(ResourceExt::name_any).collect();
-        if left.is_empty() { Ok(()) } else { Err(left) }
     })
     .await;
 }

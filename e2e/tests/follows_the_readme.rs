@@ -4,7 +4,10 @@
 use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
-use e2e::{CONTROLLERS, Cluster, Page, Reader, Release, checkout, until_all_are_ready};
+use e2e::{
+    BACKUPS, CONTROLLERS, Cluster, Controller, Page, Reader, Release, Typed, checkout,
+    until_nothing_is_protected,
+};
 use futures::future::try_join_all;
 use serde_json::json;
 
@@ -30,23 +33,34 @@ async fn follow(what: &str, first: &[&str], pages: &[&str]) -> Result<()> {
     for page in &pages {
         typed.extend(page.typed()?);
     }
-    if !typed.iter().any(|typed| typed.command.contains("helm ")) {
-        let cluster = Cluster::shared().await?;
-        let namespace = cluster.namespace(what).await?;
-        return read(&Reader::in_namespace(&namespace).await?, first, &pages).await;
-    }
-    let cluster = Cluster::alone().await?;
-    // The pages change what is protected: nothing may be left that waits for its backup.
-    cluster.without_others().await;
+    let is_changed = |controller: &Controller| {
+        typed
+            .iter()
+            .any(|Typed { command, .. }| command.contains("helm ") && command.contains(controller.name()))
+    };
+    let changed: Vec<Controller> = CONTROLLERS.into_iter().filter(is_changed).collect();
+    let cluster = match changed[..] {
+        [] => Cluster::shared().await?,
+        // A page may protect what others make.
+        [one] if one != BACKUPS => Cluster::changing(&changed).await?,
+        _ => Cluster::alone().await?,
+    };
     let namespace = cluster.namespace(what).await?;
     let reader = Reader::in_namespace(&namespace).await?;
+    if changed.contains(&BACKUPS) {
+        // The pages change what is protected: nothing may be left that waits for its backup.
+        until_nothing_is_protected(&cluster).await;
+    }
     let read = read(&reader, first, &pages).await;
     // Whatever happened: nothing stays protected by what is replaced now, and the suite's own installation comes back.
-    reader
-        .does("helm uninstall backup-controller --namespace catena-system --ignore-not-found --wait")
+    if changed.contains(&BACKUPS) {
+        reader
+            .does("helm uninstall backup-controller --namespace catena-system --ignore-not-found --wait")
+            .await?;
+    }
+    try_join_all(changed.iter().map(async |controller| Release::set(*controller, &json!({})).await)).await?;
+    try_join_all(changed.iter().map(async |controller| anyhow::Ok(controller.until_ready(&cluster).await)))
         .await?;
-    try_join_all(CONTROLLERS.map(async |controller| Release::set(controller, &json!({})).await)).await?;
-    until_all_are_ready(&cluster).await;
     read
 }
 

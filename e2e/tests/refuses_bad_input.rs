@@ -195,7 +195,7 @@ async fn a_used_up_quota_is_named_costs_little_and_harms_nobody_else() -> Result
         })
         .await;
     let log = AuditLog::from_now()?;
-    namespace.create(&deployment("web", 50)).await?;
+    namespace.create(&deployment("web", 20)).await?;
 
     let blocked = namespace
         .until("web", "names the quota", |web: &BasicDeployment| {
@@ -226,7 +226,7 @@ async fn a_used_up_quota_is_named_costs_little_and_harms_nobody_else() -> Result
             web.status.as_ref().is_some_and(|status| status.ready)
         })
         .await;
-    namespace.until_ready_pods(50).await;
+    namespace.until_ready_pods(20).await;
     Ok(())
 }
 

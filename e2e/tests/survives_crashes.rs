@@ -58,7 +58,7 @@ async fn a_replicaset_controller_killed_while_it_scales_makes_no_pod_twice() -> 
     scale(&namespace, 20).await?;
     recording.until(|now| now.alive <= 80).await;
     kill(&cluster, &[REPLICA_SETS]).await?;
-    namespace.until_ready_pods(20).await;
+    namespace.until_ready_pods(12).await;
     namespace.until_ready("web").await;
     // Not counted in the audit log: there, a request that was under way when its sender was killed looks failed.
     let Recorded { most, made, .. } = recording.so_far();
@@ -72,25 +72,25 @@ async fn a_replicaset_controller_killed_while_it_replaces_pods_keeps_the_budget(
     let cluster = Cluster::changing(&CHAIN).await?;
     until_running(&cluster).await;
     let namespace = cluster.namespace("rolls").await?;
-    namespace.create(&deployment("web", 20)).await?;
+    namespace.create(&deployment("web", 12)).await?;
     namespace.until_ready("web").await;
-    let before = namespace.until_ready_pods(20).await;
+    let before = namespace.until_ready_pods(12).await;
     let recording = Recording::start(&namespace).await;
 
     let change = json!({"spec": {"parameters": {"env.VERSION": "2"}}});
     namespace.merge::<BasicDeployment>("web", change).await?;
-    recording.until(|now| now.most > 20).await;
+    recording.until(|now| now.most > 12).await;
     kill(&cluster, &[REPLICA_SETS]).await?;
     namespace
-        .until_pods("twenty other pods serve", |now| {
-            now.len() == 20 && now.iter().all(e2e::is_ready) && uids(now).is_disjoint(&uids(&before))
+        .until_pods("twelve other pods serve", |now| {
+            now.len() == 12 && now.iter().all(e2e::is_ready) && uids(now).is_disjoint(&uids(&before))
         })
         .await;
     namespace.until_ready("web").await;
     let Recorded { most, fewest_ready, made, .. } = recording.so_far();
-    assert!(most <= 25, "{most} pods at once");
-    assert!(fewest_ready >= 15, "only {fewest_ready} ready pods");
-    assert_eq!(made, 40, "20 of each version, and no more");
+    assert!(most <= 15, "{most} pods at once");
+    assert!(fewest_ready >= 9, "only {fewest_ready} ready pods");
+    assert_eq!(made, 24, "12 of each version, and no more");
     Ok(())
 }
 
@@ -130,20 +130,20 @@ async fn both_killed_at_once_go_on_together() -> Result<()> {
     let cluster = Cluster::changing(&CHAIN).await?;
     until_running(&cluster).await;
     let namespace = cluster.namespace("both").await?;
-    namespace.create(&deployment("web", 10)).await?;
+    namespace.create(&deployment("web", 6)).await?;
     namespace.until_ready("web").await;
-    let before = namespace.until_ready_pods(10).await;
+    let before = namespace.until_ready_pods(6).await;
     let recording = Recording::start(&namespace).await;
 
-    let change = json!({"spec": {"replicas": 30, "parameters": {"env.VERSION": "2"}}});
+    let change = json!({"spec": {"replicas": 16, "parameters": {"env.VERSION": "2"}}});
     namespace.merge::<BasicDeployment>("web", change).await?;
-    recording.until(|now| now.alive > 10).await;
+    recording.until(|now| now.alive > 6).await;
     kill(&cluster, &[DEPLOYMENTS, REPLICA_SETS]).await?;
     // What changed while nobody looked is seen afterwards.
-    scale(&namespace, 12).await?;
+    scale(&namespace, 8).await?;
     namespace
-        .until_pods("twelve other pods serve", |now| {
-            now.len() == 12 && now.iter().all(e2e::is_ready) && uids(now).is_disjoint(&uids(&before))
+        .until_pods("eight other pods serve", |now| {
+            now.len() == 8 && now.iter().all(e2e::is_ready) && uids(now).is_disjoint(&uids(&before))
         })
         .await;
     namespace.until_ready("web").await;
