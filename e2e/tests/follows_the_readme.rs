@@ -4,10 +4,7 @@
 use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
-use e2e::{
-    BACKUPS, CONTROLLERS, Cluster, Controller, Page, Reader, Release, Typed, checkout,
-    until_nothing_is_protected,
-};
+use e2e::{BACKUPS, CONTROLLERS, Cluster, Controller, Page, Reader, Release, Typed, checkout};
 use futures::future::try_join_all;
 use serde_json::json;
 
@@ -45,12 +42,12 @@ async fn follow(what: &str, first: &[&str], pages: &[&str]) -> Result<()> {
         [one] if one != BACKUPS => Cluster::changing(&changed).await?,
         _ => Cluster::alone().await?,
     };
-    let namespace = cluster.namespace(what).await?;
-    let reader = Reader::in_namespace(&namespace).await?;
     if changed.contains(&BACKUPS) {
         // The pages change what is protected: nothing may be left that waits for its backup.
-        until_nothing_is_protected(&cluster).await;
+        cluster.without_others().await;
     }
+    let namespace = cluster.namespace(what).await?;
+    let reader = Reader::in_namespace(&namespace).await?;
     let read = read(&reader, first, &pages).await;
     // Whatever happened: nothing stays protected by what is replaced now, and the suite's own installation comes back.
     if changed.contains(&BACKUPS) {
