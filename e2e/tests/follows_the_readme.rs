@@ -204,7 +204,9 @@ fn each_link_leads_to_a_file_and_a_heading_in_it() -> Result<()> {
             }
             let (path, heading) = target.split_once('#').unwrap_or((target, ""));
             let directory = Path::new(&page.path).parent().context("a page is in a directory")?;
-            let file = checkout().join(directory).join(path);
+            // A heading alone is one of the page itself.
+            let file = if path.is_empty() { page.path.clone().into() } else { directory.join(path) };
+            let file = checkout().join(file);
             ensure!(file.exists(), "{}: {target} leads nowhere", page.path);
             if !heading.is_empty() {
                 let text = std::fs::read_to_string(file)?;
