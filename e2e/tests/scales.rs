@@ -88,10 +88,11 @@ async fn pods_that_do_not_serve_go_before_those_that_do() -> Result<()> {
     let pods = namespace.until_ready_pods(4).await;
 
     let name = pods[2].name_any();
-    let broken = json!({"status": {"conditions": [{"type": "Ready", "status": "False"}]}});
-    namespace.api::<Pod>().patch_status(&name, &PatchParams::default(), &Patch::Strategic(broken)).await?;
     let dear = json!({"metadata": {"annotations": {keys::POD_DELETION_COST: "100"}}});
     namespace.merge::<Pod>(&name, dear).await?;
+    // Last, because a kubelet that looks at the pod again says what it sees.
+    let broken = json!({"status": {"conditions": [{"type": "Ready", "status": "False"}]}});
+    namespace.api::<Pod>().patch_status(&name, &PatchParams::default(), &Patch::Strategic(broken)).await?;
     namespace.merge::<BasicReplicaSet>("web", json!({"spec": {"replicas": 3}})).await?;
     let left = names(&namespace.until_ready_pods(3).await);
     assert!(!left.contains(&name), "{name} does not serve, and there are {left:?}");
