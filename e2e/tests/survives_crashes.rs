@@ -58,7 +58,7 @@ async fn a_replicaset_controller_killed_while_it_scales_makes_no_pod_twice() -> 
     scale(&namespace, 20).await?;
     recording.until(|now| now.alive <= 80).await;
     kill(&cluster, &[REPLICA_SETS]).await?;
-    namespace.until_ready_pods(12).await;
+    namespace.until_ready_pods(20).await;
     namespace.until_ready("web").await;
     // Not counted in the audit log: there, a request that was under way when its sender was killed looks failed.
     let Recorded { most, made, .. } = recording.so_far();
