@@ -213,7 +213,7 @@ async fn a_thousand_commands_for_fifty_targets_are_bound_within_fifteen_seconds_
     const TARGETS: usize = 50;
     const COMMANDS: usize = 1000;
     e2e::needs!(AuditLog);
-    let cluster = Cluster::changing(&COMMANDED).await?;
+    let cluster = Cluster::alone().await?;
     let namespace = cluster.namespace("thousand").await?;
     let name = |number: usize| format!("shop-{number}");
     try_join_all((0..TARGETS).map(async |number| namespace.create(&parent(&name(number))).await)).await?;
