@@ -17,8 +17,8 @@ impl ForeignKinds {
         let kinds = Self { files: projects.iter().map(|project| definitions(project)).collect() };
         for file in &kinds.files {
             kubectl(&["apply", "--server-side", "--filename", file]).await?;
+            kubectl(&["wait", "--for=condition=Established", "--filename", file]).await?;
         }
-        kubectl(&["wait", "--for=condition=Established", "crd", "--all"]).await?;
         Ok(kinds)
     }
 

@@ -145,7 +145,8 @@ async fn its_rights_are_enough_and_not_more() {
 #[tokio::test]
 async fn commands_of_other_projects_are_bound_by_configuration_alone() -> Result<()> {
     e2e::needs!(AuditLog, NoKindsOfOthers);
-    let cluster = Cluster::changing(&[BINDER]).await?;
+    let cluster = Cluster::alone().await?;
+    cluster.without_others().await;
     let kinds = ForeignKinds::install(&PROJECTS).await?;
     let release = Release::upgrade(&cluster, BINDER, &example()?).await?;
     let namespace = cluster.namespace("foreign").await?;

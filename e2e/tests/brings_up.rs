@@ -115,6 +115,7 @@ async fn kubectl_waits_for_it_and_shows_that_it_serves() -> Result<()> {
 
 #[tokio::test]
 async fn kubectl_explains_the_fields() -> Result<()> {
+    let _cluster = Cluster::with(&CHAIN).await?;
     for (field, says) in [
         ("basicdeployment.spec.replicas", "How many replicas are wanted"),
         ("basicdeployment.status.blockedBy.reason", "Why it blocks"),

@@ -131,7 +131,7 @@ async fn a_command_that_a_tool_would_create_again_stays_and_says_why() -> Result
 
 #[tokio::test]
 async fn a_restart_goes_when_it_is_done_and_one_that_a_tool_declares_runs_once() -> Result<()> {
-    let cluster = Cluster::with(&[BINDER, REAPER]).await?;
+    let cluster = Cluster::shared().await?;
     let namespace = cluster.namespace("chain").await?;
     namespace.create(&deployment("web", 2)).await?;
     let web = namespace.until_ready("web").await;
