@@ -1,5 +1,5 @@
-//! Which controllers a test needs as they are, and which it changes. What would disturb each other runs one after another,
-//! all else side by side.
+//! Which controllers a test needs as they are, and which it changes. What would disturb each other runs one after another, and so do
+//! all that change something; all else runs side by side.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -65,9 +65,10 @@ impl Claim {
 
     fn excludes(&self, other: &Self) -> bool {
         match (self, other) {
-            (Self::Alone, _) | (_, Self::Alone) => true,
             (Self::Uses(_), Self::Uses(_)) => false,
-            (Self::Uses(mine) | Self::Changes(mine), Self::Uses(others) | Self::Changes(others)) => {
+            // Two changes may bring the same definitions, or count what is in the namespace of the releases.
+            (Self::Alone, _) | (_, Self::Alone) | (Self::Changes(_), Self::Changes(_)) => true,
+            (Self::Uses(mine), Self::Changes(others)) | (Self::Changes(mine), Self::Uses(others)) => {
                 mine.iter().any(|controller| others.contains(controller))
             }
         }
@@ -153,9 +154,9 @@ mod tests {
     }
 
     #[test]
-    fn a_change_excludes_those_who_need_that_controller_and_nobody_else() {
-        let claims = [changes(&[BINDER]), uses(&[BINDER, REAPER]), changes(&[REAPER])];
-        assert_eq!(holding(&claims), [true, false, true]);
+    fn a_change_excludes_other_changes_and_those_who_need_that_controller() {
+        let claims = [changes(&[BINDER]), uses(&[BINDER, REAPER]), changes(&[REAPER]), uses(&[BACKUPS])];
+        assert_eq!(holding(&claims), [true, false, false, true]);
         assert_eq!(holding(&[uses(&[BACKUPS]), changes(&[BACKUPS])]), [true, false]);
     }
 

@@ -1,12 +1,6 @@
 //! `cargo xtask kubectl` and `cargo xtask helm`
 
-use std::{
-    ffi::{OsStr, OsString},
-    fs,
-    os::unix::process::CommandExt,
-    path::Path,
-    process::Command,
-};
+use std::{ffi::OsString, fs, os::unix::process::CommandExt, path::Path, process::Command};
 
 use anyhow::{Context, Result};
 
@@ -29,24 +23,27 @@ pub fn run(name: &str, tool: Tool, arguments: &[OsString]) -> Result<()> {
 /// fake nodes, where they only look as if they ran.
 pub fn helm(name: &str, arguments: &[OsString]) -> Result<()> {
     let values = Home::of(name)?.access()?.values;
-    let arguments = match arguments.split_first() {
-        Some((verb, rest)) if renders_a_chart_of_ours(verb, rest) => {
-            eprintln!("with --values {}", values.display());
-            // Before the user's, which have the last word.
-            let ours = [verb.clone(), "--values".into(), values.into_os_string()];
-            ours.into_iter().chain(rest.iter().cloned()).collect()
-        }
-        _ => arguments.to_vec(),
-    };
+    let mut arguments = arguments.to_vec();
+    if let Some(verb) = renders_a_chart_of_ours(&arguments) {
+        eprintln!("with --values {}", values.display());
+        // Before the user's, which have the last word.
+        let users = arguments.split_off(verb + 1);
+        arguments.extend(["--values".into(), values.into_os_string()]);
+        arguments.extend(users);
+    }
     run(name, Tool::Helm, &arguments)
 }
 
-fn renders_a_chart_of_ours(verb: &OsStr, arguments: &[OsString]) -> bool {
+/// The place of the verb that renders a chart of the checkout, if one does.
+fn renders_a_chart_of_ours(arguments: &[OsString]) -> Option<usize> {
     let charts: Vec<_> =
         charts::all().into_iter().filter_map(|chart| fs::canonicalize(chart.directory).ok()).collect();
     let is_ours =
         |argument: &OsString| fs::canonicalize(Path::new(argument)).is_ok_and(|path| charts.contains(&path));
-    ["install", "upgrade", "template"].iter().any(|known| verb == *known) && arguments.iter().any(is_ours)
+    let verb = arguments
+        .iter()
+        .position(|argument| ["install", "upgrade", "template"].iter().any(|verb| argument == verb))?;
+    arguments[verb..].iter().any(is_ours).then_some(verb)
 }
 
 #[cfg(test)]
@@ -54,16 +51,16 @@ mod tests {
     use super::*;
     use crate::workspace;
 
-    fn is_ours(line: &[&str]) -> bool {
+    fn verb(line: &[&str]) -> Option<usize> {
         let chart = workspace::charts().join("command-binder").into_os_string();
-        let arguments = line[1..].iter().map(OsString::from).chain([chart]).collect::<Vec<_>>();
-        renders_a_chart_of_ours(line[0].as_ref(), &arguments)
+        renders_a_chart_of_ours(&line.iter().map(OsString::from).chain([chart]).collect::<Vec<_>>())
     }
 
     #[test]
     fn only_what_renders_a_chart_of_the_checkout_gets_values() {
-        assert!(is_ours(&["upgrade", "--install", "command-binder"]));
-        assert!(!is_ours(&["lint"]));
-        assert!(!renders_a_chart_of_ours("install".as_ref(), &["other".into(), "/tmp".into()]));
+        assert_eq!(verb(&["upgrade", "--install", "command-binder"]), Some(0));
+        assert_eq!(verb(&["--namespace", "catena-system", "upgrade", "command-binder"]), Some(2));
+        assert_eq!(verb(&["lint"]), None);
+        assert_eq!(renders_a_chart_of_ours(&["install", "other", "/tmp"].map(OsString::from)), None);
     }
 }
