@@ -94,13 +94,11 @@ impl AuditLog {
         file.seek(SeekFrom::Start(self.from.saturating_sub(1)))?;
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes)?;
-        let is_end = |byte: &u8| *byte == b'\n';
-        let begin =
-            if self.from == 0 { 0 } else { bytes.iter().position(is_end).map_or(bytes.len(), |end| end + 1) };
         // The last line may still be under way.
-        let complete = bytes.iter().rposition(is_end).map_or(begin, |end| end + 1);
-        let lines = bytes[begin..complete].split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
+        let complete = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
+        let lines = bytes[..complete].split(|byte| *byte == b'\n').skip(usize::from(self.from > 0));
         lines
+            .filter(|line| !line.is_empty())
             .filter_map(|line| match serde_json::from_slice::<Line>(line) {
                 Ok(line) => line.request().map(Ok),
                 Err(error) => Some(Err(error).context("could not read a line of the audit log")),

@@ -110,7 +110,7 @@ impl Claims {
     }
 
     /// Who wants the cluster alone waits for all others, so that they are not kept from running side by side; who changes a
-    /// controller waits for nobody who came later.
+    /// controller is not overtaken by those whom that excludes.
     fn may_hold(&self, place: usize) -> bool {
         let claim = &self.entries[place].claim;
         let holding = self.entries.iter().filter(|entry| entry.holds);
@@ -120,10 +120,8 @@ impl Claims {
         if matches!(claim, Claim::Alone) {
             return self.entries.iter().all(|entry| matches!(entry.claim, Claim::Alone));
         }
-        let earlier = self.entries[..place].iter().filter(|entry| !entry.holds);
-        !earlier
-            .into_iter()
-            .any(|waits| matches!(waits.claim, Claim::Changes(_)) && waits.claim.excludes(claim))
+        let mut earlier = self.entries[..place].iter().filter(|entry| !entry.holds);
+        !earlier.any(|waits| matches!(waits.claim, Claim::Changes(_)) && waits.claim.excludes(claim))
     }
 }
 

@@ -34,7 +34,7 @@ pub fn is_protected(object: &impl ResourceExt) -> bool {
 }
 
 /// Lets backup-controller protect what the suite labels with [`BACKUP_BY`], and stay so until another test says
-/// otherwise, who needs the cluster alone for that.
+/// otherwise, who has to be [changing](Cluster::changing) the controller for that.
 pub async fn protect(cluster: &Cluster) -> Result<()> {
     static IN_TURN: Mutex<()> = Mutex::const_new(());
     let _turn = IN_TURN.lock().await;
@@ -160,11 +160,11 @@ pub struct Paused(());
 
 impl Paused {
     /// Ends it, so that a test can run it in its own way; tells where its program is.
-    pub async fn pause(alone: &Cluster) -> Result<(Self, PathBuf)> {
-        let process = BACKUPS.until_ready(alone).await;
+    pub async fn pause(cluster: &Cluster) -> Result<(Self, PathBuf)> {
+        let process = BACKUPS.until_ready(cluster).await;
         let program = std::fs::read_link(format!("/proc/{}/exe", process.pid))?;
         let paused = Self(());
-        scale(alone.client.clone(), 0).await?;
+        scale(cluster.client.clone(), 0).await?;
         eventually("backup-controller has ended", PATIENCE, async || match process.resident() {
             Err(_) => Ok(()),
             Ok(_) => Err("it still runs"),

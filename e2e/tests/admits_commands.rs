@@ -1,5 +1,5 @@
 //! Being able to name a target is not the right to command it: with `admission` in the binder's chart, the API server
-//! asks what the user may do with the target. Each test changes the release, and so has the cluster alone.
+//! asks what the user may do with the target. Each test changes the release.
 
 use anyhow::{Result, ensure};
 use catena_api::BasicDeploymentRestart;

@@ -1,5 +1,4 @@
-//! Kinds that the reaper was not compiled with, by configuration alone. Each test changes the release, and so has the
-//! cluster alone.
+//! Kinds that the reaper was not compiled with, by configuration alone. Each test changes the release.
 
 use anyhow::{Result, ensure};
 use e2e::{Cluster, Namespace, PATIENCE, REAPER, Release, eventually, kubectl_with_input};

@@ -1,5 +1,5 @@
 //! What the cluster takes away from a controller — rights, templates, whole kinds — is told, and when it comes back
-//! the controller goes on by itself. These tests disturb everybody: each has the cluster alone.
+//! the controller goes on by itself. Each test changes a controller that others need.
 
 use std::time::Duration;
 

@@ -138,7 +138,7 @@ fn outcome(command: &Command, order: Order, observed: &Observed) -> (Option<bool
             if is_carrier && !is_kept {
                 return superseded("the spec or the template moved on to another rendering");
             }
-            let number = history::find(observed, child.hash()).map(|revision| revision.number);
+            let number = history::find(&observed.revisions, child.hash()).map(|revision| revision.number);
             let number = number.map_or_else(|| "the revision".into(), |number| format!("revision {number}"));
             if is_carrier && is_done {
                 (Some(true), "Complete", format!("all replicas serve {number}"))

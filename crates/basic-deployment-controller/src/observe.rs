@@ -263,11 +263,10 @@ impl Controller for Deployments {
         let pin = rendered.as_ref().ok().and_then(|rendered| history::pin(&rendered.hash, &own, &revisions));
         let desired = self.desired(&deployment, rendered.clone(), pin.as_ref()).await?;
         // A rendering is recorded before anything is done with it: until then nobody has to look.
-        let is_used = |desired: &Desired| {
-            deployment.spec.paused || revisions.iter().any(|revision| revision.hash == desired.hash)
-        };
+        let is_looked_for =
+            |desired: &Desired| deployment.spec.paused || history::find(&revisions, &desired.hash).is_some();
         let child = match &desired {
-            Ok(desired) if is_allowed && metadata.deletion_timestamp.is_none() && is_used(desired) => {
+            Ok(desired) if is_allowed && metadata.deletion_timestamp.is_none() && is_looked_for(desired) => {
                 self.find(&known, &deployment, desired.name()).await?
             }
             Ok(desired) => own

@@ -43,7 +43,9 @@ pub fn status(observed: &Observed) -> BasicDeploymentStatus {
         active,
         replicas: child.and_then(|child| child.replicas(contract)).unwrap_or(0),
         progress: format!("{active}/{wanted}"),
-        revision: child.and_then(|child| find(observed, child.hash())).map(|revision| revision.number),
+        revision: child
+            .and_then(|child| find(&observed.revisions, child.hash()))
+            .map(|revision| revision.number),
         selector: child.and_then(|child| child.selector(contract)),
         child: child.map(child_status),
         blocked_by,

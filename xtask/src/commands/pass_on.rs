@@ -1,6 +1,6 @@
 //! `cargo xtask kubectl` and `cargo xtask helm`
 
-use std::{ffi::OsString, fs, os::unix::process::CommandExt, path::Path, process::Command};
+use std::{ffi::OsString, fs, os::unix::process::CommandExt, process::Command};
 
 use anyhow::{Context, Result};
 
@@ -38,8 +38,7 @@ pub fn helm(name: &str, arguments: &[OsString]) -> Result<()> {
 fn renders_a_chart_of_ours(arguments: &[OsString]) -> Option<usize> {
     let charts: Vec<_> =
         charts::all().into_iter().filter_map(|chart| fs::canonicalize(chart.directory).ok()).collect();
-    let is_ours =
-        |argument: &OsString| fs::canonicalize(Path::new(argument)).is_ok_and(|path| charts.contains(&path));
+    let is_ours = |argument: &OsString| fs::canonicalize(argument).is_ok_and(|path| charts.contains(&path));
     let verb = arguments
         .iter()
         .position(|argument| ["install", "upgrade", "template"].iter().any(|verb| argument == verb))?;

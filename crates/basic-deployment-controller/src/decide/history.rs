@@ -34,7 +34,7 @@ pub fn pin(rendered: &str, children: &[Arc<Child>], revisions: &[Arc<Revision>])
     children.iter().find_map(|child| {
         let Marks { rolled_back_by, rejected, .. } = child.marks();
         let rejected = rejected.filter(|rejected| rejected == rendered)?;
-        let revision = revisions.iter().find(|revision| revision.hash == child.hash()).cloned();
+        let revision = find(revisions, child.hash()).cloned();
         let rejects = Rejects { hash: Some(rejected), command: rolled_back_by };
         Some(Pin { hash: child.hash().to_owned(), revision, rejects })
     })
@@ -45,7 +45,7 @@ pub fn record(desired: &Desired, observed: &Observed) -> Option<Action> {
     let last = observed.revisions.last();
     let next = last.map_or(1, |last| last.number.saturating_add(1));
     let rejects = observed.pin.as_ref().map(|pin| pin.rejects.clone()).unwrap_or_default();
-    let Some(revision) = find(observed, &desired.hash) else {
+    let Some(revision) = find(&observed.revisions, &desired.hash) else {
         // What is held by a rollback has a revision, or is refused.
         let rendered = observed.rendered.as_ref().ok().filter(|rendered| rendered.hash == desired.hash)?;
         return Some(Action::Record { rendered: rendered.clone(), number: next });
@@ -142,8 +142,8 @@ pub fn prune(observed: &Observed) -> Option<Action> {
 }
 
 /// The revision with a hash.
-pub fn find<'o>(observed: &'o Observed, hash: &str) -> Option<&'o Arc<Revision>> {
-    observed.revisions.iter().find(|revision| revision.hash == hash)
+pub fn find<'r>(revisions: &'r [Arc<Revision>], hash: &str) -> Option<&'r Arc<Revision>> {
+    revisions.iter().find(|revision| revision.hash == hash)
 }
 
 /// The hash of what the child is to be.
