@@ -128,11 +128,13 @@ fn keep_child(desired: &Desired, observed: &Observed) -> Option<Action> {
             .or_else(|| scale(child, observed)),
         Found::Orphan(child) if child.hash() == desired.hash && !child.is_deleting => record()
             .or_else(|| Some(Action::Apply { child: child.clone(), desired: desired.clone(), heals: false })),
-        Found::Orphan(child) | Found::Foreign(child) => Some(Action::Refuse(Refusal::ChildNotOwned {
-            kind: observed.place.resource.kind.clone(),
-            name: child.name.clone(),
-            holder: observed.child.holder(),
-        })),
+        Found::Orphan(child) | Found::Foreign(child) => history::prune(observed).or_else(|| {
+            Some(Action::Refuse(Refusal::ChildNotOwned {
+                kind: observed.place.resource.kind.clone(),
+                name: child.name.clone(),
+                holder: observed.child.holder(),
+            }))
+        }),
     }
 }
 

@@ -139,6 +139,16 @@ fn the_oldest_revisions_go_but_never_a_live_wanted_or_asked_one() {
 }
 
 #[test]
+fn old_revisions_go_also_while_the_childs_name_is_taken() {
+    let mut foreign = observed(Found::Foreign(child(json!({}))));
+    foreign.revisions = vec![revision(1, "older"), revision(2, "old"), revision(3, NEW)];
+    spec(&mut foreign).revision_history_limit = 1;
+    assert_eq!(pruned(decide(&foreign)), [1]);
+    foreign.revisions.remove(0);
+    assert!(matches!(decide(&foreign), Action::Refuse(_)));
+}
+
+#[test]
 fn nothing_is_pruned_while_commands_are_not_known() {
     let mut observed = ours(json!({}));
     spec(&mut observed).revision_history_limit = 0;
