@@ -1,5 +1,5 @@
-//! Which controllers a test needs as they are, and which it changes. What would disturb each other runs one after another, and so do
-//! all that change something; all else runs side by side.
+//! Which controllers a test needs as they are, and which it changes. What would disturb each other runs one after another; all
+//! else runs side by side.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -66,9 +66,8 @@ impl Claim {
     fn excludes(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Uses(_), Self::Uses(_)) => false,
-            // Two changes may bring the same definitions, or count what is in the namespace of the releases.
-            (Self::Alone, _) | (_, Self::Alone) | (Self::Changes(_), Self::Changes(_)) => true,
-            (Self::Uses(mine), Self::Changes(others)) | (Self::Changes(mine), Self::Uses(others)) => {
+            (Self::Alone, _) | (_, Self::Alone) => true,
+            (Self::Uses(mine) | Self::Changes(mine), Self::Uses(others) | Self::Changes(others)) => {
                 mine.iter().any(|controller| others.contains(controller))
             }
         }
@@ -109,8 +108,8 @@ impl Claims {
         may
     }
 
-    /// Who wants the cluster alone waits for all others, so that they are not kept from running side by side; who changes a
-    /// controller is not overtaken by those whom that excludes.
+    /// Who wants the cluster alone waits for all others, so that they are not kept from running side by side. Who only uses a
+    /// controller waits for all who change it: one after another, they wait but once until nobody uses it any more.
     fn may_hold(&self, place: usize) -> bool {
         let claim = &self.entries[place].claim;
         let holding = self.entries.iter().filter(|entry| entry.holds);
@@ -120,8 +119,16 @@ impl Claims {
         if matches!(claim, Claim::Alone) {
             return self.entries.iter().all(|entry| matches!(entry.claim, Claim::Alone));
         }
-        let mut earlier = self.entries[..place].iter().filter(|entry| !entry.holds);
-        !earlier.any(|waits| matches!(waits.claim, Claim::Changes(_)) && waits.claim.excludes(claim))
+        let is_next = |change: &Claim| {
+            let mut changes =
+                self.entries.iter().filter(|entry| entry.holds && !matches!(entry.claim, Claim::Uses(_)));
+            !changes.any(|held| held.claim.excludes(change))
+        };
+        let before = if matches!(claim, Claim::Uses(_)) { self.entries.len() } else { place };
+        !self.entries[..before].iter().any(|entry| {
+            let waits = !entry.holds && matches!(entry.claim, Claim::Changes(_));
+            waits && entry.claim.excludes(claim) && is_next(&entry.claim)
+        })
     }
 }
 
@@ -152,16 +159,28 @@ mod tests {
     }
 
     #[test]
-    fn a_change_excludes_other_changes_and_those_who_need_that_controller() {
+    fn a_change_excludes_those_who_change_or_need_that_controller() {
         let claims = [changes(&[BINDER]), uses(&[BINDER, REAPER]), changes(&[REAPER]), uses(&[BACKUPS])];
-        assert_eq!(holding(&claims), [true, false, false, true]);
-        assert_eq!(holding(&[uses(&[BACKUPS]), changes(&[BACKUPS])]), [true, false]);
+        assert_eq!(holding(&claims), [true, false, true, true]);
+        assert_eq!(holding(&[changes(&[BINDER]), changes(&[BINDER, REAPER])]), [true, false]);
     }
 
     #[test]
-    fn a_change_that_waits_is_not_overtaken() {
-        let claims = [uses(&[BINDER]), changes(&[BINDER]), uses(&[BINDER])];
-        assert_eq!(holding(&claims), [true, false, false]);
+    fn a_change_goes_before_users_where_only_users_keep_it_waiting() {
+        assert_eq!(holding(&[uses(&[BINDER]), changes(&[BINDER]), uses(&[BINDER])]), [false, true, false]);
+        let claims = [changes(&[REAPER]), changes(&[BINDER, REAPER]), uses(&[BINDER])];
+        assert_eq!(holding(&claims), [true, false, true]);
+    }
+
+    #[test]
+    fn a_change_waits_for_users_that_are_there() {
+        let mut all = Claims { entries: Vec::new(), next: 0 };
+        let user = all.ask(uses(&[BINDER]));
+        assert!(all.try_hold(user));
+        let change = all.ask(changes(&[BINDER]));
+        assert!(!all.try_hold(change));
+        all.entries.retain(|entry| entry.id != user);
+        assert!(all.try_hold(change));
     }
 
     #[test]

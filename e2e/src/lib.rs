@@ -50,7 +50,7 @@ pub use objects::{GROUP_VERSION, another_image, condition, deployment, image, is
 pub use own_process::OwnProcess;
 pub use page::{Block, Page, Typed, checkout};
 pub use plugin::{Said, catena, catena_as, succeeds, until_explained};
-pub use pods::{alive, is_alive, is_ready, names, uids};
+pub use pods::{alive, is_alive, is_ready, names, restarts, uids};
 pub use process::{Frozen, Process};
 pub use protection::{
     BACKUP_BY, Paused, backup_example, is_protected, protect, protecting, until_nothing_is_protected,

@@ -22,6 +22,13 @@ pub fn is_ready(pod: &Pod) -> bool {
     conditions.into_iter().any(|condition| condition.type_ == "Ready" && condition.status == "True")
 }
 
+/// How often a pod's containers were started again.
+#[must_use]
+pub fn restarts(pod: &Pod) -> i32 {
+    let containers = pod.status.iter().flat_map(|status| status.container_statuses.iter().flatten());
+    containers.map(|container| container.restart_count).sum()
+}
+
 /// The uids of pods.
 #[must_use]
 pub fn uids(pods: &[Pod]) -> BTreeSet<String> {

@@ -16,7 +16,7 @@ async fn leftovers() -> Result<String> {
 
 #[tokio::test]
 async fn every_controller_that_is_ready_passes_and_nothing_is_left() -> Result<()> {
-    let cluster = Cluster::alone().await?;
+    let cluster = Cluster::shared().await?;
     let tests = CONTROLLERS.map(async |controller| {
         controller.until_ready(&cluster).await;
         helm(&["test", controller.name(), "--timeout=60s"]).await
@@ -29,7 +29,7 @@ async fn every_controller_that_is_ready_passes_and_nothing_is_left() -> Result<(
 #[tokio::test]
 async fn a_controller_that_hangs_fails_until_it_goes_on() -> Result<()> {
     needs!(Processes);
-    let cluster = Cluster::alone().await?;
+    let cluster = Cluster::changing(&[REAPER]).await?;
     let process = REAPER.until_ready(&cluster).await;
     let frozen = process.freeze()?;
     let started = Instant::now();

@@ -90,17 +90,18 @@ async fn until_told(namespace: &Namespace, name: &str, reason: &str) -> String {
 }
 
 /// What was written and taken, by verb, kind and name; without Events and the Lease.
-fn written(log: &AuditLog) -> Result<BTreeMap<String, usize>> {
+fn written(log: &AuditLog, namespace: &Namespace) -> Result<BTreeMap<String, usize>> {
     let mut written = BTreeMap::new();
-    for request in log.requests()?.iter().filter(|request| counts(request)) {
+    for request in log.requests()?.iter().filter(|request| counts(request, namespace)) {
         let what = format!("{} {} {}", request.verb, request.resource, request.name);
         *written.entry(what).or_default() += 1;
     }
     Ok(written)
 }
 
-fn counts(request: &Request) -> bool {
+fn counts(request: &Request, namespace: &Namespace) -> bool {
     request.user == BINDER.user()
+        && (request.namespace.is_empty() || request.namespace == namespace.name)
         && request.is_write()
         && request.code < 300
         && !["events", "leases"].contains(&&*request.resource)
@@ -145,8 +146,7 @@ async fn its_rights_are_enough_and_not_more() {
 #[tokio::test]
 async fn commands_of_other_projects_are_bound_by_configuration_alone() -> Result<()> {
     e2e::needs!(AuditLog, NoKindsOfOthers);
-    let cluster = Cluster::alone().await?;
-    cluster.without_others().await;
+    let cluster = Cluster::changing(&[BINDER]).await?;
     let kinds = ForeignKinds::install(&PROJECTS).await?;
     let release = Release::upgrade(&cluster, BINDER, &example()?).await?;
     let namespace = cluster.namespace("foreign").await?;
@@ -209,8 +209,8 @@ async fn commands_of_other_projects_are_bound_by_configuration_alone() -> Result
     }
 
     // One write for each that is bound; no status of a foreign kind; nothing else.
-    log.until_logged(7, counts).await;
-    let mut bound: Vec<_> = written(&log)?.into_iter().collect();
+    log.until_logged(7, |request| counts(request, &namespace)).await;
+    let mut bound: Vec<_> = written(&log, &namespace)?.into_iter().collect();
     bound.sort();
     let expected = [
         "backups nightly",
@@ -225,7 +225,7 @@ async fn commands_of_other_projects_are_bound_by_configuration_alone() -> Result
     assert_eq!(bound, expected);
     let quiet = AuditLog::from_now()?;
     sleep_until(Instant::now() + Duration::from_secs(8)).await;
-    assert_eq!(written(&quiet)?, BTreeMap::new());
+    assert_eq!(written(&quiet, &namespace)?, BTreeMap::new());
 
     // Once the finalizer is gone, nothing speaks against it any more.
     let patch = Patch::Merge(json!({"metadata": {"finalizers": null}}));

@@ -4,9 +4,7 @@
 use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
-use e2e::{
-    BACKUPS, CONTROLLERS, Cluster, Controller, Page, Reader, Release, Typed, checkout, until_all_are_ready,
-};
+use e2e::{BACKUPS, CONTROLLERS, Cluster, Controller, Page, Reader, Release, Typed, checkout};
 use futures::future::try_join_all;
 use serde_json::json;
 
@@ -58,7 +56,9 @@ async fn follow(what: &str, first: &[&str], pages: &[&str]) -> Result<()> {
             .await?;
     }
     try_join_all(changed.iter().map(async |controller| Release::set(*controller, &json!({})).await)).await?;
-    until_all_are_ready(&cluster).await;
+    for controller in changed {
+        controller.until_ready(&cluster).await;
+    }
     read
 }
 

@@ -306,7 +306,7 @@ async fn no_command_is_forgotten_when_the_reaper_dies_and_none_goes_early() -> R
 async fn a_thousand_finished_commands_go_with_one_delete_each_and_then_there_is_silence() -> Result<()> {
     const COUNT: usize = 1000;
     e2e::needs!(AuditLog, Processes);
-    let cluster = Cluster::alone().await?;
+    let cluster = Cluster::changing(&[BINDER, REAPER]).await?;
     let namespace = cluster.namespace("thousand").await?;
     let process = REAPER.process(&cluster).await?;
     let log = AuditLog::from_now()?;

@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail, ensure};
 use catena_api::BasicDeployment;
 use e2e::{
     BACKUP_BY, BACKUPS, Cluster, Release, alive, backup_example, deployment, eventually, is_protected,
-    is_ready, uids, until_nothing_is_protected,
+    is_ready, restarts, uids, until_nothing_is_protected,
 };
 use k8s_openapi::api::core::v1::{ConfigMap, Node, PersistentVolume, PersistentVolumeClaim, Pod};
 use kube::{ResourceExt, api::ListParams};
@@ -175,9 +175,4 @@ async fn a_job_stores_a_manifest_on_a_volume_before_its_object_goes() -> Result<
     let manifest: Value = serde_json::from_str(&read(&cluster, &claim, "web.json").await?)?;
     assert_eq!(manifest["data"], json!({"key": "value"}));
     release.restore().await
-}
-
-fn restarts(pod: &Pod) -> i32 {
-    let containers = pod.status.iter().flat_map(|status| status.container_statuses.iter().flatten());
-    containers.map(|container| container.restart_count).sum()
 }

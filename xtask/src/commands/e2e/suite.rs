@@ -9,7 +9,7 @@ use crate::{access::Access, cargo, interrupt::Interrupt, workspace};
 #[derive(Clone, clap::Args)]
 pub struct Suite {
     /// How many end-to-end tests are begun at a time; most of them wait until those end that disturb them
-    #[arg(long, default_value_t = 64, value_name = "COUNT")]
+    #[arg(long, default_value_t = 256, value_name = "COUNT")]
     test_threads: usize,
     /// Leave the cluster of the end-to-end tests as it is then
     #[arg(long, alias = "keep-cluster")]
@@ -87,7 +87,7 @@ mod tests {
 
     #[test]
     fn a_file_and_a_part_of_a_name_are_filters() {
-        let all = "test --package e2e --no-fail-fast -- --test-threads=64";
+        let all = "test --package e2e --no-fail-fast -- --test-threads=256";
         assert_eq!(of_cargo(&[], &[]), all);
         assert_eq!(of_cargo(&[], &["--", "scales", "--ignored"]), format!("{all} scales --ignored"));
         assert_eq!(
