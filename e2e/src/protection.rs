@@ -161,6 +161,7 @@ pub struct Paused(());
 impl Paused {
     /// Ends it, so that a test can run it in its own way; tells where its program is.
     pub async fn pause(cluster: &Cluster) -> Result<(Self, PathBuf)> {
+        cluster.ensure_it_may_change(BACKUPS)?;
         let process = BACKUPS.until_ready(cluster).await;
         let program = std::fs::read_link(format!("/proc/{}/exe", process.pid))?;
         let paused = Self(());

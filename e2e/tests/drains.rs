@@ -81,7 +81,7 @@ async fn uninstalling_is_refused_while_objects_wait_where_the_values_say_so() ->
     until_protected(&namespace, 4).await;
     namespace.delete::<ConfigMap>("held").await?;
 
-    let refused = Release::try_uninstall(BACKUPS).await;
+    let refused = Release::try_uninstall(&cluster, BACKUPS).await;
     ensure!(refused.is_err(), "it was uninstalled");
     let job = Api::<Job>::namespaced(cluster.client.clone(), "catena-system")
         .get("backup-controller-drain")

@@ -13,6 +13,7 @@ use e2e::{
     CONTROLLERS, Cluster, Controller, DEPLOYMENTS, Namespace, REPLICA_SETS, Release, deployment,
     shipped_template, uids, until_all_are_ready,
 };
+use futures::future::try_join_all;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::{ResourceExt, api::ListParams};
 use serde_json::{Value, json};
@@ -99,11 +100,11 @@ async fn an_upgrade_and_a_rollback_replace_no_pod_and_delete_no_definition() -> 
     if earlier.charts.is_empty() {
         return Ok(());
     }
-    let mut releases = Vec::new();
-    for (controller, chart) in &earlier.charts {
+    let install = async |(controller, chart): &(Controller, PathBuf)| {
         let release = Release::of_chart(&cluster, *controller, chart, &values(*controller)?).await;
-        releases.push((*controller, release.with_context(|| format!("the earlier {}", controller.name()))?));
-    }
+        anyhow::Ok((*controller, release.with_context(|| format!("the earlier {}", controller.name()))?))
+    };
+    let releases = try_join_all(earlier.charts.iter().map(install)).await?;
     until_all_are_ready(&cluster).await;
     let namespace = cluster.namespace("upgrade").await?;
     namespace.create(&deployment("web", 2)).await?;
@@ -111,25 +112,21 @@ async fn an_upgrade_and_a_rollback_replace_no_pod_and_delete_no_definition() -> 
     let first = uids(&namespace.until_ready_pods(2).await);
     let before = definitions(&cluster).await?;
 
-    for (controller, release) in &releases {
-        release.change(&values(*controller)?).await?;
-    }
+    let change =
+        async |(controller, release): &(Controller, Release)| release.change(&values(*controller)?).await;
+    try_join_all(releases.iter().map(change)).await?;
     until_all_are_ready(&cluster).await;
     grows_to(&namespace, 3, &first).await.context("after the upgrade")?;
     let upgraded = definitions(&cluster).await?;
     ensure!(upgraded.is_superset(&before), "deleted by the upgrade: {:?}", before.difference(&upgraded));
 
-    for (_, release) in &releases {
-        release.rollback().await?;
-    }
+    try_join_all(releases.iter().map(async |(_, release)| release.rollback().await)).await?;
     until_all_are_ready(&cluster).await;
     grows_to(&namespace, 4, &first).await.context("after the rollback")?;
     let back = definitions(&cluster).await?;
     ensure!(back.is_superset(&upgraded), "deleted by the rollback: {:?}", upgraded.difference(&back));
 
-    for (_, release) in releases {
-        release.restore().await?;
-    }
+    try_join_all(releases.into_iter().map(async |(_, release)| release.restore().await)).await?;
     until_all_are_ready(&cluster).await;
     Ok(())
 }
