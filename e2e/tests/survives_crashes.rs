@@ -72,25 +72,25 @@ async fn a_replicaset_controller_killed_while_it_replaces_pods_keeps_the_budget(
     let cluster = Cluster::changing(&CHAIN).await?;
     until_running(&cluster).await;
     let namespace = cluster.namespace("rolls").await?;
-    namespace.create(&deployment("web", 12)).await?;
+    namespace.create(&deployment("web", 8)).await?;
     namespace.until_ready("web").await;
-    let before = namespace.until_ready_pods(12).await;
+    let before = namespace.until_ready_pods(8).await;
     let recording = Recording::start(&namespace).await;
 
     let change = json!({"spec": {"parameters": {"env.VERSION": "2"}}});
     namespace.merge::<BasicDeployment>("web", change).await?;
-    recording.until(|now| now.most > 12).await;
+    recording.until(|now| now.most > 8).await;
     kill(&cluster, &[REPLICA_SETS]).await?;
     namespace
-        .until_pods("twelve other pods serve", |now| {
-            now.len() == 12 && now.iter().all(e2e::is_ready) && uids(now).is_disjoint(&uids(&before))
+        .until_pods("eight other pods serve", |now| {
+            now.len() == 8 && now.iter().all(e2e::is_ready) && uids(now).is_disjoint(&uids(&before))
         })
         .await;
     namespace.until_ready("web").await;
     let Recorded { most, fewest_ready, made, .. } = recording.so_far();
-    assert!(most <= 15, "{most} pods at once");
-    assert!(fewest_ready >= 9, "only {fewest_ready} ready pods");
-    assert_eq!(made, 24, "12 of each version, and no more");
+    assert!(most <= 10, "{most} pods at once");
+    assert!(fewest_ready >= 6, "only {fewest_ready} ready pods");
+    assert_eq!(made, 16, "eight of each version, and no more");
     Ok(())
 }
 
