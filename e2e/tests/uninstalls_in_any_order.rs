@@ -19,9 +19,8 @@ use tokio::time::Instant;
 
 type Order = [Controller; 5];
 
-/// Nothing that a controller does may be so long under way that its process is given up before it has ended, which is
-/// after a pod's grace of 30 s.
-const AT_ONCE: Duration = Duration::from_secs(25);
+/// Nothing that a controller does may be so long under way that its process is given up before it has ended.
+const AT_ONCE: Duration = Duration::from_secs(18);
 
 /// The two worst ones: whatever protects goes first, and last. Of any two charts each goes before the other in one of them.
 const WORST: [Order; 2] = [
