@@ -185,12 +185,13 @@ async fn a_namespace_that_is_deleted_ends_with_all_backups_elsewhere() -> Result
         let kept = if backup_by == "manifest" {
             manifests(&cluster.client, &uid).await?.len()
         } else {
-            // A Job that a node could not start is followed by another one.
+            // One that failed, because a node could not start it, is followed by another one.
             let of = ListParams::default().labels(&format!("{BACKUP_OF}={uid}"));
             let jobs = Api::<Job>::namespaced(cluster.client.clone(), SYSTEM).list(&of).await?;
-            jobs.iter()
-                .filter(|job| job.status.as_ref().and_then(|status| status.succeeded) == Some(1))
-                .count()
+            let has_failed = |job: &&Job| {
+                job.status.as_ref().is_some_and(|status| status.failed.is_some_and(|failed| failed > 0))
+            };
+            jobs.iter().filter(|job| !has_failed(job)).count()
         };
         assert_eq!(kept, 1, "of {uid} by {backup_by}");
     }
