@@ -1,6 +1,5 @@
 use std::{fmt::Debug, panic::Location, sync::Mutex, thread, time::Duration};
 
-use anyhow::Result;
 use catena_api::{BasicDeployment, BasicReplicaSet};
 use k8s_openapi::{
     NamespaceResourceScope,
@@ -15,7 +14,7 @@ use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 use tokio::time::timeout;
 
-use crate::{PATIENCE, cleanup::clean_up, eventually, kubectl::inspect, pods, replica_set, yaml};
+use crate::{PATIENCE, cleanup::clean_up, eventually, kubectl::inspect, pods, yaml};
 
 /// A namespace of one test, deleted in the end with all that is in it.
 pub struct Namespace {
@@ -130,25 +129,6 @@ impl Namespace {
             Ok(Some(object)) => Err(yaml(&object)),
             Err(error) => Err(error.to_string()),
         })
-    }
-
-    /// Waits until the garbage collector knows `BasicReplicaSets`, for which it looks twice a minute. Of a kind that it does
-    /// not know yet it orphans nothing: what the owner leaves is taken for garbage later.
-    ///
-    /// # Panics
-    /// When it still does not after a time.
-    pub async fn until_sets_leave_orphans(&self) -> Result<()> {
-        self.create(&replica_set("probe", 0)).await?;
-        let sets = self.api::<BasicReplicaSet>();
-        sets.delete("probe", &DeleteParams::orphan()).await?;
-        eventually("the garbage collector knows BasicReplicaSets", 2 * PATIENCE, async || {
-            match sets.get_opt("probe").await {
-                Ok(None) => Ok(()),
-                other => Err(other),
-            }
-        })
-        .await;
-        Ok(())
     }
 
     /// Waits until a `BasicDeployment` is ready as its spec is now.
