@@ -16,8 +16,7 @@ impl ForeignKinds {
         ensure!(has(&[Need::NoKindsOfOthers]), "the test has to say that it `needs!(NoKindsOfOthers)`");
         let kinds = Self { files: projects.iter().map(|project| definitions(project)).collect() };
         for file in &kinds.files {
-            kubectl(&["apply", "--server-side", "--filename", file]).await?;
-            let made = kubectl(&["get", "--output=name", "--filename", file]).await?;
+            let made = kubectl(&["apply", "--server-side", "--output=name", "--filename", file]).await?;
             let definitions = made.lines().filter(|name| name.starts_with("customresourcedefinition"));
             let wait = ["wait", "--for=condition=Established"];
             kubectl(&wait.into_iter().chain(definitions).collect::<Vec<_>>()).await?;
