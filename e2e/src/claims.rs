@@ -119,16 +119,13 @@ impl Claims {
         if matches!(claim, Claim::Alone) {
             return self.entries.iter().all(|entry| matches!(entry.claim, Claim::Alone));
         }
-        let is_next = |change: &Claim| {
-            let mut changes =
-                self.entries.iter().filter(|entry| entry.holds && !matches!(entry.claim, Claim::Uses(_)));
-            !changes.any(|held| held.claim.excludes(change))
+        let is_change = |entry: &&Entry| matches!(entry.claim, Claim::Changes(_));
+        let is_next = |change: &Entry| {
+            !holding.clone().filter(is_change).any(|held| held.claim.excludes(&change.claim))
         };
         let before = if matches!(claim, Claim::Uses(_)) { self.entries.len() } else { place };
-        !self.entries[..before].iter().any(|entry| {
-            let waits = !entry.holds && matches!(entry.claim, Claim::Changes(_));
-            waits && entry.claim.excludes(claim) && is_next(&entry.claim)
-        })
+        let waiting = self.entries[..before].iter().filter(|entry| !entry.holds);
+        !waiting.filter(is_change).any(|change| change.claim.excludes(claim) && is_next(change))
     }
 }
 
