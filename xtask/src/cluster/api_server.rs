@@ -14,7 +14,7 @@ pub const NAME: &str = "api-server";
 pub fn component(home: &Home, state: &State) -> Result<Component> {
     let policy = home.configs().join("audit-policy.yaml");
     write_atomically(&policy, include_bytes!("../../cluster/audit-policy.yaml"))?;
-    Component::new(
+    let component = Component::new(
         NAME,
         state,
         Tool::ApiServer,
@@ -41,5 +41,7 @@ pub fn component(home: &Home, state: &State) -> Result<Component> {
             ("max-requests-inflight", "3000".to_owned()),
             ("max-mutating-requests-inflight", "1500".to_owned()),
         ],
-    )
+    )?;
+    // Whatever waits in this cluster waits for this process: its garbage is collected a quarter as often.
+    Ok(component.with_variable("GOGC", "400"))
 }

@@ -7,12 +7,13 @@ use anyhow::Result;
 use super::{home::Home, state::State};
 use crate::toolchain::Tool;
 
-/// A program and its arguments.
+/// A program, its arguments and its environment.
 #[derive(Clone, Debug)]
 pub struct Component {
     pub name: &'static str,
     pub program: PathBuf,
     pub arguments: Vec<String>,
+    pub environment: Vec<(&'static str, &'static str)>,
 }
 
 impl Component {
@@ -24,7 +25,14 @@ impl Component {
         flags: impl IntoIterator<Item = (&'static str, String)>,
     ) -> Result<Self> {
         let arguments = flags.into_iter().map(|(flag, value)| format!("--{flag}={value}")).collect();
-        Ok(Self { name, program: state.toolchain.path(tool)?.clone(), arguments })
+        let program = state.toolchain.path(tool)?.clone();
+        Ok(Self { name, program, arguments, environment: Vec::new() })
+    }
+
+    /// With an environment variable.
+    pub fn with_variable(mut self, name: &'static str, value: &'static str) -> Self {
+        self.environment.push((name, value));
+        self
     }
 }
 

@@ -111,7 +111,8 @@ fn spawn(component: &Component, home: &Home) -> Result<Child> {
         .open(&path)
         .with_context(|| format!("could not open {}", path.display()))?;
     let mut command = child::command(&home.supervisor_binary(), &component.program, &component.arguments);
-    command.env("HOME", home.directory()).stdout(log.try_clone()?).stderr(log);
+    command.env("HOME", home.directory()).envs(component.environment.iter().copied());
+    command.stdout(log.try_clone()?).stderr(log);
     tokio::process::Command::from(command)
         .spawn()
         .with_context(|| format!("could not start {}", component.program.display()))
