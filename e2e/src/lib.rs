@@ -29,6 +29,7 @@ mod protection;
 mod reader;
 mod recording;
 mod releases;
+mod stolen_time;
 mod undo;
 
 pub use audit::{AuditLog, Request, Tally};
@@ -58,6 +59,7 @@ pub use protection::{
 pub use reader::Reader;
 pub use recording::{Recorded, Recording};
 pub use releases::{Release, Uninstalled, shipped_template};
+pub use stolen_time::StolenTime;
 pub use undo::Undo;
 
 /// Builds a `BTreeMap` of texts.
