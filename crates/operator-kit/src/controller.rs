@@ -114,7 +114,7 @@ impl<C: Controller> Passes<C> {
         let version = Version {
             generation: object.meta().generation.unwrap_or_default(),
             // What failed for want of a watch is tried again when the watch came.
-            settings: (self.settings_version)().wrapping_add(self.health.recoveries() << 32),
+            settings: (self.settings_version)().wrapping_add(self.health.epoch() << 32),
             occasion: self.controller.occasion(object),
         };
         let (attempt, retry_in) = self.backoff.attempt(uid, version);

@@ -23,19 +23,50 @@ struct State {
     optional: bool,
     listed: bool,
     ended: bool,
-    failing: Option<(Instant, String)>,
-    recoveries: Option<Arc<AtomicU64>>,
+    failing: Option<Failing>,
+    epoch: Option<Arc<AtomicU64>>,
     changed: Option<Arc<Notify>>,
 }
 
+#[derive(Debug)]
+struct Failing {
+    since: Instant,
+    error: WatchFailure,
+}
+
+/// Why a watch fails.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum WatchFailure {
+    /// The cluster does not know its kind: what there was of it is gone.
+    NotServed(String),
+    /// Anything else, which may pass before anything happens that it would have shown.
+    Other(String),
+}
+
+impl WatchFailure {
+    /// What is so, and what to do.
+    pub fn text(&self) -> &str {
+        let (Self::NotServed(text) | Self::Other(text)) = self;
+        text
+    }
+}
+
 impl State {
-    fn recovered(&self) {
-        if let Some(recoveries) = &self.recoveries {
-            recoveries.fetch_add(1, Ordering::Relaxed);
+    fn turned(&self) {
+        if let Some(epoch) = &self.epoch {
+            epoch.fetch_add(1, Ordering::Relaxed);
         }
+        self.tell();
+    }
+
+    fn tell(&self) {
         if let Some(changed) = &self.changed {
             changed.notify_waiters();
         }
+    }
+
+    fn is_not_served(&self) -> bool {
+        self.failing.as_ref().is_some_and(|failing| matches!(failing.error, WatchFailure::NotServed(_)))
     }
 }
 
@@ -47,7 +78,7 @@ impl WatchStatus {
         state.listed = true;
         state.failing = None;
         if news {
-            state.recovered();
+            state.turned();
         }
         news
     }
@@ -56,7 +87,7 @@ impl WatchStatus {
     pub fn alive(&self) {
         let mut state = self.lock();
         if state.listed && state.failing.take().is_some() {
-            state.recovered();
+            state.turned();
         }
     }
 
@@ -65,15 +96,18 @@ impl WatchStatus {
     }
 
     /// The watch failed. True when it fails otherwise than before.
-    pub fn failed(&self, error: &str) -> bool {
+    pub fn failed(&self, error: WatchFailure) -> bool {
         let mut state = self.lock();
         let (since, news) = match &state.failing {
-            Some((since, before)) => (*since, before != error),
+            Some(failing) => (failing.since, failing.error != error),
             None => (Instant::now(), true),
         };
-        state.failing = Some((since, error.to_owned()));
-        if let Some(changed) = &state.changed {
-            changed.notify_waiters();
+        let was_served = state.listed && !state.is_not_served();
+        state.failing = Some(Failing { since, error });
+        if was_served && state.is_not_served() && !state.optional {
+            state.turned();
+        } else {
+            state.tell();
         }
         news
     }
@@ -86,7 +120,11 @@ impl WatchStatus {
     pub fn problem(&self) -> Option<String> {
         let state = self.lock();
         match (&state.failing, state.listed) {
-            (Some((since, error)), listed) if !listed || since.elapsed() > TOLERATED => Some(error.clone()),
+            (Some(Failing { since, error }), listed)
+                if !listed || state.is_not_served() || since.elapsed() > TOLERATED =>
+            {
+                Some(error.text().to_owned())
+            }
             (None, false) => Some("the first list has not come yet; waiting for it".into()),
             _ => None,
         }
@@ -111,7 +149,7 @@ impl WatchStatus {
 #[derive(Debug)]
 pub(crate) struct Health {
     watches: Mutex<BTreeMap<String, Vec<Arc<WatchStatus>>>>,
-    recoveries: Arc<AtomicU64>,
+    epoch: Arc<AtomicU64>,
     changed: Arc<Notify>,
     heartbeat: Mutex<Instant>,
     stopping: AtomicBool,
@@ -121,7 +159,7 @@ impl Default for Health {
     fn default() -> Self {
         Self {
             watches: Mutex::default(),
-            recoveries: Arc::default(),
+            epoch: Arc::default(),
             changed: Arc::default(),
             heartbeat: Mutex::new(Instant::now()),
             stopping: AtomicBool::new(false),
@@ -143,7 +181,7 @@ impl Health {
     fn add(&self, kind: &str, optional: bool) -> Arc<WatchStatus> {
         let state = State {
             optional,
-            recoveries: Some(self.recoveries.clone()),
+            epoch: Some(self.epoch.clone()),
             changed: Some(self.changed.clone()),
             ..State::default()
         };
@@ -155,16 +193,16 @@ impl Health {
         status
     }
 
-    /// Rises when a watch came (back) to life: what failed for want of it is tried again.
-    pub fn recoveries(&self) -> u64 {
-        self.recoveries.load(Ordering::Relaxed)
+    /// Rises when a watch came (back) to life, or lost its kind: what was found out before may hold no more.
+    pub fn epoch(&self) -> u64 {
+        self.epoch.load(Ordering::Relaxed)
     }
 
-    /// Waits until a watch came to life after `before` was read.
-    pub async fn recovered(&self, before: u64) {
+    /// Waits until the epoch is another than `before`.
+    pub async fn next_epoch(&self, before: u64) {
         loop {
             let changed = self.changed.notified();
-            if self.recoveries() != before {
+            if self.epoch() != before {
                 return;
             }
             changed.await;
@@ -237,26 +275,58 @@ mod tests {
         let health = Health::default();
         let pods = health.watch("Pod");
         pods.synced();
-        pods.failed("connection refused");
+        pods.failed(refused());
         assert!(health.unready().is_empty(), "a short failure is tolerated");
         tokio::time::advance(TOLERATED + Duration::from_secs(1)).await;
         assert_eq!(health.unready(), ["Pod: connection refused"]);
-        let before = health.recoveries();
+        let before = health.epoch();
         pods.alive();
         assert!(health.unready().is_empty());
-        assert!(health.recoveries() > before, "what backed off meanwhile is tried again");
+        assert!(health.epoch() > before, "what backed off meanwhile is tried again");
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_missing_kind_is_settled_so_that_others_can_start() {
         let health = Health::default();
         let missing = health.watch("Child");
-        missing.failed("Child is not served");
+        missing.failed(not_served());
         health.settled().await;
         assert_eq!(health.unready(), ["Child: Child is not served"]);
-        let before = health.recoveries();
+        let before = health.epoch();
         missing.synced();
-        assert!(health.recoveries() > before, "what waited for it is tried again");
+        assert!(health.epoch() > before, "what waited for it is tried again");
+    }
+
+    #[test]
+    fn a_kind_that_is_taken_away_is_no_short_failure_and_all_is_looked_at_again_once() {
+        let health = Health::default();
+        let sets = health.watch("Child");
+        sets.synced();
+        sets.failed(refused());
+        let before = health.epoch();
+        sets.failed(not_served());
+        assert_eq!(health.unready(), ["Child: Child is not served"]);
+        assert_eq!(health.epoch(), before + 1);
+        sets.failed(not_served());
+        assert_eq!(health.epoch(), before + 1);
+    }
+
+    #[test]
+    fn a_kind_without_which_the_others_go_on_can_be_taken_away_unheard() {
+        let health = Health::default();
+        let one_of_many = health.optional_watch("Secret");
+        one_of_many.synced();
+        let before = health.epoch();
+        one_of_many.failed(not_served());
+        assert_eq!(health.epoch(), before);
+    }
+
+    fn refused() -> WatchFailure {
+        WatchFailure::Other("connection refused".into())
+    }
+
+    fn not_served() -> WatchFailure {
+        WatchFailure::NotServed("Child is not served".into())
     }
 
     #[tokio::test(start_paused = true)]

@@ -32,7 +32,7 @@ use crate::{
     watch::{Shown, follow},
 };
 
-/// How long watches that come to life are gathered before every object is looked at again.
+/// How long watches that come to life, or lose their kind, are gathered before every object is looked at again.
 const TOGETHER: Duration = Duration::from_secs(1);
 
 /// How many objects are asked for at once when all are.
@@ -180,7 +180,7 @@ async fn watch<C: Controller, Raw>(
     .await;
 }
 
-/// Looks at every object again when the settings change or a watch came to life.
+/// Looks at every object again when the settings change, or a watch came to life or lost its kind.
 async fn retrigger<K>(
     mut settings: BoxStream<'static, ()>,
     health: &Health,
@@ -190,14 +190,14 @@ async fn retrigger<K>(
 where
     K: Resource<DynamicType: std::hash::Hash + Eq + Clone> + Clone + 'static,
 {
-    let mut recoveries = health.recoveries();
+    let mut epoch = health.epoch();
     loop {
         select! {
             Some(()) = settings.next() => {}
-            () = health.recovered(recoveries) => {
+            () = health.next_epoch(epoch) => {
                 // At a start, and after an outage, they come one after another.
                 tokio::time::sleep(TOGETHER).await;
-                recoveries = health.recoveries();
+                epoch = health.epoch();
             }
         }
         look_at_all(store, trigger).await;

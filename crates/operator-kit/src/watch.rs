@@ -20,7 +20,7 @@ use tokio::{task::JoinHandle, time::Instant};
 
 use crate::{
     Cache, Row, Seen, TrimmedObject,
-    health::{Health, WatchStatus},
+    health::{Health, WatchFailure, WatchStatus},
     metrics::Metrics,
 };
 
@@ -224,9 +224,9 @@ pub(crate) async fn follow<K>(
             }
             Some(Err(error)) => {
                 metrics.watch_failed(&kind);
-                let text = explain(&kind, &error);
-                if status.failed(&text) {
-                    tracing::warn!(kind, "{text}");
+                let failure = explain(&kind, &error);
+                if status.failed(failure.clone()) {
+                    tracing::warn!(kind, "{}", failure.text());
                 }
             }
             None => return,
@@ -271,22 +271,23 @@ pub(crate) fn map<K, R>(event: Event<K>, trim: impl FnOnce(K) -> R) -> Event<R> 
     }
 }
 
-fn explain(kind: &str, error: &watcher::Error) -> String {
+fn explain(kind: &str, error: &watcher::Error) -> WatchFailure {
     use watcher::Error::{InitialListFailed, WatchFailed, WatchStartFailed};
-    match error {
-        InitialListFailed(kube::Error::Api(status))
-        | WatchStartFailed(kube::Error::Api(status))
-        | WatchFailed(kube::Error::Api(status)) => match status.code {
-            404 => format!(
-                "{kind} is not served by the cluster: install its CustomResourceDefinition; the watch starts by itself then"
-            ),
-            403 => format!(
-                "{kind} may not be watched: {}; grant get, list and watch on it to this ServiceAccount",
-                status.message
-            ),
-            _ => format!("{kind} cannot be watched: {}; trying again", status.message),
-        },
-        error => format!("{kind} cannot be watched: {error}; trying again"),
+    let (InitialListFailed(kube::Error::Api(status))
+    | WatchStartFailed(kube::Error::Api(status))
+    | WatchFailed(kube::Error::Api(status))) = error
+    else {
+        return WatchFailure::Other(format!("{kind} cannot be watched: {error}; trying again"));
+    };
+    let message = &status.message;
+    match status.code {
+        404 => WatchFailure::NotServed(format!(
+            "{kind} is not served by the cluster: install its CustomResourceDefinition; the watch starts by itself then"
+        )),
+        403 => WatchFailure::Other(format!(
+            "{kind} may not be watched: {message}; grant get, list and watch on it to this ServiceAccount"
+        )),
+        _ => WatchFailure::Other(format!("{kind} cannot be watched: {message}; trying again")),
     }
 }
 
