@@ -20,6 +20,9 @@ use tokio::time::{Instant, sleep_until};
 /// A watch that fails is tolerated for half a minute.
 const LONG: Duration = Duration::from_secs(150);
 
+/// Sooner than a watch that fails otherwise is given up: a kind that is not served any more does not come back by itself.
+const AT_ONCE: Duration = Duration::from_secs(20);
+
 async fn pids(cluster: &Cluster) -> Result<[i32; 2]> {
     Ok([DEPLOYMENTS.process(cluster).await?.pid, REPLICA_SETS.process(cluster).await?.pid])
 }
@@ -158,7 +161,9 @@ async fn a_kind_that_is_taken_away_is_told_and_found_again() -> Result<()> {
             })
         })
     };
-    namespace.until_within(LONG, "web", "says that its children are of no kind that is served", told).await;
+    namespace
+        .until_within(AT_ONCE, "web", "says that its children are of no kind that is served", told)
+        .await;
 
     // Started without the kind, it stays up and says what it waits for.
     let killed = DEPLOYMENTS.process(&cluster).await?;
