@@ -74,7 +74,7 @@ pub fn serves(child: &Child, observed: &Observed) -> bool {
 fn rolled_back(pin: &Pin) -> String {
     let number = pin.revision.as_ref().map(|revision| revision.number).unwrap_or_default();
     format!(
-        "revision {number} stays until spec or template give another rendering than the one that was rolled back"
+        "revision {number} stays until spec or template change; mend there what was rolled back, or it comes back with any other change"
     )
 }
 

@@ -89,10 +89,17 @@ pub fn health(object: &DynamicObject) -> Health {
         .filter(|(observed, generation)| observed != generation);
     if let Some((observed, generation)) = is_behind {
         let message = format!("its status is of generation {observed}, its spec of {generation}");
-        return Health::new(State::Unreported, "Behind", message);
+        return Health::new(State::Unreported, "Behind", message).since(changed(object));
     }
     let all = conditions(object);
     by_conditions(&all).or_else(|| by_numbers(object)).unwrap_or_else(|| Health::new(State::Present, "", ""))
+}
+
+/// When anything but its status was last changed.
+fn changed(object: &DynamicObject) -> Option<Timestamp> {
+    let fields = object.metadata.managed_fields.iter().flatten();
+    let changes = fields.filter(|entry| entry.subresource.as_deref() != Some("status"));
+    changes.filter_map(|entry| entry.time.as_ref()).map(|time| time.0).max()
 }
 
 /// What backup-controller says on an object that it holds.
@@ -227,6 +234,20 @@ mod tests {
             state("catena.dev/v1alpha1", "BasicDeployment", body),
             (State::Unreported, "Behind".into())
         );
+    }
+
+    #[test]
+    fn a_status_is_behind_since_the_last_change_of_the_rest() {
+        let object = json!({"apiVersion": "catena.dev/v1alpha1", "kind": "BasicDeployment",
+            "metadata": {"name": "x", "generation": 2, "managedFields": [
+                {"manager": "user", "time": "2026-01-01T00:00:00Z"},
+                {"manager": "user", "subresource": "scale", "time": "2026-01-01T00:00:02Z"},
+                {"manager": "controller", "subresource": "status", "time": "2026-01-01T00:00:04Z"},
+            ]},
+            "status": {"observedGeneration": 1},
+        });
+        let health = health(&serde_json::from_value(object).unwrap());
+        assert_eq!(health.since, Some("2026-01-01T00:00:02Z".parse().unwrap()));
     }
 
     #[test]

@@ -20,7 +20,7 @@ pub use tell::tell;
 
 use crate::{
     chain::{Gap, Health, Node, State},
-    object::Identity,
+    object::{Identity, conditions},
 };
 
 /// All that is known.
@@ -182,6 +182,12 @@ fn remarks(facts: &Facts, finding: Option<&Finding>) -> Vec<String> {
     }
     if let Some(owner) = &facts.around.lost_owner {
         remarks.push(format!("its owner {owner} is gone: the garbage collector will delete it"));
+    }
+    let conditions = conditions(&facts.asked.object);
+    if let Some(held) =
+        conditions.iter().find(|condition| condition.type_ == "RolledBack" && condition.status == "True")
+    {
+        remarks.push(format!("it was rolled back: {}", held.message));
     }
     let waiting = facts.asked.children.iter().filter(|child| command::is_waiting(child)).count();
     if waiting > 0 {

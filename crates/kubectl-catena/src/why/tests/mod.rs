@@ -19,6 +19,18 @@ fn what_is_ready_is_told_so() {
 }
 
 #[test]
+fn what_was_rolled_back_serves_and_says_what_comes_back() {
+    let mut body = ready();
+    let held = condition("RolledBack", "True", "Rollback", "revision 1 stays until spec or template change");
+    body["status"]["conditions"].as_array_mut().unwrap().push(held);
+    insta::assert_snapshot!(told(WEB, &[deployment(body), set(ready())], &around()), @r"
+    BasicDeployment/web is ready: 3/3 serve.
+
+    Note: it was rolled back: revision 1 stays until spec or template change.
+    ");
+}
+
+#[test]
 fn an_image_that_cannot_be_pulled() {
     let pod = waiting("web-x", "ImagePullBackOff", "Back-off pulling image \"missing:1\"");
     insta::assert_snapshot!(told(WEB, &blocked_by_pod(pod, "ImagePullBackOff"), &around()));
