@@ -2,6 +2,10 @@
 
 use std::path::PathBuf;
 
+use anyhow::Result;
+
+use crate::{cluster::home::Home, kind::Kind};
+
 /// Everything that a command needs to work with a running cluster.
 #[derive(Clone, Debug)]
 pub struct Access {
@@ -18,6 +22,15 @@ pub struct Access {
 }
 
 impl Access {
+    /// How the cluster of a name is reached: a local one, else the one that the demo made on kind.
+    ///
+    /// # Errors
+    /// When there is neither.
+    pub fn of(name: &str) -> Result<Self> {
+        let (home, kind) = (Home::of(name)?, Kind::of_demo(name)?);
+        if !home.exists() && kind.is_known() { kind.access() } else { home.access() }
+    }
+
     /// The file of values with which a chart is installed.
     pub fn values_of(&self, chart: &str) -> PathBuf {
         if self.values.is_dir() { self.values.join(format!("{chart}.yaml")) } else { self.values.clone() }

@@ -39,12 +39,12 @@ enum Command {
         #[command(flatten)]
         options: commands::up::Options,
     },
-    /// Stop a local cluster and remove its data
+    /// Stop a local cluster, or the demo's on kind, and remove its data
     #[command(after_help = "Example: cargo xtask down --all")]
     Down {
         #[command(flatten)]
         cluster: ClusterName,
-        /// Take down every local cluster of this user
+        /// Take down every local cluster of this user, and every one on kind that was made here
         #[arg(long)]
         all: bool,
     },
@@ -153,7 +153,7 @@ fn run(command: Command) -> Result<ExitCode> {
         Command::Status => runtime.block_on(commands::status::run())?,
         Command::Kubeconfig { cluster } => commands::kubeconfig::run(&cluster.name)?,
         Command::Kubectl(PassOn { cluster, arguments }) => {
-            commands::pass_on::run(&cluster.name, toolchain::Tool::Kubectl, &arguments)?;
+            commands::pass_on::kubectl(&cluster.name, &arguments)?;
         }
         Command::Helm(PassOn { cluster, arguments }) => {
             commands::pass_on::helm(&cluster.name, &arguments)?;

@@ -64,8 +64,7 @@ impl State {
     pub fn require(home: &Home) -> Result<Self> {
         Self::read(home)?.with_context(|| {
             format!(
-                "there is no cluster {:?}: start it with `cargo xtask up --name {}`",
-                home.name(),
+                "there is no local cluster {:?}: `cargo xtask demo --name {0}` starts one and installs the charts, `cargo xtask up --name {0}` starts an empty one",
                 home.name()
             )
         })

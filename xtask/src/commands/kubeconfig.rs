@@ -2,12 +2,10 @@
 
 use anyhow::Result;
 
-use crate::cluster::{home::Home, state::State};
+use crate::access::Access;
 
 /// Prints the path of the administrator's kubeconfig.
 pub fn run(name: &str) -> Result<()> {
-    let home = Home::of(name)?;
-    State::require(&home)?;
-    println!("{}", home.kubeconfig().display());
+    println!("{}", Access::of(name)?.kubeconfig.display());
     Ok(())
 }

@@ -24,11 +24,7 @@ pub async fn run(name: &str, controller: &str, follow: bool) -> Result<()> {
     State::require(&home)?;
     let files = find(&home, controller).await?;
     let Some(first) = files.first() else {
-        bail!(
-            "no log matches {controller:?}: no pod on the node {NODE_NAME} has such a name, and there is no \
-             such file in {}",
-            home.logs().display()
-        );
+        bail!("no log matches {controller:?}; there are: {}", names(&home)?.join(", "));
     };
     for file in &files {
         if files.len() > 1 {
@@ -80,6 +76,19 @@ fn newest_file(home: &Home, controller: &str) -> Result<Vec<PathBuf>> {
         .filter(|entry| entry.file_name().to_string_lossy().contains(controller))
         .max_by_key(|entry| entry.metadata().and_then(|metadata| metadata.modified()).ok());
     Ok(newest.map(|entry| entry.path()).into_iter().collect())
+}
+
+/// What there are logs of.
+fn names(home: &Home) -> Result<Vec<String>> {
+    let directory = home.logs();
+    let entries =
+        fs::read_dir(&directory).with_context(|| format!("could not list {}", directory.display()))?;
+    let mut names: Vec<String> = entries
+        .filter_map(Result::ok)
+        .filter_map(|entry| entry.file_name().to_string_lossy().strip_suffix(".log").map(str::to_owned))
+        .collect();
+    names.sort();
+    Ok(names)
 }
 
 async fn show(path: &PathBuf, follow: bool) -> Result<()> {

@@ -1,28 +1,21 @@
 //! `cargo xtask kubectl` and `cargo xtask helm`
 
-use std::{ffi::OsString, fs, os::unix::process::CommandExt, process::Command};
+use std::{ffi::OsString, fs, os::unix::process::CommandExt, path::Path, process::Command};
 
 use anyhow::{Context, Result};
 
-use crate::{
-    charts,
-    cluster::{home::Home, state::State},
-    toolchain::Tool,
-};
+use crate::{access::Access, charts};
 
-/// Becomes the tool, pointed at the cluster; returns only when that fails.
-pub fn run(name: &str, tool: Tool, arguments: &[OsString]) -> Result<()> {
-    let home = Home::of(name)?;
-    let state = State::require(&home)?;
-    let program = state.toolchain.path(tool)?;
-    let error = Command::new(program).args(arguments).env("KUBECONFIG", home.kubeconfig()).exec();
-    Err(error).with_context(|| format!("could not run {}", program.display()))
+/// Becomes kubectl, pointed at the cluster; returns only when that fails.
+pub fn kubectl(name: &str, arguments: &[OsString]) -> Result<()> {
+    let access = Access::of(name)?;
+    become_tool(&access.kubectl, arguments, &access.kubeconfig)
 }
 
-/// The same for helm, with the values that every chart of the checkout needs on this cluster: without them its pods land on
-/// fake nodes, where they only look as if they ran.
+/// Becomes helm, with the values that every chart of the checkout needs on this cluster: without them the pods of a local one
+/// land on fake nodes, where they only look as if they ran.
 pub fn helm(name: &str, arguments: &[OsString]) -> Result<()> {
-    let values = Home::of(name)?.access()?.values;
+    let Access { values, helm, kubeconfig, .. } = Access::of(name)?;
     let mut arguments = arguments.to_vec();
     if let Some(verb) = renders_a_chart_of_ours(&arguments) {
         eprintln!("with --values {}", values.display());
@@ -31,7 +24,12 @@ pub fn helm(name: &str, arguments: &[OsString]) -> Result<()> {
         arguments.extend(["--values".into(), values.into_os_string()]);
         arguments.extend(users);
     }
-    run(name, Tool::Helm, &arguments)
+    become_tool(&helm, &arguments, &kubeconfig)
+}
+
+fn become_tool(program: &Path, arguments: &[OsString], kubeconfig: &Path) -> Result<()> {
+    let error = Command::new(program).args(arguments).env("KUBECONFIG", kubeconfig).exec();
+    Err(error).with_context(|| format!("could not run {}", program.display()))
 }
 
 /// The place of the verb that renders a chart of the checkout, if one does.

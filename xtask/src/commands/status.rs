@@ -4,17 +4,29 @@ use std::io::Write;
 
 use anyhow::Result;
 
-use crate::cluster::{home::Home, keeper::Roster, kubeconfig, processes, readiness, state::State};
+use crate::{
+    cluster::{home::Home, keeper::Roster, kubeconfig, processes, readiness, state::State},
+    kind::Kind,
+};
 
-/// Shows every local cluster.
+/// Shows every local cluster, and where those on kind are found.
 pub async fn run() -> Result<()> {
-    let homes = Home::existing()?;
-    if homes.is_empty() {
+    let (homes, kinds) = (Home::existing()?, Kind::known()?);
+    if homes.is_empty() && kinds.is_empty() {
         println!("there is no local cluster: start one with `cargo xtask up`");
     }
     let mut shown = Vec::new();
     for home in &homes {
         shown.push(describe(home).await);
+    }
+    for kind in &kinds {
+        let state = if kind.exists() { "on kind" } else { "was on kind, and is gone" };
+        shown.push(format!(
+            "{}: {state}\n  {:<20} {}\n",
+            kind.name(),
+            "kubeconfig",
+            kind.kubeconfig().display()
+        ));
     }
     // Written at once, and a reader that has seen enough (`| head`) is no failure.
     std::io::stdout().write_all(shown.join("\n").as_bytes()).ok();

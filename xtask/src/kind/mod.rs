@@ -49,11 +49,38 @@ impl Kind {
         Ok(Self { name: name.to_owned(), directory: cache::directory()?.join("kind").join(name) })
     }
 
+    /// The cluster that the demo makes.
+    ///
+    /// # Errors
+    /// When there is no cache directory.
+    pub fn of_demo(name: &str) -> Result<Self> {
+        Self::of(&format!("catena-{name}"))
+    }
+
+    /// All that were made on this machine and not taken down since by [`Self::delete`].
+    ///
+    /// # Errors
+    /// When they cannot be listed.
+    pub fn known() -> Result<Vec<Self>> {
+        let all = cache::directory()?.join("kind");
+        if !all.is_dir() {
+            return Ok(Vec::new());
+        }
+        let entries = fs::read_dir(&all).with_context(|| format!("could not list {}", all.display()))?;
+        entries.map(|entry| Self::of(&entry?.file_name().to_string_lossy())).collect()
+    }
+
+    /// Whether it was made on this machine.
+    pub fn is_known(&self) -> bool {
+        self.directory.exists()
+    }
+
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    fn kubeconfig(&self) -> PathBuf {
+    /// The administrator's kubeconfig.
+    pub fn kubeconfig(&self) -> PathBuf {
         self.directory.join("kubeconfig")
     }
 

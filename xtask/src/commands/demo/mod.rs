@@ -59,7 +59,7 @@ pub async fn run(name: &str, options: &Options) -> Result<()> {
         On::Kind => {
             println!("  export KUBECONFIG={}", access.kubeconfig.display());
             println!("  kubectl scale basicdeployment hello --replicas=5");
-            println!("  kind delete cluster --name {}", cluster_name(name));
+            println!("  cargo xtask down{}", flag(name));
         }
     }
     Ok(())
@@ -104,7 +104,7 @@ async fn on_kind(name: &str, node_image: Option<&str>, interrupt: &Interrupt) ->
     if let Some(problem) = kind::problem() {
         bail!("there can be no kind cluster: {problem}; `cargo xtask demo` without --on needs neither");
     }
-    let cluster = Kind::of(&cluster_name(name))?;
+    let cluster = Kind::of_demo(name)?;
     say("1. A cluster: kind, with real kubelets.");
     if !cluster.exists() {
         cluster.create(node_image, interrupt).await?;
@@ -117,8 +117,9 @@ async fn on_kind(name: &str, node_image: Option<&str>, interrupt: &Interrupt) ->
     cluster.access()
 }
 
-fn cluster_name(name: &str) -> String {
-    format!("catena-{name}")
+/// What tells other commands which cluster.
+fn flag(name: &str) -> String {
+    if name == "default" { String::new() } else { format!(" --name {name}") }
 }
 
 fn charts() -> Vec<Chart> {
@@ -130,7 +131,7 @@ fn charts() -> Vec<Chart> {
 }
 
 fn next_steps(name: &str) {
-    let flag = if name == "default" { String::new() } else { format!(" --name {name}") };
+    let flag = flag(name);
     for (command, why) in [
         (
             format!("kubectl{flag} scale basicdeployment hello --replicas=5"),

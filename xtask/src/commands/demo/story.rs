@@ -47,6 +47,7 @@ async fn roll_back(kubectl: &Kubectl<'_>, image: Option<&str>) -> Result<()> {
     say("   Rolled back by a command. The spec is not touched: it is followed again when it moves on.");
     command(kubectl, "examples/rollback.yaml").await?;
     kubectl.run(&["get", "basicdeployments,pods"]).await?;
+    say("   The spec is mended, as it was in the beginning.");
     kubectl.feed(&["apply", "--filename", "-"], &example(image)?).await?;
     kubectl.run(&READY).await
 }
