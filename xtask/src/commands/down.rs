@@ -9,12 +9,12 @@ use crate::{
     kind::Kind,
 };
 
-/// Takes one cluster down, or all: those of local processes, and those on kind.
+/// Takes one cluster down, the demo's on kind if there is no local one of that name; or all.
 pub fn run(name: &str, all: bool) -> Result<()> {
-    let (homes, kinds) = if all {
-        (Home::existing()?, Kind::known()?)
-    } else {
-        (vec![Home::of(name)?], vec![Kind::of_demo(name)?])
+    let (homes, kinds) = match Home::of(name)? {
+        _ if all => (Home::existing()?, Kind::known()?),
+        home if home.exists() => (vec![home], Vec::new()),
+        _ => (Vec::new(), vec![Kind::of_demo(name)?]),
     };
     let mut gone = Vec::new();
     for home in homes {
