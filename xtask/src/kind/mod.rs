@@ -18,7 +18,7 @@ use crate::{
 };
 
 /// How long the nodes may take to become ready.
-const WAIT: &str = "--timeout=300s";
+const WAIT: &str = "300s";
 /// Where the images are from that the tests and the demo cannot pull.
 const NO_REGISTRY: &str = "registry.invalid";
 
@@ -101,7 +101,7 @@ impl Kind {
         })
     }
 
-    /// Creates it, from a node image or from the one that kind comes with. Its nodes are [ready](Self::until_ready) later.
+    /// Creates it, from a node image or from the one that kind comes with.
     ///
     /// # Errors
     /// When kind cannot; what it said is in the log that the error names.
@@ -124,7 +124,7 @@ impl Kind {
             .replace("${LOGS}", &quoted(&self.logs())?);
         let config = write("cluster.yaml", &config)?;
         let mut kind = Command::new("kind");
-        kind.args(["create", "cluster", "--name", &self.name, "--config"])
+        kind.args(["create", "cluster", "--name", &self.name, "--wait", WAIT, "--config"])
             .arg(config)
             .arg("--kubeconfig")
             .arg(self.kubeconfig());
@@ -150,7 +150,7 @@ impl Kind {
         Ok(())
     }
 
-    /// Loads images into its nodes, which need not be ready.
+    /// Loads images into its nodes.
     ///
     /// # Errors
     /// When kind cannot.
@@ -162,21 +162,6 @@ impl Kind {
             self.quietly(&mut kind, "kind-load.log", interrupt).await?;
         }
         step.done(format!("{} images", archives.len()));
-        Ok(())
-    }
-
-    /// Waits until all nodes take pods.
-    ///
-    /// # Errors
-    /// When one does not.
-    pub async fn until_ready(&self, interrupt: &Interrupt) -> Result<()> {
-        let step = Step::start("nodes take pods");
-        let access = self.access()?;
-        let mut kubectl = Command::new(access.kubectl);
-        kubectl.arg("--kubeconfig").arg(access.kubeconfig);
-        kubectl.args(["wait", "--for=condition=Ready", "nodes", "--all", WAIT]);
-        self.quietly(&mut kubectl, "kind-nodes.log", interrupt).await?;
-        step.done("");
         Ok(())
     }
 

@@ -114,7 +114,6 @@ async fn on_kind(name: &str, node_image: Option<&str>, interrupt: &Interrupt) ->
     programs.push(WORKLOAD.to_owned());
     let archives = images::write(&programs, interrupt).await?;
     cluster.load(&archives, interrupt).await?;
-    cluster.until_ready(interrupt).await?;
     cluster.access()
 }
 

@@ -26,7 +26,6 @@ pub async fn run(suite: &Suite, node_image: Option<&str>, interrupt: &Interrupt)
     let result = async {
         cluster.create(node_image, interrupt).await?;
         cluster.load(&archives, interrupt).await?;
-        cluster.until_ready(interrupt).await?;
         on_cluster(&cluster, &cluster.access()?, suite, interrupt).await
     }
     .await;
