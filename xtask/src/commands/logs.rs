@@ -1,7 +1,7 @@
 //! `cargo xtask logs`
 
 use std::{
-    fs::{self, File},
+    fs::{self, DirEntry, File},
     io::{Read, Write},
     path::PathBuf,
     time::Duration,
@@ -68,23 +68,22 @@ async fn newest_pod(home: &Home, controller: &str) -> Result<Option<Pod>> {
 
 /// The log of a pod that is gone already.
 fn newest_file(home: &Home, controller: &str) -> Result<Vec<PathBuf>> {
-    let directory = home.logs();
-    let entries =
-        fs::read_dir(&directory).with_context(|| format!("could not list {}", directory.display()))?;
-    let newest = entries
-        .filter_map(Result::ok)
+    let newest = files(home)?
         .filter(|entry| entry.file_name().to_string_lossy().contains(controller))
         .max_by_key(|entry| entry.metadata().and_then(|metadata| metadata.modified()).ok());
     Ok(newest.map(|entry| entry.path()).into_iter().collect())
 }
 
-/// What there are logs of.
-fn names(home: &Home) -> Result<Vec<String>> {
+fn files(home: &Home) -> Result<impl Iterator<Item = DirEntry>> {
     let directory = home.logs();
     let entries =
         fs::read_dir(&directory).with_context(|| format!("could not list {}", directory.display()))?;
-    let mut names: Vec<String> = entries
-        .filter_map(Result::ok)
+    Ok(entries.filter_map(Result::ok))
+}
+
+/// What there are logs of.
+fn names(home: &Home) -> Result<Vec<String>> {
+    let mut names: Vec<String> = files(home)?
         .filter_map(|entry| entry.file_name().to_string_lossy().strip_suffix(".log").map(str::to_owned))
         .collect();
     names.sort();
