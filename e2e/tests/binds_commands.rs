@@ -235,8 +235,9 @@ async fn a_thousand_commands_for_fifty_targets_are_bound_within_fifteen_seconds_
     let restarts = namespace.api::<Restart>();
     let deadline = created + Duration::from_secs(90);
     let stolen = StolenTime::from_now();
+    let (last, left) = (format!("restart-{}", COMMANDS - 1), deadline.duration_since(Instant::now()));
+    namespace.until_within(left, &last, "is bound", is_bound).await;
     // Seldom, so that looking does not slow down what is looked at; when it was is told by the audit log.
-    until_bound(&namespace, &format!("restart-{}", COMMANDS - 1)).await;
     loop {
         sleep_until(Instant::now() + Duration::from_secs(1)).await;
         let all = restarts.list(&ListParams::default()).await?;
