@@ -100,22 +100,29 @@ impl<C: Controller> Passes<C> {
         let uid = object.meta().uid.clone().unwrap_or_default();
         let action = self.pass_over(&object, &uid).await;
         // What the pass remembers of an object that went meanwhile would never be forgotten.
-        let current = self.store.get(&ObjectRef::from_obj_with(&*object, self.dynamic_type.clone()));
-        if current.is_none_or(|current| current.meta().uid != object.meta().uid) {
+        if self.current(&object).is_none() {
             self.forget(&uid);
         }
         action
     }
 
-    async fn pass_over(&self, object: &Arc<C::Kind>, uid: &str) -> Action {
+    /// The object as its watch shows it now; `None` when it went.
+    fn current(&self, object: &C::Kind) -> Option<Arc<C::Kind>> {
+        let current = self.store.get(&ObjectRef::from_obj_with(object, self.dynamic_type.clone()))?;
+        (current.meta().uid == object.meta().uid).then_some(current)
+    }
+
+    async fn pass_over(&self, queued: &C::Kind, uid: &str) -> Action {
         if !self.writer.is_current(uid) {
             return Action::requeue(RECHECK);
         }
+        // What was queued may be from before a write that has come back since.
+        let Some(object) = self.current(queued) else { return Action::await_change() };
         let version = Version {
             generation: object.meta().generation.unwrap_or_default(),
             // What failed for want of a watch is tried again when the watch came.
             settings: (self.settings_version)().wrapping_add(self.health.epoch() << 32),
-            occasion: self.controller.occasion(object),
+            occasion: self.controller.occasion(&object),
         };
         let (attempt, retry_in) = self.backoff.attempt(uid, version);
         if attempt.failure().is_some_and(|failure| failure.is_expected) {
@@ -153,7 +160,7 @@ impl<C: Controller> Passes<C> {
         match retry_in {
             // Not even the failure could be reported; that is no new attempt.
             Some(left) => Action::requeue(left.max(UNREPORTED)),
-            None => self.failed(object, uid, version, &failure, retry_after),
+            None => self.failed(&object, uid, version, &failure, retry_after),
         }
     }
 
@@ -202,4 +209,94 @@ impl<C: Controller> Passes<C> {
 
 fn requeue(after: Option<Duration>) -> Action {
     after.map_or_else(Action::await_change, Action::requeue)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use k8s_openapi::api::core::v1::ConfigMap;
+    use kube::{
+        Client, Config,
+        api::ObjectMeta,
+        runtime::{
+            reflector::store::Writer as StoreWriter,
+            watcher::Event::{Apply, Delete},
+        },
+    };
+
+    use super::*;
+    use crate::WriteError;
+
+    /// Keeps the versions of what it was given.
+    #[derive(Default)]
+    struct Versions(Mutex<Vec<String>>);
+
+    impl Controller for Versions {
+        type Kind = ConfigMap;
+        type Observed = String;
+        type Action = String;
+        type Error = WriteError;
+
+        async fn observe(&self, object: Arc<ConfigMap>, _: Attempt) -> Result<String, WriteError> {
+            Ok(object.metadata.resource_version.clone().unwrap())
+        }
+
+        fn decide(&self, version: &String) -> String {
+            version.clone()
+        }
+
+        async fn act(&self, _: String, version: String) -> Result<Next, WriteError> {
+            self.0.lock().unwrap().push(version);
+            Ok(Next::Settled)
+        }
+    }
+
+    fn object(uid: &str, version: &str) -> ConfigMap {
+        let metadata = ObjectMeta {
+            name: Some("settings".into()),
+            namespace: Some("shop".into()),
+            uid: Some(uid.into()),
+            resource_version: Some(version.into()),
+            ..ObjectMeta::default()
+        };
+        ConfigMap { metadata, ..ConfigMap::default() }
+    }
+
+    /// Nothing here talks to a server.
+    fn passes(store: Store<ConfigMap>) -> Passes<Versions> {
+        let client = Client::try_from(Config::new("http://127.0.0.1:1".parse().unwrap())).unwrap();
+        let metrics = Arc::<Metrics>::default();
+        Passes {
+            controller: Arc::default(),
+            dynamic_type: (),
+            store,
+            backoff: Arc::default(),
+            writer: Writer::new(client.clone(), "versions", metrics.clone()),
+            events: Events::new(client, "versions", "versions-0"),
+            health: Arc::default(),
+            metrics,
+            settings_version: Box::new(|| 1),
+        }
+    }
+
+    #[tokio::test]
+    async fn a_pass_sees_what_came_after_it_was_queued() {
+        let mut shown = StoreWriter::default();
+        let passes = passes(shown.as_reader());
+        shown.apply_watcher_event(&Apply(object("a", "2")));
+        passes.pass(Arc::new(object("a", "1"))).await;
+        assert_eq!(*passes.controller.0.lock().unwrap(), ["2"]);
+    }
+
+    #[tokio::test]
+    async fn there_is_no_pass_over_what_is_gone_or_another_one_by_now() {
+        let mut shown = StoreWriter::default();
+        let passes = passes(shown.as_reader());
+        shown.apply_watcher_event(&Apply(object("b", "2")));
+        passes.pass(Arc::new(object("a", "1"))).await;
+        shown.apply_watcher_event(&Delete(object("b", "3")));
+        passes.pass(Arc::new(object("b", "2"))).await;
+        assert!(passes.controller.0.lock().unwrap().is_empty());
+    }
 }

@@ -52,8 +52,8 @@ pub(crate) struct Metrics {
     settings_errors: Counter,
 }
 
-impl Metrics {
-    pub fn new() -> Self {
+impl Default for Metrics {
+    fn default() -> Self {
         let mut registry = Registry::with_prefix("catena");
         let metrics = Self {
             passes: Family::default(),
@@ -100,7 +100,9 @@ impl Metrics {
         );
         Self { registry: Mutex::new(registry), ..metrics }
     }
+}
 
+impl Metrics {
     pub fn passed(&self, result: &'static str, took: Duration) {
         self.passes.get_or_create(&Outcome { result }).inc();
         self.pass_seconds.observe(took.as_secs_f64());

@@ -65,7 +65,7 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
         }
         let traces = telemetry::start(name, &arguments)?;
         tracing::info!(controller = name, version = env!("CARGO_PKG_VERSION"), "starting");
-        let metrics = Arc::new(Metrics::new());
+        let metrics = Arc::<Metrics>::default();
         let settings = Settings::follow(arguments.settings.clone(), metrics.clone()).await?;
         let mut config =
             Config::infer().await.context("no cluster is configured: run in a pod, or set KUBECONFIG")?;

@@ -171,7 +171,7 @@ mod tests {
     }
 
     async fn follow(path: &Path) -> Result<Settings<Number>, SettingsError> {
-        Settings::follow(path.to_owned(), Arc::new(Metrics::new())).await
+        Settings::follow(path.to_owned(), Arc::default()).await
     }
 
     #[tokio::test]
