@@ -11,13 +11,7 @@ pub struct Children {
     client: Client,
     watches: Watches,
     trigger: Trigger<BasicDeployment>,
-    watched: Mutex<Option<Watched>>,
-}
-
-#[derive(Clone)]
-struct Watched {
-    kind: ChildKind,
-    known: Known,
+    watched: Mutex<Option<Known>>,
 }
 
 /// Children of one kind, as they are known.
@@ -36,21 +30,19 @@ impl Children {
 
     /// The children of a kind; a kind that was not asked for before is watched from now on instead of the last.
     pub fn of(&self, kind: &ChildKind) -> Known {
+        let resource = kind.api_resource();
         let mut watched = self.watched.lock().unwrap_or_else(PoisonError::into_inner);
-        match &*watched {
-            Some(watched) if watched.kind == *kind => watched.known.clone(),
-            _ => {
-                let known = self.watch(kind);
-                *watched = Some(Watched { kind: kind.clone(), known: known.clone() });
-                known
-            }
+        if let Some(known) = watched.as_ref().filter(|known| known.resource == resource) {
+            return known.clone();
         }
+        let known = self.watch(resource);
+        *watched = Some(known.clone());
+        known
     }
 
-    fn watch(&self, kind: &ChildKind) -> Known {
-        let resource = kind.api_resource();
+    fn watch(&self, resource: ApiResource) -> Known {
         let api: Api<TrimmedObject> = Api::all_with(self.client.clone(), &resource);
-        let watch = Watch::new(api, &kind.kind).labelled(keys::DEPLOYMENT_UID);
+        let watch = Watch::new(api, &resource.kind).labelled(keys::DEPLOYMENT_UID);
         let trigger = self.trigger.clone();
         let of_kind = resource.clone();
         let cache = self.watches.cache(
@@ -63,5 +55,30 @@ impl Children {
             },
         );
         Known { resource, cache }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use catena_api::contract::ReplicaContract;
+    use kube::Config;
+    use operator_kit::Queue;
+
+    use super::*;
+
+    fn kind(name: &str, contract: ReplicaContract) -> ChildKind {
+        ChildKind { api_version: "apps/v1".into(), kind: name.into(), resource: None, contract }
+    }
+
+    #[tokio::test]
+    async fn only_another_kind_is_another_watch() {
+        let client = Client::try_from(Config::new("http://127.0.0.1:1".parse().unwrap())).unwrap();
+        let trigger = Queue::<BasicDeployment>::default().trigger();
+        let children = Children::new(client, Watches::default(), trigger);
+        let before = children.of(&kind("Deployment", ReplicaContract::default()));
+        let tokenless = ReplicaContract { restarted_at: None, ..ReplicaContract::default() };
+        assert!(Arc::ptr_eq(&before.cache, &children.of(&kind("Deployment", tokenless)).cache));
+        let other = children.of(&kind("StatefulSet", ReplicaContract::default()));
+        assert!(!Arc::ptr_eq(&before.cache, &other.cache));
     }
 }

@@ -21,7 +21,6 @@ pub trait Row: Send + Sync + 'static {
 /// A relist is put in place at once when it is complete, so that a reader never sees half of it.
 pub struct Cache<R> {
     rows: RwLock<Rows<R>>,
-    seen: Seen,
     pub(crate) task: Task,
 }
 
@@ -34,7 +33,7 @@ struct Rows<R> {
 impl<R: Row> Cache<R> {
     pub(crate) fn new(task: Task) -> Self {
         let rows = Rows { by_uid: HashMap::new(), by_group: HashMap::new(), relist: None };
-        Self { rows: RwLock::new(rows), seen: Seen::default(), task }
+        Self { rows: RwLock::new(rows), task }
     }
 
     /// The rows of a group, in no order.
@@ -68,7 +67,7 @@ impl<R: Row> Cache<R> {
     /// What the watch has delivered, for [`crate::Writer`] to wait for.
     #[must_use]
     pub fn seen(&self) -> &Seen {
-        &self.seen
+        &self.task.seen
     }
 
     /// Takes one event in, and tells `changed` each row that is new, changed (also as it was before) or gone.

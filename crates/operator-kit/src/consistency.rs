@@ -28,7 +28,14 @@ impl Seen {
     /// For what no watch shows: nothing waits for it.
     #[must_use]
     pub fn unwatched() -> Self {
-        Self(Arc::new(AtomicU64::new(u64::MAX)))
+        let seen = Self::default();
+        seen.end();
+        seen
+    }
+
+    /// The watch ended: nobody waits for what it would have shown.
+    pub(crate) fn end(&self) {
+        self.0.store(u64::MAX, Ordering::Relaxed);
     }
 
     pub(crate) fn observe(&self, resource_version: Option<&str>) {

@@ -3,7 +3,11 @@
 //! The stock `Controller` puts all its triggers behind one joint backoff: with one missing child CRD, events
 //! of every other kind came up to 5.9 s late.
 
-use std::{fmt::Debug, sync::Arc, time::Duration};
+use std::{
+    fmt::Debug,
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 
 use futures::{StreamExt, TryStreamExt, stream::BoxStream};
 use kube::{
@@ -89,7 +93,15 @@ impl<K> Watch<K> {
 #[derive(Default)]
 pub(crate) struct Task {
     pub status: Arc<WatchStatus>,
-    handle: std::sync::OnceLock<JoinHandle<()>>,
+    /// What it has delivered.
+    pub seen: Seen,
+    handle: OnceLock<JoinHandle<()>>,
+}
+
+impl Task {
+    fn of(status: Arc<WatchStatus>) -> Self {
+        Self { status, seen: Seen::default(), handle: OnceLock::new() }
+    }
 }
 
 impl Drop for Task {
@@ -98,20 +110,20 @@ impl Drop for Task {
             handle.abort();
         }
         self.status.ended();
+        self.seen.end();
     }
 }
 
 /// A watch of which nothing is kept.
 pub struct Notices {
     task: Task,
-    seen: Seen,
 }
 
 impl Notices {
     /// What the watch has delivered, for [`crate::Writer`] to wait for.
     #[must_use]
     pub fn seen(&self) -> &Seen {
-        &self.seen
+        &self.task.seen
     }
 
     /// Why nothing is noticed, if so.
@@ -122,7 +134,7 @@ impl Notices {
 }
 
 /// Starts watches; each has its status in [`Health`].
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub struct Watches {
     pub(crate) health: Arc<Health>,
     pub(crate) metrics: Arc<Metrics>,
@@ -135,11 +147,9 @@ impl Watches {
     where
         K: Resource + Send + 'static,
     {
-        let task =
-            Task { status: self.health.optional_watch(&watch.kind), handle: std::sync::OnceLock::new() };
-        let notices = Notices { task, seen: Seen::default() };
+        let notices = Notices { task: Task::of(self.health.optional_watch(&watch.kind)) };
         let (status, metrics, seen) =
-            (notices.task.status.clone(), self.metrics.clone(), notices.seen.clone());
+            (notices.task.status.clone(), self.metrics.clone(), notices.seen().clone());
         let follow = async move {
             let mut shown = Shown::default();
             follow(watch, &status, &metrics, |event| {
@@ -168,8 +178,7 @@ impl Watches {
         K: Resource + Send + 'static,
         R: Row,
     {
-        let status = self.health.watch(&watch.kind);
-        let cache = Arc::new(Cache::new(Task { status, handle: std::sync::OnceLock::new() }));
+        let cache = Arc::new(Cache::new(Task::of(self.health.watch(&watch.kind))));
         let weak = Arc::downgrade(&cache);
         let (status, metrics, seen) = (cache.task.status.clone(), self.metrics.clone(), cache.seen().clone());
         let task = async move {
@@ -326,5 +335,36 @@ impl Backoff for WatchBackoff {
         if self.last.is_some_and(|last| last.elapsed() > RECOVERED) {
             *self = Self::default();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::stream;
+
+    use super::*;
+    use crate::consistency::Consistency;
+
+    struct Pod;
+
+    impl Row for Pod {
+        fn uid(&self) -> &'static str {
+            "pod"
+        }
+        fn group(&self) -> Option<&str> {
+            None
+        }
+    }
+
+    #[tokio::test]
+    async fn nobody_waits_for_what_a_watch_that_ended_would_have_shown() {
+        let watches = Watches::default();
+        let silent = Watch::<TrimmedObject>::started_by("Pod", |_| stream::pending().boxed());
+        let cache = watches.cache(silent, |_| Pod, |_| {});
+        let consistency = Consistency::default();
+        consistency.wrote("owner", cache.seen(), Some("5"));
+        assert!(!consistency.is_current("owner"));
+        drop(cache);
+        assert!(consistency.is_current("owner"));
     }
 }
