@@ -1,7 +1,10 @@
 //! Which controllers a test needs as they are, and which it changes. What would disturb each other runs one after another; all
 //! else runs side by side.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::{
+    cmp::Reverse,
+    sync::{Mutex, MutexGuard, PoisonError},
+};
 
 use tokio::sync::Notify;
 
@@ -13,10 +16,13 @@ const SIDE_BY_SIDE: usize = 6;
 /// What a test asks of the cluster while it runs.
 #[derive(Clone, Debug)]
 pub(crate) enum Claim {
-    /// These controllers, as they are.
-    Uses(Vec<Controller>),
-    /// These controllers, to kill, upgrade or confuse them.
-    Changes(Vec<Controller>),
+    /// Some controllers, while others use them too.
+    Beside {
+        /// Those that are to stay as they are.
+        uses: Vec<Controller>,
+        /// Those that it kills, upgrades or confuses.
+        changes: Vec<Controller>,
+    },
     /// No other test beside.
     Alone,
 }
@@ -64,12 +70,19 @@ impl Claim {
     }
 
     fn excludes(&self, other: &Self) -> bool {
-        match (self, other) {
-            (Self::Uses(_), Self::Uses(_)) => false,
-            (Self::Alone, _) | (_, Self::Alone) => true,
-            (Self::Uses(mine) | Self::Changes(mine), Self::Uses(others) | Self::Changes(others)) => {
-                mine.iter().any(|controller| others.contains(controller))
-            }
+        let (Self::Beside { uses, changes }, Self::Beside { uses: theirs, changes: theirs_changed }) =
+            (self, other)
+        else {
+            return true;
+        };
+        changes.iter().any(|mine| theirs.contains(mine) || theirs_changed.contains(mine))
+            || uses.iter().any(|mine| theirs_changed.contains(mine))
+    }
+
+    fn changed(&self) -> &[Controller] {
+        match self {
+            Self::Beside { changes, .. } => changes,
+            Self::Alone => &[],
         }
     }
 }
@@ -77,11 +90,7 @@ impl Claim {
 impl Held {
     /// Whether the test may change a controller.
     pub(crate) fn may_change(&self, controller: Controller) -> bool {
-        match &self.claim {
-            Claim::Uses(_) => false,
-            Claim::Changes(controllers) => controllers.contains(&controller),
-            Claim::Alone => true,
-        }
+        matches!(self.claim, Claim::Alone) || self.claim.changed().contains(&controller)
     }
 }
 
@@ -111,21 +120,29 @@ impl Claims {
     /// Who wants the cluster alone waits for all others, so that they are not kept from running side by side. Who only uses a
     /// controller waits for all who change it: one after another, they wait but once until nobody uses it any more.
     fn may_hold(&self, place: usize) -> bool {
-        let claim = &self.entries[place].claim;
-        let holding = self.entries.iter().filter(|entry| entry.holds);
-        if holding.clone().count() >= SIDE_BY_SIDE || holding.clone().any(|held| held.claim.excludes(claim)) {
+        let entry = &self.entries[place];
+        let holding = self.entries.iter().filter(|other| other.holds);
+        let is_full = holding.clone().count() >= SIDE_BY_SIDE;
+        if is_full || holding.clone().any(|held| held.claim.excludes(&entry.claim)) {
             return false;
         }
-        if matches!(claim, Claim::Alone) {
-            return self.entries.iter().all(|entry| matches!(entry.claim, Claim::Alone));
+        if matches!(entry.claim, Claim::Alone) {
+            return self.entries.iter().all(|other| matches!(other.claim, Claim::Alone));
         }
-        let is_change = |entry: &&Entry| matches!(entry.claim, Claim::Changes(_));
+        let is_change = |other: &&Entry| !other.claim.changed().is_empty();
         let is_next = |change: &Entry| {
             !holding.clone().filter(is_change).any(|held| held.claim.excludes(&change.claim))
         };
-        let before = if matches!(claim, Claim::Uses(_)) { self.entries.len() } else { place };
-        let waiting = self.entries[..before].iter().filter(|entry| !entry.holds);
-        !waiting.filter(is_change).any(|change| change.claim.excludes(claim) && is_next(change))
+        let waiting = self.entries.iter().filter(|other| !other.holds && other.goes_before(entry));
+        !waiting.filter(is_change).any(|change| change.claim.excludes(&entry.claim) && is_next(change))
+    }
+}
+
+impl Entry {
+    /// Who changes more goes first, so that others can run beside those that change less; who only uses comes last.
+    fn goes_before(&self, other: &Self) -> bool {
+        let place = |entry: &Self| (Reverse(entry.claim.changed().len()), entry.id);
+        place(self) < place(other)
     }
 }
 
@@ -135,11 +152,15 @@ mod tests {
     use crate::{BACKUPS, BINDER, REAPER};
 
     fn uses(controllers: &[Controller]) -> Claim {
-        Claim::Uses(controllers.to_vec())
+        Claim::Beside { uses: controllers.to_vec(), changes: Vec::new() }
     }
 
     fn changes(controllers: &[Controller]) -> Claim {
-        Claim::Changes(controllers.to_vec())
+        changes_beside(controllers, &[])
+    }
+
+    fn changes_beside(changes: &[Controller], uses: &[Controller]) -> Claim {
+        Claim::Beside { uses: uses.to_vec(), changes: changes.to_vec() }
     }
 
     /// Those that hold after each claim came in this order.
@@ -159,13 +180,29 @@ mod tests {
     fn a_change_excludes_those_who_change_or_need_that_controller() {
         let claims = [changes(&[BINDER]), uses(&[BINDER, REAPER]), changes(&[REAPER]), uses(&[BACKUPS])];
         assert_eq!(holding(&claims), [true, false, true, true]);
-        assert_eq!(holding(&[changes(&[BINDER]), changes(&[BINDER, REAPER])]), [true, false]);
+        assert_eq!(holding(&[changes(&[BINDER, REAPER]), changes(&[BINDER])]), [true, false]);
+    }
+
+    #[test]
+    fn who_changes_one_controller_and_needs_another_runs_beside_those_who_need_that_one_too() {
+        let change = changes_beside(&[BINDER], &[REAPER]);
+        assert_eq!(holding(&[change.clone(), uses(&[REAPER]), uses(&[BINDER])]), [true, true, false]);
+        assert_eq!(holding(&[change.clone(), changes(&[REAPER])]), [true, false]);
+        assert_eq!(holding(&[changes(&[REAPER]), change]), [true, false]);
+    }
+
+    #[test]
+    fn who_changes_more_goes_first() {
+        let mut all = Claims { entries: Vec::new(), next: 0 };
+        let [narrow, wide] = [&[BINDER][..], &[BINDER, REAPER]].map(|these| all.ask(changes(these)));
+        assert!(!all.try_hold(narrow));
+        assert!(all.try_hold(wide));
     }
 
     #[test]
     fn a_change_goes_before_users_where_only_users_keep_it_waiting() {
         assert_eq!(holding(&[uses(&[BINDER]), changes(&[BINDER]), uses(&[BINDER])]), [false, true, false]);
-        let claims = [changes(&[REAPER]), changes(&[BINDER, REAPER]), uses(&[BINDER])];
+        let claims = [changes(&[BACKUPS, REAPER]), changes(&[BINDER, REAPER]), uses(&[BINDER])];
         assert_eq!(holding(&claims), [true, false, true]);
     }
 

@@ -30,12 +30,18 @@ impl Cluster {
 
     /// The same for a test to which only these controllers matter: others may be changed meanwhile.
     pub async fn with(controllers: &[Controller]) -> Result<Self> {
-        Self::connect(Claim::Uses(controllers.to_vec())).await
+        Self::connect(Claim::Beside { uses: controllers.to_vec(), changes: Vec::new() }).await
     }
 
     /// The cluster with these controllers for this test only: it kills, upgrades or confuses them. No others matter to it.
     pub async fn changing(controllers: &[Controller]) -> Result<Self> {
-        Self::connect(Claim::Changes(controllers.to_vec())).await
+        Self::connect(Claim::Beside { uses: Vec::new(), changes: controllers.to_vec() }).await
+    }
+
+    /// The same for a test to which several controllers matter, of which it changes one: others use the rest meanwhile.
+    pub async fn changing_one_of(controllers: &[Controller], changed: Controller) -> Result<Self> {
+        let uses = controllers.iter().copied().filter(|controller| *controller != changed).collect();
+        Self::connect(Claim::Beside { uses, changes: vec![changed] }).await
     }
 
     /// The cluster without any other test: for what disturbs everybody, or is disturbed by everybody.

@@ -84,7 +84,7 @@ async fn grant(namespace: &Namespace, name: &str, rules: Value, subjects: &[(&st
 
 #[tokio::test]
 async fn a_user_commands_only_what_the_user_may_change() -> Result<()> {
-    let cluster = Cluster::changing(&COMMANDED).await?;
+    let cluster = Cluster::changing_one_of(&COMMANDED, BINDER).await?;
     let namespace = cluster.namespace("admission").await?;
     let commands = json!([{
         "apiGroups": ["catena.dev"],
@@ -162,7 +162,7 @@ fn operation(name: &str, labels: &Value, spec: &Value) -> String {
 
 #[tokio::test]
 async fn commands_of_a_foreign_kind_ask_for_the_configured_verb_on_the_kind_that_they_name() -> Result<()> {
-    let cluster = Cluster::changing(&COMMANDED).await?;
+    let cluster = Cluster::changing_one_of(&COMMANDED, BINDER).await?;
     let namespace = cluster.namespace("admission").await?;
     let administrator = As { namespace: &namespace, who: ADMINISTRATOR };
     administrator.succeeds(&["apply"], OPERATIONS).await?;

@@ -252,7 +252,7 @@ async fn a_rollback_that_is_overtaken_by_another_version_is_superseded() -> Resu
 #[tokio::test]
 async fn a_bad_template_is_rolled_back_until_the_template_moves_on() -> Result<()> {
     e2e::needs!(Processes);
-    let cluster = Cluster::changing(&COMMANDED).await?;
+    let cluster = Cluster::changing_one_of(&COMMANDED, DEPLOYMENTS).await?;
     let namespace = cluster.namespace("template").await?;
     namespace.create(&deployment("web", 2)).await?;
     let web = until_on(&namespace, 1).await;

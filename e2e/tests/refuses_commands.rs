@@ -150,7 +150,7 @@ async fn deleting_a_command_that_waits_cancels_it() -> Result<()> {
 
 #[tokio::test]
 async fn a_child_that_cannot_be_restarted_says_so() -> Result<()> {
-    let cluster = Cluster::changing(&COMMANDED).await?;
+    let cluster = Cluster::changing_one_of(&COMMANDED, DEPLOYMENTS).await?;
     let namespace = cluster.namespace("tokenless").await?;
     let web = commands::ready(&namespace, 1).await?;
     let values = json!({"child": {"contract": {"restartedAt": ""}}});

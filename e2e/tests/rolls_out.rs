@@ -61,7 +61,7 @@ async fn a_set_that_may_not_miss_a_pod_never_does() -> Result<()> {
 }
 
 async fn replaces_within(surge: i32, unavailable: i32, at_most: usize, at_least: usize) -> Result<()> {
-    let cluster = Cluster::with(&CHAIN).await?;
+    let cluster = Cluster::with(&[REPLICA_SETS]).await?;
     let namespace = cluster.namespace("strict").await?;
     let mut set = replica_set("web", 4);
     set.spec.max_surge = Int(surge);
@@ -139,7 +139,7 @@ async fn what_is_paused_is_scaled_but_not_changed() -> Result<()> {
 
 #[tokio::test]
 async fn another_restart_token_replaces_every_pod() -> Result<()> {
-    let cluster = Cluster::with(&CHAIN).await?;
+    let cluster = Cluster::with(&[REPLICA_SETS]).await?;
     let namespace = cluster.namespace("restart").await?;
     let mut set = replica_set("web", 4);
     (set.spec.max_surge, set.spec.max_unavailable) = (Text("25%".into()), Int(0));

@@ -78,7 +78,7 @@ async fn commands_run_one_at_a_time_and_the_oldest_first() -> Result<()> {
 #[tokio::test]
 async fn killed_at_any_moment_the_controller_carries_out_each_command_once() -> Result<()> {
     e2e::needs!(Processes);
-    let cluster = Cluster::changing(&COMMANDED).await?;
+    let cluster = Cluster::changing_one_of(&COMMANDED, DEPLOYMENTS).await?;
     DEPLOYMENTS.until_ready(&cluster).await;
     let namespace = cluster.namespace("killed").await?;
     let web = commands::ready(&namespace, 4).await?;

@@ -6,7 +6,7 @@ use std::{process::Command, time::Duration};
 use anyhow::{Context, Result, bail, ensure};
 use catena_api::BasicDeployment;
 use e2e::{
-    BACKUP_BY, BACKUPS, Cluster, Release, alive, backup_example, deployment, eventually, is_protected,
+    BACKUP_BY, BACKUPS, CHAIN, Cluster, Release, alive, backup_example, deployment, eventually, is_protected,
     is_ready, restarts, uids, until_nothing_is_protected,
 };
 use k8s_openapi::api::core::v1::{ConfigMap, Node, PersistentVolume, PersistentVolumeClaim, Pod};
@@ -35,7 +35,7 @@ fn is_running(pod: &Pod) -> bool {
 #[tokio::test]
 async fn a_probe_that_fails_keeps_a_running_pod_from_counting() -> Result<()> {
     e2e::needs!(RealNodes);
-    let cluster = Cluster::shared().await?;
+    let cluster = Cluster::with(&CHAIN).await?;
     let namespace = cluster.namespace("probe").await?;
     namespace.create(&serving(2, 15)).await?;
     namespace.until_pods("run, both", |pods| pods.iter().filter(|pod| is_running(pod)).count() == 2).await;
@@ -51,7 +51,7 @@ async fn a_probe_that_fails_keeps_a_running_pod_from_counting() -> Result<()> {
 #[tokio::test]
 async fn a_pod_ends_within_its_grace_period_when_it_is_asked_to() -> Result<()> {
     e2e::needs!(RealNodes);
-    let cluster = Cluster::shared().await?;
+    let cluster = Cluster::with(&CHAIN).await?;
     let namespace = cluster.namespace("grace").await?;
     namespace.create(&serving(3, 0)).await?;
     namespace.until_ready("web").await;

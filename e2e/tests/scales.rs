@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, time::Duration};
 
 use anyhow::{Context, Result};
 use catena_api::{BasicDeployment, BasicReplicaSet, keys};
-use e2e::{CHAIN, Cluster, Namespace, deployment, kubectl, names, replica_set, uids};
+use e2e::{CHAIN, Cluster, Namespace, REPLICA_SETS, deployment, kubectl, names, replica_set, uids};
 use k8s_openapi::api::{autoscaling::v2::HorizontalPodAutoscaler, core::v1::Pod};
 use kube::{
     ResourceExt,
@@ -60,7 +60,7 @@ async fn scaling_is_no_new_revision() -> Result<()> {
 
 #[tokio::test]
 async fn pods_of_a_low_deletion_cost_go_first() -> Result<()> {
-    let cluster = Cluster::with(&CHAIN).await?;
+    let cluster = Cluster::with(&[REPLICA_SETS]).await?;
     let namespace = cluster.namespace("cost").await?;
     namespace.create(&replica_set("web", 5)).await?;
     let pods = namespace.until_ready_pods(5).await;
@@ -82,7 +82,7 @@ async fn pods_of_a_low_deletion_cost_go_first() -> Result<()> {
 
 #[tokio::test]
 async fn pods_that_do_not_serve_go_before_those_that_do() -> Result<()> {
-    let cluster = Cluster::with(&CHAIN).await?;
+    let cluster = Cluster::with(&[REPLICA_SETS]).await?;
     let namespace = cluster.namespace("unready").await?;
     namespace.create(&replica_set("web", 4)).await?;
     let pods = namespace.until_ready_pods(4).await;

@@ -97,7 +97,7 @@ async fn a_replicaset_controller_killed_while_it_replaces_pods_keeps_the_budget(
 #[tokio::test]
 async fn a_deployment_controller_killed_at_many_moments_has_one_child() -> Result<()> {
     e2e::needs!(AuditLog, Processes);
-    let cluster = Cluster::changing(&CHAIN).await?;
+    let cluster = Cluster::changing_one_of(&CHAIN, DEPLOYMENTS).await?;
     until_running(&cluster).await;
     let namespace = cluster.namespace("parent").await?;
     let log = AuditLog::from_now()?;
