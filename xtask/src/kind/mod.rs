@@ -7,6 +7,7 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail};
+use futures::future::try_join_all;
 
 use crate::{
     access::Access,
@@ -140,27 +141,36 @@ impl Kind {
     /// Lets nodes know at once that there is no such registry: where no name server answers, they would wait a minute
     /// before they say that an image cannot be pulled.
     async fn refuse_at_once(&self, interrupt: &Interrupt) -> Result<()> {
-        let output = Command::new("kind").args(["get", "nodes", "--name", &self.name]).output()?;
-        for node in String::from_utf8_lossy(&output.stdout).lines() {
+        for node in self.nodes()? {
             let mut docker = Command::new("docker");
             let line = format!("echo 127.0.0.1 {NO_REGISTRY} >> /etc/hosts");
-            docker.args(["exec", node, "sh", "-c", &line]);
+            docker.args(["exec", &node, "sh", "-c", &line]);
             self.quietly(&mut docker, "kind-hosts.log", interrupt).await?;
         }
         Ok(())
     }
 
-    /// Loads images into its nodes.
+    fn nodes(&self) -> Result<Vec<String>> {
+        let output = Command::new("kind").args(["get", "nodes", "--name", &self.name]).output()?;
+        Ok(String::from_utf8_lossy(&output.stdout).lines().map(Into::into).collect())
+    }
+
+    /// Loads images into the nodes that run pods of users.
     ///
     /// # Errors
     /// When kind cannot.
     pub async fn load(&self, archives: &[PathBuf], interrupt: &Interrupt) -> Result<()> {
         let step = Step::start("loading the images into the nodes");
-        for archive in archives {
+        let workers: Vec<String> =
+            self.nodes()?.into_iter().filter(|node| !node.contains("-control-plane")).collect();
+        let nodes = workers.join(",");
+        let load = async |archive: &PathBuf| {
             let mut kind = Command::new("kind");
-            kind.args(["load", "image-archive", "--name", &self.name]).arg(archive);
-            self.quietly(&mut kind, "kind-load.log", interrupt).await?;
-        }
+            kind.args(["load", "image-archive", "--name", &self.name, "--nodes", &nodes]).arg(archive);
+            let image = archive.file_stem().unwrap_or_default().to_string_lossy();
+            self.quietly(&mut kind, &format!("kind-load-{image}.log"), interrupt).await
+        };
+        try_join_all(archives.iter().map(load)).await?;
         step.done(format!("{} images", archives.len()));
         Ok(())
     }
