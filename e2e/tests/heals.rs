@@ -61,7 +61,7 @@ async fn what_the_template_says_about_the_child_is_restored_and_the_rest_is_left
     let namespace = cluster.namespace("edit").await?;
     with_three_pods(&namespace).await?;
 
-    let edit = json!({"spec": {"parameters": {"image": "registry.k8s.io/other:1"}, "maxSurge": 2}});
+    let edit = json!({"spec": {"parameters": {"image": "registry.invalid/missing:1"}, "maxSurge": 2}});
     namespace.merge::<BasicReplicaSet>("web", edit).await?;
     let image = |set: &BasicReplicaSet| set.spec.parameters.get("image").cloned();
     let original = deployment("web", 3).spec.parameters.get("image").cloned();
