@@ -18,7 +18,7 @@ pub struct Arguments {
     #[arg(long, env = "CATENA_LISTEN", value_name = "IP:PORT", default_value = "0.0.0.0:8080")]
     pub listen: SocketAddr,
 
-    /// What is logged: a level, or directives such as info,kube=debug.
+    /// What is logged: a level, or directives such as `info,operator_kit=debug`, which adds each decision and write.
     #[arg(long, env = "CATENA_LOG", value_name = "DIRECTIVES", default_value = "info")]
     pub log: String,
 

@@ -337,6 +337,7 @@ impl Writer {
             let error = match result {
                 Ok(answer) => {
                     self.shared.metrics.wrote(verb, 200);
+                    tracing::debug!(verb, kind, name, "wrote");
                     return Ok(answer);
                 }
                 Err(error) => error,
