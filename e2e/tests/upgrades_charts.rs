@@ -120,13 +120,13 @@ async fn an_upgrade_and_a_rollback_replace_no_pod_and_delete_no_definition() -> 
     let upgraded = definitions(&cluster).await?;
     ensure!(upgraded.is_superset(&before), "deleted by the upgrade: {:?}", before.difference(&upgraded));
 
-    try_join_all(releases.iter().map(async |(_, release)| release.rollback().await)).await?;
+    try_join_all(releases.iter().map(|(_, release)| release.rollback())).await?;
     until_all_are_ready(&cluster).await;
     grows_to(&namespace, 4, &first).await.context("after the rollback")?;
     let back = definitions(&cluster).await?;
     ensure!(back.is_superset(&upgraded), "deleted by the rollback: {:?}", upgraded.difference(&back));
 
-    try_join_all(releases.into_iter().map(async |(_, release)| release.restore().await)).await?;
+    try_join_all(releases.into_iter().map(|(_, release)| release.restore())).await?;
     until_all_are_ready(&cluster).await;
     Ok(())
 }
