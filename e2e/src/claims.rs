@@ -16,7 +16,7 @@ const SIDE_BY_SIDE: usize = 6;
 /// What a test asks of the cluster while it runs.
 #[derive(Clone, Debug)]
 pub(crate) enum Claim {
-    /// Some controllers, while others use them too.
+    /// Some controllers, side by side with tests that neither disturbs.
     Beside {
         /// Those that are to stay as they are.
         uses: Vec<Controller>,

@@ -162,7 +162,7 @@ impl Kind {
     pub async fn load(&self, archives: &[PathBuf], interrupt: &Interrupt) -> Result<()> {
         let step = Step::start("loading the images into the nodes");
         let workers: Vec<String> =
-            self.nodes()?.into_iter().filter(|node| !node.contains("-control-plane")).collect();
+            self.nodes()?.into_iter().filter(|node| !node.ends_with("-control-plane")).collect();
         let nodes = workers.join(",");
         let load = async |archive: &PathBuf| {
             let mut kind = Command::new("kind");
