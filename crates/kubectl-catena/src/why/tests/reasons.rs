@@ -33,7 +33,7 @@ fn every_reason_that_a_controller_reports_is_explained() {
         ("command-reaper/src/error.rs", &["=> \""]),
         ("command-binder/src/error.rs", &["=> \""]),
         (
-            "command-binder/src/decide.rs",
+            "command-binder/src/decide/mod.rs",
             &["refused(\"", "waiting(\"", "refused(\n            \"", "waiting(\n            \""],
         ),
     ] {
