@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use catena_api::keys::{BACKUP_OF, BACKUP_TARGET};
 use jiff::Timestamp;
 use kube::Client;
-use operator_kit::{Expression, ExpressionError, Subject, Templates, short_digest};
+use operator_kit::{Expression, ExpressionError, ReadError, Subject, Templates, short_digest};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -100,7 +100,13 @@ pub async fn situation(
             Err(problem) => return Ok(Situation::Unusable(problem)),
         };
         let (namespace, name) = (live::text(&backup, "namespace"), live::text(&backup, "name"));
-        let Some(found) = live::get(client, &kind.backup.resource, namespace, name).await? else {
+        let found = match live::get(client, &kind.backup.resource, namespace, name).await {
+            Err(problem @ ReadError::Forbidden { .. }) => {
+                return Ok(Situation::Unusable(Unusable::OutOfReach(problem)));
+            }
+            found => found?,
+        };
+        let Some(found) = found else {
             return Ok(match failed {
                 None => Situation::Absent { attempt, backup },
                 Some(last) => Situation::Failed { last, next: backup },

@@ -1,7 +1,7 @@
 //! Takes our finalizer from every object while the rights to do so are still there. What is left when it is
 //! interrupted is found by the next run.
 
-use std::{process::ExitCode, time::Duration};
+use std::{collections::BTreeMap, process::ExitCode, time::Duration};
 
 use anyhow::Context;
 use catena_api::keys::BACKUP_FINALIZER;
@@ -14,9 +14,10 @@ use kube::{
     core::PartialObjectMeta,
     discovery::ApiResource,
 };
-use operator_kit::{Operator, Seen, WriteError, Writer};
+use operator_kit::{Arguments, Operator, Seen, Validate, WriteError, Writer};
+use serde::Deserialize;
 
-use crate::{finalizer, settings::Settings};
+use crate::{finalizer, settings::resource};
 
 /// Objects per page of a list.
 const PAGE: u32 = 500;
@@ -51,13 +52,45 @@ enum HeldObjects {
     Refuse,
 }
 
+/// What a drain needs of the settings. Whatever else is wrong with them must not keep anybody from uninstalling.
+#[derive(Deserialize)]
+struct Settings {
+    #[serde(default)]
+    kinds: BTreeMap<String, Entry>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Entry {
+    api_version: String,
+    kind: String,
+    resource: String,
+}
+
 type Found = PartialObjectMeta<DynamicObject>;
 
+impl Entry {
+    fn resource(&self) -> Result<ApiResource, String> {
+        resource(&self.api_version, &self.kind, &self.resource)
+    }
+}
+
+impl Validate for Settings {
+    fn validate(&self) -> Result<(), Vec<String>> {
+        let problem = |(id, kind): (&String, &Entry)| {
+            Some(format!("kinds.{id}.apiVersion: {}", kind.resource().err()?))
+        };
+        let problems: Vec<String> = self.kinds.iter().filter_map(problem).collect();
+        if problems.is_empty() { Ok(()) } else { Err(problems) }
+    }
+}
+
 /// Drains every kind of the settings.
-pub async fn run(operator: &Operator<Settings>, options: &Options) -> anyhow::Result<ExitCode> {
+pub async fn run(arguments: Arguments, options: &Options) -> anyhow::Result<ExitCode> {
+    let operator = &Operator::<Settings>::start(env!("CARGO_PKG_NAME"), arguments).await?;
     let client = operator.client();
     let settings = operator.settings().current();
-    let kinds: Vec<ApiResource> = settings.kinds.values().map(|kind| kind.resource.clone()).collect();
+    let kinds: Vec<ApiResource> = settings.kinds.values().filter_map(|kind| kind.resource().ok()).collect();
     if options.held_objects == HeldObjects::Refuse {
         let held = held(&client, &kinds).await?;
         if !held.is_empty() {
@@ -200,4 +233,19 @@ where
 fn title(kind: &ApiResource, object: &Found) -> String {
     let namespace = object.metadata.namespace.as_deref().unwrap_or_default();
     format!("{} {namespace}/{}", kind.kind, object.name_any())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_wrong_with_backups_and_selectors_keeps_nothing_from_being_drained() {
+        let settings: Settings = serde_saphyr::from_str(
+            "{kinds: {dbs: {apiVersion: x.dev/v1, kind: Db, resource: dbs, backup: lost, deadline: soon, selector: {}}}, backups: 7}",
+        )
+        .unwrap();
+        assert_eq!(settings.validate(), Ok(()));
+        assert_eq!(settings.kinds["dbs"].resource().unwrap().plural, "dbs");
+    }
 }

@@ -1,4 +1,4 @@
-use operator_kit::{Category, Reported, TemplateError, WriteError};
+use operator_kit::{Category, ReadError, Reported, TemplateError, WriteError};
 use thiserror::Error;
 
 /// What can keep an object from its backup.
@@ -38,13 +38,8 @@ pub enum Error {
         namespace: String,
     },
     /// The API server did not answer a read.
-    #[error("cannot look up {name:?}: {source}")]
-    LookUp {
-        /// The object.
-        name: String,
-        /// Why.
-        source: Box<kube::Error>,
-    },
+    #[error(transparent)]
+    Read(#[from] ReadError),
 }
 
 /// Why there is no backup that could be created or judged, until somebody changes something.
@@ -82,6 +77,9 @@ pub enum Unusable {
         /// The backup's name in the settings.
         backup: String,
     },
+    /// Whether there is one cannot be seen.
+    #[error(transparent)]
+    OutOfReach(ReadError),
     /// Something of the name is there that is not the backup.
     #[error(
         "{title} is there and is not the backup of this object; delete or rename it, or change the name in the template"
@@ -92,12 +90,6 @@ pub enum Unusable {
     },
 }
 
-impl Error {
-    pub fn look_up(name: &str, source: kube::Error) -> Self {
-        Self::LookUp { name: name.to_owned(), source: Box::new(source) }
-    }
-}
-
 impl Unusable {
     /// One `PascalCase` word.
     pub fn reason(&self) -> &'static str {
@@ -106,6 +98,7 @@ impl Unusable {
             Self::NotUnique { .. } => "BackupNameNotUnique",
             Self::OtherNamespace { .. } => "BackupInOtherNamespace",
             Self::NoNamespace { .. } => "BackupWithoutNamespace",
+            Self::OutOfReach(error) => error.reason(),
             Self::NameTaken { .. } => "BackupNameTaken",
         }
     }
@@ -118,7 +111,7 @@ impl Reported for Error {
                 Category::WaitsForChange
             }
             Self::Write(error) => error.category(),
-            Self::LookUp { .. } => Category::Transient,
+            Self::Read(error) => error.category(),
         }
     }
 
@@ -128,7 +121,7 @@ impl Reported for Error {
             Self::Write(error) => error.reason(),
             Self::NamespaceTerminating { .. } => "NamespaceTerminating",
             Self::NotServed { .. } => "BackupKindNotServed",
-            Self::LookUp { .. } => "LookUpFailed",
+            Self::Read(error) => error.reason(),
         }
     }
 

@@ -7,9 +7,8 @@ use kube::{
     core::Request,
     discovery::ApiResource,
 };
+use operator_kit::ReadError;
 use serde_json::Value;
-
-use crate::error::Error;
 
 /// Reads an object from the API server; `None` if it is not there.
 pub async fn get(
@@ -17,16 +16,17 @@ pub async fn get(
     resource: &ApiResource,
     namespace: &str,
     name: &str,
-) -> Result<Option<Value>, Error> {
+) -> Result<Option<Value>, ReadError> {
+    let read_error = |error: kube::Error| ReadError::of(&error, &resource.kind, name);
     let namespace = Some(namespace).filter(|namespace| !namespace.is_empty());
     let request = Request::new(DynamicObject::url_path(resource, namespace))
         .get(name, &GetParams::default())
-        .map_err(|error| Error::look_up(name, kube::Error::BuildRequest(error)))?;
+        .map_err(|error| read_error(kube::Error::BuildRequest(error)))?;
     match client.request(request).await {
         Ok(object) => Ok(Some(object)),
         // Of a group that is not served, the answer is no Status and has no reason.
         Err(kube::Error::Api(status)) if status.code == 404 => Ok(None),
-        Err(error) => Err(Error::look_up(name, error)),
+        Err(error) => Err(read_error(error)),
     }
 }
 

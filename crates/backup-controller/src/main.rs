@@ -49,14 +49,14 @@ enum Task {
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> anyhow::Result<ExitCode> {
     let Command { arguments, task } = Command::parse();
-    let operator = Operator::start(env!("CARGO_PKG_NAME"), arguments).await?;
     match task {
-        Some(Task::Drain(options)) => drain::run(&operator, &options).await,
-        None => control(operator).await.map(|()| ExitCode::SUCCESS),
+        Some(Task::Drain(options)) => drain::run(arguments, &options).await,
+        None => control(arguments).await.map(|()| ExitCode::SUCCESS),
     }
 }
 
-async fn control(operator: Operator<Settings>) -> anyhow::Result<()> {
+async fn control(arguments: Arguments) -> anyhow::Result<()> {
+    let operator = Operator::<Settings>::start(env!("CARGO_PKG_NAME"), arguments).await?;
     let triggers = Triggers::default();
     let watches = BackupWatches::new(&operator, triggers.clone());
     let namespaces = Namespaces::new(&operator, triggers.clone());

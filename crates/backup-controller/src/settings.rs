@@ -1,4 +1,8 @@
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::Duration,
+};
 
 use jiff::SignedDuration;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
@@ -147,6 +151,7 @@ fn three() -> u32 {
 impl From<File> for Settings {
     fn from(file: File) -> Self {
         let mut mistakes = Vec::new();
+        let named: BTreeSet<String> = file.backups.keys().cloned().collect();
         let sources = file.backups.iter().map(|(name, entry)| (name.clone(), entry.template.clone()));
         let templates = Templates::compile(&sources.collect());
         let backups: BTreeMap<String, Arc<Backup>> = file
@@ -161,7 +166,7 @@ impl From<File> for Settings {
             .kinds
             .into_iter()
             .filter_map(|(id, entry)| {
-                let kind = entry.read(&id, &backups, &mut mistakes)?;
+                let kind = entry.read(&id, &named, &backups, &mut mistakes)?;
                 Some((id, Arc::new(kind)))
             })
             .collect();
@@ -185,6 +190,7 @@ impl KindEntry {
     fn read(
         self,
         id: &str,
+        named: &BTreeSet<String>,
         backups: &BTreeMap<String, Arc<Backup>>,
         mistakes: &mut Vec<String>,
     ) -> Option<ProtectedKind> {
@@ -205,8 +211,9 @@ impl KindEntry {
             mistake("tries", "must be at least 1");
         }
         let backup = backups.get(&self.backup).cloned();
-        if backup.is_none() {
-            let known = backups.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
+        // What is wrong with one that is there is told of that one.
+        if !named.contains(&self.backup) {
+            let known = named.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
             mistake("backup", &format!("there is no backup {:?}; use one of backups ({known})", self.backup));
         }
         Some(ProtectedKind {
@@ -248,7 +255,11 @@ impl BackupEntry {
     }
 }
 
-fn resource(api_version: &str, kind: &str, plural: &str) -> Result<ApiResource, String> {
+/// A kind as the settings name it.
+///
+/// # Errors
+/// With the problem, when `api_version` is none.
+pub fn resource(api_version: &str, kind: &str, plural: &str) -> Result<ApiResource, String> {
     let GroupVersion { group, version, .. } =
         api_version.parse().map_err(|_| format!("{api_version:?} is not like apps/v1 or v1"))?;
     Ok(ApiResource::from_gvk_with_plural(&GroupVersionKind { group, version, kind: kind.to_owned() }, plural))

@@ -5,7 +5,7 @@ use std::{
 
 use catena_api::BasicDeployment;
 use kube::{Api, Client, discovery::ApiResource};
-use operator_kit::{Cache, Trigger, TrimmedObject, Watch, Watches};
+use operator_kit::{Cache, ReadError, Trigger, TrimmedObject, Watch, Watches};
 
 use crate::{
     command::{Command, CommandKind},
@@ -69,7 +69,7 @@ impl Commands {
         let found = api
             .get_opt(&command.name)
             .await
-            .map_err(|source| Error::look_up(&resource.kind, &command.name, source))?;
+            .map_err(|error| ReadError::of(&error, &resource.kind, &command.name))?;
         let now = found.map(|object| Command::of(object, command.kind));
         Ok(now.is_some_and(|now| {
             now.uid == command.uid && now.owner == command.owner && !now.is_deleting && !now.has_ended()

@@ -1,4 +1,4 @@
-use operator_kit::{Category, Reported, TemplateError, WriteError};
+use operator_kit::{Category, ReadError, Reported, TemplateError, WriteError};
 use thiserror::Error;
 
 /// What can keep a `BasicDeployment` from its child.
@@ -17,15 +17,8 @@ pub enum Error {
         problem: String,
     },
     /// The API server did not answer a read.
-    #[error("cannot look up {kind} {name:?}: {source}")]
-    LookUp {
-        /// The child's kind.
-        kind: String,
-        /// The child's name.
-        name: String,
-        /// Why.
-        source: Box<kube::Error>,
-    },
+    #[error(transparent)]
+    Read(#[from] ReadError),
 }
 
 /// A decision not to go on, because it would not do what was asked for.
@@ -64,12 +57,6 @@ pub enum Refusal {
     },
 }
 
-impl Error {
-    pub fn look_up(kind: &str, name: &str, source: kube::Error) -> Self {
-        Self::LookUp { kind: kind.to_owned(), name: name.to_owned(), source: Box::new(source) }
-    }
-}
-
 impl Reported for Refusal {
     fn category(&self) -> Category {
         Category::WaitsForChange
@@ -90,7 +77,8 @@ impl Reported for Error {
         match self {
             Self::Refused(refusal) => refusal.category(),
             Self::Write(error) => error.category(),
-            Self::NotObserved { .. } | Self::LookUp { .. } => Category::Transient,
+            Self::Read(error) => error.category(),
+            Self::NotObserved { .. } => Category::Transient,
         }
     }
 
@@ -99,7 +87,7 @@ impl Reported for Error {
             Self::Refused(refusal) => refusal.reason(),
             Self::Write(error) => error.reason(),
             Self::NotObserved { .. } => "ChildrenNotObserved",
-            Self::LookUp { .. } => "LookUpFailed",
+            Self::Read(error) => error.reason(),
         }
     }
 

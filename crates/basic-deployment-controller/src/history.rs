@@ -6,7 +6,7 @@ use std::{
 use catena_api::{BasicDeployment, keys};
 use k8s_openapi::api::apps::v1::ControllerRevision;
 use kube::{Api, Client, discovery::ApiResource};
-use operator_kit::{Cache, Trigger, TrimmedObject, Watch, Watches};
+use operator_kit::{Cache, ReadError, Trigger, TrimmedObject, Watch, Watches};
 use serde_json::Value;
 
 use crate::{error::Error, observe::Place, revision::Revision};
@@ -60,7 +60,7 @@ impl History {
         let found = api
             .get_opt(&revision.name)
             .await
-            .map_err(|source| Error::look_up(&self.resource.kind, &revision.name, source))?;
+            .map_err(|error| ReadError::of(&error, &self.resource.kind, &revision.name))?;
         let Some(found) = found.filter(|found| found.metadata.uid.as_deref() == Some(&revision.uid)) else {
             return Ok(None);
         };

@@ -8,7 +8,7 @@ use catena_api::{BasicDeployment, contract::ReplicaContract};
 use jiff::Timestamp;
 use kube::{Api, Client, discovery::ApiResource};
 use operator_kit::{
-    Attempt, Controller, Next, Rendered, Seen, Settings, StatusAge, TrimmedObject, WriteError,
+    Attempt, Controller, Next, ReadError, Rendered, Seen, Settings, StatusAge, TrimmedObject, WriteError,
     conditions::READY, owner::still_there,
 };
 use serde_json::Value;
@@ -144,14 +144,14 @@ impl Deployments {
         let namespace = deployment.metadata.namespace.as_deref().unwrap_or_default();
         let api: Api<TrimmedObject> = Api::namespaced_with(self.client.clone(), namespace, &known.resource);
         let found =
-            api.get_opt(name).await.map_err(|source| Error::look_up(&known.resource.kind, name, source))?;
+            api.get_opt(name).await.map_err(|error| ReadError::of(&error, &known.resource.kind, name))?;
         let Some(child) = found.map(|object| Arc::new(Child::of(object, &known.resource))) else {
             return Ok(Found::Nothing);
         };
         if child.owner.is_none() {
             let own_name = deployment.metadata.name.as_deref().unwrap_or_default();
             let is_there = still_there(self.client.clone(), deployment).await;
-            if !is_there.map_err(|source| Error::look_up("BasicDeployment", own_name, source))? {
+            if !is_there.map_err(|error| ReadError::of(&error, "BasicDeployment", own_name))? {
                 return Err(WriteError::gone("BasicDeployment", own_name).into());
             }
         }

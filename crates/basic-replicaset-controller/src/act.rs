@@ -6,7 +6,7 @@ use catena_api::{BasicReplicaSet, keys};
 use k8s_openapi::api::core::v1::Pod;
 use kube::{Api, Client, discovery::ApiResource};
 use operator_kit::{
-    Cache, Next, Templates, WriteError, Writer,
+    Cache, Next, ReadError, Templates, WriteError, Writer,
     owner::{controller_reference, is_controlled_by, still_there},
     short_digest, slow_start,
 };
@@ -61,7 +61,7 @@ impl Pods {
             Action::Adopt(pods) => {
                 let name = set.metadata.name.as_deref().unwrap_or_default();
                 let is_there = still_there(self.client.clone(), set).await;
-                if !is_there.map_err(|source| Error::look_up(name, source))? {
+                if !is_there.map_err(|error| ReadError::of(&error, "BasicReplicaSet", name))? {
                     return Err(WriteError::gone("BasicReplicaSet", name).into());
                 }
                 slow_start(pods, |pod| self.adopt(set, pod)).await?;
@@ -104,7 +104,7 @@ impl Pods {
     async fn recognise(&self, set: &BasicReplicaSet, name: &str, slot: &str) -> Result<(), Error> {
         let namespace = set.metadata.namespace.as_deref().unwrap_or_default();
         let pods: Api<Pod> = Api::namespaced(self.client.clone(), namespace);
-        let found = pods.get_metadata_opt(name).await.map_err(|source| Error::look_up(name, source))?;
+        let found = pods.get_metadata_opt(name).await.map_err(|error| ReadError::of(&error, "Pod", name))?;
         let Some(found) = found.map(|pod| pod.metadata) else {
             return Err(WriteError::gone("Pod", name).into());
         };

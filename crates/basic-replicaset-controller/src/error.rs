@@ -1,4 +1,4 @@
-use operator_kit::{Category, Reported, TemplateError, WriteError};
+use operator_kit::{Category, ReadError, Reported, TemplateError, WriteError};
 use thiserror::Error;
 
 /// What can keep a `BasicReplicaSet` from its pods.
@@ -25,19 +25,8 @@ pub enum Error {
         problem: String,
     },
     /// The API server did not answer a read.
-    #[error("cannot look up {name:?}: {source}")]
-    LookUp {
-        /// The object.
-        name: String,
-        /// Why.
-        source: Box<kube::Error>,
-    },
-}
-
-impl Error {
-    pub fn look_up(name: &str, source: kube::Error) -> Self {
-        Self::LookUp { name: name.to_owned(), source: Box::new(source) }
-    }
+    #[error(transparent)]
+    Read(#[from] ReadError),
 }
 
 impl Reported for Error {
@@ -45,7 +34,8 @@ impl Reported for Error {
         match self {
             Self::Template(error) => error.category(),
             Self::Write(error) => error.category(),
-            Self::NameTaken { .. } | Self::NotObserved { .. } | Self::LookUp { .. } => Category::Transient,
+            Self::Read(error) => error.category(),
+            Self::NameTaken { .. } | Self::NotObserved { .. } => Category::Transient,
         }
     }
 
@@ -55,7 +45,7 @@ impl Reported for Error {
             Self::Write(error) => error.reason(),
             Self::NameTaken { .. } => "PodNameTaken",
             Self::NotObserved { .. } => "PodsNotObserved",
-            Self::LookUp { .. } => "LookUpFailed",
+            Self::Read(error) => error.reason(),
         }
     }
 

@@ -5,7 +5,7 @@ use std::{
 
 use jiff::Timestamp;
 use kube::{Api, Client, core::DynamicObject};
-use operator_kit::{Attempt, Controller, Next, Watched};
+use operator_kit::{Attempt, Controller, Next, ReadError, Watched};
 
 use crate::{
     act::Hands,
@@ -106,7 +106,7 @@ async fn get(
             let is_about_object = status.details.as_ref().is_some_and(|details| details.name == name);
             Ok(if is_about_object { Target::Missing } else { Target::NotServed })
         }
-        Err(error) => Err(Error::look_up(name, error)),
+        Err(error) => Err(ReadError::of(&error, &kind.resource.kind, name).into()),
     }
 }
 

@@ -10,6 +10,7 @@ use kube::{Api, Client, core::DynamicObject, discovery::ApiResource};
 use serde_json::Value;
 
 use crate::{error::Error, kind::CommandKind};
+use operator_kit::ReadError;
 
 /// Knows of each kind whether its conditions are a list with the key `type`. In any other list an apply would
 /// wipe the conditions of others.
@@ -34,7 +35,10 @@ impl Schemas {
         let api: Api<DynamicObject> =
             Api::all_with(self.client.clone(), &ApiResource::erase::<CustomResourceDefinition>(&()));
         let name = format!("{}.{}", kind.resource.plural, kind.resource.group);
-        let definition = api.get_opt(&name).await.map_err(|source| Error::look_up(&name, source))?;
+        let definition = api
+            .get_opt(&name)
+            .await
+            .map_err(|error| ReadError::of(&error, "CustomResourceDefinition", &name))?;
         let takes = definition
             .is_some_and(|definition| has_keyed_conditions(&definition.data, &kind.resource.version));
         if !takes {

@@ -13,6 +13,7 @@ mod kinds;
 mod object;
 mod output;
 mod paint;
+mod protected_kinds;
 mod table;
 mod target;
 mod why;

@@ -59,22 +59,14 @@ pub struct Failure {
 impl Failure {
     /// The failure that an error amounts to, with its whole chain of causes in the message.
     pub fn of(error: &impl Reported) -> Self {
-        let mut message = error.to_string();
-        let mut cause = std::error::Error::source(error);
-        while let Some(error) = cause {
-            let text = error.to_string();
-            // Some libraries repeat the cause in their own text.
-            if !message.contains(&text) {
-                message.push_str(": ");
-                message.push_str(&text);
-            }
-            cause = error.source();
+        Self {
+            category: error.category(),
+            reason: error.reason(),
+            message: with_causes(error),
+            is_expected: error.is_expected(),
         }
-        Self { category: error.category(), reason: error.reason(), message, is_expected: error.is_expected() }
     }
-}
 
-impl Failure {
     /// That a pass took too long.
     pub(crate) fn timed_out(patience: Duration) -> Self {
         let message = format!(
@@ -83,6 +75,22 @@ impl Failure {
         );
         Self { category: Category::Transient, reason: "TimedOut", message, is_expected: false }
     }
+}
+
+/// An error's text with its whole chain of causes.
+pub(crate) fn with_causes(error: &dyn std::error::Error) -> String {
+    let mut message = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let text = error.to_string();
+        // Some libraries repeat the cause in their own text.
+        if !message.contains(&text) {
+            message.push_str(": ");
+            message.push_str(&text);
+        }
+        cause = error.source();
+    }
+    message
 }
 
 impl fmt::Display for Failure {

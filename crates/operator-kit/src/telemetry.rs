@@ -1,14 +1,23 @@
-use anyhow::Context;
-use tracing_subscriber::{EnvFilter, Layer, fmt, layer::SubscriberExt, util::SubscriberInitExt};
+use std::str::FromStr;
+
+use anyhow::{Context, ensure};
+use tracing_subscriber::{
+    EnvFilter, Layer,
+    filter::{Directive, LevelFilter},
+    fmt,
+    layer::SubscriberExt,
+    util::SubscriberInitExt,
+};
 
 use crate::{Arguments, LogFormat};
+
+/// What the client says of watches that fail, with the server's answer as Rust prints it. The kit says it in words.
+const CLIENT_WATCHES: &str = "kube_runtime::watcher";
 
 /// Starts logging to standard output, and tracing where that is asked for. What it gives is to be kept until the
 /// process ends.
 pub(crate) fn start(name: &'static str, arguments: &Arguments) -> anyhow::Result<Traces> {
-    let filter = EnvFilter::try_new(&arguments.log).with_context(|| {
-        format!("--log {:?} is not understood: give a level such as info or debug", arguments.log)
-    })?;
+    let filter = filter(&arguments.log)?;
     let logs = match arguments.log_format {
         LogFormat::Json => {
             fmt::layer().json().flatten_event(true).with_current_span(true).with_span_list(false).boxed()
@@ -19,6 +28,25 @@ pub(crate) fn start(name: &'static str, arguments: &Arguments) -> anyhow::Result
     let subscriber = tracing_subscriber::registry().with(filter).with(logs).with(traces.layer());
     subscriber.try_init().context("cannot start logging")?;
     Ok(traces)
+}
+
+fn filter(directives: &str) -> anyhow::Result<EnvFilter> {
+    let problem = || {
+        format!(
+            "--log {directives:?} is not understood: give off, error, warn, info, debug or trace, or directives such as \
+             info,operator_kit=debug"
+        )
+    };
+    // A lone word that is no level would be taken for the name of a part of the program, and all others be silent.
+    let is_level = |word: &str| !word.is_empty() && word.parse::<LevelFilter>().is_ok();
+    let is_known =
+        directives.split(',').all(|directive| directive.contains(['=', '[']) || is_level(directive));
+    ensure!(is_known, problem());
+    let filter = EnvFilter::try_new(directives).with_context(problem)?;
+    if directives.contains(CLIENT_WATCHES) {
+        return Ok(filter);
+    }
+    Ok(filter.add_directive(Directive::from_str(&format!("{CLIENT_WATCHES}=off"))?))
 }
 
 #[cfg(feature = "otlp")]
@@ -144,5 +172,30 @@ mod off {
         pub fn layer(&self) -> Identity {
             Identity::new()
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_word_that_is_no_level_is_refused_and_silences_nothing() {
+        for good in ["info", "off", "DEBUG", "info,operator_kit=debug", "operator_kit[pass]=trace"] {
+            assert!(filter(good).is_ok(), "{good}");
+        }
+        for bad in ["verbose", "warning", "", "info,", "info,operator_kit=loud"] {
+            let problem = filter(bad).unwrap_err().to_string();
+            assert!(
+                problem.starts_with("--log ") && problem.contains("info,operator_kit=debug"),
+                "{problem}"
+            );
+        }
+    }
+
+    #[test]
+    fn the_client_is_heard_where_it_is_asked_for() {
+        assert!(filter("info").unwrap().to_string().contains("kube_runtime::watcher=off"));
+        assert!(!filter("info,kube_runtime::watcher=debug").unwrap().to_string().contains("off"));
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use kube::core::response::Status;
 use thiserror::Error;
 
-use crate::{Category, Reported};
+use crate::{Category, Reported, read_error::words};
 
 /// A write that did not happen, as far as is known.
 #[derive(Debug, Error)]
@@ -95,14 +95,16 @@ pub enum WriteError {
         retry_after: Duration,
     },
     /// Anything else, such as a broken connection: it may have happened.
-    #[error("writing {kind} {name:?} failed: {source}")]
+    #[error("writing {kind} {name:?} failed: {message}")]
     Unknown {
         /// The object's kind.
         kind: String,
         /// The object's name.
         name: String,
-        /// Why.
-        source: Box<kube::Error>,
+        /// The server's answer; 0 when there was none.
+        code: u16,
+        /// The server's words, or what kept them from coming.
+        message: String,
     },
 }
 
@@ -116,7 +118,7 @@ impl WriteError {
     pub(crate) fn of(error: kube::Error, kind: &str, name: &str) -> Self {
         let (kind, name) = (kind.to_owned(), name.to_owned());
         let kube::Error::Api(status) = error else {
-            return Self::Unknown { kind, name, source: Box::new(error) };
+            return Self::Unknown { kind, name, code: 0, message: words(&error) };
         };
         let message = status.message.clone();
         match status.code {
@@ -129,7 +131,7 @@ impl WriteError {
             403 => Self::Forbidden { kind, name, message },
             400 | 422 => Self::Invalid { kind, name, message },
             429 => Self::Busy { message, retry_after: retry_after(&status) },
-            _ => Self::Unknown { kind, name, source: Box::new(kube::Error::Api(status)) },
+            code => Self::Unknown { kind, name, code, message },
         }
     }
 
@@ -156,10 +158,7 @@ impl WriteError {
             | Self::Forbidden { .. } => 403,
             Self::Invalid { .. } => 422,
             Self::Busy { .. } => 429,
-            Self::Unknown { source, .. } => match source.as_ref() {
-                kube::Error::Api(status) => status.code,
-                _ => 0,
-            },
+            Self::Unknown { code, .. } => *code,
         }
     }
 }

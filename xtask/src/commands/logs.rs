@@ -1,6 +1,7 @@
 //! `cargo xtask logs`
 
 use std::{
+    ffi::OsString,
     fs::{self, DirEntry, File},
     io::{Read, Write},
     path::PathBuf,
@@ -11,16 +12,22 @@ use anyhow::{Context, Result, bail};
 use k8s_openapi::api::core::v1::Pod;
 use kube::{Api, ResourceExt, api::ListParams};
 
+use super::pass_on;
 use crate::{
+    access::Access,
     cluster::{home::Home, kubeconfig, state::State},
     host_runner::NODE_NAME,
+    kind::Kind,
 };
 
 const FOLLOW_INTERVAL: Duration = Duration::from_millis(200);
 
-/// Prints the log of the newest pod that matches, or of a component.
+/// Prints the log of the newest pod that matches, or of a component of a local cluster.
 pub async fn run(name: &str, controller: &str, follow: bool) -> Result<()> {
     let home = Home::of(name)?;
+    if !home.exists() && Kind::of_demo(name)?.is_known() {
+        return on_kind(name, controller, follow).await;
+    }
     State::require(&home)?;
     let files = find(&home, controller).await?;
     let Some(first) = files.first() else {
@@ -33,6 +40,20 @@ pub async fn run(name: &str, controller: &str, follow: bool) -> Result<()> {
         show(file, follow && file == first).await?;
     }
     Ok(())
+}
+
+/// There pods' logs are on the nodes, and kubectl has to fetch them.
+async fn on_kind(name: &str, controller: &str, follow: bool) -> Result<()> {
+    let kubeconfig = Access::of(name)?.kubeconfig;
+    let all = Api::<Pod>::all(kubeconfig::client(&kubeconfig).await?).list(&ListParams::default()).await?;
+    let Some(pod) = newest(&all.items, controller) else {
+        let names: Vec<String> = all.iter().map(ResourceExt::name_any).collect();
+        bail!("no pod matches {controller:?}; there are: {}", names.join(", "));
+    };
+    let namespace = pod.namespace().unwrap_or_default();
+    let mut arguments = vec!["logs".to_owned(), "--namespace".to_owned(), namespace, pod.name_any()];
+    arguments.extend(["--all-containers".to_owned(), format!("--follow={follow}")]);
+    pass_on::kubectl(name, &arguments.into_iter().map(OsString::from).collect::<Vec<_>>())
 }
 
 async fn find(home: &Home, controller: &str) -> Result<Vec<PathBuf>> {
@@ -59,11 +80,15 @@ async fn newest_pod(home: &Home, controller: &str) -> Result<Option<Pod>> {
     let client = kubeconfig::client(&home.kubeconfig()).await?;
     let on_host = ListParams::default().fields(&format!("spec.nodeName={NODE_NAME}"));
     let pods = Api::<Pod>::all(client).list(&on_host).await?;
-    let matches = |pod: &Pod| {
+    Ok(newest(&pods.items, controller).cloned())
+}
+
+fn newest<'p>(pods: &'p [Pod], controller: &str) -> Option<&'p Pod> {
+    let matches = |pod: &&Pod| {
         pod.name_any().contains(controller)
             || pod.labels().get("app.kubernetes.io/name").is_some_and(|name| name == controller)
     };
-    Ok(pods.items.into_iter().filter(matches).max_by_key(|pod| pod.creation_timestamp().map(|time| time.0)))
+    pods.iter().filter(matches).max_by_key(|pod| pod.creation_timestamp().map(|time| time.0))
 }
 
 /// The log of a pod that is gone already.

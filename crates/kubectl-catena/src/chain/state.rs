@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::pods;
-use crate::object::{conditions, deleted, number, text};
+use crate::object::{conditions, created, deleted, number, text};
 
 /// In short.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
@@ -81,6 +81,10 @@ pub fn health(object: &DynamicObject) -> Health {
                 Some("Bound") => Health::new(State::Ready, "Bound", ""),
                 phase => Health::new(State::Moving, phase.unwrap_or("Pending"), ""),
             };
+        }
+        // Nothing is said of one that still runs.
+        Some(("batch/v1", "Job")) if conditions(object).is_empty() => {
+            return Health::new(State::Moving, "Running", "").since(created(&object.metadata));
         }
         _ => {}
     }

@@ -1,25 +1,23 @@
 //! `kubectl catena held`
 
-use std::collections::BTreeSet;
-
 use anyhow::Result;
 use catena_api::keys;
 use clap::Args;
 use futures::{StreamExt, stream};
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::ConfigMap;
-use kube::{Api, api::ListParams};
+use kube::api::ListParams;
 use serde::Serialize;
 use serde_json::Value;
 
 use crate::{
     age::age,
     chain::Gap,
-    connection::{Cluster, Options},
+    connection::Options,
     kinds::Kind,
     object::{Identity, deleted},
     output::Output,
     paint::{Paint, Tone},
+    protected_kinds::protected_kinds,
     table::{Cell, Table},
 };
 
@@ -65,6 +63,9 @@ struct Held {
 #[serde(rename_all = "camelCase")]
 struct Shown<'s> {
     items: &'s [Held],
+    /// The kinds that were looked at, if not every one was.
+    #[serde(skip)]
+    only: Vec<&'s str>,
     #[serde(skip_serializing_if = "<[Gap]>::is_empty")]
     not_seen: &'s [Gap],
 }
@@ -73,6 +74,7 @@ struct Shown<'s> {
 pub async fn run(options: &Options, arguments: &Arguments) -> Result<()> {
     let cluster = options.connect().await?;
     let protected = if arguments.all_kinds { None } else { protected_kinds(&cluster).await };
+    let protected = protected.filter(|kinds| !kinds.is_empty());
     let kinds: Vec<&Kind> = cluster
         .kinds
         .preferred()
@@ -102,36 +104,13 @@ pub async fn run(options: &Options, arguments: &Arguments) -> Result<()> {
         }
     }
     items.sort_by_key(|held: &Held| (held.deleted, held.object.clone()));
-    let shown = Shown { items: &items, not_seen: &gaps };
+    let only = protected.iter().flatten().map(|(_, kind)| kind.as_str()).collect();
+    let shown = Shown { items: &items, only, not_seen: &gaps };
     arguments.output.print(&shown, || text(&shown, Timestamp::now(), Paint::for_stdout()))
 }
 
 fn place(kind: &Kind) -> (String, String) {
-    (kind.resource.group.clone(), kind.resource.plural.clone())
-}
-
-/// The kinds that backup-controller is configured for, by group and plural; none when its settings cannot be read.
-async fn protected_kinds(cluster: &Cluster) -> Option<BTreeSet<(String, String)>> {
-    let labels = ListParams::default()
-        .labels("app.kubernetes.io/part-of=catena,app.kubernetes.io/name=backup-controller");
-    let found = Api::<ConfigMap>::all(cluster.client.clone()).list(&labels).await.ok()?;
-    let texts = found.items.into_iter().filter_map(|settings| settings.data?.remove("settings.yaml"));
-    let mut kinds = BTreeSet::new();
-    for text in texts {
-        kinds.extend(kinds_in(&text)?);
-    }
-    (!kinds.is_empty()).then_some(kinds)
-}
-
-fn kinds_in(settings: &str) -> Option<Vec<(String, String)>> {
-    let settings: Value = serde_saphyr::from_str(settings).ok()?;
-    let entries = settings["kinds"].as_object()?.values();
-    let kind = |entry: &Value| {
-        let api_version = entry["apiVersion"].as_str()?;
-        let group = api_version.split_once('/').map_or("", |(group, _)| group);
-        Some((group.to_owned(), entry["resource"].as_str()?.to_owned()))
-    };
-    entries.map(kind).collect()
+    (kind.resource.group.clone(), kind.resource.kind.clone())
 }
 
 impl Held {
@@ -170,7 +149,15 @@ fn text(shown: &Shown, now: Timestamp, paint: Paint) -> String {
         }
     };
     if shown.items.is_empty() {
-        return format!("no deletion is held for a backup\n{unseen}");
+        let of = if shown.only.is_empty() {
+            String::new()
+        } else {
+            format!(
+                ", of the kinds that backup-controller protects ({}); --all-kinds looks at every kind",
+                shown.only.join(", ")
+            )
+        };
+        return format!("no deletion is held for a backup{of}\n{unseen}");
     }
     let mut table = Table::of(["NAMESPACE", "OBJECT", "FOR", "TRY", "REASON", "BACKUP", "MESSAGE"]);
     for held in shown.items {
@@ -225,13 +212,10 @@ mod tests {
             [item("web", json!({"catena.dev/backup-status": status.to_string()})), item("new", json!({}))];
         let now = "2026-01-01T00:10:00Z".parse().unwrap();
         let gaps = [Gap { what: "secrets".into(), why: "no permission".into() }];
-        insta::assert_snapshot!(text(&Shown { items: &items, not_seen: &gaps }, now, Paint::OFF));
-    }
-
-    #[test]
-    fn the_protected_kinds_are_read_from_the_settings() {
-        let settings = "kinds: {db: {apiVersion: x.dev/v1, kind: Db, resource: dbs, backup: b}, cm: {apiVersion: v1, kind: ConfigMap, resource: configmaps, backup: b}}";
-        let expected = vec![(String::new(), "configmaps".to_owned()), ("x.dev".to_owned(), "dbs".to_owned())];
-        assert_eq!(kinds_in(settings).unwrap(), expected);
+        let shown = |items| text(&Shown { items, only: vec!["ConfigMap"], not_seen: &gaps }, now, Paint::OFF);
+        insta::assert_snapshot!(shown(&items));
+        assert!(shown(&[]).starts_with(
+            "no deletion is held for a backup, of the kinds that backup-controller protects (ConfigMap); --all-kinds"
+        ));
     }
 }

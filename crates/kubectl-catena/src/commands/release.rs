@@ -1,15 +1,23 @@
 //! `kubectl catena release`
 
+use std::time::Duration;
+
 use anyhow::{Result, bail, ensure};
 use catena_api::keys;
 use clap::Args;
 use kube::{
     api::{Patch, PatchParams},
     core::DynamicObject,
+    runtime::wait::await_condition,
 };
 use serde_json::json;
+use tokio::time::timeout;
 
+use super::why::explanation;
 use crate::{connection::Options, object::Identity, output::write, target::ObjectArgument};
+
+/// How long backup-controller may take to let it go.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// What is let go, and why.
 #[derive(Args)]
@@ -46,15 +54,40 @@ pub async fn run(options: &Options, arguments: &Arguments) -> Result<()> {
         .patch(&target.name, &params, &Patch::Merge(patch))
         .await
         .map_err(|error| cluster.refused(kind, &target.name, "patch", error))?;
-    let mode = if arguments.dry_run { " (dry run)" } else { "" };
-    write(&format!("{identity} is let go without a backup{mode}\n"))
+    if arguments.dry_run {
+        return write(&format!("{identity} is let go without a backup (dry run)\n"));
+    }
+    let api = cluster.api(kind, identity.namespace.as_deref());
+    let is_free = |object: Option<&DynamicObject>| {
+        object.is_none_or(|object| {
+            object.metadata.uid.as_deref() != Some(&identity.uid) || !is_protected(object)
+        })
+    };
+    match timeout(PATIENCE, await_condition(api, &target.name, is_free)).await {
+        Ok(Ok(_)) => write(&format!("{identity} was let go without a backup\n")),
+        Ok(Err(error)) => {
+            bail!("{identity} is marked to go without a backup; whether it went cannot be seen: {error}")
+        }
+        Err(_) => {
+            let answer = explanation(&cluster, &target).await;
+            let why = answer.map_or_else(|_| String::new(), |answer| format!(": {}", answer.sentence));
+            bail!(
+                "{identity} is marked to go without a backup, and was not let go within {} s{why}",
+                PATIENCE.as_secs()
+            )
+        }
+    }
+}
+
+fn is_protected(object: &DynamicObject) -> bool {
+    object.metadata.finalizers.iter().flatten().any(|finalizer| finalizer == keys::BACKUP_FINALIZER)
 }
 
 /// Whether there is anything to let go: an annotation on an object that is not deleted would count later, unseen.
 fn is_held(object: &DynamicObject) -> Result<()> {
     let identity = Identity::of(object);
-    let finalizers = object.metadata.finalizers.as_deref().unwrap_or_default();
-    if !finalizers.iter().any(|finalizer| finalizer == keys::BACKUP_FINALIZER) {
+    if !is_protected(object) {
+        let finalizers = object.metadata.finalizers.as_deref().unwrap_or_default();
         let others = if finalizers.is_empty() {
             String::new()
         } else {

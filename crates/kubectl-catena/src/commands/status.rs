@@ -22,6 +22,7 @@ use tokio::time::timeout;
 use crate::{
     age::age,
     connection::{Cluster, Options},
+    explain::not_found,
     object::created,
     output::{Output, write},
     paint::{Paint, Tone},
@@ -82,6 +83,11 @@ pub async fn run(options: &Options, arguments: &Arguments) -> Result<()> {
     let list = api.list(&params).await.map_err(|error| cluster.refused(kind, "", "list", error))?;
     if arguments.watch {
         return live(api, arguments).await;
+    }
+    let known: Vec<String> = list.items.iter().map(ResourceExt::name_any).collect();
+    if let Some(name) = arguments.names.iter().find(|name| !known.contains(name)) {
+        let place = (!arguments.all_namespaces).then_some(cluster.namespace.as_str());
+        return Err(not_found("BasicDeployment", name, place, &known));
     }
     let lines: Vec<Line> = list.items.iter().filter(|item| arguments.wants(item)).map(Line::of).collect();
     arguments.output.print(&Shown { items: &lines }, || {

@@ -35,7 +35,8 @@ pub async fn explanation(cluster: &Cluster, target: &Target) -> Result<Answer> {
     let is_namespaced = cluster.kinds.find(&target.kind)?.is_namespaced;
     let namespace = is_namespaced.then_some(cluster.namespace.as_str());
     let scope = Scope { whole: true, all_kinds: false };
-    let (fetched, around) = futures::join!(fetch(cluster, target, scope), gather(cluster, namespace));
+    let (fetched, around) =
+        futures::join!(Box::pin(fetch(cluster, target, scope)), Box::pin(gather(cluster, namespace)));
     let fetched = fetched?;
     let gone = "the object was deleted just now";
     let top = grow(&fetched.top, &fetched.objects).context(gone)?;

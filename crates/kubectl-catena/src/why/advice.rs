@@ -33,6 +33,10 @@ fn pod(reason: &str) -> Option<Description> {
         "Error" | "ContainerCannotRun" | "StartError" | "RunContainerError" | "PodFailed" => {
             ("has a container that ended badly", "read its last words: kubectl{namespace} logs {name}")
         }
+        "RunsAsRoot" => (
+            "has an image that runs as root, which its security context does not allow",
+            "use an image that runs as another user, or set runAsUser in the security context of the pod template",
+        ),
         "OOMKilled" => ("needed more memory than its limit", "raise the memory limit, or find what uses it"),
         "CreateContainerConfigError" | "CreateContainerError" => (
             "has a container that cannot be created",
@@ -166,6 +170,10 @@ fn backup(reason: &str) -> Option<Description> {
             "is held because its backup cannot be made",
             "mend the backup's template or settings as the message says, or kubectl catena{namespace} release {object} --reason WHY",
         ),
+        "NoEntry" => (
+            "is being deleted and is held by backup-controller, whose values have no entry for this kind any more: it waits for ever",
+            "put the entry back into the values of backup-controller (with protect: false, if it is to protect no others of the kind), and take it out when nothing has its finalizer any more",
+        ),
         "HeldByFinalizer" => (
             "is held by a finalizer",
             "see whether the holder runs and what it says; taking a finalizer off by hand skips what it is for",
@@ -245,6 +253,10 @@ fn binding(reason: &str) -> Option<Description> {
         "NotBound" => (
             "is not bound to its target yet, which command-binder does",
             "see the Bound condition and the Events: kubectl{namespace} describe {object}",
+        ),
+        "BinderSilent" => (
+            "is not bound to its target, and command-binder, which runs, has said nothing about it",
+            "see whether the values of command-binder have an entry for this kind: kinds in your values takes the place of the chart's whole list",
         ),
         "TargetNotFound" => (
             "names a target that does not exist",

@@ -99,7 +99,6 @@ fn own(node: &Node, facts: &Facts) -> Cause {
         && let Some(controller) = controller_of(&node.identity)
         && let Verdict::Down(why) = facts.around.controllers.verdict(controller, facts.now)
     {
-        // How long it has been on its way tells nothing of the controller.
         return not_running(&node.identity, controller, &why);
     }
     let warning = facts.around.warnings.iter().rfind(|warning| warning.about == node.identity.uid);

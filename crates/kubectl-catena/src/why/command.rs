@@ -1,6 +1,10 @@
 //! A command that is not done: not bound, queued, refused, or waiting for what it has set going.
 
-use catena_api::command::{ACCEPTED, BOUND, SUCCEEDED};
+use catena_api::{
+    command::{ACCEPTED, BOUND, SUCCEEDED},
+    keys,
+};
+use jiff::SignedDuration;
 
 use super::{
     Cause, Facts, Finding,
@@ -15,6 +19,9 @@ use crate::{
 
 const BINDER: &str = "command-binder";
 
+/// How long the binder may take to speak for the first time.
+const PATIENCE: SignedDuration = SignedDuration::from_secs(5);
+
 /// Whether an object is a command.
 pub fn is_command(node: &Node) -> bool {
     text(&node.object, "/spec/targetRef/name").is_some()
@@ -28,6 +35,29 @@ pub fn is_waiting(node: &Node) -> bool {
 
 fn has_ended(node: &Node) -> bool {
     matches!(node.health.state, State::Done | State::Failed)
+}
+
+/// A command of a kind that has no room for the binder's condition: what keeps it from its target stands in an Event.
+pub fn foreign<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Finding<'n>> {
+    let metadata = &node.object.metadata;
+    let is_marked = metadata.annotations.iter().flatten().any(|(key, _)| key == keys::BOUND_TO)
+        || metadata.labels.iter().flatten().any(|(key, _)| key == keys::TARGET_UID);
+    if is_command(node) || is_marked || node.deleted.is_some() {
+        return None;
+    }
+    let warnings = &facts.around.warnings;
+    let told = warnings.iter().rfind(|warning| warning.about == node.identity.uid && warning.by == BINDER)?;
+    let known = if describe(&told.reason).0.is_empty() { "NotBound" } else { &told.reason };
+    let (meaning, advice) = describe(known);
+    let cause = Cause {
+        object: node.identity.clone(),
+        reason: told.reason.clone(),
+        meaning: meaning.to_owned(),
+        message: told.message.clone(),
+        since: node.created,
+        advice: advice.to_owned(),
+    };
+    Some(Finding::at(node, cause))
 }
 
 /// What a command waits for.
@@ -75,7 +105,7 @@ pub fn check<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Finding<'n>> {
     if let Some((controller, Verdict::Down(why))) =
         controller.map(|controller| (controller, facts.around.controllers.verdict(controller, facts.now)))
     {
-        return Some(Finding::at(node, not_running(&node.identity, controller, &why).since(node.created)));
+        return Some(Finding::at(node, not_running(&node.identity, controller, &why)));
     }
     // It is under way: what keeps its target keeps it.
     let below = explain(target, facts);
@@ -109,18 +139,22 @@ fn unbound(node: &Node, said: &str, facts: &Facts) -> Cause {
         reason: reason.to_owned(),
         meaning,
         message: said.to_owned(),
-        since: node.created,
+        since: node.health.since.or(node.created),
         advice: describe(reason).1.to_owned(),
     };
     if let Some(target) = &facts.around.missing_target {
         return cause("TargetNotFound", format!("names {target}, which does not exist"));
     }
-    match facts.around.controllers.verdict(BINDER, facts.now) {
-        Verdict::Down(why) => not_running(&node.identity, BINDER, &why).since(node.created),
+    let verdict = facts.around.controllers.verdict(BINDER, facts.now);
+    match &verdict {
+        Verdict::Down(why) => not_running(&node.identity, BINDER, why),
         Verdict::Runs | Verdict::Unknown(_) => {
             let bound = conditions(&node.object).into_iter().find(|condition| condition.type_ == BOUND);
             let reason = bound.map(|bound| bound.reason).filter(|reason| !reason.is_empty());
-            let reason = reason.as_deref().unwrap_or("NotBound");
+            let is_new = node.created.is_none_or(|created| facts.now.duration_since(created) < PATIENCE);
+            let runs = matches!(verdict, Verdict::Runs);
+            let silent = if runs && !is_new { "BinderSilent" } else { "NotBound" };
+            let reason = reason.as_deref().unwrap_or(silent);
             let known = if describe(reason).0.is_empty() { "NotBound" } else { reason };
             let (meaning, advice) = describe(known);
             cause(reason, meaning.to_owned()).with_advice(advice)

@@ -130,7 +130,7 @@ pub fn check<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Finding<'n>> {
         return Some(Finding::at(node, cause));
     };
     let cause = match facts.around.controllers.verdict(controller, facts.now) {
-        Verdict::Down(why) => not_running(&node.identity, controller, &why).since(since),
+        Verdict::Down(why) => not_running(&node.identity, controller, &why),
         Verdict::Runs => {
             let meaning = if since.is_some_and(|since| facts.now.duration_since(since) < PATIENCE) {
                 format!("has just been changed, and {controller} will look at it in a moment")
@@ -150,7 +150,8 @@ pub fn check<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Finding<'n>> {
     Some(Finding::at(node, cause))
 }
 
-/// That the controller which would have to act does not run.
+/// That the controller which would have to act does not run. Since when is not known: the object may have waited for
+/// something else before.
 pub fn not_running(object: &Identity, controller: &str, why: &str) -> Cause {
     let (_, advice) = describe(NOT_RUNNING);
     Cause {
@@ -189,12 +190,6 @@ pub fn remarks(facts: &Facts) -> Vec<String> {
 }
 
 impl Cause {
-    /// Since when it is so.
-    pub fn since(mut self, since: Option<Timestamp>) -> Self {
-        self.since = since;
-        self
-    }
-
     /// What to do about it.
     pub fn with_advice(mut self, advice: &str) -> Self {
         advice.clone_into(&mut self.advice);

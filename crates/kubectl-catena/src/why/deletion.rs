@@ -68,11 +68,23 @@ fn is_ours(holder: &str, facts: &Facts) -> bool {
 /// Held until its backup is proven; why it takes time stands on the object.
 fn backup(node: &Node, since: Timestamp, facts: &Facts) -> Cause {
     if let Verdict::Down(why) = facts.around.controllers.verdict(BACKUP_CONTROLLER, facts.now) {
-        let cause = not_running(&node.identity, BACKUP_CONTROLLER, &why).since(Some(since));
+        let cause = not_running(&node.identity, BACKUP_CONTROLLER, &why);
         let meaning = format!(
             "is being deleted and is held until it is backed up, but no {BACKUP_CONTROLLER} runs: {why}"
         );
         return Cause { meaning, ..cause };
+    }
+    let kind = (node.identity.group().to_owned(), node.identity.kind.clone());
+    if facts.around.protected.as_ref().is_some_and(|protected| !protected.contains(&kind)) {
+        let (meaning, advice) = describe("NoEntry");
+        return Cause {
+            object: node.identity.clone(),
+            reason: "NoEntry".to_owned(),
+            meaning: meaning.to_owned(),
+            message: String::new(),
+            since: Some(since),
+            advice: advice.to_owned(),
+        };
     }
     let said = node
         .object
@@ -86,15 +98,31 @@ fn backup(node: &Node, since: Timestamp, facts: &Facts) -> Cause {
     let reason = if text("reason").is_empty() { "HeldForBackup".to_owned() } else { text("reason") };
     let backup = text("backup");
     let of = if backup.is_empty() { String::new() } else { format!(" by {backup}") };
-    let (_, advice) = describe("HeldForBackup");
+    let known = if describe(&reason).1.is_empty() { "HeldForBackup" } else { &reason };
+    let advice = match (describe(known).1, place_of(&backup)) {
+        (advice, Some(place)) => {
+            format!("kubectl catena why {place} says what the backup waits for; {advice}")
+        }
+        (advice, None) => advice.to_owned(),
+    };
     Cause {
         object: node.identity.clone(),
         reason,
         meaning: format!("is being deleted and is held by {BACKUP_CONTROLLER} until it is backed up{of}"),
         message: text("message"),
         since: Some(since),
-        advice: advice.to_owned(),
+        advice,
     }
+}
+
+/// A backup as the plugin takes it, such as `job/dump-x -n backups`; it is called `Job backups/dump-x`.
+fn place_of(backup: &str) -> Option<String> {
+    let (kind, place) = backup.split_once(' ')?;
+    let kind = kind.to_lowercase();
+    Some(match place.split_once('/') {
+        Some((namespace, name)) => format!("{kind}/{name} -n {namespace}"),
+        None => format!("{kind}/{place}"),
+    })
 }
 
 fn waits(node: &Node, since: Timestamp, facts: &Facts) -> Cause {

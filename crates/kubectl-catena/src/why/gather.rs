@@ -17,7 +17,7 @@ use super::{
     Around, Warning,
     controllers::{Controllers, Lease, Seen},
 };
-use crate::{chain::Gap, connection::Cluster};
+use crate::{chain::Gap, connection::Cluster, protected_kinds::protected_kinds};
 
 /// What the charts put on everything that they install.
 const OURS: &str = "app.kubernetes.io/part-of=catena";
@@ -26,11 +26,12 @@ const NAME: &str = "app.kubernetes.io/name";
 /// Reads what is around the chain of an object.
 pub async fn gather(cluster: &Cluster, namespace: Option<&str>) -> Around {
     let ours = ListParams::default().labels(OURS);
-    let (leases, deployments, deleted, warnings) = futures::join!(
+    let (leases, deployments, deleted, warnings, protected) = futures::join!(
         async { Api::<CoreLease>::all(cluster.client.clone()).list(&ours).await },
         async { Api::<Deployment>::all(cluster.client.clone()).list(&ours).await },
         namespace_deleted(cluster, namespace),
         warnings(cluster, namespace),
+        protected_kinds(cluster),
     );
     let unseen = match (&leases, &deployments) {
         (Err(error), Err(_)) => Some(short(error)),
@@ -50,6 +51,7 @@ pub async fn gather(cluster: &Cluster, namespace: Option<&str>) -> Around {
         controllers: Controllers { seen: join(leases, deployments), unseen },
         namespace_deleted: deleted,
         warnings,
+        protected,
         gaps,
         ..Around::default()
     }
@@ -112,6 +114,7 @@ fn warning(event: Event) -> Warning {
         .or_else(|| event.creation_timestamp().map(|time| time.0));
     Warning {
         about: event.involved_object.uid.unwrap_or_default(),
+        by: event.reporting_component.unwrap_or_default(),
         reason: event.reason.unwrap_or_default(),
         message: event.message.unwrap_or_default(),
         at,

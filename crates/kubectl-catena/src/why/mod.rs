@@ -21,6 +21,7 @@ pub use tell::tell;
 use crate::{
     chain::{Gap, Health, Node, State},
     object::{Identity, conditions},
+    protected_kinds::ProtectedKinds,
 };
 
 /// All that is known.
@@ -49,6 +50,8 @@ pub struct Around {
     pub lost_owner: Option<Identity>,
     /// The target of the asked command that is not there.
     pub missing_target: Option<Identity>,
+    /// The kinds that have an entry in backup-controller's settings, if these can be read.
+    pub protected: Option<ProtectedKinds>,
     /// What could not be read.
     pub gaps: Vec<Gap>,
 }
@@ -58,6 +61,8 @@ pub struct Around {
 pub struct Warning {
     /// The uid of the object that it is about.
     pub about: String,
+    /// The controller that says it.
+    pub by: String,
     /// One word.
     pub reason: String,
     /// For people.
@@ -168,7 +173,7 @@ pub fn diagnose(facts: &Facts) -> Answer {
 
 /// The first check that has something to say: what stops others comes first.
 fn explain<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Finding<'n>> {
-    let checks = [deletion::check, command::check, controllers::check, blockers::check];
+    let checks = [deletion::check, command::check, command::foreign, controllers::check, blockers::check];
     checks.iter().find_map(|check| check(node, facts))
 }
 

@@ -43,5 +43,8 @@ fn gatekeeper(message: &str) -> Option<(&'static str, String)> {
     if message.contains("because it is being terminated") {
         return Some(("NamespaceTerminating", String::new()));
     }
+    if message.contains("runAsNonRoot") {
+        return Some(("RunsAsRoot", String::new()));
+    }
     is_missing_right(message).then(|| ("RightMissing", String::new()))
 }

@@ -49,6 +49,28 @@ fn a_pod_that_no_node_takes() {
 }
 
 #[test]
+fn an_image_that_runs_as_root() {
+    let message = "container has runAsNonRoot and image will run as root";
+    let pod = waiting("web-x", "CreateContainerConfigError", message);
+    insta::assert_snapshot!(told(WEB, &blocked_by_pod(pod, "CreateContainerConfigError"), &around()));
+}
+
+#[test]
+fn a_job_whose_pod_cannot_start() {
+    let job = object(
+        "batch/v1",
+        "Job",
+        "dump",
+        None,
+        json!({"spec": {"backoffLimit": 2}, "status": {"active": 1}}),
+    );
+    let mut pod = waiting("dump-x", "ErrImagePull", "not found");
+    pod.metadata.owner_references.as_mut().unwrap()[0].uid = "Job/dump".into();
+    assert_eq!(ask("Job/dump", &[job.clone(), pod], &around()).root_cause.unwrap().reason, "ErrImagePull");
+    assert_eq!(ask("Job/dump", &[job], &around()).root_cause.unwrap().reason, "Running");
+}
+
+#[test]
 fn a_pod_whose_readiness_probe_fails() {
     let status = json!({
         "phase": "Running", "conditions": [condition("Ready", "False", "ContainersNotReady", "containers with unready status: [main]")],
@@ -56,6 +78,7 @@ fn a_pod_whose_readiness_probe_fails() {
     let mut around = around();
     around.warnings.push(Warning {
         about: "Pod/web-x".into(),
+        by: "kubelet".into(),
         reason: "Unhealthy".into(),
         message: "Readiness probe failed: HTTP 503".into(),
         at: None,
@@ -172,6 +195,13 @@ fn an_object_held_for_its_backup() {
         "held_without_controller",
         ask(WEB, &objects, &without("backup-controller")).sentence
     );
+    let entries = |kinds: &[&str]| {
+        let kinds = kinds.iter().map(|kind| ("catena.dev".to_owned(), (*kind).to_owned()));
+        Around { protected: Some(kinds.collect()), ..around() }
+    };
+    let with_entry = ask(WEB, &objects, &entries(&["BasicDeployment"]));
+    assert_eq!(with_entry.root_cause.unwrap().reason, "BackupFailed");
+    insta::assert_snapshot!("held_without_entry", told(WEB, &objects, &entries(&[])));
 }
 
 #[test]
@@ -245,6 +275,32 @@ fn commands_in_every_state() {
 }
 
 #[test]
+fn a_command_that_the_binder_does_not_know() {
+    let objects = [deployment(ready()), command("r1", false, json!({}))];
+    insta::assert_snapshot!(told("BasicDeploymentRestart/r1", &objects, &around()));
+}
+
+#[test]
+fn a_foreign_command_is_explained_by_what_the_binder_says_in_an_event() {
+    let command = |metadata: Value| {
+        object("shoes.dev/v1", "Polish", "p1", None, json!({"spec": {"shoes": "red"}, "metadata": metadata}))
+    };
+    let mut around = around();
+    around.warnings.push(Warning {
+        about: "Polish/p1".into(),
+        by: "command-binder".into(),
+        reason: "TargetNotFound".into(),
+        message: "there is no ConfigMap \"red\"; create it, or delete this command".into(),
+        at: None,
+    });
+    insta::assert_snapshot!(told("Polish/p1", &[command(json!({}))], &around));
+    let bound = command(json!({"annotations": {"catena.dev/bound-to": "ConfigMap/red"}}));
+    assert!(ask("Polish/p1", &[bound], &around).well);
+    around.warnings[0].by = "polisher".into();
+    assert!(ask("Polish/p1", &[command(json!({}))], &around).well);
+}
+
+#[test]
 fn a_foreign_workload_is_explained_by_its_last_warning() {
     let set = object(
         "apps/v1",
@@ -256,6 +312,7 @@ fn a_foreign_workload_is_explained_by_its_last_warning() {
     let mut around = around();
     around.warnings.push(Warning {
         about: "StatefulSet/db".into(),
+        by: "statefulset-controller".into(),
         reason: "FailedCreate".into(),
         message:
             "create Pod db-0 failed: pods \"db-0\" is forbidden: exceeded quota: none, requested: pods=1"

@@ -1,0 +1,48 @@
+//! The kinds that backup-controller is configured for.
+
+use std::collections::BTreeSet;
+
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::{Api, api::ListParams};
+use serde_json::Value;
+
+use crate::connection::Cluster;
+
+/// Its settings, in each of its installations.
+const SETTINGS: &str = "app.kubernetes.io/part-of=catena,app.kubernetes.io/name=backup-controller";
+
+/// Kinds by group and name.
+pub type ProtectedKinds = BTreeSet<(String, String)>;
+
+/// The kinds that have an entry in backup-controller's settings; `None` when these cannot be read.
+pub async fn protected_kinds(cluster: &Cluster) -> Option<ProtectedKinds> {
+    let found = Api::<ConfigMap>::all(cluster.client.clone());
+    let found = found.list(&ListParams::default().labels(SETTINGS)).await.ok()?;
+    let texts = found.items.into_iter().filter_map(|settings| settings.data?.remove("settings.yaml"));
+    let kinds: Vec<ProtectedKinds> = texts.map(|text| kinds_in(&text)).collect::<Option<_>>()?;
+    (!kinds.is_empty()).then(|| kinds.into_iter().flatten().collect())
+}
+
+fn kinds_in(settings: &str) -> Option<ProtectedKinds> {
+    let settings: Value = serde_saphyr::from_str(settings).ok()?;
+    let kind = |entry: &Value| {
+        let api_version = entry["apiVersion"].as_str()?;
+        let group = api_version.split_once('/').map_or("", |(group, _)| group);
+        Some((group.to_owned(), entry["kind"].as_str()?.to_owned()))
+    };
+    settings["kinds"].as_object()?.values().map(kind).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_protected_kinds_are_read_from_the_settings() {
+        let settings = "kinds: {db: {apiVersion: x.dev/v1, kind: Db, resource: dbs, backup: b}, cm: {apiVersion: v1, kind: ConfigMap, resource: configmaps, backup: b}}";
+        let expected = [(String::new(), "ConfigMap".to_owned()), ("x.dev".to_owned(), "Db".to_owned())];
+        assert_eq!(kinds_in(settings), Some(expected.into()));
+        assert_eq!(kinds_in("kinds: {}"), Some(ProtectedKinds::new()));
+        assert_eq!(kinds_in("kinds: {db: {kind: Db}}"), None);
+    }
+}
