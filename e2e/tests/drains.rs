@@ -67,6 +67,25 @@ async fn uninstalling_takes_the_finalizer_from_every_object_also_from_those_that
 }
 
 #[tokio::test]
+async fn a_mistake_in_the_settings_keeps_nobody_from_uninstalling() -> Result<()> {
+    let cluster = Cluster::changing(&[BACKUPS]).await?;
+    protect(&cluster).await?;
+    let namespace = cluster.namespace("mistake").await?;
+    create(&namespace, 3).await?;
+    until_protected(&namespace, 3).await;
+    let mut values = protecting()?;
+    values["backups"]["manifest"]["succeeded"] = "objct.data".into();
+    Release::set(BACKUPS, &values).await?;
+
+    let uninstalled = Release::uninstall(&cluster, BACKUPS).await?;
+    assert_eq!(protected(&namespace).await?, 0);
+    tokio::task::spawn_blocking(move || drop(uninstalled)).await?;
+    Release::set(BACKUPS, &protecting()?).await?;
+    BACKUPS.until_ready(&cluster).await;
+    Ok(())
+}
+
+#[tokio::test]
 async fn uninstalling_is_refused_while_objects_wait_where_the_values_say_so() -> Result<()> {
     let cluster = Cluster::changing(&[BACKUPS]).await?;
     protect(&cluster).await?;

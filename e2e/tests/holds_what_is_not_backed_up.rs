@@ -2,12 +2,15 @@
 
 use anyhow::{Context, Result};
 use catena_api::keys::{BACKUP_OF, BACKUP_STATUS, FORCE_RELEASE};
-use e2e::{BACKUP_BY, BACKUPS, Cluster, Namespace, PATIENCE, eventually, is_protected, protect};
+use e2e::{
+    BACKUP_BY, BACKUPS, Cluster, Namespace, PATIENCE, Release, eventually, is_protected, protect, protecting,
+};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::{
     batch::v1::Job,
     core::v1::{ConfigMap, Namespace as CoreNamespace},
     events::v1::Event,
+    rbac::v1::RoleBinding,
 };
 use kube::{
     Api, Client, ResourceExt,
@@ -157,6 +160,39 @@ async fn a_backup_that_takes_too_long_holds_until_it_ends_or_lets_go_where_the_s
     assert!(namespace.api::<ConfigMap>().get_opt("web").await?.is_some(), "it went without a backup");
     let done = Patch::Merge(json!({"data": {"done": "yes"}}));
     backups.patch(&backup, &PatchParams::default(), &done).await?;
+    namespace.until_gone::<ConfigMap>("web").await;
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_backup_that_may_not_be_read_holds_and_says_so_until_it_may() -> Result<()> {
+    let cluster = Cluster::changing(&[BACKUPS]).await?;
+    let vault = cluster.namespace("vault").await?;
+    let mut values = protecting()?;
+    values["backups"]["manifest"]["namespace"] = vault.name.as_str().into();
+    let _release = Release::upgrade(&cluster, BACKUPS, &values).await?;
+    BACKUPS.until_ready(&cluster).await;
+    let bindings = vault.api::<RoleBinding>();
+    let granted = bindings.list(&ListParams::default()).await?.items;
+    assert!(!granted.is_empty(), "nothing was granted there");
+    bindings.delete_collection(&DeleteParams::default(), &ListParams::default()).await?;
+
+    let namespace = cluster.namespace("unread").await?;
+    deleted(&namespace, "web", "manifest").await?;
+    let held = namespace
+        .until("web", "says why it is held", |map: &ConfigMap| says(map, "Blocked", "Forbidden"))
+        .await;
+    let message = status(&held)["message"].as_str().unwrap_or_default().to_owned();
+    assert!(message.starts_with("Secret \"backup-") && message.contains(&vault.name), "{message}");
+    assert!(!message.contains("Status {"), "{message}");
+    assert!(metric(&cluster, "catena_held_objects{", &["by-manifest", "Forbidden"]).await? > 0.5);
+    assert!(is_protected(&held));
+
+    for mut binding in granted {
+        binding.metadata.resource_version = None;
+        binding.metadata.uid = None;
+        vault.create(&binding).await?;
+    }
     namespace.until_gone::<ConfigMap>("web").await;
     Ok(())
 }
