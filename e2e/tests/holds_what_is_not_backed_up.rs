@@ -170,6 +170,8 @@ async fn a_backup_that_may_not_be_read_holds_and_says_so_until_it_may() -> Resul
     let vault = cluster.namespace("vault").await?;
     let mut values = protecting()?;
     values["backups"]["manifest"]["namespace"] = vault.name.as_str().into();
+    // Under a label of its own, so that what is protected by it is so by these values.
+    values["kinds"]["by-manifest"]["selector"]["matchLabels"][BACKUP_BY] = "vault".into();
     let _release = Release::upgrade(&cluster, BACKUPS, &values).await?;
     BACKUPS.until_ready(&cluster).await;
     let bindings = vault.api::<RoleBinding>();
@@ -178,7 +180,7 @@ async fn a_backup_that_may_not_be_read_holds_and_says_so_until_it_may() -> Resul
     bindings.delete_collection(&DeleteParams::default(), &ListParams::default()).await?;
 
     let namespace = cluster.namespace("unread").await?;
-    deleted(&namespace, "web", "manifest").await?;
+    deleted(&namespace, "web", "vault").await?;
     let held = namespace
         .until("web", "says why it is held", |map: &ConfigMap| says(map, "Blocked", "Forbidden"))
         .await;
