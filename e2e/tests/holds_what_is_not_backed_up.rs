@@ -3,7 +3,8 @@
 use anyhow::{Context, Result};
 use catena_api::keys::{BACKUP_OF, BACKUP_STATUS, FORCE_RELEASE};
 use e2e::{
-    BACKUP_BY, BACKUPS, Cluster, Namespace, PATIENCE, Release, eventually, is_protected, protect, protecting,
+    BACKUP_BY, BACKUPS, Cluster, Namespace, PATIENCE, Release, backup_example, eventually, is_protected,
+    protect,
 };
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::{
@@ -168,10 +169,10 @@ async fn a_backup_that_takes_too_long_holds_until_it_ends_or_lets_go_where_the_s
 async fn a_backup_that_may_not_be_read_holds_and_says_so_until_it_may() -> Result<()> {
     let cluster = Cluster::changing(&[BACKUPS]).await?;
     let vault = cluster.namespace("vault").await?;
-    let mut values = protecting()?;
+    let mut values = backup_example("manifest")?;
+    // A label of its own tells that what is protected is so by these values.
+    values["kinds"]["configmaps"]["selector"]["matchLabels"] = json!({BACKUP_BY: "vault"});
     values["backups"]["manifest"]["namespace"] = vault.name.as_str().into();
-    // Under a label of its own, so that what is protected by it is so by these values.
-    values["kinds"]["by-manifest"]["selector"]["matchLabels"][BACKUP_BY] = "vault".into();
     let _release = Release::upgrade(&cluster, BACKUPS, &values).await?;
     BACKUPS.until_ready(&cluster).await;
     let bindings = vault.api::<RoleBinding>();
@@ -187,7 +188,7 @@ async fn a_backup_that_may_not_be_read_holds_and_says_so_until_it_may() -> Resul
     let message = status(&held)["message"].as_str().unwrap_or_default().to_owned();
     assert!(message.starts_with("Secret \"backup-") && message.contains(&vault.name), "{message}");
     assert!(!message.contains("Status {"), "{message}");
-    assert!(metric(&cluster, "catena_held_objects{", &["by-manifest", "Forbidden"]).await? > 0.5);
+    assert!(metric(&cluster, "catena_held_objects{", &["configmaps", "Forbidden"]).await? > 0.5);
     assert!(is_protected(&held));
 
     for mut binding in granted {
