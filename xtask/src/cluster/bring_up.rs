@@ -120,7 +120,7 @@ async fn wait_until_usable(
         watch.pause("the API server is not ready", &step).await?;
     }
     let components = Roster::read(home);
-    step.done(format!("{} and {} more", state.addresses.server(), components.len().saturating_sub(1)));
+    step.done(format!("{} ({} processes)", state.addresses.server(), components.len()));
 
     let step = Step::start("nodes");
     let created = fake_nodes::create(&client, nodes).await?;
