@@ -92,13 +92,23 @@ impl Cluster {
             let left: Vec<_> = all
                 .map_err(|error| vec![error.to_string()])?
                 .iter()
-                .map(ResourceExt::name_any)
-                .filter(|name| name.starts_with("e2e-"))
+                .filter(|namespace| namespace.name_any().starts_with("e2e-"))
+                .map(what_keeps)
                 .collect();
             if left.is_empty() { Ok(()) } else { Err(left) }
         })
         .await;
     }
+}
+
+/// A namespace, and what the API server says of why it is still there.
+fn what_keeps(namespace: &CoreNamespace) -> String {
+    let status = namespace.status.as_ref();
+    let phase = status.and_then(|status| status.phase.as_deref()).unwrap_or_default();
+    let conditions = status.and_then(|status| status.conditions.as_deref()).unwrap_or_default();
+    let told = conditions.iter().filter(|condition| condition.status == "True");
+    let told: Vec<_> = told.filter_map(|condition| condition.message.as_deref()).collect();
+    format!("{} ({phase}): {}", namespace.name_any(), told.join("; "))
 }
 
 /// A path that `cargo xtask test` gives in a variable.

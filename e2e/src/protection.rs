@@ -1,14 +1,19 @@
 //! backup-controller in the suite: what it protects there.
 
-use std::path::{Path, PathBuf};
+use std::{
+    fmt::Debug,
+    path::{Path, PathBuf},
+};
 
 use anyhow::{Context, Result};
-use catena_api::keys::BACKUP_FINALIZER;
+use catena_api::{BasicDeployment, keys::BACKUP_FINALIZER};
 use k8s_openapi::api::{apps::v1::Deployment, core::v1::ConfigMap};
 use kube::{
-    Api, Client, ResourceExt,
+    Api, Client, Resource, ResourceExt,
     api::{ListParams, Patch, PatchParams},
+    core::PartialObjectMeta,
 };
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio::sync::Mutex;
 
@@ -47,19 +52,31 @@ pub async fn protect(cluster: &Cluster) -> Result<()> {
     Ok(())
 }
 
-/// Waits until no object of another test is left that waits for its backup, or will when it is deleted.
+/// Waits until no object of another test is left that waits for its backup, or will when it is deleted. Its test may have
+/// ended: its namespace has not, for that long.
 ///
 /// # Panics
 /// When there still is one after two minutes.
 pub async fn until_nothing_is_protected(cluster: &Cluster) {
-    let all = Api::<ConfigMap>::all(cluster.client.clone());
     eventually("nothing is protected", 2 * PATIENCE, async || {
-        let found = all.list_metadata(&ListParams::default().labels(BACKUP_BY)).await;
-        let found = found.map_err(|error| vec![error.to_string()])?;
-        let left: Vec<_> = found.iter().map(ResourceExt::name_any).collect();
+        let mut left = labelled::<ConfigMap>(cluster).await.map_err(|error| vec![error.to_string()])?;
+        left.extend(labelled::<BasicDeployment>(cluster).await.map_err(|error| vec![error.to_string()])?);
         if left.is_empty() { Ok(()) } else { Err(left) }
     })
     .await;
+}
+
+/// The objects of a kind that the suite lets be protected.
+async fn labelled<K>(cluster: &Cluster) -> kube::Result<Vec<String>>
+where
+    K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned,
+{
+    let all = Api::<K>::all(cluster.client.clone());
+    let found = all.list_metadata(&ListParams::default().labels(BACKUP_BY)).await?;
+    let title = |object: &PartialObjectMeta<K>| {
+        format!("{} {}/{}", K::kind(&()), object.namespace().unwrap_or_default(), object.name_any())
+    };
+    Ok(found.iter().map(title).collect())
 }
 
 /// The values.

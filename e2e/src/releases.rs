@@ -9,7 +9,10 @@ use serde::Deserialize;
 use serde_json::Value;
 use tokio::{io::AsyncWriteExt, task};
 
-use crate::{Cluster, Controller, cluster::path_from, controllers::NAMESPACE, helm};
+use crate::{
+    BACKUPS, Cluster, Controller, cluster::path_from, controllers::NAMESPACE, helm,
+    until_nothing_is_protected,
+};
 
 /// A controller's release, changed until this is dropped.
 pub struct Release {
@@ -26,8 +29,7 @@ impl Release {
     /// Upgrades a release with more values. Others see it too, so that the test has to be
     /// [changing](Cluster::changing) the controller.
     pub async fn upgrade(cluster: &Cluster, controller: Controller, values: &Value) -> Result<Self> {
-        cluster.ensure_it_may_change(controller)?;
-        let release = Self { controller };
+        let release = Self::to_change(cluster, controller).await?;
         release.change(values).await?;
         Ok(release)
     }
@@ -44,10 +46,18 @@ impl Release {
         chart: &Path,
         values: &Value,
     ) -> Result<Self> {
-        cluster.ensure_it_may_change(controller)?;
-        let release = Self { controller };
+        let release = Self::to_change(cluster, controller).await?;
         release.install(chart, values).await?;
         Ok(release)
+    }
+
+    async fn to_change(cluster: &Cluster, controller: Controller) -> Result<Self> {
+        cluster.ensure_it_may_change(controller)?;
+        if controller == BACKUPS {
+            // With other values, nobody would let go what waits for its backup.
+            until_nothing_is_protected(cluster).await;
+        }
+        Ok(Self { controller })
     }
 
     /// Upgrades it once more, to the chart's present state, with these values instead.

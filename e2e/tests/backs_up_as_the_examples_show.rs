@@ -4,7 +4,7 @@ use anyhow::{Context, Result, ensure};
 use catena_api::keys::BACKUP_STATUS;
 use e2e::{
     BACKUPS, BINDER, Cluster, ForeignKinds, Namespace, PATIENCE, Release, backup_example, eventually,
-    is_protected, until_nothing_is_protected,
+    is_protected,
 };
 use k8s_openapi::api::{
     batch::v1::Job,
@@ -178,7 +178,6 @@ async fn manifests_are_kept_at_once() -> Result<()> {
 async fn a_snapshot_is_waited_for_until_it_can_be_used() -> Result<()> {
     e2e::needs!(NoKindsOfOthers);
     let cluster = Cluster::changing(&[BACKUPS]).await?;
-    until_nothing_is_protected(&cluster).await;
     let _kinds = ForeignKinds::install(&["volume-snapshot"]).await?;
     let release = Release::upgrade(&cluster, BACKUPS, &backup_example("volume-snapshot")?).await?;
     let namespace = cluster.namespace("snapshot").await?;
@@ -205,7 +204,6 @@ async fn a_foreign_backup_is_waited_for_whatever_it_says_until_it_says_completed
     e2e::needs!(NoKindsOfOthers);
     // The binder's tests have the same foreign kinds.
     let cluster = Cluster::changing(&[BACKUPS, BINDER]).await?;
-    until_nothing_is_protected(&cluster).await;
     let _kinds = ForeignKinds::install(&["cloudnative-pg"]).await?;
     let release = Release::upgrade(&cluster, BACKUPS, &backup_example("foreign-backup")?).await?;
     let namespace = cluster.namespace("postgres").await?;
@@ -233,7 +231,6 @@ async fn a_job_that_mounts_the_volume_is_waited_for() -> Result<()> {
         return Ok(());
     }
     let cluster = Cluster::changing(&[BACKUPS]).await?;
-    until_nothing_is_protected(&cluster).await;
     let release = Release::upgrade(&cluster, BACKUPS, &backup_example("job")?).await?;
     let namespace = cluster.namespace("dump").await?;
     let set = Protected::by("job", &cluster, &namespace, &release, stateful()).await?;

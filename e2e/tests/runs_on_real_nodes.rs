@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail, ensure};
 use catena_api::BasicDeployment;
 use e2e::{
     BACKUP_BY, BACKUPS, CHAIN, Cluster, Release, alive, backup_example, deployment, eventually, is_protected,
-    is_ready, restarts, uids, until_nothing_is_protected,
+    is_ready, restarts, uids,
 };
 use k8s_openapi::api::core::v1::{ConfigMap, Node, PersistentVolume, PersistentVolumeClaim, Pod};
 use kube::{ResourceExt, api::ListParams};
@@ -155,7 +155,6 @@ async fn read(cluster: &Cluster, claim: &PersistentVolumeClaim, file: &str) -> R
 async fn a_job_stores_a_manifest_on_a_volume_before_its_object_goes() -> Result<()> {
     e2e::needs!(RealNodes);
     let cluster = Cluster::changing(&[BACKUPS]).await?;
-    until_nothing_is_protected(&cluster).await;
     let (namespace, backups) = (cluster.namespace("stored").await?, cluster.namespace("backups").await?);
     let image = std::env::var("CATENA_WORKLOAD_IMAGE")?;
     let release = Release::upgrade(&cluster, BACKUPS, &stored(&image, &backups.name)?).await?;
