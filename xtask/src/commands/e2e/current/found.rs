@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use anyhow::{Context as _, Result, ensure};
+use serde_json::Value;
 
 use super::context::Context;
 use crate::{charts::NAMESPACE, explain::explain, progress::Step, workspace};
@@ -81,6 +82,9 @@ impl Found {
             let uninstall = ["uninstall", release, "--namespace", NAMESPACE, "--wait", "--timeout=180s"];
             done.push(context.helm(&uninstall).map(drop));
         }
+        if delete(context, &namespaces_of_tests, "--timeout=60s").is_err() {
+            done.extend(namespaces_of_tests.iter().map(|namespace| free(context, namespace)));
+        }
         for names in [namespaces_of_tests, definitions, system] {
             done.push(delete(context, &names, "--timeout=300s"));
         }
@@ -99,6 +103,37 @@ fn delete(context: &Context, names: &[&str], wait: &str) -> Result<()> {
     Ok(())
 }
 
+/// Takes the finalizers from what is left in a namespace that does not end: a test that was interrupted put them on, and
+/// nobody will take them away.
+fn free(context: &Context, namespace: &str) -> Result<()> {
+    let Some(name) = namespace.strip_prefix("namespace/") else { return Ok(()) };
+    let kinds = context.kubectl(&["api-resources", "--namespaced", "--verbs=list,patch", "--output=name"])?;
+    let kinds = lines(&kinds).into_iter().collect::<Vec<_>>().join(",");
+    let left = context.kubectl(&["get", &kinds, "--namespace", name, "--output=json"])?;
+    let left: Value = serde_json::from_str(&left).context("could not understand what kubectl listed")?;
+    for object in held(&left) {
+        let none = r#"--patch={"metadata":{"finalizers":null}}"#;
+        context.kubectl(&["patch", &object, "--namespace", name, "--type=merge", none])?;
+    }
+    Ok(())
+}
+
+/// The objects of a list that have finalizers, as kubectl takes them: `kind.version.group/name`.
+fn held(list: &Value) -> Vec<String> {
+    let text = |object: &Value, field: &str| {
+        object.pointer(field).and_then(Value::as_str).map(ToOwned::to_owned).unwrap_or_default()
+    };
+    let title = |object: &Value| {
+        let api_version = text(object, "/apiVersion");
+        let (group, version) = api_version.split_once('/').unwrap_or(("", &api_version));
+        format!("{}.{version}.{group}/{}", text(object, "/kind"), text(object, "/metadata/name"))
+    };
+    let has_finalizers = |object: &&Value| {
+        object.pointer("/metadata/finalizers").and_then(Value::as_array).is_some_and(|list| !list.is_empty())
+    };
+    list["items"].as_array().into_iter().flatten().filter(has_finalizers).map(title).collect()
+}
+
 /// The definitions that the suite installs for a time.
 fn of_other_projects(context: &Context) -> Result<BTreeSet<String>> {
     let files = workspace::root().join("e2e/crds").display().to_string();
@@ -108,4 +143,21 @@ fn of_other_projects(context: &Context) -> Result<BTreeSet<String>> {
 
 fn lines(text: &str) -> BTreeSet<String> {
     text.lines().map(str::trim).filter(|line| !line.is_empty()).map(ToOwned::to_owned).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_has_finalizers_is_named_with_its_group() {
+        let list = json!({"items": [
+            {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "free"}},
+            {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "held", "finalizers": ["a/b"]}},
+            {"apiVersion": "e2e.catena.dev/v1", "kind": "Gadget", "metadata": {"name": "it", "finalizers": ["a/b"]}},
+        ]});
+        assert_eq!(held(&list), ["ConfigMap.v1./held", "Gadget.v1.e2e.catena.dev/it"]);
+    }
 }
