@@ -154,7 +154,8 @@ fn upgrade(controller: Controller, chart: &Path) -> Result<Command> {
     }
     let mut helm = Command::new(path_from("CATENA_HELM")?);
     // The API server validates what it is given; that helm does it too, first, is half of an upgrade's time.
-    helm.args(["upgrade", "--install", controller.name()])
+    // Where no values are given, helm would take those of the last upgrade.
+    helm.args(["upgrade", "--install", "--reset-values", controller.name()])
         .arg(chart)
         .args(["--disable-openapi-validation", "--namespace", NAMESPACE, "--values"])
         .arg(values);
