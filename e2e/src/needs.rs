@@ -13,7 +13,7 @@ pub enum Need {
     HostProcesses,
     /// Kubelets, on nodes that can be looked into.
     RealNodes,
-    /// Nodes that take hundreds of pods in no time.
+    /// Nodes that take hundreds of pods in no time, of any image.
     FakeNodes,
     /// No kinds of other projects but those that the test installs for a time: it would take somebody's objects away.
     NoKindsOfOthers,
@@ -34,9 +34,9 @@ impl Need {
             Self::RealNodes if std::env::var_os("CATENA_KIND").is_none() => {
                 Some("there are no real nodes here; `cargo xtask e2e --on kind` has them")
             }
-            Self::FakeNodes if is_on("current") || is_on("kind") => {
-                Some("hundreds of pods are too many for the nodes here")
-            }
+            Self::FakeNodes if is_on("current") || is_on("kind") => Some(
+                "the nodes are real: hundreds of pods are too many for them, and they do not have every image",
+            ),
             Self::NoKindsOfOthers if std::env::var_os("CATENA_KINDS_OF_OTHERS").is_some() => {
                 Some("the cluster has kinds of other projects, which must stay")
             }

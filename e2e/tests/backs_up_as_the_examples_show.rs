@@ -226,10 +226,7 @@ async fn a_foreign_backup_is_waited_for_whatever_it_says_until_it_says_completed
 /// On fake nodes, where every program ends well.
 #[tokio::test]
 async fn a_job_that_mounts_the_volume_is_waited_for() -> Result<()> {
-    if std::env::var_os("CATENA_KIND").is_some() {
-        println!("left out: real nodes do not have the example's image");
-        return Ok(());
-    }
+    e2e::needs!(FakeNodes);
     let cluster = Cluster::changing(&[BACKUPS]).await?;
     let release = Release::upgrade(&cluster, BACKUPS, &backup_example("job")?).await?;
     let namespace = cluster.namespace("dump").await?;
