@@ -1,6 +1,9 @@
 //! How a cluster is reached, whatever kind of cluster it is, and what charts are installed with.
 
-use std::path::PathBuf;
+use std::{
+    path::{Path, PathBuf},
+    process::Command,
+};
 
 use anyhow::Result;
 
@@ -29,6 +32,22 @@ impl Access {
     pub fn of(name: &str) -> Result<Self> {
         let (home, kind) = (Home::of(name)?, Kind::of_demo(name)?);
         if !home.exists() && kind.is_known() { kind.access() } else { home.access() }
+    }
+
+    /// A run of kubectl on this cluster.
+    pub fn kubectl(&self) -> Command {
+        self.client(&self.kubectl)
+    }
+
+    /// A run of helm on this cluster.
+    pub fn helm(&self) -> Command {
+        self.client(&self.helm)
+    }
+
+    fn client(&self, program: &Path) -> Command {
+        let mut client = Command::new(program);
+        client.env("KUBECONFIG", &self.kubeconfig);
+        client
     }
 
     /// The file of values with which a chart is installed.

@@ -91,13 +91,12 @@ pub async fn install(access: &Access, charts: &[Chart], interrupt: &Interrupt) -
 
 fn helm_install(access: &Access, chart: &Chart, output: &Path) -> Result<Command> {
     let file = fs::File::create(output).with_context(|| format!("could not create {}", output.display()))?;
-    let mut helm = Command::new(&access.helm);
+    let mut helm = access.helm();
     helm.args(["upgrade", "--install", "--take-ownership", &chart.name])
         .arg(&chart.directory)
         .args(["--namespace", NAMESPACE, "--values"])
         .arg(access.values_of(&chart.name))
         .args(chart.values.iter().flat_map(|values| ["--values".as_ref(), values.as_os_str()]))
-        .env("KUBECONFIG", &access.kubeconfig)
         .stdin(Stdio::null())
         .stdout(file.try_clone()?)
         .stderr(file);

@@ -1,6 +1,6 @@
 //! `cargo xtask kubectl` and `cargo xtask helm`
 
-use std::{ffi::OsString, fs, os::unix::process::CommandExt, path::Path, process::Command};
+use std::{ffi::OsString, fs, os::unix::process::CommandExt, process::Command};
 
 use anyhow::{Context, Result};
 
@@ -8,28 +8,27 @@ use crate::{access::Access, charts};
 
 /// Becomes kubectl, pointed at the cluster; returns only when that fails.
 pub fn kubectl(name: &str, arguments: &[OsString]) -> Result<()> {
-    let access = Access::of(name)?;
-    become_tool(&access.kubectl, arguments, &access.kubeconfig)
+    become_client(Access::of(name)?.kubectl().args(arguments))
 }
 
 /// Becomes helm, with the values that every chart of the checkout needs on this cluster: without them the pods of a local one
 /// land on fake nodes, where they only look as if they ran.
 pub fn helm(name: &str, arguments: &[OsString]) -> Result<()> {
-    let Access { values, helm, kubeconfig, .. } = Access::of(name)?;
+    let access = Access::of(name)?;
     let mut arguments = arguments.to_vec();
     if let Some(verb) = renders_a_chart_of_ours(&arguments) {
-        eprintln!("with --values {}", values.display());
+        eprintln!("with --values {}", access.values.display());
         // Before the user's, which have the last word.
         let users = arguments.split_off(verb + 1);
-        arguments.extend(["--values".into(), values.into_os_string()]);
+        arguments.extend(["--values".into(), access.values.clone().into_os_string()]);
         arguments.extend(users);
     }
-    become_tool(&helm, &arguments, &kubeconfig)
+    become_client(access.helm().args(arguments))
 }
 
-fn become_tool(program: &Path, arguments: &[OsString], kubeconfig: &Path) -> Result<()> {
-    let error = Command::new(program).args(arguments).env("KUBECONFIG", kubeconfig).exec();
-    Err(error).with_context(|| format!("could not run {}", program.display()))
+fn become_client(client: &mut Command) -> Result<()> {
+    let error = client.exec();
+    Err(error).with_context(|| format!("could not run {}", client.get_program().display()))
 }
 
 /// The place of the verb that renders a chart of the checkout, if one does.

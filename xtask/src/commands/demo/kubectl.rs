@@ -69,8 +69,8 @@ impl<'a> Kubectl<'a> {
     }
 
     fn command(&self, arguments: &[&str]) -> Command {
-        let mut kubectl = Command::new(&self.access.kubectl);
-        kubectl.args(arguments).current_dir(workspace::root()).env("KUBECONFIG", &self.access.kubeconfig);
+        let mut kubectl = self.access.kubectl();
+        kubectl.args(arguments).current_dir(workspace::root());
         kubectl
     }
 

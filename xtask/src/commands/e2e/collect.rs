@@ -1,10 +1,6 @@
 //! What is kept of a run that failed: one folder, out of reach of taking the cluster down.
 
-use std::{
-    fs,
-    path::Path,
-    process::{Command, Stdio},
-};
+use std::{fs, path::Path, process::Stdio};
 
 use anyhow::{Context, Result, anyhow, ensure};
 
@@ -80,12 +76,7 @@ fn collect(folder: &Path, logs: &Path, access: Option<&Access>) -> Result<usize>
 
 /// What the cluster says, or why it says nothing.
 fn answer(access: &Access, question: &[&str]) -> Vec<u8> {
-    let output = Command::new(&access.kubectl)
-        .args(question)
-        .arg("--request-timeout=20s")
-        .env("KUBECONFIG", &access.kubeconfig)
-        .stdin(Stdio::null())
-        .output();
+    let output = access.kubectl().args(question).arg("--request-timeout=20s").stdin(Stdio::null()).output();
     output
         .map_or_else(|error| error.to_string().into_bytes(), |output| [output.stdout, output.stderr].concat())
 }

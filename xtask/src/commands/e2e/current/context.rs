@@ -63,12 +63,12 @@ impl Context {
 
     /// Asks kubectl.
     pub fn kubectl(&self, arguments: &[&str]) -> Result<String> {
-        said(Command::new(&self.access.kubectl).args(arguments).env("KUBECONFIG", &self.access.kubeconfig))
+        said(self.access.kubectl().args(arguments))
     }
 
     /// Asks helm.
     pub fn helm(&self, arguments: &[&str]) -> Result<String> {
-        said(Command::new(&self.access.helm).args(arguments).env("KUBECONFIG", &self.access.kubeconfig))
+        said(self.access.helm().args(arguments))
     }
 }
 

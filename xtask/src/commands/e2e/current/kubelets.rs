@@ -18,9 +18,8 @@ const EVERY: Duration = Duration::from_secs(3);
 pub async fn look_often(access: &Access) -> ! {
     loop {
         let touched = format!("{TOUCHED}={}", Timestamp::now());
-        Command::new(&access.kubectl)
+        Command::from(access.kubectl())
             .args(["annotate", "pods", "--all", "--overwrite", "--namespace", NAMESPACE, &touched])
-            .env("KUBECONFIG", &access.kubeconfig)
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
