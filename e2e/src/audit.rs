@@ -10,9 +10,14 @@ use std::{
 use anyhow::{Context, Result};
 use jiff::Timestamp;
 use serde::Deserialize;
-use tokio::time::{Instant, sleep};
+use tokio::time::Instant;
 
-use crate::{Controller, DEPLOYMENTS, PATIENCE, REPLICA_SETS, cluster::path_from, eventually};
+use crate::{
+    Controller, DEPLOYMENTS, PATIENCE, REPLICA_SETS, cluster::path_from, eventually, eventually_every,
+};
+
+/// Reading all that was written down is work, which others would wait for.
+const BETWEEN_READS: Duration = Duration::from_secs(1);
 
 /// What the API server was asked for since this was made.
 pub struct AuditLog {
@@ -146,7 +151,7 @@ impl AuditLog {
     ) -> Vec<Request> {
         let mut last = (0, Instant::now());
         let what = format!("the controllers write nothing for {quiet:?}");
-        eventually(&what, limit, async || {
+        eventually_every(BETWEEN_READS, &what, limit, async || {
             let mut written = self.of_controllers().map_err(|error| format!("{error:#}"))?;
             written.retain(|request| request.is_write() && which(request));
             if written.len() != last.0 {
@@ -155,8 +160,6 @@ impl AuditLog {
             if last.1.elapsed() >= quiet {
                 return Ok(written);
             }
-            // Reading it all is work, which others would wait for.
-            sleep(Duration::from_secs(1)).await;
             Err(format!("{:?}", Tally::of(&written)))
         })
         .await

@@ -18,6 +18,20 @@ const EVERY: Duration = Duration::from_millis(250);
 pub fn eventually<T, E: Debug>(
     what: &str,
     limit: Duration,
+    probe: impl AsyncFnMut() -> Result<T, E>,
+) -> impl Future<Output = T> {
+    eventually_every(EVERY, what, limit, probe)
+}
+
+/// The same with another pause between two looks, where each is so much work that others would wait for it.
+///
+/// # Panics
+/// As [`eventually`] does.
+#[track_caller]
+pub fn eventually_every<T, E: Debug>(
+    every: Duration,
+    what: &str,
+    limit: Duration,
     mut probe: impl AsyncFnMut() -> Result<T, E>,
 ) -> impl Future<Output = T> {
     let caller = Location::caller();
@@ -32,7 +46,7 @@ pub fn eventually<T, E: Debug>(
                 Instant::now() < deadline,
                 "{caller}: not within {limit:?}: {what}; the last that was seen: {seen:#?}"
             );
-            sleep(EVERY).await;
+            sleep(every).await;
         }
     }
 }

@@ -40,7 +40,7 @@ pub use controllers::{
 };
 pub use crash_proxy::CrashProxy;
 pub use effects::Effects;
-pub use eventually::{PATIENCE, eventually, yaml};
+pub use eventually::{PATIENCE, eventually, eventually_every, yaml};
 pub use examples::example;
 pub use foreign_kinds::ForeignKinds;
 pub use helm::helm;
