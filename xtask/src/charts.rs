@@ -92,7 +92,8 @@ pub async fn install(access: &Access, charts: &[Chart], interrupt: &Interrupt) -
 fn helm_install(access: &Access, chart: &Chart, output: &Path) -> Result<Command> {
     let file = fs::File::create(output).with_context(|| format!("could not create {}", output.display()))?;
     let mut helm = access.helm();
-    helm.args(["upgrade", "--install", "--take-ownership", &chart.name])
+    // Where no values are given, helm would take those that somebody's release has.
+    helm.args(["upgrade", "--install", "--reset-values", "--take-ownership", &chart.name])
         .arg(&chart.directory)
         .args(["--namespace", NAMESPACE, "--values"])
         .arg(access.values_of(&chart.name))
