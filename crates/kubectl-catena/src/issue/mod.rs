@@ -1,6 +1,7 @@
 //! Issuing a command: making its object, creating it, and waiting for its end.
 
 mod outcome;
+mod progress;
 mod wait;
 
 use std::{process::ExitCode, time::Duration};

@@ -1,13 +1,13 @@
-//! Waiting for a command's end, with a progress bar on a terminal and lines elsewhere.
+//! Waiting for a command's end.
 
 use std::{
+    convert::Infallible,
     process::ExitCode,
     time::{Duration, Instant},
 };
 
 use anyhow::{Context, Result};
 use futures::StreamExt;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use kube::{
     core::DynamicObject,
     runtime::{
@@ -15,9 +15,12 @@ use kube::{
         watcher::{self, Event, watcher},
     },
 };
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
-use super::outcome::{Outcome, outcome};
+use super::{
+    outcome::{Outcome, outcome},
+    progress::Progress,
+};
 use crate::{
     commands::why::explanation,
     connection::Cluster,
@@ -29,6 +32,8 @@ use crate::{
 
 /// The exit code of a wait whose time was up.
 const TIMED_OUT: u8 = 2;
+/// How long nothing has to change before it is said what the command waits for.
+const SILENCE: Duration = Duration::from_secs(10);
 
 /// Waits until a command has ended, and says how.
 pub async fn until_ended(
@@ -39,9 +44,19 @@ pub async fn until_ended(
 ) -> Result<ExitCode> {
     let identity = Identity::of(command);
     let started = Instant::now();
-    let bar = Bar::new(&identity.to_string());
-    let ended = timeout(patience, watch(cluster, kind, &identity, &bar)).await;
-    bar.clear();
+    let progress = Progress::new(&identity.to_string());
+    let target = Target {
+        kind: format!("{}.{}", kind.resource.plural, kind.resource.group),
+        name: identity.name.clone(),
+    };
+    let ended = timeout(patience, async {
+        tokio::select! {
+            ended = watch(cluster, kind, &identity, &progress) => ended,
+            never = tell_what_blocks(cluster, &target, &progress) => match never {},
+        }
+    })
+    .await;
+    progress.clear();
     let took = format!("{:.1} s", started.elapsed().as_secs_f64());
     let paint = Paint::for_stderr();
     match ended {
@@ -59,10 +74,6 @@ pub async fn until_ended(
         }
         Ok(Err(error)) => Err(error),
         Err(_) => {
-            let target = Target {
-                kind: format!("{}.{}", kind.resource.plural, kind.resource.group),
-                name: identity.name.clone(),
-            };
             let why = match Box::pin(explanation(cluster, &target)).await {
                 Ok(answer) => answer.sentence,
                 Err(_) => String::new(),
@@ -74,7 +85,7 @@ pub async fn until_ended(
 }
 
 /// Watches until the end, or until the object is gone: then with what it said last.
-async fn watch(cluster: &Cluster, kind: &Kind, identity: &Identity, bar: &Bar) -> Result<Outcome> {
+async fn watch(cluster: &Cluster, kind: &Kind, identity: &Identity, progress: &Progress) -> Result<Outcome> {
     let api = cluster.api(kind, identity.namespace.as_deref());
     let config = watcher::Config::default().fields(&format!("metadata.name={}", identity.name));
     let mut events = std::pin::pin!(watcher(api, config).default_backoff());
@@ -89,7 +100,7 @@ async fn watch(cluster: &Cluster, kind: &Kind, identity: &Identity, bar: &Bar) -
                 if !matches!(outcome, Outcome::Waiting { .. }) {
                     return Ok(outcome);
                 }
-                bar.show(&outcome);
+                progress.show(&outcome);
             }
             Ok(Event::Delete(object)) if is_it(&object) => return Ok(outcome(&object)),
             Ok(Event::InitDone) if !is_there => {
@@ -102,54 +113,29 @@ async fn watch(cluster: &Cluster, kind: &Kind, identity: &Identity, bar: &Bar) -
                     format!("it was created, but you may not watch {resource}; look at it with `kubectl get`")
                 });
             }
-            Err(error) => bar.note(&format!("the watch broke off and is tried again: {error}")),
+            Err(error) => progress.note(&format!("the watch broke off and is tried again: {error}")),
         }
     }
     Ok(Outcome::Waiting { reason: String::new(), progress: None })
 }
 
-/// What a person sees meanwhile, on standard error.
-struct Bar {
-    bar: ProgressBar,
-    last: std::cell::RefCell<String>,
-}
-
-impl Bar {
-    fn new(what: &str) -> Self {
-        let style = ProgressStyle::with_template("{spinner} {prefix} {msg} {elapsed}");
-        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr())
-            .with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
-            .with_prefix(what.to_owned());
-        bar.enable_steady_tick(Duration::from_millis(120));
-        Self { bar, last: std::cell::RefCell::default() }
-    }
-
-    fn show(&self, outcome: &Outcome) {
-        let Outcome::Waiting { reason, progress } = outcome else { return };
-        if let Some((done, all)) = *progress {
-            if self.bar.length() != Some(all) {
-                let template = "{spinner} {prefix} [{bar:30}] {pos}/{len} {msg} {elapsed}";
-                if let Ok(style) = ProgressStyle::with_template(template) {
-                    self.bar.set_style(style.progress_chars("=> "));
-                }
-                self.bar.set_length(all);
-            }
-            self.bar.set_position(done);
+/// While nothing changes, says what a command waits for; each cause once.
+async fn tell_what_blocks(cluster: &Cluster, command: &Target, progress: &Progress) -> Infallible {
+    let mut said = None;
+    loop {
+        let left = SILENCE.saturating_sub(progress.unchanged_for());
+        if !left.is_zero() {
+            sleep(left).await;
+            continue;
         }
-        self.bar.set_message(reason.clone());
-        let counted = progress.map_or_else(String::new, |(done, all)| format!(" {done}/{all}"));
-        let line = format!("{} {reason}{counted}", self.bar.prefix());
-        // Without a terminal the bar draws nothing: each change is a line.
-        if self.bar.is_hidden() && self.last.replace(line.clone()) != line {
-            eprintln!("{line}");
+        let answer = Box::pin(explanation(cluster, command)).await.ok();
+        let blocks = answer.and_then(|answer| Some((answer.root_cause?, answer.sentence)));
+        if let Some((cause, sentence)) = blocks
+            && said.as_ref() != Some(&cause.reason)
+        {
+            progress.note(&harmless(&sentence));
+            said = Some(cause.reason);
         }
-    }
-
-    fn note(&self, text: &str) {
-        self.bar.suspend(|| eprintln!("{text}"));
-    }
-
-    fn clear(&self) {
-        self.bar.finish_and_clear();
+        sleep(SILENCE).await;
     }
 }

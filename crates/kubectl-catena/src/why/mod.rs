@@ -188,11 +188,12 @@ fn remarks(facts: &Facts, finding: Option<&Finding>) -> Vec<String> {
     if let Some(owner) = &facts.around.lost_owner {
         remarks.push(format!("its owner {owner} is gone: the garbage collector will delete it"));
     }
-    let conditions = conditions(&facts.asked.object);
-    if let Some(held) =
-        conditions.iter().find(|condition| condition.type_ == "RolledBack" && condition.status == "True")
-    {
-        remarks.push(format!("it was rolled back: {}", held.message));
+    match finding {
+        None => remarks.extend(rolled_back(facts.asked).map(|says| format!("it was rolled back: {says}"))),
+        Some(finding) => {
+            let held = finding.path.iter().filter(|node| rolled_back(node).is_some());
+            remarks.extend(held.map(|node| not_the_spec(&node.identity)));
+        }
     }
     let waiting = facts.asked.children.iter().filter(|child| command::is_waiting(child)).count();
     if waiting > 0 {
@@ -204,6 +205,22 @@ fn remarks(facts: &Facts, finding: Option<&Finding>) -> Vec<String> {
         remarks.extend(controllers::remarks(facts));
     }
     remarks
+}
+
+/// What an object says that stays on an older revision than its spec gives.
+fn rolled_back(node: &Node) -> Option<String> {
+    let conditions = conditions(&node.object);
+    let held = conditions.into_iter().find(|held| held.type_ == "RolledBack" && held.status == "True")?;
+    Some(held.message)
+}
+
+/// What blocks comes from the older revision: to mend the spec for it would be in vain.
+fn not_the_spec(object: &Identity) -> String {
+    let advice = "`kubectl catena{namespace} history {name}` shows the others, and `kubectl catena{namespace} rollback {name} --to-revision N` chooses one";
+    let advice = tell::filled_in(advice, object);
+    format!(
+        "{object} was rolled back, and what blocks comes from that older revision, not from the spec: {advice}"
+    )
 }
 
 /// Whether nobody has to look at an object or at anything below it.

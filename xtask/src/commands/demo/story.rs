@@ -65,6 +65,7 @@ async fn delete_and_restore(kubectl: &Kubectl<'_>) -> Result<()> {
     let manifest = kubectl.read(&["--namespace=catena-system", "get", latest, manifest]).await?;
     println!("What is in {latest}, given to");
     kubectl.feed(&["create", "--filename", "-"], &manifest).await?;
+    say("   Its pods come when Kubernetes has collected those of the deleted one, which can take a minute.");
     kubectl.run(&READY).await?;
     kubectl.run(&["get", "basicdeployments"]).await
 }

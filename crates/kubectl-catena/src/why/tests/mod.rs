@@ -31,6 +31,15 @@ fn what_was_rolled_back_serves_and_says_what_comes_back() {
 }
 
 #[test]
+fn what_was_rolled_back_to_a_bad_revision_is_not_to_be_mended_in_its_spec() {
+    let pod = waiting("web-x", "ImagePullBackOff", "Back-off pulling image \"missing:1\"");
+    let mut objects = blocked_by_pod(pod, "ImagePullBackOff");
+    let held = condition("RolledBack", "True", "Rollback", "revision 1 stays until spec or template change");
+    objects[0].data["status"]["conditions"].as_array_mut().unwrap().push(held);
+    insta::assert_snapshot!(told(WEB, &objects, &around()));
+}
+
+#[test]
 fn an_image_that_cannot_be_pulled() {
     let pod = waiting("web-x", "ImagePullBackOff", "Back-off pulling image \"missing:1\"");
     insta::assert_snapshot!(told(WEB, &blocked_by_pod(pod, "ImagePullBackOff"), &around()));
