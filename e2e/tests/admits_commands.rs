@@ -173,14 +173,14 @@ async fn commands_of_a_foreign_kind_ask_for_the_configured_verb_on_the_kind_that
     let shops = json!([{"apiGroups": ["shops.example.com"], "resources": ["shops"], "verbs": ["close"]}]);
     grant(&namespace, "shops", shops, &[("User", "ann")]).await?;
     let values = json!({"kinds": [{
-        "id": "Operations",
+        "id": "operations",
         "group": "admission.example.com", "version": "v1", "resource": "operations", "kind": "Operation",
         "mode": "Observe",
         "selector": "tier=gold, !ignored, team!=none",
-        "filter": "has(object.spec.type) && object.spec.type == 'Command'",
+        "filter": "has(object.spec.type)\n&& object['spec'].type == 'Command'",
         "target": {
-            "name": "object.spec.on.name",
-            "kind": "object.spec.on.kind",
+            "name": "object.spec.object.name",
+            "kind": "object.spec.object.kind",
             "kinds": [
                 {"group": "shops.example.com", "version": "v1", "resource": "shops", "kind": "Shop"},
                 {"group": "", "version": "v1", "resource": "nodes", "kind": "Node", "scope": "Cluster"},
@@ -190,13 +190,18 @@ async fn commands_of_a_foreign_kind_ask_for_the_configured_verb_on_the_kind_that
     }]});
     let [ann, bob] = [ANN, BOB].map(|who| As { namespace: &namespace, who });
     let gold = json!({"tier": "gold"});
-    let on = |kind: &str| json!({"type": "Command", "on": {"kind": kind, "name": "one"}});
+    let on = |kind: &str| json!({"type": "Command", "object": {"kind": kind, "name": "one"}});
     bob.until(true, &operation("bob", &gold, &on("Shop"))).await;
     let release = Release::upgrade(&cluster, BINDER, &values).await?;
     bob.until(false, &operation("bob", &gold, &on("Shop"))).await;
     let said = bob.is_refused(CREATE, &operation("bob", &gold, &on("Shop"))).await?;
     ensure!(said.contains("bob may not close shops.shops.example.com or nodes one"), "{said}");
     ann.succeeds(APPLY, &operation("ann", &gold, &on("Shop"))).await?;
+    // One that leaves the kind open is for the first, as the binder reads it.
+    for (name, spec) in [("empty", on("")), ("open", json!({"type": "Command", "object": {"name": "one"}}))] {
+        bob.is_refused(CREATE, &operation(name, &gold, &spec)).await?;
+        ann.succeeds(CREATE, &operation(name, &gold, &spec)).await?;
+    }
     ann.is_refused(CREATE, &operation("node", &gold, &on("Node"))).await?;
     administrator.succeeds(CREATE, &operation("node", &gold, &on("Node"))).await?;
     administrator.is_refused(CREATE, &operation("odd", &gold, &on("Odd"))).await?;
@@ -208,8 +213,8 @@ async fn commands_of_a_foreign_kind_ask_for_the_configured_verb_on_the_kind_that
         ("plain", json!({}), on("Shop")),
         ("ignored", json!({"tier": "gold", "ignored": "yes"}), on("Shop")),
         ("team", json!({"tier": "gold", "team": "none"}), on("Shop")),
-        ("typed", gold.clone(), json!({"type": "Note", "on": {"kind": "Shop", "name": "one"}})),
-        ("untyped", gold.clone(), json!({"on": {"kind": "Shop", "name": "one"}})),
+        ("typed", gold.clone(), json!({"type": "Note", "object": {"kind": "Shop", "name": "one"}})),
+        ("untyped", gold.clone(), json!({"object": {"kind": "Shop", "name": "one"}})),
     ];
     for (name, labels, spec) in others {
         bob.succeeds(APPLY, &operation(name, &labels, &spec)).await?;

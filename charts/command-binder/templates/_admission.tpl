@@ -9,6 +9,23 @@
 {{- end }}
 {{- end }}
 
+{{/* The same of the object as it was. A field, a text or a function that is called object stays what it is. */}}
+{{- define "command-binder.old" -}}
+{{- regexReplaceAll "(^|[^.?\\w'\"])object\\b" . "${1}oldObject" }}
+{{- end }}
+
+{{/* Whether a command is for a kind of targets: what it leaves open fits each, and the first that fits is meant, as in the controller. */}}
+{{- define "command-binder.fits" -}}
+{{- $all := list }}
+{{- with .fields.kind }}
+{{- $all = append $all (printf "(dyn(variables.targetKind) == null || dyn(variables.targetKind) in ['', '%s'])" $.target.kind) }}
+{{- end }}
+{{- with .fields.group }}
+{{- $all = append $all (printf "(dyn(variables.targetGroup) == null || dyn(variables.targetGroup) in ['', '%s'])" (default "" $.target.group)) }}
+{{- end }}
+{{- join " && " $all | default "true" }}
+{{- end }}
+
 {{/* The kinds of targets, for people. */}}
 {{- define "command-binder.targets" -}}
 {{- $targets := list }}
