@@ -28,8 +28,15 @@ fn name(path: &Path) -> String {
 /// All objects of a chart, as they would be made on this version of Kubernetes.
 async fn render(controller: Controller, values: &Path, version: &str) -> Result<String> {
     let (chart, values) = (controller.chart()?.display().to_string(), values.display().to_string());
-    // Under a name that no release has, so that nothing is merged with what is there.
-    helm(&["template", "schemas", &chart, "--kube-version", version, "--values", &values]).await
+    // Under a name that no release has, so that nothing is merged with what is there, and that YAML takes for a number.
+    helm(&["template", "20261123", &chart, "--kube-version", version, "--values", &values]).await
+}
+
+/// Whether a rule of RBAC has an empty list of names, which is taken for one about all names.
+fn lists_no_names(rendered: &str) -> bool {
+    let next = rendered.lines().skip(1).chain([""]);
+    let mut lines = rendered.lines().zip(next);
+    lines.any(|(line, next)| line.trim() == "resourceNames:" && !next.trim_start().starts_with("- "))
 }
 
 #[tokio::test]
@@ -42,6 +49,11 @@ async fn every_chart_with_each_of_its_value_files_is_what_the_api_server_takes()
     for controller in CONTROLLERS {
         for values in files(controller, "ci")? {
             let rendered = render(controller, &values, &version).await?;
+            if lists_no_names(&rendered) {
+                let title = format!("{} with {}", controller.name(), name(&values));
+                refused
+                    .push(format!("{title}: resourceNames without names is about all objects of the kind"));
+            }
             let (taken, said) = kubectl_with_input(
                 &["apply", "--server-side", "--force-conflicts", "--dry-run=server", "--filename", "-"],
                 &rendered,

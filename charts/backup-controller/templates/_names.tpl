@@ -27,17 +27,17 @@
 {{/* Never changes during a release's life: a Deployment's selector is immutable. */}}
 {{- define "backup-controller.selectorLabels" -}}
 app.kubernetes.io/name: {{ include "backup-controller.name" . }}
-app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/instance: {{ .Release.Name | quote }}
 {{- end }}
 
 {{- define "backup-controller.labels" -}}
 {{ include "backup-controller.selectorLabels" . }}
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
-app.kubernetes.io/component: controller
+app.kubernetes.io/component: {{ .Chart.Name }}
 app.kubernetes.io/part-of: catena
 app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | trunc 63 | trimSuffix "-" }}
-{{- with .Values.commonLabels }}
+{{- with omit .Values.commonLabels "app.kubernetes.io/name" "app.kubernetes.io/instance" "app.kubernetes.io/version" "app.kubernetes.io/component" "app.kubernetes.io/part-of" "app.kubernetes.io/managed-by" "helm.sh/chart" }}
 {{ toYaml . }}
 {{- end }}
 {{- end }}
@@ -45,6 +45,24 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | 
 {{/* What helm test makes; a Service's name has at most 63 characters. */}}
 {{- define "backup-controller.testName" -}}
 {{- printf "%s-test" (include "backup-controller.fullname" . | trunc 58 | trimSuffix "-") }}
+{{- end }}
+
+{{/* What an uninstall runs first; a Job's name has at most 63 characters. */}}
+{{- define "backup-controller.drainName" -}}
+{{- printf "%s-drain" (include "backup-controller.fullname" . | trunc 57 | trimSuffix "-") }}
+{{- end }}
+
+{{/* The bindings of policies.protectAtCreate, one for each entry that is protected, as a list. */}}
+{{- define "backup-controller.createBindings" -}}
+{{- $names := list }}
+{{- if .Values.policies.protectAtCreate.enabled }}
+{{- range $name, $kind := .Values.kinds }}
+{{- if ne $kind.protect false }}
+{{- $names = append $names (printf "%s-create-%s" (include "backup-controller.fullname" $) $name) }}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- toYaml $names }}
 {{- end }}
 
 {{- define "backup-controller.image" -}}

@@ -27,17 +27,17 @@
 {{/* Never changes during a release's life: a Deployment's selector is immutable. */}}
 {{- define "basic-deployment-controller.selectorLabels" -}}
 app.kubernetes.io/name: {{ include "basic-deployment-controller.name" . }}
-app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/instance: {{ .Release.Name | quote }}
 {{- end }}
 
 {{- define "basic-deployment-controller.labels" -}}
 {{ include "basic-deployment-controller.selectorLabels" . }}
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
-app.kubernetes.io/component: controller
+app.kubernetes.io/component: {{ .Chart.Name }}
 app.kubernetes.io/part-of: catena
 app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | trunc 63 | trimSuffix "-" }}
-{{- with .Values.commonLabels }}
+{{- with omit .Values.commonLabels "app.kubernetes.io/name" "app.kubernetes.io/instance" "app.kubernetes.io/version" "app.kubernetes.io/component" "app.kubernetes.io/part-of" "app.kubernetes.io/managed-by" "helm.sh/chart" }}
 {{ toYaml . }}
 {{- end }}
 {{- end }}

@@ -13,12 +13,7 @@ use kube::{
 };
 use operator_kit::{Cache, Operator, Row as CacheRow, Triggers, TrimmedObject, Watch, Watches};
 
-use crate::{
-    error::Error,
-    live,
-    observe::Row,
-    settings::{ProtectedKind, Settings},
-};
+use crate::{error::Error, live, observe::Row, settings::Settings};
 
 /// The namespaces of the cluster.
 #[derive(Clone)]
@@ -53,7 +48,7 @@ impl Namespaces {
 
     /// Watches them if a kind asks for their labels.
     pub fn keep(&self, settings: &Settings) {
-        let needed = settings.kinds.values().any(|kind| is_needed(kind));
+        let needed = settings.kinds.values().any(|kind| kind.namespaces.is_some());
         let mut cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
         if !needed {
             *cache = None;
@@ -86,8 +81,4 @@ impl Namespaces {
             triggers.notify_all_in(&row.name);
         })
     }
-}
-
-fn is_needed(kind: &ProtectedKind) -> bool {
-    kind.namespaces.as_ref().is_some_and(|selector| !selector.selects_all())
 }

@@ -204,6 +204,8 @@ impl KindEntry {
             .namespace_selector
             .map(selector_of)
             .transpose()
+            // One that selects all is none, and needs no right to look at namespaces.
+            .map(|selector| selector.filter(|selector| !selector.selects_all()))
             .map_err(|problem| mistake("namespaceSelector", &problem));
         let deadline = duration(&self.deadline).map_err(|problem| mistake("deadline", &problem));
         let retry_after = duration(&self.retry_after).map_err(|problem| mistake("retryAfter", &problem));
@@ -288,5 +290,26 @@ impl Validate for Settings {
             self.templates.problem(name, &[OBJECT, MANIFEST, ATTEMPT], &resource.api_version, &resource.kind)
         };
         backups.values().filter_map(problem).map(|error| error.to_string()).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Else the namespace of every object would have to be looked up, and the chart grants no right to do so.
+    #[test]
+    fn a_selector_of_all_namespaces_is_none() {
+        let settings = |selector: &str| -> Settings {
+            let text = format!(
+                "kinds: {{a: {{apiVersion: v1, kind: A, resource: as, backup: b, namespaceSelector: {selector}}}}}
+backups: {{b: {{apiVersion: v1, kind: B, resource: bs, template: x, succeeded: 'true'}}}}"
+            );
+            serde_saphyr::from_str(&text).unwrap()
+        };
+        for all in ["{}", "{matchLabels: {}}"] {
+            assert!(settings(all).kinds["a"].namespaces.is_none(), "{all}");
+        }
+        assert!(settings("{matchLabels: {a: b}}").kinds["a"].namespaces.is_some());
     }
 }

@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::connection::Cluster;
 
 /// Its settings, in each of its installations.
-const SETTINGS: &str = "app.kubernetes.io/part-of=catena,app.kubernetes.io/name=backup-controller";
+const SETTINGS: &str = "app.kubernetes.io/part-of=catena,app.kubernetes.io/component=backup-controller";
 
 /// Kinds by group and name.
 pub type ProtectedKinds = BTreeSet<(String, String)>;

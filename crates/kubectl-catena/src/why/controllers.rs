@@ -28,7 +28,9 @@ pub struct Controllers {
 /// A controller as its Lease and its Deployment show it.
 #[derive(Clone, Debug, Default)]
 pub struct Seen {
-    /// Which one: the label app.kubernetes.io/name.
+    /// Which one.
+    pub controller: String,
+    /// What its Deployment and its Lease are called.
     pub name: String,
     /// Where.
     pub namespace: String,
@@ -62,9 +64,9 @@ pub enum Verdict {
 
 impl Controllers {
     /// Whether a controller runs.
-    pub fn verdict(&self, name: &str, now: Timestamp) -> Verdict {
-        let of_name: Vec<&Seen> = self.seen.iter().filter(|seen| seen.name == name).collect();
-        let downs: Vec<Option<String>> = of_name.iter().map(|seen| seen.down(now)).collect();
+    pub fn verdict(&self, controller: &str, now: Timestamp) -> Verdict {
+        let found = self.seen.iter().filter(|seen| seen.controller == controller);
+        let downs: Vec<Option<String>> = found.map(|seen| seen.down(now)).collect();
         if downs.iter().any(Option::is_none) && !downs.is_empty() {
             return Verdict::Runs;
         }

@@ -62,7 +62,7 @@ fn held_by(node: &Node, finalizer: &Finalizer, since: Timestamp, facts: &Facts) 
 
 /// Only what is installed with our charts is known well enough to be called missing.
 fn is_ours(holder: &str, facts: &Facts) -> bool {
-    facts.around.controllers.seen.iter().any(|seen| seen.name == holder)
+    facts.around.controllers.seen.iter().any(|seen| seen.controller == holder)
 }
 
 /// Held until its backup is proven; why it takes time stands on the object.

@@ -21,6 +21,8 @@ use crate::{chain::Gap, connection::Cluster, protected_kinds::protected_kinds};
 
 /// What the charts put on everything that they install.
 const OURS: &str = "app.kubernetes.io/part-of=catena";
+/// Which of the controllers, whatever its objects are called. A Lease, which no upgrade may touch, has only the name.
+const COMPONENT: &str = "app.kubernetes.io/component";
 const NAME: &str = "app.kubernetes.io/name";
 
 /// Reads what is around the chain of an object.
@@ -65,14 +67,17 @@ fn short(error: &kube::Error) -> String {
     }
 }
 
-/// A controller's Lease and Deployment have the same labels.
+/// A controller's Lease and Deployment are called the same.
 fn join(leases: Vec<CoreLease>, deployments: Vec<Deployment>) -> Vec<Seen> {
     let mut seen: BTreeMap<(String, String), Seen> = BTreeMap::new();
     let mut of = |metadata: &ObjectMeta, change: &dyn Fn(&mut Seen)| {
-        let name = metadata.labels.as_ref().and_then(|labels| labels.get(NAME)).cloned().unwrap_or_default();
+        let label = |key: &str| metadata.labels.as_ref()?.get(key).cloned();
+        let controller = label(COMPONENT).or_else(|| label(NAME)).unwrap_or_default();
+        let name = metadata.name.clone().unwrap_or_default();
         let namespace = metadata.namespace.clone().unwrap_or_default();
-        let entry = seen.entry((name.clone(), namespace.clone()));
-        change(entry.or_insert_with(|| Seen { name, namespace, ..Seen::default() }));
+        let entry = seen.entry((namespace.clone(), name.clone())).or_default();
+        *entry = Seen { controller, name, namespace, ..std::mem::take(entry) };
+        change(entry);
     };
     for lease in leases {
         let spec = lease.spec.unwrap_or_default();

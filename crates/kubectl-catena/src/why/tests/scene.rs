@@ -124,7 +124,13 @@ pub fn controller(name: &str, renewed: &str) -> Seen {
         renewed: renewed.parse().ok(),
         lasts: SignedDuration::from_secs(30),
     };
-    Seen { name: name.into(), namespace: "catena-system".into(), lease: Some(lease), pods: None }
+    Seen {
+        controller: name.into(),
+        name: format!("shop-{name}"),
+        namespace: "catena-system".into(),
+        lease: Some(lease),
+        pods: None,
+    }
 }
 
 /// All controllers run.
@@ -137,7 +143,7 @@ pub fn around() -> Around {
 
 pub fn without(name: &str) -> Around {
     let mut around = around();
-    around.controllers.seen.retain(|seen| seen.name != name);
+    around.controllers.seen.retain(|seen| seen.controller != name);
     around.controllers.seen.push(controller(name, "2026-01-01T00:04:00Z"));
     around
 }
