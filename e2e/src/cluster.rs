@@ -15,6 +15,9 @@ use crate::{
     eventually,
 };
 
+/// The label of a namespace that a test has made. `cargo xtask e2e --on current` deletes by it what a test has left.
+const OF_A_TEST: &str = "e2e.catena.dev/test";
+
 /// The cluster that is tested, in use until this is dropped.
 pub struct Cluster {
     /// As administrator.
@@ -50,10 +53,13 @@ impl Cluster {
     }
 
     async fn connect(claim: Claim) -> Result<Self> {
+        // The suite deletes what is in its way: no cluster is taken because it happens to be the current one.
+        ensure!(
+            std::env::var_os("CATENA_ON").is_some(),
+            "no cluster was chosen: run the suite with `cargo xtask e2e`, which makes one, or asks"
+        );
         let held = claim.hold().await;
-        let client = Client::try_default()
-            .await
-            .context("no cluster: run the suite with `cargo xtask test --only e2e`, or set KUBECONFIG")?;
+        let client = Client::try_default().await.context("the cluster cannot be reached")?;
         Ok(Self { client, held })
     }
 
@@ -69,11 +75,11 @@ impl Cluster {
         let namespace = serde_json::from_value(json!({
             "metadata": {
                 "generateName": format!("e2e-{what}-"),
-                "labels": { "pod-security.kubernetes.io/enforce": "restricted" },
+                "labels": { "pod-security.kubernetes.io/enforce": "restricted", OF_A_TEST: "" },
             },
         }))?;
         let created = self.all::<CoreNamespace>().create(&PostParams::default(), &namespace).await?;
-        Ok(Namespace::new(self.client.clone(), created.name_any()))
+        Ok(Namespace::new(self.client.clone(), &created))
     }
 
     /// All objects of a cluster-wide kind.
@@ -88,13 +94,9 @@ impl Cluster {
     /// Waits until the namespaces of other tests are gone with all that was in them.
     pub async fn without_others(&self) {
         eventually("the namespaces of other tests are gone", 2 * PATIENCE, async || {
-            let all = self.all::<CoreNamespace>().list(&ListParams::default()).await;
-            let left: Vec<_> = all
-                .map_err(|error| vec![error.to_string()])?
-                .iter()
-                .filter(|namespace| namespace.name_any().starts_with("e2e-"))
-                .map(what_keeps)
-                .collect();
+            let others = self.all::<CoreNamespace>().list(&ListParams::default().labels(OF_A_TEST)).await;
+            let others = others.map_err(|error| vec![error.to_string()])?;
+            let left: Vec<_> = others.iter().map(what_keeps).collect();
             if left.is_empty() { Ok(()) } else { Err(left) }
         })
         .await;
@@ -115,5 +117,5 @@ fn what_keeps(namespace: &CoreNamespace) -> String {
 pub(crate) fn path_from(variable: &str) -> Result<PathBuf> {
     std::env::var_os(variable)
         .map(PathBuf::from)
-        .with_context(|| format!("{variable} is not set: run the suite with `cargo xtask test --only e2e`"))
+        .with_context(|| format!("{variable} is not set: run the suite with `cargo xtask e2e`"))
 }

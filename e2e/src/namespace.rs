@@ -11,7 +11,7 @@ use kube::{
     runtime::wait::await_condition,
 };
 use serde::{Serialize, de::DeserializeOwned};
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::time::timeout;
 
 use crate::{PATIENCE, cleanup::clean_up, eventually, kubectl::inspect, pods, yaml};
@@ -20,12 +20,20 @@ use crate::{PATIENCE, cleanup::clean_up, eventually, kubectl::inspect, pods, yam
 pub struct Namespace {
     /// Its name.
     pub name: String,
+    uid: String,
     client: Client,
 }
 
 impl Namespace {
-    pub(crate) fn new(client: Client, name: String) -> Self {
-        Self { name, client }
+    pub(crate) fn new(client: Client, made: &CoreNamespace) -> Self {
+        Self { name: made.name_any(), uid: made.uid().unwrap_or_default(), client }
+    }
+
+    /// The metadata of a cluster-wide object of the test, which goes with its namespace.
+    #[must_use]
+    pub fn owns(&self, name: &str) -> Value {
+        let owner = json!({"apiVersion": "v1", "kind": "Namespace", "name": self.name, "uid": self.uid});
+        json!({"name": name, "ownerReferences": [owner]})
     }
 
     /// The objects of a kind in it.

@@ -15,6 +15,8 @@ pub enum Need {
     RealNodes,
     /// Nodes that take hundreds of pods in no time, of any image.
     FakeNodes,
+    /// Nobody else's objects, which an example of ours could select by its label.
+    NobodyElse,
     /// No kinds of other projects but those that the test installs for a time: it would take somebody's objects away.
     NoKindsOfOthers,
 }
@@ -37,6 +39,9 @@ impl Need {
             Self::FakeNodes if is_on("current") || is_on("kind") => Some(
                 "the nodes are real: hundreds of pods are too many for them, and they do not have every image",
             ),
+            Self::NobodyElse if is_on("current") => {
+                Some("objects that are somebody's may have the labels of the examples")
+            }
             Self::NoKindsOfOthers if std::env::var_os("CATENA_KINDS_OF_OTHERS").is_some() => {
                 Some("the cluster has kinds of other projects, which must stay")
             }

@@ -102,9 +102,9 @@ async fn a_basic_deployment_and_a_cluster_wide_object_are_backed_up() -> Result<
     assert_eq!((&kept[0]["kind"], &kept[0]["spec"]["replicas"]), (&json!("BasicDeployment"), &json!(1)));
 
     let classes = cluster.all::<PriorityClass>();
-    let class: PriorityClass = serde_json::from_value(json!({
-        "metadata": {"name": namespace.name, "labels": {BACKUP_BY: "manifest"}}, "value": 7,
-    }))?;
+    let mut class = json!({"metadata": namespace.owns(&namespace.name), "value": 7});
+    class["metadata"]["labels"] = json!({BACKUP_BY: "manifest"});
+    let class: PriorityClass = serde_json::from_value(class)?;
     let class = classes.create(&PostParams::default(), &class).await?;
     eventually("the PriorityClass is protected", PATIENCE, async || {
         let class = classes.get(&class.name_any()).await.map_err(|error| error.to_string())?;

@@ -154,6 +154,7 @@ fn stateful() -> Value {
 
 #[tokio::test]
 async fn manifests_are_kept_at_once() -> Result<()> {
+    e2e::needs!(NobodyElse);
     let cluster = Cluster::alone().await?;
     // One of the examples protects every BasicDeployment.
     cluster.without_others().await;
@@ -176,7 +177,7 @@ async fn manifests_are_kept_at_once() -> Result<()> {
 
 #[tokio::test]
 async fn a_snapshot_is_waited_for_until_it_can_be_used() -> Result<()> {
-    e2e::needs!(NoKindsOfOthers);
+    e2e::needs!(NoKindsOfOthers, NobodyElse);
     let cluster = Cluster::changing(&[BACKUPS]).await?;
     let _kinds = ForeignKinds::install(&["volume-snapshot"]).await?;
     let release = Release::upgrade(&cluster, BACKUPS, &backup_example("volume-snapshot")?).await?;

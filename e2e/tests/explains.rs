@@ -12,10 +12,7 @@ use k8s_openapi::api::{
     },
     core::v1::{ConfigMap, ResourceQuota},
 };
-use kube::{
-    ResourceExt,
-    api::{DeleteParams, PostParams},
-};
+use kube::{ResourceExt, api::PostParams};
 use serde_json::{Value, json};
 
 /// Waits until what is created now is younger than a command, as the API server counts.
@@ -211,14 +208,14 @@ async fn why_names_a_policy_that_refuses_the_pods() -> Result<()> {
     let name = format!("e2e-explains-{}", namespace.name);
     let all = pods_of(&namespace);
     let policy: ValidatingAdmissionPolicy = serde_json::from_value(json!({
-        "metadata": {"name": name},
+        "metadata": namespace.owns(&name),
         "spec": {
             "matchConstraints": {"resourceRules": all["rules"]},
             "validations": [{"expression": "false", "message": "no pod is good enough"}],
         },
     }))?;
     let binding: ValidatingAdmissionPolicyBinding = serde_json::from_value(json!({
-        "metadata": {"name": name},
+        "metadata": namespace.owns(&name),
         "spec": {
             "policyName": name, "validationActions": ["Deny"],
             "matchResources": {"namespaceSelector": all["namespaceSelector"]},
@@ -232,9 +229,6 @@ async fn why_names_a_policy_that_refuses_the_pods() -> Result<()> {
     let answer = until_explained(&namespace.name, "web", "Invalid").await;
     let sentence = answer["sentence"].to_string();
     assert!(sentence.contains("ValidatingAdmissionPolicy") && sentence.contains(&name), "{sentence}");
-    let params = DeleteParams::default();
-    cluster.all::<ValidatingAdmissionPolicyBinding>().delete(&name, &params).await?;
-    cluster.all::<ValidatingAdmissionPolicy>().delete(&name, &params).await?;
     Ok(())
 }
 
@@ -249,13 +243,12 @@ async fn why_names_a_webhook_that_does_not_answer() -> Result<()> {
     webhook["admissionReviewVersions"] = json!(["v1"]);
     webhook["sideEffects"] = "None".into();
     let configuration: ValidatingWebhookConfiguration =
-        serde_json::from_value(json!({"metadata": {"name": name}, "webhooks": [webhook]}))?;
+        serde_json::from_value(json!({"metadata": namespace.owns(&name), "webhooks": [webhook]}))?;
     cluster.all().create(&PostParams::default(), &configuration).await?;
     until_pods_are_refused(&namespace).await;
     namespace.create(&deployment("web", 1)).await?;
     let answer = until_explained(&namespace.name, "web", "WriteFailed").await;
     let sentence = answer["sentence"].to_string();
     assert!(sentence.contains("webhook does not answer (images.e2e-explains.dev)"), "{sentence}");
-    cluster.all::<ValidatingWebhookConfiguration>().delete(&name, &DeleteParams::default()).await?;
     Ok(())
 }

@@ -104,6 +104,7 @@ async fn what_blocks_is_found_as_the_page_says() -> Result<()> {
 
 #[tokio::test]
 async fn an_object_is_protected_and_restored_as_the_pages_say() -> Result<()> {
+    e2e::needs!(NobodyElse);
     follow("protect", &[], &[PROTECT, RESTORE]).await
 }
 

@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 fn values() -> Value {
     let job = json!({
         "id": "jobs", "group": "batch", "version": "v1", "resource": "jobs", "kind": "Job",
-        "selector": "one-shot=true",
+        "selector": "e2e.catena.dev/one-shot=true",
         "finishedAt": "object.status.conditions.filter(c, c.type in ['Complete', 'Failed'] && c.status == 'True')\
                        .map(c, c.lastTransitionTime)[?0].orValue(null)",
         "ttlSeconds": "object.metadata.?annotations[?'example.com/keep'].hasValue() ? null : 0",
@@ -102,7 +102,7 @@ async fn finished_jobs_go_with_what_they_own_and_others_stay() -> Result<()> {
     let cluster = Cluster::changing(&[REAPER]).await?;
     let namespace = cluster.namespace("jobs").await?;
     let release = Release::upgrade(&cluster, REAPER, &values()).await?;
-    let one_shot = || json!({"one-shot": "true"});
+    let one_shot = || json!({"e2e.catena.dev/one-shot": "true"});
     namespace.create(&job("unlabelled", &json!({}), &json!({}))?).await?;
     namespace.create(&job("kept", &one_shot(), &json!({"example.com/keep": ""}))?).await?;
     let gone = namespace.create(&job("gone", &one_shot(), &json!({}))?).await?;
@@ -121,9 +121,9 @@ async fn finished_jobs_go_with_what_they_own_and_others_stay() -> Result<()> {
 
     // Other settings take effect while it runs, and what they leave out is left alone.
     let mut others = values();
-    others["kinds"][0]["selector"] = json!("one-shot=maybe");
+    others["kinds"][0]["selector"] = json!("e2e.catena.dev/one-shot=maybe");
     release.change(&others).await?;
-    let maybe = || json!({"one-shot": "maybe"});
+    let maybe = || json!({"e2e.catena.dev/one-shot": "maybe"});
     namespace.create(&job("first-marker", &maybe(), &json!({}))?).await?;
     namespace.until_gone::<Job>("first-marker").await;
     namespace.create(&job("left-out", &one_shot(), &json!({}))?).await?;
@@ -140,7 +140,7 @@ async fn a_kind_that_comes_late_is_reaped_and_one_that_is_missing_stops_no_other
     let namespace = cluster.namespace("late").await?;
     let process = REAPER.process(&cluster).await?;
     let release = Release::upgrade(&cluster, REAPER, &values()).await?;
-    namespace.create(&job("first", &json!({"one-shot": "true"}), &json!({}))?).await?;
+    namespace.create(&job("first", &json!({"e2e.catena.dev/one-shot": "true"}), &json!({}))?).await?;
     namespace.until_gone::<Job>("first").await;
     assert_eq!(process.readiness().await?.0, 200);
 
@@ -160,7 +160,7 @@ async fn a_kind_that_comes_late_is_reaped_and_one_that_is_missing_stops_no_other
     assert_eq!(left.iter().map(ResourceExt::name_any).collect::<Vec<_>>(), ["new", "running"]);
 
     crds.delete(CRD, &DeleteParams::default()).await?;
-    namespace.create(&job("second", &json!({"one-shot": "true"}), &json!({}))?).await?;
+    namespace.create(&job("second", &json!({"e2e.catena.dev/one-shot": "true"}), &json!({}))?).await?;
     namespace.until_gone::<Job>("second").await;
     assert_eq!(process.readiness().await?.0, 200);
     assert_eq!(REAPER.process(&cluster).await?.pid, process.pid, "it was restarted");
@@ -215,7 +215,7 @@ async fn a_mistake_in_the_settings_leaves_those_from_before_in_force() -> Result
     let cluster = Cluster::changing(&[REAPER]).await?;
     let namespace = cluster.namespace("mistake").await?;
     let release = Release::upgrade(&cluster, REAPER, &values()).await?;
-    namespace.create(&job("first", &json!({"one-shot": "true"}), &json!({}))?).await?;
+    namespace.create(&job("first", &json!({"e2e.catena.dev/one-shot": "true"}), &json!({}))?).await?;
     namespace.until_gone::<Job>("first").await;
     let mut broken = values();
     broken["kinds"][0]["ttlSeconds"] = json!("object.spec.");
@@ -230,7 +230,7 @@ async fn a_mistake_in_the_settings_leaves_those_from_before_in_force() -> Result
         }
     })
     .await;
-    namespace.create(&job("second", &json!({"one-shot": "true"}), &json!({}))?).await?;
+    namespace.create(&job("second", &json!({"e2e.catena.dev/one-shot": "true"}), &json!({}))?).await?;
     namespace.until_gone::<Job>("second").await;
     release.restore().await
 }

@@ -30,7 +30,7 @@ impl Access {
     /// # Errors
     /// When there is neither.
     pub fn of(name: &str) -> Result<Self> {
-        let (home, kind) = (Home::of(name)?, Kind::of_demo(name)?);
+        let (home, kind) = (Home::of(name)?, Kind::called(name)?);
         if !home.exists() && kind.is_known() { kind.access() } else { home.access() }
     }
 

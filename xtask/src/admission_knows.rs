@@ -15,8 +15,12 @@ use kube::{
     api::{ListParams, PostParams},
 };
 use serde_json::json;
+use tokio::time::{sleep, timeout};
 
 use crate::cluster::kubeconfig;
+
+/// Twice what the renewal takes.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A controller of every cluster that may create pods, and set finalizers of one kind only.
 const ASKER: &str = "system:serviceaccount:kube-system:replicaset-controller";
@@ -33,9 +37,19 @@ pub async fn create_missing_kinds(client: &Client) -> Result<()> {
         }
     }
     for crd in catena_api::crds() {
-        while !is_served(client, &crd).await? {
-            tokio::time::sleep(Duration::from_millis(100)).await;
-        }
+        let name = crd.name_any();
+        let served = async {
+            while !is_served(client, &crd).await? {
+                sleep(Duration::from_millis(100)).await;
+            }
+            anyhow::Ok(())
+        };
+        timeout(PATIENCE, served).await.with_context(|| {
+            format!(
+                "{name} is not served after {} s: `kubectl describe crd {name}` says why",
+                PATIENCE.as_secs()
+            )
+        })??;
     }
     Ok(())
 }
@@ -65,9 +79,19 @@ pub async fn our_kinds(kubeconfig: &Path) -> Result<()> {
         .context("could not list the kinds of the cluster")?;
     let ours = installed.items.iter().filter(|crd| crd.spec.group.ends_with("catena.dev"));
     for crd in ours {
-        while !is_known(&asker, crd).await? {
-            tokio::time::sleep(Duration::from_millis(500)).await;
-        }
+        let name = crd.name_any();
+        let known = async {
+            while !is_known(&asker, crd).await? {
+                sleep(Duration::from_millis(500)).await;
+            }
+            anyhow::Ok(())
+        };
+        timeout(PATIENCE, known).await.with_context(|| {
+            format!(
+                "the API server does not know {name} as a kind of owners after {} s: `kubectl describe crd {name}` may say why",
+                PATIENCE.as_secs()
+            )
+        })??;
     }
     Ok(())
 }

@@ -14,7 +14,7 @@ use k8s_openapi::api::{
 };
 use kube::{
     Api, Client, ResourceExt,
-    api::{ListParams, Patch, PatchParams},
+    api::{ListParams, PostParams},
 };
 use serde_json::json;
 
@@ -92,8 +92,7 @@ pub async fn install(access: &Access, charts: &[Chart], interrupt: &Interrupt) -
 fn helm_install(access: &Access, chart: &Chart, output: &Path) -> Result<Command> {
     let file = fs::File::create(output).with_context(|| format!("could not create {}", output.display()))?;
     let mut helm = access.helm();
-    // Where no values are given, helm would take those that somebody's release has.
-    helm.args(["upgrade", "--install", "--reset-values", "--take-ownership", &chart.name])
+    helm.args(["upgrade", "--install", "--take-ownership", &chart.name])
         .arg(&chart.directory)
         .args(["--namespace", NAMESPACE, "--values"])
         .arg(access.values_of(&chart.name))
@@ -119,11 +118,12 @@ async fn create_namespace(client: &Client) -> Result<()> {
         "kind": "Namespace",
         "metadata": { "name": NAMESPACE, "labels": { "pod-security.kubernetes.io/enforce": "restricted" } },
     });
-    Api::<Namespace>::all(client.clone())
-        .patch(NAMESPACE, &PatchParams::apply("xtask").force(), &Patch::Apply(namespace))
-        .await
-        .with_context(|| format!("could not create the namespace {NAMESPACE}"))?;
-    Ok(())
+    let namespace = serde_json::from_value(namespace)?;
+    match Api::<Namespace>::all(client.clone()).create(&PostParams::default(), &namespace).await {
+        Ok(_) => Ok(()),
+        Err(kube::Error::Api(status)) if status.is_already_exists() => Ok(()),
+        Err(error) => Err(error).with_context(|| format!("could not create the namespace {NAMESPACE}")),
+    }
 }
 
 async fn wait_until_ready(client: &Client, access: &Access, step: &Step) -> Result<usize> {

@@ -1,9 +1,12 @@
 //! Ctrl-C and SIGTERM as something to react to: what was started is taken down before this program ends.
 
-use std::{process::Stdio, time::Duration};
+use std::{fs::File, process::Stdio, time::Duration};
 
 use anyhow::{Context, Result, bail};
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::{
+    process::{Pid, Signal, kill_process_group},
+    stdio::{dup2_stderr, dup2_stdout},
+};
 use tokio::{
     process::Command,
     signal::unix::{SignalKind, signal},
@@ -26,6 +29,9 @@ impl Interrupt {
             let token = token.clone();
             tokio::spawn(async move {
                 signals.recv().await;
+                if kind == SignalKind::hangup() {
+                    forget_terminal();
+                }
                 token.cancel();
             });
         }
@@ -75,6 +81,15 @@ impl Interrupt {
             bail!("{program} ended with {status}");
         }
         Ok(())
+    }
+}
+
+/// Nobody reads any more. To write to a terminal that is gone is an error, with which this program would end before it has taken
+/// down what it started.
+fn forget_terminal() {
+    if let Ok(nowhere) = File::options().write(true).open("/dev/null") {
+        dup2_stdout(&nowhere).ok();
+        dup2_stderr(&nowhere).ok();
     }
 }
 

@@ -14,7 +14,7 @@ pub fn run(name: &str, all: bool) -> Result<()> {
     let (homes, kinds) = match Home::of(name)? {
         _ if all => (Home::existing()?, Kind::known()?),
         home if home.exists() => (vec![home], Vec::new()),
-        _ => (Vec::new(), vec![Kind::of_demo(name)?]),
+        _ => (Vec::new(), vec![Kind::called(name)?]),
     };
     let mut gone = Vec::new();
     for home in homes {

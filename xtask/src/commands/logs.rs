@@ -25,7 +25,7 @@ const FOLLOW_INTERVAL: Duration = Duration::from_millis(200);
 /// Prints the log of the newest pod that matches, or of a component of a local cluster.
 pub async fn run(name: &str, controller: &str, follow: bool) -> Result<()> {
     let home = Home::of(name)?;
-    if !home.exists() && Kind::of_demo(name)?.is_known() {
+    if !home.exists() && Kind::called(name)?.is_known() {
         return on_kind(name, controller, follow).await;
     }
     State::require(&home)?;

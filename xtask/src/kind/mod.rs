@@ -42,19 +42,16 @@ pub fn problem() -> Option<String> {
 }
 
 impl Kind {
-    /// The cluster of a name, whether or not it exists.
-    ///
-    /// # Errors
-    /// When there is no cache directory.
-    pub fn of(name: &str) -> Result<Self> {
+    /// The cluster that kind knows by a name, whether or not it exists.
+    fn of(name: &str) -> Result<Self> {
         Ok(Self { name: name.to_owned(), directory: cache::directory()?.join("kind").join(name) })
     }
 
-    /// The cluster that the demo makes.
+    /// The cluster that `--name` calls so, whether or not it exists.
     ///
     /// # Errors
     /// When there is no cache directory.
-    pub fn of_demo(name: &str) -> Result<Self> {
+    pub fn called(name: &str) -> Result<Self> {
         Self::of(&format!("catena-{name}"))
     }
 
@@ -94,6 +91,10 @@ impl Kind {
         self.directory.join("logs")
     }
 
+    fn audit_log(&self) -> PathBuf {
+        self.logs().join("audit.log")
+    }
+
     /// Whether it exists.
     pub fn exists(&self) -> bool {
         let output = Command::new("kind").args(["get", "clusters"]).stderr(Stdio::null()).output();
@@ -118,6 +119,9 @@ impl Kind {
             anyhow::Ok(path)
         };
         write("audit-policy.yaml", include_str!("../../cluster/audit-policy.yaml"))?;
+        // The API server, which is root in its node, would make it so that nobody else can read it.
+        let audit_log = self.audit_log();
+        fs::File::create(&audit_log).with_context(|| format!("could not create {}", audit_log.display()))?;
         // Quoted as JSON, which YAML reads: a path may hold anything.
         let quoted = |path: &Path| serde_json::to_string(&path.display().to_string());
         let config = include_str!("../../kind/cluster.yaml")
@@ -132,8 +136,15 @@ impl Kind {
         if let Some(image) = node_image {
             kind.args(["--image", image]);
         }
-        self.quietly(&mut kind, "kind-create.log", interrupt).await?;
-        self.refuse_at_once(interrupt).await?;
+        let created = match self.quietly(&mut kind, "kind-create.log", interrupt).await {
+            Ok(()) => self.refuse_at_once(interrupt).await,
+            failed => failed,
+        };
+        // Half a cluster would be taken for one by whoever comes next.
+        if created.is_err() {
+            self.delete_nodes()?;
+        }
+        created?;
         step.done("");
         Ok(())
     }
@@ -184,7 +195,7 @@ impl Kind {
         Ok(Access {
             kubeconfig: self.kubeconfig(),
             logs: self.logs(),
-            audit_log: Some(self.logs().join("audit.log")),
+            audit_log: Some(self.audit_log()),
             values: workspace::root().join("xtask/kind/values.yaml"),
             kubectl: clients.path(Tool::Kubectl)?.clone(),
             helm: clients.path(Tool::Helm)?.clone(),
@@ -197,6 +208,16 @@ impl Kind {
     /// When kind cannot.
     pub fn delete(&self) -> Result<()> {
         let step = Step::start(format!("kind delete cluster --name {}", self.name));
+        self.delete_nodes()?;
+        if self.directory.exists() {
+            fs::remove_dir_all(&self.directory)
+                .with_context(|| format!("could not remove {}", self.directory.display()))?;
+        }
+        step.done("");
+        Ok(())
+    }
+
+    fn delete_nodes(&self) -> Result<()> {
         let output = Command::new("kind")
             .args(["delete", "cluster", "--name", &self.name, "--kubeconfig"])
             .arg(self.kubeconfig())
@@ -205,11 +226,6 @@ impl Kind {
         if !output.status.success() {
             bail!("kind could not delete {:?}: {}", self.name, String::from_utf8_lossy(&output.stderr));
         }
-        if self.directory.exists() {
-            fs::remove_dir_all(&self.directory)
-                .with_context(|| format!("could not remove {}", self.directory.display()))?;
-        }
-        step.done("");
         Ok(())
     }
 

@@ -75,11 +75,7 @@ impl<'a> Kubectl<'a> {
     }
 
     fn stopped(&self, arguments: &[&str]) -> String {
-        format!(
-            "the demo stopped at `kubectl {}`; the cluster is left running, and what was said is in {}",
-            arguments.join(" "),
-            self.access.logs.display()
-        )
+        format!("`kubectl {}` (logs are in {})", arguments.join(" "), self.access.logs.display())
     }
 }
 

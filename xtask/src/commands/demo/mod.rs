@@ -5,7 +5,7 @@ mod story;
 
 use std::time::Instant;
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
 
 use crate::{
@@ -17,7 +17,10 @@ use crate::{
         home::Home,
         take_down::take_down,
     },
-    commands::images,
+    commands::{
+        e2e::{collect::on_failure, ended},
+        images,
+    },
     images::{WORKLOAD, reference},
     interrupt::Interrupt,
     kind::{self, Kind},
@@ -50,9 +53,17 @@ enum On {
 
 /// Tells the story step by step and leaves the cluster running.
 pub async fn run(name: &str, options: &Options) -> Result<()> {
+    if options.node_image.is_some() && options.on != On::Kind {
+        bail!("--node-image is for kind: add `--on kind`");
+    }
     let started = Instant::now();
     let interrupt = Interrupt::listen()?;
-    let access = tell(name, options, &interrupt).await?;
+    let access = tell(name, options, &interrupt).await.with_context(|| {
+        format!(
+            "the demo stopped; what there is of the cluster is left, and `cargo xtask down{}` takes it away",
+            flag(name)
+        )
+    })?;
     println!("\nAll of it in {}. What to try next:", seconds(started.elapsed()));
     match options.on {
         On::Local => next_steps(name),
@@ -69,8 +80,9 @@ pub async fn run(name: &str, options: &Options) -> Result<()> {
 pub async fn rehearse(interrupt: &Interrupt) -> Result<()> {
     let name = format!("demo-{}", std::process::id());
     let told = tell(&name, &Options { on: On::Local, node_image: None }, interrupt).await;
-    take_down(&Home::of(&name)?)?;
-    told.map(drop)
+    let home = Home::of(&name)?;
+    let told = on_failure(told.map(drop), &name, &home.logs(), home.access().ok().as_ref());
+    ended(told, take_down(&home).map(drop))
 }
 
 async fn tell(name: &str, options: &Options, interrupt: &Interrupt) -> Result<Access> {
@@ -104,10 +116,15 @@ async fn on_kind(name: &str, node_image: Option<&str>, interrupt: &Interrupt) ->
     if let Some(problem) = kind::problem() {
         bail!("there can be no kind cluster: {problem}; `cargo xtask demo` without --on needs neither");
     }
-    let cluster = Kind::of_demo(name)?;
+    let cluster = Kind::called(name)?;
     say("1. A cluster: kind, with real kubelets.");
-    if !cluster.exists() {
-        cluster.create(node_image, interrupt).await?;
+    match (cluster.exists(), node_image) {
+        (false, _) => cluster.create(node_image, interrupt).await?,
+        (true, None) => {}
+        (true, Some(image)) => bail!(
+            "the cluster is there already, and keeps its nodes; `cargo xtask down{}` first makes room for one of {image}",
+            flag(name)
+        ),
     }
     say("2. The controllers, each an image of one static binary, and a server to run.");
     let mut programs: Vec<String> = charts::all().into_iter().map(|chart| chart.name).collect();

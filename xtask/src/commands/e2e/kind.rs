@@ -2,7 +2,7 @@
 
 use anyhow::{Result, bail};
 
-use super::{collect, suite::Suite};
+use super::{collect, ended, suite::Suite};
 use crate::{
     access::Access,
     cargo, charts,
@@ -22,7 +22,8 @@ pub async fn run(suite: &Suite, node_image: Option<&str>, interrupt: &Interrupt)
     let archives = images::write(&programs, interrupt).await?;
     cargo::run(&["build", "--release", "--package", "kubectl-catena"], interrupt).await?;
 
-    let cluster = Kind::of(&format!("catena-e2e-{}", std::process::id()))?;
+    let name = format!("e2e-{}", std::process::id());
+    let cluster = Kind::called(&name)?;
     let result = async {
         cluster.create(node_image, interrupt).await?;
         cluster.load(&archives, interrupt).await?;
@@ -31,11 +32,10 @@ pub async fn run(suite: &Suite, node_image: Option<&str>, interrupt: &Interrupt)
     .await;
     let result = collect::on_failure(result, cluster.name(), &cluster.logs(), cluster.access().ok().as_ref());
     if suite.keep {
-        eprintln!("the cluster is left: `kind delete cluster --name {}` takes it down", cluster.name());
-    } else {
-        cluster.delete()?;
+        eprintln!("the cluster is left: `cargo xtask down --name {name}` takes it down");
+        return result;
     }
-    result
+    ended(result, cluster.delete())
 }
 
 async fn on_cluster(cluster: &Kind, access: &Access, suite: &Suite, interrupt: &Interrupt) -> Result<()> {

@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 
-use super::{collect, suite::Suite};
+use super::{collect, ended, suite::Suite};
 use crate::{
     cargo, charts,
     cluster::{
@@ -22,10 +22,9 @@ pub async fn run(suite: &Suite, interrupt: &Interrupt) -> Result<()> {
     let result = collect::on_failure(result, home.name(), &home.logs(), home.access().ok().as_ref());
     if suite.keep {
         eprintln!("the cluster is left: `cargo xtask down --name {}` takes it down", home.name());
-    } else {
-        take_down(&home)?;
+        return result;
     }
-    result
+    ended(result, take_down(&home).map(drop))
 }
 
 async fn on_cluster(home: &Home, suite: &Suite, interrupt: &Interrupt) -> Result<()> {

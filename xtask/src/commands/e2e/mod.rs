@@ -1,6 +1,6 @@
 //! `cargo xtask e2e`: the end-to-end suite, on a cluster of its own or on the current one.
 
-mod collect;
+pub mod collect;
 mod current;
 mod kind;
 mod local;
@@ -10,7 +10,7 @@ mod suite;
 use anyhow::{Result, bail};
 use clap::ValueEnum;
 
-use crate::{interrupt::Interrupt, kind as kind_cluster};
+use crate::{explain::explain, interrupt::Interrupt, kind as kind_cluster};
 use current::{Current, OnCurrent};
 use only::Only;
 
@@ -50,13 +50,13 @@ pub async fn run(options: &Options) -> Result<()> {
     let suite = options.suite.narrowed_to(&options.only);
     let on = options.on.unwrap_or_else(choose);
     options.fit(on)?;
+    let interrupt = Interrupt::listen()?;
     match on {
-        On::Local => local::run(&suite, &Interrupt::listen()?).await,
-        On::Kind => kind::run(&suite, options.node_image.as_deref(), &Interrupt::listen()?).await,
+        On::Local => local::run(&suite, &interrupt).await,
+        On::Kind => kind::run(&suite, options.node_image.as_deref(), &interrupt).await,
         On::Current => {
-            // Before signals are listened for: Ctrl-C at the question ends this program.
-            let current = Current::agreed(&options.current, suite.keep)?;
-            current.run(&suite, &Interrupt::listen()?).await
+            let current = Current::agreed(&options.current, suite.keep, &interrupt).await?;
+            current.run(&suite, &interrupt).await
         }
     }
 }
@@ -64,6 +64,18 @@ pub async fn run(options: &Options) -> Result<()> {
 /// Runs the suite on a local cluster.
 pub async fn run_locally(suite: &Suite, interrupt: &Interrupt) -> Result<()> {
     local::run(suite, interrupt).await
+}
+
+/// What a run comes to whose cluster was taken down after it: its own failure matters more than one of that.
+pub fn ended(result: Result<()>, taken_down: Result<()>) -> Result<()> {
+    match (result, taken_down) {
+        (Ok(()), taken_down) => taken_down,
+        (failed, Ok(())) => failed,
+        (failed, Err(error)) => {
+            eprintln!("{}", explain(&error));
+            failed
+        }
+    }
 }
 
 impl Options {

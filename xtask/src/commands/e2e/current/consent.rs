@@ -1,21 +1,20 @@
 //! Nothing is touched before somebody has read which cluster it is, and what will be done to it.
 
 use std::{
-    collections::BTreeSet,
     fmt,
     io::{self, BufRead, IsTerminal, Write},
+    thread,
 };
 
 use anyhow::{Result, bail};
+use tokio::sync::oneshot;
 
-use crate::charts::NAMESPACE;
+use crate::{charts::NAMESPACE, interrupt::Interrupt};
 
 /// What will be done.
 pub struct Plan<'a> {
     pub context: &'a str,
     pub server: &'a str,
-    /// Those that are there already.
-    pub releases: &'a BTreeSet<String>,
     /// Those that are there already, and stay untouched.
     pub kinds_of_others: &'a [String],
     pub keep: bool,
@@ -23,7 +22,7 @@ pub struct Plan<'a> {
 
 impl fmt::Display for Plan<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { context, server, releases, kinds_of_others, keep } = self;
+        let Self { context, server, kinds_of_others, keep } = self;
         writeln!(f, "The suite will run on the cluster of the current kubeconfig context:")?;
         writeln!(f, "  context  {context}")?;
         writeln!(f, "  server   {server}")?;
@@ -51,29 +50,33 @@ impl fmt::Display for Plan<'_> {
         } else {
             writeln!(f, "  - in the end take away all of this that was not there before.")?;
         }
-        if !releases.is_empty() {
-            let releases = releases.iter().cloned().collect::<Vec<_>>().join(", ");
-            writeln!(
-                f,
-                "{NAMESPACE} has {releases} already: they are replaced by this checkout's, and stay."
-            )?;
-        }
-        Ok(())
+        writeln!(
+            f,
+            "When a test fails, it keeps pods, ConfigMaps, events and logs of all namespaces in a folder here."
+        )
     }
 }
 
 /// Asks, unless the answer was given in advance.
-pub fn ask(yes: bool) -> Result<()> {
-    decide(yes, io::stdin().is_terminal(), || {
-        print!("Go on? [y/N] ");
-        io::stdout().flush()?;
-        let mut answer = String::new();
-        io::stdin().lock().read_line(&mut answer)?;
-        Ok(answer)
-    })
+pub async fn ask(yes: bool, interrupt: &Interrupt) -> Result<()> {
+    let answer = async || {
+        let (tell, told) = oneshot::channel();
+        // A thread of its own, for which nobody waits when a signal comes first.
+        thread::spawn(move || tell.send(read()));
+        interrupt.or(async { Ok(told.await??) }).await
+    };
+    decide(yes, io::stdin().is_terminal(), answer).await
 }
 
-fn decide(yes: bool, is_terminal: bool, answer: impl FnOnce() -> io::Result<String>) -> Result<()> {
+fn read() -> io::Result<String> {
+    print!("Go on? [y/N] ");
+    io::stdout().flush()?;
+    let mut answer = String::new();
+    io::stdin().lock().read_line(&mut answer)?;
+    Ok(answer)
+}
+
+async fn decide(yes: bool, is_terminal: bool, answer: impl AsyncFnOnce() -> Result<String>) -> Result<()> {
     if yes {
         return Ok(());
     }
@@ -83,7 +86,7 @@ fn decide(yes: bool, is_terminal: bool, answer: impl FnOnce() -> io::Result<Stri
              or change it with `kubectl config use-context`"
         );
     }
-    if !matches!(answer()?.trim(), "y" | "Y" | "yes") {
+    if !matches!(answer().await?.trim(), "y" | "Y" | "yes") {
         bail!("nothing was done: the answer was not y");
     }
     Ok(())
@@ -93,37 +96,32 @@ fn decide(yes: bool, is_terminal: bool, answer: impl FnOnce() -> io::Result<Stri
 mod tests {
     use super::*;
 
-    fn unasked() -> io::Result<String> {
-        Err(io::Error::other("it was asked"))
+    async fn unasked() -> Result<String> {
+        bail!("it was asked")
     }
 
-    #[test]
-    fn without_a_terminal_nothing_is_done_unless_it_was_agreed_in_advance() {
-        let said = decide(false, false, unasked).unwrap_err().to_string();
+    #[tokio::test]
+    async fn without_a_terminal_nothing_is_done_unless_it_was_agreed_in_advance() {
+        let said = decide(false, false, unasked).await.unwrap_err().to_string();
         assert!(said.contains("nothing was done") && said.contains("--yes"), "{said}");
-        decide(true, false, unasked).unwrap();
-        decide(true, true, unasked).unwrap();
+        decide(true, false, unasked).await.unwrap();
+        decide(true, true, unasked).await.unwrap();
     }
 
-    #[test]
-    fn only_a_yes_is_one() {
+    #[tokio::test]
+    async fn only_a_yes_is_one() {
         for (answer, agrees) in [("y\n", true), ("yes\n", true), ("\n", false), ("n\n", false), ("", false)] {
-            assert_eq!(decide(false, true, || Ok(answer.into())).is_ok(), agrees, "{answer:?}");
+            let agreed = decide(false, true, async || Ok(answer.into())).await;
+            assert_eq!(agreed.is_ok(), agrees, "{answer:?}");
         }
     }
 
     #[test]
-    fn the_plan_names_the_cluster_and_what_is_replaced() {
-        let releases = BTreeSet::from(["command-binder".to_owned()]);
-        let plan = Plan {
-            context: "shop",
-            server: "https://shop.example.com",
-            releases: &releases,
-            kinds_of_others: &[],
-            keep: false,
-        };
+    fn the_plan_names_the_cluster_and_what_is_done_to_it() {
+        let plan =
+            Plan { context: "shop", server: "https://shop.example.com", kinds_of_others: &[], keep: false };
         let text = plan.to_string();
-        for part in ["shop", "https://shop.example.com", "e2e-*", "command-binder already", "take away"] {
+        for part in ["shop", "https://shop.example.com", "e2e-*", "take away"] {
             assert!(text.contains(part), "{part} is not in:\n{text}");
         }
         let others = ["clusters.postgresql.cnpg.io".to_owned()];

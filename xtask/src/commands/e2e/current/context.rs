@@ -2,6 +2,7 @@
 
 use std::{
     fs,
+    os::unix::process::CommandExt,
     path::{Path, PathBuf},
     process::{Command, Stdio},
 };
@@ -52,13 +53,15 @@ impl Context {
             kubectl,
             helm: clients.path(Tool::Helm)?.clone(),
         };
-        for directory in [&access.logs, &access.values] {
+        // From here on, whatever fails, what is written is removed with it.
+        let context = Self { name, server, access, directory };
+        for directory in [&context.access.logs, &context.access.values] {
             fs::create_dir_all(directory)
                 .with_context(|| format!("could not create {}", directory.display()))?;
         }
-        kubeconfig::write(&access.kubeconfig, &config)?;
-        write_values(&access, values)?;
-        Ok(Self { name, server, access, directory })
+        kubeconfig::write(&context.access.kubeconfig, &config)?;
+        write_values(&context.access, values)?;
+        Ok(context)
     }
 
     /// Asks kubectl.
@@ -95,8 +98,9 @@ fn write_values(access: &Access, given: Option<&Path>) -> Result<()> {
     Ok(())
 }
 
-/// What a program prints, or why it failed.
+/// What a program prints, or why it failed. Ctrl-C does not reach it: it may be taking away what the suite made.
 fn said(command: &mut Command) -> Result<String> {
+    command.process_group(0);
     let shown = Path::new(command.get_program()).file_name().unwrap_or_default().display().to_string();
     let output = command.stdin(Stdio::null()).output().with_context(|| format!("could not run {shown}"))?;
     let error = String::from_utf8_lossy(&output.stderr);

@@ -9,6 +9,10 @@ use super::context::Context;
 use crate::{charts::NAMESPACE, explain::explain, progress::Step, workspace};
 
 const DEFINITION: &str = "customresourcedefinition.apiextensions.k8s.io/";
+/// What a test's namespace is known by: others may be called e2e-*, too.
+pub const OF_A_TEST: &str = "--selector=e2e.catena.dev/test";
+/// What the charts put on everything that they install, under whatever name.
+const INSTALLED: &str = "--selector=app.kubernetes.io/part-of=catena";
 
 /// Names as kubectl prints them.
 pub struct Found {
@@ -32,23 +36,19 @@ impl Found {
         Ok(Self { names: lines(&names), releases: lines(&releases) })
     }
 
-    /// What is installed already in the namespace of the controllers.
-    pub fn releases(&self) -> &BTreeSet<String> {
-        &self.releases
-    }
-
-    /// Objects of our kinds, which the suite would change or delete although they are somebody's.
+    /// Installations of the charts and objects of our kinds, which the suite would replace or delete although they are somebody's.
     pub fn in_the_way(&self, context: &Context) -> Result<BTreeSet<String>> {
+        let mut in_the_way = titles(context, &["deployments", INSTALLED])?;
         let ours: Vec<&str> = self
             .names
             .iter()
             .filter_map(|name| name.strip_prefix(DEFINITION))
             .filter(|name| catena_api::crds().iter().any(|crd| crd.metadata.name.as_deref() == Some(name)))
             .collect();
-        if ours.is_empty() {
-            return Ok(BTreeSet::new());
+        if !ours.is_empty() {
+            in_the_way.extend(titles(context, &[&ours.join(",")])?);
         }
-        Ok(lines(&context.kubectl(&["get", &ours.join(","), "--all-namespaces", "--output=name"])?))
+        Ok(in_the_way)
     }
 
     /// Definitions of other projects that the suite would replace and delete, and with them all of their objects.
@@ -63,15 +63,14 @@ impl Found {
         let step = Step::start("taking away what the suite made");
         let now = Self::look(context)?;
         let of_others = of_other_projects(context)?;
-        let (namespaces, definitions): (Vec<&String>, Vec<&String>) =
-            now.names.difference(&self.names).partition(|name| name.starts_with("namespace/"));
-        let of_tests = |name: &&&String| name.starts_with("namespace/e2e-");
-        let namespaces_of_tests: Vec<&str> =
-            namespaces.iter().filter(of_tests).map(|name| name.as_str()).collect();
-        let of_suite = |name: &&&String| {
-            name.ends_with("catena.dev") || name.ends_with("example.com") || of_others.contains(**name)
+        let of_tests = lines(&context.kubectl(&["get", "namespaces", OF_A_TEST, "--output=name"])?);
+        let namespaces_of_tests: Vec<&str> = of_tests.difference(&self.names).map(String::as_str).collect();
+        let of_suite = |name: &&str| {
+            name.ends_with("catena.dev") || name.ends_with("example.com") || of_others.contains(*name)
         };
-        let definitions: Vec<&str> = definitions.iter().filter(of_suite).map(|name| name.as_str()).collect();
+        let new = now.names.difference(&self.names).map(String::as_str);
+        let definitions: Vec<&str> =
+            new.filter(|name| name.starts_with(DEFINITION)).filter(of_suite).collect();
         let system = format!("namespace/{NAMESPACE}");
         let system: Vec<&str> = if self.names.contains(&system) { Vec::new() } else { vec![&system] };
 
@@ -94,6 +93,18 @@ impl Found {
         step.done("");
         Ok(())
     }
+}
+
+/// The objects of a question to kubectl, as people name them.
+fn titles(context: &Context, question: &[&str]) -> Result<BTreeSet<String>> {
+    let columns = "--output=custom-columns=A:.kind,B:.metadata.namespace,C:.metadata.name";
+    let listed =
+        context.kubectl(&[&["get"], question, &["--all-namespaces", "--no-headers", columns]].concat())?;
+    let title = |line: &String| match line.split_whitespace().collect::<Vec<_>>()[..] {
+        [kind, namespace, name] => format!("{kind} {namespace}/{name}"),
+        _ => line.clone(),
+    };
+    Ok(lines(&listed).iter().map(title).collect())
 }
 
 fn delete(context: &Context, names: &[&str], wait: &str) -> Result<()> {

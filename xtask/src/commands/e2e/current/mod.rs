@@ -8,13 +8,13 @@ mod kubelets;
 
 use std::path::PathBuf;
 
-use anyhow::{Result, bail};
+use anyhow::{Context as _, Result, bail};
 
-use super::{collect, suite::Suite};
-use crate::{cargo, charts, explain::explain, interrupt::Interrupt};
+use super::{collect, ended, suite::Suite};
+use crate::{cargo, charts, interrupt::Interrupt};
 use consent::Plan;
 use context::Context;
-use found::Found;
+use found::{Found, OF_A_TEST};
 
 /// How the current cluster is used.
 #[derive(clap::Args)]
@@ -47,28 +47,24 @@ impl Current {
     ///
     /// # Errors
     /// When there is no cluster, when the suite could harm what is there, or when nobody agrees.
-    pub fn agreed(options: &OnCurrent, keep: bool) -> Result<Self> {
+    pub async fn agreed(options: &OnCurrent, keep: bool, interrupt: &Interrupt) -> Result<Self> {
         let context = Context::current(options.values.as_deref())?;
         let found = Found::look(&context)?;
         let in_the_way = found.in_the_way(&context)?;
         if !in_the_way.is_empty() {
             bail!(
-                "the suite would change or delete what the cluster {} ({}) has already: {}; use another cluster",
+                "the suite would replace or delete what the cluster {} ({}) has already: {}; use another cluster, or take \
+                 it away there first",
                 context.name,
                 context.server,
                 in_the_way.into_iter().collect::<Vec<_>>().join(", ")
             );
         }
         let kinds_of_others = found.kinds_of_others(&context)?;
-        let plan = Plan {
-            context: &context.name,
-            server: &context.server,
-            releases: found.releases(),
-            kinds_of_others: &kinds_of_others,
-            keep,
-        };
+        let plan =
+            Plan { context: &context.name, server: &context.server, kinds_of_others: &kinds_of_others, keep };
         print!("{plan}");
-        consent::ask(options.yes)?;
+        consent::ask(options.yes, interrupt).await?;
         Ok(Self { context, found, kinds_of_others })
     }
 
@@ -86,14 +82,15 @@ impl Current {
             eprintln!("everything is left in the cluster of the context {}", self.context.name);
             return result;
         }
-        match (self.found.take_away_the_rest(&self.context), result) {
-            (Ok(()), result) => result,
-            (Err(error), Ok(())) => Err(error),
-            (Err(error), failed) => {
-                eprintln!("not everything was taken away: {}", explain(&error));
-                failed
-            }
-        }
+        let taken_away = self.found.take_away_the_rest(&self.context).with_context(|| {
+            format!(
+                "not everything was taken away from the cluster {}: `helm list --namespace {}` and `kubectl get namespaces \
+                 {OF_A_TEST}` show what is left",
+                self.context.name,
+                charts::NAMESPACE
+            )
+        });
+        ended(result, taken_away)
     }
 
     async fn on_cluster(&self, suite: &Suite, interrupt: &Interrupt) -> Result<()> {
