@@ -21,6 +21,7 @@ use crate::cluster::kubeconfig;
 
 /// Twice what the renewal takes.
 const PATIENCE: Duration = Duration::from_secs(60);
+const PAUSE: Duration = Duration::from_millis(200);
 
 /// A controller of every cluster that may create pods, and set finalizers of one kind only.
 const ASKER: &str = "system:serviceaccount:kube-system:replicaset-controller";
@@ -37,21 +38,23 @@ pub async fn create_missing_kinds(client: &Client) -> Result<()> {
         }
     }
     for crd in catena_api::crds() {
-        let name = crd.name_any();
-        let served = async {
-            while !is_served(client, &crd).await? {
-                sleep(Duration::from_millis(100)).await;
-            }
-            anyhow::Ok(())
-        };
-        timeout(PATIENCE, served).await.with_context(|| {
-            format!(
-                "{name} is not served after {} s: `kubectl describe crd {name}` says why",
-                PATIENCE.as_secs()
-            )
-        })??;
+        until(&crd.name_any(), "is not served", async || is_served(client, &crd).await).await?;
     }
     Ok(())
+}
+
+/// Asks until it is so of a definition.
+async fn until(definition: &str, problem: &str, is_so: impl AsyncFn() -> Result<bool>) -> Result<()> {
+    let asked = async {
+        while !is_so().await? {
+            sleep(PAUSE).await;
+        }
+        Ok(())
+    };
+    timeout(PATIENCE, asked).await.with_context(|| {
+        let seconds = PATIENCE.as_secs();
+        format!("{definition} {problem} after {seconds} s; `kubectl describe crd {definition}` may say why")
+    })?
 }
 
 async fn is_served(client: &Client, crd: &CustomResourceDefinition) -> Result<bool> {
@@ -79,19 +82,8 @@ pub async fn our_kinds(kubeconfig: &Path) -> Result<()> {
         .context("could not list the kinds of the cluster")?;
     let ours = installed.items.iter().filter(|crd| crd.spec.group.ends_with("catena.dev"));
     for crd in ours {
-        let name = crd.name_any();
-        let known = async {
-            while !is_known(&asker, crd).await? {
-                sleep(Duration::from_millis(500)).await;
-            }
-            anyhow::Ok(())
-        };
-        timeout(PATIENCE, known).await.with_context(|| {
-            format!(
-                "the API server does not know {name} as a kind of owners after {} s: `kubectl describe crd {name}` may say why",
-                PATIENCE.as_secs()
-            )
-        })??;
+        let problem = "is not known as a kind of owners";
+        until(&crd.name_any(), problem, async || is_known(&asker, crd).await).await?;
     }
     Ok(())
 }
