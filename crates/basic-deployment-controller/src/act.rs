@@ -7,9 +7,12 @@ use std::{
 };
 
 use catena_api::{BasicDeployment, CommandStatus, keys};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use k8s_openapi::{api::apps::v1::ControllerRevision, apimachinery::pkg::apis::meta::v1::ObjectMeta};
+use kube::{Api, Client};
 use operator_kit::{
-    Next, Rendered, StatusAge, WriteError, Writer, owner::controller_reference, short_digest, slow_start,
+    Next, ReadError, Rendered, StatusAge, WriteError, Writer,
+    owner::{controller_reference, is_controlled_by},
+    short_digest, slow_start,
 };
 use serde_json::{Value, json};
 
@@ -19,13 +22,14 @@ use crate::{
     commands::Commands,
     decide::Action,
     desired::Desired,
-    error::Error,
+    error::{Error, Refusal},
     observe::{Observed, Place},
     revision::{Rejects, Revision},
 };
 
 /// Writes children, revisions and statuses, and remembers what the server made of them.
 pub struct Writes {
+    client: Client,
     writer: Writer,
     revisions: Place,
     commands: [(CommandKind, Place); 2],
@@ -60,9 +64,9 @@ pub struct Remembered {
 }
 
 impl Writes {
-    pub fn new(writer: Writer, revisions: Place, commands: &Commands) -> Self {
+    pub fn new(client: Client, writer: Writer, revisions: Place, commands: &Commands) -> Self {
         let commands = CommandKind::ALL.map(|kind| (kind, commands.place(kind)));
-        Self { writer, revisions, commands, memory: Mutex::default() }
+        Self { client, writer, revisions, commands, memory: Mutex::default() }
     }
 
     /// How long the status has been as it is.
@@ -156,7 +160,39 @@ impl Writes {
             "data": rendered.object,
             "revision": number,
         });
-        Ok(self.writer.create(uid, seen, resource, &revision).await?)
+        match self.writer.create(uid, seen, resource, &revision).await {
+            Err(WriteError::AlreadyExists { name, .. }) => {
+                self.recognise(deployment, &name, &rendered.hash, number).await
+            }
+            created => Ok(created?),
+        }
+    }
+
+    /// A revision of the name is there, and the watch does not show it as one: somebody took its label, or its hash.
+    async fn recognise(
+        &self,
+        deployment: &BasicDeployment,
+        name: &str,
+        hash: &str,
+        number: i64,
+    ) -> Result<(), Error> {
+        let kind = &self.revisions.resource.kind;
+        let namespace = deployment.metadata.namespace.as_deref().unwrap_or_default();
+        let revisions: Api<ControllerRevision> = Api::namespaced(self.client.clone(), namespace);
+        let found =
+            revisions.get_metadata_opt(name).await.map_err(|error| ReadError::of(&error, kind, name))?;
+        let Some(found) = found.map(|revision| revision.metadata) else {
+            return Err(WriteError::gone(kind, name).into());
+        };
+        if !is_controlled_by(&found, uid(deployment)) {
+            return Err(Refusal::RevisionNameTaken { name: name.to_owned() }.into());
+        }
+        let metadata = json!({
+            "name": name, "namespace": namespace, "uid": found.uid,
+            "labels": {keys::DEPLOYMENT_UID: uid(deployment)},
+            "annotations": {keys::HASH: hash},
+        });
+        self.merge(deployment, &self.revisions, &json!({"metadata": metadata, "revision": number})).await
     }
 
     async fn renumber(

@@ -48,9 +48,14 @@ pub fn render(
 }
 
 impl Desired {
-    /// What was rendered, marked as the deployment's.
+    /// What was rendered, marked as the deployment's. What is stored may have been written by whoever may write revisions: of its
+    /// metadata nothing is taken but what a template can give, and never another namespace.
     pub fn new(deployment: &BasicDeployment, rendered: Rendered) -> Self {
         let Rendered { mut object, hash } = rendered;
+        if let Some(metadata) = object["metadata"].as_object_mut() {
+            metadata.retain(|field, _| matches!(field.as_str(), "name" | "labels" | "annotations"));
+        }
+        object["metadata"]["namespace"] = deployment.metadata.namespace.clone().into();
         object["metadata"]["labels"][keys::DEPLOYMENT_UID] = deployment.metadata.uid.clone().into();
         object["metadata"]["annotations"][keys::HASH] = hash.as_str().into();
         object["metadata"]["ownerReferences"] = json!([controller_reference(deployment)]);

@@ -45,6 +45,12 @@ pub enum Refusal {
         /// The revision's hash.
         hash: String,
     },
+    /// The name of a revision is taken.
+    #[error("ControllerRevision {name:?} exists and is not of this BasicDeployment; delete it")]
+    RevisionNameTaken {
+        /// The revision's name.
+        name: String,
+    },
     /// The name of the child is taken.
     #[error("{kind} {name:?} exists and belongs to {holder}; delete it, or change the name in the template")]
     ChildNotOwned {
@@ -67,6 +73,7 @@ impl Reported for Refusal {
             Self::Template(error) => error.reason(),
             Self::ReservedField { .. } => "TemplateFailed",
             Self::RevisionGone { .. } => "RevisionGone",
+            Self::RevisionNameTaken { .. } => "RevisionNameTaken",
             Self::ChildNotOwned { .. } => "ChildNotOwned",
         }
     }

@@ -43,14 +43,15 @@ impl History {
         self.cache.problem()
     }
 
-    /// The revisions of a `BasicDeployment`, the oldest first.
-    pub fn of(&self, uid: &str) -> Vec<Arc<Revision>> {
+    /// The revisions of a `BasicDeployment`, the oldest first. Whoever may write to another namespace may name any owner there.
+    pub fn of(&self, namespace: &str, uid: &str) -> Vec<Arc<Revision>> {
         let mut revisions = self.cache.group(uid);
+        revisions.retain(|revision| revision.namespace == namespace);
         revisions.sort_by(|a, b| (a.number, &a.uid).cmp(&(b.number, &b.uid)));
         revisions
     }
 
-    /// The rendering that is stored in a revision; `None` when it went meanwhile.
+    /// The rendering that is stored in a revision; `None` when it went meanwhile, or somebody changed it to something else.
     pub async fn rendering(&self, whose: &str, revision: &Revision) -> Result<Option<Value>, Error> {
         if let Some(read) = self.lock().get(whose).filter(|read| read.revision == revision.uid) {
             return Ok(Some(read.rendering.clone()));
@@ -64,7 +65,7 @@ impl History {
         let Some(found) = found.filter(|found| found.metadata.uid.as_deref() == Some(&revision.uid)) else {
             return Ok(None);
         };
-        let rendering = Revision::rendering(found);
+        let Some(rendering) = Revision::rendering(found) else { return Ok(None) };
         let read = Read { revision: revision.uid.clone(), rendering: rendering.clone() };
         self.lock().insert(whose.to_owned(), read);
         Ok(Some(rendering))

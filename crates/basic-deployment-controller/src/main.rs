@@ -44,7 +44,7 @@ async fn main() -> anyhow::Result<()> {
     let history = History::new(client.clone(), &watches, queue.trigger());
     let children = Children::new(client.clone(), watches, queue.trigger());
     children.of(&operator.settings().current().child);
-    let writes = Writes::new(operator.writer(), history.place(), &commands);
+    let writes = Writes::new(client.clone(), operator.writer(), history.place(), &commands);
     let deployments = Deployments::new(client, operator.settings(), children, history, commands, writes);
     Box::pin(operator.run(deployments, queue)).await
 }

@@ -36,6 +36,8 @@ pub struct Observed {
     pub deployment: Arc<BasicDeployment>,
     /// What this pass may do.
     pub attempt: Attempt,
+    /// Whether children and revisions are not known: what is there may be missing below.
+    pub is_blind: bool,
     /// When it was observed.
     pub now: Timestamp,
     /// Where children are.
@@ -138,10 +140,10 @@ impl Deployments {
     /// be created.
     async fn find(&self, known: &Known, deployment: &BasicDeployment, name: &str) -> Result<Found, Error> {
         let uid = deployment.metadata.uid.as_deref().unwrap_or_default();
-        if let Some(child) = known.cache.group(uid).into_iter().find(|child| child.name == name) {
+        let namespace = deployment.metadata.namespace.as_deref().unwrap_or_default();
+        if let Some(child) = known.of(namespace, uid).into_iter().find(|child| child.name == name) {
             return Ok(Found::Ours(child));
         }
-        let namespace = deployment.metadata.namespace.as_deref().unwrap_or_default();
         let api: Api<TrimmedObject> = Api::namespaced_with(self.client.clone(), namespace, &known.resource);
         let found =
             api.get_opt(name).await.map_err(|error| ReadError::of(&error, &known.resource.kind, name))?;
@@ -246,10 +248,9 @@ impl Controller for Deployments {
         let settings = self.settings.current();
         let known = self.children.of(&settings.child);
         let is_allowed = attempt == Attempt::Allowed;
-        if let Some(problem) = known.cache.problem().filter(|_| is_allowed) {
-            return Err(Error::NotObserved { problem });
-        }
-        if let Some(problem) = self.history.problem().filter(|_| is_allowed) {
+        let problem = known.cache.problem().or_else(|| self.history.problem());
+        let is_blind = problem.is_some();
+        if let Some(problem) = problem.filter(|_| is_allowed) {
             return Err(Error::NotObserved { problem });
         }
         let metadata = &deployment.metadata;
@@ -257,8 +258,8 @@ impl Controller for Deployments {
             (metadata.uid.clone().unwrap_or_default(), metadata.namespace.clone().unwrap_or_default());
         let contract = settings.child.contract.clone();
         let rendered = render(&deployment, &settings.child, &settings);
-        let revisions = self.history.of(&uid);
-        let mut own = known.cache.group(&uid);
+        let revisions = self.history.of(&namespace, &uid);
+        let mut own = known.of(&namespace, &uid);
         own.sort_by(|a, b| a.name.cmp(&b.name));
         let pin = rendered.as_ref().ok().and_then(|rendered| history::pin(&rendered.hash, &own, &revisions));
         let desired = self.desired(&deployment, rendered.clone(), pin.as_ref()).await?;
@@ -285,6 +286,7 @@ impl Controller for Deployments {
         let remembered = self.writes.remembered(&uid, desired.as_ref().ok());
         let mut observed = Observed {
             attempt,
+            is_blind,
             now: Timestamp::now(),
             place: Place { resource: known.resource.clone(), seen: known.cache.seen().clone() },
             since_progress: self.since_progress(&uid, child.ours().map(AsRef::as_ref), &contract),

@@ -26,6 +26,8 @@ pub struct Revision {
     pub kind: (String, String),
     /// What a rollback to it rejected.
     pub rejects: Rejects,
+    /// Whether it was deleted, and somebody's finalizer holds it.
+    pub is_deleting: bool,
 }
 
 /// The rendering that a rollback rejected, and which command did.
@@ -61,15 +63,21 @@ impl Revision {
                 hash: annotation(&metadata, keys::REJECTED_HASH),
                 command: annotation(&metadata, keys::ROLLED_BACK_BY),
             },
+            is_deleting: metadata.deletion_timestamp.is_some(),
             namespace: metadata.namespace.unwrap_or_default(),
             name: metadata.name.unwrap_or_default(),
             uid: metadata.uid.unwrap_or_default(),
         }
     }
 
-    /// The rendering that is stored in a `ControllerRevision`.
-    pub fn rendering(mut object: TrimmedObject) -> Value {
-        object.data["data"].take()
+    /// The rendering that is stored in a `ControllerRevision`; `None` when somebody has put something else there.
+    pub fn rendering(mut object: TrimmedObject) -> Option<Value> {
+        let rendering = object.data.get_mut("data")?.take();
+        let is_map =
+            |field: &str| rendering.pointer(field).is_none_or(|value| value.is_object() || value.is_null());
+        let has_name = rendering.pointer("/metadata/name").is_some_and(Value::is_string);
+        (has_name && ["/metadata/labels", "/metadata/annotations", "/spec"].into_iter().all(is_map))
+            .then_some(rendering)
     }
 }
 

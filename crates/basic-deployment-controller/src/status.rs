@@ -37,7 +37,7 @@ pub fn status(observed: &Observed) -> BasicDeploymentStatus {
         .while_true(STALLED, is_stalled, &reason, message)
         .while_true(ROLLED_BACK, held.is_some(), "Rollback", held.map(rolled_back).unwrap_or_default())
         .since(before);
-    BasicDeploymentStatus {
+    let new = BasicDeploymentStatus {
         observed_generation: Some(generation),
         ready: is_ready,
         active,
@@ -50,6 +50,13 @@ pub fn status(observed: &Observed) -> BasicDeploymentStatus {
         child: child.map(child_status),
         blocked_by,
         conditions,
+    };
+    match deployment.status.clone().filter(|_| observed.is_blind) {
+        // Nobody has seen that it is otherwise.
+        Some(BasicDeploymentStatus { active, replicas, progress, revision, selector, child, .. }) => {
+            BasicDeploymentStatus { active, replicas, progress, revision, selector, child, ..new }
+        }
+        None => new,
     }
 }
 

@@ -21,6 +21,8 @@ pub struct Observed {
     pub set: Arc<BasicReplicaSet>,
     /// What this pass may do.
     pub attempt: Attempt,
+    /// Whether pods are not known: what is there may be missing below.
+    pub is_blind: bool,
     /// When it was observed.
     pub now: Timestamp,
     /// What pods are to be made from, or why there is nothing.
@@ -100,7 +102,9 @@ impl Controller for ReplicaSets {
 
     async fn observe(&self, set: Arc<BasicReplicaSet>, attempt: Attempt) -> Result<Observed, Error> {
         // What is missing from a cache that is not complete would be created again.
-        if let Some(problem) = self.pods.cache().problem().filter(|_| attempt == Attempt::Allowed) {
+        let problem = self.pods.cache().problem();
+        let is_blind = problem.is_some();
+        if let Some(problem) = problem.filter(|_| attempt == Attempt::Allowed) {
             return Err(Error::NotObserved { problem });
         }
         let uid = set.metadata.uid.clone().unwrap_or_default();
@@ -114,11 +118,15 @@ impl Controller for ReplicaSets {
             is_former && &*pod.namespace == namespace && pod.counts()
         };
         let former = succession_ends_in(&set, now).map(|_| self.pods.cache().find(is_former));
+        // Whoever may write to another namespace may name any owner there.
+        let mut pods = self.pods.cache().group(&uid);
+        pods.retain(|pod| &*pod.namespace == namespace);
         Ok(Observed {
             attempt,
+            is_blind,
             now,
             revision,
-            pods: self.pods.cache().group(&uid),
+            pods,
             orphans: orphans
                 .into_iter()
                 .filter(|pod| pod.owner.is_none() && &*pod.namespace == namespace && pod.counts())

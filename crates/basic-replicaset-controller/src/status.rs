@@ -51,7 +51,7 @@ pub fn status(observed: &Observed) -> BasicReplicaSetStatus {
         .while_true(RECONCILING, !is_ready && !is_stalled, reason, message.clone())
         .while_true(STALLED, is_stalled, reason, message)
         .since(before);
-    BasicReplicaSetStatus {
+    let new = BasicReplicaSetStatus {
         observed_generation: Some(generation),
         replicas,
         active,
@@ -59,6 +59,13 @@ pub fn status(observed: &Observed) -> BasicReplicaSetStatus {
         selector: set.metadata.uid.as_ref().map(|uid| format!("{}={uid}", keys::REPLICA_SET_UID)),
         blocked_by: if is_ready { None } else { blocked_by(observed) },
         conditions,
+    };
+    match set.status.clone().filter(|_| observed.is_blind) {
+        // Nobody has seen that it is otherwise.
+        Some(BasicReplicaSetStatus { replicas, active, updated, .. }) => {
+            BasicReplicaSetStatus { replicas, active, updated, ..new }
+        }
+        None => new,
     }
 }
 

@@ -256,7 +256,11 @@ impl Shown {
             Event::Apply(object) | Event::Delete(object) | Event::InitApply(object) => {
                 self.versions.extend(object.meta().resource_version.clone());
             }
-            Event::Init => self.is_listing = true,
+            Event::Init => {
+                // A list that failed half way begins anew.
+                self.versions.clear();
+                self.is_listing = true;
+            }
             Event::InitDone => self.is_listing = false,
         }
     }

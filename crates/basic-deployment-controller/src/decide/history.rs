@@ -137,7 +137,8 @@ pub fn prune(observed: &Observed) -> Option<Action> {
     // Those that are kept anyway and are not the wanted one count as old ones too.
     let all_old = observed.revisions.len().saturating_sub(1);
     let surplus = all_old.saturating_sub(limit).min(old.len());
-    let surplus: Vec<_> = old.into_iter().take(surplus).cloned().collect();
+    let surplus: Vec<_> =
+        old.into_iter().take(surplus).filter(|revision| !revision.is_deleting).cloned().collect();
     (!surplus.is_empty()).then_some(Action::Prune(surplus))
 }
 

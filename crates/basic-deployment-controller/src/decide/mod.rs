@@ -87,11 +87,14 @@ pub fn decide(observed: &Observed) -> Action {
         // The garbage collector takes the child; creating another would keep it from ending.
         return Action::Settle;
     }
-    let step = match observed.attempt {
-        Attempt::Allowed => step(observed),
-        Attempt::Deferred(_) => commands::tell(observed),
-    };
-    step.unwrap_or_else(|| report(observed))
+    match observed.attempt {
+        Attempt::Allowed => step(observed).unwrap_or_else(|| report(observed)),
+        // The own status first: it may be a command's that the server refuses.
+        Attempt::Deferred(_) => match report(observed) {
+            told @ Action::WriteStatus(_) => told,
+            otherwise => commands::tell(observed).unwrap_or(otherwise),
+        },
+    }
 }
 
 /// The child first, so that nothing that is only to be told can hold it up; then commands, before a child goes

@@ -80,6 +80,7 @@ fn observed(replicas: i32, pods: Vec<Arc<PodRow>>) -> Observed {
     Observed {
         set: Arc::new(set),
         attempt: Attempt::Allowed,
+        is_blind: false,
         now: now(),
         revision: Ok(NEW.into()),
         pods,
@@ -247,6 +248,25 @@ fn backing_off_means_to_report_and_nothing_else() {
     let blocker = status.blocked_by.unwrap();
     assert_eq!((blocker.kind.as_str(), blocker.reason.as_str()), ("BasicReplicaSet", "QuotaExceeded"));
     assert!(!conditions::is_true(&status.conditions, conditions::STALLED));
+}
+
+#[test]
+fn while_pods_are_not_known_the_last_numbers_stay() {
+    let mut observed = observed(1, vec![pod(0, NEW, PodState::Ready)]);
+    let status = written(decide(&observed));
+    assert_eq!(status.active, 1);
+    Arc::make_mut(&mut observed.set).status = Some(status);
+    observed.pods.clear();
+    observed.is_blind = true;
+    observed.attempt = Attempt::Deferred(Failure {
+        category: Category::Transient,
+        reason: "PodsNotObserved",
+        message: String::new(),
+        is_expected: false,
+    });
+    let blind = written(decide(&observed));
+    assert!(!conditions::is_true(&blind.conditions, conditions::READY));
+    assert_eq!((blind.active, blind.replicas, blind.updated), (1, 1, 1));
 }
 
 #[test]

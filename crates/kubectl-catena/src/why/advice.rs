@@ -203,6 +203,10 @@ fn course(reason: &str) -> Option<Description> {
             "was rolled back, and stays on the older revision",
             "change the spec or the template, and it follows them again; nothing blocks",
         ),
+        "RevisionNameTaken" => (
+            "finds the name of its next revision taken by somebody else's ControllerRevision",
+            "delete that one, which the message names",
+        ),
         "RevisionGone" => (
             "was rolled back to a revision that is gone",
             "change the spec or the template, or roll back to a revision that kubectl catena{namespace} history shows",

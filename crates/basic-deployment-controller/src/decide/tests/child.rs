@@ -112,6 +112,25 @@ fn a_refusal_stalls_and_names_itself() {
 }
 
 #[test]
+fn while_children_are_not_known_the_last_numbers_stay() {
+    let mut observed = ours(json!({"status": {"active": 3}}));
+    let status = written(decide(&observed));
+    assert_eq!((status.active, status.child.is_some()), (3, true));
+    Arc::make_mut(&mut observed.deployment).status = Some(status.clone());
+    observed.child = Found::Nothing;
+    observed.is_blind = true;
+    observed.attempt = Attempt::Deferred(Failure {
+        category: Category::Transient,
+        reason: "ChildrenNotObserved",
+        message: String::new(),
+        is_expected: false,
+    });
+    let blind = written(decide(&observed));
+    assert_eq!(ready(&blind), (false, "ChildrenNotObserved".into()));
+    assert_eq!((blind.active, blind.progress, blind.child), (3, status.progress, status.child));
+}
+
+#[test]
 fn a_child_is_scaled_also_without_a_template() {
     let mut observed = ours(json!({"spec": {"replicas": 1}}));
     observed.desired = Err(TemplateError::Unknown { template: "x".into(), known: String::new() }.into());

@@ -82,6 +82,7 @@ fn revision(number: i64, hash: &str) -> Arc<Revision> {
         hash: hash.into(),
         kind: ("catena.dev/v1alpha1".into(), "BasicReplicaSet".into()),
         rejects: Rejects::default(),
+        is_deleting: false,
     })
 }
 
@@ -115,6 +116,7 @@ fn observed(child: Found) -> Observed {
         unheard: std::collections::HashSet::new(),
         since_told: None,
         attempt: Attempt::Allowed,
+        is_blind: false,
         now: Timestamp::from_second(1_000_000).unwrap(),
         contract: ReplicaContract::default(),
         desired: Ok(desired()),

@@ -149,6 +149,36 @@ fn old_revisions_go_also_while_the_childs_name_is_taken() {
 }
 
 #[test]
+fn a_revision_that_somebodys_finalizer_holds_is_deleted_once() {
+    let mut observed = ours(json!({}));
+    spec(&mut observed).revision_history_limit = 0;
+    let mut held = revision(1, "r1");
+    Arc::make_mut(&mut held).is_deleting = true;
+    observed.revisions = vec![held, revision(2, NEW)];
+    assert_eq!(history::prune(&observed), None);
+}
+
+#[test]
+fn a_stored_rendering_cannot_leave_its_namespace_or_bring_finalizers() {
+    let mut stored = rendered(NEW);
+    stored.object["metadata"] = json!({
+        "name": "web", "namespace": "kube-system", "finalizers": ["a/b"], "labels": null,
+        "ownerReferences": [{"uid": "other"}],
+    });
+    let desired = Desired::new(&deployment(), stored).object;
+    assert_eq!(desired["metadata"]["namespace"], "shop");
+    assert_eq!(desired["metadata"]["finalizers"], Value::Null);
+    assert_eq!(desired["metadata"]["ownerReferences"][0]["uid"], "deployment");
+    let stored = |data: Value| {
+        Revision::rendering(serde_json::from_value(json!({"metadata": {}, "data": data})).unwrap())
+    };
+    for odd in [json!("text"), json!({"metadata": "text"}), json!({"metadata": {"name": "a", "labels": 7}})] {
+        assert_eq!(stored(odd.clone()), None, "{odd}");
+    }
+    assert!(stored(json!({"metadata": {"name": "a", "labels": null}})).is_some());
+}
+
+#[test]
 fn nothing_is_pruned_while_commands_are_not_known() {
     let mut observed = ours(json!({}));
     spec(&mut observed).revision_history_limit = 0;
