@@ -16,7 +16,7 @@ use crate::{
     error::Error,
     finalizer, live,
     namespaces::Namespaces,
-    settings::ProtectedKind,
+    settings::{OnFailure, ProtectedKind},
     status::BackupStatus,
 };
 
@@ -119,43 +119,59 @@ impl Backups {
                 return Ok((Some(entry.clone()), Selection::Selected));
             }
         }
-        Ok((entries.first().cloned(), Selection::NotSelected))
+        // Of what was protected and belongs to none any more, none that lets go is taken as long as there is another.
+        let strictest = entries.iter().find(|entry| entry.on_failure == OnFailure::Hold).or(entries.first());
+        Ok((strictest.cloned(), Selection::NotSelected))
     }
 
-    async fn held(&self, kind: &ProtectedKind, target: &Watched<Row>) -> Result<Option<Held>, Error> {
+    /// The entry that a held object says it belongs to: its labels do not matter any more.
+    fn recorded(&self, target: &Watched<Row>, status: &BackupStatus) -> Option<Arc<ProtectedKind>> {
+        let settings = self.settings.current();
+        let entries = settings.by_resource.get(&*target.source.id)?;
+        entries.iter().find(|entry| entry.id == status.entry).cloned()
+    }
+
+    /// What is known live of an object that waits for its backup, and the entry of the settings that it belongs to.
+    async fn held(
+        &self,
+        kind: Arc<ProtectedKind>,
+        target: &Watched<Row>,
+    ) -> Result<(Arc<ProtectedKind>, Option<Held>), Error> {
         let namespace = target.metadata.namespace.as_deref().unwrap_or_default();
         let name = target.metadata.name.as_deref().unwrap_or_default();
         let uid = target.metadata.uid.as_deref().unwrap_or_default();
         let Some(mut object) = live::get(&self.client, &kind.resource, namespace, name).await? else {
-            return Ok(None);
+            return Ok((kind, None));
         };
         let finalizers = live::finalizers(&object);
-        let Some(since) = live::time(&object, "deletionTimestamp") else { return Ok(None) };
+        let Some(since) = live::time(&object, "deletionTimestamp") else { return Ok((kind, None)) };
         if live::text(&object, "uid") != uid || !finalizer::is_there(&finalizers) {
-            return Ok(None);
+            return Ok((kind, None));
         }
+        let status = BackupStatus::of(&object);
+        let kind = status.as_ref().and_then(|status| self.recorded(target, status)).unwrap_or(kind);
         if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
             metadata.remove("managedFields");
         }
-        let status = BackupStatus::of(&object);
         let reason = live::entry(&object, "annotations", FORCE_RELEASE).map(str::trim);
         let force_release = reason.filter(|reason| !reason.is_empty()).map(str::to_owned);
         let situation = if force_release.is_none() {
             // Where to begin; what is there is judged in any case.
             let first = status.as_ref().map_or(1, |status| status.attempt);
             let settings = self.settings.current();
-            Some(situation(&self.client, &settings.templates, kind, &object, first).await?)
+            Some(situation(&self.client, &settings.templates, &kind, &object, first).await?)
         } else {
             None
         };
-        Ok(Some(Held {
+        let held = Held {
             finalizers,
             is_annotated: object.pointer("/metadata/annotations").is_some_and(Value::is_object),
             since,
             status,
             force_release,
             situation,
-        }))
+        };
+        Ok((kind, Some(held)))
     }
 }
 
@@ -169,9 +185,12 @@ impl Controller for Backups {
         let (kind, selection) = self.entry(&target).await?;
         let is_held =
             target.metadata.deletion_timestamp.is_some() && finalizer::is_there(&target.row.finalizers);
-        let held = match &kind {
-            Some(kind) if is_held => self.held(kind, &target).await?,
-            _ => None,
+        let (kind, held) = match kind {
+            Some(kind) if is_held => {
+                let (kind, held) = self.held(kind, &target).await?;
+                (Some(kind), held)
+            }
+            kind => (kind, None),
         };
         Ok(Observed { target, attempt, now: Timestamp::now(), kind, selection, held })
     }

@@ -11,6 +11,9 @@ use serde_json::Value;
 pub struct BackupStatus {
     /// What goes on.
     pub state: State,
+    /// The entry of the settings that it belonged to when it was deleted, whatever its labels say since.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub entry: String,
     /// The number of the try, from 1.
     pub attempt: u32,
     /// The backup: its kind, namespace and name.
@@ -49,7 +52,11 @@ impl BackupStatus {
     /// With the time since when it is so, given what was said before.
     pub fn continuing(self, before: Option<&Self>) -> Self {
         match before {
-            Some(before) if (before.state, &before.reason) == (self.state, &self.reason) => {
+            // Another try that failed is a new failure: the pause after it begins with it.
+            Some(before)
+                if (before.state, &before.reason, before.attempt)
+                    == (self.state, &self.reason, self.attempt) =>
+            {
                 Self { since: before.since, ..self }
             }
             _ => self,

@@ -103,6 +103,7 @@ fn status(
     reason: &str,
     message: String,
 ) -> BackupStatus {
+    let entry = observed.kind.as_ref().map(|kind| kind.id.clone()).unwrap_or_default();
     let backup = last.map(|last| last.title.clone());
-    BackupStatus { state, attempt, backup, since: observed.now, reason: reason.to_owned(), message }
+    BackupStatus { state, entry, attempt, backup, since: observed.now, reason: reason.to_owned(), message }
 }

@@ -123,7 +123,9 @@ fn let_go(observed: &Observed, kind: &ProtectedKind, held: &Held) -> Action {
             }
         }
         Some(without @ (Situation::Absent { .. } | Situation::Unusable(_))) => {
-            if gives_up && left(held.since, kind.deadline, now).is_zero() {
+            // Not before it was tried: the controller may not have run for all that time.
+            let was_tried = observed.attempt != Attempt::Allowed;
+            if gives_up && was_tried && left(held.since, kind.deadline, now).is_zero() {
                 let why = format!("no backup could be made within {:?}", kind.deadline);
                 return hold::release(observed, held, Outcome::GivenUp, None, &why);
             }

@@ -223,7 +223,9 @@ fn the_failure_of_an_earlier_try_does_not_count_for_a_later_one() {
     observed.held.as_mut().unwrap().status = Some(status);
     observed.held.as_mut().unwrap().situation = Some(failed(2, 100));
     observed.now = now() + Duration::from_secs(1000);
-    assert_eq!(state(&decide(&observed)), Some((State::Failed, "BackupFailed")));
+    let Action::Hold { status, again, .. } = decide(&observed) else { panic!("not held") };
+    // Its pause begins anew, and is twice as long.
+    assert_eq!((status.state, status.since, again), (State::Failed, observed.now, Duration::from_secs(120)));
 }
 
 #[test]
@@ -240,4 +242,14 @@ fn release_lets_go_what_cannot_be_backed_up_at_all_only_after_the_deadline() {
         observed.held.as_mut().unwrap().since = ago(since);
         assert_eq!(outcome(decide(&observed)), expected);
     }
+    // Not because the controller did not run for so long: then it was never tried.
+    let mut observed = deleted("released", absent());
+    observed.held.as_mut().unwrap().since = ago(100_000);
+    assert!(matches!(decide(&observed), Action::Create(_)));
+}
+
+#[test]
+fn what_is_held_says_which_entry_of_the_settings_it_belongs_to() {
+    let Action::Hold { status, .. } = decide(&deleted("held", failed(1, 100))) else { panic!("not held") };
+    assert_eq!(status.entry, "held");
 }
