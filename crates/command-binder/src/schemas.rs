@@ -2,7 +2,8 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::{Duration, Instant},
 };
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
@@ -12,11 +13,14 @@ use serde_json::Value;
 use crate::{error::Error, kind::CommandKind};
 use operator_kit::ReadError;
 
-/// Knows of each kind whether its conditions are a list with the key `type`. In any other list an apply would
-/// wipe the conditions of others.
+/// How long it is believed what a definition said: it may be mended.
+const BELIEVED: Duration = Duration::from_secs(300);
+
+/// Knows of each kind whether its conditions are a list with the key `type`, in any other of which an apply would wipe the
+/// conditions of others, and whether they have the generation that ours is of.
 pub struct Schemas {
     client: Client,
-    known: Mutex<HashMap<Arc<str>, bool>>,
+    known: Mutex<HashMap<Arc<str>, (bool, Instant)>>,
 }
 
 impl Schemas {
@@ -29,7 +33,9 @@ impl Schemas {
         if !kind.reports_bound {
             return Ok(false);
         }
-        if let Some(known) = self.known().get(&*kind.fingerprint) {
+        if let Some((known, since)) = self.known().get(&*kind.fingerprint)
+            && since.elapsed() < BELIEVED
+        {
             return Ok(*known);
         }
         let api: Api<DynamicObject> =
@@ -44,14 +50,14 @@ impl Schemas {
         if !takes {
             tracing::warn!(
                 kind = &*kind.id,
-                "reportsBound: the schema of this kind has no conditions with x-kubernetes-list-type map and the key type, so that Events are written instead; set reportsBound: false"
+                "reportsBound: the schema of this kind has no conditions with observedGeneration, x-kubernetes-list-type map and the key type, so that Events are written instead; set reportsBound: false"
             );
         }
-        self.known().insert(kind.fingerprint.clone(), takes);
+        self.known().insert(kind.fingerprint.clone(), (takes, Instant::now()));
         Ok(takes)
     }
 
-    fn known(&self) -> std::sync::MutexGuard<'_, HashMap<Arc<str>, bool>> {
+    fn known(&self) -> MutexGuard<'_, HashMap<Arc<str>, (bool, Instant)>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -65,5 +71,7 @@ fn has_keyed_conditions(definition: &Value, version: &str) -> bool {
         !version["subresources"]["status"].is_null()
             && conditions["x-kubernetes-list-type"] == "map"
             && conditions["x-kubernetes-list-map-keys"] == serde_json::json!(["type"])
+            && (!conditions["items"]["properties"]["observedGeneration"].is_null()
+                || conditions["items"]["x-kubernetes-preserve-unknown-fields"] == true)
     })
 }

@@ -15,7 +15,7 @@ pub struct Command {
     pub expiry: Expiry,
     /// The label or annotation that tells that something would create it again.
     pub declared_by: Option<Box<str>>,
-    /// A digest of all but its metadata and status, to know it again.
+    /// A digest of what was asked for, to know it again.
     pub spec: u64,
 }
 
@@ -35,7 +35,7 @@ impl Command {
     pub fn of(object: TrimmedObject, reading: &Reading) -> Self {
         let declared_by = reading.declared_by.on(&object.metadata);
         let created = object.metadata.creation_timestamp.as_ref().map(|time| time.0);
-        let spec = digest(&object.data);
+        let spec = digest(&object);
         let expiry = match expiry(&whole(object), reading) {
             // What was finished before it was created comes from a backup; its time begins when it is there.
             Ok(Some((finished, ttl))) => {
@@ -66,12 +66,38 @@ fn known<T>(value: Result<Option<T>, ExpressionError>) -> Result<Option<T>, Expr
     }
 }
 
-fn digest(data: &Value) -> u64 {
+/// A digest of all but metadata and status. The items of a list of a built-in kind do not say of which kind they are.
+fn digest(object: &TrimmedObject) -> u64 {
     let mut hasher = DefaultHasher::new();
-    for (_, value) in data.as_object().into_iter().flatten().filter(|(key, _)| *key != "status") {
-        value.hash(&mut hasher);
+    let uid = object.metadata.uid.as_deref().unwrap_or_default();
+    for (key, value) in object.data.as_object().into_iter().flatten() {
+        if !matches!(key.as_str(), "apiVersion" | "kind" | "status") {
+            key.hash(&mut hasher);
+            feed(value, uid, &mut hasher);
+        }
     }
     hasher.finish()
+}
+
+/// A value without the object's own uid, which the API server writes into the selector and the labels of a Job.
+fn feed(value: &Value, uid: &str, hasher: &mut impl Hasher) {
+    match value {
+        Value::String(text) if text == uid => {}
+        Value::Array(items) => {
+            items.len().hash(hasher);
+            for item in items {
+                feed(item, uid, hasher);
+            }
+        }
+        Value::Object(fields) => {
+            fields.len().hash(hasher);
+            for (key, value) in fields {
+                key.hash(hasher);
+                feed(value, uid, hasher);
+            }
+        }
+        value => value.hash(hasher),
+    }
 }
 
 /// The object as its expressions see it.
@@ -171,6 +197,28 @@ mod tests {
         assert_eq!(job(json!([condition("Failed")]), 0), at("2026-01-02T00:00:00Z"));
         assert_eq!(job(json!([condition("Suspended")]), 0), Expiry::Open);
         assert_eq!(job(json!([]), 0), Expiry::Open);
+    }
+
+    #[test]
+    fn a_job_is_known_again_though_the_api_server_wrote_its_uid_into_it() {
+        let settings = settings("null", "null");
+        let job = |uid: &str, image: &str| {
+            let labels = json!({"batch.kubernetes.io/controller-uid": uid, "job-name": "dump"});
+            json!({
+                "metadata": {"name": "dump", "uid": uid},
+                "spec": {
+                    "selector": {"matchLabels": {"batch.kubernetes.io/controller-uid": uid}},
+                    "template": {"metadata": {"labels": labels}, "spec": {"containers": [{"image": image}]}},
+                },
+            })
+        };
+        let first = read(&settings, job("u1", "a")).spec;
+        let mut again = job("u2", "a");
+        again["apiVersion"] = json!("batch/v1");
+        again["kind"] = json!("Job");
+        again["status"] = json!({"succeeded": 1});
+        assert_eq!(read(&settings, again).spec, first);
+        assert_ne!(read(&settings, job("u2", "b")).spec, first);
     }
 
     #[test]
