@@ -3,7 +3,10 @@ use std::{fmt::Debug, panic::Location, sync::Mutex, thread, time::Duration};
 use catena_api::{BasicDeployment, BasicReplicaSet};
 use k8s_openapi::{
     NamespaceResourceScope,
-    api::core::v1::{Namespace as CoreNamespace, Pod},
+    api::{
+        core::v1::{Namespace as CoreNamespace, Pod},
+        events::v1::Event,
+    },
 };
 use kube::{
     Api, Client, Resource, ResourceExt,
@@ -136,6 +139,28 @@ impl Namespace {
             Ok(None) => Ok(()),
             Ok(Some(object)) => Err(yaml(&object)),
             Err(error) => Err(error.to_string()),
+        })
+    }
+
+    /// Waits until an Event about an object has a reason, and gives what it says.
+    ///
+    /// # Panics
+    /// When there is none in time; with what others say of the object.
+    #[track_caller]
+    pub fn until_told(&self, name: &str, reason: &str) -> impl Future<Output = String> {
+        eventually("an Event says so", PATIENCE, async move || {
+            let events = self.api::<Event>().list(&ListParams::default()).await;
+            let events = events.map_err(|error| vec![error.to_string()])?.items;
+            let about = events.into_iter().filter(|event| {
+                event.regarding.as_ref().and_then(|about| about.name.as_deref()) == Some(name)
+            });
+            let told: Vec<_> = about
+                .map(|event| (event.reason.unwrap_or_default(), event.note.unwrap_or_default()))
+                .collect();
+            let found = told.iter().find(|(said, _)| said == reason).map(|(_, note)| note.clone());
+            found.ok_or_else(|| {
+                told.iter().map(|(reason, note)| format!("{reason}: {note}")).collect::<Vec<_>>()
+            })
         })
     }
 

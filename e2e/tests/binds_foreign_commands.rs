@@ -6,9 +6,9 @@ use anyhow::Result;
 use catena_api::keys;
 use e2e::{
     AuditLog, BINDER, Cluster, ForeignKinds, Namespace, Release, Request, eventually, kubectl, kubectl_apply,
-    yaml,
+    succeeds, yaml,
 };
-use k8s_openapi::{api::core::v1::Node, api::events::v1::Event};
+use k8s_openapi::api::core::v1::Node;
 use kube::{
     Api, ResourceExt,
     api::{DynamicObject, ListParams, Patch, PatchParams},
@@ -71,22 +71,6 @@ async fn until_owned_by(api: &Api<DynamicObject>, name: &str, target: &DynamicOb
     let owners: Vec<_> = command.owner_references().iter().map(|owner| Some(owner.uid.clone())).collect();
     assert_eq!(owners, [target.uid()], "{name}");
     command
-}
-
-async fn until_told(namespace: &Namespace, name: &str, reason: &str) -> String {
-    eventually(&format!("an Event says {reason} of {name}"), LIMIT, async || {
-        let events = namespace.api::<Event>().list(&ListParams::default()).await;
-        let events = events.map_err(|error| vec![error.to_string()])?.items;
-        let about: Vec<_> = events
-            .into_iter()
-            .filter(|event| event.regarding.as_ref().and_then(|about| about.name.as_deref()) == Some(name))
-            .map(|event| (event.reason.unwrap_or_default(), event.note.unwrap_or_default()))
-            .collect();
-        let found = about.iter().find(|(told, _)| told == reason).map(|(_, note)| note.clone());
-        found
-            .ok_or_else(|| about.iter().map(|(reason, note)| format!("{reason}: {note}")).collect::<Vec<_>>())
-    })
-    .await
 }
 
 /// What was written and taken, by verb, kind and name; without Events and the Lease.
@@ -195,7 +179,7 @@ async fn commands_of_other_projects_are_bound_by_configuration_alone() -> Result
         ("late", "TargetReplaced", "another"),
     ];
     for (name, reason, expected) in refused {
-        let told = until_told(&namespace, name, reason).await;
+        let told = namespace.until_told(name, reason).await;
         assert!(told.contains(expected), "{name}: {told}");
     }
     for (api, name) in [
@@ -231,6 +215,17 @@ async fn commands_of_other_projects_are_bound_by_configuration_alone() -> Result
     let patch = Patch::Merge(json!({"metadata": {"finalizers": null}}));
     percona.patch("precious", &PatchParams::default(), &patch).await?;
     until(&percona, "precious", "is owned", |backup| !backup.owner_references().is_empty()).await;
+
+    // Also below an owner of another group, and below kinds that usually own nothing.
+    for (kind, name) in [
+        ("cassandratask", "cleanup"),
+        ("containerrecreaterequest", "recreate"),
+        ("nodemaintenance", "e2e-maintenance"),
+    ] {
+        let tree = succeeds(&namespace.name, &["tree", kind, name]).await?.out;
+        assert!(tree.contains(&format!("/{name}")), "{tree}");
+        succeeds(&namespace.name, &["why", kind, name]).await?;
+    }
 
     its_rights_are_enough_and_not_more().await;
     kubectl(&["delete", "nodemaintenance.nodemaintenance.medik8s.io", "e2e-maintenance"]).await?;
@@ -290,7 +285,7 @@ metadata: {name: db}
 ",
     )
     .await?;
-    until_told(&namespace, "defragment", "TargetNotFound").await;
+    namespace.until_told("defragment", "TargetNotFound").await;
     let etcd = "apiVersion: druid.gardener.cloud/v1alpha1\nkind: Etcd\nmetadata: {name: main}\n";
     kubectl_apply(&namespace.name, etcd).await?;
     let etcd = api(&cluster, here, "druid.gardener.cloud/v1alpha1/Etcd")?.get("main").await?;

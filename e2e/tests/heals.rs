@@ -2,9 +2,12 @@
 
 use anyhow::{Context, Result};
 use catena_api::{BasicDeployment, BasicReplicaSet, keys};
-use e2e::{AuditLog, CHAIN, Cluster, Namespace, REPLICA_SETS, deployment, uids};
-use k8s_openapi::{api::core::v1::Pod, apimachinery::pkg::util::intstr::IntOrString};
-use kube::ResourceExt;
+use e2e::{AuditLog, CHAIN, Cluster, Namespace, REPLICA_SETS, condition, deployment, replica_set, uids};
+use k8s_openapi::{
+    api::{apps::v1::ControllerRevision, core::v1::Pod},
+    apimachinery::pkg::util::intstr::IntOrString,
+};
+use kube::{ResourceExt, api::ListParams};
 use serde_json::json;
 
 async fn with_three_pods(namespace: &Namespace) -> Result<Vec<Pod>> {
@@ -99,6 +102,59 @@ async fn a_child_without_our_label_is_found_and_labelled_again() -> Result<()> {
     assert_eq!(healed.uid(), child.uid(), "it is the same child");
     namespace.until_ready("web").await;
     assert_eq!(uids(&namespace.until_ready_pods(3).await), uids(&pods));
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_revision_without_our_label_or_our_hash_gets_it_again() -> Result<()> {
+    let cluster = Cluster::with(&CHAIN).await?;
+    let namespace = cluster.namespace("revision").await?;
+    namespace.create(&deployment("web", 1)).await?;
+    namespace.until_ready("web").await;
+    let revision = namespace.api::<ControllerRevision>().list(&ListParams::default()).await?.items.remove(0);
+    for edit in [
+        json!({"metadata": {"labels": {keys::DEPLOYMENT_UID: null}}}),
+        json!({"metadata": {"annotations": {keys::HASH: null}}}),
+    ] {
+        namespace.merge::<ControllerRevision>(&revision.name_any(), edit).await?;
+        let is_marked = |revision: &ControllerRevision| {
+            revision.labels().contains_key(keys::DEPLOYMENT_UID)
+                && revision.annotations().contains_key(keys::HASH)
+        };
+        let healed = namespace.until(&revision.name_any(), "has both again", is_marked).await;
+        assert_eq!(healed.uid(), revision.uid(), "it is the same revision");
+    }
+    // Nothing was held up by it.
+    namespace.merge::<BasicDeployment>("web", json!({"spec": {"replicas": 2}})).await?;
+    namespace.until_ready("web").await;
+    Ok(())
+}
+
+#[tokio::test]
+async fn what_is_in_another_namespace_is_never_a_child() -> Result<()> {
+    let cluster = Cluster::with(&CHAIN).await?;
+    let (namespace, elsewhere) = (cluster.namespace("shop").await?, cluster.namespace("lab").await?);
+    namespace.create(&deployment("web", 1)).await?;
+    let web = namespace.until_ready("web").await;
+    let child = web.status.context("status")?.child.context("child")?;
+    // It says that the present rendering was rolled back; the finalizer keeps the garbage collector from taking it.
+    let mut forged = replica_set("web", 0);
+    forged.metadata = serde_json::from_value(json!({
+        "name": "web",
+        "finalizers": ["e2e.catena.dev/forged"],
+        "labels": {keys::DEPLOYMENT_UID: web.metadata.uid},
+        "annotations": {keys::HASH: "another", keys::REJECTED_HASH: child.hash},
+        "ownerReferences": [{
+            "apiVersion": "catena.dev/v1alpha1", "kind": "BasicDeployment", "name": "web", "uid": web.metadata.uid,
+            "controller": true,
+        }],
+    }))?;
+    elsewhere.create(&forged).await?;
+    namespace.merge::<BasicDeployment>("web", json!({"spec": {"replicas": 2}})).await?;
+    let web = namespace.until_ready("web").await;
+    let conditions = web.status.context("status")?.conditions;
+    assert!(condition(&conditions, "RolledBack").is_none(), "{conditions:?}");
+    elsewhere.merge::<BasicReplicaSet>("web", json!({"metadata": {"finalizers": null}})).await?;
     Ok(())
 }
 

@@ -11,7 +11,6 @@ use e2e::{
 };
 use futures::{StreamExt, TryStreamExt, stream};
 use jiff::{SignedDuration, Timestamp};
-use k8s_openapi::api::events::v1::Event;
 use kube::{
     ResourceExt,
     api::{ListParams, Patch, PatchParams},
@@ -54,22 +53,6 @@ async fn finish_at(namespace: &Namespace, name: &str, time: Timestamp) -> Result
 async fn names(namespace: &Namespace) -> Result<Vec<String>> {
     let found = namespace.api::<Restart>().list_metadata(&ListParams::default()).await?;
     Ok(found.iter().map(ResourceExt::name_any).collect())
-}
-
-/// Waits for an Event about a command, and gives what it says.
-async fn until_told(namespace: &Namespace, name: &str, reason: &str) -> String {
-    let what = format!("{reason} is told about {name}");
-    eventually(&what, PATIENCE, async || {
-        let events = namespace.api::<Event>().list(&ListParams::default()).await;
-        let events = events.map_err(|error| vec![error.to_string()])?.items;
-        let is_about = |event: &&Event| {
-            event.reason.as_deref() == Some(reason)
-                && event.regarding.as_ref().is_some_and(|object| object.name.as_deref() == Some(name))
-        };
-        let note = events.iter().find(is_about).and_then(|event| event.note.clone());
-        note.ok_or_else(|| events.into_iter().filter_map(|event| event.note).collect::<Vec<_>>())
-    })
-    .await
 }
 
 #[tokio::test]
@@ -122,7 +105,7 @@ async fn a_command_that_a_tool_would_create_again_stays_and_says_why() -> Result
         finish(&namespace, name).await?;
     }
     for name in tools.keys() {
-        let note = until_told(&namespace, name, "KeptAsDeclared").await;
+        let note = namespace.until_told(name, "KeptAsDeclared").await;
         ensure!(note.contains("delete it there"), "{note}");
     }
     assert_eq!(names(&namespace).await?, tools.keys().copied().collect::<Vec<_>>());
@@ -157,7 +140,7 @@ async fn a_restart_goes_when_it_is_done_and_one_that_a_tool_declares_runs_once()
         }
     };
     let watched = async {
-        until_told(&namespace, "declared", "KeptAsDeclared").await;
+        namespace.until_told("declared", "KeptAsDeclared").await;
         let again = uids(&namespace.until_ready_pods(2).await);
         ensure!(again.is_disjoint(&restarted), "not every pod was replaced");
         let command = namespace.api::<Restart>().get("declared").await?;
@@ -191,7 +174,7 @@ async fn a_command_that_is_applied_again_and_again_runs_twice_and_not_without_an
     namespace.until_gone::<Restart>("restart").await;
 
     kubectl_apply(&namespace.name, manifest).await?;
-    let note = until_told(&namespace, "restart", "CreatedAgain").await;
+    let note = namespace.until_told("restart", "CreatedAgain").await;
     ensure!(note.contains("runs once more"), "{note}");
     let second = namespace.api::<Restart>().get("restart").await?;
     finish(&namespace, "restart").await?;
@@ -232,7 +215,7 @@ async fn a_command_that_changed_or_was_replaced_unseen_is_not_hit() -> Result<()
     sleep_until(Instant::now() + left + Duration::from_secs(1)).await;
     drop(frozen);
 
-    until_told(&namespace, "changed", "KeptAsDeclared").await;
+    namespace.until_told("changed", "KeptAsDeclared").await;
     namespace.create(&restart("marker", Some(0))).await?;
     finish(&namespace, "marker").await?;
     namespace.until_gone::<Restart>("marker").await;

@@ -113,11 +113,14 @@ async fn finished_jobs_go_with_what_they_own_and_others_stay() -> Result<()> {
     namespace.until_gone::<Job>("gone").await;
     // A Job orphans what it owns, unless it is told otherwise.
     namespace.until_gone::<ConfigMap>("owned").await;
+    // Who creates it again and again has it run once more, and not for ever; though each Job has its uid in its own spec.
+    namespace.create(&job("gone", &one_shot(), &json!({}))?).await?;
+    namespace.until_told("gone", "CreatedAgain").await;
     for name in ["unlabelled", "kept"] {
         until_finished(&namespace, name).await;
     }
     let left = namespace.api::<Job>().list(&ListParams::default()).await?;
-    assert_eq!(left.iter().map(ResourceExt::name_any).collect::<Vec<_>>(), ["kept", "unlabelled"]);
+    assert_eq!(left.iter().map(ResourceExt::name_any).collect::<Vec<_>>(), ["gone", "kept", "unlabelled"]);
 
     // Other settings take effect while it runs, and what they leave out is left alone.
     let mut others = values();

@@ -10,7 +10,7 @@ use std::{
 
 use clap::{CommandFactory, FromArgMatches};
 use clap_complete::{ArgValueCompleter, CompletionCandidate, engine::complete};
-use kube::{api::ListParams, config::Kubeconfig};
+use kube::api::ListParams;
 
 use crate::{
     chain::labelled_kinds,
@@ -104,8 +104,7 @@ pub fn namespaces() -> ArgValueCompleter {
 pub fn contexts() -> ArgValueCompleter {
     ArgValueCompleter::new(|current: &OsStr| {
         let current = current.to_string_lossy().into_owned();
-        let read = typed_options().kubeconfig.map_or_else(Kubeconfig::read, Kubeconfig::read_from);
-        let contexts = read.map(|kubeconfig| kubeconfig.contexts).unwrap_or_default();
+        let contexts = typed_options().kubeconfig().map(|kubeconfig| kubeconfig.contexts).unwrap_or_default();
         let names = contexts.into_iter().map(|context| context.name);
         names.filter(|name| name.starts_with(&current)).map(CompletionCandidate::new).collect()
     })

@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 use clap::Args;
 use kube::{
     Api, Client, Config,
-    config::{KubeConfigOptions, Kubeconfig},
+    config::{KubeConfigOptions, Kubeconfig, KubeconfigError},
     core::DynamicObject,
 };
 
@@ -65,20 +65,37 @@ impl Options {
         Ok(Cluster { client, namespace, kinds })
     }
 
+    /// The kubeconfig as kubectl reads it: of the files in KUBECONFIG, those that are there.
+    ///
+    /// # Errors
+    /// When there is none, or one cannot be read.
+    pub fn kubeconfig(&self) -> Result<Kubeconfig, KubeconfigError> {
+        if let Some(path) = &self.kubeconfig {
+            return Kubeconfig::read_from(path);
+        }
+        let listed = std::env::var_os("KUBECONFIG").unwrap_or_default();
+        let mut there = std::env::split_paths(&listed).filter(|path| path.exists()).peekable();
+        if there.peek().is_none() {
+            return Kubeconfig::read();
+        }
+        there.try_fold(Kubeconfig::default(), |merged, path| merged.merge(Kubeconfig::read_from(path)?))
+    }
+
     async fn config(&self) -> Result<Config> {
         let options = KubeConfigOptions {
             context: self.context.clone(),
             cluster: self.cluster.clone(),
             user: self.user.clone(),
         };
-        let read = match &self.kubeconfig {
-            Some(path) => Kubeconfig::read_from(path),
-            None => Kubeconfig::read(),
-        };
+        let read = self.kubeconfig();
         let known = read.as_ref().map(context_names).unwrap_or_default();
         let config = match read {
             Ok(kubeconfig) => Config::from_custom_kubeconfig(kubeconfig, &options).await,
-            Err(error) => Err(error),
+            // As kubectl does in a pod.
+            Err(error) => match Config::incluster() {
+                Ok(config) if self.kubeconfig.is_none() && self.context.is_none() => return Ok(config),
+                _ => Err(error),
+            },
         };
         config.map_err(|error| explain::no_kubeconfig(&error, self.context.as_deref(), &known))
     }

@@ -50,6 +50,15 @@ pub fn no_kubeconfig(error: &KubeconfigError, context: Option<&str>, known: &[St
     }
 }
 
+/// Why something could not be read, in a few words.
+pub fn unread(error: &kube::Error) -> String {
+    match error {
+        kube::Error::Api(status) if status.code == 403 => "no permission".to_owned(),
+        kube::Error::Api(status) => status.message.clone(),
+        error => error.to_string(),
+    }
+}
+
 /// The API server does not answer the first question.
 pub fn no_answer(server: &str, error: kube::Error) -> Error {
     let server = server.trim_end_matches('/');

@@ -8,6 +8,8 @@ use kube::{ResourceExt, core::DynamicObject};
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::paint::harmless;
+
 /// Who an object is.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -29,7 +31,8 @@ pub struct Identity {
 /// As kubectl names an object: `Kind/name`.
 impl fmt::Display for Identity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}/{}", self.kind, self.name)
+        // An owner reference may name anything.
+        write!(f, "{}", harmless(&format!("{}/{}", self.kind, self.name)))
     }
 }
 

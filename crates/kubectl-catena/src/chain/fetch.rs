@@ -13,6 +13,7 @@ use super::{
 };
 use crate::{
     connection::{Cluster, types},
+    explain::unread,
     kinds::Kind,
     object::{Identity, first_owner},
     target::Target,
@@ -65,9 +66,9 @@ pub async fn fetch(cluster: &Cluster, target: &Target, scope: Scope) -> Result<F
     let (asked, (labelled, gaps)) = futures::join!(cluster.get(target), labelled_kinds(cluster));
     let asked = asked?;
     let mut fetched = Fetched { asked: uid(&asked), gaps, ..Fetched::default() };
-    let top = if scope.whole { ascend(cluster, asked.clone(), &mut fetched).await } else { asked.clone() };
-    fetched.top = uid(&top);
-    descend(cluster, top, &labelled, scope, &mut fetched).await;
+    let path = if scope.whole { ascend(cluster, asked, &mut fetched).await } else { vec![asked] };
+    fetched.top = path.last().map(uid).unwrap_or_default();
+    descend(cluster, path, &labelled, scope, &mut fetched).await;
     Ok(fetched)
 }
 
@@ -75,12 +76,14 @@ fn uid(object: &DynamicObject) -> String {
     object.metadata.uid.clone().unwrap_or_default()
 }
 
-/// Goes from owner to owner, each looked up by name and compared by uid.
-async fn ascend(cluster: &Cluster, asked: DynamicObject, fetched: &mut Fetched) -> DynamicObject {
-    let mut here = asked;
-    for _ in 0..HIGHEST {
+/// Goes from owner to owner, each looked up by name and compared by uid: all of them, the highest last. Not each would be found
+/// again from above, where what its owner owns is looked for only in the usual kinds.
+async fn ascend(cluster: &Cluster, asked: DynamicObject, fetched: &mut Fetched) -> Vec<DynamicObject> {
+    let mut path = vec![asked];
+    while let Some(here) = path.last().filter(|_| path.len() <= HIGHEST) {
         let Some(owner) = first_owner(&here.metadata) else {
-            return target_of(cluster, here, fetched).await;
+            path.extend(target_of(cluster, here, fetched).await);
+            break;
         };
         let owner = Identity::of_owner(owner, here.metadata.namespace.clone());
         let Some(kind) = cluster.kinds.of(&owner) else {
@@ -90,53 +93,48 @@ async fn ascend(cluster: &Cluster, asked: DynamicObject, fetched: &mut Fetched) 
         match cluster.api(kind, owner.namespace.as_deref()).get_opt(&owner.name).await {
             Ok(Some(mut object)) if uid(&object) == owner.uid => {
                 object.types.get_or_insert_with(|| types(kind));
-                here = object;
+                path.push(object);
             }
             Ok(_) => {
-                fetched.lost_owners.push((uid(&here), owner));
+                fetched.lost_owners.push((uid(here), owner));
                 break;
             }
             Err(error) => {
-                fetched.gaps.push(Gap { what: owner.to_string(), why: reason(&error) });
+                fetched.gaps.push(Gap { what: owner.to_string(), why: unread(&error) });
                 break;
             }
         }
     }
-    here
+    path
 }
 
-/// What a command that is not bound yet names, or else the object itself.
-async fn target_of(cluster: &Cluster, here: DynamicObject, fetched: &mut Fetched) -> DynamicObject {
-    let Some(target) = super::tree::target(&here) else { return here };
-    let Some(kind) = cluster.kinds.of(&target) else { return here };
+/// What a command that is not bound yet names.
+async fn target_of(cluster: &Cluster, here: &DynamicObject, fetched: &mut Fetched) -> Option<DynamicObject> {
+    let target = super::tree::target(here)?;
+    let kind = cluster.kinds.of(&target)?;
     match cluster.api(kind, target.namespace.as_deref()).get_opt(&target.name).await {
         Ok(Some(mut object)) => {
             object.types.get_or_insert_with(|| types(kind));
-            object
+            return Some(object);
         }
-        Ok(None) => {
-            fetched.missing_target = Some(target);
-            here
-        }
-        Err(error) => {
-            fetched.gaps.push(Gap { what: target.to_string(), why: reason(&error) });
-            here
-        }
+        Ok(None) => fetched.missing_target = Some(target),
+        Err(error) => fetched.gaps.push(Gap { what: target.to_string(), why: unread(&error) }),
     }
+    None
 }
 
 /// Lists where something can be that belongs here, until nothing new is found.
 async fn descend(
     cluster: &Cluster,
-    top: DynamicObject,
+    path: Vec<DynamicObject>,
     labelled: &LabelledKinds,
     scope: Scope,
     fetched: &mut Fetched,
 ) {
     let mut listed: Vec<Place> = Vec::new();
     let mut candidates: Vec<Candidate> = Vec::new();
-    let mut known: HashSet<String> = HashSet::from([uid(&top)]);
-    let mut newest = vec![top];
+    let mut known: HashSet<String> = path.iter().map(uid).collect();
+    let mut newest = path;
     let mut partial: HashMap<String, Kind> = HashMap::new();
     while !newest.is_empty() {
         let mut wanted: Vec<Place> = Vec::new();
@@ -158,7 +156,7 @@ async fn descend(
                     is_whole: place.selector != Selector::Metadata,
                 })),
                 Err(error) => {
-                    fetched.gaps.push(Gap { what: place.kind.resource.plural.clone(), why: reason(&error) });
+                    fetched.gaps.push(Gap { what: place.kind.resource.plural.clone(), why: unread(&error) });
                 }
             }
         }
@@ -219,7 +217,7 @@ async fn complete(
                 object.data = whole.data;
             }
             Some(Err(error)) => {
-                gaps.push(Gap { what: Identity::of(object).to_string(), why: reason(&error) });
+                gaps.push(Gap { what: Identity::of(object).to_string(), why: unread(&error) });
             }
             // Gone meanwhile: its metadata says as much as there is to say.
             _ => {}
@@ -278,7 +276,7 @@ pub async fn labelled_kinds(cluster: &Cluster) -> (LabelledKinds, Vec<Gap>) {
     let mut gaps = Vec::new();
     let mut or_gap = |what: &str, result: kube::Result<Vec<Kind>>| {
         result.unwrap_or_else(|error| {
-            gaps.push(Gap { what: what.to_owned(), why: reason(&error) });
+            gaps.push(Gap { what: what.to_owned(), why: unread(&error) });
             Vec::new()
         })
     };
@@ -295,12 +293,4 @@ pub async fn labelled_kinds(cluster: &Cluster) -> (LabelledKinds, Vec<Gap>) {
 /// Our commands are called after what they command.
 fn is_our_command(kind: &Kind) -> bool {
     kind.resource.kind.strip_prefix("BasicDeployment").is_some_and(|rest| !rest.is_empty())
-}
-
-fn reason(error: &kube::Error) -> String {
-    match error {
-        kube::Error::Api(status) if status.code == 403 => "no permission".to_owned(),
-        kube::Error::Api(status) => status.message.clone(),
-        error => error.to_string(),
-    }
 }

@@ -96,7 +96,27 @@ pub fn health(object: &DynamicObject) -> Health {
         return Health::new(State::Unreported, "Behind", message).since(changed(object));
     }
     let all = conditions(object);
+    if let Some(("apps/v1", "Deployment")) = types
+        && let Some(health) = rolling(object, &all)
+    {
+        return health;
+    }
     by_conditions(&all).or_else(|| by_numbers(object)).unwrap_or_else(|| Health::new(State::Present, "", ""))
+}
+
+/// A Deployment that is available and not done: its old pods serve while the new ones do not come.
+fn rolling(object: &DynamicObject, all: &[Condition]) -> Option<Health> {
+    let count = |pointer: &str| number(object, pointer).unwrap_or(0);
+    let wanted = number(object, "/spec/replicas").unwrap_or(1);
+    let counts =
+        ["replicas", "updatedReplicas", "availableReplicas"].map(|field| count(&format!("/status/{field}")));
+    let is_available =
+        all.iter().any(|condition| condition.type_ == "Available" && condition.status == "True");
+    let progressing =
+        all.iter().find(|condition| condition.type_ == "Progressing" && condition.status == "True")?;
+    let is_rolling = is_available && counts.iter().any(|count| *count != wanted);
+    let since = Some(progressing.last_transition_time.0);
+    is_rolling.then(|| Health::new(State::Moving, "Progressing", progressing.message.clone()).since(since))
 }
 
 /// When anything but its status was last changed.
@@ -141,9 +161,10 @@ fn by_conditions(all: &[Condition]) -> Option<Health> {
         return Some(said(State::Stuck, stalled));
     }
     if let Some(ready) = ["Ready", "Available"].iter().find_map(|type_| find(type_)) {
-        let state = match ready.status.as_str() {
-            "True" => State::Ready,
-            "Unknown" => State::Unreported,
+        // Our controllers' way to say that nobody has spoken yet; with others, Unknown has reasons of its own.
+        let state = match (ready.status.as_str(), ready.reason.as_str()) {
+            ("True", _) => State::Ready,
+            ("Unknown", "Pending" | "") => State::Unreported,
             _ => State::Moving,
         };
         return Some(said(state, ready));
@@ -211,6 +232,10 @@ mod tests {
                 (State::Unreported, "Pending"),
             ),
             (
+                json!([{"type": "Ready", "status": "Unknown", "reason": "NodeStatusUnknown"}]),
+                (State::Moving, "NodeStatusUnknown"),
+            ),
+            (
                 json!([{"type": "Ready", "status": "False", "reason": "X"}, {"type": "Stalled", "status": "True", "reason": "X"}]),
                 (State::Stuck, "X"),
             ),
@@ -262,6 +287,24 @@ mod tests {
         }});
         let health = health(&serde_json::from_value(object).unwrap());
         assert_eq!((health.state, health.message.as_str()), (State::Terminating, "waiting for the backup"));
+    }
+
+    #[test]
+    fn a_deployment_whose_old_pods_serve_is_not_done() {
+        let deployment = |updated: i64, replicas: i64| {
+            json!({
+                "spec": {"replicas": 3},
+                "status": {
+                    "observedGeneration": 2, "replicas": replicas, "updatedReplicas": updated, "availableReplicas": 3,
+                    "conditions": [
+                        {"type": "Available", "status": "True", "reason": "MinimumReplicasAvailable"},
+                        {"type": "Progressing", "status": "True", "reason": "ReplicaSetUpdated"},
+                    ],
+                },
+            })
+        };
+        assert_eq!(state("apps/v1", "Deployment", deployment(3, 3)).0, State::Ready);
+        assert_eq!(state("apps/v1", "Deployment", deployment(1, 4)).0, State::Moving);
     }
 
     #[test]

@@ -13,10 +13,11 @@ use crate::{
     age::age,
     chain::Gap,
     connection::Options,
+    explain::unread,
     kinds::Kind,
     object::{Identity, deleted},
     output::Output,
-    paint::{Paint, Tone},
+    paint::{Paint, Tone, harmless},
     protected_kinds::protected_kinds,
     table::{Cell, Table},
 };
@@ -96,11 +97,9 @@ pub async fn run(options: &Options, arguments: &Arguments) -> Result<()> {
             Ok(list) => {
                 items.extend(list.items.into_iter().filter_map(|item| Held::of(kind, &item.metadata)));
             }
-            Err(kube::Error::Api(status)) if status.code == 403 => {
-                gaps.push(Gap { what: kind.resource.plural.clone(), why: "no permission".to_owned() });
-            }
             // Some kinds are served and cannot be listed as metadata.
-            Err(_) => {}
+            Err(kube::Error::Api(status)) if matches!(status.code, 404..=406) => {}
+            Err(error) => gaps.push(Gap { what: kind.resource.plural.clone(), why: unread(&error) }),
         }
     }
     items.sort_by_key(|held: &Held| (held.deleted, held.object.clone()));
@@ -139,13 +138,14 @@ impl Held {
 }
 
 fn text(shown: &Shown, now: Timestamp, paint: Paint) -> String {
-    let unseen: Vec<&str> = shown.not_seen.iter().map(|gap| gap.what.as_str()).collect();
+    let unseen: Vec<String> =
+        shown.not_seen.iter().map(|gap| harmless(&format!("{} ({})", gap.what, gap.why))).collect();
     let unseen = match unseen.len() {
         0 => String::new(),
         count => {
-            let some = unseen.iter().take(5).copied().collect::<Vec<_>>().join(", ");
+            let some = unseen[..count.min(5)].join(", ");
             let more = if count > 5 { ", …" } else { "" };
-            format!("\nnot looked at, because you may not list them: {some}{more}\n")
+            format!("\nnot looked at: {some}{more}\n")
         }
     };
     if shown.items.is_empty() {

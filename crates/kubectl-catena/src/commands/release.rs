@@ -14,7 +14,7 @@ use serde_json::json;
 use tokio::time::timeout;
 
 use super::why::explanation;
-use crate::{connection::Options, object::Identity, output::write, target::ObjectArgument};
+use crate::{connection::Options, object::Identity, output::write, paint::harmless, target::ObjectArgument};
 
 /// How long backup-controller may take to let it go.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -70,7 +70,8 @@ pub async fn run(options: &Options, arguments: &Arguments) -> Result<()> {
         }
         Err(_) => {
             let answer = explanation(&cluster, &target).await;
-            let why = answer.map_or_else(|_| String::new(), |answer| format!(": {}", answer.sentence));
+            let why =
+                answer.map_or_else(|_| String::new(), |answer| format!(": {}", harmless(&answer.sentence)));
             bail!(
                 "{identity} is marked to go without a backup, and was not let go within {} s{why}",
                 PATIENCE.as_secs()

@@ -9,7 +9,7 @@ use crate::{
     chain::{Drawing, Gap, Node, Scope, draw, fetch, grow},
     connection::Options,
     output::Output,
-    paint::Paint,
+    paint::{Paint, harmless},
     target::ObjectArgument,
 };
 
@@ -63,11 +63,11 @@ pub async fn run(options: &Options, arguments: &Arguments) -> Result<()> {
 
 /// What is not in the tree, and why.
 fn remarks(shown: &Shown) -> String {
-    let lost = shown
-        .lost_owners
-        .iter()
-        .map(|owner| format!("\nits owner {owner} is gone: the garbage collector will delete it\n"));
-    let unseen = shown.not_seen.iter().map(|gap| format!("\nnot looked at: {} ({})", gap.what, gap.why));
+    let lost = shown.lost_owners.iter().map(|owner| {
+        harmless(&format!("\nits owner {owner} is gone: the garbage collector will delete it\n"))
+    });
+    let unseen =
+        shown.not_seen.iter().map(|gap| harmless(&format!("\nnot looked at: {} ({})", gap.what, gap.why)));
     let text: String = lost.chain(unseen).collect();
     if text.is_empty() || text.ends_with('\n') { text } else { text + "\n" }
 }

@@ -69,7 +69,7 @@ pub async fn until_ended(
             Ok(ExitCode::FAILURE)
         }
         Ok(Ok(Outcome::Waiting { .. })) => {
-            eprintln!("{} {identity} was deleted before it had ended", paint.bad("✗"));
+            eprintln!("{} {identity} was deleted before its end was seen", paint.bad("✗"));
             Ok(ExitCode::FAILURE)
         }
         Ok(Err(error)) => Err(error),
@@ -78,7 +78,11 @@ pub async fn until_ended(
                 Ok(answer) => answer.sentence,
                 Err(_) => String::new(),
             };
-            eprintln!("{} {identity} has not ended within {took}, and goes on. {why}", paint.bad("✗"));
+            eprintln!(
+                "{} {identity} has not ended within {took}, and goes on. {}",
+                paint.bad("✗"),
+                harmless(&why)
+            );
             Ok(ExitCode::from(TIMED_OUT))
         }
     }

@@ -13,7 +13,7 @@ use crate::chain::{Node, State};
 
 /// What keeps an object from being ready.
 pub fn check<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Finding<'n>> {
-    if is_well(node) {
+    if is_well(node) && !is_troubled(node) {
         return None;
     }
     if let Some(blocker) = blocked_by(node) {
@@ -31,7 +31,19 @@ pub fn check<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Finding<'n>> {
         }
     }
     let below = troubled(node).find_map(|child| explain(child, facts));
-    Some(below.map_or_else(|| Finding::at(node, own(node, facts)), |finding| finding.below(node)))
+    let below = below.map(|finding| finding.below(node));
+    below.or_else(|| (!is_well(node)).then(|| Finding::at(node, own(node, facts))))
+}
+
+/// Whether an object whose kind does not tell how it is has something below it that is not well. What has ended is over.
+fn is_troubled(node: &Node) -> bool {
+    let is_open = |child: &Node| match child.health.state {
+        State::Ready | State::Done | State::Failed | State::Terminating => false,
+        State::Moving | State::Unreported | State::Stuck => true,
+        State::Present => is_troubled(child),
+    };
+    node.health.state == State::Present
+        && node.children.iter().any(|child| !is_command(child) && is_open(child))
 }
 
 fn blocked_by(node: &Node) -> Option<BlockedBy> {
@@ -86,8 +98,11 @@ fn troubled(node: &Node) -> impl Iterator<Item = &Node> {
         State::Moving => 2,
         _ => 3,
     };
-    let mut children: Vec<&Node> =
-        node.children.iter().filter(|child| !is_command(child) && !is_well(child)).collect();
+    let mut children: Vec<&Node> = node
+        .children
+        .iter()
+        .filter(|child| !is_command(child) && (!is_well(child) || is_troubled(child)))
+        .collect();
     children.sort_by_key(rank);
     children.into_iter()
 }

@@ -5,6 +5,7 @@ use catena_api::{
     keys,
 };
 use jiff::SignedDuration;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use super::{
     Cause, Facts, Finding,
@@ -22,10 +23,15 @@ const BINDER: &str = "command-binder";
 /// How long the binder may take to speak for the first time.
 const PATIENCE: SignedDuration = SignedDuration::from_secs(5);
 
-/// Whether an object is a command.
+/// Whether an object is a command: one of ours, or one that command-binder has spoken on. A `targetRef` alone says nothing, because
+/// a `VerticalPodAutoscaler` has one, too.
 pub fn is_command(node: &Node) -> bool {
-    text(&node.object, "/spec/targetRef/name").is_some()
-        || conditions(&node.object).iter().any(|condition| condition.type_ == BOUND)
+    let is_ours =
+        node.identity.group() == keys::GROUP && text(&node.object, "/spec/targetRef/name").is_some();
+    let is_of_binder = |condition: &Condition| {
+        condition.type_ == BOUND && (condition.reason == BOUND || !describe(&condition.reason).0.is_empty())
+    };
+    is_ours || conditions(&node.object).iter().any(is_of_binder)
 }
 
 /// Whether an object is a command that is not done.

@@ -17,13 +17,16 @@ use super::{
     Around, Warning,
     controllers::{Controllers, Lease, Seen},
 };
-use crate::{chain::Gap, connection::Cluster, protected_kinds::protected_kinds};
+use crate::{chain::Gap, connection::Cluster, explain::unread, protected_kinds::protected_kinds};
 
 /// What the charts put on everything that they install.
 const OURS: &str = "app.kubernetes.io/part-of=catena";
 /// Which of the controllers, whatever its objects are called. A Lease, which no upgrade may touch, has only the name.
 const COMPONENT: &str = "app.kubernetes.io/component";
 const NAME: &str = "app.kubernetes.io/name";
+
+/// How many pages of Events are read: a namespace with more has other worries.
+const PAGES: usize = 10;
 
 /// Reads what is around the chain of an object.
 pub async fn gather(cluster: &Cluster, namespace: Option<&str>) -> Around {
@@ -36,7 +39,7 @@ pub async fn gather(cluster: &Cluster, namespace: Option<&str>) -> Around {
         protected_kinds(cluster),
     );
     let unseen = match (&leases, &deployments) {
-        (Err(error), Err(_)) => Some(short(error)),
+        (Err(error), Err(_)) => Some(unread(error)),
         _ => None,
     };
     let leases = leases.map(|list| list.items).unwrap_or_default();
@@ -45,10 +48,13 @@ pub async fn gather(cluster: &Cluster, namespace: Option<&str>) -> Around {
     if let Some(why) = &unseen {
         gaps.push(Gap { what: "the controllers of Catena".to_owned(), why: why.clone() });
     }
-    let warnings = warnings.unwrap_or_else(|error| {
-        gaps.push(Gap { what: "Events".to_owned(), why: short(&error) });
-        Vec::new()
+    let (warnings, is_all) = warnings.unwrap_or_else(|error| {
+        gaps.push(Gap { what: "Events".to_owned(), why: unread(&error) });
+        (Vec::new(), true)
     });
+    if !is_all {
+        gaps.push(Gap { what: "some Events".to_owned(), why: "there are too many".to_owned() });
+    }
     Around {
         controllers: Controllers { seen: join(leases, deployments), unseen },
         namespace_deleted: deleted,
@@ -56,14 +62,6 @@ pub async fn gather(cluster: &Cluster, namespace: Option<&str>) -> Around {
         protected,
         gaps,
         ..Around::default()
-    }
-}
-
-fn short(error: &kube::Error) -> String {
-    match error {
-        kube::Error::Api(status) if status.code == 403 => "no permission".to_owned(),
-        kube::Error::Api(status) => status.message.clone(),
-        error => error.to_string(),
     }
 }
 
@@ -102,13 +100,21 @@ async fn namespace_deleted(cluster: &Cluster, namespace: Option<&str>) -> Option
     namespace.metadata.deletion_timestamp.map(|time| time.0)
 }
 
-async fn warnings(cluster: &Cluster, namespace: Option<&str>) -> kube::Result<Vec<Warning>> {
-    let Some(namespace) = namespace else { return Ok(Vec::new()) };
-    let params = ListParams::default().fields("type=Warning").limit(500);
-    let events = Api::<Event>::namespaced(cluster.client.clone(), namespace).list(&params).await?;
-    let mut warnings: Vec<Warning> = events.items.into_iter().map(warning).collect();
+/// The warnings of a namespace, the newest last, and whether they are all.
+async fn warnings(cluster: &Cluster, namespace: Option<&str>) -> kube::Result<(Vec<Warning>, bool)> {
+    let Some(namespace) = namespace else { return Ok((Vec::new(), true)) };
+    let api = Api::<Event>::namespaced(cluster.client.clone(), namespace);
+    let mut params = ListParams::default().fields("type=Warning").limit(500);
+    let (mut warnings, mut more) = (Vec::new(), None);
+    for _ in 0..PAGES {
+        let page = api.list(&params).await?;
+        warnings.extend(page.items.into_iter().map(warning));
+        more = page.metadata.continue_.filter(|token| !token.is_empty());
+        let Some(token) = &more else { break };
+        params = params.continue_token(token);
+    }
     warnings.sort_by_key(|warning| warning.at);
-    Ok(warnings)
+    Ok((warnings, more.is_none()))
 }
 
 fn warning(event: Event) -> Warning {

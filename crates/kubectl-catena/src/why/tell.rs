@@ -52,11 +52,12 @@ pub fn tell(answer: &Answer, now: Timestamp, paint: Paint) -> String {
         paragraphs.push(indent(&harmless(&cause.message)));
         paragraphs.push(evidence(answer, now, paint).trim_end().to_owned());
         if !cause.advice.is_empty() {
-            paragraphs.push(format!("What to do: {}.", cause.advice));
+            paragraphs.push(format!("What to do: {}.", harmless(&cause.advice)));
         }
     }
-    paragraphs.extend(answer.remarks.iter().map(|remark| format!("Note: {remark}.")));
-    let unseen = answer.not_seen.iter().map(|gap| format!("not looked at: {} ({})", gap.what, gap.why));
+    paragraphs.extend(answer.remarks.iter().map(|remark| format!("Note: {}.", harmless(remark))));
+    let unseen =
+        answer.not_seen.iter().map(|gap| harmless(&format!("not looked at: {} ({})", gap.what, gap.why)));
     paragraphs.push(paint.quiet(&unseen.collect::<Vec<_>>().join("\n")));
     paragraphs.retain(|paragraph| !paragraph.is_empty());
     paragraphs.join("\n\n") + "\n"

@@ -80,6 +80,28 @@ fn a_job_whose_pod_cannot_start() {
 }
 
 #[test]
+fn what_is_below_an_object_that_tells_nothing_of_itself_is_looked_at() {
+    let cron = object("batch/v1", "CronJob", "dump", None, json!({"spec": {}}));
+    let job = object("batch/v1", "Job", "dump-1", Some("CronJob/dump"), json!({"status": {"active": 1}}));
+    let mut pod = waiting("dump-1-x", "ImagePullBackOff", "not found");
+    pod.metadata.owner_references.as_mut().unwrap()[0].uid = "Job/dump-1".into();
+    let answer = ask("CronJob/dump", &[cron.clone(), job, pod], &around());
+    assert_eq!((answer.well, answer.root_cause.unwrap().object.kind.as_str()), (false, "Pod"));
+    // What has ended is over.
+    let conditions = [condition("Failed", "True", "BackoffLimitExceeded", "")];
+    let failed = json!({"status": {"conditions": conditions}});
+    let failed = object("batch/v1", "Job", "dump-1", Some("CronJob/dump"), failed);
+    assert!(ask("CronJob/dump", &[cron, failed], &around()).well);
+}
+
+#[test]
+fn a_target_reference_alone_makes_no_command() {
+    let body = json!({"spec": {"targetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}}});
+    let scaler = object("autoscaling.k8s.io/v1", "VerticalPodAutoscaler", "web", None, body);
+    assert!(ask("VerticalPodAutoscaler/web", &[scaler], &around()).well);
+}
+
+#[test]
 fn a_pod_whose_readiness_probe_fails() {
     let status = json!({
         "phase": "Running", "conditions": [condition("Ready", "False", "ContainersNotReady", "containers with unready status: [main]")],
