@@ -107,6 +107,11 @@ impl Backups {
         let settings = self.settings.current();
         let entries = settings.by_resource.get(&*target.source.id).map(Vec::as_slice).unwrap_or_default();
         let namespace = target.metadata.namespace.as_deref();
+        // What its watch shows is of former settings, of which an entry was renamed: it is judged by what the next one shows.
+        let is_former = |id: &Arc<str>| !entries.iter().any(|entry| *entry.id == **id);
+        if target.row.selected_by.iter().any(is_former) {
+            return Ok((None, Selection::NotSelected));
+        }
         for entry in entries.iter().filter(|entry| entry.protect) {
             if !target.row.selected_by.iter().any(|id| **id == *entry.id) {
                 continue;

@@ -2,6 +2,7 @@
 
 use std::{
     fs,
+    os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
     process::{Command, Stdio},
 };
@@ -122,11 +123,15 @@ impl Kind {
         // The API server, which is root in its node, would make it so that nobody else can read it.
         let audit_log = self.audit_log();
         fs::File::create(&audit_log).with_context(|| format!("could not create {}", audit_log.display()))?;
+        let nothing = write("nothing.sh", "#!/bin/sh\n")?;
+        fs::set_permissions(&nothing, fs::Permissions::from_mode(0o755))
+            .with_context(|| format!("could not make {} executable", nothing.display()))?;
         // Quoted as JSON, which YAML reads: a path may hold anything.
         let quoted = |path: &Path| serde_json::to_string(&path.display().to_string());
         let config = include_str!("../../kind/cluster.yaml")
             .replace("${CONFIGS}", &quoted(&self.configs())?)
-            .replace("${LOGS}", &quoted(&self.logs())?);
+            .replace("${LOGS}", &quoted(&self.logs())?)
+            .replace("${NOTHING}", &quoted(&nothing)?);
         let config = write("cluster.yaml", &config)?;
         let mut kind = Command::new("kind");
         kind.args(["create", "cluster", "--name", &self.name, "--wait", WAIT, "--config"])
