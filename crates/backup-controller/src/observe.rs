@@ -129,13 +129,6 @@ impl Backups {
         Ok((strictest.cloned(), Selection::NotSelected))
     }
 
-    /// The entry that a held object says it belongs to: its labels do not matter any more.
-    fn recorded(&self, target: &Watched<Row>, status: &BackupStatus) -> Option<Arc<ProtectedKind>> {
-        let settings = self.settings.current();
-        let entries = settings.by_resource.get(&*target.source.id)?;
-        entries.iter().find(|entry| entry.id == status.entry).cloned()
-    }
-
     /// What is known live of an object that waits for its backup, and the entry of the settings that it belongs to.
     async fn held(
         &self,
@@ -153,8 +146,13 @@ impl Backups {
         if live::text(&object, "uid") != uid || !finalizer::is_there(&finalizers) {
             return Ok((kind, None));
         }
+        let settings = self.settings.current();
         let status = BackupStatus::of(&object);
-        let kind = status.as_ref().and_then(|status| self.recorded(target, status)).unwrap_or(kind);
+        // Its labels do not matter any more: it says which entry it belongs to.
+        let entries = settings.by_resource.get(&*target.source.id).into_iter().flatten();
+        let recorded =
+            status.as_ref().and_then(|status| entries.into_iter().find(|entry| entry.id == status.entry));
+        let kind = recorded.cloned().unwrap_or(kind);
         if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
             metadata.remove("managedFields");
         }
@@ -163,7 +161,6 @@ impl Backups {
         let situation = if force_release.is_none() {
             // Where to begin; what is there is judged in any case.
             let first = status.as_ref().map_or(1, |status| status.attempt);
-            let settings = self.settings.current();
             Some(situation(&self.client, &settings.templates, &kind, &object, first).await?)
         } else {
             None

@@ -12,6 +12,7 @@ mod issue;
 mod kinds;
 mod object;
 mod output;
+mod pages;
 mod paint;
 mod protected_kinds;
 mod table;

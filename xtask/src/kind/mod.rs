@@ -141,15 +141,17 @@ impl Kind {
         if let Some(image) = node_image {
             kind.args(["--image", image]);
         }
-        let created = match self.quietly(&mut kind, "kind-create.log", interrupt).await {
-            Ok(()) => self.refuse_at_once(interrupt).await,
-            failed => failed,
+        let created = async {
+            self.quietly(&mut kind, "kind-create.log", interrupt).await?;
+            self.refuse_at_once(interrupt).await
         };
-        // Half a cluster would be taken for one by whoever comes next.
-        if created.is_err() {
-            self.delete_nodes()?;
+        if let Err(error) = created.await {
+            // Half a cluster would be taken for one by whoever comes next.
+            return Err(match self.delete_nodes() {
+                Ok(()) => error,
+                Err(left) => error.context(format!("half a cluster is left: {left:#}")),
+            });
         }
-        created?;
         step.done("");
         Ok(())
     }

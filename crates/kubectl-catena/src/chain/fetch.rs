@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use anyhow::Result;
 use futures::{StreamExt, stream};
-use kube::{Api, api::ListParams, core::DynamicObject};
+use kube::{api::ListParams, core::DynamicObject};
 use serde::Serialize;
 
 use super::{
@@ -16,6 +16,7 @@ use crate::{
     explain::unread,
     kinds::Kind,
     object::{Identity, first_owner},
+    pages,
     target::Target,
 };
 
@@ -23,8 +24,6 @@ use crate::{
 const SIDE_BY_SIDE: usize = 16;
 /// A chain that is longer goes round in a circle.
 const HIGHEST: usize = 16;
-/// How many objects a page has, so that no answer is huge.
-const PAGE: u32 = 500;
 
 /// How far is looked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -229,28 +228,14 @@ async fn complete(
 async fn list(cluster: &Cluster, place: &Place) -> kube::Result<Vec<DynamicObject>> {
     let api = cluster.api(&place.kind, place.namespace.as_deref());
     let mut objects = match &place.selector {
-        Selector::Labels(labels) => all(&api, &ListParams::default().labels(labels)).await?,
-        Selector::Few => all(&api, &ListParams::default()).await?,
+        Selector::Labels(labels) => pages::all(&api, ListParams::default().labels(labels)).await?,
+        Selector::Few => pages::all(&api, ListParams::default()).await?,
         Selector::Metadata => owned(cluster, place).await?,
     };
     for object in &mut objects {
         object.types = Some(types(&place.kind));
     }
     Ok(objects)
-}
-
-/// Every page of a list.
-async fn all(api: &Api<DynamicObject>, params: &ListParams) -> kube::Result<Vec<DynamicObject>> {
-    let mut params = params.clone().limit(PAGE);
-    let mut objects = Vec::new();
-    loop {
-        let page = api.list(&params).await?;
-        objects.extend(page.items);
-        match page.metadata.continue_.filter(|token| !token.is_empty()) {
-            Some(token) => params = params.continue_token(&token),
-            None => return Ok(objects),
-        }
-    }
 }
 
 /// Kinds whose definitions say what they are.

@@ -106,17 +106,14 @@ pub fn health(object: &DynamicObject) -> Health {
 
 /// A Deployment that is available and not done: its old pods serve while the new ones do not come.
 fn rolling(object: &DynamicObject, all: &[Condition]) -> Option<Health> {
-    let count = |pointer: &str| number(object, pointer).unwrap_or(0);
+    let holds =
+        |type_: &str| all.iter().find(|condition| condition.type_ == type_ && condition.status == "True");
+    let (_, progressing) = (holds("Available")?, holds("Progressing")?);
     let wanted = number(object, "/spec/replicas").unwrap_or(1);
-    let counts =
-        ["replicas", "updatedReplicas", "availableReplicas"].map(|field| count(&format!("/status/{field}")));
-    let is_available =
-        all.iter().any(|condition| condition.type_ == "Available" && condition.status == "True");
-    let progressing =
-        all.iter().find(|condition| condition.type_ == "Progressing" && condition.status == "True")?;
-    let is_rolling = is_available && counts.iter().any(|count| *count != wanted);
+    let counts = ["/status/replicas", "/status/updatedReplicas", "/status/availableReplicas"];
+    let is_done = counts.iter().all(|pointer| number(object, pointer).unwrap_or(0) == wanted);
     let since = Some(progressing.last_transition_time.0);
-    is_rolling.then(|| Health::new(State::Moving, "Progressing", progressing.message.clone()).since(since))
+    (!is_done).then(|| Health::new(State::Moving, "Progressing", progressing.message.clone()).since(since))
 }
 
 /// When anything but its status was last changed.

@@ -17,7 +17,7 @@ use super::{
     Around, Warning,
     controllers::{Controllers, Lease, Seen},
 };
-use crate::{chain::Gap, connection::Cluster, explain::unread, protected_kinds::protected_kinds};
+use crate::{chain::Gap, connection::Cluster, explain::unread, pages, protected_kinds::protected_kinds};
 
 /// What the charts put on everything that they install.
 const OURS: &str = "app.kubernetes.io/part-of=catena";
@@ -104,17 +104,11 @@ async fn namespace_deleted(cluster: &Cluster, namespace: Option<&str>) -> Option
 async fn warnings(cluster: &Cluster, namespace: Option<&str>) -> kube::Result<(Vec<Warning>, bool)> {
     let Some(namespace) = namespace else { return Ok((Vec::new(), true)) };
     let api = Api::<Event>::namespaced(cluster.client.clone(), namespace);
-    let mut params = ListParams::default().fields("type=Warning").limit(500);
-    let (mut warnings, mut more) = (Vec::new(), None);
-    for _ in 0..PAGES {
-        let page = api.list(&params).await?;
-        warnings.extend(page.items.into_iter().map(warning));
-        more = page.metadata.continue_.filter(|token| !token.is_empty());
-        let Some(token) = &more else { break };
-        params = params.continue_token(token);
-    }
+    let params = ListParams::default().fields("type=Warning");
+    let (events, is_all) = pages::first(PAGES, &api, params).await?;
+    let mut warnings: Vec<Warning> = events.into_iter().map(warning).collect();
     warnings.sort_by_key(|warning| warning.at);
-    Ok((warnings, more.is_none()))
+    Ok((warnings, is_all))
 }
 
 fn warning(event: Event) -> Warning {
