@@ -36,6 +36,10 @@ impl CacheRow for NamespaceRow {
         &self.uid
     }
 
+    fn namespace(&self) -> &'static str {
+        ""
+    }
+
     fn group(&self) -> Option<&str> {
         Some(&self.name)
     }
@@ -60,7 +64,7 @@ impl Namespaces {
     /// Whether a selector selects a namespace. One that has not been seen yet is looked up live.
     pub async fn selects(&self, selector: &Selector, namespace: &str) -> Result<bool, Error> {
         let cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let known = cache.and_then(|cache| cache.group(namespace).first().cloned());
+        let known = cache.and_then(|cache| cache.group("", namespace).first().cloned());
         if let Some(row) = known {
             return Ok(selector.matches(&row.labels));
         }

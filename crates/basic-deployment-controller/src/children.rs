@@ -23,15 +23,6 @@ pub struct Known {
     pub cache: Arc<Cache<Child>>,
 }
 
-impl Known {
-    /// The children of a `BasicDeployment`. Whoever may write to another namespace may name any owner there.
-    pub fn of(&self, namespace: &str, uid: &str) -> Vec<Arc<Child>> {
-        let mut children = self.cache.group(uid);
-        children.retain(|child| child.namespace == namespace);
-        children
-    }
-}
-
 impl Children {
     pub fn new(client: Client, watches: Watches, trigger: Trigger<BasicDeployment>) -> Self {
         Self { client, watches, trigger, watched: Mutex::default() }

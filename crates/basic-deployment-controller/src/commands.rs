@@ -45,8 +45,8 @@ impl Commands {
         if self.caches.iter().any(|(_, _, cache)| cache.problem().is_some()) {
             return None;
         }
-        let mut commands: Vec<_> = self.caches.iter().flat_map(|(_, _, cache)| cache.group(uid)).collect();
-        commands.retain(|command| command.namespace == namespace);
+        let of_kind = self.caches.iter().map(|(_, _, cache)| cache.group(namespace, uid));
+        let mut commands: Vec<_> = of_kind.flatten().collect();
         commands.sort_by(|a, b| (a.created, &a.uid).cmp(&(b.created, &b.uid)));
         Some(commands)
     }

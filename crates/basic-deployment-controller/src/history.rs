@@ -43,10 +43,9 @@ impl History {
         self.cache.problem()
     }
 
-    /// The revisions of a `BasicDeployment`, the oldest first. Whoever may write to another namespace may name any owner there.
+    /// The revisions of a `BasicDeployment`, the oldest first.
     pub fn of(&self, namespace: &str, uid: &str) -> Vec<Arc<Revision>> {
-        let mut revisions = self.cache.group(uid);
-        revisions.retain(|revision| revision.namespace == namespace);
+        let mut revisions = self.cache.group(namespace, uid);
         revisions.sort_by(|a, b| (a.number, &a.uid).cmp(&(b.number, &b.uid)));
         revisions
     }

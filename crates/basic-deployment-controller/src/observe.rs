@@ -141,7 +141,7 @@ impl Deployments {
     async fn find(&self, known: &Known, deployment: &BasicDeployment, name: &str) -> Result<Found, Error> {
         let uid = deployment.metadata.uid.as_deref().unwrap_or_default();
         let namespace = deployment.metadata.namespace.as_deref().unwrap_or_default();
-        if let Some(child) = known.of(namespace, uid).into_iter().find(|child| child.name == name) {
+        if let Some(child) = known.cache.group(namespace, uid).into_iter().find(|child| child.name == name) {
             return Ok(Found::Ours(child));
         }
         let api: Api<TrimmedObject> = Api::namespaced_with(self.client.clone(), namespace, &known.resource);
@@ -259,7 +259,7 @@ impl Controller for Deployments {
         let contract = settings.child.contract.clone();
         let rendered = render(&deployment, &settings.child, &settings);
         let revisions = self.history.of(&namespace, &uid);
-        let mut own = known.of(&namespace, &uid);
+        let mut own = known.cache.group(&namespace, &uid);
         own.sort_by(|a, b| a.name.cmp(&b.name));
         let pin = rendered.as_ref().ok().and_then(|rendered| history::pin(&rendered.hash, &own, &revisions));
         let desired = self.desired(&deployment, rendered.clone(), pin.as_ref()).await?;

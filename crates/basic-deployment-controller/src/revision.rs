@@ -44,6 +44,10 @@ impl Row for Revision {
         &self.uid
     }
 
+    fn namespace(&self) -> &str {
+        &self.namespace
+    }
+
     fn group(&self) -> Option<&str> {
         self.owner.as_ref().map(|owner| owner.uid.as_str())
     }

@@ -109,28 +109,23 @@ impl Controller for ReplicaSets {
         }
         let uid = set.metadata.uid.clone().unwrap_or_default();
         let revision = self.revision(&set, &uid);
-        let orphans =
-            revision.as_ref().map_or_else(|_| Vec::new(), |revision| self.pods.cache().group(revision));
         let namespace = set.metadata.namespace.as_deref().unwrap_or_default();
+        let orphans = revision
+            .as_ref()
+            .map_or_else(|_| Vec::new(), |revision| self.pods.cache().group(namespace, revision));
         let now = Timestamp::now();
         let is_former = |pod: &PodRow| {
             let is_former = pod.owner.as_ref().is_some_and(|owner| owner.is_former(&set));
             is_former && &*pod.namespace == namespace && pod.counts()
         };
         let former = succession_ends_in(&set, now).map(|_| self.pods.cache().find(is_former));
-        // Whoever may write to another namespace may name any owner there.
-        let mut pods = self.pods.cache().group(&uid);
-        pods.retain(|pod| &*pod.namespace == namespace);
         Ok(Observed {
             attempt,
             is_blind,
             now,
             revision,
-            pods,
-            orphans: orphans
-                .into_iter()
-                .filter(|pod| pod.owner.is_none() && &*pod.namespace == namespace && pod.counts())
-                .collect(),
+            pods: self.pods.cache().group(namespace, &uid),
+            orphans: orphans.into_iter().filter(|pod| pod.owner.is_none() && pod.counts()).collect(),
             former: former.unwrap_or_default(),
             status_age: self.pods.writer().status_age(&uid),
             set,

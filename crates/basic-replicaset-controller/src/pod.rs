@@ -136,6 +136,10 @@ impl Row for PodRow {
         &self.uid
     }
 
+    fn namespace(&self) -> &str {
+        &self.namespace
+    }
+
     /// An orphan is found by its revision, which tells whose it was.
     fn group(&self) -> Option<&str> {
         Some(self.owner.as_ref().map_or(&self.revision, |owner| &owner.uid))

@@ -29,6 +29,10 @@ impl Row for Discovered {
         &self.uid
     }
 
+    fn namespace(&self) -> &'static str {
+        ""
+    }
+
     fn group(&self) -> Option<&str> {
         Some(GROUP)
     }
@@ -73,7 +77,7 @@ impl Definitions {
     /// The kinds that are described.
     pub fn kinds(&self) -> Vec<Arc<CommandKind>> {
         let mut kinds: Vec<_> =
-            self.0.group(GROUP).iter().filter_map(|found| found.kind.as_ref().ok().cloned()).collect();
+            self.0.group("", GROUP).iter().filter_map(|found| found.kind.as_ref().ok().cloned()).collect();
         kinds.sort_by(|a, b| a.id.cmp(&b.id));
         kinds
     }

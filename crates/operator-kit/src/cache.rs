@@ -11,6 +11,8 @@ use crate::{consistency::Seen, watch::Task};
 pub trait Row: Send + Sync + 'static {
     /// The object's uid.
     fn uid(&self) -> &str;
+    /// The object's namespace; empty for a cluster-wide one.
+    fn namespace(&self) -> &str;
     /// What the object is looked up by: the uid of its controller, or for an object without one, whatever its
     /// next owner would know it by.
     fn group(&self) -> Option<&str>;
@@ -36,10 +38,13 @@ impl<R: Row> Cache<R> {
         Self { rows: RwLock::new(rows), task }
     }
 
-    /// The rows of a group, in no order.
+    /// The rows of a group in a namespace, in no order. An owner is in the same namespace as what it owns: whoever
+    /// may write to another one may name any uid there.
     #[must_use]
-    pub fn group(&self, group: &str) -> Vec<Arc<R>> {
-        self.read().by_group.get(group).cloned().unwrap_or_default()
+    pub fn group(&self, namespace: &str, group: &str) -> Vec<Arc<R>> {
+        let rows = self.read();
+        let members = rows.by_group.get(group).into_iter().flatten();
+        members.filter(|row| row.namespace() == namespace).cloned().collect()
     }
 
     /// The rows of any group of which something holds, in no order: it is asked of every row.
@@ -148,6 +153,9 @@ mod tests {
         fn uid(&self) -> &str {
             self.0
         }
+        fn namespace(&self) -> &str {
+            self.0.split_once('/').map_or("", |(namespace, _)| namespace)
+        }
         fn group(&self) -> Option<&str> {
             self.1
         }
@@ -160,7 +168,7 @@ mod tests {
     }
 
     fn uids(cache: &Cache<Pod>, group: &str) -> Vec<String> {
-        cache.group(group).iter().map(|pod| pod.0.to_owned()).collect()
+        cache.group("", group).iter().map(|pod| pod.0.to_owned()).collect()
     }
 
     #[test]
@@ -182,6 +190,16 @@ mod tests {
         let told = take(&cache, Event::InitDone);
         assert_eq!(uids(&cache, "a"), ["new"]);
         assert_eq!(told.iter().map(|(uid, _)| uid.as_str()).collect::<Vec<_>>(), ["old", "new"]);
+    }
+
+    #[test]
+    fn a_group_does_not_reach_into_another_namespace() {
+        let cache = Cache::new(Task::default());
+        for pod in [Pod("shop/a", Some("set")), Pod("lab/b", Some("set"))] {
+            take(&cache, Event::Apply(pod));
+        }
+        let in_shop: Vec<_> = cache.group("shop", "set").iter().map(|pod| pod.0).collect();
+        assert_eq!(in_shop, ["shop/a"]);
     }
 
     #[test]

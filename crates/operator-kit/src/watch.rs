@@ -355,6 +355,9 @@ mod tests {
         fn uid(&self) -> &'static str {
             "pod"
         }
+        fn namespace(&self) -> &'static str {
+            ""
+        }
         fn group(&self) -> Option<&str> {
             None
         }
