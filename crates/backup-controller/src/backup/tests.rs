@@ -7,6 +7,8 @@ use std::{
 };
 
 use catena_api::keys::{BACKUP_OF, BACKUP_TARGET};
+use kube::Client;
+use operator_kit::short_digest;
 use serde_json::json;
 
 use super::{
@@ -176,15 +178,10 @@ fn a_template_that_cannot_work_is_told() {
     assert_eq!(problem(&named(owned), "shop"), "BackupHasOwner");
 }
 
-/// The situation of an object, beginning with a try, where each of these tries failed, and how many were looked up.
-async fn situation(tries: impl Iterator<Item = u32>, first: u32) -> (Situation, u32) {
-    let (settings, target) = (settings(TEMPLATE, "backups"), target("shop"));
-    let failed = |attempt| {
-        let mut backup = created(&settings, &target, attempt);
-        backup["status"] = json!({"failed": 1});
-        (metadata::text(&backup, "name").to_owned(), backup)
-    };
-    let backups: HashMap<String, Value> = tries.map(failed).collect();
+/// What stands in the cluster, by name, and how many look-ups there were.
+fn cluster(backups: Vec<Value>) -> (Client, Arc<AtomicU32>) {
+    let backups: HashMap<String, Value> =
+        backups.into_iter().map(|backup| (metadata::text(&backup, "name").to_owned(), backup)).collect();
     let lookups = Arc::new(AtomicU32::new(0));
     let counted = lookups.clone();
     let client = server(Some(DATE), move |path| {
@@ -192,15 +189,63 @@ async fn situation(tries: impl Iterator<Item = u32>, first: u32) -> (Situation, 
         let name = path.rsplit('/').next().unwrap_or_default();
         backups.get(name).map_or((404, json!({})), |backup| (200, backup.clone()))
     });
+    (client, lookups)
+}
+
+async fn survey(client: &Client, settings: &Settings, first: u32, former: Option<u32>) -> Situation {
     let survey = Survey {
-        client: &client,
+        client,
         templates: &settings.templates,
         kind: &settings.kinds["maps"],
-        target: &target,
+        target: &target("shop"),
         now: "2026-06-01T12:00:30Z".parse().unwrap(),
     };
-    let situation = survey.situation(first, None).await.unwrap();
+    survey.situation(first, former).await.unwrap()
+}
+
+/// The situation of an object, beginning with a try, where each of these tries failed, and how many were looked up.
+async fn situation(tries: impl Iterator<Item = u32>, first: u32) -> (Situation, u32) {
+    let settings = settings(TEMPLATE, "backups");
+    let failed = |attempt| {
+        let mut backup = created(&settings, &target("shop"), attempt);
+        backup["status"] = json!({"failed": 1});
+        backup
+    };
+    let (client, lookups) = cluster(tries.map(failed).collect());
+    let situation = survey(&client, &settings, first, None).await;
     (situation, lookups.load(Ordering::Relaxed))
+}
+
+#[tokio::test]
+async fn a_backup_of_an_earlier_version_is_waited_for_as_long_as_it_runs_and_has_time() {
+    let settings = settings(TEMPLATE, "backups");
+    let stands = async |change: fn(&mut Value)| {
+        let suffix = short_digest(&["u", "1"]);
+        let mut backup = created(&settings, &target("shop"), 1);
+        let mut about: Value =
+            serde_json::from_str(backup["metadata"]["annotations"][BACKUP_TARGET].as_str().unwrap()).unwrap();
+        about.as_object_mut().unwrap().remove("policy");
+        backup["metadata"]["name"] = format!("web-{suffix}").into();
+        backup["metadata"]["annotations"][BACKUP_TARGET] = about.to_string().into();
+        change(&mut backup);
+        let (client, _) = cluster(vec![backup]);
+        survey(&client, &settings, 1, Some(1)).await
+    };
+    let runs = stands(|_| {}).await;
+    assert!(
+        matches!(&runs, Situation::Former { last } if last.title.starts_with("Job backups/web-")),
+        "{runs:?}"
+    );
+    let changes: [fn(&mut Value); 4] = [
+        |backup| backup["status"] = json!({"succeeded": 1, "failed": 0}),
+        |backup| backup["status"] = json!({"failed": 1}),
+        |backup| backup["metadata"]["creationTimestamp"] = json!("2026-06-01T10:00:00Z"),
+        |backup| backup["metadata"]["labels"][BACKUP_OF] = json!("v"),
+    ];
+    for change in changes {
+        let ended = stands(change).await;
+        assert!(matches!(ended, Situation::Absent { .. }), "{ended:?}");
+    }
 }
 
 #[tokio::test]
