@@ -17,6 +17,7 @@ use crate::{
     error::Error,
     observe::{Observed, subject},
     pod::PodRow,
+    status::CONDITIONS,
 };
 
 /// The pods, as they are known and written.
@@ -69,7 +70,7 @@ impl Pods {
             }
             Action::Refuse(error) => Err(error.into()),
             Action::WriteStatus(status) => {
-                self.writer.apply_status(set, &status).await?;
+                self.writer.write_status(set, &status, &CONDITIONS).await?;
                 Ok(Next::Written)
             }
             Action::Wait(time) => Ok(Next::Wait(time)),

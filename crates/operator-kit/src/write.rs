@@ -1,6 +1,9 @@
 //! The only way to write: creates that may be repeated, patches and deletes that carry a uid, and each write
 //! remembered until the caches show it.
 
+mod excess;
+mod status;
+
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex, PoisonError},
@@ -15,8 +18,8 @@ use kube::{
     core::Request,
     discovery::ApiResource,
 };
-use serde::{Serialize, de::DeserializeOwned};
-use serde_json::{Value, json};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
 use tokio::{sync::Semaphore, time::Instant};
 
 use crate::{
@@ -207,77 +210,6 @@ impl Writer {
         let build = || request(resource, namespace).delete(name, params);
         let answer: Value = self.send("delete", &resource.kind, name, build).await?;
         self.remember(whose, seen, version(&answer));
-        Ok(())
-    }
-
-    /// Applies the status of the object that is being reconciled.
-    ///
-    /// # Errors
-    /// [`WriteError::Changed`] when the object was replaced by another one of its name.
-    pub async fn apply_status<K, S>(&self, object: &K, status: &S) -> Written<()>
-    where
-        K: Resource<DynamicType = ()>,
-        S: Serialize + Sync,
-    {
-        let resource = ApiResource::erase::<K>(&());
-        self.apply_status_as(object.meta(), &resource, &self.primary, status).await
-    }
-
-    /// Applies the status of an object of one of several kinds.
-    ///
-    /// # Errors
-    /// [`WriteError::Changed`] when the object was replaced by another one of its name.
-    pub async fn apply_status_of<R, S: Serialize + Sync>(
-        &self,
-        object: &Watched<R>,
-        status: &S,
-    ) -> Written<()> {
-        let Source { resource, seen, .. } = &*object.source;
-        self.apply_status_as(&object.metadata, resource, seen, status).await
-    }
-
-    /// Applies the status of an object that is not the one that is being reconciled, on behalf of the object
-    /// with the uid `whose`; `seen` will show it.
-    ///
-    /// # Errors
-    /// [`WriteError::Changed`] when the object was replaced by another one of its name.
-    pub async fn apply_status_for<S: Serialize + Sync>(
-        &self,
-        whose: &str,
-        seen: &Seen,
-        resource: &ApiResource,
-        meta: &ObjectMeta,
-        status: &S,
-    ) -> Written<()> {
-        let (name, uid) = (meta.name.as_deref().unwrap_or_default(), meta.uid.as_deref().unwrap_or_default());
-        let patch = json!({
-            "apiVersion": resource.api_version,
-            "kind": resource.kind,
-            "metadata": {"name": name, "uid": uid},
-            "status": status,
-        });
-        let namespace = meta.namespace.as_deref().unwrap_or_default();
-        let params = PatchParams::apply(self.manager).force();
-        let build = || {
-            request(resource, namespace)
-                .patch_subresource("status", name, &params, &Patch::Apply(&patch))
-                .map(as_yaml)
-        };
-        let answer: Trimmed = self.send("apply_status", &resource.kind, name, build).await?;
-        self.remember(whose, seen, answer.metadata.resource_version.as_deref());
-        Ok(())
-    }
-
-    async fn apply_status_as<S: Serialize + Sync>(
-        &self,
-        meta: &ObjectMeta,
-        resource: &ApiResource,
-        seen: &Seen,
-        status: &S,
-    ) -> Written<()> {
-        let uid = meta.uid.as_deref().unwrap_or_default();
-        self.apply_status_for(uid, seen, resource, meta, status).await?;
-        self.statuses().insert(uid.to_owned(), Status::Written(Instant::now()));
         Ok(())
     }
 
