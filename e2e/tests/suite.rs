@@ -1,6 +1,7 @@
 //! The whole suite is one program, so that tests of all files run side by side, as far as each lets others beside it.
 
 mod admits_commands;
+mod adopts_its_own;
 mod answers_helm_test;
 mod asks_before_deleting;
 mod backs_up;

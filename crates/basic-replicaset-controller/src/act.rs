@@ -6,13 +6,14 @@ use catena_api::{BasicReplicaSet, keys};
 use k8s_openapi::api::core::v1::Pod;
 use kube::{Api, Client, discovery::ApiResource};
 use operator_kit::{
-    Cache, Next, ReadError, Templates, WriteError, Writer,
+    Cache, Next, ReadError, Templates, TrimmedObject, WriteError, Writer,
     owner::{controller_reference, is_controlled_by, still_there},
-    short_digest, slow_start,
+    slow_start,
 };
 use serde_json::{Value, json};
 
 use crate::{
+    adoption::Origin,
     decide::Action,
     error::Error,
     observe::{Observed, subject},
@@ -40,6 +41,14 @@ impl Pods {
 
     pub fn writer(&self) -> &Writer {
         &self.writer
+    }
+
+    /// A pod as it is now; `None` when it went, or its name is another one's.
+    pub async fn live(&self, pod: &PodRow) -> Result<Option<TrimmedObject>, ReadError> {
+        let pods: Api<TrimmedObject> =
+            Api::namespaced_with(self.client.clone(), &pod.namespace, &self.resource);
+        let found = pods.get_opt(&pod.name).await.map_err(|error| ReadError::of(&error, "Pod", &pod.name))?;
+        Ok(found.filter(|found| found.metadata.uid.as_deref() == Some(&pod.uid)))
     }
 
     /// Takes a step.
@@ -87,8 +96,7 @@ impl Pods {
     ) -> Result<(), Error> {
         let uid = uid(set);
         let slot = slot.to_string();
-        // A create that is repeated, after a crash or with a stale cache, meets its own pod.
-        let suffix = short_digest(&[uid, revision, &slot]);
+        let suffix = Origin { set: uid, revision, slot: &slot }.suffix();
         let mut pod = templates.render(&set.spec.template, &subject(set, &suffix), "v1", "Pod")?.object;
         let metadata = &mut pod["metadata"];
         metadata["labels"][keys::REPLICA_SET_UID] = uid.into();
