@@ -97,15 +97,20 @@ impl Pods {
         let uid = uid(set);
         let slot = slot.to_string();
         let suffix = Origin { set: uid, revision, slot: &slot }.suffix();
-        let mut pod = templates.render(&set.spec.template, &subject(set, &suffix), "v1", "Pod")?.object;
-        let metadata = &mut pod["metadata"];
-        metadata["labels"][keys::REPLICA_SET_UID] = uid.into();
-        metadata["annotations"][keys::HASH] = revision.into();
-        metadata["annotations"][keys::SLOT] = slot.as_str().into();
-        metadata["ownerReferences"] = json!([controller_reference(set)]);
-        match self.writer.create(uid, self.cache.seen(), &self.resource, &pod).await {
-            Err(WriteError::AlreadyExists { name, .. }) => self.recognise(set, &name, &slot).await,
-            created => Ok(created?),
+        let make = || -> Result<Value, Error> {
+            let mut pod = templates.render(&set.spec.template, &subject(set, &suffix), "v1", "Pod")?.object;
+            let metadata = &mut pod["metadata"];
+            metadata["labels"][keys::REPLICA_SET_UID] = uid.into();
+            metadata["annotations"][keys::HASH] = revision.into();
+            metadata["annotations"][keys::SLOT] = slot.as_str().into();
+            metadata["ownerReferences"] = json!([controller_reference(set)]);
+            Ok(pod)
+        };
+        match self.writer.create_made(uid, self.cache.seen(), &self.resource, make).await {
+            Err(Error::Write(WriteError::AlreadyExists { name, .. })) => {
+                self.recognise(set, &name, &slot).await
+            }
+            created => created,
         }
     }
 

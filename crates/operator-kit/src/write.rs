@@ -2,6 +2,7 @@
 //! remembered until the caches show it.
 
 mod excess;
+mod room;
 mod status;
 
 use std::{
@@ -10,7 +11,7 @@ use std::{
     time::Duration,
 };
 
-use axum::http;
+use axum::http::{self, HeaderValue, header::ACCEPT};
 use json_patch::PatchOperation;
 use kube::{
     Client, Resource,
@@ -21,6 +22,8 @@ use kube::{
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio::{sync::Semaphore, time::Instant};
+
+use room::Room;
 
 use crate::{
     Source, StatusAge, Trimmed, Watched, WriteError,
@@ -33,6 +36,9 @@ use crate::{
 const SIDE_BY_SIDE: usize = 48;
 /// Times that a write is sent again after the server said that it has too much to do (and did nothing).
 const BUSY_TRIES: u32 = 4;
+
+/// The metadata of an object alone; a server that does not know it answers with all of it.
+const METADATA: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json";
 
 /// What a server answers to a write.
 pub type Written<T> = Result<T, WriteError>;
@@ -50,6 +56,7 @@ struct Shared {
     consistency: Consistency,
     metrics: Arc<Metrics>,
     permits: Semaphore,
+    room: Room,
     statuses: Mutex<HashMap<String, Status>>,
 }
 
@@ -67,6 +74,7 @@ impl Writer {
             consistency: Consistency::default(),
             metrics,
             permits: Semaphore::new(SIDE_BY_SIDE),
+            room: Room::default(),
             statuses: Mutex::default(),
         };
         Self { client, manager, primary: Seen::default(), shared: Arc::new(shared) }
@@ -83,10 +91,20 @@ impl Writer {
         resource: &ApiResource,
         object: &Value,
     ) -> Written<()> {
-        let (namespace, name) = place(object);
         let body = serde_json::to_vec(object).unwrap_or_default();
+        self.send_create(whose, seen, resource, place(object), &body).await
+    }
+
+    async fn send_create(
+        &self,
+        whose: &str,
+        seen: &Seen,
+        resource: &ApiResource,
+        (namespace, name): (&str, &str),
+        body: &[u8],
+    ) -> Written<()> {
         let params = PostParams { field_manager: Some(self.manager.into()), ..PostParams::default() };
-        let build = || request(resource, namespace).create(&params, body.clone());
+        let build = || request(resource, namespace).create(&params, body.to_vec()).map(answered_by_metadata);
         let answer: Trimmed = self.send("create", &resource.kind, name, build).await?;
         self.remember(whose, seen, answer.metadata.resource_version.as_deref());
         Ok(())
@@ -290,6 +308,12 @@ impl Writer {
 fn request(resource: &ApiResource, namespace: &str) -> Request {
     let namespace = Some(namespace).filter(|namespace| !namespace.is_empty());
     Request::new(kube::api::DynamicObject::url_path(resource, namespace))
+}
+
+/// Asks for no more of the object in the answer than its metadata: the rest is what was sent.
+fn answered_by_metadata(mut request: http::Request<Vec<u8>>) -> http::Request<Vec<u8>> {
+    request.headers_mut().insert(ACCEPT, HeaderValue::from_static(METADATA));
+    request
 }
 
 /// The API server reads the body of an apply as YAML.
