@@ -18,13 +18,14 @@ use serde_json::{Value, json};
 
 use crate::{
     child::Child,
-    command::{Command, CommandKind},
+    command::{Command, CommandKind, REPORTED},
     commands::Commands,
     decide::Action,
     desired::Desired,
     error::{Error, Refusal},
     observe::{Observed, Place},
     revision::{Rejects, Revision},
+    status::CONDITIONS,
 };
 
 /// Writes children, revisions and statuses, and remembers what the server made of them.
@@ -132,7 +133,7 @@ impl Writes {
                 slow_start(news, tell).await?;
             }
             Action::Refuse(refusal) => return Err(refusal.into()),
-            Action::WriteStatus(status) => self.writer.apply_status(deployment, &status).await?,
+            Action::WriteStatus(status) => self.writer.write_status(deployment, &status, &CONDITIONS).await?,
             Action::Wait(time) => return Ok(Next::Wait(time)),
             Action::Settle => return Ok(Next::Settled),
         }
@@ -260,7 +261,9 @@ impl Writes {
             uid: Some(command.uid.clone()),
             ..ObjectMeta::default()
         };
-        let told = self.writer.apply_status_for(uid(deployment), seen, resource, &metadata, status).await;
+        let write =
+            self.writer.write_status_for(uid(deployment), seen, resource, &metadata, status, &REPORTED);
+        let told = write.await;
         let mut memory = self.lock();
         let memory = memory.entry(uid(deployment).to_owned()).or_default();
         memory.told = Some(Instant::now());

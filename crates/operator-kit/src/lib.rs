@@ -51,7 +51,7 @@ pub use queue::{Queue, Trigger};
 pub use read_error::ReadError;
 pub use settings::{Settings, SettingsError, Validate};
 pub use slow_start::slow_start;
-pub use status_pace::StatusAge;
+pub use status_pace::{Pace, StatusAge};
 pub use templates::{Rendered, Subject, TemplateError, Templates};
 pub use trimmed::{Trimmed, TrimmedObject, trimmed_metadata};
 pub use watch::{Notices, Watch, Watches};

@@ -7,6 +7,11 @@ use thiserror::Error;
 
 use crate::{Category, Reported, read_error::words};
 
+/// How a `ResourceQuota` that is not used up refuses: something is not said of the object, nothing covers its scope, or
+/// the quota is so new that its use has not been counted.
+const QUOTA_WORDS: [&str; 3] =
+    ["failed quota: ", "insufficient quota to match these scopes: ", "status unknown for quota: "];
+
 /// A write that did not happen, as far as is known.
 #[derive(Debug, Error)]
 pub enum WriteError {
@@ -45,6 +50,18 @@ pub enum WriteError {
     /// A quota is used up.
     #[error("a quota refuses {kind} {name:?}: {message}; raise the ResourceQuota or ask for less")]
     QuotaExceeded {
+        /// The object's kind.
+        kind: String,
+        /// The object's name.
+        name: String,
+        /// The server's words.
+        message: String,
+    },
+    /// A quota asks for something that is not said of the object, such as a limit.
+    #[error(
+        "a quota refuses {kind} {name:?}: {message}; where it asks for requests or limits, set them in the template or give the namespace a LimitRange with defaults"
+    )]
+    QuotaRefused {
         /// The object's kind.
         kind: String,
         /// The object's name.
@@ -128,6 +145,9 @@ impl WriteError {
             403 if has_cause(&status, "NamespaceTerminating") => Self::NamespaceTerminating { kind },
             403 if message.contains("cannot find RESTMapping") => Self::OwnerKindUnknown { kind, name },
             403 if message.contains("exceeded quota") => Self::QuotaExceeded { kind, name, message },
+            403 if QUOTA_WORDS.iter().any(|words| message.contains(words)) => {
+                Self::QuotaRefused { kind, name, message }
+            }
             403 => Self::Forbidden { kind, name, message },
             400 | 422 => Self::Invalid { kind, name, message },
             429 => Self::Busy { message, retry_after: retry_after(&status) },
@@ -154,6 +174,7 @@ impl WriteError {
             Self::Gone { .. } => 404,
             Self::NamespaceTerminating { .. }
             | Self::QuotaExceeded { .. }
+            | Self::QuotaRefused { .. }
             | Self::OwnerKindUnknown { .. }
             | Self::Forbidden { .. } => 403,
             Self::Invalid { .. } => 422,
@@ -178,6 +199,7 @@ impl Reported for WriteError {
             Self::Changed { .. } => "Conflict",
             Self::NamespaceTerminating { .. } => "NamespaceTerminating",
             Self::QuotaExceeded { .. } => "QuotaExceeded",
+            Self::QuotaRefused { .. } => "QuotaRefused",
             Self::OwnerKindUnknown { .. } => "OwnerKindUnknown",
             Self::Forbidden { .. } => "Forbidden",
             Self::Invalid { .. } => "Invalid",
@@ -208,4 +230,27 @@ fn has_cause(status: &Status, reason: &str) -> bool {
 fn retry_after(status: &Status) -> Duration {
     let seconds = status.details.as_ref().map_or(0, |details| details.retry_after_seconds);
     Duration::from_secs(u64::from(seconds.max(1)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn forbidden(message: &str) -> WriteError {
+        let status = Status { code: 403, message: message.to_owned(), ..Status::default() };
+        WriteError::of(kube::Error::Api(Box::new(status)), "Pod", "web-x")
+    }
+
+    #[test]
+    fn a_quota_that_refuses_is_no_missing_permission() {
+        let unsaid =
+            forbidden("pods \"web-x\" is forbidden: failed quota: q: must specify limits.cpu for: main");
+        assert_eq!(unsaid.reason(), "QuotaRefused");
+        assert!(unsaid.to_string().contains("LimitRange") && !unsaid.to_string().contains("permission"));
+        assert_eq!(
+            forbidden("pods is forbidden: exceeded quota: q, requested: pods=1").reason(),
+            "QuotaExceeded"
+        );
+        assert_eq!(forbidden("pods is forbidden: User \"x\" cannot create resource").reason(), "Forbidden");
+    }
 }

@@ -14,7 +14,7 @@ pub use budget::Budget;
 use crate::{
     observe::Observed,
     pod::{PodRow, PodState},
-    status::{is_urgent, status},
+    status::{pace, status, told},
 };
 
 /// Pods created or deleted in one step at most, as in kube-controller-manager.
@@ -64,7 +64,8 @@ pub fn decide(observed: &Observed) -> Action {
 
 /// Orphans are taken back before pods are created in their place.
 fn adopt(observed: &Observed) -> Option<Action> {
-    let wanted = wanted(observed).saturating_sub(observed.pods.iter().filter(|pod| pod.counts()).count());
+    let wanted =
+        wanted(&observed.set).saturating_sub(observed.pods.iter().filter(|pod| pod.counts()).count());
     let mut orphans = observed.orphans.clone();
     orphans.sort_by(|a, b| (a.created, &a.name).cmp(&(b.created, &b.name)));
     orphans.truncate(wanted.min(BATCH));
@@ -138,7 +139,7 @@ fn free_slots(pods: &[Arc<PodRow>], count: usize) -> Vec<u32> {
 }
 
 fn report(observed: &Observed) -> Action {
-    let current = observed.set.status.clone().unwrap_or_default();
+    let current = told(&observed.set);
     let new = status(observed);
     if new == current {
         let finished = observed.pods.iter().filter(|pod| matches!(pod.state, PodState::Finished(_)));
@@ -149,14 +150,15 @@ fn report(observed: &Observed) -> Action {
             .min();
         return next.map_or(Action::Settle, Action::Wait);
     }
-    match observed.status_age.due_in(is_urgent(&current, &new)) {
+    match observed.status_age.due_in(pace(&current, &new, observed)) {
         None => Action::WriteStatus(Box::new(new)),
         Some(time) => Action::Wait(time),
     }
 }
 
-fn wanted(observed: &Observed) -> usize {
-    usize::try_from(observed.set.spec.replicas).unwrap_or(0)
+/// How many pods a set is to have.
+pub fn wanted(set: &BasicReplicaSet) -> usize {
+    usize::try_from(set.spec.replicas).unwrap_or(0)
 }
 
 #[cfg(test)]

@@ -86,7 +86,7 @@ fn template(reason: &str) -> Option<Description> {
         ),
         "ChildNotOwned" => (
             "finds its child's name taken by somebody else's object",
-            "delete that object if nobody needs it, or change the name in the template",
+            "see in the message whether it can be adopted; else delete that object if nobody needs it, or change the name in the template",
         ),
         "PodNameTaken" => (
             "finds the name of a pod taken by somebody else's pod",
@@ -110,6 +110,10 @@ fn write(reason: &str) -> Option<Description> {
         "QuotaExceeded" => (
             "is refused by a used-up ResourceQuota",
             "raise the quota, or ask for less; it goes on by itself",
+        ),
+        "QuotaRefused" => (
+            "is refused by a ResourceQuota that is not used up",
+            "where the message asks for requests or limits, set them in the pod template, or give the namespace a LimitRange with defaults",
         ),
         "Forbidden" => (
             "has something refused by the API server",
