@@ -7,7 +7,7 @@ use kube::{
     core::Request,
     discovery::ApiResource,
 };
-use operator_kit::ReadError;
+use operator_kit::{ReadError, Unmanaged};
 use serde_json::Value;
 
 /// Reads an object from the API server; `None` if it is not there.
@@ -23,7 +23,7 @@ pub async fn get(
         .get(name, &GetParams::default())
         .map_err(|error| read_error(kube::Error::BuildRequest(error)))?;
     match client.request(request).await {
-        Ok(object) => Ok(Some(object)),
+        Ok(Unmanaged(object)) => Ok(Some(object)),
         // Of a group that is not served, the answer is no Status and has no reason.
         Err(kube::Error::Api(status)) if status.code == 404 => Ok(None),
         Err(error) => Err(read_error(error)),
@@ -35,9 +35,9 @@ pub fn text<'o>(object: &'o Value, field: &str) -> &'o str {
     metadata(object, field).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// A time of an object's metadata.
+/// A time of an object's metadata. The API server takes later ones than can be told here; they are the latest.
 pub fn time(object: &Value, field: &str) -> Option<Timestamp> {
-    metadata(object, field)?.as_str()?.parse().ok()
+    Some(metadata(object, field)?.as_str()?.parse().unwrap_or(Timestamp::MAX))
 }
 
 /// A label or an annotation.
