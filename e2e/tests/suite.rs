@@ -23,6 +23,7 @@ mod issues_commands;
 mod keeps_history;
 mod keeps_the_transcript;
 mod keeps_up;
+mod passes_over_bad_objects;
 mod reaps_commands;
 mod reaps_foreign_kinds;
 mod refuses_bad_input;
