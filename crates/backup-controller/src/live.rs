@@ -7,16 +7,26 @@ use kube::{
     core::Request,
     discovery::ApiResource,
 };
-use operator_kit::{ReadError, Unmanaged};
+use operator_kit::{Bounded, ReadError, Unmanaged};
 use serde_json::Value;
 
-/// Reads an object from the API server; `None` if it is not there.
+/// Reads an object from the API server, as deep as anybody asks for its fields; `None` if it is not there.
 pub async fn get(
     client: &Client,
     resource: &ApiResource,
     namespace: &str,
     name: &str,
 ) -> Result<Option<Value>, ReadError> {
+    Ok(get_bounded(client, resource, namespace, name).await?.map(|object| object.value))
+}
+
+/// The same, for what must know whether that is all of it.
+pub async fn get_bounded(
+    client: &Client,
+    resource: &ApiResource,
+    namespace: &str,
+    name: &str,
+) -> Result<Option<Bounded>, ReadError> {
     let read_error = |error: kube::Error| ReadError::of(&error, &resource.kind, name);
     let namespace = Some(namespace).filter(|namespace| !namespace.is_empty());
     let request = Request::new(DynamicObject::url_path(resource, namespace))

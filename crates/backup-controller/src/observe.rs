@@ -6,7 +6,7 @@ use kube::{
     Client,
     core::{Selector, SelectorExt},
 };
-use operator_kit::{Attempt, Controller, Next, Settings, TrimmedObject, Watched};
+use operator_kit::{Attempt, Bounded, Controller, Next, ReadError, Settings, TrimmedObject, Watched};
 use serde_json::Value;
 
 use crate::{
@@ -138,9 +138,8 @@ impl Backups {
         let namespace = target.metadata.namespace.as_deref().unwrap_or_default();
         let name = target.metadata.name.as_deref().unwrap_or_default();
         let uid = target.metadata.uid.as_deref().unwrap_or_default();
-        let Some(mut object) = live::get(&self.client, &kind.resource, namespace, name).await? else {
-            return Ok((kind, None));
-        };
+        let found = live::get_bounded(&self.client, &kind.resource, namespace, name).await?;
+        let Some(Bounded { value: mut object, is_whole }) = found else { return Ok((kind, None)) };
         let finalizers = live::finalizers(&object);
         let Some(since) = live::time(&object, "deletionTimestamp") else { return Ok((kind, None)) };
         if live::text(&object, "uid") != uid || !finalizer::is_there(&finalizers) {
@@ -159,6 +158,12 @@ impl Backups {
         let reason = live::entry(&object, "annotations", FORCE_RELEASE).map(str::trim);
         let force_release = reason.filter(|reason| !reason.is_empty()).map(str::to_owned);
         let situation = if force_release.is_none() {
+            // A backup that is made from it would lack what is below.
+            if !is_whole {
+                return Err(
+                    ReadError::TooDeep { kind: kind.resource.kind.clone(), name: name.to_owned() }.into()
+                );
+            }
             // Where to begin; what is there is judged in any case.
             let first = status.as_ref().map_or(1, |status| status.attempt);
             Some(situation(&self.client, &settings.templates, &kind, &object, first).await?)

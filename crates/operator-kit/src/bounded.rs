@@ -1,6 +1,6 @@
 //! JSON that is decoded only so deep.
 
-use std::fmt;
+use std::{cell::Cell, fmt};
 
 use serde::{
     Deserialize, Deserializer,
@@ -14,31 +14,48 @@ const DEEPEST: usize = 100;
 
 /// A value in which everything that is nested deeper than a hundred levels is null.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Bounded(pub Value);
+pub struct Bounded {
+    /// The value.
+    pub value: Value,
+    /// Whether nothing was nested deeper.
+    pub is_whole: bool,
+}
 
 impl<'de> Deserialize<'de> for Bounded {
     fn deserialize<D: Deserializer<'de>>(decoder: D) -> Result<Self, D::Error> {
-        Levels(DEEPEST).deserialize(decoder).map(Self)
+        let is_whole = Cell::new(true);
+        let value = Levels { left: DEEPEST, is_whole: &is_whole }.deserialize(decoder)?;
+        Ok(Self { value, is_whole: is_whole.get() })
     }
 }
 
 /// So many levels are still decoded.
 #[derive(Clone, Copy)]
-struct Levels(usize);
+struct Levels<'w> {
+    left: usize,
+    is_whole: &'w Cell<bool>,
+}
 
-impl<'de> DeserializeSeed<'de> for Levels {
+impl Levels<'_> {
+    fn below(self) -> Self {
+        Self { left: self.left - 1, ..self }
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for Levels<'_> {
     type Value = Value;
 
     fn deserialize<D: Deserializer<'de>>(self, decoder: D) -> Result<Value, D::Error> {
-        if self.0 > 0 {
+        if self.left > 0 {
             return decoder.deserialize_any(self);
         }
+        self.is_whole.set(false);
         IgnoredAny::deserialize(decoder)?;
         Ok(Value::Null)
     }
 }
 
-impl<'de> Visitor<'de> for Levels {
+impl<'de> Visitor<'de> for Levels<'_> {
     type Value = Value;
 
     fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -75,7 +92,7 @@ impl<'de> Visitor<'de> for Levels {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
         let mut list = Vec::new();
-        while let Some(item) = items.next_element_seed(Self(self.0 - 1))? {
+        while let Some(item) = items.next_element_seed(self.below())? {
             list.push(item);
         }
         Ok(list.into())
@@ -84,7 +101,7 @@ impl<'de> Visitor<'de> for Levels {
     fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<Value, A::Error> {
         let mut map = Map::new();
         while let Some(key) = fields.next_key::<String>()? {
-            map.insert(key, fields.next_value_seed(Self(self.0 - 1))?);
+            map.insert(key, fields.next_value_seed(self.below())?);
         }
         Ok(map.into())
     }
@@ -99,15 +116,16 @@ mod tests {
     #[test]
     fn a_value_is_decoded_as_it_is_and_what_is_nested_deeper_than_anyone_reads_is_null() {
         let plain = json!({"a": [1, -2, 0.5, true, null, "x", {}], "b": {"c": []}});
-        assert_eq!(serde_json::from_str::<Bounded>(&plain.to_string()).unwrap().0, plain);
+        let read = serde_json::from_str::<Bounded>(&plain.to_string()).unwrap();
+        assert_eq!(read, Bounded { value: plain, is_whole: true });
 
         let deep = format!("{}1{}", "[".repeat(5_000), "]".repeat(5_000));
-        let Bounded(mut value) = serde_json::from_str(&deep).unwrap();
+        let Bounded { mut value, is_whole } = serde_json::from_str(&deep).unwrap();
         let mut levels = 0;
         while let Some(inner) = value.get_mut(0) {
             value = inner.take();
             levels += 1;
         }
-        assert_eq!((levels, value), (DEEPEST, Value::Null));
+        assert_eq!((levels, value, is_whole), (DEEPEST, Value::Null, false));
     }
 }

@@ -102,7 +102,7 @@ impl<'de> Visitor<'de> for Fields {
             if key == "metadata" {
                 metadata = Some(fields.next_value::<Read>()?.0);
             } else {
-                data.insert(key, fields.next_value::<Bounded>()?.0);
+                data.insert(key, fields.next_value::<Bounded>()?.value);
             }
         }
         let metadata = metadata.ok_or_else(|| A::Error::missing_field("metadata"))?;

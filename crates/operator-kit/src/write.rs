@@ -108,7 +108,7 @@ impl Writer {
         let force = object.pointer("/metadata/uid").is_some();
         let params = PatchParams { force, ..PatchParams::apply(self.manager) };
         let build = || request(resource, namespace).patch(name, &params, &Patch::Apply(object)).map(as_yaml);
-        let Bounded(answer) = self.send("apply", &resource.kind, name, build).await?;
+        let Bounded { value: answer, .. } = self.send("apply", &resource.kind, name, build).await?;
         self.remember(whose, seen, version(&answer));
         Ok(answer)
     }

@@ -201,6 +201,28 @@ async fn an_object_that_cannot_be_read_any_more_does_not_look_deleted_in_a_new_l
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_object_that_cannot_be_read_is_told_once_until_something_else_is_wrong_with_it() {
+    let expired = changed("ERROR", json!({"status": "Failure", "code": 410}));
+    let otherwise = map("a", 5, json!({"k": 7}));
+    let server = Server::that_answers([
+        Answer::List("1", vec![bad("a", 1)]),
+        Answer::Events(vec![changed("MODIFIED", bad("a", 2)), expired.clone()]),
+        Answer::List("3", vec![bad("a", 3)]),
+        Answer::Events(vec![changed("MODIFIED", otherwise), expired]),
+        Answer::List("6", vec![good("b", 6, "x")]),
+        Answer::Events(vec![]),
+    ]);
+    let listener = Server::default();
+    let events = Events::new(listener.client(), "tests", "tests-0");
+    let watches = Watches { events: Some(events), ..Watches::default() };
+    let cache = server.caches(&watches);
+    until_kept(&cache, &[("b", "x")]).await;
+    assert_eq!(unreadable(&watches), "0", "it is gone");
+    let told: Vec<_> = listener.asked().into_iter().map(|(_, path)| path).collect();
+    assert_eq!(told.len(), 2, "{told:?}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_page_that_does_not_come_is_given_up_and_asked_for_again() {
     let server = Server::that_answers([
         Answer::Silence,
