@@ -25,6 +25,7 @@ mod keeps_history;
 mod keeps_the_transcript;
 mod keeps_up;
 mod owns_its_status;
+mod passes_over_bad_objects;
 mod proves_its_backups;
 mod reaps_commands;
 mod reaps_foreign_kinds;

@@ -10,12 +10,12 @@ use futures::{StreamExt, stream};
 use json_patch::PatchOperation;
 use k8s_openapi::api::{admissionregistration::v1::MutatingAdmissionPolicyBinding, apps::v1::Deployment};
 use kube::{
-    Api, Client, Resource, ResourceExt,
+    Client, Resource, ResourceExt,
     api::{DynamicObject, ListParams},
-    core::PartialObjectMeta,
+    core::{ObjectList, Request},
     discovery::ApiResource,
 };
-use operator_kit::{Arguments, Operator, Seen, Validate, WriteError, Writer};
+use operator_kit::{Arguments, Operator, Seen, TrimmedObject, Validate, WriteError, Writer, live};
 use serde::Deserialize;
 
 use crate::{finalizer, settings::resource};
@@ -78,7 +78,7 @@ struct Entry {
     resource: String,
 }
 
-type Found = PartialObjectMeta<DynamicObject>;
+type Found = TrimmedObject;
 
 impl Entry {
     fn resource(&self) -> Result<ApiResource, String> {
@@ -110,11 +110,11 @@ pub async fn run(arguments: Arguments, options: &Options) -> anyhow::Result<Exit
         }
     }
     for name in &options.policy_binding {
-        delete::<MutatingAdmissionPolicyBinding>(operator, Api::all(client.clone()), name).await?;
+        let kind = ApiResource::erase::<MutatingAdmissionPolicyBinding>(&());
+        delete(operator, &kind, "", name).await?;
     }
     if let Some(name) = &options.deployment {
-        let deployments = Api::namespaced(client.clone(), operator.namespace());
-        delete::<Deployment>(operator, deployments, name).await?;
+        delete(operator, &ApiResource::erase::<Deployment>(&()), operator.namespace(), name).await?;
     }
     operator
         .alone(async {
@@ -231,11 +231,12 @@ async fn release(
 
 /// The objects of a kind that have the finalizer; none if the cluster does not serve the kind.
 async fn protected(client: &Client, kind: &ApiResource) -> anyhow::Result<Vec<Found>> {
-    let all = Api::<DynamicObject>::all_with(client.clone(), kind);
+    let all = Request::new(DynamicObject::url_path(kind, None));
     let mut found = Vec::new();
     let mut page = ListParams::default().limit(PAGE);
     loop {
-        let objects = match all.list_metadata(&page).await {
+        let request = all.list_metadata(&page).map_err(kube::Error::BuildRequest)?;
+        let objects = match client.request::<ObjectList<Found>>(request).await {
             Ok(objects) => objects,
             // Of a group that is not served, the answer is no Status and has no reason.
             Err(kube::Error::Api(status)) if status.code == 404 => return Ok(found),
@@ -244,10 +245,7 @@ async fn protected(client: &Client, kind: &ApiResource) -> anyhow::Result<Vec<Fo
         let has_ours =
             |object: &Found| object.finalizers().iter().any(|finalizer| finalizer == BACKUP_FINALIZER);
         let next = objects.metadata.continue_.clone().filter(|token| !token.is_empty());
-        found.extend(objects.items.into_iter().filter(has_ours).map(|mut object| {
-            object.metadata.managed_fields = None;
-            object
-        }));
+        found.extend(objects.items.into_iter().filter(has_ours));
         match next {
             Some(token) => page = page.continue_token(&token),
             None => return Ok(found),
@@ -256,18 +254,18 @@ async fn protected(client: &Client, kind: &ApiResource) -> anyhow::Result<Vec<Fo
 }
 
 /// Deletes an object, if it is there.
-async fn delete<K>(operator: &Operator<Settings>, api: Api<K>, name: &str) -> anyhow::Result<()>
-where
-    K: Resource<DynamicType = ()> + Clone + std::fmt::Debug + serde::de::DeserializeOwned,
-{
-    let kind = ApiResource::erase::<K>(&());
-    let found = api.get_metadata_opt(name).await;
+async fn delete(
+    operator: &Operator<Settings>,
+    kind: &ApiResource,
+    namespace: &str,
+    name: &str,
+) -> anyhow::Result<()> {
+    let found = live::metadata_opt(&operator.client(), kind, namespace, name).await;
     let Some(found) = found.with_context(|| format!("could not look up {} {name}", kind.kind))? else {
         return Ok(());
     };
-    let uid = found.metadata.uid.unwrap_or_default();
-    let namespace = found.metadata.namespace.unwrap_or_default();
-    let deleted = operator.writer().delete(&uid, &Seen::unwatched(), &kind, &namespace, name, &uid).await;
+    let uid = found.uid.unwrap_or_default();
+    let deleted = operator.writer().delete(&uid, &Seen::unwatched(), kind, namespace, name, &uid).await;
     deleted.with_context(|| format!("could not delete {} {name}", kind.kind))
 }
 

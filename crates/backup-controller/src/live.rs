@@ -8,13 +8,13 @@ use kube::{
     core::{Request, response::Status},
     discovery::ApiResource,
 };
-use operator_kit::ReadError;
+use operator_kit::{Bounded, ReadError};
 use serde_json::Value;
 
 /// What the API server answers to a read.
 pub struct Answer {
-    /// The object; none if it is not there.
-    pub object: Option<Value>,
+    /// The object, as deep as anybody asks for its fields; none if it is not there.
+    pub object: Option<Bounded>,
     /// When the server answered, by its own clock: its times are compared with no other.
     pub at: Timestamp,
 }
@@ -52,14 +52,14 @@ pub async fn read(
     Ok(Answer { object, at: at.timestamp() })
 }
 
-/// Reads an object from the API server; `None` if it is not there.
+/// Reads an object from the API server, as deep as anybody asks for its fields; `None` if it is not there.
 pub async fn get(
     client: &Client,
     resource: &ApiResource,
     namespace: &str,
     name: &str,
 ) -> Result<Option<Value>, ReadError> {
-    Ok(read(client, resource, namespace, name).await?.object)
+    Ok(read(client, resource, namespace, name).await?.object.map(|object| object.value))
 }
 
 /// What keeps an answer from being an object, which need not be a Status.
@@ -107,7 +107,7 @@ pub mod tests {
     async fn the_time_is_the_servers_own() {
         let noon = "2026-06-01T12:00:00Z".parse().unwrap();
         let found = read_web(Some(DATE), 200, json!({"metadata": {"name": "web"}})).await.unwrap();
-        assert_eq!((&found.object.unwrap()["metadata"]["name"], found.at), (&json!("web"), noon));
+        assert_eq!((&found.object.unwrap().value["metadata"]["name"], found.at), (&json!("web"), noon));
         let none = read_web(Some(DATE), 404, json!("404 page not found")).await.unwrap();
         assert_eq!((none.object, none.at), (None, noon));
     }

@@ -8,9 +8,9 @@ pub fn text<'o>(object: &'o Value, name: &str) -> &'o str {
     field(object, name).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// A time of an object's metadata.
+/// A time of an object's metadata. The API server takes later ones than can be told here; they are the latest.
 pub fn time(object: &Value, name: &str) -> Option<Timestamp> {
-    field(object, name)?.as_str()?.parse().ok()
+    Some(field(object, name)?.as_str()?.parse().unwrap_or(Timestamp::MAX))
 }
 
 /// Whether an object is being deleted.

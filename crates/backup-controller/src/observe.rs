@@ -5,7 +5,7 @@ use kube::{
     Client,
     core::{Selector, SelectorExt},
 };
-use operator_kit::{Attempt, Controller, Next, Settings, TrimmedObject, Watched};
+use operator_kit::{Attempt, Bounded, Controller, Next, ReadError, Settings, TrimmedObject, Watched};
 use serde_json::Value;
 
 use crate::{
@@ -145,7 +145,8 @@ impl Backups {
         let name = target.metadata.name.as_deref().unwrap_or_default();
         let uid = target.metadata.uid.as_deref().unwrap_or_default();
         let answer = live::read(&self.client, &kind.resource, namespace, name).await?;
-        let (Some(mut object), now) = (answer.object, answer.at) else { return Ok((kind, None)) };
+        let Some(Bounded { value: mut object, is_whole }) = answer.object else { return Ok((kind, None)) };
+        let now = answer.at;
         let finalizers = metadata::finalizers(&object);
         let Some(since) = metadata::time(&object, "deletionTimestamp") else { return Ok((kind, None)) };
         if metadata::text(&object, "uid") != uid || !finalizer::is_there(&finalizers) {
@@ -162,6 +163,9 @@ impl Backups {
         let force_release = ForceRelease::of(&object, status.as_ref());
         let situation = if matches!(force_release, ForceRelease::Granted(_)) {
             None
+        } else if !is_whole {
+            // A backup that is made from it would lack what is below.
+            return Err(ReadError::TooDeep { kind: kind.resource.kind.clone(), name: name.to_owned() }.into());
         } else {
             let (client, templates) = (&self.client, &settings.templates);
             let survey = Survey { client, templates, kind: &kind, target: &object, now };

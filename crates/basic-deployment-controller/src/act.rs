@@ -7,10 +7,10 @@ use std::{
 };
 
 use catena_api::{BasicDeployment, CommandStatus, keys};
-use k8s_openapi::{api::apps::v1::ControllerRevision, apimachinery::pkg::apis::meta::v1::ObjectMeta};
-use kube::{Api, Client};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::Client;
 use operator_kit::{
-    Next, ReadError, Rendered, StatusAge, WriteError, Writer,
+    Next, ReadError, Rendered, StatusAge, WriteError, Writer, live,
     owner::{controller_reference, is_controlled_by},
     short_digest, slow_start,
 };
@@ -179,10 +179,8 @@ impl Writes {
     ) -> Result<(), Error> {
         let kind = &self.revisions.resource.kind;
         let namespace = deployment.metadata.namespace.as_deref().unwrap_or_default();
-        let revisions: Api<ControllerRevision> = Api::namespaced(self.client.clone(), namespace);
-        let found =
-            revisions.get_metadata_opt(name).await.map_err(|error| ReadError::of(&error, kind, name))?;
-        let Some(found) = found.map(|revision| revision.metadata) else {
+        let found = live::metadata_opt(&self.client, &self.revisions.resource, namespace, name).await;
+        let Some(found) = found.map_err(|error| ReadError::of(&error, kind, name))? else {
             return Err(WriteError::gone(kind, name).into());
         };
         if !is_controlled_by(&found, uid(deployment)) {

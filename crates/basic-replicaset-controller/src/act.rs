@@ -6,7 +6,7 @@ use catena_api::{BasicReplicaSet, keys};
 use k8s_openapi::api::core::v1::Pod;
 use kube::{Api, Client, discovery::ApiResource};
 use operator_kit::{
-    Cache, Next, ReadError, Templates, TrimmedObject, WriteError, Writer,
+    Cache, Next, ReadError, Templates, TrimmedObject, WriteError, Writer, live,
     owner::{controller_reference, is_controlled_by, still_there},
     slow_start,
 };
@@ -117,9 +117,8 @@ impl Pods {
     /// A pod of the name is there: ours from an earlier try, or somebody else's.
     async fn recognise(&self, set: &BasicReplicaSet, name: &str, slot: &str) -> Result<(), Error> {
         let namespace = set.metadata.namespace.as_deref().unwrap_or_default();
-        let pods: Api<Pod> = Api::namespaced(self.client.clone(), namespace);
-        let found = pods.get_metadata_opt(name).await.map_err(|error| ReadError::of(&error, "Pod", name))?;
-        let Some(found) = found.map(|pod| pod.metadata) else {
+        let found = live::metadata_opt(&self.client, &self.resource, namespace, name).await;
+        let Some(found) = found.map_err(|error| ReadError::of(&error, "Pod", name))? else {
             return Err(WriteError::gone("Pod", name).into());
         };
         if !is_controlled_by(&found, uid(set)) {

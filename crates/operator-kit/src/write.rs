@@ -26,7 +26,7 @@ use tokio::{sync::Semaphore, time::Instant};
 use room::Room;
 
 use crate::{
-    Source, StatusAge, Trimmed, Watched, WriteError,
+    Bounded, Source, StatusAge, Trimmed, Watched, WriteError,
     consistency::{Consistency, Seen},
     metrics::Metrics,
     yaml,
@@ -129,7 +129,7 @@ impl Writer {
         let force = object.pointer("/metadata/uid").is_some();
         let params = PatchParams { force, ..PatchParams::apply(self.manager) };
         let build = || request(resource, namespace).patch(name, &params, &Patch::Apply(object)).map(as_yaml);
-        let answer: Value = self.send("apply", &resource.kind, name, build).await?;
+        let Bounded { value: answer, .. } = self.send("apply", &resource.kind, name, build).await?;
         self.remember(whose, seen, version(&answer));
         Ok(answer)
     }
@@ -226,8 +226,8 @@ impl Writer {
         params: &DeleteParams,
     ) -> Written<()> {
         let build = || request(resource, namespace).delete(name, params);
-        let answer: Value = self.send("delete", &resource.kind, name, build).await?;
-        self.remember(whose, seen, version(&answer));
+        let answer: Trimmed = self.send("delete", &resource.kind, name, build).await?;
+        self.remember(whose, seen, answer.metadata.resource_version.as_deref());
         Ok(())
     }
 

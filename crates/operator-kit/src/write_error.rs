@@ -47,6 +47,14 @@ pub enum WriteError {
         /// The object's kind.
         kind: String,
     },
+    /// The definition of the kind is being deleted and takes nothing new.
+    #[error(
+        "the definition of {kind} is being deleted and takes no new object; create it again, or wait until it is gone"
+    )]
+    DefinitionTerminating {
+        /// The object's kind.
+        kind: String,
+    },
     /// A quota is used up.
     #[error("a quota refuses {kind} {name:?}: {message}; raise the ResourceQuota or ask for less")]
     QuotaExceeded {
@@ -139,6 +147,9 @@ impl WriteError {
         };
         let message = status.message.clone();
         match status.code {
+            _ if message.contains("custom resource definition is terminating") => {
+                Self::DefinitionTerminating { kind }
+            }
             409 if status.reason == "AlreadyExists" => Self::AlreadyExists { kind, name },
             409 => Self::Changed { kind, name, message },
             404 => Self::Gone { kind, name },
@@ -173,6 +184,7 @@ impl WriteError {
             Self::AlreadyExists { .. } | Self::Changed { .. } => 409,
             Self::Gone { .. } => 404,
             Self::NamespaceTerminating { .. }
+            | Self::DefinitionTerminating { .. }
             | Self::QuotaExceeded { .. }
             | Self::QuotaRefused { .. }
             | Self::OwnerKindUnknown { .. }
@@ -198,6 +210,7 @@ impl Reported for WriteError {
             Self::Gone { .. } => "NotFound",
             Self::Changed { .. } => "Conflict",
             Self::NamespaceTerminating { .. } => "NamespaceTerminating",
+            Self::DefinitionTerminating { .. } => "DefinitionTerminating",
             Self::QuotaExceeded { .. } => "QuotaExceeded",
             Self::QuotaRefused { .. } => "QuotaRefused",
             Self::OwnerKindUnknown { .. } => "OwnerKindUnknown",
@@ -252,5 +265,16 @@ mod tests {
             "QuotaExceeded"
         );
         assert_eq!(forbidden("pods is forbidden: User \"x\" cannot create resource").reason(), "Forbidden");
+    }
+
+    #[test]
+    fn nobody_is_asked_for_a_permission_while_the_definition_is_being_deleted() {
+        let message = "create not allowed while custom resource definition is terminating";
+        for code in [403, 405] {
+            let status = Status::failure(message, "Forbidden").with_code(code);
+            let error = WriteError::of(kube::Error::Api(Box::new(status)), "Gadget", "it");
+            assert_eq!(error.reason(), "DefinitionTerminating");
+            assert!(!error.to_string().contains("grant"), "{error}");
+        }
     }
 }
