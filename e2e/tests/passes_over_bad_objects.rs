@@ -33,7 +33,7 @@ async fn confuse(namespace: &Namespace, resource: &str, name: &str) -> Result<()
     // A change of nothing but these times is none to the API server.
     let changes =
         json!({"op": "add", "path": "/metadata/annotations", "value": {"example.com/odd": "times"}});
-    let patch = Value::from_iter((0..managers).map(set).chain([changes])).to_string();
+    let patch = (0..managers).map(set).chain([changes]).collect::<Value>().to_string();
     let patch = format!("--patch={patch}");
     kubectl(&[&["patch", "--type=json", "--field-manager=other", &patch], &of[..]].concat()).await?;
     Ok(())
@@ -97,7 +97,7 @@ async fn a_protected_object_with_times_that_no_client_reads_is_backed_up_like_al
 }
 
 /// The definition of a kind whose objects may hold anything.
-fn open_kind(kind: &str, metadata: Value) -> Result<CustomResourceDefinition> {
+fn open_kind(kind: &str, metadata: &Value) -> Result<CustomResourceDefinition> {
     let plural = format!("{}s", kind.to_lowercase());
     let schema = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
     Ok(serde_json::from_value(json!({
@@ -117,6 +117,21 @@ async fn arrive(namespace: &Namespace, object: &Value) -> Instant {
         created.map(|_| Instant::now()).map_err(|error| error.to_string())
     })
     .await
+}
+
+/// A value that is nested deeper than anyone reads.
+fn deep() -> Value {
+    (0..DEPTH).fold(json!(1), |inner, _| json!({"in": inner}))
+}
+
+async fn until_protected(namespace: &Namespace, resource: &str, name: &str) {
+    eventually(&format!("{name} is protected"), PATIENCE, async || {
+        match field(namespace, resource, name, ".metadata.finalizers").await {
+            Ok(finalizers) if finalizers.contains(keys::BACKUP_FINALIZER) => Ok(()),
+            other => Err(other),
+        }
+    })
+    .await;
 }
 
 #[tokio::test]
@@ -139,7 +154,7 @@ async fn a_command_that_is_nested_deeper_than_anyone_reads_is_bound_like_all_oth
     }))?;
     cluster.all::<ClusterRole>().create(&PostParams::default(), &role).await?;
     let kinds = cluster.all::<CustomResourceDefinition>();
-    kinds.create(&PostParams::default(), &open_kind("Dive", metadata)?).await?;
+    kinds.create(&PostParams::default(), &open_kind("Dive", &metadata)?).await?;
     let mut target = ConfigMap::default();
     target.metadata.name = Some("target".into());
     namespace.create(&target).await?;
@@ -150,8 +165,7 @@ async fn a_command_that_is_nested_deeper_than_anyone_reads_is_bound_like_all_oth
             "spec": {"map": "target", "more": more},
         })
     };
-    let deep = (0..DEPTH).fold(json!(1), |inner, _| json!({"in": inner}));
-    arrive(&namespace, &dive("deep", deep)).await;
+    arrive(&namespace, &dive("deep", deep())).await;
     BINDER.until_ready(&cluster).await.kill()?;
     kubectl_apply(&namespace.name, &dive("web", json!(1)).to_string()).await?;
     for name in ["web", "deep"] {
@@ -167,6 +181,44 @@ async fn a_command_that_is_nested_deeper_than_anyone_reads_is_bound_like_all_oth
 }
 
 #[tokio::test]
+async fn a_protected_object_that_is_too_deep_for_a_backup_is_held_and_can_be_let_go() -> Result<()> {
+    let cluster = Cluster::with(&[BACKUPS]).await?;
+    protect(&cluster).await?;
+    let namespace = cluster.namespace("too-deep").await?;
+    let kind = "depths.e2e.catena.dev";
+    let definition = open_kind("Depth", &namespace.owns(kind))?;
+    cluster.all::<CustomResourceDefinition>().create(&PostParams::default(), &definition).await?;
+    let depth = |name: &str, more: Value| {
+        json!({
+            "apiVersion": "e2e.catena.dev/v1", "kind": "Depth",
+            "metadata": {"name": name, "labels": {BACKUP_BY: "manifest"}}, "spec": more,
+        })
+    };
+    arrive(&namespace, &depth("deep", deep())).await;
+    arrive(&namespace, &depth("web", json!({"in": 1}))).await;
+    for name in ["deep", "web"] {
+        until_protected(&namespace, kind, name).await;
+        kubectl(&["delete", kind, name, "--wait=false", "--namespace", &namespace.name]).await?;
+    }
+    let until_gone = async |name: &str| {
+        eventually(&format!("{name} is gone"), PATIENCE, async || {
+            match field(&namespace, kind, name, ".metadata.name").await {
+                Err(gone) if gone.to_string().contains("NotFound") => Ok(()),
+                other => Err(other),
+            }
+        })
+        .await;
+    };
+    until_gone("web").await;
+    let said = namespace.until_told("deep", "TooDeep").await;
+    ensure!(said.contains("nested deeper"), "{said}");
+    let release = format!("{}=it is not needed", keys::FORCE_RELEASE);
+    kubectl(&["annotate", kind, "deep", &release, "--namespace", &namespace.name]).await?;
+    until_gone("deep").await;
+    Ok(())
+}
+
+#[tokio::test]
 async fn a_definition_that_is_created_again_is_protected_within_seconds() -> Result<()> {
     /// Beside what a busy machine takes, that is; it was 11 to 20 seconds.
     const SOON: Duration = Duration::from_secs(6);
@@ -175,7 +227,7 @@ async fn a_definition_that_is_created_again_is_protected_within_seconds() -> Res
     protect(&cluster).await?;
     let namespace = cluster.namespace("again-served").await?;
     let name = "relics.e2e.catena.dev";
-    let definition = open_kind("Relic", namespace.owns(name))?;
+    let definition = open_kind("Relic", &namespace.owns(name))?;
     let kinds: Api<CustomResourceDefinition> = cluster.all();
     let relic = |name: &str| {
         json!({
@@ -183,18 +235,9 @@ async fn a_definition_that_is_created_again_is_protected_within_seconds() -> Res
             "metadata": {"name": name, "labels": {BACKUP_BY: "manifest"}},
         })
     };
-    let until_protected = async |object: &str, what: &str| {
-        eventually(what, PATIENCE, async || {
-            match field(&namespace, name, object, ".metadata.finalizers").await {
-                Ok(finalizers) if finalizers.contains(keys::BACKUP_FINALIZER) => Ok(Instant::now()),
-                other => Err(other),
-            }
-        })
-        .await
-    };
     kinds.create(&PostParams::default(), &definition).await?;
     arrive(&namespace, &relic("first")).await;
-    until_protected("first", "a kind that comes is protected").await;
+    until_protected(&namespace, name, "first").await;
     let log = AuditLog::from_now()?;
     kubectl(&["delete", "crd", name, "--timeout=60s"]).await?;
     let in_vain = |request: &Request| {
@@ -203,8 +246,8 @@ async fn a_definition_that_is_created_again_is_protected_within_seconds() -> Res
     log.until_logged(4, in_vain).await;
     kinds.create(&PostParams::default(), &definition).await?;
     let arrived = arrive(&namespace, &relic("second")).await;
-    let protected = until_protected("second", "a kind that comes again is protected").await;
-    let took = protected.duration_since(arrived);
+    until_protected(&namespace, name, "second").await;
+    let took = arrived.elapsed();
     ensure!(took < SOON, "it was protected after {took:?}");
     kubectl(&["delete", "crd", name, "--timeout=60s"]).await?;
     Ok(())

@@ -151,7 +151,7 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
         let filled = StoreWriter::new(());
         let passes = self.passes(Arc::new(controller), &queue, &filled, Arc::default());
         let work = self.reconciler(passes, queue, filled, unread).run(intake, follow_phase);
-        self.steer(phase, work).await
+        self.steer(phase, Box::pin(work)).await
     }
 
     /// Runs a controller of any number of kinds, which come and go with `kinds`, until SIGTERM or SIGINT.
@@ -170,7 +170,7 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
     {
         let (phase, follow_phase) = flag::channel(Phase::Standby);
         let work = self.follow_kinds(Arc::new(controller), kinds, triggers, follow_phase);
-        self.steer(phase, work).await
+        self.steer(phase, Box::pin(work)).await
     }
 
     async fn follow_kinds<C, R>(

@@ -35,7 +35,7 @@ impl WatchBackoff {
     }
 
     /// The pause while the cluster does not know the kind.
-    pub fn while_not_served(&mut self) -> Duration {
+    pub fn while_not_served() -> Duration {
         jittered(UNSERVED)
     }
 

@@ -144,7 +144,7 @@ impl<K: Resource + Clone + DeserializeOwned + Send + 'static> Follower<K> {
         if self.status.failed(failure) {
             tracing::warn!(kind = self.kind, "{text}");
         }
-        let delay = if is_gone { self.backoff.while_not_served() } else { self.backoff.after_failure() };
+        let delay = if is_gone { WatchBackoff::while_not_served() } else { self.backoff.after_failure() };
         sleep(delay).await;
         is_gone
     }

@@ -1,6 +1,6 @@
 //! The requests that a watch consists of, each with its time limit.
 
-use std::{marker::PhantomData, time::Duration};
+use std::{io, marker::PhantomData, time::Duration};
 
 use axum::http::{HeaderValue, header::ACCEPT_ENCODING};
 use futures::{AsyncBufReadExt, Stream, StreamExt, future::ready};
@@ -107,7 +107,11 @@ impl<K: Clone + DeserializeOwned + Send + 'static> Source<K> {
         let answer = timeout(START_TIMEOUT, self.client.request_stream(request)).await;
         let lines = answer.map_err(|_| Interruption::Silent(START_TIMEOUT))??.lines();
         // A connection that breaks is the end of the watch, as the server's own is; what it may cut off comes again.
-        let whole = lines.take_while(|line| ready(line.is_ok())).filter_map(|line| ready(line.ok()));
-        Ok(whole.map(|line| Change::read(&line)))
+        let is_told = |line: &io::Result<String>| match line {
+            Ok(_) => true,
+            Err(error) => error.kind() == io::ErrorKind::InvalidData,
+        };
+        let told = lines.take_while(move |line| ready(is_told(line)));
+        Ok(told.map(|line| Change::read(&line.map_err(kube::Error::ReadEvents)?)))
     }
 }

@@ -30,12 +30,21 @@ enum Answer {
 
 /// An API server that gives the answers of a script in turn, and then is silent; it keeps what it was asked.
 #[derive(Clone, Default)]
-struct Server(Arc<Mutex<(VecDeque<Answer>, Vec<(Instant, String)>)>>);
+struct Server(Arc<Mutex<Script>>);
+
+#[derive(Default)]
+struct Script {
+    answers: VecDeque<Answer>,
+    asked: Vec<Asked>,
+}
+
+/// When something was asked for, and where.
+type Asked = (Instant, String);
 
 impl Server {
     fn that_answers(answers: impl IntoIterator<Item = Answer>) -> Self {
         let server = Self::default();
-        server.0.lock().unwrap().0.extend(answers);
+        server.0.lock().unwrap().answers.extend(answers);
         server
     }
 
@@ -51,8 +60,8 @@ impl Server {
     async fn answer(&self, path: String) -> Response<Answered> {
         let next = {
             let mut script = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-            script.1.push((Instant::now(), path));
-            script.0.pop_front()
+            script.asked.push((Instant::now(), path));
+            script.answers.pop_front()
         };
         match next.unwrap_or(Answer::Silence) {
             Answer::List(version, items) => {
@@ -76,8 +85,8 @@ impl Server {
         }
     }
 
-    fn asked(&self) -> Vec<(Instant, String)> {
-        self.0.lock().unwrap().1.clone()
+    fn asked(&self) -> Vec<Asked> {
+        self.0.lock().unwrap().asked.clone()
     }
 
     fn caches(&self, watches: &Watches) -> Arc<Cache<Map>> {
@@ -112,7 +121,7 @@ impl Row for Map {
     }
 }
 
-fn map(uid: &str, version: u32, data: Value) -> Value {
+fn map(uid: &str, version: u32, data: &Value) -> Value {
     let odd = json!([{"manager": "other", "time": "9999-12-31T23:59:59Z"}]);
     json!({
         "apiVersion": "v1", "kind": "ConfigMap", "data": data,
@@ -121,14 +130,14 @@ fn map(uid: &str, version: u32, data: Value) -> Value {
 }
 
 fn good(uid: &str, version: u32, value: &str) -> Value {
-    map(uid, version, json!({"k": value}))
+    map(uid, version, &json!({"k": value}))
 }
 
 fn bad(uid: &str, version: u32) -> Value {
-    map(uid, version, json!(7))
+    map(uid, version, &json!(7))
 }
 
-fn changed(type_: &str, object: Value) -> Value {
+fn changed(type_: &str, object: &Value) -> Value {
     json!({"type": type_, "object": object})
 }
 
@@ -162,10 +171,10 @@ async fn an_object_that_cannot_be_read_is_counted_and_keeps_no_other_from_being_
     let server = Server::that_answers([
         Answer::List("3", vec![good("a", 1, "x"), bad("b", 2), good("c", 3, "z")]),
         Answer::Events(vec![
-            changed("MODIFIED", bad("c", 4)),
-            changed("MODIFIED", good("a", 5, "new")),
-            changed("ADDED", bad("d", 6)),
-            changed("MODIFIED", good("b", 7, "mended")),
+            changed("MODIFIED", &bad("c", 4)),
+            changed("MODIFIED", &good("a", 5, "new")),
+            changed("ADDED", &bad("d", 6)),
+            changed("MODIFIED", &good("b", 7, "mended")),
         ]),
     ]);
     let watches = Watches::default();
@@ -193,7 +202,7 @@ async fn an_object_that_cannot_be_read_any_more_does_not_look_deleted_in_a_new_l
 
     let server = Server::that_answers([
         Answer::List("2", vec![good("a", 1, "x"), good("b", 2, "y")]),
-        Answer::Events(vec![changed("MODIFIED", bad("a", 3)), changed("DELETED", bad("a", 4))]),
+        Answer::Events(vec![changed("MODIFIED", &bad("a", 3)), changed("DELETED", &bad("a", 4))]),
     ]);
     let cache = server.caches(&watches);
     until_kept(&cache, &[("b", "y")]).await;
@@ -202,13 +211,13 @@ async fn an_object_that_cannot_be_read_any_more_does_not_look_deleted_in_a_new_l
 
 #[tokio::test(start_paused = true)]
 async fn an_object_that_cannot_be_read_is_told_once_until_something_else_is_wrong_with_it() {
-    let expired = changed("ERROR", json!({"status": "Failure", "code": 410}));
-    let otherwise = map("a", 5, json!({"k": 7}));
+    let expired = changed("ERROR", &json!({"status": "Failure", "code": 410}));
+    let otherwise = map("a", 5, &json!({"k": 7}));
     let server = Server::that_answers([
         Answer::List("1", vec![bad("a", 1)]),
-        Answer::Events(vec![changed("MODIFIED", bad("a", 2)), expired.clone()]),
+        Answer::Events(vec![changed("MODIFIED", &bad("a", 2)), expired.clone()]),
         Answer::List("3", vec![bad("a", 3)]),
-        Answer::Events(vec![changed("MODIFIED", otherwise), expired]),
+        Answer::Events(vec![changed("MODIFIED", &otherwise), expired]),
         Answer::List("6", vec![good("b", 6, "x")]),
         Answer::Events(vec![]),
     ]);

@@ -41,7 +41,7 @@ impl Unread {
                 self.forget(object.meta().uid.as_deref());
             }
             Event::Delete(Lenient(Err(unreadable))) => {
-                self.forget(unreadable.identity.metadata.uid.as_deref())
+                self.forget(unreadable.identity.metadata.uid.as_deref());
             }
             Event::InitApply(Lenient(Ok(_))) => {}
             Event::InitDone => {
