@@ -4,11 +4,12 @@ use std::{fmt::Debug, time::Duration};
 
 use anyhow::{Context, Result};
 use catena_api::{
-    BasicDeployment, BasicDeploymentRestart, BasicDeploymentRestartSpec, BasicReplicaSet, TargetRef,
+    BasicDeployment, BasicDeploymentRestart, BasicDeploymentRestartSpec, BasicDeploymentStatus,
+    BasicReplicaSet, TargetRef,
 };
 use e2e::{
-    AuditLog, BINDER, CHAIN, Cluster, Controller, DEPLOYMENTS, Namespace, REPLICA_SETS, Tally, condition,
-    deployment, is_true,
+    AuditLog, BINDER, CHAIN, Cluster, Controller, DEPLOYMENTS, Namespace, PATIENCE, REPLICA_SETS, Tally,
+    condition, deployment, eventually, is_true,
 };
 use k8s_openapi::NamespaceResourceScope;
 use kube::{
@@ -92,10 +93,10 @@ async fn a_condition_that_somebody_has_a_part_of_goes_when_it_holds_no_more() ->
 async fn a_status_that_was_restored_is_corrected() -> Result<()> {
     let cluster = Cluster::with(&CHAIN).await?;
     let namespace = cluster.namespace("restored").await?;
-    let mut web = namespace.create(&deployment("web", 3)).await?;
+    namespace.create(&deployment("web", 3)).await?;
     let conditions = ["Ready", "Progressing", "Reconciling", "Stalled", "RolledBack"];
     let conditions = conditions.map(|r#type| made_up(r#type, "True"));
-    web.status = Some(serde_json::from_value(json!({
+    let restored: BasicDeploymentStatus = serde_json::from_value(json!({
         "observedGeneration": 1, "ready": false, "active": 0, "replicas": 3, "progress": "0/3", "revision": 7,
         "selector": "a=b",
         "child": {"apiVersion": "v1", "kind": "Other", "name": "old", "uid": "old", "hash": "old"},
@@ -104,10 +105,15 @@ async fn a_status_that_was_restored_is_corrected() -> Result<()> {
             "message": "no such image", "since": "2026-01-01T00:00:00Z",
         },
         "conditions": conditions,
-    }))?);
-    web.metadata.resource_version = None;
+    }))?;
     let params = PostParams { field_manager: Some("restorer".into()), ..PostParams::default() };
-    namespace.api::<BasicDeployment>().replace_status("web", &params, &web).await?;
+    eventually("the status is restored", PATIENCE, async || {
+        let api = namespace.api::<BasicDeployment>();
+        let mut web = api.get("web").await?;
+        web.status = Some(restored.clone());
+        api.replace_status("web", &params, &web).await
+    })
+    .await;
 
     namespace.until_ready_pods(3).await;
     let is_true_to_life = |web: &BasicDeployment| {

@@ -111,7 +111,8 @@ fn by_former(observed: &Observed) -> String {
     let kind = &observed.place.resource.kind;
     let counted = former(observed).map(|child| (child.active(&observed.contract), &child.name));
     let serving = counted.filter(|(active, _)| *active > 0);
-    serving.map(|(active, name)| format!(", {active} of them of the former {kind} {name:?}")).collect()
+    let said = serving.map(|(active, name)| format!(", {active} of them of the former {kind} {name:?}"));
+    said.collect::<Vec<_>>().concat()
 }
 
 fn rolled_back(pin: &Pin) -> String {

@@ -146,7 +146,9 @@ impl Controller for ReplicaSets {
         let pods = self.pods.cache().group(namespace, &uid);
         let is_short = pods.iter().filter(|pod| pod.counts()).count() < decide::wanted(&set);
         let orphans = match &revision {
-            Ok(revision) if is_short && attempt == Attempt::Allowed => self.orphans(&set, revision).await?,
+            Ok(revision) if is_short && !matches!(attempt, Attempt::Deferred(_)) => {
+                self.orphans(&set, revision).await?
+            }
             _ => Vec::new(),
         };
         let now = Timestamp::now();

@@ -7,7 +7,7 @@ use thiserror::Error;
 
 use crate::{Category, Reported, read_error::words};
 
-/// How a ResourceQuota that is not used up refuses: something is not said of the object, nothing covers its scope, or
+/// How a `ResourceQuota` that is not used up refuses: something is not said of the object, nothing covers its scope, or
 /// the quota is so new that its use has not been counted.
 const QUOTA_WORDS: [&str; 3] =
     ["failed quota: ", "insufficient quota to match these scopes: ", "status unknown for quota: "];

@@ -31,19 +31,19 @@ impl Room {
     /// larger than all room has it to itself.
     async fn make<E>(
         &self,
-        make: impl FnOnce() -> Result<Made, E>,
-    ) -> Result<(Made, Option<SemaphorePermit<'_>>), E> {
+        make: impl FnOnce() -> Result<Text, E>,
+    ) -> Result<(Text, Option<SemaphorePermit<'_>>), E> {
         let _making = self.making.lock().await;
-        let made = make()?;
-        let weight = (made.body.len() / KIBIBYTE + 1).min(KIBIBYTES);
+        let text = make()?;
+        let weight = (text.body.len() / KIBIBYTE + 1).min(KIBIBYTES);
         // It is never closed.
         let taken = self.free.acquire_many(u32::try_from(weight).unwrap_or(u32::MAX)).await.ok();
-        Ok((made, taken))
+        Ok((text, taken))
     }
 }
 
-/// An object as it is sent.
-struct Made {
+/// An object as it is sent, and where to.
+struct Text {
     body: Vec<u8>,
     namespace: String,
     name: String,
@@ -65,10 +65,10 @@ impl Writer {
             let object = make()?;
             let (namespace, name) = place(&object);
             let (namespace, name) = (namespace.to_owned(), name.to_owned());
-            Ok::<_, E>(Made { body: serde_json::to_vec(&object).unwrap_or_default(), namespace, name })
+            Ok::<_, E>(Text { body: serde_json::to_vec(&object).unwrap_or_default(), namespace, name })
         };
-        let (made, _room) = self.shared.room.make(make).await?;
-        Ok(self.send_create(whose, seen, resource, (&made.namespace, &made.name), &made.body).await?)
+        let (text, _room) = self.shared.room.make(make).await?;
+        Ok(self.send_create(whose, seen, resource, (&text.namespace, &text.name), &text.body).await?)
     }
 }
 
@@ -80,20 +80,20 @@ mod tests {
 
     use super::*;
 
-    fn text(bytes: usize) -> Result<Made, ()> {
-        Ok(Made { body: vec![0; bytes], namespace: String::new(), name: String::new() })
+    fn text(bytes: usize) -> Text {
+        Text { body: vec![0; bytes], namespace: String::new(), name: String::new() }
     }
 
     #[tokio::test(start_paused = true)]
     async fn what_is_made_waits_for_room_and_nothing_more_is_made_meanwhile() {
         let room = Room::default();
         let half = KIBIBYTES * KIBIBYTE / 2 - 1;
-        let (_, first) = room.make(|| text(half)).await.unwrap();
-        let (_, second) = room.make(|| text(half)).await.unwrap();
+        let (_, first) = room.make(|| Ok::<_, ()>(text(half))).await.unwrap();
+        let (_, second) = room.make(|| Ok::<_, ()>(text(half))).await.unwrap();
         let mut made = 0;
         let mut third = Box::pin(room.make(|| {
             made += 1;
-            text(half)
+            Ok::<_, ()>(text(half))
         }));
         assert!(timeout(Duration::from_secs(1), &mut third).await.is_err(), "there is no room");
         let fourth = room.make(|| -> Result<_, ()> { panic!("it was made before there was room") });
@@ -107,8 +107,8 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn what_is_larger_than_all_room_has_it_to_itself() {
         let room = Room::default();
-        let (_, small) = room.make(|| text(1)).await.unwrap();
-        let mut large = Box::pin(room.make(|| text(2 * KIBIBYTES * KIBIBYTE)));
+        let (_, small) = room.make(|| Ok::<_, ()>(text(1))).await.unwrap();
+        let mut large = Box::pin(room.make(|| Ok::<_, ()>(text(2 * KIBIBYTES * KIBIBYTE))));
         assert!(timeout(Duration::from_secs(1), &mut large).await.is_err());
         drop(small);
         large.await.unwrap();
@@ -117,7 +117,7 @@ mod tests {
     #[tokio::test]
     async fn what_cannot_be_made_keeps_no_room() {
         let room = Room::default();
-        assert!(room.make(|| Err::<Made, _>("no template")).await.is_err());
+        assert!(room.make(|| Err::<Text, _>("no template")).await.is_err());
         assert_eq!(room.free.available_permits(), KIBIBYTES);
     }
 }
