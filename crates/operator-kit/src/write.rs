@@ -23,6 +23,7 @@ use crate::{
     Source, StatusAge, Trimmed, Watched, WriteError,
     consistency::{Consistency, Seen},
     metrics::Metrics,
+    repeated_writes::{Repeated, RepeatedWrites, content},
     yaml,
 };
 
@@ -45,6 +46,7 @@ pub struct Writer {
 
 struct Shared {
     consistency: Consistency,
+    repeated: RepeatedWrites,
     metrics: Arc<Metrics>,
     permits: Semaphore,
     statuses: Mutex<HashMap<String, Status>>,
@@ -62,6 +64,7 @@ impl Writer {
     pub(crate) fn new(client: Client, manager: &'static str, metrics: Arc<Metrics>) -> Self {
         let shared = Shared {
             consistency: Consistency::default(),
+            repeated: RepeatedWrites::default(),
             metrics,
             permits: Semaphore::new(SIDE_BY_SIDE),
             statuses: Mutex::default(),
@@ -84,7 +87,7 @@ impl Writer {
         let body = serde_json::to_vec(object).unwrap_or_default();
         let params = PostParams { field_manager: Some(self.manager.into()), ..PostParams::default() };
         let build = || request(resource, namespace).create(&params, body.clone());
-        let answer: Trimmed = self.send("create", &resource.kind, name, build).await?;
+        let answer: Trimmed = self.send(whose, "create", &resource.kind, name, build).await?;
         self.remember(whose, seen, answer.metadata.resource_version.as_deref());
         Ok(())
     }
@@ -108,7 +111,7 @@ impl Writer {
         let force = object.pointer("/metadata/uid").is_some();
         let params = PatchParams { force, ..PatchParams::apply(self.manager) };
         let build = || request(resource, namespace).patch(name, &params, &Patch::Apply(object)).map(as_yaml);
-        let answer: Value = self.send("apply", &resource.kind, name, build).await?;
+        let answer: Value = self.send(whose, "apply", &resource.kind, name, build).await?;
         self.remember(whose, seen, version(&answer));
         Ok(answer)
     }
@@ -128,7 +131,7 @@ impl Writer {
         let (namespace, name) = place(patch);
         let params = PatchParams { field_manager: Some(self.manager.into()), ..PatchParams::default() };
         let build = || request(resource, namespace).patch(name, &params, &Patch::Merge(patch));
-        let answer: Trimmed = self.send("merge", &resource.kind, name, build).await?;
+        let answer: Trimmed = self.send(whose, "merge", &resource.kind, name, build).await?;
         self.remember(whose, seen, answer.metadata.resource_version.as_deref());
         Ok(())
     }
@@ -150,8 +153,10 @@ impl Writer {
         let params = PatchParams { field_manager: Some(self.manager.into()), ..PatchParams::default() };
         let patch: Patch<()> = Patch::Json(json_patch::Patch(patch.to_vec()));
         let build = || request(resource, namespace).patch(name, &params, &patch);
-        let answer: Trimmed =
-            self.send("amend", &resource.kind, name, build).await.map_err(WriteError::of_failed_test)?;
+        let answer: Trimmed = self
+            .send(whose, "amend", &resource.kind, name, build)
+            .await
+            .map_err(WriteError::of_failed_test)?;
         self.remember(whose, seen, answer.metadata.resource_version.as_deref());
         Ok(())
     }
@@ -205,7 +210,7 @@ impl Writer {
         params: &DeleteParams,
     ) -> Written<()> {
         let build = || request(resource, namespace).delete(name, params);
-        let answer: Value = self.send("delete", &resource.kind, name, build).await?;
+        let answer: Value = self.send(whose, "delete", &resource.kind, name, build).await?;
         self.remember(whose, seen, version(&answer));
         Ok(())
     }
@@ -263,7 +268,7 @@ impl Writer {
                 .patch_subresource("status", name, &params, &Patch::Apply(&patch))
                 .map(as_yaml)
         };
-        let answer: Trimmed = self.send("apply_status", &resource.kind, name, build).await?;
+        let answer: Trimmed = self.send(whose, "apply_status", &resource.kind, name, build).await?;
         self.remember(whose, seen, answer.metadata.resource_version.as_deref());
         Ok(())
     }
@@ -305,9 +310,15 @@ impl Writer {
         self.shared.consistency.is_current(uid)
     }
 
+    /// What was written too often on behalf of an object since this was last asked.
+    pub(crate) fn repeated(&self, uid: &str) -> Option<Repeated> {
+        self.shared.repeated.take(uid)
+    }
+
     /// Forgets an object that is gone.
     pub(crate) fn forget(&self, uid: &str) {
         self.shared.consistency.forget(uid);
+        self.shared.repeated.take(uid);
         self.statuses().remove(uid);
     }
 
@@ -321,6 +332,7 @@ impl Writer {
 
     async fn send<T: DeserializeOwned>(
         &self,
+        whose: &str,
         verb: &'static str,
         kind: &str,
         name: &str,
@@ -330,10 +342,16 @@ impl Writer {
         loop {
             let request =
                 build().map_err(|error| WriteError::of(kube::Error::BuildRequest(error), kind, name))?;
+            let content = content(&request);
             let permit = self.shared.permits.acquire().await;
             let result =
                 self.client.request::<T>(request).await.map_err(|error| WriteError::of(error, kind, name));
             drop(permit);
+            // What is refused has its backoff; that something is there already is no failure to many.
+            if matches!(result, Ok(_) | Err(WriteError::AlreadyExists { .. })) {
+                let write = || Repeated { verb, kind: kind.to_owned(), name: name.to_owned() };
+                self.shared.repeated.record(whose, content, write);
+            }
             let error = match result {
                 Ok(answer) => {
                     self.shared.metrics.wrote(verb, 200);

@@ -116,10 +116,10 @@ fn let_go(observed: &Observed, kind: &ProtectedKind, held: &Held) -> Action {
         }
         Some(Situation::Failed { last, next }) => {
             let due = retry_at(kind, held, last, now);
-            match &observed.attempt {
-                Attempt::Allowed if due <= now => Action::Create(next.clone()),
-                Attempt::Allowed => hold::failed(observed, held, last, due),
-                Attempt::Deferred(failure) => hold::blocked(observed, held, last.attempt, failure),
+            match observed.attempt.failure() {
+                None if due <= now => Action::Create(next.clone()),
+                None => hold::failed(observed, held, last, due),
+                Some(failure) => hold::blocked(observed, held, last.attempt, failure),
             }
         }
         Some(without @ (Situation::Absent { .. } | Situation::Unusable(_))) => {
@@ -130,11 +130,11 @@ fn let_go(observed: &Observed, kind: &ProtectedKind, held: &Held) -> Action {
                 return hold::release(observed, held, Outcome::GivenUp, None, &why);
             }
             let attempt = held.status.as_ref().map_or(1, |status| status.attempt);
-            match (&observed.attempt, without) {
-                (Attempt::Deferred(failure), _) => hold::blocked(observed, held, attempt, failure),
-                (Attempt::Allowed, Situation::Absent { backup, .. }) => Action::Create(backup.clone()),
-                (Attempt::Allowed, Situation::Unusable(problem)) => Action::Refuse(problem.clone()),
-                (Attempt::Allowed, _) => Action::Settle,
+            match (observed.attempt.failure(), without) {
+                (Some(failure), _) => hold::blocked(observed, held, attempt, failure),
+                (None, Situation::Absent { backup, .. }) => Action::Create(backup.clone()),
+                (None, Situation::Unusable(problem)) => Action::Refuse(problem.clone()),
+                (None, _) => Action::Settle,
             }
         }
     }
