@@ -154,13 +154,13 @@ impl Pods {
         let PodRow { namespace, name, uid: which, .. } = &*pod;
         let deleted =
             self.writer.delete(uid(set), self.cache.seen(), &self.resource, namespace, name, which).await;
-        Ok(deleted.map_err(|error| match error {
+        deleted.map_err(|error| match error {
             WriteError::Forbidden { message, .. }
             | WriteError::Invalid { message, .. }
             // A webhook that does not answer.
             | WriteError::Unknown { code: 500, message, .. } => Error::DeleteRefused { name: name.to_string(), message },
             error => error.into(),
-        })?)
+        })
     }
 }
 

@@ -145,7 +145,7 @@ async fn an_occasion_of_a_step_is_heeded_soon_but_not_at_once() {
         backoff.failed("a", VERSION, CREATE, part("QuotaExceeded"));
     }
     backoff.failed("a", VERSION, Tried { step: "delete", ..CREATE }, part("Forbidden"));
-    let left = |step| if step == "create" { 1 } else { 0 };
+    let left = |step| u64::from(step == "create");
     let (held, next) = backoff.attempt("a", VERSION, left);
     assert!(held.holds("create"), "occasions may come one after another");
     assert_eq!(next, Some(HEED));
