@@ -6,8 +6,8 @@ use std::{collections::BTreeMap, time::Duration};
 use anyhow::{Context, Result, ensure};
 use catena_api::{BasicDeployment, BasicReplicaSet};
 use e2e::{
-    AuditLog, CHAIN, Cluster, DEPLOYMENTS, Namespace, PATIENCE, REPLICA_SETS, Tally, condition, deployment,
-    is_true, refused_by_kubectl, replica_set,
+    AuditLog, CHAIN, Cluster, DEPLOYMENTS, Namespace, PATIENCE, REPLICA_SETS, Release, Tally, condition,
+    deployment, is_true, refused_by_kubectl, replica_set, shipped_template,
 };
 use k8s_openapi::{
     api::core::v1::{Pod, ResourceQuota, Secret},
@@ -82,6 +82,36 @@ async fn an_unknown_template_is_answered_with_the_known_ones() -> Result<()> {
     namespace.merge::<BasicDeployment>("web", json!({"spec": {"template": "default"}})).await?;
     namespace.until_ready("web").await;
     Ok(())
+}
+
+#[tokio::test]
+async fn a_pod_template_whose_name_lacks_the_suffix_is_refused_and_harms_no_other() -> Result<()> {
+    let cluster = Cluster::changing(&[REPLICA_SETS]).await?;
+    let namespace = cluster.namespace("suffix").await?;
+    let shipped = shipped_template(REPLICA_SETS)?;
+    let fixed = shipped.replace("{{ name ~ \"-\" ~ suffix }}", "{{ name }}");
+    ensure!(fixed != shipped, "the shipped template has another name by now");
+    let release =
+        Release::upgrade(&cluster, REPLICA_SETS, &json!({"templates": {"default": shipped, "fixed": fixed}}))
+            .await?;
+    let mut set = replica_set("fixed", 2);
+    set.spec.template = "fixed".into();
+    namespace.create(&set).await?;
+    namespace.create(&replica_set("web", 2)).await?;
+
+    let set = namespace
+        .until("fixed", "is stalled by the name", |set: &BasicReplicaSet| {
+            let stalled = set.status.as_ref().and_then(|status| condition(&status.conditions, "Stalled"));
+            stalled.is_some_and(|stalled| stalled.reason == "NotUnique")
+        })
+        .await;
+    let conditions = set.status.context("status")?.conditions;
+    let stalled = condition(&conditions, "Stalled").context("Stalled")?;
+    assert!(stalled.message.contains("suffix"), "{}", stalled.message);
+    namespace.until_set_ready("web").await;
+    let pods = namespace.until_ready_pods(2).await;
+    assert!(pods.iter().all(|pod| pod.name_any().starts_with("web-")), "{:?}", e2e::names(&pods));
+    release.restore().await
 }
 
 #[tokio::test]

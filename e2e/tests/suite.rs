@@ -17,6 +17,7 @@ mod drains;
 mod explains;
 mod fits_the_schemas;
 mod follows_the_readme;
+mod goes_on;
 mod heals;
 mod heals_after_a_blackhole;
 mod holds_what_is_not_backed_up;

@@ -201,6 +201,8 @@ fn is_refusal(error: &WriteError) -> bool {
     match error {
         WriteError::Forbidden { .. }
         | WriteError::QuotaExceeded { .. }
+        | WriteError::QuotaRefused { .. }
+        | WriteError::DefinitionTerminating { .. }
         | WriteError::NamespaceTerminating { .. }
         | WriteError::Invalid { .. }
         // Of a create: there is no such kind, or no such namespace.
@@ -240,7 +242,9 @@ mod tests {
             WriteError::Forbidden { kind: kind.clone(), name: name.clone(), message: message.clone() },
             WriteError::QuotaExceeded { kind: kind.clone(), name: name.clone(), message: message.clone() },
             WriteError::Invalid { kind: kind.clone(), name: name.clone(), message: message.clone() },
+            WriteError::QuotaRefused { kind: kind.clone(), name: name.clone(), message: message.clone() },
             WriteError::NamespaceTerminating { kind: kind.clone() },
+            WriteError::DefinitionTerminating { kind: kind.clone() },
             WriteError::gone(&kind, &name),
             unknown(413),
         ];

@@ -118,19 +118,19 @@ impl Writes {
                     self.delete(deployment, &observed.place, [&child.namespace, &child.name, &child.uid])
                         .await
                 };
-                slow_start(children, delete).await?;
+                slow_start(children, delete, may_go_on).await.all()?;
             }
             Action::Prune(revisions) => {
                 let delete = async |old: Arc<Revision>| {
                     self.delete(deployment, &self.revisions, [&old.namespace, &old.name, &old.uid]).await
                 };
-                slow_start(revisions, delete).await?;
+                slow_start(revisions, delete, may_go_on).await.all()?;
             }
             Action::Tell(news) => {
                 let tell = async |(command, status): (Arc<Command>, CommandStatus)| {
                     self.tell(deployment, &command, &status).await
                 };
-                slow_start(news, tell).await?;
+                slow_start(news, tell, may_go_on).await.all()?;
             }
             Action::Refuse(refusal) => return Err(refusal.into()),
             Action::WriteStatus(status) => self.writer.write_status(deployment, &status, &CONDITIONS).await?,
@@ -303,4 +303,9 @@ fn patch_of(child: &Child) -> Value {
 
 fn uid(deployment: &BasicDeployment) -> &str {
     deployment.metadata.uid.as_deref().unwrap_or_default()
+}
+
+/// Whether a batch goes on after an error of one of its items.
+fn may_go_on(error: &Error) -> bool {
+    matches!(error, Error::Write(error) if error.may_concern_one_object())
 }

@@ -6,7 +6,7 @@ use catena_api::{BasicReplicaSet, keys};
 use k8s_openapi::api::core::v1::Pod;
 use kube::{Api, Client, discovery::ApiResource};
 use operator_kit::{
-    Cache, Next, ReadError, Templates, TrimmedObject, WriteError, Writer, live,
+    Batch, Cache, Next, Part, ReadError, Templates, TrimmedObject, WriteError, Writer, live,
     owner::{controller_reference, is_controlled_by, still_there},
     slow_start,
 };
@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use crate::{
     adoption::Origin,
     decide::Action,
-    error::Error,
+    error::{Error, Failed},
     observe::{Observed, subject},
     pod::PodRow,
     status::CONDITIONS,
@@ -61,12 +61,13 @@ impl Pods {
         let set = &*observed.set;
         match action {
             Action::Create { revision, slots } => {
-                slow_start(slots, |slot| self.create(templates, set, &revision, slot)).await?;
-                Ok(Next::Written)
+                let create = |slot| self.create(templates, set, &revision, slot);
+                let batch = slow_start(slots, create, Error::is_for_its_name).await;
+                written(batch, u32::to_string, Error::is_for_its_name)
             }
             Action::Delete(pods) => {
-                slow_start(pods, |pod| self.delete(set, pod)).await?;
-                Ok(Next::Written)
+                let batch = slow_start(pods, |pod| self.delete(set, pod), Error::is_for_its_pod).await;
+                written(batch, |pod| pod.uid.to_string(), Error::is_for_its_pod)
             }
             Action::Adopt(pods) => {
                 let name = set.metadata.name.as_deref().unwrap_or_default();
@@ -74,8 +75,8 @@ impl Pods {
                 if !is_there.map_err(|error| ReadError::of(&error, "BasicReplicaSet", name))? {
                     return Err(WriteError::gone("BasicReplicaSet", name).into());
                 }
-                slow_start(pods, |pod| self.adopt(set, pod)).await?;
-                Ok(Next::Written)
+                let batch = slow_start(pods, |pod| self.adopt(set, pod), Error::is_for_its_pod).await;
+                written(batch, |pod| pod.uid.to_string(), Error::is_for_its_pod)
             }
             Action::Refuse(error) => Err(error.into()),
             Action::WriteStatus(status) => {
@@ -96,9 +97,11 @@ impl Pods {
     ) -> Result<(), Error> {
         let uid = uid(set);
         let slot = slot.to_string();
+        // A create that is repeated, after a crash or with a stale cache, meets its own pod.
         let suffix = Origin { set: uid, revision, slot: &slot }.suffix();
         let make = || -> Result<Value, Error> {
-            let mut pod = templates.render(&set.spec.template, &subject(set, &suffix), "v1", "Pod")?.object;
+            let subject = subject(set, &suffix);
+            let mut pod = templates.render_one_of_many(&set.spec.template, &subject, "v1", "Pod")?.object;
             let metadata = &mut pod["metadata"];
             metadata["labels"][keys::REPLICA_SET_UID] = uid.into();
             metadata["annotations"][keys::HASH] = revision.into();
@@ -108,25 +111,31 @@ impl Pods {
         };
         match self.writer.create_made(uid, self.cache.seen(), &self.resource, make).await {
             Err(Error::Write(WriteError::AlreadyExists { name, .. })) => {
-                self.recognise(set, &name, &slot).await
+                self.recognise(set, &name, revision, &slot).await
             }
             created => created,
         }
     }
 
     /// A pod of the name is there: ours from an earlier try, or somebody else's.
-    async fn recognise(&self, set: &BasicReplicaSet, name: &str, slot: &str) -> Result<(), Error> {
+    async fn recognise(
+        &self,
+        set: &BasicReplicaSet,
+        name: &str,
+        revision: &str,
+        slot: &str,
+    ) -> Result<(), Error> {
         let namespace = set.metadata.namespace.as_deref().unwrap_or_default();
         let found = live::metadata_opt(&self.client, &self.resource, namespace, name).await;
         let Some(found) = found.map_err(|error| ReadError::of(&error, "Pod", name))? else {
             return Err(WriteError::gone("Pod", name).into());
         };
-        if !is_controlled_by(&found, uid(set)) {
-            return Err(Error::NameTaken { name: name.to_owned() });
-        }
         let has = |map: &Option<BTreeMap<String, String>>, key: &str, value: &str| {
             map.as_ref().and_then(|map| map.get(key)).is_some_and(|found| found == value)
         };
+        if !is_controlled_by(&found, uid(set)) || !has(&found.annotations, keys::HASH, revision) {
+            return Err(Error::NameTaken { name: name.to_owned() });
+        }
         if has(&found.labels, keys::REPLICA_SET_UID, uid(set)) && has(&found.annotations, keys::SLOT, slot) {
             return Ok(());
         }
@@ -156,8 +165,33 @@ impl Pods {
     }
 
     async fn delete(&self, set: &BasicReplicaSet, pod: Arc<PodRow>) -> Result<(), Error> {
-        let seen = self.cache.seen();
-        Ok(self.writer.delete(uid(set), seen, &self.resource, &pod.namespace, &pod.name, &pod.uid).await?)
+        let PodRow { namespace, name, uid: which, .. } = &*pod;
+        let deleted =
+            self.writer.delete(uid(set), self.cache.seen(), &self.resource, namespace, name, which).await;
+        deleted.map_err(|error| match error {
+            WriteError::Forbidden { message, .. }
+            | WriteError::Invalid { message, .. }
+            // A webhook that does not answer.
+            | WriteError::Unknown { code: 500, message, .. } => Error::DeleteRefused { name: name.to_string(), message },
+            error => error.into(),
+        })
+    }
+}
+
+/// What follows from a batch: what failed for a reason of its own holds up nothing but itself.
+fn written<T>(
+    batch: Batch<T, Error>,
+    item: impl Fn(&T) -> String,
+    is_its_own: impl Fn(&Error) -> bool,
+) -> Result<Next, Error> {
+    let part = |(which, error): &(T, Error)| {
+        if is_its_own(error) { Part::item(item(which), error) } else { Part::whole(error) }
+    };
+    let parts = batch.failed.iter().map(part).collect();
+    let has_progressed = batch.done > 0;
+    match batch.failed.into_iter().next() {
+        None => Ok(Next::Written),
+        Some((_, first)) => Err(Error::Some(Box::new(Failed { first, parts, has_progressed }))),
     }
 }
 

@@ -1,4 +1,4 @@
-use operator_kit::{Category, ReadError, Reported, TemplateError, WriteError};
+use operator_kit::{Category, Part, ReadError, Reported, TemplateError, WriteError};
 use thiserror::Error;
 
 /// What can keep a `BasicReplicaSet` from its pods.
@@ -12,12 +12,25 @@ pub enum Error {
     Write(#[from] WriteError),
     /// A pod's name is taken by somebody else's pod.
     #[error(
-        "the pod name {name:?} is taken by a pod of somebody else; delete that pod, or change the name in the template"
+        "the pod name {name:?} is taken by another pod, so that its place is passed over; delete that pod, or change the name in the template"
     )]
     NameTaken {
         /// The name.
         name: String,
     },
+    /// A pod may not be deleted.
+    #[error(
+        "the pod {name:?} may not be deleted: {message}; change what refuses it, or delete the pod yourself"
+    )]
+    DeleteRefused {
+        /// The pod.
+        name: String,
+        /// The server's words.
+        message: String,
+    },
+    /// Some of a batch failed.
+    #[error(transparent)]
+    Some(Box<Failed>),
     /// The pods are not known.
     #[error("the pods cannot be observed: {problem}")]
     NotObserved {
@@ -29,13 +42,49 @@ pub enum Error {
     Read(#[from] ReadError),
 }
 
+/// What failed of a batch.
+#[derive(Debug, Error)]
+#[error("{first}")]
+pub struct Failed {
+    /// The first error.
+    pub first: Error,
+    /// What is held up by them.
+    pub parts: Vec<Part>,
+    /// Whether another one of the batch worked.
+    pub has_progressed: bool,
+}
+
+impl Error {
+    /// Whether a pod could not be created only for the name that it would have had.
+    pub fn is_for_its_name(&self) -> bool {
+        let is_stale = matches!(
+            self,
+            Self::Write(
+                WriteError::AlreadyExists { .. } | WriteError::Gone { .. } | WriteError::Changed { .. }
+            )
+        );
+        is_stale || matches!(self, Self::NameTaken { .. })
+    }
+
+    /// Whether a pod could not be changed or deleted for a reason that may be its own.
+    pub fn is_for_its_pod(&self) -> bool {
+        match self {
+            Self::Write(error) => error.may_concern_one_object(),
+            _ => matches!(self, Self::DeleteRefused { .. }),
+        }
+    }
+}
+
 impl Reported for Error {
     fn category(&self) -> Category {
         match self {
             Self::Template(error) => error.category(),
             Self::Write(error) => error.category(),
             Self::Read(error) => error.category(),
-            Self::NameTaken { .. } | Self::NotObserved { .. } => Category::Transient,
+            Self::Some(failed) => failed.first.category(),
+            Self::NameTaken { .. } | Self::DeleteRefused { .. } | Self::NotObserved { .. } => {
+                Category::Transient
+            }
         }
     }
 
@@ -43,7 +92,9 @@ impl Reported for Error {
         match self {
             Self::Template(error) => error.reason(),
             Self::Write(error) => error.reason(),
+            Self::Some(failed) => failed.first.reason(),
             Self::NameTaken { .. } => "PodNameTaken",
+            Self::DeleteRefused { .. } => "DeleteRefused",
             Self::NotObserved { .. } => "PodsNotObserved",
             Self::Read(error) => error.reason(),
         }
@@ -52,7 +103,19 @@ impl Reported for Error {
     fn write_error(&self) -> Option<&WriteError> {
         match self {
             Self::Write(error) => Some(error),
+            Self::Some(failed) => failed.first.write_error(),
             _ => None,
         }
+    }
+
+    fn parts(&self) -> Vec<Part> {
+        match self {
+            Self::Some(failed) => failed.parts.clone(),
+            _ => vec![Part::whole(self)],
+        }
+    }
+
+    fn has_progressed(&self) -> bool {
+        matches!(self, Self::Some(failed) if failed.has_progressed)
     }
 }

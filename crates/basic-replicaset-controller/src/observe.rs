@@ -1,6 +1,8 @@
 use std::{
     collections::HashMap,
+    hash::{DefaultHasher, Hash, Hasher},
     sync::{Arc, Mutex, PoisonError},
+    time::Duration,
 };
 
 use catena_api::BasicReplicaSet;
@@ -13,13 +15,17 @@ use operator_kit::{
 use crate::{
     act::Pods,
     adoption::{Origin, is_as_rendered},
-    decide::{self, Action, decide, succession_ends_in},
+    decide::{self, Action, decide, step, succession_ends_in},
     error::Error,
-    pod::PodRow,
+    pod::{PodRow, PodState},
 };
 
 /// Pods that are looked up live at once.
 const SIDE_BY_SIDE: usize = 16;
+/// The longest time until pods that are missing are tried again: what refused them may be lifted unseen.
+const LONGEST_BACKOFF: Duration = Duration::from_secs(60);
+/// Stands for the suffix of a pod while it is only asked whether names differ by it.
+const NO_POD: &str = "bcdfghjk";
 
 /// What a decision about a `BasicReplicaSet` is made from.
 #[derive(Clone, Debug)]
@@ -91,8 +97,11 @@ impl ReplicaSets {
         {
             return known.revision.clone();
         }
-        let rendered =
-            self.settings.current().templates.render(&set.spec.template, &subject(set, ""), "v1", "Pod");
+        let (templates, template) = (&self.settings.current().templates, &set.spec.template);
+        let rendered = templates
+            .render_one_of_many(template, &subject(set, NO_POD), "v1", "Pod")
+            // What all of its pods are made from has no suffix.
+            .and_then(|_| templates.render(template, &subject(set, ""), "v1", "Pod"));
         let revision = rendered.map(|rendered| revision(&rendered.hash, set.spec.restarted_at.as_deref()));
         let remembered =
             Remembered { resource_version: resource_version.clone(), settings, revision: revision.clone() };
@@ -137,7 +146,7 @@ impl Controller for ReplicaSets {
         // What is missing from a cache that is not complete would be created again.
         let problem = self.pods.cache().problem();
         let is_blind = problem.is_some();
-        if let Some(problem) = problem.filter(|_| attempt == Attempt::Allowed) {
+        if let Some(problem) = problem.filter(|_| !matches!(attempt, Attempt::Deferred(_))) {
             return Err(Error::NotObserved { problem });
         }
         let uid = set.metadata.uid.clone().unwrap_or_default();
@@ -178,7 +187,32 @@ impl Controller for ReplicaSets {
         self.pods.act(&self.settings.current().templates, &observed, action).await
     }
 
+    fn step(&self, action: &Action) -> &'static str {
+        action.step()
+    }
+
+    /// For creates, a pod that left: there may be room for another one in a quota.
+    fn occasion_of(&self, set: &BasicReplicaSet, step: &'static str) -> u64 {
+        if step != step::CREATE {
+            return 0;
+        }
+        let namespace = set.metadata.namespace.as_deref().unwrap_or_default();
+        let pods = self.pods.cache().group(namespace, set.metadata.uid.as_deref().unwrap_or_default());
+        let takes_room = |pod: &&Arc<PodRow>| !matches!(pod.state, PodState::Finished(_));
+        pods.iter().filter(takes_room).fold(0, |all, pod| all ^ digest(&pod.uid))
+    }
+
+    fn longest_backoff(&self) -> Duration {
+        LONGEST_BACKOFF
+    }
+
     fn forget(&self, uid: &str) {
         self.revisions.lock().unwrap_or_else(PoisonError::into_inner).remove(uid);
     }
+}
+
+fn digest(text: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    text.hash(&mut hasher);
+    hasher.finish()
 }

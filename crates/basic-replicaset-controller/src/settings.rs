@@ -34,6 +34,23 @@ impl Validate for Settings {
     }
 
     fn warnings(&self) -> Vec<String> {
-        self.templates.problems("v1", "Pod").iter().map(ToString::to_string).collect()
+        self.templates.problems_of_many("v1", "Pod").iter().map(ToString::to_string).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_template_whose_name_lacks_the_suffix_is_told_and_keeps_no_other_from_working() {
+        let template =
+            |name: &str| format!("{{apiVersion: v1, kind: Pod, metadata: {{name: {{{{ {name} }}}}}}}}");
+        let templates = [("default", template("name ~ '-' ~ suffix")), ("fixed", template("name"))];
+        let templates = templates.map(|(name, text)| (name.to_owned(), text)).into();
+        let settings = Settings::from(File { templates });
+        assert!(settings.validate().is_ok());
+        let warnings = settings.warnings();
+        assert!(matches!(&warnings[..], [only] if only.contains("\"fixed\"") && only.contains("suffix")));
     }
 }

@@ -5,11 +5,12 @@ use std::time::Duration;
 use catena_api::{BasicReplicaSet, BasicReplicaSetStatus, BlockedBy, keys};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use operator_kit::{
-    Category, Failure, Pace,
+    Attempt, Category, Failure, Pace,
     conditions::{self, Conditions, READY, RECONCILING, STALLED},
 };
 
 use crate::{
+    decide::{is_in_vain, step},
     observe::Observed,
     pod::{PodRow, PodState, Trouble},
 };
@@ -40,9 +41,10 @@ pub fn status(observed: &Observed) -> BasicReplicaSetStatus {
     let updated = number(pods.iter().filter(is_updated).count());
     let serving = number(pods.iter().filter(is_updated).filter(|pod| pod.is_ready()).count());
     let wanted = set.spec.replicas;
-    let failure = failure(observed);
+    let is_complete = serving == wanted && replicas == wanted;
+    let failure = failure(observed, is_complete);
     let is_stalled = failure.as_ref().is_some_and(|failure| failure.category == Category::WaitsForChange);
-    let is_ready = failure.is_none() && serving == wanted && replicas == wanted;
+    let is_ready = failure.is_none() && is_complete;
 
     let (reason, message) = match &failure {
         Some(failure) => (failure.reason, failure.message.clone()),
@@ -67,7 +69,7 @@ pub fn status(observed: &Observed) -> BasicReplicaSetStatus {
         active,
         updated,
         selector: set.metadata.uid.as_ref().map(|uid| format!("{}={uid}", keys::REPLICA_SET_UID)),
-        blocked_by: if is_ready { None } else { blocked_by(observed) },
+        blocked_by: if is_ready { None } else { blocked_by(observed, failure) },
         conditions,
     };
     match set.status.clone().filter(|_| observed.is_blind) {
@@ -115,17 +117,25 @@ pub fn next_blocker(observed: &Observed) -> Option<Duration> {
     observed.pods.iter().filter_map(|pod| left(pod)).filter(|left| !left.is_zero()).min()
 }
 
-/// What keeps the set from making pods: also a template that is gone while its pods still run.
-fn failure(observed: &Observed) -> Option<Failure> {
-    let attempt = observed.attempt.failure().cloned();
-    attempt.or_else(|| observed.revision.as_ref().err().map(Failure::of))
+/// What keeps the set from its pods: also a template that is gone while its pods still run. A step that failed is
+/// nothing to tell where all is as wanted, nor is a place that was passed over while there are others.
+fn failure(observed: &Observed, is_complete: bool) -> Option<Failure> {
+    let attempt = &observed.attempt;
+    let of_step = match attempt {
+        Attempt::Without(_) if is_complete => None,
+        Attempt::Without(_) | Attempt::Deferred(_) | Attempt::Allowed => {
+            let of_place = attempt.item_failure(step::CREATE).filter(|_| is_in_vain(observed, step::CREATE));
+            attempt.failure().or(of_place).or(attempt.item_failure(step::DELETE))
+        }
+    };
+    of_step.cloned().or_else(|| observed.revision.as_ref().err().map(Failure::of))
 }
 
 /// The set itself while it cannot make pods, else the first pod with a trouble, in the order of their places.
-fn blocked_by(observed: &Observed) -> Option<BlockedBy> {
+fn blocked_by(observed: &Observed, failure: Option<Failure>) -> Option<BlockedBy> {
     let set = &observed.set;
     let before = set.status.as_ref().and_then(|status| status.blocked_by.as_ref());
-    if let Some(failure) = failure(observed) {
+    if let Some(failure) = failure {
         let name = set.metadata.name.clone().unwrap_or_default();
         let same = before.filter(|before| before.name == name && before.reason == failure.reason);
         return Some(BlockedBy {

@@ -1,6 +1,6 @@
 use std::{fmt, time::Duration};
 
-use crate::WriteError;
+use crate::{WriteError, repeated_writes::Repeated};
 
 /// What can end a failure. It is retried with exponential backoff in any case, because what was mended is not
 /// always seen; but people are told which. Bounded, so that it can be a metric label.
@@ -41,6 +41,40 @@ pub trait Reported: std::error::Error + Send + Sync + 'static {
     fn retry_after(&self) -> Option<Duration> {
         self.write_error().and_then(WriteError::retry_after)
     }
+    /// What failed: the step as a whole, or single items of its batch, which alone are held up then.
+    fn parts(&self) -> Vec<Part>
+    where
+        Self: Sized,
+    {
+        vec![Part::whole(self)]
+    }
+    /// Whether some of the step was done nevertheless.
+    fn has_progressed(&self) -> bool {
+        false
+    }
+}
+
+/// What failed of a step.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// The item, by the name that `decide` knows it by; `None` for the step as a whole.
+    pub item: Option<String>,
+    /// Why.
+    pub failure: Failure,
+    /// When the server asked to be tried again, if it did.
+    pub retry_after: Option<Duration>,
+}
+
+impl Part {
+    /// That a step failed as a whole.
+    pub fn whole(error: &impl Reported) -> Self {
+        Self { item: None, failure: Failure::of(error), retry_after: error.retry_after() }
+    }
+
+    /// That a step failed for one item.
+    pub fn item(item: String, error: &impl Reported) -> Self {
+        Self { item: Some(item), ..Self::whole(error) }
+    }
 }
 
 /// The last error of an object, kept until an attempt succeeds, for its status.
@@ -74,6 +108,14 @@ impl Failure {
             patience.as_secs()
         );
         Self { category: Category::Transient, reason: "TimedOut", message, is_expected: false }
+    }
+
+    /// That the very same is written again and again.
+    pub(crate) fn repeated(Repeated { verb, kind, name }: &Repeated) -> Self {
+        let message = format!(
+            "the very same {verb} of {kind} {name:?} is made again and again: it has no effect, or somebody undoes it; it is made more and more seldom, up to once a minute: find out who else writes there, for example with kubectl get --show-managed-fields"
+        );
+        Self { category: Category::Transient, reason: "RepeatedWrites", message, is_expected: false }
     }
 }
 

@@ -5,6 +5,7 @@
 //! read-your-own-writes, leader election, health, metrics and logs.
 
 mod arguments;
+mod attempt;
 mod backoff;
 mod bounded;
 mod cache;
@@ -27,6 +28,7 @@ mod probe;
 mod queue;
 mod read_error;
 mod reconciler;
+mod repeated_writes;
 mod server;
 mod settings;
 mod slow_start;
@@ -41,7 +43,7 @@ mod write_error;
 mod yaml;
 
 pub use arguments::{Arguments, LogFormat};
-pub use backoff::Attempt;
+pub use attempt::{Attempt, HeldUp};
 pub use bounded::Bounded;
 pub use cache::{Cache, Row};
 pub use consistency::Seen;
@@ -49,14 +51,14 @@ pub use controller::{Controller, Next};
 pub use digest::{sha256, short_digest};
 pub use events::Events;
 pub use expression::{Expression, ExpressionError};
-pub use failure::{Category, Failure, Reported};
+pub use failure::{Category, Failure, Part, Reported};
 pub use kinds::{Source, Watched, WatchedKind};
 pub use lenient::Unmanaged;
 pub use operator::Operator;
 pub use queue::{Queue, Trigger};
 pub use read_error::ReadError;
 pub use settings::{Settings, SettingsError, Validate};
-pub use slow_start::slow_start;
+pub use slow_start::{Batch, slow_start};
 pub use status_pace::{Pace, StatusAge};
 pub use templates::{Rendered, Subject, TemplateError, Templates};
 pub use triggers::Triggers;

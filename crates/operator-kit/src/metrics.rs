@@ -49,6 +49,7 @@ pub(crate) struct Metrics {
     watch_errors: Family<Kind, Counter>,
     unreadable: Family<Kind, Gauge>,
     writes: Family<Write, Counter>,
+    repeated_writes: Family<Kind, Counter>,
     leader: Gauge,
     settings_errors: Counter,
 }
@@ -65,6 +66,7 @@ impl Default for Metrics {
             watch_errors: Family::default(),
             unreadable: Family::default(),
             writes: Family::default(),
+            repeated_writes: Family::default(),
             leader: Gauge::default(),
             settings_errors: Counter::default(),
             registry: Mutex::default(),
@@ -99,6 +101,11 @@ impl Default for Metrics {
             metrics.unreadable.clone(),
         );
         registry.register("writes", "Writes to the API server, by verb and answer", metrics.writes.clone());
+        registry.register(
+            "repeated_writes",
+            "Passes that made the very same write again, too often, by the kind written",
+            metrics.repeated_writes.clone(),
+        );
         registry.register("leader", "1 while this process holds the Lease", metrics.leader.clone());
         registry.register(
             "settings_errors",
@@ -138,6 +145,10 @@ impl Metrics {
 
     pub fn wrote(&self, verb: &'static str, code: u16) {
         self.writes.get_or_create(&Write { verb, code }).inc();
+    }
+
+    pub fn repeated(&self, kind: &str) {
+        self.repeated_writes.get_or_create(&Kind { kind: kind.to_owned() }).inc();
     }
 
     pub fn leading(&self, leading: bool) {

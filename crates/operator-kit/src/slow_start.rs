@@ -2,28 +2,69 @@ use futures::{StreamExt, stream};
 
 /// How many calls run side by side at most.
 const SIDE_BY_SIDE: usize = 32;
+/// Calls that fail before the first one works, after which no other is made.
+const IN_VAIN: usize = 7;
 
-/// Runs a call for each item in batches of 1, 2, 4, …, and stops after the first batch with an error.
+/// What became of a batch.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Batch<T, E> {
+    /// How many calls worked.
+    pub done: usize,
+    /// The items whose call failed.
+    pub failed: Vec<(T, E)>,
+}
+
+impl<T, E> Batch<T, E> {
+    /// The first error, for those to whom it is all the same which one.
+    ///
+    /// # Errors
+    /// When a call failed.
+    pub fn all(self) -> Result<(), E> {
+        self.failed.into_iter().next().map_or(Ok(()), |(_, error)| Err(error))
+    }
+}
+
+/// Runs a call for each item in batches of 1, 2, 4, …
 ///
-/// So what cannot work (a quota, a refused pod) costs one call, not one for each item. The same rule as
+/// What fails for a reason of its own (`is_its_own`: a name that is taken, a pod that may not be deleted) stops no
+/// other. What would meet all others too (a quota, a server that is busy) ends it after its batch, and so does it when
+/// nothing has worked yet: what cannot work costs a few calls, not one for each item. Beyond, the same rule as
 /// kube-controller-manager's `slowStartBatch`.
-///
-/// # Errors
-/// The first error, after the calls of its batch have ended.
-pub async fn slow_start<T, F, Fut, E>(items: Vec<T>, call: F) -> Result<(), E>
+pub async fn slow_start<T, F, Fut, E>(items: Vec<T>, call: F, is_its_own: impl Fn(&E) -> bool) -> Batch<T, E>
 where
+    T: Clone,
     F: Fn(T) -> Fut,
     Fut: Future<Output = Result<(), E>>,
 {
     let mut items = items.into_iter();
     let mut size = 1;
+    let mut ended = Batch { done: 0, failed: Vec::new() };
     loop {
-        let batch: Vec<_> = items.by_ref().take(size).map(&call).collect();
+        let batch: Vec<_> = items
+            .by_ref()
+            .take(size)
+            .map(|item| {
+                let call = call(item.clone());
+                async move { (item, call.await) }
+            })
+            .collect();
         if batch.is_empty() {
-            return Ok(());
+            return ended;
         }
         let results: Vec<_> = stream::iter(batch).buffer_unordered(SIDE_BY_SIDE).collect().await;
-        results.into_iter().collect::<Result<(), E>>()?;
+        let mut goes_on = true;
+        for (item, result) in results {
+            match result {
+                Ok(()) => ended.done += 1,
+                Err(error) => {
+                    goes_on &= is_its_own(&error);
+                    ended.failed.push((item, error));
+                }
+            }
+        }
+        if !goes_on || (ended.done == 0 && ended.failed.len() >= IN_VAIN) {
+            return ended;
+        }
         size *= 2;
     }
 }
@@ -41,18 +82,32 @@ mod tests {
             calls.borrow_mut().push(item);
             async { Ok::<(), ()>(()) }
         };
-        slow_start((0..10).collect(), call).await.unwrap();
+        let ended = slow_start((0..10).collect(), call, |()| false).await;
+        assert_eq!(ended, Batch { done: 10, failed: Vec::new() });
         assert_eq!(calls.into_inner(), (0..10).collect::<Vec<_>>());
     }
 
     #[tokio::test]
-    async fn the_first_failing_batch_is_the_last_one() {
-        let calls = RefCell::new(0);
-        let call = |item: i32| {
-            *calls.borrow_mut() += 1;
-            async move { if item >= 3 { Err(item) } else { Ok(()) } }
-        };
-        assert_eq!(slow_start((0..100).collect(), call).await, Err(3));
-        assert_eq!(calls.into_inner(), 1 + 2 + 4);
+    async fn what_would_meet_all_ends_it_after_its_batch() {
+        let call = async |item: i32| if item >= 3 { Err(item) } else { Ok(()) };
+        let ended = slow_start((0..100).collect(), call, |_| false).await;
+        assert_eq!((ended.done, ended.failed.len()), (3, 4));
+        assert!(ended.all().is_err());
+    }
+
+    #[tokio::test]
+    async fn what_fails_for_one_item_alone_stops_no_other() {
+        let call = async |item: i32| if item % 10 == 0 { Err(item) } else { Ok(()) };
+        let ended = slow_start((0..100).collect(), call, |_| true).await;
+        assert_eq!(ended.done, 90);
+        let mut failed: Vec<_> = ended.failed.into_iter().map(|(item, _)| item).collect();
+        failed.sort_unstable();
+        assert_eq!(failed, (0..100).step_by(10).collect::<Vec<_>>());
+    }
+
+    #[tokio::test]
+    async fn what_never_works_is_not_tried_for_each_item() {
+        let ended = slow_start((0..500).collect(), async |item: i32| Err(item), |_| true).await;
+        assert_eq!((ended.done, ended.failed.len()), (0, IN_VAIN));
     }
 }

@@ -29,6 +29,7 @@ use crate::{
     Bounded, Source, StatusAge, Trimmed, Watched, WriteError,
     consistency::{Consistency, Seen},
     metrics::Metrics,
+    repeated_writes::{Repeated, RepeatedWrites, content},
     yaml,
 };
 
@@ -54,6 +55,7 @@ pub struct Writer {
 
 struct Shared {
     consistency: Consistency,
+    repeated: RepeatedWrites,
     metrics: Arc<Metrics>,
     permits: Semaphore,
     room: Room,
@@ -72,6 +74,7 @@ impl Writer {
     pub(crate) fn new(client: Client, manager: &'static str, metrics: Arc<Metrics>) -> Self {
         let shared = Shared {
             consistency: Consistency::default(),
+            repeated: RepeatedWrites::default(),
             metrics,
             permits: Semaphore::new(SIDE_BY_SIDE),
             room: Room::default(),
@@ -105,7 +108,7 @@ impl Writer {
     ) -> Written<()> {
         let params = PostParams { field_manager: Some(self.manager.into()), ..PostParams::default() };
         let build = || request(resource, namespace).create(&params, body.to_vec()).map(answered_by_metadata);
-        let answer: Trimmed = self.send("create", &resource.kind, name, build).await?;
+        let answer: Trimmed = self.send(whose, "create", &resource.kind, name, build).await?;
         self.remember(whose, seen, answer.metadata.resource_version.as_deref());
         Ok(())
     }
@@ -129,7 +132,7 @@ impl Writer {
         let force = object.pointer("/metadata/uid").is_some();
         let params = PatchParams { force, ..PatchParams::apply(self.manager) };
         let build = || request(resource, namespace).patch(name, &params, &Patch::Apply(object)).map(as_yaml);
-        let Bounded { value: answer, .. } = self.send("apply", &resource.kind, name, build).await?;
+        let Bounded { value: answer, .. } = self.send(whose, "apply", &resource.kind, name, build).await?;
         self.remember(whose, seen, version(&answer));
         Ok(answer)
     }
@@ -149,7 +152,7 @@ impl Writer {
         let (namespace, name) = place(patch);
         let params = PatchParams { field_manager: Some(self.manager.into()), ..PatchParams::default() };
         let build = || request(resource, namespace).patch(name, &params, &Patch::Merge(patch));
-        let answer: Trimmed = self.send("merge", &resource.kind, name, build).await?;
+        let answer: Trimmed = self.send(whose, "merge", &resource.kind, name, build).await?;
         self.remember(whose, seen, answer.metadata.resource_version.as_deref());
         Ok(())
     }
@@ -171,8 +174,10 @@ impl Writer {
         let params = PatchParams { field_manager: Some(self.manager.into()), ..PatchParams::default() };
         let patch: Patch<()> = Patch::Json(json_patch::Patch(patch.to_vec()));
         let build = || request(resource, namespace).patch(name, &params, &patch);
-        let answer: Trimmed =
-            self.send("amend", &resource.kind, name, build).await.map_err(WriteError::of_failed_test)?;
+        let answer: Trimmed = self
+            .send(whose, "amend", &resource.kind, name, build)
+            .await
+            .map_err(WriteError::of_failed_test)?;
         self.remember(whose, seen, answer.metadata.resource_version.as_deref());
         Ok(())
     }
@@ -226,7 +231,7 @@ impl Writer {
         params: &DeleteParams,
     ) -> Written<()> {
         let build = || request(resource, namespace).delete(name, params);
-        let answer: Trimmed = self.send("delete", &resource.kind, name, build).await?;
+        let answer: Trimmed = self.send(whose, "delete", &resource.kind, name, build).await?;
         self.remember(whose, seen, answer.metadata.resource_version.as_deref());
         Ok(())
     }
@@ -255,9 +260,15 @@ impl Writer {
         self.shared.consistency.is_current(uid)
     }
 
+    /// What was written too often on behalf of an object since this was last asked.
+    pub(crate) fn repeated(&self, uid: &str) -> Option<Repeated> {
+        self.shared.repeated.take(uid)
+    }
+
     /// Forgets an object that is gone.
     pub(crate) fn forget(&self, uid: &str) {
         self.shared.consistency.forget(uid);
+        self.shared.repeated.take(uid);
         self.statuses().remove(uid);
     }
 
@@ -271,6 +282,7 @@ impl Writer {
 
     async fn send<T: DeserializeOwned>(
         &self,
+        whose: &str,
         verb: &'static str,
         kind: &str,
         name: &str,
@@ -280,10 +292,16 @@ impl Writer {
         loop {
             let request =
                 build().map_err(|error| WriteError::of(kube::Error::BuildRequest(error), kind, name))?;
+            let content = content(&request);
             let permit = self.shared.permits.acquire().await;
             let result =
                 self.client.request::<T>(request).await.map_err(|error| WriteError::of(error, kind, name));
             drop(permit);
+            // What is refused has its backoff; that something is there already is no failure to many.
+            if matches!(result, Ok(_) | Err(WriteError::AlreadyExists { .. })) {
+                let write = || Repeated { verb, kind: kind.to_owned(), name: name.to_owned() };
+                self.shared.repeated.record(whose, content, write);
+            }
             let error = match result {
                 Ok(answer) => {
                     self.shared.metrics.wrote(verb, 200);

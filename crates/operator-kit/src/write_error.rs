@@ -140,6 +140,26 @@ impl WriteError {
         Self::Gone { kind: kind.to_owned(), name: name.to_owned() }
     }
 
+    /// Whether it may concern this object alone, so that the same may be done with another one.
+    #[must_use]
+    pub fn may_concern_one_object(&self) -> bool {
+        match self {
+            Self::AlreadyExists { .. }
+            | Self::Gone { .. }
+            | Self::Changed { .. }
+            | Self::Forbidden { .. }
+            | Self::Invalid { .. } => true,
+            // A webhook that does not answer is asked for some objects only; a server that does not, for none.
+            Self::Unknown { code, .. } => *code != 0,
+            Self::NamespaceTerminating { .. }
+            | Self::DefinitionTerminating { .. }
+            | Self::QuotaExceeded { .. }
+            | Self::QuotaRefused { .. }
+            | Self::OwnerKindUnknown { .. }
+            | Self::Busy { .. } => false,
+        }
+    }
+
     pub(crate) fn of(error: kube::Error, kind: &str, name: &str) -> Self {
         let (kind, name) = (kind.to_owned(), name.to_owned());
         let kube::Error::Api(status) = error else {

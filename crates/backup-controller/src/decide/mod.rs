@@ -116,10 +116,10 @@ fn let_go(observed: &Observed, kind: &ProtectedKind, held: &Held) -> Action {
                 return given_up(Some(last), &why);
             }
             let due = retry_at(kind, held, last);
-            match &observed.attempt {
-                Attempt::Allowed if due <= held.now => Action::Create(next.clone()),
-                Attempt::Allowed => hold::failed(observed, held, last, due),
-                Attempt::Deferred(failure) => hold::blocked(observed, held, last.attempt, failure),
+            match observed.attempt.failure() {
+                None if due <= held.now => Action::Create(next.clone()),
+                None => hold::failed(observed, held, last, due),
+                Some(failure) => hold::blocked(observed, held, last.attempt, failure),
             }
         }
         Some(Situation::Unusable(problem)) if !kind.protect => given_up(
@@ -131,11 +131,11 @@ fn let_go(observed: &Observed, kind: &ProtectedKind, held: &Held) -> Action {
                 return given_up(None, &why);
             }
             let attempt = held.status.as_ref().map_or(1, |status| status.attempt);
-            match (&observed.attempt, without) {
-                (Attempt::Deferred(failure), _) => hold::blocked(observed, held, attempt, failure),
-                (Attempt::Allowed, Situation::Absent { backup }) => Action::Create(backup.clone()),
-                (Attempt::Allowed, Situation::Unusable(problem)) => Action::Refuse(problem.clone()),
-                (Attempt::Allowed, _) => Action::Settle,
+            match (observed.attempt.failure(), without) {
+                (Some(failure), _) => hold::blocked(observed, held, attempt, failure),
+                (None, Situation::Absent { backup }) => Action::Create(backup.clone()),
+                (None, Situation::Unusable(problem)) => Action::Refuse(problem.clone()),
+                (None, _) => Action::Settle,
             }
         }
     }

@@ -90,7 +90,7 @@ pub fn decide(observed: &Observed) -> Action {
     match observed.attempt {
         Attempt::Allowed => step(observed).unwrap_or_else(|| report(observed)),
         // The own status first: it may be a command's that the server refuses.
-        Attempt::Deferred(_) => match report(observed) {
+        Attempt::Deferred(_) | Attempt::Without(_) => match report(observed) {
             told @ Action::WriteStatus(_) => told,
             otherwise => commands::tell(observed).unwrap_or(otherwise),
         },

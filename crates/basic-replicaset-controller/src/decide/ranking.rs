@@ -6,28 +6,45 @@ use crate::pod::PodRow;
 /// The pods to delete now: what is above the wanted number, and old pods that others took over from.
 ///
 /// The bounds are those of kube-controller-manager's Deployment: never fewer serving pods than the budget
-/// allows, and an old pod that does not serve goes before one that does.
-pub fn doomed(budget: &Budget, updated: &[Arc<PodRow>], outdated: &[Arc<PodRow>]) -> Vec<Arc<PodRow>> {
+/// allows, and an old pod that does not serve goes before one that does. Pods that may not go now stop no other:
+/// those that are too many keep their turn; and `stubborn` ones, old ones that could not be deleted before, are
+/// tried again as soon as those that serve can do without.
+pub fn doomed(
+    budget: &Budget,
+    updated: &[Arc<PodRow>],
+    outdated: &[Arc<PodRow>],
+    stubborn: &[Arc<PodRow>],
+    may_go: impl Fn(&Arc<PodRow>) -> bool,
+) -> Vec<Arc<PodRow>> {
     let total = updated.len() + outdated.len();
     let excess =
         total.saturating_sub(budget.most(outdated.len())).max(updated.len().saturating_sub(budget.wanted));
     if excess > 0 {
-        let by_readiness =
-            |pods: &[Arc<PodRow>]| pods.iter().cloned().partition::<Vec<_>, _>(|pod| pod.is_ready());
         let ((ready, unready), (ready_new, unready_new)) = (by_readiness(outdated), by_readiness(updated));
         // What does not serve goes first, even if it is new: a rollout that is stuck must not cost those that serve.
         let mut doomed = first(excess, &unready, &unready_new);
         doomed.extend(first(excess - doomed.len(), &ready, &ready_new));
-        return doomed;
+        doomed.retain(&may_go);
+        if !doomed.is_empty() {
+            return doomed;
+        }
     }
+    let (again, useless_again) = by_readiness(stubborn);
+    let (ready, unready) = by_readiness(outdated);
     let waiting = updated.iter().filter(|pod| !pod.is_ready()).count();
-    let (ready, unready): (Vec<_>, Vec<_>) = outdated.iter().cloned().partition(|pod| pod.is_ready());
-    let may_go = total.saturating_sub(budget.least() + waiting);
-    let useless = first(may_go, &unready, &[]);
-    let serving = ready.len() + updated.len() - waiting;
-    let may_go = serving.saturating_sub(budget.least()).min(may_go - useless.len());
-    let replaced = first(may_go, &ready, &[]);
-    useless.into_iter().chain(replaced).collect()
+    let serving = again.len() + ready.len() + updated.len() - waiting;
+    let spare = total.saturating_sub(budget.least() + waiting);
+    let useless = first(spare, &unready, &[]);
+    let dispensable = serving.saturating_sub(budget.least());
+    let replaced = first(dispensable.min(spare - useless.len()), &ready, &[]);
+    let again = first(dispensable - replaced.len(), &again, &[]);
+    let doomed = useless_again.into_iter().chain(again).chain(useless).chain(replaced);
+    doomed.filter(may_go).collect()
+}
+
+/// Those that serve, and those that do not.
+fn by_readiness(pods: &[Arc<PodRow>]) -> (Vec<Arc<PodRow>>, Vec<Arc<PodRow>>) {
+    pods.iter().cloned().partition(|pod| pod.is_ready())
 }
 
 /// The first `count` pods to go: of `before` sooner than of `after`; among them the unready, the cheap and the

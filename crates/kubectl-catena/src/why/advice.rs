@@ -80,6 +80,10 @@ fn template(reason: &str) -> Option<Description> {
             "has a template that gives no usable object",
             "mend the template in the values of the chart, or the parameter that the message names",
         ),
+        "NotUnique" => (
+            "has a pod template that gives all pods the same name",
+            "let the name in the template hold suffix: {{ name ~ \"-\" ~ suffix }}",
+        ),
         "FormerChildLeaving" => (
             "waits for the child of a former BasicDeployment of its name to go",
             "wait; if it stays, kubectl catena why on that child says what holds it",
@@ -89,8 +93,8 @@ fn template(reason: &str) -> Option<Description> {
             "see in the message whether it can be adopted; else delete that object if nobody needs it, or change the name in the template",
         ),
         "PodNameTaken" => (
-            "finds the name of a pod taken by somebody else's pod",
-            "delete that pod, or change the name in the template",
+            "finds the names of its pods taken by other pods",
+            "delete those pods, or change the name in the template",
         ),
         "ChildrenNotObserved" | "PodsNotObserved" => (
             "has a controller that cannot watch what it makes",
@@ -114,6 +118,14 @@ fn write(reason: &str) -> Option<Description> {
         "QuotaRefused" => (
             "is refused by a ResourceQuota that is not used up",
             "where the message asks for requests or limits, set them in the pod template, or give the namespace a LimitRange with defaults",
+        ),
+        "DeleteRefused" => (
+            "has a pod that may not be deleted",
+            "change what the message names, or delete the pod yourself; all else goes on",
+        ),
+        "RepeatedWrites" => (
+            "has the very same written again and again",
+            "find out who else writes there: kubectl get --output yaml --show-managed-fields of what the message names",
         ),
         "Forbidden" => (
             "has something refused by the API server",

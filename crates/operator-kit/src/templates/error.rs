@@ -69,6 +69,16 @@ pub enum TemplateError {
         /// The template.
         template: String,
     },
+    /// The name that comes out is the same for all objects of one subject.
+    #[error(
+        "the template {template:?} gives the name {name:?}, which does not hold suffix: many objects are made from it, and it tells them apart; write for example {{{{ name ~ \"-\" ~ suffix }}}}"
+    )]
+    NotUnique {
+        /// The template.
+        template: String,
+        /// The name.
+        name: String,
+    },
     /// The labels or annotations that come out are no map.
     #[error(
         "the template {template:?} gives {field} that is not a map of texts; write one entry a line, or {{{{ labels }}}}"
@@ -122,6 +132,7 @@ impl Reported for TemplateError {
         match self {
             Self::Unknown { .. } => "TemplateNotFound",
             Self::MissingParameter { .. } => "ParameterMissing",
+            Self::NotUnique { .. } => "NotUnique",
             _ => "TemplateFailed",
         }
     }

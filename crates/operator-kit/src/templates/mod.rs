@@ -24,6 +24,9 @@ const FUEL: u64 = 200_000;
 /// What is longer than this no API server takes.
 const LONGEST: usize = 1024 * 1024;
 
+/// The suffix with which templates are tried out.
+const PROBE: &str = "suffix";
+
 /// Values that only some templates can speak about, by name.
 type More<'m> = BTreeMap<&'m str, TemplateValue>;
 
@@ -104,6 +107,16 @@ impl Templates {
         self.names.iter().filter_map(|name| self.problem(name, &[], api_version, kind)).collect()
     }
 
+    /// The same for templates of which each subject gets many objects: their names have to tell them apart.
+    #[must_use]
+    pub fn problems_of_many(&self, api_version: &str, kind: &str) -> Vec<TemplateError> {
+        let problem = |name: &String| {
+            let object = self.tried(name, &[], api_version, kind);
+            object.and_then(|object| unique(name, &object, PROBE)).err()
+        };
+        self.names.iter().filter_map(problem).collect()
+    }
+
     /// What is wrong with one template, as far as it can be told before it is used: it is tried with every parameter
     /// set to `1`, and with values under the names in `more` that have every field.
     #[must_use]
@@ -129,11 +142,11 @@ impl Templates {
             labels: None,
             annotations: None,
             parameters: &BTreeMap::new(),
-            suffix: "suffix",
+            suffix: PROBE,
         };
         let more = more.iter().map(|name| (*name, TemplateValue::from_object(Anything))).collect();
-        self.fill(name, &subject, &Arc::new(Parameters::probe()), more)
-            .and_then(|text| parse(name, &text, api_version, kind))
+        let text = self.fill(name, &subject, &Arc::new(Parameters::probe()), more)?;
+        parse(name, &text, api_version, kind)
     }
 
     /// Fills a template in.
@@ -159,6 +172,22 @@ impl Templates {
             sha256(&self.fill(name, &same_for_all, &given, More::new())?)
         };
         Ok(Rendered { object, hash })
+    }
+
+    /// Fills in a template for one of the many objects that its subject gets.
+    ///
+    /// # Errors
+    /// As [`Templates::render`], and [`TemplateError::NotUnique`] when the name does not hold the suffix.
+    pub fn render_one_of_many(
+        &self,
+        name: &str,
+        subject: &Subject<'_>,
+        api_version: &str,
+        kind: &str,
+    ) -> Result<Rendered, TemplateError> {
+        let rendered = self.render(name, subject, api_version, kind)?;
+        unique(name, &rendered.object, subject.suffix)?;
+        Ok(rendered)
     }
 
     /// Fills in a template that may also speak about `more`, each value under its name. The namespace of what comes
@@ -236,6 +265,15 @@ fn parse(name: &str, text: &str, api_version: &str, kind: &str) -> Result<Value,
         Some(given) if !given.is_empty() => Ok(object),
         _ => Err(TemplateError::NoName { template: name.to_owned() }),
     }
+}
+
+/// Without the suffix in their names, the second of many objects would be taken for the first.
+fn unique(name: &str, object: &Value, suffix: &str) -> Result<(), TemplateError> {
+    let given = object.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
+    if given.contains(suffix) {
+        return Ok(());
+    }
+    Err(TemplateError::NotUnique { template: name.to_owned(), name: given.to_owned() })
 }
 
 /// What is rendered goes to the namespace of the object that it is rendered for, and nowhere else.

@@ -118,7 +118,7 @@ impl Writer {
                 .patch_subresource("status", name, &params, &Patch::Apply(&patch))
                 .map(as_yaml)
         };
-        let answer: Answer = self.send("apply_status", &resource.kind, name, build).await?;
+        let answer: Answer = self.send(whose, "apply_status", &resource.kind, name, build).await?;
         self.remember(whose, seen, answer.metadata.resource_version.as_deref());
         Ok(answer)
     }
@@ -157,7 +157,7 @@ impl Writer {
         let params = PatchParams { field_manager: Some(self.manager.into()), ..PatchParams::default() };
         let build = || request(resource, namespace).patch_subresource("status", name, &params, &patch);
         let answer: Answer = self
-            .send("amend_status", &resource.kind, name, build)
+            .send(whose, "amend_status", &resource.kind, name, build)
             .await
             .map_err(WriteError::of_failed_test)?;
         self.remember(whose, seen, answer.metadata.resource_version.as_deref());

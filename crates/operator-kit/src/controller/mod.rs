@@ -12,8 +12,8 @@ use kube::{
 use tokio::time::Instant;
 
 use crate::{
-    Attempt, Failure, Reported, Writer,
-    backoff::{Backoff, Version},
+    Attempt, Failure, Part, Reported, Writer,
+    backoff::{Backoff, EVERYTHING, LONGEST, Tried, Version},
     events::Events,
     health::Health,
     metrics::Metrics,
@@ -23,6 +23,8 @@ use crate::{
 const PATIENCE: Duration = Duration::from_secs(60);
 /// When a pass is tried again whose own write has not come back; the event usually does it sooner.
 const RECHECK: Duration = Duration::from_secs(1);
+/// The longest time between two writes that are the very same and in vain.
+const LONGEST_REPEATED: Duration = Duration::from_secs(60);
 /// When a failure that could not be reported is reported again at the soonest.
 const UNREPORTED: Duration = Duration::from_secs(5);
 
@@ -52,6 +54,23 @@ pub trait Controller: Send + Sync + 'static {
 
     /// Decides on the next step. Pure: no I/O, no clock, no randomness.
     fn decide(&self, observed: &Self::Observed) -> Self::Action;
+
+    /// The step that an action belongs to: what fails holds up its own step, so that `decide` goes on with others,
+    /// and a step that is taken is progress of its own. One of few labels, or an empty one while a failure is to
+    /// hold up everything.
+    fn step(&self, _action: &Self::Action) -> &'static str {
+        EVERYTHING
+    }
+
+    /// What makes a step that failed as a whole worth another try: another answer than right before the failure is.
+    fn occasion_of(&self, _object: &Self::Kind, _step: &'static str) -> u64 {
+        0
+    }
+
+    /// The longest time between two tries of what fails.
+    fn longest_backoff(&self) -> Duration {
+        LONGEST
+    }
 
     /// What else, beside another generation or other settings, is worth a try at once although the object is
     /// backing off: another answer than at the failure is.
@@ -124,21 +143,28 @@ impl<C: Controller> Passes<C> {
             settings: (self.settings_version)().wrapping_add(self.health.epoch() << 32),
             occasion: self.controller.occasion(&object),
         };
-        let (attempt, retry_in) = self.backoff.attempt(uid, version);
-        if attempt.failure().is_some_and(|failure| failure.is_expected) {
+        let occasion_of = |step| self.controller.occasion_of(&object, step);
+        let (attempt, retry_in) = self.backoff.attempt(uid, version, occasion_of);
+        if matches!(&attempt, Attempt::Deferred(failure) if failure.is_expected) {
             return requeue(retry_in);
         }
-        let allowed = attempt == Attempt::Allowed;
+        let longest = self.controller.longest_backoff();
+        let mut tried = Tried { step: EVERYTHING, occasion: 0, longest, has_progressed: false };
         let started = Instant::now();
-        let result = tokio::time::timeout(PATIENCE, self.step(object.clone(), attempt)).await;
+        let step = self.step(object.clone(), attempt.clone(), &mut tried);
+        let result = tokio::time::timeout(PATIENCE, step).await;
         let took = started.elapsed();
-        let (failure, retry_after) = match result {
-            Ok(Ok(next)) => {
+        let repeated = self.writer.repeated(uid);
+        let failed = match (result, repeated) {
+            (Ok(Ok(_)), Some(repeated)) => {
+                self.metrics.passed("repeated", took);
+                self.metrics.repeated(&repeated.kind);
+                tried.longest = tried.longest.min(LONGEST_REPEATED);
+                vec![Part { item: None, failure: Failure::repeated(&repeated), retry_after: None }]
+            }
+            (Ok(Ok(next)), None) => {
                 self.metrics.passed("success", took);
-                if allowed && next != Next::Written {
-                    self.backoff.forget(uid);
-                    self.metrics.backing_off(self.backoff.len());
-                }
+                self.succeeded(uid, &attempt, tried.step, next);
                 let wait = match next {
                     Next::Wait(time) => Some(time),
                     // A write that changed nothing brings no event.
@@ -147,48 +173,66 @@ impl<C: Controller> Passes<C> {
                 };
                 return requeue(wait.into_iter().chain(retry_in).min());
             }
-            Ok(Err(error)) => {
+            (Ok(Err(error)), _) => {
                 self.metrics.passed("error", took);
-                (Failure::of(&error), error.retry_after())
+                tried.has_progressed = error.has_progressed();
+                error.parts()
             }
-            Err(_) => {
+            (Err(_), _) => {
                 self.metrics.passed("timeout", took);
-                (Failure::timed_out(PATIENCE), None)
+                vec![Part { item: None, failure: Failure::timed_out(PATIENCE), retry_after: None }]
             }
         };
-        self.metrics.failed(failure.category.label(), failure.reason);
-        match retry_in {
-            // Not even the failure could be reported; that is no new attempt.
-            Some(left) => Action::requeue(left.max(UNREPORTED)),
-            None => self.failed(&object, uid, version, &failure, retry_after),
+        for Part { failure, .. } in &failed {
+            self.metrics.failed(failure.category.label(), failure.reason);
         }
+        let was_held =
+            |part: &Part| part.item.as_ref().is_some_and(|item| attempt.holds_item(tried.step, item));
+        if attempt.holds(tried.step) || failed.iter().all(was_held) {
+            // Not even the failure could be reported; that is no new attempt.
+            return Action::requeue(retry_in.unwrap_or_default().max(UNREPORTED));
+        }
+        for part in failed {
+            self.failed(&object, uid, version, tried, part);
+        }
+        // The next pass goes on with what did not fail, and reports the failure on the object.
+        Action::requeue(Duration::ZERO)
     }
 
-    async fn step(&self, object: Arc<C::Kind>, attempt: Attempt) -> Result<Next, C::Error> {
-        let observed = self.controller.observe(object, attempt).await?;
+    async fn step(
+        &self,
+        object: Arc<C::Kind>,
+        attempt: Attempt,
+        tried: &mut Tried,
+    ) -> Result<Next, C::Error> {
+        let observed = self.controller.observe(object.clone(), attempt).await?;
         let action = self.controller.decide(&observed);
         tracing::debug!(?action, "decided");
+        tried.step = self.controller.step(&action);
+        tried.occasion = self.controller.occasion_of(&object, tried.step);
         self.controller.act(observed, action).await
     }
 
-    fn failed(
-        &self,
-        object: &C::Kind,
-        uid: &str,
-        version: Version,
-        failure: &Failure,
-        retry_after: Option<Duration>,
-    ) -> Action {
-        let news = self.backoff.failed(uid, version, failure.clone(), retry_after);
-        self.metrics.backing_off(self.backoff.len());
-        if news && !failure.is_expected {
-            tracing::warn!(reason = failure.reason, "{}", failure.message);
-            self.events.warn(&object.object_ref(&self.dynamic_type), failure.reason, &failure.message);
-        } else {
-            tracing::debug!(reason = failure.reason, "{}", failure.message);
+    /// What was done is not backing off any more, and when nothing is left to do, neither is what would have been.
+    fn succeeded(&self, uid: &str, attempt: &Attempt, step: &'static str, next: Next) {
+        match (attempt, next) {
+            // The failure was reported; it is as before.
+            (Attempt::Deferred(_), _) => return,
+            // With one step for everything, what fails may be the one after this.
+            (_, Next::Written) if step == EVERYTHING => return,
+            (_, Next::Written) => self.backoff.progressed(uid, step),
+            (_, Next::Settled | Next::Wait(_)) => self.backoff.settled(uid),
         }
-        // The next pass may do no more than report the failure on the object.
-        Action::requeue(Duration::ZERO)
+        self.metrics.backing_off(self.backoff.len());
+    }
+
+    fn failed(&self, object: &C::Kind, uid: &str, version: Version, tried: Tried, part: Part) {
+        tracing::debug!(step = tried.step, item = part.item, "{}", part.failure);
+        if let Some(Failure { reason, message, .. }) = self.backoff.failed(uid, version, tried, part) {
+            tracing::warn!(reason, "{message}");
+            self.events.warn(&object.object_ref(&self.dynamic_type), reason, &message);
+        }
+        self.metrics.backing_off(self.backoff.len());
     }
 
     /// Forgets all objects of a kind that is not watched any more: nobody would tell when they go.
@@ -212,91 +256,4 @@ fn requeue(after: Option<Duration>) -> Action {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::sync::Mutex;
-
-    use k8s_openapi::api::core::v1::ConfigMap;
-    use kube::{
-        Client, Config,
-        api::ObjectMeta,
-        runtime::{
-            reflector::store::Writer as StoreWriter,
-            watcher::Event::{Apply, Delete},
-        },
-    };
-
-    use super::*;
-    use crate::WriteError;
-
-    /// Keeps the versions of what it was given.
-    #[derive(Default)]
-    struct Versions(Mutex<Vec<String>>);
-
-    impl Controller for Versions {
-        type Kind = ConfigMap;
-        type Observed = String;
-        type Action = String;
-        type Error = WriteError;
-
-        async fn observe(&self, object: Arc<ConfigMap>, _: Attempt) -> Result<String, WriteError> {
-            Ok(object.metadata.resource_version.clone().unwrap())
-        }
-
-        fn decide(&self, version: &String) -> String {
-            version.clone()
-        }
-
-        async fn act(&self, _: String, version: String) -> Result<Next, WriteError> {
-            self.0.lock().unwrap().push(version);
-            Ok(Next::Settled)
-        }
-    }
-
-    fn object(uid: &str, version: &str) -> ConfigMap {
-        let metadata = ObjectMeta {
-            name: Some("settings".into()),
-            namespace: Some("shop".into()),
-            uid: Some(uid.into()),
-            resource_version: Some(version.into()),
-            ..ObjectMeta::default()
-        };
-        ConfigMap { metadata, ..ConfigMap::default() }
-    }
-
-    /// Nothing here talks to a server.
-    fn passes(store: Store<ConfigMap>) -> Passes<Versions> {
-        let client = Client::try_from(Config::new("http://127.0.0.1:1".parse().unwrap())).unwrap();
-        let metrics = Arc::<Metrics>::default();
-        Passes {
-            controller: Arc::default(),
-            dynamic_type: (),
-            store,
-            backoff: Arc::default(),
-            writer: Writer::new(client.clone(), "versions", metrics.clone()),
-            events: Events::new(client, "versions", "versions-0"),
-            health: Arc::default(),
-            metrics,
-            settings_version: Box::new(|| 1),
-        }
-    }
-
-    #[tokio::test]
-    async fn a_pass_sees_what_came_after_it_was_queued() {
-        let mut shown = StoreWriter::default();
-        let passes = passes(shown.as_reader());
-        shown.apply_watcher_event(&Apply(object("a", "2")));
-        passes.pass(Arc::new(object("a", "1"))).await;
-        assert_eq!(*passes.controller.0.lock().unwrap(), ["2"]);
-    }
-
-    #[tokio::test]
-    async fn there_is_no_pass_over_what_is_gone_or_another_one_by_now() {
-        let mut shown = StoreWriter::default();
-        let passes = passes(shown.as_reader());
-        shown.apply_watcher_event(&Apply(object("b", "2")));
-        passes.pass(Arc::new(object("a", "1"))).await;
-        shown.apply_watcher_event(&Delete(object("b", "3")));
-        passes.pass(Arc::new(object("b", "2"))).await;
-        assert!(passes.controller.0.lock().unwrap().is_empty());
-    }
-}
+mod tests;

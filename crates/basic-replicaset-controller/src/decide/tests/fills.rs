@@ -1,0 +1,56 @@
+//! What is missing is created, or taken back.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+
+use super::*;
+
+#[test]
+fn missing_pods_are_created_in_the_free_places() {
+    let observed = observed(4, vec![pod(1, NEW, PodState::Ready), pod(3, NEW, PodState::Terminating)]);
+    assert_eq!(created(&decide(&observed)), [0, 2, 4]);
+}
+
+#[test]
+fn orphans_of_the_very_same_are_taken_back_before_others_are_made() {
+    let mut observed = observed(2, vec![pod(0, NEW, PodState::Ready)]);
+    observed.orphans = vec![pod(7, NEW, PodState::Ready), pod(8, NEW, PodState::Ready)];
+    let Action::Adopt(adopted) = decide(&observed) else { panic!() };
+    assert_eq!(adopted.len(), 1, "no more than are wanted");
+}
+
+#[test]
+fn pods_of_a_former_set_of_the_name_are_waited_for_but_not_for_ever() {
+    let mut observed = observed(2, Vec::new());
+    let mut former = pod(0, NEW, PodState::Ready);
+    Arc::make_mut(&mut former).owner = Some(Owner { uid: "former".into(), name: "web".into() });
+    observed.former = vec![former];
+    Arc::make_mut(&mut observed.set).metadata.creation_timestamp = Some(Time(ago(4)));
+    assert_eq!(decide(&observed), Action::Wait(Duration::from_secs(6)));
+
+    let orphan = pod(0, NEW, PodState::Ready);
+    let taken_back = Observed { orphans: vec![orphan], ..observed.clone() };
+    assert!(matches!(decide(&taken_back), Action::Adopt(_)));
+    let gone = Observed { former: Vec::new(), ..observed.clone() };
+    assert_eq!(created(&decide(&gone)), [0, 1]);
+    Arc::make_mut(&mut observed.set).metadata.creation_timestamp = Some(Time(ago(10)));
+    assert_eq!(created(&decide(&observed)), [0, 1]);
+}
+
+#[test]
+fn a_set_that_is_being_deleted_is_left_alone() {
+    let mut observed = observed(3, Vec::new());
+    Arc::make_mut(&mut observed.set).metadata.deletion_timestamp = Some(Time(now()));
+    assert_eq!(decide(&observed), Action::Settle);
+}
+
+#[test]
+fn a_pod_that_ended_keeps_its_place_for_a_while_and_is_then_replaced() {
+    let mut pods = vec![pod(0, NEW, finished())];
+    Arc::make_mut(&mut pods[0]).created = ago(2);
+    let mut observed = observed(1, pods.clone());
+    Arc::make_mut(&mut observed.set).status = Some(written(decide(&observed)));
+    assert_eq!(decide(&observed), Action::Wait(Duration::from_secs(8)));
+    Arc::make_mut(&mut pods[0]).created = ago(20);
+    observed.pods = pods;
+    assert_eq!(deleted(&decide(&observed)), ["web-0"]);
+}

@@ -1,0 +1,115 @@
+mod fills;
+mod goes_on;
+mod replaces;
+mod reports;
+
+use catena_api::{BasicReplicaSet, BasicReplicaSetSpec};
+use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use operator_kit::{Category, Failure, StatusAge};
+
+use super::*;
+use crate::pod::{Owner, Trouble};
+
+const NEW: &str = "new";
+const OLD: &str = "old";
+
+fn now() -> Timestamp {
+    Timestamp::from_second(1_000_000).unwrap()
+}
+
+fn ago(seconds: i64) -> Timestamp {
+    now() - SignedDuration::from_secs(seconds)
+}
+
+fn pod(slot: u32, revision: &str, state: PodState) -> Arc<PodRow> {
+    Arc::new(PodRow {
+        namespace: "shop".into(),
+        name: format!("web-{slot}").into(),
+        uid: format!("pod-{slot}").into(),
+        owner: Some(Owner { uid: "set".into(), name: "web".into() }),
+        revision: revision.into(),
+        slot: Some(slot),
+        created: ago(60),
+        deletion_cost: 0,
+        state,
+    })
+}
+
+fn starting() -> PodState {
+    PodState::NotReady(Trouble {
+        reason: "NotReady".into(),
+        message: "".into(),
+        since: now(),
+        is_known: false,
+    })
+}
+
+fn stuck(reason: &str) -> PodState {
+    PodState::NotReady(Trouble {
+        reason: reason.into(),
+        message: "why".into(),
+        since: ago(5),
+        is_known: true,
+    })
+}
+
+fn finished() -> PodState {
+    PodState::Finished(Trouble {
+        reason: "Evicted".into(),
+        message: "".into(),
+        since: ago(5),
+        is_known: true,
+    })
+}
+
+fn observed(replicas: i32, pods: Vec<Arc<PodRow>>) -> Observed {
+    let metadata = ObjectMeta {
+        name: Some("web".into()),
+        namespace: Some("shop".into()),
+        uid: Some("set".into()),
+        generation: Some(1),
+        ..ObjectMeta::default()
+    };
+    let set = BasicReplicaSet {
+        metadata,
+        spec: BasicReplicaSetSpec { replicas, ..Default::default() },
+        status: None,
+    };
+    Observed {
+        set: Arc::new(set),
+        attempt: Attempt::Allowed,
+        is_blind: false,
+        now: now(),
+        revision: Ok(NEW.into()),
+        pods,
+        orphans: Vec::new(),
+        former: Vec::new(),
+        status_age: StatusAge::Written(Duration::from_secs(60)),
+    }
+}
+
+fn created(action: &Action) -> Vec<u32> {
+    match action {
+        Action::Create { slots, .. } => slots.clone(),
+        action => panic!("{action:?}"),
+    }
+}
+
+fn deleted(action: &Action) -> Vec<String> {
+    match action {
+        Action::Delete(pods) => pods.iter().map(|pod| pod.name.to_string()).collect(),
+        action => panic!("{action:?}"),
+    }
+}
+
+fn written(action: Action) -> BasicReplicaSetStatus {
+    match action {
+        Action::WriteStatus(status) => *status,
+        action => panic!("{action:?}"),
+    }
+}
+
+fn failure(reason: &'static str) -> Failure {
+    Failure { category: Category::Transient, reason, message: "why".into(), is_expected: false }
+}

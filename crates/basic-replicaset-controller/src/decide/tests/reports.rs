@@ -1,0 +1,145 @@
+//! What is told, and how often.
+
+use operator_kit::conditions;
+
+use super::*;
+
+#[test]
+fn a_template_that_is_gone_is_told_while_its_pods_still_run() {
+    let mut observed = observed(1, vec![pod(0, OLD, PodState::Ready)]);
+    observed.revision = Err(TemplateError::Unknown { template: "x".into(), known: String::new() });
+    let status = written(decide(&observed));
+    assert_eq!(status.active, 1);
+    assert_eq!(conditions::find(&status.conditions, conditions::READY).unwrap().reason, "TemplateNotFound");
+    assert!(conditions::is_true(&status.conditions, conditions::STALLED));
+}
+
+#[test]
+fn backing_off_means_to_report_and_nothing_else() {
+    let mut observed = observed(3, vec![pod(0, NEW, PodState::Ready)]);
+    let failure = Failure {
+        category: Category::Transient,
+        reason: "QuotaExceeded",
+        message: "no more pods".into(),
+        is_expected: false,
+    };
+    observed.attempt = Attempt::Deferred(failure);
+    let status = written(decide(&observed));
+    let blocker = status.blocked_by.unwrap();
+    assert_eq!((blocker.kind.as_str(), blocker.reason.as_str()), ("BasicReplicaSet", "QuotaExceeded"));
+    assert!(!conditions::is_true(&status.conditions, conditions::STALLED));
+}
+
+#[test]
+fn while_pods_are_not_known_the_last_numbers_stay() {
+    let mut observed = observed(1, vec![pod(0, NEW, PodState::Ready)]);
+    let status = written(decide(&observed));
+    assert_eq!(status.active, 1);
+    Arc::make_mut(&mut observed.set).status = Some(status);
+    observed.pods.clear();
+    observed.is_blind = true;
+    observed.attempt = Attempt::Deferred(Failure {
+        category: Category::Transient,
+        reason: "PodsNotObserved",
+        message: String::new(),
+        is_expected: false,
+    });
+    let blind = written(decide(&observed));
+    assert!(!conditions::is_true(&blind.conditions, conditions::READY));
+    assert_eq!((blind.active, blind.replicas, blind.updated), (1, 1, 1));
+}
+
+#[test]
+fn what_waits_for_a_change_is_stalled() {
+    let mut observed = observed(1, Vec::new());
+    let failure = Failure {
+        category: Category::WaitsForChange,
+        reason: "ParameterMissing",
+        message: "image".into(),
+        is_expected: false,
+    };
+    observed.attempt = Attempt::Deferred(failure);
+    let status = written(decide(&observed));
+    assert!(conditions::is_true(&status.conditions, conditions::STALLED));
+    assert!(!conditions::is_true(&status.conditions, conditions::RECONCILING));
+}
+
+#[test]
+fn the_first_pod_with_a_known_trouble_blocks() {
+    let pods = vec![
+        pod(0, NEW, PodState::Ready),
+        pod(1, NEW, starting()),
+        pod(2, NEW, stuck("ImagePullBackOff")),
+        pod(3, NEW, stuck("Unschedulable")),
+    ];
+    let blocker = written(decide(&observed(4, pods))).blocked_by.unwrap();
+    assert_eq!((blocker.name.as_str(), blocker.reason.as_str()), ("web-2", "ImagePullBackOff"));
+}
+
+#[test]
+fn a_status_that_says_the_same_is_not_written_again() {
+    let mut observed = observed(1, vec![pod(0, NEW, PodState::Ready)]);
+    let status = written(decide(&observed));
+    assert!(conditions::is_true(&status.conditions, conditions::READY));
+    Arc::make_mut(&mut observed.set).status = Some(status);
+    observed.now = now() + SignedDuration::from_secs(600);
+    assert_eq!(decide(&observed), Action::Settle);
+}
+
+#[test]
+fn another_pod_that_blocks_for_the_same_reason_is_no_news() {
+    let mut observed = observed(4, (0..4).map(|slot| pod(slot, NEW, stuck("Unschedulable"))).collect());
+    Arc::make_mut(&mut observed.set).status = Some(written(decide(&observed)));
+    observed.status_age = StatusAge::Written(Duration::from_secs(1));
+    observed.pods[0] = pod(0, NEW, PodState::Ready);
+    assert_eq!(decide(&observed), Action::Wait(Duration::from_secs(4)));
+    observed.pods[1] = pod(1, NEW, stuck("ImagePullBackOff"));
+    assert!(matches!(decide(&observed), Action::WriteStatus(_)));
+}
+
+#[test]
+fn a_first_status_waits_for_readiness_but_not_for_a_failure() {
+    let mut observed = observed(1, vec![pod(0, NEW, starting())]);
+    observed.status_age = StatusAge::Unwritten(Duration::ZERO);
+    assert_eq!(decide(&observed), Action::Wait(Duration::from_secs(10)));
+    observed.pods = vec![pod(0, NEW, stuck("ImagePullBackOff"))];
+    assert!(matches!(decide(&observed), Action::WriteStatus(_)));
+    observed.pods = vec![pod(0, NEW, PodState::Ready)];
+    assert!(matches!(decide(&observed), Action::WriteStatus(_)));
+}
+
+#[test]
+fn mere_numbers_are_gathered() {
+    let mut observed = observed(4, (0..4).map(|slot| pod(slot, NEW, starting())).collect());
+    Arc::make_mut(&mut observed.set).status = Some(written(decide(&observed)));
+    observed.pods[0] = pod(0, NEW, PodState::Ready);
+    observed.status_age = StatusAge::Written(Duration::from_secs(1));
+    assert_eq!(decide(&observed), Action::Wait(Duration::from_secs(19)));
+    observed.pods = (0..4).map(|slot| pod(slot, NEW, PodState::Ready)).collect();
+    assert!(matches!(decide(&observed), Action::WriteStatus(_)), "that it is complete is told at once");
+}
+
+#[test]
+fn numbers_that_came_to_rest_are_told_soon_also_where_the_set_is_not_ready() {
+    let mut observed = observed(2, (0..2).map(|slot| pod(slot, OLD, PodState::Ready)).collect());
+    observed.revision = Err(TemplateError::Unknown { template: "x".into(), known: String::new() });
+    Arc::make_mut(&mut observed.set).status = Some(written(decide(&observed)));
+    Arc::make_mut(&mut observed.set).spec.replicas = 1;
+    observed.pods.truncate(1);
+    observed.status_age = StatusAge::Written(Duration::from_secs(1));
+    assert_eq!(decide(&observed), Action::Wait(Duration::from_secs(4)));
+}
+
+#[test]
+fn what_others_say_in_conditions_of_their_own_is_no_reason_to_write() {
+    let mut observed = observed(1, vec![pod(0, NEW, PodState::Ready)]);
+    let mut status = written(decide(&observed));
+    let theirs = conditions::Conditions::new(1, now()).with("Theirs", false, "Seen", "").since(&[]);
+    status.conditions.splice(0..0, theirs);
+    Arc::make_mut(&mut observed.set).status = Some(status.clone());
+    assert_eq!(decide(&observed), Action::Settle);
+    // Of its own types there is one only while it is said.
+    status.conditions[0].type_ = conditions::STALLED.into();
+    Arc::make_mut(&mut observed.set).status = Some(status);
+    assert!(matches!(decide(&observed), Action::WriteStatus(_)));
+}
