@@ -20,12 +20,24 @@ pub(crate) struct WatchStatus(Mutex<State>);
 
 #[derive(Debug, Default)]
 struct State {
-    optional: bool,
+    need: Need,
     listed: bool,
     ended: bool,
     failing: Option<Failing>,
     epoch: Option<Arc<AtomicU64>>,
     changed: Option<Arc<Notify>>,
+}
+
+/// What the process is without a watch.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Need {
+    /// Not ready.
+    #[default]
+    Always,
+    /// Ready while the cluster does not know the kind: whoever brings it may wait for this process.
+    WhileServed,
+    /// Ready: it is one kind of many.
+    Never,
 }
 
 #[derive(Debug)]
@@ -104,7 +116,7 @@ impl WatchStatus {
         };
         let was_served = state.listed && !state.is_not_served();
         state.failing = Some(Failing { since, error });
-        if was_served && state.is_not_served() && !state.optional {
+        if was_served && state.is_not_served() && state.need != Need::Never {
             state.turned();
         } else {
             state.tell();
@@ -132,7 +144,12 @@ impl WatchStatus {
 
     fn is_needed(&self) -> bool {
         let state = self.lock();
-        !state.ended && !state.optional
+        match state.need {
+            _ if state.ended => false,
+            Need::Always => true,
+            Need::WhileServed => !state.is_not_served(),
+            Need::Never => false,
+        }
     }
 
     fn settled(&self) -> bool {
@@ -170,17 +187,22 @@ impl Default for Health {
 impl Health {
     /// A status for a new watch; while it fails, the process is not ready.
     pub fn watch(&self, kind: &str) -> Arc<WatchStatus> {
-        self.add(kind, false)
+        self.add(kind, Need::Always)
+    }
+
+    /// A status for a new watch of a kind that others bring, in any order: what waits for it says so itself.
+    pub fn watch_while_served(&self, kind: &str) -> Arc<WatchStatus> {
+        self.add(kind, Need::WhileServed)
     }
 
     /// A status for a new watch of one kind of many, without which the others go on.
     pub fn optional_watch(&self, kind: &str) -> Arc<WatchStatus> {
-        self.add(kind, true)
+        self.add(kind, Need::Never)
     }
 
-    fn add(&self, kind: &str, optional: bool) -> Arc<WatchStatus> {
+    fn add(&self, kind: &str, need: Need) -> Arc<WatchStatus> {
         let state = State {
-            optional,
+            need,
             epoch: Some(self.epoch.clone()),
             changed: Some(self.changed.clone()),
             ..State::default()
@@ -241,6 +263,15 @@ impl Health {
         self.statuses().into_iter().filter(|(_, status)| status.is_needed()).filter_map(problem).collect()
     }
 
+    /// Whether each kind is observed: as its watch fares that fares worst.
+    pub fn observed(&self) -> BTreeMap<String, bool> {
+        let mut kinds = BTreeMap::new();
+        for (kind, status) in self.statuses().into_iter().filter(|(_, status)| !status.lock().ended) {
+            *kinds.entry(kind).or_insert(true) &= status.problem().is_none();
+        }
+        kinds
+    }
+
     /// Why the process is to be restarted, if so.
     pub fn dead(&self) -> Option<String> {
         let silent = self.heartbeat.lock().unwrap_or_else(PoisonError::into_inner).elapsed();
@@ -283,6 +314,27 @@ mod tests {
         pods.alive();
         assert!(health.unready().is_empty());
         assert!(health.epoch() > before, "what backed off meanwhile is tried again");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_kind_that_others_bring_is_told_and_does_not_make_the_process_unready() {
+        let health = Health::default();
+        let (own, child) = (health.watch("Parent"), health.watch_while_served("Child"));
+        own.synced();
+        assert_eq!(health.unready().len(), 1, "nobody knows yet whether it is served");
+        child.failed(not_served());
+        assert!(health.unready().is_empty());
+        assert_eq!(health.observed(), BTreeMap::from([("Child".into(), false), ("Parent".into(), true)]));
+        let before = health.epoch();
+        child.synced();
+        assert!(health.epoch() > before, "what waited for it is tried again");
+        assert!(health.observed().values().all(|observed| *observed));
+        child.failed(not_served());
+        assert!(health.epoch() > before + 1 && health.unready().is_empty());
+        child.synced();
+        child.failed(refused());
+        tokio::time::advance(TOLERATED + Duration::from_secs(1)).await;
+        assert_eq!(health.unready(), ["Child: connection refused"], "but it is served, and has to be seen");
     }
 
     #[tokio::test(start_paused = true)]

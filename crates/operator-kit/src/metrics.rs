@@ -1,6 +1,7 @@
 //! Metrics with bounded labels; names after the Prometheus and controller-runtime conventions.
 
 use std::{
+    collections::BTreeMap,
     sync::{Mutex, MutexGuard, PoisonError, atomic::AtomicU64},
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
@@ -47,6 +48,7 @@ pub(crate) struct Metrics {
     backing_off: Gauge,
     last_success: Gauge<f64, AtomicU64>,
     watch_errors: Family<Kind, Counter>,
+    kinds_observed: Family<Kind, Gauge>,
     writes: Family<Write, Counter>,
     leader: Gauge,
     settings_errors: Counter,
@@ -62,6 +64,7 @@ impl Default for Metrics {
             backing_off: Gauge::default(),
             last_success: Gauge::default(),
             watch_errors: Family::default(),
+            kinds_observed: Family::default(),
             writes: Family::default(),
             leader: Gauge::default(),
             settings_errors: Counter::default(),
@@ -91,6 +94,11 @@ impl Default for Metrics {
             metrics.last_success.clone(),
         );
         registry.register("watch_errors", "Failures of watches, by kind", metrics.watch_errors.clone());
+        registry.register(
+            "kind_observed",
+            "1 while a watched kind is observed; 0 while it is not served, or its watch only fails",
+            metrics.kinds_observed.clone(),
+        );
         registry.register("writes", "Writes to the API server, by verb and answer", metrics.writes.clone());
         registry.register("leader", "1 while this process holds the Lease", metrics.leader.clone());
         registry.register(
@@ -122,6 +130,14 @@ impl Metrics {
 
     pub fn watch_failed(&self, kind: &str) {
         self.watch_errors.get_or_create(&Kind { kind: kind.to_owned() }).inc();
+    }
+
+    /// Whether each kind is observed; one that is not watched any more is not told.
+    pub fn observed(&self, kinds: &BTreeMap<String, bool>) {
+        self.kinds_observed.clear();
+        for (kind, observed) in kinds {
+            self.kinds_observed.get_or_create(&Kind { kind: kind.clone() }).set(i64::from(*observed));
+        }
     }
 
     pub fn wrote(&self, verb: &'static str, code: u16) {

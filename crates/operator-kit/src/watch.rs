@@ -167,7 +167,8 @@ impl Watches {
     }
 
     /// Keeps a cache of what is watched, each object cut down to a row, and tells `changed` each row that
-    /// came, changed or went. Dropping the cache ends the watch.
+    /// came, changed or went. Dropping the cache ends the watch. While the kind is not served, the process is ready
+    /// all the same, and [`Cache::problem`] says so.
     pub fn cache<K, R>(
         &self,
         watch: Watch<K>,
@@ -178,7 +179,7 @@ impl Watches {
         K: Resource + Send + 'static,
         R: Row,
     {
-        let cache = Arc::new(Cache::new(Task::of(self.health.watch(&watch.kind))));
+        let cache = Arc::new(Cache::new(Task::of(self.health.watch_while_served(&watch.kind))));
         let weak = Arc::downgrade(&cache);
         let (status, metrics, seen) = (cache.task.status.clone(), self.metrics.clone(), cache.seen().clone());
         let task = async move {
