@@ -1,6 +1,7 @@
 //! Metrics with bounded labels; names after the Prometheus and controller-runtime conventions.
 
 use std::{
+    collections::BTreeMap,
     sync::{Mutex, MutexGuard, PoisonError, atomic::AtomicU64},
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
@@ -48,6 +49,7 @@ pub(crate) struct Metrics {
     last_success: Gauge<f64, AtomicU64>,
     watch_errors: Family<Kind, Counter>,
     unreadable: Family<Kind, Gauge>,
+    kinds_observed: Family<Kind, Gauge>,
     writes: Family<Write, Counter>,
     repeated_writes: Family<Kind, Counter>,
     leader: Gauge,
@@ -65,6 +67,7 @@ impl Default for Metrics {
             last_success: Gauge::default(),
             watch_errors: Family::default(),
             unreadable: Family::default(),
+            kinds_observed: Family::default(),
             writes: Family::default(),
             repeated_writes: Family::default(),
             leader: Gauge::default(),
@@ -99,6 +102,11 @@ impl Default for Metrics {
             "unreadable_objects",
             "Objects that cannot be read and are passed over, by kind",
             metrics.unreadable.clone(),
+        );
+        registry.register(
+            "kind_observed",
+            "1 while a watched kind is observed; 0 while it is not served, or its watch only fails",
+            metrics.kinds_observed.clone(),
         );
         registry.register("writes", "Writes to the API server, by verb and answer", metrics.writes.clone());
         registry.register(
@@ -141,6 +149,14 @@ impl Metrics {
     pub fn unreadable(&self, kind: &str, objects: usize) {
         let objects = i64::try_from(objects).unwrap_or(i64::MAX);
         self.unreadable.get_or_create(&Kind { kind: kind.to_owned() }).set(objects);
+    }
+
+    /// Whether each kind is observed; one that is not watched any more is not told.
+    pub fn observed(&self, kinds: &BTreeMap<String, bool>) {
+        self.kinds_observed.clear();
+        for (kind, observed) in kinds {
+            self.kinds_observed.get_or_create(&Kind { kind: kind.clone() }).set(i64::from(*observed));
+        }
     }
 
     pub fn wrote(&self, verb: &'static str, code: u16) {

@@ -20,11 +20,11 @@ pub(crate) async fn serve(
     let listener = TcpListener::bind(listen)
         .await
         .with_context(|| format!("cannot listen on {listen}: choose another address with --listen"))?;
-    let alive = health.clone();
+    let (ready, alive) = (health.clone(), health.clone());
     let routes = Router::new()
-        .route("/readyz", get(async move || answer(&health.unready())))
+        .route("/readyz", get(async move || answer(&ready.unready())))
         .route("/healthz", get(async move || answer(alive.dead().as_slice())))
-        .route("/metrics", get(async move || exposition(&metrics)));
+        .route("/metrics", get(async move || exposition(&metrics, &health)));
     axum::serve(listener, routes).await.context("the health and metrics server ended")
 }
 
@@ -36,7 +36,8 @@ fn answer(problems: &[String]) -> (StatusCode, String) {
     }
 }
 
-fn exposition(metrics: &Metrics) -> Response {
+fn exposition(metrics: &Metrics, health: &Health) -> Response {
+    metrics.observed(&health.observed());
     match metrics.encode() {
         Ok(page) => {
             ([(header::CONTENT_TYPE, "application/openmetrics-text; version=1.0.0; charset=utf-8")], page)

@@ -13,6 +13,7 @@ use std::{
 
 use tokio::{sync::Notify, time::Instant};
 
+use self::watch_status::Need;
 pub(crate) use self::watch_status::WatchStatus;
 
 /// A process whose main loop did not turn for this long is no more alive.
@@ -43,16 +44,21 @@ impl Default for Health {
 impl Health {
     /// A status for a new watch; while it fails, the process is not ready.
     pub fn watch(&self, kind: &str) -> Arc<WatchStatus> {
-        self.add(kind, false)
+        self.add(kind, Need::Always)
+    }
+
+    /// A status for a new watch of a kind that others bring, in any order: what waits for it says so itself.
+    pub fn watch_while_served(&self, kind: &str) -> Arc<WatchStatus> {
+        self.add(kind, Need::WhileServed)
     }
 
     /// A status for a new watch of one kind of many, without which the others go on.
     pub fn optional_watch(&self, kind: &str) -> Arc<WatchStatus> {
-        self.add(kind, true)
+        self.add(kind, Need::Never)
     }
 
-    fn add(&self, kind: &str, optional: bool) -> Arc<WatchStatus> {
-        let status = Arc::new(WatchStatus::new(optional, self.epoch.clone(), self.changed.clone()));
+    fn add(&self, kind: &str, need: Need) -> Arc<WatchStatus> {
+        let status = Arc::new(WatchStatus::new(need, self.epoch.clone(), self.changed.clone()));
         self.watches().entry(kind.to_owned()).or_default().push(status.clone());
         status
     }
@@ -107,6 +113,15 @@ impl Health {
             status.problem().map(|text| format!("{kind}: {text}"))
         };
         self.statuses().into_iter().filter(|(_, status)| status.is_needed()).filter_map(problem).collect()
+    }
+
+    /// Whether each kind is observed: as its watch fares that fares worst.
+    pub fn observed(&self) -> BTreeMap<String, bool> {
+        let mut kinds = BTreeMap::new();
+        for (kind, status) in self.statuses() {
+            *kinds.entry(kind).or_insert(true) &= status.problem().is_none();
+        }
+        kinds
     }
 
     /// Why the process is to be restarted, if so.

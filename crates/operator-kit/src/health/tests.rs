@@ -30,6 +30,27 @@ async fn a_watch_that_only_fails_makes_the_process_unready_and_recovers_with_the
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_kind_that_others_bring_is_told_and_does_not_make_the_process_unready() {
+    let health = Health::default();
+    let (own, child) = (health.watch("Parent"), health.watch_while_served("Child"));
+    own.synced();
+    assert_eq!(health.unready().len(), 1, "nobody knows yet whether it is served");
+    child.failed(not_served());
+    assert!(health.unready().is_empty());
+    assert_eq!(health.observed(), BTreeMap::from([("Child".into(), false), ("Parent".into(), true)]));
+    let before = health.epoch();
+    child.synced();
+    assert!(health.epoch() > before, "what waited for it is tried again");
+    assert!(health.observed().values().all(|observed| *observed));
+    child.failed(not_served());
+    assert!(health.epoch() > before + 1 && health.unready().is_empty());
+    child.synced();
+    child.failed(refused());
+    tokio::time::advance(TOLERATED + Duration::from_secs(1)).await;
+    assert_eq!(health.unready(), ["Child: connection refused"], "but it is served, and has to be seen");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_missing_kind_is_settled_so_that_others_can_start() {
     let health = Health::default();
     let missing = health.watch("Child");

@@ -25,7 +25,7 @@ pub(crate) struct WatchStatus(Mutex<State>);
 
 #[derive(Debug, Default)]
 struct State {
-    optional: bool,
+    need: Need,
     listed: bool,
     ended: bool,
     failing: Option<Failing>,
@@ -34,6 +34,18 @@ struct State {
     turns: Turns,
     epoch: Option<Arc<AtomicU64>>,
     changed: Option<Arc<Notify>>,
+}
+
+/// What the process is without a watch.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Need {
+    /// Not ready.
+    #[default]
+    Always,
+    /// Ready while the cluster does not know the kind: whoever brings it may wait for this process.
+    WhileServed,
+    /// Ready: it is one kind of many.
+    Never,
 }
 
 #[derive(Debug)]
@@ -91,8 +103,8 @@ impl State {
 }
 
 impl WatchStatus {
-    pub(super) fn new(optional: bool, epoch: Arc<AtomicU64>, changed: Arc<Notify>) -> Self {
-        let state = State { optional, epoch: Some(epoch), changed: Some(changed), ..State::default() };
+    pub(super) fn new(need: Need, epoch: Arc<AtomicU64>, changed: Arc<Notify>) -> Self {
+        let state = State { need, epoch: Some(epoch), changed: Some(changed), ..State::default() };
         Self(Mutex::new(state))
     }
 
@@ -139,7 +151,7 @@ impl WatchStatus {
         };
         let was_served = state.listed && !state.is_not_served();
         state.failing = Some(Failing { since, error });
-        if was_served && state.is_not_served() && !state.optional {
+        if was_served && state.is_not_served() && state.need != Need::Never {
             state.turned();
         } else {
             state.tell();
@@ -181,7 +193,12 @@ impl WatchStatus {
 
     pub(super) fn is_needed(&self) -> bool {
         let state = self.lock();
-        !state.ended && !state.optional
+        match state.need {
+            _ if state.ended => false,
+            Need::Always => true,
+            Need::WhileServed => !state.is_not_served(),
+            Need::Never => false,
+        }
     }
 
     pub(super) fn has_ended(&self) -> bool {

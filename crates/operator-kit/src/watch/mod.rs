@@ -150,7 +150,8 @@ impl Watches {
     }
 
     /// Keeps a cache of what is watched, each object cut down to a row, and tells `changed` each row that
-    /// came, changed or went. Dropping the cache ends the watch.
+    /// came, changed or went. Dropping the cache ends the watch. While the kind is not served, the process is ready
+    /// all the same, and [`Cache::problem`] says so.
     pub fn cache<K, R>(
         &self,
         watch: Watch<K>,
@@ -162,7 +163,8 @@ impl Watches {
         R: Row,
     {
         let mut unread = self.unread(&watch.kind);
-        let cache = Arc::new(Cache::new(Task::of(self.health.watch(&watch.kind), Seen::default())));
+        let cache =
+            Arc::new(Cache::new(Task::of(self.health.watch_while_served(&watch.kind), Seen::default())));
         let weak = Arc::downgrade(&cache);
         let follower = Follower::new(watch, &cache.task, self.metrics.clone());
         cache.task.run(follower.run(move |event| {
