@@ -273,7 +273,7 @@ mod tests {
             store,
             backoff: Arc::default(),
             writer: Writer::new(client.clone(), "versions", metrics.clone()),
-            events: Events::new(client, "versions", "versions-0"),
+            events: Events::new(client, "versions", "versions-0", metrics.clone()),
             health: Arc::default(),
             metrics,
             settings_version: Box::new(|| 1),

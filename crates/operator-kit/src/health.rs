@@ -95,6 +95,12 @@ impl WatchStatus {
         self.lock().failing.is_some()
     }
 
+    /// Whether it fails because the cluster does not serve its kind.
+    pub fn is_unserved(&self) -> bool {
+        let state = self.lock();
+        !state.ended && state.is_not_served()
+    }
+
     /// The watch failed. True when it fails otherwise than before.
     pub fn failed(&self, error: WatchFailure) -> bool {
         let mut state = self.lock();
@@ -191,6 +197,12 @@ impl Health {
         of_kind.retain(|status| !status.lock().ended);
         of_kind.push(status.clone());
         status
+    }
+
+    /// Whether the newest watch of a kind fails because the cluster does not serve it.
+    pub fn is_unserved(&self, kind: &str) -> bool {
+        let watches = self.watches.lock().unwrap_or_else(PoisonError::into_inner);
+        watches.get(kind).and_then(|all| all.last()).is_some_and(|status| status.is_unserved())
     }
 
     /// Rises when a watch came (back) to life, or lost its kind: what was found out before may hold no more.
