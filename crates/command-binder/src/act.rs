@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 use crate::{error::Error, memory::Memory};
 
-/// When an Event that was dropped is tried again.
+/// When it is tried again to tell something while too many Events wait.
 const EVENTS_BUSY: Duration = Duration::from_secs(60);
 
 /// What writes.
@@ -49,9 +49,10 @@ impl Hands {
                 Ok(Next::Written)
             }
             Action::Tell(verdict) => {
-                if !self.tell(command, &verdict) {
+                if !self.events.has_room() {
                     return Ok(Next::Wait(EVENTS_BUSY));
                 }
+                self.tell(command, &verdict);
                 let uid = command.metadata.uid.as_deref().unwrap_or_default();
                 self.memory.tell(uid, Told { reason: verdict.reason, at: observed.now });
                 // The next pass finds it told, and rests.
@@ -71,13 +72,12 @@ impl Hands {
         Ok(self.writer.amend(uid, &source.seen, &source.resource, place, patch).await?)
     }
 
-    /// False when it could not be told now.
-    fn tell(&self, command: &Watched<CommandRow>, verdict: &Verdict) -> bool {
+    fn tell(&self, command: &Watched<CommandRow>, verdict: &Verdict) {
         let object = command.object_ref(&command.source.resource);
         if command.row.kind.mode == Mode::Observe && verdict.reason == "WouldBind" {
-            self.events.tell(&object, verdict.reason, &verdict.message)
+            self.events.tell(&object, verdict.reason, &verdict.message);
         } else {
-            self.events.warn(&object, verdict.reason, &verdict.message)
+            self.events.warn(&object, verdict.reason, &verdict.message);
         }
     }
 }

@@ -48,17 +48,22 @@ impl Events {
     }
 
     /// Publishes a warning. Repeats are counted by the API under their reason, so that what varies must not be in it.
-    /// False when it was dropped, because too many others wait.
-    pub fn warn(&self, object: &ObjectReference, reason: &'static str, note: &str) -> bool {
-        self.enqueue(EventType::Warning, object, reason, note)
+    pub fn warn(&self, object: &ObjectReference, reason: &'static str, note: &str) {
+        self.enqueue(EventType::Warning, object, reason, note);
     }
 
-    /// Publishes what went as it should. False when it was dropped.
-    pub fn tell(&self, object: &ObjectReference, reason: &'static str, note: &str) -> bool {
-        self.enqueue(EventType::Normal, object, reason, note)
+    /// Publishes what went as it should.
+    pub fn tell(&self, object: &ObjectReference, reason: &'static str, note: &str) {
+        self.enqueue(EventType::Normal, object, reason, note);
     }
 
-    fn enqueue(&self, type_: EventType, object: &ObjectReference, reason: &'static str, note: &str) -> bool {
+    /// Whether one more would be published; else it would be dropped, because too many others wait.
+    #[must_use]
+    pub fn has_room(&self) -> bool {
+        self.queue.capacity() > 0
+    }
+
+    fn enqueue(&self, type_: EventType, object: &ObjectReference, reason: &'static str, note: &str) {
         let event = Event {
             type_,
             reason: reason.into(),
@@ -66,11 +71,9 @@ impl Events {
             action: "Reconcile".into(),
             secondary: None,
         };
-        let is_taken = self.queue.try_send(Queued { event, about: object.clone() }).is_ok();
-        if !is_taken {
+        if self.queue.try_send(Queued { event, about: object.clone() }).is_err() {
             self.metrics.event("dropped");
         }
-        is_taken
     }
 }
 
@@ -129,8 +132,12 @@ mod tests {
         let events = Events::new(client, "binder", "binder-0", metrics.clone());
         let about = ObjectReference::default();
         // Nothing else runs before the first await.
-        let taken = (0..QUEUE + 500).filter(|_| events.warn(&about, "TargetNotFound", "")).count();
-        assert_eq!(taken, QUEUE);
+        for _ in 0..QUEUE {
+            assert!(events.has_room());
+            events.warn(&about, "TargetNotFound", "");
+        }
+        assert!(!events.has_room());
+        (0..500).for_each(|_| events.warn(&about, "TargetNotFound", ""));
         let page = metrics.encode().unwrap();
         assert!(page.contains("catena_events_total{result=\"dropped\"} 500"), "{page}");
     }

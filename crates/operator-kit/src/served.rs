@@ -206,11 +206,11 @@ mod tests {
             })),
         );
         let api = Router::new()
-            .route("/apis", get(async || groups))
+            .route("/apis", get(async move || groups))
             .route("/apis/x.dev/v1", get(async || resources("v1", &["others"], true)))
             .route("/apis/x.dev/v2", get(async || resources("v2", &["moves"], true)))
             .route("/apis/x.dev/v3", get(async || resources("v3", &["moves", "moves/status"], false)))
-            .fallback(async || unknown);
+            .fallback(async move || unknown);
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         tokio::spawn(async { axum::serve(listener, api).await });

@@ -73,7 +73,8 @@ fn kinds_between_which_no_reference_could_choose_are_refused_with_the_settings()
 
 #[test]
 fn a_group_is_cut_out_of_an_api_version_of_any_group() {
-    let cut = "object.spec.target.in.contains('/') ? object.spec.target.in.split('/')[0] : ''";
+    let cut =
+        "object.spec.target.apiVersion.contains('/') ? object.spec.target.apiVersion.split('/')[0] : ''";
     let kind = kind(&json!({"target": {
         "kind": "object.spec.target.kind", "group": cut,
         "kinds": [
@@ -83,12 +84,14 @@ fn a_group_is_cut_out_of_an_api_version_of_any_group() {
     }}));
     let target = |spec: Value| row(&kind, &json!({"spec": {"target": spec}})).0.finding;
     for (api_version, group) in [("v1", ""), ("apps.example/v1", "apps.example")] {
-        let Finding::Target(to) = target(json!({"kind": "Service", "in": api_version})) else { panic!() };
+        let Finding::Target(to) = target(json!({"kind": "Service", "apiVersion": api_version})) else {
+            panic!()
+        };
         assert_eq!(to.kind.resource.group, group);
     }
     // Not only named, so that what is missing is no choice.
     let Finding::Invalid(why) = target(json!({"kind": "Service"})) else { panic!("a choice was made") };
-    assert!(why.contains("the field in is missing"), "{why}");
+    assert!(why.contains("the field apiVersion is missing"), "{why}");
 }
 
 #[test]
