@@ -24,6 +24,7 @@ mod issues_commands;
 mod keeps_history;
 mod keeps_the_transcript;
 mod keeps_up;
+mod proves_its_backups;
 mod reaps_commands;
 mod reaps_foreign_kinds;
 mod refuses_bad_input;

@@ -158,15 +158,22 @@ fn write(reason: &str) -> Option<Description> {
 /// What is said while an object is held for its backup.
 fn backup(reason: &str) -> Option<Description> {
     Some(match reason {
-        "HeldForBackup" | "BackupRunning" | "BackupBeingDeleted" | "BackupOverdue" | "BackupFailed" => (
+        "HeldForBackup"
+        | "BackupRunning"
+        | "BackupBeingDeleted"
+        | "BackupOverdue"
+        | "BackupFailed"
+        | "FormerBackupRunning" => (
             "is held until it is backed up",
             "wait for the backup, mend it if it fails, or let the object go without one: kubectl catena{namespace} release {object} --reason WHY",
         ),
-        "BackupKindNotServed"
+        "BackupHasOwner"
+        | "BackupKindNotServed"
         | "BackupInOtherNamespace"
         | "BackupNameNotUnique"
         | "BackupNameTaken"
-        | "BackupWithoutNamespace" => (
+        | "BackupWithoutNamespace"
+        | "BackupsExhausted" => (
             "is held because its backup cannot be made",
             "mend the backup's template or settings as the message says, or kubectl catena{namespace} release {object} --reason WHY",
         ),

@@ -108,6 +108,20 @@ impl Templates {
     /// set to `1`, and with values under the names in `more` that have every field.
     #[must_use]
     pub fn problem(&self, name: &str, more: &[&str], api_version: &str, kind: &str) -> Option<TemplateError> {
+        self.tried(name, more, api_version, kind).err()
+    }
+
+    /// What one template gives when it is tried as [`Templates::problem`] does.
+    ///
+    /// # Errors
+    /// As [`Templates::render`].
+    pub fn tried(
+        &self,
+        name: &str,
+        more: &[&str],
+        api_version: &str,
+        kind: &str,
+    ) -> Result<Value, TemplateError> {
         let subject = Subject {
             name: "name",
             namespace: "namespace",
@@ -120,7 +134,6 @@ impl Templates {
         let more = more.iter().map(|name| (*name, TemplateValue::from_object(Anything))).collect();
         self.fill(name, &subject, &Arc::new(Parameters::probe()), more)
             .and_then(|text| parse(name, &text, api_version, kind))
-            .err()
     }
 
     /// Fills a template in.
