@@ -9,7 +9,7 @@
 {{- range regexFindAll $step (trimPrefix "object" .) -1 }}
 {{- if hasPrefix "." . }}{{ print ".?" (trimPrefix "." .) }}{{ else }}{{ print "[?" (trimPrefix "[" .) }}{{ end }}
 {{- end }}
-{{- print ".orValue(null)" }}
+{{- print ".orValue(dyn(null))" }}
 {{- else }}
 {{- print "(" . ")" }}
 {{- end }}

@@ -144,7 +144,7 @@ impl Backups {
         let namespace = target.metadata.namespace.as_deref().unwrap_or_default();
         let name = target.metadata.name.as_deref().unwrap_or_default();
         let uid = target.metadata.uid.as_deref().unwrap_or_default();
-        let answer = live::read(&self.client, &kind.resource, namespace, name).await?;
+        let answer = live::read(&self.client, &target.source.resource, namespace, name).await?;
         let (Some(mut object), now) = (answer.object, answer.at) else { return Ok((kind, None)) };
         let finalizers = metadata::finalizers(&object);
         let Some(since) = metadata::time(&object, "deletionTimestamp") else { return Ok((kind, None)) };

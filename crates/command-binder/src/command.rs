@@ -115,6 +115,7 @@ impl CommandRow {
 
     /// The target's uid, where the command shows that it is bound already. A label proves nothing until it was compared
     /// with the target: anybody can write one, while an owner that does not exist is the end of its dependent.
+    #[must_use]
     pub fn proven_target(&self, to: &Reference, is_label_checked: bool) -> Option<&str> {
         let uid = self.bound_to.as_deref()?;
         let is_meant = to.uid.as_deref().is_none_or(|meant| meant == uid);
@@ -127,6 +128,7 @@ impl CommandRow {
     }
 
     /// The uid in the label of a command that is bound by one.
+    #[must_use]
     pub fn label(&self) -> Option<&str> {
         self.bound_to.as_deref().filter(|_| self.kind.mode == Mode::Label)
     }
@@ -134,6 +136,7 @@ impl CommandRow {
 
 impl Reference {
     /// Whether an owner is of the target's kind and name.
+    #[must_use]
     pub fn is_named_by(&self, owner: &OwnerReference) -> bool {
         let group = owner.api_version.split_once('/').map_or("", |(group, _)| group);
         let resource = &self.kind.resource;

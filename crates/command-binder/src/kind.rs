@@ -240,6 +240,7 @@ fn choosable(target: &TargetFile) -> Result<(), (&'static str, String)> {
 
 impl KindFile {
     /// The kind of a definition that says itself how its commands are bound.
+    #[must_use]
     pub fn discovered(resource: ApiResource, binding: BindingFile) -> Self {
         let ApiResource { group, version, kind, plural, .. } = resource;
         let id = format!("{plural}.{group}");

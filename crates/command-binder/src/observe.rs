@@ -58,7 +58,7 @@ impl Commands {
                 Some(kind) => self.look_up_as(command, to, kind).await,
                 None => Ok(Target::NotServed),
             },
-            target => Ok(target),
+            target @ Target::Served { .. } => Ok(target),
         }
     }
 

@@ -176,41 +176,39 @@ fn choose(others: &mut HashMap<ApiResource, ApiResource>, wanted: ApiResource, f
 
 #[cfg(test)]
 mod tests {
-    use axum::{Json, Router, http::StatusCode, routing::get};
+    use axum::{Router, http::StatusCode, routing::get};
     use kube::{Config, core::GroupVersionKind};
-    use serde_json::{Value, json};
+    use serde_json::json;
 
     use super::*;
 
-    fn resources(version: &str, plurals: &[&str], is_namespaced: bool) -> Json<Value> {
+    fn resources(version: &str, plurals: &[&str], is_namespaced: bool) -> String {
         let resource = |plural: &&str| json!({"name": plural, "singularName": "", "namespaced": is_namespaced, "kind": "Move", "verbs": ["list"]});
         let resources: Vec<_> = plurals.iter().map(resource).collect();
-        Json(json!({
+        json!({
             "kind": "APIResourceList", "apiVersion": "v1", "groupVersion": format!("x.dev/{version}"),
             "resources": resources,
-        }))
+        })
+        .to_string()
     }
 
     /// A cluster that serves `moves` in v2 and v3, v3 being preferred, and something else in v1.
     async fn cluster() -> Client {
         let version = |name: &str| json!({"groupVersion": format!("x.dev/{name}"), "version": name});
-        let groups = Json(json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": [{
+        let groups = json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": [{
             "name": "x.dev", "versions": [version("v3"), version("v2"), version("v1")],
             "preferredVersion": version("v3"),
-        }]}));
-        let unknown = (
-            StatusCode::NOT_FOUND,
-            Json(json!({
-                "kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "NotFound", "code": 404,
-                "message": "the server could not find the requested resource",
-            })),
-        );
+        }]});
+        let unknown = json!({
+            "kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "NotFound", "code": 404,
+            "message": "the server could not find the requested resource",
+        });
         let api = Router::new()
-            .route("/apis", get(async move || groups))
+            .route("/apis", get(async move || groups.to_string()))
             .route("/apis/x.dev/v1", get(async || resources("v1", &["others"], true)))
             .route("/apis/x.dev/v2", get(async || resources("v2", &["moves"], true)))
             .route("/apis/x.dev/v3", get(async || resources("v3", &["moves", "moves/status"], false)))
-            .fallback(async move || unknown);
+            .fallback(async move || (StatusCode::NOT_FOUND, unknown.to_string()));
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         tokio::spawn(async { axum::serve(listener, api).await });

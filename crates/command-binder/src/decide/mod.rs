@@ -39,6 +39,7 @@ pub enum Action {
 }
 
 /// The next step for a command.
+#[must_use]
 pub fn decide(observed: &Observed) -> Action {
     match judge(observed) {
         Judgement::Ignore => Action::Settle,

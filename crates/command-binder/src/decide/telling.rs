@@ -28,9 +28,8 @@ pub fn due(observed: &Observed, verdict: &Verdict) -> Option<Duration> {
     }
     let at = match observed.told {
         Some(told) if told.reason == verdict.reason => later(told.at, AGAIN + share(observed, AGAIN_SPREAD)),
-        Some(_) => observed.now,
         None if is_old(observed) => later(observed.started, share(observed, START_SPREAD)),
-        None => observed.now,
+        _ => observed.now,
     };
     Some(Duration::try_from(at.duration_since(observed.now)).unwrap_or_default())
 }

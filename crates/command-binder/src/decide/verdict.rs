@@ -44,6 +44,7 @@ pub(super) enum Judgement {
 }
 
 /// What is to be said of a command, if there is something: for those who only want to know.
+#[must_use]
 pub fn verdict(observed: &Observed) -> Option<Verdict> {
     match judge(observed) {
         Judgement::Say(verdict) => Some(verdict),
