@@ -226,3 +226,58 @@ async fn commands_of_a_foreign_kind_ask_for_the_configured_verb_on_the_kind_that
     kubectl_with_input(&["delete", "--filename", "-"], OPERATIONS).await?;
     Ok(())
 }
+
+#[tokio::test]
+async fn a_policy_reads_a_command_as_the_binder_does_in_whatever_version_it_comes() -> Result<()> {
+    const SHOPS: &str = "shops.example.com";
+    let cluster = Cluster::changing_one_of(&COMMANDED, BINDER).await?;
+    let namespace = cluster.namespace("admission").await?;
+    let [administrator, ann, bob] = [ADMINISTRATOR, ANN, BOB].map(|who| As { namespace: &namespace, who });
+    administrator.succeeds(&["apply"], OPERATIONS).await?;
+    let operations =
+        json!([{"apiGroups": ["admission.example.com"], "resources": ["operations"], "verbs": ["create"]}]);
+    grant(&namespace, "operations", operations, &[("User", "ann"), ("User", "bob")]).await?;
+    let services = json!([{"apiGroups": [SHOPS], "resources": ["services"], "verbs": ["close"]}]);
+    grant(&namespace, "services", services, &[("User", "ann")]).await?;
+    let values = json!({"kinds": [{
+        "id": "operations",
+        // Served no more, or not yet.
+        "group": "admission.example.com", "version": "v0", "resource": "operations", "kind": "Operation",
+        "mode": "Observe",
+        "target": {
+            "name": "object.metadata.labels['admission.example.com/target']",
+            "kind": "object.spec.kind",
+            "group": "object.spec.group",
+            "kinds": [
+                {"group": SHOPS, "version": "v1", "resource": "services", "kind": "Service"},
+                {"group": "", "version": "v1", "resource": "services", "kind": "Service"},
+                {"group": "", "version": "v1", "resource": "nodes", "kind": "Node", "scope": "Cluster"},
+            ],
+        },
+        "admission": {"enabled": true, "verb": "close"},
+    }]});
+    let one = json!({"admission.example.com/target": "one"});
+    let service = |group: &str| operation("web", &one, &json!({"kind": "Service", "group": group}));
+    bob.until(true, &service(SHOPS)).await;
+    let release = Release::upgrade(&cluster, BINDER, &values).await?;
+    bob.until(false, &service(SHOPS)).await;
+
+    let dry_run: &[&str] = &["create", "--dry-run=server"];
+    ann.succeeds(dry_run, &service(SHOPS)).await?;
+    // An empty group is the core group, in which she may close nothing.
+    ann.is_refused(dry_run, &service("")).await?;
+    administrator.succeeds(dry_run, &service("")).await?;
+    for (spec, labels, expected) in [
+        (json!({"kind": "Service"}), &one, "object.spec.group must say which group"),
+        (json!({"kind": "Service", "group": SHOPS}), &json!({}), "names no target"),
+    ] {
+        let (is_taken, said) = administrator.run(dry_run, &operation("web", labels, &spec)).await?;
+        ensure!(!is_taken && said.contains(expected), "{spec}: {said}");
+    }
+    let node = operation("web", &one, &json!({"kind": "Node"}));
+    let said = bob.is_refused(dry_run, &node).await?;
+    ensure!(!said.contains(&format!("in the namespace {}", namespace.name)), "{said}");
+    release.restore().await?;
+    kubectl_with_input(&["delete", "--filename", "-"], OPERATIONS).await?;
+    Ok(())
+}

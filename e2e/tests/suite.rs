@@ -8,6 +8,7 @@ mod backs_up;
 mod backs_up_as_the_examples_show;
 mod backs_up_many;
 mod backs_up_through_crashes;
+mod binds_by_rules;
 mod binds_commands;
 mod binds_foreign_commands;
 mod brings_up;

@@ -1,9 +1,15 @@
 {{/* How the API server's CEL, where a field that is not there is an error, reads what the controller reads. */}}
 
-{{/* A plain path gives null where a field is missing; any other expression is taken as it is. */}}
+{{/* A plain path, such as object.spec.name or object.metadata.labels['a'], gives null where a field is missing; any other
+     expression is taken as it is, and has no value there. */}}
 {{- define "command-binder.present" -}}
-{{- if regexMatch "^object(\\.[A-Za-z_][A-Za-z0-9_]*)+$" . }}
-{{- . | replace "." ".?" }}.orValue(null)
+{{- $step := "\\.[A-Za-z_][A-Za-z0-9_]*|\\['[^'\\\\]*'\\]|\\[\"[^\"\\\\]*\"\\]" }}
+{{- if regexMatch (printf "^object(%s)+$" $step) . }}
+{{- print "object" }}
+{{- range regexFindAll $step (trimPrefix "object" .) -1 }}
+{{- if hasPrefix "." . }}{{ print ".?" (trimPrefix "." .) }}{{ else }}{{ print "[?" (trimPrefix "[" .) }}{{ end }}
+{{- end }}
+{{- print ".orValue(dyn(null))" }}
 {{- else }}
 {{- print "(" . ")" }}
 {{- end }}
@@ -14,16 +20,30 @@
 {{- regexReplaceAll "(^|[^.?\\w'\"])object\\b" . "${1}oldObject" }}
 {{- end }}
 
-{{/* Whether a command is for a kind of targets: what it leaves open fits each, and the first that fits is meant, as in the controller. */}}
+{{/* Whether a command is for a kind of targets: what it leaves open fits each, and the first that fits is meant, as in the
+     controller. An empty group is the core group, and not one that is left open. */}}
 {{- define "command-binder.fits" -}}
 {{- $all := list }}
 {{- with .fields.kind }}
 {{- $all = append $all (printf "(dyn(variables.targetKind) == null || dyn(variables.targetKind) in ['', '%s'])" $.target.kind) }}
 {{- end }}
 {{- with .fields.group }}
-{{- $all = append $all (printf "(dyn(variables.targetGroup) == null || dyn(variables.targetGroup) in ['', '%s'])" (default "" $.target.group)) }}
+{{- $all = append $all (printf "(dyn(variables.targetGroup) == null || dyn(variables.targetGroup) == '%s')" (default "" $.target.group)) }}
 {{- end }}
 {{- join " && " $all | default "true" }}
+{{- end }}
+
+{{/* Whether a command leaves open which of several kinds of one name is meant. */}}
+{{- define "command-binder.isAmbiguous" -}}
+{{- $ambiguous := "false" }}
+{{- range $target := reverse .kinds }}
+{{- $same := 0 }}
+{{- range $.kinds }}{{ if eq .kind $target.kind }}{{ $same = add1 $same }}{{ end }}{{ end }}
+{{- $open := ternary "dyn(variables.targetGroup) == null" "false" (gt $same 1) }}
+{{- $fits := include "command-binder.fits" (dict "fields" $ "target" $target) }}
+{{- $ambiguous = printf "%s ? %s : (%s)" $fits $open $ambiguous }}
+{{- end }}
+{{- $ambiguous }}
 {{- end }}
 
 {{/* The kinds of targets, for people. */}}

@@ -15,7 +15,9 @@ use kube::{
     core::{ObjectList, Request},
     discovery::ApiResource,
 };
-use operator_kit::{Arguments, Operator, Seen, TrimmedObject, Validate, WriteError, Writer, live};
+use operator_kit::{
+    Arguments, Operator, Seen, ServedKinds, TrimmedObject, Validate, WriteError, Writer, live,
+};
 use serde::Deserialize;
 
 use crate::{finalizer, settings::resource};
@@ -101,7 +103,8 @@ pub async fn run(arguments: Arguments, options: &Options) -> anyhow::Result<Exit
     let operator = &Operator::<Settings>::start(env!("CARGO_PKG_NAME"), arguments).await?;
     let client = operator.client();
     let settings = operator.settings().current();
-    let kinds: Vec<ApiResource> = settings.kinds.values().filter_map(|kind| kind.resource().ok()).collect();
+    let kinds = settings.kinds.values().filter_map(|kind| kind.resource().ok()).collect();
+    let kinds = served(&operator.served_kinds(), kinds).await?;
     if options.held_objects == HeldObjects::Refuse {
         let held = held(&client, &kinds).await?;
         if !held.is_empty() {
@@ -146,6 +149,17 @@ pub async fn run(arguments: Arguments, options: &Options) -> anyhow::Result<Exit
             }
         })
         .await
+}
+
+/// The kinds in versions that the cluster serves; one that it serves in none has no objects.
+async fn served(served_kinds: &ServedKinds, kinds: Vec<ApiResource>) -> anyhow::Result<Vec<ApiResource>> {
+    let mut served = Vec::new();
+    for kind in kinds {
+        let found = served_kinds.find(&kind).await;
+        let found = found.with_context(|| format!("could not find out how {} is served", kind.plural))?;
+        served.extend(found.map(|found| found.resource));
+    }
+    Ok(served)
 }
 
 /// What came of one look at a kind.

@@ -144,7 +144,7 @@ impl Backups {
         let namespace = target.metadata.namespace.as_deref().unwrap_or_default();
         let name = target.metadata.name.as_deref().unwrap_or_default();
         let uid = target.metadata.uid.as_deref().unwrap_or_default();
-        let answer = live::read(&self.client, &kind.resource, namespace, name).await?;
+        let answer = live::read(&self.client, &target.source.resource, namespace, name).await?;
         let Some(Bounded { value: mut object, is_whole }) = answer.object else { return Ok((kind, None)) };
         let now = answer.at;
         let finalizers = metadata::finalizers(&object);

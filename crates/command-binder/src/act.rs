@@ -1,37 +1,47 @@
 //! Action → one write. The only writer.
 
-use catena_api::keys;
-use json_patch::{AddOperation, PatchOperation, TestOperation, jsonptr::PointerBuf};
-use kube::Resource;
-use operator_kit::{Events, Next, Watched, Writer};
-use serde_json::{Value, json};
+use std::time::Duration;
 
-use crate::{
+use catena_api::keys;
+use command_binder::{
     command::{CommandRow, Finding, Reference},
     decide::{Action, Verdict},
-    error::Error,
     kind::{CommandKind, Mode},
-    observe::Observed,
+    observed::{Observed, Told},
 };
+use json_patch::{AddOperation, PatchOperation, TestOperation, jsonptr::PointerBuf};
+use kube::Resource;
+use operator_kit::{Events, Next, ServedKind, Watched, Writer};
+use serde_json::{Value, json};
+
+use crate::{error::Error, memory::Memory};
+
+/// When it is tried again to tell something while too many Events wait.
+const EVENTS_BUSY: Duration = Duration::from_secs(60);
 
 /// What writes.
 pub struct Hands {
     writer: Writer,
     events: Events,
+    memory: Memory,
 }
 
 impl Hands {
-    pub fn new(writer: Writer, events: Events) -> Self {
-        Self { writer, events }
+    pub fn new(writer: Writer, events: Events, memory: Memory) -> Self {
+        Self { writer, events, memory }
     }
 
     /// Takes a step.
     pub async fn act(&self, observed: &Observed, action: Action) -> Result<Next, Error> {
         let command = &*observed.command;
         match action {
-            Action::Bind { uid } => {
+            Action::Bind { kind, uid } => {
                 let Finding::Target(to) = &command.row.finding else { return Ok(Next::Settled) };
-                self.amend(command, &patch(command, to, &uid)).await?;
+                self.amend(
+                    command,
+                    &patch(command, owner_reference(&command.row.kind, &kind, to, &uid), &uid),
+                )
+                .await?;
                 Ok(Next::Written)
             }
             Action::Report(condition) => {
@@ -39,9 +49,14 @@ impl Hands {
                 Ok(Next::Written)
             }
             Action::Tell(verdict) => {
+                if !self.events.has_room() {
+                    return Ok(Next::Wait(EVENTS_BUSY));
+                }
                 self.tell(command, &verdict);
+                let uid = command.metadata.uid.as_deref().unwrap_or_default();
+                self.memory.tell(uid, Told { reason: verdict.reason, at: observed.now });
                 // The next pass finds it told, and rests.
-                Ok(Next::Wait(std::time::Duration::ZERO))
+                Ok(Next::Wait(Duration::ZERO))
             }
             Action::Wait(time) => Ok(Next::Wait(time)),
             Action::Settle => Ok(Next::Settled),
@@ -69,7 +84,7 @@ impl Hands {
 
 /// Only what is added: the owners, labels and annotations of others stay. It holds only for the very object that
 /// was seen, as it was seen.
-fn patch(command: &Watched<CommandRow>, to: &Reference, uid: &str) -> Vec<PatchOperation> {
+fn patch(command: &Watched<CommandRow>, owner: Value, uid: &str) -> Vec<PatchOperation> {
     let metadata = &command.metadata;
     let row = &command.row;
     let mut patch = vec![
@@ -81,7 +96,6 @@ fn patch(command: &Watched<CommandRow>, to: &Reference, uid: &str) -> Vec<PatchO
         Mode::Owner | Mode::Observe => ("annotations", keys::BOUND_TO),
     };
     if row.kind.mode != Mode::Label {
-        let owner = owner_reference(&row.kind, to, uid);
         if row.owners.is_empty() {
             patch.push(add(["metadata", "ownerReferences"].into(), json!([owner])));
         } else {
@@ -97,8 +111,8 @@ fn patch(command: &Watched<CommandRow>, to: &Reference, uid: &str) -> Vec<PatchO
 }
 
 /// Without the fields that are false: an absent one is how everybody else writes it.
-fn owner_reference(kind: &CommandKind, to: &Reference, uid: &str) -> Value {
-    let target = &to.kind.resource;
+fn owner_reference(kind: &CommandKind, target: &ServedKind, to: &Reference, uid: &str) -> Value {
+    let target = &target.resource;
     let mut owner = json!({
         "apiVersion": target.api_version,
         "kind": target.kind,

@@ -3,40 +3,48 @@
 use std::{
     collections::{HashMap, HashSet},
     sync::Arc,
+    time::Duration,
 };
 
-use kube::{Api, Client};
+use command_binder::{
+    command::CommandRow,
+    kind::{CommandKind, TargetKind},
+};
+use kube::{Api, Client, discovery::ApiResource};
 use operator_kit::{
-    Events, Notices, Operator, Settings, Triggers, TrimmedObject, Watch, WatchedKind, Watches,
+    Events, Notices, Operator, ServedKinds, Settings, Triggers, TrimmedObject, Watch, WatchedKind, Watches,
 };
 use tokio::{
     select,
     sync::{Notify, watch},
+    time::sleep,
 };
 
 use crate::{
-    command::CommandRow,
     discovery::Definitions,
-    kind::{CommandKind, TargetKind},
     waiting::{TargetName, Waiting},
 };
+
+/// How often watches of targets are looked at whose kind may not be served any more. No request comes from it.
+const LOOK: Duration = Duration::from_secs(1);
 
 /// The kinds of commands, as they come and go.
 pub struct Catalog {
     client: Client,
     watches: Watches,
     events: Events,
-    settings: Settings<crate::Settings>,
+    served_kinds: ServedKinds,
+    settings: Settings<command_binder::Settings>,
     waiting: Waiting,
     triggers: Triggers<CommandRow>,
-    targets: HashMap<Arc<TargetKind>, Notices>,
+    targets: HashMap<Arc<TargetKind>, (ApiResource, Notices)>,
     definitions: Option<Definitions>,
     changed: Arc<Notify>,
 }
 
 impl Catalog {
     pub fn new(
-        operator: &Operator<crate::Settings>,
+        operator: &Operator<command_binder::Settings>,
         waiting: Waiting,
         triggers: Triggers<CommandRow>,
     ) -> Self {
@@ -44,6 +52,7 @@ impl Catalog {
             client: operator.client(),
             watches: operator.watches(),
             events: operator.events(),
+            served_kinds: operator.served_kinds(),
             settings: operator.settings(),
             waiting,
             triggers,
@@ -59,9 +68,12 @@ impl Catalog {
             let wanted = self.wanted();
             self.watch_targets(&wanted);
             kinds.send_replace(wanted.iter().map(watched).collect());
-            select! {
-                () = self.settings.changed() => {}
-                () = self.changed.notified() => {}
+            loop {
+                select! {
+                    () = self.settings.changed() => break,
+                    () = self.changed.notified() => break,
+                    () = sleep(LOOK) => self.follow_targets().await,
+                }
             }
         }
     }
@@ -97,15 +109,29 @@ impl Catalog {
         self.targets.retain(|kind, _| wanted.contains(kind));
         for kind in wanted {
             if !self.targets.contains_key(&kind) {
-                let notices = self.notice(kind.clone());
-                self.targets.insert(kind, notices);
+                let notices = self.notice(kind.clone(), &kind.resource);
+                self.targets.insert(kind.clone(), (kind.resource.clone(), notices));
             }
         }
     }
 
-    fn notice(&self, kind: Arc<TargetKind>) -> Notices {
+    /// Where the version of a watch is not served any more, one in another version takes its place.
+    async fn follow_targets(&mut self) {
+        let unserved = self.targets.iter().filter(|(_, (_, notices))| notices.is_unserved());
+        let unserved: Vec<_> = unserved.map(|(kind, (watched, _))| (kind.clone(), watched.clone())).collect();
+        for (kind, watched) in unserved {
+            // The watch tells why it fails, and the commands that wait for it are told.
+            let Ok(Some(found)) = self.served_kinds.find_again(&kind.resource).await else { continue };
+            if found.resource != watched {
+                let notices = self.notice(kind.clone(), &found.resource);
+                self.targets.insert(kind, (found.resource, notices));
+            }
+        }
+    }
+
+    fn notice(&self, kind: Arc<TargetKind>, resource: &ApiResource) -> Notices {
         let (waiting, triggers) = (self.waiting.clone(), self.triggers.clone());
-        let api = Api::all_with(self.client.clone(), &kind.resource);
+        let api = Api::all_with(self.client.clone(), resource);
         let watch = Watch::metadata(api, format!("{} (as a target)", kind.resource.kind));
         self.watches.notice(watch, move |target: &TrimmedObject| {
             let target = TargetName {

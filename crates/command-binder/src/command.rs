@@ -7,7 +7,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, OwnerReference};
 use operator_kit::{Expression, ExpressionError, TrimmedObject};
 use serde_json::{Value, json};
 
-use crate::kind::{CommandKind, Mode, TargetKind};
+use crate::kind::{CommandKind, Mode, TargetKind, TargetReference};
 
 /// What is kept of a command.
 #[derive(Clone, Debug)]
@@ -31,10 +31,12 @@ pub struct CommandRow {
 pub enum Finding {
     /// It is none.
     NoCommand,
+    /// Whether it is one is not known.
+    Unclear(Box<str>),
     /// It is bound, and nothing is to be said of it: most are, so that nothing else is kept of them.
     Settled,
     /// It is not to be bound yet.
-    NotYet,
+    NotYet(Box<str>),
     /// It must not be bound.
     Refused(Box<str>),
     /// Its reference cannot be used.
@@ -79,7 +81,10 @@ impl CommandRow {
             .and_then(|condition| serde_json::from_value(condition.clone()).ok());
         let generation = metadata.generation;
         let namespace = metadata.namespace.take();
-        data["apiVersion"] = json!(kind.resource.api_version);
+        // The items of a list of a built-in kind do not say of which version they are.
+        if data["apiVersion"].is_null() {
+            data["apiVersion"] = json!(kind.resource.api_version);
+        }
         data["kind"] = json!(kind.resource.kind);
         data["metadata"] = json!(metadata);
         if let Some(namespace) = namespace {
@@ -88,7 +93,7 @@ impl CommandRow {
         let finding = find(kind, &data, refused);
         let row = Self { kind: kind.clone(), finding, owners, bound_to, has_map, condition };
         match &row.finding {
-            Finding::Target(to) if row.settled_owner(to).is_some() && row.says_so(generation) => {
+            Finding::Target(to) if row.proven_target(to, false).is_some() && row.says_so(generation) => {
                 row.settled()
             }
             _ => row,
@@ -108,21 +113,30 @@ impl CommandRow {
         Self { kind, finding: Finding::Settled, owners, bound_to: None, has_map, condition: None }
     }
 
-    /// The target's uid, where the command shows that it is bound already.
-    pub fn settled_owner(&self, to: &Reference) -> Option<&str> {
+    /// The target's uid, where the command shows that it is bound already. A label proves nothing until it was compared
+    /// with the target: anybody can write one, while an owner that does not exist is the end of its dependent.
+    #[must_use]
+    pub fn proven_target(&self, to: &Reference, is_label_checked: bool) -> Option<&str> {
         let uid = self.bound_to.as_deref()?;
         let is_meant = to.uid.as_deref().is_none_or(|meant| meant == uid);
         let is_tied = match self.kind.mode {
-            Mode::Label => true,
+            Mode::Label => is_label_checked,
             Mode::Owner => self.owners.iter().any(|owner| owner.uid == uid && to.is_named_by(owner)),
             Mode::Observe => false,
         };
         (is_meant && is_tied).then_some(uid)
     }
+
+    /// The uid in the label of a command that is bound by one.
+    #[must_use]
+    pub fn label(&self) -> Option<&str> {
+        self.bound_to.as_deref().filter(|_| self.kind.mode == Mode::Label)
+    }
 }
 
 impl Reference {
     /// Whether an owner is of the target's kind and name.
+    #[must_use]
     pub fn is_named_by(&self, owner: &OwnerReference) -> bool {
         let group = owner.api_version.split_once('/').map_or("", |(group, _)| group);
         let resource = &self.kind.resource;
@@ -130,27 +144,37 @@ impl Reference {
     }
 }
 
-/// As checks in order; the first that applies decides.
+/// As checks in order; the first that applies decides. What has no value, because a field is missing or for another reason,
+/// decides against binding, and is told.
 fn find(kind: &CommandKind, object: &Value, refused: Option<String>) -> Finding {
     let object = Object(object);
-    let attempt = || {
-        if !object.holds(kind.filter.as_ref(), true)? {
-            return Ok(Finding::NoCommand);
-        }
-        if let Some(refused) = refused {
-            return Ok(Finding::Refused(refused.into()));
-        }
-        for refusal in &kind.refuse {
-            if object.holds(Some(&refusal.when), false)? {
-                return Ok(Finding::Refused(refusal.message.as_str().into()));
+    match kind.filter.as_ref().map(|filter| object.holds(filter)) {
+        None | Some(Ok(true)) => {}
+        Some(Ok(false)) => return Finding::NoCommand,
+        Some(Err(error)) => return Finding::Unclear(error.to_string().into()),
+    }
+    if let Some(refused) = refused {
+        return Finding::Refused(refused.into());
+    }
+    for refusal in &kind.refuse {
+        match object.holds(&refusal.when) {
+            Ok(false) => {}
+            Ok(true) => return Finding::Refused(refusal.message.as_str().into()),
+            Err(error) => {
+                return Finding::Refused(format!("whether it may be bound is not known: {error}").into());
             }
         }
-        if !object.holds(kind.after.as_ref(), true)? {
-            return Ok(Finding::NotYet);
+    }
+    match kind.after.as_ref().map(|after| object.holds(after)) {
+        None | Some(Ok(true)) => {}
+        Some(Ok(false)) => {
+            return Finding::NotYet("it is bound once what `after` of its kind asks for holds".into());
         }
-        reference(kind, &object)
-    };
-    attempt().unwrap_or_else(|error: ExpressionError| Finding::Invalid(error.to_string().into()))
+        Some(Err(error)) => {
+            return Finding::NotYet(format!("whether it is time to bind it is not known: {error}").into());
+        }
+    }
+    reference(kind, &object).unwrap_or_else(|error| Finding::Invalid(error.to_string().into()))
 }
 
 fn reference(kind: &CommandKind, object: &Object) -> Result<Finding, ExpressionError> {
@@ -173,32 +197,60 @@ fn reference(kind: &CommandKind, object: &Object) -> Result<Finding, ExpressionE
             "it names the namespace {namespace:?}, which is no name; correct that field"
         ));
     }
-    let (wanted_kind, wanted_group) =
-        (object.text(fields.kind.as_ref())?, object.text(fields.group.as_ref())?);
-    let fits = |found: &&Arc<TargetKind>| {
-        wanted_kind.as_ref().is_none_or(|wanted| *wanted == found.resource.kind)
-            && wanted_group.as_ref().is_none_or(|wanted| *wanted == found.resource.group)
-    };
-    let Some(target) = fields.kinds.iter().find(fits) else {
-        let known: Vec<_> = fields.kinds.iter().map(|kind| display(kind)).collect();
-        let wanted = [wanted_kind, wanted_group].into_iter().flatten().collect::<Vec<_>>().join(".");
-        return invalid(format!(
-            "it names a target of the kind {wanted:?}, and commands of this kind can have: {}",
-            known.join(", ")
-        ));
+    let target = match target_kind(fields, object)? {
+        Ok(target) => target,
+        Err(problem) => return invalid(problem),
     };
     Ok(Finding::Target(Reference {
-        kind: target.clone(),
+        kind: target,
         name: name.into(),
         namespace: namespace.map(Into::into),
         uid: object.text(fields.uid.as_ref())?.map(Into::into),
     }))
 }
 
+/// The kind that is meant. One that is left open is the first; a group that is left open must not be open to choice.
+fn target_kind(
+    fields: &TargetReference,
+    object: &Object,
+) -> Result<Result<Arc<TargetKind>, String>, ExpressionError> {
+    let kind = object.text(fields.kind.as_ref())?;
+    // Empty text is the core group, as everywhere in Kubernetes.
+    let group = object.given(fields.group.as_ref())?;
+    let fits = |found: &&Arc<TargetKind>| {
+        kind.as_ref().is_none_or(|wanted| *wanted == found.resource.kind)
+            && group.as_ref().is_none_or(|wanted| *wanted == found.resource.group)
+    };
+    let mut fitting = fields.kinds.iter().filter(fits);
+    let Some(target) = fitting.next() else {
+        let known: Vec<_> = fields.kinds.iter().map(|kind| display(kind)).collect();
+        let kind = kind.map_or_else(String::new, |kind| format!(" of the kind {kind:?}"));
+        let group = match group.as_deref() {
+            None => String::new(),
+            Some("") => " of the core group".into(),
+            Some(group) => format!(" of the group {group:?}"),
+        };
+        return Ok(Err(format!(
+            "it names a target{kind}{group}, and commands of this kind can have: {}",
+            known.join(", ")
+        )));
+    };
+    let other = fitting.find(|other| other.resource.kind == target.resource.kind);
+    Ok(match (other, &fields.group) {
+        (Some(other), Some(group)) => Err(format!(
+            "it names a target that can be {} or {}: target.group, `{}`, gives nothing; set that field, to an empty text for the core group",
+            display(target),
+            display(other),
+            group.source()
+        )),
+        _ => Ok(target.clone()),
+    })
+}
+
 fn display(kind: &TargetKind) -> String {
     let resource = &kind.resource;
     if resource.group.is_empty() {
-        resource.kind.clone()
+        format!("{} (core)", resource.kind)
     } else {
         format!("{}.{}", resource.kind, resource.group)
     }
@@ -210,23 +262,25 @@ fn is_name(name: &str) -> bool {
     !matches!(name, "" | "." | "..") && name.len() <= 253 && name.chars().all(is_taken)
 }
 
-/// The object that expressions read. A field that is not there counts as null, and null as false.
+/// The object that expressions read. A field that an expression only names is not given where it is missing; any other
+/// expression that reads a missing field has no value.
 struct Object<'o>(&'o Value);
 
 impl Object<'_> {
+    /// Text that is not empty.
     fn text(&self, expression: Option<&Expression>) -> Result<Option<String>, ExpressionError> {
+        Ok(self.given(expression)?.filter(|text| !text.is_empty()))
+    }
+
+    fn given(&self, expression: Option<&Expression>) -> Result<Option<String>, ExpressionError> {
         let Some(expression) = expression else { return Ok(None) };
         match expression.optional_text(&[("object", self.0)]) {
-            Err(ExpressionError::Missing { .. }) => Ok(None),
-            text => Ok(text?.filter(|text| !text.is_empty())),
+            Err(ExpressionError::Missing { .. }) if expression.is_path() => Ok(None),
+            text => text,
         }
     }
 
-    fn holds(&self, expression: Option<&Expression>, otherwise: bool) -> Result<bool, ExpressionError> {
-        let Some(expression) = expression else { return Ok(otherwise) };
-        match expression.bool(&[("object", self.0)]) {
-            Err(ExpressionError::Missing { .. }) => Ok(false),
-            holds => holds,
-        }
+    fn holds(&self, expression: &Expression) -> Result<bool, ExpressionError> {
+        expression.bool(&[("object", self.0)])
     }
 }

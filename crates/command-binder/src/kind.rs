@@ -19,10 +19,9 @@ pub enum Mode {
 }
 
 /// Whether a kind lives in namespaces.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Scope {
     /// In namespaces.
-    #[default]
     Namespaced,
     /// Outside of them.
     Cluster,
@@ -83,8 +82,7 @@ struct TargetKindFile {
     version: String,
     resource: String,
     kind: String,
-    #[serde(default)]
-    scope: Scope,
+    scope: Option<Scope>,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -136,7 +134,7 @@ pub struct TargetReference {
     pub uid: Option<Expression>,
     /// Its kind, which chooses among several.
     pub kind: Option<Expression>,
-    /// Its group, which chooses among several.
+    /// Its group, which chooses among several; empty text is the core group.
     pub group: Option<Expression>,
     /// The kinds that it can be of.
     pub kinds: Vec<Arc<TargetKind>>,
@@ -147,8 +145,8 @@ pub struct TargetReference {
 pub struct TargetKind {
     /// The kind.
     pub resource: ApiResource,
-    /// Whether it lives in namespaces.
-    pub scope: Scope,
+    /// Whether it is said to live in namespaces; the cluster knows, and where it says otherwise nothing is bound.
+    pub scope: Option<Scope>,
 }
 
 /// A reason not to bind a command.
@@ -186,12 +184,7 @@ impl CommandKind {
                 field("target.kinds")
             ));
         }
-        if target.kinds.len() > 1 && target.kind.is_none() && target.group.is_none() {
-            return Err(format!(
-                "{}: is missing; with several target.kinds it says which one is meant",
-                field("target.kind")
-            ));
-        }
+        choosable(&target).map_err(|(name, problem)| format!("{}: {problem}", field(name)))?;
         let mut refuse = Vec::new();
         for (index, RefusalFile { when, message }) in binding.refuse.into_iter().enumerate() {
             refuse.push(Refusal { when: compile(&format!("refuse[{index}].when"), &when)?, message });
@@ -221,8 +214,33 @@ impl CommandKind {
     }
 }
 
+/// Whether a reference can say which of several kinds is meant; else the field that has to be changed, and how.
+fn choosable(target: &TargetFile) -> Result<(), (&'static str, String)> {
+    if target.kinds.len() > 1 && target.kind.is_none() && target.group.is_none() {
+        let problem = "is missing; with several target.kinds it says which one is meant";
+        return Err(("target.kind", problem.into()));
+    }
+    for (index, one) in target.kinds.iter().enumerate() {
+        for other in target.kinds.iter().take(index).filter(|other| other.kind == one.kind) {
+            if other.group == one.group {
+                let problem = format!("{} of the group {:?} is there twice; keep one", one.kind, one.group);
+                return Err(("target.kinds", problem));
+            }
+            if target.group.is_none() {
+                let problem = format!(
+                    "is missing; several of target.kinds are called {}, and it says which one is meant",
+                    one.kind
+                );
+                return Err(("target.group", problem));
+            }
+        }
+    }
+    Ok(())
+}
+
 impl KindFile {
     /// The kind of a definition that says itself how its commands are bound.
+    #[must_use]
     pub fn discovered(resource: ApiResource, binding: BindingFile) -> Self {
         let ApiResource { group, version, kind, plural, .. } = resource;
         let id = format!("{plural}.{group}");

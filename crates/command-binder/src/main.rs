@@ -2,22 +2,19 @@
 
 mod act;
 mod catalog;
-mod command;
-mod decide;
 mod discovery;
 mod error;
-mod kind;
+mod memory;
 mod observe;
 mod schemas;
-mod settings;
-mod status;
 mod waiting;
 
 use clap::Parser;
+use command_binder::Settings;
 use operator_kit::{Arguments, Operator, Triggers};
 use tokio::sync::watch;
 
-use crate::{act::Hands, catalog::Catalog, observe::Commands, settings::Settings, waiting::Waiting};
+use crate::{act::Hands, catalog::Catalog, memory::Memory, observe::Commands, waiting::Waiting};
 
 /// Finds the target of each command, of whatever kind, and makes it the command's owner.
 #[derive(Parser)]
@@ -35,7 +32,8 @@ async fn main() -> anyhow::Result<()> {
     let (sender, kinds) = watch::channel(Vec::new());
     // The operator ends when this does: nobody else holds the sender.
     tokio::spawn(catalog.follow(sender));
-    let hands = Hands::new(operator.writer(), operator.events());
-    let commands = Commands::new(operator.client(), waiting, hands);
+    let memory = Memory::default();
+    let hands = Hands::new(operator.writer(), operator.events(), memory.clone());
+    let commands = Commands::new(operator.client(), operator.served_kinds(), waiting, memory, hands);
     operator.run_each(commands, kinds, triggers).await
 }

@@ -6,12 +6,13 @@ use std::{
     time::{Duration, Instant},
 };
 
+use command_binder::kind::CommandKind;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::{Api, Client, discovery::ApiResource};
+use operator_kit::{ReadError, TrimmedObject};
 use serde_json::Value;
 
-use crate::{error::Error, kind::CommandKind};
-use operator_kit::{ReadError, TrimmedObject};
+use crate::error::Error;
 
 /// How long it is believed what a definition said: it may be mended.
 const BELIEVED: Duration = Duration::from_secs(300);
@@ -20,20 +21,24 @@ const BELIEVED: Duration = Duration::from_secs(300);
 /// conditions of others, and whether they have the generation that ours is of.
 pub struct Schemas {
     client: Client,
-    known: Mutex<HashMap<Arc<str>, (bool, Instant)>>,
+    known: Mutex<Known>,
 }
+
+/// By fingerprint and version: whether it takes the condition, and since when that is known.
+type Known = HashMap<(Arc<str>, String), (bool, Instant)>;
 
 impl Schemas {
     pub fn new(client: Client) -> Self {
         Self { client, known: Mutex::default() }
     }
 
-    /// Whether the condition `Bound` may be written on commands of a kind.
-    pub async fn take_condition(&self, kind: &CommandKind) -> Result<bool, Error> {
+    /// Whether the condition `Bound` may be written on commands of a kind that is read in a version.
+    pub async fn take_condition(&self, kind: &CommandKind, version: &str) -> Result<bool, Error> {
         if !kind.reports_bound {
             return Ok(false);
         }
-        if let Some((known, since)) = self.known().get(&*kind.fingerprint)
+        let key = (kind.fingerprint.clone(), version.to_owned());
+        if let Some((known, since)) = self.known().get(&key)
             && since.elapsed() < BELIEVED
         {
             return Ok(*known);
@@ -45,19 +50,19 @@ impl Schemas {
             .get_opt(&name)
             .await
             .map_err(|error| ReadError::of(&error, "CustomResourceDefinition", &name))?;
-        let takes = definition
-            .is_some_and(|definition| has_keyed_conditions(&definition.data, &kind.resource.version));
-        if !takes {
+        let takes = definition.is_some_and(|definition| has_keyed_conditions(&definition.data, version));
+        // Passes side by side ask side by side; the first that finds it out says so.
+        let before = self.known().insert(key, (takes, Instant::now()));
+        if !takes && before.is_none_or(|(before, _)| before) {
             tracing::warn!(
                 kind = &*kind.id,
                 "reportsBound: the schema of this kind has no conditions with observedGeneration, x-kubernetes-list-type map and the key type, so that Events are written instead; set reportsBound: false"
             );
         }
-        self.known().insert(kind.fingerprint.clone(), (takes, Instant::now()));
         Ok(takes)
     }
 
-    fn known(&self) -> MutexGuard<'_, HashMap<Arc<str>, (bool, Instant)>> {
+    fn known(&self) -> MutexGuard<'_, Known> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,3 +1,5 @@
+//! What can be configured, with its validation.
+
 use std::collections::HashMap;
 
 use operator_kit::Validate;

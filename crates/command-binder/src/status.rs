@@ -4,7 +4,7 @@ use catena_api::command::BOUND;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use operator_kit::conditions::Conditions;
 
-use crate::{decide::Verdict, observe::Observed};
+use crate::{decide::Verdict, observed::Observed};
 
 /// The condition that tells the verdict, unless the command shows it already.
 pub fn changed(observed: &Observed, verdict: &Verdict) -> Option<Condition> {

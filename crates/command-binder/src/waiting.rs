@@ -5,9 +5,8 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
+use command_binder::{command::CommandRow, kind::TargetKind};
 use operator_kit::{Triggers, Watched};
-
-use crate::{command::CommandRow, kind::TargetKind};
 
 /// A target by its name: there may be no such object.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

@@ -110,6 +110,17 @@ impl<R> WatchedKind<R> {
         &self.resource
     }
 
+    /// What its watch is called for people.
+    pub(crate) fn for_people(&self) -> String {
+        format!("{} ({})", self.resource.kind, self.id)
+    }
+
+    /// The same kind in another version.
+    pub(crate) fn served_as(mut self, resource: ApiResource) -> Self {
+        self.resource = Arc::new(resource);
+        self
+    }
+
     /// Whether another one asks for the very same watch.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         (&self.id, &self.resource, &self.fingerprint, &self.selector, self.is_metadata_only)
@@ -121,8 +132,8 @@ impl<R> WatchedKind<R> {
     where
         R: 'static,
     {
+        let kind = self.for_people();
         let Self { id, resource, selector, is_metadata_only, trim, .. } = self;
-        let kind = format!("{} ({id})", resource.kind);
         let mut watch = if is_metadata_only {
             Watch::metadata(Api::all_with(client.clone(), &*resource), kind)
         } else {

@@ -54,6 +54,8 @@ pub(crate) struct Metrics {
     repeated_writes: Family<Kind, Counter>,
     leader: Gauge,
     settings_errors: Counter,
+    events: Family<Outcome, Counter>,
+    unserved: Gauge,
 }
 
 impl Default for Metrics {
@@ -72,6 +74,8 @@ impl Default for Metrics {
             repeated_writes: Family::default(),
             leader: Gauge::default(),
             settings_errors: Counter::default(),
+            events: Family::default(),
+            unserved: Gauge::default(),
             registry: Mutex::default(),
         };
         registry.register("reconcile", "Passes over an object, by result", metrics.passes.clone());
@@ -119,6 +123,16 @@ impl Default for Metrics {
             "settings_errors",
             "Changed settings that were refused",
             metrics.settings_errors.clone(),
+        );
+        registry.register(
+            "events",
+            "Events about objects, by whether they were published",
+            metrics.events.clone(),
+        );
+        registry.register(
+            "kinds_not_served",
+            "Configured kinds that the cluster does not serve, at least not in the version that is asked for",
+            metrics.unserved.clone(),
         );
         Self { registry: Mutex::new(registry), ..metrics }
     }
@@ -173,6 +187,14 @@ impl Metrics {
 
     pub fn settings_refused(&self) {
         self.settings_errors.inc();
+    }
+
+    pub fn unserved(&self, kinds: usize) {
+        self.unserved.set(i64::try_from(kinds).unwrap_or(i64::MAX));
+    }
+
+    pub fn event(&self, result: &'static str) {
+        self.events.get_or_create(&Outcome { result }).inc();
     }
 
     /// What is served, for a controller to add its own.

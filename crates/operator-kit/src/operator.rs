@@ -13,7 +13,8 @@ use tokio::{
 };
 
 use crate::{
-    Arguments, Controller, Queue, Settings, Triggers, Validate, Watch, Watched, WatchedKind, Writer,
+    Arguments, Controller, Queue, ServedKinds, Settings, Triggers, Validate, Watch, Watched, WatchedKind,
+    Writer,
     backoff::Backoff,
     controller::Passes,
     events::Events,
@@ -23,7 +24,7 @@ use crate::{
     metrics::Metrics,
     probe::probe,
     reconciler::{Intake, Phase, Reconciler},
-    server,
+    served, server,
     telemetry::{self, Traces},
     watch::{Task, Unread, Watches},
 };
@@ -45,6 +46,7 @@ pub struct Operator<S> {
     settings: Settings<S>,
     writer: Writer,
     events: Events,
+    served_kinds: ServedKinds,
     health: Arc<Health>,
     metrics: Arc<Metrics>,
     _traces: Traces,
@@ -73,11 +75,12 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
         config.connect_timeout = Some(CONNECTING);
         let client = Client::try_from(config).context("the cluster's configuration cannot be used")?;
         let writer = Writer::new(client.clone(), name, metrics.clone());
-        let events = Events::new(client.clone(), name, &arguments.identity);
+        let events = Events::new(client.clone(), name, &arguments.identity, metrics.clone());
         Ok(Self {
             name,
             arguments,
             events,
+            served_kinds: ServedKinds::new(client.clone()),
             client,
             settings,
             writer,
@@ -117,6 +120,12 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
         self.events.clone()
     }
 
+    /// Asks the cluster how it serves kinds.
+    #[must_use]
+    pub fn served_kinds(&self) -> ServedKinds {
+        self.served_kinds.clone()
+    }
+
     /// Adds metrics of the controller's own to those that are served; their names get the prefix `catena`.
     pub fn add_metrics(&self, add: impl FnOnce(&mut Registry)) {
         add(&mut self.metrics.registry());
@@ -154,7 +163,8 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
         self.steer(phase, Box::pin(work)).await
     }
 
-    /// Runs a controller of any number of kinds, which come and go with `kinds`, until SIGTERM or SIGINT.
+    /// Runs a controller of any number of kinds, which come and go with `kinds`, until SIGTERM or SIGINT. A kind whose
+    /// version is not served is watched in another one.
     ///
     /// # Errors
     /// When the Lease is lost, or a part that must not end did. A kind that is not served ends nothing.
@@ -169,6 +179,7 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
         R: Clone + Debug + Send + Sync + 'static,
     {
         let (phase, follow_phase) = flag::channel(Phase::Standby);
+        let kinds = served::follow(self.served_kinds(), self.health.clone(), self.metrics.clone(), kinds);
         let work = self.follow_kinds(Arc::new(controller), kinds, triggers, follow_phase);
         self.steer(phase, Box::pin(work)).await
     }

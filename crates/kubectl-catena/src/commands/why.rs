@@ -10,7 +10,7 @@ use crate::{
     output::Output,
     paint::Paint,
     target::{ObjectArgument, Target},
-    why::{Answer, Around, Facts, diagnose, gather, tell},
+    why::{Answer, Around, Facts, diagnose, gather, judge, tell},
 };
 
 /// What is asked about.
@@ -43,11 +43,16 @@ pub async fn explanation(cluster: &Cluster, target: &Target) -> Result<Answer> {
     let asked = top.find(&fetched.asked).context(gone)?;
     let mut gaps = fetched.gaps;
     gaps.extend(around.gaps.iter().cloned());
+    let unbound = judge(cluster, &asked.object).await.unwrap_or_else(|gap| {
+        gaps.push(gap);
+        None
+    });
     let lost = fetched.lost_owners.into_iter().find(|(uid, _)| *uid == fetched.asked);
     let around = Around {
         gaps,
         lost_owner: lost.map(|(_, owner)| owner),
         missing_target: fetched.missing_target,
+        unbound,
         ..around
     };
     Ok(diagnose(&Facts { asked, top: &top, around: &around, now: Timestamp::now() }))

@@ -297,8 +297,8 @@ fn binding(reason: &str) -> Option<Description> {
             "create the command where its target is",
         ),
         "TargetReplaced" => (
-            "was for an object that is gone; there is another one of its name now",
-            "delete it, and issue it again for the new one",
+            "is for another object than the one of that name that is there",
+            "issue a new one for that; a label that somebody else wrote can be removed instead, as the message says",
         ),
         "TargetTerminating" => ("is for an object that is being deleted", "delete the command, too"),
         "OwnershipRefused" => (
@@ -308,6 +308,14 @@ fn binding(reason: &str) -> Option<Description> {
         "KindNotServed" => (
             "is for a kind that the cluster does not have",
             "install that kind's definition, or correct the binder's settings",
+        ),
+        "FilterFailed" => (
+            "may be a command, which cannot be told",
+            "set the field that the message names, or guard it in the filter of command-binder's settings",
+        ),
+        "ScopeMismatch" => (
+            "is for a kind of which command-binder's settings say the wrong scope",
+            "correct scope in target.kinds of its settings",
         ),
         "WaitingForOthers" => {
             ("is not bound before somebody else has done their part", "wait; the message says for what")

@@ -43,27 +43,39 @@ fn has_ended(node: &Node) -> bool {
     matches!(node.health.state, State::Done | State::Failed)
 }
 
-/// A command of a kind that has no room for the binder's condition: what keeps it from its target stands in an Event.
+/// A command of a kind that has no room for the binder's condition: what keeps it from its target follows from the binder's
+/// rules, or stands in an Event.
 pub fn foreign<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Finding<'n>> {
+    if is_command(node) || node.deleted.is_some() {
+        return None;
+    }
+    let uid = &node.identity.uid;
+    let by_rules = facts.around.unbound.as_ref().filter(|_| *uid == facts.asked.identity.uid);
+    if let Some(verdict) = by_rules {
+        return Some(Finding::at(node, not_bound(node, verdict.reason, &verdict.message)));
+    }
     let metadata = &node.object.metadata;
     let is_marked = metadata.annotations.iter().flatten().any(|(key, _)| key == keys::BOUND_TO)
         || metadata.labels.iter().flatten().any(|(key, _)| key == keys::TARGET_UID);
-    if is_command(node) || is_marked || node.deleted.is_some() {
+    if is_marked {
         return None;
     }
-    let warnings = &facts.around.warnings;
-    let told = warnings.iter().rfind(|warning| warning.about == node.identity.uid && warning.by == BINDER)?;
-    let known = if describe(&told.reason).0.is_empty() { "NotBound" } else { &told.reason };
+    let mut warnings = facts.around.warnings.iter();
+    let told = warnings.rfind(|warning| warning.about == *uid && warning.by == BINDER)?;
+    Some(Finding::at(node, not_bound(node, &told.reason, &told.message)))
+}
+
+fn not_bound(node: &Node, reason: &str, message: &str) -> Cause {
+    let known = if describe(reason).0.is_empty() { "NotBound" } else { reason };
     let (meaning, advice) = describe(known);
-    let cause = Cause {
+    Cause {
         object: node.identity.clone(),
-        reason: told.reason.clone(),
+        reason: reason.to_owned(),
         meaning: meaning.to_owned(),
-        message: told.message.clone(),
+        message: message.to_owned(),
         since: node.created,
         advice: advice.to_owned(),
-    };
-    Some(Finding::at(node, cause))
+    }
 }
 
 /// What a command waits for.

@@ -1,6 +1,7 @@
 //! Why an object is not as it should be: evidence → the root cause. Pure, but for `gather`.
 
 mod advice;
+mod binding;
 mod blockers;
 mod command;
 mod controllers;
@@ -11,9 +12,11 @@ mod tell;
 #[cfg(test)]
 mod tests;
 
+use command_binder::decide::Verdict;
 use jiff::Timestamp;
 use serde::Serialize;
 
+pub use binding::judge;
 pub use controllers::Controllers;
 pub use gather::gather;
 pub use tell::tell;
@@ -50,6 +53,8 @@ pub struct Around {
     pub lost_owner: Option<Identity>,
     /// The target of the asked command that is not there.
     pub missing_target: Option<Identity>,
+    /// What keeps the asked object from being bound, by command-binder's rules.
+    pub unbound: Option<Verdict>,
     /// The kinds that have an entry in backup-controller's settings, if these can be read.
     pub protected: Option<ProtectedKinds>,
     /// What could not be read.

@@ -74,7 +74,7 @@ fn passes_of<C: Controller<Kind = ConfigMap>>(
         store,
         backoff: Arc::default(),
         writer,
-        events: Events::new(client, "versions", "versions-0"),
+        events: Events::new(client, "versions", "versions-0", metrics.clone()),
         health: Arc::default(),
         metrics,
         settings_version: Box::new(|| 1),

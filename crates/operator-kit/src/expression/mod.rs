@@ -66,6 +66,13 @@ impl Expression {
         &self.source
     }
 
+    /// Whether it only names a field, such as `object.metadata.labels['a']`: one that is not there is not given, while any
+    /// other expression that reads a missing field has no value.
+    #[must_use]
+    pub fn is_path(&self) -> bool {
+        tree::is_path(&self.program)
+    }
+
     /// The value as a boolean.
     pub fn bool(&self, variables: &[(&str, &Value)]) -> Result<bool, ExpressionError> {
         match self.evaluate(variables)? {

@@ -137,6 +137,26 @@ fn no_depth_overflows_a_stack() {
 }
 
 #[test]
+fn a_path_names_a_field_and_does_nothing_with_it() {
+    for source in
+        ["object", "object.spec.name", "object.metadata.labels['a/b']", "object['spec'][\"name\"].first"]
+    {
+        assert!(compiled(source).is_path(), "{source}");
+    }
+    for source in [
+        "object.spec.name + ''",
+        "object.spec.?name",
+        "object.items[0]",
+        "has(object.spec.name)",
+        "object.spec.name.split('/')[0]",
+        "object.metadata.labels[object.spec.name]",
+        "'text'",
+    ] {
+        assert!(!compiled(source).is_path(), "{source}");
+    }
+}
+
+#[test]
 fn a_missing_field_and_a_wrong_type_are_told_apart() {
     assert!(matches!(
         text("object.spec.clusterName").unwrap_err(),

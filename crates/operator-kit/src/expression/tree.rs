@@ -31,6 +31,18 @@ pub(super) fn prepare(program: &mut IdedExpr, variables: &[&str]) -> Result<(), 
     Scope { names, depth: 0, loops: 0 }.visit(program)
 }
 
+/// Whether an expression, once it is prepared, is a variable or a field of one.
+pub(super) fn is_path(program: &IdedExpr) -> bool {
+    match &program.expr {
+        Expr::Ident(_) => true,
+        Expr::Call(CallExpr { func_name, target: None, args }) if func_name == INDEX => match &args[..] {
+            [operand, key] => matches!(key.expr, Expr::Literal(LiteralValue::String(_))) && is_path(operand),
+            _ => false,
+        },
+        _ => false,
+    }
+}
+
 /// What is known where a part of the expression stands.
 struct Scope {
     names: Vec<String>,

@@ -63,6 +63,11 @@ impl Health {
         status
     }
 
+    /// Whether the newest watch of a kind fails because the cluster does not serve it.
+    pub fn is_unserved(&self, kind: &str) -> bool {
+        self.watches().get(kind).and_then(|all| all.last()).is_some_and(|status| status.is_unserved())
+    }
+
     /// Rises when a watch came (back) to life, or lost its kind: what was found out before may hold no more. For each
     /// watch that is bounded, because every object's backoff ends with it.
     pub fn epoch(&self) -> u64 {

@@ -139,6 +139,12 @@ impl WatchStatus {
         }
     }
 
+    /// Whether it fails because the cluster does not serve its kind.
+    pub fn is_unserved(&self) -> bool {
+        let state = self.lock();
+        !state.ended && state.is_not_served()
+    }
+
     /// The watch failed. True when it fails otherwise than before.
     pub fn failed(&self, error: WatchFailure) -> bool {
         let mut state = self.lock();

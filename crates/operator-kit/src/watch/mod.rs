@@ -112,6 +112,12 @@ impl Notices {
         &self.task.seen
     }
 
+    /// Whether nothing is noticed because the cluster does not serve the kind, or not in this version.
+    #[must_use]
+    pub fn is_unserved(&self) -> bool {
+        self.task.status.is_unserved()
+    }
+
     /// Why nothing is noticed, if so.
     #[must_use]
     pub fn problem(&self) -> Option<String> {

@@ -222,7 +222,7 @@ async fn an_object_that_cannot_be_read_is_told_once_until_something_else_is_wron
         Answer::Events(vec![]),
     ]);
     let listener = Server::default();
-    let events = Events::new(listener.client(), "tests", "tests-0");
+    let events = Events::new(listener.client(), "tests", "tests-0", Arc::default());
     let watches = Watches { events: Some(events), ..Watches::default() };
     let cache = server.caches(&watches);
     until_kept(&cache, &[("b", "x")]).await;

@@ -333,6 +333,26 @@ fn a_foreign_command_is_explained_by_what_the_binder_says_in_an_event() {
 }
 
 #[test]
+fn a_foreign_command_is_explained_by_the_binders_rules_when_its_events_are_gone() {
+    let command = object("shoes.dev/v1", "Polish", "p1", None, json!({"spec": {"shoes": "red"}}));
+    let mut around = around();
+    assert!(ask("Polish/p1", std::slice::from_ref(&command), &around).well);
+    around.unbound = Some(command_binder::decide::Verdict {
+        is_bound: false,
+        reason: "FilterFailed",
+        message: "whether it is a command is not known: the field type is missing".into(),
+        may_pass: false,
+    });
+    let answer = ask("Polish/p1", &[command], &around);
+    let cause = answer.root_cause.unwrap();
+    assert_eq!((&*cause.reason, &*cause.meaning), ("FilterFailed", "may be a command, which cannot be told"));
+    assert!(
+        cause.message.contains("the field type is missing") && cause.advice.contains("filter"),
+        "{cause:?}"
+    );
+}
+
+#[test]
 fn a_foreign_workload_is_explained_by_its_last_warning() {
     let set = object(
         "apps/v1",

@@ -1,11 +1,16 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use operator_kit::{Attempt, Category, Failure, Seen, Source, TrimmedObject};
+use kube::{core::GroupVersionKind, discovery::ApiResource};
+use operator_kit::{Attempt, Category, Failure, Seen, Source, TrimmedObject, Watched};
 use serde_json::{Value, json};
 
 use super::*;
-use crate::{command::CommandRow, kind::CommandKind};
+use crate::{
+    command::{CommandRow, Finding},
+    kind::CommandKind,
+    observed::{Target, TargetObject, Told},
+};
 
 const UID: &str = "uid-of-target";
 
@@ -58,16 +63,38 @@ fn observed(kind: &Arc<CommandKind>, more: &Value, target: Option<Target>) -> Ob
     Observed {
         command: Arc::new(command),
         attempt: Attempt::Allowed,
-        now: "2026-01-01T00:01:00Z".parse::<Timestamp>().unwrap(),
+        now: time("2026-01-01T00:01:00Z"),
+        started: time("2025-12-31T00:00:00Z"),
         target,
+        is_label_checked: false,
         can_report: false,
         told: None,
     }
 }
 
+fn time(text: &str) -> Timestamp {
+    text.parse().unwrap()
+}
+
+/// Shops, as the cluster serves them.
+fn shops(is_namespaced: bool) -> ServedKind {
+    let kind = GroupVersionKind::gvk("apps.example", "v2", "Shop");
+    ServedKind { resource: ApiResource::from_gvk_with_plural(&kind, "shops"), is_namespaced }
+}
+
 #[expect(clippy::unnecessary_wraps, reason = "as it stands in what is observed")]
 fn found(uid: &str) -> Option<Target> {
-    Some(Target::Found { uid: uid.into(), is_terminating: false })
+    let object = TargetObject { uid: uid.into(), is_terminating: false };
+    Some(Target::Served { kind: shops(true), object: Some(object) })
+}
+
+#[expect(clippy::unnecessary_wraps, reason = "as it stands in what is observed")]
+fn missing() -> Option<Target> {
+    Some(Target::Served { kind: shops(true), object: None })
+}
+
+fn bind() -> Action {
+    Action::Bind { kind: shops(true), uid: UID.into() }
 }
 
 /// What is told of a command, with the reason first.
@@ -83,16 +110,20 @@ fn owner(kind: &str, name: &str, uid: &str) -> Value {
     json!({"apiVersion": api_version, "kind": kind, "name": name, "uid": uid})
 }
 
+mod references;
+mod rules;
+mod telling;
+
 #[test]
 fn a_command_is_bound_to_the_target_that_was_found() {
     let action = decide(&observed(&kind(&json!({})), &json!({}), found(UID)));
-    assert_eq!(action, Action::Bind { uid: UID.into() });
+    assert_eq!(action, bind());
 }
 
 #[test]
 fn another_owner_stays_and_hinders_nothing() {
     let more = json!({"metadata": {"ownerReferences": [owner("Node", "n", "other")]}});
-    assert_eq!(decide(&observed(&kind(&json!({})), &more, found(UID))), Action::Bind { uid: UID.into() });
+    assert_eq!(decide(&observed(&kind(&json!({})), &more, found(UID))), bind());
 }
 
 #[test]
@@ -136,12 +167,12 @@ fn a_reference_to_another_target_does_not_rebind() {
 #[test]
 fn what_lives_elsewhere_never_owns() {
     let (reason, message) =
-        told(&kind(&json!({})), &json!({"spec": {"target": {"namespace": "there"}}}), None);
+        told(&kind(&json!({})), &json!({"spec": {"target": {"namespace": "there"}}}), missing());
     assert!(reason == "CrossNamespace" && message.contains("there"), "{reason}: {message}");
     let cluster_wide = json!({"metadata": {"namespace": null}});
-    assert_eq!(told(&kind(&json!({})), &cluster_wide, None).0, "CrossNamespace");
+    assert_eq!(told(&kind(&json!({})), &cluster_wide, missing()).0, "CrossNamespace");
     let own = json!({"spec": {"target": {"namespace": "here"}}});
-    assert_eq!(decide(&observed(&kind(&json!({})), &own, found(UID))), Action::Bind { uid: UID.into() });
+    assert_eq!(decide(&observed(&kind(&json!({})), &own, found(UID))), bind());
 }
 
 #[test]
@@ -164,74 +195,19 @@ fn a_reference_is_checked_before_it_is_used() {
 }
 
 #[test]
-fn one_of_several_kinds_is_chosen_by_the_reference() {
-    let kinds = json!({"target": {
-        "kind": "object.spec.target.kind",
-        "kinds": [
-            {"group": "apps.example", "version": "v1", "resource": "shops", "kind": "Shop"},
-            {"version": "v1", "resource": "nodes", "kind": "Node", "scope": "Cluster"},
-        ],
-    }});
-    let kind = kind(&kinds);
-    let (row, _) = row(&kind, &json!({"spec": {"target": {"kind": "Node"}}}));
-    assert!(matches!(row.finding, Finding::Target(to) if to.kind.resource.plural == "nodes"));
-    let (reason, message) = told(&kind, &json!({"spec": {"target": {"kind": "Pod"}}}), None);
-    assert!(reason == "InvalidReference" && message.contains("Shop.apps.example, Node"), "{message}");
-}
-
-#[test]
-fn ownership_is_refused_where_it_would_do_harm() {
-    let by_finalizer = kind(&json!({"refuseFinalizers": ["delete-backup"]}));
-    let (reason, message) =
-        told(&by_finalizer, &json!({"metadata": {"finalizers": ["delete-backup"]}}), None);
-    assert!(reason == "OwnershipRefused" && message.contains("delete-backup"), "{message}");
-    assert_eq!(decide(&observed(&by_finalizer, &json!({}), found(UID))), Action::Bind { uid: UID.into() });
-    let by_rule = kind(
-        &json!({"refuse": [{"when": "object.spec.type == 'Restore'", "message": "a restore makes its target"}]}),
-    );
-    let (reason, message) = told(&by_rule, &json!({"spec": {"type": "Restore"}}), None);
-    assert!(reason == "OwnershipRefused" && message.contains("makes its target"), "{message}");
-    let as_controller = kind(&json!({"controller": true}));
-    let mut other = owner("Node", "n", "other");
-    other["controller"] = json!(true);
-    let more = json!({"metadata": {"ownerReferences": [other]}});
-    assert_eq!(told(&as_controller, &more, found(UID)).0, "OwnershipRefused");
-}
-
-#[test]
-fn objects_that_the_filter_passes_over_are_no_commands() {
-    let filtered = kind(&json!({"filter": "object.spec.type == 'Command'"}));
-    assert_eq!(decide(&observed(&filtered, &json!({}), None)), Action::Settle);
-    let command = json!({"spec": {"type": "Command"}});
-    assert_eq!(decide(&observed(&filtered, &command, found(UID))), Action::Bind { uid: UID.into() });
-}
-
-#[test]
-fn a_missing_target_is_told_once_and_waited_for() {
-    let kind = kind(&json!({}));
-    assert_eq!(told(&kind, &json!({}), Some(Target::Missing)).0, "TargetNotFound");
-    assert_eq!(told(&kind, &json!({}), Some(Target::NotServed)).0, "KindNotServed");
-    let terminating = Some(Target::Found { uid: UID.into(), is_terminating: true });
-    assert_eq!(told(&kind, &json!({}), terminating).0, "TargetTerminating");
-    let mut again = observed(&kind, &json!({}), Some(Target::Missing));
-    again.told = Some("TargetNotFound");
-    assert_eq!(decide(&again), Action::Wait(Duration::from_secs(60)));
-}
-
-#[test]
 fn it_waits_for_the_reference_of_others_where_told_to() {
     let kind = kind(&json!({"after": "has(object.metadata.ownerReferences)"}));
     assert_eq!(told(&kind, &json!({}), None).0, "WaitingForOthers");
     let more = json!({"metadata": {"ownerReferences": [owner("Node", "n", "other")]}});
-    assert_eq!(decide(&observed(&kind, &more, found(UID))), Action::Bind { uid: UID.into() });
+    assert_eq!(decide(&observed(&kind, &more, found(UID))), bind());
 }
 
 #[test]
 fn modes_that_own_nothing_own_nothing() {
     let label = kind(&json!({"mode": "Label"}));
-    assert_eq!(decide(&observed(&label, &json!({}), found(UID))), Action::Bind { uid: UID.into() });
+    assert_eq!(decide(&observed(&label, &json!({}), found(UID))), bind());
     let labelled = json!({"metadata": {"labels": {"catena.dev/target-uid": UID}}});
-    assert_eq!(decide(&observed(&label, &labelled, None)), Action::Settle);
+    assert_eq!(decide(&observed(&label, &labelled, found(UID))), Action::Settle);
     let observe = kind(&json!({"mode": "Observe"}));
     assert_eq!(told(&observe, &json!({}), found(UID)).0, "WouldBind");
     let old = json!({"metadata": {"creationTimestamp": "2025-01-01T00:00:00Z"}});

@@ -1,0 +1,124 @@
+//! Which object a command means.
+
+use super::*;
+
+#[test]
+fn one_of_several_kinds_is_chosen_by_the_reference() {
+    let kinds = json!({"target": {
+        "kind": "object.spec.target.kind",
+        "kinds": [
+            {"group": "apps.example", "version": "v1", "resource": "shops", "kind": "Shop"},
+            {"version": "v1", "resource": "nodes", "kind": "Node", "scope": "Cluster"},
+        ],
+    }});
+    let kind = kind(&kinds);
+    let (row, _) = row(&kind, &json!({"spec": {"target": {"kind": "Node"}}}));
+    assert!(matches!(row.finding, Finding::Target(to) if to.kind.resource.plural == "nodes"));
+    let (reason, message) = told(&kind, &json!({"spec": {"target": {"kind": "Pod"}}}), None);
+    assert!(reason == "InvalidReference" && message.contains("Shop.apps.example, Node (core)"), "{message}");
+}
+
+/// Services of two groups, and a Node.
+fn services() -> Arc<CommandKind> {
+    kind(&json!({"target": {
+        "kind": "object.spec.target.kind",
+        "group": "object.spec.target.group",
+        "kinds": [
+            {"group": "apps.example", "version": "v1", "resource": "services", "kind": "Service"},
+            {"group": "", "version": "v1", "resource": "services", "kind": "Service"},
+            {"group": "", "version": "v1", "resource": "nodes", "kind": "Node", "scope": "Cluster"},
+        ],
+    }}))
+}
+
+#[test]
+fn an_empty_group_is_the_core_group_and_one_that_is_left_open_must_leave_no_choice() {
+    let services = services();
+    let target = |spec: Value| row(&services, &json!({"spec": {"target": spec}})).0.finding;
+    for (spec, group, plural) in [
+        (json!({"kind": "Service", "group": ""}), "", "services"),
+        (json!({"kind": "Service", "group": "apps.example"}), "apps.example", "services"),
+        (json!({"kind": "Node"}), "", "nodes"),
+        (json!({"kind": "", "group": "apps.example"}), "apps.example", "services"),
+    ] {
+        let Finding::Target(to) = target(spec.clone()) else { panic!("{spec}: no target") };
+        assert_eq!((&*to.kind.resource.group, &*to.kind.resource.plural), (group, plural), "{spec}");
+    }
+    for spec in [json!({"kind": "Service"}), json!({})] {
+        let Finding::Invalid(why) = target(spec.clone()) else { panic!("{spec}: a choice was made") };
+        assert!(why.contains("Service.apps.example or Service (core): target.group"), "{spec}: {why}");
+    }
+    let Finding::Invalid(why) = target(json!({"kind": "Node", "group": "apps.example"})) else { panic!() };
+    assert!(why.contains("of the kind \"Node\" of the group \"apps.example\""), "{why}");
+}
+
+#[test]
+fn kinds_between_which_no_reference_could_choose_are_refused_with_the_settings() {
+    let shop = |group: &str| json!({"group": group, "version": "v1", "resource": "shops", "kind": "Shop"});
+    for (kinds, expected) in [
+        (json!([shop("a.example"), shop("b.example")]), "kinds[k].target.group: is missing"),
+        (
+            json!([shop("a.example"), shop("a.example")]),
+            "kinds[k].target.kinds: Shop of the group \"a.example\" is there twice",
+        ),
+    ] {
+        let file = json!({
+            "id": "k", "group": "ops.example", "version": "v1", "resource": "restarts", "kind": "Restart",
+            "target": {"name": "object.spec.name", "kind": "object.spec.kind", "kinds": kinds},
+        });
+        let problem = CommandKind::compile(serde_json::from_value(file).unwrap()).unwrap_err();
+        assert!(problem.starts_with(expected), "{problem}");
+    }
+}
+
+#[test]
+fn a_group_is_cut_out_of_an_api_version_of_any_group() {
+    let cut =
+        "object.spec.target.apiVersion.contains('/') ? object.spec.target.apiVersion.split('/')[0] : ''";
+    let kind = kind(&json!({"target": {
+        "kind": "object.spec.target.kind", "group": cut,
+        "kinds": [
+            {"group": "apps.example", "version": "v1", "resource": "services", "kind": "Service"},
+            {"group": "", "version": "v1", "resource": "services", "kind": "Service"},
+        ],
+    }}));
+    let target = |spec: Value| row(&kind, &json!({"spec": {"target": spec}})).0.finding;
+    for (api_version, group) in [("v1", ""), ("apps.example/v1", "apps.example")] {
+        let Finding::Target(to) = target(json!({"kind": "Service", "apiVersion": api_version})) else {
+            panic!()
+        };
+        assert_eq!(to.kind.resource.group, group);
+    }
+    // Not only named, so that what is missing is no choice.
+    let Finding::Invalid(why) = target(json!({"kind": "Service"})) else { panic!("a choice was made") };
+    assert!(why.contains("the field apiVersion is missing"), "{why}");
+}
+
+#[test]
+fn a_target_outside_of_namespaces_has_none_whatever_the_command_says() {
+    let wide = |scope: Value| {
+        kind(&json!({"target": {"kinds": [
+            {"group": "apps.example", "version": "v1", "resource": "shops", "kind": "Shop", "scope": scope},
+        ]}}))
+    };
+    let object = Some(TargetObject { uid: UID.into(), is_terminating: false });
+    let target = Some(Target::Served { kind: shops(false), object });
+    let action = decide(&observed(&wide(Value::Null), &json!({}), target.clone()));
+    assert_eq!(action, Action::Bind { kind: shops(false), uid: UID.into() });
+    let (reason, message) = told(&wide(json!("Namespaced")), &json!({}), target);
+    assert!(reason == "ScopeMismatch" && message.contains("scope in target.kinds"), "{message}");
+}
+
+#[test]
+fn a_label_is_believed_only_when_it_was_compared_with_the_target() {
+    let kind = kind(&json!({"mode": "Label"}));
+    let labelled = |uid: &str| json!({"metadata": {"labels": {"catena.dev/target-uid": uid}}});
+    let (reason, message) = told(&kind, &labelled("somebody-elses"), found(UID));
+    assert!(reason == "TargetReplaced" && message.contains("remove the label"), "{message}");
+    assert_eq!(decide(&observed(&kind, &labelled(UID), found(UID))), Action::Settle);
+    // What stands for data outlives its target.
+    assert_eq!(decide(&observed(&kind, &labelled(UID), missing())), Action::Settle);
+    let (row, _) = row(&kind, &labelled("somebody-elses"));
+    let Finding::Target(to) = &row.finding else { panic!("{:?}", row.finding) };
+    assert_eq!(row.proven_target(to, false), None, "so that it is looked up");
+}

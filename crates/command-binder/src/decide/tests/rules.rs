@@ -1,0 +1,77 @@
+//! Filters, refusals and when to bind: what has no value decides against binding, and is told.
+
+use super::*;
+
+#[test]
+fn ownership_is_refused_where_it_would_do_harm() {
+    let by_finalizer = kind(&json!({"refuseFinalizers": ["delete-backup"]}));
+    let (reason, message) =
+        told(&by_finalizer, &json!({"metadata": {"finalizers": ["delete-backup"]}}), None);
+    assert!(reason == "OwnershipRefused" && message.contains("delete-backup"), "{message}");
+    assert_eq!(decide(&observed(&by_finalizer, &json!({}), found(UID))), bind());
+    let by_rule = kind(
+        &json!({"refuse": [{"when": "object.spec.type == 'Restore'", "message": "a restore makes its target"}]}),
+    );
+    let (reason, message) = told(&by_rule, &json!({"spec": {"type": "Restore"}}), None);
+    assert!(reason == "OwnershipRefused" && message.contains("makes its target"), "{message}");
+    let as_controller = kind(&json!({"controller": true}));
+    let mut other = owner("Node", "n", "other");
+    other["controller"] = json!(true);
+    let more = json!({"metadata": {"ownerReferences": [other]}});
+    assert_eq!(told(&as_controller, &more, found(UID)).0, "OwnershipRefused");
+}
+
+#[test]
+fn objects_that_the_filter_passes_over_are_no_commands() {
+    let filtered = kind(&json!({"filter": "object.spec.type == 'Command'"}));
+    let another = json!({"spec": {"type": "Note"}});
+    assert_eq!(decide(&observed(&filtered, &another, None)), Action::Settle);
+    let command = json!({"spec": {"type": "Command"}});
+    assert_eq!(decide(&observed(&filtered, &command, found(UID))), bind());
+}
+
+#[test]
+fn a_rule_that_reads_a_missing_field_binds_nothing_and_says_which_field() {
+    for (rule, reason) in [
+        (json!({"filter": "!(object.spec.skip == 'true')"}), "FilterFailed"),
+        (json!({"filter": "object.metadata.annotations['skip'] != 'true'"}), "FilterFailed"),
+        (
+            json!({"refuse": [{"when": "object.spec.skip != 'Retain'", "message": "it deletes"}]}),
+            "OwnershipRefused",
+        ),
+        (
+            json!({"refuse": [{"when": "object.spec.skip == 'Delete'", "message": "it deletes"}]}),
+            "OwnershipRefused",
+        ),
+        (json!({"after": "object.spec.skip == 'true'"}), "WaitingForOthers"),
+    ] {
+        let (said, message) = told(&kind(&rule), &json!({"metadata": {"annotations": {}}}), found(UID));
+        assert_eq!(said, reason, "{rule}: {message}");
+        assert!(message.contains("the field skip is missing") && message.contains("has(…)"), "{message}");
+    }
+}
+
+#[test]
+fn a_rule_that_guards_its_fields_has_a_value_also_without_them() {
+    let filtered = kind(&json!({"filter": "!has(object.spec.skip) || object.spec.skip != 'true'"}));
+    assert_eq!(decide(&observed(&filtered, &json!({}), found(UID))), bind());
+    let refusing =
+        json!([{"when": "object.spec.?policy.orValue('Delete') != 'Retain'", "message": "it deletes"}]);
+    let refusing = kind(&json!({"refuse": refusing}));
+    assert_eq!(
+        told(&refusing, &json!({}), found(UID)),
+        told(&refusing, &json!({"spec": {"policy": "Delete"}}), None)
+    );
+    assert_eq!(decide(&observed(&refusing, &json!({"spec": {"policy": "Retain"}}), found(UID))), bind());
+}
+
+#[test]
+fn a_rule_that_is_no_yes_or_no_decides_against_binding() {
+    for (rule, reason) in [
+        (json!({"filter": "object.spec.flag"}), "FilterFailed"),
+        (json!({"refuse": [{"when": "object.spec.flag", "message": "no"}]}), "OwnershipRefused"),
+    ] {
+        let more = json!({"spec": {"flag": "true"}});
+        assert_eq!(told(&kind(&rule), &more, found(UID)).0, reason, "{rule}");
+    }
+}

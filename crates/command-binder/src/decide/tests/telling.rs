@@ -1,0 +1,61 @@
+//! What is told by Events, and when it is told again.
+
+use super::*;
+
+#[test]
+fn a_missing_target_is_told_and_waited_for() {
+    let kind = kind(&json!({}));
+    assert_eq!(told(&kind, &json!({}), missing()).0, "TargetNotFound");
+    assert_eq!(told(&kind, &json!({}), Some(Target::NotServed)).0, "KindNotServed");
+    let object = Some(TargetObject { uid: UID.into(), is_terminating: true });
+    let terminating = Some(Target::Served { kind: shops(true), object });
+    assert_eq!(told(&kind, &json!({}), terminating).0, "TargetTerminating");
+    let mut again = observed(&kind, &json!({}), missing());
+    again.told = Some(Told { reason: "TargetNotFound", at: again.now });
+    assert_eq!(decide(&again), Action::Wait(Duration::from_secs(60)));
+}
+
+fn minutes(action: &Action) -> u64 {
+    let Action::Wait(time) = action else { panic!("instead of waiting: {action:?}") };
+    time.as_secs() / 60
+}
+
+#[test]
+fn what_is_told_is_told_again_before_its_event_expires_and_not_sooner() {
+    let kind = kind(&json!({}));
+    let elsewhere = json!({"spec": {"target": {"namespace": "there"}}});
+    let mut told = observed(&kind, &elsewhere, missing());
+    told.told = Some(Told { reason: "CrossNamespace", at: told.now });
+    let rests = minutes(&decide(&told));
+    assert!((30..50).contains(&rests), "{rests} min");
+    told.now = told.now.checked_add(Duration::from_secs(60 * (rests + 1))).unwrap();
+    assert!(matches!(decide(&told), Action::Tell(_)));
+    // Another reason is news.
+    told.told = Some(Told { reason: "TargetNotFound", at: told.now });
+    assert!(matches!(decide(&told), Action::Tell(_)));
+}
+
+#[test]
+fn a_new_process_tells_of_old_commands_one_after_another_and_of_new_ones_at_once() {
+    let kind = kind(&json!({}));
+    let mut rests: Vec<_> = (0..100)
+        .map(|number| {
+            let old = json!({
+                "metadata": {"uid": format!("uid-{number}"), "creationTimestamp": "2025-12-01T00:00:00Z"},
+                "spec": {"target": {"namespace": "there"}},
+            });
+            let mut old = observed(&kind, &old, missing());
+            old.started = old.now;
+            match decide(&old) {
+                Action::Wait(time) => time.as_secs(),
+                Action::Tell(_) => 0,
+                other => panic!("{other:?}"),
+            }
+        })
+        .collect();
+    rests.sort_unstable();
+    assert!(rests[99] < 600 && rests[50] > 120 && rests[50] < 480, "{rests:?}");
+    let mut new = observed(&kind, &json!({"spec": {"target": {"namespace": "there"}}}), missing());
+    new.started = new.now;
+    assert!(matches!(decide(&new), Action::Tell(_)));
+}

@@ -1,0 +1,249 @@
+//! A rule that cannot be evaluated binds nothing, and what is meant is never guessed: a missing field, a target whose group
+//! is left open, a label that somebody else wrote.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use catena_api::keys;
+use e2e::{
+    BINDER, Cluster, Namespace, Release, eventually, kubectl, kubectl_apply, kubectl_with_input,
+    until_explained, yaml,
+};
+use kube::{Api, ResourceExt, api::DynamicObject, core::GroupVersionKind, discovery::ApiResource};
+use serde_json::{Value, json};
+
+/// Longer than it takes until the API server knows new kinds as owners.
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// A definition that takes any field, and serves these versions, the last of which is stored.
+fn definition(group: &str, kind: &str, scope: &str, versions: &[(&str, bool)]) -> Value {
+    let singular = kind.to_lowercase();
+    let stored = versions.last().map(|(name, _)| *name);
+    let version = |(name, served): &(&str, bool)| {
+        json!({
+            "name": name, "served": served, "storage": Some(*name) == stored,
+            "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}},
+        })
+    };
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": format!("{singular}s.{group}")},
+        "spec": {
+            "group": group, "scope": scope,
+            "names": {"plural": format!("{singular}s"), "singular": singular, "kind": kind},
+            "versions": versions.iter().map(version).collect::<Vec<_>>(),
+        },
+    })
+}
+
+/// Makes the definitions what they are here, and waits until they are served so.
+async fn define(definitions: &[Value]) -> Result<()> {
+    let list = json!({"apiVersion": "v1", "kind": "List", "items": definitions}).to_string();
+    let (done, said) = kubectl_with_input(&["apply", "--filename", "-"], &list).await?;
+    ensure!(done, "{said}");
+    for definition in definitions {
+        let name = definition["metadata"]["name"].as_str().context("name")?;
+        kubectl(&["wait", "--for=condition=Established", "crd", name]).await?;
+    }
+    Ok(())
+}
+
+async fn undefine(definitions: &[Value]) -> Result<()> {
+    for definition in definitions {
+        kubectl(&["delete", "crd", definition["metadata"]["name"].as_str().context("name")?]).await?;
+    }
+    Ok(())
+}
+
+fn api(
+    cluster: &Cluster,
+    namespace: &Namespace,
+    group: &str,
+    version: &str,
+    kind: &str,
+) -> Api<DynamicObject> {
+    let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind));
+    Api::namespaced_with(cluster.client.clone(), &namespace.name, &resource)
+}
+
+async fn until_owned(api: &Api<DynamicObject>, name: &str) -> DynamicObject {
+    eventually(&format!("{name} is owned"), LIMIT, async || {
+        let object = api.get(name).await.map_err(|error| error.to_string())?;
+        if object.owner_references().is_empty() { Err(yaml(&object)) } else { Ok(object) }
+    })
+    .await
+}
+
+const RULES: &str = "rules.example.com";
+
+fn kinds_by_rules() -> Value {
+    let services = json!([
+        {"group": RULES, "version": "v1", "resource": "services", "kind": "Service"},
+        {"group": "", "version": "v1", "resource": "services", "kind": "Service"},
+    ]);
+    json!({"kinds": [
+        {
+            "id": "tasks", "group": RULES, "version": "v1", "resource": "tasks", "kind": "Task",
+            "filter": "!(object.metadata.annotations['rules.example.com/skip'] == 'true')",
+            "refuse": [{"when": "object.spec.deletionPolicy != 'Retain'", "message": "it would delete data"}],
+            "target": {
+                "name": "object.spec.ref.name", "kind": "object.spec.ref.kind", "group": "object.spec.ref.group",
+                "kinds": services,
+            },
+        },
+        {
+            "id": "notes", "group": RULES, "version": "v1", "resource": "notes", "kind": "Note", "mode": "Label",
+            "target": {
+                "name": "object.spec.service",
+                "kinds": [{"group": "", "version": "v1", "resource": "services", "kind": "Service"}],
+            },
+        },
+    ]})
+}
+
+/// A task for the service `web`; what is not given is not there.
+fn task(name: &str, skip: Option<&str>, group: Option<&str>, policy: Option<&str>) -> Value {
+    let mut task = json!({
+        "apiVersion": "rules.example.com/v1", "kind": "Task", "metadata": {"name": name},
+        "spec": {"ref": {"kind": "Service", "name": "web"}},
+    });
+    if let Some(skip) = skip {
+        task["metadata"]["annotations"] = json!({"rules.example.com/skip": skip});
+    }
+    if let Some(group) = group {
+        task["spec"]["ref"]["group"] = group.into();
+    }
+    if let Some(policy) = policy {
+        task["spec"]["deletionPolicy"] = policy.into();
+    }
+    task
+}
+
+#[tokio::test]
+async fn what_a_rule_or_a_reference_leaves_open_is_not_bound_and_told() -> Result<()> {
+    let cluster = Cluster::changing(&[BINDER]).await?;
+    let definitions =
+        ["Task", "Note", "Service"].map(|kind| definition(RULES, kind, "Namespaced", &[("v1", true)]));
+    define(&definitions).await?;
+    let namespace = cluster.namespace("rules").await?;
+    let release = Release::upgrade(&cluster, BINDER, &kinds_by_rules()).await?;
+    let tasks = api(&cluster, &namespace, RULES, "v1", "Task");
+    let (no, retain) = (Some("no"), Some("Retain"));
+    let objects = json!({"apiVersion": "v1", "kind": "List", "items": [
+        {"apiVersion": "rules.example.com/v1", "kind": "Service", "metadata": {"name": "web"}},
+        {
+            "apiVersion": "v1", "kind": "Service", "metadata": {"name": "web"},
+            "spec": {"clusterIP": "None", "ports": [{"port": 80}]},
+        },
+        task("unmarked", None, Some(RULES), retain),
+        task("skipped", Some("true"), Some(RULES), retain),
+        task("unsaid", no, Some(RULES), None),
+        task("core", no, Some(""), retain),
+        task("other", no, Some(RULES), retain),
+        task("ambiguous", no, None, retain),
+        {
+            "apiVersion": "rules.example.com/v1", "kind": "Note",
+            "metadata": {"name": "forged", "labels": {keys::TARGET_UID: "somebody-elses"}},
+            "spec": {"service": "web"},
+        },
+    ]});
+    kubectl_apply(&namespace.name, &objects.to_string()).await?;
+
+    // The group says which one; an empty one is the core group.
+    assert_eq!(until_owned(&tasks, "core").await.owner_references()[0].api_version, "v1");
+    assert_eq!(until_owned(&tasks, "other").await.owner_references()[0].api_version, "rules.example.com/v1");
+    for (name, reason, expected) in [
+        ("unmarked", "FilterFailed", "the field rules.example.com/skip is missing"),
+        ("unsaid", "OwnershipRefused", "the field deletionPolicy is missing"),
+        ("ambiguous", "InvalidReference", "target.group"),
+        ("forged", "TargetReplaced", keys::TARGET_UID),
+    ] {
+        let told = namespace.until_told(name, reason).await;
+        assert!(told.contains(expected), "{name}: {told}");
+    }
+    for name in ["unmarked", "skipped", "unsaid", "ambiguous"] {
+        assert_eq!(tasks.get(name).await?.owner_references(), [], "{name}");
+    }
+
+    // Events expire. What they said is found out from the rules then.
+    kubectl(&["delete", "events", "--all", "--namespace", &namespace.name]).await?;
+    for (name, reason) in [
+        ("task.rules.example.com/unmarked", "FilterFailed"),
+        ("task.rules.example.com/unsaid", "OwnershipRefused"),
+        ("task.rules.example.com/ambiguous", "InvalidReference"),
+        ("note.rules.example.com/forged", "TargetReplaced"),
+    ] {
+        until_explained(&namespace.name, name, reason).await;
+    }
+    release.restore().await?;
+    undefine(&definitions).await
+}
+
+const MOVES: &str = "moves.example.com";
+
+fn moves_to(targets: &Value) -> Value {
+    json!({"kinds": [{
+        "id": "moves", "group": MOVES, "version": "v1", "resource": "moves", "kind": "Move",
+        "target": {"name": "object.spec.to", "kinds": targets},
+    }]})
+}
+
+fn moves(version: &str, kind: &str, name: &str, to: &str) -> String {
+    let spec = if to.is_empty() { json!({}) } else { json!({"to": to}) };
+    let api_version = format!("{MOVES}/{version}");
+    json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": name}, "spec": spec}).to_string()
+}
+
+#[tokio::test]
+async fn commands_and_targets_are_read_in_a_version_that_is_served() -> Result<()> {
+    let cluster = Cluster::changing(&[BINDER]).await?;
+    let served = |is_old_served: bool| {
+        let versions = [("v1", is_old_served), ("v2", true)];
+        ["Move", "Place"].map(|kind| definition(MOVES, kind, "Namespaced", &versions))
+    };
+    define(&served(true)).await?;
+    let namespace = cluster.namespace("versions").await?;
+    let place = json!([{"group": MOVES, "version": "v1", "resource": "places", "kind": "Place"}]);
+    let release = Release::upgrade(&cluster, BINDER, &moves_to(&place)).await?;
+    let commands = api(&cluster, &namespace, MOVES, "v2", "Move");
+    let apply = async |kind: &str, name: &str, to: &str| {
+        kubectl_apply(&namespace.name, &moves("v2", kind, name, to)).await
+    };
+    apply("Place", "here", "").await?;
+    apply("Move", "before", "here").await?;
+    // In the configured one as long as it is served.
+    assert_eq!(
+        until_owned(&commands, "before").await.owner_references()[0].api_version,
+        "moves.example.com/v1"
+    );
+
+    define(&served(false)).await?;
+    apply("Move", "after", "here").await?;
+    assert_eq!(
+        until_owned(&commands, "after").await.owner_references()[0].api_version,
+        "moves.example.com/v2"
+    );
+    // A target that comes is noticed in that version, too.
+    apply("Move", "early", "there").await?;
+    namespace.until_told("early", "TargetNotFound").await;
+    apply("Place", "there", "").await?;
+    until_owned(&commands, "early").await;
+    release.restore().await?;
+    undefine(&served(false)).await
+}
+
+#[tokio::test]
+async fn whether_a_target_lives_in_namespaces_is_asked_of_the_cluster() -> Result<()> {
+    let cluster = Cluster::changing(&[BINDER]).await?;
+    let served = [("Move", "Namespaced"), ("Hall", "Cluster")]
+        .map(|(kind, scope)| definition(MOVES, kind, scope, &[("v1", true)]));
+    define(&served).await?;
+    let namespace = cluster.namespace("scopes").await?;
+    let hall = json!([{"group": MOVES, "version": "v1", "resource": "halls", "kind": "Hall"}]);
+    let release = Release::upgrade(&cluster, BINDER, &moves_to(&hall)).await?;
+    kubectl_apply(&namespace.name, &moves("v1", "Hall", &namespace.name, "")).await?;
+    kubectl_apply(&namespace.name, &moves("v1", "Move", "wide", &namespace.name)).await?;
+    until_owned(&api(&cluster, &namespace, MOVES, "v1", "Move"), "wide").await;
+    release.restore().await?;
+    undefine(&served).await
+}
