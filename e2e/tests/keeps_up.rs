@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use catena_api::{BasicDeployment, BasicReplicaSet};
 use e2e::{Cluster, DEPLOYMENTS, REPLICA_SETS, deployment, eventually, is_true, replica_set};
 use futures::{StreamExt, TryStreamExt, stream};
@@ -84,8 +84,7 @@ async fn large_pods_of_many_sets_are_made_on_little_memory() -> Result<()> {
     })
     .await;
     println!("{SETS} sets of {PODS} pods of {LARGE} bytes: {} MiB at most", most / MEBIBYTE);
-    let limit = memory_limit()?;
-    assert!(most < limit * 3 / 4, "{} MiB of {} MiB", most / MEBIBYTE, limit / MEBIBYTE);
+    assert!(most < MOST, "{} MiB", most / MEBIBYTE);
     Ok(())
 }
 
@@ -93,6 +92,8 @@ async fn large_pods_of_many_sets_are_made_on_little_memory() -> Result<()> {
 const SETS: usize = 32;
 /// Pods of each: as many as are created side by side, and those that slow start begins with.
 const PODS: i32 = 48;
+/// Bytes that the controller may take for them: the chart's limit leaves as much for the list at a restart.
+const MOST: u64 = 48 * MEBIBYTE;
 /// Bytes of each pod, about.
 const LARGE: usize = 43_000;
 
@@ -102,13 +103,4 @@ fn large(name: &str) -> BasicReplicaSet {
         set.spec.parameters.insert(half.into(), "x".repeat(LARGE / 2));
     }
     set
-}
-
-/// What the controller's chart allows it, in bytes.
-fn memory_limit() -> Result<u64> {
-    let values = std::fs::read_to_string(REPLICA_SETS.chart()?.join("values.yaml"))?;
-    let values: serde_json::Value = serde_saphyr::from_str(&values)?;
-    let limit = values.pointer("/resources/limits/memory").and_then(serde_json::Value::as_str);
-    let mebibytes = limit.and_then(|limit| limit.strip_suffix("Mi")).context("a limit in Mi")?;
-    Ok(mebibytes.parse::<u64>()? * MEBIBYTE)
 }
