@@ -116,6 +116,7 @@ pub fn protecting() -> Result<Value> {
             "basicdeployments": entry("catena.dev/v1alpha1", "BasicDeployment", "basicdeployments", "manifest"),
             "priorityclasses": entry("scheduling.k8s.io/v1", "PriorityClass", "priorityclasses", "manifest"),
             "gadgets": entry("e2e.catena.dev/v1", "Gadget", "gadgets", "manifest"),
+            "relics": entry("e2e.catena.dev/v1", "Relic", "relics", "manifest"),
         },
         "backups": {
             "manifest": manifest,

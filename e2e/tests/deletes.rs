@@ -2,15 +2,14 @@
 
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use catena_api::{BasicDeployment, BasicReplicaSet};
 use e2e::{
-    AuditLog, CHAIN, Cluster, Namespace, PATIENCE, REPLICA_SETS, condition, deployment, eventually,
-    replica_set, uids,
+    AuditLog, CHAIN, Cluster, Namespace, PATIENCE, REPLICA_SETS, condition, deployment, eventually, uids,
 };
 use k8s_openapi::api::core::v1::{Namespace as CoreNamespace, Pod};
 use kube::{
-    Resource, ResourceExt,
+    ResourceExt,
     api::{DeleteParams, ListParams},
 };
 use serde_json::json;
@@ -29,19 +28,6 @@ async fn until_nothing_is_left(namespace: &Namespace) {
         other => Err(other.map(|pods| e2e::names(&pods))),
     })
     .await;
-}
-
-/// The garbage collector looks for new kinds twice a minute. Of a kind that it does not know yet it orphans nothing: what the
-/// owner leaves is taken for garbage later.
-async fn until_the_garbage_collector_knows_sets(namespace: &Namespace) -> Result<()> {
-    namespace.create(&replica_set("probe", 0)).await?;
-    namespace.api::<BasicReplicaSet>().delete("probe", &DeleteParams::orphan()).await?;
-    let is_gone = async || match namespace.api::<BasicReplicaSet>().get_opt("probe").await {
-        Ok(None) => Ok(()),
-        other => Err(other),
-    };
-    eventually("the garbage collector knows BasicReplicaSets", 2 * PATIENCE, is_gone).await;
-    Ok(())
 }
 
 fn pods_created(log: &AuditLog, namespace: &Namespace) -> Result<usize> {
@@ -74,37 +60,6 @@ async fn deletes_everything(how: &DeleteParams) -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_deployment_that_comes_back_takes_its_orphans_back() -> Result<()> {
-    e2e::needs!(AuditLog);
-    let cluster = Cluster::with(&CHAIN).await?;
-    let namespace = cluster.namespace("orphan").await?;
-    until_the_garbage_collector_knows_sets(&namespace).await?;
-    let log = AuditLog::from_now()?;
-    let before = with_three_pods(&namespace).await?;
-    let child = namespace.until_set_ready("web").await;
-
-    namespace.api::<BasicDeployment>().delete("web", &DeleteParams::orphan()).await?;
-    namespace.until_gone::<BasicDeployment>("web").await;
-    let orphan = namespace
-        .until("web", "is left without an owner", |set: &BasicReplicaSet| set.owner_references().is_empty())
-        .await;
-    assert_eq!(orphan.uid(), child.uid());
-
-    let web = namespace.create(&deployment("web", 3)).await?;
-    let ready = namespace.until_ready("web").await;
-    let adopted = namespace.api::<BasicReplicaSet>().get("web").await?;
-    assert_eq!(adopted.uid(), child.uid(), "it is another child");
-    assert_eq!(
-        adopted.owner_references().iter().map(|owner| &owner.uid).collect::<Vec<_>>(),
-        [&web.uid().context("uid")?]
-    );
-    assert_eq!(ready.status.and_then(|status| status.child).map(|child| child.uid), child.uid());
-    assert_eq!(uids(&namespace.until_ready_pods(3).await), uids(&before));
-    assert_eq!(pods_created(&log, &namespace)?, 3);
-    Ok(())
-}
-
-#[tokio::test]
 async fn a_deployment_that_is_made_again_waits_for_what_the_former_one_left_and_no_longer() -> Result<()> {
     let cluster = Cluster::with(&CHAIN).await?;
     let namespace = cluster.namespace("again").await?;
@@ -125,39 +80,6 @@ async fn a_deployment_that_is_made_again_waits_for_what_the_former_one_left_and_
     // Nothing but its end wakes the new one: what has settled does not look again by itself.
     namespace.until_ready("web").await;
     assert!(uids(&before).is_disjoint(&uids(&namespace.until_ready_pods(3).await)));
-    Ok(())
-}
-
-#[tokio::test]
-async fn a_set_that_comes_back_takes_its_orphans_back() -> Result<()> {
-    e2e::needs!(AuditLog);
-    let cluster = Cluster::with(&CHAIN).await?;
-    let namespace = cluster.namespace("orphans").await?;
-    until_the_garbage_collector_knows_sets(&namespace).await?;
-    let log = AuditLog::from_now()?;
-    let before = with_three_pods(&namespace).await?;
-    let child = namespace.until_set_ready("web").await;
-
-    // The BasicDeployment makes another one at once.
-    namespace.api::<BasicReplicaSet>().delete("web", &DeleteParams::orphan()).await?;
-    let other = namespace
-        .until("web", "is another one, which owns the pods", |set: &BasicReplicaSet| {
-            let owns_all = set.status.as_ref().is_some_and(|status| status.active == 3);
-            set.uid() != child.uid() && owns_all
-        })
-        .await;
-    let after = namespace
-        .until_pods("the three pods have the new owner", |pods| {
-            let is_owned = |pod: &Pod| {
-                let owners = pod.meta().owner_references.iter().flatten();
-                owners.into_iter().any(|owner| Some(&owner.uid) == other.metadata.uid.as_ref())
-            };
-            pods.len() == 3 && pods.iter().all(is_owned)
-        })
-        .await;
-    assert_eq!(uids(&after), uids(&before));
-    assert_eq!(pods_created(&log, &namespace)?, 3);
-    namespace.until_ready("web").await;
     Ok(())
 }
 

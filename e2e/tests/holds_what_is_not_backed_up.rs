@@ -227,3 +227,35 @@ async fn in_a_namespace_that_ends_a_backup_beside_the_object_is_told_to_be_impos
     .await;
     Ok(())
 }
+
+/// A copy (`kubectl get --output yaml`, a restore by another tool) brings the annotations of the object that it is of.
+#[tokio::test]
+async fn what_a_copy_brings_along_neither_releases_it_nor_says_where_its_backups_stand() -> Result<()> {
+    let cluster = Cluster::with(&[BACKUPS]).await?;
+    protect(&cluster).await?;
+    let namespace = cluster.namespace("copies").await?;
+    let said = json!({
+        "state": "Failed", "entry": "by-chance", "attempt": u32::MAX, "since": "2026-01-01T00:00:00Z",
+        "reason": "BackupFailed", "message": "", "uid": "8f2a6c1e-0000-4000-8000-000000000000",
+    });
+    let annotations = json!({BACKUP_STATUS: said.to_string(), FORCE_RELEASE: "of the other one"});
+    let map =
+        json!({"metadata": {"name": "web", "labels": {BACKUP_BY: "fails"}, "annotations": annotations}});
+    namespace.create::<ConfigMap>(&serde_json::from_value(map)?).await?;
+    let map = namespace.until("web", "is protected", |map: &ConfigMap| is_protected(map)).await;
+    namespace.delete::<ConfigMap>("web").await?;
+    let uid = map.uid().context("uid")?;
+    let held = namespace
+        .until("web", "says how its own backup fares", |map: &ConfigMap| status(map)["uid"] == uid.as_str())
+        .await;
+    let told = status(&held);
+    assert_eq!((&told["entry"], &told["attempt"]), (&json!("by-failing-job"), &json!(1)), "{told}");
+    assert!(told["message"].as_str().is_some_and(|message| message.contains(&uid)), "{told}");
+
+    let forced = json!({"metadata": {"annotations": {FORCE_RELEASE: format!("{uid} it is only a test")}}});
+    namespace.merge::<ConfigMap>("web", forced).await?;
+    namespace.until_gone::<ConfigMap>("web").await;
+    let told = until_told(&namespace, "ForceReleased").await;
+    assert!(told.note.is_some_and(|note| note.ends_with("it is only a test")));
+    Ok(())
+}

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use anyhow::Result;
-use catena_api::BasicDeployment;
-use e2e::{Cluster, DEPLOYMENTS, REPLICA_SETS, deployment, eventually};
+use anyhow::{Context, Result};
+use catena_api::{BasicDeployment, BasicReplicaSet};
+use e2e::{Cluster, DEPLOYMENTS, REPLICA_SETS, deployment, eventually, is_true, replica_set};
 use futures::{StreamExt, TryStreamExt, stream};
 use kube::{ResourceExt, api::ListParams};
 use tokio::time::Instant;
@@ -50,4 +50,65 @@ async fn a_hundred_basic_deployments_get_ready_on_little_memory() -> Result<()> 
         assert_eq!(controller.process(&cluster).await?.pid, process.pid, "it was restarted");
     }
     Ok(())
+}
+
+#[tokio::test]
+async fn large_pods_of_many_sets_are_made_on_little_memory() -> Result<()> {
+    e2e::needs!(FakeNodes, Processes);
+    let cluster = Cluster::alone().await?;
+    let namespace = cluster.namespace("large").await?;
+    let before = REPLICA_SETS.until_ready(&cluster).await.pid;
+    REPLICA_SETS.process(&cluster).await?.kill()?;
+    // What another test made it take would count.
+    let process = eventually("it runs anew", Duration::from_secs(60), async || {
+        let process = REPLICA_SETS.until_ready(&cluster).await;
+        if process.pid == before { Err(before) } else { Ok(process) }
+    })
+    .await;
+
+    let all: Vec<_> = (0..SETS).map(|number| large(&format!("web-{number}"))).collect();
+    stream::iter(all.iter().map(|set| namespace.create(set)))
+        .buffer_unordered(SETS)
+        .try_collect::<Vec<_>>()
+        .await?;
+    let mut most = 0;
+    eventually("each is ready", Duration::from_secs(240), async || {
+        most = most.max(process.resident().map_err(|error| format!("{error:#}"))?);
+        let found = namespace.api::<BasicReplicaSet>().list(&ListParams::default()).await;
+        let found = found.map_err(|error| error.to_string())?;
+        let is_ready = |set: &&BasicReplicaSet| {
+            set.status.as_ref().is_some_and(|status| is_true(&status.conditions, "Ready"))
+        };
+        let ready = found.iter().filter(is_ready).count();
+        if ready == SETS { Ok(()) } else { Err(format!("{ready} are")) }
+    })
+    .await;
+    println!("{SETS} sets of {PODS} pods of {LARGE} bytes: {} MiB at most", most / MEBIBYTE);
+    let limit = memory_limit()?;
+    assert!(most < limit * 3 / 4, "{} MiB of {} MiB", most / MEBIBYTE, limit / MEBIBYTE);
+    Ok(())
+}
+
+/// Sets that are looked at side by side by default.
+const SETS: usize = 32;
+/// Pods of each: as many as are created side by side, and those that slow start begins with.
+const PODS: i32 = 48;
+/// Bytes of each pod, about.
+const LARGE: usize = 43_000;
+
+fn large(name: &str) -> BasicReplicaSet {
+    let mut set = replica_set(name, PODS);
+    for half in ["env.A", "env.B"] {
+        set.spec.parameters.insert(half.into(), "x".repeat(LARGE / 2));
+    }
+    set
+}
+
+/// What the controller's chart allows it, in bytes.
+fn memory_limit() -> Result<u64> {
+    let values = std::fs::read_to_string(REPLICA_SETS.chart()?.join("values.yaml"))?;
+    let values: serde_json::Value = serde_saphyr::from_str(&values)?;
+    let limit = values.pointer("/resources/limits/memory").and_then(serde_json::Value::as_str);
+    let mebibytes = limit.and_then(|limit| limit.strip_suffix("Mi")).context("a limit in Mi")?;
+    Ok(mebibytes.parse::<u64>()? * MEBIBYTE)
 }

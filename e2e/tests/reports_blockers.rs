@@ -5,7 +5,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use catena_api::{BasicDeployment, BlockedBy};
 use e2e::{CHAIN, Cluster, Namespace, condition, deployment, is_true, kubectl, names};
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::core::v1::{Pod, ResourceQuota};
 use kube::{
     ResourceExt,
     api::{Patch, PatchParams},
@@ -168,5 +168,25 @@ async fn a_rollout_that_does_not_move_is_reported_when_its_deadline_passes() -> 
     let web = namespace.until_ready("web").await;
     let conditions = web.status.context("status")?.conditions;
     assert!(is_true(&conditions, "Progressing") && condition(&conditions, "Stalled").is_none());
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_quota_that_asks_for_a_limit_is_told_as_a_quota() -> Result<()> {
+    let cluster = Cluster::with(&CHAIN).await?;
+    let namespace = cluster.namespace("quota").await?;
+    let quota = json!({"metadata": {"name": "limits"}, "spec": {"hard": {"limits.cpu": "10"}}});
+    namespace.create::<ResourceQuota>(&serde_json::from_value(quota)?).await?;
+    namespace.create(&deployment("web", 1)).await?;
+
+    let says = |web: &BasicDeployment| {
+        let blocker = web.status.as_ref().and_then(|status| status.blocked_by.as_ref());
+        blocker.is_some_and(|blocker| {
+            blocker.reason == "QuotaRefused" && blocker.message.contains("must specify limits.cpu")
+        })
+    };
+    let web = namespace.until("web", "says what the quota asks for", says).await;
+    let blocker = web.status.context("status")?.blocked_by.context("blockedBy")?;
+    assert!(!blocker.message.contains("permission"), "{}", blocker.message);
     Ok(())
 }

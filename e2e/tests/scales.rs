@@ -4,7 +4,10 @@ use std::{collections::BTreeSet, time::Duration};
 
 use anyhow::{Context, Result};
 use catena_api::{BasicDeployment, BasicReplicaSet, keys};
-use e2e::{CHAIN, Cluster, Namespace, REPLICA_SETS, deployment, kubectl, names, replica_set, uids};
+use e2e::{
+    CHAIN, Cluster, DEPLOYMENTS, Namespace, REPLICA_SETS, Release, another_image, condition, deployment,
+    kubectl, names, replica_set, shipped_template, uids,
+};
 use k8s_openapi::api::{autoscaling::v2::HorizontalPodAutoscaler, core::v1::Pod};
 use kube::{
     ResourceExt,
@@ -40,6 +43,71 @@ async fn kubectl_scale_goes_up_down_and_to_zero() -> Result<()> {
     namespace.until_ready_pods(0).await;
     let status = namespace.until_ready("web").await.status.context("status")?;
     assert_eq!((status.active, status.progress.as_str()), (0, "0/0"));
+    Ok(())
+}
+
+#[tokio::test]
+async fn what_serves_is_told_soon_also_where_nothing_else_changes() -> Result<()> {
+    let cluster = Cluster::with(&CHAIN).await?;
+    let namespace = cluster.namespace("paused").await?;
+    namespace.create(&deployment("web", 1)).await?;
+    namespace.until_ready("web").await;
+    let change = json!({"spec": {"paused": true, "parameters": {"image": another_image()}}});
+    namespace.merge::<BasicDeployment>("web", change).await?;
+    let is_paused = |web: &BasicDeployment| {
+        let ready = web.status.as_ref().and_then(|status| condition(&status.conditions, "Ready"));
+        ready.is_some_and(|ready| ready.reason == "Paused")
+    };
+    namespace.until("web", "is paused", is_paused).await;
+
+    scale(&namespace, 4).await?;
+    namespace.until_ready_pods(4).await;
+    let says_so = |web: &BasicDeployment| {
+        web.status.as_ref().is_some_and(|status| status.active == 4 && status.progress == "4/4")
+    };
+    namespace.until_within(Duration::from_secs(8), "web", "says that four serve", says_so).await;
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_child_of_a_former_name_counts_and_is_scaled_until_the_next_one_serves() -> Result<()> {
+    let cluster = Cluster::changing_one_of(&CHAIN, DEPLOYMENTS).await?;
+    let lined = shipped_template(DEPLOYMENTS)?
+        .replace("  name: {{ name }}\n", "  name: {{ name ~ \"-\" ~ parameters.line }}\n");
+    let _release = Release::upgrade(&cluster, DEPLOYMENTS, &json!({"templates": {"lined": lined}})).await?;
+    let namespace = cluster.namespace("renamed").await?;
+    let mut web = deployment("web", 2);
+    web.spec.template = "lined".into();
+    web.spec.parameters.insert("line".into(), "blue".into());
+    let good = web.spec.parameters.get("image").cloned();
+    namespace.create(&web).await?;
+    namespace.until_ready("web").await;
+
+    let bad = json!({"line": "green", "image": "registry.invalid/missing:1"});
+    namespace.merge::<BasicDeployment>("web", json!({"spec": {"parameters": bad}})).await?;
+    let serve = |count: i32| {
+        move |web: &BasicDeployment| {
+            web.status.as_ref().is_some_and(|status| {
+                let child = status.child.as_ref().map(|child| child.name.as_str());
+                !status.ready && child == Some("web-green") && status.active == count
+            })
+        }
+    };
+    namespace.until("web", "counts those of the former child", serve(2)).await;
+    scale(&namespace, 4).await?;
+    let web = namespace.until("web", "counts what was added to the former child", serve(4)).await;
+    let status = web.status.context("status")?;
+    assert_eq!((status.progress.as_str(), status.replicas), ("4/4", 4));
+    let ready = condition(&status.conditions, "Ready").context("Ready")?;
+    assert!(ready.message.contains("web-blue"), "{}", ready.message);
+    // An autoscaler measures the pods that serve.
+    let former = namespace.api::<BasicReplicaSet>().get("web-blue").await?;
+    assert_eq!(status.selector, former.status.and_then(|status| status.selector));
+
+    namespace.merge::<BasicDeployment>("web", json!({"spec": {"parameters": {"image": good}}})).await?;
+    namespace.until_ready("web").await;
+    namespace.until_gone::<BasicReplicaSet>("web-blue").await;
+    namespace.until_ready_pods(4).await;
     Ok(())
 }
 

@@ -1,6 +1,7 @@
 //! The whole suite is one program, so that tests of all files run side by side, as far as each lets others beside it.
 
 mod admits_commands;
+mod adopts_its_own;
 mod answers_helm_test;
 mod asks_before_deleting;
 mod backs_up;
@@ -24,6 +25,9 @@ mod issues_commands;
 mod keeps_history;
 mod keeps_the_transcript;
 mod keeps_up;
+mod owns_its_status;
+mod passes_over_bad_objects;
+mod proves_its_backups;
 mod reaps_commands;
 mod reaps_foreign_kinds;
 mod refuses_bad_input;

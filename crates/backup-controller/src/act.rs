@@ -1,5 +1,7 @@
 //! Action → one write. The only writer.
 
+use std::time::Duration;
+
 use catena_api::keys::BACKUP_STATUS;
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::Resource;
@@ -12,26 +14,34 @@ use crate::{
     error::Error,
     finalizer,
     held::HeldObjects,
-    live,
+    memory::Refusals,
+    metadata,
     observe::{Held, Observed, Row},
     settings::{Backup, ProtectedKind},
     status::{BackupStatus, State},
 };
 
 /// When a backup that was created is looked at, if nobody tells of it before.
-const AFTER_CREATE: std::time::Duration = std::time::Duration::from_secs(1);
+const AFTER_CREATE: Duration = Duration::from_secs(1);
 
 /// Takes steps.
 pub struct Actor {
     writer: Writer,
     events: Events,
     watches: BackupWatches,
+    refusals: Refusals,
     held: HeldObjects,
 }
 
 impl Actor {
-    pub fn new(writer: Writer, events: Events, watches: BackupWatches, held: HeldObjects) -> Self {
-        Self { writer, events, watches, held }
+    pub fn new(
+        writer: Writer,
+        events: Events,
+        watches: BackupWatches,
+        refusals: Refusals,
+        held: HeldObjects,
+    ) -> Self {
+        Self { writer, events, watches, refusals, held }
     }
 
     /// Forgets an object that is gone.
@@ -43,13 +53,10 @@ impl Actor {
     pub async fn act(&self, observed: &Observed, action: Action) -> Result<Next, Error> {
         let (Some(kind), target) = (&observed.kind, &*observed.target) else { return Ok(Next::Settled) };
         match action {
-            Action::Protect => {
-                let uid = target.metadata.uid.as_deref().unwrap_or_default();
-                self.amend(target, &finalizer::add(uid, &target.row.finalizers)).await
-            }
+            Action::Protect => self.amend(target, &finalizer::add(uid(target), &target.row.finalizers)).await,
             Action::TakeBack => {
-                let uid = target.metadata.uid.as_deref().unwrap_or_default();
-                let patch = finalizer::take_back(uid, &target.row.finalizers);
+                let version = target.metadata.resource_version.as_deref().unwrap_or_default();
+                let patch = finalizer::take_back(uid(target), version, &target.row.finalizers);
                 self.amend(target, &patch.unwrap_or_default()).await
             }
             Action::Create(backup) => self.create(kind, target, &backup).await,
@@ -86,17 +93,26 @@ impl Actor {
     ) -> Result<Next, Error> {
         let Backup { resource, .. } = &*kind.backup;
         let seen = self.watches.seen(&kind.backup);
-        match self.writer.create(uid(target), &seen, resource, backup).await {
+        let created = self.writer.create(uid(target), &seen, resource, backup).await;
+        if created.as_ref().is_err_and(is_refusal) {
+            self.refusals.note(uid(target));
+        }
+        match created {
             // From a try of which the answer was lost; it is judged where it is looked up.
-            Ok(()) | Err(WriteError::AlreadyExists { .. }) => Ok(Next::Wait(AFTER_CREATE)),
+            Ok(()) | Err(WriteError::AlreadyExists { .. }) => {
+                self.refusals.forget(uid(target));
+                Ok(Next::Wait(AFTER_CREATE))
+            }
             Err(WriteError::NamespaceTerminating { kind: created }) => Err(Error::NamespaceTerminating {
                 backup: kind.backup.name.clone(),
                 kind: created,
-                namespace: live::text(backup, "namespace").to_owned(),
+                namespace: metadata::text(backup, "namespace").to_owned(),
             }),
-            Err(WriteError::Gone { kind, name }) => {
-                Err(Error::NotServed { kind, name, namespace: live::text(backup, "namespace").to_owned() })
-            }
+            Err(WriteError::Gone { kind, name }) => Err(Error::NotServed {
+                kind,
+                name,
+                namespace: metadata::text(backup, "namespace").to_owned(),
+            }),
             Err(error) => Err(error.into()),
         }
     }
@@ -168,14 +184,29 @@ impl Actor {
             }
         }
         let next = self.amend(target, &patch).await?;
-        self.held.released(uid(target), &kind.id, release.outcome, held.since, observed.now);
+        self.held.released(uid(target), &kind.id, release.outcome, held.since, held.now);
         Ok(next)
     }
 
     fn note(&self, kind: &ProtectedKind, observed: &Observed, status: &BackupStatus) {
         if let Some(held) = &observed.held {
-            self.held.note(uid(&observed.target), &kind.id, &status.reason, held.since);
+            let age = Duration::try_from(held.now.duration_since(held.since)).unwrap_or_default();
+            self.held.note(uid(&observed.target), &kind.id, &status.reason, age);
         }
+    }
+}
+
+/// Whether the server refused a backup for a reason of its own, and not because it was busy or is not heard.
+fn is_refusal(error: &WriteError) -> bool {
+    match error {
+        WriteError::Forbidden { .. }
+        | WriteError::QuotaExceeded { .. }
+        | WriteError::NamespaceTerminating { .. }
+        | WriteError::Invalid { .. }
+        // Of a create: there is no such kind, or no such namespace.
+        | WriteError::Gone { .. } => true,
+        WriteError::Unknown { code, .. } => (400..500).contains(code),
+        _ => false,
     }
 }
 
@@ -190,4 +221,41 @@ fn place(target: &Watched<Row>) -> (&str, &str) {
 
 fn reference(target: &Watched<Row>) -> ObjectReference {
     target.object_ref(&target.source.resource)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_the_server_refuses_for_a_reason_of_its_own_is_a_try() {
+        let (kind, name, message) = ("Job".to_owned(), "dump".to_owned(), String::new());
+        let unknown = |code| WriteError::Unknown {
+            kind: kind.clone(),
+            name: name.clone(),
+            code,
+            message: message.clone(),
+        };
+        let refused = [
+            WriteError::Forbidden { kind: kind.clone(), name: name.clone(), message: message.clone() },
+            WriteError::QuotaExceeded { kind: kind.clone(), name: name.clone(), message: message.clone() },
+            WriteError::Invalid { kind: kind.clone(), name: name.clone(), message: message.clone() },
+            WriteError::NamespaceTerminating { kind: kind.clone() },
+            WriteError::gone(&kind, &name),
+            unknown(413),
+        ];
+        for error in refused {
+            assert!(is_refusal(&error), "{error}");
+        }
+        let others = [
+            WriteError::Busy { message: message.clone(), retry_after: Duration::ZERO },
+            WriteError::Changed { kind: kind.clone(), name: name.clone(), message: message.clone() },
+            WriteError::AlreadyExists { kind: kind.clone(), name: name.clone() },
+            unknown(0),
+            unknown(503),
+        ];
+        for error in others {
+            assert!(!is_refusal(&error), "{error}");
+        }
+    }
 }

@@ -7,14 +7,15 @@ use anyhow::Context;
 use catena_api::keys::BACKUP_FINALIZER;
 use clap::{Args, ValueEnum};
 use futures::{StreamExt, stream};
+use json_patch::PatchOperation;
 use k8s_openapi::api::{admissionregistration::v1::MutatingAdmissionPolicyBinding, apps::v1::Deployment};
 use kube::{
-    Api, Client, Resource, ResourceExt,
+    Client, Resource, ResourceExt,
     api::{DynamicObject, ListParams},
-    core::PartialObjectMeta,
+    core::{ObjectList, Request},
     discovery::ApiResource,
 };
-use operator_kit::{Arguments, Operator, Seen, Validate, WriteError, Writer};
+use operator_kit::{Arguments, Operator, Seen, TrimmedObject, Validate, WriteError, Writer, live};
 use serde::Deserialize;
 
 use crate::{finalizer, settings::resource};
@@ -52,6 +53,16 @@ enum HeldObjects {
     Refuse,
 }
 
+impl HeldObjects {
+    /// Takes the finalizer from an object that has these. The server tests what must hold when it does so.
+    fn patch(self, uid: &str, finalizers: &[String]) -> Option<Vec<PatchOperation>> {
+        match self {
+            Self::Release => finalizer::remove(uid, finalizers),
+            Self::Refuse => finalizer::remove_from_living(uid, finalizers),
+        }
+    }
+}
+
 /// What a drain needs of the settings. Whatever else is wrong with them must not keep anybody from uninstalling.
 #[derive(Deserialize)]
 struct Settings {
@@ -67,7 +78,7 @@ struct Entry {
     resource: String,
 }
 
-type Found = PartialObjectMeta<DynamicObject>;
+type Found = TrimmedObject;
 
 impl Entry {
     fn resource(&self) -> Result<ApiResource, String> {
@@ -99,48 +110,64 @@ pub async fn run(arguments: Arguments, options: &Options) -> anyhow::Result<Exit
         }
     }
     for name in &options.policy_binding {
-        delete::<MutatingAdmissionPolicyBinding>(operator, Api::all(client.clone()), name).await?;
+        let kind = ApiResource::erase::<MutatingAdmissionPolicyBinding>(&());
+        delete(operator, &kind, "", name).await?;
     }
     if let Some(name) = &options.deployment {
-        let deployments = Api::namespaced(client.clone(), operator.namespace());
-        delete::<Deployment>(operator, deployments, name).await?;
+        delete(operator, &ApiResource::erase::<Deployment>(&()), operator.namespace(), name).await?;
     }
     operator
         .alone(async {
             let mut total = 0;
+            let mut is_empty = false;
             loop {
-                let mut drained = 0;
+                let mut found = 0;
                 for kind in &kinds {
-                    drained += drain(operator, kind).await?;
+                    match drain(operator, kind, options.held_objects).await? {
+                        Drained::Found(count) => found += count,
+                        Drained::Refused(held) => {
+                            tracing::error!(
+                                "{}; the controller has ended: start it again with helm rollback",
+                                refusal(&held)
+                            );
+                            return Ok(ExitCode::from(REFUSED));
+                        }
+                    }
                 }
-                total += drained;
-                if drained > 0 {
-                    continue;
-                }
-                tokio::time::sleep(ONCE_MORE).await;
-                let mut left = 0;
-                for kind in &kinds {
-                    left += drain(operator, kind).await?;
-                }
-                total += left;
-                if left == 0 {
+                total += found;
+                if found == 0 && is_empty {
                     tracing::info!(total, "no object has the finalizer any more");
                     return Ok(ExitCode::SUCCESS);
+                }
+                is_empty = found == 0;
+                if is_empty {
+                    tokio::time::sleep(ONCE_MORE).await;
                 }
             }
         })
         .await
 }
 
+/// What came of one look at a kind.
+enum Drained {
+    /// So many objects had the finalizer.
+    Found(usize),
+    /// Objects wait for their backup, and none is let go without one.
+    Refused(Vec<String>),
+}
+
 /// The objects that wait for their backup.
 async fn held(client: &Client, kinds: &[ApiResource]) -> anyhow::Result<Vec<String>> {
     let mut held = Vec::new();
     for kind in kinds {
-        let objects = protected(client, kind).await?;
-        let deleted = objects.iter().filter(|object| object.metadata.deletion_timestamp.is_some());
-        held.extend(deleted.map(|object| title(kind, object)));
+        held.extend(held_of(kind, &protected(client, kind).await?));
     }
     Ok(held)
+}
+
+fn held_of(kind: &ApiResource, objects: &[Found]) -> Vec<String> {
+    let deleted = objects.iter().filter(|object| object.metadata.deletion_timestamp.is_some());
+    deleted.map(|object| title(kind, object)).collect()
 }
 
 fn refusal(held: &[String]) -> String {
@@ -152,15 +179,24 @@ fn refusal(held: &[String]) -> String {
     )
 }
 
-/// Takes the finalizer from the objects of a kind, and tells how many had it.
-async fn drain(operator: &Operator<Settings>, kind: &ApiResource) -> anyhow::Result<usize> {
+/// Takes the finalizer from the objects of a kind. Where held objects are not let go, one that is deleted meanwhile keeps
+/// it, and the next look refuses.
+async fn drain(
+    operator: &Operator<Settings>,
+    kind: &ApiResource,
+    held_objects: HeldObjects,
+) -> anyhow::Result<Drained> {
     let objects = protected(&operator.client(), kind).await?;
+    let held = held_of(kind, &objects);
+    if held_objects == HeldObjects::Refuse && !held.is_empty() {
+        return Ok(Drained::Refused(held));
+    }
     let writer = &operator.writer();
     let count = objects.len();
     let released = stream::iter(objects).map(|object| async move {
         let is_held = object.metadata.deletion_timestamp.is_some();
         let reference = object.object_ref(kind);
-        release(writer, kind, &object).await?;
+        release(writer, kind, &object, held_objects).await?;
         anyhow::Ok((is_held, reference))
     });
     let mut released = released.buffer_unordered(SIDE_BY_SIDE);
@@ -174,13 +210,18 @@ async fn drain(operator: &Operator<Settings>, kind: &ApiResource) -> anyhow::Res
     if count > 0 {
         tracing::info!(kind = kind.kind, count, "drained");
     }
-    Ok(count)
+    Ok(Drained::Found(count))
 }
 
-async fn release(writer: &Writer, kind: &ApiResource, object: &Found) -> anyhow::Result<()> {
+async fn release(
+    writer: &Writer,
+    kind: &ApiResource,
+    object: &Found,
+    held_objects: HeldObjects,
+) -> anyhow::Result<()> {
     let uid = object.metadata.uid.as_deref().unwrap_or_default();
     let place = (object.metadata.namespace.as_deref().unwrap_or_default(), object.name_any());
-    let Some(patch) = finalizer::remove(uid, object.finalizers()) else { return Ok(()) };
+    let Some(patch) = held_objects.patch(uid, object.finalizers()) else { return Ok(()) };
     match writer.amend(uid, &Seen::unwatched(), kind, (place.0, &place.1), &patch).await {
         // It is gone or changed; the next look tells.
         Ok(()) | Err(WriteError::Gone { .. } | WriteError::Changed { .. }) => Ok(()),
@@ -190,11 +231,12 @@ async fn release(writer: &Writer, kind: &ApiResource, object: &Found) -> anyhow:
 
 /// The objects of a kind that have the finalizer; none if the cluster does not serve the kind.
 async fn protected(client: &Client, kind: &ApiResource) -> anyhow::Result<Vec<Found>> {
-    let all = Api::<DynamicObject>::all_with(client.clone(), kind);
+    let all = Request::new(DynamicObject::url_path(kind, None));
     let mut found = Vec::new();
     let mut page = ListParams::default().limit(PAGE);
     loop {
-        let objects = match all.list_metadata(&page).await {
+        let request = all.list_metadata(&page).map_err(kube::Error::BuildRequest)?;
+        let objects = match client.request::<ObjectList<Found>>(request).await {
             Ok(objects) => objects,
             // Of a group that is not served, the answer is no Status and has no reason.
             Err(kube::Error::Api(status)) if status.code == 404 => return Ok(found),
@@ -203,10 +245,7 @@ async fn protected(client: &Client, kind: &ApiResource) -> anyhow::Result<Vec<Fo
         let has_ours =
             |object: &Found| object.finalizers().iter().any(|finalizer| finalizer == BACKUP_FINALIZER);
         let next = objects.metadata.continue_.clone().filter(|token| !token.is_empty());
-        found.extend(objects.items.into_iter().filter(has_ours).map(|mut object| {
-            object.metadata.managed_fields = None;
-            object
-        }));
+        found.extend(objects.items.into_iter().filter(has_ours));
         match next {
             Some(token) => page = page.continue_token(&token),
             None => return Ok(found),
@@ -215,18 +254,18 @@ async fn protected(client: &Client, kind: &ApiResource) -> anyhow::Result<Vec<Fo
 }
 
 /// Deletes an object, if it is there.
-async fn delete<K>(operator: &Operator<Settings>, api: Api<K>, name: &str) -> anyhow::Result<()>
-where
-    K: Resource<DynamicType = ()> + Clone + std::fmt::Debug + serde::de::DeserializeOwned,
-{
-    let kind = ApiResource::erase::<K>(&());
-    let found = api.get_metadata_opt(name).await;
+async fn delete(
+    operator: &Operator<Settings>,
+    kind: &ApiResource,
+    namespace: &str,
+    name: &str,
+) -> anyhow::Result<()> {
+    let found = live::metadata_opt(&operator.client(), kind, namespace, name).await;
     let Some(found) = found.with_context(|| format!("could not look up {} {name}", kind.kind))? else {
         return Ok(());
     };
-    let uid = found.metadata.uid.unwrap_or_default();
-    let namespace = found.metadata.namespace.unwrap_or_default();
-    let deleted = operator.writer().delete(&uid, &Seen::unwatched(), &kind, &namespace, name, &uid).await;
+    let uid = found.uid.unwrap_or_default();
+    let deleted = operator.writer().delete(&uid, &Seen::unwatched(), kind, namespace, name, &uid).await;
     deleted.with_context(|| format!("could not delete {} {name}", kind.kind))
 }
 
@@ -237,7 +276,25 @@ fn title(kind: &ApiResource, object: &Found) -> String {
 
 #[cfg(test)]
 mod tests {
+    use json_patch::Patch;
+    use serde_json::json;
+
     use super::*;
+
+    #[test]
+    fn what_is_deleted_while_others_are_drained_is_let_go_only_where_held_objects_are() {
+        for (held_objects, is_let_go) in [(HeldObjects::Release, true), (HeldObjects::Refuse, false)] {
+            let finalizers = [BACKUP_FINALIZER.to_owned()];
+            let patch = Patch(held_objects.patch("u", &finalizers).unwrap());
+            let mut living = json!({"metadata": {
+                "uid": "u", "deletionTimestamp": null, "finalizers": finalizers,
+            }});
+            let mut deleted = living.clone();
+            deleted["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+            assert!(json_patch::patch(&mut living, &patch).is_ok());
+            assert_eq!(json_patch::patch(&mut deleted, &patch).is_ok(), is_let_go);
+        }
+    }
 
     #[test]
     fn what_is_wrong_with_backups_and_selectors_keeps_nothing_from_being_drained() {

@@ -80,13 +80,42 @@ pub enum Unusable {
     /// Whether there is one cannot be seen.
     #[error(transparent)]
     OutOfReach(ReadError),
+    /// The template gives the backup an owner.
+    #[error(
+        "the template {backup:?} sets metadata.ownerReferences, with which a backup goes when its owner does; take it out"
+    )]
+    HasOwner {
+        /// The backup's name in the settings.
+        backup: String,
+    },
+    /// Somebody made the object the owner of its backup.
+    #[error(
+        "{title} is owned by the object and would go with it, so that it proves nothing; take the owner reference away, \
+         and see who sets it"
+    )]
+    Owned {
+        /// The backup.
+        title: String,
+    },
     /// Something of the name is there that is not the backup.
     #[error(
-        "{title} is there and is not the backup of this object; delete or rename it, or change the name in the template"
+        "{title} is there and does not count as the backup of this object: {why}; delete or rename it, or change the name \
+         in the template"
     )]
     NameTaken {
         /// What is there.
         title: String,
+        /// Why it does not count.
+        why: &'static str,
+    },
+    /// No other try has a number.
+    #[error(
+        "{tries} backups failed, and no other one is tried; let the object go without a backup with the annotation \
+             catena.dev/force-release: <reason>"
+    )]
+    Exhausted {
+        /// How many there were.
+        tries: u32,
     },
 }
 
@@ -99,7 +128,9 @@ impl Unusable {
             Self::OtherNamespace { .. } => "BackupInOtherNamespace",
             Self::NoNamespace { .. } => "BackupWithoutNamespace",
             Self::OutOfReach(error) => error.reason(),
+            Self::HasOwner { .. } | Self::Owned { .. } => "BackupHasOwner",
             Self::NameTaken { .. } => "BackupNameTaken",
+            Self::Exhausted { .. } => "BackupsExhausted",
         }
     }
 }

@@ -20,8 +20,16 @@ pub fn add(uid: &str, finalizers: &[String]) -> Vec<PatchOperation> {
     vec![test(&["metadata", "uid"], json!(uid)), is_not_deleted(), test(&list, seen), put(&place, value)]
 }
 
+/// Takes ours away from an object that is not being deleted and is in every respect as it was seen: another label may
+/// have made it one that is to be protected. `None` if it is not there.
+pub fn take_back(uid: &str, version: &str, finalizers: &[String]) -> Option<Vec<PatchOperation>> {
+    let mut patch = remove_from_living(uid, finalizers)?;
+    patch.insert(1, test(&["metadata", "resourceVersion"], json!(version)));
+    Some(patch)
+}
+
 /// Takes ours away from an object that is not being deleted. `None` if it is not there.
-pub fn take_back(uid: &str, finalizers: &[String]) -> Option<Vec<PatchOperation>> {
+pub fn remove_from_living(uid: &str, finalizers: &[String]) -> Option<Vec<PatchOperation>> {
     let mut patch = remove(uid, finalizers)?;
     patch.insert(1, is_not_deleted());
     Some(patch)
@@ -62,7 +70,9 @@ mod tests {
     use super::*;
 
     fn object(finalizers: &[&str]) -> Value {
-        json!({"metadata": {"uid": "u", "deletionTimestamp": null, "finalizers": finalizers}})
+        json!({"metadata": {
+            "uid": "u", "resourceVersion": "7", "deletionTimestamp": null, "finalizers": finalizers,
+        }})
     }
 
     fn list(finalizers: &[&str]) -> Vec<String> {
@@ -84,6 +94,21 @@ mod tests {
         assert!(patch(&mut object(&[BACKUP_FINALIZER]), &patches).is_err());
         let patches = Patch(remove("u", &seen).unwrap());
         assert!(patch(&mut object(&["a.example/x", BACKUP_FINALIZER]), &patches).is_err());
+    }
+
+    #[test]
+    fn what_was_deleted_or_changed_meanwhile_keeps_it() {
+        let seen = list(&[BACKUP_FINALIZER]);
+        let taken = |object: &mut Value, operations: Option<Vec<PatchOperation>>| {
+            patch(object, &Patch(operations.unwrap())).is_ok()
+        };
+        assert!(taken(&mut object(&[BACKUP_FINALIZER]), take_back("u", "7", &seen)));
+        assert!(!taken(&mut object(&[BACKUP_FINALIZER]), take_back("u", "6", &seen)));
+        let mut deleted = object(&[BACKUP_FINALIZER]);
+        deleted["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+        assert!(!taken(&mut deleted.clone(), take_back("u", "7", &seen)));
+        assert!(!taken(&mut deleted.clone(), remove_from_living("u", &seen)));
+        assert!(taken(&mut deleted, remove("u", &seen)));
     }
 
     #[test]

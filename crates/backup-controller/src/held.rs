@@ -3,7 +3,7 @@
 use std::{
     collections::{BTreeMap, HashMap},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use jiff::Timestamp;
@@ -32,7 +32,9 @@ pub struct HeldObjects {
 #[derive(Debug)]
 struct HeldObject {
     why: Why,
-    since: Timestamp,
+    /// How long it had been held when that was noted: the server's times are compared with no other clock.
+    age: Duration,
+    noted: Instant,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, EncodeLabelSet)]
@@ -73,10 +75,10 @@ impl HeldObjects {
         registry.register_collector(Box::new(self.clone()));
     }
 
-    /// Notes that an object is held.
-    pub fn note(&self, uid: &str, kind: &str, reason: &str, since: Timestamp) {
+    /// Notes that an object is held, for so long by now.
+    pub fn note(&self, uid: &str, kind: &str, reason: &str, age: Duration) {
         let why = Why { kind: kind.to_owned(), reason: reason.to_owned() };
-        self.lock().insert(uid.to_owned(), HeldObject { why, since });
+        self.lock().insert(uid.to_owned(), HeldObject { why, age, noted: Instant::now() });
     }
 
     /// Notes that an object was let go.
@@ -105,12 +107,11 @@ impl HeldObjects {
 
 impl Collector for HeldObjects {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), std::fmt::Error> {
-        let now = Timestamp::now();
         let mut by_reason: BTreeMap<Why, (i64, f64)> = BTreeMap::new();
         for held in self.lock().values() {
             let (count, oldest) = by_reason.entry(held.why.clone()).or_default();
             *count += 1;
-            *oldest = oldest.max(now.duration_since(held.since).as_secs_f64());
+            *oldest = oldest.max((held.age + held.noted.elapsed()).as_secs_f64());
         }
         let gauge = ConstGauge::new(0_i64).metric_type();
         let help = "Objects that wait for their backup, by kind and reason";

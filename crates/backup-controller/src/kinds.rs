@@ -1,12 +1,9 @@
 //! Keeps what is watched in line with the settings.
 
-use std::sync::Arc;
-
-use kube::core::Selector;
 use operator_kit::{Settings, WatchedKind};
 use tokio::sync::watch;
 
-use crate::{backup_watches::BackupWatches, namespaces::Namespaces, observe::Row, settings::ProtectedKind};
+use crate::{backup_watches::BackupWatches, namespaces::Namespaces, observe::Row, settings::Entries};
 
 /// Follows the settings for ever.
 pub async fn follow(
@@ -27,11 +24,10 @@ pub async fn follow(
 
 /// All objects of a kind, also those that are not selected: one that has our finalizer and leaves the selection has
 /// to lose it.
-fn watched(id: &str, entries: &[Arc<ProtectedKind>]) -> Option<WatchedKind<Row>> {
-    let selectors: Vec<(Arc<str>, Selector)> =
-        entries.iter().map(|entry| (entry.id.as_str().into(), entry.selector.clone())).collect();
-    let fingerprint = format!("{selectors:?}");
+fn watched(id: &str, entries: &Entries) -> Option<WatchedKind<Row>> {
+    let (selectors, fingerprint) = (entries.selectors(), entries.fingerprint().clone());
     let resource = entries.first()?.resource.clone();
-    let trim = move |object| Row::of(object, &selectors);
-    Some(WatchedKind::new(id, resource, fingerprint, trim).metadata_only())
+    let judged_by = fingerprint.clone();
+    let trim = move |object| Row::of(object, &selectors, &judged_by);
+    Some(WatchedKind::new(id, resource, &*fingerprint, trim).metadata_only())
 }

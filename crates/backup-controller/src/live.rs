@@ -1,56 +1,133 @@
 //! Live reads: what is decided on them must not come from a cache that is behind.
 
-use jiff::Timestamp;
+use jiff::{Timestamp, fmt::rfc2822};
 use kube::{
     Client, Resource,
     api::{DynamicObject, GetParams},
-    core::Request,
+    client::Body,
+    core::{Request, response::Status},
     discovery::ApiResource,
 };
-use operator_kit::ReadError;
+use operator_kit::{Bounded, ReadError};
 use serde_json::Value;
 
-/// Reads an object from the API server; `None` if it is not there.
+/// What the API server answers to a read.
+pub struct Answer {
+    /// The object, as deep as anybody asks for its fields; none if it is not there.
+    pub object: Option<Bounded>,
+    /// When the server answered, by its own clock: its times are compared with no other.
+    pub at: Timestamp,
+}
+
+/// Reads an object from the API server.
+pub async fn read(
+    client: &Client,
+    resource: &ApiResource,
+    namespace: &str,
+    name: &str,
+) -> Result<Answer, ReadError> {
+    let read_error = |error: kube::Error| ReadError::of(&error, &resource.kind, name);
+    let namespace = Some(namespace).filter(|namespace| !namespace.is_empty());
+    let request = Request::new(DynamicObject::url_path(resource, namespace))
+        .get(name, &GetParams::default())
+        .map_err(|error| read_error(kube::Error::BuildRequest(error)))?;
+    let response = client.send(request.map(Body::from)).await.map_err(read_error)?;
+    let (head, body) = response.into_parts();
+    let body = body.collect_bytes().await.map_err(read_error)?;
+    let object = match head.status.as_u16() {
+        200..300 => {
+            Some(serde_json::from_slice(&body).map_err(|error| read_error(kube::Error::SerdeError(error)))?)
+        }
+        // Of a group that is not served, the answer is no Status and has no reason.
+        404 => None,
+        code => return Err(read_error(refusal(code, &body))),
+    };
+    let date = head.headers.get("date").and_then(|date| date.to_str().ok());
+    let at = date.and_then(|date| rfc2822::parse(date).ok()).ok_or_else(|| ReadError::Unanswered {
+        kind: resource.kind.clone(),
+        name: name.to_owned(),
+        message: "the answer has no Date header, so that no deadline can be told; let proxies pass it on"
+            .into(),
+    })?;
+    Ok(Answer { object, at: at.timestamp() })
+}
+
+/// Reads an object from the API server, as deep as anybody asks for its fields; `None` if it is not there.
 pub async fn get(
     client: &Client,
     resource: &ApiResource,
     namespace: &str,
     name: &str,
 ) -> Result<Option<Value>, ReadError> {
-    let read_error = |error: kube::Error| ReadError::of(&error, &resource.kind, name);
-    let namespace = Some(namespace).filter(|namespace| !namespace.is_empty());
-    let request = Request::new(DynamicObject::url_path(resource, namespace))
-        .get(name, &GetParams::default())
-        .map_err(|error| read_error(kube::Error::BuildRequest(error)))?;
-    match client.request(request).await {
-        Ok(object) => Ok(Some(object)),
-        // Of a group that is not served, the answer is no Status and has no reason.
-        Err(kube::Error::Api(status)) if status.code == 404 => Ok(None),
-        Err(error) => Err(read_error(error)),
+    Ok(read(client, resource, namespace, name).await?.object.map(|object| object.value))
+}
+
+/// What keeps an answer from being an object, which need not be a Status.
+fn refusal(code: u16, body: &[u8]) -> kube::Error {
+    let status = serde_json::from_slice::<Status>(body)
+        .unwrap_or_else(|_| Status::failure(String::from_utf8_lossy(body).trim(), "Unknown").with_code(code));
+    kube::Error::Api(Box::new(status))
+}
+
+#[cfg(test)]
+pub mod tests {
+    use std::convert::Infallible;
+
+    use k8s_openapi::api::core::v1::ConfigMap;
+    use operator_kit::Reported;
+    use serde_json::json;
+
+    use super::*;
+
+    pub const DATE: &str = "Mon, 01 Jun 2026 12:00:00 GMT";
+
+    /// A server that answers each path with a code and a body.
+    pub fn server(
+        date: Option<&'static str>,
+        answer: impl Fn(&str) -> (u16, Value) + Send + 'static,
+    ) -> Client {
+        let service = move |request: http::Request<Body>| {
+            let (code, body) = answer(request.uri().path());
+            let mut response = http::Response::builder().status(code);
+            if let Some(date) = date {
+                response = response.header("date", date);
+            }
+            let response = response.body(Body::from(body.to_string().into_bytes())).unwrap();
+            std::future::ready(Ok::<_, Infallible>(response))
+        };
+        Client::new(tower::service_fn(service), "default")
     }
-}
 
-/// A text of an object's metadata; empty if there is none.
-pub fn text<'o>(object: &'o Value, field: &str) -> &'o str {
-    metadata(object, field).and_then(Value::as_str).unwrap_or_default()
-}
+    async fn read_web(date: Option<&'static str>, code: u16, body: Value) -> Result<Answer, ReadError> {
+        let client = server(date, move |_| (code, body.clone()));
+        read(&client, &ApiResource::erase::<ConfigMap>(&()), "shop", "web").await
+    }
 
-/// A time of an object's metadata.
-pub fn time(object: &Value, field: &str) -> Option<Timestamp> {
-    metadata(object, field)?.as_str()?.parse().ok()
-}
+    #[tokio::test]
+    async fn the_time_is_the_servers_own() {
+        let noon = "2026-06-01T12:00:00Z".parse().unwrap();
+        let found = read_web(Some(DATE), 200, json!({"metadata": {"name": "web"}})).await.unwrap();
+        assert_eq!((&found.object.unwrap().value["metadata"]["name"], found.at), (&json!("web"), noon));
+        let none = read_web(Some(DATE), 404, json!("404 page not found")).await.unwrap();
+        assert_eq!((none.object, none.at), (None, noon));
+    }
 
-/// A label or an annotation.
-pub fn entry<'o>(object: &'o Value, map: &str, key: &str) -> Option<&'o str> {
-    metadata(object, map)?.get(key)?.as_str()
-}
+    #[tokio::test]
+    async fn without_a_time_there_is_no_answer() {
+        let error = read_web(None, 200, json!({})).await.err().unwrap();
+        assert!(error.to_string().contains("no Date header"), "{error}");
+    }
 
-/// The finalizers of an object.
-pub fn finalizers(object: &Value) -> Vec<String> {
-    let list = metadata(object, "finalizers").and_then(Value::as_array);
-    list.into_iter().flatten().filter_map(|item| Some(item.as_str()?.to_owned())).collect()
-}
-
-fn metadata<'o>(object: &'o Value, field: &str) -> Option<&'o Value> {
-    object.get("metadata")?.get(field)
+    #[tokio::test]
+    async fn what_the_server_refuses_is_told_in_its_words() {
+        let status = json!({
+            "kind": "Status", "status": "Failure", "message": "may not", "reason": "Forbidden", "code": 403,
+        });
+        let error = read_web(Some(DATE), 403, status).await.err().unwrap();
+        assert_eq!(error.reason(), "Forbidden");
+        assert!(error.to_string().contains("may not"), "{error}");
+        let error = read_web(Some(DATE), 502, json!("no gateway")).await.err().unwrap();
+        assert_eq!(error.reason(), "LookUpFailed");
+        assert!(error.to_string().contains("no gateway"), "{error}");
+    }
 }

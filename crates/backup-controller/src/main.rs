@@ -7,10 +7,13 @@ mod decide;
 mod drain;
 mod error;
 mod finalizer;
+mod force_release;
 mod held;
 mod kinds;
 mod live;
 mod manifest;
+mod memory;
+mod metadata;
 mod namespaces;
 mod observe;
 mod settings;
@@ -23,8 +26,8 @@ use operator_kit::{Arguments, Operator, Triggers};
 use tokio::sync::watch;
 
 use crate::{
-    act::Actor, backup_watches::BackupWatches, held::HeldObjects, namespaces::Namespaces, observe::Backups,
-    settings::Settings,
+    act::Actor, backup_watches::BackupWatches, held::HeldObjects, memory::Refusals, namespaces::Namespaces,
+    observe::Backups, settings::Settings,
 };
 
 /// Holds configured objects of any kind when they are deleted, until their backup is proven.
@@ -67,7 +70,8 @@ async fn control(arguments: Arguments) -> anyhow::Result<()> {
     let follow = kinds::follow(operator.settings(), wanted, watches.clone(), namespaces.clone());
     tokio::spawn(follow);
 
-    let actor = Actor::new(operator.writer(), operator.events(), watches, held);
-    let backups = Backups::new(operator.client(), operator.settings(), namespaces, actor);
+    let refusals = Refusals::default();
+    let actor = Actor::new(operator.writer(), operator.events(), watches, refusals.clone(), held);
+    let backups = Backups::new(operator.client(), operator.settings(), namespaces, refusals, actor);
     operator.run_each(backups, kinds, triggers).await
 }

@@ -1,22 +1,25 @@
 use std::sync::Arc;
 
-use catena_api::keys::FORCE_RELEASE;
 use jiff::Timestamp;
 use kube::{
     Client,
     core::{Selector, SelectorExt},
 };
-use operator_kit::{Attempt, Controller, Next, Settings, TrimmedObject, Watched};
+use operator_kit::{Attempt, Bounded, Controller, Next, ReadError, Settings, TrimmedObject, Watched};
 use serde_json::Value;
 
 use crate::{
     act::Actor,
-    backup::{Situation, situation},
+    backup::{Situation, Survey},
     decide::{Action, decide},
     error::Error,
-    finalizer, live,
+    finalizer,
+    force_release::ForceRelease,
+    live,
+    memory::Refusals,
+    metadata,
     namespaces::Namespaces,
-    settings::{OnFailure, ProtectedKind},
+    settings::{Entries, ProtectedKind},
     status::BackupStatus,
 };
 
@@ -25,6 +28,8 @@ use crate::{
 pub struct Row {
     /// The entries of the settings whose selector selects it.
     pub selected_by: Vec<Arc<str>>,
+    /// The fingerprint of those entries: other ones are not judged by what these select.
+    pub judged_by: Arc<str>,
     /// Its finalizers.
     pub finalizers: Vec<String>,
 }
@@ -36,8 +41,6 @@ pub struct Observed {
     pub target: Arc<Watched<Row>>,
     /// What this pass may do.
     pub attempt: Attempt,
-    /// When it was observed.
-    pub now: Timestamp,
     /// The entry of the settings that it belongs to; none while they are changing.
     pub kind: Option<Arc<ProtectedKind>>,
     /// Whether it is to be protected.
@@ -64,10 +67,14 @@ pub struct Held {
     pub is_annotated: bool,
     /// When it was deleted, by the server's clock.
     pub since: Timestamp,
+    /// When it was read, by the server's clock.
+    pub now: Timestamp,
     /// What it says of its waiting.
     pub status: Option<BackupStatus>,
-    /// Why somebody lets it go.
-    pub force_release: Option<String>,
+    /// Whether somebody lets it go.
+    pub force_release: ForceRelease,
+    /// How often in a row the server refused to create a backup.
+    pub refusals: u32,
     /// How its backups stand; not asked when somebody lets it go.
     pub situation: Option<Situation>,
 }
@@ -77,16 +84,18 @@ pub struct Backups {
     client: Client,
     settings: Settings<crate::Settings>,
     namespaces: Namespaces,
+    refusals: Refusals,
     actor: Actor,
 }
 
 impl Row {
     /// What is kept of an object.
-    pub fn of(object: TrimmedObject, selectors: &[(Arc<str>, Selector)]) -> Self {
+    pub fn of(object: TrimmedObject, selectors: &[(Arc<str>, Selector)], judged_by: &Arc<str>) -> Self {
         let labels = object.metadata.labels.unwrap_or_default();
         let selecting = selectors.iter().filter(|(_, selector)| selector.matches(&labels));
         Self {
             selected_by: selecting.map(|(id, _)| id.clone()).collect(),
+            judged_by: judged_by.clone(),
             finalizers: object.metadata.finalizers.unwrap_or_default(),
         }
     }
@@ -97,22 +106,20 @@ impl Backups {
         client: Client,
         settings: Settings<crate::Settings>,
         namespaces: Namespaces,
+        refusals: Refusals,
         actor: Actor,
     ) -> Self {
-        Self { client, settings, namespaces, actor }
+        Self { client, settings, namespaces, refusals, actor }
     }
 
-    /// The entry of the settings that an object belongs to: the first that selects it, or just the first.
-    async fn entry(&self, target: &Watched<Row>) -> Result<(Option<Arc<ProtectedKind>>, Selection), Error> {
-        let settings = self.settings.current();
-        let entries = settings.by_resource.get(&*target.source.id).map(Vec::as_slice).unwrap_or_default();
+    /// The entry of the settings that an object belongs to: the first that selects it, or the strictest.
+    async fn entry(
+        &self,
+        entries: &Entries,
+        target: &Watched<Row>,
+    ) -> Result<(Option<Arc<ProtectedKind>>, Selection), Error> {
         let namespace = target.metadata.namespace.as_deref();
-        // What its watch shows is of former settings, of which an entry was renamed: it is judged by what the next one shows.
-        let is_former = |id: &Arc<str>| !entries.iter().any(|entry| *entry.id == **id);
-        if target.row.selected_by.iter().any(is_former) {
-            return Ok((None, Selection::NotSelected));
-        }
-        for entry in entries.iter().filter(|entry| entry.protect) {
+        for entry in entries.protecting() {
             if !target.row.selected_by.iter().any(|id| **id == *entry.id) {
                 continue;
             }
@@ -124,53 +131,56 @@ impl Backups {
                 return Ok((Some(entry.clone()), Selection::Selected));
             }
         }
-        // Of what was protected and belongs to none any more, none that lets go is taken as long as there is another.
-        let strictest = entries.iter().find(|entry| entry.on_failure == OnFailure::Hold).or(entries.first());
-        Ok((strictest.cloned(), Selection::NotSelected))
+        Ok((entries.strictest().cloned(), Selection::NotSelected))
     }
 
     /// What is known live of an object that waits for its backup, and the entry of the settings that it belongs to.
     async fn held(
         &self,
+        settings: &crate::Settings,
         kind: Arc<ProtectedKind>,
         target: &Watched<Row>,
     ) -> Result<(Arc<ProtectedKind>, Option<Held>), Error> {
         let namespace = target.metadata.namespace.as_deref().unwrap_or_default();
         let name = target.metadata.name.as_deref().unwrap_or_default();
         let uid = target.metadata.uid.as_deref().unwrap_or_default();
-        let Some(mut object) = live::get(&self.client, &kind.resource, namespace, name).await? else {
-            return Ok((kind, None));
-        };
-        let finalizers = live::finalizers(&object);
-        let Some(since) = live::time(&object, "deletionTimestamp") else { return Ok((kind, None)) };
-        if live::text(&object, "uid") != uid || !finalizer::is_there(&finalizers) {
+        let answer = live::read(&self.client, &kind.resource, namespace, name).await?;
+        let Some(Bounded { value: mut object, is_whole }) = answer.object else { return Ok((kind, None)) };
+        let now = answer.at;
+        let finalizers = metadata::finalizers(&object);
+        let Some(since) = metadata::time(&object, "deletionTimestamp") else { return Ok((kind, None)) };
+        if metadata::text(&object, "uid") != uid || !finalizer::is_there(&finalizers) {
             return Ok((kind, None));
         }
-        let settings = self.settings.current();
         let status = BackupStatus::of(&object);
         // Its labels do not matter any more: it says which entry it belongs to.
-        let entries = settings.by_resource.get(&*target.source.id).into_iter().flatten();
-        let recorded =
-            status.as_ref().and_then(|status| entries.into_iter().find(|entry| entry.id == status.entry));
+        let entries = settings.by_resource.get(&*target.source.id);
+        let recorded = status.as_ref().and_then(|status| entries?.named(&status.entry));
         let kind = recorded.cloned().unwrap_or(kind);
         if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
             metadata.remove("managedFields");
         }
-        let reason = live::entry(&object, "annotations", FORCE_RELEASE).map(str::trim);
-        let force_release = reason.filter(|reason| !reason.is_empty()).map(str::to_owned);
-        let situation = if force_release.is_none() {
+        let force_release = ForceRelease::of(&object, status.as_ref());
+        let situation = if matches!(force_release, ForceRelease::Granted(_)) {
+            None
+        } else if !is_whole {
+            // A backup that is made from it would lack what is below.
+            return Err(ReadError::TooDeep { kind: kind.resource.kind.clone(), name: name.to_owned() }.into());
+        } else {
+            let (client, templates) = (&self.client, &settings.templates);
+            let survey = Survey { client, templates, kind: &kind, target: &object, now };
             // Where to begin; what is there is judged in any case.
             let first = status.as_ref().map_or(1, |status| status.attempt);
-            Some(situation(&self.client, &settings.templates, &kind, &object, first).await?)
-        } else {
-            None
+            Some(survey.situation(first, BackupStatus::former_attempt(&object)).await?)
         };
         let held = Held {
             finalizers,
             is_annotated: object.pointer("/metadata/annotations").is_some_and(Value::is_object),
             since,
+            now,
             status,
             force_release,
+            refusals: self.refusals.of(uid),
             situation,
         };
         Ok((kind, Some(held)))
@@ -184,17 +194,21 @@ impl Controller for Backups {
     type Error = Error;
 
     async fn observe(&self, target: Arc<Watched<Row>>, attempt: Attempt) -> Result<Observed, Error> {
-        let (kind, selection) = self.entry(&target).await?;
+        let settings = self.settings.current();
+        let (kind, selection) = match settings.entries(&target.source.id, &target.row.judged_by) {
+            Some(entries) => self.entry(entries, &target).await?,
+            None => (None, Selection::NotSelected),
+        };
         let is_held =
             target.metadata.deletion_timestamp.is_some() && finalizer::is_there(&target.row.finalizers);
         let (kind, held) = match kind {
             Some(kind) if is_held => {
-                let (kind, held) = self.held(kind, &target).await?;
+                let (kind, held) = self.held(&settings, kind, &target).await?;
                 (Some(kind), held)
             }
             kind => (kind, None),
         };
-        Ok(Observed { target, attempt, now: Timestamp::now(), kind, selection, held })
+        Ok(Observed { target, attempt, kind, selection, held })
     }
 
     fn decide(&self, observed: &Observed) -> Action {
@@ -202,6 +216,7 @@ impl Controller for Backups {
     }
 
     fn forget(&self, uid: &str) {
+        self.refusals.forget(uid);
         self.actor.forget(uid);
     }
 

@@ -1,3 +1,5 @@
+mod entries;
+
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
@@ -10,8 +12,13 @@ use kube::{
     core::{GroupVersion, GroupVersionKind, Selector},
     discovery::ApiResource,
 };
-use operator_kit::{Expression, Templates, Validate};
+use operator_kit::{Expression, TemplateError, Templates, Validate, sha256, short_digest};
 use serde::Deserialize;
+use serde_json::Value;
+
+pub use entries::Entries;
+
+use crate::metadata;
 
 /// What a template and the expressions can speak about, besides the subject of a template.
 pub const OBJECT: &str = "object";
@@ -22,14 +29,17 @@ pub const ATTEMPT: &str = "attempt";
 /// The object that a backup is of, for expressions.
 pub const TARGET: &str = "target";
 
+/// No object has more tries: the pauses between as many add up to more than a year.
+pub const LAST_ATTEMPT: u32 = 10_000;
+
 /// What can be configured.
 #[derive(Deserialize)]
 #[serde(from = "File")]
 pub struct Settings {
     /// What is protected, by the name that the entry has here.
     pub kinds: BTreeMap<String, Arc<ProtectedKind>>,
-    /// The same by [`ProtectedKind::resource_id`]: an object belongs to the first entry that selects it.
-    pub by_resource: BTreeMap<String, Vec<Arc<ProtectedKind>>>,
+    /// The same by [`ProtectedKind::resource_id`].
+    pub by_resource: BTreeMap<String, Entries>,
     /// The templates of backups, by the backup's name.
     pub templates: Templates,
     mistakes: Vec<String>,
@@ -50,11 +60,14 @@ pub struct ProtectedKind {
     pub namespaces: Option<Selector>,
     /// How it is backed up.
     pub backup: Arc<Backup>,
+    /// Follows from the entry and from what is created by its template: a backup that another policy asked for proves
+    /// nothing of this one.
+    pub policy: String,
     /// How long one backup may take, and how long none at all may be there.
     pub deadline: Duration,
     /// What follows a backup that failed or took too long.
     pub on_failure: OnFailure,
-    /// How many backups are tried before an object is released without one.
+    /// How many backups are tried, which is created or refused by the server, before an object is released without one.
     pub tries: u32,
     /// How long after a try that failed the next one begins; it doubles each time.
     pub retry_after: Duration,
@@ -67,6 +80,8 @@ pub struct Backup {
     pub name: String,
     /// What is created.
     pub resource: ApiResource,
+    /// sha256 of the template's text.
+    pub template: String,
     /// Where; in the namespace of the object that it is of if there is none.
     pub namespace: Option<String>,
     /// Whether the kind has no namespaces.
@@ -174,7 +189,45 @@ impl From<File> for Settings {
         for kind in kinds.values() {
             by_resource.entry(kind.resource_id()).or_default().push(kind.clone());
         }
-        Self { kinds, by_resource, templates, mistakes }
+        let by_resource = by_resource.into_iter().map(|(id, kinds)| (id, Entries::new(kinds))).collect();
+        let mut settings = Self { kinds, by_resource, templates, mistakes };
+        settings.mistakes.extend(settings.mistakes_of_templates());
+        settings
+    }
+}
+
+impl Settings {
+    /// The entries of a kind, for an object that was selected by entries of this fingerprint. None for what others
+    /// selected: it waits for the watch of the present ones.
+    pub fn entries(&self, id: &str, fingerprint: &str) -> Option<&Entries> {
+        self.by_resource.get(id).filter(|entries| **entries.fingerprint() == *fingerprint)
+    }
+
+    /// What no object can change about a template, as far as it can be told before it is used.
+    fn mistakes_of_templates(&self) -> Vec<String> {
+        let mistake = |backup: &&Backup| {
+            let rendered = self.tried(backup).ok()?;
+            let has_owner = metadata::list(&rendered, "ownerReferences").next().is_some();
+            has_owner.then(|| {
+                format!(
+                    "backups.{}.template: it sets metadata.ownerReferences, with which a backup goes when its owner does; \
+                     take it out",
+                    backup.name
+                )
+            })
+        };
+        self.backups().values().filter_map(mistake).collect()
+    }
+
+    /// The backups that are used, by name.
+    fn backups(&self) -> BTreeMap<&str, &Backup> {
+        self.kinds.values().map(|kind| (kind.backup.name.as_str(), &*kind.backup)).collect()
+    }
+
+    /// What comes out of a template for an object that has every field.
+    fn tried(&self, backup: &Backup) -> Result<Value, TemplateError> {
+        let Backup { name, resource, .. } = backup;
+        self.templates.tried(name, &[OBJECT, MANIFEST, ATTEMPT], &resource.api_version, &resource.kind)
     }
 }
 
@@ -183,6 +236,16 @@ impl ProtectedKind {
     pub fn resource_id(&self) -> String {
         let ApiResource { group, plural, .. } = &self.resource;
         if group.is_empty() { plural.clone() } else { format!("{plural}.{group}") }
+    }
+}
+
+impl Backup {
+    /// What tells the backups of an entry from those of others, and of itself under other settings. The version of the
+    /// kind is none of it: it names the same objects.
+    fn policy(&self, entry: &str) -> String {
+        let ApiResource { group, kind, .. } = &self.resource;
+        let namespace = self.namespace.as_deref().unwrap_or_default();
+        short_digest(&[entry, &self.name, group, kind, namespace, &self.template])
     }
 }
 
@@ -209,8 +272,8 @@ impl KindEntry {
             .map_err(|problem| mistake("namespaceSelector", &problem));
         let deadline = duration(&self.deadline).map_err(|problem| mistake("deadline", &problem));
         let retry_after = duration(&self.retry_after).map_err(|problem| mistake("retryAfter", &problem));
-        if self.tries == 0 {
-            mistake("tries", "must be at least 1");
+        if !(1..=LAST_ATTEMPT).contains(&self.tries) {
+            mistake("tries", &format!("must be from 1 to {LAST_ATTEMPT}"));
         }
         let backup = backups.get(&self.backup).cloned();
         // What is wrong with one that is there is told of that one.
@@ -218,13 +281,15 @@ impl KindEntry {
             let known = named.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
             mistake("backup", &format!("there is no backup {:?}; use one of backups ({known})", self.backup));
         }
+        let backup = backup?;
         Some(ProtectedKind {
             id: id.to_owned(),
+            policy: backup.policy(id),
             resource: resource.ok()?,
             protect: self.protect,
             selector: selector.ok()?,
             namespaces: namespaces.ok()?,
-            backup: backup?,
+            backup,
             deadline: deadline.ok()?,
             on_failure: self.on_failure,
             tries: self.tries,
@@ -249,6 +314,7 @@ impl BackupEntry {
         Some(Backup {
             name: name.to_owned(),
             resource: resource.ok()?,
+            template: sha256(&self.template),
             namespace: Some(self.namespace).filter(|namespace| !namespace.is_empty()),
             is_cluster_scoped: self.cluster_scoped,
             succeeded: succeeded.ok()?,
@@ -287,33 +353,10 @@ impl Validate for Settings {
     }
 
     fn warnings(&self) -> Vec<String> {
-        let backups: BTreeMap<&str, &Backup> =
-            self.kinds.values().map(|kind| (kind.backup.name.as_str(), &*kind.backup)).collect();
-        let problem = |backup: &&Backup| {
-            let Backup { name, resource, .. } = backup;
-            self.templates.problem(name, &[OBJECT, MANIFEST, ATTEMPT], &resource.api_version, &resource.kind)
-        };
-        backups.values().filter_map(problem).map(|error| error.to_string()).collect()
+        let problem = |backup: &&Backup| self.tried(backup).err();
+        self.backups().values().filter_map(problem).map(|error| error.to_string()).collect()
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Else the namespace of every object would have to be looked up, and the chart grants no right to do so.
-    #[test]
-    fn a_selector_of_all_namespaces_is_none() {
-        let settings = |selector: &str| -> Settings {
-            let text = format!(
-                "kinds: {{a: {{apiVersion: v1, kind: A, resource: as, backup: b, namespaceSelector: {selector}}}}}
-backups: {{b: {{apiVersion: v1, kind: B, resource: bs, template: x, succeeded: 'true'}}}}"
-            );
-            serde_saphyr::from_str(&text).unwrap()
-        };
-        for all in ["{}", "{matchLabels: {}}"] {
-            assert!(settings(all).kinds["a"].namespaces.is_none(), "{all}");
-        }
-        assert!(settings("{matchLabels: {a: b}}").kinds["a"].namespaces.is_some());
-    }
-}
+mod tests;

@@ -5,10 +5,18 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::{metadata, settings::LAST_ATTEMPT};
+
+/// Of an object whose backup was begun by a controller that did not tell policies apart.
+pub const FORMER_BACKUP: &str = "FormerBackupRunning";
+
 /// Why an object that is to be deleted is still there, as its annotation says it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct BackupStatus {
+    /// The object that says it. A copy of the object brings the annotation along, and another uid.
+    #[serde(default)]
+    pub uid: String,
     /// What goes on.
     pub state: State,
     /// The entry of the settings that it belonged to when it was deleted, whatever its labels say since.
@@ -19,7 +27,10 @@ pub struct BackupStatus {
     /// The backup: its kind, namespace and name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub backup: Option<String>,
-    /// Since when the state is what it is, for this reason.
+    /// The digest of a force-release that was there before the object was held, and so does not count.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ignored_release: Option<String>,
+    /// Since when the state is what it is, for this reason, by the server's clock.
     pub since: Timestamp,
     /// One `PascalCase` word.
     pub reason: String,
@@ -43,10 +54,23 @@ pub enum State {
 }
 
 impl BackupStatus {
-    /// What an object's annotation says; nothing if it says nothing that is understood.
+    /// What an object says of itself; nothing if its annotation is another object's, or is not understood.
     pub fn of(object: &Value) -> Option<Self> {
-        let text = object.get("metadata")?.get("annotations")?.get(BACKUP_STATUS)?.as_str()?;
-        serde_json::from_str(text).ok()
+        Self::written_on(object).filter(|status| status.uid == metadata::text(object, "uid"))
+    }
+
+    /// The try of a backup that a controller may have begun that did not tell policies apart.
+    pub fn former_attempt(object: &Value) -> Option<u32> {
+        let status = Self::written_on(object)?;
+        let uid = metadata::text(object, "uid");
+        let is_former = status.uid.is_empty() || (status.uid == uid && status.reason == FORMER_BACKUP);
+        is_former.then_some(status.attempt)
+    }
+
+    fn written_on(object: &Value) -> Option<Self> {
+        let text = metadata::entry(object, "annotations", BACKUP_STATUS)?;
+        let status: Self = serde_json::from_str(text).ok()?;
+        (1..=LAST_ATTEMPT).contains(&status.attempt).then_some(status)
     }
 
     /// With the time since when it is so, given what was said before.
@@ -66,5 +90,52 @@ impl BackupStatus {
     /// As text, for the annotation.
     pub fn text(&self) -> String {
         serde_json::to_string(self).unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn object(uid: &str, status: &Value) -> Value {
+        json!({"metadata": {"uid": uid, "annotations": {BACKUP_STATUS: status.to_string()}}})
+    }
+
+    fn status(uid: Option<&str>, attempt: u32) -> Value {
+        let mut status = json!({
+            "state": "Failed", "entry": "e", "attempt": attempt, "since": "2026-01-01T00:00:00Z", "reason": "BackupFailed",
+            "message": "",
+        });
+        if let Some(uid) = uid {
+            status["uid"] = uid.into();
+        }
+        status
+    }
+
+    #[test]
+    fn what_another_object_said_is_not_believed() {
+        assert_eq!(BackupStatus::of(&object("u", &status(Some("u"), 3))).unwrap().attempt, 3);
+        assert_eq!(BackupStatus::of(&object("u", &status(Some("v"), 3))), None);
+        assert_eq!(BackupStatus::of(&object("u", &status(None, 3))), None);
+    }
+
+    #[test]
+    fn a_try_that_never_was_is_not_believed() {
+        for attempt in [0, LAST_ATTEMPT + 1, u32::MAX] {
+            assert_eq!(BackupStatus::of(&object("u", &status(Some("u"), attempt))), None, "{attempt}");
+            assert_eq!(BackupStatus::former_attempt(&object("u", &status(None, attempt))), None, "{attempt}");
+        }
+    }
+
+    #[test]
+    fn what_was_begun_before_policies_were_told_apart_is_known_by_its_status() {
+        assert_eq!(BackupStatus::former_attempt(&object("u", &status(None, 3))), Some(3));
+        assert_eq!(BackupStatus::former_attempt(&object("u", &status(Some("u"), 3))), None);
+        let mut waits = status(Some("u"), 3);
+        waits["reason"] = FORMER_BACKUP.into();
+        assert_eq!(BackupStatus::former_attempt(&object("u", &waits)), Some(3));
+        assert_eq!(BackupStatus::former_attempt(&object("v", &waits)), None);
     }
 }

@@ -7,10 +7,10 @@ use std::{
 };
 
 use catena_api::{BasicDeployment, CommandStatus, keys};
-use k8s_openapi::{api::apps::v1::ControllerRevision, apimachinery::pkg::apis::meta::v1::ObjectMeta};
-use kube::{Api, Client};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::Client;
 use operator_kit::{
-    Next, ReadError, Rendered, StatusAge, WriteError, Writer,
+    Next, ReadError, Rendered, StatusAge, WriteError, Writer, live,
     owner::{controller_reference, is_controlled_by},
     short_digest, slow_start,
 };
@@ -18,13 +18,14 @@ use serde_json::{Value, json};
 
 use crate::{
     child::Child,
-    command::{Command, CommandKind},
+    command::{Command, CommandKind, REPORTED},
     commands::Commands,
     decide::Action,
     desired::Desired,
     error::{Error, Refusal},
     observe::{Observed, Place},
     revision::{Rejects, Revision},
+    status::CONDITIONS,
 };
 
 /// Writes children, revisions and statuses, and remembers what the server made of them.
@@ -132,7 +133,7 @@ impl Writes {
                 slow_start(news, tell, may_go_on).await.all()?;
             }
             Action::Refuse(refusal) => return Err(refusal.into()),
-            Action::WriteStatus(status) => self.writer.apply_status(deployment, &status).await?,
+            Action::WriteStatus(status) => self.writer.write_status(deployment, &status, &CONDITIONS).await?,
             Action::Wait(time) => return Ok(Next::Wait(time)),
             Action::Settle => return Ok(Next::Settled),
         }
@@ -178,10 +179,8 @@ impl Writes {
     ) -> Result<(), Error> {
         let kind = &self.revisions.resource.kind;
         let namespace = deployment.metadata.namespace.as_deref().unwrap_or_default();
-        let revisions: Api<ControllerRevision> = Api::namespaced(self.client.clone(), namespace);
-        let found =
-            revisions.get_metadata_opt(name).await.map_err(|error| ReadError::of(&error, kind, name))?;
-        let Some(found) = found.map(|revision| revision.metadata) else {
+        let found = live::metadata_opt(&self.client, &self.revisions.resource, namespace, name).await;
+        let Some(found) = found.map_err(|error| ReadError::of(&error, kind, name))? else {
             return Err(WriteError::gone(kind, name).into());
         };
         if !is_controlled_by(&found, uid(deployment)) {
@@ -260,7 +259,9 @@ impl Writes {
             uid: Some(command.uid.clone()),
             ..ObjectMeta::default()
         };
-        let told = self.writer.apply_status_for(uid(deployment), seen, resource, &metadata, status).await;
+        let write =
+            self.writer.write_status_for(uid(deployment), seen, resource, &metadata, status, &REPORTED);
+        let told = write.await;
         let mut memory = self.lock();
         let memory = memory.entry(uid(deployment).to_owned()).or_default();
         memory.told = Some(Instant::now());

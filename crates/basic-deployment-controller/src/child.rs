@@ -126,6 +126,11 @@ impl Child {
         self.annotation(keys::HASH).unwrap_or_default()
     }
 
+    /// Whether a former `BasicDeployment` left it behind, and nobody has it.
+    pub fn was_left_behind(&self) -> bool {
+        self.owner.is_none() && !self.is_deleting && !self.hash().is_empty()
+    }
+
     /// What is recorded on it of commands that were carried out on it.
     pub fn marks(&self) -> Marks {
         let text = |key| self.annotation(key).map(str::to_owned);

@@ -15,6 +15,9 @@ use serde_json::Value;
 
 use crate::child::Owner;
 
+/// The types of the conditions of a command that are this controller's.
+pub const REPORTED: [&str; 2] = [ACCEPTED, SUCCEEDED];
+
 /// The kinds of commands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CommandKind {
@@ -120,9 +123,8 @@ impl Command {
         let owner = owner(&metadata, target);
         let mut status: CommandStatus = serde_json::from_value(data["status"].take()).unwrap_or_default();
         // Others' conditions are none of ours, and one without a generation is the default of the definition.
-        status.conditions.retain(|condition| {
-            [ACCEPTED, SUCCEEDED].contains(&&*condition.type_) && condition.observed_generation.is_some()
-        });
+        status.conditions = conditions::of_types(&status.conditions, &REPORTED);
+        status.conditions.retain(|condition| condition.observed_generation.is_some());
         Self {
             kind,
             owner,

@@ -61,6 +61,16 @@ pub enum Refusal {
         /// Whose it is.
         holder: String,
     },
+    /// The name of the child is that of one that was left behind, made from something else.
+    #[error(
+        "{kind} {name:?} exists without an owner and was made from another content; with the spec and template that it was made from it is adopted without downtime, and can be changed from there; or delete it, or change the name in the template"
+    )]
+    ChildOfAnotherContent {
+        /// The child's kind.
+        kind: String,
+        /// The child's name.
+        name: String,
+    },
 }
 
 impl Reported for Refusal {
@@ -74,7 +84,7 @@ impl Reported for Refusal {
             Self::ReservedField { .. } => "TemplateFailed",
             Self::RevisionGone { .. } => "RevisionGone",
             Self::RevisionNameTaken { .. } => "RevisionNameTaken",
-            Self::ChildNotOwned { .. } => "ChildNotOwned",
+            Self::ChildNotOwned { .. } | Self::ChildOfAnotherContent { .. } => "ChildNotOwned",
         }
     }
 }

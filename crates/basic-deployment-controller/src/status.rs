@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use catena_api::{BasicDeploymentStatus, BlockedBy, ChildStatus};
+use catena_api::{BasicDeployment, BasicDeploymentStatus, BlockedBy, ChildStatus};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use operator_kit::{
-    Category,
+    Category, Pace,
     conditions::{self, Conditions, PROGRESSING, READY, RECONCILING, STALLED},
 };
 
@@ -15,13 +15,23 @@ use crate::{
     observe::{Found, Observed},
 };
 
+/// The types of the conditions that are this controller's.
+pub const CONDITIONS: [&str; 5] = [READY, PROGRESSING, RECONCILING, STALLED, ROLLED_BACK];
+
+/// The status as it was told last: what others say in conditions of their own is none of it.
+pub fn told(deployment: &BasicDeployment) -> BasicDeploymentStatus {
+    let mut told = deployment.status.clone().unwrap_or_default();
+    told.conditions = conditions::of_types(&told.conditions, &CONDITIONS);
+    told
+}
+
 /// The status that tells what was observed.
 pub fn status(observed: &Observed) -> BasicDeploymentStatus {
     let (deployment, contract) = (&observed.deployment, &observed.contract);
-    let before = deployment.status.as_ref().map_or(&[][..], |status| &status.conditions);
+    let before = told(deployment).conditions;
     let generation = deployment.metadata.generation.unwrap_or_default();
     let child = observed.child.ours().map(AsRef::as_ref);
-    let active = child.map_or(0, |child| child.active(contract));
+    let active = active(observed);
     let wanted = deployment.spec.replicas;
     let is_ready = is_ready(observed);
     let blocked_by = if is_ready { None } else { blocked_by(observed, child) };
@@ -36,17 +46,17 @@ pub fn status(observed: &Observed) -> BasicDeploymentStatus {
         .while_true(RECONCILING, !is_ready && goes_on, &reason, message.clone())
         .while_true(STALLED, is_stalled, &reason, message)
         .while_true(ROLLED_BACK, held.is_some(), "Rollback", held.map(rolled_back).unwrap_or_default())
-        .since(before);
+        .since(&before);
     let new = BasicDeploymentStatus {
         observed_generation: Some(generation),
         ready: is_ready,
         active,
-        replicas: child.and_then(|child| child.replicas(contract)).unwrap_or(0),
+        replicas: child.or(main_server(observed)).and_then(|child| child.replicas(contract)).unwrap_or(0),
         progress: format!("{active}/{wanted}"),
         revision: child
             .and_then(|child| find(&observed.revisions, child.hash()))
             .map(|revision| revision.number),
-        selector: child.and_then(|child| child.selector(contract)),
+        selector: main_server(observed).and_then(|child| child.selector(contract)),
         child: child.map(child_status),
         blocked_by,
         conditions,
@@ -78,6 +88,33 @@ pub fn serves(child: &Child, observed: &Observed) -> bool {
         && says_ready
 }
 
+/// Children of former names, which serve until the child is ready.
+fn former(observed: &Observed) -> impl Iterator<Item = &Child> {
+    observed.others.iter().map(AsRef::as_ref).filter(|other| !other.is_deleting)
+}
+
+/// How many replicas serve, of whatever child.
+fn active(observed: &Observed) -> i32 {
+    let children = observed.child.ours().map(AsRef::as_ref).into_iter().chain(former(observed));
+    children.map(|child| child.active(&observed.contract)).fold(0, i32::saturating_add)
+}
+
+/// The child of which the most replicas serve, rather the one that is wanted: an autoscaler measures these.
+fn main_server(observed: &Observed) -> Option<&Child> {
+    // Of those that are equal the last one counts.
+    let children = former(observed).chain(observed.child.ours().map(AsRef::as_ref));
+    children.max_by_key(|child| child.active(&observed.contract))
+}
+
+/// What children of former names still do, for people.
+fn by_former(observed: &Observed) -> String {
+    let kind = &observed.place.resource.kind;
+    let counted = former(observed).map(|child| (child.active(&observed.contract), &child.name));
+    let serving = counted.filter(|(active, _)| *active > 0);
+    let said = serving.map(|(active, name)| format!(", {active} of them of the former {kind} {name:?}"));
+    said.collect::<Vec<_>>().concat()
+}
+
 fn rolled_back(pin: &Pin) -> String {
     let number = pin.revision.as_ref().map(|revision| revision.number).unwrap_or_default();
     format!(
@@ -85,9 +122,11 @@ fn rolled_back(pin: &Pin) -> String {
     )
 }
 
-/// Whether others wait for what changed: more than numbers, and more than which of many pods is the first that
-/// blocks for the same reason.
-pub fn is_urgent(before: &BasicDeploymentStatus, after: &BasicDeploymentStatus) -> bool {
+/// How soon `after` is to be told.
+///
+/// Others wait for more than numbers, and for more than which of many pods is the first that blocks for the same
+/// reason. Numbers have come to rest when the child serves what it is, or says what keeps it from that.
+pub fn pace(before: &BasicDeploymentStatus, after: &BasicDeploymentStatus, observed: &Observed) -> Pace {
     let known = |status: &BasicDeploymentStatus| {
         let blocker =
             status.blocked_by.as_ref().map(|blocker| (blocker.kind.clone(), blocker.reason.clone()));
@@ -96,7 +135,12 @@ pub fn is_urgent(before: &BasicDeploymentStatus, after: &BasicDeploymentStatus) 
         // Nobody waits for the first generation to be observed, but for what comes of it.
         (status.observed_generation.or(after.observed_generation), status.ready, blocker, holds, goes_on)
     };
-    known(before) != known(after)
+    if known(before) != known(after) {
+        return Pace::Urgent;
+    }
+    let are_at_rest =
+        after.blocked_by.is_some() || observed.child.ours().is_some_and(|child| serves(child, observed));
+    if are_at_rest { Pace::Settled } else { Pace::Counting }
 }
 
 /// When the progress deadline passes, if it is running.
@@ -133,7 +177,7 @@ fn summary(
     blocker: Option<&BlockedBy>,
 ) -> Summary {
     let wanted = observed.deployment.spec.replicas;
-    let counted = format!("{active} of {wanted} replicas serve");
+    let counted = format!("{active} of {wanted} replicas serve{}", by_former(observed));
     let say =
         |reason: &str, message: String, is_stalled| Summary { reason: reason.into(), message, is_stalled };
     if let Some(failure) = observed.attempt.failure() {

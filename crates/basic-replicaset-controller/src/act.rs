@@ -6,17 +6,19 @@ use catena_api::{BasicReplicaSet, keys};
 use k8s_openapi::api::core::v1::Pod;
 use kube::{Api, Client, discovery::ApiResource};
 use operator_kit::{
-    Batch, Cache, Next, Part, ReadError, Templates, WriteError, Writer,
+    Batch, Cache, Next, Part, ReadError, Templates, TrimmedObject, WriteError, Writer, live,
     owner::{controller_reference, is_controlled_by, still_there},
-    short_digest, slow_start,
+    slow_start,
 };
 use serde_json::{Value, json};
 
 use crate::{
+    adoption::Origin,
     decide::Action,
     error::{Error, Failed},
     observe::{Observed, subject},
     pod::PodRow,
+    status::CONDITIONS,
 };
 
 /// The pods, as they are known and written.
@@ -39,6 +41,14 @@ impl Pods {
 
     pub fn writer(&self) -> &Writer {
         &self.writer
+    }
+
+    /// A pod as it is now; `None` when it went, or its name is another one's.
+    pub async fn live(&self, pod: &PodRow) -> Result<Option<TrimmedObject>, ReadError> {
+        let pods: Api<TrimmedObject> =
+            Api::namespaced_with(self.client.clone(), &pod.namespace, &self.resource);
+        let found = pods.get_opt(&pod.name).await.map_err(|error| ReadError::of(&error, "Pod", &pod.name))?;
+        Ok(found.filter(|found| found.metadata.uid.as_deref() == Some(&pod.uid)))
     }
 
     /// Takes a step.
@@ -70,7 +80,7 @@ impl Pods {
             }
             Action::Refuse(error) => Err(error.into()),
             Action::WriteStatus(status) => {
-                self.writer.apply_status(set, &status).await?;
+                self.writer.write_status(set, &status, &CONDITIONS).await?;
                 Ok(Next::Written)
             }
             Action::Wait(time) => Ok(Next::Wait(time)),
@@ -87,18 +97,22 @@ impl Pods {
     ) -> Result<(), Error> {
         let uid = uid(set);
         let slot = slot.to_string();
-        // A create that is repeated, after a crash or with a stale cache, meets its own pod.
-        let suffix = short_digest(&[uid, revision, &slot]);
-        let mut pod =
-            templates.render_one_of_many(&set.spec.template, &subject(set, &suffix), "v1", "Pod")?.object;
-        let metadata = &mut pod["metadata"];
-        metadata["labels"][keys::REPLICA_SET_UID] = uid.into();
-        metadata["annotations"][keys::HASH] = revision.into();
-        metadata["annotations"][keys::SLOT] = slot.as_str().into();
-        metadata["ownerReferences"] = json!([controller_reference(set)]);
-        match self.writer.create(uid, self.cache.seen(), &self.resource, &pod).await {
-            Err(WriteError::AlreadyExists { name, .. }) => self.recognise(set, &name, revision, &slot).await,
-            created => Ok(created?),
+        let suffix = Origin { set: uid, revision, slot: &slot }.suffix();
+        let make = || -> Result<Value, Error> {
+            let subject = subject(set, &suffix);
+            let mut pod = templates.render_one_of_many(&set.spec.template, &subject, "v1", "Pod")?.object;
+            let metadata = &mut pod["metadata"];
+            metadata["labels"][keys::REPLICA_SET_UID] = uid.into();
+            metadata["annotations"][keys::HASH] = revision.into();
+            metadata["annotations"][keys::SLOT] = slot.as_str().into();
+            metadata["ownerReferences"] = json!([controller_reference(set)]);
+            Ok(pod)
+        };
+        match self.writer.create_made(uid, self.cache.seen(), &self.resource, make).await {
+            Err(Error::Write(WriteError::AlreadyExists { name, .. })) => {
+                self.recognise(set, &name, revision, &slot).await
+            }
+            created => created,
         }
     }
 
@@ -111,9 +125,8 @@ impl Pods {
         slot: &str,
     ) -> Result<(), Error> {
         let namespace = set.metadata.namespace.as_deref().unwrap_or_default();
-        let pods: Api<Pod> = Api::namespaced(self.client.clone(), namespace);
-        let found = pods.get_metadata_opt(name).await.map_err(|error| ReadError::of(&error, "Pod", name))?;
-        let Some(found) = found.map(|pod| pod.metadata) else {
+        let found = live::metadata_opt(&self.client, &self.resource, namespace, name).await;
+        let Some(found) = found.map_err(|error| ReadError::of(&error, "Pod", name))? else {
             return Err(WriteError::gone("Pod", name).into());
         };
         let has = |map: &Option<BTreeMap<String, String>>, key: &str, value: &str| {

@@ -1,6 +1,7 @@
 //! Keeps `replicas` active pods of the rendered template for each `BasicReplicaSet`.
 
 mod act;
+mod adoption;
 mod decide;
 mod error;
 mod observe;

@@ -6,12 +6,16 @@ use std::{
 };
 
 use catena_api::BasicReplicaSet;
+use futures::{StreamExt, TryStreamExt, stream};
 use jiff::Timestamp;
-use operator_kit::{Attempt, Controller, Next, Settings, StatusAge, Subject, TemplateError, sha256};
+use operator_kit::{
+    Attempt, Controller, Next, Settings, StatusAge, Subject, TemplateError, Templates, TrimmedObject, sha256,
+};
 
 use crate::{
     act::Pods,
-    decide::{Action, decide, step, succession_ends_in},
+    adoption::{Origin, is_as_rendered},
+    decide::{self, Action, decide, step, succession_ends_in},
     error::Error,
     pod::{PodRow, PodState},
 };
@@ -20,6 +24,8 @@ use crate::{
 const LONGEST_BACKOFF: Duration = Duration::from_secs(60);
 /// Stands for the suffix of a pod when no pod is made.
 const NO_POD: &str = "bcdfghjk";
+/// Pods that are looked up live at once.
+const SIDE_BY_SIDE: usize = 16;
 
 /// What a decision about a `BasicReplicaSet` is made from.
 #[derive(Clone, Debug)]
@@ -36,7 +42,8 @@ pub struct Observed {
     pub revision: Result<String, TemplateError>,
     /// The pods that the set controls.
     pub pods: Vec<Arc<PodRow>>,
-    /// Pods without a controller that were made from the very same.
+    /// Pods without a controller that were made from the very same, and still run it; looked for only while pods are
+    /// missing.
     pub orphans: Vec<Arc<PodRow>>,
     /// Pods of a former set of this name, as long as the garbage collector may not have come to them.
     pub former: Vec<Arc<PodRow>>,
@@ -63,6 +70,23 @@ impl ReplicaSets {
         Self { settings, pods, revisions: Mutex::default() }
     }
 
+    /// The pods without a controller that may be the set's own, each looked up live.
+    async fn orphans(&self, set: &BasicReplicaSet, revision: &str) -> Result<Vec<Arc<PodRow>>, Error> {
+        let namespace = set.metadata.namespace.as_deref().unwrap_or_default();
+        let settings = self.settings.current();
+        let found = self.pods.cache().group(namespace, revision).into_iter();
+        let found = found.filter(|pod| pod.owner.is_none() && pod.counts());
+        let looked_up = stream::iter(found)
+            .map(async |pod| {
+                let live = self.pods.live(&pod).await?;
+                Ok::<_, Error>(
+                    live.is_some_and(|live| is_own(&live, set, &settings.templates)).then_some(pod),
+                )
+            })
+            .buffer_unordered(SIDE_BY_SIDE);
+        looked_up.try_filter_map(async |own| Ok(own)).try_collect().await
+    }
+
     fn revision(&self, set: &BasicReplicaSet, uid: &str) -> Result<String, TemplateError> {
         let settings = self.settings.version();
         let resource_version = &set.metadata.resource_version;
@@ -81,6 +105,14 @@ impl ReplicaSets {
         revisions.insert(uid.to_owned(), remembered);
         revision
     }
+}
+
+/// Whether a live pod without a controller was made for this set or a former one of its name, and runs what is
+/// rendered.
+fn is_own(live: &TrimmedObject, set: &BasicReplicaSet, templates: &Templates) -> bool {
+    let Some(origin) = Origin::of(&live.metadata) else { return false };
+    let rendered = templates.render(&set.spec.template, &subject(set, &origin.suffix()), "v1", "Pod");
+    rendered.is_ok_and(|rendered| is_as_rendered(&live.data, live.metadata.name.as_deref(), &rendered.object))
 }
 
 /// What a template may say about a set.
@@ -117,9 +149,14 @@ impl Controller for ReplicaSets {
         let uid = set.metadata.uid.clone().unwrap_or_default();
         let revision = self.revision(&set, &uid);
         let namespace = set.metadata.namespace.as_deref().unwrap_or_default();
-        let orphans = revision
-            .as_ref()
-            .map_or_else(|_| Vec::new(), |revision| self.pods.cache().group(namespace, revision));
+        let pods = self.pods.cache().group(namespace, &uid);
+        let is_short = pods.iter().filter(|pod| pod.counts()).count() < decide::wanted(&set);
+        let orphans = match &revision {
+            Ok(revision) if is_short && !matches!(attempt, Attempt::Deferred(_)) => {
+                self.orphans(&set, revision).await?
+            }
+            _ => Vec::new(),
+        };
         let now = Timestamp::now();
         let is_former = |pod: &PodRow| {
             let is_former = pod.owner.as_ref().is_some_and(|owner| owner.is_former(&set));
@@ -131,8 +168,8 @@ impl Controller for ReplicaSets {
             is_blind,
             now,
             revision,
-            pods: self.pods.cache().group(namespace, &uid),
-            orphans: orphans.into_iter().filter(|pod| pod.owner.is_none() && pod.counts()).collect(),
+            pods,
+            orphans,
             former: former.unwrap_or_default(),
             status_age: self.pods.writer().status_age(&uid),
             set,

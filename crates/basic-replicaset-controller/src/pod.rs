@@ -7,7 +7,7 @@ use k8s_openapi::{
     apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time},
 };
 use kube::Resource;
-use operator_kit::{Row, owner::controller_of, trimmed_metadata};
+use operator_kit::{Row, owner::controller_of, trimmed_metadata, trimmed_time};
 use serde::Deserialize;
 
 /// A pod as it is decoded from the watch.
@@ -40,6 +40,7 @@ struct PodCondition {
     reason: String,
     #[serde(default)]
     message: String,
+    #[serde(default, deserialize_with = "trimmed_time")]
     last_transition_time: Option<Time>,
 }
 

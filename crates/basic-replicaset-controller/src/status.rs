@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use catena_api::{BasicReplicaSetStatus, BlockedBy, keys};
+use catena_api::{BasicReplicaSet, BasicReplicaSetStatus, BlockedBy, keys};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use operator_kit::{
-    Attempt, Category, Failure,
+    Attempt, Category, Failure, Pace,
     conditions::{self, Conditions, READY, RECONCILING, STALLED},
 };
 
@@ -18,10 +18,20 @@ use crate::{
 /// How long a pod may be just starting before it is told as what blocks.
 const STARTING: Duration = Duration::from_secs(30);
 
+/// The types of the conditions that are this controller's.
+pub const CONDITIONS: [&str; 3] = [READY, RECONCILING, STALLED];
+
+/// The status as it was told last: what others say in conditions of their own is none of it.
+pub fn told(set: &BasicReplicaSet) -> BasicReplicaSetStatus {
+    let mut told = set.status.clone().unwrap_or_default();
+    told.conditions = conditions::of_types(&told.conditions, &CONDITIONS);
+    told
+}
+
 /// The status that tells what was observed.
 pub fn status(observed: &Observed) -> BasicReplicaSetStatus {
     let set = &observed.set;
-    let before = set.status.as_ref().map_or(&[][..], |status| &status.conditions);
+    let before = told(set).conditions;
     let generation = set.metadata.generation.unwrap_or_default();
     let pods: Vec<&PodRow> = observed.pods.iter().map(AsRef::as_ref).filter(|pod| pod.counts()).collect();
     let is_updated =
@@ -52,7 +62,7 @@ pub fn status(observed: &Observed) -> BasicReplicaSetStatus {
         .with(READY, is_ready, reason, message.clone())
         .while_true(RECONCILING, !is_ready && !is_stalled, reason, message.clone())
         .while_true(STALLED, is_stalled, reason, message)
-        .since(before);
+        .since(&before);
     let new = BasicReplicaSetStatus {
         observed_generation: Some(generation),
         replicas,
@@ -71,9 +81,11 @@ pub fn status(observed: &Observed) -> BasicReplicaSetStatus {
     }
 }
 
-/// Whether others wait for what changed: more than numbers, and more than which of many pods is the first that
-/// blocks for the same reason.
-pub fn is_urgent(before: &BasicReplicaSetStatus, after: &BasicReplicaSetStatus) -> bool {
+/// How soon `after` is to be told.
+///
+/// Others wait for more than numbers, and for more than which of many pods is the first that blocks for the same
+/// reason. Numbers have come to rest when no pod is on its way in or out.
+pub fn pace(before: &BasicReplicaSetStatus, after: &BasicReplicaSetStatus, observed: &Observed) -> Pace {
     let known = |status: &BasicReplicaSetStatus| {
         let blocker =
             status.blocked_by.as_ref().map(|blocker| (blocker.kind.clone(), blocker.reason.clone()));
@@ -81,7 +93,17 @@ pub fn is_urgent(before: &BasicReplicaSetStatus, after: &BasicReplicaSetStatus) 
         // Nobody waits for the first generation to be observed, but for what comes of it.
         (status.observed_generation.or(after.observed_generation), blocker, state)
     };
-    known(before) != known(after)
+    if known(before) != known(after) {
+        return Pace::Urgent;
+    }
+    let is_at_rest = |pod: &PodRow| match &pod.state {
+        PodState::Ready => true,
+        PodState::NotReady(trouble) => trouble.is_known,
+        PodState::Finished(_) | PodState::Terminating => false,
+    };
+    let is_replacing = observed.revision.is_ok() && after.updated < after.replicas;
+    let are_at_rest = !is_replacing && observed.pods.iter().all(|pod| is_at_rest(pod));
+    if are_at_rest { Pace::Settled } else { Pace::Counting }
 }
 
 /// When a pod that is just starting will have taken too long.

@@ -35,13 +35,14 @@ pub const BACKUP_FINALIZER: &str = "catena.dev/backup";
 /// Label on a backup: the uid of the object that it is of. Its presence narrows the watch of backups.
 pub const BACKUP_OF: &str = "catena.dev/backup-of";
 
-/// Annotation on a backup: which object it is of, and which try it is (JSON).
+/// Annotation on a backup: which object it is of, which try it is, and which policy asked for it (JSON).
 pub const BACKUP_TARGET: &str = "catena.dev/backup-target";
 
 /// Annotation on an object that is held until its backup is proven: what it waits for, and why (JSON).
 pub const BACKUP_STATUS: &str = "catena.dev/backup-status";
 
-/// Annotation by which a user lets a held object go without a backup; its value is the reason.
+/// Annotation by which a user lets a held object go without a backup; its value is the reason, and may name the object's
+/// uid before it, so that no copy of the object is meant.
 pub const FORCE_RELEASE: &str = "catena.dev/force-release";
 
 /// Annotation that a policy asks for before a protected object may be deleted; its value is the object's name.

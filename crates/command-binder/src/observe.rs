@@ -4,8 +4,8 @@ use std::{
 };
 
 use jiff::Timestamp;
-use kube::{Api, Client, core::DynamicObject};
-use operator_kit::{Attempt, Controller, Next, ReadError, Watched};
+use kube::Client;
+use operator_kit::{Attempt, Controller, Next, ReadError, Watched, live};
 
 use crate::{
     act::Hands,
@@ -92,14 +92,10 @@ async fn get(
     namespace: Option<&str>,
     name: &str,
 ) -> Result<Target, Error> {
-    let api: Api<DynamicObject> = match namespace {
-        Some(namespace) => Api::namespaced_with(client.clone(), namespace, &kind.resource),
-        None => Api::all_with(client.clone(), &kind.resource),
-    };
-    match api.get_metadata(name).await {
+    match live::metadata(client, &kind.resource, namespace.unwrap_or_default(), name).await {
         Ok(found) => Ok(Target::Found {
-            uid: found.metadata.uid.unwrap_or_default().into(),
-            is_terminating: found.metadata.deletion_timestamp.is_some(),
+            uid: found.uid.unwrap_or_default().into(),
+            is_terminating: found.deletion_timestamp.is_some(),
         }),
         // Only the answer about an object names it; the other says that the path is not known.
         Err(kube::Error::Api(status)) if status.code == 404 => {

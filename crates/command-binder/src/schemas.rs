@@ -7,11 +7,11 @@ use std::{
 };
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::{Api, Client, core::DynamicObject, discovery::ApiResource};
+use kube::{Api, Client, discovery::ApiResource};
 use serde_json::Value;
 
 use crate::{error::Error, kind::CommandKind};
-use operator_kit::ReadError;
+use operator_kit::{ReadError, TrimmedObject};
 
 /// How long it is believed what a definition said: it may be mended.
 const BELIEVED: Duration = Duration::from_secs(300);
@@ -38,7 +38,7 @@ impl Schemas {
         {
             return Ok(*known);
         }
-        let api: Api<DynamicObject> =
+        let api: Api<TrimmedObject> =
             Api::all_with(self.client.clone(), &ApiResource::erase::<CustomResourceDefinition>(&()));
         let name = format!("{}.{}", kind.resource.plural, kind.resource.group);
         let definition = api

@@ -1,6 +1,7 @@
 //! kubectl catena: commands without YAML, and why something does not go on.
 
 mod age;
+mod backup_status;
 mod chain;
 mod cli;
 mod commands;

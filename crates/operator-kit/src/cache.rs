@@ -52,6 +52,11 @@ impl<R: Row> Cache<R> {
         self.read().by_uid.values().filter(|row| holds(row)).cloned().collect()
     }
 
+    /// The row of an object.
+    pub(crate) fn row(&self, uid: &str) -> Option<Arc<R>> {
+        self.read().by_uid.get(uid).cloned()
+    }
+
     /// How many objects there are.
     #[must_use]
     pub fn len(&self) -> usize {
@@ -76,10 +81,10 @@ impl<R: Row> Cache<R> {
     }
 
     /// Takes one event in, and tells `changed` each row that is new, changed (also as it was before) or gone.
-    pub(crate) fn take(&self, event: Event<R>, changed: impl Fn(&R)) {
+    pub(crate) fn take(&self, event: Event<Arc<R>>, changed: impl Fn(&R)) {
         let mut rows = self.rows.write().unwrap_or_else(PoisonError::into_inner);
         let affected = match event {
-            Event::Apply(row) => rows.put(Arc::new(row)),
+            Event::Apply(row) => rows.put(row),
             Event::Delete(row) => rows.remove(row.uid()).into_iter().collect(),
             Event::Init => {
                 rows.relist = Some(HashMap::new());
@@ -87,7 +92,7 @@ impl<R: Row> Cache<R> {
             }
             Event::InitApply(row) => {
                 let relist = rows.relist.get_or_insert_default();
-                relist.insert(row.uid().into(), Arc::new(row));
+                relist.insert(row.uid().into(), row);
                 Vec::new()
             }
             Event::InitDone => rows.replace(),
@@ -163,6 +168,13 @@ mod tests {
 
     fn take(cache: &Cache<Pod>, event: Event<Pod>) -> Vec<(String, Option<String>)> {
         let told = RefCell::new(Vec::new());
+        let event = match event {
+            Event::Apply(pod) => Event::Apply(Arc::new(pod)),
+            Event::Delete(pod) => Event::Delete(Arc::new(pod)),
+            Event::InitApply(pod) => Event::InitApply(Arc::new(pod)),
+            Event::Init => Event::Init,
+            Event::InitDone => Event::InitDone,
+        };
         cache.take(event, |pod| told.borrow_mut().push((pod.0.to_owned(), pod.1.map(str::to_owned))));
         told.into_inner()
     }

@@ -76,6 +76,12 @@ impl Conditions {
     }
 }
 
+/// The conditions of these types, in their order: those of other types are others'.
+#[must_use]
+pub fn of_types(conditions: &[Condition], types: &[&str]) -> Vec<Condition> {
+    types.iter().filter_map(|type_| find(conditions, type_)).cloned().collect()
+}
+
 /// The condition of a type.
 #[must_use]
 pub fn find<'c>(conditions: &'c [Condition], type_: &str) -> Option<&'c Condition> {
@@ -116,6 +122,14 @@ mod tests {
     fn a_condition_that_holds_no_more_is_left_out() {
         let list = Conditions::new(1, at(0)).while_true(STALLED, false, "X", "").since(&[]);
         assert!(list.is_empty());
+    }
+
+    #[test]
+    fn conditions_of_others_are_told_apart_by_their_types() {
+        let all = Conditions::new(1, at(0)).with("Theirs", true, "X", "").with(STALLED, true, "X", "");
+        let all = all.with(READY, true, "X", "").since(&[]);
+        let own = of_types(&all, &[READY, RECONCILING, STALLED]);
+        assert_eq!(own.iter().map(|own| own.type_.as_str()).collect::<Vec<_>>(), [READY, STALLED]);
     }
 
     #[test]

@@ -1,21 +1,15 @@
 //! Kinds that a controller was not compiled with, and of which there are any number.
 
 use std::{
-    collections::HashMap,
     fmt::{self, Debug},
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
 };
 
-use kube::{
-    Api, Client,
-    api::ObjectMeta,
-    discovery::ApiResource,
-    runtime::reflector::{self, Store},
-};
+use kube::{Api, Client, api::ObjectMeta, discovery::ApiResource};
 
 use crate::{
-    Seen, Trigger, TrimmedObject, Watch, health::Health, queue::Queue, reconciler::Intake,
-    trimmed::resource_of_any_kind,
+    Seen, TrimmedObject, Watch, health::Health, reconciler::Intake, trimmed::resource_of_any_kind,
+    watch::Task,
 };
 
 /// Objects per page of a list: many kinds are listed side by side at a start, and each holds a page decoded.
@@ -112,7 +106,7 @@ impl<R> WatchedKind<R> {
         &self.id
     }
 
-    pub(crate) fn resource(&self) -> &ApiResource {
+    pub(crate) fn resource(&self) -> &Arc<ApiResource> {
         &self.resource
     }
 
@@ -138,10 +132,9 @@ impl<R> WatchedKind<R> {
         if let Some(selector) = selector {
             watch = watch.labelled(&selector);
         }
-        let status = health.optional_watch(watch.kind());
         let source = Arc::new(Source { id, resource, seen: Seen::default() });
-        let seen = source.seen.clone();
-        let read = move |object: TrimmedObject| {
+        let task = Task::of(health.optional_watch(watch.kind()), source.seen.clone());
+        let trim = move |object: TrimmedObject| {
             let metadata = ObjectMeta {
                 name: object.metadata.name.clone(),
                 namespace: object.metadata.namespace.clone(),
@@ -152,61 +145,9 @@ impl<R> WatchedKind<R> {
                 deletion_timestamp: object.metadata.deletion_timestamp.clone(),
                 ..ObjectMeta::default()
             };
-            Ok(Watched { metadata, source: source.clone(), row: trim(object) })
+            Watched { metadata, source: source.clone(), row: trim(object) }
         };
-        Intake { watch, status, read: Box::new(read), seen }
-    }
-}
-
-/// Asks for passes over objects of any of a controller's kinds.
-pub struct Triggers<R: 'static>(Arc<Mutex<ById<R>>>);
-
-type ById<R> = HashMap<Arc<str>, (Trigger<Watched<R>>, Store<Watched<R>>)>;
-
-impl<R: 'static> Clone for Triggers<R> {
-    fn clone(&self) -> Self {
-        Self(self.0.clone())
-    }
-}
-
-impl<R: 'static> Default for Triggers<R> {
-    fn default() -> Self {
-        Self(Arc::default())
-    }
-}
-
-impl<R: Clone + 'static> Triggers<R> {
-    /// Asks for a pass over an object of the kind that is known under `id`; nothing happens when it is not
-    /// watched any more.
-    pub fn notify(&self, id: &str, namespace: &str, name: &str) {
-        let triggers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((trigger, _)) = triggers.get(id) {
-            trigger.notify(namespace, name);
-        }
-    }
-
-    /// Asks for a pass over every object of a namespace.
-    pub fn notify_all_in(&self, namespace: &str) {
-        let triggers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        for (trigger, store) in triggers.values() {
-            for object in store.state() {
-                if object.metadata.namespace.as_deref() == Some(namespace) {
-                    trigger.notify_of(&object);
-                }
-            }
-        }
-    }
-
-    /// A queue and a store for a kind.
-    pub(crate) fn open(
-        &self,
-        kind: &WatchedKind<R>,
-    ) -> (Queue<Watched<R>>, reflector::store::Writer<Watched<R>>) {
-        let queue = Queue::of(kind.resource.clone());
-        let filled = reflector::store::Writer::new(kind.resource.clone());
-        let mut triggers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        triggers.insert(kind.id.clone(), (queue.trigger(), filled.as_reader()));
-        (queue, filled)
+        Intake { watch, task, trim: Box::new(trim) }
     }
 }
 

@@ -47,6 +47,7 @@ pub(crate) struct Metrics {
     backing_off: Gauge,
     last_success: Gauge<f64, AtomicU64>,
     watch_errors: Family<Kind, Counter>,
+    unreadable: Family<Kind, Gauge>,
     writes: Family<Write, Counter>,
     repeated_writes: Family<Kind, Counter>,
     leader: Gauge,
@@ -63,6 +64,7 @@ impl Default for Metrics {
             backing_off: Gauge::default(),
             last_success: Gauge::default(),
             watch_errors: Family::default(),
+            unreadable: Family::default(),
             writes: Family::default(),
             repeated_writes: Family::default(),
             leader: Gauge::default(),
@@ -93,6 +95,11 @@ impl Default for Metrics {
             metrics.last_success.clone(),
         );
         registry.register("watch_errors", "Failures of watches, by kind", metrics.watch_errors.clone());
+        registry.register(
+            "unreadable_objects",
+            "Objects that cannot be read and are passed over, by kind",
+            metrics.unreadable.clone(),
+        );
         registry.register("writes", "Writes to the API server, by verb and answer", metrics.writes.clone());
         registry.register(
             "repeated_writes",
@@ -129,6 +136,11 @@ impl Metrics {
 
     pub fn watch_failed(&self, kind: &str) {
         self.watch_errors.get_or_create(&Kind { kind: kind.to_owned() }).inc();
+    }
+
+    pub fn unreadable(&self, kind: &str, objects: usize) {
+        let objects = i64::try_from(objects).unwrap_or(i64::MAX);
+        self.unreadable.get_or_create(&Kind { kind: kind.to_owned() }).set(objects);
     }
 
     pub fn wrote(&self, verb: &'static str, code: u16) {

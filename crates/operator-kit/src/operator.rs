@@ -2,9 +2,7 @@ use std::{fmt::Debug, pin::pin, process::exit, sync::Arc, time::Duration};
 
 use anyhow::Context;
 use futures::{StreamExt, stream};
-use kube::{
-    Api, Client, Config, Resource, core::DeserializeGuard, runtime::reflector::store::Writer as StoreWriter,
-};
+use kube::{Api, Client, Config, Resource, runtime::reflector::store::Writer as StoreWriter};
 use prometheus_client::registry::Registry;
 use serde::de::DeserializeOwned;
 use tokio::{
@@ -21,12 +19,13 @@ use crate::{
     events::Events,
     health::Health,
     leader::{Candidate, Leadership},
+    lenient::Unmanaged,
     metrics::Metrics,
     probe::probe,
-    reconciler::{Intake, Phase, Reconciler, Unreadable},
+    reconciler::{Intake, Phase, Reconciler},
     server,
     telemetry::{self, Traces},
-    watch::Watches,
+    watch::{Task, Unread, Watches},
 };
 
 /// How often the heartbeat for liveness is given.
@@ -126,7 +125,11 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
     /// Starts watches.
     #[must_use]
     pub fn watches(&self) -> Watches {
-        Watches { health: self.health.clone(), metrics: self.metrics.clone() }
+        Watches {
+            health: self.health.clone(),
+            metrics: self.metrics.clone(),
+            events: Some(self.events.clone()),
+        }
     }
 
     /// Runs a controller of one kind until SIGTERM or SIGINT; passes that are under way end first.
@@ -140,21 +143,14 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
         let (phase, follow_phase) = flag::channel(Phase::Standby);
         let kind = C::Kind::kind(&()).into_owned();
         let intake = Intake {
-            status: self.health.watch(&kind),
-            watch: Watch::new(Api::<DeserializeGuard<C::Kind>>::all(self.client.clone()), kind),
-            read: Box::new(|guard: DeserializeGuard<C::Kind>| {
-                guard.0.map_err(|invalid| Unreadable {
-                    namespace: invalid.metadata.namespace.unwrap_or_default(),
-                    name: invalid.metadata.name.unwrap_or_default(),
-                    uid: invalid.metadata.uid,
-                    error: invalid.error,
-                })
-            }),
-            seen: self.writer.primary().clone(),
+            task: Task::of(self.health.watch(&kind), self.writer.primary().clone()),
+            watch: Watch::new(Api::<Unmanaged<C::Kind>>::all(self.client.clone()), kind),
+            trim: Box::new(|Unmanaged(object)| object),
         };
+        let unread = self.watches().unread(intake.watch.kind());
         let filled = StoreWriter::new(());
         let passes = self.passes(Arc::new(controller), &queue, &filled, Arc::default());
-        let work = self.reconciler(passes, queue, filled).run(intake, follow_phase);
+        let work = self.reconciler(passes, queue, filled, unread).run(intake, follow_phase);
         self.steer(phase, work).await
     }
 
@@ -190,6 +186,7 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
     {
         let backoff = Arc::new(Backoff::default());
         let mut tasks = JoinSet::new();
+        let mut namespaces = pin!(triggers.follow_namespaces());
         let mut running: Vec<(WatchedKind<R>, AbortHandle, Arc<Passes<C>>)> = Vec::new();
         loop {
             let wanted = kinds.borrow_and_update().clone();
@@ -199,6 +196,7 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
                     tracing::info!(id = %kind.id(), kind = kind.resource().kind, "not watched any more");
                     task.abort();
                     passes.forget_all();
+                    triggers.close(kind);
                 }
                 stays
             });
@@ -209,10 +207,12 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
                 let (queue, filled) = triggers.open(&kind);
                 let passes = self.passes(controller.clone(), &queue, &filled, backoff.clone());
                 let intake = kind.clone().intake(&self.client, &self.health);
-                let task = self.reconciler(passes.clone(), queue, filled).run(intake, phase.clone());
+                let unread = self.watches().unread(intake.watch.kind());
+                let task = self.reconciler(passes.clone(), queue, filled, unread).run(intake, phase.clone());
                 running.push((kind, tasks.spawn(task), passes));
             }
             select! {
+                never = &mut namespaces => match never {},
                 changed = kinds.changed() => changed.context("the kinds are not followed any more")?,
                 Some(ended) = tasks.join_next() => went_on(ended)?,
                 stopping = phase.wait_for(|phase| *phase == Phase::Stopping) => {
@@ -256,6 +256,7 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
         passes: Arc<Passes<C>>,
         queue: Queue<C::Kind>,
         filled: StoreWriter<C::Kind>,
+        unread: Unread,
     ) -> Reconciler<C> {
         let settings = stream::unfold(self.settings.clone(), async |mut settings| {
             settings.changed().await;
@@ -270,6 +271,7 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
             settings: settings.boxed(),
             health: self.health.clone(),
             metrics: self.metrics.clone(),
+            unread,
         }
     }
 

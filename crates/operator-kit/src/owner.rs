@@ -1,10 +1,9 @@
 //! Who controls an object: by uid, never by name or label.
 
-use std::fmt::Debug;
-
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
-use kube::{Api, Client, Resource, core::NamespaceResourceScope};
-use serde::de::DeserializeOwned;
+use kube::{Client, Resource, core::NamespaceResourceScope, discovery::ApiResource};
+
+use crate::live;
 
 /// The owner reference that marks the controller of an object.
 #[must_use]
@@ -24,11 +23,12 @@ pub fn is_controlled_by(meta: &ObjectMeta, uid: &str) -> bool {
 /// purpose, and taking them back would get them deleted with it. kube-controller-manager does the same.
 pub async fn still_there<K>(client: Client, object: &K) -> kube::Result<bool>
 where
-    K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + Debug + DeserializeOwned,
+    K: Resource<DynamicType = (), Scope = NamespaceResourceScope>,
 {
     let (namespace, name) = (object.meta().namespace.as_deref(), object.meta().name.as_deref());
-    let objects: Api<K> = Api::namespaced(client, namespace.unwrap_or_default());
-    let found = objects.get_metadata_opt(name.unwrap_or_default()).await?.map(|found| found.metadata);
+    let kind = ApiResource::erase::<K>(&());
+    let found =
+        live::metadata_opt(&client, &kind, namespace.unwrap_or_default(), name.unwrap_or_default()).await?;
     Ok(found.is_some_and(|found| found.uid == object.meta().uid && found.deletion_timestamp.is_none()))
 }
 

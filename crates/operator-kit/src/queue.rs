@@ -1,8 +1,20 @@
+use std::{hash::Hash, time::Duration};
+
 use kube::{
     Resource,
-    runtime::{controller::ReconcileRequest, reflector::ObjectRef},
+    runtime::{
+        controller::ReconcileRequest,
+        reflector::{ObjectRef, Store},
+    },
 };
 use tokio::sync::mpsc;
+
+/// How many objects are asked for at once when all are.
+const SLICE: usize = 64;
+/// How long the next ones wait: passes that have nothing to do take no longer.
+const BREATH: Duration = Duration::from_millis(2);
+/// How many objects are looked through before others have their turn.
+const STRETCH: usize = 4096;
 
 /// The objects to look at, before they are deduplicated.
 pub struct Queue<K: Resource> {
@@ -58,5 +70,25 @@ impl<K: Resource<DynamicType: Clone>> Trigger<K> {
     pub(crate) fn notify_of(&self, object: &K) {
         let meta = object.meta();
         self.notify(meta.namespace.as_deref().unwrap_or_default(), meta.name.as_deref().unwrap_or_default());
+    }
+}
+
+/// Asks for a pass over every object that `is_asked`, a slice at a time: what waits in the queue weighs more than a small
+/// row, and everything else runs on the same thread.
+pub(crate) async fn ask_for_all<K>(store: &Store<K>, trigger: &Trigger<K>, is_asked: impl Fn(&K) -> bool)
+where
+    K: Resource<DynamicType: Hash + Eq + Clone> + Clone + 'static,
+{
+    for stretch in store.state().chunks(STRETCH) {
+        let asked: Vec<_> = stretch.iter().filter(|object| is_asked(object)).collect();
+        for slice in asked.chunks(SLICE) {
+            for object in slice {
+                trigger.notify_of(object);
+            }
+            if slice.len() == SLICE {
+                tokio::time::sleep(BREATH).await;
+            }
+        }
+        tokio::task::yield_now().await;
     }
 }

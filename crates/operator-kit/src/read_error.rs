@@ -19,6 +19,16 @@ pub enum ReadError {
         /// The server's words.
         message: String,
     },
+    /// It goes deeper than anything here reads.
+    #[error(
+        "{kind} {name:?} is nested deeper than a hundred levels, so that not all of it can be read: make it flatter, or see to it by hand"
+    )]
+    TooDeep {
+        /// The object's kind.
+        kind: String,
+        /// The object's name.
+        name: String,
+    },
     /// Anything else, such as a broken connection.
     #[error("cannot look up {kind} {name:?}: {message}; trying again")]
     Unanswered {
@@ -46,7 +56,7 @@ impl ReadError {
 impl Reported for ReadError {
     fn category(&self) -> Category {
         match self {
-            Self::Forbidden { .. } => Category::WaitsForChange,
+            Self::Forbidden { .. } | Self::TooDeep { .. } => Category::WaitsForChange,
             Self::Unanswered { .. } => Category::Transient,
         }
     }
@@ -54,6 +64,7 @@ impl Reported for ReadError {
     fn reason(&self) -> &'static str {
         match self {
             Self::Forbidden { .. } => "Forbidden",
+            Self::TooDeep { .. } => "TooDeep",
             Self::Unanswered { .. } => "LookUpFailed",
         }
     }

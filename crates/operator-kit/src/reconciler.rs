@@ -1,14 +1,13 @@
 //! One kind that is reconciled: its watch, its store and its passes.
 
 use std::{
-    collections::HashSet, convert::Infallible, fmt::Debug, future::pending, sync::Arc, time::Duration,
+    collections::HashSet, convert::Infallible, future::pending, hash::Hash, sync::Arc, time::Duration,
 };
 
 use futures::{
     FutureExt, StreamExt, TryStreamExt,
     stream::{self, BoxStream},
 };
-use k8s_openapi::api::core::v1::ObjectReference;
 use kube::{
     Resource,
     runtime::{
@@ -20,25 +19,22 @@ use kube::{
 use serde::de::DeserializeOwned;
 use tokio::{
     select,
-    sync::{mpsc::UnboundedReceiver, watch as flag},
+    sync::{Notify, mpsc::UnboundedReceiver, watch as flag},
     task::JoinSet,
 };
 
 use crate::{
-    Controller, Seen, Trigger, Watch,
+    Controller, Trigger, Watch,
     controller::Passes,
-    health::{Health, WatchStatus},
+    health::Health,
+    lenient::Place,
     metrics::Metrics,
-    watch::{Shown, follow},
+    queue::ask_for_all,
+    watch::{Follower, Task, Unread, readable},
 };
 
 /// How long watches that come to life, or lose their kind, are gathered before every object is looked at again.
 const TOGETHER: Duration = Duration::from_secs(1);
-
-/// How many objects are asked for at once when all are.
-const SLICE: usize = 64;
-/// How long the next ones wait: passes that have nothing to do take no longer.
-const BREATH: Duration = Duration::from_millis(2);
 
 /// What the process is up to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,21 +47,11 @@ pub(crate) enum Phase {
     Stopping,
 }
 
-/// How objects of a kind come in, and are read.
+/// How objects of a kind come in, and what is kept of each.
 pub(crate) struct Intake<Raw, K> {
     pub watch: Watch<Raw>,
-    pub status: Arc<WatchStatus>,
-    pub read: Box<dyn Fn(Raw) -> Result<K, Unreadable> + Send + Sync>,
-    /// What the watch has delivered, for read-your-own-writes.
-    pub seen: Seen,
-}
-
-/// An object that is not what its kind says.
-pub(crate) struct Unreadable {
-    pub namespace: String,
-    pub name: String,
-    pub uid: Option<String>,
-    pub error: String,
+    pub task: Task,
+    pub trim: Box<dyn Fn(Raw) -> K + Send + Sync>,
 }
 
 /// Reconciles one kind.
@@ -79,6 +65,7 @@ pub(crate) struct Reconciler<C: Controller> {
     pub settings: BoxStream<'static, ()>,
     pub health: Arc<Health>,
     pub metrics: Arc<Metrics>,
+    pub unread: Unread,
 }
 
 impl<C: Controller> Reconciler<C> {
@@ -92,15 +79,24 @@ impl<C: Controller> Reconciler<C> {
         phase: flag::Receiver<Phase>,
     ) -> anyhow::Result<()>
     where
-        Raw: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
+        Raw: Resource + Clone + DeserializeOwned + Send + 'static,
     {
-        let Self { passes, filled, trigger, receiver, concurrency, settings, health, metrics } = self;
+        let Self { passes, filled, trigger, receiver, concurrency, settings, health, metrics, unread } = self;
         let store = filled.as_reader();
+        let relisted = Arc::<Notify>::default();
         let mut watching = JoinSet::new();
-        watching.spawn(watch(intake, filled, trigger.clone(), passes.clone(), metrics));
+        watching.spawn(watch(
+            intake,
+            filled,
+            trigger.clone(),
+            passes.clone(),
+            metrics,
+            unread,
+            relisted.clone(),
+        ));
         select! {
             ended = watching.join_next() => Err(anyhow::anyhow!("the watch ended: {ended:?}")),
-            never = retrigger(settings, &health, &store, &trigger) => match never {},
+            never = retrigger(settings, &health, &relisted, &store, &trigger) => match never {},
             ended = work(passes, &store, &trigger, receiver, concurrency, phase) => ended,
         }
     }
@@ -142,57 +138,80 @@ async fn work<C: Controller>(
         .take_until(unlisted)
         .inspect_err(|error| tracing::debug!("{error}"))
         .for_each(async |_| {});
-    tokio::join!(look_at_all(store, trigger), work);
+    tokio::join!(ask_for_all(store, trigger, |_| true), work);
     anyhow::ensure!(*phase.borrow_and_update() == Phase::Stopping, "the queue ended");
     Ok(())
 }
 
-/// Keeps the store filled. An object that cannot be read is reported and passed over, and stops no other.
+/// Keeps the store filled.
 async fn watch<C: Controller, Raw>(
     intake: Intake<Raw, C::Kind>,
     mut store: StoreWriter<C::Kind>,
     trigger: Trigger<C::Kind>,
     passes: Arc<Passes<C>>,
     metrics: Arc<Metrics>,
+    mut unread: Unread,
+    relisted: Arc<Notify>,
 ) where
-    Raw: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
+    Raw: Resource + Clone + DeserializeOwned + Send + 'static,
 {
-    let Intake { watch, status, read, seen } = intake;
+    // The task says that the watch has ended when this is dropped.
+    let Intake { watch, task, trim } = intake;
     let known = store.as_reader();
-    let mut shown = Shown::default();
-    follow(watch, &status, &metrics, |event| {
-        shown.hear(&event);
-        let Some(mut event) = readable(event, &read, &passes, &known) else { return };
-        if let Event::Apply(object) | Event::Delete(object) | Event::InitApply(object) = &mut event {
-            object.meta_mut().managed_fields = None;
-        }
-        let before = if matches!(event, Event::InitDone) { known.state() } else { Vec::new() };
-        store.apply_watcher_event(&event);
-        match &event {
-            Event::Apply(object) => trigger.notify_of(object),
-            Event::Delete(object) => passes.forget(object.meta().uid.as_deref().unwrap_or_default()),
-            // The store shows a list only when it is complete.
-            Event::Init | Event::InitApply(_) => {}
-            Event::InitDone => relisted(&before, &known.state(), &trigger, &passes),
-        }
-        shown.tell(&seen);
-    })
-    .await;
+    let follower = Follower::new(watch, &task, metrics);
+    follower
+        .run(|event| {
+            unread.hear(&event);
+            let Some(event) = readable(event, &trim, |place| find(&known, &passes.dynamic_type, place))
+            else {
+                return;
+            };
+            let before = if matches!(event, Event::InitDone) { known.state() } else { Vec::new() };
+            store.apply_watcher_event(&event);
+            match &event {
+                Event::Apply(object) => trigger.notify_of(object),
+                Event::Delete(object) => passes.forget(object.meta().uid.as_deref().unwrap_or_default()),
+                // The store shows a list only when it is complete.
+                Event::Init | Event::InitApply(_) => {}
+                Event::InitDone => {
+                    forget_gone(&before, &known.state(), &passes);
+                    relisted.notify_one();
+                }
+            }
+        })
+        .await;
 }
 
-/// Looks at every object again when the settings change, or a watch came to life or lost its kind.
+/// An object as it was when it could be read last.
+fn find<K>(known: &Store<K>, dynamic_type: &K::DynamicType, place: &Place) -> Option<K>
+where
+    K: Resource<DynamicType: Hash + Eq + Clone> + Clone + 'static,
+{
+    let mut reference = ObjectRef::new_with(place.name.as_deref()?, dynamic_type.clone());
+    if let Some(namespace) = &place.namespace {
+        reference = reference.within(namespace);
+    }
+    let object = known.get(&reference)?;
+    (object.meta().uid == place.uid).then(|| K::clone(&object))
+}
+
+/// Looks at every object again after a new list, when the settings change, or a watch came to life or lost its kind.
 async fn retrigger<K>(
     mut settings: BoxStream<'static, ()>,
     health: &Health,
+    relisted: &Notify,
     store: &Store<K>,
     trigger: &Trigger<K>,
 ) -> Infallible
 where
-    K: Resource<DynamicType: std::hash::Hash + Eq + Clone> + Clone + 'static,
+    K: Resource<DynamicType: Hash + Eq + Clone> + Clone + 'static,
 {
     let mut epoch = health.epoch();
     loop {
         select! {
+            // The first list is news too, for which nobody has to wait.
+            biased;
+            () = relisted.notified() => {}
             Some(()) = settings.next() => {}
             () = health.next_epoch(epoch) => {
                 // At a start, and after an outage, they come one after another.
@@ -200,38 +219,15 @@ where
                 epoch = health.epoch();
             }
         }
-        look_at_all(store, trigger).await;
+        ask_for_all(store, trigger, |_| true).await;
     }
 }
 
-/// Asks for a pass over every object, a slice at a time: what waits in the queue weighs more than a small row.
-async fn look_at_all<K>(store: &Store<K>, trigger: &Trigger<K>)
-where
-    K: Resource<DynamicType: std::hash::Hash + Eq + Clone> + Clone + 'static,
-{
-    for slice in store.state().chunks(SLICE) {
-        for object in slice {
-            trigger.notify_of(object);
-        }
-        if slice.len() == SLICE {
-            tokio::time::sleep(BREATH).await;
-        }
-    }
-}
-
-/// Looks at every object of a new list, and forgets those that went while nobody watched.
-fn relisted<C: Controller>(
-    before: &[Arc<C::Kind>],
-    now: &[Arc<C::Kind>],
-    trigger: &Trigger<C::Kind>,
-    passes: &Passes<C>,
-) {
-    let uids: HashSet<_> = now.iter().map(|object| object.meta().uid.clone()).collect();
-    for gone in before.iter().filter(|object| !uids.contains(&object.meta().uid)) {
+/// Forgets the objects that went while nobody watched.
+fn forget_gone<C: Controller>(before: &[Arc<C::Kind>], now: &[Arc<C::Kind>], passes: &Passes<C>) {
+    let uids: HashSet<_> = now.iter().map(|object| object.meta().uid.as_deref()).collect();
+    for gone in before.iter().filter(|object| !uids.contains(&object.meta().uid.as_deref())) {
         passes.forget(gone.meta().uid.as_deref().unwrap_or_default());
-    }
-    for object in now {
-        trigger.notify_of(object);
     }
 }
 
@@ -239,40 +235,4 @@ fn relisted<C: Controller>(
 async fn drain<T>(receiver: &mut UnboundedReceiver<T>) -> Infallible {
     while receiver.recv().await.is_some() {}
     pending().await
-}
-
-fn readable<C: Controller, Raw>(
-    event: Event<Raw>,
-    read: impl Fn(Raw) -> Result<C::Kind, Unreadable>,
-    passes: &Passes<C>,
-    known: &Store<C::Kind>,
-) -> Option<Event<C::Kind>> {
-    let read = |raw: Raw| {
-        read(raw).map_err(|Unreadable { namespace, name, uid, error }| {
-            let text = format!("this object cannot be read and is passed over: {error}; correct it");
-            tracing::error!(object = format!("{namespace}/{name}"), "{text}");
-            let object = ObjectReference {
-                api_version: Some(C::Kind::api_version(&passes.dynamic_type).into_owned()),
-                kind: Some(C::Kind::kind(&passes.dynamic_type).into_owned()),
-                namespace: Some(namespace.clone()),
-                name: Some(name.clone()),
-                uid,
-                ..ObjectReference::default()
-            };
-            passes.events.warn(&object, "Malformed", &text);
-            passes.metrics.failed("waits_for_change", "Malformed");
-            ObjectRef::new_with(&name, passes.dynamic_type.clone()).within(&namespace)
-        })
-    };
-    Some(match event {
-        Event::Apply(object) => Event::Apply(read(object).ok()?),
-        // What could be read before goes also when it cannot be read any more.
-        Event::Delete(object) => match read(object) {
-            Ok(object) => Event::Delete(object),
-            Err(reference) => Event::Delete(known.get(&reference)?.as_ref().clone()),
-        },
-        Event::InitApply(object) => Event::InitApply(read(object).ok()?),
-        Event::Init => Event::Init,
-        Event::InitDone => Event::InitDone,
-    })
 }

@@ -5,6 +5,20 @@ use std::time::Duration;
 const FIRST: Duration = Duration::from_secs(10);
 /// How often a status is rewritten for numbers alone.
 const PROGRESS: Duration = Duration::from_secs(20);
+/// How often where the numbers have come to rest: a person, an autoscaler or a parent waits for them, and what goes
+/// up and down without end still costs few writes.
+const REST: Duration = Duration::from_secs(5);
+
+/// How soon a changed status is to be written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pace {
+    /// Others wait for what changed.
+    Urgent,
+    /// Only numbers changed, and as far as can be seen they do not go on changing.
+    Settled,
+    /// Only numbers changed, and they go on.
+    Counting,
+}
 
 /// How long the status of an object has been as it is, as far as this process knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,15 +32,16 @@ pub enum StatusAge {
 impl StatusAge {
     /// When a changed status is to be written: `None` is now.
     ///
-    /// What others wait for (`urgent`) goes out at once. Mere numbers are gathered, so that a rollout of many
-    /// replicas costs few writes.
+    /// Mere numbers are gathered, so that a rollout of many replicas costs few writes.
     #[must_use]
-    pub fn due_in(self, urgent: bool) -> Option<Duration> {
-        let left = match self {
-            Self::Written(age) => PROGRESS.saturating_sub(age),
-            Self::Unwritten(age) => FIRST.saturating_sub(age),
+    pub fn due_in(self, pace: Pace) -> Option<Duration> {
+        let left = match (self, pace) {
+            (_, Pace::Urgent) => return None,
+            (Self::Written(age), Pace::Settled) => REST.saturating_sub(age),
+            (Self::Written(age), Pace::Counting) => PROGRESS.saturating_sub(age),
+            (Self::Unwritten(age), _) => FIRST.saturating_sub(age),
         };
-        Some(left).filter(|left| !urgent && !left.is_zero())
+        Some(left).filter(|left| !left.is_zero())
     }
 }
 
@@ -37,16 +52,23 @@ mod tests {
     #[test]
     fn numbers_are_gathered_and_what_others_wait_for_is_not() {
         let second = Duration::from_secs(1);
-        assert_eq!(StatusAge::Written(second).due_in(true), None);
-        assert_eq!(StatusAge::Written(second).due_in(false), Some(19 * second));
-        assert_eq!(StatusAge::Written(PROGRESS).due_in(false), None);
+        assert_eq!(StatusAge::Written(second).due_in(Pace::Urgent), None);
+        assert_eq!(StatusAge::Written(second).due_in(Pace::Counting), Some(19 * second));
+        assert_eq!(StatusAge::Written(PROGRESS).due_in(Pace::Counting), None);
+    }
+
+    #[test]
+    fn numbers_that_came_to_rest_are_written_soon_but_not_again_at_once() {
+        let second = Duration::from_secs(1);
+        assert_eq!(StatusAge::Written(second).due_in(Pace::Settled), Some(4 * second));
+        assert_eq!(StatusAge::Written(REST).due_in(Pace::Settled), None);
     }
 
     #[test]
     fn a_first_status_waits_shortly_for_readiness() {
         let second = Duration::from_secs(1);
-        assert_eq!(StatusAge::Unwritten(second).due_in(true), None);
-        assert_eq!(StatusAge::Unwritten(second).due_in(false), Some(9 * second));
-        assert_eq!(StatusAge::Unwritten(FIRST).due_in(false), None);
+        assert_eq!(StatusAge::Unwritten(second).due_in(Pace::Urgent), None);
+        assert_eq!(StatusAge::Unwritten(second).due_in(Pace::Counting), Some(9 * second));
+        assert_eq!(StatusAge::Unwritten(FIRST).due_in(Pace::Counting), None);
     }
 }

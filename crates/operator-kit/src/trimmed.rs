@@ -3,12 +3,17 @@
 //! `managedFields` is most of what a client holds of a pod: a store of 15,000 whole pods of 20 KB takes
 //! 2.6 GiB, of metadata without it 33 MiB. So it is skipped while decoding, not dropped afterwards.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, fmt};
 
+use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference, Time};
-use kube::core::PartialObjectMeta;
-use serde::{Deserialize, Deserializer};
-use serde_json::Value;
+use serde::{
+    Deserialize, Deserializer,
+    de::{Error, MapAccess, Visitor},
+};
+use serde_json::{Map, Value};
+
+use crate::Bounded;
 
 /// The fields of `metadata` that controllers read.
 #[derive(Deserialize)]
@@ -19,7 +24,9 @@ struct Metadata {
     uid: Option<String>,
     resource_version: Option<String>,
     generation: Option<i64>,
+    #[serde(default, deserialize_with = "trimmed_time")]
     creation_timestamp: Option<Time>,
+    #[serde(default, deserialize_with = "trimmed_time")]
     deletion_timestamp: Option<Time>,
     labels: Option<BTreeMap<String, String>>,
     annotations: Option<BTreeMap<String, String>>,
@@ -46,6 +53,13 @@ pub fn trimmed_metadata<'de, D: Deserializer<'de>>(decoder: D) -> Result<ObjectM
     })
 }
 
+/// Decodes a time; for `#[serde(default, deserialize_with = …)]`. The API server takes later ones than can be told here,
+/// and they are the latest that can: a pod that may take until the year 9999 to end is ending all the same.
+pub fn trimmed_time<'de, D: Deserializer<'de>>(decoder: D) -> Result<Option<Time>, D::Error> {
+    let text = Option::<String>::deserialize(decoder)?;
+    Ok(text.map(|text| Time(text.parse().unwrap_or(Timestamp::MAX))))
+}
+
 /// What a server answers to a write, as far as it is read: the metadata.
 #[derive(Clone, Debug, Default, Deserialize)]
 pub struct Trimmed {
@@ -55,21 +69,44 @@ pub struct Trimmed {
 }
 
 /// An object of a kind that is known only at run time, without `managedFields`.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug)]
 pub struct TrimmedObject {
     /// The object's metadata.
-    #[serde(deserialize_with = "trimmed_metadata")]
     pub metadata: ObjectMeta,
-    /// All other fields.
-    #[serde(flatten)]
+    /// All other fields, as deep as anybody reads them ([`Bounded`]).
     pub data: Value,
 }
 
-impl TrimmedObject {
-    /// An object of which only the metadata is known.
-    pub(crate) fn of_metadata(object: PartialObjectMeta<Self>) -> Self {
-        let metadata = ObjectMeta { managed_fields: None, ..object.metadata };
-        Self { metadata, data: Value::Null }
+impl<'de> Deserialize<'de> for TrimmedObject {
+    fn deserialize<D: Deserializer<'de>>(decoder: D) -> Result<Self, D::Error> {
+        decoder.deserialize_map(Fields)
+    }
+}
+
+/// Reads an object field by field: `#[serde(flatten)]` would hold all of it twice, however deep it is.
+struct Fields;
+
+impl<'de> Visitor<'de> for Fields {
+    type Value = TrimmedObject;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("an object with metadata")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<TrimmedObject, A::Error> {
+        #[derive(Deserialize)]
+        struct Read(#[serde(deserialize_with = "trimmed_metadata")] ObjectMeta);
+
+        let (mut metadata, mut data) = (None, Map::new());
+        while let Some(key) = fields.next_key::<String>()? {
+            if key == "metadata" {
+                metadata = Some(fields.next_value::<Read>()?.0);
+            } else {
+                data.insert(key, fields.next_value::<Bounded>()?.value);
+            }
+        }
+        let metadata = metadata.ok_or_else(|| A::Error::missing_field("metadata"))?;
+        Ok(TrimmedObject { metadata, data: data.into() })
     }
 }
 
@@ -129,5 +166,18 @@ mod tests {
         assert_eq!(object.metadata.name.as_deref(), Some("a"));
         assert_eq!(object.metadata.labels.unwrap()["k"], "v");
         assert_eq!(object.metadata.managed_fields, None);
+    }
+
+    #[test]
+    fn what_others_may_write_and_nobody_reads_spoils_no_object() {
+        let deep = format!("{}1{}", "[".repeat(300), "]".repeat(300));
+        let metadata = r#"{"name": "a", "deletionTimestamp": "9999-12-31T23:59:59Z", "managedFields": [{"time": "9999-12-31T23:59:59Z"}]}"#;
+        let object = format!(r#"{{"spec": {{"deep": {deep}, "size": 1}}, "metadata": {metadata}}}"#);
+        let answer: Trimmed = serde_json::from_str(&object).unwrap();
+        let object: TrimmedObject = serde_json::from_str(&object).unwrap();
+        for metadata in [&answer.metadata, &object.metadata] {
+            assert_eq!(metadata.deletion_timestamp, Some(Time(Timestamp::MAX)));
+        }
+        assert_eq!(object.data["spec"]["size"], 1);
     }
 }

@@ -1,13 +1,17 @@
 //! The only way to write: creates that may be repeated, patches and deletes that carry a uid, and each write
 //! remembered until the caches show it.
 
+mod excess;
+mod room;
+mod status;
+
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 
-use axum::http;
+use axum::http::{self, HeaderValue, header::ACCEPT};
 use json_patch::PatchOperation;
 use kube::{
     Client, Resource,
@@ -15,12 +19,14 @@ use kube::{
     core::Request,
     discovery::ApiResource,
 };
-use serde::{Serialize, de::DeserializeOwned};
-use serde_json::{Value, json};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
 use tokio::{sync::Semaphore, time::Instant};
 
+use room::Room;
+
 use crate::{
-    Source, StatusAge, Trimmed, Watched, WriteError,
+    Bounded, Source, StatusAge, Trimmed, Watched, WriteError,
     consistency::{Consistency, Seen},
     metrics::Metrics,
     repeated_writes::{Repeated, RepeatedWrites, content},
@@ -31,6 +37,9 @@ use crate::{
 const SIDE_BY_SIDE: usize = 48;
 /// Times that a write is sent again after the server said that it has too much to do (and did nothing).
 const BUSY_TRIES: u32 = 4;
+
+/// The metadata of an object alone; a server that does not know it answers with all of it.
+const METADATA: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json";
 
 /// What a server answers to a write.
 pub type Written<T> = Result<T, WriteError>;
@@ -49,6 +58,7 @@ struct Shared {
     repeated: RepeatedWrites,
     metrics: Arc<Metrics>,
     permits: Semaphore,
+    room: Room,
     statuses: Mutex<HashMap<String, Status>>,
 }
 
@@ -67,6 +77,7 @@ impl Writer {
             repeated: RepeatedWrites::default(),
             metrics,
             permits: Semaphore::new(SIDE_BY_SIDE),
+            room: Room::default(),
             statuses: Mutex::default(),
         };
         Self { client, manager, primary: Seen::default(), shared: Arc::new(shared) }
@@ -83,10 +94,20 @@ impl Writer {
         resource: &ApiResource,
         object: &Value,
     ) -> Written<()> {
-        let (namespace, name) = place(object);
         let body = serde_json::to_vec(object).unwrap_or_default();
+        self.send_create(whose, seen, resource, place(object), &body).await
+    }
+
+    async fn send_create(
+        &self,
+        whose: &str,
+        seen: &Seen,
+        resource: &ApiResource,
+        (namespace, name): (&str, &str),
+        body: &[u8],
+    ) -> Written<()> {
         let params = PostParams { field_manager: Some(self.manager.into()), ..PostParams::default() };
-        let build = || request(resource, namespace).create(&params, body.clone());
+        let build = || request(resource, namespace).create(&params, body.to_vec()).map(answered_by_metadata);
         let answer: Trimmed = self.send(whose, "create", &resource.kind, name, build).await?;
         self.remember(whose, seen, answer.metadata.resource_version.as_deref());
         Ok(())
@@ -111,7 +132,7 @@ impl Writer {
         let force = object.pointer("/metadata/uid").is_some();
         let params = PatchParams { force, ..PatchParams::apply(self.manager) };
         let build = || request(resource, namespace).patch(name, &params, &Patch::Apply(object)).map(as_yaml);
-        let answer: Value = self.send(whose, "apply", &resource.kind, name, build).await?;
+        let Bounded { value: answer, .. } = self.send(whose, "apply", &resource.kind, name, build).await?;
         self.remember(whose, seen, version(&answer));
         Ok(answer)
     }
@@ -210,79 +231,8 @@ impl Writer {
         params: &DeleteParams,
     ) -> Written<()> {
         let build = || request(resource, namespace).delete(name, params);
-        let answer: Value = self.send(whose, "delete", &resource.kind, name, build).await?;
-        self.remember(whose, seen, version(&answer));
-        Ok(())
-    }
-
-    /// Applies the status of the object that is being reconciled.
-    ///
-    /// # Errors
-    /// [`WriteError::Changed`] when the object was replaced by another one of its name.
-    pub async fn apply_status<K, S>(&self, object: &K, status: &S) -> Written<()>
-    where
-        K: Resource<DynamicType = ()>,
-        S: Serialize + Sync,
-    {
-        let resource = ApiResource::erase::<K>(&());
-        self.apply_status_as(object.meta(), &resource, &self.primary, status).await
-    }
-
-    /// Applies the status of an object of one of several kinds.
-    ///
-    /// # Errors
-    /// [`WriteError::Changed`] when the object was replaced by another one of its name.
-    pub async fn apply_status_of<R, S: Serialize + Sync>(
-        &self,
-        object: &Watched<R>,
-        status: &S,
-    ) -> Written<()> {
-        let Source { resource, seen, .. } = &*object.source;
-        self.apply_status_as(&object.metadata, resource, seen, status).await
-    }
-
-    /// Applies the status of an object that is not the one that is being reconciled, on behalf of the object
-    /// with the uid `whose`; `seen` will show it.
-    ///
-    /// # Errors
-    /// [`WriteError::Changed`] when the object was replaced by another one of its name.
-    pub async fn apply_status_for<S: Serialize + Sync>(
-        &self,
-        whose: &str,
-        seen: &Seen,
-        resource: &ApiResource,
-        meta: &ObjectMeta,
-        status: &S,
-    ) -> Written<()> {
-        let (name, uid) = (meta.name.as_deref().unwrap_or_default(), meta.uid.as_deref().unwrap_or_default());
-        let patch = json!({
-            "apiVersion": resource.api_version,
-            "kind": resource.kind,
-            "metadata": {"name": name, "uid": uid},
-            "status": status,
-        });
-        let namespace = meta.namespace.as_deref().unwrap_or_default();
-        let params = PatchParams::apply(self.manager).force();
-        let build = || {
-            request(resource, namespace)
-                .patch_subresource("status", name, &params, &Patch::Apply(&patch))
-                .map(as_yaml)
-        };
-        let answer: Trimmed = self.send(whose, "apply_status", &resource.kind, name, build).await?;
+        let answer: Trimmed = self.send(whose, "delete", &resource.kind, name, build).await?;
         self.remember(whose, seen, answer.metadata.resource_version.as_deref());
-        Ok(())
-    }
-
-    async fn apply_status_as<S: Serialize + Sync>(
-        &self,
-        meta: &ObjectMeta,
-        resource: &ApiResource,
-        seen: &Seen,
-        status: &S,
-    ) -> Written<()> {
-        let uid = meta.uid.as_deref().unwrap_or_default();
-        self.apply_status_for(uid, seen, resource, meta, status).await?;
-        self.statuses().insert(uid.to_owned(), Status::Written(Instant::now()));
         Ok(())
     }
 
@@ -376,6 +326,12 @@ impl Writer {
 fn request(resource: &ApiResource, namespace: &str) -> Request {
     let namespace = Some(namespace).filter(|namespace| !namespace.is_empty());
     Request::new(kube::api::DynamicObject::url_path(resource, namespace))
+}
+
+/// Asks for no more of the object in the answer than its metadata: the rest is what was sent.
+fn answered_by_metadata(mut request: http::Request<Vec<u8>>) -> http::Request<Vec<u8>> {
+    request.headers_mut().insert(ACCEPT, HeaderValue::from_static(METADATA));
+    request
 }
 
 /// The API server reads the body of an apply as YAML.

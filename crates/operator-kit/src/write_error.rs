@@ -7,6 +7,11 @@ use thiserror::Error;
 
 use crate::{Category, Reported, read_error::words};
 
+/// How a `ResourceQuota` that is not used up refuses: something is not said of the object, nothing covers its scope, or
+/// the quota is so new that its use has not been counted.
+const QUOTA_WORDS: [&str; 3] =
+    ["failed quota: ", "insufficient quota to match these scopes: ", "status unknown for quota: "];
+
 /// A write that did not happen, as far as is known.
 #[derive(Debug, Error)]
 pub enum WriteError {
@@ -42,9 +47,29 @@ pub enum WriteError {
         /// The object's kind.
         kind: String,
     },
+    /// The definition of the kind is being deleted and takes nothing new.
+    #[error(
+        "the definition of {kind} is being deleted and takes no new object; create it again, or wait until it is gone"
+    )]
+    DefinitionTerminating {
+        /// The object's kind.
+        kind: String,
+    },
     /// A quota is used up.
     #[error("a quota refuses {kind} {name:?}: {message}; raise the ResourceQuota or ask for less")]
     QuotaExceeded {
+        /// The object's kind.
+        kind: String,
+        /// The object's name.
+        name: String,
+        /// The server's words.
+        message: String,
+    },
+    /// A quota asks for something that is not said of the object, such as a limit.
+    #[error(
+        "a quota refuses {kind} {name:?}: {message}; where it asks for requests or limits, set them in the template or give the namespace a LimitRange with defaults"
+    )]
+    QuotaRefused {
         /// The object's kind.
         kind: String,
         /// The object's name.
@@ -127,7 +152,9 @@ impl WriteError {
             // A webhook that does not answer is asked for some objects only; a server that does not, for none.
             Self::Unknown { code, .. } => *code != 0,
             Self::NamespaceTerminating { .. }
+            | Self::DefinitionTerminating { .. }
             | Self::QuotaExceeded { .. }
+            | Self::QuotaRefused { .. }
             | Self::OwnerKindUnknown { .. }
             | Self::Busy { .. } => false,
         }
@@ -140,12 +167,18 @@ impl WriteError {
         };
         let message = status.message.clone();
         match status.code {
+            _ if message.contains("custom resource definition is terminating") => {
+                Self::DefinitionTerminating { kind }
+            }
             409 if status.reason == "AlreadyExists" => Self::AlreadyExists { kind, name },
             409 => Self::Changed { kind, name, message },
             404 => Self::Gone { kind, name },
             403 if has_cause(&status, "NamespaceTerminating") => Self::NamespaceTerminating { kind },
             403 if message.contains("cannot find RESTMapping") => Self::OwnerKindUnknown { kind, name },
             403 if message.contains("exceeded quota") => Self::QuotaExceeded { kind, name, message },
+            403 if QUOTA_WORDS.iter().any(|words| message.contains(words)) => {
+                Self::QuotaRefused { kind, name, message }
+            }
             403 => Self::Forbidden { kind, name, message },
             400 | 422 => Self::Invalid { kind, name, message },
             429 => Self::Busy { message, retry_after: retry_after(&status) },
@@ -171,7 +204,9 @@ impl WriteError {
             Self::AlreadyExists { .. } | Self::Changed { .. } => 409,
             Self::Gone { .. } => 404,
             Self::NamespaceTerminating { .. }
+            | Self::DefinitionTerminating { .. }
             | Self::QuotaExceeded { .. }
+            | Self::QuotaRefused { .. }
             | Self::OwnerKindUnknown { .. }
             | Self::Forbidden { .. } => 403,
             Self::Invalid { .. } => 422,
@@ -195,7 +230,9 @@ impl Reported for WriteError {
             Self::Gone { .. } => "NotFound",
             Self::Changed { .. } => "Conflict",
             Self::NamespaceTerminating { .. } => "NamespaceTerminating",
+            Self::DefinitionTerminating { .. } => "DefinitionTerminating",
             Self::QuotaExceeded { .. } => "QuotaExceeded",
+            Self::QuotaRefused { .. } => "QuotaRefused",
             Self::OwnerKindUnknown { .. } => "OwnerKindUnknown",
             Self::Forbidden { .. } => "Forbidden",
             Self::Invalid { .. } => "Invalid",
@@ -226,4 +263,38 @@ fn has_cause(status: &Status, reason: &str) -> bool {
 fn retry_after(status: &Status) -> Duration {
     let seconds = status.details.as_ref().map_or(0, |details| details.retry_after_seconds);
     Duration::from_secs(u64::from(seconds.max(1)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn forbidden(message: &str) -> WriteError {
+        let status = Status { code: 403, message: message.to_owned(), ..Status::default() };
+        WriteError::of(kube::Error::Api(Box::new(status)), "Pod", "web-x")
+    }
+
+    #[test]
+    fn a_quota_that_refuses_is_no_missing_permission() {
+        let unsaid =
+            forbidden("pods \"web-x\" is forbidden: failed quota: q: must specify limits.cpu for: main");
+        assert_eq!(unsaid.reason(), "QuotaRefused");
+        assert!(unsaid.to_string().contains("LimitRange") && !unsaid.to_string().contains("permission"));
+        assert_eq!(
+            forbidden("pods is forbidden: exceeded quota: q, requested: pods=1").reason(),
+            "QuotaExceeded"
+        );
+        assert_eq!(forbidden("pods is forbidden: User \"x\" cannot create resource").reason(), "Forbidden");
+    }
+
+    #[test]
+    fn nobody_is_asked_for_a_permission_while_the_definition_is_being_deleted() {
+        let message = "create not allowed while custom resource definition is terminating";
+        for code in [403, 405] {
+            let status = Status::failure(message, "Forbidden").with_code(code);
+            let error = WriteError::of(kube::Error::Api(Box::new(status)), "Gadget", "it");
+            assert_eq!(error.reason(), "DefinitionTerminating");
+            assert!(!error.to_string().contains("grant"), "{error}");
+        }
+    }
 }

@@ -15,6 +15,7 @@ use crate::{
     backup::{Situation, Try, Verdict},
     error::Unusable,
     finalizer,
+    force_release::ForceRelease,
     observe::{Held, Observed, Selection},
     settings::{OnFailure, ProtectedKind},
     status::{BackupStatus, State},
@@ -90,49 +91,49 @@ pub fn decide(observed: &Observed) -> Action {
 }
 
 fn let_go(observed: &Observed, kind: &ProtectedKind, held: &Held) -> Action {
-    let now = observed.now;
-    if let Some(reason) = &held.force_release {
+    if let ForceRelease::Granted(reason) = &held.force_release {
         return hold::release(observed, held, Outcome::Forced, None, reason);
     }
-    let gives_up = kind.on_failure == OnFailure::Release;
+    let given_up = |last, why: &str| hold::release(observed, held, Outcome::GivenUp, last, why);
     match &held.situation {
         None => Action::Settle,
         Some(Situation::There { last, verdict: Verdict::Succeeded }) => {
             hold::release(observed, held, Outcome::BackedUp, Some(last), "the backup is proven")
         }
         Some(Situation::There { last, verdict }) => {
-            if left(last.created, kind.deadline, now).is_zero() {
-                if gives_up {
-                    let why = format!("the backup took longer than {:?}", kind.deadline);
-                    return hold::release(observed, held, Outcome::GivenUp, Some(last), &why);
-                }
-                return hold::overdue(observed, kind, held, last);
+            if !left(last.created, kind.deadline, held.now).is_zero() {
+                return hold::running(observed, kind, held, last, verdict);
             }
-            hold::running(observed, kind, held, last, verdict)
+            if may_go_without(kind) {
+                return given_up(Some(last), &format!("the backup took longer than {:?}", kind.deadline));
+            }
+            hold::overdue(observed, kind, held, last)
         }
-        Some(Situation::Failed { last, .. }) if gives_up && last.attempt >= kind.tries => {
-            let why = format!("{} backups failed", last.attempt);
-            hold::release(observed, held, Outcome::GivenUp, Some(last), &why)
-        }
+        Some(Situation::Former { last }) => hold::former(observed, kind, held, last),
+        Some(Situation::Unfinished { last }) => hold::failed(observed, held, last, held.now),
         Some(Situation::Failed { last, next }) => {
-            let due = retry_at(kind, held, last, now);
+            if let Some(why) = tried_in_vain(kind, held, last.attempt) {
+                return given_up(Some(last), &why);
+            }
+            let due = retry_at(kind, held, last);
             match observed.attempt.failure() {
-                None if due <= now => Action::Create(next.clone()),
+                None if due <= held.now => Action::Create(next.clone()),
                 None => hold::failed(observed, held, last, due),
                 Some(failure) => hold::blocked(observed, held, last.attempt, failure),
             }
         }
+        Some(Situation::Unusable(problem)) if !kind.protect => given_up(
+            None,
+            &format!("its entry does not protect any more, and there can be no backup: {problem}"),
+        ),
         Some(without @ (Situation::Absent { .. } | Situation::Unusable(_))) => {
-            // Not before it was tried: the controller may not have run for all that time.
-            let was_tried = observed.attempt != Attempt::Allowed;
-            if gives_up && was_tried && left(held.since, kind.deadline, now).is_zero() {
-                let why = format!("no backup could be made within {:?}", kind.deadline);
-                return hold::release(observed, held, Outcome::GivenUp, None, &why);
+            if let Some(why) = tried_in_vain(kind, held, 0) {
+                return given_up(None, &why);
             }
             let attempt = held.status.as_ref().map_or(1, |status| status.attempt);
             match (observed.attempt.failure(), without) {
                 (Some(failure), _) => hold::blocked(observed, held, attempt, failure),
-                (None, Situation::Absent { backup, .. }) => Action::Create(backup.clone()),
+                (None, Situation::Absent { backup }) => Action::Create(backup.clone()),
                 (None, Situation::Unusable(problem)) => Action::Refuse(problem.clone()),
                 (None, _) => Action::Settle,
             }
@@ -140,16 +141,33 @@ fn let_go(observed: &Observed, kind: &ProtectedKind, held: &Held) -> Action {
     }
 }
 
+/// Whether an object may go although no backup is proven.
+fn may_go_without(kind: &ProtectedKind) -> bool {
+    kind.on_failure == OnFailure::Release || !kind.protect
+}
+
+/// Why an object may go now, if as much was tried as the settings ask for, and in vain. Only a backup that was created and
+/// failed is a try, and one that the server refused: reads that fail, and a controller that does not run, are none. What is
+/// refused may be granted later, so that the deadline has to pass, too.
+fn tried_in_vain(kind: &ProtectedKind, held: &Held, failed: u32) -> Option<String> {
+    let tries = if kind.protect { kind.tries } else { 1 };
+    let is_overdue = !kind.protect || left(held.since, kind.deadline, held.now).is_zero();
+    let all = failed.saturating_add(held.refusals);
+    let is_enough = failed >= tries || (held.refusals > 0 && all >= tries && is_overdue);
+    (may_go_without(kind) && is_enough)
+        .then(|| format!("{failed} backups failed, and {} were refused by the API server", held.refusals))
+}
+
 /// When the successor of a failed try is due: some time after the object first said that it failed. What says so is on
 /// the object, so that a crash does not shorten it.
-fn retry_at(kind: &ProtectedKind, held: &Held, last: &Try, now: Timestamp) -> Timestamp {
+fn retry_at(kind: &ProtectedKind, held: &Held, last: &Try) -> Timestamp {
     let doublings = last.attempt.saturating_sub(1).min(16);
     let pause = kind.retry_after.saturating_mul(1 << doublings).min(LONGEST_RETRY);
     match held.status.as_ref().filter(|status| status.attempt == last.attempt) {
         Some(status) if status.state == State::Failed => end(status.since, pause),
         // Its creation was tried, and backs off by itself.
-        Some(status) if status.state == State::Blocked => now,
-        _ => end(now, pause),
+        Some(status) if status.state == State::Blocked => held.now,
+        _ => end(held.now, pause),
     }
 }
 

@@ -13,6 +13,7 @@ const SETTINGS: &str = r"
 kinds:
   held: {apiVersion: v1, kind: ConfigMap, resource: configmaps, backup: b, deadline: 10m, retryAfter: 1m}
   released: {apiVersion: v1, kind: ConfigMap, resource: configmaps, backup: b, deadline: 10m, onFailure: Release, tries: 2}
+  unprotected: {apiVersion: v1, kind: ConfigMap, resource: configmaps, backup: b, deadline: 10m, protect: false}
 backups:
   b: {apiVersion: v1, kind: Secret, resource: secrets, template: x, succeeded: 'true'}
 ";
@@ -35,11 +36,10 @@ fn living(selection: Selection, finalizers: &[&str]) -> Observed {
     let source = Source { id: "held".into(), resource: kind.resource.clone().into(), seen: Seen::default() };
     let finalizers = finalizers.iter().map(|finalizer| (*finalizer).to_owned()).collect();
     let metadata = ObjectMeta { name: Some("a".into()), uid: Some("u".into()), ..ObjectMeta::default() };
-    let row = Row { selected_by: vec!["held".into()], finalizers };
+    let row = Row { selected_by: vec!["held".into()], judged_by: "".into(), finalizers };
     Observed {
         target: Arc::new(Watched { metadata, source: Arc::new(source), row }),
         attempt: Attempt::Allowed,
-        now: now(),
         kind: Some(kind),
         selection,
         held: None,
@@ -55,11 +55,17 @@ fn deleted(id: &str, situation: Situation) -> Observed {
         finalizers: vec![BACKUP_FINALIZER.into()],
         is_annotated: false,
         since: ago(60),
+        now: now(),
         status: None,
-        force_release: None,
+        force_release: ForceRelease::Unasked,
+        refusals: 0,
         situation: Some(situation),
     });
     observed
+}
+
+fn held(observed: &mut Observed) -> &mut Held {
+    observed.held.as_mut().unwrap()
 }
 
 fn last(attempt: u32, age: i64) -> Try {
@@ -71,7 +77,7 @@ fn there(verdict: Verdict, age: i64) -> Situation {
 }
 
 fn absent() -> Situation {
-    Situation::Absent { attempt: 1, backup: json!({"first": true}) }
+    Situation::Absent { backup: json!({"first": true}) }
 }
 
 fn failed(attempt: u32, age: i64) -> Situation {
@@ -139,6 +145,8 @@ fn under_hold_only_a_proven_backup_or_a_user_lets_go() {
             there(Verdict::Going, age),
             failed(1, age),
             failed(40, age),
+            Situation::Unfinished { last: last(40, age) },
+            Situation::Former { last: last(1, age) },
             absent(),
             Situation::Unusable(Unusable::NoNamespace { backup: "b".into() }),
         ]
@@ -148,10 +156,12 @@ fn under_hold_only_a_proven_backup_or_a_user_lets_go() {
             for since in ages {
                 let mut observed = deleted("held", situation.clone());
                 observed.attempt = attempt.clone();
-                let held = observed.held.as_mut().unwrap();
-                held.since = ago(since);
+                held(&mut observed).since = ago(since);
+                held(&mut observed).refusals = 100;
                 assert_eq!(outcome(decide(&observed)), None, "{observed:?}");
-                observed.held.as_mut().unwrap().force_release = Some("I know".into());
+                held(&mut observed).force_release = ForceRelease::Unproven("digest".into());
+                assert_eq!(outcome(decide(&observed)), None, "{observed:?}");
+                held(&mut observed).force_release = ForceRelease::Granted("I know".into());
                 assert_eq!(outcome(decide(&observed)), Some(Outcome::Forced), "{observed:?}");
             }
         }
@@ -187,8 +197,8 @@ fn a_backup_that_ends_at_once_is_not_reported() {
 fn what_is_said_already_is_not_said_again() {
     let mut observed = deleted("held", there(Verdict::Running(None), 30));
     let Action::Hold { status, tell: true, .. } = decide(&observed) else { panic!("it is not said") };
-    observed.held.as_mut().unwrap().status = Some(status.clone());
-    observed.now = now() + SignedDuration::from_secs(60);
+    held(&mut observed).status = Some(status.clone());
+    held(&mut observed).now = now() + SignedDuration::from_secs(60);
     let Action::Hold { status: later, tell, .. } = decide(&observed) else { panic!("it is not held") };
     assert_eq!((later, tell), (status, false));
 }
@@ -207,11 +217,11 @@ fn a_failed_backup_is_tried_again_after_a_pause_that_doubles_and_survives_a_cras
         let mut observed = deleted("held", failed(attempt, 100_000));
         let Action::Hold { status, tell: true, again } = decide(&observed) else { panic!("not said") };
         assert_eq!((status.state, again), (State::Failed, Duration::from_secs(pause)));
-        observed.held.as_mut().unwrap().status = Some(status);
-        observed.now = now() + Duration::from_secs(pause - 1);
+        held(&mut observed).status = Some(status);
+        held(&mut observed).now = now() + Duration::from_secs(pause - 1);
         let waits = decide(&observed);
         assert!(matches!(waits, Action::Hold { tell: false, again, .. } if again == Duration::from_secs(1)));
-        observed.now = now() + Duration::from_secs(pause);
+        held(&mut observed).now = now() + Duration::from_secs(pause);
         assert_eq!(decide(&observed), Action::Create(json!({"next": true})));
     }
 }
@@ -220,12 +230,15 @@ fn a_failed_backup_is_tried_again_after_a_pause_that_doubles_and_survives_a_cras
 fn the_failure_of_an_earlier_try_does_not_count_for_a_later_one() {
     let mut observed = deleted("held", failed(1, 100));
     let Action::Hold { status, .. } = decide(&observed) else { panic!("not held") };
-    observed.held.as_mut().unwrap().status = Some(status);
-    observed.held.as_mut().unwrap().situation = Some(failed(2, 100));
-    observed.now = now() + Duration::from_secs(1000);
+    held(&mut observed).status = Some(status);
+    held(&mut observed).situation = Some(failed(2, 100));
+    held(&mut observed).now = now() + Duration::from_secs(1000);
     let Action::Hold { status, again, .. } = decide(&observed) else { panic!("not held") };
     // Its pause begins anew, and is twice as long.
-    assert_eq!((status.state, status.since, again), (State::Failed, observed.now, Duration::from_secs(120)));
+    assert_eq!(
+        (status.state, status.since, again),
+        (State::Failed, held(&mut observed).now, Duration::from_secs(120))
+    );
 }
 
 #[test]
@@ -235,17 +248,85 @@ fn release_lets_go_after_so_many_tries() {
 }
 
 #[test]
-fn release_lets_go_what_cannot_be_backed_up_at_all_only_after_the_deadline() {
-    for (since, expected) in [(599, None), (600, Some(Outcome::GivenUp))] {
+fn release_lets_go_what_cannot_be_backed_up_only_after_tries_and_deadline() {
+    let let_go = |refusals, since| {
         let mut observed = deleted("released", absent());
         observed.attempt = backing_off();
-        observed.held.as_mut().unwrap().since = ago(since);
-        assert_eq!(outcome(decide(&observed)), expected);
+        held(&mut observed).refusals = refusals;
+        held(&mut observed).since = ago(since);
+        outcome(decide(&observed))
+    };
+    assert_eq!(let_go(2, 600), Some(Outcome::GivenUp));
+    assert_eq!(let_go(2, 599), None);
+    assert_eq!(let_go(1, 100_000), None);
+    // Refused beside one that failed.
+    let mut observed = deleted("released", failed(1, 1000));
+    held(&mut observed).refusals = 1;
+    assert_eq!(outcome(decide(&observed)), None);
+    held(&mut observed).since = ago(600);
+    assert_eq!(outcome(decide(&observed)), Some(Outcome::GivenUp));
+}
+
+/// The controller may not have run for longer than the deadline; and what fails first then may be a mere read.
+#[test]
+fn what_was_never_tried_is_not_let_go() {
+    let unusable = Situation::Unusable(Unusable::NoNamespace { backup: "b".into() });
+    for situation in [absent(), unusable] {
+        for attempt in [Attempt::Allowed, backing_off()] {
+            let mut observed = deleted("released", situation.clone());
+            observed.attempt = attempt;
+            held(&mut observed).since = ago(100_000);
+            assert_eq!(outcome(decide(&observed)), None, "{observed:?}");
+        }
     }
-    // Not because the controller did not run for so long: then it was never tried.
-    let mut observed = deleted("released", absent());
-    observed.held.as_mut().unwrap().since = ago(100_000);
-    assert!(matches!(decide(&observed), Action::Create(_)));
+}
+
+#[test]
+fn an_entry_that_protects_no_more_lets_go_what_cannot_be_backed_up_and_waits_for_what_can() {
+    let unprotected = |situation, refusals| {
+        let mut observed = deleted("unprotected", situation);
+        held(&mut observed).refusals = refusals;
+        decide(&observed)
+    };
+    assert!(matches!(unprotected(absent(), 0), Action::Create(_)));
+    assert_eq!(outcome(unprotected(there(Verdict::Running(None), 599), 0)), None);
+    for (situation, refusals) in [
+        (absent(), 1),
+        (failed(1, 1), 0),
+        (there(Verdict::Running(None), 600), 0),
+        (Situation::Unusable(Unusable::NoNamespace { backup: "b".into() }), 0),
+    ] {
+        let action = unprotected(situation, refusals);
+        assert_eq!(outcome(action.clone()), Some(Outcome::GivenUp), "{action:?}");
+    }
+}
+
+#[test]
+fn a_search_among_many_failed_tries_goes_on_where_it_was() {
+    let mut observed = deleted("held", Situation::Unfinished { last: last(32, 100) });
+    held(&mut observed).refusals = 100;
+    let action = decide(&observed);
+    assert!(
+        matches!(&action, Action::Hold { status, tell: true, again: Duration::ZERO } if status.attempt == 32),
+        "{action:?}"
+    );
+    observed.kind = Some(kind("released"));
+    assert_eq!(outcome(decide(&observed)), None, "there may be one that succeeded");
+}
+
+#[test]
+fn a_backup_that_does_not_say_which_policy_it_is_by_is_waited_for_and_proves_nothing() {
+    let action = decide(&deleted("released", Situation::Former { last: last(1, 100) }));
+    assert_eq!(state(&action), Some((State::BackingUp, "FormerBackupRunning")));
+}
+
+#[test]
+fn what_does_not_count_as_a_release_is_said_with_what_would() {
+    let mut observed = deleted("held", failed(1, 100));
+    held(&mut observed).force_release = ForceRelease::Unproven("digest".into());
+    let Action::Hold { status, .. } = decide(&observed) else { panic!("not held") };
+    assert_eq!((status.uid.as_str(), status.ignored_release.as_deref()), ("u", Some("digest")));
+    assert!(status.message.ends_with("set it to \"u <reason>\""), "{}", status.message);
 }
 
 #[test]

@@ -6,7 +6,7 @@ pub mod history;
 use std::{sync::Arc, time::Duration};
 
 use catena_api::{BasicDeploymentStatus, CommandStatus};
-use operator_kit::{Attempt, Rendered, StatusAge};
+use operator_kit::{Attempt, Pace, Rendered, StatusAge};
 
 use crate::{
     child::Child,
@@ -15,7 +15,7 @@ use crate::{
     error::Refusal,
     observe::{Found, Observed},
     revision::{Rejects, Revision},
-    status::{deadline_in, is_ready, is_urgent, status},
+    status::{deadline_in, is_ready, pace, status, told},
 };
 
 /// How long a change of the child by somebody else is left before it is undone once more: where two want the
@@ -100,6 +100,9 @@ pub fn decide(observed: &Observed) -> Action {
 /// The child first, so that nothing that is only to be told can hold it up; then commands, before a child goes
 /// that was the proof of one.
 fn step(observed: &Observed) -> Option<Action> {
+    if let Some(scaled) = scale_former(observed) {
+        return Some(scaled);
+    }
     let desired = match &observed.desired {
         Ok(desired) => desired,
         // A child that is there still follows commands, and is scaled.
@@ -132,10 +135,11 @@ fn keep_child(desired: &Desired, observed: &Observed) -> Option<Action> {
         Found::Orphan(child) if child.hash() == desired.hash && !child.is_deleting => record()
             .or_else(|| Some(Action::Apply { child: child.clone(), desired: desired.clone(), heals: false })),
         Found::Orphan(child) | Found::Foreign(child) => history::prune(observed).or_else(|| {
-            Some(Action::Refuse(Refusal::ChildNotOwned {
-                kind: observed.place.resource.kind.clone(),
-                name: child.name.clone(),
-                holder: observed.child.holder(),
+            let (kind, name) = (observed.place.resource.kind.clone(), child.name.clone());
+            Some(Action::Refuse(if child.was_left_behind() {
+                Refusal::ChildOfAnotherContent { kind, name }
+            } else {
+                Refusal::ChildNotOwned { kind, name, holder: observed.child.holder() }
             }))
         }),
     }
@@ -169,6 +173,11 @@ fn scale(child: &Arc<Child>, observed: &Observed) -> Option<Action> {
         .then(|| Action::Scale(child.clone()))
 }
 
+/// A child of an earlier name serves until the new one is ready: the number that is asked for reaches it too.
+fn scale_former(observed: &Observed) -> Option<Action> {
+    observed.others.iter().filter(|other| !other.is_deleting).find_map(|other| scale(other, observed))
+}
+
 /// Children of an earlier name go when the new one serves.
 fn clean_up(observed: &Observed) -> Option<Action> {
     let others: Vec<_> = observed.others.iter().filter(|other| !other.is_deleting).cloned().collect();
@@ -176,15 +185,14 @@ fn clean_up(observed: &Observed) -> Option<Action> {
 }
 
 fn report(observed: &Observed) -> Action {
-    let current = observed.deployment.status.clone().unwrap_or_default();
+    let current = told(&observed.deployment);
     let new = status(observed);
     let is_news = new != current;
-    let is_urgent = is_urgent(&current, &new);
-    let due = match observed.status_age {
-        StatusAge::Unwritten(age) if !is_urgent => {
+    let due = match (observed.status_age, pace(&current, &new, observed)) {
+        (StatusAge::Unwritten(age), Pace::Settled | Pace::Counting) => {
             FIRST_STATUS.checked_sub(age).filter(|left| !left.is_zero())
         }
-        age => age.due_in(is_urgent),
+        (age, pace) => age.due_in(pace),
     };
     if is_news && due.is_none() {
         return Action::WriteStatus(Box::new(new));

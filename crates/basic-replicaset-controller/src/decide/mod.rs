@@ -15,7 +15,7 @@ pub use budget::Budget;
 use crate::{
     observe::Observed,
     pod::{PodRow, PodState},
-    status::{is_urgent, status},
+    status::{pace, status, told},
 };
 
 /// Pods created or deleted in one step at most, as in kube-controller-manager.
@@ -71,7 +71,8 @@ fn adopt(observed: &Observed) -> Option<Action> {
     if observed.attempt.holds(step::ADOPT) {
         return None;
     }
-    let wanted = wanted(observed).saturating_sub(observed.pods.iter().filter(|pod| pod.counts()).count());
+    let wanted =
+        wanted(&observed.set).saturating_sub(observed.pods.iter().filter(|pod| pod.counts()).count());
     let mut orphans = observed.orphans.clone();
     orphans.retain(|pod| !observed.attempt.holds_item(step::ADOPT, &pod.uid));
     orphans.sort_by(|a, b| (a.created, &a.name).cmp(&(b.created, &b.name)));
@@ -134,7 +135,7 @@ fn waits_to_create(observed: &Observed) -> bool {
 
 /// Whether a step failed for so many places or pods that it will not do for another one either.
 pub fn is_in_vain(observed: &Observed, step: &str) -> bool {
-    observed.attempt.held_items(step) >= IN_VAIN + wanted(observed)
+    observed.attempt.held_items(step) >= IN_VAIN + wanted(&observed.set)
 }
 
 /// How long a new set waits at most for what is to become of the pods of a former one of its name.
@@ -169,7 +170,7 @@ fn free_slots(observed: &Observed, count: usize) -> Vec<u32> {
 }
 
 fn report(observed: &Observed) -> Action {
-    let current = observed.set.status.clone().unwrap_or_default();
+    let current = told(&observed.set);
     let new = status(observed);
     if new == current {
         let finished = observed.pods.iter().filter(|pod| matches!(pod.state, PodState::Finished(_)));
@@ -181,15 +182,16 @@ fn report(observed: &Observed) -> Action {
         return next.map_or(Action::Settle, Action::Wait);
     }
     let is_refused = matches!(&observed.attempt, Attempt::Without(_)) && observed.attempt.holds(step::STATUS);
-    match observed.status_age.due_in(is_urgent(&current, &new)) {
+    match observed.status_age.due_in(pace(&current, &new, observed)) {
         _ if is_refused => Action::Settle,
         None => Action::WriteStatus(Box::new(new)),
         Some(time) => Action::Wait(time),
     }
 }
 
-fn wanted(observed: &Observed) -> usize {
-    usize::try_from(observed.set.spec.replicas).unwrap_or(0)
+/// How many pods a set is to have.
+pub fn wanted(set: &BasicReplicaSet) -> usize {
+    usize::try_from(set.spec.replicas).unwrap_or(0)
 }
 
 #[cfg(test)]

@@ -1,14 +1,15 @@
 //! How an object of any kind is, from what it says in its status.
 
-use catena_api::keys;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::core::DynamicObject;
 use serde::Serialize;
-use serde_json::Value;
 
 use super::pods;
-use crate::object::{conditions, created, deleted, number, text};
+use crate::{
+    backup_status,
+    object::{conditions, created, deleted, number, text},
+};
 
 /// In short.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
@@ -125,9 +126,7 @@ fn changed(object: &DynamicObject) -> Option<Timestamp> {
 
 /// What backup-controller says on an object that it holds.
 fn held_for_backup(object: &DynamicObject) -> String {
-    let said = object.metadata.annotations.as_ref().and_then(|all| all.get(keys::BACKUP_STATUS));
-    let said: Value = said.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
-    said["message"].as_str().unwrap_or_default().to_owned()
+    backup_status::said(&object.metadata)["message"].as_str().unwrap_or_default().to_owned()
 }
 
 /// Conditions in the order in which they decide: kstatus's, then commands' and Jobs', then Ready.
@@ -200,7 +199,7 @@ pub fn numbers(object: &DynamicObject) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
 

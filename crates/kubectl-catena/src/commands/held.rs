@@ -7,10 +7,10 @@ use futures::{StreamExt, stream};
 use jiff::Timestamp;
 use kube::api::ListParams;
 use serde::Serialize;
-use serde_json::Value;
 
 use crate::{
     age::age,
+    backup_status,
     chain::Gap,
     connection::Options,
     explain::unread,
@@ -116,8 +116,7 @@ impl Held {
     fn of(kind: &Kind, metadata: &kube::core::ObjectMeta) -> Option<Self> {
         let deleted = deleted(metadata)?;
         metadata.finalizers.iter().flatten().find(|finalizer| *finalizer == keys::BACKUP_FINALIZER)?;
-        let said = metadata.annotations.as_ref().and_then(|annotations| annotations.get(keys::BACKUP_STATUS));
-        let said: Value = said.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
+        let said = backup_status::said(metadata);
         let text = |field: &str| said[field].as_str().unwrap_or_default().to_owned();
         let reason = text("reason");
         Some(Self {
@@ -162,7 +161,7 @@ fn text(shown: &Shown, now: Timestamp, paint: Paint) -> String {
     let mut table = Table::of(["NAMESPACE", "OBJECT", "FOR", "TRY", "REASON", "BACKUP", "MESSAGE"]);
     for held in shown.items {
         let tone = match held.reason.as_str() {
-            "BackupRunning" | "BackupBeingDeleted" | "Pending" => Tone::Moving,
+            "BackupRunning" | "BackupBeingDeleted" | "FormerBackupRunning" | "Pending" => Tone::Moving,
             _ => Tone::Bad,
         };
         table.push([
@@ -180,7 +179,7 @@ fn text(shown: &Shown, now: Timestamp, paint: Paint) -> String {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
     use crate::kinds::tests::kinds;

@@ -10,7 +10,7 @@ use kube::{
     core::DynamicObject,
     runtime::wait::await_condition,
 };
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::time::timeout;
 
 use super::why::explanation;
@@ -42,8 +42,7 @@ pub async fn run(options: &Options, arguments: &Arguments) -> Result<()> {
     let object = cluster.get(&target).await?;
     let identity = Identity::of(&object);
     is_held(&object)?;
-    // The uid goes along: an object of the same name that came meanwhile is not meant.
-    let patch = json!({"metadata": {"uid": identity.uid, "annotations": {keys::FORCE_RELEASE: reason}}});
+    let patch = patch(&identity.uid, reason);
     let params = PatchParams {
         dry_run: arguments.dry_run,
         field_manager: Some("kubectl-catena".to_owned()),
@@ -80,6 +79,11 @@ pub async fn run(options: &Options, arguments: &Arguments) -> Result<()> {
     }
 }
 
+/// The uid goes along: an object of the same name that came meanwhile is not meant, and neither is a copy of this one.
+fn patch(uid: &str, reason: &str) -> Value {
+    json!({"metadata": {"uid": uid, "annotations": {keys::FORCE_RELEASE: format!("{uid} {reason}")}}})
+}
+
 fn is_protected(object: &DynamicObject) -> bool {
     object.metadata.finalizers.iter().flatten().any(|finalizer| finalizer == keys::BACKUP_FINALIZER)
 }
@@ -107,9 +111,14 @@ fn is_held(object: &DynamicObject) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::Value;
-
     use super::*;
+
+    #[test]
+    fn a_release_names_the_object_that_it_is_for() {
+        let patch = patch("u", "dumped by hand");
+        assert_eq!(patch["metadata"]["uid"], "u");
+        assert_eq!(patch["metadata"]["annotations"][keys::FORCE_RELEASE], "u dumped by hand");
+    }
 
     #[test]
     fn only_what_is_held_can_be_let_go() {

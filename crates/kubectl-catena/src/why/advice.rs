@@ -90,7 +90,7 @@ fn template(reason: &str) -> Option<Description> {
         ),
         "ChildNotOwned" => (
             "finds its child's name taken by somebody else's object",
-            "delete that object if nobody needs it, or change the name in the template",
+            "see in the message whether it can be adopted; else delete that object if nobody needs it, or change the name in the template",
         ),
         "PodNameTaken" => (
             "finds the names of its pods taken by other pods",
@@ -122,6 +122,10 @@ fn write(reason: &str) -> Option<Description> {
         "RepeatedWrites" => (
             "has the very same written again and again",
             "find out who else writes there: kubectl get --output yaml --show-managed-fields of what the message names",
+        ),
+        "QuotaRefused" => (
+            "is refused by a ResourceQuota that is not used up",
+            "where the message asks for requests or limits, set them in the pod template, or give the namespace a LimitRange with defaults",
         ),
         "Forbidden" => (
             "has something refused by the API server",
@@ -170,15 +174,22 @@ fn write(reason: &str) -> Option<Description> {
 /// What is said while an object is held for its backup.
 fn backup(reason: &str) -> Option<Description> {
     Some(match reason {
-        "HeldForBackup" | "BackupRunning" | "BackupBeingDeleted" | "BackupOverdue" | "BackupFailed" => (
+        "HeldForBackup"
+        | "BackupRunning"
+        | "BackupBeingDeleted"
+        | "BackupOverdue"
+        | "BackupFailed"
+        | "FormerBackupRunning" => (
             "is held until it is backed up",
             "wait for the backup, mend it if it fails, or let the object go without one: kubectl catena{namespace} release {object} --reason WHY",
         ),
-        "BackupKindNotServed"
+        "BackupHasOwner"
+        | "BackupKindNotServed"
         | "BackupInOtherNamespace"
         | "BackupNameNotUnique"
         | "BackupNameTaken"
-        | "BackupWithoutNamespace" => (
+        | "BackupWithoutNamespace"
+        | "BackupsExhausted" => (
             "is held because its backup cannot be made",
             "mend the backup's template or settings as the message says, or kubectl catena{namespace} release {object} --reason WHY",
         ),

@@ -2,7 +2,6 @@
 
 use catena_api::keys;
 use jiff::{SignedDuration, Timestamp};
-use serde_json::Value;
 
 use super::{
     Cause, Facts, Finding,
@@ -11,6 +10,7 @@ use super::{
 };
 use crate::{
     age::duration,
+    backup_status,
     chain::{Finalizer, Node},
 };
 
@@ -86,14 +86,7 @@ fn backup(node: &Node, since: Timestamp, facts: &Facts) -> Cause {
             advice: advice.to_owned(),
         };
     }
-    let said = node
-        .object
-        .metadata
-        .annotations
-        .as_ref()
-        .and_then(|annotations| annotations.get(keys::BACKUP_STATUS))
-        .and_then(|text| serde_json::from_str::<Value>(text).ok())
-        .unwrap_or_default();
+    let said = backup_status::said(&node.object.metadata);
     let text = |field: &str| said[field].as_str().unwrap_or_default().to_owned();
     let reason = if text("reason").is_empty() { "HeldForBackup".to_owned() } else { text("reason") };
     let backup = text("backup");

@@ -40,6 +40,10 @@ fn gatekeeper(message: &str) -> Option<(&'static str, String)> {
         let quota = quoted("exceeded quota: ", ',').unwrap_or_default();
         return Some(("QuotaExceeded", quota));
     }
+    if message.contains("failed quota: ") {
+        let quota = quoted("failed quota: ", ':').unwrap_or_default();
+        return Some(("QuotaRefused", quota));
+    }
     if message.contains("because it is being terminated") {
         return Some(("NamespaceTerminating", String::new()));
     }

@@ -111,7 +111,7 @@ impl Templates {
     #[must_use]
     pub fn problems_of_many(&self, api_version: &str, kind: &str) -> Vec<TemplateError> {
         let problem = |name: &String| {
-            let object = self.try_out(name, &[], api_version, kind);
+            let object = self.tried(name, &[], api_version, kind);
             object.and_then(|object| unique(name, &object, PROBE)).err()
         };
         self.names.iter().filter_map(problem).collect()
@@ -121,10 +121,14 @@ impl Templates {
     /// set to `1`, and with values under the names in `more` that have every field.
     #[must_use]
     pub fn problem(&self, name: &str, more: &[&str], api_version: &str, kind: &str) -> Option<TemplateError> {
-        self.try_out(name, more, api_version, kind).err()
+        self.tried(name, more, api_version, kind).err()
     }
 
-    fn try_out(
+    /// What one template gives when it is tried as [`Templates::problem`] does.
+    ///
+    /// # Errors
+    /// As [`Templates::render`].
+    pub fn tried(
         &self,
         name: &str,
         more: &[&str],

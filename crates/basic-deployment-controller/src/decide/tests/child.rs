@@ -75,8 +75,16 @@ fn a_child_of_somebody_else_is_not_taken() {
     let foreign = observed(Found::Foreign(child(json!({"metadata": {"ownerReferences": owner}}))));
     let Action::Refuse(refusal) = decide(&foreign) else { panic!() };
     assert!(refusal.to_string().contains("Other \"theirs\""), "{refusal}");
-    let unknown = observed(Found::Orphan(child(json!({"metadata": {"annotations": {keys::HASH: "other"}}}))));
+    let unknown =
+        observed(Found::Orphan(child(json!({"metadata": {"annotations": null, "ownerReferences": null}}))));
     assert!(matches!(decide(&unknown), Action::Refuse(Refusal::ChildNotOwned { .. })));
+}
+
+#[test]
+fn a_child_that_was_left_with_another_content_is_told_how_it_comes_back() {
+    let left = child(json!({"metadata": {"annotations": {keys::HASH: "other"}, "ownerReferences": null}}));
+    let Action::Refuse(refusal) = decide(&observed(Found::Orphan(left))) else { panic!() };
+    assert!(refusal.to_string().contains("adopted without downtime"), "{refusal}");
 }
 
 #[test]
@@ -184,6 +192,54 @@ fn a_child_of_an_earlier_name_goes_when_the_new_one_serves() {
     let mut serving = ours(json!({}));
     serving.others = vec![other.clone()];
     assert_eq!(decide(&serving), Action::Delete(vec![other]));
+}
+
+#[test]
+fn a_child_of_an_earlier_name_counts_and_is_scaled_until_the_new_one_serves() {
+    let other = |replicas: i32| {
+        child(json!({
+            "metadata": {"name": "old-name", "uid": "other"},
+            "spec": {"replicas": replicas}, "status": {"active": 3, "selector": "old=1"},
+        }))
+    };
+    let mut starting = ours(json!({"status": {"active": 1}}));
+    starting.others = vec![other(3)];
+    let status = written(decide(&starting));
+    assert_eq!((status.active, status.ready, status.selector.as_deref()), (4, false, Some("old=1")));
+    let message = &conditions::find(&status.conditions, conditions::READY).unwrap().message;
+    assert_eq!(message, "4 of 3 replicas serve, 3 of them of the former BasicReplicaSet \"old-name\"");
+
+    let unscaled = other(2);
+    for child in [starting.child.clone(), Found::Nothing, Found::Foreign(child(json!({})))] {
+        starting.child = child;
+        starting.others = vec![unscaled.clone()];
+        assert_eq!(decide(&starting), Action::Scale(unscaled.clone()));
+    }
+    spec(&mut starting).paused = true;
+    assert_eq!(decide(&starting), Action::Scale(unscaled.clone()));
+    starting.others = vec![child(json!({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}}))];
+    assert!(!matches!(decide(&starting), Action::Scale(_)));
+}
+
+#[test]
+fn numbers_that_came_to_rest_are_told_soon_also_while_paused() {
+    let mut observed =
+        ours(json!({"metadata": {"annotations": {keys::HASH: "old"}}, "status": {"active": 2}}));
+    spec(&mut observed).paused = true;
+    Arc::make_mut(&mut observed.deployment).status = Some(written(decide(&observed)));
+    observed.status_age = StatusAge::Written(Duration::from_secs(1));
+    observed.child = Found::Ours(child(json!({"metadata": {"annotations": {keys::HASH: "old"}}})));
+    assert_eq!(decide(&observed), Action::Wait(Duration::from_secs(4)));
+}
+
+#[test]
+fn what_others_say_in_conditions_of_their_own_is_no_reason_to_write() {
+    let mut observed = ours(json!({}));
+    let mut status = written(decide(&observed));
+    let theirs = conditions::Conditions::new(1, observed.now).with("Theirs", false, "Seen", "").since(&[]);
+    status.conditions.splice(0..0, theirs);
+    Arc::make_mut(&mut observed.deployment).status = Some(status);
+    assert_eq!(decide(&observed), Action::Settle);
 }
 
 #[test]

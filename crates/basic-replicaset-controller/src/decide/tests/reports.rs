@@ -92,7 +92,7 @@ fn another_pod_that_blocks_for_the_same_reason_is_no_news() {
     Arc::make_mut(&mut observed.set).status = Some(written(decide(&observed)));
     observed.status_age = StatusAge::Written(Duration::from_secs(1));
     observed.pods[0] = pod(0, NEW, PodState::Ready);
-    assert_eq!(decide(&observed), Action::Wait(Duration::from_secs(19)));
+    assert_eq!(decide(&observed), Action::Wait(Duration::from_secs(4)));
     observed.pods[1] = pod(1, NEW, stuck("ImagePullBackOff"));
     assert!(matches!(decide(&observed), Action::WriteStatus(_)));
 }
@@ -117,4 +117,29 @@ fn mere_numbers_are_gathered() {
     assert_eq!(decide(&observed), Action::Wait(Duration::from_secs(19)));
     observed.pods = (0..4).map(|slot| pod(slot, NEW, PodState::Ready)).collect();
     assert!(matches!(decide(&observed), Action::WriteStatus(_)), "that it is complete is told at once");
+}
+
+#[test]
+fn numbers_that_came_to_rest_are_told_soon_also_where_the_set_is_not_ready() {
+    let mut observed = observed(2, (0..2).map(|slot| pod(slot, OLD, PodState::Ready)).collect());
+    observed.revision = Err(TemplateError::Unknown { template: "x".into(), known: String::new() });
+    Arc::make_mut(&mut observed.set).status = Some(written(decide(&observed)));
+    Arc::make_mut(&mut observed.set).spec.replicas = 1;
+    observed.pods.truncate(1);
+    observed.status_age = StatusAge::Written(Duration::from_secs(1));
+    assert_eq!(decide(&observed), Action::Wait(Duration::from_secs(4)));
+}
+
+#[test]
+fn what_others_say_in_conditions_of_their_own_is_no_reason_to_write() {
+    let mut observed = observed(1, vec![pod(0, NEW, PodState::Ready)]);
+    let mut status = written(decide(&observed));
+    let theirs = conditions::Conditions::new(1, now()).with("Theirs", false, "Seen", "").since(&[]);
+    status.conditions.splice(0..0, theirs);
+    Arc::make_mut(&mut observed.set).status = Some(status.clone());
+    assert_eq!(decide(&observed), Action::Settle);
+    // Of its own types there is one only while it is said.
+    status.conditions[0].type_ = conditions::STALLED.into();
+    Arc::make_mut(&mut observed.set).status = Some(status);
+    assert!(matches!(decide(&observed), Action::WriteStatus(_)));
 }

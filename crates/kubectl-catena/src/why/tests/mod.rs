@@ -151,6 +151,7 @@ fn gatekeepers_are_told_apart_by_the_servers_words() {
     let said = |message: &str| ask(WEB, &refused("Forbidden", message), &around()).sentence;
     let sentences = [
         "pods \"web-x\" is forbidden: exceeded quota: two-pods, requested: pods=1, used: pods=2, limited: pods=2",
+        "pods \"web-x\" is forbidden: failed quota: limits: must specify limits.cpu for: main",
         "admission webhook \"images.example.com\" denied the request: only images of registry.example.com",
         "failed calling webhook \"images.example.com\": connection refused",
         "pods \"web-x\" is forbidden: ValidatingAdmissionPolicy 'no-latest' with binding 'b' denied request: no latest",

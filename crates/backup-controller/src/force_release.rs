@@ -1,0 +1,126 @@
+//! The annotation by which somebody lets a held object go without a backup, and whether it is meant for this object.
+//!
+//! A copy of an object (`kubectl get --output yaml`, a restore) brings the annotation along. So it counts when it names
+//! the object's uid, or when it came after the object had said of itself, without it, that it is held.
+
+use catena_api::keys::FORCE_RELEASE;
+use operator_kit::short_digest;
+use serde_json::Value;
+
+use crate::{metadata, status::BackupStatus};
+
+/// What an object says about being let go without a backup.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum ForceRelease {
+    /// Nothing.
+    #[default]
+    Unasked,
+    /// Something that may be another object's; its digest.
+    Unproven(String),
+    /// It is to go, for this reason.
+    Granted(String),
+}
+
+impl ForceRelease {
+    /// What an object that is held says, given what it said of its waiting before.
+    pub fn of(object: &Value, status: Option<&BackupStatus>) -> Self {
+        let text = metadata::entry(object, "annotations", FORCE_RELEASE).unwrap_or_default().trim();
+        if text.is_empty() {
+            return Self::Unasked;
+        }
+        if let Some((uid, reason)) = addressed(text) {
+            let is_meant = uid.eq_ignore_ascii_case(metadata::text(object, "uid")) && !reason.is_empty();
+            return if is_meant { Self::Granted(reason.to_owned()) } else { Self::Unproven(digest(text)) };
+        }
+        match status {
+            Some(status) if status.ignored_release.as_deref() != Some(&*digest(text)) => {
+                Self::Granted(text.to_owned())
+            }
+            _ => Self::Unproven(digest(text)),
+        }
+    }
+
+    /// The digest of what does not count.
+    pub fn ignored(&self) -> Option<&str> {
+        match self {
+            Self::Unproven(digest) => Some(digest),
+            Self::Unasked | Self::Granted(_) => None,
+        }
+    }
+}
+
+/// The uid that a text begins with, and what follows it.
+fn addressed(text: &str) -> Option<(&str, &str)> {
+    const DASHES: [usize; 4] = [8, 13, 18, 23];
+    let (uid, reason) = text.split_at_checked(36)?;
+    let is_uid = uid
+        .bytes()
+        .enumerate()
+        .all(|(place, byte)| if DASHES.contains(&place) { byte == b'-' } else { byte.is_ascii_hexdigit() });
+    is_uid.then(|| (uid, reason.trim_start_matches(':').trim()))
+}
+
+fn digest(text: &str) -> String {
+    short_digest(&[text])
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::status::State;
+
+    const UID: &str = "8f2a6c1e-0000-4000-8000-00000000000a";
+    const OTHER: &str = "8f2a6c1e-0000-4000-8000-00000000000b";
+
+    fn object(text: &str) -> Value {
+        json!({"metadata": {"uid": UID, "annotations": {FORCE_RELEASE: text}}})
+    }
+
+    fn held(ignored: Option<&str>) -> BackupStatus {
+        BackupStatus {
+            uid: UID.into(),
+            state: State::Failed,
+            entry: "e".into(),
+            attempt: 1,
+            backup: None,
+            ignored_release: ignored.map(digest),
+            since: "2026-01-01T00:00:00Z".parse().unwrap(),
+            reason: "BackupFailed".into(),
+            message: String::new(),
+        }
+    }
+
+    #[test]
+    fn a_reason_counts_when_it_came_after_the_object_was_held_without_it() {
+        let granted = ForceRelease::Granted("dumped by hand".into());
+        assert_eq!(ForceRelease::of(&object(" dumped by hand "), Some(&held(None))), granted);
+        assert_eq!(ForceRelease::of(&object("dumped by hand"), Some(&held(Some("another")))), granted);
+        for status in [None, Some(&held(Some("dumped by hand")))] {
+            let unproven = ForceRelease::of(&object("dumped by hand"), status);
+            assert!(matches!(unproven, ForceRelease::Unproven(_)), "{unproven:?}");
+        }
+    }
+
+    #[test]
+    fn a_reason_that_names_the_object_counts_at_any_time_and_one_that_names_another_never_does() {
+        let granted = ForceRelease::Granted("dumped by hand".into());
+        for text in [format!("{UID} dumped by hand"), format!("{}: dumped by hand", UID.to_uppercase())] {
+            assert_eq!(ForceRelease::of(&object(&text), None), granted, "{text}");
+        }
+        for text in [format!("{OTHER} dumped by hand"), UID.to_owned()] {
+            for status in [None, Some(&held(None))] {
+                let unproven = ForceRelease::of(&object(&text), status);
+                assert!(matches!(unproven, ForceRelease::Unproven(_)), "{text}: {unproven:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn without_a_reason_nothing_is_asked() {
+        for text in ["", "  "] {
+            assert_eq!(ForceRelease::of(&object(text), Some(&held(None))), ForceRelease::Unasked);
+        }
+    }
+}

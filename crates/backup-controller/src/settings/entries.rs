@@ -1,0 +1,86 @@
+//! The entries of the settings that are of one kind.
+
+use std::sync::Arc;
+
+use kube::core::Selector;
+
+use super::{OnFailure, ProtectedKind};
+
+/// The entries of one kind, in the order of their names: an object belongs to the first that selects it.
+pub struct Entries {
+    all: Vec<Arc<ProtectedKind>>,
+    fingerprint: Arc<str>,
+}
+
+impl Entries {
+    /// At least one entry; all are of the same kind.
+    pub fn new(all: Vec<Arc<ProtectedKind>>) -> Self {
+        let selectors: Vec<_> = all.iter().map(|entry| (&entry.id, &entry.selector)).collect();
+        let fingerprint = format!("{selectors:?}").into();
+        Self { all, fingerprint }
+    }
+
+    /// Follows from the names and the selectors: what was selected by others is not judged by these.
+    pub fn fingerprint(&self) -> &Arc<str> {
+        &self.fingerprint
+    }
+
+    /// The names and the selectors.
+    pub fn selectors(&self) -> Vec<(Arc<str>, Selector)> {
+        self.all.iter().map(|entry| (entry.id.as_str().into(), entry.selector.clone())).collect()
+    }
+
+    /// Any of them, for what they have in common.
+    pub fn first(&self) -> Option<&Arc<ProtectedKind>> {
+        self.all.first()
+    }
+
+    /// Those that protect.
+    pub fn protecting(&self) -> impl Iterator<Item = &Arc<ProtectedKind>> {
+        self.all.iter().filter(|entry| entry.protect)
+    }
+
+    /// The entry of a name.
+    pub fn named(&self, id: &str) -> Option<&Arc<ProtectedKind>> {
+        self.all.iter().find(|entry| entry.id == id)
+    }
+
+    /// The entry by which a deleted object is held that belongs to none: none that lets go more easily is taken as long
+    /// as there is another.
+    pub fn strictest(&self) -> Option<&Arc<ProtectedKind>> {
+        self.all.iter().min_by_key(|entry| (!entry.protect, entry.on_failure != OnFailure::Hold))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::settings::Settings;
+
+    fn entries(more: &[(&str, &str)]) -> Settings {
+        let kinds = more.iter().map(|(id, more)| {
+            format!("  {id}: {{apiVersion: v1, kind: A, resource: as, backup: b, {more}}}\n")
+        });
+        let backups = "backups: {b: {apiVersion: v1, kind: B, resource: bs, template: x, succeeded: 'true'}}";
+        serde_saphyr::from_str(&format!("kinds:\n{}{backups}", kinds.collect::<String>())).unwrap()
+    }
+
+    #[test]
+    fn what_belongs_to_no_entry_is_held_by_the_strictest() {
+        let strictest =
+            |more: &[(&str, &str)]| entries(more).by_resource["as"].strictest().unwrap().id.clone();
+        let (hold, release, none) = ("onFailure: Hold", "onFailure: Release", "protect: false");
+        assert_eq!(strictest(&[("a", release), ("b", hold), ("c", none)]), "b");
+        assert_eq!(strictest(&[("a", none), ("b", release)]), "b");
+        assert_eq!(strictest(&[("a", none)]), "a");
+    }
+
+    #[test]
+    fn another_name_or_selector_is_another_fingerprint_and_another_policy_is_not() {
+        let fingerprint = |more: &[(&str, &str)]| entries(more).by_resource["as"].fingerprint().to_string();
+        let one = fingerprint(&[("a", "deadline: 1h")]);
+        assert_eq!(fingerprint(&[("a", "protect: false")]), one);
+        assert_ne!(fingerprint(&[("b", "deadline: 1h")]), one);
+        assert_ne!(fingerprint(&[("a", "selector: {matchLabels: {x: y}}")]), one);
+        assert_ne!(fingerprint(&[("a", "deadline: 1h"), ("b", "deadline: 1h")]), one);
+    }
+}

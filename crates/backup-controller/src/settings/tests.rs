@@ -1,0 +1,81 @@
+use super::*;
+
+/// Else the namespace of every object would have to be looked up, and the chart grants no right to do so.
+#[test]
+fn a_selector_of_all_namespaces_is_none() {
+    let settings = |selector: &str| -> Settings {
+        let text = format!(
+            "kinds: {{a: {{apiVersion: v1, kind: A, resource: as, backup: b, namespaceSelector: {selector}}}}}
+backups: {{b: {{apiVersion: v1, kind: B, resource: bs, template: x, succeeded: 'true'}}}}"
+        );
+        serde_saphyr::from_str(&text).unwrap()
+    };
+    for all in ["{}", "{matchLabels: {}}"] {
+        assert!(settings(all).kinds["a"].namespaces.is_none(), "{all}");
+    }
+    assert!(settings("{matchLabels: {a: b}}").kinds["a"].namespaces.is_some());
+}
+
+fn with_template(template: &str) -> Settings {
+    let settings = serde_json::json!({
+        "kinds": {"a": {"apiVersion": "v1", "kind": "A", "resource": "as", "backup": "b"}},
+        "backups": {"b": {
+            "apiVersion": "v1", "kind": "B", "resource": "bs", "template": template, "succeeded": "true",
+        }},
+    });
+    serde_json::from_value(settings).unwrap()
+}
+
+#[test]
+fn a_template_that_gives_its_backup_an_owner_is_refused() {
+    let template =
+        |more: &str| format!("{{apiVersion: v1, kind: B, metadata: {{name: {{{{ suffix }}}}, {more}}}}}");
+    let owner = "ownerReferences: [{apiVersion: v1, kind: A, name: {{ name }}, uid: {{ uid }}}]";
+    let problems = with_template(&template(owner)).validate().unwrap_err();
+    assert!(matches!(&*problems, [problem] if problem.contains("backups.b.template")), "{problems:?}");
+    assert_eq!(with_template(&template("ownerReferences: []")).validate(), Ok(()));
+}
+
+#[test]
+fn another_entry_backup_or_template_is_another_policy_and_another_version_is_not() {
+    let policy = |id: &str, name: &str, version: &str, template: &str| {
+        let settings = serde_json::json!({
+            "kinds": {id: {"apiVersion": "v1", "kind": "A", "resource": "as", "backup": name}},
+            "backups": {name: {
+                "apiVersion": version, "kind": "B", "resource": "bs", "template": template, "succeeded": "true",
+            }},
+        });
+        serde_json::from_value::<Settings>(settings).unwrap().kinds[id].policy.clone()
+    };
+    let one = policy("a", "b", "x.dev/v1", "t");
+    assert_eq!(policy("a", "b", "x.dev/v2", "t"), one);
+    for other in [
+        policy("c", "b", "x.dev/v1", "t"),
+        policy("a", "c", "x.dev/v1", "t"),
+        policy("a", "b", "y.dev/v1", "t"),
+        policy("a", "b", "x.dev/v1", "u"),
+    ] {
+        assert_ne!(other, one);
+    }
+}
+
+#[test]
+fn what_the_selectors_of_other_entries_selected_is_not_judged() {
+    let settings = |kinds: &str| -> Settings {
+        let backups = "backups: {b: {apiVersion: v1, kind: B, resource: bs, template: x, succeeded: 'true'}}";
+        serde_saphyr::from_str(&format!("kinds: {{{kinds}}}\n{backups}")).unwrap()
+    };
+    let entry = |id: &str, more: &str| {
+        format!(
+            "{id}: {{apiVersion: v1, kind: A, resource: as, backup: b, selector: {{matchLabels: {{x: y}}}}, {more}}}"
+        )
+    };
+    let former = settings(&entry("former", ""));
+    let selected_by = former.by_resource["as"].fingerprint();
+    assert!(former.entries("as", selected_by).is_some());
+    // The object belongs to `present` now, which what its watch shows of it does not know.
+    let moved = settings(&format!("{}, {}", entry("former", "protect: false"), entry("present", "")));
+    assert!(moved.entries("as", selected_by).is_none());
+    // The same selectors judge by what is new about their entries at once.
+    assert!(settings(&entry("former", "protect: false")).entries("as", selected_by).is_some());
+}

@@ -1,0 +1,177 @@
+//! Which pods without a controller may be made a set's own. Pure.
+//!
+//! Labels and annotations can be copied: `kubectl debug --copy-to` does it. So a pod is taken back only under the name
+//! that follows from what it says it was made from, and only while it runs what was rendered. In doubt it is left
+//! alone, which costs a pod more; a wrong one would serve.
+
+use std::collections::BTreeSet;
+
+use catena_api::keys;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use operator_kit::{owner::controller_of, short_digest};
+use serde_json::Value;
+
+/// The fields of a container that decide on what runs in it.
+const RUNS: [&str; 6] = ["image", "command", "args", "workingDir", "env", "envFrom"];
+
+/// From what a pod was made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Origin<'p> {
+    /// The uid of the set.
+    pub set: &'p str,
+    /// The revision.
+    pub revision: &'p str,
+    /// The place.
+    pub slot: &'p str,
+}
+
+impl<'p> Origin<'p> {
+    /// What a pod says of it; `None` where it does not say all, and where it has a controller.
+    pub fn of(metadata: &'p ObjectMeta) -> Option<Self> {
+        let label = metadata.labels.as_ref()?.get(keys::REPLICA_SET_UID)?;
+        let annotations = metadata.annotations.as_ref()?;
+        let (revision, slot) = (annotations.get(keys::HASH)?, annotations.get(keys::SLOT)?);
+        controller_of(metadata).is_none().then_some(Self { set: label, revision, slot })
+    }
+
+    /// The suffix of the pod's name: a create that is repeated, after a crash or with a stale cache, meets its own
+    /// pod.
+    pub fn suffix(&self) -> String {
+        short_digest(&[self.set, self.revision, self.slot])
+    }
+}
+
+/// Whether a live pod is the one that `rendered` was made into, and still runs that.
+pub fn is_as_rendered(live: &Value, name: Option<&str>, rendered: &Value) -> bool {
+    let (spec, rendered_spec) = (&live["spec"], &rendered["spec"]);
+    let run_the_same = |field: &str| {
+        names(&spec[field]) == names(&rendered_spec[field])
+            && items(&rendered_spec[field]).all(|container| {
+                let live = items(&spec[field]).find(|live| live["name"] == container["name"]);
+                live.is_some_and(|live| RUNS.iter().all(|field| covers(&live[field], &container[field])))
+            })
+    };
+    name == rendered["metadata"]["name"].as_str()
+        && run_the_same("containers")
+        && run_the_same("initContainers")
+        && items(&spec["ephemeralContainers"]).next().is_none()
+}
+
+fn items(list: &Value) -> impl Iterator<Item = &Value> {
+    list.as_array().into_iter().flatten()
+}
+
+fn names(list: &Value) -> BTreeSet<Option<&str>> {
+    items(list).map(|item| item["name"].as_str()).collect()
+}
+
+/// Whether what is live has all that was rendered: the server adds defaults, and admission adds variables.
+fn covers(live: &Value, rendered: &Value) -> bool {
+    match rendered {
+        Value::Null => true,
+        Value::Object(fields) => {
+            fields.iter().all(|(field, rendered)| covers(&live[field.as_str()], rendered))
+        }
+        Value::Array(rendered) if rendered.iter().all(|item| item["name"].is_string()) => {
+            rendered.iter().all(|item| {
+                let live = items(live).find(|live| live["name"] == item["name"]);
+                live.is_some_and(|live| covers(live, item))
+            })
+        }
+        Value::Array(rendered) => {
+            items(live).count() == rendered.len()
+                && items(live).zip(rendered).all(|(live, rendered)| covers(live, rendered))
+        }
+        rendered => live == rendered,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn rendered() -> Value {
+        json!({
+            "metadata": {"name": "web-abc"},
+            "spec": {
+                "initContainers": [{"name": "wait", "image": "wait:1"}],
+                "containers": [{
+                    "name": "main", "image": "nginx:1", "args": ["-v", "1"], "command": null,
+                    "env": [{"name": "A", "value": "1"}, {"name": "B", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}],
+                }],
+            },
+        })
+    }
+
+    /// What a server makes of it: defaults, and what admission adds.
+    fn live() -> Value {
+        let mut live = rendered();
+        let spec = &mut live["spec"];
+        spec["restartPolicy"] = "Always".into();
+        spec["volumes"] = json!([{"name": "kube-api-access-x"}]);
+        let main = &mut spec["containers"][0];
+        main["imagePullPolicy"] = "Always".into();
+        main["volumeMounts"] = json!([{"name": "kube-api-access-x"}]);
+        main["env"][1]["valueFrom"]["fieldRef"]["apiVersion"] = "v1".into();
+        main["env"].as_array_mut().unwrap().push(json!({"name": "INJECTED", "value": "x"}));
+        live
+    }
+
+    fn is_ours(change: impl FnOnce(&mut Value)) -> bool {
+        let mut pod = live();
+        change(&mut pod);
+        is_as_rendered(&pod, Some("web-abc"), &rendered())
+    }
+
+    #[test]
+    fn what_the_server_and_admission_add_is_no_difference() {
+        assert!(is_ours(|_| {}));
+    }
+
+    #[test]
+    fn a_pod_of_another_name_is_a_copy() {
+        assert!(!is_as_rendered(&live(), Some("dbg"), &rendered()));
+        assert!(!is_as_rendered(&live(), None, &rendered()));
+    }
+
+    #[test]
+    fn a_pod_that_runs_something_else_is_not_taken() {
+        assert!(!is_ours(|pod| pod["spec"]["containers"][0]["image"] = "busybox:1".into()));
+        assert!(!is_ours(|pod| pod["spec"]["initContainers"][0]["image"] = "busybox:1".into()));
+        assert!(!is_ours(|pod| pod["spec"]["containers"][0]["args"] = json!(["-v"])));
+        assert!(!is_ours(|pod| pod["spec"]["containers"][0]["env"][0]["value"] = "2".into()));
+        assert!(!is_ours(|pod| pod["spec"]["containers"][0]["env"] = json!([])));
+        let other = json!({"name": "debugger", "image": "busybox:1"});
+        assert!(!is_ours(|pod| pod["spec"]["containers"].as_array_mut().unwrap().push(other.clone())));
+        assert!(!is_ours(|pod| pod["spec"]["ephemeralContainers"] = json!([other])));
+        assert!(!is_ours(|pod| pod["spec"]["initContainers"] = Value::Null));
+    }
+
+    fn metadata(changes: &Value) -> ObjectMeta {
+        let mut metadata = json!({
+            "labels": {keys::REPLICA_SET_UID: "s1"},
+            "annotations": {keys::HASH: "h", keys::SLOT: "2"},
+        });
+        for (field, value) in changes.as_object().unwrap() {
+            metadata[field.as_str()] = value.clone();
+        }
+        serde_json::from_value(metadata).unwrap()
+    }
+
+    #[test]
+    fn the_name_follows_from_what_a_pod_says_it_was_made_from() {
+        let whole = metadata(&json!({}));
+        let origin = Origin::of(&whole).unwrap();
+        assert_eq!(origin, Origin { set: "s1", revision: "h", slot: "2" });
+        assert_eq!(origin.suffix(), short_digest(&["s1", "h", "2"]));
+        for less in [
+            json!({"labels": {}}),
+            json!({"annotations": {keys::HASH: "h"}}),
+            json!({"ownerReferences": [{"apiVersion": "v1", "kind": "X", "name": "x", "uid": "x", "controller": true}]}),
+        ] {
+            assert_eq!(Origin::of(&metadata(&less)), None, "{less}");
+        }
+    }
+}

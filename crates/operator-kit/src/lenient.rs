@@ -1,0 +1,173 @@
+//! Objects are decoded one by one: what is wrong with one spoils neither its list nor its watch.
+
+use std::{borrow::Cow, collections::BTreeMap};
+
+use kube::{Resource, api::ObjectMeta};
+use serde::{
+    Deserialize, Deserializer,
+    de::{DeserializeOwned, Error},
+};
+use serde_json::value::RawValue;
+
+/// An object as it came, whether it can be read or not.
+#[derive(Clone, Debug)]
+pub(crate) struct Lenient<K>(pub Result<K, Unreadable>);
+
+/// An object that is not what its kind says.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Unreadable {
+    pub identity: Identity,
+    /// What is wrong with it.
+    pub error: String,
+}
+
+/// What is known also of an object that cannot be read.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct Identity {
+    /// Items of a list of a built-in kind have none.
+    pub api_version: Option<String>,
+    pub kind: Option<String>,
+    pub metadata: Place,
+}
+
+/// The texts of an object's metadata that tell it from others.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct Place {
+    pub namespace: Option<String>,
+    pub name: Option<String>,
+    pub uid: Option<String>,
+    pub resource_version: Option<String>,
+}
+
+impl<K: Resource> Lenient<K> {
+    pub fn resource_version(&self) -> Option<&str> {
+        match &self.0 {
+            Ok(object) => object.meta().resource_version.as_deref(),
+            Err(unreadable) => unreadable.identity.metadata.resource_version.as_deref(),
+        }
+    }
+}
+
+impl<K: DeserializeOwned> Lenient<K> {
+    pub fn read(object: &RawValue) -> Self {
+        let text = object.get();
+        Self(serde_json::from_str(text).map_err(|error| Unreadable {
+            identity: serde_json::from_str(text).unwrap_or_default(),
+            error: error.to_string(),
+        }))
+    }
+}
+
+impl<'de, K: DeserializeOwned> Deserialize<'de> for Lenient<K> {
+    fn deserialize<D: Deserializer<'de>>(decoder: D) -> Result<Self, D::Error> {
+        Ok(Self::read(<&RawValue>::deserialize(decoder)?))
+    }
+}
+
+/// An object of a kind that decodes all of its metadata, without its `managedFields`: nobody reads them, anybody may
+/// write them, and the API server takes times in them that cannot be decoded here. A status that cannot be decoded is
+/// none: it is written anew from what is observed.
+#[derive(Clone, Debug)]
+pub struct Unmanaged<K>(pub K);
+
+impl<'de, K: DeserializeOwned> Deserialize<'de> for Unmanaged<K> {
+    fn deserialize<D: Deserializer<'de>>(decoder: D) -> Result<Self, D::Error> {
+        let text = <&RawValue>::deserialize(decoder)?.get();
+        let object = without_managed_fields(text).map_err(D::Error::custom)?;
+        let read = serde_json::from_str(&object).or_else(|error| {
+            let without_status = without(&object, "status")?;
+            serde_json::from_str(&without_status).map_err(|_| error)
+        });
+        read.map(Self).map_err(D::Error::custom)
+    }
+}
+
+impl<K: Resource> Resource for Unmanaged<K> {
+    type DynamicType = K::DynamicType;
+    type Scope = K::Scope;
+
+    fn kind(dynamic_type: &K::DynamicType) -> Cow<'_, str> {
+        K::kind(dynamic_type)
+    }
+
+    fn group(dynamic_type: &K::DynamicType) -> Cow<'_, str> {
+        K::group(dynamic_type)
+    }
+
+    fn version(dynamic_type: &K::DynamicType) -> Cow<'_, str> {
+        K::version(dynamic_type)
+    }
+
+    fn plural(dynamic_type: &K::DynamicType) -> Cow<'_, str> {
+        K::plural(dynamic_type)
+    }
+
+    fn meta(&self) -> &ObjectMeta {
+        self.0.meta()
+    }
+
+    fn meta_mut(&mut self) -> &mut ObjectMeta {
+        self.0.meta_mut()
+    }
+}
+
+fn without_managed_fields(text: &str) -> serde_json::Result<String> {
+    let mut object: BTreeMap<String, &RawValue> = serde_json::from_str(text)?;
+    let Some(metadata) = object.get("metadata") else { return Ok(text.to_owned()) };
+    let metadata = RawValue::from_string(without(metadata.get(), "managedFields")?)?;
+    object.insert("metadata".into(), &metadata);
+    serde_json::to_string(&object)
+}
+
+fn without(text: &str, field: &str) -> serde_json::Result<String> {
+    let mut object: BTreeMap<String, &RawValue> = serde_json::from_str(text)?;
+    object.remove(field);
+    serde_json::to_string(&object)
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::core::v1::{ConfigMap, Node};
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn an_object_is_read_whatever_its_managed_fields_are() {
+        let odd = json!([{"manager": "other", "time": "9999-12-31T23:59:59Z", "fieldsV1": [[]]}]);
+        let object = json!({"metadata": {"name": "a", "managedFields": odd}, "data": {"k": "v"}}).to_string();
+        assert!(serde_json::from_str::<ConfigMap>(&object).is_err());
+        let Unmanaged(map) = serde_json::from_str::<Unmanaged<ConfigMap>>(&object).unwrap();
+        assert_eq!((map.metadata.name.as_deref(), &map.data.unwrap()["k"][..]), (Some("a"), "v"));
+    }
+
+    #[test]
+    fn a_status_that_somebody_spoiled_is_none() {
+        let object =
+            json!({"metadata": {"name": "a"}, "spec": {"unschedulable": true}, "status": {"phase": 7}});
+        let read = |object: &serde_json::Value| serde_json::from_str::<Unmanaged<Node>>(&object.to_string());
+        let Unmanaged(node) = read(&object).unwrap();
+        assert_eq!((node.spec.unwrap().unschedulable, node.status), (Some(true), None));
+        let error = read(&json!({"metadata": {"name": "a"}, "spec": 7})).unwrap_err();
+        assert!(error.to_string().contains("invalid type: integer `7`"), "{error}");
+    }
+
+    #[test]
+    fn one_that_cannot_be_read_is_named_and_the_others_are_read() {
+        let list = json!([
+            {"apiVersion": "v1", "kind": "ConfigMap", "data": 7,
+             "metadata": {"namespace": "shop", "name": "bad", "uid": "u", "resourceVersion": "5", "labels": 3}},
+            {"metadata": {"name": "good"}},
+        ]);
+        let list: Vec<Lenient<ConfigMap>> = serde_json::from_str(&list.to_string()).unwrap();
+        let Lenient(Err(bad)) = &list[0] else { panic!("{list:?}") };
+        let Place { namespace, name, uid, .. } = &bad.identity.metadata;
+        let texts = [namespace, name, uid, &bad.identity.kind].map(Option::as_deref);
+        assert_eq!(texts, [Some("shop"), Some("bad"), Some("u"), Some("ConfigMap")]);
+        assert_eq!(list[0].resource_version(), Some("5"));
+        assert!(!bad.error.is_empty());
+        assert!(list[1].0.is_ok());
+    }
+}

@@ -1,0 +1,58 @@
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+const SHORTEST: Duration = Duration::from_millis(800);
+const LONGEST: Duration = Duration::from_secs(10);
+/// How often a kind is asked for that is not served: an object that is created as soon as it is must not be without
+/// its controller for long.
+const UNSERVED: Duration = Duration::from_secs(2);
+/// What has not failed for this long works.
+const RECOVERED: Duration = Duration::from_secs(25);
+
+/// How long a watch pauses: 0.8 s doubling to 10 s, with jitter.
+pub(super) struct WatchBackoff {
+    next: Duration,
+    last: Option<Instant>,
+}
+
+impl Default for WatchBackoff {
+    fn default() -> Self {
+        Self { next: SHORTEST, last: None }
+    }
+}
+
+impl WatchBackoff {
+    /// The pause after a failure.
+    pub fn after_failure(&mut self) -> Duration {
+        if !self.is_recent() {
+            self.next = SHORTEST;
+        }
+        let delay = jittered(self.next);
+        self.next = (self.next * 2).min(LONGEST);
+        self.last = Some(Instant::now() + delay);
+        delay
+    }
+
+    /// The pause while the cluster does not know the kind.
+    pub fn while_not_served(&mut self) -> Duration {
+        jittered(UNSERVED)
+    }
+
+    /// The pause before something that usually helps at once: none, unless it was tried just now.
+    pub fn before_retry(&mut self) -> Duration {
+        if self.is_recent() {
+            return self.after_failure();
+        }
+        self.last = Some(Instant::now());
+        Duration::ZERO
+    }
+
+    fn is_recent(&self) -> bool {
+        self.last.is_some_and(|last| last.elapsed() < RECOVERED)
+    }
+}
+
+fn jittered(delay: Duration) -> Duration {
+    delay.mul_f64(0.8 + 0.2 * rand::random::<f64>())
+}

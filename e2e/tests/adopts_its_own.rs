@@ -1,0 +1,206 @@
+//! What lost its owner is taken back, as long as it is what was rendered; nothing else ever is.
+
+use anyhow::{Context, Result};
+use catena_api::{BasicDeployment, BasicReplicaSet, keys};
+use e2e::{
+    AuditLog, CHAIN, Cluster, Namespace, PATIENCE, REPLICA_SETS, another_image, condition, deployment,
+    eventually, image, kubectl, replica_set, uids,
+};
+use k8s_openapi::api::core::v1::Pod;
+use kube::{
+    Resource, ResourceExt,
+    api::{DeleteParams, Patch, PatchParams},
+};
+use serde_json::json;
+
+const COPY: &str = "dbg";
+
+/// Waits until so many pods are the set's and serve, and gives all that are there.
+async fn until_own(namespace: &Namespace, count: usize) -> Vec<Pod> {
+    let what = format!("{count} pods of the set serve");
+    let is_own = |pod: &&Pod| !pod.owner_references().is_empty();
+    namespace
+        .until_pods(&what, |pods| {
+            let own: Vec<_> = pods.iter().filter(is_own).collect();
+            own.len() == count && own.iter().all(|pod| e2e::is_ready(pod) && runs(pod, &image()))
+        })
+        .await
+}
+
+fn runs(pod: &Pod, image: &str) -> bool {
+    let containers = pod.spec.iter().flat_map(|spec| &spec.containers);
+    containers.into_iter().all(|container| container.image.as_deref() == Some(image))
+}
+
+async fn scale(namespace: &Namespace, replicas: i32) -> Result<BasicReplicaSet> {
+    namespace.merge::<BasicReplicaSet>("web", json!({"spec": {"replicas": replicas}})).await?;
+    Ok(namespace.until_set_ready("web").await)
+}
+
+fn has_copy(pods: &[Pod]) -> bool {
+    pods.iter().any(|pod| pod.name_any() == COPY && pod.owner_references().is_empty())
+}
+
+/// The garbage collector looks for new kinds twice a minute. Of a kind that it does not know yet it orphans nothing: what the
+/// owner leaves is taken for garbage later.
+async fn until_the_garbage_collector_knows_sets(namespace: &Namespace) -> Result<()> {
+    namespace.create(&replica_set("probe", 0)).await?;
+    namespace.api::<BasicReplicaSet>().delete("probe", &DeleteParams::orphan()).await?;
+    let is_gone = async || match namespace.api::<BasicReplicaSet>().get_opt("probe").await {
+        Ok(None) => Ok(()),
+        other => Err(other),
+    };
+    eventually("the garbage collector knows BasicReplicaSets", 2 * PATIENCE, is_gone).await;
+    Ok(())
+}
+
+fn pods_created(log: &AuditLog, namespace: &Namespace) -> Result<usize> {
+    let requests = log.by(REPLICA_SETS, &namespace.name)?;
+    Ok(requests.iter().filter(|request| request.is("create", "pods") && request.code == 201).count())
+}
+
+async fn with_three_pods(namespace: &Namespace) -> Result<Vec<Pod>> {
+    namespace.create(&deployment("web", 3)).await?;
+    namespace.until_ready("web").await;
+    Ok(namespace.until_ready_pods(3).await)
+}
+
+#[tokio::test]
+async fn a_deployment_that_comes_back_takes_its_orphans_back() -> Result<()> {
+    e2e::needs!(AuditLog);
+    let cluster = Cluster::with(&CHAIN).await?;
+    let namespace = cluster.namespace("orphan").await?;
+    until_the_garbage_collector_knows_sets(&namespace).await?;
+    let log = AuditLog::from_now()?;
+    let before = with_three_pods(&namespace).await?;
+    let child = namespace.until_set_ready("web").await;
+
+    namespace.api::<BasicDeployment>().delete("web", &DeleteParams::orphan()).await?;
+    namespace.until_gone::<BasicDeployment>("web").await;
+    let orphan = namespace
+        .until("web", "is left without an owner", |set: &BasicReplicaSet| set.owner_references().is_empty())
+        .await;
+    assert_eq!(orphan.uid(), child.uid());
+
+    let web = namespace.create(&deployment("web", 3)).await?;
+    let ready = namespace.until_ready("web").await;
+    let adopted = namespace.api::<BasicReplicaSet>().get("web").await?;
+    assert_eq!(adopted.uid(), child.uid(), "it is another child");
+    assert_eq!(
+        adopted.owner_references().iter().map(|owner| &owner.uid).collect::<Vec<_>>(),
+        [&web.uid().context("uid")?]
+    );
+    assert_eq!(ready.status.and_then(|status| status.child).map(|child| child.uid), child.uid());
+    assert_eq!(uids(&namespace.until_ready_pods(3).await), uids(&before));
+    assert_eq!(pods_created(&log, &namespace)?, 3);
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_set_that_comes_back_takes_its_orphans_back() -> Result<()> {
+    e2e::needs!(AuditLog);
+    let cluster = Cluster::with(&CHAIN).await?;
+    let namespace = cluster.namespace("orphans").await?;
+    until_the_garbage_collector_knows_sets(&namespace).await?;
+    let log = AuditLog::from_now()?;
+    let before = with_three_pods(&namespace).await?;
+    let child = namespace.until_set_ready("web").await;
+
+    // The BasicDeployment makes another one at once.
+    namespace.api::<BasicReplicaSet>().delete("web", &DeleteParams::orphan()).await?;
+    let other = namespace
+        .until("web", "is another one, which owns the pods", |set: &BasicReplicaSet| {
+            let owns_all = set.status.as_ref().is_some_and(|status| status.active == 3);
+            set.uid() != child.uid() && owns_all
+        })
+        .await;
+    let after = namespace
+        .until_pods("the three pods have the new owner", |pods| {
+            let is_owned = |pod: &Pod| {
+                let owners = pod.meta().owner_references.iter().flatten();
+                owners.into_iter().any(|owner| Some(&owner.uid) == other.metadata.uid.as_ref())
+            };
+            pods.len() == 3 && pods.iter().all(is_owned)
+        })
+        .await;
+    assert_eq!(uids(&after), uids(&before));
+    assert_eq!(pods_created(&log, &namespace)?, 3);
+    namespace.until_ready("web").await;
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_copy_for_debugging_is_never_adopted_counted_or_deleted() -> Result<()> {
+    let cluster = Cluster::with(&[REPLICA_SETS]).await?;
+    let namespace = cluster.namespace("copy").await?;
+    namespace.create(&replica_set("web", 2)).await?;
+    let set = namespace.until_set_ready("web").await;
+    let original = namespace.until_ready_pods(2).await.swap_remove(0).name_any();
+
+    let (copy, other) = (format!("--copy-to={COPY}"), "--set-image=*=busybox:1");
+    let debug = ["--namespace", &namespace.name, "debug", &original, &copy, other, "--attach=false"];
+    kubectl(&debug).await?;
+    // Some versions of kubectl leave labels out, unless asked for them.
+    let label = json!({"metadata": {"labels": {keys::REPLICA_SET_UID: set.uid()}}});
+    namespace.merge::<Pod>(COPY, label).await?;
+
+    let set = scale(&namespace, 3).await?;
+    assert_eq!(set.status.map(|status| (status.active, status.replicas)), Some((3, 3)));
+    assert!(has_copy(&until_own(&namespace, 3).await));
+    namespace.delete::<Pod>(&original).await?;
+    assert!(has_copy(&until_own(&namespace, 3).await));
+    scale(&namespace, 1).await?;
+    assert!(has_copy(&until_own(&namespace, 1).await));
+    Ok(())
+}
+
+#[tokio::test]
+async fn an_orphan_whose_image_was_changed_is_left_and_its_brother_taken_back() -> Result<()> {
+    let cluster = Cluster::with(&[REPLICA_SETS]).await?;
+    let namespace = cluster.namespace("changed").await?;
+    until_the_garbage_collector_knows_sets(&namespace).await?;
+    namespace.create(&replica_set("web", 2)).await?;
+    namespace.until_set_ready("web").await;
+    let pods = namespace.until_ready_pods(2).await;
+
+    namespace.api::<BasicReplicaSet>().delete("web", &DeleteParams::orphan()).await?;
+    namespace.until_gone::<BasicReplicaSet>("web").await;
+    let [changed, kept] = &pods[..] else { panic!("two pods") };
+    let foreign = json!({"spec": {"containers": [{"name": "main", "image": "registry.invalid/other:1"}]}});
+    let foreign = Patch::Strategic(foreign);
+    namespace.api::<Pod>().patch(&changed.name_any(), &PatchParams::default(), &foreign).await?;
+
+    namespace.create(&replica_set("web", 2)).await?;
+    namespace.until_set_ready("web").await;
+    let now = until_own(&namespace, 2).await;
+    let own = |pod: &&Pod| !pod.owner_references().is_empty();
+    assert!(now.iter().filter(own).any(|pod| pod.uid() == kept.uid()), "what is as rendered is taken back");
+    let left = now.iter().find(|pod| pod.uid() == changed.uid()).context("it was deleted")?;
+    assert!(left.owner_references().is_empty(), "what runs something else is not");
+    Ok(())
+}
+
+#[tokio::test]
+async fn an_orphaned_child_of_another_content_is_told_how_it_comes_back() -> Result<()> {
+    let cluster = Cluster::with(&CHAIN).await?;
+    let namespace = cluster.namespace("told").await?;
+    until_the_garbage_collector_knows_sets(&namespace).await?;
+    let before = with_three_pods(&namespace).await?;
+    namespace.api::<BasicDeployment>().delete("web", &DeleteParams::orphan()).await?;
+    namespace.until_gone::<BasicDeployment>("web").await;
+
+    let mut other = deployment("web", 3);
+    other.spec.parameters.insert("image".into(), another_image());
+    namespace.create(&other).await?;
+    let is_refused = |web: &BasicDeployment| {
+        let ready = web.status.as_ref().and_then(|status| condition(&status.conditions, "Ready"));
+        ready.is_some_and(|ready| {
+            ready.reason == "ChildNotOwned" && ready.message.contains("adopted without downtime")
+        })
+    };
+    namespace.until("web", "says how the child comes back", is_refused).await;
+    namespace.merge::<BasicDeployment>("web", json!({"spec": {"parameters": {"image": image()}}})).await?;
+    namespace.until_ready("web").await;
+    assert_eq!(uids(&namespace.until_ready_pods(3).await), uids(&before));
+    Ok(())
+}

@@ -1,0 +1,211 @@
+//! An object that no client can read in full costs nobody else anything.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use catena_api::keys;
+use e2e::{
+    AuditLog, BACKUP_BY, BACKUPS, BINDER, CHAIN, Cluster, DEPLOYMENTS, Namespace, PATIENCE, Request,
+    deployment, eventually, is_protected, kubectl, kubectl_apply, protect, texts,
+};
+use k8s_openapi::{
+    api::{core::v1::ConfigMap, rbac::v1::ClusterRole},
+    apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
+};
+use kube::{Api, api::PostParams};
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+/// Deeper than what JSON parsers of Rust read, and less deep than what the API server takes.
+const DEPTH: usize = 300;
+
+/// Gives all that is told in `managedFields` a time that the API server takes, and most clients do not.
+async fn confuse(namespace: &Namespace, resource: &str, name: &str) -> Result<()> {
+    let of = ["--namespace", &namespace.name, resource, name];
+    let object = kubectl(&[&["get", "--show-managed-fields", "--output=json"], &of[..]].concat()).await?;
+    let object: Value = serde_json::from_str(&object)?;
+    let managers = object["metadata"]["managedFields"].as_array().context("nobody manages it")?.len();
+    let set = |number| {
+        json!({
+            "op": "replace", "path": format!("/metadata/managedFields/{number}/time"), "value": "9999-12-31T23:59:59Z",
+        })
+    };
+    // A change of nothing but these times is none to the API server.
+    let changes =
+        json!({"op": "add", "path": "/metadata/annotations", "value": {"example.com/odd": "times"}});
+    let patch = Value::from_iter((0..managers).map(set).chain([changes])).to_string();
+    let patch = format!("--patch={patch}");
+    kubectl(&[&["patch", "--type=json", "--field-manager=other", &patch], &of[..]].concat()).await?;
+    Ok(())
+}
+
+/// A field of an object, for what this client cannot read either.
+async fn field(namespace: &Namespace, resource: &str, name: &str, path: &str) -> Result<String> {
+    let output = format!("--output=jsonpath={{{path}}}");
+    kubectl(&["get", "--namespace", &namespace.name, resource, name, &output]).await
+}
+
+#[tokio::test]
+async fn a_basic_deployment_with_times_that_no_client_reads_is_served_like_all_others() -> Result<()> {
+    let cluster = Cluster::changing_one_of(&CHAIN, DEPLOYMENTS).await?;
+    let namespace = cluster.namespace("odd-times").await?;
+    namespace.create(&deployment("odd", 1)).await?;
+    namespace.until_ready("odd").await;
+    confuse(&namespace, "basicdeployments", "odd").await?;
+
+    // Its first list has the object in it.
+    let before = DEPLOYMENTS.until_ready(&cluster).await;
+    before.kill()?;
+    namespace.create(&deployment("web", 1)).await?;
+    namespace.until_ready("web").await;
+    let scale = ["scale", "basicdeployment/odd", "--replicas=2", "--namespace", &namespace.name];
+    kubectl(&scale).await?;
+    eventually("the odd one is served too", PATIENCE, async || {
+        match field(&namespace, "basicdeployments", "odd", ".status.active").await {
+            Ok(active) if active == "2" => Ok(()),
+            other => Err(other),
+        }
+    })
+    .await;
+    let after = DEPLOYMENTS.until_ready(&cluster).await;
+    ensure!(after.pid != before.pid, "it was not restarted");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_protected_object_with_times_that_no_client_reads_is_backed_up_like_all_others() -> Result<()> {
+    let cluster = Cluster::changing(&[BACKUPS]).await?;
+    protect(&cluster).await?;
+    let namespace = cluster.namespace("odd-held").await?;
+    let create = async |name: &str| {
+        let mut map = ConfigMap::default();
+        map.metadata.name = Some(name.into());
+        map.metadata.labels = Some(texts! { BACKUP_BY => "manifest" });
+        namespace.create(&map).await
+    };
+    create("odd").await?;
+    namespace.until("odd", "is protected", |map: &ConfigMap| is_protected(map)).await;
+    confuse(&namespace, "configmaps", "odd").await?;
+
+    BACKUPS.until_ready(&cluster).await.kill()?;
+    create("web").await?;
+    namespace.until("web", "is protected", |map: &ConfigMap| is_protected(map)).await;
+    kubectl(&["delete", "configmap", "odd", "--wait=false", "--namespace", &namespace.name]).await?;
+    namespace.until_gone::<ConfigMap>("odd").await;
+    BACKUPS.until_ready(&cluster).await;
+    Ok(())
+}
+
+/// The definition of a kind whose objects may hold anything.
+fn open_kind(kind: &str, metadata: Value) -> Result<CustomResourceDefinition> {
+    let plural = format!("{}s", kind.to_lowercase());
+    let schema = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+    Ok(serde_json::from_value(json!({
+        "metadata": metadata,
+        "spec": {
+            "group": "e2e.catena.dev", "scope": "Namespaced", "names": {"kind": kind, "plural": plural},
+            "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": schema}}],
+        },
+    }))?)
+}
+
+/// Creates an object of such a kind as soon as it is served, and tells when that was.
+async fn arrive(namespace: &Namespace, object: &Value) -> Instant {
+    let text = object.to_string();
+    eventually("the kind is served", PATIENCE, async || {
+        let created = kubectl_apply(&namespace.name, &text).await;
+        created.map(|_| Instant::now()).map_err(|error| error.to_string())
+    })
+    .await
+}
+
+#[tokio::test]
+async fn a_command_that_is_nested_deeper_than_anyone_reads_is_bound_like_all_others() -> Result<()> {
+    let cluster = Cluster::changing(&[BINDER]).await?;
+    let namespace = cluster.namespace("deep").await?;
+    let mut metadata = namespace.owns("dives.e2e.catena.dev");
+    metadata["labels"] = json!({keys::COMMAND_KIND: "true"});
+    let binding =
+        "target: {name: object.spec.map, kinds: [{version: v1, resource: configmaps, kind: ConfigMap}]}";
+    metadata["annotations"] = json!({keys::BINDING: binding});
+    let mut role = namespace.owns(&namespace.name);
+    role["labels"] = json!({"catena.dev/aggregate-to-command-binder": "true"});
+    let role: ClusterRole = serde_json::from_value(json!({
+        "metadata": role,
+        "rules": [
+            {"apiGroups": ["e2e.catena.dev"], "resources": ["dives"], "verbs": ["list", "watch", "patch", "delete"]},
+            {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "list", "watch"]},
+        ],
+    }))?;
+    cluster.all::<ClusterRole>().create(&PostParams::default(), &role).await?;
+    let kinds = cluster.all::<CustomResourceDefinition>();
+    kinds.create(&PostParams::default(), &open_kind("Dive", metadata)?).await?;
+    let mut target = ConfigMap::default();
+    target.metadata.name = Some("target".into());
+    namespace.create(&target).await?;
+
+    let dive = |name: &str, more: Value| {
+        json!({
+            "apiVersion": "e2e.catena.dev/v1", "kind": "Dive", "metadata": {"name": name},
+            "spec": {"map": "target", "more": more},
+        })
+    };
+    let deep = (0..DEPTH).fold(json!(1), |inner, _| json!({"in": inner}));
+    arrive(&namespace, &dive("deep", deep)).await;
+    BINDER.until_ready(&cluster).await.kill()?;
+    kubectl_apply(&namespace.name, &dive("web", json!(1)).to_string()).await?;
+    for name in ["web", "deep"] {
+        eventually(&format!("{name} is bound"), PATIENCE, async || {
+            match field(&namespace, "dives.e2e.catena.dev", name, ".metadata.ownerReferences[0].name").await {
+                Ok(owner) if owner == "target" => Ok(()),
+                other => Err(other),
+            }
+        })
+        .await;
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_definition_that_is_created_again_is_protected_within_seconds() -> Result<()> {
+    /// Beside what a busy machine takes, that is; it was 11 to 20 seconds.
+    const SOON: Duration = Duration::from_secs(6);
+    e2e::needs!(AuditLog);
+    let cluster = Cluster::with(&[BACKUPS]).await?;
+    protect(&cluster).await?;
+    let namespace = cluster.namespace("again-served").await?;
+    let name = "relics.e2e.catena.dev";
+    let definition = open_kind("Relic", namespace.owns(name))?;
+    let kinds: Api<CustomResourceDefinition> = cluster.all();
+    let relic = |name: &str| {
+        json!({
+            "apiVersion": "e2e.catena.dev/v1", "kind": "Relic",
+            "metadata": {"name": name, "labels": {BACKUP_BY: "manifest"}},
+        })
+    };
+    let until_protected = async |object: &str, what: &str| {
+        eventually(what, PATIENCE, async || {
+            match field(&namespace, name, object, ".metadata.finalizers").await {
+                Ok(finalizers) if finalizers.contains(keys::BACKUP_FINALIZER) => Ok(Instant::now()),
+                other => Err(other),
+            }
+        })
+        .await
+    };
+    kinds.create(&PostParams::default(), &definition).await?;
+    arrive(&namespace, &relic("first")).await;
+    until_protected("first", "a kind that comes is protected").await;
+    let log = AuditLog::from_now()?;
+    kubectl(&["delete", "crd", name, "--timeout=60s"]).await?;
+    let in_vain = |request: &Request| {
+        request.user == BACKUPS.user() && request.resource == "relics" && request.code == 404
+    };
+    log.until_logged(4, in_vain).await;
+    kinds.create(&PostParams::default(), &definition).await?;
+    let arrived = arrive(&namespace, &relic("second")).await;
+    let protected = until_protected("second", "a kind that comes again is protected").await;
+    let took = protected.duration_since(arrived);
+    ensure!(took < SOON, "it was protected after {took:?}");
+    kubectl(&["delete", "crd", name, "--timeout=60s"]).await?;
+    Ok(())
+}

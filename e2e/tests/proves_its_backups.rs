@@ -1,0 +1,196 @@
+//! What counts as the backup of an object, whatever the settings, another object or another person say.
+
+use anyhow::{Result, ensure};
+use catena_api::keys::{BACKUP_OF, BACKUP_STATUS};
+use e2e::{
+    BACKUPS, Cluster, CrashProxy, Namespace, OwnProcess, PATIENCE, Paused, eventually, is_protected, texts,
+};
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::{
+    ResourceExt,
+    api::{DeleteParams, ListParams, PostParams},
+};
+use serde_json::{Value, json};
+
+/// The label by which entries of these tests select.
+const ENTRY: &str = "e2e.catena.dev/proof";
+
+/// backup-controller as a process of the test, which changes its settings.
+struct Run {
+    objects: Namespace,
+    backups: Namespace,
+    proxy: CrashProxy,
+    process: OwnProcess,
+    _paused: Paused,
+}
+
+impl Run {
+    async fn start(cluster: &Cluster, name: &str, kinds: &Value) -> Result<Self> {
+        let objects = cluster.namespace(name).await?;
+        let backups = cluster.namespace("proofs").await?;
+        let (paused, program) = Paused::pause(cluster).await?;
+        let proxy = CrashProxy::start(cluster.client.clone()).await?;
+        let process = OwnProcess::start(program, &proxy, &settings(&backups, kinds))?;
+        Ok(Self { objects, backups, proxy, process, _paused: paused })
+    }
+
+    /// Gives it other entries.
+    fn configure(&self, kinds: &Value) -> Result<()> {
+        self.process.configure(&settings(&self.backups, kinds))
+    }
+
+    /// Gives it other entries, and waits until they are in force: one that is only there now protects.
+    async fn configured(&self, kinds: &Value) -> Result<()> {
+        let mut kinds = kinds.clone();
+        kinds["probes"] = entry("probe", "first");
+        self.configure(&kinds)?;
+        self.protected("probe", "probe").await?;
+        Ok(())
+    }
+
+    async fn protected(&self, name: &str, selected_by: &str) -> Result<ConfigMap> {
+        let mut map = ConfigMap::default();
+        map.metadata.name = Some(name.into());
+        map.metadata.labels = Some(texts! { ENTRY => selected_by });
+        self.objects.create(&map).await?;
+        Ok(self.objects.until(name, "is protected", |map: &ConfigMap| is_protected(map)).await)
+    }
+
+    /// A backup of an object that a template made, once it is there and the object still is.
+    async fn backup(&self, of: &ConfigMap, template: &str) -> ConfigMap {
+        let selector = ListParams::default().labels(&format!("{BACKUP_OF}={}", of.uid().unwrap_or_default()));
+        eventually(&format!("there is a backup by {template}"), PATIENCE, async || {
+            let found = self.backups.api::<ConfigMap>().list(&selector).await;
+            let found = found.map_err(|error| error.to_string())?.items;
+            let is_sought = |map: &&ConfigMap| map.data.iter().flatten().any(|(_, value)| value == template);
+            found.iter().find(is_sought).cloned().ok_or_else(|| format!("{} backups", found.len()))
+        })
+        .await
+    }
+
+    async fn carry_out(&self, backup: &ConfigMap) -> Result<()> {
+        self.backups.merge::<ConfigMap>(&backup.name_any(), json!({"data": {"phase": "done"}})).await?;
+        Ok(())
+    }
+
+    async fn until_says(&self, name: &str, reason: &str) {
+        self.objects
+            .until(name, &format!("says {reason}"), |map: &ConfigMap| {
+                let status = map.annotations().get(BACKUP_STATUS).map(String::as_str).unwrap_or_default();
+                serde_json::from_str(status).unwrap_or(Value::Null)["reason"] == reason
+            })
+            .await;
+    }
+}
+
+fn entry(selects: &str, backup: &str) -> Value {
+    json!({
+        "apiVersion": "v1", "kind": "ConfigMap", "resource": "configmaps", "backup": backup, "retryAfter": "1s",
+        "selector": {"matchLabels": {ENTRY: selects}},
+    })
+}
+
+/// Two backups that are done when somebody says so, and one of a kind that is not served.
+fn settings(backups: &Namespace, kinds: &Value) -> Value {
+    let backup = |by: &str| {
+        let template = format!(
+            "{{apiVersion: v1, kind: ConfigMap, metadata: {{name: {{{{ name ~ '-' ~ suffix }}}}}}, data: {{by: {by}}}}}"
+        );
+        json!({
+            "apiVersion": "v1", "kind": "ConfigMap", "resource": "configmaps", "namespace": backups.name,
+            "template": template, "succeeded": "object.data.?phase.orValue('') == 'done'",
+        })
+    };
+    let lost = json!({
+        "apiVersion": "e2e.catena.dev/v1", "kind": "Lost", "resource": "losts", "namespace": backups.name,
+        "template": "{apiVersion: e2e.catena.dev/v1, kind: Lost, metadata: {name: {{ suffix }}}}", "succeeded": "true",
+    });
+    json!({"kinds": kinds, "backups": {"first": backup("first"), "second": backup("second"), "lost": lost}})
+}
+
+#[tokio::test]
+async fn a_backup_by_a_former_policy_does_not_prove_the_present_one() -> Result<()> {
+    e2e::needs!(HostProcesses);
+    let cluster = Cluster::changing(&[BACKUPS]).await?;
+    let run = Run::start(&cluster, "policy", &json!({"maps": entry("yes", "first")})).await?;
+    let web = run.protected("web", "yes").await?;
+    run.objects.delete::<ConfigMap>("web").await?;
+    let first = run.backup(&web, "first").await;
+
+    run.configured(&json!({"maps": entry("yes", "second")})).await?;
+    run.carry_out(&first).await?;
+    let second = run.backup(&web, "second").await;
+    ensure!(is_protected(&run.objects.api::<ConfigMap>().get("web").await?), "it was let go too soon");
+    run.carry_out(&second).await?;
+    run.objects.until_gone::<ConfigMap>("web").await;
+    Ok(())
+}
+
+#[tokio::test]
+async fn what_somebody_else_made_under_the_name_of_a_backup_proves_nothing() -> Result<()> {
+    e2e::needs!(HostProcesses);
+    let cluster = Cluster::changing(&[BACKUPS]).await?;
+    let mut run = Run::start(&cluster, "forged", &json!({"maps": entry("yes", "first")})).await?;
+    let web = run.protected("web", "yes").await?;
+    run.objects.delete::<ConfigMap>("web").await?;
+    let real = run.backup(&web, "first").await;
+
+    run.process.stop().await?;
+    let backups = run.backups.api::<ConfigMap>();
+    backups.delete(&real.name_any(), &DeleteParams::default()).await?;
+    let mut forged = real.clone();
+    forged.metadata.uid = None;
+    forged.metadata.resource_version = None;
+    forged.metadata.managed_fields = None;
+    forged.data.get_or_insert_default().insert("phase".into(), "done".into());
+    backups.create(&PostParams::default(), &forged).await?;
+    let _again = run.process.spawn(&[])?;
+    run.until_says("web", "BackupNameTaken").await;
+
+    backups.delete(&real.name_any(), &DeleteParams::default()).await?;
+    let real = run.backup(&web, "first").await;
+    run.carry_out(&real).await?;
+    run.objects.until_gone::<ConfigMap>("web").await;
+    Ok(())
+}
+
+#[tokio::test]
+async fn objects_that_move_to_another_entry_are_protected_all_the_time() -> Result<()> {
+    e2e::needs!(HostProcesses);
+    let cluster = Cluster::changing(&[BACKUPS]).await?;
+    let run = Run::start(&cluster, "moves", &json!({"former": entry("yes", "first")})).await?;
+    for number in 0..20 {
+        run.protected(&format!("web-{number}"), "yes").await?;
+    }
+    let before = run.proxy.writes().len();
+
+    let mut former = entry("yes", "first");
+    former["protect"] = false.into();
+    run.configured(&json!({"former": former, "present": entry("yes", "second")})).await?;
+    let writes = run.proxy.writes()[before..].to_vec();
+    let of_others: Vec<_> = writes.iter().filter(|write| write.contains("/configmaps/web-")).collect();
+    ensure!(of_others.is_empty(), "{of_others:#?}");
+
+    // When no entry protects them any more, they lose it.
+    run.configure(&json!({"former": former}))?;
+    run.objects.until("web-0", "is not protected any more", |map: &ConfigMap| !is_protected(map)).await;
+    Ok(())
+}
+
+#[tokio::test]
+async fn what_waits_for_a_backup_of_a_lost_kind_goes_when_its_entry_protects_no_more() -> Result<()> {
+    e2e::needs!(HostProcesses);
+    let cluster = Cluster::changing(&[BACKUPS]).await?;
+    let run = Run::start(&cluster, "lost", &json!({"maps": entry("yes", "lost")})).await?;
+    run.protected("web", "yes").await?;
+    run.objects.delete::<ConfigMap>("web").await?;
+    run.until_says("web", "BackupKindNotServed").await;
+
+    let mut entry = entry("yes", "lost");
+    entry["protect"] = false.into();
+    run.configure(&json!({"maps": entry}))?;
+    run.objects.until_gone::<ConfigMap>("web").await;
+    let told = run.backups.api::<ConfigMap>().list(&ListParams::default().labels(BACKUP_OF)).await?;
+    ensure!(told.items.is_empty(), "it was backed up");
+    Ok(())
+}
