@@ -16,7 +16,7 @@ use super::{change::Change, failure::Interruption};
 use crate::lenient::Lenient;
 
 /// Objects per page of a list: a page of whole pods is decoded in memory at once.
-const PAGE: u32 = 250;
+const PAGE: u32 = 100;
 /// How long a page may take: the API server gives a list up after 60 s.
 const PAGE_TIMEOUT: Duration = Duration::from_secs(60);
 /// How long a watch may take to start: the API server answers before anything has happened.
