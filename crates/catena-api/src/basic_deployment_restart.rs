@@ -33,9 +33,10 @@ pub struct BasicDeploymentRestartSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = 2_147_483_647))]
     pub ttl_seconds_after_finished: Option<i32>,
-    /// Seconds after its creation when it has failed unless it has succeeded, also while it still waits. What it
-    /// has done by then stays done.
+    /// Seconds after its creation when it has failed unless it has succeeded, also while it still waits or is not
+    /// bound; a day by default, so that nothing waits for ever and then comes as a surprise. What it has done by then
+    /// stays done.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(range(min = 1, max = 2_147_483_647))]
+    #[schemars(range(min = 1, max = 2_147_483_647), extend("default" = 86_400))]
     pub active_deadline_seconds: Option<i32>,
 }

@@ -1,4 +1,6 @@
-use std::{fmt::Debug, pin::pin, process::exit, sync::Arc, time::Duration};
+use std::{
+    convert::Infallible, fmt::Debug, future::pending, pin::pin, process::exit, sync::Arc, time::Duration,
+};
 
 use anyhow::Context;
 use futures::{StreamExt, stream};
@@ -149,6 +151,22 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
     where
         C: Controller<Kind: Resource<DynamicType = ()> + DeserializeOwned>,
     {
+        Box::pin(self.run_beside(controller, queue, pending())).await
+    }
+
+    /// The same with something else to do beside the passes, while this process acts.
+    ///
+    /// # Errors
+    /// When the Lease is lost, or a part that must not end did.
+    pub async fn run_beside<C>(
+        self,
+        controller: C,
+        queue: Queue<C::Kind>,
+        beside: impl Future<Output = Infallible>,
+    ) -> anyhow::Result<()>
+    where
+        C: Controller<Kind: Resource<DynamicType = ()> + DeserializeOwned>,
+    {
         let (phase, follow_phase) = flag::channel(Phase::Standby);
         let kind = C::Kind::kind(&()).into_owned();
         let intake = Intake {
@@ -159,7 +177,15 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
         let unread = self.watches().unread(intake.watch.kind());
         let filled = StoreWriter::new(());
         let passes = self.passes(Arc::new(controller), &queue, &filled, Arc::default());
-        let work = self.reconciler(passes, queue, filled, unread).run(intake, follow_phase);
+        let mut leading = follow_phase.clone();
+        let beside = async move {
+            leading.wait_for(|phase| *phase == Phase::Leading).await?;
+            match beside.await {}
+        };
+        let passes = self.reconciler(passes, queue, filled, unread).run(intake, follow_phase);
+        let work = async {
+            select! { ended = passes => ended, ended = beside => ended }
+        };
         self.steer(phase, Box::pin(work)).await
     }
 
@@ -396,7 +422,7 @@ fn unexpected() -> anyhow::Result<()> {
 async fn keep(leadership: Option<&mut Leadership>) -> anyhow::Result<()> {
     match leadership {
         Some(leadership) => leadership.keep().await,
-        None => std::future::pending().await,
+        None => pending().await,
     }
 }
 
