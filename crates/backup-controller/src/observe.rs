@@ -13,7 +13,7 @@ use crate::{
     act::Actor,
     backup::{Situation, situation},
     decide::{Action, decide},
-    error::Error,
+    error::{Error, Unusable},
     finalizer, live,
     namespaces::Namespaces,
     settings::{OnFailure, ProtectedKind},
@@ -157,18 +157,16 @@ impl Backups {
         }
         let reason = live::entry(&object, "annotations", FORCE_RELEASE).map(str::trim);
         let force_release = reason.filter(|reason| !reason.is_empty()).map(str::to_owned);
-        let situation = if force_release.is_none() {
-            // A backup that is made from it would lack what is below.
-            if !is_whole {
-                return Err(
-                    ReadError::TooDeep { kind: kind.resource.kind.clone(), name: name.to_owned() }.into()
-                );
-            }
+        let situation = if force_release.is_some() {
+            None
+        } else if is_whole {
             // Where to begin; what is there is judged in any case.
             let first = status.as_ref().map_or(1, |status| status.attempt);
             Some(situation(&self.client, &settings.templates, &kind, &object, first).await?)
         } else {
-            None
+            // A backup that is made from it would lack what is below.
+            let problem = ReadError::TooDeep { kind: kind.resource.kind.clone(), name: name.to_owned() };
+            Some(Situation::Unusable(Unusable::OutOfReach(problem)))
         };
         let held = Held {
             finalizers,
