@@ -12,7 +12,7 @@ use crate::{
     act::Actor,
     backup::{Situation, Survey},
     decide::{Action, decide},
-    error::Error,
+    error::{Error, Unusable},
     finalizer,
     force_release::ForceRelease,
     live,
@@ -163,15 +163,16 @@ impl Backups {
         let force_release = ForceRelease::of(&object, status.as_ref());
         let situation = if matches!(force_release, ForceRelease::Granted(_)) {
             None
-        } else if !is_whole {
-            // A backup that is made from it would lack what is below.
-            return Err(ReadError::TooDeep { kind: kind.resource.kind.clone(), name: name.to_owned() }.into());
-        } else {
+        } else if is_whole {
             let (client, templates) = (&self.client, &settings.templates);
             let survey = Survey { client, templates, kind: &kind, target: &object, now };
             // Where to begin; what is there is judged in any case.
             let first = status.as_ref().map_or(1, |status| status.attempt);
             Some(survey.situation(first, BackupStatus::former_attempt(&object)).await?)
+        } else {
+            // A backup that is made from it would lack what is below.
+            let problem = ReadError::TooDeep { kind: kind.resource.kind.clone(), name: name.to_owned() };
+            Some(Situation::Unusable(Unusable::OutOfReach(problem)))
         };
         let held = Held {
             finalizers,

@@ -21,7 +21,7 @@ pub enum ReadError {
     },
     /// It goes deeper than anything here reads.
     #[error(
-        "{kind} {name:?} is nested deeper than a hundred levels, so that not all of it can be read: make it flatter, or see to it by hand"
+        "{kind} {name:?} is nested deeper than a hundred levels, so that not all of it can be read: make it flatter, or do by hand what has to be done with it"
     )]
     TooDeep {
         /// The object's kind.
