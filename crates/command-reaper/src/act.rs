@@ -1,5 +1,7 @@
 //! Action → one write. The only writer.
 
+use std::time::Duration;
+
 use jiff::Timestamp;
 use kube::{Resource, api::ObjectMeta};
 use operator_kit::{Next, Watched};
@@ -24,20 +26,25 @@ impl Commands {
                      created again and run again; delete it there"
                 );
                 self.events.tell(&command.object_ref(kind), "KeptAsDeclared", &note);
-                self.told().extend(command.metadata.uid.clone());
-                Ok(Next::Settled)
+                Ok(self.told_that_it_is_kept(command))
             }
             Action::TellCameBack => {
                 let note = "it was deleted after its TTL and created again with the same name and spec, so that it runs \
                             once more; it is kept now, so that this does not go on; leave out its TTL where it is \
                             declared, or give it another name to run it on purpose";
                 self.events.warn(&command.object_ref(kind), "CreatedAgain", note);
-                self.told().extend(command.metadata.uid.clone());
-                Ok(Next::Settled)
+                Ok(self.told_that_it_is_kept(command))
             }
             Action::Refuse(error) => Err(Error::Unreadable(*error)),
             Action::Wait(time) => Ok(Next::Wait(time)),
             Action::Settle => Ok(Next::Settled),
         }
+    }
+
+    /// The next pass waits until it is to be told again.
+    fn told_that_it_is_kept(&self, command: &Watched<Command>) -> Next {
+        let uid = command.metadata.uid.clone().unwrap_or_default();
+        self.told().insert(uid, Timestamp::now());
+        Next::Wait(Duration::ZERO)
     }
 }

@@ -1,10 +1,11 @@
 use std::{
-    collections::HashSet,
+    collections::HashMap,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
 };
 
 use jiff::Timestamp;
-use operator_kit::{Attempt, Controller, Events, Next, Watched, Writer};
+use operator_kit::{Attempt, Controller, Events, Next, Watched, Writer, tell_again_after};
 
 use crate::{
     command::Command,
@@ -26,16 +27,16 @@ pub struct Observed {
     pub is_deleted: bool,
     /// Whether it was created again soon after it had been deleted here.
     pub came_back: bool,
-    /// Whether people were told already that it is kept.
-    pub is_told: bool,
+    /// How long it is until people are told again that it is kept; none if they were not told.
+    pub told_for: Option<Duration>,
 }
 
 /// The controller of commands.
 pub struct Commands {
     pub(crate) writer: Writer,
     pub(crate) events: Events,
-    /// The uids of the commands of which it was told that they are kept.
-    told: Mutex<HashSet<String>>,
+    /// When it was told of a command that it is kept, by its uid.
+    told: Mutex<HashMap<String, Timestamp>>,
     removed: Mutex<Removed>,
 }
 
@@ -44,7 +45,7 @@ impl Commands {
         Self { writer, events, told: Mutex::default(), removed: Mutex::default() }
     }
 
-    pub(crate) fn told(&self) -> MutexGuard<'_, HashSet<String>> {
+    pub(crate) fn told(&self) -> MutexGuard<'_, HashMap<String, Timestamp>> {
         self.told.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -60,12 +61,17 @@ impl Controller for Commands {
     type Error = Error;
 
     async fn observe(&self, command: Arc<Watched<Command>>, attempt: Attempt) -> Result<Observed, Error> {
-        let is_told = command.metadata.uid.as_ref().is_some_and(|uid| self.told().contains(uid));
+        let (uid, now) = (command.metadata.uid.as_deref().unwrap_or_default(), Timestamp::now());
+        let told = self.told().get(uid).copied();
+        let told_for = told.and_then(|told| {
+            let since = Duration::try_from(now.duration_since(told)).unwrap_or_default();
+            tell_again_after(uid).checked_sub(since)
+        });
         let (is_deleted, came_back) = {
             let removed = self.removed();
             (removed.has(&command), removed.came_back(&command))
         };
-        Ok(Observed { command, attempt, now: Timestamp::now(), is_deleted, came_back, is_told })
+        Ok(Observed { command, attempt, now, is_deleted, came_back, told_for })
     }
 
     fn decide(&self, observed: &Observed) -> Action {

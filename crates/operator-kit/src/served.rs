@@ -23,8 +23,12 @@ use crate::{ReadError, WatchedKind, health::Health, metrics::Metrics};
 
 /// How long an answer is relied on while nothing speaks against it.
 const RELIED_ON: Duration = Duration::from_secs(300);
-/// How long the cluster is not asked again about a kind that it does not serve.
-const ASKED_JUST_NOW: Duration = Duration::from_secs(5);
+/// How long it is relied on although a request was answered as for a kind that is not served.
+const DOUBTED: Duration = Duration::from_secs(5);
+/// How long many objects share the answer that their kind is not served.
+const SHARED: Duration = Duration::from_secs(1);
+/// How often the cluster is asked for a kind that it does not serve while only its watch wants to know.
+const UNSERVED: Duration = Duration::from_secs(30);
 /// How often watches are looked at whose kind may not be served any more. No request comes from it.
 const LOOK: Duration = Duration::from_secs(1);
 
@@ -57,19 +61,23 @@ impl ServedKinds {
 
     /// A kind in the wanted version if that is served, else in the preferred one; `None` when it is served in none.
     pub async fn find(&self, wanted: &ApiResource) -> Result<Option<ServedKind>, ReadError> {
-        match self.known().get(wanted) {
-            Some(Answer { kind: Some(kind), since }) if since.elapsed() < RELIED_ON => {
-                return Ok(Some(kind.clone()));
-            }
-            _ => {}
-        }
-        self.find_again(wanted).await
+        self.answer(wanted, RELIED_ON, SHARED).await
     }
 
     /// The same, after a request was answered as for a kind that is not served.
     pub async fn find_again(&self, wanted: &ApiResource) -> Result<Option<ServedKind>, ReadError> {
+        self.answer(wanted, DOUBTED, UNSERVED).await
+    }
+
+    /// An answer that is not older than this, by whether the kind is served.
+    async fn answer(
+        &self,
+        wanted: &ApiResource,
+        if_served: Duration,
+        if_not: Duration,
+    ) -> Result<Option<ServedKind>, ReadError> {
         if let Some(Answer { kind, since }) = self.known().get(wanted)
-            && since.elapsed() < ASKED_JUST_NOW
+            && since.elapsed() < if kind.is_some() { if_served } else { if_not }
         {
             return Ok(kind.clone());
         }

@@ -4,10 +4,7 @@ use std::time::Duration;
 
 use operator_kit::{Attempt, ExpressionError};
 
-use crate::{
-    command::{Command, Expiry},
-    observe::Observed,
-};
+use crate::{command::Expiry, observe::Observed};
 
 /// The clock is looked at again after this long at the latest, so that one that was set right is noticed.
 const LOOK_AGAIN: Duration = Duration::from_secs(3600);
@@ -38,26 +35,30 @@ pub fn decide(observed: &Observed) -> Action {
     }
     if observed.came_back {
         // Deleted again, it would come again, and run again without an end.
-        return if observed.is_told { Action::Settle } else { Action::TellCameBack };
+        return tell(observed, Action::TellCameBack);
     }
     match &command.row.expiry {
         Expiry::Open => Action::Settle,
         Expiry::Unreadable(error) => Action::Refuse(error.clone()),
         Expiry::At(time) => match Duration::try_from(time.duration_since(observed.now)) {
             Ok(left) if !left.is_zero() => Action::Wait(left.min(LOOK_AGAIN)),
-            _ => expired(&command.row, observed.is_told),
+            _ => expired(observed),
         },
     }
 }
 
 /// A command that is declared elsewhere would come back and run again: left in place, it is its own proof that it
 /// ran.
-fn expired(command: &Command, is_told: bool) -> Action {
-    match &command.declared_by {
+fn expired(observed: &Observed) -> Action {
+    match &observed.command.row.declared_by {
         None => Action::Delete,
-        Some(_) if is_told => Action::Settle,
-        Some(mark) => Action::TellKept(mark.clone()),
+        Some(mark) => tell(observed, Action::TellKept(mark.clone())),
     }
+}
+
+/// Tells it, and again before the Event about it expires.
+fn tell(observed: &Observed, news: Action) -> Action {
+    observed.told_for.filter(|left| !left.is_zero()).map_or(news, Action::Wait)
 }
 
 #[cfg(test)]

@@ -9,6 +9,10 @@ use operator_kit::{Category, Expression, Failure, Seen, Source, Watched};
 use proptest::prelude::*;
 
 use super::*;
+use crate::command::Command;
+
+/// Until it is told again.
+const LATER: Option<Duration> = Some(Duration::from_secs(1800));
 
 fn now() -> Timestamp {
     "2026-01-01T12:00:00Z".parse().unwrap()
@@ -29,7 +33,7 @@ fn observed(expiry: Expiry) -> Observed {
         now: now(),
         is_deleted: false,
         came_back: false,
-        is_told: false,
+        told_for: None,
     }
 }
 
@@ -65,10 +69,10 @@ fn a_command_that_is_open_stays() {
 }
 
 #[test]
-fn a_command_that_would_be_created_again_is_kept_and_that_is_told_once() {
+fn a_command_that_would_be_created_again_is_kept_and_that_is_told_again_before_its_event_expires() {
     let declared = changed(expired_command(), |command| command.row.declared_by = Some("mark".into()));
     assert_eq!(decide(&declared), Action::TellKept("mark".into()));
-    assert_eq!(decide(&Observed { is_told: true, ..declared }), Action::Settle);
+    assert_eq!(decide(&Observed { told_for: LATER, ..declared }), Action::Wait(LATER.unwrap()));
 }
 
 #[test]
@@ -76,7 +80,7 @@ fn a_command_that_came_back_is_told_before_it_has_run_and_stays() {
     for expiry in [Expiry::Open, Expiry::At(now() + SignedDuration::from_secs(60)), Expiry::At(now())] {
         let back = Observed { came_back: true, ..observed(expiry) };
         assert_eq!(decide(&back), Action::TellCameBack);
-        assert_eq!(decide(&Observed { is_told: true, ..back }), Action::Settle);
+        assert_eq!(decide(&Observed { told_for: LATER, ..back }), Action::Wait(LATER.unwrap()));
     }
 }
 
