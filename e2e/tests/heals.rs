@@ -2,13 +2,17 @@
 
 use anyhow::{Context, Result};
 use catena_api::{BasicDeployment, BasicReplicaSet, keys};
-use e2e::{AuditLog, CHAIN, Cluster, Namespace, REPLICA_SETS, condition, deployment, replica_set, uids};
+use e2e::{
+    AuditLog, CHAIN, Cluster, DEPLOYMENTS, Namespace, PATIENCE, REPLICA_SETS, condition, deployment,
+    eventually, replica_set, uids,
+};
 use k8s_openapi::{
     api::{apps::v1::ControllerRevision, core::v1::Pod},
     apimachinery::pkg::util::intstr::IntOrString,
 };
 use kube::{ResourceExt, api::ListParams};
 use serde_json::json;
+use tokio::time::Instant;
 
 async fn with_three_pods(namespace: &Namespace) -> Result<Vec<Pod>> {
     namespace.create(&deployment("web", 3)).await?;
@@ -80,6 +84,65 @@ async fn what_the_template_says_about_the_child_is_restored_and_the_rest_is_left
         })
         .await;
     assert_eq!(set.spec.max_surge, IntOrString::Int(2));
+    namespace.until_ready("web").await;
+    namespace.until_ready_pods(3).await;
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_parameter_that_somebody_adds_to_the_child_is_taken_away() -> Result<()> {
+    let cluster = Cluster::with(&CHAIN).await?;
+    let namespace = cluster.namespace("added").await?;
+    with_three_pods(&namespace).await?;
+    let before = namespace.until_set_ready("web").await;
+
+    let edit = json!({"spec": {"parameters": {"env.EVIL": "yes"}, "maxSurge": 2}});
+    namespace.merge::<BasicReplicaSet>("web", edit).await?;
+    let is_clean = |set: &BasicReplicaSet| set.spec.parameters == before.spec.parameters;
+    let set = namespace.until("web", "has the parameters of the BasicDeployment again", is_clean).await;
+    assert_eq!(set.spec.max_surge, IntOrString::Int(2), "the template does not speak of it");
+    let has_it = |pod: &Pod| {
+        let containers = pod.spec.iter().flat_map(|spec| &spec.containers);
+        containers.flat_map(|main| main.env.iter().flatten()).any(|env| env.name == "EVIL")
+    };
+    let are_clean =
+        |pods: &[Pod]| pods.len() == 3 && pods.iter().all(e2e::is_ready) && !pods.iter().any(has_it);
+    namespace.until_pods("three pods serve, and none has it", are_clean).await;
+    namespace.until_ready("web").await;
+    Ok(())
+}
+
+#[tokio::test]
+async fn two_that_want_other_replicas_of_the_child_change_it_once_in_five_seconds() -> Result<()> {
+    e2e::needs!(AuditLog);
+    let cluster = Cluster::with(&CHAIN).await?;
+    let namespace = cluster.namespace("fight").await?;
+    namespace.create(&deployment("web", 1)).await?;
+    namespace.until_ready("web").await;
+    let log = AuditLog::from_now()?;
+    let began = Instant::now();
+
+    // For as long as it takes to undo it three times, somebody else wants two.
+    let is_told = eventually("it is told that two want it", PATIENCE, async || {
+        let set = namespace.api::<BasicReplicaSet>().get("web").await.map_err(|error| error.to_string())?;
+        if set.spec.replicas != 2 {
+            let edit = json!({"spec": {"replicas": 2}});
+            namespace.merge::<BasicReplicaSet>("web", edit).await.map_err(|error| error.to_string())?;
+        }
+        let web = namespace.api::<BasicDeployment>().get("web").await.map_err(|error| error.to_string())?;
+        let conditions = web.status.map(|status| status.conditions).unwrap_or_default();
+        condition(&conditions, "Contested").cloned().ok_or_else(|| format!("{conditions:?}"))
+    });
+    let told = is_told.await;
+    let took = began.elapsed();
+    assert!(told.message.contains("spec.replicas"), "{}", told.message);
+    let requests = log.by(DEPLOYMENTS, &namespace.name)?;
+    let undone = requests.iter().filter(|request| request.is("patch", "basicreplicasets")).count();
+    let most = 2 + usize::try_from(took.as_secs() / 5)?;
+    assert!(undone <= most, "{undone} writes in {took:?}");
+
+    // What the BasicDeployment itself asks for does not wait.
+    namespace.merge::<BasicDeployment>("web", json!({"spec": {"replicas": 3}})).await?;
     namespace.until_ready("web").await;
     namespace.until_ready_pods(3).await;
     Ok(())

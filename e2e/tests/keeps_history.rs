@@ -2,10 +2,13 @@
 //! not come back by itself.
 
 use anyhow::{Context, Result};
-use catena_api::{BasicDeployment, BasicDeploymentRollback, BasicReplicaSet, command::SUCCEEDED, keys};
+use catena_api::{
+    BasicDeployment, BasicDeploymentRestart, BasicDeploymentRollback, BasicReplicaSet, command::SUCCEEDED,
+    keys,
+};
 use e2e::{
     AuditLog, COMMANDED, Cluster, DEPLOYMENTS, Namespace, PATIENCE, Release, another_image,
-    commands::{owned_by, rollback, until_says},
+    commands::{owned_by, restart, rollback, said, until_restart, until_says},
     condition, deployment, eventually, example, is_true, kubectl, kubectl_create, shipped_template, uids,
 };
 use k8s_openapi::api::{apps::v1::ControllerRevision, core::v1::Pod};
@@ -246,6 +249,28 @@ async fn a_rollback_that_is_overtaken_by_another_version_is_superseded() -> Resu
     namespace.merge::<BasicDeployment>("web", json!({"spec": {"parameters": good}})).await?;
     until_ended(&namespace, "undo", "False", "Superseded").await;
     namespace.until_ready_pods(2).await;
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_rollback_does_not_wait_for_a_restart_that_is_stuck() -> Result<()> {
+    let cluster = Cluster::with(&COMMANDED).await?;
+    let namespace = cluster.namespace("stuck").await?;
+    namespace.create(&deployment("web", 2)).await?;
+    until_on(&namespace, 1).await;
+    image(&namespace, BAD).await?;
+    let web = until_blocked(&namespace).await;
+    namespace.create(&restart(&web, "stuck")).await?;
+    until_restart(&namespace, "stuck", "Unknown", "Running").await;
+    namespace.create(&rollback(&web, "undo", 0)).await?;
+
+    let stuck = until_restart(&namespace, "stuck", "False", "Superseded").await;
+    let message = &said(&stuck, SUCCEEDED).context("Succeeded")?.message;
+    assert!(message.contains("\"undo\""), "{message}");
+    until_ended(&namespace, "undo", "True", "Complete").await;
+    assert!(!images(&namespace.until_ready_pods(2).await).contains(&BAD));
+    let still = namespace.api::<BasicDeploymentRestart>().get("stuck").await?;
+    assert_eq!(still.status, stuck.status);
     Ok(())
 }
 

@@ -4,9 +4,12 @@
 use std::{collections::BTreeSet, time::Duration};
 
 use anyhow::{Context, Result};
-use catena_api::{BasicDeployment, BasicDeploymentRestart, command::ACCEPTED};
+use catena_api::{
+    BasicDeployment, BasicDeploymentRestart, BasicDeploymentRestartSpec, TargetRef,
+    command::{ACCEPTED, SUCCEEDED},
+};
 use e2e::{
-    COMMANDED, Cluster, DEPLOYMENTS, Effects,
+    BINDER, COMMANDED, Cluster, DEPLOYMENTS, Effects, REAPER,
     commands::{self, owned_by, queue_restarts, restart, said, until_restart, until_restarted},
     deployment, example, kubectl, kubectl_apply, kubectl_create, uids,
 };
@@ -142,6 +145,33 @@ async fn a_deadline_ends_a_command_that_runs_and_one_that_waits() -> Result<()> 
     assert_eq!(effects.so_far(), [&runs, &next].map(|command| command.uid().unwrap_or_default()));
     let still = namespace.api::<Restart>().get("runs").await?;
     assert_eq!(still.status, ended.status);
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_deadline_ends_also_a_command_that_nobody_has_bound() -> Result<()> {
+    let cluster = Cluster::with(&[DEPLOYMENTS, BINDER, REAPER]).await?;
+    let namespace = cluster.namespace("unbound").await?;
+    let command = |name: &str, deadline, ttl| {
+        let target_ref = TargetRef { name: "nobody".into(), namespace: None };
+        let mut command = Restart::new(name, BasicDeploymentRestartSpec { target_ref, ..Default::default() });
+        command.spec.active_deadline_seconds = deadline;
+        command.spec.ttl_seconds_after_finished = ttl;
+        command
+    };
+    namespace.create(&command("kept", Some(2), None)).await?;
+    namespace.create(&command("reaped", Some(2), Some(0))).await?;
+    let waits = namespace.create(&command("waits", None, None)).await?;
+    assert_eq!(waits.spec.active_deadline_seconds, Some(86_400), "a day, unless it says otherwise");
+
+    let kept = until_restart(&namespace, "kept", "False", "DeadlineExceeded").await;
+    assert!(said(&kept, ACCEPTED).is_none_or(|accepted| accepted.status != "True"), "nobody has taken it");
+    assert!(
+        kept.status.is_some_and(|status| status.completion_time.is_some() && status.start_time.is_none())
+    );
+    namespace.until_gone::<Restart>("reaped").await;
+    let waits = namespace.api::<Restart>().get("waits").await?;
+    assert!(said(&waits, SUCCEEDED).is_none_or(|said| said.status == "Unknown"), "its time is not over");
     Ok(())
 }
 

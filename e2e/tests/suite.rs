@@ -32,6 +32,7 @@ mod rolls_out;
 mod runs_commands;
 mod runs_on_real_nodes;
 mod scales;
+mod serves_each_restart_once;
 mod shows_the_chain;
 mod stands_by;
 mod survives_crashes;

@@ -1,9 +1,8 @@
 //! Action → writes. The only writer.
 
 use std::{
-    collections::{HashMap, HashSet},
+    collections::HashMap,
     sync::{Arc, Mutex, PoisonError},
-    time::{Duration, Instant},
 };
 
 use catena_api::{BasicDeployment, CommandStatus, keys};
@@ -12,7 +11,7 @@ use kube::{Api, Client};
 use operator_kit::{
     Next, ReadError, Rendered, StatusAge, WriteError, Writer,
     owner::{controller_reference, is_controlled_by},
-    short_digest, slow_start,
+    slow_start,
 };
 use serde_json::{Value, json};
 
@@ -20,11 +19,13 @@ use crate::{
     child::Child,
     command::{Command, CommandKind},
     commands::Commands,
+    contest::{Additions, Part, changed_field},
     decide::Action,
     desired::Desired,
     error::{Error, Refusal},
+    memory::{Memory, Remembered},
     observe::{Observed, Place},
-    revision::{Rejects, Revision},
+    revision::{self, Rejects, Revision},
 };
 
 /// Writes children, revisions and statuses, and remembers what the server made of them.
@@ -34,33 +35,6 @@ pub struct Writes {
     revisions: Place,
     commands: [(CommandKind, Place); 2],
     memory: Mutex<HashMap<String, Memory>>,
-}
-
-/// What is remembered of the writes for a `BasicDeployment`.
-#[derive(Default)]
-struct Memory {
-    applied: Option<Applied>,
-    told: Option<Instant>,
-    unheard: HashSet<String>,
-}
-
-struct Applied {
-    hash: String,
-    settled_as: Value,
-    healed: Option<Instant>,
-}
-
-/// What is remembered of the last writes.
-#[derive(Default)]
-pub struct Remembered {
-    /// What the server made of the rendering that is still wanted.
-    pub settled_as: Option<Value>,
-    /// How long ago somebody's change was undone.
-    pub since_healed: Option<Duration>,
-    /// How long ago a command's status was written.
-    pub since_told: Option<Duration>,
-    /// Commands whose status the server does not take.
-    pub unheard: HashSet<String>,
 }
 
 impl Writes {
@@ -76,17 +50,7 @@ impl Writes {
 
     /// What is remembered of the last writes for a `BasicDeployment`.
     pub fn remembered(&self, uid: &str, desired: Option<&Desired>) -> Remembered {
-        let memory = self.lock();
-        let Some(memory) = memory.get(uid) else { return Remembered::default() };
-        let applied = memory.applied.as_ref();
-        let still_wanted =
-            applied.filter(|applied| desired.is_some_and(|desired| desired.hash == applied.hash));
-        Remembered {
-            settled_as: still_wanted.map(|applied| applied.settled_as.clone()),
-            since_healed: applied.and_then(|applied| applied.healed).map(|healed| healed.elapsed()),
-            since_told: memory.told.map(|told| told.elapsed()),
-            unheard: memory.unheard.clone(),
-        }
+        self.lock().get(uid).map(|memory| memory.recall(desired)).unwrap_or_default()
     }
 
     /// Forgets a `BasicDeployment` that is gone.
@@ -106,12 +70,11 @@ impl Writes {
             Action::Apply { child, desired, heals } => {
                 self.apply(observed, &desired, Some(&child), heals).await?;
             }
-            Action::Restart { child, command } => self.restart(observed, &child, &command).await?,
-            Action::Scale(child) => {
-                let mut patch = patch_of(&child);
-                observed.contract.replicas.set(&mut patch, deployment.spec.replicas.into());
-                self.merge(deployment, &observed.place, &patch).await?;
+            Action::Restart { child, command, token } => {
+                self.restart(observed, &child, &command, token).await?;
             }
+            Action::Scale { child, heals } => self.scale(observed, &child, heals).await?,
+            Action::Strip { child, additions } => self.strip(observed, &child, &additions).await?,
             Action::Delete(children) => {
                 let delete = async |child: Arc<Child>| {
                     self.delete(deployment, &observed.place, [&child.namespace, &child.name, &child.uid])
@@ -151,7 +114,7 @@ impl Writes {
             "apiVersion": resource.api_version,
             "kind": resource.kind,
             "metadata": {
-                "name": format!("{name}-{}", short_digest(&[uid, &rendered.hash])),
+                "name": revision::name(name, uid, &rendered.hash),
                 "namespace": deployment.metadata.namespace,
                 "labels": {keys::DEPLOYMENT_UID: uid},
                 "annotations": {keys::HASH: rendered.hash},
@@ -210,13 +173,45 @@ impl Writes {
     }
 
     /// The effect of a restart and the proof that it happened.
-    async fn restart(&self, observed: &Observed, child: &Child, command: &Command) -> Result<(), Error> {
+    async fn restart(
+        &self,
+        observed: &Observed,
+        child: &Child,
+        command: &Command,
+        token: Option<String>,
+    ) -> Result<(), Error> {
         let mut patch = patch_of(child);
         patch["metadata"]["annotations"] = json!({keys::LAST_COMMAND: command.uid});
-        if let Some(restarted_at) = &observed.contract.restarted_at {
-            restarted_at.set(&mut patch, command.token().into());
+        if let (Some(restarted_at), Some(token)) = (&observed.contract.restarted_at, token) {
+            restarted_at.set(&mut patch, token.into());
         }
         self.merge(&observed.deployment, &observed.place, &patch).await
+    }
+
+    async fn scale(&self, observed: &Observed, child: &Child, heals: bool) -> Result<(), Error> {
+        let (deployment, field) = (&*observed.deployment, &observed.contract.replicas);
+        let mut patch = patch_of(child);
+        field.set(&mut patch, deployment.spec.replicas.into());
+        self.merge(deployment, &observed.place, &patch).await?;
+        self.remember(deployment, |memory| {
+            memory.scaled(deployment.spec.replicas);
+            if heals {
+                memory.undid(Part::Replicas, field.to_string());
+            }
+        });
+        Ok(())
+    }
+
+    async fn strip(&self, observed: &Observed, child: &Child, additions: &[Additions]) -> Result<(), Error> {
+        let mut patch = patch_of(child);
+        for added in additions {
+            added.removed_in(&mut patch);
+        }
+        self.merge(&observed.deployment, &observed.place, &patch).await?;
+        let first = additions.first().and_then(|added| Some((&added.map, added.keys.first()?)));
+        let field = first.map(|(map, key)| format!("{map}[{key:?}]")).unwrap_or_default();
+        self.remember(&observed.deployment, |memory| memory.undid(Part::Additions, field));
+        Ok(())
     }
 
     async fn apply(
@@ -228,17 +223,24 @@ impl Writes {
     ) -> Result<(), Error> {
         let (deployment, place) = (&*observed.deployment, &observed.place);
         let mut object = desired.object.clone();
-        observed.contract.replicas.set(&mut object, deployment.spec.replicas.into());
+        let contract = &observed.contract;
+        contract.replicas.set(&mut object, deployment.spec.replicas.into());
+        // A token that was applied once, and is left out later, would be taken away.
+        let token = child.map_or(desired.token.as_deref(), |child| child.restarted_at(contract));
+        if let (Some(restarted_at), Some(token)) = (&contract.restarted_at, token) {
+            restarted_at.set(&mut object, token.into());
+        }
         if let Some(child) = child {
             object["metadata"]["uid"] = child.uid.as_str().into();
         }
         let answer = self.writer.apply(uid(deployment), &place.seen, &place.resource, &object).await?;
-        let applied = Applied {
-            hash: desired.hash.clone(),
-            settled_as: desired.seen_in(&answer),
-            healed: heals.then(Instant::now),
-        };
-        self.lock().entry(uid(deployment).to_owned()).or_default().applied = Some(applied);
+        self.remember(deployment, |memory| {
+            memory.applied(&desired.hash, desired.seen_in(&answer));
+            memory.scaled(deployment.spec.replicas);
+            if let Some(child) = child.filter(|_| heals) {
+                memory.undid(Part::Rendering, changed_field(child, desired).unwrap_or_default());
+            }
+        });
         Ok(())
     }
 
@@ -261,15 +263,13 @@ impl Writes {
             ..ObjectMeta::default()
         };
         let told = self.writer.apply_status_for(uid(deployment), seen, resource, &metadata, status).await;
-        let mut memory = self.lock();
-        let memory = memory.entry(uid(deployment).to_owned()).or_default();
-        memory.told = Some(Instant::now());
+        self.remember(deployment, Memory::told);
         match told {
             // It was cancelled meanwhile.
             Ok(()) | Err(WriteError::Gone { .. } | WriteError::Changed { .. }) => Ok(()),
             Err(error @ WriteError::Invalid { .. }) => {
                 tracing::warn!(command = command.name, "a command is left alone: {error}");
-                memory.unheard.insert(command.uid.clone());
+                self.remember(deployment, |memory| memory.is_unheard(&command.uid));
                 Ok(())
             }
             Err(error) => Err(error.into()),
@@ -288,6 +288,10 @@ impl Writes {
     ) -> Result<(), Error> {
         let Place { resource, seen } = place;
         Ok(self.writer.delete(uid(deployment), seen, resource, namespace, name, its_uid).await?)
+    }
+
+    fn remember(&self, deployment: &BasicDeployment, news: impl FnOnce(&mut Memory)) {
+        news(self.lock().entry(uid(deployment).to_owned()).or_default());
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<String, Memory>> {

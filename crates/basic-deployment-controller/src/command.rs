@@ -143,6 +143,16 @@ impl Command {
         conditions::is_true(conditions, SUCCEEDED) || conditions::is_false(conditions, SUCCEEDED)
     }
 
+    /// Whether it has ended without success.
+    pub fn has_failed(&self) -> bool {
+        conditions::is_false(&self.status.conditions, SUCCEEDED)
+    }
+
+    /// How long it has been there.
+    pub fn age(&self, now: Timestamp) -> Duration {
+        Duration::try_from(now.duration_since(self.created)).unwrap_or_default()
+    }
+
     /// The value that a restart gives to the child: the server's clock when it was asked for.
     pub fn token(&self) -> String {
         self.created.to_string()

@@ -4,6 +4,7 @@ use catena_api::{
     CommandStatus,
     command::{ACCEPTED, SUCCEEDED},
 };
+use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use operator_kit::conditions::Conditions;
 
@@ -11,12 +12,16 @@ use crate::{
     child::Child,
     command::{Command, Order},
     decide::{
-        commands::{Standing, carrier, standing},
+        commands::{Standing, carrier, is_directed, standing},
         history,
+        restarts::{covers, others_of_the_same_second},
     },
     observe::Observed,
     status::serves,
 };
+
+/// Reason: its time was over.
+const DEADLINE_EXCEEDED: &str = "DeadlineExceeded";
 
 /// What became of a command.
 struct Report {
@@ -45,6 +50,20 @@ pub fn is_progress(before: &CommandStatus, after: &CommandStatus) -> bool {
     before.start_time.is_some() && after.completion_time.is_none() && before.conditions == after.conditions
 }
 
+/// The status of a command whose time is over and that no `BasicDeployment` has ended.
+pub fn unclaimed(command: &Command, now: Timestamp) -> CommandStatus {
+    let message = "spec.activeDeadlineSeconds have passed, and no BasicDeployment has carried it out: see the condition Bound";
+    let conditions = Conditions::new(command.generation, now)
+        .with(ACCEPTED, false, DEADLINE_EXCEEDED, message)
+        .with(SUCCEEDED, false, DEADLINE_EXCEEDED, message);
+    CommandStatus {
+        observed_generation: Some(command.generation),
+        completion_time: Some(Time(now)),
+        conditions: conditions.since(&command.status.conditions),
+        ..command.status.clone()
+    }
+}
+
 fn status(command: &Command, standing: &Standing, observed: &Observed) -> CommandStatus {
     let Report { succeeded, reason, message } = report(command, standing, observed);
     let before = &command.status;
@@ -53,6 +72,9 @@ fn status(command: &Command, standing: &Standing, observed: &Observed) -> Comman
     let accepted = Conditions::new(command.generation, observed.now);
     let accepted = match standing {
         Standing::Malformed(_) | Standing::Misdirected => {
+            accepted.with(ACCEPTED, false, &reason, message.clone())
+        }
+        Standing::Expired if !is_directed(command, observed) => {
             accepted.with(ACCEPTED, false, &reason, message.clone())
         }
         _ => accepted.with(ACCEPTED, true, "Accepted", "it is carried out when it is its turn"),
@@ -93,8 +115,15 @@ fn report(command: &Command, standing: &Standing, observed: &Observed) -> Report
             } else {
                 "it was not carried out in time"
             };
-            say(Some(false), "DeadlineExceeded", format!("spec.activeDeadlineSeconds have passed: {what}"))
+            say(Some(false), DEADLINE_EXCEEDED, format!("spec.activeDeadlineSeconds have passed: {what}"))
         }
+        Standing::Overtaken(rollback) => say(
+            Some(false),
+            "Superseded",
+            format!(
+                "its replicas did not get ready, and the rollback {rollback:?} puts others in their place"
+            ),
+        ),
         Standing::Impossible(reason, message) => say(Some(false), reason, message.clone()),
         Standing::Hindered(reason, message) => say(None, reason, (*message).to_owned()),
         Standing::Queued => say(None, "Queued", "commands that are older come first".into()),
@@ -118,34 +147,55 @@ fn outcome(command: &Command, order: Order, observed: &Observed) -> (Option<bool
     let is_carrier = child.bears(&command.uid);
     let is_done = serves(child, observed);
     match order {
-        Order::Restart if !is_carrier => superseded("another child took over from the one that was restarted"),
         Order::Restart => match child.restarted_at(&observed.contract) {
+            token if !is_carrier && !token.is_some_and(|token| covers(token, command, observed)) => {
+                superseded("another child took over from the one that was restarted")
+            }
             None => (
                 Some(false),
                 "ChildHasNoRestart",
                 "the child has no restart token though it was set: its kind does not know the field, or somebody removed it"
                     .into(),
             ),
-            Some(token) if token != command.token() => {
+            Some(token) if !covers(token, command, observed) => {
                 superseded("the restart token of the child was set to another value")
             }
-            Some(_) if is_done => (Some(true), "Complete", "all replicas are new and serve".into()),
+            Some(token) if is_done => (Some(true), "Complete", served(token, command, observed)),
             Some(_) => running("replicas are being replaced"),
         },
         Order::Rollback(_) => {
+            let revision = history::find(&observed.revisions, child.hash());
+            let by = child.marks().rolled_back_by;
+            let by = by.as_ref().or(revision.and_then(|revision| revision.rejects.command.as_ref()));
             let is_kept = observed.desired.as_ref().map_or(true, |desired| desired.hash == child.hash())
-                && child.marks().rolled_back_by.as_ref() == Some(&command.uid);
-            if is_carrier && !is_kept {
+                && by == Some(&command.uid);
+            let comes = observed.pin.as_ref().and_then(|pin| pin.rejects.command.as_ref()) == Some(&command.uid);
+            if !is_kept && !comes {
                 return superseded("the spec or the template moved on to another rendering");
             }
-            let number = history::find(&observed.revisions, child.hash()).map(|revision| revision.number);
-            let number = number.map_or_else(|| "the revision".into(), |number| format!("revision {number}"));
-            if is_carrier && is_done {
+            let number = revision.map_or_else(
+                || "the revision".into(),
+                |revision| format!("revision {}", revision.number),
+            );
+            if is_kept && is_done {
                 (Some(true), "Complete", format!("all replicas serve {number}"))
             } else {
                 running("replicas are being replaced by those of the older revision")
             }
         }
+    }
+}
+
+/// All replicas are new: those of restarts that share a token are replaced once for all of them.
+fn served(token: &str, command: &Command, observed: &Observed) -> String {
+    let all = "all replicas are new and serve";
+    if token != command.token() {
+        return format!("{all}; it was served together with a later restart, that of {token}");
+    }
+    match others_of_the_same_second(command, observed) {
+        0 => all.to_owned(),
+        1 => format!("{all}; it was served together with another restart of the same second"),
+        others => format!("{all}; it was served together with {others} other restarts of the same second"),
     }
 }
 

@@ -6,6 +6,7 @@ use std::{
 use catena_api::BasicDeployment;
 use kube::{Api, Client, discovery::ApiResource};
 use operator_kit::{Cache, ReadError, Trigger, TrimmedObject, Watch, Watches};
+use tokio::sync::Notify;
 
 use crate::{
     command::{Command, CommandKind},
@@ -17,18 +18,21 @@ use crate::{
 pub struct Commands {
     client: Client,
     caches: [(CommandKind, ApiResource, Arc<Cache<Command>>); 2],
+    changed: Arc<Notify>,
 }
 
 impl Commands {
     pub fn new(client: Client, watches: &Watches, trigger: &Trigger<BasicDeployment>) -> Self {
+        let changed = Arc::<Notify>::default();
         let caches = CommandKind::ALL.map(|kind| {
             let resource = kind.resource();
             let api: Api<TrimmedObject> = Api::all_with(client.clone(), &resource);
-            let trigger = trigger.clone();
+            let (trigger, changed) = (trigger.clone(), changed.clone());
             let cache = watches.cache(
                 Watch::new(api, &resource.kind),
                 move |object| Command::of(object, kind),
                 move |command: &Command| {
+                    changed.notify_one();
                     if let Some(owner) = &command.owner {
                         trigger.notify(&command.namespace, &owner.name);
                     }
@@ -36,7 +40,17 @@ impl Commands {
             );
             (kind, resource, cache)
         });
-        Self { client, caches }
+        Self { client, caches, changed }
+    }
+
+    /// Waits until any command has come, changed or gone.
+    pub async fn changed(&self) {
+        self.changed.notified().await;
+    }
+
+    /// All commands, of whomever, of which something holds.
+    pub fn find(&self, holds: impl Fn(&Command) -> bool) -> Vec<Arc<Command>> {
+        self.caches.iter().flat_map(|(_, _, cache)| cache.find(&holds)).collect()
     }
 
     /// The commands that are bound to a `BasicDeployment` and in its namespace, the oldest first; `None` while

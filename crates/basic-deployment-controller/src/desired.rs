@@ -20,6 +20,8 @@ pub struct Desired {
     pub object: Value,
     /// sha256 of its text.
     pub hash: String,
+    /// The restart token that it is made under.
+    pub token: Option<String>,
 }
 
 /// What spec and template give now.
@@ -59,7 +61,7 @@ impl Desired {
         object["metadata"]["labels"][keys::DEPLOYMENT_UID] = deployment.metadata.uid.clone().into();
         object["metadata"]["annotations"][keys::HASH] = hash.as_str().into();
         object["metadata"]["ownerReferences"] = json!([controller_reference(deployment)]);
-        Self { object, hash }
+        Self { object, hash, token: None }
     }
 
     /// The same with what is to be recorded of commands: what an apply leaves out it takes away.
@@ -71,6 +73,11 @@ impl Desired {
             }
         }
         self
+    }
+
+    /// The same, to be made under a restart token.
+    pub fn under(self, token: Option<String>) -> Self {
+        Self { token, ..self }
     }
 
     /// The child's name.

@@ -44,8 +44,9 @@ impl History {
     }
 
     /// The revisions of a `BasicDeployment`, the oldest first.
-    pub fn of(&self, namespace: &str, uid: &str) -> Vec<Arc<Revision>> {
+    pub fn of(&self, namespace: &str, name: &str, uid: &str) -> Vec<Arc<Revision>> {
         let mut revisions = self.cache.group(namespace, uid);
+        revisions.retain(|revision| revision.is_genuine(name, uid));
         revisions.sort_by(|a, b| (a.number, &a.uid).cmp(&(b.number, &b.uid)));
         revisions
     }

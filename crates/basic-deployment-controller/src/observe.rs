@@ -19,6 +19,7 @@ use crate::{
     children::{Children, Known},
     command::{Command, Order},
     commands::Commands,
+    contest::{Part, Undone},
     decide::{
         Action, commands, decide,
         history::{self, Pin},
@@ -66,8 +67,10 @@ pub struct Observed {
     pub since_told: Option<Duration>,
     /// What the server made of the last apply of this hash, where it was not what was asked for.
     pub settled_as: Option<Value>,
-    /// How long ago a change of the child by somebody else was undone.
-    pub since_healed: Option<Duration>,
+    /// The replicas that the child was given last.
+    pub given_replicas: Option<i32>,
+    /// What somebody else had changed on the child, and was put back lately.
+    pub undone: HashMap<Part, Undone>,
     /// How long nothing has moved.
     pub since_progress: Duration,
     /// How long the status has been as it is.
@@ -113,7 +116,7 @@ pub struct Deployments {
     settings: Settings<crate::Settings>,
     children: Children,
     history: History,
-    commands: Commands,
+    commands: Arc<Commands>,
     writes: Writes,
     progress: Mutex<HashMap<String, Progress>>,
 }
@@ -130,7 +133,7 @@ impl Deployments {
         settings: Settings<crate::Settings>,
         children: Children,
         history: History,
-        commands: Commands,
+        commands: Arc<Commands>,
         writes: Writes,
     ) -> Self {
         Self { client, settings, children, history, commands, writes, progress: Mutex::default() }
@@ -256,9 +259,10 @@ impl Controller for Deployments {
         let metadata = &deployment.metadata;
         let (uid, namespace) =
             (metadata.uid.clone().unwrap_or_default(), metadata.namespace.clone().unwrap_or_default());
+        let name = metadata.name.as_deref().unwrap_or_default();
         let contract = settings.child.contract.clone();
         let rendered = render(&deployment, &settings.child, &settings);
-        let revisions = self.history.of(&namespace, &uid);
+        let revisions = self.history.of(&namespace, name, &uid);
         let mut own = known.cache.group(&namespace, &uid);
         own.sort_by(|a, b| a.name.cmp(&b.name));
         let pin = rendered.as_ref().ok().and_then(|rendered| history::pin(&rendered.hash, &own, &revisions));
@@ -292,7 +296,8 @@ impl Controller for Deployments {
             since_progress: self.since_progress(&uid, child.ours().map(AsRef::as_ref), &contract),
             status_age: self.writes.status_age(&uid),
             settled_as: remembered.settled_as,
-            since_healed: remembered.since_healed,
+            given_replicas: remembered.replicas,
+            undone: remembered.undone,
             since_told: remembered.since_told,
             unheard: remembered.unheard,
             commands: self.commands.of(&namespace, &uid),

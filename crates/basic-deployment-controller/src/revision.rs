@@ -2,7 +2,7 @@
 
 use catena_api::keys;
 use kube::api::ObjectMeta;
-use operator_kit::{Row, TrimmedObject, owner::controller_of};
+use operator_kit::{Row, TrimmedObject, owner::controller_of, short_digest};
 use serde_json::Value;
 
 use crate::child::Owner;
@@ -30,13 +30,19 @@ pub struct Revision {
     pub is_deleting: bool,
 }
 
-/// The rendering that a rollback rejected, and which command did.
+/// The rendering that a rollback rejected, and which command did. The command stays named when nothing is rejected any
+/// more: it is the proof that it was carried out, which outlives the child.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rejects {
     /// The hash of the rendering.
     pub hash: Option<String>,
     /// The uid of the command.
     pub command: Option<String>,
+}
+
+/// The name of the revision of a rendering.
+pub fn name(deployment: &str, uid: &str, hash: &str) -> String {
+    format!("{deployment}-{}", short_digest(&[uid, hash]))
 }
 
 impl Row for Revision {
@@ -72,6 +78,11 @@ impl Revision {
             name: metadata.name.unwrap_or_default(),
             uid: metadata.uid.unwrap_or_default(),
         }
+    }
+
+    /// Whether it is the one that was stored for its hash: another one may say anything of itself.
+    pub fn is_genuine(&self, deployment: &str, uid: &str) -> bool {
+        self.name == name(deployment, uid, &self.hash)
     }
 
     /// The rendering that is stored in a `ControllerRevision`; `None` when somebody has put something else there.

@@ -11,6 +11,7 @@ use operator_kit::{
 
 use crate::{
     child::Child,
+    contest,
     decide::history::{Pin, find},
     observe::{Found, Observed},
 };
@@ -30,11 +31,13 @@ pub fn status(observed: &Observed) -> BasicDeploymentStatus {
     let goes_on = !is_stalled && reason != PAUSED;
     let progressing = if is_ready { "Complete" } else { &reason };
     let held = observed.pin.as_ref().filter(|_| observed.desired.is_ok());
+    let contested = contest::contested(observed);
     let conditions = Conditions::new(generation, observed.now)
         .with(READY, is_ready, &reason, message.clone())
         .with(PROGRESSING, goes_on, progressing, message.clone())
         .while_true(RECONCILING, !is_ready && goes_on, &reason, message.clone())
         .while_true(STALLED, is_stalled, &reason, message)
+        .while_true(CONTESTED, !contested.is_empty(), "ChangedByOthers", fought_over(&contested, observed))
         .while_true(ROLLED_BACK, held.is_some(), "Rollback", held.map(rolled_back).unwrap_or_default())
         .since(before);
     let new = BasicDeploymentStatus {
@@ -78,6 +81,14 @@ pub fn serves(child: &Child, observed: &Observed) -> bool {
         && says_ready
 }
 
+fn fought_over(fields: &[&str], observed: &Observed) -> String {
+    let kind = &observed.place.resource.kind;
+    let fields = fields.join(" and ");
+    format!(
+        "somebody else goes on changing {fields} of the {kind}, which is put back once in five seconds; make the change in the BasicDeployment or its template, or stop who makes it"
+    )
+}
+
 fn rolled_back(pin: &Pin) -> String {
     let number = pin.revision.as_ref().map(|revision| revision.number).unwrap_or_default();
     format!(
@@ -117,6 +128,8 @@ fn deadline(observed: &Observed) -> Duration {
 const PAUSED: &str = "Paused";
 /// Condition: present only while the child is held on an older revision than spec and template give.
 const ROLLED_BACK: &str = "RolledBack";
+/// Condition: present only while somebody else goes on changing fields of the child that are put back.
+const CONTESTED: &str = "Contested";
 
 struct Summary {
     reason: String,

@@ -53,7 +53,7 @@ pub const CONFIRM_DELETE: &str = "catena.dev/confirm-delete";
 pub const LAST_COMMAND: &str = "catena.dev/last-command";
 
 /// Annotation on the child of a `BasicDeployment` that was rolled back, and on its `ControllerRevision`: the uid of
-/// the command. It goes with the next rendering.
+/// the command. It leaves the child with the next rendering, and stays on the revision: the proof that outlives the child.
 pub const ROLLED_BACK_BY: &str = "catena.dev/rolled-back-by";
 
 /// Annotation on the child of a `BasicDeployment` that was rolled back, and on its `ControllerRevision`: the hash

@@ -44,12 +44,15 @@ pub fn pin(rendered: &str, children: &[Arc<Child>], revisions: &[Arc<Revision>])
 pub fn record(desired: &Desired, observed: &Observed) -> Option<Action> {
     let last = observed.revisions.last();
     let next = last.map_or(1, |last| last.number.saturating_add(1));
-    let rejects = observed.pin.as_ref().map(|pin| pin.rejects.clone()).unwrap_or_default();
+    let mut rejects = observed.pin.as_ref().map(|pin| pin.rejects.clone()).unwrap_or_default();
     let Some(revision) = find(&observed.revisions, &desired.hash) else {
         // What is held by a rollback has a revision, or is refused.
         let rendered = observed.rendered.as_ref().ok().filter(|rendered| rendered.hash == desired.hash)?;
         return Some(Action::Record { rendered: rendered.clone(), number: next });
     };
+    let on_child = observed.child.ours().filter(|child| child.hash() == desired.hash);
+    let by = on_child.and_then(|child| child.marks().rolled_back_by);
+    rejects.command = rejects.command.or(by).or_else(|| revision.rejects.command.clone());
     let is_last = last.is_some_and(|last| last.uid == revision.uid);
     (!is_last || revision.rejects != rejects).then(|| Action::Renumber {
         revision: revision.clone(),

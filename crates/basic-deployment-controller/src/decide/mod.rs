@@ -2,6 +2,7 @@
 
 pub mod commands;
 pub mod history;
+pub mod restarts;
 
 use std::{sync::Arc, time::Duration};
 
@@ -11,16 +12,13 @@ use operator_kit::{Attempt, Rendered, StatusAge};
 use crate::{
     child::Child,
     command::Command,
+    contest::{self, Additions, Part, left_for},
     desired::Desired,
     error::Refusal,
     observe::{Found, Observed},
     revision::{Rejects, Revision},
     status::{deadline_in, is_ready, is_urgent, status},
 };
-
-/// How long a change of the child by somebody else is left before it is undone once more: where two want the
-/// same field, this is how often it changes.
-const PATIENCE: Duration = Duration::from_secs(5);
 
 /// How long the first status may wait for readiness where nothing blocks: a large child takes longer than the
 /// kit waits for one object, and each status that only counts is a write.
@@ -56,15 +54,29 @@ pub enum Action {
         /// Whether its rendering is the same as before.
         heals: bool,
     },
-    /// Set the child's restart token, as a command asks for.
+    /// Record a restart on the child, and set its restart token.
     Restart {
         /// The child.
         child: Arc<Child>,
         /// The command.
         command: Arc<Command>,
+        /// The token; `None` when the child's own is new enough.
+        token: Option<String>,
     },
     /// Set the child's replicas.
-    Scale(Arc<Child>),
+    Scale {
+        /// The child.
+        child: Arc<Child>,
+        /// Whether somebody else has changed them.
+        heals: bool,
+    },
+    /// Take away what somebody else has added to maps that are the template's.
+    Strip {
+        /// The child.
+        child: Arc<Child>,
+        /// The keys.
+        additions: Vec<Additions>,
+    },
     /// Delete children that others took over from.
     Delete(Vec<Arc<Child>>),
     /// Delete revisions beyond the limit.
@@ -121,7 +133,9 @@ fn keep_child(desired: &Desired, observed: &Observed) -> Option<Action> {
     let is_paused = observed.deployment.spec.paused;
     match &observed.child {
         Found::Nothing if is_paused => None,
-        Found::Nothing => record().or_else(|| Some(Action::Create(desired.clone()))),
+        Found::Nothing => {
+            record().or_else(|| Some(Action::Create(desired.clone().under(restarts::token_of_new(observed)))))
+        }
         Found::Ours(child) if child.is_deleting => None,
         Found::Leaving(_) => None,
         Found::Ours(child) if is_paused => scale(child, observed),
@@ -148,7 +162,12 @@ fn align(child: &Arc<Child>, desired: &Desired, observed: &Observed) -> Option<A
     if child.hash() != desired.hash {
         return apply(false);
     }
-    if is_as_wanted(child, desired, observed) || healing_in(observed).is_some() { None } else { apply(true) }
+    if !is_as_wanted(child, desired, observed) && left_for(Part::Rendering, observed).is_none() {
+        return apply(true);
+    }
+    let additions = contest::additions(child, desired, observed);
+    (!additions.is_empty() && left_for(Part::Additions, observed).is_none())
+        .then(|| Action::Strip { child: child.clone(), additions })
 }
 
 fn is_as_wanted(child: &Child, desired: &Desired, observed: &Observed) -> bool {
@@ -156,17 +175,29 @@ fn is_as_wanted(child: &Child, desired: &Desired, observed: &Observed) -> bool {
     seen == desired.comparable() || observed.settled_as.as_ref() == Some(&seen)
 }
 
-/// When somebody's change is undone, if one is there that was undone only just now.
+/// When somebody's change is undone, if one is there of a part that was put back only just now.
 fn healing_in(observed: &Observed) -> Option<Duration> {
-    let (child, desired) = (observed.child.ours()?, observed.desired.as_ref().ok()?);
-    let is_left = observed.deployment.spec.paused || is_as_wanted(child, desired, observed);
-    let left = PATIENCE.checked_sub(observed.since_healed?)?;
-    Some(left).filter(|left| !is_left && !left.is_zero())
+    let child = observed.child.ours()?;
+    let is_changed = |part: &Part| match (part, &observed.desired) {
+        (Part::Replicas, _) => is_out_of_scale(child, observed),
+        (_, Err(_)) => false,
+        (_, Ok(_)) if observed.deployment.spec.paused => false,
+        (Part::Rendering, Ok(desired)) => !is_as_wanted(child, desired, observed),
+        (Part::Additions, Ok(desired)) => !contest::additions(child, desired, observed).is_empty(),
+    };
+    let parts = [Part::Rendering, Part::Replicas, Part::Additions];
+    parts.into_iter().filter(is_changed).filter_map(|part| left_for(part, observed)).min()
 }
 
+/// What the deployment asks for is set at once; what somebody else makes of it afterwards is put back.
 fn scale(child: &Arc<Child>, observed: &Observed) -> Option<Action> {
-    (child.replicas(&observed.contract) != Some(observed.deployment.spec.replicas))
-        .then(|| Action::Scale(child.clone()))
+    let heals = observed.given_replicas == Some(observed.deployment.spec.replicas);
+    let is_left = heals && left_for(Part::Replicas, observed).is_some();
+    (is_out_of_scale(child, observed) && !is_left).then(|| Action::Scale { child: child.clone(), heals })
+}
+
+fn is_out_of_scale(child: &Child, observed: &Observed) -> bool {
+    child.replicas(&observed.contract) != Some(observed.deployment.spec.replicas)
 }
 
 /// Children of an earlier name go when the new one serves.
@@ -189,11 +220,17 @@ fn report(observed: &Observed) -> Action {
     if is_news && due.is_none() {
         return Action::WriteStatus(Box::new(new));
     }
-    [due.filter(|_| is_news), deadline_in(observed), healing_in(observed), commands::due_in(observed)]
-        .into_iter()
-        .flatten()
-        .min()
-        .map_or(Action::Settle, Action::Wait)
+    [
+        due.filter(|_| is_news),
+        deadline_in(observed),
+        healing_in(observed),
+        contest::over_in(observed),
+        commands::due_in(observed),
+    ]
+    .into_iter()
+    .flatten()
+    .min()
+    .map_or(Action::Settle, Action::Wait)
 }
 
 #[cfg(test)]

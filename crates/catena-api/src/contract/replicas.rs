@@ -14,6 +14,7 @@ pub const REPLICAS_VERSION: &str = "v1";
 /// |---|---|---|
 /// | in | `replicas` | how many are wanted |
 /// | in | `restartedAt` | a token: what was made under another value is to be replaced |
+/// | in, optional | `maps` | maps that are the template's as a whole, where it renders them |
 /// | out | `active` | how many serve now |
 /// | out | `observedGeneration` | the generation that the numbers refer to |
 /// | out, optional | `updated` | how many are of the current template and token |
@@ -26,6 +27,8 @@ pub struct ReplicaContract {
     /// In: the restart token; an empty text says that the kind has none.
     #[serde(deserialize_with = "path_unless_empty")]
     pub restarted_at: Option<FieldPath>,
+    /// In, optional: maps that are the template's as a whole, where it renders them: keys of others are taken away.
+    pub maps: Vec<FieldPath>,
     /// Out: how many replicas serve now.
     pub active: FieldPath,
     /// Out: the generation of the child's spec that its status refers to.
@@ -46,6 +49,7 @@ impl Default for ReplicaContract {
         Self {
             replicas: path(["spec", "replicas"]),
             restarted_at: Some(path(["spec", "restartedAt"])),
+            maps: vec![path(["spec", "parameters"])],
             active: path(["status", "active"]),
             observed_generation: path(["status", "observedGeneration"]),
             updated: path(["status", "updated"]),

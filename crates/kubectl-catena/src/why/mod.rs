@@ -195,6 +195,7 @@ fn remarks(facts: &Facts, finding: Option<&Finding>) -> Vec<String> {
             remarks.extend(held.map(|node| not_the_spec(&node.identity)));
         }
     }
+    remarks.extend(told(facts.asked, "Contested"));
     let waiting = facts.asked.children.iter().filter(|child| command::is_waiting(child)).count();
     if waiting > 0 {
         let word = if waiting == 1 { "command is" } else { "commands are" };
@@ -209,9 +210,14 @@ fn remarks(facts: &Facts, finding: Option<&Finding>) -> Vec<String> {
 
 /// What an object says that stays on an older revision than its spec gives.
 fn rolled_back(node: &Node) -> Option<String> {
+    told(node, "RolledBack")
+}
+
+/// What a condition says that is there only while it is true.
+fn told(node: &Node, type_: &str) -> Option<String> {
     let conditions = conditions(&node.object);
-    let held = conditions.into_iter().find(|held| held.type_ == "RolledBack" && held.status == "True")?;
-    Some(held.message)
+    let told = conditions.into_iter().find(|told| told.type_ == type_ && told.status == "True")?;
+    Some(told.message)
 }
 
 /// What blocks comes from the older revision: to mend the spec for it would be in vain.

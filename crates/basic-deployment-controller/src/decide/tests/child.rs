@@ -22,7 +22,7 @@ fn a_child_that_is_as_wanted_is_not_written() {
 
 #[test]
 fn scaling_sets_the_replicas_and_nothing_else() {
-    assert!(matches!(decide(&ours(json!({"spec": {"replicas": 5}}))), Action::Scale(_)));
+    assert!(matches!(decide(&ours(json!({"spec": {"replicas": 5}}))), Action::Scale { .. }));
 }
 
 #[test]
@@ -40,13 +40,13 @@ fn another_rendering_is_applied_and_a_change_by_hand_undone() {
 #[test]
 fn two_that_want_the_same_field_do_not_make_a_storm() {
     let mut observed = ours(json!({"spec": {"parameters": {"image": "evil"}}}));
-    observed.since_healed = Some(Duration::from_secs(1));
+    undone(&mut observed, Part::Rendering, "spec.parameters.image", 1, 1);
     let status = written(decide(&observed));
     assert_eq!(ready(&status), (true, "Complete".into()), "what is told does not wait for it");
     Arc::make_mut(&mut observed.deployment).status = Some(status);
     assert_eq!(decide(&observed), Action::Wait(Duration::from_secs(4)));
     spec(&mut observed).replicas = 4;
-    assert!(matches!(decide(&observed), Action::Scale(_)), "nor does scaling");
+    assert!(matches!(decide(&observed), Action::Scale { .. }), "nor does scaling");
 }
 
 #[test]
@@ -63,7 +63,7 @@ fn paused_means_to_scale_and_nothing_else() {
     spec(&mut observed).paused = true;
     assert_eq!(ready(&written(decide(&observed))), (false, "Paused".into()));
     spec(&mut observed).replicas = 4;
-    assert!(matches!(decide(&observed), Action::Scale(_)));
+    assert!(matches!(decide(&observed), Action::Scale { .. }));
     observed.child = Found::Nothing;
     assert!(matches!(decide(&observed), Action::WriteStatus(_)));
 }
@@ -134,7 +134,7 @@ fn while_children_are_not_known_the_last_numbers_stay() {
 fn a_child_is_scaled_also_without_a_template() {
     let mut observed = ours(json!({"spec": {"replicas": 1}}));
     observed.desired = Err(TemplateError::Unknown { template: "x".into(), known: String::new() }.into());
-    assert!(matches!(decide(&observed), Action::Scale(_)));
+    assert!(matches!(decide(&observed), Action::Scale { .. }));
     observed.child = Found::Ours(child(json!({})));
     assert!(matches!(decide(&observed), Action::Refuse(_)));
 }

@@ -1,8 +1,11 @@
 //! Fixtures, and the tests by what they are about.
 
 mod child;
+mod contests;
 mod model;
+mod overtaking;
 mod queue;
+mod restarts;
 mod revisions;
 
 use catena_api::{BasicDeployment, BasicDeploymentSpec, contract::ReplicaContract, keys};
@@ -13,7 +16,7 @@ use operator_kit::{Seen, conditions};
 use serde_json::{Value, json};
 
 use super::*;
-use crate::{command::CommandKind, observe::Place};
+use crate::{command::CommandKind, contest::Undone, observe::Place};
 
 const NEW: &str = "new";
 
@@ -123,7 +126,8 @@ fn observed(child: Found) -> Observed {
         child,
         others: Vec::new(),
         settled_as: None,
-        since_healed: None,
+        given_replicas: None,
+        undone: std::collections::HashMap::new(),
         since_progress: Duration::ZERO,
         status_age: StatusAge::Written(Duration::from_secs(60)),
     }
@@ -131,6 +135,12 @@ fn observed(child: Found) -> Observed {
 
 fn ours(changes: Value) -> Observed {
     observed(Found::Ours(child(changes)))
+}
+
+/// That somebody's change of a part was put back, so many times in a row.
+fn undone(observed: &mut Observed, part: Part, field: &str, since: u64, times: u32) {
+    let undone = Undone { field: field.into(), since: Duration::from_secs(since), times };
+    observed.undone.insert(part, undone);
 }
 
 fn spec(observed: &mut Observed) -> &mut BasicDeploymentSpec {

@@ -2,7 +2,7 @@
 //!
 //! A pass reads everything from the world and keeps nothing, so that a crash can come between any two of them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use catena_api::command::SUCCEEDED;
 use proptest::prelude::*;
@@ -30,6 +30,12 @@ enum Event {
     Render(u8),
     Pause(bool),
     Seconds(i64),
+    /// The child's replicas do not get ready, or do again.
+    Stuck(bool),
+    /// Somebody deletes the child.
+    ChildGoes,
+    /// Somebody wipes the status of the command of this place.
+    Wipe(usize),
 }
 
 struct World {
@@ -43,6 +49,11 @@ struct World {
     /// The commands that were carried out, in order.
     carried_out: Vec<String>,
     outcomes: BTreeMap<String, String>,
+    is_stuck: bool,
+    /// Commands that are open and do not run: their status was wiped, their child went, or who overtook them did.
+    idle: BTreeSet<String>,
+    /// Commands of which nothing is left, so that they may run once more.
+    lost: BTreeSet<String>,
 }
 
 impl World {
@@ -57,6 +68,9 @@ impl World {
             made: 0,
             carried_out: Vec::new(),
             outcomes: BTreeMap::new(),
+            is_stuck: false,
+            idle: BTreeSet::new(),
+            lost: BTreeSet::new(),
         }
     }
 
@@ -79,6 +93,7 @@ impl World {
         observed.revisions = self.revisions.clone();
         observed.commands = Some(self.commands.clone());
         observed.now = Timestamp::from_second(self.now).unwrap();
+        observed.since_progress = Duration::from_secs(if self.is_stuck { 60 } else { 0 });
         prepare(&mut observed);
         observed
     }
@@ -92,13 +107,20 @@ impl World {
                 self.revisions.retain(|other| other.uid != revision.uid);
                 self.revisions.push(Arc::new(Revision { number, rejects, ..(*revision).clone() }));
             }
-            Action::Create(desired) | Action::Apply { desired, .. } => self.apply(&desired),
-            Action::Restart { command, .. } => {
-                self.carry_out(&command.uid);
+            Action::Create(desired) => {
+                self.apply(&desired);
+                if let Some(token) = desired.token {
+                    self.set_token(token);
+                }
+            }
+            Action::Apply { desired, .. } => self.apply(&desired),
+            Action::Restart { command, token, .. } => {
+                self.carry_out(&command.uid, token.is_none());
                 let child = self.child.as_mut().unwrap();
                 child["metadata"]["annotations"][keys::LAST_COMMAND] = command.uid.clone().into();
-                child["spec"]["restartedAt"] = command.token().into();
-                outdate(child);
+                if let Some(token) = token {
+                    self.set_token(token);
+                }
             }
             Action::Tell(news) => {
                 for (command, status) in news {
@@ -116,6 +138,15 @@ impl World {
         true
     }
 
+    /// A token only rises, so that no replicas are replaced for a restart that they are newer than.
+    fn set_token(&mut self, token: String) {
+        let child = self.child.as_mut().unwrap();
+        let before = child["spec"]["restartedAt"].as_str().map(|before| before.parse::<Timestamp>().unwrap());
+        assert!(before < Some(token.parse().unwrap()), "{before:?} is followed by {token}");
+        child["spec"]["restartedAt"] = token.into();
+        outdate(child);
+    }
+
     fn apply(&mut self, desired: &Desired) {
         let before = self.child();
         let annotations = &desired.object["metadata"]["annotations"];
@@ -124,7 +155,9 @@ impl World {
         let proof = annotations[keys::LAST_COMMAND].as_str().map(str::to_owned);
         let bore = before.as_ref().and_then(|child| child.marks().last_command);
         match proof {
-            Some(proof) if Some(&proof) != bore.as_ref() => self.carry_out(&proof),
+            // A child that comes back as a rollback left it bears the rollback's proof again.
+            Some(proof) if before.is_none() && self.carried_out.contains(&proof) => {}
+            Some(proof) if Some(&proof) != bore.as_ref() => self.carry_out(&proof, false),
             // What an apply leaves out is taken away by the server.
             proof => assert_eq!(proof, bore, "a proof is lost"),
         }
@@ -143,14 +176,21 @@ impl World {
         self.child = Some(child);
     }
 
-    fn carry_out(&mut self, uid: &str) {
-        assert!(!self.carried_out.iter().any(|done| done == uid), "{uid} runs twice");
+    fn carry_out(&mut self, uid: &str, replaces_nothing: bool) {
+        self.idle.remove(uid);
+        let may = replaces_nothing || self.lost.remove(uid);
+        assert!(may || !self.carried_out.iter().any(|done| done == uid), "{uid} runs twice");
         let command = self.commands.iter().find(|command| command.uid == uid).expect("it is not cancelled");
         assert!(command.asks.is_ok() && !command.has_ended());
         let open = |other: &&Arc<Command>| !other.has_ended() && other.uid != uid;
-        if let Some(other) =
-            self.commands.iter().filter(open).find(|other| self.carried_out.contains(&other.uid))
-        {
+        let runs =
+            |other: &&Arc<Command>| self.carried_out.contains(&other.uid) && !self.idle.contains(&other.uid);
+        // A rollback takes the turn of restarts that are stuck.
+        let has_begun = |other: &Arc<Command>| is_restart(other) && other.status.start_time.is_some();
+        let overtakes =
+            self.is_stuck && !is_restart(command) && self.commands.iter().filter(open).any(has_begun);
+        let mut running = self.commands.iter().filter(open).filter(runs);
+        if let Some(other) = running.find(|other| !overtakes || !is_restart(other)) {
             panic!("{uid} runs while {} does", other.uid);
         }
         let waits = |other: &&Arc<Command>| {
@@ -158,7 +198,7 @@ impl World {
                 self.now - other.created.as_second() >= i64::try_from(deadline.as_secs()).unwrap()
             });
             let is_ours = other.asks.as_ref().is_ok_and(|asks| asks.target.name == "web");
-            is_ours && !is_late
+            is_ours && !is_late && !(overtakes && is_restart(other))
         };
         let first = self.commands.iter().filter(|other| !other.has_ended()).find(waits);
         assert_eq!(first.map(|first| first.uid.as_str()), Some(uid), "an older one waits");
@@ -198,16 +238,58 @@ impl World {
             }
             Event::Cancel(place) => {
                 if !self.commands.is_empty() {
-                    self.commands.remove(place % self.commands.len());
+                    let cancelled = self.commands.remove(place % self.commands.len());
+                    if !is_restart(&cancelled) {
+                        self.idle_but_for_the_carrier();
+                    }
                 }
             }
             Event::Render(number) => self.rendering = format!("r{number}"),
             Event::Pause(paused) => self.deployment.spec.paused = *paused,
             Event::Seconds(seconds) => self.now += seconds,
+            Event::Stuck(is_stuck) => self.is_stuck = *is_stuck,
+            Event::ChildGoes => self.lose_child(),
+            Event::Wipe(place) => self.wipe(*place),
+        }
+    }
+
+    fn lose_child(&mut self) {
+        self.child = None;
+        self.idle_but_for_the_carrier();
+        // The next child is made under the token of restarts. Of a rollback that no revision names yet, nothing is left.
+        let is_proven = |command: &Command| {
+            let named = |revision: &Arc<Revision>| revision.rejects.command.as_ref() == Some(&command.uid);
+            is_restart(command) || self.revisions.iter().any(named)
+        };
+        let lost = self.commands.iter().filter(|command| !is_proven(command));
+        let lost: Vec<_> = lost.map(|command| command.uid.clone()).collect();
+        self.idle.extend(lost.iter().cloned());
+        self.lost.extend(lost);
+    }
+
+    /// Restarts that are open run no more, but for the one that the child bears.
+    fn idle_but_for_the_carrier(&mut self) {
+        let child = self.child();
+        let is_idle = |restart: &Command| {
+            is_restart(restart) && !child.as_ref().is_some_and(|child| child.bears(&restart.uid))
+        };
+        let idle = self.commands.iter().filter(|command| is_idle(command));
+        self.idle.extend(idle.map(|command| command.uid.clone()));
+    }
+
+    fn wipe(&mut self, place: usize) {
+        let count = self.commands.len().max(1);
+        if let Some(command) = self.commands.get_mut(place % count).filter(|command| is_restart(command)) {
+            Arc::make_mut(command).status = CommandStatus::default();
+            self.idle.insert(command.uid.clone());
+            self.outcomes.remove(&command.uid);
         }
     }
 
     fn catch_up(&mut self) {
+        if self.is_stuck {
+            return;
+        }
         if let Some(child) = &mut self.child {
             let generation = child["metadata"]["generation"].clone();
             child["status"] = json!({"active": 3, "updated": 3, "observedGeneration": generation});
@@ -217,6 +299,7 @@ impl World {
     /// Lets everything come to an end.
     fn settle(&mut self) {
         self.deployment.spec.paused = false;
+        self.is_stuck = false;
         for _ in 0..400 {
             let wrote = self.pass();
             self.catch_up();
@@ -226,6 +309,10 @@ impl World {
         }
         panic!("it never comes to rest: {:?}", decide(&self.observe()));
     }
+}
+
+fn is_restart(command: &Command) -> bool {
+    command.kind == CommandKind::Restart
 }
 
 /// The child has another spec, of which its status knows nothing.
@@ -244,6 +331,9 @@ fn event() -> impl Strategy<Value = Event> {
         1 => (0_usize..8).prop_map(Event::Cancel),
         2 => (0_u8..4).prop_map(Event::Render),
         1 => any::<bool>().prop_map(Event::Pause),
+        1 => any::<bool>().prop_map(Event::Stuck),
+        1 => Just(Event::ChildGoes),
+        1 => (0_usize..8).prop_map(Event::Wipe),
         2 => (0_i64..20).prop_map(Event::Seconds),
     ]
 }

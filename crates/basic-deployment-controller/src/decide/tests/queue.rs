@@ -5,16 +5,16 @@ use catena_api::command::{ACCEPTED, SUCCEEDED};
 use super::*;
 use crate::observe::Prepared;
 
-fn restart(uid: &str, second: i64, changes: Value) -> Arc<Command> {
+pub(super) fn restart(uid: &str, second: i64, changes: Value) -> Arc<Command> {
     command(CommandKind::Restart, uid, second, changes)
 }
 
-fn rollback(uid: &str, second: i64, to: i64) -> Arc<Command> {
+pub(super) fn rollback(uid: &str, second: i64, to: i64) -> Arc<Command> {
     command(CommandKind::Rollback, uid, second, json!({"spec": {"toRevision": to}}))
 }
 
 /// A child that is as wanted, with commands.
-fn with(child: Value, commands: &[Arc<Command>]) -> Observed {
+pub(super) fn with(child: Value, commands: &[Arc<Command>]) -> Observed {
     let mut observed = ours(child);
     observed.commands = Some(commands.to_vec());
     prepare(&mut observed);
@@ -38,7 +38,7 @@ pub(super) fn prepare(observed: &mut Observed) {
 }
 
 /// The outcome of a command that is told: its Succeeded condition's status and reason.
-fn told(action: Action, uid: &str) -> (String, String) {
+pub(super) fn told(action: Action, uid: &str) -> (String, String) {
     let Action::Tell(news) = action else { panic!("{action:?}") };
     let (_, status) = news.into_iter().find(|(command, _)| command.uid == uid).unwrap();
     let condition = conditions::find(&status.conditions, SUCCEEDED).unwrap();
@@ -48,12 +48,12 @@ fn told(action: Action, uid: &str) -> (String, String) {
     (condition.status.clone(), condition.reason.clone())
 }
 
-fn outcome(status: &str, reason: &str) -> (String, String) {
+pub(super) fn outcome(status: &str, reason: &str) -> (String, String) {
     (status.into(), reason.into())
 }
 
 /// A child on which a restart was carried out.
-fn restarted(uid: &str, changes: Value) -> Value {
+pub(super) fn restarted(uid: &str, changes: Value) -> Value {
     let mut child = json!({
         "metadata": {"generation": 2, "annotations": {keys::LAST_COMMAND: uid}},
         "spec": {"restartedAt": "1970-01-01T00:00:10Z"},
@@ -164,8 +164,12 @@ fn a_command_for_another_parent_or_namespace_is_not_run() {
         json!({"spec": {"targetRef": {"name": "api"}}}),
         json!({"spec": {"targetRef": {"name": "web", "namespace": "elsewhere"}}}),
     ] {
-        let observed = with(json!({}), &[restart("a", 10, other)]);
+        let observed = with(json!({}), &[restart("a", 10, other.clone())]);
         assert_eq!(told(decide(&observed), "a"), outcome("Unknown", "NotTheTarget"));
+        let mut late = other;
+        late["spec"]["activeDeadlineSeconds"] = 60.into();
+        let action = decide(&with(json!({}), &[restart("a", 10, late)]));
+        assert_eq!(told(action, "a"), outcome("False", "DeadlineExceeded"));
     }
     let own_namespace = json!({"spec": {"targetRef": {"name": "web", "namespace": "shop"}}});
     assert!(matches!(decide(&with(json!({}), &[restart("a", 10, own_namespace)])), Action::Restart { .. }));
@@ -305,7 +309,8 @@ fn a_rollback_comes_before_the_rendering_that_the_server_does_not_take() {
 
 #[test]
 fn a_child_that_bears_a_proof_does_not_go_before_it_is_told() {
-    let mut observed = with(restarted("other", json!({})), &[restart("a", 10, json!({}))]);
+    let older = json!({"spec": {"restartedAt": "1970-01-01T00:00:05Z"}});
+    let mut observed = with(restarted("other", older), &[restart("a", 10, json!({}))]);
     observed.others = vec![child(json!({
         "metadata": {"name": "old", "uid": "old", "annotations": {keys::LAST_COMMAND: "a"}},
     }))];

@@ -79,6 +79,32 @@ fn a_child_that_somebody_deletes_comes_back_as_the_rollback_left_it() {
 }
 
 #[test]
+fn a_rollback_that_its_revision_names_was_carried_out_also_without_its_child_and_its_status() {
+    let undo = || command(CommandKind::Rollback, "undo", 10, json!({"spec": {"toRevision": 1}}));
+    // Spec and template have moved on since, and nothing on the child tells of it any more.
+    let mut observed = ours(json!({}));
+    observed.commands = Some(vec![undo()]);
+    observed.revisions = vec![rejecting(revision(1, "good"), "bad", "undo"), revision(2, NEW)];
+    assert!(commands::next(&observed).is_none(), "it would be rolled back once more");
+    // It gave what is wanted: the revision that names it is the live one.
+    observed.revisions = vec![rejecting(revision(1, NEW), "bad", "undo")];
+    let Action::Renumber { rejects, .. } = decide(&observed) else { panic!() };
+    assert_eq!(rejects, Rejects { hash: None, command: Some("undo".into()) }, "its proof stays");
+    observed.revisions = vec![Arc::new(Revision { rejects, ..(*revision(1, NEW)).clone() })];
+    let Action::Tell(news) = decide(&observed) else { panic!() };
+    assert!(conditions::is_true(&news[0].1.conditions, "Succeeded"));
+}
+
+#[test]
+fn only_the_revision_that_was_stored_for_a_hash_is_one() {
+    let genuine = |name: String| Revision { name, ..(*revision(1, "good")).clone() };
+    assert!(genuine(crate::revision::name("web", "deployment", "good")).is_genuine("web", "deployment"));
+    for forged in ["web-good".to_owned(), crate::revision::name("web", "other", "good")] {
+        assert!(!genuine(forged.clone()).is_genuine("web", "deployment"), "{forged}");
+    }
+}
+
+#[test]
 fn a_rollback_is_recorded_on_its_revision_once() {
     let mut observed = ours(json!({}));
     observed.rendered = Ok(rendered("bad"));

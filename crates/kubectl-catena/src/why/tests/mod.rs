@@ -31,6 +31,19 @@ fn what_was_rolled_back_serves_and_says_what_comes_back() {
 }
 
 #[test]
+fn what_somebody_else_goes_on_changing_is_a_remark() {
+    let mut body = ready();
+    let told_so =
+        condition("Contested", "True", "ChangedByOthers", "somebody else goes on changing spec.replicas");
+    body["status"]["conditions"].as_array_mut().unwrap().push(told_so);
+    insta::assert_snapshot!(told(WEB, &[deployment(body), set(ready())], &around()), @r"
+    BasicDeployment/web is ready: 3/3 serve.
+
+    Note: somebody else goes on changing spec.replicas.
+    ");
+}
+
+#[test]
 fn what_was_rolled_back_to_a_bad_revision_is_not_to_be_mended_in_its_spec() {
     let pod = waiting("web-x", "ImagePullBackOff", "Back-off pulling image \"missing:1\"");
     let mut objects = blocked_by_pod(pod, "ImagePullBackOff");

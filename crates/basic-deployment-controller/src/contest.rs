@@ -1,0 +1,109 @@
+//! Changes of the child by somebody else: what they are, how often they are put back, and when that is told. Pure.
+
+use std::time::Duration;
+
+use catena_api::contract::FieldPath;
+use serde_json::{Map, Value};
+
+use crate::{child::Child, desired::Desired, observe::Observed};
+
+/// How long a change is left before it is put back once more: where two want the same field, this is how often it
+/// changes.
+const PACE: Duration = Duration::from_secs(5);
+/// So many times in a row is no slip, but a contest.
+const OFTEN: u32 = 3;
+/// A contest is over when nothing had to be put back for this long.
+pub const QUIET: Duration = Duration::from_secs(60);
+
+/// What of a child somebody else may change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Part {
+    /// A field that the template renders.
+    Rendering,
+    /// The replicas.
+    Replicas,
+    /// A key in a map that is the template's as a whole.
+    Additions,
+}
+
+/// How often a part was put back lately.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Undone {
+    /// The field.
+    pub field: String,
+    /// How long ago.
+    pub since: Duration,
+    /// So many times, with no quiet between.
+    pub times: u32,
+}
+
+/// Keys of a rendered map that the template does not render.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Additions {
+    /// The map.
+    pub map: FieldPath,
+    /// The keys.
+    pub keys: Vec<String>,
+}
+
+impl Additions {
+    /// A patch that takes them away.
+    pub fn removed_in(&self, patch: &mut Value) {
+        let nothing: Map<_, _> = self.keys.iter().map(|key| (key.clone(), Value::Null)).collect();
+        self.map.set(patch, Value::Object(nothing));
+    }
+}
+
+/// What somebody has added to the maps that are the template's.
+pub fn additions(child: &Child, desired: &Desired, observed: &Observed) -> Vec<Additions> {
+    let contract = &observed.contract;
+    // The token may stand in such a map, as one of its keys.
+    let mut rendered = desired.object.clone();
+    for field in [Some(&contract.replicas), contract.restarted_at.as_ref()].into_iter().flatten() {
+        field.set(&mut rendered, Value::Bool(true));
+    }
+    let added = |map: &FieldPath| {
+        map.get(&desired.object)?;
+        let (own, live) = (map.get(&rendered)?.as_object()?, map.get(&child.object)?.as_object()?);
+        let keys: Vec<_> = live.keys().filter(|key| !own.contains_key(*key)).cloned().collect();
+        (!keys.is_empty()).then(|| Additions { map: map.clone(), keys })
+    };
+    contract.maps.iter().filter_map(added).collect()
+}
+
+/// The first field of a rendering that a child has otherwise.
+pub fn changed_field(child: &Child, desired: &Desired) -> Option<String> {
+    first_difference(&desired.comparable(), &desired.seen_in(&child.object), String::new())
+}
+
+fn first_difference(wanted: &Value, seen: &Value, path: String) -> Option<String> {
+    match wanted {
+        Value::Object(fields) => fields.iter().find_map(|(name, value)| {
+            let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
+            first_difference(value, &seen[name.as_str()], path)
+        }),
+        _ => (wanted != seen).then_some(path),
+    }
+}
+
+/// How long a change of a part is still left.
+pub fn left_for(part: Part, observed: &Observed) -> Option<Duration> {
+    let undone = observed.undone.get(&part)?;
+    PACE.checked_sub(undone.since).filter(|left| !left.is_zero())
+}
+
+/// The fields that somebody else goes on changing.
+pub fn contested(observed: &Observed) -> Vec<&str> {
+    let mut fields: Vec<_> = going_on(observed).map(|undone| undone.field.as_str()).collect();
+    fields.sort_unstable();
+    fields
+}
+
+/// When the next contest will be over.
+pub fn over_in(observed: &Observed) -> Option<Duration> {
+    going_on(observed).map(|undone| QUIET.saturating_sub(undone.since)).min()
+}
+
+fn going_on(observed: &Observed) -> impl Iterator<Item = &Undone> {
+    observed.undone.values().filter(|undone| undone.times >= OFTEN && undone.since < QUIET)
+}

@@ -1,0 +1,166 @@
+//! Ends commands whose time is over and of which no `BasicDeployment` says so: those that nobody has bound.
+
+use std::{
+    collections::HashMap,
+    convert::Infallible,
+    fmt::Display,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use operator_kit::{Seen, Writer};
+use tokio::time::{sleep, timeout};
+
+use crate::{command::Command, command_status, commands::Commands, error::Error, observe::Place};
+
+/// How long a `BasicDeployment` may take to end a command of its own.
+const GRACE: Duration = Duration::from_secs(60);
+/// Changes of commands are gathered for so long before all are looked at again.
+const TOGETHER: Duration = Duration::from_secs(1);
+/// When a command is tried again of which the status could not be written, or does not come back.
+const AGAIN: Duration = Duration::from_secs(60);
+/// How long ending one may take; nothing else bounds a request that hangs.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// How often all are looked at when nothing happens.
+const SELDOM: Duration = Duration::from_secs(600);
+
+/// The commands that nobody else ends.
+pub struct Deadlines {
+    commands: Arc<Commands>,
+    writer: Writer,
+    /// When those were ended, or tried to, which are still shown as open; by uid.
+    tried: HashMap<String, Instant>,
+}
+
+impl Deadlines {
+    pub fn new(commands: Arc<Commands>, writer: Writer) -> Self {
+        Self { commands, writer, tried: HashMap::new() }
+    }
+
+    /// Ends each when its time is over.
+    pub async fn keep(mut self) -> Infallible {
+        loop {
+            let next = self.pass().await;
+            tokio::select! {
+                () = sleep(next.max(TOGETHER)) => {}
+                () = self.commands.changed() => sleep(TOGETHER).await,
+            }
+        }
+    }
+
+    /// Ends those whose time is over, and gives when the next one's will be.
+    async fn pass(&mut self) -> Duration {
+        let now = Timestamp::now();
+        let open = self.commands.find(|command| due_in(command, now).is_some());
+        self.tried.retain(|uid, _| open.iter().any(|command| command.uid == *uid));
+        let mut next = SELDOM;
+        for command in open {
+            let tried = self.tried.get(&command.uid).map(|tried| AGAIN.saturating_sub(tried.elapsed()));
+            let due = due_in(&command, now).unwrap_or(SELDOM).max(tried.unwrap_or_default());
+            if !due.is_zero() {
+                next = next.min(due);
+                continue;
+            }
+            match timeout(PATIENCE, self.end(&command, now)).await {
+                Ok(Ok(())) => {}
+                Ok(Err(error)) => warn(&command, &error),
+                Err(elapsed) => warn(&command, &elapsed),
+            }
+            self.tried.insert(command.uid.clone(), Instant::now());
+            next = next.min(AGAIN);
+        }
+        next
+    }
+
+    async fn end(&self, command: &Command, now: Timestamp) -> Result<(), Error> {
+        if !self.commands.still_waits(command).await? {
+            return Ok(());
+        }
+        let Place { resource, .. } = self.commands.place(command.kind);
+        let metadata = ObjectMeta {
+            name: Some(command.name.clone()),
+            namespace: Some(command.namespace.clone()),
+            uid: Some(command.uid.clone()),
+            ..ObjectMeta::default()
+        };
+        let status = command_status::unclaimed(command, now);
+        // No pass waits for it.
+        let seen = Seen::unwatched();
+        Ok(self.writer.apply_status_for(&command.uid, &seen, &resource, &metadata, &status).await?)
+    }
+}
+
+fn warn(command: &Command, why: &dyn Display) {
+    tracing::warn!(
+        namespace = command.namespace,
+        name = command.name,
+        "its deadline could not be told: {why}"
+    );
+}
+
+/// When a command is to be ended here; `None` when it is not.
+fn due_in(command: &Command, now: Timestamp) -> Option<Duration> {
+    if command.has_ended() || command.is_deleting {
+        return None;
+    }
+    let grace = if command.owner.is_some() { GRACE } else { Duration::ZERO };
+    let deadline = command.asks.as_ref().ok()?.deadline? + grace;
+    Some(deadline.saturating_sub(command.age(now)))
+}
+
+#[cfg(test)]
+mod tests {
+    use catena_api::command::{ACCEPTED, SUCCEEDED};
+    use operator_kit::conditions;
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::command::CommandKind;
+
+    fn command(owners: &Value, deadline: Option<i32>, conditions: &Value) -> Command {
+        let object = json!({
+            "metadata": {
+                "name": "again", "namespace": "shop", "uid": "u", "generation": 1,
+                "creationTimestamp": "1970-01-01T00:01:00Z", "ownerReferences": owners,
+            },
+            "spec": {"targetRef": {"name": "web"}, "activeDeadlineSeconds": deadline},
+            "status": {"conditions": conditions},
+        });
+        Command::of(serde_json::from_value(object).unwrap(), CommandKind::Restart)
+    }
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(second).unwrap()
+    }
+
+    #[test]
+    fn what_nobody_has_bound_is_ended_at_its_deadline_and_what_is_bound_a_minute_later() {
+        let owner = json!([{"apiVersion": "catena.dev/v1alpha1", "kind": "BasicDeployment", "name": "web", "uid": "web"}]);
+        let unbound = command(&json!([]), Some(10), &json!([]));
+        assert_eq!(due_in(&unbound, at(65)), Some(Duration::from_secs(5)));
+        assert_eq!(due_in(&unbound, at(70)), Some(Duration::ZERO));
+        let bound = command(&owner, Some(10), &json!([]));
+        assert_eq!(due_in(&bound, at(70)), Some(GRACE));
+        assert_eq!(due_in(&bound, at(1000)), Some(Duration::ZERO));
+    }
+
+    #[test]
+    fn what_has_ended_or_has_no_deadline_is_left() {
+        let ended = json!([{
+            "type": "Succeeded", "status": "True", "reason": "Complete", "message": "",
+            "lastTransitionTime": "2026-01-01T00:00:00Z", "observedGeneration": 1,
+        }]);
+        assert_eq!(due_in(&command(&json!([]), Some(1), &ended), at(1000)), None);
+        assert_eq!(due_in(&command(&json!([]), None, &json!([])), at(1000)), None);
+    }
+
+    #[test]
+    fn it_says_that_it_was_never_taken() {
+        let status = command_status::unclaimed(&command(&json!([]), Some(1), &json!([])), at(100));
+        assert!(conditions::is_false(&status.conditions, SUCCEEDED));
+        assert!(conditions::is_false(&status.conditions, ACCEPTED));
+        assert!(status.completion_time.is_some() && status.start_time.is_none());
+    }
+}

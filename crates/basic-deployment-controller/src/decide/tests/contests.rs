@@ -1,0 +1,79 @@
+//! What somebody else goes on changing is put back at a pace, and told.
+
+use super::*;
+
+/// A child with a key more in the map that its template renders.
+fn with_a_key() -> Observed {
+    ours(json!({"spec": {"parameters": {"env.EVIL": "yes"}}}))
+}
+
+#[test]
+fn a_key_that_somebody_adds_to_a_rendered_map_is_taken_away() {
+    let Action::Strip { child, additions } = decide(&with_a_key()) else { panic!() };
+    let mut patch = json!({"metadata": {"uid": child.uid}});
+    additions[0].removed_in(&mut patch);
+    assert_eq!(additions.len(), 1);
+    assert_eq!(patch, json!({"metadata": {"uid": "child"}, "spec": {"parameters": {"env.EVIL": null}}}));
+}
+
+#[test]
+fn fields_outside_the_rendered_maps_stay_others() {
+    let mut others = ours(json!({"spec": {"maxSurge": 2, "nodePool": {"a": "b"}}}));
+    assert!(matches!(decide(&others), Action::WriteStatus(_)));
+    others.contract.maps = vec!["spec.nodePool".parse().unwrap()];
+    assert!(matches!(decide(&others), Action::WriteStatus(_)), "the template does not render it");
+    let mut keyed = with_a_key();
+    keyed.contract.maps.clear();
+    assert!(matches!(decide(&keyed), Action::WriteStatus(_)), "the kind has no such map");
+}
+
+#[test]
+fn a_restart_token_that_stands_in_a_rendered_map_is_no_addition() {
+    let mut observed = ours(json!({"spec": {"parameters": {"restartedAt": "1970-01-01T00:00:10Z"}}}));
+    observed.contract.restarted_at = Some("spec.parameters.restartedAt".parse().unwrap());
+    assert!(matches!(decide(&observed), Action::WriteStatus(_)));
+}
+
+#[test]
+fn a_fight_about_the_replicas_is_slowed_down_and_the_deployments_own_wish_is_not() {
+    let mut observed = ours(json!({"spec": {"replicas": 5}}));
+    observed.given_replicas = Some(3);
+    assert!(matches!(decide(&observed), Action::Scale { heals: true, .. }));
+    undone(&mut observed, Part::Replicas, "spec.replicas", 1, 1);
+    let status = written(decide(&observed));
+    Arc::make_mut(&mut observed.deployment).status = Some(status);
+    assert_eq!(decide(&observed), Action::Wait(Duration::from_secs(4)));
+    spec(&mut observed).replicas = 4;
+    assert!(matches!(decide(&observed), Action::Scale { heals: false, .. }));
+}
+
+#[test]
+fn each_part_is_put_back_at_a_pace_of_its_own() {
+    let mut observed = with_a_key();
+    undone(&mut observed, Part::Replicas, "spec.replicas", 1, 1);
+    assert!(matches!(decide(&observed), Action::Strip { .. }));
+    undone(&mut observed, Part::Additions, "spec.parameters[\"env.EVIL\"]", 1, 1);
+    assert!(matches!(decide(&observed), Action::WriteStatus(_)));
+}
+
+#[test]
+fn a_contest_is_told_with_its_field_and_until_it_is_over() {
+    let mut observed = ours(json!({}));
+    undone(&mut observed, Part::Replicas, "spec.replicas", 20, 2);
+    assert!(conditions::find(&written(decide(&observed)).conditions, "Contested").is_none(), "a slip");
+    undone(&mut observed, Part::Replicas, "spec.replicas", 20, 3);
+    let status = written(decide(&observed));
+    let told = conditions::find(&status.conditions, "Contested").unwrap();
+    assert!(told.message.contains("spec.replicas"), "{}", told.message);
+    Arc::make_mut(&mut observed.deployment).status = Some(status);
+    assert_eq!(decide(&observed), Action::Wait(Duration::from_secs(40)));
+    undone(&mut observed, Part::Replicas, "spec.replicas", 60, 3);
+    assert!(conditions::find(&written(decide(&observed)).conditions, "Contested").is_none());
+}
+
+#[test]
+fn the_field_that_was_changed_is_named() {
+    let changed = child(json!({"spec": {"parameters": {"image": "evil"}}}));
+    assert_eq!(contest::changed_field(&changed, &desired()).as_deref(), Some("spec.parameters.image"));
+    assert_eq!(contest::changed_field(&child(json!({})), &desired()), None);
+}

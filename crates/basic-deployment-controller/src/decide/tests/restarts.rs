@@ -1,0 +1,107 @@
+//! A restart is done once: what is newer than it needs no second replacement.
+
+use catena_api::command::SUCCEEDED;
+
+use super::{
+    queue::{outcome, restart, restarted, told, with},
+    *,
+};
+
+/// The token that a decision sets, if it carries a restart out.
+fn token_set(action: Action) -> Option<String> {
+    match action {
+        Action::Restart { token, .. } => token,
+        action => panic!("{action:?}"),
+    }
+}
+
+fn message(action: Action) -> String {
+    let Action::Tell(news) = action else { panic!("{action:?}") };
+    conditions::find(&news[0].1.conditions, SUCCEEDED).unwrap().message.clone()
+}
+
+#[test]
+fn a_new_child_is_made_under_the_token_of_the_newest_restart() {
+    let commands = [restart("a", 10, json!({})), restart("b", 20, json!({}))];
+    let mut missing = observed(Found::Nothing);
+    missing.commands = Some(commands.to_vec());
+    let Action::Create(made) = decide(&missing) else { panic!() };
+    assert_eq!(made.token.as_deref(), Some("1970-01-01T00:00:20Z"));
+    assert_eq!(made.object, desired().object, "it is no part of the rendering");
+
+    let made = with(json!({"spec": {"restartedAt": made.token}}), &commands);
+    assert_eq!(token_set(decide(&made)), None, "its replicas are newer than both");
+}
+
+#[test]
+fn restarts_that_failed_or_are_for_others_give_a_new_child_no_token() {
+    let failed = json!({"status": {"conditions": [{
+        "type": "Succeeded", "status": "False", "reason": "DeadlineExceeded", "message": "",
+        "lastTransitionTime": "2026-01-01T00:00:00Z", "observedGeneration": 1,
+    }]}});
+    let other = json!({"spec": {"targetRef": {"name": "api"}}});
+    let mut missing = observed(Found::Nothing);
+    missing.commands = Some(vec![restart("a", 10, failed), restart("b", 20, other)]);
+    assert_eq!(decide(&missing), Action::Create(desired()));
+    missing.commands = Some(vec![restart("c", 30, json!({}))]);
+    missing.contract.restarted_at = None;
+    assert_eq!(decide(&missing), Action::Create(desired()));
+}
+
+#[test]
+fn a_token_is_only_ever_raised() {
+    let tokens = [
+        (None, true),
+        (Some("1970-01-01T00:00:05Z"), true),
+        (Some("1970-01-01T00:00:10Z"), false),
+        (Some("1970-01-01T00:00:30Z"), false),
+        (Some("by hand"), true),
+        // Nobody has asked for anything then: what runs under it may be older.
+        (Some("9999-12-31T23:59:59Z"), true),
+    ];
+    for (token, is_set) in tokens {
+        let waits = with(json!({"spec": {"restartedAt": token}}), &[restart("a", 10, json!({}))]);
+        assert_eq!(token_set(decide(&waits)).is_some(), is_set, "{token:?}");
+    }
+}
+
+#[test]
+fn a_token_of_a_server_whose_clock_is_ahead_is_believed() {
+    let commands = [restart("a", 2_000_000, json!({})), restart("b", 2_000_001, json!({}))];
+    let child = json!({"spec": {"restartedAt": commands[1].token()}});
+    assert_eq!(token_set(decide(&with(child, &commands))), None);
+}
+
+#[test]
+fn a_finished_restart_whose_status_is_wiped_succeeds_again_without_replacing_anything() {
+    // The last one bears its own proof; an earlier one is covered by the token of a later one.
+    let last = with(restarted("a", json!({})), &[restart("a", 10, json!({}))]);
+    assert_eq!(told(decide(&last), "a"), outcome("True", "Complete"));
+    let later = json!({"spec": {"restartedAt": "1970-01-01T00:00:20Z"}});
+    let earlier = with(restarted("b", later.clone()), &[restart("a", 10, json!({}))]);
+    assert_eq!(token_set(decide(&earlier)), None);
+    let borne = with(restarted("a", later), &[restart("a", 10, json!({}))]);
+    assert_eq!(told(decide(&borne), "a"), outcome("True", "Complete"));
+    assert!(message(decide(&borne)).contains("together with a later restart"));
+}
+
+#[test]
+fn restarts_of_one_second_say_that_they_were_served_together() {
+    let all = [restart("a", 10, json!({})), restart("b", 10, json!({})), restart("c", 11, json!({}))];
+    for (count, says) in [(1, None), (2, Some("another restart of the same second")), (3, Some("another"))] {
+        let told = message(decide(&with(restarted("a", json!({})), &all[..count])));
+        match says {
+            None => assert_eq!(told, "all replicas are new and serve"),
+            Some(says) => assert!(told.contains("together") && told.contains(says), "{told}"),
+        }
+    }
+}
+
+#[test]
+fn a_child_that_took_over_and_is_new_enough_serves_the_restart() {
+    let mut observed = with(restarted("other", json!({})), &[restart("a", 10, json!({}))]);
+    observed.others = vec![child(json!({
+        "metadata": {"name": "old", "uid": "old", "annotations": {keys::LAST_COMMAND: "a"}},
+    }))];
+    assert_eq!(told(decide(&observed), "a"), outcome("True", "Complete"));
+}
