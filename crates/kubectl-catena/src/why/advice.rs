@@ -226,6 +226,10 @@ fn course(reason: &str) -> Option<Description> {
             "was rolled back, and stays on the older revision",
             "change the spec or the template, and it follows them again; nothing blocks",
         ),
+        "Contested" | "ChangedByOthers" => (
+            "has a child that somebody else goes on changing",
+            "make the change in its spec or template, or stop who makes it: the child's managedFields tell who",
+        ),
         "RevisionNameTaken" => (
             "finds the name of its next revision taken by somebody else's ControllerRevision",
             "delete that one, which the message names",

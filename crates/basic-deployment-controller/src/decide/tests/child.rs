@@ -213,12 +213,12 @@ fn a_child_of_an_earlier_name_counts_and_is_scaled_until_the_new_one_serves() {
     for child in [starting.child.clone(), Found::Nothing, Found::Foreign(child(json!({})))] {
         starting.child = child;
         starting.others = vec![unscaled.clone()];
-        assert_eq!(decide(&starting), Action::Scale(unscaled.clone()));
+        assert_eq!(decide(&starting), Action::Scale { child: unscaled.clone(), heals: false });
     }
     spec(&mut starting).paused = true;
-    assert_eq!(decide(&starting), Action::Scale(unscaled.clone()));
+    assert_eq!(decide(&starting), Action::Scale { child: unscaled.clone(), heals: false });
     starting.others = vec![child(json!({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}}))];
-    assert!(!matches!(decide(&starting), Action::Scale(_)));
+    assert!(!matches!(decide(&starting), Action::Scale { .. }));
 }
 
 #[test]
