@@ -100,6 +100,14 @@ fn template(reason: &str) -> Option<Description> {
             "has a controller that cannot watch what it makes",
             "install the child's CRD, or grant the controller get, list and watch; it goes on by itself",
         ),
+        "TooDeep" => (
+            "is nested deeper than a hundred levels, so that a backup made from it would lack what is below",
+            "make it flatter, or let it go without a backup: kubectl catena release",
+        ),
+        "Malformed" => (
+            "has a field that is not what its definition says by now, so that its controller cannot read it",
+            "correct the field that the Event names, or delete the object",
+        ),
         "LookUpFailed" | "TimedOut" | "ServerBusy" | "WriteFailed" => (
             "has a controller that gets no good answer from the API server",
             "see whether the API server is well; it is tried again by itself",
@@ -126,6 +134,10 @@ fn write(reason: &str) -> Option<Description> {
         "RepeatedWrites" => (
             "has the very same written again and again",
             "find out who else writes there: kubectl get --output yaml --show-managed-fields of what the message names",
+        ),
+        "DefinitionTerminating" => (
+            "is refused because the definition of the kind is being deleted",
+            "create the definition again, or wait until it is gone; it goes on by itself",
         ),
         "Forbidden" => (
             "has something refused by the API server",
