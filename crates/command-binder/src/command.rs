@@ -65,11 +65,11 @@ impl CommandRow {
         let record = |map: &Option<BTreeMap<String, String>>, key: &str| {
             (map.as_ref().and_then(|map| map.get(key)).map(|uid| uid.as_str().into()), map.is_some())
         };
-        let (bound_to, has_map) = match kind.mode {
+        let (bound_to, has_map): (Option<Box<str>>, _) = match kind.mode {
             Mode::Label => record(&metadata.labels, keys::TARGET_UID),
             Mode::Owner | Mode::Observe => record(&metadata.annotations, keys::BOUND_TO),
         };
-        let owners = metadata.owner_references.clone().unwrap_or_default().into();
+        let owners: Box<[OwnerReference]> = metadata.owner_references.clone().unwrap_or_default().into();
         let finalizer = metadata.finalizers.iter().flatten().find(|&f| kind.refuse_finalizers.contains(f));
         let refused = finalizer.map(|finalizer| {
             format!("it carries the finalizer {finalizer}, which refuseFinalizers names: deleting it with its target would do harm")
@@ -90,7 +90,8 @@ impl CommandRow {
         if let Some(namespace) = namespace {
             data["metadata"]["namespace"] = namespace.into();
         }
-        let finding = find(kind, &data, refused);
+        let is_owned = bound_to.as_deref().is_some_and(|to| owners.iter().any(|owner| owner.uid == to));
+        let finding = find(kind, &data, refused, kind.mode == Mode::Owner && is_owned);
         let row = Self { kind: kind.clone(), finding, owners, bound_to, has_map, condition };
         match &row.finding {
             Finding::Target(to) if row.proven_target(to, false).is_some() && row.says_so(generation) => {
@@ -145,12 +146,13 @@ impl Reference {
 }
 
 /// As checks in order; the first that applies decides. What has no value, because a field is missing or for another reason,
-/// decides against binding, and is told.
-fn find(kind: &CommandKind, object: &Value, refused: Option<String>) -> Finding {
+/// decides against binding, and is told; of a command that is bound already it decides nothing.
+fn find(kind: &CommandKind, object: &Value, refused: Option<String>, is_bound: bool) -> Finding {
     let object = Object(object);
     match kind.filter.as_ref().map(|filter| object.holds(filter)) {
         None | Some(Ok(true)) => {}
         Some(Ok(false)) => return Finding::NoCommand,
+        Some(Err(_)) if is_bound => {}
         Some(Err(error)) => return Finding::Unclear(error.to_string().into()),
     }
     if let Some(refused) = refused {
@@ -160,6 +162,7 @@ fn find(kind: &CommandKind, object: &Value, refused: Option<String>) -> Finding 
         match object.holds(&refusal.when) {
             Ok(false) => {}
             Ok(true) => return Finding::Refused(refusal.message.as_str().into()),
+            Err(_) if is_bound => {}
             Err(error) => {
                 return Finding::Refused(format!("whether it may be bound is not known: {error}").into());
             }
@@ -170,6 +173,7 @@ fn find(kind: &CommandKind, object: &Value, refused: Option<String>) -> Finding 
         Some(Ok(false)) => {
             return Finding::NotYet("it is bound once what `after` of its kind asks for holds".into());
         }
+        Some(Err(_)) if is_bound => {}
         Some(Err(error)) => {
             return Finding::NotYet(format!("whether it is time to bind it is not known: {error}").into());
         }

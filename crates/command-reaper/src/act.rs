@@ -8,6 +8,9 @@ use operator_kit::{Next, Watched};
 
 use crate::{command::Command, decide::Action, error::Error, observe::Commands};
 
+/// How long what is to be told waits while too many Events do.
+const EVENTS_BUSY: Duration = Duration::from_secs(60);
+
 impl Commands {
     /// Takes a step.
     pub async fn act(&self, command: &Watched<Command>, action: Action) -> Result<Next, Error> {
@@ -19,6 +22,9 @@ impl Commands {
                 let ObjectMeta { namespace, name, .. } = &command.metadata;
                 tracing::info!(kind = kind.kind, namespace, name, "deleted after its TTL");
                 Ok(Next::Written)
+            }
+            Action::TellKept(_) | Action::TellCameBack if !self.events.has_room() => {
+                Ok(Next::Wait(EVENTS_BUSY))
             }
             Action::TellKept(mark) => {
                 let note = format!(

@@ -87,6 +87,8 @@ fn judge_target(observed: &Observed, to: &Reference) -> Judgement {
     }
     let (kind, object) = match &observed.target {
         None => return Judgement::Ignore,
+        // What stands for data outlives also the kind of its target.
+        Some(Target::NotServed) if command.row.label().is_some() => return Judgement::Ignore,
         Some(Target::NotServed) => {
             return Judgement::Say(Verdict::waiting(
                 "KindNotServed",

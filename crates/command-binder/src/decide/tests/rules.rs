@@ -75,3 +75,20 @@ fn a_rule_that_is_no_yes_or_no_decides_against_binding() {
         assert_eq!(told(&kind(&rule), &more, found(UID)).0, reason, "{rule}");
     }
 }
+
+#[test]
+fn a_rule_without_a_value_says_nothing_of_what_is_bound_already() {
+    let bound = json!({"metadata": {
+        "ownerReferences": [owner("Shop", "a", UID)], "annotations": {"catena.dev/bound-to": UID},
+    }});
+    for rule in [
+        json!({"filter": "object.spec.skip != 'true'"}),
+        json!({"refuse": [{"when": "object.spec.skip == 'true'", "message": "no"}]}),
+        json!({"after": "object.spec.skip == 'true'"}),
+    ] {
+        let kind = kind(&rule);
+        assert_eq!(decide(&observed(&kind, &bound, None)), Action::Settle, "{rule}");
+        let only_recorded = json!({"metadata": {"annotations": {"catena.dev/bound-to": UID}}});
+        assert_ne!(decide(&observed(&kind, &only_recorded, found(UID))), Action::Settle, "{rule}");
+    }
+}

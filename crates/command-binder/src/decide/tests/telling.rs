@@ -59,3 +59,11 @@ fn a_new_process_tells_of_old_commands_one_after_another_and_of_new_ones_at_once
     new.started = new.now;
     assert!(matches!(decide(&new), Action::Tell(_)));
 }
+
+#[test]
+fn what_stands_for_data_outlives_the_kind_of_its_target_without_a_word() {
+    let label = kind(&json!({"mode": "Label"}));
+    let labelled = json!({"metadata": {"labels": {"catena.dev/target-uid": UID}}});
+    assert_eq!(decide(&observed(&label, &labelled, Some(Target::NotServed))), Action::Settle);
+    assert_eq!(told(&label, &json!({}), Some(Target::NotServed)).0, "KindNotServed");
+}
