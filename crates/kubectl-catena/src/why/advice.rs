@@ -104,7 +104,7 @@ fn template(reason: &str) -> Option<Description> {
             "is nested deeper than a hundred levels, so that a backup made from it would lack what is below",
             "make it flatter, or let it go without a backup: kubectl catena release",
         ),
-        "Malformed" => (
+        "Unreadable" => (
             "has a field that is not what its definition says by now, so that its controller cannot read it",
             "correct the field that the Event names, or delete the object",
         ),

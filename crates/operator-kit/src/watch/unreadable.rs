@@ -75,7 +75,7 @@ impl Unread {
             uid,
             ..ObjectReference::default()
         };
-        events.warn(&reference, "Malformed", &text);
+        events.warn(&reference, "Unreadable", &text);
     }
 
     fn forget(&mut self, uid: Option<&str>) {
