@@ -100,8 +100,8 @@ impl Pods {
         // A create that is repeated, after a crash or with a stale cache, meets its own pod.
         let suffix = Origin { set: uid, revision, slot: &slot }.suffix();
         let make = || -> Result<Value, Error> {
-            let subject = subject(set, &suffix);
-            let mut pod = templates.render_one_of_many(&set.spec.template, &subject, "v1", "Pod")?.object;
+            // Whether names differ by the suffix was asked when the revision was found.
+            let mut pod = templates.render(&set.spec.template, &subject(set, &suffix), "v1", "Pod")?.object;
             let metadata = &mut pod["metadata"];
             metadata["labels"][keys::REPLICA_SET_UID] = uid.into();
             metadata["annotations"][keys::HASH] = revision.into();

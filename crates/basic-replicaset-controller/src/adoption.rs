@@ -11,8 +11,10 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use operator_kit::{owner::controller_of, short_digest};
 use serde_json::Value;
 
-/// The fields of a container that decide on what runs in it.
-const RUNS: [&str; 6] = ["image", "command", "args", "workingDir", "env", "envFrom"];
+/// The fields of a container that decide on what runs in it, and to which neither defaults nor admission add.
+const COMMAND: [&str; 3] = ["command", "args", "workingDir"];
+/// Those to which they may add.
+const SURROUNDINGS: [&str; 3] = ["image", "env", "envFrom"];
 
 /// From what a pod was made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,7 +50,10 @@ pub fn is_as_rendered(live: &Value, name: Option<&str>, rendered: &Value) -> boo
         names(&spec[field]) == names(&rendered_spec[field])
             && items(&rendered_spec[field]).all(|container| {
                 let live = items(&spec[field]).find(|live| live["name"] == container["name"]);
-                live.is_some_and(|live| RUNS.iter().all(|field| covers(&live[field], &container[field])))
+                live.is_some_and(|live| {
+                    COMMAND.iter().all(|field| given(&live[field]) == given(&container[field]))
+                        && SURROUNDINGS.iter().all(|field| covers(&live[field], &container[field]))
+                })
             })
     };
     name == rendered["metadata"]["name"].as_str()
@@ -63,6 +68,12 @@ fn items(list: &Value) -> impl Iterator<Item = &Value> {
 
 fn names(list: &Value) -> BTreeSet<Option<&str>> {
     items(list).map(|item| item["name"].as_str()).collect()
+}
+
+/// The server leaves empty lists and texts out.
+fn given(value: &Value) -> Option<&Value> {
+    let is_empty = value.is_null() || value == "" || value.as_array().is_some_and(Vec::is_empty);
+    (!is_empty).then_some(value)
 }
 
 /// Whether what is live has all that was rendered: the server adds defaults, and admission adds variables.
@@ -141,6 +152,8 @@ mod tests {
         assert!(!is_ours(|pod| pod["spec"]["containers"][0]["image"] = "busybox:1".into()));
         assert!(!is_ours(|pod| pod["spec"]["initContainers"][0]["image"] = "busybox:1".into()));
         assert!(!is_ours(|pod| pod["spec"]["containers"][0]["args"] = json!(["-v"])));
+        assert!(!is_ours(|pod| pod["spec"]["containers"][0]["command"] = json!(["sleep", "infinity"])));
+        assert!(is_ours(|pod| pod["spec"]["containers"][0]["command"] = json!([])));
         assert!(!is_ours(|pod| pod["spec"]["containers"][0]["env"][0]["value"] = "2".into()));
         assert!(!is_ours(|pod| pod["spec"]["containers"][0]["env"] = json!([])));
         let other = json!({"name": "debugger", "image": "busybox:1"});

@@ -97,11 +97,8 @@ impl ReplicaSets {
         {
             return known.revision.clone();
         }
-        let (templates, template) = (&self.settings.current().templates, &set.spec.template);
-        let rendered = templates
-            .render_one_of_many(template, &subject(set, NO_POD), "v1", "Pod")
-            // What all of its pods are made from has no suffix.
-            .and_then(|_| templates.render(template, &subject(set, ""), "v1", "Pod"));
+        let templates = &self.settings.current().templates;
+        let rendered = templates.render_one_of_many(&set.spec.template, &subject(set, NO_POD), "v1", "Pod");
         let revision = rendered.map(|rendered| revision(&rendered.hash, set.spec.restarted_at.as_deref()));
         let remembered =
             Remembered { resource_version: resource_version.clone(), settings, revision: revision.clone() };

@@ -124,8 +124,12 @@ fn failure(observed: &Observed, is_complete: bool) -> Option<Failure> {
     let of_step = match attempt {
         Attempt::Without(_) if is_complete => None,
         Attempt::Without(_) | Attempt::Deferred(_) | Attempt::Allowed => {
-            let of_place = attempt.item_failure(step::CREATE).filter(|_| is_in_vain(observed, step::CREATE));
-            attempt.failure().or(of_place).or(attempt.item_failure(step::DELETE))
+            let of_place =
+                attempt.item_failure(step::CREATE, |_| true).filter(|_| is_in_vain(observed, step::CREATE));
+            let stays = |uid: &str| {
+                observed.pods.iter().any(|pod| &*pod.uid == uid && pod.state != PodState::Terminating)
+            };
+            attempt.failure().or(of_place).or(attempt.item_failure(step::DELETE, stays))
         }
     };
     of_step.cloned().or_else(|| observed.revision.as_ref().err().map(Failure::of))

@@ -27,11 +27,11 @@ impl Attempt {
         }
     }
 
-    /// The failure of an item of a step; one that passes by itself is not worth a word.
+    /// The failure of one of the items of a step that still matter; one that passes by itself is not worth a word.
     #[must_use]
-    pub fn item_failure(&self, step: &str) -> Option<&Failure> {
-        let mut failures = self.items(step)?.values().map(|item| &item.failure);
-        failures.find(|failure| !failure.is_expected)
+    pub fn item_failure(&self, step: &str, matters: impl Fn(&str) -> bool) -> Option<&Failure> {
+        let of_items = self.items(step)?.iter().filter(|(item, _)| matters(item));
+        of_items.map(|(_, item)| &item.failure).find(|failure| !failure.is_expected)
     }
 
     /// Whether a step is not to be taken.

@@ -2,6 +2,7 @@
 
 use std::{borrow::Cow, collections::BTreeMap};
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::{Resource, api::ObjectMeta};
 use serde::{
     Deserialize, Deserializer,
@@ -67,8 +68,9 @@ impl<'de, K: DeserializeOwned> Deserialize<'de> for Lenient<K> {
 }
 
 /// An object of a kind that decodes all of its metadata, without its `managedFields`: nobody reads them, anybody may
-/// write them, and the API server takes times in them that cannot be decoded here. A status that cannot be decoded is
-/// none: it is written anew from what is observed.
+/// write them, and the API server takes times in them that cannot be decoded here. Conditions that cannot be decoded are
+/// left out: they are somebody else's. Any other status that cannot be decoded is none: it is written anew from what is
+/// observed.
 #[derive(Clone, Debug)]
 pub struct Unmanaged<K>(pub K);
 
@@ -76,10 +78,9 @@ impl<'de, K: DeserializeOwned> Deserialize<'de> for Unmanaged<K> {
     fn deserialize<D: Deserializer<'de>>(decoder: D) -> Result<Self, D::Error> {
         let text = <&RawValue>::deserialize(decoder)?.get();
         let object = without_managed_fields(text).map_err(D::Error::custom)?;
-        let read = serde_json::from_str(&object).or_else(|error| {
-            let without_status = without(&object, "status")?;
-            serde_json::from_str(&without_status).map_err(|_| error)
-        });
+        let read = serde_json::from_str(&object)
+            .or_else(|_| serde_json::from_str(&without_odd_conditions(&object)?))
+            .or_else(|error| serde_json::from_str(&without(&object, "status")?).map_err(|_| error));
         read.map(Self).map_err(D::Error::custom)
     }
 }
@@ -121,6 +122,20 @@ fn without_managed_fields(text: &str) -> serde_json::Result<String> {
     serde_json::to_string(&object)
 }
 
+fn without_odd_conditions(text: &str) -> serde_json::Result<String> {
+    let mut object: BTreeMap<String, &RawValue> = serde_json::from_str(text)?;
+    let Some(status) = object.get("status") else { return Ok(text.to_owned()) };
+    let mut status: BTreeMap<String, &RawValue> = serde_json::from_str(status.get())?;
+    let Some(conditions) = status.get("conditions") else { return Ok(text.to_owned()) };
+    let mut conditions: Vec<&RawValue> = serde_json::from_str(conditions.get())?;
+    conditions.retain(|condition| serde_json::from_str::<Condition>(condition.get()).is_ok());
+    let conditions = serde_json::value::to_raw_value(&conditions)?;
+    status.insert("conditions".into(), &conditions);
+    let status = serde_json::value::to_raw_value(&status)?;
+    object.insert("status".into(), &status);
+    serde_json::to_string(&object)
+}
+
 fn without(text: &str, field: &str) -> serde_json::Result<String> {
     let mut object: BTreeMap<String, &RawValue> = serde_json::from_str(text)?;
     object.remove(field);
@@ -129,10 +144,23 @@ fn without(text: &str, field: &str) -> serde_json::Result<String> {
 
 #[cfg(test)]
 mod tests {
-    use k8s_openapi::api::core::v1::{ConfigMap, Node};
+    use k8s_openapi::api::core::v1::{ConfigMap, Node, Service};
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn conditions_that_cannot_be_read_are_left_out_and_the_rest_of_the_status_is_kept() {
+        let at = |time: &str| json!({"type": "Ready", "status": "True", "lastTransitionTime": time});
+        let status = json!({
+            "loadBalancer": {"ingress": [{"ip": "192.0.2.1"}]},
+            "conditions": [at("9999-12-31T23:59:59Z"), at("2026-01-01T00:00:00Z"), "odd"],
+        });
+        let object = json!({"metadata": {"name": "a"}, "status": status}).to_string();
+        let Unmanaged(service) = serde_json::from_str::<Unmanaged<Service>>(&object).unwrap();
+        let status = service.status.unwrap();
+        assert_eq!((status.load_balancer.is_some(), status.conditions.unwrap().len()), (true, 1));
+    }
 
     #[test]
     fn an_object_is_read_whatever_its_managed_fields_are() {

@@ -103,22 +103,32 @@ impl Level {
     }
 }
 
-/// A digest of where and what a request writes. What a JSON patch tests is not written.
+/// A digest of where and what a request writes. What a JSON patch tests is not written, and of a status, the time of a
+/// condition's transition says nothing new.
 pub(crate) fn content(request: &Request<Vec<u8>>) -> u64 {
     let mut hasher = DefaultHasher::new();
     (request.method(), request.uri()).hash(&mut hasher);
     let is_json_patch =
         request.headers().get(CONTENT_TYPE).is_some_and(|r#type| r#type == "application/json-patch+json");
-    match serde_json::from_slice::<Vec<Value>>(request.body()) {
-        Ok(operations) if is_json_patch => {
+    match serde_json::from_slice::<Value>(request.body()) {
+        Ok(Value::Array(operations)) if is_json_patch => {
             operations
                 .iter()
                 .filter(|operation| operation["op"] != "test")
                 .for_each(|operation| operation.hash(&mut hasher));
         }
+        Ok(status) if request.uri().path().ends_with("/status") => timeless(status).hash(&mut hasher),
         _ => request.body().hash(&mut hasher),
     }
     hasher.finish()
+}
+
+fn timeless(mut status: Value) -> Value {
+    let conditions = status.pointer_mut("/status/conditions").and_then(Value::as_array_mut);
+    for condition in conditions.into_iter().flatten().filter_map(Value::as_object_mut) {
+        condition.remove("lastTransitionTime");
+    }
+    status
 }
 
 #[cfg(test)]
@@ -132,6 +142,19 @@ mod tests {
     fn patch(body: &str) -> u64 {
         let request = Request::patch("/api/v1/pods/web").header(CONTENT_TYPE, "application/json-patch+json");
         content(&request.body(body.as_bytes().to_vec()).unwrap())
+    }
+
+    #[test]
+    fn a_status_of_which_only_the_time_of_a_transition_is_new_says_the_same() {
+        let status = |ready: &str, time: &str| {
+            let request = Request::patch("/apis/catena.dev/v1alpha1/namespaces/a/basicdeployments/b/status");
+            let body = format!(
+                r#"{{"status": {{"conditions": [{{"type": "Ready", "status": "{ready}", "lastTransitionTime": "{time}"}}]}}}}"#
+            );
+            content(&request.body(body.into_bytes()).unwrap())
+        };
+        assert_eq!(status("True", "then"), status("True", "now"));
+        assert_ne!(status("True", "then"), status("False", "then"));
     }
 
     #[tokio::test(start_paused = true)]

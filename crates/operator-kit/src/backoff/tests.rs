@@ -42,7 +42,8 @@ async fn what_fails_holds_up_its_own_step_and_items_and_nothing_else() {
     let held = attempt(&backoff).0;
     assert!(held.holds_item("delete", "web-1") && !held.holds_item("delete", "web-2"));
     assert!(!held.holds("delete") && !held.holds("create"));
-    assert_eq!(held.item_failure("delete").unwrap().reason, "NameTaken");
+    assert_eq!(held.item_failure("delete", |item| item == "web-1").unwrap().reason, "NameTaken");
+    assert_eq!(held.item_failure("delete", |item| item != "web-1"), None);
     backoff.failed("a", VERSION, CREATE, part("Broken"));
     let held = attempt(&backoff).0;
     assert!(held.holds("create") && held.holds_item("create", "any") && !held.holds("delete"));

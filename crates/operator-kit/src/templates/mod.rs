@@ -111,8 +111,8 @@ impl Templates {
     #[must_use]
     pub fn problems_of_many(&self, api_version: &str, kind: &str) -> Vec<TemplateError> {
         let problem = |name: &String| {
-            let object = self.tried(name, &[], api_version, kind);
-            object.and_then(|object| unique(name, &object, PROBE)).err()
+            let tried = |suffix| self.tried_with(name, suffix, &[], api_version, kind);
+            tried(PROBE).and_then(|one| unique(name, &one, &tried("")?)).err()
         };
         self.names.iter().filter_map(problem).collect()
     }
@@ -135,6 +135,17 @@ impl Templates {
         api_version: &str,
         kind: &str,
     ) -> Result<Value, TemplateError> {
+        self.tried_with(name, PROBE, more, api_version, kind)
+    }
+
+    fn tried_with(
+        &self,
+        name: &str,
+        suffix: &str,
+        more: &[&str],
+        api_version: &str,
+        kind: &str,
+    ) -> Result<Value, TemplateError> {
         let subject = Subject {
             name: "name",
             namespace: "namespace",
@@ -142,7 +153,7 @@ impl Templates {
             labels: None,
             annotations: None,
             parameters: &BTreeMap::new(),
-            suffix: PROBE,
+            suffix,
         };
         let more = more.iter().map(|name| (*name, TemplateValue::from_object(Anything))).collect();
         let text = self.fill(name, &subject, &Arc::new(Parameters::probe()), more)?;
@@ -177,7 +188,7 @@ impl Templates {
     /// Fills in a template for one of the many objects that its subject gets.
     ///
     /// # Errors
-    /// As [`Templates::render`], and [`TemplateError::NotUnique`] when the name does not hold the suffix.
+    /// As [`Templates::render`], and [`TemplateError::NotUnique`] when the name does not differ by the suffix.
     pub fn render_one_of_many(
         &self,
         name: &str,
@@ -186,7 +197,8 @@ impl Templates {
         kind: &str,
     ) -> Result<Rendered, TemplateError> {
         let rendered = self.render(name, subject, api_version, kind)?;
-        unique(name, &rendered.object, subject.suffix)?;
+        let same_for_all = Subject { suffix: "", ..*subject };
+        unique(name, &rendered.object, &self.render(name, &same_for_all, api_version, kind)?.object)?;
         Ok(rendered)
     }
 
@@ -267,13 +279,15 @@ fn parse(name: &str, text: &str, api_version: &str, kind: &str) -> Result<Value,
     }
 }
 
-/// Without the suffix in their names, the second of many objects would be taken for the first.
-fn unique(name: &str, object: &Value, suffix: &str) -> Result<(), TemplateError> {
-    let given = object.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
-    if given.contains(suffix) {
+/// Where names do not differ by the suffix, the second of many objects would be taken for the first.
+fn unique(name: &str, one: &Value, without_suffix: &Value) -> Result<(), TemplateError> {
+    let name_of = |object: &'_ Value| object.pointer("/metadata/name").cloned().unwrap_or_default();
+    let given = name_of(one);
+    if given != name_of(without_suffix) {
         return Ok(());
     }
-    Err(TemplateError::NotUnique { template: name.to_owned(), name: given.to_owned() })
+    let given = given.as_str().unwrap_or_default().to_owned();
+    Err(TemplateError::NotUnique { template: name.to_owned(), name: given })
 }
 
 /// What is rendered goes to the namespace of the object that it is rendered for, and nowhere else.

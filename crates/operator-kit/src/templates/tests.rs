@@ -178,13 +178,14 @@ fn a_whole_map_of_parameters_is_handed_on_as_it_is() {
 #[test]
 fn names_of_many_objects_have_to_hold_the_suffix_and_only_the_template_without_it_is_refused() {
     let fixed = POD.replace("{{ name ~ '-' ~ suffix }}", "{{ name }}");
-    let templates = templates(&[("default", POD), ("fixed", &fixed)]);
+    let short = POD.replace("~ suffix }}", "~ suffix[:3] }}");
+    let templates = templates(&[("default", POD), ("fixed", &fixed), ("short", &short)]);
     assert!(templates.problems("v1", "Pod").is_empty(), "for one object it will do");
     let problems = templates.problems_of_many("v1", "Pod");
     assert!(matches!(&problems[..], [TemplateError::NotUnique { template, .. }] if template == "fixed"));
     let given = parameters(&[("image", "nginx:1")]);
     let render = |name| templates.render_one_of_many(name, &subject(&given, "bcdfg"), "v1", "Pod");
-    assert!(render("default").is_ok());
+    assert!(render("default").is_ok() && render("short").is_ok());
     let error = render("fixed").unwrap_err();
     assert_eq!((error.reason(), error.category()), ("NotUnique", crate::Category::WaitsForChange));
 }

@@ -94,6 +94,16 @@ fn a_delete_that_is_refused_stops_neither_other_deletes_nor_creates() {
 }
 
 #[test]
+fn of_a_pod_that_was_deleted_after_all_nobody_says_that_it_may_not_be() {
+    let mut observed =
+        observed(2, vec![pod(0, NEW, PodState::Ready), pod(1, NEW, stuck("CrashLoopBackOff"))]);
+    observed.attempt = refused(7, true);
+    assert_eq!(written(decide(&observed)).blocked_by.unwrap().reason, "CrashLoopBackOff");
+    observed.attempt = refused(0, true);
+    assert_eq!(written(decide(&observed)).blocked_by.unwrap().reason, "DeleteRefused");
+}
+
+#[test]
 fn all_deletes_that_fail_stop_no_create() {
     let mut observed = observed(3, vec![pod(0, NEW, finished()), pod(1, NEW, PodState::Ready)]);
     Arc::make_mut(&mut observed.pods[0]).created = ago(20);
