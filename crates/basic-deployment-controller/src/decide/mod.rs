@@ -181,13 +181,17 @@ fn is_as_wanted(child: &Child, desired: &Desired, observed: &Observed) -> bool {
 
 /// When somebody's change is undone, if one is there of a part that was put back only just now.
 fn healing_in(observed: &Observed) -> Option<Duration> {
-    let child = observed.child.ours()?;
-    let is_changed = |part: &Part| match (part, &observed.desired) {
-        (Part::Replicas, _) => is_out_of_scale(child, observed),
-        (_, Err(_)) => false,
-        (_, Ok(_)) if observed.deployment.spec.paused => false,
-        (Part::Rendering, Ok(desired)) => !is_as_wanted(child, desired, observed),
-        (Part::Additions, Ok(desired)) => !contest::additions(child, desired, observed).is_empty(),
+    let child = observed.child.ours();
+    let is_changed = |part: &Part| match (part, child, &observed.desired) {
+        (Part::Replicas, ..) => {
+            child.into_iter().chain(former(observed)).any(|child| is_out_of_scale(child, observed))
+        }
+        (_, None, _) | (_, _, Err(_)) => false,
+        _ if observed.deployment.spec.paused => false,
+        (Part::Rendering, Some(child), Ok(desired)) => !is_as_wanted(child, desired, observed),
+        (Part::Additions, Some(child), Ok(desired)) => {
+            !contest::additions(child, desired, observed).is_empty()
+        }
     };
     let parts = [Part::Rendering, Part::Replicas, Part::Additions];
     parts.into_iter().filter(is_changed).filter_map(|part| left_for(part, observed)).min()
@@ -206,13 +210,17 @@ fn is_out_of_scale(child: &Child, observed: &Observed) -> bool {
 
 /// A child of an earlier name serves until the new one is ready: the number that is asked for reaches it too.
 fn scale_former(observed: &Observed) -> Option<Action> {
-    observed.others.iter().filter(|other| !other.is_deleting).find_map(|other| scale(other, observed))
+    former(observed).find_map(|other| scale(other, observed))
 }
 
 /// Children of an earlier name go when the new one serves.
 fn clean_up(observed: &Observed) -> Option<Action> {
-    let others: Vec<_> = observed.others.iter().filter(|other| !other.is_deleting).cloned().collect();
+    let others: Vec<_> = former(observed).cloned().collect();
     (!others.is_empty() && is_ready(observed)).then_some(Action::Delete(others))
+}
+
+fn former(observed: &Observed) -> impl Iterator<Item = &Arc<Child>> {
+    observed.others.iter().filter(|other| !other.is_deleting)
 }
 
 fn report(observed: &Observed) -> Action {
