@@ -67,8 +67,8 @@ pub struct Observed {
     pub since_told: Option<Duration>,
     /// What the server made of the last apply of this hash, where it was not what was asked for.
     pub settled_as: Option<Value>,
-    /// The replicas that the child was given last.
-    pub given_replicas: Option<i32>,
+    /// The replicas that each child was given last, by its uid.
+    pub given_replicas: HashMap<String, i32>,
     /// What somebody else had changed on the child, and was put back lately.
     pub undone: HashMap<Part, Undone>,
     /// How long nothing has moved.
@@ -336,6 +336,13 @@ impl Controller for Deployments {
         self.progress.lock().unwrap_or_else(PoisonError::into_inner).remove(uid);
         self.history.forget(uid);
         self.writes.forget(uid);
+    }
+}
+
+impl Observed {
+    /// All children, the one that is wanted first.
+    pub fn children(&self) -> impl Iterator<Item = &Arc<Child>> {
+        self.child.ours().into_iter().chain(&self.others)
     }
 }
 

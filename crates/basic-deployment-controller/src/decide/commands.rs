@@ -159,7 +159,7 @@ pub fn is_carried_out(command: &Command, observed: &Observed) -> bool {
 
 /// The child that a command was carried out on.
 pub fn carrier<'o>(command: &Command, observed: &'o Observed) -> Option<&'o Arc<Child>> {
-    observed.child.ours().into_iter().chain(&observed.others).find(|child| child.bears(&command.uid))
+    observed.children().find(|child| child.bears(&command.uid))
 }
 
 /// The oldest command that waits, unless another one is being carried out. A rollback does not wait for restarts that

@@ -199,7 +199,7 @@ fn healing_in(observed: &Observed) -> Option<Duration> {
 
 /// What the deployment asks for is set at once; what somebody else makes of it afterwards is put back.
 fn scale(child: &Arc<Child>, observed: &Observed) -> Option<Action> {
-    let heals = observed.given_replicas == Some(observed.deployment.spec.replicas);
+    let heals = observed.given_replicas.get(&child.uid) == Some(&observed.deployment.spec.replicas);
     let is_left = heals && left_for(Part::Replicas, observed).is_some();
     (is_out_of_scale(child, observed) && !is_left).then(|| Action::Scale { child: child.clone(), heals })
 }

@@ -226,7 +226,7 @@ fn a_child_of_an_earlier_name_that_somebody_scales_is_put_back_in_time() {
     let mut observed = ours(json!({"status": {"active": 1}}));
     observed.others =
         vec![child(json!({"metadata": {"name": "old-name", "uid": "other"}, "spec": {"replicas": 9}}))];
-    observed.given_replicas = Some(3);
+    observed.given_replicas.insert("other".into(), 3);
     undone(&mut observed, Part::Replicas, "spec.replicas", 1, 1);
     for current in [observed.child.clone(), Found::Nothing] {
         observed.child = current;

@@ -126,7 +126,7 @@ fn observed(child: Found) -> Observed {
         child,
         others: Vec::new(),
         settled_as: None,
-        given_replicas: None,
+        given_replicas: std::collections::HashMap::new(),
         undone: std::collections::HashMap::new(),
         since_progress: Duration::ZERO,
         status_age: StatusAge::Written(Duration::from_secs(60)),
