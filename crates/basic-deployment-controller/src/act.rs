@@ -74,7 +74,9 @@ impl Writes {
             Action::Restart { child, command, token } => {
                 self.restart(observed, &child, &command, token).await?;
             }
-            Action::Scale { child, heals } => self.scale(observed, &child, heals).await?,
+            Action::Scale { child, heals } | Action::ScaleFormer { child, heals } => {
+                self.scale(observed, &child, heals).await?;
+            }
             Action::Strip { child, additions } => self.strip(observed, &child, &additions).await?,
             Action::Delete(children) => {
                 let delete = async |child: Arc<Child>| {

@@ -41,7 +41,7 @@ pub fn news(command: &Command, observed: &Observed) -> Option<CommandStatus> {
     }
     let standing = standing(command, observed);
     // What happens at once is told afterwards, in one write.
-    if standing == Standing::Next && observed.attempt.failure().is_none() {
+    if standing == Standing::Next && observed.held_up().is_none() {
         return None;
     }
     let new = status(command, &standing, observed);
@@ -145,7 +145,7 @@ fn report(command: &Command, standing: &Standing, observed: &Observed) -> Report
         Standing::Impossible(reason, message) => say(Some(false), reason, message.clone()),
         Standing::Hindered(reason, message) => say(None, reason, (*message).to_owned()),
         Standing::Queued => say(None, "Queued", "commands that are older come first".into()),
-        Standing::Next => match observed.attempt.failure() {
+        Standing::Next => match observed.held_up() {
             Some(failure) => say(None, failure.reason, failure.message.clone()),
             None => say(None, "Queued", "it is about to be carried out".into()),
         },

@@ -7,7 +7,7 @@ pub mod restarts;
 use std::{sync::Arc, time::Duration};
 
 use catena_api::{BasicDeploymentStatus, CommandStatus};
-use operator_kit::{Attempt, Pace, Rendered, StatusAge};
+use operator_kit::{Pace, Rendered, StatusAge};
 
 use crate::{
     child::Child,
@@ -70,6 +70,13 @@ pub enum Action {
         /// Whether somebody else has changed them.
         heals: bool,
     },
+    /// Set the replicas of a child of an earlier name.
+    ScaleFormer {
+        /// The child.
+        child: Arc<Child>,
+        /// Whether somebody else has changed them.
+        heals: bool,
+    },
     /// Take away what somebody else has added to maps that are the template's.
     Strip {
         /// The child.
@@ -93,19 +100,32 @@ pub enum Action {
     Settle,
 }
 
+/// The step that fails by itself: a child of an earlier name is scaled.
+const SCALE_FORMER: &str = "scale-former";
+
+impl Action {
+    /// The step that it is; an empty one where a failure holds up everything.
+    pub fn step(&self) -> &'static str {
+        match self {
+            Self::ScaleFormer { .. } => SCALE_FORMER,
+            _ => "",
+        }
+    }
+}
+
 /// The next step for a `BasicDeployment`.
 pub fn decide(observed: &Observed) -> Action {
     if observed.deployment.metadata.deletion_timestamp.is_some() {
         // The garbage collector takes the child; creating another would keep it from ending.
         return Action::Settle;
     }
-    match observed.attempt {
-        Attempt::Allowed => step(observed).unwrap_or_else(|| report(observed)),
-        // The own status first: it may be a command's that the server refuses.
-        Attempt::Deferred(_) | Attempt::Without(_) => match report(observed) {
-            told @ Action::WriteStatus(_) => told,
-            otherwise => commands::tell(observed).unwrap_or(otherwise),
-        },
+    if observed.held_up().is_none() {
+        return step(observed).unwrap_or_else(|| report(observed));
+    }
+    // The own status first: it may be a command's that the server refuses.
+    match report(observed) {
+        told @ Action::WriteStatus(_) => told,
+        otherwise => commands::tell(observed).unwrap_or(otherwise),
     }
 }
 
@@ -199,9 +219,14 @@ fn healing_in(observed: &Observed) -> Option<Duration> {
 
 /// What the deployment asks for is set at once; what somebody else makes of it afterwards is put back.
 fn scale(child: &Arc<Child>, observed: &Observed) -> Option<Action> {
+    heals_scale(child, observed).map(|heals| Action::Scale { child: child.clone(), heals })
+}
+
+/// Whether setting a child's replicas undoes what somebody else did; `None` when they are not to be set now.
+fn heals_scale(child: &Child, observed: &Observed) -> Option<bool> {
     let heals = observed.given_replicas.get(&child.uid) == Some(&observed.deployment.spec.replicas);
     let is_left = heals && left_for(Part::Replicas, observed).is_some();
-    (is_out_of_scale(child, observed) && !is_left).then(|| Action::Scale { child: child.clone(), heals })
+    (is_out_of_scale(child, observed) && !is_left).then_some(heals)
 }
 
 fn is_out_of_scale(child: &Child, observed: &Observed) -> bool {
@@ -210,7 +235,12 @@ fn is_out_of_scale(child: &Child, observed: &Observed) -> bool {
 
 /// A child of an earlier name serves until the new one is ready: the number that is asked for reaches it too.
 fn scale_former(observed: &Observed) -> Option<Action> {
-    former(observed).find_map(|other| scale(other, observed))
+    if observed.attempt.holds(SCALE_FORMER) {
+        return None;
+    }
+    former(observed).find_map(|other| {
+        heals_scale(other, observed).map(|heals| Action::ScaleFormer { child: other.clone(), heals })
+    })
 }
 
 /// Children of an earlier name go when the new one serves.
