@@ -216,6 +216,17 @@ mod tests {
     }
 
     #[test]
+    fn what_was_accepted_and_waited_stays_accepted() {
+        let accepted = json!([{
+            "type": "Accepted", "status": "True", "reason": "Accepted", "message": "",
+            "lastTransitionTime": "2026-01-01T00:00:00Z", "observedGeneration": 1,
+        }]);
+        let status = command_status::unclaimed(&command(&owner(), Some(1), &accepted), at(100));
+        assert!(conditions::is_true(&status.conditions, ACCEPTED));
+        assert!(conditions::is_false(&status.conditions, SUCCEEDED));
+    }
+
+    #[test]
     fn what_had_begun_stays_accepted_and_done() {
         let mut begun = command(&owner(), Some(1), &json!([]));
         begun.status.start_time = Some(Time(at(61)));
