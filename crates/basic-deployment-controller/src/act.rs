@@ -74,7 +74,9 @@ impl Writes {
             Action::Restart { child, command, token } => {
                 self.restart(observed, &child, &command, token).await?;
             }
-            Action::Scale { child, heals } => self.scale(observed, &child, heals).await?,
+            Action::Scale { child, heals } | Action::ScaleFormer { child, heals } => {
+                self.scale(observed, &child, heals).await?;
+            }
             Action::Strip { child, additions } => self.strip(observed, &child, &additions).await?,
             Action::Delete(children) => {
                 let delete = async |child: Arc<Child>| {
@@ -193,7 +195,7 @@ impl Writes {
         field.set(&mut patch, deployment.spec.replicas.into());
         self.merge(deployment, &observed.place, &patch).await?;
         self.remember(deployment, |memory| {
-            memory.scaled(deployment.spec.replicas);
+            memory.scaled(&child.uid, deployment.spec.replicas, is_known_in(observed));
             if heals {
                 memory.undid(Part::Replicas, field.to_string());
             }
@@ -235,7 +237,8 @@ impl Writes {
         let answer = self.writer.apply(uid(deployment), &place.seen, &place.resource, &object).await?;
         self.remember(deployment, |memory| {
             memory.applied(&desired.hash, desired.seen_in(&answer));
-            memory.scaled(deployment.spec.replicas);
+            let uid = answer["metadata"]["uid"].as_str().unwrap_or_default();
+            memory.scaled(uid, deployment.spec.replicas, is_known_in(observed));
             if let Some(child) = child.filter(|_| heals) {
                 memory.undid(Part::Rendering, changed_field(child, desired).unwrap_or_default());
             }
@@ -303,6 +306,10 @@ impl Writes {
 /// A patch of nothing but this very child.
 fn patch_of(child: &Child) -> Value {
     json!({"metadata": {"name": child.name, "namespace": child.namespace, "uid": child.uid}})
+}
+
+fn is_known_in(observed: &Observed) -> impl Fn(&str) -> bool {
+    |uid| observed.children().any(|child| child.uid == uid)
 }
 
 fn uid(deployment: &BasicDeployment) -> &str {

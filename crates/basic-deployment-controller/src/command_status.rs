@@ -6,10 +6,10 @@ use catena_api::{
 };
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use operator_kit::conditions::Conditions;
+use operator_kit::conditions::{Conditions, is_true};
 
 use crate::{
-    child::Child,
+    child::{Child, Owner},
     command::{Command, Order},
     decide::{
         commands::{Standing, carrier, is_directed, standing},
@@ -22,6 +22,9 @@ use crate::{
 
 /// Reason: its time was over.
 const DEADLINE_EXCEEDED: &str = "DeadlineExceeded";
+
+/// What is said of a command that is accepted.
+const IN_TURN: &str = "it is carried out when it is its turn";
 
 /// What became of a command.
 struct Report {
@@ -38,7 +41,7 @@ pub fn news(command: &Command, observed: &Observed) -> Option<CommandStatus> {
     }
     let standing = standing(command, observed);
     // What happens at once is told afterwards, in one write.
-    if standing == Standing::Next && observed.attempt.failure().is_none() {
+    if standing == Standing::Next && observed.held_up().is_none() {
         return None;
     }
     let new = status(command, &standing, observed);
@@ -52,15 +55,30 @@ pub fn is_progress(before: &CommandStatus, after: &CommandStatus) -> bool {
 
 /// The status of a command whose time is over and that no `BasicDeployment` has ended.
 pub fn unclaimed(command: &Command, now: Timestamp) -> CommandStatus {
-    let message = "spec.activeDeadlineSeconds have passed, and no BasicDeployment has carried it out: see the condition Bound";
-    let conditions = Conditions::new(command.generation, now)
-        .with(ACCEPTED, false, DEADLINE_EXCEEDED, message)
-        .with(SUCCEEDED, false, DEADLINE_EXCEEDED, message);
+    let before = &command.status;
+    let what = match &command.owner {
+        _ if before.start_time.is_some() => {
+            "it was carried out, and its end was not told; what it has done stays done".to_owned()
+        }
+        Some(Owner { name, .. }) => {
+            format!(
+                "the BasicDeployment {name:?}, which it is bound to, has not told that it was carried out"
+            )
+        }
+        None => "no BasicDeployment has carried it out: see the condition Bound".to_owned(),
+    };
+    let message = format!("spec.activeDeadlineSeconds have passed: {what}");
+    let conditions = Conditions::new(command.generation, now);
+    let conditions = if before.start_time.is_some() || is_true(&before.conditions, ACCEPTED) {
+        conditions.with(ACCEPTED, true, "Accepted", IN_TURN)
+    } else {
+        conditions.with(ACCEPTED, false, DEADLINE_EXCEEDED, message.clone())
+    };
     CommandStatus {
         observed_generation: Some(command.generation),
         completion_time: Some(Time(now)),
-        conditions: conditions.since(&command.status.conditions),
-        ..command.status.clone()
+        conditions: conditions.with(SUCCEEDED, false, DEADLINE_EXCEEDED, message).since(&before.conditions),
+        ..before.clone()
     }
 }
 
@@ -77,7 +95,7 @@ fn status(command: &Command, standing: &Standing, observed: &Observed) -> Comman
         Standing::Expired if !is_directed(command, observed) => {
             accepted.with(ACCEPTED, false, &reason, message.clone())
         }
-        _ => accepted.with(ACCEPTED, true, "Accepted", "it is carried out when it is its turn"),
+        _ => accepted.with(ACCEPTED, true, "Accepted", IN_TURN),
     };
     let conditions = match succeeded {
         Some(succeeded) => accepted.with(SUCCEEDED, succeeded, &reason, message),
@@ -127,7 +145,7 @@ fn report(command: &Command, standing: &Standing, observed: &Observed) -> Report
         Standing::Impossible(reason, message) => say(Some(false), reason, message.clone()),
         Standing::Hindered(reason, message) => say(None, reason, (*message).to_owned()),
         Standing::Queued => say(None, "Queued", "commands that are older come first".into()),
-        Standing::Next => match observed.attempt.failure() {
+        Standing::Next => match observed.held_up() {
             Some(failure) => say(None, failure.reason, failure.message.clone()),
             None => say(None, "Queued", "it is about to be carried out".into()),
         },

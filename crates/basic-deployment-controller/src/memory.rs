@@ -16,7 +16,8 @@ use crate::{
 #[derive(Default)]
 pub struct Memory {
     applied: Option<Applied>,
-    replicas: Option<i32>,
+    /// By the uid of the child.
+    replicas: HashMap<String, i32>,
     undone: HashMap<Part, UndoneAt>,
     told: Option<Instant>,
     unheard: HashSet<String>,
@@ -38,8 +39,8 @@ struct UndoneAt {
 pub struct Remembered {
     /// What the server made of the rendering that is still wanted.
     pub settled_as: Option<Value>,
-    /// The replicas that the child was given last.
-    pub replicas: Option<i32>,
+    /// The replicas that each child was given last, by its uid.
+    pub replicas: HashMap<String, i32>,
     /// What was put back lately.
     pub undone: HashMap<Part, Undone>,
     /// How long ago a command's status was written.
@@ -58,7 +59,7 @@ impl Memory {
         });
         Remembered {
             settled_as: still_wanted.map(|applied| applied.settled_as.clone()),
-            replicas: self.replicas,
+            replicas: self.replicas.clone(),
             undone: undone.collect(),
             since_told: self.told.map(|told| told.elapsed()),
             unheard: self.unheard.clone(),
@@ -70,9 +71,10 @@ impl Memory {
         self.applied = Some(Applied { hash: hash.to_owned(), settled_as });
     }
 
-    /// The child was given so many replicas.
-    pub fn scaled(&mut self, replicas: i32) {
-        self.replicas = Some(replicas);
+    /// A child was given so many replicas; nothing is kept of children that are not known any more.
+    pub fn scaled(&mut self, child: &str, replicas: i32, is_known: impl Fn(&str) -> bool) {
+        self.replicas.retain(|child, _| is_known(child));
+        self.replicas.insert(child.to_owned(), replicas);
     }
 
     /// Somebody's change was put back.
@@ -90,5 +92,21 @@ impl Memory {
     /// The server does not take a command's status.
     pub fn is_unheard(&mut self, command: &str) {
         self.unheard.insert(command.to_owned());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_each_child_was_given_is_known_while_the_child_is() {
+        let mut memory = Memory::default();
+        memory.scaled("former", 3, |_| true);
+        memory.scaled("wanted", 4, |_| true);
+        let given = |memory: &Memory| memory.recall(None).replicas;
+        assert_eq!(given(&memory), HashMap::from([("former".to_owned(), 3), ("wanted".to_owned(), 4)]));
+        memory.scaled("wanted", 5, |child| child == "wanted");
+        assert_eq!(given(&memory), HashMap::from([("wanted".to_owned(), 5)]));
     }
 }

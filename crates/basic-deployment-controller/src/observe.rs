@@ -8,8 +8,8 @@ use catena_api::{BasicDeployment, contract::ReplicaContract};
 use jiff::Timestamp;
 use kube::{Api, Client, discovery::ApiResource};
 use operator_kit::{
-    Attempt, Controller, Next, ReadError, Rendered, Seen, Settings, StatusAge, TrimmedObject, WriteError,
-    conditions::READY, owner::still_there,
+    Attempt, Controller, Failure, Next, ReadError, Rendered, Seen, Settings, StatusAge, TrimmedObject,
+    WriteError, conditions::READY, owner::still_there,
 };
 use serde_json::Value;
 
@@ -67,8 +67,8 @@ pub struct Observed {
     pub since_told: Option<Duration>,
     /// What the server made of the last apply of this hash, where it was not what was asked for.
     pub settled_as: Option<Value>,
-    /// The replicas that the child was given last.
-    pub given_replicas: Option<i32>,
+    /// The replicas that each child was given last, by its uid.
+    pub given_replicas: HashMap<String, i32>,
     /// What somebody else had changed on the child, and was put back lately.
     pub undone: HashMap<Part, Undone>,
     /// How long nothing has moved.
@@ -250,7 +250,7 @@ impl Controller for Deployments {
     async fn observe(&self, deployment: Arc<BasicDeployment>, attempt: Attempt) -> Result<Observed, Error> {
         let settings = self.settings.current();
         let known = self.children.of(&settings.child);
-        let is_allowed = attempt == Attempt::Allowed;
+        let is_allowed = !matches!(attempt, Attempt::Deferred(_));
         let problem = known.cache.problem().or_else(|| self.history.problem());
         let is_blind = problem.is_some();
         if let Some(problem) = problem.filter(|_| is_allowed) {
@@ -321,6 +321,10 @@ impl Controller for Deployments {
         decide(observed)
     }
 
+    fn step(&self, action: &Action) -> &'static str {
+        action.step()
+    }
+
     async fn act(&self, observed: Observed, action: Action) -> Result<Next, Error> {
         self.writes.act(&observed, action).await
     }
@@ -336,6 +340,21 @@ impl Controller for Deployments {
         self.progress.lock().unwrap_or_else(PoisonError::into_inner).remove(uid);
         self.history.forget(uid);
         self.writes.forget(uid);
+    }
+}
+
+impl Observed {
+    /// The failure that holds up everything.
+    pub fn held_up(&self) -> Option<&Failure> {
+        match &self.attempt {
+            Attempt::Deferred(failure) => Some(failure),
+            Attempt::Allowed | Attempt::Without(_) => None,
+        }
+    }
+
+    /// All children, the one that is wanted first.
+    pub fn children(&self) -> impl Iterator<Item = &Arc<Child>> {
+        self.child.ours().into_iter().chain(&self.others)
     }
 }
 

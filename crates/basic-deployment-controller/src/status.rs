@@ -76,7 +76,7 @@ pub fn status(observed: &Observed) -> BasicDeploymentStatus {
 /// Whether all wanted replicas serve what the child is to be.
 pub fn is_ready(observed: &Observed) -> bool {
     let (Some(child), Ok(desired)) = (observed.child.ours(), &observed.desired) else { return false };
-    observed.attempt.failure().is_none() && child.hash() == desired.hash && serves(child, observed)
+    observed.held_up().is_none() && child.hash() == desired.hash && serves(child, observed)
 }
 
 /// Whether all wanted replicas of a child serve what the child is now.
@@ -115,7 +115,11 @@ fn by_former(observed: &Observed) -> String {
     let counted = former(observed).map(|child| (child.active(&observed.contract), &child.name));
     let serving = counted.filter(|(active, _)| *active > 0);
     let said = serving.map(|(active, name)| format!(", {active} of them of the former {kind} {name:?}"));
-    said.collect::<Vec<_>>().concat()
+    let failed = observed
+        .attempt
+        .failure()
+        .map(|failure| format!("; a former {kind} cannot be scaled: {}", failure.message));
+    said.chain(failed).collect::<Vec<_>>().concat()
 }
 
 fn fought_over(fields: &[&str], observed: &Observed) -> String {
@@ -156,8 +160,7 @@ pub fn pace(before: &BasicDeploymentStatus, after: &BasicDeploymentStatus, obser
 
 /// When the progress deadline passes, if it is running.
 pub fn deadline_in(observed: &Observed) -> Option<Duration> {
-    let is_waiting =
-        !is_ready(observed) && !observed.deployment.spec.paused && observed.attempt.failure().is_none();
+    let is_waiting = !is_ready(observed) && !observed.deployment.spec.paused && observed.held_up().is_none();
     if is_waiting {
         deadline(observed).checked_sub(observed.since_progress).filter(|left| !left.is_zero())
     } else {
@@ -193,7 +196,7 @@ fn summary(
     let counted = format!("{active} of {wanted} replicas serve{}", by_former(observed));
     let say =
         |reason: &str, message: String, is_stalled| Summary { reason: reason.into(), message, is_stalled };
-    if let Some(failure) = observed.attempt.failure() {
+    if let Some(failure) = observed.held_up() {
         return say(failure.reason, failure.message.clone(), failure.category == Category::WaitsForChange);
     }
     if is_ready {
@@ -240,7 +243,7 @@ fn blocked_by(observed: &Observed, child: Option<&Child>) -> Option<BlockedBy> {
         let same = before.filter(|before| before.name == name && before.reason == reason);
         same.map_or(Some(Time(observed.now)), |same| same.since.clone())
     };
-    if let Some(failure) = observed.attempt.failure() {
+    if let Some(failure) = observed.held_up() {
         let name = deployment.metadata.name.clone().unwrap_or_default();
         return Some(BlockedBy {
             api_version: "catena.dev/v1alpha1".into(),

@@ -159,7 +159,7 @@ pub fn is_carried_out(command: &Command, observed: &Observed) -> bool {
 
 /// The child that a command was carried out on.
 pub fn carrier<'o>(command: &Command, observed: &'o Observed) -> Option<&'o Arc<Child>> {
-    observed.child.ours().into_iter().chain(&observed.others).find(|child| child.bears(&command.uid))
+    observed.children().find(|child| child.bears(&command.uid))
 }
 
 /// The oldest command that waits, unless another one is being carried out. A rollback does not wait for restarts that
@@ -205,16 +205,22 @@ fn stuck_in(observed: &Observed) -> Option<Duration> {
 
 /// The rollback that took the turn of a restart which had begun.
 fn overtaken_by<'o>(command: &Command, observed: &'o Observed) -> Option<&'o Arc<Command>> {
-    if is_rollback(command) || command.status.start_time.is_none() {
-        return None;
-    }
     // Of two of one second, uids do not say which took the turn of the other.
     let is_last = |other: &Command| observed.child.ours().is_some_and(|child| child.bears(&other.uid));
+    if is_rollback(command) || command.status.start_time.is_none() || is_last(command) {
+        return None;
+    }
     let is_later = |other: &&Arc<Command>| {
         other.created > command.created || (other.created == command.created && is_last(other))
     };
+    // A rollback only puts an end to what had begun before it, whichever was created first.
+    let began_later = |rollback: &Command| {
+        let began = rollback.status.start_time.as_ref();
+        began.is_none_or(|began| Some(began) >= command.status.start_time.as_ref())
+    };
     let rollbacks = observed.commands.iter().flatten().filter(|other| is_rollback(other));
-    rollbacks.filter(is_later).find(|rollback| is_carried_out(rollback, observed))
+    let carried_out = rollbacks.filter(|rollback| is_carried_out(rollback, observed));
+    carried_out.filter(is_later).find(|rollback| began_later(rollback))
 }
 
 fn is_rollback(command: &Command) -> bool {

@@ -125,8 +125,7 @@ pub fn marks(command: &str, target: &Revision, observed: &Observed) -> Marks {
 pub fn prune(observed: &Observed) -> Option<Action> {
     // What is not known may ask for any.
     let commands = observed.commands.as_ref()?;
-    let children = observed.child.ours().into_iter().chain(&observed.others);
-    let mut kept: HashSet<&str> = children.map(|child| child.hash()).collect();
+    let mut kept: HashSet<&str> = observed.children().map(|child| child.hash()).collect();
     kept.extend(wanted(observed));
     kept.extend(observed.rendered.as_ref().ok().map(|rendered| rendered.hash.as_str()));
     for command in commands.iter().filter(|command| commands::is_open(command, observed)) {

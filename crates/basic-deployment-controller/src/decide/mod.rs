@@ -7,7 +7,7 @@ pub mod restarts;
 use std::{sync::Arc, time::Duration};
 
 use catena_api::{BasicDeploymentStatus, CommandStatus};
-use operator_kit::{Attempt, Pace, Rendered, StatusAge};
+use operator_kit::{Pace, Rendered, StatusAge};
 
 use crate::{
     child::Child,
@@ -70,6 +70,13 @@ pub enum Action {
         /// Whether somebody else has changed them.
         heals: bool,
     },
+    /// Set the replicas of a child of an earlier name.
+    ScaleFormer {
+        /// The child.
+        child: Arc<Child>,
+        /// Whether somebody else has changed them.
+        heals: bool,
+    },
     /// Take away what somebody else has added to maps that are the template's.
     Strip {
         /// The child.
@@ -93,19 +100,32 @@ pub enum Action {
     Settle,
 }
 
+/// The step that fails by itself: a child of an earlier name is scaled.
+const SCALE_FORMER: &str = "scale-former";
+
+impl Action {
+    /// The step that it is; an empty one where a failure holds up everything.
+    pub fn step(&self) -> &'static str {
+        match self {
+            Self::ScaleFormer { .. } => SCALE_FORMER,
+            _ => "",
+        }
+    }
+}
+
 /// The next step for a `BasicDeployment`.
 pub fn decide(observed: &Observed) -> Action {
     if observed.deployment.metadata.deletion_timestamp.is_some() {
         // The garbage collector takes the child; creating another would keep it from ending.
         return Action::Settle;
     }
-    match observed.attempt {
-        Attempt::Allowed => step(observed).unwrap_or_else(|| report(observed)),
-        // The own status first: it may be a command's that the server refuses.
-        Attempt::Deferred(_) | Attempt::Without(_) => match report(observed) {
-            told @ Action::WriteStatus(_) => told,
-            otherwise => commands::tell(observed).unwrap_or(otherwise),
-        },
+    if observed.held_up().is_none() {
+        return step(observed).unwrap_or_else(|| report(observed));
+    }
+    // The own status first: it may be a command's that the server refuses.
+    match report(observed) {
+        told @ Action::WriteStatus(_) => told,
+        otherwise => commands::tell(observed).unwrap_or(otherwise),
     }
 }
 
@@ -181,13 +201,17 @@ fn is_as_wanted(child: &Child, desired: &Desired, observed: &Observed) -> bool {
 
 /// When somebody's change is undone, if one is there of a part that was put back only just now.
 fn healing_in(observed: &Observed) -> Option<Duration> {
-    let child = observed.child.ours()?;
-    let is_changed = |part: &Part| match (part, &observed.desired) {
-        (Part::Replicas, _) => is_out_of_scale(child, observed),
-        (_, Err(_)) => false,
-        (_, Ok(_)) if observed.deployment.spec.paused => false,
-        (Part::Rendering, Ok(desired)) => !is_as_wanted(child, desired, observed),
-        (Part::Additions, Ok(desired)) => !contest::additions(child, desired, observed).is_empty(),
+    let child = observed.child.ours();
+    let is_changed = |part: &Part| match (part, child, &observed.desired) {
+        (Part::Replicas, ..) => {
+            child.into_iter().chain(former(observed)).any(|child| is_out_of_scale(child, observed))
+        }
+        (_, None, _) | (_, _, Err(_)) => false,
+        _ if observed.deployment.spec.paused => false,
+        (Part::Rendering, Some(child), Ok(desired)) => !is_as_wanted(child, desired, observed),
+        (Part::Additions, Some(child), Ok(desired)) => {
+            !contest::additions(child, desired, observed).is_empty()
+        }
     };
     let parts = [Part::Rendering, Part::Replicas, Part::Additions];
     parts.into_iter().filter(is_changed).filter_map(|part| left_for(part, observed)).min()
@@ -195,9 +219,14 @@ fn healing_in(observed: &Observed) -> Option<Duration> {
 
 /// What the deployment asks for is set at once; what somebody else makes of it afterwards is put back.
 fn scale(child: &Arc<Child>, observed: &Observed) -> Option<Action> {
-    let heals = observed.given_replicas == Some(observed.deployment.spec.replicas);
+    heals_scale(child, observed).map(|heals| Action::Scale { child: child.clone(), heals })
+}
+
+/// Whether setting a child's replicas undoes what somebody else did; `None` when they are not to be set now.
+fn heals_scale(child: &Child, observed: &Observed) -> Option<bool> {
+    let heals = observed.given_replicas.get(&child.uid) == Some(&observed.deployment.spec.replicas);
     let is_left = heals && left_for(Part::Replicas, observed).is_some();
-    (is_out_of_scale(child, observed) && !is_left).then(|| Action::Scale { child: child.clone(), heals })
+    (is_out_of_scale(child, observed) && !is_left).then_some(heals)
 }
 
 fn is_out_of_scale(child: &Child, observed: &Observed) -> bool {
@@ -206,13 +235,22 @@ fn is_out_of_scale(child: &Child, observed: &Observed) -> bool {
 
 /// A child of an earlier name serves until the new one is ready: the number that is asked for reaches it too.
 fn scale_former(observed: &Observed) -> Option<Action> {
-    observed.others.iter().filter(|other| !other.is_deleting).find_map(|other| scale(other, observed))
+    if observed.attempt.holds(SCALE_FORMER) {
+        return None;
+    }
+    former(observed).find_map(|other| {
+        heals_scale(other, observed).map(|heals| Action::ScaleFormer { child: other.clone(), heals })
+    })
 }
 
 /// Children of an earlier name go when the new one serves.
 fn clean_up(observed: &Observed) -> Option<Action> {
-    let others: Vec<_> = observed.others.iter().filter(|other| !other.is_deleting).cloned().collect();
+    let others: Vec<_> = former(observed).cloned().collect();
     (!others.is_empty() && is_ready(observed)).then_some(Action::Delete(others))
+}
+
+fn former(observed: &Observed) -> impl Iterator<Item = &Arc<Child>> {
+    observed.others.iter().filter(|other| !other.is_deleting)
 }
 
 fn report(observed: &Observed) -> Action {

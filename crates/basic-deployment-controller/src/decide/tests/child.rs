@@ -1,7 +1,7 @@
 //! The child is kept as it is to be.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use operator_kit::{Category, Failure, TemplateError};
+use operator_kit::{Category, Failure, HeldUp, TemplateError};
 
 use super::*;
 
@@ -213,12 +213,60 @@ fn a_child_of_an_earlier_name_counts_and_is_scaled_until_the_new_one_serves() {
     for child in [starting.child.clone(), Found::Nothing, Found::Foreign(child(json!({})))] {
         starting.child = child;
         starting.others = vec![unscaled.clone()];
-        assert_eq!(decide(&starting), Action::Scale { child: unscaled.clone(), heals: false });
+        assert_eq!(decide(&starting), Action::ScaleFormer { child: unscaled.clone(), heals: false });
     }
     spec(&mut starting).paused = true;
-    assert_eq!(decide(&starting), Action::Scale { child: unscaled.clone(), heals: false });
+    assert_eq!(decide(&starting), Action::ScaleFormer { child: unscaled.clone(), heals: false });
     starting.others = vec![child(json!({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}}))];
-    assert!(!matches!(decide(&starting), Action::Scale { .. }));
+    assert!(!matches!(decide(&starting), Action::ScaleFormer { .. }));
+}
+
+#[test]
+fn a_child_of_an_earlier_name_that_somebody_scales_is_put_back_in_time() {
+    let mut observed = ours(json!({"status": {"active": 1}}));
+    observed.others =
+        vec![child(json!({"metadata": {"name": "old-name", "uid": "other"}, "spec": {"replicas": 9}}))];
+    observed.given_replicas.insert("other".into(), 3);
+    undone(&mut observed, Part::Replicas, "spec.replicas", 1, 1);
+    for current in [observed.child.clone(), Found::Nothing] {
+        observed.child = current;
+        spec(&mut observed).paused = true;
+        Arc::make_mut(&mut observed.deployment).status = Some(status(&observed));
+        assert_eq!(decide(&observed), Action::Wait(Duration::from_secs(4)));
+    }
+}
+
+#[test]
+fn a_child_of_an_earlier_name_that_cannot_be_scaled_holds_up_nothing_else() {
+    let mut observed = ours(json!({"metadata": {"annotations": {keys::HASH: "old"}}}));
+    let former = child(json!({"metadata": {"name": "old-name", "uid": "other"}, "spec": {"replicas": 2}}));
+    observed.others = vec![former.clone()];
+    let tried = decide(&observed);
+    assert!(matches!(tried, Action::ScaleFormer { .. }));
+    let refused = Failure {
+        category: Category::WaitsForChange,
+        reason: "Forbidden",
+        message: "no".into(),
+        is_expected: false,
+    };
+    observed.attempt = Attempt::Without(HeldUp::default().and_step(tried.step(), refused));
+    let next = decide(&observed);
+    assert!(matches!(next, Action::Apply { .. }));
+    assert_ne!(next.step(), tried.step());
+
+    observed.child = Found::Ours(child(json!({"status": {"active": 1}})));
+    let status = written(decide(&observed));
+    assert_eq!(ready(&status), (false, "Progressing".into()));
+    let message = &conditions::find(&status.conditions, conditions::READY).unwrap().message;
+    assert!(message.ends_with("; a former BasicReplicaSet cannot be scaled: no"), "{message}");
+    observed.commands = Some(vec![queue::restart("again", 10, json!({}))]);
+    queue::prepare(&mut observed);
+    assert!(matches!(decide(&observed), Action::Restart { .. }));
+
+    observed.commands = Some(Vec::new());
+    observed.child = Found::Ours(child(json!({})));
+    assert_eq!(ready(&crate::status::status(&observed)), (true, "Complete".into()));
+    assert_eq!(decide(&observed), Action::Delete(vec![former]));
 }
 
 #[test]

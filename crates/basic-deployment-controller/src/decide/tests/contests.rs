@@ -37,13 +37,21 @@ fn a_restart_token_that_stands_in_a_rendered_map_is_no_addition() {
 #[test]
 fn a_fight_about_the_replicas_is_slowed_down_and_the_deployments_own_wish_is_not() {
     let mut observed = ours(json!({"spec": {"replicas": 5}}));
-    observed.given_replicas = Some(3);
+    observed.given_replicas.insert("child".into(), 3);
     assert!(matches!(decide(&observed), Action::Scale { heals: true, .. }));
     undone(&mut observed, Part::Replicas, "spec.replicas", 1, 1);
     let status = written(decide(&observed));
     Arc::make_mut(&mut observed.deployment).status = Some(status);
     assert_eq!(decide(&observed), Action::Wait(Duration::from_secs(4)));
     spec(&mut observed).replicas = 4;
+    assert!(matches!(decide(&observed), Action::Scale { heals: false, .. }));
+}
+
+#[test]
+fn what_a_former_child_was_given_makes_no_contest_of_scaling_the_wanted_one() {
+    let mut observed = ours(json!({"spec": {"replicas": 5}}));
+    observed.given_replicas.insert("other".into(), 3);
+    undone(&mut observed, Part::Replicas, "spec.replicas", 1, 1);
     assert!(matches!(decide(&observed), Action::Scale { heals: false, .. }));
 }
 

@@ -12,7 +12,7 @@ use catena_api::{BasicDeployment, BasicDeploymentSpec, contract::ReplicaContract
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::discovery::ApiResource;
-use operator_kit::{Seen, conditions};
+use operator_kit::{Attempt, Seen, conditions};
 use serde_json::{Value, json};
 
 use super::*;
@@ -126,7 +126,7 @@ fn observed(child: Found) -> Observed {
         child,
         others: Vec::new(),
         settled_as: None,
-        given_replicas: None,
+        given_replicas: std::collections::HashMap::new(),
         undone: std::collections::HashMap::new(),
         since_progress: Duration::ZERO,
         status_age: StatusAge::Written(Duration::from_secs(60)),

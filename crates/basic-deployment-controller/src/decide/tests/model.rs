@@ -210,6 +210,13 @@ impl World {
         if condition.status != "Unknown" {
             let before = self.outcomes.insert(told.uid.clone(), condition.reason.clone());
             assert_eq!(before, None, "{} ends twice", told.uid);
+            // Of what the child bears, nothing came after.
+            let is_carrier = self.child().is_some_and(|child| child.bears(&told.uid));
+            assert!(
+                !(is_restart(told) && is_carrier && condition.reason == "Superseded"),
+                "{} runs",
+                told.uid
+            );
         }
         for command in self.commands.iter_mut().filter(|command| command.uid == told.uid) {
             Arc::make_mut(command).status = status.clone();
@@ -279,7 +286,13 @@ impl World {
 
     fn wipe(&mut self, place: usize) {
         let count = self.commands.len().max(1);
+        let token = self.child.as_ref().and_then(|child| child["spec"]["restartedAt"].as_str());
+        let token = token.map(|token| token.parse::<Timestamp>().unwrap());
         if let Some(command) = self.commands.get_mut(place % count).filter(|command| is_restart(command)) {
+            // A child that came after it failed is not made under its token.
+            if command.has_failed() && token < Some(command.created) {
+                self.lost.insert(command.uid.clone());
+            }
             Arc::make_mut(command).status = CommandStatus::default();
             self.idle.insert(command.uid.clone());
             self.outcomes.remove(&command.uid);

@@ -1,5 +1,7 @@
 //! A rollback does not wait for a restart that is stuck.
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+
 use super::{
     queue::{outcome, prepare, restart, restarted, rollback, told, with},
     *,
@@ -50,8 +52,8 @@ fn a_rollback_that_cannot_be_carried_out_ends_no_restart() {
     assert_eq!(told(action, "stuck"), outcome("Unknown", "Running"));
 }
 
-#[test]
-fn the_restart_that_was_overtaken_names_the_rollback_and_the_one_that_waited_comes_after_it() {
+/// The rollback took the turn of the restart, and its replicas do not serve yet.
+fn rolled_back() -> Observed {
     let mut observed = behind(stuck());
     let marks = json!({keys::HASH: "good", keys::LAST_COMMAND: "undo", keys::ROLLED_BACK_BY: "undo", keys::REJECTED_HASH: NEW});
     let mut on_good = restarted("undo", stuck());
@@ -63,13 +65,56 @@ fn the_restart_that_was_overtaken_names_the_rollback_and_the_one_that_waited_com
     observed.revisions = vec![revision(2, NEW), held.clone()];
     observed.pin = Some(history::Pin { hash: "good".into(), revision: Some(held), rejects });
     prepare(&mut observed);
-    let action = decide(&observed);
+    observed
+}
+
+#[test]
+fn the_restart_that_was_overtaken_names_the_rollback_and_the_one_that_waited_comes_after_it() {
+    let action = decide(&rolled_back());
     assert_eq!(told(action.clone(), "stuck"), outcome("False", "Superseded"));
     assert_eq!(told(action.clone(), "undo"), outcome("Unknown", "Running"));
     assert_eq!(told(action.clone(), "waits"), outcome("Unknown", "Queued"));
     let Action::Tell(news) = action else { panic!() };
     let (_, status) = news.into_iter().find(|(command, _)| command.uid == "stuck").unwrap();
     assert!(conditions::find(&status.conditions, "Succeeded").unwrap().message.contains("\"undo\""));
+}
+
+/// A command of `of` as it is with a status: when it began, and its outcome if it has ended.
+fn has_begun(of: &mut Observed, uid: &str, at: i64, outcome: Option<(&str, &str)>) {
+    let command = of.commands.iter_mut().flatten().find(|command| command.uid == uid).unwrap();
+    let ended = outcome.map(|(status, reason)| {
+        conditions::Conditions::new(1, of.now).with("Succeeded", status == "True", reason, "").since(&[])
+    });
+    let status = &mut Arc::make_mut(command).status;
+    status.start_time = Some(Time(Timestamp::from_second(at).unwrap()));
+    status.conditions = ended.unwrap_or_default();
+}
+
+#[test]
+fn a_restart_that_runs_after_a_rollback_is_not_overtaken_by_it() {
+    let mut observed = rolled_back();
+    has_begun(&mut observed, "stuck", 11, Some(("False", "Superseded")));
+    has_begun(&mut observed, "undo", 30, Some(("True", "Complete")));
+    has_begun(&mut observed, "waits", 30, None);
+    let Found::Ours(on_good) = &observed.child else { panic!() };
+    let mut carrier = (**on_good).clone();
+    merge(
+        &mut carrier.object,
+        json!({
+            "metadata": {"annotations": {keys::LAST_COMMAND: "waits"}},
+            "spec": {"restartedAt": "1970-01-01T00:00:15Z"},
+        }),
+    );
+    observed.child = Found::Ours(Arc::new(carrier));
+    prepare(&mut observed);
+    assert_eq!(told(decide(&observed), "waits"), outcome("Unknown", "Running"));
+
+    // A child that is created again on what a rollback holds bears the rollback once more.
+    has_begun(&mut observed, "waits", 31, None);
+    observed.child = rolled_back().child;
+    prepare(&mut observed);
+    let waits = observed.commands.iter().flatten().find(|command| command.uid == "waits").unwrap();
+    assert!(!matches!(commands::standing(waits, &observed), commands::Standing::Overtaken(_)));
 }
 
 #[test]
