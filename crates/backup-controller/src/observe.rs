@@ -5,7 +5,9 @@ use kube::{
     Client,
     core::{Selector, SelectorExt},
 };
-use operator_kit::{Attempt, Bounded, Controller, Next, ReadError, Settings, TrimmedObject, Watched};
+use operator_kit::{
+    Attempt, Bounded, Controller, Next, ReadError, ServedKinds, Settings, TrimmedObject, Watched,
+};
 use serde_json::Value;
 
 use crate::{
@@ -82,6 +84,7 @@ pub struct Held {
 /// The controller of protected objects.
 pub struct Backups {
     client: Client,
+    served_kinds: ServedKinds,
     settings: Settings<crate::Settings>,
     namespaces: Namespaces,
     refusals: Refusals,
@@ -104,12 +107,13 @@ impl Row {
 impl Backups {
     pub fn new(
         client: Client,
+        served_kinds: ServedKinds,
         settings: Settings<crate::Settings>,
         namespaces: Namespaces,
         refusals: Refusals,
         actor: Actor,
     ) -> Self {
-        Self { client, settings, namespaces, refusals, actor }
+        Self { client, served_kinds, settings, namespaces, refusals, actor }
     }
 
     /// The entry of the settings that an object belongs to: the first that selects it, or the strictest.
@@ -164,8 +168,8 @@ impl Backups {
         let situation = if matches!(force_release, ForceRelease::Granted(_)) {
             None
         } else if is_whole {
-            let (client, templates) = (&self.client, &settings.templates);
-            let survey = Survey { client, templates, kind: &kind, target: &object, now };
+            let (client, served_kinds, templates) = (&self.client, &self.served_kinds, &settings.templates);
+            let survey = Survey { client, served_kinds, templates, kind: &kind, target: &object, now };
             // Where to begin; what is there is judged in any case.
             let first = status.as_ref().map_or(1, |status| status.attempt);
             Some(survey.situation(first, BackupStatus::former_attempt(&object)).await?)

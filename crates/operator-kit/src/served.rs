@@ -26,7 +26,7 @@ use crate::{ReadError, WatchedKind, health::Health, metrics::Metrics};
 const RELIED_ON: Duration = Duration::from_secs(300);
 /// How long it is relied on although a request was answered as for a kind that is not served.
 const DOUBTED: Duration = Duration::from_secs(5);
-/// How long many objects share the answer that their kind is not served.
+/// How long many objects share an answer that must be new, or that their kind is not served.
 const SHARED: Duration = Duration::from_secs(1);
 /// How often the cluster is asked for a kind that it does not serve while only its watch wants to know.
 const UNSERVED: Duration = Duration::from_secs(30);
@@ -58,7 +58,9 @@ struct Answer {
 }
 
 impl ServedKinds {
-    pub(crate) fn new(client: Client) -> Self {
+    /// Nothing is known at first.
+    #[must_use]
+    pub fn new(client: Client) -> Self {
         Self { client, known: Arc::default() }
     }
 
@@ -70,6 +72,11 @@ impl ServedKinds {
     /// The same, after a request was answered as for a kind that is not served.
     pub async fn find_again(&self, wanted: &ApiResource) -> Result<Option<ServedKind>, ReadError> {
         self.answer(wanted, DOUBTED, UNSERVED).await
+    }
+
+    /// The same, as it is now: for what cannot be taken back. Only questions of the same second share an answer.
+    pub async fn find_now(&self, wanted: &ApiResource) -> Result<Option<ServedKind>, ReadError> {
+        self.answer(wanted, SHARED, SHARED).await
     }
 
     /// An answer that is not older than this, by whether the kind is served. That there was none is known as long as
