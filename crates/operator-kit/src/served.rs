@@ -79,6 +79,16 @@ impl ServedKinds {
         self.answer(wanted, SHARED, SHARED).await
     }
 
+    /// The same, for a watch that is looked at again and again: whether it fails because its kind is not served, or is in
+    /// another version than the wanted one.
+    pub async fn find_for_watch(
+        &self,
+        wanted: &ApiResource,
+        is_unserved: bool,
+    ) -> Result<Option<ServedKind>, ReadError> {
+        self.answer(wanted, if is_unserved { DOUBTED } else { RELIED_ON }, UNSERVED).await
+    }
+
     /// An answer that is not older than this, by whether the kind is served. That there was none is known as long as
     /// that the kind is not served.
     async fn answer(
@@ -162,10 +172,10 @@ pub(crate) fn follow<R: 'static>(
             others.retain(|wanted, _| kinds.iter().any(|kind| **kind.resource() == *wanted));
             let doubted = doubted(&kinds, &others, &health);
             metrics.unserved(doubted.len());
-            let found = join_all(doubted.into_iter().map(|(resource, relied_on)| {
+            let found = join_all(doubted.into_iter().map(|(resource, is_unserved)| {
                 let served = &served;
                 async move {
-                    let found = served.answer(&resource, relied_on, UNSERVED).await;
+                    let found = served.find_for_watch(&resource, is_unserved).await;
                     (resource, found)
                 }
             }));
@@ -191,23 +201,16 @@ pub(crate) fn follow<R: 'static>(
     receiver
 }
 
-/// The kinds that are not served as they are wanted, and how long an answer about each is relied on: one that is served in
-/// another version is asked for, too, so that the wanted one is watched again when it is served again.
+/// The kinds that are not served as they are wanted, and whether their watch fails for it: one that is watched in another
+/// version is asked for, too, so that the wanted one is watched again when it is served again.
 fn doubted<R>(
     kinds: &[WatchedKind<R>],
     others: &HashMap<ApiResource, ApiResource>,
     health: &Health,
-) -> Vec<(ApiResource, Duration)> {
-    let doubted = kinds.iter().filter_map(|kind| {
-        let resource = kind.resource().as_ref();
-        let relied_on = match health.is_unserved(&kind.for_people()) {
-            true => DOUBTED,
-            false if others.contains_key(resource) => RELIED_ON,
-            false => return None,
-        };
-        Some((resource.clone(), relied_on))
-    });
-    doubted.collect()
+) -> Vec<(ApiResource, bool)> {
+    let kinds = kinds.iter().map(|kind| (kind.resource().as_ref(), health.is_unserved(&kind.for_people())));
+    let doubted = kinds.filter(|(resource, is_unserved)| *is_unserved || others.contains_key(resource));
+    doubted.map(|(resource, is_unserved)| (resource.clone(), is_unserved)).collect()
 }
 
 fn choose(others: &mut HashMap<ApiResource, ApiResource>, wanted: ApiResource, found: ApiResource) {
