@@ -4,11 +4,12 @@ use std::time::Duration;
 
 use catena_api::keys::BACKUP_STATUS;
 use k8s_openapi::api::core::v1::ObjectReference;
-use kube::Resource;
-use operator_kit::{Events, Next, Watched, WriteError, Writer};
+use kube::{Resource, discovery::ApiResource};
+use operator_kit::{Events, Next, ServedKinds, Watched, WriteError, Writer};
 use serde_json::{Value, json};
 
 use crate::{
+    backup::{other_version, written_as},
     backup_watches::BackupWatches,
     decide::{Action, Outcome, Release},
     error::Error,
@@ -27,6 +28,7 @@ const AFTER_CREATE: Duration = Duration::from_secs(1);
 /// Takes steps.
 pub struct Actor {
     writer: Writer,
+    served_kinds: ServedKinds,
     events: Events,
     watches: BackupWatches,
     refusals: Refusals,
@@ -36,12 +38,13 @@ pub struct Actor {
 impl Actor {
     pub fn new(
         writer: Writer,
+        served_kinds: ServedKinds,
         events: Events,
         watches: BackupWatches,
         refusals: Refusals,
         held: HeldObjects,
     ) -> Self {
-        Self { writer, events, watches, refusals, held }
+        Self { writer, served_kinds, events, watches, refusals, held }
     }
 
     /// Forgets an object that is gone.
@@ -91,9 +94,20 @@ impl Actor {
         target: &Watched<Row>,
         backup: &Value,
     ) -> Result<Next, Error> {
-        let Backup { resource, .. } = &*kind.backup;
+        let resource = written_as(&kind.backup, backup);
+        if resource.version != kind.backup.resource.version {
+            tracing::warn!(
+                "backups.{}.apiVersion: {} is not served (any more), so that {} is used; name a version that is served",
+                kind.backup.name,
+                kind.backup.resource.api_version,
+                resource.api_version
+            );
+        }
         let seen = self.watches.seen(&kind.backup);
-        let created = self.writer.create(uid(target), &seen, resource, backup).await;
+        let created = self.writer.create(uid(target), &seen, &resource, backup).await;
+        if let Err(WriteError::Gone { name, .. }) = &created {
+            self.check_version(&kind.backup, &resource, name).await?;
+        }
         if created.as_ref().is_err_and(is_refusal) {
             self.refusals.note(uid(target));
         }
@@ -114,6 +128,20 @@ impl Actor {
                 namespace: metadata::text(backup, "namespace").to_owned(),
             }),
             Err(error) => Err(error.into()),
+        }
+    }
+
+    /// An error where it is only the version of a backup that the cluster does not serve.
+    async fn check_version(&self, backup: &Backup, tried: &ApiResource, name: &str) -> Result<(), Error> {
+        match other_version(&self.served_kinds, backup, tried).await? {
+            None => Ok(()),
+            Some(served) => Err(Error::OtherVersion {
+                backup: backup.name.clone(),
+                kind: tried.kind.clone(),
+                name: name.to_owned(),
+                tried: tried.api_version.clone(),
+                served: served.api_version,
+            }),
         }
     }
 

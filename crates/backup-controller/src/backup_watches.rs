@@ -2,12 +2,12 @@
 
 use std::{
     collections::BTreeMap,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use catena_api::keys::{BACKUP_OF, BACKUP_TARGET};
 use kube::{Api, Client, discovery::ApiResource};
-use operator_kit::{Notices, Operator, Seen, Triggers, TrimmedObject, Watch, Watches};
+use operator_kit::{Notices, Operator, Seen, ServedKinds, Triggers, TrimmedObject, Watch, Watches};
 
 use crate::{
     backup::Target,
@@ -19,9 +19,17 @@ use crate::{
 #[derive(Clone)]
 pub struct BackupWatches {
     client: Client,
+    served_kinds: ServedKinds,
     watches: Watches,
     triggers: Triggers<Row>,
-    running: Arc<Mutex<BTreeMap<Place, Notices>>>,
+    running: Arc<Mutex<BTreeMap<Place, Running>>>,
+}
+
+struct Running {
+    backup: Arc<Backup>,
+    /// The kind in the version that is watched.
+    watched: ApiResource,
+    notices: Notices,
 }
 
 /// Version, kind and namespace.
@@ -29,49 +37,136 @@ type Place = (String, String, Option<String>);
 
 impl BackupWatches {
     pub fn new(operator: &Operator<Settings>, triggers: Triggers<Row>) -> Self {
-        Self { client: operator.client(), watches: operator.watches(), triggers, running: Arc::default() }
+        Self {
+            client: operator.client(),
+            served_kinds: operator.served_kinds(),
+            watches: operator.watches(),
+            triggers,
+            running: Arc::default(),
+        }
     }
 
     /// Watches what these backups are of, and nothing else any more.
     pub fn keep(&self, settings: &Settings) {
-        let wanted: BTreeMap<Place, &Backup> =
-            settings.kinds.values().map(|kind| (place(&kind.backup), &*kind.backup)).collect();
-        let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        let wanted: BTreeMap<Place, &Arc<Backup>> =
+            settings.kinds.values().map(|kind| (place(&kind.backup), &kind.backup)).collect();
+        let mut running = self.running();
         running.retain(|place, _| wanted.contains_key(place));
         for (place, backup) in wanted {
-            running.entry(place).or_insert_with(|| self.start(backup));
+            running.entry(place).or_insert_with(|| self.start(backup, &backup.resource));
+        }
+    }
+
+    /// Looks whether another version is to be watched, because that of the settings is not served (any more), or is again.
+    pub async fn follow_versions(&self) {
+        let doubt = |(place, running): (&Place, &Running)| {
+            let Running { backup, watched, notices } = running;
+            let is_unserved = notices.is_unserved();
+            let is_doubted = is_unserved || *watched != backup.resource;
+            is_doubted.then(|| (place.clone(), backup.clone(), watched.clone(), is_unserved))
+        };
+        let doubted: Vec<_> = self.running().iter().filter_map(doubt).collect();
+        for (place, backup, watched, is_unserved) in doubted {
+            // Without the watch, a backup is looked at from time to time.
+            let found = self.served_kinds.find_for_watch(&backup.resource, is_unserved).await;
+            if let Ok(Some(found)) = found
+                && found.resource != watched
+            {
+                let started = self.start(&backup, &found.resource);
+                self.running().insert(place, started);
+            }
         }
     }
 
     /// What the watch of these backups has delivered.
     pub fn seen(&self, backup: &Backup) -> Seen {
-        let running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
-        let notices = running.get(&place(backup)).filter(|notices| notices.problem().is_none());
+        let running = self.running();
+        let notices = running.get(&place(backup)).map(|running| &running.notices);
+        let notices = notices.filter(|notices| notices.problem().is_none());
         notices.map_or_else(Seen::unwatched, |notices| notices.seen().clone())
     }
 
-    fn start(&self, backup: &Backup) -> Notices {
-        let ApiResource { kind, .. } = &backup.resource;
+    fn running(&self) -> MutexGuard<'_, BTreeMap<Place, Running>> {
+        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn start(&self, backup: &Arc<Backup>, watched: &ApiResource) -> Running {
+        let kind = &watched.kind;
         let (api, title) = match &backup.namespace {
             Some(namespace) => (
-                Api::namespaced_with(self.client.clone(), namespace, &backup.resource),
+                Api::namespaced_with(self.client.clone(), namespace, watched),
                 format!("{kind} in {namespace} (backups)"),
             ),
-            None => (Api::all_with(self.client.clone(), &backup.resource), format!("{kind} (backups)")),
+            None => (Api::all_with(self.client.clone(), watched), format!("{kind} (backups)")),
         };
         let triggers = self.triggers.clone();
         let watch = Watch::metadata(api, title).labelled(BACKUP_OF);
-        self.watches.notice(watch, move |backup: &TrimmedObject| {
+        let notices = self.watches.notice(watch, move |backup: &TrimmedObject| {
             let annotations = backup.metadata.annotations.as_ref();
             let about = annotations.and_then(|annotations| annotations.get(BACKUP_TARGET));
             if let Some(target) = about.and_then(|about| serde_json::from_str::<Target>(about).ok()) {
                 triggers.notify(&target.id, &target.namespace, &target.name);
             }
-        })
+        });
+        Running { backup: backup.clone(), watched: watched.clone(), notices }
     }
 }
 
 fn place(backup: &Backup) -> Place {
     let ApiResource { api_version, kind, .. } = &backup.resource;
     (api_version.clone(), kind.clone(), backup.namespace.clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{collections::BTreeSet, time::Duration};
+
+    use serde_json::json;
+
+    use super::*;
+    use crate::live::tests::server;
+
+    #[tokio::test]
+    async fn backups_are_watched_in_the_version_that_is_served() {
+        let paths = Arc::<Mutex<BTreeSet<String>>>::default();
+        let asked = paths.clone();
+        let client = server(None, move |path| {
+            asked.lock().unwrap().insert(path.to_owned());
+            let version = json!({"groupVersion": "batch/v2", "version": "v2"});
+            let jobs =
+                json!({"name": "jobs", "singularName": "", "namespaced": true, "kind": "Job", "verbs": []});
+            match path {
+                "/apis" => (
+                    200,
+                    json!({"groups": [
+                        {"name": "batch", "versions": [version], "preferredVersion": version},
+                    ]}),
+                ),
+                "/apis/batch/v2" => (200, json!({"groupVersion": "batch/v2", "resources": [jobs]})),
+                _ => (404, json!({"status": "Failure", "reason": "NotFound", "code": 404})),
+            }
+        });
+        let watches = BackupWatches {
+            served_kinds: ServedKinds::new(client.clone()),
+            client,
+            watches: Watches::default(),
+            triggers: Triggers::default(),
+            running: Arc::default(),
+        };
+        let settings = json!({
+            "kinds": {"maps": {"apiVersion": "v1", "kind": "ConfigMap", "resource": "configmaps", "backup": "job"}},
+            "backups": {"job": {
+                "apiVersion": "batch/v1", "kind": "Job", "resource": "jobs", "template": "x", "succeeded": "true",
+            }},
+        });
+        watches.keep(&serde_json::from_value(settings).unwrap());
+        let served = async {
+            while !paths.lock().unwrap().contains("/apis/batch/v2/jobs") {
+                watches.follow_versions().await;
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        };
+        let waited = tokio::time::timeout(Duration::from_secs(10), served).await;
+        assert!(waited.is_ok(), "{:?}", paths.lock().unwrap());
+    }
 }

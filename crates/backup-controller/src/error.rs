@@ -37,6 +37,23 @@ pub enum Error {
         /// The namespace.
         namespace: String,
     },
+    /// The version changed in which the cluster serves the backup's kind.
+    #[error(
+        "{kind} {name:?} could not be created: {tried} is not served any more, and {served} is; it is tried in that \
+         version: set backups.{backup}.apiVersion in the controller's values to it"
+    )]
+    OtherVersion {
+        /// The backup's name in the settings.
+        backup: String,
+        /// The backup's kind.
+        kind: String,
+        /// The backup's name.
+        name: String,
+        /// The version that it was to be created in.
+        tried: String,
+        /// The version that is served.
+        served: String,
+    },
     /// The API server did not answer a read.
     #[error(transparent)]
     Read(#[from] ReadError),
@@ -141,6 +158,7 @@ impl Reported for Error {
             Self::Unusable(_) | Self::NamespaceTerminating { .. } | Self::NotServed { .. } => {
                 Category::WaitsForChange
             }
+            Self::OtherVersion { .. } => Category::Transient,
             Self::Write(error) => error.category(),
             Self::Read(error) => error.category(),
         }
@@ -152,6 +170,7 @@ impl Reported for Error {
             Self::Write(error) => error.reason(),
             Self::NamespaceTerminating { .. } => "NamespaceTerminating",
             Self::NotServed { .. } => "BackupKindNotServed",
+            Self::OtherVersion { .. } => "BackupVersionNotServed",
             Self::Read(error) => error.reason(),
         }
     }

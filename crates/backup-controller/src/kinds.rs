@@ -1,9 +1,14 @@
 //! Keeps what is watched in line with the settings.
 
+use std::time::Duration;
+
 use operator_kit::{Settings, WatchedKind};
-use tokio::sync::watch;
+use tokio::{select, sync::watch, time::sleep};
 
 use crate::{backup_watches::BackupWatches, namespaces::Namespaces, observe::Row, settings::Entries};
+
+/// How often watches of backups are looked at whose kind may not be served any more. No request comes from it.
+const LOOK: Duration = Duration::from_secs(1);
 
 /// Follows the settings for ever.
 pub async fn follow(
@@ -18,7 +23,12 @@ pub async fn follow(
         backups.keep(&current);
         let kinds = current.by_resource.iter().filter_map(|(id, entries)| watched(id, entries));
         wanted.send_replace(kinds.collect());
-        settings.changed().await;
+        loop {
+            select! {
+                () = settings.changed() => break,
+                () = sleep(LOOK) => backups.follow_versions().await,
+            }
+        }
     }
 }
 

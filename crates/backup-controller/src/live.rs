@@ -15,6 +15,8 @@ use serde_json::Value;
 pub struct Answer {
     /// The object, as deep as anybody asks for its fields; none if it is not there.
     pub object: Option<Bounded>,
+    /// Whether the server knows the kind in this version.
+    pub is_served: bool,
     /// When the server answered, by its own clock: its times are compared with no other.
     pub at: Timestamp,
 }
@@ -34,12 +36,13 @@ pub async fn read(
     let response = client.send(request.map(Body::from)).await.map_err(read_error)?;
     let (head, body) = response.into_parts();
     let body = body.collect_bytes().await.map_err(read_error)?;
-    let object = match head.status.as_u16() {
+    let (object, is_served) = match head.status.as_u16() {
         200..300 => {
-            Some(serde_json::from_slice(&body).map_err(|error| read_error(kube::Error::SerdeError(error)))?)
+            let object = serde_json::from_slice(&body);
+            (Some(object.map_err(|error| read_error(kube::Error::SerdeError(error)))?), true)
         }
-        // Of a group that is not served, the answer is no Status and has no reason.
-        404 => None,
+        // Only the answer about an object names it. Of a group that is not served, it is no Status and has no reason.
+        404 => (None, serde_json::from_slice(&body).is_ok_and(|status: Status| names(&status, name))),
         code => return Err(read_error(refusal(code, &body))),
     };
     let date = head.headers.get("date").and_then(|date| date.to_str().ok());
@@ -49,7 +52,7 @@ pub async fn read(
         message: "the answer has no Date header, so that no deadline can be told; let proxies pass it on"
             .into(),
     })?;
-    Ok(Answer { object, at: at.timestamp() })
+    Ok(Answer { object, is_served, at: at.timestamp() })
 }
 
 /// Reads an object from the API server, as deep as anybody asks for its fields; `None` if it is not there.
@@ -60,6 +63,10 @@ pub async fn get(
     name: &str,
 ) -> Result<Option<Value>, ReadError> {
     Ok(read(client, resource, namespace, name).await?.object.map(|object| object.value))
+}
+
+fn names(status: &Status, name: &str) -> bool {
+    status.details.as_ref().is_some_and(|details| details.name == name)
 }
 
 /// What keeps an answer from being an object, which need not be a Status.
@@ -109,7 +116,10 @@ pub mod tests {
         let found = read_web(Some(DATE), 200, json!({"metadata": {"name": "web"}})).await.unwrap();
         assert_eq!((&found.object.unwrap().value["metadata"]["name"], found.at), (&json!("web"), noon));
         let none = read_web(Some(DATE), 404, json!("404 page not found")).await.unwrap();
-        assert_eq!((none.object, none.at), (None, noon));
+        assert_eq!((none.object, none.is_served, none.at), (None, false, noon));
+        let status = json!({"kind": "Status", "reason": "NotFound", "code": 404, "details": {"name": "web"}});
+        let none = read_web(Some(DATE), 404, status).await.unwrap();
+        assert_eq!((none.object, none.is_served), (None, true));
     }
 
     #[tokio::test]

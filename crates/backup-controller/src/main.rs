@@ -71,7 +71,21 @@ async fn control(arguments: Arguments) -> anyhow::Result<()> {
     tokio::spawn(follow);
 
     let refusals = Refusals::default();
-    let actor = Actor::new(operator.writer(), operator.events(), watches, refusals.clone(), held);
-    let backups = Backups::new(operator.client(), operator.settings(), namespaces, refusals, actor);
+    let actor = Actor::new(
+        operator.writer(),
+        operator.served_kinds(),
+        operator.events(),
+        watches,
+        refusals.clone(),
+        held,
+    );
+    let backups = Backups::new(
+        operator.client(),
+        operator.served_kinds(),
+        operator.settings(),
+        namespaces,
+        refusals,
+        actor,
+    );
     operator.run_each(backups, kinds, triggers).await
 }

@@ -5,7 +5,9 @@ use kube::{
     Client,
     core::{Selector, SelectorExt},
 };
-use operator_kit::{Attempt, Bounded, Controller, Next, ReadError, Settings, TrimmedObject, Watched};
+use operator_kit::{
+    Attempt, Bounded, Controller, Next, ReadError, ServedKinds, Settings, TrimmedObject, Watched,
+};
 use serde_json::Value;
 
 use crate::{
@@ -82,6 +84,7 @@ pub struct Held {
 /// The controller of protected objects.
 pub struct Backups {
     client: Client,
+    served_kinds: ServedKinds,
     settings: Settings<crate::Settings>,
     namespaces: Namespaces,
     refusals: Refusals,
@@ -104,12 +107,13 @@ impl Row {
 impl Backups {
     pub fn new(
         client: Client,
+        served_kinds: ServedKinds,
         settings: Settings<crate::Settings>,
         namespaces: Namespaces,
         refusals: Refusals,
         actor: Actor,
     ) -> Self {
-        Self { client, settings, namespaces, refusals, actor }
+        Self { client, served_kinds, settings, namespaces, refusals, actor }
     }
 
     /// The entry of the settings that an object belongs to: the first that selects it, or the strictest.
@@ -153,10 +157,10 @@ impl Backups {
             return Ok((kind, None));
         }
         let status = BackupStatus::of(&object);
-        // Its labels do not matter any more: it says which entry it belongs to.
-        let entries = settings.by_resource.get(&*target.source.id);
-        let recorded = status.as_ref().and_then(|status| entries?.named(&status.entry));
-        let kind = recorded.cloned().unwrap_or(kind);
+        let kind = match settings.by_resource.get(&*target.source.id) {
+            Some(entries) => recorded(entries, &object, kind),
+            None => kind,
+        };
         if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
             metadata.remove("managedFields");
         }
@@ -164,8 +168,8 @@ impl Backups {
         let situation = if matches!(force_release, ForceRelease::Granted(_)) {
             None
         } else if is_whole {
-            let (client, templates) = (&self.client, &settings.templates);
-            let survey = Survey { client, templates, kind: &kind, target: &object, now };
+            let (client, served_kinds, templates) = (&self.client, &self.served_kinds, &settings.templates);
+            let survey = Survey { client, served_kinds, templates, kind: &kind, target: &object, now };
             // Where to begin; what is there is judged in any case.
             let first = status.as_ref().map_or(1, |status| status.attempt);
             Some(survey.situation(first, BackupStatus::former_attempt(&object)).await?)
@@ -186,6 +190,17 @@ impl Backups {
         };
         Ok((kind, Some(held)))
     }
+}
+
+/// The entry that a held object says it belongs to, whatever its labels are by now; else the one given. What may have been
+/// said of another object lets none go more easily.
+fn recorded(entries: &Entries, object: &Value, otherwise: Arc<ProtectedKind>) -> Arc<ProtectedKind> {
+    let said = BackupStatus::of(object).and_then(|status| entries.named(&status.entry));
+    let said = said.or_else(|| {
+        let former = entries.named(&BackupStatus::former(object)?.entry)?;
+        (former.always_holds() && !otherwise.always_holds()).then_some(former)
+    });
+    said.cloned().unwrap_or(otherwise)
 }
 
 impl Controller for Backups {
@@ -223,5 +238,50 @@ impl Controller for Backups {
 
     async fn act(&self, observed: Observed, action: Action) -> Result<Next, Error> {
         self.actor.act(&observed, action).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use catena_api::keys::BACKUP_STATUS;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_status_that_names_no_object_counts_only_where_it_holds_more_strictly() {
+        let entry = |policy: &str| format!("{{apiVersion: v1, kind: A, resource: as, backup: b, {policy}}}");
+        let settings: crate::Settings = serde_saphyr::from_str(&format!(
+            "kinds: {{hold: {0}, other: {0}, release: {1}, none: {2}}}\nbackups: {{b: {{apiVersion: v1, kind: B, resource: bs, \
+             template: x, succeeded: 'true'}}}}",
+            entry("onFailure: Hold"),
+            entry("onFailure: Release"),
+            entry("protect: false"),
+        ))
+        .unwrap();
+        let entries = &settings.by_resource["as"];
+        let by = |uid: &str, said: &str, otherwise: &str| {
+            let status = json!({
+                "uid": uid, "state": "Failed", "entry": said, "attempt": 1, "since": "2026-01-01T00:00:00Z",
+                "reason": "BackupFailed", "message": "",
+            });
+            let annotations = json!({BACKUP_STATUS: status.to_string()});
+            let object = json!({"metadata": {"uid": "u", "annotations": annotations}});
+            recorded(entries, &object, entries.named(otherwise).unwrap().clone()).id.clone()
+        };
+        assert_eq!(
+            (by("u", "release", "hold"), by("v", "hold", "release")),
+            ("release".into(), "release".into())
+        );
+        assert_eq!((by("", "hold", "release"), by("", "hold", "none")), ("hold".into(), "hold".into()));
+        for (said, otherwise) in [
+            ("other", "hold"),
+            ("release", "hold"),
+            ("release", "none"),
+            ("none", "release"),
+            ("lost", "release"),
+        ] {
+            assert_eq!(by("", said, otherwise), otherwise, "{said}");
+        }
     }
 }

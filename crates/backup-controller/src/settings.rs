@@ -237,6 +237,11 @@ impl ProtectedKind {
         let ApiResource { group, plural, .. } = &self.resource;
         if group.is_empty() { plural.clone() } else { format!("{plural}.{group}") }
     }
+
+    /// Whether nothing but a proven backup or somebody's word lets an object go.
+    pub fn always_holds(&self) -> bool {
+        self.protect && self.on_failure == OnFailure::Hold
+    }
 }
 
 impl Backup {

@@ -59,12 +59,19 @@ impl BackupStatus {
         Self::written_on(object).filter(|status| status.uid == metadata::text(object, "uid"))
     }
 
-    /// The try of a backup that a controller may have begun that did not tell policies apart.
+    /// The try of a backup that a controller may have begun that did not tell policies apart. In its first seconds nothing
+    /// is said of a backup, so that the first may have begun where an object says nothing.
     pub fn former_attempt(object: &Value) -> Option<u32> {
-        let status = Self::written_on(object)?;
-        let uid = metadata::text(object, "uid");
-        let is_former = status.uid.is_empty() || (status.uid == uid && status.reason == FORMER_BACKUP);
-        is_former.then_some(status.attempt)
+        match (Self::former(object), Self::of(object)) {
+            (Some(status), _) => Some(status.attempt),
+            (None, Some(status)) => (status.reason == FORMER_BACKUP).then_some(status.attempt),
+            (None, None) => Some(1),
+        }
+    }
+
+    /// What a controller said that did not name the object which it was about: it may be another one's.
+    pub fn former(object: &Value) -> Option<Self> {
+        Self::written_on(object).filter(|status| status.uid.is_empty())
     }
 
     fn written_on(object: &Value) -> Option<Self> {
@@ -125,7 +132,11 @@ mod tests {
     fn a_try_that_never_was_is_not_believed() {
         for attempt in [0, LAST_ATTEMPT + 1, u32::MAX] {
             assert_eq!(BackupStatus::of(&object("u", &status(Some("u"), attempt))), None, "{attempt}");
-            assert_eq!(BackupStatus::former_attempt(&object("u", &status(None, attempt))), None, "{attempt}");
+            assert_eq!(
+                BackupStatus::former_attempt(&object("u", &status(None, attempt))),
+                Some(1),
+                "{attempt}"
+            );
         }
     }
 
@@ -136,6 +147,12 @@ mod tests {
         let mut waits = status(Some("u"), 3);
         waits["reason"] = FORMER_BACKUP.into();
         assert_eq!(BackupStatus::former_attempt(&object("u", &waits)), Some(3));
-        assert_eq!(BackupStatus::former_attempt(&object("v", &waits)), None);
+        // Of itself, the copy says nothing.
+        assert_eq!(BackupStatus::former_attempt(&object("v", &waits)), Some(1));
+    }
+
+    #[test]
+    fn of_what_says_nothing_yet_the_first_backup_may_have_begun_before_policies_were_told_apart() {
+        assert_eq!(BackupStatus::former_attempt(&json!({"metadata": {"uid": "u"}})), Some(1));
     }
 }

@@ -115,13 +115,18 @@ impl Catalog {
         }
     }
 
-    /// Where the version of a watch is not served any more, one in another version takes its place.
+    /// Where the version of a watch is not served any more, one in another version takes its place, until it is again.
     async fn follow_targets(&mut self) {
-        let unserved = self.targets.iter().filter(|(_, (_, notices))| notices.is_unserved());
-        let unserved: Vec<_> = unserved.map(|(kind, (watched, _))| (kind.clone(), watched.clone())).collect();
-        for (kind, watched) in unserved {
+        let doubted = self.targets.iter().filter_map(|(kind, (watched, notices))| {
+            let is_unserved = notices.is_unserved();
+            let is_doubted = is_unserved || *watched != kind.resource;
+            is_doubted.then(|| (kind.clone(), watched.clone(), is_unserved))
+        });
+        let doubted: Vec<_> = doubted.collect();
+        for (kind, watched, is_unserved) in doubted {
             // The watch tells why it fails, and the commands that wait for it are told.
-            let Ok(Some(found)) = self.served_kinds.find_again(&kind.resource).await else { continue };
+            let found = self.served_kinds.find_for_watch(&kind.resource, is_unserved).await;
+            let Ok(Some(found)) = found else { continue };
             if found.resource != watched {
                 let notices = self.notice(kind.clone(), &found.resource);
                 self.targets.insert(kind, (found.resource, notices));

@@ -7,6 +7,7 @@ use std::{
     time::Duration,
 };
 
+use futures::future::join_all;
 use kube::{
     Client,
     core::GroupVersion,
@@ -16,7 +17,7 @@ use kube::{
 use tokio::{
     select,
     sync::watch::{Receiver, channel},
-    time::{Instant, sleep},
+    time::{Instant, sleep, timeout},
 };
 
 use crate::{ReadError, WatchedKind, health::Health, metrics::Metrics};
@@ -25,10 +26,12 @@ use crate::{ReadError, WatchedKind, health::Health, metrics::Metrics};
 const RELIED_ON: Duration = Duration::from_secs(300);
 /// How long it is relied on although a request was answered as for a kind that is not served.
 const DOUBTED: Duration = Duration::from_secs(5);
-/// How long many objects share the answer that their kind is not served.
+/// How long many objects share an answer that must be new, or that their kind is not served.
 const SHARED: Duration = Duration::from_secs(1);
 /// How often the cluster is asked for a kind that it does not serve while only its watch wants to know.
 const UNSERVED: Duration = Duration::from_secs(30);
+/// How long the cluster may take to say how it serves a kind. The client waits for an answer without end.
+const ANSWER: Duration = Duration::from_secs(10);
 /// How often watches are looked at whose kind may not be served any more. No request comes from it.
 const LOOK: Duration = Duration::from_secs(1);
 
@@ -50,12 +53,14 @@ pub struct ServedKinds {
 
 #[derive(Clone)]
 struct Answer {
-    kind: Option<ServedKind>,
+    kind: Result<Option<ServedKind>, ReadError>,
     since: Instant,
 }
 
 impl ServedKinds {
-    pub(crate) fn new(client: Client) -> Self {
+    /// Nothing is known at first.
+    #[must_use]
+    pub fn new(client: Client) -> Self {
         Self { client, known: Arc::default() }
     }
 
@@ -69,7 +74,23 @@ impl ServedKinds {
         self.answer(wanted, DOUBTED, UNSERVED).await
     }
 
-    /// An answer that is not older than this, by whether the kind is served.
+    /// The same, as it is now: for what cannot be taken back. Only questions of the same second share an answer.
+    pub async fn find_now(&self, wanted: &ApiResource) -> Result<Option<ServedKind>, ReadError> {
+        self.answer(wanted, SHARED, SHARED).await
+    }
+
+    /// The same, for a watch that is looked at again and again: whether it fails because its kind is not served, or is in
+    /// another version than the wanted one.
+    pub async fn find_for_watch(
+        &self,
+        wanted: &ApiResource,
+        is_unserved: bool,
+    ) -> Result<Option<ServedKind>, ReadError> {
+        self.answer(wanted, if is_unserved { DOUBTED } else { RELIED_ON }, UNSERVED).await
+    }
+
+    /// An answer that is not older than this, by whether the kind is served. That there was none is known as long as
+    /// that the kind is not served.
     async fn answer(
         &self,
         wanted: &ApiResource,
@@ -77,15 +98,20 @@ impl ServedKinds {
         if_not: Duration,
     ) -> Result<Option<ServedKind>, ReadError> {
         if let Some(Answer { kind, since }) = self.known().get(wanted)
-            && since.elapsed() < if kind.is_some() { if_served } else { if_not }
+            && since.elapsed() < if matches!(kind, Ok(Some(_))) { if_served } else { if_not }
         {
-            return Ok(kind.clone());
+            return kind.clone();
         }
-        let kind = ask(&self.client, wanted)
-            .await
-            .map_err(|error| ReadError::of(&error, "the API group", &wanted.group))?;
+        let kind = match timeout(ANSWER, ask(&self.client, wanted)).await {
+            Ok(answer) => answer.map_err(|error| ReadError::of(&error, "the API group", &wanted.group)),
+            Err(_) => Err(ReadError::Unanswered {
+                kind: "the API group".into(),
+                name: wanted.group.clone(),
+                message: format!("there was no answer within {ANSWER:?}"),
+            }),
+        };
         self.known().insert(wanted.clone(), Answer { kind: kind.clone(), since: Instant::now() });
-        Ok(kind)
+        kind
     }
 
     fn known(&self) -> MutexGuard<'_, HashMap<ApiResource, Answer>> {
@@ -143,12 +169,19 @@ pub(crate) fn follow<R: 'static>(
                 () = sleep(LOOK) => {}
             }
             let mut kinds = wanted.borrow_and_update().clone();
-            let unserved = kinds.iter().filter(|kind| health.is_unserved(&kind.for_people()));
-            let unserved: Vec<ApiResource> = unserved.map(|kind| kind.resource().as_ref().clone()).collect();
-            metrics.unserved(unserved.len());
-            for resource in unserved {
+            others.retain(|wanted, _| kinds.iter().any(|kind| **kind.resource() == *wanted));
+            let doubted = doubted(&kinds, &others, &health);
+            metrics.unserved(doubted.len());
+            let found = join_all(doubted.into_iter().map(|(resource, is_unserved)| {
+                let served = &served;
+                async move {
+                    let found = served.find_for_watch(&resource, is_unserved).await;
+                    (resource, found)
+                }
+            }));
+            for (resource, found) in found.await {
                 // Its watch tells why it fails.
-                if let Ok(Some(found)) = served.find_again(&resource).await {
+                if let Ok(Some(found)) = found {
                     choose(&mut others, resource, found.resource);
                 }
             }
@@ -168,6 +201,18 @@ pub(crate) fn follow<R: 'static>(
     receiver
 }
 
+/// The kinds that are not served as they are wanted, and whether their watch fails for it: one that is watched in another
+/// version is asked for, too, so that the wanted one is watched again when it is served again.
+fn doubted<R>(
+    kinds: &[WatchedKind<R>],
+    others: &HashMap<ApiResource, ApiResource>,
+    health: &Health,
+) -> Vec<(ApiResource, bool)> {
+    let kinds = kinds.iter().map(|kind| (kind.resource().as_ref(), health.is_unserved(&kind.for_people())));
+    let doubted = kinds.filter(|(resource, is_unserved)| *is_unserved || others.contains_key(resource));
+    doubted.map(|(resource, is_unserved)| (resource.clone(), is_unserved)).collect()
+}
+
 fn choose(others: &mut HashMap<ApiResource, ApiResource>, wanted: ApiResource, found: ApiResource) {
     if wanted == found {
         others.remove(&wanted);
@@ -183,61 +228,4 @@ fn choose(others: &mut HashMap<ApiResource, ApiResource>, wanted: ApiResource, f
 }
 
 #[cfg(test)]
-mod tests {
-    use axum::{Router, http::StatusCode, routing::get};
-    use kube::{Config, core::GroupVersionKind};
-    use serde_json::json;
-
-    use super::*;
-
-    fn resources(version: &str, plurals: &[&str], is_namespaced: bool) -> String {
-        let resource = |plural: &&str| json!({"name": plural, "singularName": "", "namespaced": is_namespaced, "kind": "Move", "verbs": ["list"]});
-        let resources: Vec<_> = plurals.iter().map(resource).collect();
-        json!({
-            "kind": "APIResourceList", "apiVersion": "v1", "groupVersion": format!("x.dev/{version}"),
-            "resources": resources,
-        })
-        .to_string()
-    }
-
-    /// A cluster that serves `moves` in v2 and v3, v3 being preferred, and something else in v1.
-    async fn cluster() -> Client {
-        let version = |name: &str| json!({"groupVersion": format!("x.dev/{name}"), "version": name});
-        let groups = json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": [{
-            "name": "x.dev", "versions": [version("v3"), version("v2"), version("v1")],
-            "preferredVersion": version("v3"),
-        }]});
-        let unknown = json!({
-            "kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "NotFound", "code": 404,
-            "message": "the server could not find the requested resource",
-        });
-        let api = Router::new()
-            .route("/apis", get(async move || groups.to_string()))
-            .route("/apis/x.dev/v1", get(async || resources("v1", &["others"], true)))
-            .route("/apis/x.dev/v2", get(async || resources("v2", &["moves"], true)))
-            .route("/apis/x.dev/v3", get(async || resources("v3", &["moves", "moves/status"], false)))
-            .fallback(async move || (StatusCode::NOT_FOUND, unknown.to_string()));
-        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let url = format!("http://{}", listener.local_addr().unwrap());
-        tokio::spawn(async { axum::serve(listener, api).await });
-        Client::try_from(Config::new(url.parse().unwrap())).unwrap()
-    }
-
-    #[tokio::test]
-    async fn the_wanted_version_is_taken_if_it_is_served_and_else_the_preferred_one() {
-        let served = ServedKinds::new(cluster().await);
-        let kind = |group: &str, version: &str| {
-            ApiResource::from_gvk_with_plural(&GroupVersionKind::gvk(group, version, "Move"), "moves")
-        };
-        for (wanted, expected, is_namespaced) in
-            [("v2", "v2", true), ("v1", "v3", false), ("v0", "v3", false)]
-        {
-            let found = served.find(&kind("x.dev", wanted)).await.unwrap();
-            let expected = ServedKind { resource: kind("x.dev", expected), is_namespaced };
-            assert_eq!(found, Some(expected), "{wanted}");
-        }
-        assert_eq!(served.find(&kind("y.dev", "v1")).await, Ok(None));
-        let another = ApiResource::from_gvk_with_plural(&GroupVersionKind::gvk("x.dev", "v1", "Hop"), "hops");
-        assert_eq!(served.find(&another).await, Ok(None));
-    }
-}
+mod tests;

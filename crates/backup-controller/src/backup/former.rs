@@ -13,10 +13,10 @@ impl Survey<'_> {
         let Some(attempt) = attempt else { return Ok(None) };
         let uid = metadata::text(self.target, "uid");
         let suffix = short_digest(&[uid, &attempt.to_string()]);
-        let Ok(backup) = render_as(self.templates, self.kind, self.target, attempt, &suffix) else {
+        let Ok(mut backup) = render_as(self.templates, self.kind, self.target, attempt, &suffix) else {
             return Ok(None);
         };
-        let Some(found) = self.look_up(&backup).await? else { return Ok(None) };
+        let Some(found) = self.look_up(&mut backup).await? else { return Ok(None) };
         let about = metadata::entry(&found, "annotations", BACKUP_TARGET);
         let about = about.and_then(|text| serde_json::from_str::<Target>(text).ok());
         let is_it = metadata::entry(&found, "labels", BACKUP_OF) == Some(uid)

@@ -5,6 +5,7 @@ mod judge;
 mod render;
 mod survey;
 mod target;
+mod version;
 
 use jiff::Timestamp;
 use serde_json::Value;
@@ -13,6 +14,7 @@ use crate::error::Unusable;
 
 pub use survey::Survey;
 pub use target::Target;
+pub use version::{other_version, written_as};
 
 /// How the backups of an object stand.
 #[derive(Clone, Debug, PartialEq)]

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 use kube::Client;
-use operator_kit::{ReadError, Templates};
+use operator_kit::{ReadError, ServedKinds, Templates};
 use serde_json::Value;
 
 use super::{
@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     error::{Error, Unusable},
-    live, metadata,
+    metadata,
     settings::{Backup, LAST_ATTEMPT, ProtectedKind},
 };
 
@@ -22,6 +22,7 @@ pub(super) const LOOKUPS: u32 = 32;
 /// An object whose backups are looked for.
 pub struct Survey<'s> {
     pub client: &'s Client,
+    pub served_kinds: &'s ServedKinds,
     pub templates: &'s Templates,
     pub kind: &'s ProtectedKind,
     /// The object, as it was read live.
@@ -36,11 +37,11 @@ impl Survey<'_> {
         let first = first.clamp(1, LAST_ATTEMPT);
         let (mut failed, mut attempt) = (None, first);
         loop {
-            let backup = match render(self.templates, self.kind, self.target, attempt) {
+            let mut backup = match render(self.templates, self.kind, self.target, attempt) {
                 Ok(backup) => backup,
                 Err(problem) => return Ok(Situation::Unusable(problem)),
             };
-            let found = match self.look_up(&backup).await {
+            let found = match self.look_up(&mut backup).await {
                 Err(problem @ ReadError::Forbidden { .. }) => {
                     return Ok(Situation::Unusable(Unusable::OutOfReach(problem)));
                 }
@@ -73,11 +74,6 @@ impl Survey<'_> {
                 verdict => return Ok(Situation::There { last, verdict }),
             }
         }
-    }
-
-    pub(super) async fn look_up(&self, backup: &Value) -> Result<Option<Value>, ReadError> {
-        let (namespace, name) = (metadata::text(backup, "namespace"), metadata::text(backup, "name"));
-        live::get(self.client, &self.kind.backup.resource, namespace, name).await
     }
 }
 

@@ -7,8 +7,8 @@ use std::{
 };
 
 use catena_api::keys::{BACKUP_OF, BACKUP_TARGET};
-use kube::Client;
-use operator_kit::short_digest;
+use kube::{Client, discovery::ApiResource};
+use operator_kit::{ServedKinds, short_digest};
 use serde_json::json;
 
 use super::{
@@ -187,7 +187,8 @@ fn cluster(backups: Vec<Value>) -> (Client, Arc<AtomicU32>) {
     let client = server(Some(DATE), move |path| {
         counted.fetch_add(1, Ordering::Relaxed);
         let name = path.rsplit('/').next().unwrap_or_default();
-        backups.get(name).map_or((404, json!({})), |backup| (200, backup.clone()))
+        let absent = json!({"kind": "Status", "reason": "NotFound", "code": 404, "details": {"name": name}});
+        backups.get(name).map_or((404, absent), |backup| (200, backup.clone()))
     });
     (client, lookups)
 }
@@ -195,6 +196,7 @@ fn cluster(backups: Vec<Value>) -> (Client, Arc<AtomicU32>) {
 async fn survey(client: &Client, settings: &Settings, first: u32, former: Option<u32>) -> Situation {
     let survey = Survey {
         client,
+        served_kinds: &ServedKinds::new(client.clone()),
         templates: &settings.templates,
         kind: &settings.kinds["maps"],
         target: &target("shop"),
@@ -268,4 +270,65 @@ async fn tries_come_to_an_end_whatever_number_they_begin_with() {
         assert_eq!(found, Situation::Unusable(Unusable::Exhausted { tries: LAST_ATTEMPT }));
         assert_eq!(lookups, 1);
     }
+}
+
+/// What stands in a cluster that serves Jobs in v2 only, by name.
+fn upgraded(backup: Option<Value>) -> Client {
+    server(Some(DATE), move |path| {
+        let version = json!({"groupVersion": "batch/v2", "version": "v2"});
+        let jobs =
+            json!({"name": "jobs", "singularName": "", "namespaced": true, "kind": "Job", "verbs": []});
+        let name = path.rsplit('/').next().unwrap_or_default();
+        match (path, &backup) {
+            ("/apis", _) => (
+                200,
+                json!({"groups": [
+                    {"name": "batch", "versions": [version], "preferredVersion": version},
+                ]}),
+            ),
+            ("/apis/batch/v2", _) => (200, json!({"groupVersion": "batch/v2", "resources": [jobs]})),
+            (path, Some(backup)) if path.contains("/v2/") && metadata::text(backup, "name") == name => {
+                (200, backup.clone())
+            }
+            (path, _) if path.contains("/v2/") => (
+                404,
+                json!({"status": "Failure", "reason": "NotFound", "code": 404, "details": {"name": name}}),
+            ),
+            _ => (404, json!({"status": "Failure", "reason": "NotFound", "code": 404, "details": {}})),
+        }
+    })
+}
+
+#[tokio::test]
+async fn a_backup_is_found_and_made_in_the_version_that_is_served() {
+    let settings = settings(TEMPLATE, "backups");
+    let mut done = created(&settings, &target("shop"), 1);
+    done["status"] = json!({"succeeded": 1, "failed": 0});
+    let found = survey(&upgraded(Some(done)), &settings, 1, None).await;
+    assert!(matches!(&found, Situation::There { verdict: Verdict::Succeeded, .. }), "{found:?}");
+
+    let Situation::Absent { backup } = survey(&upgraded(None), &settings, 1, None).await else {
+        panic!("it is there")
+    };
+    assert_eq!(backup["apiVersion"], "batch/v2");
+    let resource = written_as(&settings.kinds["maps"].backup, &backup);
+    assert_eq!((resource.api_version.as_str(), resource.plural.as_str()), ("batch/v2", "jobs"));
+}
+
+#[tokio::test]
+async fn a_create_in_a_version_that_is_not_served_is_no_refusal_while_another_one_is() {
+    let settings = settings(TEMPLATE, "backups");
+    let kind = &settings.kinds["maps"].backup;
+    let other = async |client: Client, tried: &ApiResource| {
+        let other = other_version(&ServedKinds::new(client), kind, tried).await;
+        other.unwrap().map(|other| other.api_version)
+    };
+    let lost = || server(None, |_| (404, json!({"status": "Failure", "reason": "NotFound", "code": 404})));
+    assert_eq!(other(upgraded(None), &kind.resource).await.as_deref(), Some("batch/v2"));
+    let v2 = written_as(kind, &json!({"apiVersion": "batch/v2"}));
+    assert_eq!(other(upgraded(None), &v2).await, None, "the namespace is missing");
+    assert_eq!(other(lost(), &kind.resource).await, None, "no version is served");
+    let silent = server(None, |_| (503, json!({"status": "Failure", "code": 503})));
+    let asked = other_version(&ServedKinds::new(silent), kind, &kind.resource).await;
+    assert!(asked.is_err(), "in doubt it is held: {asked:?}");
 }

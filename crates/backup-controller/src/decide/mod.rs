@@ -17,7 +17,7 @@ use crate::{
     finalizer,
     force_release::ForceRelease,
     observe::{Held, Observed, Selection},
-    settings::{OnFailure, ProtectedKind},
+    settings::ProtectedKind,
     status::{BackupStatus, State},
 };
 
@@ -104,7 +104,7 @@ fn let_go(observed: &Observed, kind: &ProtectedKind, held: &Held) -> Action {
             if !left(last.created, kind.deadline, held.now).is_zero() {
                 return hold::running(observed, kind, held, last, verdict);
             }
-            if may_go_without(kind) {
+            if !kind.always_holds() {
                 return given_up(Some(last), &format!("the backup took longer than {:?}", kind.deadline));
             }
             hold::overdue(observed, kind, held, last)
@@ -141,11 +141,6 @@ fn let_go(observed: &Observed, kind: &ProtectedKind, held: &Held) -> Action {
     }
 }
 
-/// Whether an object may go although no backup is proven.
-fn may_go_without(kind: &ProtectedKind) -> bool {
-    kind.on_failure == OnFailure::Release || !kind.protect
-}
-
 /// Why an object may go now, if as much was tried as the settings ask for, and in vain. Only a backup that was created and
 /// failed is a try, and one that the server refused: reads that fail, and a controller that does not run, are none. What is
 /// refused may be granted later, so that the deadline has to pass, too.
@@ -154,7 +149,7 @@ fn tried_in_vain(kind: &ProtectedKind, held: &Held, failed: u32) -> Option<Strin
     let is_overdue = !kind.protect || left(held.since, kind.deadline, held.now).is_zero();
     let all = failed.saturating_add(held.refusals);
     let is_enough = failed >= tries || (held.refusals > 0 && all >= tries && is_overdue);
-    (may_go_without(kind) && is_enough)
+    (!kind.always_holds() && is_enough)
         .then(|| format!("{failed} backups failed, and {} were refused by the API server", held.refusals))
 }
 

@@ -200,6 +200,7 @@ fn backup(reason: &str) -> Option<Description> {
         | "BackupInOtherNamespace"
         | "BackupNameNotUnique"
         | "BackupNameTaken"
+        | "BackupVersionNotServed"
         | "BackupWithoutNamespace"
         | "BackupsExhausted" => (
             "is held because its backup cannot be made",

@@ -1,0 +1,56 @@
+//! In which version backups are read and created: that of the settings, or another one where that is not served. All
+//! versions of a kind are of the same objects, so that none of them is missed for the version it is asked for in.
+
+use kube::{
+    core::{GroupVersion, GroupVersionKind},
+    discovery::ApiResource,
+};
+use operator_kit::{ReadError, ServedKinds};
+use serde_json::Value;
+
+use super::Survey;
+use crate::{
+    live::{self, Answer},
+    metadata,
+    settings::Backup,
+};
+
+impl Survey<'_> {
+    /// What stands under the name of a backup, which is given the version that it is looked for in.
+    pub(super) async fn look_up(&self, backup: &mut Value) -> Result<Option<Value>, ReadError> {
+        let wanted = &self.kind.backup.resource;
+        let mut answer = self.read(wanted, backup).await?;
+        if !answer.is_served
+            && let Some(other) = other_version(self.served_kinds, &self.kind.backup, wanted).await?
+        {
+            backup["apiVersion"] = other.api_version.as_str().into();
+            answer = self.read(&other, backup).await?;
+        }
+        Ok(answer.object.map(|object| object.value))
+    }
+
+    async fn read(&self, kind: &ApiResource, backup: &Value) -> Result<Answer, ReadError> {
+        let (namespace, name) = (metadata::text(backup, "namespace"), metadata::text(backup, "name"));
+        live::read(self.client, kind, namespace, name).await
+    }
+}
+
+/// The kind of a backup in the version that the backup is written in.
+pub fn written_as(kind: &Backup, backup: &Value) -> ApiResource {
+    let wanted = &kind.resource;
+    let version = backup["apiVersion"].as_str().and_then(|version| version.parse().ok());
+    let Some(GroupVersion { version, .. }) = version else { return wanted.clone() };
+    let written = GroupVersionKind { group: wanted.group.clone(), version, kind: wanted.kind.clone() };
+    ApiResource::from_gvk_with_plural(&written, &wanted.plural)
+}
+
+/// The version that a kind is served in now, after `tried` was answered as one that is not served: such an answer says
+/// nothing of a backup. None if there is no other.
+pub async fn other_version(
+    served_kinds: &ServedKinds,
+    kind: &Backup,
+    tried: &ApiResource,
+) -> Result<Option<ApiResource>, ReadError> {
+    let found = served_kinds.find_now(&kind.resource).await?.map(|found| found.resource);
+    Ok(found.filter(|found| found.version != tried.version))
+}
