@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use catena_api::keys::BACKUP_STATUS;
 use k8s_openapi::api::core::v1::ObjectReference;
-use kube::{Resource, discovery::ApiResource};
+use kube::{Client, Resource, discovery::ApiResource};
 use operator_kit::{Events, Next, ServedKinds, Watched, WriteError, Writer};
 use serde_json::{Value, json};
 
 use crate::{
-    backup::{other_version, written_as},
+    backup::{instead, written_as},
     backup_watches::BackupWatches,
     decide::{Action, Outcome, Release},
     error::Error,
@@ -27,6 +27,7 @@ const AFTER_CREATE: Duration = Duration::from_secs(1);
 
 /// Takes steps.
 pub struct Actor {
+    client: Client,
     writer: Writer,
     served_kinds: ServedKinds,
     events: Events,
@@ -37,6 +38,7 @@ pub struct Actor {
 
 impl Actor {
     pub fn new(
+        client: Client,
         writer: Writer,
         served_kinds: ServedKinds,
         events: Events,
@@ -44,7 +46,7 @@ impl Actor {
         refusals: Refusals,
         held: HeldObjects,
     ) -> Self {
-        Self { writer, served_kinds, events, watches, refusals, held }
+        Self { client, writer, served_kinds, events, watches, refusals, held }
     }
 
     /// Forgets an object that is gone.
@@ -105,8 +107,8 @@ impl Actor {
         }
         let seen = self.watches.seen(&kind.backup);
         let created = self.writer.create(uid(target), &seen, &resource, backup).await;
-        if let Err(WriteError::Gone { name, .. }) = &created {
-            self.check_version(&kind.backup, &resource, name).await?;
+        if let Err(WriteError::Gone { .. }) = &created {
+            self.check_version(&kind.backup, &resource, backup).await?;
         }
         if created.as_ref().is_err_and(is_refusal) {
             self.refusals.note(uid(target));
@@ -131,14 +133,14 @@ impl Actor {
         }
     }
 
-    /// An error where it is only the version of a backup that the cluster does not serve.
-    async fn check_version(&self, backup: &Backup, tried: &ApiResource, name: &str) -> Result<(), Error> {
-        match other_version(&self.served_kinds, backup, tried).await? {
+    /// An error where it is, or may be, only the version of a backup that the cluster does not serve.
+    async fn check_version(&self, kind: &Backup, tried: &ApiResource, backup: &Value) -> Result<(), Error> {
+        match instead(&self.client, &self.served_kinds, kind, tried, backup).await? {
             None => Ok(()),
             Some(served) => Err(Error::OtherVersion {
-                backup: backup.name.clone(),
+                backup: kind.name.clone(),
                 kind: tried.kind.clone(),
-                name: name.to_owned(),
+                name: metadata::text(backup, "name").to_owned(),
                 tried: tried.api_version.clone(),
                 served: served.api_version,
             }),

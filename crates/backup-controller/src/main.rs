@@ -72,6 +72,7 @@ async fn control(arguments: Arguments) -> anyhow::Result<()> {
 
     let refusals = Refusals::default();
     let actor = Actor::new(
+        operator.client(),
         operator.writer(),
         operator.served_kinds(),
         operator.events(),

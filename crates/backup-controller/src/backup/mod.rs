@@ -14,7 +14,7 @@ use crate::error::Unusable;
 
 pub use survey::Survey;
 pub use target::Target;
-pub use version::{other_version, written_as};
+pub use version::{instead, written_as};
 
 /// How the backups of an object stand.
 #[derive(Clone, Debug, PartialEq)]

@@ -319,16 +319,29 @@ async fn a_backup_is_found_and_made_in_the_version_that_is_served() {
 async fn a_create_in_a_version_that_is_not_served_is_no_refusal_while_another_one_is() {
     let settings = settings(TEMPLATE, "backups");
     let kind = &settings.kinds["maps"].backup;
-    let other = async |client: Client, tried: &ApiResource| {
-        let other = other_version(&ServedKinds::new(client), kind, tried).await;
-        other.unwrap().map(|other| other.api_version)
+    let backup = created(&settings, &target("shop"), 1);
+    let asked = async |client: Client, tried: &ApiResource| {
+        instead(&client, &ServedKinds::new(client.clone()), kind, tried, &backup).await
     };
-    let lost = || server(None, |_| (404, json!({"status": "Failure", "reason": "NotFound", "code": 404})));
+    let other = async |client: Client, tried: &ApiResource| {
+        asked(client, tried).await.unwrap().map(|other| other.api_version)
+    };
+    let lost = server(None, |_| (404, json!({"status": "Failure", "reason": "NotFound", "code": 404})));
     assert_eq!(other(upgraded(None), &kind.resource).await.as_deref(), Some("batch/v2"));
     let v2 = written_as(kind, &json!({"apiVersion": "batch/v2"}));
     assert_eq!(other(upgraded(None), &v2).await, None, "the namespace is missing");
-    assert_eq!(other(lost(), &kind.resource).await, None, "no version is served");
+    assert_eq!(other(lost, &kind.resource).await, None, "no version is served");
     let silent = server(None, |_| (503, json!({"status": "Failure", "code": 503})));
-    let asked = other_version(&ServedKinds::new(silent), kind, &kind.resource).await;
-    assert!(asked.is_err(), "in doubt it is held: {asked:?}");
+    // What is listed follows what is served, and may be behind.
+    let behind = server(Some(DATE), |path| {
+        let job = json!({"name": "jobs", "singularName": "", "namespaced": true, "kind": "Job", "verbs": []});
+        match path {
+            "/apis/batch/v1" => (200, json!({"groupVersion": "batch/v1", "resources": [job]})),
+            _ => (404, json!({"status": "Failure", "reason": "NotFound", "code": 404, "details": {}})),
+        }
+    });
+    for in_doubt in [silent, behind] {
+        let asked = asked(in_doubt, &kind.resource).await;
+        assert!(asked.is_err(), "in doubt it is held: {asked:?}");
+    }
 }
