@@ -140,15 +140,24 @@ mod tests {
             json!({
                 "metadata": {"name": "restart", "creationTimestamp": "2026-01-01T00:00:00Z"},
                 "spec": {"targetRef": {"name": "web"}, "ttlSecondsAfterFinished": ttl},
-                "status": {"completionTime": completed},
+                "status": {
+                    "completionTime": completed, "conditions": [{"type": "Succeeded", "status": "False"}],
+                },
             })
         };
         let finished = json!("2026-01-01T00:01:00Z");
+        // A time that a restored or invented status has.
+        let mut unproven = command(json!(0), finished.clone());
+        unproven["status"]["conditions"][0]["status"] = "Unknown".into();
+        let mut only_timed = unproven.clone();
+        only_timed["status"] = json!({ "completionTime": finished });
         let cases = [
             (command(json!(60), finished.clone()), at("2026-01-01T00:02:00Z")),
             (command(json!(0), finished.clone()), at("2026-01-01T00:01:00Z")),
             (command(Value::Null, finished.clone()), Expiry::Open),
             (command(json!(60), Value::Null), Expiry::Open),
+            (unproven, Expiry::Open),
+            (only_timed, Expiry::Open),
             (command(json!(-1), finished.clone()), Expiry::Open),
             (command(json!(i64::MAX), finished), Expiry::Open),
             (json!({"metadata": {"name": "new"}, "spec": {"ttlSecondsAfterFinished": 0}}), Expiry::Open),
