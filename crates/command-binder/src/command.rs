@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use catena_api::{command::BOUND, keys};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, OwnerReference};
-use operator_kit::{Expression, ExpressionError, TrimmedObject};
+use operator_kit::{Expression, ExpressionError, TrimmedObject, is_object_name};
 use serde_json::{Value, json};
 
 use crate::kind::{CommandKind, Mode, TargetKind, TargetReference};
@@ -190,13 +190,13 @@ fn reference(kind: &CommandKind, object: &Object) -> Result<Finding, ExpressionE
             fields.name.source()
         ));
     };
-    if !is_name(&name) {
+    if !is_object_name(&name) {
         return invalid(format!(
             "it names the target {name:?}, which is no name of an object; correct that field"
         ));
     }
     let namespace = object.text(fields.namespace.as_ref())?;
-    if let Some(namespace) = namespace.as_ref().filter(|namespace| !is_name(namespace)) {
+    if let Some(namespace) = namespace.as_ref().filter(|namespace| !is_object_name(namespace)) {
         return invalid(format!(
             "it names the namespace {namespace:?}, which is no name; correct that field"
         ));
@@ -258,12 +258,6 @@ fn display(kind: &TargetKind) -> String {
     } else {
         format!("{}.{}", resource.kind, resource.group)
     }
-}
-
-/// Whether a text can stand in a URL's path as the name of an object: a GET of an empty name is a list.
-fn is_name(name: &str) -> bool {
-    let is_taken = |character: char| character.is_ascii_alphanumeric() || "-._:@~+=".contains(character);
-    !matches!(name, "" | "." | "..") && name.len() <= 253 && name.chars().all(is_taken)
 }
 
 /// The object that expressions read. A field that an expression only names is not given where it is missing; any other

@@ -88,9 +88,7 @@ pub enum WriteError {
         name: String,
     },
     /// The server does not allow it.
-    #[error(
-        "{kind} {name:?} is refused: {message}; if a permission is missing, grant it to the controller's ServiceAccount"
-    )]
+    #[error("{kind} {name:?} is refused: {message}; {}", way_out(message))]
     Forbidden {
         /// The object's kind.
         kind: String,
@@ -260,6 +258,15 @@ fn has_cause(status: &Status, reason: &str) -> bool {
     status.details.iter().flat_map(|details| &details.causes).any(|cause| cause.reason == reason)
 }
 
+/// What to do about a refusal: the server says of a missing right who cannot do what.
+fn way_out(message: &str) -> &'static str {
+    if message.contains(" cannot ") {
+        "grant it to the controller's ServiceAccount"
+    } else {
+        "do as it says, or correct the template, the parameters or the rules of the namespace"
+    }
+}
+
 fn retry_after(status: &Status) -> Duration {
     let seconds = status.details.as_ref().map_or(0, |details| details.retry_after_seconds);
     Duration::from_secs(u64::from(seconds.max(1)))
@@ -284,7 +291,11 @@ mod tests {
             forbidden("pods is forbidden: exceeded quota: q, requested: pods=1").reason(),
             "QuotaExceeded"
         );
-        assert_eq!(forbidden("pods is forbidden: User \"x\" cannot create resource").reason(), "Forbidden");
+        let unallowed = forbidden("pods is forbidden: User \"x\" cannot create resource");
+        assert_eq!(unallowed.reason(), "Forbidden");
+        assert!(unallowed.to_string().contains("ServiceAccount"));
+        let limited = forbidden("pods \"web-x\" is forbidden: minimum memory usage per Container is 256Mi");
+        assert!(!limited.to_string().contains("ServiceAccount"), "{limited}");
     }
 
     #[test]

@@ -141,7 +141,7 @@ fn write(reason: &str) -> Option<Description> {
         ),
         "Forbidden" => (
             "has something refused by the API server",
-            "the message is the API server's: grant what it names",
+            "the message is the API server's: grant what it names, or do as it says",
         ),
         "RightMissing" => (
             "has a controller that lacks a right",

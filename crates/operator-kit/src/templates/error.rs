@@ -69,6 +69,18 @@ pub enum TemplateError {
         /// The template.
         template: String,
     },
+    /// What comes out has a name or namespace that no object can have.
+    #[error(
+        "the template {template:?} gives the {field} {found:?}, which no object can have; correct spec.parameters, or the template"
+    )]
+    NotAName {
+        /// The template.
+        template: String,
+        /// The field.
+        field: &'static str,
+        /// What it gives.
+        found: String,
+    },
     /// The name that comes out is the same for all objects of one subject.
     #[error(
         "the template {template:?} gives the name {name:?}, which does not hold suffix: many objects are made from it, and it tells them apart; write for example {{{{ name ~ \"-\" ~ suffix }}}}"

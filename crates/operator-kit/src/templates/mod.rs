@@ -17,7 +17,7 @@ use anything::Anything;
 pub use error::TemplateError;
 use parameters::Parameters;
 
-use crate::sha256;
+use crate::{is_object_name, sha256};
 
 /// Steps that a template may take; a loop that never ends is stopped here.
 const FUEL: u64 = 200_000;
@@ -273,9 +273,19 @@ fn parse(name: &str, text: &str, api_version: &str, kind: &str) -> Result<Value,
             return Err(TemplateError::NotAMap { template: name.to_owned(), field });
         }
     }
-    match object.pointer("/metadata/name").and_then(Value::as_str) {
-        Some(given) if !given.is_empty() => Ok(object),
-        _ => Err(TemplateError::NoName { template: name.to_owned() }),
+    check_names(name, &object)?;
+    Ok(object)
+}
+
+fn check_names(template: &str, object: &Value) -> Result<(), TemplateError> {
+    let text = |pointer| object.pointer(pointer).and_then(Value::as_str).filter(|text| !text.is_empty());
+    let template = template.to_owned();
+    let Some(name) = text("/metadata/name") else { return Err(TemplateError::NoName { template }) };
+    let namespace = text("/metadata/namespace").map(|namespace| ("metadata.namespace", namespace));
+    let mut names = [("metadata.name", name)].into_iter().chain(namespace);
+    match names.find(|(_, found)| !is_object_name(found)) {
+        Some((field, found)) => Err(TemplateError::NotAName { template, field, found: found.to_owned() }),
+        None => Ok(()),
     }
 }
 

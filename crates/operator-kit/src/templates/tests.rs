@@ -189,3 +189,18 @@ fn names_of_many_objects_have_to_hold_the_suffix_and_only_the_template_without_i
     let error = render("fixed").unwrap_err();
     assert_eq!((error.reason(), error.category()), ("NotUnique", crate::Category::WaitsForChange));
 }
+
+#[test]
+fn a_parameter_cannot_make_another_request_of_a_name() {
+    let named = POD.replace("{{ name ~ '-' ~ suffix }}", "{{ parameters.name }}");
+    let templates = templates(&[("named", &named)]);
+    let render = |name: &str| {
+        let given = parameters(&[("image", "nginx:1"), ("name", name)]);
+        templates.render("named", &subject(&given, ""), "v1", "Pod")
+    };
+    assert!(render("web").is_ok());
+    for name in ["?watch=true", "shared?dryRun=All", "x#y", "a/b", "..", "%2e%2e", "shared "] {
+        let error = render(name).unwrap_err();
+        assert!(matches!(&error, TemplateError::NotAName { found, .. } if found == name), "{error}");
+    }
+}
