@@ -30,13 +30,13 @@ impl Run {
         let backups = cluster.namespace("proofs").await?;
         let (paused, program) = Paused::pause(cluster).await?;
         let proxy = CrashProxy::start(cluster.client.clone()).await?;
-        let process = OwnProcess::start(program, &proxy, &settings(&backups, kinds))?;
+        let process = OwnProcess::start(program, &proxy, &settings(&objects, &backups, kinds))?;
         Ok(Self { objects, backups, proxy, process, _paused: paused })
     }
 
     /// Gives it other entries.
     fn configure(&self, kinds: &Value) -> Result<()> {
-        self.process.configure(&settings(&self.backups, kinds))
+        self.process.configure(&settings(&self.objects, &self.backups, kinds))
     }
 
     /// Gives it other entries, and waits until they are in force: one that is only there now protects.
@@ -90,8 +90,13 @@ fn entry(selects: &str, backup: &str) -> Value {
     })
 }
 
-/// Two backups that are done when somebody says so, and one of a kind that is not served.
-fn settings(backups: &Namespace, kinds: &Value) -> Value {
+/// Two backups that are done when somebody says so, and one of a kind that is not served. What another test has left is not
+/// protected.
+fn settings(objects: &Namespace, backups: &Namespace, kinds: &Value) -> Value {
+    let mut kinds = kinds.clone();
+    for entry in kinds.as_object_mut().into_iter().flat_map(|kinds| kinds.values_mut()) {
+        entry["namespaceSelector"] = json!({"matchLabels": {"kubernetes.io/metadata.name": objects.name}});
+    }
     let backup = |by: &str| {
         let template = format!(
             "{{apiVersion: v1, kind: ConfigMap, metadata: {{name: {{{{ name ~ '-' ~ suffix }}}}}}, data: {{by: {by}}}}}"
@@ -173,7 +178,10 @@ async fn objects_that_move_to_another_entry_are_protected_all_the_time() -> Resu
 
     // When no entry protects them any more, they lose it.
     run.configure(&json!({"former": former}))?;
-    run.objects.until("web-0", "is not protected any more", |map: &ConfigMap| !is_protected(map)).await;
+    for number in 0..20 {
+        let name = format!("web-{number}");
+        run.objects.until(&name, "is not protected any more", |map: &ConfigMap| !is_protected(map)).await;
+    }
     Ok(())
 }
 
