@@ -77,9 +77,13 @@ async fn finished_command(namespace: &Namespace, name: &str) -> Result<()> {
         ..BasicDeploymentRestartSpec::default()
     };
     namespace.create(&BasicDeploymentRestart::new(name, spec)).await?;
+    let now = Timestamp::now();
+    let succeeded = json!({
+        "type": "Succeeded", "status": "True", "reason": "Restarted", "message": "", "lastTransitionTime": now,
+    });
     let status = json!({
         "apiVersion": GROUP_VERSION, "kind": "BasicDeploymentRestart", "metadata": {"name": name},
-        "status": {"completionTime": Timestamp::now()},
+        "status": {"completionTime": now, "conditions": [succeeded]},
     });
     let params = PatchParams::apply("e2e").force();
     namespace.api::<BasicDeploymentRestart>().patch_status(name, &params, &Patch::Apply(status)).await?;
