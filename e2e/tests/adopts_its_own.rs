@@ -41,16 +41,50 @@ fn has_copy(pods: &[Pod]) -> bool {
     pods.iter().any(|pod| pod.name_any() == COPY && pod.owner_references().is_empty())
 }
 
-/// The garbage collector looks for new kinds twice a minute. Of a kind that it does not know yet it orphans nothing: what the
-/// owner leaves is taken for garbage later.
-async fn until_the_garbage_collector_knows_sets(namespace: &Namespace) -> Result<()> {
-    namespace.create(&replica_set("probe", 0)).await?;
+/// Waits until the garbage collector knows `BasicReplicaSets`, and gives one that is gone.
+///
+/// It looks for new kinds twice a minute. Of a kind that it does not know yet it orphans nothing: the dependents are
+/// taken for garbage later.
+async fn until_the_garbage_collector_knows_sets(namespace: &Namespace) -> Result<BasicReplicaSet> {
+    let probe = namespace.create(&replica_set("probe", 0)).await?;
     namespace.api::<BasicReplicaSet>().delete("probe", &DeleteParams::orphan()).await?;
     let is_gone = async || match namespace.api::<BasicReplicaSet>().get_opt("probe").await {
         Ok(None) => Ok(()),
         other => Err(other),
     };
     eventually("the garbage collector knows BasicReplicaSets", 2 * PATIENCE, is_gone).await;
+    Ok(probe)
+}
+
+/// Deletes a set, and its pods stay.
+///
+/// The garbage collector orphans only dependents that it has seen, and lags when the cluster is busy. It sees pods in
+/// their order: one whose owner is gone, made after them, goes only after it saw them.
+async fn orphan_pods(namespace: &Namespace, gone: &BasicReplicaSet) -> Result<()> {
+    let security = json!({
+        "allowPrivilegeEscalation": false, "capabilities": {"drop": ["ALL"]}, "runAsNonRoot": true,
+        "seccompProfile": {"type": "RuntimeDefault"},
+    });
+    let garbage: Pod = serde_json::from_value(json!({
+        "metadata": {"name": "garbage", "ownerReferences": [gone.owner_ref(&())]},
+        "spec": {
+            "schedulerName": "none",
+            "containers": [{"name": "main", "image": image(), "securityContext": security}],
+        },
+    }))?;
+    namespace.create(&garbage).await?;
+    namespace.until_gone::<Pod>("garbage").await;
+    namespace.api::<BasicReplicaSet>().delete("web", &DeleteParams::orphan()).await?;
+    Ok(())
+}
+
+/// Deletes a deployment, and its child stays: seen by the garbage collector like pods.
+async fn orphan_child(namespace: &Namespace, gone: &BasicReplicaSet) -> Result<()> {
+    let mut garbage = replica_set("garbage", 0);
+    garbage.metadata.owner_references = Some(gone.owner_ref(&()).into_iter().collect());
+    namespace.create(&garbage).await?;
+    namespace.until_gone::<BasicReplicaSet>("garbage").await;
+    namespace.api::<BasicDeployment>().delete("web", &DeleteParams::orphan()).await?;
     Ok(())
 }
 
@@ -70,12 +104,12 @@ async fn a_deployment_that_comes_back_takes_its_orphans_back() -> Result<()> {
     e2e::needs!(AuditLog);
     let cluster = Cluster::with(&CHAIN).await?;
     let namespace = cluster.namespace("orphan").await?;
-    until_the_garbage_collector_knows_sets(&namespace).await?;
+    let gone = until_the_garbage_collector_knows_sets(&namespace).await?;
     let log = AuditLog::from_now()?;
     let before = with_three_pods(&namespace).await?;
     let child = namespace.until_set_ready("web").await;
 
-    namespace.api::<BasicDeployment>().delete("web", &DeleteParams::orphan()).await?;
+    orphan_child(&namespace, &gone).await?;
     namespace.until_gone::<BasicDeployment>("web").await;
     let orphan = namespace
         .until("web", "is left without an owner", |set: &BasicReplicaSet| set.owner_references().is_empty())
@@ -101,13 +135,13 @@ async fn a_set_that_comes_back_takes_its_orphans_back() -> Result<()> {
     e2e::needs!(AuditLog);
     let cluster = Cluster::with(&CHAIN).await?;
     let namespace = cluster.namespace("orphans").await?;
-    until_the_garbage_collector_knows_sets(&namespace).await?;
+    let gone = until_the_garbage_collector_knows_sets(&namespace).await?;
     let log = AuditLog::from_now()?;
     let before = with_three_pods(&namespace).await?;
     let child = namespace.until_set_ready("web").await;
 
     // The BasicDeployment makes another one at once.
-    namespace.api::<BasicReplicaSet>().delete("web", &DeleteParams::orphan()).await?;
+    orphan_pods(&namespace, &gone).await?;
     let other = namespace
         .until("web", "is another one, which owns the pods", |set: &BasicReplicaSet| {
             let owns_all = set.status.as_ref().is_some_and(|status| status.active == 3);
@@ -158,12 +192,12 @@ async fn a_copy_for_debugging_is_never_adopted_counted_or_deleted() -> Result<()
 async fn an_orphan_whose_image_was_changed_is_left_and_its_brother_taken_back() -> Result<()> {
     let cluster = Cluster::with(&[REPLICA_SETS]).await?;
     let namespace = cluster.namespace("changed").await?;
-    until_the_garbage_collector_knows_sets(&namespace).await?;
+    let gone = until_the_garbage_collector_knows_sets(&namespace).await?;
     namespace.create(&replica_set("web", 2)).await?;
     namespace.until_set_ready("web").await;
     let pods = namespace.until_ready_pods(2).await;
 
-    namespace.api::<BasicReplicaSet>().delete("web", &DeleteParams::orphan()).await?;
+    orphan_pods(&namespace, &gone).await?;
     namespace.until_gone::<BasicReplicaSet>("web").await;
     let [changed, kept] = &pods[..] else { panic!("two pods") };
     let foreign = json!({"spec": {"containers": [{"name": "main", "image": "registry.invalid/other:1"}]}});
@@ -184,9 +218,9 @@ async fn an_orphan_whose_image_was_changed_is_left_and_its_brother_taken_back() 
 async fn an_orphaned_child_of_another_content_is_told_how_it_comes_back() -> Result<()> {
     let cluster = Cluster::with(&CHAIN).await?;
     let namespace = cluster.namespace("told").await?;
-    until_the_garbage_collector_knows_sets(&namespace).await?;
+    let gone = until_the_garbage_collector_knows_sets(&namespace).await?;
     let before = with_three_pods(&namespace).await?;
-    namespace.api::<BasicDeployment>().delete("web", &DeleteParams::orphan()).await?;
+    orphan_child(&namespace, &gone).await?;
     namespace.until_gone::<BasicDeployment>("web").await;
 
     let mut other = deployment("web", 3);
