@@ -5,7 +5,12 @@ use std::time::Duration;
 use catena_api::keys::BACKUP_STATUS;
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::{Client, Resource, discovery::ApiResource};
-use operator_kit::{Events, Next, ServedKinds, Watched, WriteError, Writer};
+use operator_kit::{
+    report::Events,
+    run::Next,
+    watch::{ServedKinds, Watched},
+    write::{WriteError, Writer},
+};
 use serde_json::{Value, json};
 
 use crate::{

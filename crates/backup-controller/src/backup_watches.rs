@@ -7,7 +7,10 @@ use std::{
 
 use catena_api::keys::{BACKUP_OF, BACKUP_TARGET};
 use kube::{Api, Client, discovery::ApiResource};
-use operator_kit::{Notices, Operator, Seen, ServedKinds, Triggers, TrimmedObject, Watch, Watches};
+use operator_kit::{
+    run::{Operator, Triggers},
+    watch::{Notices, Seen, ServedKinds, TrimmedObject, Watch, Watches},
+};
 
 use crate::{
     backup::Target,

@@ -16,7 +16,9 @@ use kube::{
     discovery::ApiResource,
 };
 use operator_kit::{
-    Arguments, Operator, Seen, ServedKinds, TrimmedObject, Validate, WriteError, Writer, live,
+    run::{Arguments, Operator, Validate},
+    watch::{Seen, ServedKinds, TrimmedObject, live},
+    write::{WriteError, Writer},
 };
 use serde::Deserialize;
 

@@ -4,7 +4,7 @@
 //! the object's uid, or when it came after the object had said of itself, without it, that it is held.
 
 use catena_api::keys::FORCE_RELEASE;
-use operator_kit::short_digest;
+use operator_kit::render::short_digest;
 use serde_json::Value;
 
 use crate::{metadata, status::BackupStatus};

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use operator_kit::{Settings, WatchedKind};
+use operator_kit::{run::Settings, watch::WatchedKind};
 use tokio::{select, sync::watch, time::sleep};
 
 use crate::{backup_watches::BackupWatches, namespaces::Namespaces, observe::Row, settings::Entries};

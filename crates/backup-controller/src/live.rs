@@ -8,7 +8,7 @@ use kube::{
     core::{Request, response::Status},
     discovery::ApiResource,
 };
-use operator_kit::{Bounded, ReadError};
+use operator_kit::watch::{Bounded, ReadError};
 use serde_json::Value;
 
 /// What the API server answers to a read.
@@ -81,7 +81,7 @@ pub mod tests {
     use std::convert::Infallible;
 
     use k8s_openapi::api::core::v1::ConfigMap;
-    use operator_kit::Reported;
+    use operator_kit::report::Reported;
     use serde_json::json;
 
     use super::*;

@@ -22,7 +22,7 @@ mod status;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use operator_kit::{Arguments, Operator, Triggers};
+use operator_kit::run::{Arguments, Operator, Triggers};
 use tokio::sync::watch;
 
 use crate::{

@@ -11,7 +11,10 @@ use kube::{
     core::{Selector, SelectorExt},
     discovery::ApiResource,
 };
-use operator_kit::{Cache, Operator, Row as CacheRow, Triggers, TrimmedObject, Watch, Watches};
+use operator_kit::{
+    run::{Operator, Triggers},
+    watch::{Cache, Row as CacheRow, TrimmedObject, Watch, Watches},
+};
 
 use crate::{error::Error, live, observe::Row, settings::Settings};
 

@@ -6,7 +6,8 @@ use kube::{
     core::{Selector, SelectorExt},
 };
 use operator_kit::{
-    Attempt, Bounded, Controller, Next, ReadError, ServedKinds, Settings, TrimmedObject, Watched,
+    run::{Attempt, Controller, Next, Settings},
+    watch::{Bounded, ReadError, ServedKinds, TrimmedObject, Watched},
 };
 use serde_json::Value;
 

@@ -12,7 +12,10 @@ use kube::{
     core::{GroupVersion, GroupVersionKind, Selector},
     discovery::ApiResource,
 };
-use operator_kit::{Expression, TemplateError, Templates, Validate, sha256, short_digest};
+use operator_kit::{
+    render::{Expression, TemplateError, Templates, sha256, short_digest},
+    run::Validate,
+};
 use serde::Deserialize;
 use serde_json::Value;
 

@@ -9,9 +9,15 @@ use catena_api::{BasicDeployment, CommandStatus, keys};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Client;
 use operator_kit::{
-    Next, ReadError, Rendered, StatusAge, WriteError, Writer, live,
-    owner::{controller_reference, is_controlled_by},
-    slow_start,
+    render::Rendered,
+    report::StatusAge,
+    run::Next,
+    watch::{ReadError, live},
+    write::{
+        WriteError, Writer,
+        owner::{controller_reference, is_controlled_by},
+        slow_start,
+    },
 };
 use serde_json::{Value, json};
 

@@ -3,7 +3,10 @@
 use catena_api::{BasicDeployment, BlockedBy, contract::ReplicaContract, keys};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::discovery::ApiResource;
-use operator_kit::{Row, TrimmedObject, owner::controller_of};
+use operator_kit::{
+    watch::{Row, TrimmedObject},
+    write::owner::controller_of,
+};
 use serde_json::{Value, json};
 
 /// A child as it is kept: the whole object without `managedFields`, because any of its fields may be ours.

@@ -2,7 +2,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use catena_api::{BasicDeployment, keys};
 use kube::{Api, Client, discovery::ApiResource};
-use operator_kit::{Cache, Trigger, TrimmedObject, Watch, Watches};
+use operator_kit::{
+    run::Trigger,
+    watch::{Cache, TrimmedObject, Watch, Watches},
+};
 
 use crate::{child::Child, settings::ChildKind};
 
@@ -62,7 +65,7 @@ impl Children {
 mod tests {
     use catena_api::contract::ReplicaContract;
     use kube::Config;
-    use operator_kit::Queue;
+    use operator_kit::run::Queue;
 
     use super::*;
 

@@ -10,7 +10,10 @@ use catena_api::{
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::discovery::ApiResource;
-use operator_kit::{Row, TrimmedObject, conditions};
+use operator_kit::{
+    report::conditions,
+    watch::{Row, TrimmedObject},
+};
 use serde_json::Value;
 
 use crate::child::Owner;

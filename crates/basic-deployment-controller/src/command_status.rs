@@ -6,7 +6,7 @@ use catena_api::{
 };
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use operator_kit::conditions::{Conditions, is_true};
+use operator_kit::report::conditions::{Conditions, is_true};
 
 use crate::{
     child::{Child, Owner},

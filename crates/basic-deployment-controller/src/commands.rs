@@ -5,7 +5,10 @@ use std::{
 
 use catena_api::BasicDeployment;
 use kube::{Api, Client, discovery::ApiResource};
-use operator_kit::{Cache, ReadError, Trigger, TrimmedObject, Watch, Watches};
+use operator_kit::{
+    run::Trigger,
+    watch::{Cache, ReadError, TrimmedObject, Watch, Watches},
+};
 use tokio::sync::Notify;
 
 use crate::{

@@ -10,7 +10,7 @@ use std::{
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use operator_kit::{Seen, Writer};
+use operator_kit::{watch::Seen, write::Writer};
 use tokio::time::{sleep, timeout};
 
 use crate::{
@@ -134,7 +134,7 @@ mod tests {
         command::{ACCEPTED, SUCCEEDED},
     };
     use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-    use operator_kit::conditions;
+    use operator_kit::report::conditions;
     use serde_json::{Value, json};
 
     use super::*;

@@ -1,7 +1,10 @@
 //! What the child is to be.
 
 use catena_api::{BasicDeployment, keys};
-use operator_kit::{Rendered, Subject, owner::controller_reference};
+use operator_kit::{
+    render::{Rendered, Subject},
+    write::owner::controller_reference,
+};
 use serde_json::{Value, json};
 
 use crate::{

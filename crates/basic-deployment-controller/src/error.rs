@@ -1,4 +1,9 @@
-use operator_kit::{Category, ReadError, Reported, TemplateError, WriteError};
+use operator_kit::{
+    render::TemplateError,
+    report::{Category, Reported},
+    watch::ReadError,
+    write::WriteError,
+};
 use thiserror::Error;
 
 /// What can keep a `BasicDeployment` from its child.
@@ -108,7 +113,7 @@ impl Reported for Error {
         }
     }
 
-    fn write_error(&self) -> Option<&WriteError> {
+    fn wrapped(&self) -> Option<&dyn Reported> {
         match self {
             Self::Write(error) => Some(error),
             _ => None,

@@ -6,7 +6,10 @@ use std::{
 use catena_api::{BasicDeployment, keys};
 use k8s_openapi::api::apps::v1::ControllerRevision;
 use kube::{Api, Client, discovery::ApiResource};
-use operator_kit::{Cache, ReadError, Trigger, TrimmedObject, Watch, Watches};
+use operator_kit::{
+    run::Trigger,
+    watch::{Cache, ReadError, TrimmedObject, Watch, Watches},
+};
 use serde_json::Value;
 
 use crate::{error::Error, observe::Place, revision::Revision};

@@ -22,7 +22,7 @@ use std::sync::Arc;
 
 use catena_api::BasicDeployment;
 use clap::Parser;
-use operator_kit::{Arguments, Operator, Queue};
+use operator_kit::run::{Arguments, Operator, Queue};
 
 use crate::{
     act::Writes, children::Children, commands::Commands, deadlines::Deadlines, history::History,

@@ -8,8 +8,11 @@ use catena_api::{BasicDeployment, contract::ReplicaContract};
 use jiff::Timestamp;
 use kube::{Api, Client, discovery::ApiResource};
 use operator_kit::{
-    Attempt, Controller, Failure, Next, ReadError, Rendered, Seen, Settings, StatusAge, TrimmedObject,
-    WriteError, conditions::READY, owner::still_there,
+    render::Rendered,
+    report::{Failure, StatusAge, conditions::READY},
+    run::{Attempt, Controller, Next, Settings},
+    watch::{ReadError, Seen, TrimmedObject},
+    write::{WriteError, owner::still_there},
 };
 use serde_json::Value;
 

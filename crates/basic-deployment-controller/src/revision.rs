@@ -2,7 +2,11 @@
 
 use catena_api::keys;
 use kube::api::ObjectMeta;
-use operator_kit::{Row, TrimmedObject, owner::controller_of, short_digest};
+use operator_kit::{
+    render::short_digest,
+    watch::{Row, TrimmedObject},
+    write::owner::controller_of,
+};
 use serde_json::Value;
 
 use crate::child::Owner;

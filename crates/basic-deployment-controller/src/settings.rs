@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 
 use catena_api::contract::ReplicaContract;
 use kube::{core::GroupVersionKind, discovery::ApiResource};
-use operator_kit::{Templates, Validate};
+use operator_kit::{render::Templates, run::Validate};
 use serde::Deserialize;
 
 /// What can be configured.

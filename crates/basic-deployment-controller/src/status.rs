@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use catena_api::{BasicDeployment, BasicDeploymentStatus, BlockedBy, ChildStatus};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use operator_kit::{
+use operator_kit::report::{
     Category, Pace,
     conditions::{self, Conditions, PROGRESSING, READY, RECONCILING, STALLED},
 };

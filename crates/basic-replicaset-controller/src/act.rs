@@ -6,9 +6,15 @@ use catena_api::{BasicReplicaSet, keys};
 use k8s_openapi::api::core::v1::Pod;
 use kube::{Api, Client, discovery::ApiResource};
 use operator_kit::{
-    Batch, Cache, Next, Part, ReadError, Templates, TrimmedObject, WriteError, Writer, live,
-    owner::{controller_reference, is_controlled_by, still_there},
-    slow_start,
+    render::Templates,
+    report::Part,
+    run::Next,
+    watch::{Cache, ReadError, TrimmedObject, live},
+    write::{
+        Batch, WriteError, Writer,
+        owner::{controller_reference, is_controlled_by, still_there},
+        slow_start,
+    },
 };
 use serde_json::{Value, json};
 

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 use catena_api::keys;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use operator_kit::{owner::controller_of, short_digest};
+use operator_kit::{render::short_digest, write::owner::controller_of};
 use serde_json::Value;
 
 /// The fields of a container that decide on what runs in it, and to which neither defaults nor admission add.

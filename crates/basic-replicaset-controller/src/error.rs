@@ -1,4 +1,9 @@
-use operator_kit::{Category, Part, ReadError, Reported, TemplateError, WriteError};
+use operator_kit::{
+    render::TemplateError,
+    report::{Category, Part, Reported},
+    watch::ReadError,
+    write::WriteError,
+};
 use thiserror::Error;
 
 /// What can keep a `BasicReplicaSet` from its pods.
@@ -100,10 +105,10 @@ impl Reported for Error {
         }
     }
 
-    fn write_error(&self) -> Option<&WriteError> {
+    fn wrapped(&self) -> Option<&dyn Reported> {
         match self {
             Self::Write(error) => Some(error),
-            Self::Some(failed) => failed.first.write_error(),
+            Self::Some(failed) => failed.first.wrapped(),
             _ => None,
         }
     }

@@ -12,7 +12,10 @@ mod status;
 use catena_api::{BasicReplicaSet, keys};
 use clap::Parser;
 use kube::Api;
-use operator_kit::{Arguments, Operator, Queue, Watch};
+use operator_kit::{
+    run::{Arguments, Operator, Queue},
+    watch::Watch,
+};
 
 use crate::{act::Pods, observe::ReplicaSets, pod::PodRow, settings::Settings};
 

@@ -9,7 +9,10 @@ use catena_api::BasicReplicaSet;
 use futures::{StreamExt, TryStreamExt, stream};
 use jiff::Timestamp;
 use operator_kit::{
-    Attempt, Controller, Next, Settings, StatusAge, Subject, TemplateError, Templates, TrimmedObject, sha256,
+    render::{Subject, TemplateError, Templates, sha256},
+    report::StatusAge,
+    run::{Attempt, Controller, Next, Settings},
+    watch::TrimmedObject,
 };
 
 use crate::{

@@ -7,7 +7,10 @@ use k8s_openapi::{
     apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time},
 };
 use kube::Resource;
-use operator_kit::{Row, owner::controller_of, trimmed_metadata, trimmed_time};
+use operator_kit::{
+    watch::{Row, trimmed_metadata, trimmed_time},
+    write::owner::controller_of,
+};
 use serde::Deserialize;
 
 /// A pod as it is decoded from the watch.

@@ -1,6 +1,6 @@
 use std::collections::BTreeMap;
 
-use operator_kit::{Templates, Validate};
+use operator_kit::{render::Templates, run::Validate};
 use serde::Deserialize;
 
 /// What can be configured.

@@ -5,8 +5,11 @@ use std::time::Duration;
 use catena_api::{BasicReplicaSet, BasicReplicaSetStatus, BlockedBy, keys};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use operator_kit::{
-    Attempt, Category, Failure, Pace,
-    conditions::{self, Conditions, READY, RECONCILING, STALLED},
+    report::{
+        Category, Failure, Pace,
+        conditions::{self, Conditions, READY, RECONCILING, STALLED},
+    },
+    run::Attempt,
 };
 
 use crate::{

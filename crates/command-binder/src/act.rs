@@ -11,7 +11,12 @@ use command_binder::{
 };
 use json_patch::{AddOperation, PatchOperation, TestOperation, jsonptr::PointerBuf};
 use kube::Resource;
-use operator_kit::{Events, Next, ServedKind, Watched, Writer};
+use operator_kit::{
+    report::Events,
+    run::Next,
+    watch::{ServedKind, Watched},
+    write::Writer,
+};
 use serde_json::{Value, json};
 
 use crate::{error::Error, memory::Memory};

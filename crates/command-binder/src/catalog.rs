@@ -12,7 +12,9 @@ use command_binder::{
 };
 use kube::{Api, Client, discovery::ApiResource};
 use operator_kit::{
-    Events, Notices, Operator, ServedKinds, Settings, Triggers, TrimmedObject, Watch, WatchedKind, Watches,
+    report::Events,
+    run::{Operator, Settings, Triggers},
+    watch::{Notices, ServedKinds, TrimmedObject, Watch, WatchedKind, Watches},
 };
 use tokio::{
     select,

@@ -4,7 +4,10 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use catena_api::{command::BOUND, keys};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, OwnerReference};
-use operator_kit::{Expression, ExpressionError, TrimmedObject, is_object_name};
+use operator_kit::{
+    render::{Expression, ExpressionError, is_object_name},
+    watch::TrimmedObject,
+};
 use serde_json::{Value, json};
 
 use crate::kind::{CommandKind, Mode, TargetKind, TargetReference};

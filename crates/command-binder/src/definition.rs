@@ -2,7 +2,7 @@
 
 use catena_api::keys;
 use kube::discovery::ApiResource;
-use operator_kit::TrimmedObject;
+use operator_kit::watch::TrimmedObject;
 use serde::Deserialize;
 use serde_json::Value;
 

@@ -9,7 +9,10 @@ use k8s_openapi::{
     apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
 };
 use kube::{Api, Client, discovery::ApiResource};
-use operator_kit::{Cache, Events, Row, TrimmedObject, Watch, Watches};
+use operator_kit::{
+    report::Events,
+    watch::{Cache, Row, TrimmedObject, Watch, Watches},
+};
 
 /// All definitions are one group.
 const GROUP: &str = "all";

@@ -1,4 +1,8 @@
-use operator_kit::{Category, ReadError, Reported, WriteError};
+use operator_kit::{
+    report::{Category, Reported},
+    watch::ReadError,
+    write::WriteError,
+};
 use thiserror::Error;
 
 /// What can keep a command from being bound, besides what it refers to.
@@ -27,7 +31,7 @@ impl Reported for Error {
         }
     }
 
-    fn write_error(&self) -> Option<&WriteError> {
+    fn wrapped(&self) -> Option<&dyn Reported> {
         match self {
             Self::Write(error) => Some(error),
             Self::Read(_) => None,

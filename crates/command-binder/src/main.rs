@@ -11,7 +11,7 @@ mod waiting;
 
 use clap::Parser;
 use command_binder::Settings;
-use operator_kit::{Arguments, Operator, Triggers};
+use operator_kit::run::{Arguments, Operator, Triggers};
 use tokio::sync::watch;
 
 use crate::{act::Hands, catalog::Catalog, memory::Memory, observe::Commands, waiting::Waiting};

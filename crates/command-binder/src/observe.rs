@@ -7,7 +7,10 @@ use command_binder::{
 };
 use jiff::Timestamp;
 use kube::Client;
-use operator_kit::{Attempt, Controller, Next, ReadError, ServedKind, ServedKinds, Watched, live};
+use operator_kit::{
+    run::{Attempt, Controller, Next},
+    watch::{ReadError, ServedKind, ServedKinds, Watched, live},
+};
 
 use crate::{
     act::Hands,

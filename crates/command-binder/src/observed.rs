@@ -4,7 +4,10 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use kube::api::ObjectMeta;
-use operator_kit::{Attempt, Seen, ServedKind, Source, Watched};
+use operator_kit::{
+    run::Attempt,
+    watch::{Seen, ServedKind, Source, Watched},
+};
 
 use crate::command::CommandRow;
 

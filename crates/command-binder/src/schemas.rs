@@ -9,7 +9,7 @@ use std::{
 use command_binder::kind::CommandKind;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::{Api, Client, discovery::ApiResource};
-use operator_kit::{ReadError, TrimmedObject};
+use operator_kit::watch::{ReadError, TrimmedObject};
 use serde_json::Value;
 
 use crate::error::Error;

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use operator_kit::Validate;
+use operator_kit::run::Validate;
 use serde::Deserialize;
 
 use crate::kind::{CommandKind, KindFile};

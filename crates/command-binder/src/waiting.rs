@@ -6,7 +6,7 @@ use std::{
 };
 
 use command_binder::{command::CommandRow, kind::TargetKind};
-use operator_kit::{Triggers, Watched};
+use operator_kit::{run::Triggers, watch::Watched};
 
 /// A target by its name: there may be no such object.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

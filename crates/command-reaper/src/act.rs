@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use kube::{Resource, api::ObjectMeta};
-use operator_kit::{Next, Watched};
+use operator_kit::{run::Next, watch::Watched};
 
 use crate::{command::Command, decide::Action, error::Error, observe::Commands};
 

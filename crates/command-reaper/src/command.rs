@@ -3,7 +3,7 @@
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use jiff::{SignedDuration, Timestamp};
-use operator_kit::{ExpressionError, TrimmedObject};
+use operator_kit::{render::ExpressionError, watch::TrimmedObject};
 use serde_json::Value;
 
 use crate::settings::Reading;

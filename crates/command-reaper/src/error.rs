@@ -1,4 +1,8 @@
-use operator_kit::{Category, ExpressionError, Reported, WriteError};
+use operator_kit::{
+    render::ExpressionError,
+    report::{Category, Reported},
+    write::WriteError,
+};
 use thiserror::Error;
 
 /// What can keep a command from being deleted.
@@ -27,7 +31,7 @@ impl Reported for Error {
         }
     }
 
-    fn write_error(&self) -> Option<&WriteError> {
+    fn wrapped(&self) -> Option<&dyn Reported> {
         match self {
             Self::Write(error) => Some(error),
             Self::Unreadable(_) => None,

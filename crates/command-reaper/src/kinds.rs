@@ -1,6 +1,6 @@
 //! The watched kinds follow the settings.
 
-use operator_kit::WatchedKind;
+use operator_kit::watch::WatchedKind;
 use tokio::sync::watch;
 
 use crate::{
@@ -9,7 +9,9 @@ use crate::{
 };
 
 /// The kinds as they are configured, now and after each change.
-pub fn follow(mut settings: operator_kit::Settings<Settings>) -> watch::Receiver<Vec<WatchedKind<Command>>> {
+pub fn follow(
+    mut settings: operator_kit::run::Settings<Settings>,
+) -> watch::Receiver<Vec<WatchedKind<Command>>> {
     let (sender, receiver) = watch::channel(watched(&settings.current()));
     tokio::spawn(async move {
         while !sender.is_closed() {

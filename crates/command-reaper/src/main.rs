@@ -11,7 +11,7 @@ mod removed;
 mod settings;
 
 use clap::Parser;
-use operator_kit::{Arguments, Operator, Triggers};
+use operator_kit::run::{Arguments, Operator, Triggers};
 
 use crate::{observe::Commands, settings::Settings};
 

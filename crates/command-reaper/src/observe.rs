@@ -5,7 +5,12 @@ use std::{
 };
 
 use jiff::Timestamp;
-use operator_kit::{Attempt, Controller, Events, Next, Watched, Writer, tell_again_after};
+use operator_kit::{
+    report::{Events, tell_again_after},
+    run::{Attempt, Controller, Next},
+    watch::Watched,
+    write::Writer,
+};
 
 use crate::{
     command::Command,

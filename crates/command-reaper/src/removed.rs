@@ -6,7 +6,7 @@ use std::{
 };
 
 use jiff::{SignedDuration, Timestamp};
-use operator_kit::Watched;
+use operator_kit::watch::Watched;
 
 use crate::command::Command;
 
@@ -81,7 +81,7 @@ mod tests {
     use std::sync::Arc;
 
     use kube::core::{ApiResource, GroupVersionKind};
-    use operator_kit::{Seen, Source};
+    use operator_kit::watch::{Seen, Source};
     use serde_json::json;
 
     use super::*;

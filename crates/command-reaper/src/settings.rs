@@ -1,7 +1,10 @@
 use std::{collections::HashSet, sync::Arc};
 
 use kube::core::{ApiResource, GroupVersionKind};
-use operator_kit::{Expression, ExpressionError, Validate};
+use operator_kit::{
+    render::{Expression, ExpressionError},
+    run::Validate,
+};
 use serde::Deserialize;
 
 use crate::marks::Marks;

@@ -2,7 +2,7 @@
 
 use catena_api::keys::{BACKUP_OF, BACKUP_TARGET};
 use jiff::SignedDuration;
-use operator_kit::{ReadError, short_digest};
+use operator_kit::{render::short_digest, watch::ReadError};
 
 use super::{Survey, Target, Try, Verdict, judge::judge, render::render_as, survey::title};
 use crate::metadata;

@@ -2,7 +2,10 @@
 
 use jiff::Timestamp;
 use kube::Client;
-use operator_kit::{ReadError, ServedKinds, Templates};
+use operator_kit::{
+    render::Templates,
+    watch::{ReadError, ServedKinds},
+};
 use serde_json::Value;
 
 use super::{

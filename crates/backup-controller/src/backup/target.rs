@@ -1,6 +1,6 @@
 //! What stands on a backup for whoever finds it: which object it is of, and by which policy.
 
-use operator_kit::short_digest;
+use operator_kit::render::short_digest;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 

@@ -8,7 +8,7 @@ use std::{
 
 use catena_api::keys::{BACKUP_OF, BACKUP_TARGET};
 use kube::{Client, discovery::ApiResource};
-use operator_kit::{ServedKinds, short_digest};
+use operator_kit::{render::short_digest, watch::ServedKinds};
 use serde_json::json;
 
 use super::{

@@ -6,7 +6,7 @@ use kube::{
     core::{GroupVersion, GroupVersionKind},
     discovery::ApiResource,
 };
-use operator_kit::{ReadError, ServedKinds};
+use operator_kit::watch::{ReadError, ServedKinds};
 use serde_json::Value;
 
 use super::Survey;

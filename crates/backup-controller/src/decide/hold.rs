@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
-use operator_kit::Failure;
+use operator_kit::report::Failure;
 
 use super::{Action, Outcome, Release, left};
 use crate::{

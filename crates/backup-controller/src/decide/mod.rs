@@ -8,7 +8,7 @@ mod tests;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
-use operator_kit::Attempt;
+use operator_kit::run::Attempt;
 use serde_json::Value;
 
 use crate::{

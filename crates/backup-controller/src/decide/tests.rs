@@ -3,7 +3,10 @@ use std::sync::Arc;
 use catena_api::keys::BACKUP_FINALIZER;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::api::ObjectMeta;
-use operator_kit::{Category, Failure, Seen, Source, Watched};
+use operator_kit::{
+    report::{Category, Failure},
+    watch::{Seen, Source, Watched},
+};
 use serde_json::json;
 
 use super::*;

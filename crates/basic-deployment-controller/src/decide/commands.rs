@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use operator_kit::conditions::STALLED;
+use operator_kit::report::conditions::STALLED;
 
 use super::{Action, history, restarts};
 use crate::{

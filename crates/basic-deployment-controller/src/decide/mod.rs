@@ -7,7 +7,10 @@ pub mod restarts;
 use std::{sync::Arc, time::Duration};
 
 use catena_api::{BasicDeploymentStatus, CommandStatus};
-use operator_kit::{Pace, Rendered, StatusAge};
+use operator_kit::{
+    render::Rendered,
+    report::{Pace, StatusAge},
+};
 
 use crate::{
     child::Child,

@@ -8,7 +8,7 @@ use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use catena_api::{BasicReplicaSet, BasicReplicaSetStatus};
 use jiff::Timestamp;
-use operator_kit::{Attempt, TemplateError};
+use operator_kit::{render::TemplateError, run::Attempt};
 
 pub use budget::Budget;
 

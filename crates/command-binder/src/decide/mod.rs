@@ -6,7 +6,7 @@ mod verdict;
 use std::time::Duration;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
-use operator_kit::ServedKind;
+use operator_kit::watch::ServedKind;
 
 pub use verdict::{Verdict, place, verdict};
 

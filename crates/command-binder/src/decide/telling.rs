@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
-use operator_kit::{share, tell_again_after};
+use operator_kit::report::{share, tell_again_after};
 
 use super::{Verdict, age};
 use crate::observed::Observed;

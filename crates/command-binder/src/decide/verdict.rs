@@ -2,7 +2,7 @@
 
 use catena_api::keys;
 use kube::api::ObjectMeta;
-use operator_kit::{ServedKind, Watched};
+use operator_kit::watch::{ServedKind, Watched};
 
 use crate::{
     command::{CommandRow, Finding, Reference},

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use operator_kit::{Attempt, ExpressionError};
+use operator_kit::{render::ExpressionError, run::Attempt};
 
 use crate::{command::Expiry, observe::Observed};
 

@@ -5,7 +5,11 @@ use kube::{
     api::ObjectMeta,
     core::{ApiResource, GroupVersionKind},
 };
-use operator_kit::{Category, Expression, Failure, Seen, Source, Watched};
+use operator_kit::{
+    render::Expression,
+    report::{Category, Failure},
+    watch::{Seen, Source, Watched},
+};
 use proptest::prelude::*;
 
 use super::*;

@@ -21,7 +21,7 @@ use kube::{
     core::DynamicObject,
     discovery::ApiResource,
 };
-use operator_kit::{ServedKind, TrimmedObject};
+use operator_kit::watch::{ServedKind, TrimmedObject};
 
 use crate::{chain::Gap, connection::Cluster, explain::unread, kinds::Kind, object::Identity};
 

@@ -127,12 +127,6 @@ impl Step {
             }
             Self::Unit => {
                 cargo::run(&["test", "--workspace", "--exclude", "e2e"], interrupt).await?;
-                // Nothing else builds what is off by default.
-                cargo::run(
-                    &["test", "--package", "operator-kit", "--features", "otlp", "telemetry"],
-                    interrupt,
-                )
-                .await?;
             }
             Self::Crds => crds::run(true)?,
             Self::Deny if !deny_is_installed() => {

@@ -1,7 +1,11 @@
 //! The child is kept as it is to be.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use operator_kit::{Category, Failure, HeldUp, TemplateError};
+use operator_kit::{
+    render::TemplateError,
+    report::{Category, Failure},
+    run::HeldUp,
+};
 
 use super::*;
 

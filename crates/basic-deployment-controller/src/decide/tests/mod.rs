@@ -12,7 +12,7 @@ use catena_api::{BasicDeployment, BasicDeploymentSpec, contract::ReplicaContract
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::discovery::ApiResource;
-use operator_kit::{Attempt, Seen, conditions};
+use operator_kit::{report::conditions, run::Attempt, watch::Seen};
 use serde_json::{Value, json};
 
 use super::*;

@@ -1,7 +1,7 @@
 //! What fails holds up nothing but itself.
 
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
-use operator_kit::{HeldUp, conditions};
+use operator_kit::{report::conditions, run::HeldUp};
 use proptest::prelude::*;
 
 use super::*;

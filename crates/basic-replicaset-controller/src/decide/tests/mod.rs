@@ -6,7 +6,7 @@ mod reports;
 use catena_api::{BasicReplicaSet, BasicReplicaSetSpec};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use operator_kit::{Category, Failure, StatusAge};
+use operator_kit::report::{Category, Failure, StatusAge};
 
 use super::*;
 use crate::pod::{Owner, Trouble};

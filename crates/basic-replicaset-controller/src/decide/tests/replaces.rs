@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
-use operator_kit::conditions;
+use operator_kit::report::conditions;
 use proptest::prelude::*;
 
 use super::*;

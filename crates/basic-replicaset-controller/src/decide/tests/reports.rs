@@ -1,6 +1,6 @@
 //! What is told, and how often.
 
-use operator_kit::conditions;
+use operator_kit::report::conditions;
 
 use super::*;
 

@@ -2,7 +2,11 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use kube::{core::GroupVersionKind, discovery::ApiResource};
-use operator_kit::{Attempt, Category, Failure, Seen, Source, TrimmedObject, Watched};
+use operator_kit::{
+    report::{Category, Failure},
+    run::Attempt,
+    watch::{Seen, Source, TrimmedObject, Watched},
+};
 use serde_json::{Value, json};
 
 use super::*;

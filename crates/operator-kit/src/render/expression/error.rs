@@ -1,0 +1,94 @@
+use std::sync::Arc;
+
+use thiserror::Error;
+
+use crate::report::{Category, Reported};
+
+/// Longer texts of the interpreter are cut: they quote values of any size.
+const CLIPPED: usize = 200;
+
+/// An expression that has no usable value.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+pub enum ExpressionError {
+    /// It is not CEL, or it names what does not exist.
+    #[error("{field}: `{expression}` does not compile: {problem}; correct the expression")]
+    Compile {
+        /// The field of the settings.
+        field: Arc<str>,
+        /// The expression.
+        expression: Arc<str>,
+        /// What is wrong.
+        problem: String,
+    },
+    /// The object does not have a field that the expression reads.
+    #[error(
+        "{field}: `{expression}` has no value: the field {key} is missing; set it, or read it with has(…) or .?"
+    )]
+    Missing {
+        /// The field of the settings.
+        field: Arc<str>,
+        /// The expression.
+        expression: Arc<str>,
+        /// The missing field.
+        key: String,
+    },
+    /// The value is of another type than is asked for.
+    #[error("{field}: `{expression}` must give {wanted}, but gives {got}")]
+    WrongType {
+        /// The field of the settings.
+        field: Arc<str>,
+        /// The expression.
+        expression: Arc<str>,
+        /// What is asked for.
+        wanted: &'static str,
+        /// What it gives.
+        got: String,
+    },
+    /// Its operations do not fit the values of this object.
+    #[error("{field}: `{expression}` has no value: {problem}; check the fields of the object that it reads")]
+    Failed {
+        /// The field of the settings.
+        field: Arc<str>,
+        /// The expression.
+        expression: Arc<str>,
+        /// Why.
+        problem: String,
+    },
+    /// Its loops take too many steps over this object.
+    #[error(
+        "{field}: `{expression}` is given up after {steps} steps: the lists that it goes through are too long"
+    )]
+    TooCostly {
+        /// The field of the settings.
+        field: Arc<str>,
+        /// The expression.
+        expression: Arc<str>,
+        /// How many steps are allowed.
+        steps: u32,
+    },
+}
+
+impl Reported for ExpressionError {
+    fn category(&self) -> Category {
+        Category::WaitsForChange
+    }
+
+    fn reason(&self) -> &'static str {
+        match self {
+            Self::Compile { .. } => "InvalidExpression",
+            Self::Missing { .. } => "FieldMissing",
+            Self::WrongType { .. } | Self::Failed { .. } => "ExpressionFailed",
+            Self::TooCostly { .. } => "ExpressionTooCostly",
+        }
+    }
+}
+
+/// A text of the interpreter on one line of bounded length.
+pub(super) fn clip(text: &str) -> String {
+    let mut line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    if let Some((end, _)) = line.char_indices().nth(CLIPPED) {
+        line.truncate(end);
+        line.push('…');
+    }
+    line
+}

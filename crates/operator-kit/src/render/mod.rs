@@ -1,0 +1,14 @@
+//! Templates and expressions, with limits on what they may cost.
+
+mod digest;
+mod expression;
+mod object_name;
+mod templates;
+pub(crate) mod yaml;
+
+pub use {
+    digest::{sha256, short_digest},
+    expression::{Expression, ExpressionError},
+    object_name::is_object_name,
+    templates::{Rendered, Subject, TemplateError, Templates},
+};

@@ -1,0 +1,151 @@
+use thiserror::Error;
+
+use crate::report::{Category, Reported};
+
+/// Why a template did not give an object.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum TemplateError {
+    /// There is no template of the name.
+    #[error(
+        "spec.template: there is no template {template:?}; use one of those configured ({known}) or have it added to the controller's templates"
+    )]
+    Unknown {
+        /// The name asked for.
+        template: String,
+        /// The names that there are.
+        known: String,
+    },
+    /// The template cannot be compiled.
+    #[error("the template {template:?} is broken: {problem}; mend it in the controller's templates")]
+    Broken {
+        /// The template.
+        template: String,
+        /// Where and what.
+        problem: String,
+    },
+    /// The template uses a parameter that was not given.
+    #[error("spec.parameters.{parameter} is missing: the template {template:?} needs it; set it")]
+    MissingParameter {
+        /// The template.
+        template: String,
+        /// The parameter.
+        parameter: String,
+    },
+    /// The template failed with the values at hand.
+    #[error(
+        "the template {template:?} cannot be filled in: {problem}; check spec.parameters and the template"
+    )]
+    Failed {
+        /// The template.
+        template: String,
+        /// Where and what.
+        problem: String,
+    },
+    /// What comes out is not YAML.
+    #[error(
+        "the template {template:?} does not give YAML: {problem}; values are quoted by the engine, so write {{{{ value }}}} without quotes around it"
+    )]
+    NotYaml {
+        /// The template.
+        template: String,
+        /// Where and what.
+        problem: String,
+    },
+    /// What comes out is of another kind.
+    #[error(
+        "the template {template:?} gives a {found:?}, but the controller is configured for {wanted:?}; change one of the two"
+    )]
+    WrongKind {
+        /// The template.
+        template: String,
+        /// The kind that came out.
+        found: String,
+        /// The kind that is configured.
+        wanted: String,
+    },
+    /// What comes out has no name.
+    #[error("the template {template:?} gives no metadata.name; add one, for example {{{{ name }}}}")]
+    NoName {
+        /// The template.
+        template: String,
+    },
+    /// What comes out has a name or namespace that no object can have.
+    #[error(
+        "the template {template:?} gives the {field} {found:?}, which no object can have; correct spec.parameters, or the template"
+    )]
+    NotAName {
+        /// The template.
+        template: String,
+        /// The field.
+        field: &'static str,
+        /// What it gives.
+        found: String,
+    },
+    /// The name that comes out is the same for all objects of one subject.
+    #[error(
+        "the template {template:?} gives the name {name:?}, which does not hold suffix: many objects are made from it, and it tells them apart; write for example {{{{ name ~ \"-\" ~ suffix }}}}"
+    )]
+    NotUnique {
+        /// The template.
+        template: String,
+        /// The name.
+        name: String,
+    },
+    /// The labels or annotations that come out are no map.
+    #[error(
+        "the template {template:?} gives {field} that is not a map of texts; write one entry a line, or {{{{ labels }}}}"
+    )]
+    NotAMap {
+        /// The template.
+        template: String,
+        /// The field.
+        field: &'static str,
+    },
+    /// What comes out is for another namespace.
+    #[error(
+        "the template {template:?} sets metadata.namespace to {found:?}; leave it out, the object goes to the namespace of its owner"
+    )]
+    OtherNamespace {
+        /// The template.
+        template: String,
+        /// The namespace that it sets.
+        found: String,
+    },
+    /// What comes out is too long.
+    #[error("the template {template:?} gives more than 1 MiB, which no API server takes; make it smaller")]
+    TooLong {
+        /// The template.
+        template: String,
+    },
+}
+
+impl TemplateError {
+    pub(super) fn broken(template: &str, problem: &str) -> Self {
+        Self::Broken { template: template.to_owned(), problem: problem.to_owned() }
+    }
+
+    pub(super) fn render(template: &str, error: &minijinja::Error, missing: Option<String>) -> Self {
+        let template = template.to_owned();
+        match missing {
+            Some(parameter) if error.kind() == minijinja::ErrorKind::UndefinedError => {
+                Self::MissingParameter { template, parameter }
+            }
+            _ => Self::Failed { template, problem: error.to_string() },
+        }
+    }
+}
+
+impl Reported for TemplateError {
+    fn category(&self) -> Category {
+        Category::WaitsForChange
+    }
+
+    fn reason(&self) -> &'static str {
+        match self {
+            Self::Unknown { .. } => "TemplateNotFound",
+            Self::MissingParameter { .. } => "ParameterMissing",
+            Self::NotUnique { .. } => "NotUnique",
+            _ => "TemplateFailed",
+        }
+    }
+}

@@ -1,0 +1,318 @@
+//! Templates of downstream objects: rendered, then parsed, then hashed.
+//!
+//! Every value that is put in is written as JSON, which YAML takes as it is; so a value can never change the
+//! structure of what is rendered.
+
+mod anything;
+mod error;
+mod parameters;
+mod quoting;
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use minijinja::{AutoEscape, Environment, UndefinedBehavior, Value as TemplateValue, context};
+use serde_json::Value;
+
+use anything::Anything;
+pub use error::TemplateError;
+use parameters::Parameters;
+
+use crate::render::{is_object_name, sha256};
+
+/// Steps that a template may take; a loop that never ends is stopped here.
+const FUEL: u64 = 200_000;
+/// What is longer than this no API server takes.
+const LONGEST: usize = 1024 * 1024;
+
+/// The suffix with which templates are tried out.
+const PROBE: &str = "suffix";
+
+/// Values that only some templates can speak about, by name.
+type More<'m> = BTreeMap<&'m str, TemplateValue>;
+
+/// A set of named templates.
+pub struct Templates {
+    environment: Environment<'static>,
+    broken: BTreeMap<String, TemplateError>,
+    names: Vec<String>,
+}
+
+/// What a template can speak about.
+#[derive(Clone, Copy, Debug)]
+pub struct Subject<'s> {
+    /// `{{ name }}`: the name of the object that the template is rendered for.
+    pub name: &'s str,
+    /// `{{ namespace }}`: its namespace.
+    pub namespace: &'s str,
+    /// `{{ uid }}`: its uid.
+    pub uid: &'s str,
+    /// `{{ labels }}`: its labels.
+    pub labels: Option<&'s BTreeMap<String, String>>,
+    /// `{{ annotations }}`: its annotations.
+    pub annotations: Option<&'s BTreeMap<String, String>>,
+    /// `{{ parameters }}`: the values that its author gave.
+    pub parameters: &'s BTreeMap<String, String>,
+    /// `{{ suffix }}`: what tells apart several objects of one rendering. The hash is taken with it empty, so
+    /// that they all have the same.
+    pub suffix: &'s str,
+}
+
+/// A template filled in.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Rendered {
+    /// The object.
+    pub object: Value,
+    /// sha256 of the text.
+    pub hash: String,
+}
+
+impl Templates {
+    /// Compiles templates. One that cannot be compiled is reported by [`Templates::problems`] and whenever it
+    /// is used, and keeps no other from working.
+    #[must_use]
+    pub fn compile(sources: &BTreeMap<String, String>) -> Self {
+        let mut environment = Environment::new();
+        environment.set_undefined_behavior(UndefinedBehavior::Strict);
+        environment.set_auto_escape_callback(|_| AutoEscape::Json);
+        environment.set_formatter(quoting::format);
+        // What is written is quoted in any case; the filter of the engine would quote in another way.
+        environment.add_filter("tojson", |value: TemplateValue| value);
+        environment.set_fuel(Some(FUEL));
+        environment.set_debug(false);
+        // The two ways to put a value in as it is would also let it change the structure.
+        environment.remove_filter("safe");
+        let mut broken = BTreeMap::new();
+        for (name, source) in sources {
+            let compiled = if source.contains("autoescape") {
+                Err(TemplateError::broken(
+                    name,
+                    "it switches autoescape, which would let a parameter change the structure; take that out",
+                ))
+            } else {
+                environment
+                    .add_template_owned(name.clone(), source.clone())
+                    .map_err(|error| TemplateError::broken(name, &error.to_string()))
+            };
+            if let Err(error) = compiled {
+                broken.insert(name.clone(), error);
+            }
+        }
+        Self { environment, broken, names: sources.keys().cloned().collect() }
+    }
+
+    /// What is wrong with the templates, as far as it can be told before they are used: a template is tried
+    /// with every parameter set to `1`.
+    #[must_use]
+    pub fn problems(&self, api_version: &str, kind: &str) -> Vec<TemplateError> {
+        self.names.iter().filter_map(|name| self.problem(name, &[], api_version, kind)).collect()
+    }
+
+    /// The same for templates of which each subject gets many objects: their names have to tell them apart.
+    #[must_use]
+    pub fn problems_of_many(&self, api_version: &str, kind: &str) -> Vec<TemplateError> {
+        let problem = |name: &String| {
+            let tried = |suffix| self.tried_with(name, suffix, &[], api_version, kind);
+            tried(PROBE).and_then(|one| unique(name, &one, &tried("")?)).err()
+        };
+        self.names.iter().filter_map(problem).collect()
+    }
+
+    /// What is wrong with one template, as far as it can be told before it is used: it is tried with every parameter
+    /// set to `1`, and with values under the names in `more` that have every field.
+    #[must_use]
+    pub fn problem(&self, name: &str, more: &[&str], api_version: &str, kind: &str) -> Option<TemplateError> {
+        self.tried(name, more, api_version, kind).err()
+    }
+
+    /// What one template gives when it is tried as [`Templates::problem`] does.
+    ///
+    /// # Errors
+    /// As [`Templates::render`].
+    pub fn tried(
+        &self,
+        name: &str,
+        more: &[&str],
+        api_version: &str,
+        kind: &str,
+    ) -> Result<Value, TemplateError> {
+        self.tried_with(name, PROBE, more, api_version, kind)
+    }
+
+    fn tried_with(
+        &self,
+        name: &str,
+        suffix: &str,
+        more: &[&str],
+        api_version: &str,
+        kind: &str,
+    ) -> Result<Value, TemplateError> {
+        let subject = Subject {
+            name: "name",
+            namespace: "namespace",
+            uid: "00000000-0000-0000-0000-000000000000",
+            labels: None,
+            annotations: None,
+            parameters: &BTreeMap::new(),
+            suffix,
+        };
+        let more = more.iter().map(|name| (*name, TemplateValue::from_object(Anything))).collect();
+        let text = self.fill(name, &subject, &Arc::new(Parameters::probe()), more)?;
+        parse(name, &text, api_version, kind)
+    }
+
+    /// Fills a template in.
+    ///
+    /// # Errors
+    /// When the template is not there or broken, when a parameter is missing, or when what comes out is not
+    /// one object of the given kind.
+    pub fn render(
+        &self,
+        name: &str,
+        subject: &Subject<'_>,
+        api_version: &str,
+        kind: &str,
+    ) -> Result<Rendered, TemplateError> {
+        let given = Arc::new(Parameters::given(subject.parameters));
+        let text = self.fill(name, subject, &given, More::new())?;
+        let mut object = parse(name, &text, api_version, kind)?;
+        settle_namespace(name, &mut object, subject.namespace)?;
+        let hash = if subject.suffix.is_empty() {
+            sha256(&text)
+        } else {
+            let same_for_all = Subject { suffix: "", ..*subject };
+            sha256(&self.fill(name, &same_for_all, &given, More::new())?)
+        };
+        Ok(Rendered { object, hash })
+    }
+
+    /// Fills in a template for one of the many objects that its subject gets.
+    ///
+    /// # Errors
+    /// As [`Templates::render`], and [`TemplateError::NotUnique`] when the name does not differ by the suffix.
+    pub fn render_one_of_many(
+        &self,
+        name: &str,
+        subject: &Subject<'_>,
+        api_version: &str,
+        kind: &str,
+    ) -> Result<Rendered, TemplateError> {
+        let rendered = self.render(name, subject, api_version, kind)?;
+        let same_for_all = Subject { suffix: "", ..*subject };
+        unique(name, &rendered.object, &self.render(name, &same_for_all, api_version, kind)?.object)?;
+        Ok(rendered)
+    }
+
+    /// Fills in a template that may also speak about `more`, each value under its name. The namespace of what comes
+    /// out is left to the caller.
+    ///
+    /// # Errors
+    /// As [`Templates::render`].
+    pub fn render_with(
+        &self,
+        name: &str,
+        subject: &Subject<'_>,
+        more: &[(&str, &Value)],
+        api_version: &str,
+        kind: &str,
+    ) -> Result<Value, TemplateError> {
+        let more = more.iter().map(|(name, value)| (*name, TemplateValue::from_serialize(value))).collect();
+        let text = self.fill(name, subject, &Arc::new(Parameters::given(subject.parameters)), more)?;
+        parse(name, &text, api_version, kind)
+    }
+
+    fn fill(
+        &self,
+        name: &str,
+        subject: &Subject<'_>,
+        parameters: &Arc<Parameters>,
+        more: More<'_>,
+    ) -> Result<String, TemplateError> {
+        if let Some(error) = self.broken.get(name) {
+            return Err(error.clone());
+        }
+        let Ok(template) = self.environment.get_template(name) else {
+            return Err(TemplateError::Unknown { template: name.to_owned(), known: self.names.join(", ") });
+        };
+        let values = context! {
+            name => subject.name,
+            namespace => subject.namespace,
+            uid => subject.uid,
+            labels => subject.labels.cloned().unwrap_or_default(),
+            annotations => subject.annotations.cloned().unwrap_or_default(),
+            parameters => TemplateValue::from_dyn_object(parameters.clone()),
+            suffix => subject.suffix,
+            ..TemplateValue::from_iter(more)
+        };
+        let text = template
+            .render(values)
+            .map_err(|error| TemplateError::render(name, &error, parameters.missing()))?;
+        if text.len() > LONGEST {
+            return Err(TemplateError::TooLong { template: name.to_owned() });
+        }
+        Ok(text)
+    }
+}
+
+/// Parses what was rendered, and checks that it is one object of the kind that it is to be.
+fn parse(name: &str, text: &str, api_version: &str, kind: &str) -> Result<Value, TemplateError> {
+    let object: Value = serde_saphyr::from_str(text)
+        .map_err(|error| TemplateError::NotYaml { template: name.to_owned(), problem: error.to_string() })?;
+    let field = |name: &str| object.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let (found_version, found_kind) = (field("apiVersion"), field("kind"));
+    if (found_version.as_str(), found_kind.as_str()) != (api_version, kind) {
+        return Err(TemplateError::WrongKind {
+            template: name.to_owned(),
+            found: format!("{found_version} {found_kind}"),
+            wanted: format!("{api_version} {kind}"),
+        });
+    }
+    for (field, pointer) in
+        [("metadata.labels", "/metadata/labels"), ("metadata.annotations", "/metadata/annotations")]
+    {
+        if object.pointer(pointer).is_some_and(|map| !map.is_object() && !map.is_null()) {
+            return Err(TemplateError::NotAMap { template: name.to_owned(), field });
+        }
+    }
+    check_names(name, &object)?;
+    Ok(object)
+}
+
+fn check_names(template: &str, object: &Value) -> Result<(), TemplateError> {
+    let text = |pointer| object.pointer(pointer).and_then(Value::as_str).filter(|text| !text.is_empty());
+    let template = template.to_owned();
+    let Some(name) = text("/metadata/name") else { return Err(TemplateError::NoName { template }) };
+    let namespace = text("/metadata/namespace").map(|namespace| ("metadata.namespace", namespace));
+    let mut names = [("metadata.name", name)].into_iter().chain(namespace);
+    match names.find(|(_, found)| !is_object_name(found)) {
+        Some((field, found)) => Err(TemplateError::NotAName { template, field, found: found.to_owned() }),
+        None => Ok(()),
+    }
+}
+
+/// Where names do not differ by the suffix, the second of many objects would be taken for the first.
+fn unique(name: &str, one: &Value, without_suffix: &Value) -> Result<(), TemplateError> {
+    let name_of = |object: &'_ Value| object.pointer("/metadata/name").cloned().unwrap_or_default();
+    let given = name_of(one);
+    if given != name_of(without_suffix) {
+        return Ok(());
+    }
+    let given = given.as_str().unwrap_or_default().to_owned();
+    Err(TemplateError::NotUnique { template: name.to_owned(), name: given })
+}
+
+/// What is rendered goes to the namespace of the object that it is rendered for, and nowhere else.
+fn settle_namespace(name: &str, object: &mut Value, namespace: &str) -> Result<(), TemplateError> {
+    let place = &mut object["metadata"]["namespace"];
+    match place.as_str() {
+        Some(other) if other != namespace => {
+            Err(TemplateError::OtherNamespace { template: name.to_owned(), found: other.to_owned() })
+        }
+        _ => {
+            *place = namespace.into();
+            Ok(())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

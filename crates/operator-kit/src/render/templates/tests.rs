@@ -1,0 +1,206 @@
+use proptest::prelude::*;
+use serde_json::json;
+
+use super::*;
+use crate::report::Reported;
+
+const POD: &str = r"
+apiVersion: v1
+kind: Pod
+metadata:
+  name: {{ name ~ '-' ~ suffix }}
+  labels: {app: {{ name }}}
+spec:
+  containers:
+    - name: main
+      image: {{ parameters.image }}
+      env:
+        {%- for key in parameters %}
+        - {name: {{ key }}, value: {{ parameters[key] }}}
+        {%- endfor %}
+";
+
+fn templates(entries: &[(&str, &str)]) -> Templates {
+    Templates::compile(&entries.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned())).collect())
+}
+
+fn parameters(entries: &[(&str, &str)]) -> BTreeMap<String, String> {
+    entries.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+}
+
+fn subject<'s>(parameters: &'s BTreeMap<String, String>, suffix: &'s str) -> Subject<'s> {
+    Subject { name: "web", namespace: "shop", uid: "u1", labels: None, annotations: None, parameters, suffix }
+}
+
+fn render(template: &str, given: &[(&str, &str)]) -> Result<Rendered, TemplateError> {
+    templates(&[("default", template)]).render("default", &subject(&parameters(given), "x"), "v1", "Pod")
+}
+
+#[test]
+fn a_template_gives_an_object_in_its_owners_namespace() {
+    let rendered = render(POD, &[("image", "nginx:1")]).unwrap();
+    assert_eq!(
+        rendered.object["metadata"],
+        json!({"name": "web-x", "namespace": "shop", "labels": {"app": "web"}})
+    );
+    assert_eq!(rendered.object["spec"]["containers"][0]["image"], "nginx:1");
+}
+
+#[test]
+fn objects_of_one_rendering_have_one_hash_and_other_parameters_another() {
+    let templates = templates(&[("default", POD)]);
+    let hash = |image: &str, suffix: &str| {
+        templates
+            .render("default", &subject(&parameters(&[("image", image)]), suffix), "v1", "Pod")
+            .unwrap()
+            .hash
+    };
+    assert_eq!(hash("a", "x"), hash("a", "y"));
+    assert_eq!(hash("a", ""), hash("a", "y"));
+    assert_ne!(hash("a", "x"), hash("b", "x"));
+}
+
+#[test]
+fn a_missing_parameter_is_named() {
+    let error = render(POD, &[("imag", "typo")]).unwrap_err();
+    assert_eq!(
+        error,
+        TemplateError::MissingParameter { template: "default".into(), parameter: "image".into() }
+    );
+    assert!(error.to_string().starts_with("spec.parameters.image is missing"));
+}
+
+#[test]
+fn an_optional_parameter_may_be_left_out() {
+    let template = "{apiVersion: v1, kind: Pod, metadata: {name: {{ name }}}, spec: {image: {{ parameters.image | default('nginx') }}}}";
+    assert_eq!(render(template, &[]).unwrap().object["spec"]["image"], "nginx");
+}
+
+#[test]
+fn an_unknown_template_lists_the_known_ones() {
+    let given = BTreeMap::new();
+    let error = templates(&[("small", POD), ("large", POD)])
+        .render("smal", &subject(&given, ""), "v1", "Pod")
+        .unwrap_err();
+    assert!(error.to_string().contains("large, small"), "{error}");
+}
+
+#[test]
+fn a_broken_template_takes_no_other_down() {
+    let templates = templates(&[("broken", "{{ oops"), ("good", POD)]);
+    let given = parameters(&[("image", "nginx")]);
+    assert!(matches!(
+        templates.render("broken", &subject(&given, ""), "v1", "Pod"),
+        Err(TemplateError::Broken { .. })
+    ));
+    assert!(templates.render("good", &subject(&given, ""), "v1", "Pod").is_ok());
+    assert_eq!(templates.problems("v1", "Pod").len(), 1);
+}
+
+#[test]
+fn problems_are_found_without_knowing_the_parameters() {
+    let wrong_kind = "{apiVersion: v1, kind: Secret, metadata: {name: {{ name }}}}";
+    let unnamed = "{apiVersion: v1, kind: Pod, metadata: {labels: {}}}";
+    let quoted = "{apiVersion: v1, kind: Pod, metadata: {name: \"{{ name }}\"}}";
+    for (template, expected) in
+        [(wrong_kind, "Secret"), (unnamed, "metadata.name"), (quoted, "without quotes")]
+    {
+        let problems = templates(&[("t", template)]).problems("v1", "Pod");
+        assert!(problems[0].to_string().contains(expected), "{problems:?}");
+    }
+    assert!(templates(&[("t", POD)]).problems("v1", "Pod").is_empty());
+}
+
+#[test]
+fn labels_that_a_parameter_makes_a_text_are_refused() {
+    let template =
+        "{apiVersion: v1, kind: Pod, metadata: {name: {{ name }}, labels: {{ parameters.labels }}}}";
+    assert!(matches!(render(template, &[("labels", "a: b")]), Err(TemplateError::NotAMap { .. })));
+}
+
+#[test]
+fn another_namespace_is_refused() {
+    let template = "{apiVersion: v1, kind: Pod, metadata: {name: {{ name }}, namespace: kube-system}}";
+    assert!(matches!(render(template, &[]), Err(TemplateError::OtherNamespace { .. })));
+}
+
+#[test]
+fn a_loop_without_an_end_is_stopped() {
+    let template = "{% for a in range(10000) %}{% for b in range(10000) %}x{% endfor %}{% endfor %}";
+    assert!(matches!(render(template, &[]), Err(TemplateError::Failed { .. })));
+}
+
+#[test]
+fn ways_around_the_quoting_are_refused() {
+    for template in
+        ["{{ parameters.image | safe }}", "{% autoescape false %}{{ parameters.image }}{% endautoescape %}"]
+    {
+        let error = render(template, &[("image", "x")]).unwrap_err();
+        assert_eq!(error.reason(), "TemplateFailed", "{error}");
+    }
+}
+
+proptest! {
+    /// Whatever a user writes into a parameter, it is one string in one place, and nothing else moves.
+    #[test]
+    fn a_parameter_never_changes_the_structure(value in any::<String>()) {
+        let rendered = render(POD, &[("image", &value)]).unwrap();
+        let expected = json!({
+            "apiVersion": "v1", "kind": "Pod",
+            "metadata": {"name": "web-x", "namespace": "shop", "labels": {"app": "web"}},
+            "spec": {"containers": [{"name": "main", "image": value, "env": [{"name": "image", "value": value}]}]},
+        });
+        prop_assert_eq!(rendered.object, expected);
+    }
+
+    /// The same with text made to break out, and with what YAML takes for a line break or refuses.
+    #[test]
+    fn a_parameter_made_of_yaml_stays_a_string(
+        before in r#"["'{}\[\]:,\n\r\t#&*!|>%@`\\ -]{0,20}(kind: Secret)?\n?(---)?"#,
+        odd in proptest::sample::select(vec!['\u{85}', '\u{2028}', '\u{2029}', '\u{feff}', '\u{7f}', '\u{9f}', '\u{fffe}', '\u{0}', 'x']),
+        after in r"[ \n]{0,3}(--- y|\.\.\.|[a-z]{0,5})",
+    ) {
+        let value = format!("{before}{odd}{after}");
+        let rendered = render(POD, &[("image", &value)]).unwrap();
+        prop_assert_eq!(rendered.object.pointer("/spec/containers/0/image").unwrap(), &json!(value));
+        prop_assert_eq!(&rendered.object["kind"], "Pod");
+    }
+}
+
+#[test]
+fn a_whole_map_of_parameters_is_handed_on_as_it_is() {
+    let template = "apiVersion: v1\nkind: Pod\nmetadata:\n  name: {{ name }}\nspec:\n  template: default\n  parameters: {{ parameters }}\n";
+    let odd = "\u{2028}\u{85}\u{feff}\u{1}end \u{2029} x \u{85} y";
+    let rendered = render(template, &[("env.ODD", odd), ("plain", "x")]).unwrap();
+    assert_eq!(rendered.object["spec"]["parameters"], json!({"env.ODD": odd, "plain": "x"}));
+}
+
+#[test]
+fn names_of_many_objects_have_to_hold_the_suffix_and_only_the_template_without_it_is_refused() {
+    let fixed = POD.replace("{{ name ~ '-' ~ suffix }}", "{{ name }}");
+    let short = POD.replace("~ suffix }}", "~ suffix[:3] }}");
+    let templates = templates(&[("default", POD), ("fixed", &fixed), ("short", &short)]);
+    assert!(templates.problems("v1", "Pod").is_empty(), "for one object it will do");
+    let problems = templates.problems_of_many("v1", "Pod");
+    assert!(matches!(&problems[..], [TemplateError::NotUnique { template, .. }] if template == "fixed"));
+    let given = parameters(&[("image", "nginx:1")]);
+    let render = |name| templates.render_one_of_many(name, &subject(&given, "bcdfg"), "v1", "Pod");
+    assert!(render("default").is_ok() && render("short").is_ok());
+    let error = render("fixed").unwrap_err();
+    assert_eq!((error.reason(), error.category()), ("NotUnique", crate::report::Category::WaitsForChange));
+}
+
+#[test]
+fn a_parameter_cannot_make_another_request_of_a_name() {
+    let named = POD.replace("{{ name ~ '-' ~ suffix }}", "{{ parameters.name }}");
+    let templates = templates(&[("named", &named)]);
+    let render = |name: &str| {
+        let given = parameters(&[("image", "nginx:1"), ("name", name)]);
+        templates.render("named", &subject(&given, ""), "v1", "Pod")
+    };
+    assert!(render("web").is_ok());
+    for name in ["?watch=true", "shared?dryRun=All", "x#y", "a/b", "..", "%2e%2e", "shared "] {
+        let error = render(name).unwrap_err();
+        assert!(matches!(&error, TemplateError::NotAName { found, .. } if found == name), "{error}");
+    }
+}

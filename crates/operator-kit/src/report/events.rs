@@ -1,0 +1,144 @@
+use std::{sync::Arc, time::Duration};
+
+use k8s_openapi::api::core::v1::ObjectReference;
+use kube::{
+    Client,
+    runtime::events::{Event, EventType, Recorder, Reporter},
+};
+use tokio::{
+    sync::mpsc::{Receiver, Sender, channel},
+    time::{sleep, timeout},
+};
+
+use crate::report::metrics::Metrics;
+
+/// Longest note and action that the Events API takes.
+const LONGEST_NOTE: usize = 1024;
+/// Longest name of the reporting instance.
+const LONGEST_INSTANCE: usize = 128;
+/// How long publishing one may take.
+const PUBLISH_TIMEOUT: Duration = Duration::from_secs(5);
+/// How many may wait to be published; more are dropped.
+const QUEUE: usize = 1000;
+/// The pause after each: at most 50 a second.
+const PACE: Duration = Duration::from_millis(20);
+/// After so many, the recorder's memory of what may be a repeat is emptied.
+const REMEMBERED: usize = 1000;
+
+/// Tells people about objects with Events: best effort, aggregated, never a reason to fail. They are published one after
+/// another in the background, from a bounded queue.
+#[derive(Clone)]
+pub struct Events {
+    queue: Sender<Queued>,
+    metrics: Arc<Metrics>,
+}
+
+struct Queued {
+    event: Event,
+    about: ObjectReference,
+}
+
+impl Events {
+    pub(crate) fn new(client: Client, controller: &str, instance: &str, metrics: Arc<Metrics>) -> Self {
+        let instance = clip(instance, LONGEST_INSTANCE);
+        let reporter = Reporter { controller: controller.into(), instance: Some(instance) };
+        let (queue, queued) = channel(QUEUE);
+        tokio::spawn(publish(client, reporter, queued, metrics.clone()));
+        Self { queue, metrics }
+    }
+
+    /// Publishes a warning. Repeats are counted by the API under their reason, so that what varies must not be in it.
+    pub fn warn(&self, object: &ObjectReference, reason: &'static str, note: &str) {
+        self.enqueue(EventType::Warning, object, reason, note);
+    }
+
+    /// Publishes what went as it should.
+    pub fn tell(&self, object: &ObjectReference, reason: &'static str, note: &str) {
+        self.enqueue(EventType::Normal, object, reason, note);
+    }
+
+    /// Whether one more would be published; else it would be dropped, because too many others wait.
+    #[must_use]
+    pub fn has_room(&self) -> bool {
+        self.queue.capacity() > 0
+    }
+
+    fn enqueue(&self, type_: EventType, object: &ObjectReference, reason: &'static str, note: &str) {
+        let event = Event {
+            type_,
+            reason: reason.into(),
+            note: Some(clip(note, LONGEST_NOTE)),
+            action: "Reconcile".into(),
+            secondary: None,
+        };
+        if self.queue.try_send(Queued { event, about: object.clone() }).is_err() {
+            self.metrics.event("dropped");
+        }
+    }
+}
+
+/// Publishes what is queued, until nobody can queue any more.
+async fn publish(client: Client, reporter: Reporter, mut queued: Receiver<Queued>, metrics: Arc<Metrics>) {
+    let recorder = || Recorder::new(client.clone(), reporter.clone());
+    let (mut current, mut published) = (recorder(), 0);
+    while let Some(Queued { event, about }) = queued.recv().await {
+        if published == REMEMBERED {
+            (current, published) = (recorder(), 0);
+        }
+        let mut outcome = timeout(PUBLISH_TIMEOUT, current.publish(&event, &about)).await;
+        if matches!(&outcome, Ok(Err(kube::Error::Api(status))) if status.code == 404) {
+            // It was taken for a repeat of one that somebody deleted.
+            (current, published) = (recorder(), 0);
+            outcome = timeout(PUBLISH_TIMEOUT, current.publish(&event, &about)).await;
+        }
+        published += 1;
+        let reason = event.reason;
+        match outcome {
+            Ok(Ok(())) => metrics.event("published"),
+            Ok(Err(error)) => {
+                metrics.event("failed");
+                tracing::debug!(reason, "an Event was not published: {error}");
+            }
+            Err(_) => {
+                metrics.event("failed");
+                tracing::debug!(reason, "an Event was not published in time");
+            }
+        }
+        sleep(PACE).await;
+    }
+}
+
+fn clip(text: &str, longest: usize) -> String {
+    let end = (0..=longest.min(text.len())).rev().find(|&end| text.is_char_boundary(end)).unwrap_or(0);
+    text[..end].to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use kube::Config;
+
+    use super::*;
+
+    #[test]
+    fn texts_are_cut_between_characters() {
+        assert_eq!(clip("äöü", 3), "ä");
+        assert_eq!(clip("abc", 10), "abc");
+    }
+
+    #[tokio::test]
+    async fn what_is_told_while_nothing_can_be_published_is_bounded() {
+        let client = Client::try_from(Config::new("http://127.0.0.1:1".parse().unwrap())).unwrap();
+        let metrics = Arc::<Metrics>::default();
+        let events = Events::new(client, "binder", "binder-0", metrics.clone());
+        let about = ObjectReference::default();
+        // Nothing else runs before the first await.
+        for _ in 0..QUEUE {
+            assert!(events.has_room());
+            events.warn(&about, "TargetNotFound", "");
+        }
+        assert!(!events.has_room());
+        (0..500).for_each(|_| events.warn(&about, "TargetNotFound", ""));
+        let page = metrics.encode().unwrap();
+        assert!(page.contains("catena_events_total{result=\"dropped\"} 500"), "{page}");
+    }
+}

@@ -1,0 +1,163 @@
+//! Whether the process is ready and alive.
+
+mod watch_failure;
+mod watch_status;
+
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use tokio::{sync::Notify, time::Instant};
+
+use self::watch_status::Need;
+pub(crate) use self::{watch_failure::WatchFailure, watch_status::WatchStatus};
+
+/// A process whose main loop did not turn for this long is no more alive.
+const HEARTBEAT: Duration = Duration::from_secs(60);
+
+/// Whether the process is ready and alive, made of one status for each watch and a heartbeat.
+#[derive(Debug)]
+pub(crate) struct Health {
+    watches: Mutex<BTreeMap<String, Vec<Arc<WatchStatus>>>>,
+    epoch: Arc<AtomicU64>,
+    changed: Arc<Notify>,
+    heartbeat: Mutex<Instant>,
+    stopping: AtomicBool,
+}
+
+impl Default for Health {
+    fn default() -> Self {
+        Self {
+            watches: Mutex::default(),
+            epoch: Arc::default(),
+            changed: Arc::default(),
+            heartbeat: Mutex::new(Instant::now()),
+            stopping: AtomicBool::new(false),
+        }
+    }
+}
+
+impl Health {
+    /// A status for a new watch; while it fails, the process is not ready.
+    pub fn watch(&self, kind: &str) -> Arc<WatchStatus> {
+        self.add(kind, Need::Always)
+    }
+
+    /// A status for a new watch of a kind that others bring, in any order: what waits for it says so itself.
+    pub fn watch_while_served(&self, kind: &str) -> Arc<WatchStatus> {
+        self.add(kind, Need::WhileServed)
+    }
+
+    /// A status for a new watch of one kind of many, without which the others go on.
+    pub fn optional_watch(&self, kind: &str) -> Arc<WatchStatus> {
+        self.add(kind, Need::Never)
+    }
+
+    fn add(&self, kind: &str, need: Need) -> Arc<WatchStatus> {
+        let status = Arc::new(WatchStatus::new(need, self.epoch.clone(), self.changed.clone()));
+        self.watches().entry(kind.to_owned()).or_default().push(status.clone());
+        status
+    }
+
+    /// Whether the newest watch of a kind fails because the cluster does not serve it.
+    pub fn is_unserved(&self, kind: &str) -> bool {
+        self.watches().get(kind).and_then(|all| all.last()).is_some_and(|status| status.is_unserved())
+    }
+
+    /// Rises when a watch came (back) to life, or lost its kind: what was found out before may hold no more. For each
+    /// watch that is bounded, because every object's backoff ends with it.
+    pub fn epoch(&self) -> u64 {
+        self.epoch.load(Ordering::Relaxed)
+    }
+
+    /// Waits until the epoch is another than `before`.
+    pub async fn next_epoch(&self, before: u64) {
+        loop {
+            let changed = self.changed.notified();
+            if self.epoch() != before {
+                return;
+            }
+            changed.await;
+        }
+    }
+
+    /// Waits until each watch has either delivered its list or failed once.
+    pub async fn settled(&self) {
+        loop {
+            let changed = self.changed.notified();
+            if self.statuses().iter().all(|(_, status)| status.settled()) {
+                return;
+            }
+            changed.await;
+        }
+    }
+
+    /// The main loop turned.
+    pub fn beat(&self) {
+        for (_, status) in self.statuses() {
+            status.catch_up();
+        }
+        *self.heartbeat.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+    }
+
+    /// The process is about to end.
+    pub fn stopping(&self) {
+        self.stopping.store(true, Ordering::Relaxed);
+    }
+
+    /// Why the process is not ready, a line for each watch; empty when it is.
+    pub fn unready(&self) -> Vec<String> {
+        if self.stopping.load(Ordering::Relaxed) {
+            return vec!["stopping".into()];
+        }
+        let problem = |(kind, status): (String, Arc<WatchStatus>)| {
+            status.problem().map(|text| format!("{kind}: {text}"))
+        };
+        self.statuses().into_iter().filter(|(_, status)| status.is_needed()).filter_map(problem).collect()
+    }
+
+    /// Whether each kind is observed: as its watch fares that fares worst.
+    pub fn observed(&self) -> BTreeMap<String, bool> {
+        let mut kinds = BTreeMap::new();
+        for (kind, status) in self.statuses() {
+            *kinds.entry(kind).or_insert(true) &= status.problem().is_none();
+        }
+        kinds
+    }
+
+    /// Why the process is to be restarted, if so.
+    pub fn dead(&self) -> Option<String> {
+        let silent = self.heartbeat.lock().unwrap_or_else(PoisonError::into_inner).elapsed();
+        if silent > HEARTBEAT {
+            return Some(format!("the main loop has not turned for {} s", silent.as_secs()));
+        }
+        self.statuses().into_iter().filter(|(_, status)| status.is_needed()).find_map(|(kind, status)| {
+            let silent = status.stalled()?;
+            Some(format!("{kind}: the list has not been answered for {} s", silent.as_secs()))
+        })
+    }
+
+    fn statuses(&self) -> Vec<(String, Arc<WatchStatus>)> {
+        let mut watches = self.watches();
+        watches.retain(|_, of_kind| {
+            of_kind.retain(|status| !status.has_ended());
+            !of_kind.is_empty()
+        });
+        watches
+            .iter()
+            .flat_map(|(kind, all)| all.iter().map(|status| (kind.clone(), status.clone())))
+            .collect()
+    }
+
+    fn watches(&self) -> MutexGuard<'_, BTreeMap<String, Vec<Arc<WatchStatus>>>> {
+        self.watches.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests;

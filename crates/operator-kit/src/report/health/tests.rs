@@ -1,0 +1,161 @@
+use super::WatchFailure;
+use super::{
+    watch_status::{FLAPPING, STALLED, TOLERATED, TURNS},
+    *,
+};
+
+#[tokio::test(start_paused = true)]
+async fn ready_means_that_every_watch_has_listed() {
+    let health = Health::default();
+    let (pods, sets) = (health.watch("Pod"), health.watch("Set"));
+    pods.synced();
+    assert_eq!(health.unready().len(), 1);
+    sets.synced();
+    assert!(health.unready().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_that_only_fails_makes_the_process_unready_and_recovers_with_the_next_event() {
+    let health = Health::default();
+    let pods = health.watch("Pod");
+    pods.synced();
+    pods.failed(refused());
+    assert!(health.unready().is_empty(), "a short failure is tolerated");
+    tokio::time::advance(TOLERATED + Duration::from_secs(1)).await;
+    assert_eq!(health.unready(), ["Pod: connection refused"]);
+    let before = health.epoch();
+    pods.alive();
+    assert!(health.unready().is_empty());
+    assert!(health.epoch() > before, "what backed off meanwhile is tried again");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_kind_that_others_bring_is_told_and_does_not_make_the_process_unready() {
+    let health = Health::default();
+    let (own, child) = (health.watch("Parent"), health.watch_while_served("Child"));
+    own.synced();
+    assert_eq!(health.unready().len(), 1, "nobody knows yet whether it is served");
+    child.failed(not_served());
+    assert!(health.unready().is_empty());
+    assert_eq!(health.observed(), BTreeMap::from([("Child".into(), false), ("Parent".into(), true)]));
+    let before = health.epoch();
+    child.synced();
+    assert!(health.epoch() > before, "what waited for it is tried again");
+    assert!(health.observed().values().all(|observed| *observed));
+    child.failed(not_served());
+    assert!(health.epoch() > before + 1 && health.unready().is_empty());
+    child.synced();
+    child.failed(refused());
+    tokio::time::advance(TOLERATED + Duration::from_secs(1)).await;
+    assert_eq!(health.unready(), ["Child: connection refused"], "but it is served, and has to be seen");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_missing_kind_is_settled_so_that_others_can_start() {
+    let health = Health::default();
+    let missing = health.watch("Child");
+    missing.failed(not_served());
+    health.settled().await;
+    assert_eq!(health.unready(), ["Child: Child is not served"]);
+    let before = health.epoch();
+    missing.synced();
+    assert!(health.epoch() > before, "what waited for it is tried again");
+}
+
+#[test]
+fn a_kind_that_is_taken_away_is_no_short_failure_and_all_is_looked_at_again_once() {
+    let health = Health::default();
+    let sets = health.watch("Child");
+    sets.synced();
+    sets.failed(refused());
+    let before = health.epoch();
+    sets.failed(not_served());
+    assert_eq!(health.unready(), ["Child: Child is not served"]);
+    assert_eq!(health.epoch(), before + 1);
+    sets.failed(not_served());
+    assert_eq!(health.epoch(), before + 1);
+}
+
+#[test]
+fn a_kind_without_which_the_others_go_on_can_be_taken_away_unheard() {
+    let health = Health::default();
+    let one_of_many = health.optional_watch("Secret");
+    one_of_many.synced();
+    let before = health.epoch();
+    one_of_many.failed(not_served());
+    assert_eq!(health.epoch(), before);
+}
+
+fn refused() -> WatchFailure {
+    WatchFailure::Other("connection refused".into())
+}
+
+fn not_served() -> WatchFailure {
+    WatchFailure::NotServed("Child is not served".into())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_main_loop_that_hangs_is_dead() {
+    let health = Health::default();
+    health.beat();
+    assert_eq!(health.dead(), None);
+    tokio::time::advance(HEARTBEAT + Duration::from_secs(1)).await;
+    assert!(health.dead().is_some());
+}
+
+fn silent() -> WatchFailure {
+    WatchFailure::Silent("no answer".into())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_that_nobody_answers_is_not_alive_after_minutes_and_one_that_is_refused_is() {
+    let health = Health::default();
+    let pods = health.watch("Pod");
+    let optional = health.optional_watch("Secret");
+    pods.listing();
+    optional.listing();
+    for _ in 0..10 {
+        tokio::time::advance(STALLED / 4).await;
+        health.beat();
+        pods.failed(refused());
+        assert_eq!(health.dead(), None);
+    }
+    tokio::time::advance(STALLED / 2).await;
+    pods.failed(silent());
+    pods.listing();
+    tokio::time::advance(STALLED).await;
+    health.beat();
+    assert_eq!(health.dead().unwrap(), "Pod: the list has not been answered for 450 s");
+    pods.progressed();
+    assert_eq!(health.dead(), None);
+    pods.synced();
+    tokio::time::advance(2 * STALLED).await;
+    health.beat();
+    assert_eq!(health.dead(), None, "a watch has nothing to tell for hours");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_that_fails_and_recovers_again_and_again_voids_few_backoffs_and_the_last_recovery_counts() {
+    let health = Health::default();
+    let pods = health.watch("Pod");
+    pods.synced();
+    for _ in 0..20 {
+        pods.failed(refused());
+        pods.alive();
+    }
+    assert_eq!(health.epoch(), u64::from(TURNS));
+    health.beat();
+    assert_eq!(health.epoch(), u64::from(TURNS));
+    tokio::time::advance(FLAPPING + Duration::from_secs(1)).await;
+    health.beat();
+    health.beat();
+    assert_eq!(health.epoch(), u64::from(TURNS) + 1);
+}
+
+#[test]
+fn nothing_is_kept_of_a_watch_that_has_ended() {
+    let health = Health::default();
+    health.watch("Pod").ended();
+    assert!(health.unready().is_empty());
+    assert!(health.watches().is_empty());
+}

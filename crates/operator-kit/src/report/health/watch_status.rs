@@ -1,0 +1,222 @@
+use std::{
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use tokio::{sync::Notify, time::Instant};
+
+use super::WatchFailure;
+
+/// A watch that only failed for this long makes the process not ready.
+pub(super) const TOLERATED: Duration = Duration::from_secs(30);
+/// How often one watch may have every object looked at again in [`FLAPPING`]: a start, an outage and its end.
+pub(super) const TURNS: u32 = 3;
+/// A watch that fails and recovers again and again voids no more backoffs than that in this time.
+pub(super) const FLAPPING: Duration = Duration::from_secs(60);
+/// A list that was not answered for this long will not be: neither with a page nor with an error.
+pub(super) const STALLED: Duration = Duration::from_secs(300);
+
+/// How one watch fares.
+#[derive(Debug, Default)]
+pub(crate) struct WatchStatus(Mutex<State>);
+
+#[derive(Debug, Default)]
+struct State {
+    need: Need,
+    listed: bool,
+    ended: bool,
+    failing: Option<Failing>,
+    /// When the list that is under way was last answered.
+    listing: Option<Instant>,
+    turns: Turns,
+    epoch: Option<Arc<AtomicU64>>,
+    changed: Option<Arc<Notify>>,
+}
+
+/// What the process is without a watch.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Need {
+    /// Not ready.
+    #[default]
+    Always,
+    /// Ready while the cluster does not know the kind: whoever brings it may wait for this process.
+    WhileServed,
+    /// Ready: it is one kind of many.
+    Never,
+}
+
+#[derive(Debug)]
+struct Failing {
+    since: Instant,
+    error: WatchFailure,
+}
+
+/// How often a watch has turned lately.
+#[derive(Debug, Default)]
+struct Turns {
+    since: Option<Instant>,
+    count: u32,
+    /// One more is to come when it may.
+    is_owed: bool,
+}
+
+impl Turns {
+    fn take(&mut self) -> bool {
+        if self.since.is_none_or(|since| since.elapsed() > FLAPPING) {
+            *self = Self { since: Some(Instant::now()), count: 0, is_owed: false };
+        }
+        self.is_owed = self.count >= TURNS;
+        self.count += u32::from(!self.is_owed);
+        !self.is_owed
+    }
+}
+
+impl State {
+    /// What was found out before may hold no more.
+    fn turned(&mut self) {
+        if self.turns.take()
+            && let Some(epoch) = &self.epoch
+        {
+            epoch.fetch_add(1, Ordering::Relaxed);
+        }
+        self.tell();
+    }
+
+    fn tell(&self) {
+        if let Some(changed) = &self.changed {
+            changed.notify_waiters();
+        }
+    }
+
+    fn progressed(&mut self) {
+        if let Some(listing) = &mut self.listing {
+            *listing = Instant::now();
+        }
+    }
+
+    fn is_not_served(&self) -> bool {
+        self.failing.as_ref().is_some_and(|failing| matches!(failing.error, WatchFailure::NotServed(_)))
+    }
+}
+
+impl WatchStatus {
+    pub(super) fn new(need: Need, epoch: Arc<AtomicU64>, changed: Arc<Notify>) -> Self {
+        let state = State { need, epoch: Some(epoch), changed: Some(changed), ..State::default() };
+        Self(Mutex::new(state))
+    }
+
+    /// A list begins, which is nothing to rely on before it is complete.
+    pub fn listing(&self) {
+        self.lock().listing.get_or_insert_with(Instant::now);
+    }
+
+    /// A part of the list came.
+    pub fn progressed(&self) {
+        self.lock().progressed();
+    }
+
+    /// The list is complete. True when it was not before, or the watch had failed.
+    pub fn synced(&self) -> bool {
+        let mut state = self.lock();
+        let news = !state.listed || state.failing.is_some();
+        state.listed = true;
+        state.listing = None;
+        state.failing = None;
+        if news {
+            state.turned();
+        }
+        news
+    }
+
+    /// The server has agreed to tell what changes.
+    pub fn alive(&self) {
+        let mut state = self.lock();
+        if state.listed && state.failing.take().is_some() {
+            state.turned();
+        }
+    }
+
+    /// Whether it fails because the cluster does not serve its kind.
+    pub fn is_unserved(&self) -> bool {
+        let state = self.lock();
+        !state.ended && state.is_not_served()
+    }
+
+    /// The watch failed. True when it fails otherwise than before.
+    pub fn failed(&self, error: WatchFailure) -> bool {
+        let mut state = self.lock();
+        if !matches!(error, WatchFailure::Silent(_)) {
+            state.progressed();
+        }
+        let (since, news) = match &state.failing {
+            Some(failing) => (failing.since, failing.error != error),
+            None => (Instant::now(), true),
+        };
+        let was_served = state.listed && !state.is_not_served();
+        state.failing = Some(Failing { since, error });
+        if was_served && state.is_not_served() && state.need != Need::Never {
+            state.turned();
+        } else {
+            state.tell();
+        }
+        news
+    }
+
+    pub fn ended(&self) {
+        self.lock().ended = true;
+    }
+
+    /// Why its cache cannot be relied on, if so.
+    pub fn problem(&self) -> Option<String> {
+        let state = self.lock();
+        match (&state.failing, state.listed) {
+            (Some(Failing { since, error }), listed)
+                if !listed || state.is_not_served() || since.elapsed() > TOLERATED =>
+            {
+                Some(error.text().to_owned())
+            }
+            (None, false) => Some("the first list has not come yet; waiting for it".into()),
+            _ => None,
+        }
+    }
+
+    /// For how long its list has not been answered, if that is longer than a list can take.
+    pub(super) fn stalled(&self) -> Option<Duration> {
+        let state = self.lock();
+        state.listing.map(|since| since.elapsed()).filter(|silent| *silent > STALLED)
+    }
+
+    /// Turns if that is owed and may be by now.
+    pub(super) fn catch_up(&self) {
+        let mut state = self.lock();
+        if state.turns.is_owed && state.turns.since.is_none_or(|since| since.elapsed() > FLAPPING) {
+            state.turned();
+        }
+    }
+
+    pub(super) fn is_needed(&self) -> bool {
+        let state = self.lock();
+        match state.need {
+            _ if state.ended => false,
+            Need::Always => true,
+            Need::WhileServed => !state.is_not_served(),
+            Need::Never => false,
+        }
+    }
+
+    pub(super) fn has_ended(&self) -> bool {
+        self.lock().ended
+    }
+
+    pub(super) fn settled(&self) -> bool {
+        let state = self.lock();
+        state.ended || state.listed || state.failing.is_some()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,20 @@
+//! Reports: failures, conditions, Events, health, metrics and logs.
+
+pub mod conditions;
+mod events;
+mod failure;
+pub(crate) mod health;
+pub(crate) mod logging;
+pub(crate) mod metrics;
+mod retelling;
+pub(crate) mod server;
+mod status_pace;
+
+pub(crate) use failure::with_causes;
+pub use {
+    events::Events,
+    failure::{Category, Failure, Part, Reported},
+    logging::LogFormat,
+    retelling::{share, tell_again_after},
+    status_pace::{Pace, StatusAge},
+};

@@ -1,0 +1,50 @@
+use std::{net::SocketAddr, path::PathBuf};
+
+use axum::http::Uri;
+use clap::Args;
+
+use crate::report::LogFormat;
+
+/// What every controller takes on its command line or from its environment.
+#[derive(Clone, Debug, Args)]
+pub struct Arguments {
+    /// File with the settings (YAML); it is read again when it changes.
+    #[arg(long, env = "CATENA_SETTINGS", value_name = "FILE", default_value = "/etc/catena/settings.yaml")]
+    pub settings: PathBuf,
+
+    /// Run nothing, but ask a controller that runs until it answers that all is well, for 30 s at most.
+    #[arg(long, value_name = "URL")]
+    pub probe: Option<Uri>,
+
+    /// Address that serves /readyz, /healthz and /metrics.
+    #[arg(long, env = "CATENA_LISTEN", value_name = "IP:PORT", default_value = "0.0.0.0:8080")]
+    pub listen: SocketAddr,
+
+    /// What is logged: a level, or directives such as `info,operator_kit=debug`, which adds each decision and write.
+    #[arg(long, env = "CATENA_LOG", value_name = "DIRECTIVES", default_value = "info")]
+    pub log: String,
+
+    /// How logs are written.
+    #[arg(long, env = "CATENA_LOG_FORMAT", value_enum, default_value_t = LogFormat::Json)]
+    pub log_format: LogFormat,
+
+    /// Act only while holding a Lease; needed when more than one replica runs.
+    #[arg(long, env = "CATENA_LEADER_ELECTION", value_name = "BOOL", default_value_t = true, action = clap::ArgAction::Set)]
+    pub leader_election: bool,
+
+    /// Namespace of the Lease; the pod's own by default.
+    #[arg(long, env = "CATENA_LEASE_NAMESPACE", value_name = "NAME")]
+    pub lease_namespace: Option<String>,
+
+    /// Name of the Lease; the controller's own by default.
+    #[arg(long, env = "CATENA_LEASE_NAME", value_name = "NAME")]
+    pub lease_name: Option<String>,
+
+    /// Who this process is among its replicas; in a cluster, the pod's name.
+    #[arg(long, env = "POD_NAME", value_name = "NAME", default_value = "local")]
+    pub identity: String,
+
+    /// How many objects are looked at side by side.
+    #[arg(long, env = "CATENA_CONCURRENCY", value_name = "N", default_value_t = 32, value_parser = clap::value_parser!(u16).range(1..=1000))]
+    pub concurrency: u16,
+}

@@ -1,0 +1,217 @@
+use std::{
+    collections::{HashMap, hash_map},
+    sync::{Mutex, PoisonError},
+    time::Duration,
+};
+
+use tokio::time::Instant;
+
+use crate::{
+    report::{Failure, Part},
+    run::{Attempt, HeldUp},
+};
+
+/// First delay after a failure.
+const FIRST: Duration = Duration::from_secs(5);
+/// Longest delay after failures, unless the controller asks for a shorter one.
+pub(crate) const LONGEST: Duration = Duration::from_secs(300);
+/// Longest delay after what passes by itself, or for which the server asked for a delay of its own.
+const LONGEST_PASSING: Duration = Duration::from_secs(60);
+
+/// Failures in a row after which a delay of their own grows too, and after which what was expected is told.
+const BRIEFLY: u32 = 10;
+
+/// How soon after a try an occasion is heeded: occasions can come one after another.
+const HEED: Duration = Duration::from_secs(1);
+
+/// Retries a second of all objects together at most, in the long run: above it, the longest delay grows.
+const RETRIES_PER_SECOND: u64 = 20;
+
+/// The step of a failure that holds up everything, such as one of observing.
+pub(crate) const EVERYTHING: &str = "";
+
+/// What a failure belongs to: another generation of the object or of the settings is tried at once, and so is
+/// what the controller says is an occasion.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Version {
+    pub generation: i64,
+    pub settings: u64,
+    pub occasion: u64,
+}
+
+/// A step that was taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Tried {
+    /// Which one.
+    pub step: &'static str,
+    /// What the step's own occasion was right before it.
+    pub occasion: u64,
+    /// The longest delay, if it failed.
+    pub longest: Duration,
+    /// Whether some of it was done nevertheless.
+    pub has_progressed: bool,
+}
+
+/// The backoff of each object, by uid: exponential with jitter for each step and item by itself, respected also
+/// when an event comes early, reset by progress, forgotten on delete. kube-runtime has none.
+#[derive(Default)]
+pub(crate) struct Backoff(Mutex<HashMap<String, Object>>);
+
+struct Object {
+    version: Version,
+    failed: HashMap<Place, Entry>,
+}
+
+/// What failed: a step as a whole, or one item of it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Place {
+    step: &'static str,
+    item: Option<String>,
+}
+
+struct Entry {
+    failure: Failure,
+    occasion: u64,
+    failures: u32,
+    tried_at: Instant,
+    retry_at: Instant,
+}
+
+impl Entry {
+    /// Until when it is known of an item that it failed, after it might have been tried again: those that are left
+    /// out are counted otherwise, and it may not be their turn.
+    fn forgotten_at(&self, place: &Place) -> Option<Instant> {
+        place.item.is_some().then(|| self.retry_at + LONGEST)
+    }
+}
+
+impl Backoff {
+    /// What may be done with the object now, and when more may. `occasion` tells what makes a step that failed as a
+    /// whole worth another try.
+    pub fn attempt(
+        &self,
+        uid: &str,
+        version: Version,
+        occasion: impl Fn(&'static str) -> u64,
+    ) -> (Attempt, Option<Duration>) {
+        let mut objects = self.lock();
+        let hash_map::Entry::Occupied(mut object) = objects.entry(uid.to_owned()) else {
+            return (Attempt::Allowed, None);
+        };
+        if object.get().version != version {
+            object.remove();
+            return (Attempt::Allowed, None);
+        }
+        let now = Instant::now();
+        let (mut everything, mut held_up, mut next) = (None, HeldUp::default(), None);
+        for (place, entry) in &mut object.get_mut().failed {
+            if place.item.is_none() && entry.occasion != occasion(place.step) {
+                entry.retry_at = entry.retry_at.min(entry.tried_at + HEED);
+            }
+            let is_due = entry.retry_at <= now;
+            let until = if is_due { entry.forgotten_at(place) } else { Some(entry.retry_at) };
+            next = next.into_iter().chain(until.filter(|until| *until > now)).min();
+            let failure = entry.failure.clone();
+            match &place.item {
+                None if is_due => {}
+                None if place.step == EVERYTHING => everything = Some(failure),
+                None => held_up = held_up.and_step(place.step, failure),
+                Some(item) if is_due => held_up = held_up.and_due(place.step, item, failure),
+                Some(item) => held_up = held_up.and_item(place.step, item, failure),
+            }
+        }
+        let next = next.map(|until| until - now);
+        let attempt = match everything {
+            Some(failure) => Attempt::Deferred(failure),
+            None if held_up.is_empty() => Attempt::Allowed,
+            None => Attempt::Without(held_up),
+        };
+        (attempt, next)
+    }
+
+    /// Records what failed of a step, and gives the failure back when people are to be told: when the step did not
+    /// fail in this way before.
+    pub fn failed(&self, uid: &str, version: Version, tried: Tried, part: Part) -> Option<Failure> {
+        let mut objects = self.lock();
+        let longest = tried.longest.max(spread(objects.len()));
+        let object =
+            objects.entry(uid.to_owned()).or_insert_with(|| Object { version, failed: HashMap::default() });
+        let Part { item, mut failure, retry_after } = part;
+        let place = Place { step: tried.step, item };
+        let before = object.failed.get(&place).filter(|_| place.item.is_some() || !tried.has_progressed);
+        let failures = before.map_or(1, |before| before.failures.saturating_add(1));
+        let passes = failure.is_expected || retry_after.is_some();
+        failure.is_expected &= failures <= BRIEFLY;
+        let is_known = |(place, entry): (&Place, &Entry)| {
+            let known = (place.step, entry.failure.reason, entry.failure.is_expected);
+            known == (tried.step, failure.reason, failure.is_expected)
+        };
+        let is_news = !object.failed.iter().any(is_known);
+        let longest = if passes { longest.min(LONGEST_PASSING) } else { longest };
+        let now = Instant::now();
+        let retry_at = now + delay(failures, retry_after, longest);
+        let news = (is_news && !failure.is_expected).then(|| failure.clone());
+        let entry = Entry { failure, occasion: tried.occasion, failures, tried_at: now, retry_at };
+        object.version = version;
+        object.failed.insert(place, entry);
+        news
+    }
+
+    /// Forgets the failure of a step that was taken now. Which items it was taken for is not known.
+    pub fn progressed(&self, uid: &str, step: &'static str) {
+        self.retain(uid, |place, _| place.step != step || place.item.is_some());
+    }
+
+    /// Forgets what was not tried again although it might have been: there is no need any more.
+    pub fn settled(&self, uid: &str) {
+        let now = Instant::now();
+        self.retain(uid, |place, entry| {
+            entry.retry_at > now || entry.forgotten_at(place).is_some_and(|then| then > now)
+        });
+    }
+
+    /// Forgets an object that is gone.
+    pub fn forget(&self, uid: &str) {
+        self.lock().remove(uid);
+    }
+
+    /// How many objects are backing off.
+    pub fn len(&self) -> usize {
+        self.lock().len()
+    }
+
+    fn retain(&self, uid: &str, keep: impl Fn(&Place, &Entry) -> bool) {
+        let mut objects = self.lock();
+        if let Some(object) = objects.get_mut(uid) {
+            object.failed.retain(|place, entry| keep(place, entry));
+            if object.failed.is_empty() {
+                objects.remove(uid);
+            }
+        }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<String, Object>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// 5 s, 10 s, 20 s … up to the longest; or what the server asked for (or what usually passes at once), which grows
+/// in the same way when it goes on and on. Each up to a fifth longer, so that what failed together is not retried
+/// together.
+fn delay(failures: u32, retry_after: Option<Duration>, longest: Duration) -> Duration {
+    let (first, doublings) = match retry_after {
+        Some(short) => (short, failures.saturating_sub(BRIEFLY)),
+        None => (FIRST, failures.saturating_sub(1)),
+    };
+    let base = first.saturating_mul(1 << doublings.min(16)).min(longest.max(first));
+    base.mul_f64(1.0 + 0.2 * rand::random::<f64>())
+}
+
+/// The delay at which so many objects ask no more than [`RETRIES_PER_SECOND`].
+fn spread(objects: usize) -> Duration {
+    let seconds = u64::try_from(objects).unwrap_or(u64::MAX) / RETRIES_PER_SECOND;
+    Duration::from_secs(seconds).min(LONGEST)
+}
+
+#[cfg(test)]
+mod tests;

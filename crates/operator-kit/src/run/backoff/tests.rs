@@ -1,0 +1,208 @@
+use super::*;
+use crate::report::Category;
+
+const VERSION: Version = Version { generation: 1, settings: 1, occasion: 0 };
+const CREATE: Tried = Tried { step: "create", occasion: 0, longest: LONGEST, has_progressed: false };
+
+fn failure(reason: &'static str) -> Failure {
+    Failure { category: Category::Transient, reason, message: "it broke".into(), is_expected: false }
+}
+
+fn part(reason: &'static str) -> Part {
+    Part { item: None, failure: failure(reason), retry_after: None }
+}
+
+fn item(name: &str) -> Part {
+    Part { item: Some(name.into()), ..part("NameTaken") }
+}
+
+fn shortly() -> Part {
+    Part { retry_after: Some(Duration::from_secs(1)), ..part("ServerBusy") }
+}
+
+fn attempt(backoff: &Backoff) -> (Attempt, Option<Duration>) {
+    backoff.attempt("a", VERSION, |_| 0)
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_event_that_comes_early_does_not_shorten_the_backoff() {
+    let backoff = Backoff::default();
+    backoff.failed("a", VERSION, CREATE, part("Broken"));
+    let (held, left) = attempt(&backoff);
+    assert_eq!(held.failure().unwrap().reason, "Broken");
+    assert!(left.unwrap() >= Duration::from_millis(4_900));
+    tokio::time::advance(Duration::from_secs(7)).await;
+    assert_eq!(attempt(&backoff).0, Attempt::Allowed);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_fails_holds_up_its_own_step_and_items_and_nothing_else() {
+    let backoff = Backoff::default();
+    backoff.failed("a", VERSION, Tried { step: "delete", ..CREATE }, item("web-1"));
+    let held = attempt(&backoff).0;
+    assert!(held.holds_item("delete", "web-1") && !held.holds_item("delete", "web-2"));
+    assert!(!held.holds("delete") && !held.holds("create"));
+    assert_eq!(held.item_failure("delete", |item| item == "web-1").unwrap().reason, "NameTaken");
+    assert_eq!(held.item_failure("delete", |item| item != "web-1"), None);
+    backoff.failed("a", VERSION, CREATE, part("Broken"));
+    let held = attempt(&backoff).0;
+    assert!(held.holds("create") && held.holds_item("create", "any") && !held.holds("delete"));
+    assert_eq!(held.failure().unwrap().reason, "Broken");
+    backoff.failed("a", VERSION, Tried { step: EVERYTHING, ..CREATE }, part("NotObserved"));
+    let held = attempt(&backoff).0;
+    assert!(matches!(&held, Attempt::Deferred(failure) if failure.reason == "NotObserved"), "{held:?}");
+    assert!(held.holds("delete") && held.holds_item("delete", "web-2"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn delays_double_up_to_the_longest() {
+    for longest in [60, 300] {
+        let backoff = Backoff::default();
+        for expected in [5, 10, 20, 40, 80, 160, 300, 300] {
+            let tried = Tried { longest: Duration::from_secs(longest), ..CREATE };
+            backoff.failed("a", VERSION, tried, part("Broken"));
+            let left = attempt(&backoff).1.unwrap().as_secs_f64();
+            let expected = Duration::from_secs(expected.min(longest)).as_secs_f64();
+            assert!((expected..=expected * 1.2).contains(&left), "{left} s instead of about {expected} s");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_minute_of_a_busy_server_costs_seconds() {
+    let backoff = Backoff::default();
+    let started = Instant::now();
+    while started.elapsed() < Duration::from_secs(60) {
+        backoff.failed("a", VERSION, CREATE, shortly());
+        tokio::time::advance(attempt(&backoff).1.unwrap()).await;
+    }
+    assert!(started.elapsed() < Duration::from_secs(90), "{:?}", started.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_passes_by_itself_is_told_when_it_does_not_and_tried_every_minute() {
+    let backoff = Backoff::default();
+    let gone = || {
+        let failure = Failure { is_expected: true, ..failure("NotFound") };
+        Part { failure, ..shortly() }
+    };
+    for _ in 0..BRIEFLY {
+        assert_eq!(backoff.failed("a", VERSION, CREATE, gone()), None, "nobody need be told");
+        assert_eq!(attempt(&backoff).0.failure(), None);
+    }
+    assert!(backoff.failed("a", VERSION, CREATE, gone()).is_some(), "it is news that it goes on");
+    assert!(attempt(&backoff).0.failure().is_some());
+    for _ in 0..50 {
+        backoff.failed("a", VERSION, CREATE, gone());
+    }
+    assert!(attempt(&backoff).1.unwrap() <= LONGEST_PASSING.mul_f64(1.2));
+}
+
+#[tokio::test(start_paused = true)]
+async fn progress_begins_the_delays_of_a_step_anew() {
+    let backoff = Backoff::default();
+    for _ in 0..5 {
+        backoff.failed("a", VERSION, CREATE, part("QuotaExceeded"));
+    }
+    let some = Tried { has_progressed: true, ..CREATE };
+    backoff.failed("a", VERSION, some, part("QuotaExceeded"));
+    assert!(attempt(&backoff).1.unwrap() <= Duration::from_secs(6), "some of it was done");
+    tokio::time::advance(Duration::from_secs(6)).await;
+    backoff.failed("a", VERSION, Tried { step: "delete", ..CREATE }, item("web-1"));
+    backoff.progressed("a", "create");
+    backoff.failed("a", VERSION, CREATE, part("QuotaExceeded"));
+    assert!(attempt(&backoff).1.unwrap() <= Duration::from_secs(6), "all of it was done");
+    assert!(attempt(&backoff).0.holds_item("delete", "web-1"), "no other step progressed");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_item_that_fails_again_and_again_is_not_retried_more_often_for_the_others_that_work() {
+    let backoff = Backoff::default();
+    let some = Tried { step: "delete", has_progressed: true, ..CREATE };
+    for _ in 0..3 {
+        backoff.failed("a", VERSION, some, item("web-1"));
+    }
+    assert!(attempt(&backoff).1.unwrap() >= Duration::from_secs(20));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_changed_object_or_setting_or_an_occasion_is_tried_at_once() {
+    let backoff = Backoff::default();
+    let others = [
+        Version { generation: 2, ..VERSION },
+        Version { settings: 2, ..VERSION },
+        Version { occasion: 1, ..VERSION },
+    ];
+    for version in others {
+        backoff.failed("a", VERSION, CREATE, part("Broken"));
+        assert_eq!(backoff.attempt("a", version, |_| 0).0, Attempt::Allowed);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_occasion_of_a_step_is_heeded_soon_but_not_at_once() {
+    let backoff = Backoff::default();
+    for _ in 0..5 {
+        backoff.failed("a", VERSION, CREATE, part("QuotaExceeded"));
+    }
+    backoff.failed("a", VERSION, Tried { step: "delete", ..CREATE }, part("Forbidden"));
+    let left = |step| u64::from(step == "create");
+    let (held, next) = backoff.attempt("a", VERSION, left);
+    assert!(held.holds("create"), "occasions may come one after another");
+    assert_eq!(next, Some(HEED));
+    tokio::time::advance(HEED).await;
+    let held = backoff.attempt("a", VERSION, left).0;
+    assert!(!held.holds("create") && held.holds("delete"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_needs_no_other_try_and_what_is_gone_is_forgotten() {
+    let backoff = Backoff::default();
+    backoff.failed("a", VERSION, CREATE, part("Broken"));
+    backoff.settled("a");
+    assert_eq!(backoff.len(), 1, "it was not tried again");
+    tokio::time::advance(Duration::from_secs(7)).await;
+    backoff.settled("a");
+    assert_eq!(backoff.len(), 0);
+    backoff.failed("a", VERSION, CREATE, part("Broken"));
+    backoff.forget("a");
+    assert_eq!((attempt(&backoff).0, backoff.len()), (Attempt::Allowed, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_item_that_may_be_tried_again_is_known_for_a_while_and_then_forgotten() {
+    let backoff = Backoff::default();
+    backoff.failed("a", VERSION, CREATE, item("1"));
+    tokio::time::advance(Duration::from_secs(7)).await;
+    backoff.progressed("a", "create");
+    backoff.settled("a");
+    let (due, next) = attempt(&backoff);
+    assert!(due.failed_item("create", "1") && !due.holds_item("create", "1"));
+    assert_eq!(due.held_items("create"), 0);
+    tokio::time::advance(next.unwrap()).await;
+    backoff.settled("a");
+    assert_eq!((attempt(&backoff).0, backoff.len()), (Attempt::Allowed, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_another_reason_is_news_and_that_of_many_items_is_one() {
+    let backoff = Backoff::default();
+    let is_news = |part| backoff.failed("a", VERSION, CREATE, part).is_some();
+    assert!(is_news(part("Broken")));
+    assert!(!is_news(part("Broken")));
+    assert!(is_news(item("1")));
+    assert!(!is_news(item("2")));
+}
+
+#[tokio::test(start_paused = true)]
+async fn ten_thousand_that_fail_together_are_not_retried_every_minute() {
+    let backoff = Backoff::default();
+    let tried = Tried { longest: Duration::from_secs(60), ..CREATE };
+    for object in 0..10_000 {
+        backoff.failed(&object.to_string(), VERSION, tried, part("QuotaExceeded"));
+    }
+    for _ in 0..10 {
+        backoff.failed("a", VERSION, tried, part("QuotaExceeded"));
+    }
+    assert!(attempt(&backoff).1.unwrap() >= LONGEST);
+}

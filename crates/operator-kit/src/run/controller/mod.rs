@@ -1,0 +1,260 @@
+//! observe → decide → act, once a pass.
+
+use std::{fmt::Debug, hash::Hash, sync::Arc, time::Duration};
+
+use kube::{
+    Resource,
+    runtime::{
+        controller::Action,
+        reflector::{ObjectRef, Store},
+    },
+};
+use tokio::time::Instant;
+
+use crate::{
+    report::{Events, Failure, Part, Reported, health::Health, metrics::Metrics},
+    run::{
+        Attempt,
+        backoff::{Backoff, EVERYTHING, LONGEST, Tried, Version},
+    },
+    write::Writer,
+};
+
+/// How long one pass may take; nothing else bounds a request that hangs.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// When a pass is tried again whose own write has not come back; the event usually does it sooner.
+const RECHECK: Duration = Duration::from_secs(1);
+/// The longest time between two writes that are the very same and in vain.
+const LONGEST_REPEATED: Duration = Duration::from_secs(60);
+/// When a failure that could not be reported is reported again at the soonest.
+const UNREPORTED: Duration = Duration::from_secs(5);
+
+/// A controller of one kind, or of several that are alike, in three rooms.
+pub trait Controller: Send + Sync + 'static {
+    /// The kind that is reconciled.
+    type Kind: Resource<DynamicType: Clone + Debug + Eq + Hash + Unpin + Send + Sync>
+        + Clone
+        + Debug
+        + Send
+        + Sync
+        + 'static;
+    /// What a decision is made from.
+    type Observed: Send;
+    /// What was decided: one step.
+    type Action: Debug + Send;
+    /// What can go wrong.
+    type Error: Reported;
+
+    /// Reads caches, and live where a wrong answer would lose data. `attempt` goes into what is observed: an
+    /// object that is backing off may only have its failure reported.
+    fn observe(
+        &self,
+        object: Arc<Self::Kind>,
+        attempt: Attempt,
+    ) -> impl Future<Output = Result<Self::Observed, Self::Error>> + Send;
+
+    /// Decides on the next step. Pure: no I/O, no clock, no randomness.
+    fn decide(&self, observed: &Self::Observed) -> Self::Action;
+
+    /// The step that an action belongs to: what fails holds up its own step, so that `decide` goes on with others,
+    /// and a step that is taken is progress of its own. One of few labels, or an empty one while a failure is to
+    /// hold up everything.
+    fn step(&self, _action: &Self::Action) -> &'static str {
+        EVERYTHING
+    }
+
+    /// What makes a step that failed as a whole worth another try: another answer than right before the failure is.
+    fn occasion_of(&self, _object: &Self::Kind, _step: &'static str) -> u64 {
+        0
+    }
+
+    /// The longest time between two tries of what fails.
+    fn longest_backoff(&self) -> Duration {
+        LONGEST
+    }
+
+    /// What else, beside another generation or other settings, is worth a try at once although the object is
+    /// backing off: another answer than at the failure is.
+    fn occasion(&self, _object: &Self::Kind) -> u64 {
+        0
+    }
+
+    /// Forgets what is remembered of an object that is gone.
+    fn forget(&self, _uid: &str) {}
+
+    /// Takes the step: one write, or one bounded batch of independent writes of the same kind.
+    fn act(
+        &self,
+        observed: Self::Observed,
+        action: Self::Action,
+    ) -> impl Future<Output = Result<Next, Self::Error>> + Send;
+}
+
+/// What follows a step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// Something was written; its own watch event brings the next pass.
+    Written,
+    /// Nothing is left to do until something changes.
+    Settled,
+    /// Nothing is to be done before this time has passed.
+    Wait(Duration),
+}
+
+/// Runs passes of a controller.
+pub(crate) struct Passes<C: Controller> {
+    pub controller: Arc<C>,
+    pub dynamic_type: <C::Kind as Resource>::DynamicType,
+    pub store: Store<C::Kind>,
+    pub backoff: Arc<Backoff>,
+    pub writer: Writer,
+    pub events: Events,
+    pub health: Arc<Health>,
+    pub metrics: Arc<Metrics>,
+    pub settings_version: Box<dyn Fn() -> u64 + Send + Sync>,
+}
+
+impl<C: Controller> Passes<C> {
+    /// One pass over an object. Never fails: what went wrong is kept for the object's status.
+    pub async fn pass(&self, object: Arc<C::Kind>) -> Action {
+        let uid = object.meta().uid.clone().unwrap_or_default();
+        let action = self.pass_over(&object, &uid).await;
+        // What the pass remembers of an object that went meanwhile would never be forgotten.
+        if self.current(&object).is_none() {
+            self.forget(&uid);
+        }
+        action
+    }
+
+    /// The object as its watch shows it now; `None` when it went.
+    fn current(&self, object: &C::Kind) -> Option<Arc<C::Kind>> {
+        let current = self.store.get(&ObjectRef::from_obj_with(object, self.dynamic_type.clone()))?;
+        (current.meta().uid == object.meta().uid).then_some(current)
+    }
+
+    async fn pass_over(&self, queued: &C::Kind, uid: &str) -> Action {
+        if !self.writer.is_current(uid) {
+            return Action::requeue(RECHECK);
+        }
+        // What was queued may be from before a write that has come back since.
+        let Some(object) = self.current(queued) else { return Action::await_change() };
+        let version = Version {
+            generation: object.meta().generation.unwrap_or_default(),
+            // What failed for want of a watch is tried again when the watch came.
+            settings: (self.settings_version)().wrapping_add(self.health.epoch() << 32),
+            occasion: self.controller.occasion(&object),
+        };
+        let occasion_of = |step| self.controller.occasion_of(&object, step);
+        let (attempt, retry_in) = self.backoff.attempt(uid, version, occasion_of);
+        if matches!(&attempt, Attempt::Deferred(failure) if failure.is_expected) {
+            return requeue(retry_in);
+        }
+        let longest = self.controller.longest_backoff();
+        let mut tried = Tried { step: EVERYTHING, occasion: 0, longest, has_progressed: false };
+        let started = Instant::now();
+        let step = self.step(object.clone(), attempt.clone(), &mut tried);
+        let result = tokio::time::timeout(PATIENCE, step).await;
+        let took = started.elapsed();
+        let repeated = self.writer.repeated(uid);
+        let failed = match (result, repeated) {
+            (Ok(Ok(_)), Some(repeated)) => {
+                self.metrics.passed("repeated", took);
+                self.metrics.repeated(&repeated.kind);
+                tried.longest = tried.longest.min(LONGEST_REPEATED);
+                vec![Part { item: None, failure: repeated.failure(), retry_after: None }]
+            }
+            (Ok(Ok(next)), None) => {
+                self.metrics.passed("success", took);
+                self.succeeded(uid, &attempt, tried.step, next);
+                let wait = match next {
+                    Next::Wait(time) => Some(time),
+                    // A write that changed nothing brings no event.
+                    Next::Written if self.writer.is_current(uid) => Some(RECHECK),
+                    Next::Written | Next::Settled => None,
+                };
+                return requeue(wait.into_iter().chain(retry_in).min());
+            }
+            (Ok(Err(error)), _) => {
+                self.metrics.passed("error", took);
+                tried.has_progressed = error.has_progressed();
+                error.parts()
+            }
+            (Err(_), _) => {
+                self.metrics.passed("timeout", took);
+                vec![Part { item: None, failure: Failure::timed_out(PATIENCE), retry_after: None }]
+            }
+        };
+        for Part { failure, .. } in &failed {
+            self.metrics.failed(failure.category.label(), failure.reason);
+        }
+        let was_held =
+            |part: &Part| part.item.as_ref().is_some_and(|item| attempt.holds_item(tried.step, item));
+        if attempt.holds(tried.step) || failed.iter().all(was_held) {
+            // Not even the failure could be reported; that is no new attempt.
+            return Action::requeue(retry_in.unwrap_or_default().max(UNREPORTED));
+        }
+        for part in failed {
+            self.failed(&object, uid, version, tried, part);
+        }
+        // The next pass goes on with what did not fail, and reports the failure on the object.
+        Action::requeue(Duration::ZERO)
+    }
+
+    async fn step(
+        &self,
+        object: Arc<C::Kind>,
+        attempt: Attempt,
+        tried: &mut Tried,
+    ) -> Result<Next, C::Error> {
+        let observed = self.controller.observe(object.clone(), attempt).await?;
+        let action = self.controller.decide(&observed);
+        tracing::debug!(?action, "decided");
+        tried.step = self.controller.step(&action);
+        tried.occasion = self.controller.occasion_of(&object, tried.step);
+        self.controller.act(observed, action).await
+    }
+
+    /// What was done is not backing off any more, and when nothing is left to do, neither is what would have been.
+    fn succeeded(&self, uid: &str, attempt: &Attempt, step: &'static str, next: Next) {
+        match (attempt, next) {
+            // The failure was reported; it is as before.
+            (Attempt::Deferred(_), _) => return,
+            // With one step for everything, what fails may be the one after this.
+            (_, Next::Written) if step == EVERYTHING => return,
+            (_, Next::Written) => self.backoff.progressed(uid, step),
+            (_, Next::Settled | Next::Wait(_)) => self.backoff.settled(uid),
+        }
+        self.metrics.backing_off(self.backoff.len());
+    }
+
+    fn failed(&self, object: &C::Kind, uid: &str, version: Version, tried: Tried, part: Part) {
+        tracing::debug!(step = tried.step, item = part.item, "{}", part.failure);
+        if let Some(Failure { reason, message, .. }) = self.backoff.failed(uid, version, tried, part) {
+            tracing::warn!(reason, "{message}");
+            self.events.warn(&object.object_ref(&self.dynamic_type), reason, &message);
+        }
+        self.metrics.backing_off(self.backoff.len());
+    }
+
+    /// Forgets all objects of a kind that is not watched any more: nobody would tell when they go.
+    pub fn forget_all(&self) {
+        for object in self.store.state() {
+            self.forget(object.meta().uid.as_deref().unwrap_or_default());
+        }
+    }
+
+    /// Forgets an object that is gone.
+    pub fn forget(&self, uid: &str) {
+        self.controller.forget(uid);
+        self.backoff.forget(uid);
+        self.writer.forget(uid);
+        self.metrics.backing_off(self.backoff.len());
+    }
+}
+
+fn requeue(after: Option<Duration>) -> Action {
+    after.map_or_else(Action::await_change, Action::requeue)
+}
+
+#[cfg(test)]
+mod tests;

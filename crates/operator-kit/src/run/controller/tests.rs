@@ -1,0 +1,214 @@
+use std::sync::Mutex;
+
+use axum::Router;
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::{
+    Client, Config,
+    api::ObjectMeta,
+    discovery::ApiResource,
+    runtime::{
+        reflector::store::Writer as StoreWriter,
+        watcher::Event::{Apply, Delete},
+    },
+};
+
+use super::*;
+use crate::{report::Category, watch::Seen, write::WriteError};
+
+/// Keeps the versions of what it was given.
+#[derive(Default)]
+struct Versions(Mutex<Vec<String>>);
+
+impl Controller for Versions {
+    type Kind = ConfigMap;
+    type Observed = String;
+    type Action = String;
+    type Error = WriteError;
+
+    async fn observe(&self, object: Arc<ConfigMap>, _: Attempt) -> Result<String, WriteError> {
+        Ok(object.metadata.resource_version.clone().unwrap())
+    }
+
+    fn decide(&self, version: &String) -> String {
+        version.clone()
+    }
+
+    async fn act(&self, _: String, version: String) -> Result<Next, WriteError> {
+        self.0.lock().unwrap().push(version);
+        Ok(Next::Settled)
+    }
+}
+
+fn object(uid: &str, version: &str) -> ConfigMap {
+    let metadata = ObjectMeta {
+        name: Some("settings".into()),
+        namespace: Some("shop".into()),
+        uid: Some(uid.into()),
+        resource_version: Some(version.into()),
+        ..ObjectMeta::default()
+    };
+    ConfigMap { metadata, ..ConfigMap::default() }
+}
+
+/// Nothing here talks to a server.
+fn passes(store: Store<ConfigMap>) -> Passes<Versions> {
+    let writer = writer("http://127.0.0.1:1");
+    passes_of(Versions::default(), store, writer)
+}
+
+fn writer(server: &str) -> Writer {
+    let client = Client::try_from(Config::new(server.parse().unwrap())).unwrap();
+    Writer::new(client, "versions", Arc::default())
+}
+
+fn passes_of<C: Controller<Kind = ConfigMap>>(
+    controller: C,
+    store: Store<ConfigMap>,
+    writer: Writer,
+) -> Passes<C> {
+    let client = Client::try_from(Config::new("http://127.0.0.1:1".parse().unwrap())).unwrap();
+    let metrics = Arc::<Metrics>::default();
+    Passes {
+        controller: Arc::new(controller),
+        dynamic_type: (),
+        store,
+        backoff: Arc::default(),
+        writer,
+        events: Events::new(client, "versions", "versions-0", metrics.clone()),
+        health: Arc::default(),
+        metrics,
+        settings_version: Box::new(|| 1),
+    }
+}
+
+#[tokio::test]
+async fn a_pass_sees_what_came_after_it_was_queued() {
+    let mut shown = StoreWriter::default();
+    let passes = passes(shown.as_reader());
+    shown.apply_watcher_event(&Apply(object("a", "2")));
+    passes.pass(Arc::new(object("a", "1"))).await;
+    assert_eq!(*passes.controller.0.lock().unwrap(), ["2"]);
+}
+
+#[tokio::test]
+async fn there_is_no_pass_over_what_is_gone_or_another_one_by_now() {
+    let mut shown = StoreWriter::default();
+    let passes = passes(shown.as_reader());
+    shown.apply_watcher_event(&Apply(object("b", "2")));
+    passes.pass(Arc::new(object("a", "1"))).await;
+    shown.apply_watcher_event(&Delete(object("b", "3")));
+    passes.pass(Arc::new(object("b", "2"))).await;
+    assert!(passes.controller.0.lock().unwrap().is_empty());
+}
+
+/// Never gets one step done, and always finds something to do in the other.
+struct TwoSteps(Mutex<Vec<&'static str>>);
+
+#[derive(Debug, thiserror::Error)]
+#[error("it is refused")]
+struct Refused;
+
+impl Reported for Refused {
+    fn category(&self) -> Category {
+        Category::Transient
+    }
+
+    fn reason(&self) -> &'static str {
+        "Refused"
+    }
+}
+
+impl Controller for TwoSteps {
+    type Kind = ConfigMap;
+    type Observed = Attempt;
+    type Action = &'static str;
+    type Error = Refused;
+
+    async fn observe(&self, _: Arc<ConfigMap>, attempt: Attempt) -> Result<Attempt, Refused> {
+        Ok(attempt)
+    }
+
+    fn decide(&self, attempt: &Attempt) -> &'static str {
+        if attempt.holds("create") { "delete" } else { "create" }
+    }
+
+    fn step(&self, action: &&'static str) -> &'static str {
+        action
+    }
+
+    async fn act(&self, _: Attempt, action: &'static str) -> Result<Next, Refused> {
+        self.0.lock().unwrap().push(action);
+        if action == "create" { Err(Refused) } else { Ok(Next::Written) }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_step_that_fails_backs_off_while_another_one_goes_on_and_its_progress_does_not_hasten_it() {
+    let mut shown = StoreWriter::default();
+    let passes = passes_of(TwoSteps(Mutex::default()), shown.as_reader(), writer("http://127.0.0.1:1"));
+    shown.apply_watcher_event(&Apply(object("a", "1")));
+    for _ in 0..10 {
+        passes.pass(Arc::new(object("a", "1"))).await;
+    }
+    let took = std::mem::take(&mut *passes.controller.0.lock().unwrap());
+    assert_eq!(took, [&["create"][..], &["delete"; 9]].concat());
+    tokio::time::advance(Duration::from_secs(6)).await;
+    for _ in 0..2 {
+        passes.pass(Arc::new(object("a", "1"))).await;
+    }
+    assert_eq!(*passes.controller.0.lock().unwrap(), ["create", "delete"]);
+}
+
+/// Creates the same object in every pass, and calls that a success.
+struct InVain(Writer);
+
+impl Controller for InVain {
+    type Kind = ConfigMap;
+    type Observed = Attempt;
+    type Action = Option<&'static str>;
+    type Error = WriteError;
+
+    async fn observe(&self, _: Arc<ConfigMap>, attempt: Attempt) -> Result<Attempt, WriteError> {
+        Ok(attempt)
+    }
+
+    fn decide(&self, attempt: &Attempt) -> Option<&'static str> {
+        attempt.failure().is_none().then_some("create")
+    }
+
+    async fn act(&self, _: Attempt, action: Option<&'static str>) -> Result<Next, WriteError> {
+        let Some(name) = action else { return Ok(Next::Settled) };
+        let object = serde_json::json!({"metadata": {"namespace": "shop", "name": name}});
+        let resource = ApiResource::erase::<ConfigMap>(&());
+        self.0.create("a", &Seen::unwatched(), &resource, &object).await?;
+        Ok(Next::Written)
+    }
+}
+
+#[tokio::test]
+async fn passes_that_succeed_with_the_very_same_write_for_ever_are_slowed_down() {
+    let asked = Arc::new(Mutex::new(0));
+    let count = asked.clone();
+    let answer = move || {
+        *count.lock().unwrap() += 1;
+        async { r#"{"metadata": {"name": "create", "resourceVersion": "1"}}"# }
+    };
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let server = format!("http://{}", listener.local_addr().unwrap());
+    tokio::spawn(async move { axum::serve(listener, Router::new().fallback(answer)).await });
+
+    let mut shown = StoreWriter::default();
+    let writer = writer(&server);
+    let passes = passes_of(InVain(writer.clone()), shown.as_reader(), writer);
+    shown.apply_watcher_event(&Apply(object("a", "1")));
+    for _ in 0..100 {
+        passes.pass(Arc::new(object("a", "1"))).await;
+    }
+    assert!((20..=40).contains(&*asked.lock().unwrap()), "{} writes", asked.lock().unwrap());
+    let page = passes.metrics.encode().unwrap();
+    assert!(page.contains("catena_repeated_writes_total{kind=\"ConfigMap\"} 1"), "{page}");
+    let version = Version { generation: 0, settings: 1, occasion: 0 };
+    let (attempt, _) = passes.backoff.attempt("a", version, |_| 0);
+    let failure = attempt.failure().unwrap();
+    assert!(failure.reason == "RepeatedWrites" && failure.message.contains("create"), "{failure}");
+}

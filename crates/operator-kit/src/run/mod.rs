@@ -1,0 +1,23 @@
+//! The process: it starts, leads, and runs passes over objects with one backoff each.
+
+mod arguments;
+mod attempt;
+mod backoff;
+mod controller;
+mod leader;
+mod operator;
+mod probe;
+mod queue;
+mod reconciler;
+mod settings;
+mod triggers;
+
+pub use {
+    arguments::Arguments,
+    attempt::{Attempt, HeldUp},
+    controller::{Controller, Next},
+    operator::Operator,
+    queue::{Queue, Trigger},
+    settings::{Settings, SettingsError, Validate},
+    triggers::Triggers,
+};

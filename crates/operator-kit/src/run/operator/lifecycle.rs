@@ -1,0 +1,138 @@
+//! The life of the process: it serves its health, waits for the Lease, acts, and stops.
+
+use std::{future::pending, pin::pin, time::Duration};
+
+use anyhow::Context;
+use serde::de::DeserializeOwned;
+use tokio::{
+    select,
+    signal::unix::{SignalKind, signal},
+    sync::watch as flag,
+};
+
+use super::{Operator, unexpected};
+use crate::{
+    report::server,
+    run::{
+        Validate,
+        leader::{Candidate, Leadership},
+        reconciler::Phase,
+    },
+};
+
+/// How often the heartbeat for liveness is given.
+const HEARTBEAT: Duration = Duration::from_secs(5);
+/// How long the start waits for watches that neither deliver nor fail.
+const SETTLING: Duration = Duration::from_secs(30);
+/// How long passes that are under way may take after SIGTERM.
+const GRACE: Duration = Duration::from_secs(15);
+
+impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
+    /// Serves, leads, and takes `work` through its phases.
+    pub(super) async fn steer(
+        &self,
+        phase: flag::Sender<Phase>,
+        work: impl Future<Output = anyhow::Result<()>>,
+    ) -> anyhow::Result<()> {
+        let mut terminate = signal(SignalKind::terminate())?;
+        let mut interrupt = signal(SignalKind::interrupt())?;
+        let stop = async {
+            select! { _ = terminate.recv() => {}, _ = interrupt.recv() => {} }
+        };
+        let server = server::serve(self.arguments.listen, self.health.clone(), self.metrics.clone());
+        select! {
+            ended = server => ended.context("stopping"),
+            ended = self.lead_and_work(&phase, work, stop) => ended,
+        }
+    }
+
+    async fn lead_and_work(
+        &self,
+        phase: &flag::Sender<Phase>,
+        work: impl Future<Output = anyhow::Result<()>>,
+        stop: impl Future,
+    ) -> anyhow::Result<()> {
+        let (mut work, mut stop) = (pin!(work), pin!(stop));
+        let mut leadership = select! {
+            leadership = self.lead() => leadership,
+            ended = &mut work => return ended.and_then(|()| unexpected()),
+            () = self.idle() => None,
+            _ = &mut stop => return Ok(()),
+        };
+        self.metrics.leading(true);
+        select! {
+            settled = tokio::time::timeout(SETTLING, self.health.settled()) => {
+                if settled.is_err() {
+                    tracing::warn!("some watches have not answered yet; starting without them");
+                }
+            }
+            ended = &mut work => return ended.and_then(|()| unexpected()),
+            lost = keep(leadership.as_mut()) => return lost,
+            _ = &mut stop => return release(leadership).await,
+        }
+        phase.send_replace(Phase::Leading);
+        let outcome = select! {
+            ended = &mut work => ended.and_then(|()| unexpected()),
+            lost = keep(leadership.as_mut()) => lost,
+            () = self.idle() => Ok(()),
+            _ = &mut stop => Ok(()),
+        };
+        tracing::info!("stopping");
+        self.health.stopping();
+        if outcome.is_ok() {
+            phase.send_replace(Phase::Stopping);
+            if let Ok(ended) = tokio::time::timeout(GRACE, work).await {
+                ended?;
+            } else {
+                tracing::warn!("some passes were still under way");
+            }
+            release(leadership).await?;
+        }
+        outcome
+    }
+
+    /// Does work while no replica of the controller acts: it waits for the Lease, and keeps it meanwhile.
+    ///
+    /// # Errors
+    /// When the work failed, or the Lease was lost.
+    pub async fn alone<T>(&self, work: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
+        let mut leadership = self.lead().await;
+        let outcome = select! {
+            outcome = work => outcome,
+            lost = keep(leadership.as_mut()) => Err(lost.err().unwrap_or_else(|| anyhow::anyhow!("the Lease ended"))),
+        };
+        release(leadership).await?;
+        outcome
+    }
+
+    async fn lead(&self) -> Option<Leadership> {
+        if !self.arguments.leader_election {
+            return None;
+        }
+        let namespace = self.namespace();
+        let name = self.arguments.lease_name.as_deref().unwrap_or(self.name);
+        Some(Candidate::new(self.client.clone(), namespace, name, &self.arguments.identity).lead().await)
+    }
+
+    /// Gives the heartbeat, for ever.
+    async fn idle(&self) {
+        loop {
+            self.health.beat();
+            tokio::time::sleep(HEARTBEAT).await;
+        }
+    }
+}
+
+async fn keep(leadership: Option<&mut Leadership>) -> anyhow::Result<()> {
+    match leadership {
+        Some(leadership) => leadership.keep().await,
+        None => pending().await,
+    }
+}
+
+async fn release(leadership: Option<Leadership>) -> anyhow::Result<()> {
+    if let Some(leadership) = leadership {
+        leadership.release().await;
+    }
+    Ok(())
+}

@@ -1,0 +1,317 @@
+mod lifecycle;
+
+use std::{
+    convert::Infallible, fmt::Debug, future::pending, pin::pin, process::exit, sync::Arc, time::Duration,
+};
+
+use anyhow::Context;
+use futures::{StreamExt, stream};
+use kube::{Api, Client, Config, Resource, runtime::reflector::store::Writer as StoreWriter};
+use prometheus_client::registry::Registry;
+use serde::de::DeserializeOwned;
+use tokio::{
+    select,
+    sync::watch as flag,
+    task::{AbortHandle, JoinError, JoinSet},
+};
+
+use crate::{
+    report::{Events, health::Health, logging, metrics::Metrics},
+    run::{
+        Arguments, Controller, Queue, Settings, Triggers, Validate,
+        backoff::Backoff,
+        controller::Passes,
+        probe::probe,
+        reconciler::{Phase, Reconciler},
+    },
+    watch::{
+        Intake, ServedKinds, Task, Unmanaged, Unread, Watch, Watched, WatchedKind, Watches, follow_served,
+    },
+    write::Writer,
+};
+
+/// How long a connection may take to come about.
+const CONNECTING: Duration = Duration::from_secs(10);
+
+/// A controller's process: what it starts from, and what it runs on.
+pub struct Operator<S> {
+    name: &'static str,
+    arguments: Arguments,
+    client: Client,
+    settings: Settings<S>,
+    writer: Writer,
+    events: Events,
+    served_kinds: ServedKinds,
+    health: Arc<Health>,
+    metrics: Arc<Metrics>,
+}
+
+impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
+    /// Starts logging, reads the settings and finds the cluster. `name` is the field manager, the Lease and the
+    /// reporter of Events. With `--probe` the process ends here, when it has its answer.
+    ///
+    /// # Errors
+    /// When the settings are not valid, or no cluster is configured; with `--probe`, when the answer is not good.
+    pub async fn start(name: &'static str, arguments: Arguments) -> anyhow::Result<Self> {
+        if let Some(url) = &arguments.probe {
+            println!("{url} answers: {}", probe(url).await?);
+            // As after --version: that was all.
+            exit(0);
+        }
+        logging::start(&arguments.log, arguments.log_format)?;
+        tracing::info!(controller = name, version = env!("CARGO_PKG_VERSION"), "starting");
+        let metrics = Arc::<Metrics>::default();
+        let settings = Settings::follow(arguments.settings.clone(), metrics.clone()).await?;
+        let mut config =
+            Config::infer().await.context("no cluster is configured: run in a pod, or set KUBECONFIG")?;
+        // It would repeat a POST whose answer was lost (kube-rs/kube#2082).
+        config.default_retry = false;
+        config.connect_timeout = Some(CONNECTING);
+        let client = Client::try_from(config).context("the cluster's configuration cannot be used")?;
+        let writer = Writer::new(client.clone(), name, metrics.clone());
+        let events = Events::new(client.clone(), name, &arguments.identity, metrics.clone());
+        Ok(Self {
+            name,
+            arguments,
+            events,
+            served_kinds: ServedKinds::new(client.clone()),
+            client,
+            settings,
+            writer,
+            health: Arc::default(),
+            metrics,
+        })
+    }
+
+    /// A client that does not retry.
+    #[must_use]
+    pub fn client(&self) -> Client {
+        self.client.clone()
+    }
+
+    /// The namespace that the controller runs in: that of its Lease.
+    #[must_use]
+    pub fn namespace(&self) -> &str {
+        self.arguments.lease_namespace.as_deref().unwrap_or_else(|| self.client.default_namespace())
+    }
+
+    /// The settings, which follow their file.
+    #[must_use]
+    pub fn settings(&self) -> Settings<S> {
+        self.settings.clone()
+    }
+
+    /// The only way to write.
+    #[must_use]
+    pub fn writer(&self) -> Writer {
+        self.writer.clone()
+    }
+
+    /// Tells people about objects.
+    #[must_use]
+    pub fn events(&self) -> Events {
+        self.events.clone()
+    }
+
+    /// Asks the cluster how it serves kinds.
+    #[must_use]
+    pub fn served_kinds(&self) -> ServedKinds {
+        self.served_kinds.clone()
+    }
+
+    /// Adds metrics of the controller's own to those that are served; their names get the prefix `catena`.
+    pub fn add_metrics(&self, add: impl FnOnce(&mut Registry)) {
+        add(&mut self.metrics.registry());
+    }
+
+    /// Starts watches.
+    #[must_use]
+    pub fn watches(&self) -> Watches {
+        Watches {
+            health: self.health.clone(),
+            metrics: self.metrics.clone(),
+            events: Some(self.events.clone()),
+        }
+    }
+
+    /// Runs a controller of one kind until SIGTERM or SIGINT; passes that are under way end first.
+    ///
+    /// # Errors
+    /// When the Lease is lost, or a part that must not end did.
+    pub async fn run<C>(self, controller: C, queue: Queue<C::Kind>) -> anyhow::Result<()>
+    where
+        C: Controller<Kind: Resource<DynamicType = ()> + DeserializeOwned>,
+    {
+        Box::pin(self.run_beside(controller, queue, pending())).await
+    }
+
+    /// The same with something else to do beside the passes, while this process acts.
+    ///
+    /// # Errors
+    /// When the Lease is lost, or a part that must not end did.
+    pub async fn run_beside<C>(
+        self,
+        controller: C,
+        queue: Queue<C::Kind>,
+        beside: impl Future<Output = Infallible>,
+    ) -> anyhow::Result<()>
+    where
+        C: Controller<Kind: Resource<DynamicType = ()> + DeserializeOwned>,
+    {
+        let (phase, follow_phase) = flag::channel(Phase::Standby);
+        let kind = C::Kind::kind(&()).into_owned();
+        let intake = Intake {
+            task: Task::of(self.health.watch(&kind), self.writer.primary().clone()),
+            watch: Watch::new(Api::<Unmanaged<C::Kind>>::all(self.client.clone()), kind),
+            trim: Box::new(|Unmanaged(object)| object),
+        };
+        let unread = self.watches().unread(intake.watch.kind());
+        let filled = StoreWriter::new(());
+        let passes = self.passes(Arc::new(controller), &queue, &filled, Arc::default());
+        let mut leading = follow_phase.clone();
+        let beside = async move {
+            leading.wait_for(|phase| *phase == Phase::Leading).await?;
+            match beside.await {}
+        };
+        let passes = self.reconciler(passes, queue, filled, unread).run(intake, follow_phase);
+        let work = async {
+            select! { ended = passes => ended, ended = beside => ended }
+        };
+        self.steer(phase, Box::pin(work)).await
+    }
+
+    /// Runs a controller of any number of kinds, which come and go with `kinds`, until SIGTERM or SIGINT. A kind whose
+    /// version is not served is watched in another one.
+    ///
+    /// # Errors
+    /// When the Lease is lost, or a part that must not end did. A kind that is not served ends nothing.
+    pub async fn run_each<C, R>(
+        self,
+        controller: C,
+        kinds: flag::Receiver<Vec<WatchedKind<R>>>,
+        triggers: Triggers<R>,
+    ) -> anyhow::Result<()>
+    where
+        C: Controller<Kind = Watched<R>>,
+        R: Clone + Debug + Send + Sync + 'static,
+    {
+        let (phase, follow_phase) = flag::channel(Phase::Standby);
+        let kinds = follow_served(self.served_kinds(), self.health.clone(), self.metrics.clone(), kinds);
+        let work = self.follow_kinds(Arc::new(controller), kinds, triggers, follow_phase);
+        self.steer(phase, Box::pin(work)).await
+    }
+
+    async fn follow_kinds<C, R>(
+        &self,
+        controller: Arc<C>,
+        mut kinds: flag::Receiver<Vec<WatchedKind<R>>>,
+        triggers: Triggers<R>,
+        mut phase: flag::Receiver<Phase>,
+    ) -> anyhow::Result<()>
+    where
+        C: Controller<Kind = Watched<R>>,
+        R: Clone + Debug + Send + Sync + 'static,
+    {
+        let backoff = Arc::new(Backoff::default());
+        let mut tasks = JoinSet::new();
+        let mut namespaces = pin!(triggers.follow_namespaces());
+        let mut running: Vec<(WatchedKind<R>, AbortHandle, Arc<Passes<C>>)> = Vec::new();
+        loop {
+            let wanted = kinds.borrow_and_update().clone();
+            running.retain(|(kind, task, passes)| {
+                let stays = wanted.iter().any(|wanted| wanted.is_same(kind));
+                if !stays {
+                    tracing::info!(id = %kind.id(), kind = kind.resource().kind, "not watched any more");
+                    task.abort();
+                    passes.forget_all();
+                    triggers.close(kind);
+                }
+                stays
+            });
+            for kind in wanted {
+                if running.iter().any(|(running, ..)| running.is_same(&kind)) {
+                    continue;
+                }
+                let (queue, filled) = triggers.open(&kind);
+                let passes = self.passes(controller.clone(), &queue, &filled, backoff.clone());
+                let intake = kind.clone().intake(&self.client, &self.health);
+                let unread = self.watches().unread(intake.watch.kind());
+                let task = self.reconciler(passes.clone(), queue, filled, unread).run(intake, phase.clone());
+                running.push((kind, tasks.spawn(task), passes));
+            }
+            select! {
+                never = &mut namespaces => match never {},
+                changed = kinds.changed() => changed.context("the kinds are not followed any more")?,
+                Some(ended) = tasks.join_next() => went_on(ended)?,
+                stopping = phase.wait_for(|phase| *phase == Phase::Stopping) => {
+                    drop(stopping?);
+                    break;
+                }
+            }
+        }
+        while let Some(ended) = tasks.join_next().await {
+            match ended {
+                Err(error) if error.is_cancelled() => {}
+                ended => ended??,
+            }
+        }
+        Ok(())
+    }
+
+    fn passes<C: Controller>(
+        &self,
+        controller: Arc<C>,
+        queue: &Queue<C::Kind>,
+        filled: &StoreWriter<C::Kind>,
+        backoff: Arc<Backoff>,
+    ) -> Arc<Passes<C>> {
+        let settings = self.settings.clone();
+        Arc::new(Passes {
+            controller,
+            dynamic_type: queue.dynamic_type.clone(),
+            store: filled.as_reader(),
+            backoff,
+            writer: self.writer.clone(),
+            events: self.events.clone(),
+            health: self.health.clone(),
+            metrics: self.metrics.clone(),
+            settings_version: Box::new(move || settings.version()),
+        })
+    }
+
+    fn reconciler<C: Controller>(
+        &self,
+        passes: Arc<Passes<C>>,
+        queue: Queue<C::Kind>,
+        filled: StoreWriter<C::Kind>,
+        unread: Unread,
+    ) -> Reconciler<C> {
+        let settings = stream::unfold(self.settings.clone(), async |mut settings| {
+            settings.changed().await;
+            Some(((), settings))
+        });
+        Reconciler {
+            passes,
+            filled,
+            trigger: queue.trigger(),
+            receiver: queue.receiver,
+            concurrency: self.arguments.concurrency,
+            settings: settings.boxed(),
+            health: self.health.clone(),
+            metrics: self.metrics.clone(),
+            unread,
+        }
+    }
+}
+
+/// A kind that is not wanted any more is cancelled; everything else must not end.
+fn went_on(ended: Result<anyhow::Result<()>, JoinError>) -> anyhow::Result<()> {
+    match ended {
+        Err(error) if error.is_cancelled() => Ok(()),
+        ended => ended?.and_then(|()| unexpected()),
+    }
+}
+
+fn unexpected() -> anyhow::Result<()> {
+    Err(anyhow::anyhow!("the queue ended"))
+}

@@ -1,0 +1,188 @@
+//! Asking for passes over objects of kinds that come and go.
+
+use std::{
+    collections::{HashMap, HashSet},
+    convert::Infallible,
+    mem::take,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use kube::runtime::reflector::{self, Store};
+use tokio::sync::Notify;
+
+use crate::{
+    run::{
+        Trigger,
+        queue::{Queue, ask_for_all},
+    },
+    watch::{Watched, WatchedKind},
+};
+
+/// Asks for passes over objects of any of a controller's kinds.
+pub struct Triggers<R: 'static>(Arc<Shared<R>>);
+
+struct Shared<R: 'static> {
+    by_id: Mutex<ById<R>>,
+    /// The namespaces of which every object is to be looked at.
+    namespaces: Mutex<HashSet<String>>,
+    asked: Notify,
+}
+
+type ById<R> = HashMap<Arc<str>, (Trigger<Watched<R>>, Store<Watched<R>>)>;
+
+impl<R: 'static> Clone for Triggers<R> {
+    fn clone(&self) -> Self {
+        Self(self.0.clone())
+    }
+}
+
+impl<R: 'static> Default for Triggers<R> {
+    fn default() -> Self {
+        Self(Arc::new(Shared {
+            by_id: Mutex::default(),
+            namespaces: Mutex::default(),
+            asked: Notify::default(),
+        }))
+    }
+}
+
+impl<R: Clone + 'static> Triggers<R> {
+    /// Asks for a pass over an object of the kind that is known under `id`; nothing happens when it is not
+    /// watched any more.
+    pub fn notify(&self, id: &str, namespace: &str, name: &str) {
+        if let Some((trigger, _)) = self.by_id().get(id) {
+            trigger.notify(namespace, name);
+        }
+    }
+
+    /// Asks for a pass over every object of a namespace, soon: one walk over all objects serves all namespaces that were
+    /// asked for meanwhile.
+    pub fn notify_all_in(&self, namespace: &str) {
+        self.namespaces().insert(namespace.to_owned());
+        self.0.asked.notify_one();
+    }
+
+    /// Does what [`Self::notify_all_in`] promised, for ever.
+    pub(crate) async fn follow_namespaces(&self) -> Infallible {
+        loop {
+            self.0.asked.notified().await;
+            let namespaces = take(&mut *self.namespaces());
+            let kinds: Vec<_> = self.by_id().values().cloned().collect();
+            for (trigger, store) in kinds {
+                let is_asked = |object: &Watched<R>| {
+                    object.metadata.namespace.as_ref().is_some_and(|namespace| namespaces.contains(namespace))
+                };
+                ask_for_all(&store, &trigger, is_asked).await;
+            }
+        }
+    }
+
+    /// A queue and a store for a kind.
+    pub(crate) fn open(
+        &self,
+        kind: &WatchedKind<R>,
+    ) -> (Queue<Watched<R>>, reflector::store::Writer<Watched<R>>) {
+        let queue = Queue::of(kind.resource().clone());
+        let filled = reflector::store::Writer::new(kind.resource().clone());
+        self.by_id().insert(kind.id().clone(), (queue.trigger(), filled.as_reader()));
+        (queue, filled)
+    }
+
+    /// Lets go of what was kept of a kind that is not watched any more.
+    pub(crate) fn close(&self, kind: &WatchedKind<R>) {
+        self.by_id().remove(kind.id());
+    }
+
+    fn by_id(&self) -> MutexGuard<'_, ById<R>> {
+        self.0.by_id.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn namespaces(&self) -> MutexGuard<'_, HashSet<String>> {
+        self.0.namespaces.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::FutureExt;
+    use kube::{
+        api::ObjectMeta,
+        discovery::ApiResource,
+        runtime::{reflector::store::Writer, watcher::Event},
+    };
+
+    use super::*;
+    use crate::watch::{Seen, Source};
+
+    const KIND: &str = "gadgets";
+
+    fn kind() -> WatchedKind<()> {
+        let resource = ApiResource {
+            group: "example.com".into(),
+            version: "v1".into(),
+            api_version: "example.com/v1".into(),
+            kind: "Gadget".into(),
+            plural: KIND.into(),
+        };
+        WatchedKind::new(KIND, resource, "", |_| ())
+    }
+
+    fn fill(filled: &mut Writer<Watched<()>>, namespaces: usize, objects: usize) {
+        let resource = kind().resource().clone();
+        let source = Arc::new(Source { id: KIND.into(), resource, seen: Seen::default() });
+        filled.apply_watcher_event(&Event::Init);
+        for number in 0..objects {
+            let metadata = ObjectMeta {
+                namespace: Some(format!("n{}", number % namespaces)),
+                name: Some(format!("o{number}")),
+                ..ObjectMeta::default()
+            };
+            filled.apply_watcher_event(&Event::InitApply(Watched {
+                metadata,
+                source: source.clone(),
+                row: (),
+            }));
+        }
+        filled.apply_watcher_event(&Event::InitDone);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn each_object_of_the_asked_namespaces_is_looked_at_once_and_others_have_their_turn_meanwhile() {
+        const NAMESPACES: usize = 500;
+        const OBJECTS: usize = 20_000;
+        let triggers = Triggers::default();
+        let (mut queue, mut filled) = triggers.open(&kind());
+        fill(&mut filled, NAMESPACES, OBJECTS);
+        for number in 0..NAMESPACES - 1 {
+            triggers.notify_all_in(&format!("n{number}"));
+        }
+        let served = triggers.clone();
+        let serving = tokio::spawn(async move { served.follow_namespaces().await });
+        let (mut asked, mut longest, mut turns) = (HashSet::new(), 0, 0);
+        let wanted = OBJECTS - OBJECTS / NAMESPACES;
+        while asked.len() < wanted {
+            tokio::task::yield_now().await;
+            tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+            let before = asked.len();
+            while let Some(Some(request)) = queue.receiver.recv().now_or_never() {
+                assert!(asked.insert(request.obj_ref.to_string()), "asked twice");
+            }
+            longest = longest.max(asked.len() - before);
+            turns += 1;
+            assert!(turns < 100_000);
+        }
+        assert!(longest <= 256, "{longest} at once");
+        serving.abort();
+    }
+
+    #[test]
+    fn nothing_is_kept_of_a_kind_that_is_not_watched_any_more() {
+        let triggers = Triggers::default();
+        let (queue, mut filled) = triggers.open(&kind());
+        fill(&mut filled, 1, 1);
+        let row = Arc::downgrade(&filled.as_reader().state()[0]);
+        triggers.close(&kind());
+        drop((queue, filled));
+        assert!(row.upgrade().is_none());
+    }
+}

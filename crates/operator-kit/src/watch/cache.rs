@@ -1,0 +1,224 @@
+use std::{
+    collections::HashMap,
+    sync::{Arc, PoisonError, RwLock},
+};
+
+use kube::runtime::watcher::Event;
+
+use crate::watch::{Task, consistency::Seen};
+
+/// What a controller keeps of a watched object: only the fields that it reads.
+pub trait Row: Send + Sync + 'static {
+    /// The object's uid.
+    fn uid(&self) -> &str;
+    /// The object's namespace; empty for a cluster-wide one.
+    fn namespace(&self) -> &str;
+    /// What the object is looked up by: the uid of its controller, or for an object without one, whatever its
+    /// next owner would know it by.
+    fn group(&self) -> Option<&str>;
+}
+
+/// The rows of one watch, by uid and by group.
+///
+/// A relist is put in place at once when it is complete, so that a reader never sees half of it.
+pub struct Cache<R> {
+    rows: RwLock<Rows<R>>,
+    pub(crate) task: Task,
+}
+
+struct Rows<R> {
+    by_uid: HashMap<Box<str>, Arc<R>>,
+    by_group: HashMap<Box<str>, Vec<Arc<R>>>,
+    relist: Option<HashMap<Box<str>, Arc<R>>>,
+}
+
+impl<R: Row> Cache<R> {
+    pub(crate) fn new(task: Task) -> Self {
+        let rows = Rows { by_uid: HashMap::new(), by_group: HashMap::new(), relist: None };
+        Self { rows: RwLock::new(rows), task }
+    }
+
+    /// The rows of a group in a namespace, in no order. An owner is in the same namespace as what it owns: whoever
+    /// may write to another one may name any uid there.
+    #[must_use]
+    pub fn group(&self, namespace: &str, group: &str) -> Vec<Arc<R>> {
+        let rows = self.read();
+        let members = rows.by_group.get(group).into_iter().flatten();
+        members.filter(|row| row.namespace() == namespace).cloned().collect()
+    }
+
+    /// The rows of any group of which something holds, in no order: it is asked of every row.
+    pub fn find(&self, holds: impl Fn(&R) -> bool) -> Vec<Arc<R>> {
+        self.read().by_uid.values().filter(|row| holds(row)).cloned().collect()
+    }
+
+    /// The row of an object.
+    pub(crate) fn row(&self, uid: &str) -> Option<Arc<R>> {
+        self.read().by_uid.get(uid).cloned()
+    }
+
+    /// How many objects there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.read().by_uid.len()
+    }
+
+    /// Whether there is no object.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Why the cache cannot be relied on, if so: its first list did not come yet, or it lately only failed.
+    pub fn problem(&self) -> Option<String> {
+        self.task.status.problem()
+    }
+
+    /// What the watch has delivered, for [`crate::write::Writer`] to wait for.
+    #[must_use]
+    pub fn seen(&self) -> &Seen {
+        &self.task.seen
+    }
+
+    /// Takes one event in, and tells `changed` each row that is new, changed (also as it was before) or gone.
+    pub(crate) fn take(&self, event: Event<Arc<R>>, changed: impl Fn(&R)) {
+        let mut rows = self.rows.write().unwrap_or_else(PoisonError::into_inner);
+        let affected = match event {
+            Event::Apply(row) => rows.put(row),
+            Event::Delete(row) => rows.remove(row.uid()).into_iter().collect(),
+            Event::Init => {
+                rows.relist = Some(HashMap::new());
+                Vec::new()
+            }
+            Event::InitApply(row) => {
+                let relist = rows.relist.get_or_insert_default();
+                relist.insert(row.uid().into(), row);
+                Vec::new()
+            }
+            Event::InitDone => rows.replace(),
+        };
+        drop(rows);
+        for row in affected {
+            changed(&row);
+        }
+    }
+
+    fn read(&self) -> std::sync::RwLockReadGuard<'_, Rows<R>> {
+        self.rows.read().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<R: Row> Rows<R> {
+    fn put(&mut self, row: Arc<R>) -> Vec<Arc<R>> {
+        let old = self.remove(row.uid());
+        if let Some(group) = row.group() {
+            self.by_group.entry(group.into()).or_default().push(row.clone());
+        }
+        self.by_uid.insert(row.uid().into(), row.clone());
+        // Who had it before needs to know only when it moved.
+        let moved = old.filter(|old| old.group() != row.group());
+        moved.into_iter().chain([row]).collect()
+    }
+
+    fn remove(&mut self, uid: &str) -> Option<Arc<R>> {
+        let old = self.by_uid.remove(uid)?;
+        if let Some(group) = old.group()
+            && let Some(members) = self.by_group.get_mut(group)
+        {
+            members.retain(|member| member.uid() != uid);
+            if members.is_empty() {
+                self.by_group.remove(group);
+            }
+        }
+        Some(old)
+    }
+
+    fn replace(&mut self) -> Vec<Arc<R>> {
+        let Some(new) = self.relist.take() else { return Vec::new() };
+        let old = std::mem::take(&mut self.by_uid);
+        self.by_group.clear();
+        let gone = old.into_values().filter(|row| !new.contains_key(row.uid()));
+        let affected: Vec<_> = gone.chain(new.values().cloned()).collect();
+        for row in new.into_values() {
+            self.put(row);
+        }
+        affected
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+
+    use super::*;
+
+    struct Pod(&'static str, Option<&'static str>);
+
+    impl Row for Pod {
+        fn uid(&self) -> &str {
+            self.0
+        }
+        fn namespace(&self) -> &str {
+            self.0.split_once('/').map_or("", |(namespace, _)| namespace)
+        }
+        fn group(&self) -> Option<&str> {
+            self.1
+        }
+    }
+
+    fn take(cache: &Cache<Pod>, event: Event<Pod>) -> Vec<(String, Option<String>)> {
+        let told = RefCell::new(Vec::new());
+        let event = match event {
+            Event::Apply(pod) => Event::Apply(Arc::new(pod)),
+            Event::Delete(pod) => Event::Delete(Arc::new(pod)),
+            Event::InitApply(pod) => Event::InitApply(Arc::new(pod)),
+            Event::Init => Event::Init,
+            Event::InitDone => Event::InitDone,
+        };
+        cache.take(event, |pod| told.borrow_mut().push((pod.0.to_owned(), pod.1.map(str::to_owned))));
+        told.into_inner()
+    }
+
+    fn uids(cache: &Cache<Pod>, group: &str) -> Vec<String> {
+        cache.group("", group).iter().map(|pod| pod.0.to_owned()).collect()
+    }
+
+    #[test]
+    fn a_row_that_moves_tells_its_old_and_its_new_group() {
+        let cache = Cache::new(Task::default());
+        take(&cache, Event::Apply(Pod("p", Some("a"))));
+        let told = take(&cache, Event::Apply(Pod("p", Some("b"))));
+        assert_eq!(told, [("p".into(), Some("a".into())), ("p".into(), Some("b".into()))]);
+        assert_eq!((uids(&cache, "a").len(), uids(&cache, "b").len()), (0, 1));
+    }
+
+    #[test]
+    fn a_relist_shows_at_once_when_complete_and_tells_what_is_gone() {
+        let cache = Cache::new(Task::default());
+        take(&cache, Event::Apply(Pod("old", Some("a"))));
+        take(&cache, Event::Init);
+        take(&cache, Event::InitApply(Pod("new", Some("a"))));
+        assert_eq!(uids(&cache, "a"), ["old"]);
+        let told = take(&cache, Event::InitDone);
+        assert_eq!(uids(&cache, "a"), ["new"]);
+        assert_eq!(told.iter().map(|(uid, _)| uid.as_str()).collect::<Vec<_>>(), ["old", "new"]);
+    }
+
+    #[test]
+    fn a_group_does_not_reach_into_another_namespace() {
+        let cache = Cache::new(Task::default());
+        for pod in [Pod("shop/a", Some("set")), Pod("lab/b", Some("set"))] {
+            take(&cache, Event::Apply(pod));
+        }
+        let in_shop: Vec<_> = cache.group("shop", "set").iter().map(|pod| pod.0).collect();
+        assert_eq!(in_shop, ["shop/a"]);
+    }
+
+    #[test]
+    fn the_deletion_of_an_older_object_leaves_its_successor() {
+        let cache = Cache::new(Task::default());
+        take(&cache, Event::Apply(Pod("uid-2", Some("a"))));
+        assert!(take(&cache, Event::Delete(Pod("uid-1", Some("a")))).is_empty());
+        assert_eq!(uids(&cache, "a"), ["uid-2"]);
+    }
+}

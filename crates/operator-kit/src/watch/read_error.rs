@@ -1,0 +1,108 @@
+//! Why a live read got no answer, and what to do.
+
+use thiserror::Error;
+
+use crate::report::{Category, Reported, with_causes};
+
+/// A read that got no answer.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum ReadError {
+    /// The server does not allow it.
+    #[error(
+        "{kind} {name:?} may not be read: {message}; grant get, list and watch on its kind to the controller's ServiceAccount"
+    )]
+    Forbidden {
+        /// The object's kind.
+        kind: String,
+        /// The object's name.
+        name: String,
+        /// The server's words.
+        message: String,
+    },
+    /// It goes deeper than anything here reads.
+    #[error(
+        "{kind} {name:?} is nested deeper than a hundred levels, so that not all of it can be read: make it flatter, or do by hand what has to be done with it"
+    )]
+    TooDeep {
+        /// The object's kind.
+        kind: String,
+        /// The object's name.
+        name: String,
+    },
+    /// Anything else, such as a broken connection.
+    #[error("cannot look up {kind} {name:?}: {message}; trying again")]
+    Unanswered {
+        /// The object's kind.
+        kind: String,
+        /// The object's name.
+        name: String,
+        /// The server's words, or what kept them from coming.
+        message: String,
+    },
+}
+
+impl ReadError {
+    /// What an error of the client amounts to.
+    #[must_use]
+    pub fn of(error: &kube::Error, kind: &str, name: &str) -> Self {
+        let (kind, name, message) = (kind.to_owned(), name.to_owned(), words(error));
+        match error {
+            kube::Error::Api(status) if status.code == 403 => Self::Forbidden { kind, name, message },
+            _ => Self::Unanswered { kind, name, message },
+        }
+    }
+}
+
+impl Reported for ReadError {
+    fn category(&self) -> Category {
+        match self {
+            Self::Forbidden { .. } | Self::TooDeep { .. } => Category::WaitsForChange,
+            Self::Unanswered { .. } => Category::Transient,
+        }
+    }
+
+    fn reason(&self) -> &'static str {
+        match self {
+            Self::Forbidden { .. } => "Forbidden",
+            Self::TooDeep { .. } => "TooDeep",
+            Self::Unanswered { .. } => "LookUpFailed",
+        }
+    }
+}
+
+/// What an error says to people. The client's own text holds the server's answer a second time, as Rust prints it.
+pub(crate) fn words(error: &kube::Error) -> String {
+    match error {
+        kube::Error::Api(status) if status.message.is_empty() => {
+            format!("the API server answered {} {}", status.code, status.reason).trim_end().to_owned()
+        }
+        kube::Error::Api(status) => status.message.clone(),
+        error => with_causes(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kube::core::response::Status;
+
+    use super::*;
+
+    #[test]
+    fn the_servers_words_are_told_and_nothing_of_how_they_came() {
+        let refused =
+            kube::Error::Api(Box::new(Status::failure("jobs is forbidden", "Forbidden").with_code(403)));
+        let error = ReadError::of(&refused, "Job", "cook");
+        assert_eq!(
+            error.to_string(),
+            "Job \"cook\" may not be read: jobs is forbidden; grant get, list and watch on its kind to the controller's ServiceAccount"
+        );
+        assert_eq!((error.reason(), error.category()), ("Forbidden", Category::WaitsForChange));
+        let silent = kube::Error::Api(Box::new(Status::failure("", "ServiceUnavailable").with_code(503)));
+        let error = ReadError::of(&silent, "Job", "cook");
+        assert_eq!(
+            error.to_string(),
+            "cannot look up Job \"cook\": the API server answered 503 ServiceUnavailable; trying again"
+        );
+        assert_eq!((error.reason(), error.category()), ("LookUpFailed", Category::Transient));
+    }
+}

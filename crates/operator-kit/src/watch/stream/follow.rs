@@ -1,0 +1,155 @@
+//! A list and the watch that goes on from it, for ever.
+//!
+//! kube's `watcher` sets no time limit for a page or for the start of a watch and does not tell when one has started,
+//! resumes an old version of a kind that is gone and comes again, and gives a whole page up for one object that it
+//! cannot decode.
+
+use std::{pin::pin, sync::Arc, time::Duration};
+
+use futures::StreamExt;
+use kube::{Resource, runtime::watcher::Event};
+use serde::de::DeserializeOwned;
+use tokio::time::{Instant, sleep, timeout};
+
+use super::{Task, Watch, backoff::WatchBackoff, change::Change, interruption::Interruption, source::Source};
+use crate::{
+    report::{
+        health::{WatchFailure, WatchStatus},
+        metrics::Metrics,
+    },
+    watch::{Seen, lenient::Lenient},
+};
+
+/// How long a watch may be silent: the server ends it, or tells how far it is, at least once a minute.
+const SILENCE: Duration = Duration::from_secs(65);
+/// A watch that the server ends sooner is not begun again at once.
+const SHORT: Duration = Duration::from_secs(1);
+
+/// Follows one watch.
+pub(crate) struct Follower<K> {
+    kind: String,
+    source: Source<K>,
+    status: Arc<WatchStatus>,
+    seen: Seen,
+    metrics: Arc<Metrics>,
+    backoff: WatchBackoff,
+}
+
+impl<K> Follower<K> {
+    pub fn new(watch: Watch<K>, task: &Task, metrics: Arc<Metrics>) -> Self {
+        let Watch { kind, source } = watch;
+        let (status, seen) = (task.status.clone(), task.seen.clone());
+        Self { kind, source, status, seen, metrics, backoff: WatchBackoff::default() }
+    }
+}
+
+impl<K: Resource + Clone + DeserializeOwned + Send + 'static> Follower<K> {
+    /// Tells everything that is there, and then each change; after an interruption that it cannot go on from, everything
+    /// again.
+    pub async fn run(mut self, mut take: impl FnMut(Event<Lenient<K>>)) {
+        loop {
+            match self.list(&mut take).await {
+                Ok(version) => self.watch(version, &mut take).await,
+                Err(interruption) => {
+                    self.pause(interruption).await;
+                }
+            }
+        }
+    }
+
+    /// Tells all objects, and gives the version that they are of.
+    async fn list(&mut self, take: &mut impl FnMut(Event<Lenient<K>>)) -> Result<String, Interruption> {
+        self.status.listing();
+        let mut page = self.source.page(None).await?;
+        take(Event::Init);
+        loop {
+            self.status.progressed();
+            for object in page.take_items() {
+                take(Event::InitApply(object));
+            }
+            let token = page.metadata.continue_.take().filter(|token| !token.is_empty());
+            if token.is_none() {
+                break;
+            }
+            page = self.source.page(token).await?;
+        }
+        let version = page.metadata.resource_version.filter(|version| !version.is_empty());
+        let version = version.ok_or(Interruption::Unversioned)?;
+        take(Event::InitDone);
+        // Only now may a reader rely on it.
+        self.seen.observe(Some(&version));
+        if self.status.synced() {
+            tracing::info!(kind = self.kind, "watching");
+        }
+        Ok(version)
+    }
+
+    /// Tells what changes, until only a new list tells what there is.
+    async fn watch(&mut self, mut version: String, take: &mut impl FnMut(Event<Lenient<K>>)) {
+        loop {
+            let began = Instant::now();
+            match self.hear(&mut version, take).await {
+                Ok(()) if began.elapsed() > SHORT => {}
+                Ok(()) => sleep(self.backoff.before_retry()).await,
+                Err(interruption) if interruption.is_expired() => {
+                    tracing::debug!(kind = self.kind, "the version {version} has expired; listing again");
+                    return sleep(self.backoff.before_retry()).await;
+                }
+                Err(interruption) => {
+                    if self.pause(interruption).await {
+                        return;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Tells what changes after a version, which goes with it, until the server ends the watch.
+    async fn hear(
+        &mut self,
+        version: &mut String,
+        take: &mut impl FnMut(Event<Lenient<K>>),
+    ) -> Result<(), Interruption> {
+        let mut changes = pin!(self.source.changes(version).await?);
+        self.status.alive();
+        while let Ok(Some(change)) = timeout(SILENCE, changes.next()).await {
+            let change = match change {
+                Err(interruption) if interruption.is_cut_off() => break,
+                change => change?,
+            };
+            let reached = match change {
+                Change::Applied(object) => {
+                    let reached = object.resource_version().map(str::to_owned);
+                    take(Event::Apply(object));
+                    reached
+                }
+                Change::Deleted(object) => {
+                    let reached = object.resource_version().map(str::to_owned);
+                    take(Event::Delete(object));
+                    reached
+                }
+                Change::Reached(version) => Some(version),
+            };
+            if let Some(reached) = reached.filter(|reached| !reached.is_empty()) {
+                self.seen.observe(Some(&reached));
+                *version = reached;
+            }
+        }
+        Ok(())
+    }
+
+    /// Reports an interruption and waits for what it may take to pass. True when the kind is gone: what comes under
+    /// its name is another one.
+    async fn pause(&mut self, interruption: Interruption) -> bool {
+        self.metrics.watch_failed(&self.kind);
+        let failure = interruption.explain(&self.kind);
+        let is_gone = matches!(failure, WatchFailure::NotServed(_));
+        let text = failure.text().to_owned();
+        if self.status.failed(failure) {
+            tracing::warn!(kind = self.kind, "{text}");
+        }
+        let delay = if is_gone { WatchBackoff::while_not_served() } else { self.backoff.after_failure() };
+        sleep(delay).await;
+        is_gone
+    }
+}

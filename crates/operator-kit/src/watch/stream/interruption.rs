@@ -1,0 +1,62 @@
+use std::time::Duration;
+
+use crate::report::health::WatchFailure;
+
+/// What keeps a list or a watch from going on.
+#[derive(Debug)]
+pub(super) enum Interruption {
+    /// The server's answer, or what kept it from coming.
+    Refused(kube::Error),
+    /// No answer came for this long.
+    Silent(Duration),
+    /// A list does not say of which version it is.
+    Unversioned,
+}
+
+impl From<kube::Error> for Interruption {
+    fn from(error: kube::Error) -> Self {
+        Self::Refused(error)
+    }
+}
+
+impl Interruption {
+    /// Whether the version is too old, or of a definition that was there before: only a new list tells what there is.
+    pub fn is_expired(&self) -> bool {
+        matches!(self, Self::Refused(kube::Error::Api(status)) if status.code == 410)
+    }
+
+    /// Whether a line was cut off with the connection.
+    pub fn is_cut_off(&self) -> bool {
+        matches!(self, Self::Refused(kube::Error::SerdeError(error)) if error.is_eof())
+    }
+
+    pub fn explain(self, kind: &str) -> WatchFailure {
+        let status = match self {
+            Self::Refused(kube::Error::Api(status)) => status,
+            Self::Refused(error) => {
+                return WatchFailure::Other(format!("{kind} cannot be watched: {error}; trying again"));
+            }
+            Self::Silent(limit) => {
+                let seconds = limit.as_secs();
+                return WatchFailure::Silent(format!(
+                    "{kind} cannot be watched: the API server did not answer within {seconds} s; trying again"
+                ));
+            }
+            Self::Unversioned => {
+                return WatchFailure::Other(format!(
+                    "{kind} cannot be watched: its list has no resourceVersion; trying again"
+                ));
+            }
+        };
+        let message = &status.message;
+        match status.code {
+            404 => WatchFailure::NotServed(format!(
+                "{kind} is not served by the cluster: install its CustomResourceDefinition; the watch starts by itself then"
+            )),
+            403 => WatchFailure::Other(format!(
+                "{kind} may not be watched: {message}; grant get, list and watch on it to this ServiceAccount"
+            )),
+            _ => WatchFailure::Other(format!("{kind} cannot be watched: {message}; trying again")),
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! The requests that a watch consists of, each with its time limit.
+
+use std::{io, marker::PhantomData, time::Duration};
+
+use axum::http::{HeaderValue, header::ACCEPT_ENCODING};
+use futures::{AsyncBufReadExt, Stream, StreamExt, future::ready};
+use kube::{
+    Api, Client, Resource,
+    api::{ListParams, WatchParams},
+    core::{ListMeta, Request},
+};
+use serde::{Deserialize, de::DeserializeOwned};
+use tokio::time::timeout;
+
+use super::{change::Change, interruption::Interruption};
+use crate::watch::lenient::Lenient;
+
+/// Objects per page of a list: a page of whole pods is decoded in memory at once.
+const PAGE: u32 = 100;
+/// How long a page may take: the API server gives a list up after 60 s.
+const PAGE_TIMEOUT: Duration = Duration::from_secs(60);
+/// How long a watch may take to start: the API server answers before anything has happened.
+const START_TIMEOUT: Duration = Duration::from_secs(30);
+/// Seconds after which the server ends a watch, so that a dead connection is noticed soon.
+const WATCH_SECONDS: u32 = 60;
+
+/// Where objects come from.
+pub(super) struct Source<K> {
+    client: Client,
+    path: String,
+    is_metadata_only: bool,
+    pub labels: Option<String>,
+    pub page_size: u32,
+    objects: PhantomData<fn() -> K>,
+}
+
+/// One page of a list.
+#[derive(Deserialize)]
+#[serde(bound = "K: DeserializeOwned")]
+pub(super) struct Page<K> {
+    #[serde(default)]
+    pub metadata: ListMeta,
+    items: Option<Vec<Lenient<K>>>,
+}
+
+impl<K> Page<K> {
+    pub fn take_items(&mut self) -> Vec<Lenient<K>> {
+        self.items.take().unwrap_or_default()
+    }
+}
+
+impl<K: Resource> Source<K> {
+    pub fn of(api: Api<K>) -> Self {
+        Self {
+            path: api.resource_url().to_owned(),
+            client: api.into_client(),
+            is_metadata_only: false,
+            labels: None,
+            page_size: PAGE,
+            objects: PhantomData,
+        }
+    }
+
+    /// Asks for nothing but the metadata.
+    pub fn metadata_only(mut self) -> Self {
+        self.is_metadata_only = true;
+        self
+    }
+}
+
+impl<K: Clone + DeserializeOwned + Send + 'static> Source<K> {
+    /// A page of the list; the first one without a token.
+    pub async fn page(&self, token: Option<String>) -> Result<Page<K>, Interruption> {
+        let params = ListParams {
+            label_selector: self.labels.clone(),
+            limit: Some(self.page_size),
+            continue_token: token,
+            ..ListParams::default()
+        };
+        let list = Request::new(&*self.path);
+        let request = if self.is_metadata_only { list.list_metadata(&params) } else { list.list(&params) };
+        let request = request.map_err(kube::Error::BuildRequest)?;
+        let page = timeout(PAGE_TIMEOUT, self.client.request(request)).await;
+        Ok(page.map_err(|_| Interruption::Silent(PAGE_TIMEOUT))??)
+    }
+
+    /// What has changed since a version; `Ok` as soon as the server has agreed to tell.
+    pub async fn changes(
+        &self,
+        version: &str,
+    ) -> Result<impl Stream<Item = Result<Change<K>, Interruption>> + use<K>, Interruption> {
+        let params = WatchParams {
+            label_selector: self.labels.clone(),
+            timeout: Some(WATCH_SECONDS),
+            bookmarks: true,
+            ..WatchParams::default()
+        };
+        let watch = Request::new(&*self.path);
+        let request = if self.is_metadata_only {
+            watch.watch_metadata(&params, version)
+        } else {
+            watch.watch(&params, version)
+        };
+        let mut request = request.map_err(kube::Error::BuildRequest)?;
+        // Each event would be a gzip member of its own, of which the client decodes the first one.
+        request.headers_mut().insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+        let answer = timeout(START_TIMEOUT, self.client.request_stream(request)).await;
+        let lines = answer.map_err(|_| Interruption::Silent(START_TIMEOUT))??.lines();
+        // A connection that breaks is the end of the watch, as the server's own is; what it may cut off comes again.
+        let is_told = |line: &io::Result<String>| match line {
+            Ok(_) => true,
+            Err(error) => error.kind() == io::ErrorKind::InvalidData,
+        };
+        let told = lines.take_while(move |line| ready(is_told(line)));
+        Ok(told.map(|line| Change::read(&line.map_err(kube::Error::ReadEvents)?)))
+    }
+}

@@ -1,0 +1,328 @@
+use std::{
+    collections::VecDeque,
+    convert::Infallible,
+    sync::{Mutex, PoisonError},
+    time::Duration,
+};
+
+use axum::{
+    body::Body as Answered,
+    http::{Request, Response},
+};
+use futures::{StreamExt, stream};
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::{Client, client::Body};
+use serde_json::{Value, json};
+use tokio::time::{Instant, sleep, timeout};
+
+use super::*;
+use crate::watch::{consistency::Consistency, lenient::Unmanaged};
+
+/// An answer of the API server.
+#[derive(Clone)]
+enum Answer {
+    List(&'static str, Vec<Value>),
+    Refused(u16),
+    Silence,
+    /// These events, and then none for ever.
+    Events(Vec<Value>),
+}
+
+/// An API server that gives the answers of a script in turn, and then is silent; it keeps what it was asked.
+#[derive(Clone, Default)]
+struct Server(Arc<Mutex<Script>>);
+
+#[derive(Default)]
+struct Script {
+    answers: VecDeque<Answer>,
+    asked: Vec<Asked>,
+}
+
+/// When something was asked for, and where.
+type Asked = (Instant, String);
+
+impl Server {
+    fn that_answers(answers: impl IntoIterator<Item = Answer>) -> Self {
+        let server = Self::default();
+        server.0.lock().unwrap().answers.extend(answers);
+        server
+    }
+
+    fn client(&self) -> Client {
+        let server = self.clone();
+        let answer = move |request: Request<Body>| {
+            let (server, path) = (server.clone(), request.uri().to_string());
+            async move { Ok::<_, Infallible>(server.answer(path).await) }
+        };
+        Client::new(tower::service_fn(answer), "default")
+    }
+
+    async fn answer(&self, path: String) -> Response<Answered> {
+        let next = {
+            let mut script = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            script.asked.push((Instant::now(), path));
+            script.answers.pop_front()
+        };
+        match next.unwrap_or(Answer::Silence) {
+            Answer::List(version, items) => {
+                let list = json!({
+                    "kind": "ConfigMapList", "apiVersion": "v1",
+                    "metadata": {"resourceVersion": version}, "items": items,
+                });
+                Response::new(Answered::from(list.to_string()))
+            }
+            Answer::Refused(code) => {
+                let status = json!({"kind": "Status", "status": "Failure", "message": "no", "code": code});
+                let mut response = Response::new(Answered::from(status.to_string()));
+                *response.status_mut() = code.try_into().unwrap();
+                response
+            }
+            Answer::Events(events) => {
+                let lines = events.into_iter().map(|event| Ok::<_, Infallible>(format!("{event}\n")));
+                Response::new(Answered::from_stream(stream::iter(lines).chain(stream::pending())))
+            }
+            Answer::Silence => std::future::pending().await,
+        }
+    }
+
+    fn asked(&self) -> Vec<Asked> {
+        self.0.lock().unwrap().asked.clone()
+    }
+
+    fn caches(&self, watches: &Watches) -> Arc<Cache<Map>> {
+        let watch = Watch::new(Api::<Unmanaged<ConfigMap>>::all(self.client()), "ConfigMap");
+        watches.cache(watch, |Unmanaged(map)| Map::of(map), |_| {})
+    }
+}
+
+/// A map as it is kept.
+#[derive(Debug, PartialEq)]
+struct Map {
+    uid: String,
+    value: String,
+}
+
+impl Map {
+    fn of(map: ConfigMap) -> Self {
+        let value = map.data.and_then(|mut data| data.remove("k")).unwrap_or_default();
+        Self { uid: map.metadata.uid.unwrap_or_default(), value }
+    }
+}
+
+impl Row for Map {
+    fn uid(&self) -> &str {
+        &self.uid
+    }
+    fn namespace(&self) -> &'static str {
+        ""
+    }
+    fn group(&self) -> Option<&str> {
+        None
+    }
+}
+
+fn map(uid: &str, version: u32, data: &Value) -> Value {
+    let odd = json!([{"manager": "other", "time": "9999-12-31T23:59:59Z"}]);
+    json!({
+        "apiVersion": "v1", "kind": "ConfigMap", "data": data,
+        "metadata": {"name": uid, "uid": uid, "resourceVersion": version.to_string(), "managedFields": odd},
+    })
+}
+
+fn good(uid: &str, version: u32, value: &str) -> Value {
+    map(uid, version, &json!({"k": value}))
+}
+
+fn bad(uid: &str, version: u32) -> Value {
+    map(uid, version, &json!(7))
+}
+
+fn changed(type_: &str, object: &Value) -> Value {
+    json!({"type": type_, "object": object})
+}
+
+fn kept(cache: &Cache<Map>) -> Vec<(String, String)> {
+    let mut rows: Vec<_> =
+        cache.find(|_| true).iter().map(|map| (map.uid.clone(), map.value.clone())).collect();
+    rows.sort();
+    rows
+}
+
+/// Waits until a cache holds these.
+async fn until_kept(cache: &Cache<Map>, wanted: &[(&str, &str)]) {
+    let wanted: Vec<_> = wanted.iter().map(|(uid, value)| ((*uid).to_owned(), (*value).to_owned())).collect();
+    let look = async {
+        while kept(cache) != wanted {
+            sleep(Duration::from_millis(10)).await;
+        }
+    };
+    let limit = Duration::from_secs(600);
+    assert!(timeout(limit, look).await.is_ok(), "{:?} instead of {wanted:?}", kept(cache));
+}
+
+fn unreadable(watches: &Watches) -> String {
+    let page = watches.metrics.encode().unwrap();
+    let line = page.lines().find(|line| line.starts_with("catena_unreadable_objects{")).unwrap();
+    line.rsplit(' ').next().unwrap().to_owned()
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_that_cannot_be_read_is_counted_and_keeps_no_other_from_being_read() {
+    let server = Server::that_answers([
+        Answer::List("3", vec![good("a", 1, "x"), bad("b", 2), good("c", 3, "z")]),
+        Answer::Events(vec![
+            changed("MODIFIED", &bad("c", 4)),
+            changed("MODIFIED", &good("a", 5, "new")),
+            changed("ADDED", &bad("d", 6)),
+            changed("MODIFIED", &good("b", 7, "mended")),
+        ]),
+    ]);
+    let watches = Watches::default();
+    let cache = server.caches(&watches);
+    // What could be read before stays as it was.
+    until_kept(&cache, &[("a", "new"), ("b", "mended"), ("c", "z")]).await;
+    assert_eq!(unreadable(&watches), "2");
+    assert_eq!(cache.problem(), None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_that_cannot_be_read_any_more_does_not_look_deleted_in_a_new_list_and_goes_when_it_is() {
+    let expired = json!({"type": "ERROR", "object": {"status": "Failure", "code": 410}});
+    let server = Server::that_answers([
+        Answer::List("2", vec![good("a", 1, "x"), good("b", 2, "y")]),
+        Answer::Events(vec![expired]),
+        Answer::List("4", vec![bad("a", 3), good("b", 4, "new")]),
+        Answer::Events(vec![]),
+    ]);
+    let watches = Watches::default();
+    let cache = server.caches(&watches);
+    until_kept(&cache, &[("a", "x"), ("b", "new")]).await;
+    assert_eq!(unreadable(&watches), "1");
+    drop(cache);
+
+    let server = Server::that_answers([
+        Answer::List("2", vec![good("a", 1, "x"), good("b", 2, "y")]),
+        Answer::Events(vec![changed("MODIFIED", &bad("a", 3)), changed("DELETED", &bad("a", 4))]),
+    ]);
+    let cache = server.caches(&watches);
+    until_kept(&cache, &[("b", "y")]).await;
+    assert_eq!(unreadable(&watches), "0");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_that_cannot_be_read_is_told_once_until_something_else_is_wrong_with_it() {
+    let expired = changed("ERROR", &json!({"status": "Failure", "code": 410}));
+    let otherwise = map("a", 5, &json!({"k": 7}));
+    let server = Server::that_answers([
+        Answer::List("1", vec![bad("a", 1)]),
+        Answer::Events(vec![changed("MODIFIED", &bad("a", 2)), expired.clone()]),
+        Answer::List("3", vec![bad("a", 3)]),
+        Answer::Events(vec![changed("MODIFIED", &otherwise), expired]),
+        Answer::List("6", vec![good("b", 6, "x")]),
+        Answer::Events(vec![]),
+    ]);
+    let listener = Server::default();
+    let events = Events::new(listener.client(), "tests", "tests-0", Arc::default());
+    let watches = Watches { events: Some(events), ..Watches::default() };
+    let cache = server.caches(&watches);
+    until_kept(&cache, &[("b", "x")]).await;
+    assert_eq!(unreadable(&watches), "0", "it is gone");
+    // Events are published one after another, and each is given up after a while.
+    sleep(Duration::from_secs(60)).await;
+    let told: Vec<_> = listener.asked().into_iter().map(|(_, path)| path).collect();
+    assert_eq!(told.len(), 2, "{told:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_page_that_does_not_come_is_given_up_and_asked_for_again() {
+    let server = Server::that_answers([
+        Answer::Silence,
+        Answer::List("1", vec![good("a", 1, "x")]),
+        Answer::Events(vec![]),
+    ]);
+    let watches = Watches::default();
+    let cache = server.caches(&watches);
+    sleep(Duration::from_secs(59)).await;
+    assert!(cache.problem().unwrap().contains("has not come yet"));
+    until_kept(&cache, &[("a", "x")]).await;
+    assert_eq!((server.asked().len() >= 2, cache.problem()), (true, None));
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_alive_before_it_is_answered_and_a_watch_that_never_starts_makes_the_process_unready() {
+    let server = Server::that_answers([Answer::List("1", vec![]), Answer::Refused(500)]);
+    let watches = Watches::default();
+    let cache = server.caches(&watches);
+    sleep(Duration::from_secs(1)).await;
+    assert_eq!(watches.health.unready(), [""; 0], "the list is complete");
+    for _ in 0..10 {
+        sleep(Duration::from_secs(60)).await;
+        assert_eq!(watches.health.unready().len(), 1);
+        assert!(cache.problem().unwrap().contains("did not answer within 30 s"));
+    }
+    assert_eq!(watches.health.epoch(), 1, "only the first list is news");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_that_nobody_answers_ends_the_process_after_minutes() {
+    let watches = Watches::default();
+    let _cache = Server::default().caches(&watches);
+    let beat = async || {
+        for _ in 0..20 {
+            watches.health.beat();
+            sleep(Duration::from_secs(10)).await;
+        }
+    };
+    beat().await;
+    assert_eq!(watches.health.dead(), None);
+    beat().await;
+    assert!(watches.health.dead().unwrap().starts_with("ConfigMap: the list has not been answered"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_kind_that_is_served_again_is_listed_anew_within_seconds_and_never_resumed() {
+    let mut answers = vec![Answer::List("5", vec![good("old", 5, "x")]), Answer::Refused(404)];
+    answers.extend((0..30).map(|_| Answer::Refused(404)));
+    answers.extend([Answer::List("90", vec![good("new", 90, "y")]), Answer::Events(vec![])]);
+    let server = Server::that_answers(answers);
+    let cache = server.caches(&Watches::default());
+    until_kept(&cache, &[("new", "y")]).await;
+    let asked = server.asked();
+    let resumed = asked.iter().filter(|(_, path)| path.contains("resourceVersion=5")).count();
+    assert_eq!(resumed, 1, "{asked:?}");
+    let pauses = asked.windows(2).map(|two| two[1].0.duration_since(two[0].0));
+    assert!(pauses.max().unwrap() < Duration::from_secs(3), "{asked:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_that_always_ends_at_once_is_not_begun_hot() {
+    let end = || Answer::Events(vec![json!({"type": "ERROR", "object": {"status": "Failure", "code": 410}})]);
+    let server = Server::that_answers((0..1_000).flat_map(|_| [Answer::List("1", vec![]), end()]));
+    let _cache = server.caches(&Watches::default());
+    sleep(Duration::from_secs(60)).await;
+    assert!(server.asked().len() < 40, "{}", server.asked().len());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reader_waits_for_its_write_until_a_list_or_a_bookmark_is_as_new() {
+    let bookmark = json!({"type": "BOOKMARK", "object": {
+        "kind": "ConfigMap", "apiVersion": "v1", "metadata": {"resourceVersion": "9"}}});
+    let server = Server::that_answers([Answer::List("5", vec![]), Answer::Events(vec![bookmark])]);
+    let cache = server.caches(&Watches::default());
+    let consistency = Consistency::default();
+    consistency.wrote("owner", cache.seen(), Some("9"));
+    assert!(!consistency.is_current("owner"));
+    sleep(Duration::from_secs(1)).await;
+    assert!(consistency.is_current("owner"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn nobody_waits_for_what_a_watch_that_ended_would_have_shown() {
+    let watches = Watches::default();
+    let cache = Server::default().caches(&watches);
+    let consistency = Consistency::default();
+    consistency.wrote("owner", cache.seen(), Some("5"));
+    assert!(!consistency.is_current("owner"));
+    drop(cache);
+    assert!(consistency.is_current("owner"));
+}

@@ -1,0 +1,173 @@
+//! Kinds that a controller was not compiled with, and of which there are any number.
+
+use std::{
+    fmt::{self, Debug},
+    sync::Arc,
+};
+
+use kube::{Api, Client, api::ObjectMeta, discovery::ApiResource};
+
+use crate::{
+    report::health::Health,
+    watch::{Seen, Task, TrimmedObject, Watch, trimmed::resource_of_any_kind},
+};
+
+/// Objects per page of a list: many kinds are listed side by side at a start, and each holds a page decoded.
+const PAGE: u32 = 50;
+
+/// An object of a kind that is known only at run time, cut down to what its controller reads.
+#[derive(Clone, Debug)]
+pub struct Watched<R> {
+    /// Name, namespace, uid, versions and times; nothing else.
+    pub metadata: ObjectMeta,
+    /// Where it comes from.
+    pub source: Arc<Source>,
+    /// What its controller keeps of it.
+    pub row: R,
+}
+
+/// One of the kinds that a controller watches.
+#[derive(Debug)]
+pub struct Source {
+    /// The name under which the controller knows the kind.
+    pub id: Arc<str>,
+    /// The kind.
+    pub resource: Arc<ApiResource>,
+    /// What its watch has delivered, for [`crate::write::Writer`] to wait for.
+    pub seen: Seen,
+}
+
+/// A kind to watch.
+pub struct WatchedKind<R> {
+    id: Arc<str>,
+    resource: Arc<ApiResource>,
+    fingerprint: String,
+    selector: Option<String>,
+    is_metadata_only: bool,
+    trim: Trim<R>,
+}
+
+type Trim<R> = Arc<dyn Fn(TrimmedObject) -> R + Send + Sync>;
+
+impl<R> Clone for WatchedKind<R> {
+    fn clone(&self) -> Self {
+        Self {
+            id: self.id.clone(),
+            resource: self.resource.clone(),
+            fingerprint: self.fingerprint.clone(),
+            selector: self.selector.clone(),
+            is_metadata_only: self.is_metadata_only,
+            trim: self.trim.clone(),
+        }
+    }
+}
+
+impl<R> Debug for WatchedKind<R> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("WatchedKind").field("id", &self.id).finish_non_exhaustive()
+    }
+}
+
+impl<R> WatchedKind<R> {
+    /// All objects of a kind, each kept as what `trim` makes of it. `id` is unique among the kinds of one
+    /// controller; with another `fingerprint` of what `trim` depends on, the watch starts anew.
+    #[must_use]
+    pub fn new(
+        id: impl Into<Arc<str>>,
+        resource: ApiResource,
+        fingerprint: impl Into<String>,
+        trim: impl Fn(TrimmedObject) -> R + Send + Sync + 'static,
+    ) -> Self {
+        Self {
+            id: id.into(),
+            resource: Arc::new(resource),
+            fingerprint: fingerprint.into(),
+            selector: None,
+            is_metadata_only: false,
+            trim: Arc::new(trim),
+        }
+    }
+
+    /// Only objects with these labels; others never reach this process.
+    #[must_use]
+    pub fn labelled(mut self, selector: Option<String>) -> Self {
+        self.selector = selector;
+        self
+    }
+
+    /// Only their metadata; the other fields are null.
+    #[must_use]
+    pub fn metadata_only(mut self) -> Self {
+        self.is_metadata_only = true;
+        self
+    }
+
+    pub(crate) fn id(&self) -> &Arc<str> {
+        &self.id
+    }
+
+    pub(crate) fn resource(&self) -> &Arc<ApiResource> {
+        &self.resource
+    }
+
+    /// What its watch is called for people.
+    pub(crate) fn for_people(&self) -> String {
+        format!("{} ({})", self.resource.kind, self.id)
+    }
+
+    /// The same kind in another version.
+    pub(crate) fn served_as(mut self, resource: ApiResource) -> Self {
+        self.resource = Arc::new(resource);
+        self
+    }
+
+    /// Whether another one asks for the very same watch.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        (&self.id, &self.resource, &self.fingerprint, &self.selector, self.is_metadata_only)
+            == (&other.id, &other.resource, &other.fingerprint, &other.selector, other.is_metadata_only)
+    }
+
+    /// How its objects come in.
+    pub(crate) fn intake(self, client: &Client, health: &Health) -> Intake<TrimmedObject, Watched<R>>
+    where
+        R: 'static,
+    {
+        let kind = self.for_people();
+        let Self { id, resource, selector, is_metadata_only, trim, .. } = self;
+        let mut watch = if is_metadata_only {
+            Watch::metadata(Api::all_with(client.clone(), &*resource), kind)
+        } else {
+            Watch::new(Api::all_with(client.clone(), &*resource), kind)
+        };
+        watch = watch.in_pages_of(PAGE);
+        if let Some(selector) = selector {
+            watch = watch.labelled(&selector);
+        }
+        let source = Arc::new(Source { id, resource, seen: Seen::default() });
+        let task = Task::of(health.optional_watch(watch.kind()), source.seen.clone());
+        let trim = move |object: TrimmedObject| {
+            let metadata = ObjectMeta {
+                name: object.metadata.name.clone(),
+                namespace: object.metadata.namespace.clone(),
+                uid: object.metadata.uid.clone(),
+                resource_version: object.metadata.resource_version.clone(),
+                generation: object.metadata.generation,
+                creation_timestamp: object.metadata.creation_timestamp.clone(),
+                deletion_timestamp: object.metadata.deletion_timestamp.clone(),
+                ..ObjectMeta::default()
+            };
+            Watched { metadata, source: source.clone(), row: trim(object) }
+        };
+        Intake { watch, task, trim: Box::new(trim) }
+    }
+}
+
+/// How objects of a kind come in, and what is kept of each.
+pub(crate) struct Intake<Raw, K> {
+    pub watch: Watch<Raw>,
+    pub task: Task,
+    pub trim: Box<dyn Fn(Raw) -> K + Send + Sync>,
+}
+
+// Shared: a queue and a store hold it once for each object.
+resource_of_any_kind!(Watched<R>, Arc<ApiResource>, R);

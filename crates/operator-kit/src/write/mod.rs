@@ -1,0 +1,13 @@
+//! Writes: each carries a uid, and the next decision waits until the caches show it.
+
+pub mod owner;
+mod repeated_writes;
+mod slow_start;
+mod write_error;
+mod writer;
+
+pub use {
+    slow_start::{Batch, slow_start},
+    write_error::WriteError,
+    writer::{Writer, Written},
+};

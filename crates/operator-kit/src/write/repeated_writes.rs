@@ -1,0 +1,239 @@
+//! Sees a write that is made again and again: it has no effect, or somebody undoes it. Each pass that makes it
+//! succeeds, so that no backoff would ever slow it down.
+
+use std::{
+    collections::HashMap,
+    hash::{DefaultHasher, Hash, Hasher},
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use axum::http::{Request, header::CONTENT_TYPE};
+use serde_json::Value;
+use tokio::time::Instant;
+
+use crate::report::{Category, Failure};
+
+/// Times that the very same write may be made in quick succession.
+const BURST: f64 = 30.0;
+/// One more may be made each time this has passed.
+const PACE: Duration = Duration::from_secs(2);
+/// How long it must not be made to be forgotten, once it was too often.
+const QUIET: Duration = Duration::from_secs(300);
+/// Writes that are remembered before those are looked for that are long enough ago.
+const FEW: usize = 1_024;
+
+/// What was written lately, for the objects on whose behalf it was.
+#[derive(Default)]
+pub(crate) struct RepeatedWrites(Mutex<State>);
+
+#[derive(Default)]
+struct State {
+    /// By a digest of on whose behalf, where and what: only a write of the very same content is the same.
+    writes: HashMap<u64, Level>,
+    /// How many may be remembered before some are forgotten.
+    limit: usize,
+    /// By the uid of the object on whose behalf: what was written too often since it was last asked.
+    too_often: HashMap<String, Repeated>,
+}
+
+/// How full the bucket of a write is; it leaks.
+struct Level {
+    filled: f64,
+    at: Instant,
+    is_full: bool,
+}
+
+/// A write that was made too often.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Repeated {
+    /// How it writes.
+    pub verb: &'static str,
+    /// The kind of what is written.
+    pub kind: String,
+    /// Its name.
+    pub name: String,
+}
+
+impl Repeated {
+    /// The failure that it amounts to, for people.
+    pub fn failure(&self) -> Failure {
+        let Self { verb, kind, name } = self;
+        let message = format!(
+            "the very same {verb} of {kind} {name:?} is made again and again: it has no effect, or somebody undoes it; it is made more and more seldom, up to once a minute: find out who else writes there, for example with kubectl get --show-managed-fields"
+        );
+        Failure { category: Category::Transient, reason: "RepeatedWrites", message, is_expected: false }
+    }
+}
+
+impl RepeatedWrites {
+    /// Records a write, and whether it was made too often.
+    pub fn record(&self, whose: &str, content: u64, write: impl FnOnce() -> Repeated) {
+        let mut state = self.lock();
+        let now = Instant::now();
+        if state.writes.len() > state.limit {
+            state.writes.retain(|_, level| !level.is_over(now));
+            state.limit = FEW.max(2 * state.writes.len());
+        }
+        let mut hasher = DefaultHasher::new();
+        (whose, content).hash(&mut hasher);
+        let level =
+            state.writes.entry(hasher.finish()).or_insert(Level { filled: 0.0, at: now, is_full: false });
+        if level.add(now) {
+            state.too_often.insert(whose.to_owned(), write());
+        }
+    }
+
+    /// What was written too often on behalf of an object since this was last asked.
+    pub fn take(&self, whose: &str) -> Option<Repeated> {
+        self.lock().too_often.remove(whose)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Level {
+    /// Adds one. True when it is too much.
+    fn add(&mut self, now: Instant) -> bool {
+        if self.is_over(now) {
+            (self.filled, self.is_full) = (0.0, false);
+        }
+        self.filled = self.leaked(now) + 1.0;
+        self.at = now;
+        self.is_full |= self.filled > BURST;
+        self.is_full
+    }
+
+    fn leaked(&self, now: Instant) -> f64 {
+        let since = now.saturating_duration_since(self.at);
+        (self.filled - since.as_secs_f64() / PACE.as_secs_f64()).max(0.0)
+    }
+
+    fn is_over(&self, now: Instant) -> bool {
+        if self.is_full { now.saturating_duration_since(self.at) > QUIET } else { self.leaked(now) <= 0.0 }
+    }
+}
+
+/// A digest of where and what a request writes. What a JSON patch tests is not written, and of a status, the time of a
+/// condition's transition says nothing new.
+pub(crate) fn content(request: &Request<Vec<u8>>) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    (request.method(), request.uri()).hash(&mut hasher);
+    let is_json_patch =
+        request.headers().get(CONTENT_TYPE).is_some_and(|r#type| r#type == "application/json-patch+json");
+    match serde_json::from_slice::<Value>(request.body()) {
+        Ok(Value::Array(operations)) if is_json_patch => {
+            operations
+                .iter()
+                .filter(|operation| operation["op"] != "test")
+                .for_each(|operation| operation.hash(&mut hasher));
+        }
+        Ok(status) if request.uri().path().ends_with("/status") => timeless(status).hash(&mut hasher),
+        _ => request.body().hash(&mut hasher),
+    }
+    hasher.finish()
+}
+
+fn timeless(mut status: Value) -> Value {
+    let conditions = status.pointer_mut("/status/conditions").and_then(Value::as_array_mut);
+    for condition in conditions.into_iter().flatten().filter_map(Value::as_object_mut) {
+        condition.remove("lastTransitionTime");
+    }
+    status
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn repeated() -> Repeated {
+        Repeated { verb: "apply", kind: "Pod".into(), name: "web-1".into() }
+    }
+
+    fn patch(body: &str) -> u64 {
+        let request = Request::patch("/api/v1/pods/web").header(CONTENT_TYPE, "application/json-patch+json");
+        content(&request.body(body.as_bytes().to_vec()).unwrap())
+    }
+
+    #[test]
+    fn a_status_of_which_only_the_time_of_a_transition_is_new_says_the_same() {
+        let status = |ready: &str, time: &str| {
+            let request = Request::patch("/apis/catena.dev/v1alpha1/namespaces/a/basicdeployments/b/status");
+            let body = format!(
+                r#"{{"status": {{"conditions": [{{"type": "Ready", "status": "{ready}", "lastTransitionTime": "{time}"}}]}}}}"#
+            );
+            content(&request.body(body.into_bytes()).unwrap())
+        };
+        assert_eq!(status("True", "then"), status("True", "now"));
+        assert_ne!(status("True", "then"), status("False", "then"));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_very_same_write_again_and_again_is_too_often_until_it_is_quiet() {
+        let writes = RepeatedWrites::default();
+        for _ in 0..30 {
+            writes.record("a", 1, repeated);
+            assert_eq!(writes.take("a"), None);
+        }
+        writes.record("a", 1, repeated);
+        assert_eq!(writes.take("a"), Some(repeated()));
+        tokio::time::advance(QUIET).await;
+        writes.record("a", 1, repeated);
+        assert_eq!(writes.take("a"), Some(repeated()), "it goes on, only more slowly");
+        tokio::time::advance(QUIET + PACE).await;
+        writes.record("a", 1, repeated);
+        assert_eq!(writes.take("a"), None);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_rollout_of_a_thousand_pods_and_five_hundred_commands_write_often_and_are_not_slowed_down() {
+        let writes = RepeatedWrites::default();
+        for work in 0..5_000 {
+            writes.record("a", work, repeated);
+            assert_eq!(writes.take("a"), None);
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_healed_now_and_then_is_not_slowed_down() {
+        let writes = RepeatedWrites::default();
+        for _ in 0..1_000 {
+            writes.record("a", 1, repeated);
+            assert_eq!(writes.take("a"), None);
+            tokio::time::advance(PACE).await;
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_same_write_for_another_object_is_another_one() {
+        let writes = RepeatedWrites::default();
+        for object in 0..100 {
+            let object = object.to_string();
+            writes.record(&object, 1, repeated);
+            assert_eq!(writes.take(&object), None);
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_long_ago_takes_no_memory() {
+        let writes = RepeatedWrites::default();
+        for work in 0..100_000 {
+            writes.record("a", work, repeated);
+            tokio::time::advance(Duration::from_millis(10)).await;
+        }
+        assert!(writes.lock().writes.len() <= 2 * FEW, "{}", writes.lock().writes.len());
+    }
+
+    #[test]
+    fn what_a_patch_only_tests_does_not_make_it_another_one() {
+        let with = |version: &str, value: &str| {
+            patch(&format!(
+                r#"[{{"op":"test","path":"/v","value":"{version}"}},{{"op":"add","path":"/f","value":"{value}"}}]"#
+            ))
+        };
+        assert_eq!(with("1", "x"), with("2", "x"));
+        assert_ne!(with("1", "x"), with("1", "y"));
+    }
+}

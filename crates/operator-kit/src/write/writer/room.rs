@@ -1,0 +1,123 @@
+//! Creates of what is only made when its turn comes, so that how much waits to be sent is bounded by bytes and not by
+//! how many ask for it.
+
+use kube::discovery::ApiResource;
+use serde_json::Value;
+use tokio::sync::{Mutex, Semaphore, SemaphorePermit};
+
+use super::{Writer, place};
+use crate::{watch::Seen, write::WriteError};
+
+const KIBIBYTE: usize = 1024;
+/// Kibibytes of objects that are made and not yet answered for. The server's answers are as large, and what is sent
+/// is held twice while it is sent.
+const KIBIBYTES: usize = 2 * KIBIBYTE;
+
+/// Room for what is made and not yet answered for.
+pub(super) struct Room {
+    /// One is made at a time: before that, nobody knows how large it is.
+    making: Mutex<()>,
+    free: Semaphore,
+}
+
+impl Default for Room {
+    fn default() -> Self {
+        Self { making: Mutex::default(), free: Semaphore::new(KIBIBYTES) }
+    }
+}
+
+impl Room {
+    /// Makes something once there is room for what was made before, and waits until there is room for it too. What is
+    /// larger than all room has it to itself.
+    async fn make<E>(
+        &self,
+        make: impl FnOnce() -> Result<Text, E>,
+    ) -> Result<(Text, Option<SemaphorePermit<'_>>), E> {
+        let _making = self.making.lock().await;
+        let text = make()?;
+        let weight = (text.body.len() / KIBIBYTE + 1).min(KIBIBYTES);
+        // It is never closed.
+        let taken = self.free.acquire_many(u32::try_from(weight).unwrap_or(u32::MAX)).await.ok();
+        Ok((text, taken))
+    }
+}
+
+/// An object as it is sent, and where to.
+struct Text {
+    body: Vec<u8>,
+    namespace: String,
+    name: String,
+}
+
+impl Writer {
+    /// Creates an object that `make` gives, on behalf of the object with the uid `whose`; `seen` will show it.
+    ///
+    /// # Errors
+    /// What `make` says, and what [`Writer::create`] does.
+    pub async fn create_made<E: From<WriteError>>(
+        &self,
+        whose: &str,
+        seen: &Seen,
+        resource: &ApiResource,
+        make: impl FnOnce() -> Result<Value, E>,
+    ) -> Result<(), E> {
+        let make = || {
+            let object = make()?;
+            let (namespace, name) = place(&object);
+            let (namespace, name) = (namespace.to_owned(), name.to_owned());
+            Ok::<_, E>(Text { body: serde_json::to_vec(&object).unwrap_or_default(), namespace, name })
+        };
+        let (text, _room) = self.shared.room.make(make).await?;
+        Ok(self.send_create(whose, seen, resource, (&text.namespace, &text.name), &text.body).await?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use tokio::time::timeout;
+
+    use super::*;
+
+    fn text(bytes: usize) -> Text {
+        Text { body: vec![0; bytes], namespace: String::new(), name: String::new() }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_made_waits_for_room_and_nothing_more_is_made_meanwhile() {
+        let room = Room::default();
+        let half = KIBIBYTES * KIBIBYTE / 2 - 1;
+        let (_, first) = room.make(|| Ok::<_, ()>(text(half))).await.unwrap();
+        let (_, second) = room.make(|| Ok::<_, ()>(text(half))).await.unwrap();
+        let mut made = 0;
+        let mut third = Box::pin(room.make(|| {
+            made += 1;
+            Ok::<_, ()>(text(half))
+        }));
+        assert!(timeout(Duration::from_secs(1), &mut third).await.is_err(), "there is no room");
+        let fourth = room.make(|| -> Result<_, ()> { panic!("it was made before there was room") });
+        assert!(timeout(Duration::from_secs(1), fourth).await.is_err());
+        drop(first);
+        third.await.unwrap();
+        assert_eq!(made, 1);
+        drop(second);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_larger_than_all_room_has_it_to_itself() {
+        let room = Room::default();
+        let (_, small) = room.make(|| Ok::<_, ()>(text(1))).await.unwrap();
+        let mut large = Box::pin(room.make(|| Ok::<_, ()>(text(2 * KIBIBYTES * KIBIBYTE))));
+        assert!(timeout(Duration::from_secs(1), &mut large).await.is_err());
+        drop(small);
+        large.await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn what_cannot_be_made_keeps_no_room() {
+        let room = Room::default();
+        assert!(room.make(|| Err::<Text, _>("no template")).await.is_err());
+        assert_eq!(room.free.available_permits(), KIBIBYTES);
+    }
+}
