@@ -76,6 +76,12 @@ enum Status {
 }
 
 impl Writer {
+    /// A writer without an [`Operator`](crate::run::Operator), such as one over a mocked client in a test.
+    #[must_use]
+    pub fn over(client: Client, manager: &'static str) -> Self {
+        Self::new(client, manager, Arc::default())
+    }
+
     pub(crate) fn new(client: Client, manager: &'static str, metrics: Arc<Metrics>) -> Self {
         let shared = Shared {
             consistency: Consistency::default(),
