@@ -8,6 +8,7 @@ mod charts;
 mod cluster;
 mod commands;
 mod explain;
+mod generated;
 mod host_runner;
 mod images;
 mod interrupt;

@@ -6,11 +6,11 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use kube::ResourceExt;
 use serde_json::Value;
 
-use crate::{charts, workspace};
+use crate::{charts, generated::Generated, workspace};
 
 const HEADER: &str = "# Generated from crates/catena-api by `cargo xtask crds`. Do not edit.\n";
 
@@ -19,48 +19,22 @@ const HEADER: &str = "# Generated from crates/catena-api by `cargo xtask crds`. 
 pub fn run(check: bool) -> Result<()> {
     let directory = workspace::root().join("crds");
     let definitions = definitions()?;
-    let mut wanted: BTreeMap<PathBuf, &String> =
-        definitions.iter().map(|(name, text)| (directory.join(format!("{name}.yaml")), text)).collect();
+    let mut wanted: BTreeMap<PathBuf, String> = definitions
+        .iter()
+        .map(|(name, text)| (directory.join(format!("{name}.yaml")), text.clone()))
+        .collect();
     let mut surplus: Vec<PathBuf> =
         yaml_files(&directory)?.into_iter().filter(|path| !wanted.contains_key(path)).collect();
     for chart in charts::all() {
         for (path, name) in copies(&chart.directory.join("files"))? {
             match definitions.get(&name) {
-                Some(text) => drop(wanted.insert(path, text)),
+                Some(text) => drop(wanted.insert(path, text.clone())),
                 None => surplus.push(path),
             }
         }
     }
-    let differing: Vec<(&PathBuf, &String)> = wanted
-        .iter()
-        .filter(|(path, text)| fs::read_to_string(path).ok().as_ref() != Some(**text))
-        .map(|(path, text)| (path, *text))
-        .collect();
-    if check {
-        let wrong: Vec<String> =
-            differing.iter().map(|(path, _)| *path).chain(&surplus).map(|path| shown(path)).collect();
-        if !wrong.is_empty() {
-            bail!(
-                "{} not what the types say: the types were changed; run `cargo xtask crds` and commit the result",
-                wrong.join(", ")
-            );
-        }
-        println!("{} files are what the types say", wanted.len());
-        return Ok(());
-    }
-    fs::create_dir_all(&directory).with_context(|| format!("could not create {}", directory.display()))?;
-    for (path, text) in &differing {
-        fs::write(path, text).with_context(|| format!("could not write {}", path.display()))?;
-        println!("wrote {}", shown(path));
-    }
-    for path in &surplus {
-        fs::remove_file(path).with_context(|| format!("could not remove {}", path.display()))?;
-        println!("removed {}", shown(path));
-    }
-    if differing.is_empty() && surplus.is_empty() {
-        println!("{} files were up to date", wanted.len());
-    }
-    Ok(())
+    let generated = Generated { source: "the types", command: "cargo xtask crds", wanted, surplus };
+    if check { generated.check() } else { generated.write() }
 }
 
 /// The definitions as YAML, by name.
@@ -106,8 +80,4 @@ fn yaml_files(directory: &Path) -> Result<Vec<PathBuf>> {
         }
     }
     Ok(files)
-}
-
-fn shown(path: &Path) -> String {
-    path.strip_prefix(workspace::root()).unwrap_or(path).display().to_string()
 }
