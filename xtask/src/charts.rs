@@ -51,7 +51,12 @@ impl Chart {
 
 /// All charts of the checkout.
 pub fn all() -> Vec<Chart> {
-    let mut charts: Vec<Chart> = fs::read_dir(workspace::charts())
+    within(&workspace::charts())
+}
+
+/// The charts in a directory: its directories that have a Chart.yaml, which `_shared` has not.
+pub fn within(directory: &Path) -> Vec<Chart> {
+    let mut charts: Vec<Chart> = fs::read_dir(directory)
         .into_iter()
         .flatten()
         .filter_map(|entry| Some(entry.ok()?.path()))

@@ -99,6 +99,12 @@ enum Command {
         #[arg(long)]
         check: bool,
     },
+    /// Write what all charts share into each chart, from charts/_shared
+    Charts {
+        /// Change nothing; fail when a file is not as it would be written
+        #[arg(long)]
+        check: bool,
+    },
     /// Make a container image of each controller and load it into Docker
     #[command(after_help = "Example: cargo xtask images --only backup-controller")]
     Images(commands::images::Options),
@@ -169,6 +175,7 @@ fn run(command: Command) -> Result<ExitCode> {
         Command::Images(options) => runtime.block_on(commands::images::run(&options))?,
         Command::Bench(options) => runtime.block_on(commands::bench::run(&options))?,
         Command::Test(options) => runtime.block_on(commands::test::run(options))?,
+        Command::Charts { check } => commands::charts::run(check)?,
         Command::Crds { check } => commands::crds::run(check)?,
         Command::Toolchain => commands::toolchain::run()?,
         Command::Supervise { name } => {

@@ -1,12 +1,13 @@
+{{- /* Generated from charts/_shared by `cargo xtask charts`. Do not edit. */ -}}
 {{/* What the chart's objects are called, and the labels that they carry. */}}
 
-{{- define "command-reaper.name" -}}
+{{- define "catena.name" -}}
 {{- default .Chart.Name .Values.nameOverride | trunc 63 | trimSuffix "-" }}
 {{- end }}
 
 {{/* Name of every object of the release: the release's name where it already says which controller it is. */}}
-{{- define "command-reaper.fullname" -}}
-{{- $name := include "command-reaper.name" . -}}
+{{- define "catena.fullname" -}}
+{{- $name := include "catena.name" . -}}
 {{- if .Values.fullnameOverride }}
 {{- .Values.fullnameOverride | trunc 63 | trimSuffix "-" }}
 {{- else if contains $name .Release.Name }}
@@ -16,22 +17,22 @@
 {{- end }}
 {{- end }}
 
-{{- define "command-reaper.serviceAccountName" -}}
+{{- define "catena.serviceAccountName" -}}
 {{- if .Values.serviceAccount.create }}
-{{- default (include "command-reaper.fullname" .) .Values.serviceAccount.name }}
+{{- default (include "catena.fullname" .) .Values.serviceAccount.name }}
 {{- else }}
 {{- required "serviceAccount.name: with serviceAccount.create=false, name an existing ServiceAccount" .Values.serviceAccount.name }}
 {{- end }}
 {{- end }}
 
 {{/* Never changes during a release's life: a Deployment's selector is immutable. */}}
-{{- define "command-reaper.selectorLabels" -}}
-app.kubernetes.io/name: {{ include "command-reaper.name" . }}
+{{- define "catena.selectorLabels" -}}
+app.kubernetes.io/name: {{ include "catena.name" . }}
 app.kubernetes.io/instance: {{ .Release.Name | quote }}
 {{- end }}
 
-{{- define "command-reaper.labels" -}}
-{{ include "command-reaper.selectorLabels" . }}
+{{- define "catena.labels" -}}
+{{ include "catena.selectorLabels" . }}
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 app.kubernetes.io/component: {{ .Chart.Name }}
 app.kubernetes.io/part-of: catena
@@ -43,11 +44,11 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | 
 {{- end }}
 
 {{/* What helm test makes; a Service's name has at most 63 characters. */}}
-{{- define "command-reaper.testName" -}}
-{{- printf "%s-test" (include "command-reaper.fullname" . | trunc 58 | trimSuffix "-") }}
+{{- define "catena.testName" -}}
+{{- printf "%s-test" (include "catena.fullname" . | trunc 58 | trimSuffix "-") }}
 {{- end }}
 
-{{- define "command-reaper.image" -}}
+{{- define "catena.image" -}}
 {{- with .Values.image }}
 {{- .repository }}:{{ default $.Chart.AppVersion .tag }}{{ with .digest }}@{{ . }}{{ end }}
 {{- end }}

@@ -1,6 +1,7 @@
 //! One file per command.
 
 pub mod bench;
+pub mod charts;
 pub mod crds;
 pub mod demo;
 pub mod down;

@@ -1,7 +1,7 @@
-//! Every chart lints and renders, with its defaults, its CI values and the local values; and the charts are alike.
+//! What is generated of the charts is up to date; and every chart lints and renders, with its defaults, its CI values and
+//! the local values.
 
 use std::{
-    fs,
     path::Path,
     process::{Command, Stdio},
 };
@@ -10,23 +10,11 @@ use anyhow::{Result, bail};
 
 use crate::{
     charts::{self, Chart, NAMESPACE},
+    commands,
     interrupt::Interrupt,
     toolchain::{Tool, Toolchain},
     workspace,
 };
-
-/// What differs between the charts in their name alone: who knows one of them knows all.
-const ALIKE: [&str; 9] = [
-    ".helmignore",
-    "templates/deployment.yaml",
-    "templates/lease.yaml",
-    "templates/networkpolicy.yaml",
-    "templates/poddisruptionbudget.yaml",
-    "templates/service.yaml",
-    "templates/serviceaccount.yaml",
-    "templates/servicemonitor.yaml",
-    "templates/test.yaml",
-];
 
 /// Checks all charts; every failure is reported, not only the first.
 pub async fn run(interrupt: &Interrupt) -> Result<()> {
@@ -37,6 +25,10 @@ pub async fn run(interrupt: &Interrupt) -> Result<()> {
         bail!("there is no chart in {}", workspace::charts().display());
     }
     let mut failed = Vec::new();
+    if let Err(error) = commands::charts::run(true) {
+        println!("✗ {error:#}");
+        failed.push("generated files".to_owned());
+    }
     for chart in &charts {
         for (what, mut command) in checks(helm, chart) {
             let result = interrupt.run(&mut command).await;
@@ -51,10 +43,6 @@ pub async fn run(interrupt: &Interrupt) -> Result<()> {
                 }
             }
         }
-    }
-    for (file, others) in strays(&charts) {
-        println!("✗ {file} of {others} is not what {} has", charts[0].name);
-        failed.push(format!("{file} of {others}"));
     }
     if failed.is_empty() {
         return Ok(());
@@ -85,40 +73,4 @@ fn checks(helm: &Path, chart: &Chart) -> Vec<(String, Command)> {
         checks.push((format!("template {} with {file}", chart.name), command));
     }
     checks
-}
-
-/// The files that are to be alike and are not, with the charts that differ from the first.
-fn strays(charts: &[Chart]) -> Vec<(&'static str, String)> {
-    let differing = |file: &'static str| {
-        let text = |chart: &Chart| {
-            fs::read_to_string(chart.directory.join(file)).map(|text| text.replace(&chart.name, "NAME")).ok()
-        };
-        let first = charts.first().and_then(text);
-        let others = charts.iter().filter(|chart| text(chart) != first).map(|chart| chart.name.as_str());
-        (file, others.collect::<Vec<_>>().join(", "))
-    };
-    ALIKE.into_iter().map(differing).filter(|(_, others)| !others.is_empty()).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn charts_differ_in_their_name_and_nothing_else_that_is_shared() {
-        let directory = tempfile::tempdir().unwrap();
-        let chart = |name: &str, text: &str| {
-            let directory = directory.path().join(name);
-            fs::create_dir_all(directory.join("templates")).unwrap();
-            for file in ALIKE {
-                fs::write(directory.join(file), format!("{name}: {text}")).unwrap();
-            }
-            Chart { name: name.to_owned(), directory, values: Vec::new() }
-        };
-        assert_eq!(strays(&[chart("one", "same"), chart("two", "same")]), []);
-        let third = chart("three", "same");
-        fs::remove_file(third.directory.join("templates/test.yaml")).unwrap();
-        let found = strays(&[chart("one", "same"), chart("two", "same"), third]);
-        assert_eq!(found, [("templates/test.yaml", "three".to_owned())]);
-    }
 }

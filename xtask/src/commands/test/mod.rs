@@ -39,7 +39,7 @@ enum Step {
     Crds,
     /// cargo deny, if it is installed
     Deny,
-    /// helm lint and helm template of every chart, with all of its value files
+    /// What all charts share is in each; helm lint and helm template of every chart, with all of its value files
     Charts,
     /// The end-to-end suite on a cluster of its own
     E2e,

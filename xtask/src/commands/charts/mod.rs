@@ -1,0 +1,131 @@
+//! `cargo xtask charts`: what all charts share is written into each, because a chart is packaged without its
+//! surroundings.
+
+mod names;
+mod schema;
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use anyhow::{Context, Result};
+use serde_json::{Value, json};
+
+use crate::{
+    charts::{self, Chart},
+    generated::{Generated, shown},
+    workspace,
+};
+
+/// In the first line of each file that is generated as a whole.
+const NOTE: &str = "Generated from charts/_shared by `cargo xtask charts`. Do not edit.";
+/// In the line between a file's own beginning and its generated ending.
+const ENDING_NOTE: &str = "From here on generated from charts/_shared by `cargo xtask charts`. Do not edit.";
+
+/// Stands for the chart's name in an ending.
+const CHART_NAME: &str = "CHART_NAME";
+
+/// Writes what is generated of every chart; with `check`, only says whether all of it is as it would be written.
+pub fn run(check: bool) -> Result<()> {
+    let generated = generated(&workspace::charts())?;
+    if check { generated.check() } else { generated.write() }
+}
+
+/// All generated files of the charts in a directory, from its `_shared`.
+fn generated(directory: &Path) -> Result<Generated> {
+    let mut generated = Generated {
+        source: "charts/_shared",
+        command: "cargo xtask charts",
+        wanted: [].into(),
+        surplus: Vec::new(),
+    };
+    let shared = directory.join("_shared");
+    let (files, endings) = (shared.join("files"), shared.join("endings"));
+    let shared_schema = read_json(&shared.join("schema.json"))?;
+    for chart in charts::within(directory) {
+        for path in below(&files)? {
+            let place = path.strip_prefix(&files)?;
+            let text = read(&path)?;
+            names::begin_with("catena", &text).with_context(|| shown(&path))?;
+            generated.wanted.insert(chart.directory.join(place), whole(place, &text));
+        }
+        for path in below(&endings)? {
+            let target = chart.directory.join(path.strip_prefix(&endings)?);
+            let ending = read(&path)?.replace(CHART_NAME, &chart.name);
+            let text = with_ending(&target, &ending)?;
+            generated.wanted.insert(target, text);
+        }
+        let schema = values_schema(&chart, &shared_schema)?;
+        generated.wanted.insert(chart.directory.join("values.schema.json"), schema);
+        for path in below(&chart.directory)?.into_iter().filter(|path| !generated.wanted.contains_key(path)) {
+            // An icon, for example, is no text.
+            let Ok(text) = fs::read_to_string(&path) else { continue };
+            if text.lines().next().is_some_and(|line| line.contains(NOTE)) {
+                generated.surplus.push(path);
+            } else if path.starts_with(chart.directory.join("templates")) {
+                names::begin_with(&chart.name, &text).with_context(|| shown(&path))?;
+            }
+        }
+    }
+    Ok(generated)
+}
+
+/// A file of every chart.
+fn whole(place: &Path, text: &str) -> String {
+    if place.starts_with("templates") {
+        // A comment of the template's and not of its output: what renders to nothing stays empty.
+        format!("{{{{- /* {NOTE} */ -}}}}\n{text}")
+    } else {
+        format!("# {NOTE}\n{text}")
+    }
+}
+
+/// The own beginning of a chart's file, as it is, with the ending that all charts have.
+fn with_ending(path: &Path, ending: &str) -> Result<String> {
+    let is_markdown = path.extension().is_some_and(|extension| extension == "md");
+    let mark = if is_markdown { format!("<!-- {ENDING_NOTE} -->") } else { format!("# {ENDING_NOTE}") };
+    let present = if path.exists() { read(path)? } else { String::new() };
+    let own = present.split(&mark).next().unwrap_or_default().trim_end();
+    let text = format!("{own}\n\n{mark}\n\n{ending}");
+    if !is_markdown {
+        // A value that stands in both parts is refused here.
+        serde_saphyr::from_str::<Value>(&text).with_context(|| format!("{} is not YAML", shown(path)))?;
+    }
+    Ok(text.trim_start().to_owned())
+}
+
+fn values_schema(chart: &Chart, shared: &Value) -> Result<String> {
+    let own = chart.directory.join("schema.json");
+    let mut joined = schema::join(shared, read_json(&own)?).with_context(|| shown(&own))?;
+    joined["$comment"] = json!(NOTE.replace("charts/_shared", "schema.json and charts/_shared/schema.json"));
+    joined["title"] = json!(format!("Values of {}", chart.name));
+    Ok(serde_json::to_string_pretty(&joined)? + "\n")
+}
+
+fn read(path: &Path) -> Result<String> {
+    fs::read_to_string(path).with_context(|| format!("could not read {}", path.display()))
+}
+
+fn read_json(path: &Path) -> Result<Value> {
+    serde_json::from_str(&read(path)?).with_context(|| format!("{} is not JSON", shown(path)))
+}
+
+/// All files in a directory and the directories within it.
+fn below(directory: &Path) -> Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    let entries =
+        fs::read_dir(directory).with_context(|| format!("could not list {}", directory.display()))?;
+    for entry in entries {
+        let path = entry?.path();
+        if path.is_dir() {
+            files.extend(below(&path)?);
+        } else {
+            files.push(path);
+        }
+    }
+    Ok(files)
+}
+
+#[cfg(test)]
+mod tests;
