@@ -3,6 +3,7 @@
 
 mod names;
 mod schema;
+mod values_table;
 
 use std::{
     fs,
@@ -25,8 +26,10 @@ const ENDING_NOTE: &str = "From here on generated from charts/_shared by `cargo 
 
 /// Stands for the chart's name in an ending.
 const CHART_NAME: &str = "CHART_NAME";
+/// Stands for the table of the chart's values in the ending of its README.
+const VALUES_TABLE: &str = "VALUES_TABLE";
 
-/// Writes what is generated of every chart; with `check`, only says whether all of it is as it would be written.
+/// Writes what is generated of every chart; with `check`, only says whether all of it is up to date.
 pub fn run(check: bool) -> Result<()> {
     let generated = generated(&workspace::charts())?;
     if check { generated.check() } else { generated.write() }
@@ -55,6 +58,11 @@ fn generated(directory: &Path) -> Result<Generated> {
             let ending = read(&path)?.replace(CHART_NAME, &chart.name);
             let text = with_ending(&target, &ending)?;
             generated.wanted.insert(target, text);
+        }
+        let values = &generated.wanted[&chart.directory.join("values.yaml")];
+        let table = values_table::of(values).with_context(|| format!("the values of {}", chart.name))?;
+        if let Some(readme) = generated.wanted.get_mut(&chart.directory.join("README.md")) {
+            *readme = readme.replace(VALUES_TABLE, &table);
         }
         let schema = values_schema(&chart, &shared_schema)?;
         generated.wanted.insert(chart.directory.join("values.schema.json"), schema);
