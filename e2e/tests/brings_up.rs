@@ -117,9 +117,9 @@ async fn kubectl_waits_for_it_and_shows_that_it_serves() -> Result<()> {
 async fn kubectl_explains_the_fields() -> Result<()> {
     let _cluster = Cluster::with(&CHAIN).await?;
     for (field, says) in [
-        ("basicdeployment.spec.replicas", "How many replicas are wanted"),
-        ("basicdeployment.status.blockedBy.reason", "Why it blocks"),
-        ("basicreplicaset.spec.maxSurge", "How many pods may exist above"),
+        ("basicdeployment.spec.replicas", "Number of desired replicas"),
+        ("basicdeployment.status.blockedBy.reason", "One-word reason why the object blocks"),
+        ("basicreplicaset.spec.maxSurge", "Number of pods that may exist above"),
     ] {
         let text = kubectl(&["explain", field]).await?.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(text.contains(says), "{field}: {text}");

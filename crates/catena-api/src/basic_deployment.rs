@@ -6,14 +6,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::{BlockedBy, schema};
 
-/// What a team wants to run: a number of replicas of a template that the platform team keeps.
+/// The desired state: a number of replicas of a template that the platform team maintains.
 #[derive(CustomResource, Clone, Debug, PartialEq, Serialize, Deserialize, KubeSchema)]
 #[kube(
     group = "catena.dev",
     version = "v1alpha1",
     kind = "BasicDeployment",
     namespaced,
-    doc = "BasicDeployment keeps one child in line with it: the child (by default a BasicReplicaSet) is rendered from a configured template and runs the replicas.",
+    doc = "BasicDeployment runs replicas through one child, by default a BasicReplicaSet. The child is rendered from a configured template and kept in line with the spec.",
     status = "BasicDeploymentStatus",
     derive = "Default",
     derive = "PartialEq",
@@ -24,38 +24,40 @@ use crate::{BlockedBy, schema};
         status_replicas_path = ".status.replicas",
         label_selector_path = ".status.selector"
     ),
-    printcolumn(name = "Ready", type_ = "boolean", json_path = ".status.ready", description = "Whether all replicas serve the wanted revision"),
-    printcolumn(name = "Serving", type_ = "string", json_path = ".status.progress", description = "Replicas that serve, of those wanted"),
+    printcolumn(name = "Ready", type_ = "boolean", json_path = ".status.ready", description = "Whether all desired replicas serve the desired revision"),
+    printcolumn(name = "Serving", type_ = "string", json_path = ".status.progress", description = "Serving replicas out of those desired"),
     printcolumn(name = "Blocked-By", type_ = "string", json_path = ".status.blockedBy.name", description = "The first object that is not ready"),
-    printcolumn(name = "Reason", type_ = "string", json_path = ".status.blockedBy.reason", description = "Why it is not ready"),
-    printcolumn(name = "Template", type_ = "string", json_path = ".spec.template", description = "The configured template", priority = "1"),
-    printcolumn(name = "Revision", type_ = "integer", json_path = ".status.revision", description = "The revision that the child is on", priority = "1"),
-    printcolumn(name = "Message", type_ = "string", json_path = ".status.conditions[?(@.type=='Ready')].message", description = "What the Ready condition says", priority = "1"),
+    printcolumn(name = "Reason", type_ = "string", json_path = ".status.blockedBy.reason", description = "Reason why that object is not ready"),
+    printcolumn(name = "Template", type_ = "string", json_path = ".spec.template", description = "Name of the configured template", priority = "1"),
+    printcolumn(name = "Revision", type_ = "integer", json_path = ".status.revision", description = "Number of the revision that the child is on", priority = "1"),
+    printcolumn(name = "Message", type_ = "string", json_path = ".status.conditions[?(@.type=='Ready')].message", description = "Message of the condition Ready", priority = "1"),
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
     validation = Rule::new("size(self.metadata.name) <= 52").message("metadata.name must have at most 52 characters, because names of the child and of pods are made from it: choose a shorter name")
 )]
 #[serde(rename_all = "camelCase")]
 pub struct BasicDeploymentSpec {
-    /// How many replicas are wanted.
+    /// Number of desired replicas.
     #[serde(default = "schema::one_replica")]
     #[schemars(range(min = 0, max = 10_000))]
     pub replicas: i32,
-    /// Name of the template, as configured in the controller, that the child is rendered from.
+    /// Name of the template that the child is rendered from, as configured in the controller.
     #[serde(default = "schema::default_template")]
     #[schemars(length(min = 1, max = 63))]
     pub template: String,
-    /// Values that the template may use. They cannot change the structure of what is rendered.
+    /// Values for the template. A value cannot change the structure of the rendered object.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(extend("maxProperties" = 100))]
     pub parameters: BTreeMap<String, String>,
-    /// While true, the child is left as it is; replicas are still scaled.
+    /// While true, changes to the template and the parameters are not applied, and commands wait. Scaling still
+    /// takes effect.
     #[serde(default, skip_serializing_if = "schema::is_false")]
     pub paused: bool,
-    /// Seconds without progress after which the rollout is reported as failed. It is not stopped by that.
+    /// Seconds without progress after which a rollout is reported as stalled, with the reason
+    /// `ProgressDeadlineExceeded`. The rollout itself continues.
     #[serde(default = "schema::progress_deadline")]
     #[schemars(range(min = 1, max = 86_400))]
     pub progress_deadline_seconds: i32,
-    /// How many old revisions are kept to roll back to.
+    /// Number of old revisions to keep for rollbacks.
     #[serde(default = "schema::revision_history_limit")]
     #[schemars(range(min = 0, max = 1_000))]
     pub revision_history_limit: i32,
@@ -74,23 +76,24 @@ impl Default for BasicDeploymentSpec {
     }
 }
 
-/// What was last observed of a `BasicDeployment`. Rebuilt from observation; never read as an input.
+/// The last observed state. It is rebuilt from observation, and no decision is based on it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct BasicDeploymentStatus {
-    /// The generation of the spec that this status refers to.
+    /// Generation of the spec that this status refers to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
-    /// Whether all wanted replicas serve what the template renders to now.
+    /// Whether all desired replicas serve the desired revision. That is the current rendering of the template,
+    /// or the older revision that a rollback chose.
     #[serde(default)]
     pub ready: bool,
-    /// How many replicas serve now.
+    /// Number of replicas that serve, of any revision.
     #[serde(default)]
     pub active: i32,
-    /// How many replicas are wanted of the child.
+    /// Number of replicas that the spec of the child asks for.
     #[serde(default)]
     pub replicas: i32,
-    /// Replicas that serve, of those wanted, for example `3/3`.
+    /// Serving replicas out of those desired, for example `3/3`.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub progress: String,
     /// Number of the revision that the child is on.
@@ -102,10 +105,12 @@ pub struct BasicDeploymentStatus {
     /// The child that runs the replicas.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub child: Option<ChildStatus>,
-    /// The first object down the chain that is not ready, and why.
+    /// First object down the chain that is not ready, with the reason. It is this object itself if its controller
+    /// cannot proceed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blocked_by: Option<BlockedBy>,
-    /// Ready and Progressing always; Reconciling and Stalled (kstatus) and `RolledBack` only while they are true.
+    /// Conditions. `Ready` and `Progressing` are always present; `Reconciling`, `Stalled`, `Contested` and
+    /// `RolledBack` are present only while they are true.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[x_kube(merge_strategy = ListMerge::Map(vec!["type".into()]))]
     pub conditions: Vec<Condition>,
@@ -123,6 +128,6 @@ pub struct ChildStatus {
     pub name: String,
     /// Uid of the child.
     pub uid: String,
-    /// sha256 of the text that the child's template rendered to.
+    /// SHA-256 of the text that the child was rendered to.
     pub hash: String,
 }

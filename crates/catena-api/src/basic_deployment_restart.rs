@@ -3,39 +3,40 @@ use serde::{Deserialize, Serialize};
 
 use crate::{CommandStatus, TargetRef};
 
-/// Asks once for all pods of a `BasicDeployment` to be replaced.
+/// A request to replace all replicas of a `BasicDeployment` once.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
 #[kube(
     group = "catena.dev",
     version = "v1alpha1",
     kind = "BasicDeploymentRestart",
     namespaced,
-    doc = "BasicDeploymentRestart replaces all pods of a BasicDeployment once, within its budget. Commands of a BasicDeployment run one at a time, the oldest first; deleting one that waits cancels it.",
+    doc = "BasicDeploymentRestart is a command that replaces all replicas of a BasicDeployment once, within the budget of its child. The commands of a BasicDeployment run one at a time, oldest first. Deleting a waiting command cancels it.",
     status = "CommandStatus",
     derive = "Default",
     derive = "PartialEq",
     shortname = "bdrestart",
     category = "catena",
-    printcolumn(name = "Target", type_ = "string", json_path = ".spec.targetRef.name", description = "The BasicDeployment that it is for"),
-    printcolumn(name = "Succeeded", type_ = "string", json_path = ".status.conditions[?(@.type=='Succeeded')].status", description = "Unknown until it has ended"),
-    printcolumn(name = "Reason", type_ = "string", json_path = ".status.conditions[?(@.type=='Succeeded')].reason", description = "How far it is, or how it ended"),
-    printcolumn(name = "Progress", type_ = "string", json_path = ".status.progress", description = "Replicas that it is done with, of all"),
-    printcolumn(name = "Bound", type_ = "string", json_path = ".status.conditions[?(@.type=='Bound')].status", description = "Whether it is owned by its target", priority = "1"),
-    printcolumn(name = "Message", type_ = "string", json_path = ".status.conditions[?(@.type=='Succeeded')].message", description = "What the Succeeded condition says", priority = "1"),
+    printcolumn(name = "Target", type_ = "string", json_path = ".spec.targetRef.name", description = "Name of the target, a BasicDeployment"),
+    printcolumn(name = "Succeeded", type_ = "string", json_path = ".status.conditions[?(@.type=='Succeeded')].status", description = "Outcome; Unknown until the command has finished"),
+    printcolumn(name = "Reason", type_ = "string", json_path = ".status.conditions[?(@.type=='Succeeded')].reason", description = "Reason of the condition Succeeded"),
+    printcolumn(name = "Progress", type_ = "string", json_path = ".status.progress", description = "Replicas that are done out of those desired"),
+    printcolumn(name = "Bound", type_ = "string", json_path = ".status.conditions[?(@.type=='Bound')].status", description = "Whether the target owns the command", priority = "1"),
+    printcolumn(name = "Message", type_ = "string", json_path = ".status.conditions[?(@.type=='Succeeded')].message", description = "Message of the condition Succeeded", priority = "1"),
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
     validation = Rule::new("self.spec == oldSelf.spec").message("spec cannot be changed: delete this command, which cancels it if it has not begun, and create another one")
 )]
 #[serde(rename_all = "camelCase")]
 pub struct BasicDeploymentRestartSpec {
-    /// The `BasicDeployment` that it is for, in the same namespace.
+    /// The target: a `BasicDeployment` in the same namespace.
     pub target_ref: TargetRef,
-    /// Seconds after its end when it is deleted: 0 is at once, and without a number it stays.
+    /// Seconds after which command-reaper deletes the finished command: 0 deletes it immediately, and an unset field
+    /// keeps it. A command that Argo CD, Flux, Helm or the like would create again is kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = 2_147_483_647))]
     pub ttl_seconds_after_finished: Option<i32>,
-    /// Seconds after its creation when it has failed unless it has succeeded, also while it still waits or is not
-    /// bound; a day by default, so that nothing waits for ever and then comes as a surprise. What it has done by then
-    /// stays done.
+    /// Seconds after its creation at which an unfinished command fails, even if it is still waiting or not bound.
+    /// Defaults to one day, so that a forgotten command does not run unexpectedly later. Changes that it has already
+    /// made are not undone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 2_147_483_647), extend("default" = 86_400))]
     pub active_deadline_seconds: Option<i32>,

@@ -6,14 +6,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::{BlockedBy, schema};
 
-/// A number of pods of one template, replaced within a budget when the template moves on.
+/// The desired state: a number of pods of one template, replaced within a budget when the template changes.
 #[derive(CustomResource, Clone, Debug, PartialEq, Serialize, Deserialize, KubeSchema)]
 #[kube(
     group = "catena.dev",
     version = "v1alpha1",
     kind = "BasicReplicaSet",
     namespaced,
-    doc = "BasicReplicaSet keeps a number of pods of a configured template running, and replaces them within a budget when the template changes. It honours the replica contract v1.",
+    doc = "BasicReplicaSet keeps the desired number of pods of a configured template running, and replaces them within a budget when the template changes. It honours version v1 of the replica contract.",
     status = "BasicReplicaSetStatus",
     derive = "Default",
     derive = "PartialEq",
@@ -25,42 +25,42 @@ use crate::{BlockedBy, schema};
         status_replicas_path = ".status.replicas",
         label_selector_path = ".status.selector"
     ),
-    printcolumn(name = "Desired", type_ = "integer", json_path = ".spec.replicas", description = "Pods wanted"),
-    printcolumn(name = "Current", type_ = "integer", json_path = ".status.replicas", description = "Pods that exist and are not terminating"),
-    printcolumn(name = "Active", type_ = "integer", json_path = ".status.active", description = "Pods that are ready"),
-    printcolumn(name = "Updated", type_ = "integer", json_path = ".status.updated", description = "Pods of the current template"),
+    printcolumn(name = "Desired", type_ = "integer", json_path = ".spec.replicas", description = "Number of desired pods"),
+    printcolumn(name = "Current", type_ = "integer", json_path = ".status.replicas", description = "Number of pods that exist and are neither finished nor terminating"),
+    printcolumn(name = "Active", type_ = "integer", json_path = ".status.active", description = "Number of pods that are ready"),
+    printcolumn(name = "Updated", type_ = "integer", json_path = ".status.updated", description = "Number of pods of the current template"),
     printcolumn(name = "Blocked-By", type_ = "string", json_path = ".status.blockedBy.name", description = "The first pod that is not ready"),
-    printcolumn(name = "Reason", type_ = "string", json_path = ".status.blockedBy.reason", description = "Why it is not ready"),
-    printcolumn(name = "Message", type_ = "string", json_path = ".status.conditions[?(@.type=='Ready')].message", description = "What the Ready condition says", priority = "1"),
+    printcolumn(name = "Reason", type_ = "string", json_path = ".status.blockedBy.reason", description = "Reason why that pod is not ready"),
+    printcolumn(name = "Message", type_ = "string", json_path = ".status.conditions[?(@.type=='Ready')].message", description = "Message of the condition Ready", priority = "1"),
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
     validation = Rule::new("size(self.metadata.name) <= 52").message("metadata.name must have at most 52 characters, because names of pods are made from it: choose a shorter name")
 )]
 #[serde(rename_all = "camelCase")]
 pub struct BasicReplicaSetSpec {
-    /// How many pods are wanted.
+    /// Number of desired pods.
     #[serde(default = "schema::one_replica")]
     #[schemars(range(min = 0, max = 10_000))]
     pub replicas: i32,
-    /// Name of the template, as configured in the controller, that pods are rendered from.
+    /// Name of the template that pods are rendered from, as configured in the controller.
     #[serde(default = "schema::default_template")]
     #[schemars(length(min = 1, max = 63))]
     pub template: String,
-    /// Values that the template may use. They cannot change the structure of what is rendered.
+    /// Values for the template. A value cannot change the structure of the rendered object.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(extend("maxProperties" = 100))]
     pub parameters: BTreeMap<String, String>,
-    /// A token, by convention an RFC 3339 time: pods that were made under another value are replaced. No
-    /// clocks are compared.
+    /// Restart token, by convention an RFC 3339 time. Pods created under another value are replaced. The value is
+    /// only compared for equality, never with a clock.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 64))]
     pub restarted_at: Option<String>,
-    /// How many pods may exist above `replicas` during a replacement: a number, or a percentage of
-    /// `replicas` that is rounded up.
+    /// Number of pods that may exist above `replicas` during a replacement, or a percentage of `replicas`, rounded
+    /// up.
     #[serde(default = "schema::quarter")]
     #[x_kube(validation = Rule::new("type(self) == int ? self >= 0 && self <= 10000 : self.matches('^(100|[1-9]?[0-9])%$')").message("must be a number from 0 to 10000 or a percentage such as \"25%\""))]
     pub max_surge: IntOrString,
-    /// How many of `replicas` may be missing during a replacement: a number, or a percentage of `replicas`
-    /// that is rounded down. When both budgets come out as 0, one pod may be missing.
+    /// Number of `replicas` that may be unavailable during a replacement, or a percentage of `replicas`, rounded
+    /// down. If both budgets come out as 0, one pod may be unavailable.
     #[serde(default = "schema::quarter")]
     #[x_kube(validation = Rule::new("type(self) == int ? self >= 0 && self <= 10000 : self.matches('^(100|[1-9]?[0-9])%$')").message("must be a number from 0 to 10000 or a percentage such as \"25%\""))]
     pub max_unavailable: IntOrString,
@@ -79,29 +79,30 @@ impl Default for BasicReplicaSetSpec {
     }
 }
 
-/// What was last observed of a `BasicReplicaSet`. Rebuilt from observation; never read as an input.
+/// The last observed state. It is rebuilt from observation, and no decision is based on it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct BasicReplicaSetStatus {
-    /// The generation of the spec that this status refers to.
+    /// Generation of the spec that this status refers to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
-    /// Pods that exist and are not terminating.
+    /// Number of pods that exist and are neither finished nor terminating.
     #[serde(default)]
     pub replicas: i32,
-    /// Pods that are ready and not terminating.
+    /// Number of pods that are ready and not terminating.
     #[serde(default)]
     pub active: i32,
-    /// Pods of the current template and `restartedAt`.
+    /// Number of pods of the current template and restart token, ready or not.
     #[serde(default)]
     pub updated: i32,
     /// Label selector of the pods, for the scale subresource.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub selector: Option<String>,
-    /// The first pod that is not ready, and why.
+    /// First pod that is not ready, with the reason. It is this object itself if its controller cannot proceed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blocked_by: Option<BlockedBy>,
-    /// Ready always; Reconciling and Stalled only while they are true (kstatus).
+    /// Conditions. `Ready` is always present; `Reconciling` and `Stalled` are present only while they are
+    /// true.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[x_kube(merge_strategy = ListMerge::Map(vec!["type".into()]))]
     pub conditions: Vec<Condition>,

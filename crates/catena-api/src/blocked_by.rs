@@ -2,23 +2,23 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::KubeSchema;
 use serde::{Deserialize, Serialize};
 
-/// The first object that keeps this one from being ready, copied up the chain one level at a time, so that
+/// The first object that keeps this one from being ready. It is copied up the chain one level at a time, so that
 /// the top object names the leaf.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct BlockedBy {
-    /// API version of the object that blocks, for example `v1`.
+    /// API version of the blocking object, for example `v1`.
     pub api_version: String,
-    /// Kind of the object that blocks, for example `Pod`.
+    /// Kind of the blocking object, for example `Pod`.
     pub kind: String,
-    /// Name of the object that blocks, in the same namespace.
+    /// Name of the blocking object, in the same namespace.
     pub name: String,
-    /// Why it blocks, one word, for example `ImagePullBackOff` or `Unschedulable`.
+    /// One-word reason why the object blocks, for example `ImagePullBackOff` or `Unschedulable`.
     pub reason: String,
-    /// Why it blocks, for people.
+    /// Human-readable explanation.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub message: String,
-    /// Since when it blocks.
+    /// Time since which the object blocks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub since: Option<Time>,
 }

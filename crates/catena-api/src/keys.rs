@@ -6,8 +6,8 @@
 /// API group of every kind of the project.
 pub const GROUP: &str = "catena.dev";
 
-/// Annotation on a created object: sha256 (hex) of the text that its template rendered to, and for a pod also
-/// of the restart token that it was made under.
+/// Annotation on a created object: the SHA-256 (hex) of its rendered text. For a pod it also covers the restart
+/// token that the pod was created under.
 pub const HASH: &str = "catena.dev/template-hash";
 
 /// Label on the child of a `BasicDeployment`: the uid of the `BasicDeployment`.
@@ -20,56 +20,57 @@ pub const DEPLOYMENT_UID: &str = "catena.dev/deployment-uid";
 /// Its presence narrows the pod watch, and its value is the selector that the scale subresource reports.
 pub const REPLICA_SET_UID: &str = "catena.dev/replicaset-uid";
 
-/// Annotation on a pod: the number of the place that it fills in its set, from 0.
+/// Annotation on a pod: the number of its slot in its set, from 0.
 ///
-/// The pod's name follows from owner, hash and slot, so that a create that is repeated finds its own pod
-/// instead of making a second one.
+/// The name of the pod follows from owner, hash and slot, so that a repeated create finds its own pod instead of
+/// creating a second one.
 pub const SLOT: &str = "catena.dev/slot";
 
 /// Annotation of kube-controller-manager that ranks pods for scale-down (lower goes first).
 pub const POD_DELETION_COST: &str = "controller.kubernetes.io/pod-deletion-cost";
 
-/// Finalizer on an object that is not deleted before its backup is proven.
+/// Finalizer on a protected object: it stays until the backup is proven or the object is released without one.
 pub const BACKUP_FINALIZER: &str = "catena.dev/backup";
 
-/// Label on a backup: the uid of the object that it is of. Its presence narrows the watch of backups.
+/// Label on a backup: the uid of the object that was backed up. Its presence narrows the watch of backups.
 pub const BACKUP_OF: &str = "catena.dev/backup-of";
 
-/// Annotation on a backup: which object it is of, which try it is, and which policy asked for it (JSON).
+/// Annotation on a backup: the object that was backed up, the number of the attempt, and the policy that asked for
+/// the backup (JSON).
 pub const BACKUP_TARGET: &str = "catena.dev/backup-target";
 
-/// Annotation on an object that is held until its backup is proven: what it waits for, and why (JSON).
+/// Annotation on a held object: the state of its backup, and the reason why the object is held (JSON).
 pub const BACKUP_STATUS: &str = "catena.dev/backup-status";
 
-/// Annotation by which a user lets a held object go without a backup; its value is the reason, and may name the object's
-/// uid before it, so that no copy of the object is meant.
+/// Annotation by which a user releases a held object without a backup. Its value is the reason. The uid of the object
+/// may precede it, so that a copy of the annotation releases no other object.
 pub const FORCE_RELEASE: &str = "catena.dev/force-release";
 
-/// Annotation that a policy asks for before a protected object may be deleted; its value is the object's name.
+/// Annotation that a policy requires before a protected object may be deleted; its value is the object's name.
 pub const CONFIRM_DELETE: &str = "catena.dev/confirm-delete";
 
 /// Annotation on the child of a `BasicDeployment`: the uid of the last command that was carried out on it.
 ///
-/// It is written together with what the command asks for, so that no crash makes it happen twice.
+/// It is written together with the effect of the command, so that no crash makes the effect happen twice.
 pub const LAST_COMMAND: &str = "catena.dev/last-command";
 
 /// Annotation on the child of a `BasicDeployment` that was rolled back, and on its `ControllerRevision`: the uid of
-/// the command. It leaves the child with the next rendering, and stays on the revision: the proof that outlives the child.
+/// the command. The next rendering removes it from the child. It stays on the revision, as a proof that outlives the child.
 pub const ROLLED_BACK_BY: &str = "catena.dev/rolled-back-by";
 
 /// Annotation on the child of a `BasicDeployment` that was rolled back, and on its `ControllerRevision`: the hash
-/// of the rendering that is not wanted. As long as spec and template give that one, the child stays as it is.
+/// of the rejected rendering. As long as spec and template produce that rendering, the child stays as it is.
 pub const REJECTED_HASH: &str = "catena.dev/rejected-hash";
 
-/// Annotation on a command: the uid of the target that it was bound to. A target of the same name with another uid
-/// is another object, and the command is not for it.
+/// Annotation on a command: the uid of the target that it was bound to. An object of the same name with another uid
+/// is not its target.
 pub const BOUND_TO: &str = "catena.dev/bound-to";
 
-/// Label on a command that is bound by a label alone: the uid of its target.
+/// Label on a command that is bound by this label alone: the uid of its target.
 pub const TARGET_UID: &str = "catena.dev/target-uid";
 
-/// Label, with the value `true`, on the definition of a kind of commands that says itself how they are bound.
+/// Label, with the value `true`, on a CRD of commands that carries its own binding rules.
 pub const COMMAND_KIND: &str = "catena.dev/command";
 
-/// Annotation on such a definition: how its commands are bound (YAML).
+/// Annotation on such a CRD: the binding rules of its commands (YAML).
 pub const BINDING: &str = "catena.dev/binding";

@@ -22,7 +22,7 @@ pub use command::{CommandStatus, TargetRef};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::CustomResourceExt;
 
-/// Every custom resource definition of the project, in the order of their names.
+/// All custom resource definitions of the project, sorted by name.
 #[must_use]
 pub fn crds() -> Vec<CustomResourceDefinition> {
     vec![

@@ -1,4 +1,4 @@
-//! Defaults of the specs, and what the generated definitions need before an API server takes them.
+//! Defaults of the specs, and the adjustments that the generated definitions need before an API server accepts them.
 
 use std::collections::BTreeMap;
 
@@ -38,7 +38,7 @@ pub(crate) fn is_false(value: &bool) -> bool {
     !value
 }
 
-/// Adds what the derive cannot say. `outcome` is the condition that sums up the others.
+/// Adds the parts of a definition that the derive cannot express. `outcome` is the condition that sums up the others.
 pub(crate) fn finish(mut crd: CustomResourceDefinition, outcome: &str) -> CustomResourceDefinition {
     let schemas = crd.spec.versions.iter_mut().filter_map(|version| version.schema.as_mut());
     for root in schemas.filter_map(|schema| schema.open_api_v3_schema.as_mut()) {
@@ -57,8 +57,8 @@ pub(crate) fn finish(mut crd: CustomResourceDefinition, outcome: &str) -> Custom
     crd
 }
 
-/// What a status says before its controller has spoken: without it, silence could be taken for readiness, and
-/// breaking it would cost each object one write more (as in the Gateway API).
+/// The status of an object before the first report of its controller. Without it, a missing report could be mistaken
+/// for readiness, and ruling that out would cost one more write per object. The Gateway API does the same.
 fn nobody_reported(outcome: &str) -> Value {
     json!({"conditions": [{
         "type": outcome,
@@ -69,7 +69,7 @@ fn nobody_reported(outcome: &str) -> Value {
     }]})
 }
 
-/// `kubectl explain` wraps texts by itself; the line breaks of the source would stand in the middle of its lines.
+/// `kubectl explain` wraps texts itself; line breaks of the source would end up in the middle of its lines.
 fn join_lines(field: &mut JSONSchemaProps) {
     if let Some(description) = &mut field.description {
         *description =
@@ -81,14 +81,14 @@ fn join_lines(field: &mut JSONSchemaProps) {
     }
 }
 
-/// A parameter holds at most 32 KiB, so that an object with a few of them stays below etcd's limit.
+/// A parameter holds at most 32 KiB, so that an object with a few of them stays below the size limit of etcd.
 fn bound_values(field: &mut JSONSchemaProps) {
     if let Some(JSONSchemaPropsOrBool::Schema(value)) = field.additional_properties.as_mut() {
         value.max_length = Some(32 * 1024);
     }
 }
 
-/// The API server puts the default in place of a null only where null is not allowed.
+/// The API server replaces a null with the default only where null is not allowed.
 fn default_replaces_null(field: &mut JSONSchemaProps) {
     if field.default.is_some() {
         field.nullable = None;

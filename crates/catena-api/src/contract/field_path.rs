@@ -3,12 +3,12 @@ use std::{fmt, str::FromStr};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// The place of a field in an object, written with dots: `status.active`.
+/// The path of a field in an object, written with dots: `status.active`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct FieldPath(Vec<String>);
 
-/// A text that is not a [`FieldPath`].
+/// The text is not a [`FieldPath`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InvalidFieldPath(String);
 
@@ -61,14 +61,13 @@ impl FieldPath {
         Self(names.map(str::to_owned).to_vec())
     }
 
-    /// The field's value, or `None` where the field or one on the way to it is missing.
+    /// The value of the field, or `None` if the field or one of its parents is missing.
     #[must_use]
     pub fn get<'v>(&self, object: &'v Value) -> Option<&'v Value> {
         self.0.iter().try_fold(object, |value, name| value.get(name)).filter(|value| !value.is_null())
     }
 
-    /// Sets the field, making the objects on the way to it. What stands in the way and is no object is
-    /// replaced.
+    /// Sets the field and creates its missing parents. A parent that is not an object is replaced by one.
     pub fn set(&self, object: &mut Value, value: Value) {
         let mut place = object;
         for name in &self.0 {
@@ -80,7 +79,7 @@ impl FieldPath {
         *place = value;
     }
 
-    /// Takes the field out, if it is there.
+    /// Removes the field, if it exists.
     pub fn remove(&self, object: &mut Value) {
         let Some((last, way)) = self.0.split_last() else { return };
         let parent = way.iter().try_fold(object, |value, name| value.get_mut(name));

@@ -1,4 +1,4 @@
-//! What one controller may rely on in another's kind, by fields instead of by type.
+//! Contracts between controllers: the fields that one controller may rely on in the kind of another.
 
 mod field_path;
 mod replicas;

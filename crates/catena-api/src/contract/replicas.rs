@@ -8,38 +8,38 @@ pub const REPLICAS_LABEL: &str = "contract.catena.dev/replicas";
 /// The version of the replica contract that this crate describes.
 pub const REPLICAS_VERSION: &str = "v1";
 
-/// Where a kind has the fields of the replica contract, version `v1`.
+/// The paths at which a kind has the fields of the replica contract, version `v1`.
 ///
 /// | direction | field | meaning |
 /// |---|---|---|
-/// | in | `replicas` | how many are wanted |
-/// | in | `restartedAt` | a token: what was made under another value is to be replaced |
-/// | in, optional | `maps` | maps that are the template's as a whole, where it renders them |
-/// | out | `active` | how many serve now |
+/// | in | `replicas` | number of desired replicas |
+/// | in | `restartedAt` | restart token: replicas created under another value are to be replaced |
+/// | in, optional | `maps` | maps that belong to the template as a whole, where it renders them |
+/// | out | `active` | number of replicas that serve |
 /// | out | `observedGeneration` | the generation that the numbers refer to |
-/// | out, optional | `updated` | how many are of the current template and token |
-/// | out, optional | `blockedBy`, `conditions`, `selector` | why it is not there yet; the scale subresource |
+/// | out, optional | `updated` | number of replicas of the current template and token |
+/// | out, optional | `blockedBy`, `conditions`, `selector` | reasons for not being ready; the scale subresource |
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct ReplicaContract {
-    /// In: how many replicas are wanted.
+    /// In: number of desired replicas.
     pub replicas: FieldPath,
-    /// In: the restart token; an empty text says that the kind has none.
+    /// In: the restart token; an empty path means that the kind has none.
     #[serde(deserialize_with = "path_unless_empty")]
     pub restarted_at: Option<FieldPath>,
-    /// In, optional: maps that are the template's as a whole, where it renders them: keys of others are taken away.
+    /// In, optional: maps that belong to the template as a whole, where it renders them: keys added by others are removed.
     pub maps: Vec<FieldPath>,
-    /// Out: how many replicas serve now.
+    /// Out: number of replicas that serve.
     pub active: FieldPath,
-    /// Out: the generation of the child's spec that its status refers to.
+    /// Out: generation of the spec that the status refers to.
     pub observed_generation: FieldPath,
-    /// Out, optional: how many replicas are of the current template and token, ready or not.
+    /// Out, optional: number of replicas of the current template and token, ready or not.
     pub updated: FieldPath,
-    /// Out, optional: the first object that is not ready.
+    /// Out, optional: first object that is not ready.
     pub blocked_by: FieldPath,
-    /// Out, optional: conditions, of which `Ready` and `Stalled` are read.
+    /// Out, optional: conditions; the parent reads `Ready` and `Stalled`.
     pub conditions: FieldPath,
-    /// Out, optional: the label selector of the pods, as text.
+    /// Out, optional: label selector of the pods, as text.
     pub selector: FieldPath,
 }
 
