@@ -27,7 +27,7 @@ use crate::{
     waiting::{TargetName, Waiting},
 };
 
-/// How often watches of targets are looked at whose kind may not be served any more. No request comes from it.
+/// How often kinds of targets are looked at that may not be served, or not any more. No request comes from it by itself.
 const LOOK: Duration = Duration::from_secs(1);
 
 /// The kinds of commands, as they come and go.
@@ -74,7 +74,10 @@ impl Catalog {
                 select! {
                     () = self.settings.changed() => break,
                     () = self.changed.notified() => break,
-                    () = sleep(LOOK) => self.follow_targets().await,
+                    () = sleep(LOOK) => {
+                        self.follow_targets().await;
+                        self.follow_awaited().await;
+                    }
                 }
             }
         }
@@ -136,6 +139,15 @@ impl Catalog {
         }
     }
 
+    /// Wakes the commands whose target was of a kind that was not served, when it is.
+    async fn follow_awaited(&self) {
+        for kind in self.waiting.kinds() {
+            if let Ok(Some(_)) = self.served_kinds.find_awaited(&kind.resource).await {
+                self.waiting.kind_came(kind, &self.triggers);
+            }
+        }
+    }
+
     fn notice(&self, kind: Arc<TargetKind>, resource: &ApiResource) -> Notices {
         let (waiting, triggers) = (self.waiting.clone(), self.triggers.clone());
         let api = Api::all_with(self.client.clone(), resource);
@@ -146,7 +158,7 @@ impl Catalog {
                 namespace: target.metadata.namespace.as_deref().unwrap_or_default().into(),
                 name: target.metadata.name.as_deref().unwrap_or_default().into(),
             };
-            waiting.wake(&target, &triggers);
+            waiting.target_came(target, &triggers);
         })
     }
 }

@@ -17,7 +17,7 @@ use crate::{
     error::Error,
     memory::Memory,
     schemas::Schemas,
-    waiting::{TargetName, Waiting},
+    waiting::{Awaited, TargetName, Waiting},
 };
 
 /// The controller of commands.
@@ -53,16 +53,22 @@ impl Commands {
     async fn look_up(&self, command: &Watched<CommandRow>, to: &Reference) -> Result<Target, Error> {
         let wanted = &to.kind.resource;
         let Some(kind) = self.served_kinds.find(wanted).await? else {
-            return Ok(Target::NotServed);
+            return Ok(self.without_kind(command, to));
         };
         match self.look_up_as(command, to, kind).await? {
             // It was served a while ago.
             Target::NotServed => match self.served_kinds.find_again(wanted).await? {
                 Some(kind) => self.look_up_as(command, to, kind).await,
-                None => Ok(Target::NotServed),
+                None => Ok(self.without_kind(command, to)),
             },
             target @ Target::Served { .. } => Ok(target),
         }
+    }
+
+    /// The command is woken when the kind is served.
+    fn without_kind(&self, command: &Watched<CommandRow>, to: &Reference) -> Target {
+        self.waiting.enter(command, Awaited::Kind(to.kind.clone()));
+        Target::NotServed
     }
 
     /// The command is woken when the target comes, also when that is before the answer that there is none.
@@ -80,7 +86,7 @@ impl Commands {
             namespace: namespace.unwrap_or_default().into(),
             name: to.name.clone(),
         };
-        self.waiting.enter(command, name);
+        self.waiting.enter(command, Awaited::Target(name));
         let target = get(&self.client, kind, namespace, &to.name).await?;
         if target.found().is_some_and(|(_, object)| !object.is_terminating) {
             self.waiting.leave(command.metadata.uid.as_deref().unwrap_or_default());

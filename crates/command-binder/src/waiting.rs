@@ -1,4 +1,4 @@
-//! Which commands wait for a target that is not there.
+//! Which commands wait for a target that is not there, or for the kind of their target to be served.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -19,15 +19,24 @@ pub struct TargetName {
     pub name: Box<str>,
 }
 
-/// Wakes commands when their target comes.
+/// What a command waits for.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Awaited {
+    /// That the cluster serves the kind of its target.
+    Kind(Arc<TargetKind>),
+    /// Its target.
+    Target(TargetName),
+}
+
+/// Wakes commands when what they wait for comes.
 #[derive(Clone, Default)]
 pub struct Waiting(Arc<Mutex<Index>>);
 
 #[derive(Default)]
 struct Index {
-    by_target: HashMap<TargetName, HashSet<Command>>,
+    by_awaited: HashMap<Awaited, HashSet<Command>>,
     /// By the command's uid.
-    by_command: HashMap<Box<str>, (TargetName, Command)>,
+    by_command: HashMap<Box<str>, (Awaited, Command)>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -38,8 +47,8 @@ struct Command {
 }
 
 impl Waiting {
-    /// From now on the command is woken when the target comes.
-    pub fn enter(&self, command: &Watched<CommandRow>, target: TargetName) {
+    /// From now on the command is woken when this comes, and nothing else.
+    pub fn enter(&self, command: &Watched<CommandRow>, awaited: Awaited) {
         let metadata = &command.metadata;
         let uid = metadata.uid.as_deref().unwrap_or_default();
         let waiting = Command {
@@ -49,8 +58,8 @@ impl Waiting {
         };
         let mut index = self.lock();
         index.leave(uid);
-        index.by_target.entry(target.clone()).or_default().insert(waiting.clone());
-        index.by_command.insert(uid.into(), (target, waiting));
+        index.by_awaited.entry(awaited.clone()).or_default().insert(waiting.clone());
+        index.by_command.insert(uid.into(), (awaited, waiting));
     }
 
     /// The command waits no more.
@@ -58,12 +67,25 @@ impl Waiting {
         self.lock().leave(uid);
     }
 
-    /// A target came or changed.
-    pub fn wake(&self, target: &TargetName, triggers: &Triggers<CommandRow>) {
+    /// A target came or changed. What waits for it goes on waiting until a pass has found it.
+    pub fn target_came(&self, target: TargetName, triggers: &Triggers<CommandRow>) {
+        let commands = self.lock().by_awaited.get(&Awaited::Target(target)).cloned();
+        wake(commands.unwrap_or_default(), triggers);
+    }
+
+    /// The kinds that commands wait for.
+    pub fn kinds(&self) -> Vec<Arc<TargetKind>> {
         let index = self.lock();
-        for Command { kind, namespace, name } in index.by_target.get(target).into_iter().flatten() {
-            triggers.notify(kind, namespace, name);
-        }
+        let kind = |awaited: &Awaited| match awaited {
+            Awaited::Kind(kind) => Some(kind.clone()),
+            Awaited::Target(_) => None,
+        };
+        index.by_awaited.keys().filter_map(kind).collect()
+    }
+
+    /// A kind is served. What waits for it is woken once: the next pass knows what else is missing.
+    pub fn kind_came(&self, kind: Arc<TargetKind>, triggers: &Triggers<CommandRow>) {
+        wake(self.lock().take(&Awaited::Kind(kind)), triggers);
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Index> {
@@ -71,14 +93,82 @@ impl Waiting {
     }
 }
 
+fn wake(commands: HashSet<Command>, triggers: &Triggers<CommandRow>) {
+    for Command { kind, namespace, name } in commands {
+        triggers.notify(&kind, &namespace, &name);
+    }
+}
+
 impl Index {
     fn leave(&mut self, uid: &str) {
-        let Some((target, command)) = self.by_command.remove(uid) else { return };
-        if let Some(commands) = self.by_target.get_mut(&target) {
+        let Some((awaited, command)) = self.by_command.remove(uid) else { return };
+        if let Some(commands) = self.by_awaited.get_mut(&awaited) {
             commands.remove(&command);
             if commands.is_empty() {
-                self.by_target.remove(&target);
+                self.by_awaited.remove(&awaited);
             }
         }
+    }
+
+    /// The commands that waited for this, and wait no more.
+    fn take(&mut self, awaited: &Awaited) -> HashSet<Command> {
+        let commands = self.by_awaited.remove(awaited).unwrap_or_default();
+        if !commands.is_empty() {
+            self.by_command.retain(|_, (waited_for, _)| waited_for != awaited);
+        }
+        commands
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use command_binder::kind::CommandKind;
+    use operator_kit::{Seen, Source, TrimmedObject};
+    use serde_json::json;
+
+    use super::*;
+
+    fn kind() -> Arc<CommandKind> {
+        let file = json!({
+            "id": "moves", "group": "x.dev", "version": "v1", "resource": "moves", "kind": "Move",
+            "target": {
+                "name": "object.spec.to",
+                "kinds": [{"group": "x.dev", "version": "v1", "resource": "places", "kind": "Place"}],
+            },
+        });
+        Arc::new(CommandKind::compile(serde_json::from_value(file).unwrap()).unwrap())
+    }
+
+    fn command(kind: &Arc<CommandKind>, name: &str) -> Watched<CommandRow> {
+        let object = json!({"metadata": {"name": name, "uid": name}, "spec": {"to": "here"}});
+        let object: TrimmedObject = serde_json::from_value(object).unwrap();
+        let resource = kind.resource.clone().into();
+        Watched {
+            metadata: object.metadata.clone(),
+            source: Arc::new(Source { id: kind.id.clone(), resource, seen: Seen::default() }),
+            row: CommandRow::of(kind, object),
+        }
+    }
+
+    #[test]
+    fn what_waits_for_a_kind_is_woken_once_when_it_is_served_and_then_waits_for_its_target() {
+        let (kind, waiting) = (kind(), Waiting::default());
+        let target = kind.target.kinds[0].clone();
+        for name in ["a", "b", "gone"] {
+            waiting.enter(&command(&kind, name), Awaited::Kind(target.clone()));
+        }
+        waiting.leave("gone");
+        assert_eq!(waiting.kinds(), [target.clone()]);
+        let woken = waiting.lock().take(&Awaited::Kind(target.clone()));
+        let mut names: Vec<_> = woken.iter().map(|command| &*command.name).collect();
+        names.sort_unstable();
+        assert_eq!(names, ["a", "b"]);
+        assert_eq!(waiting.kinds(), []);
+
+        let name = TargetName { kind: target.clone(), namespace: "".into(), name: "here".into() };
+        waiting.enter(&command(&kind, "a"), Awaited::Kind(target.clone()));
+        waiting.enter(&command(&kind, "a"), Awaited::Target(name.clone()));
+        assert_eq!(waiting.kinds(), [], "it waits for one thing at a time");
+        assert_eq!(waiting.lock().take(&Awaited::Target(name)).len(), 1);
     }
 }

@@ -31,6 +31,8 @@ const RELIED_ON: Duration = Duration::from_secs(300);
 const DOUBTED: Duration = Duration::from_secs(5);
 /// How long many objects share an answer that must be new, or that their kind is not served.
 const SHARED: Duration = Duration::from_secs(1);
+/// How often the cluster is asked for a kind that it does not serve while objects wait for it.
+const AWAITED: Duration = Duration::from_secs(5);
 /// How often the cluster is asked for a kind that it does not serve while only its watch wants to know.
 const UNSERVED: Duration = Duration::from_secs(30);
 /// How long the cluster may take to say how it serves a kind. The client waits for an answer without end.
@@ -80,6 +82,11 @@ impl ServedKinds {
     /// The same, as it is now: for what cannot be taken back. Only questions of the same second share an answer.
     pub async fn find_now(&self, wanted: &ApiResource) -> Result<Option<ServedKind>, ReadError> {
         self.answer(wanted, SHARED, SHARED).await
+    }
+
+    /// The same, for a kind that was not served, as long as objects wait for it.
+    pub async fn find_awaited(&self, wanted: &ApiResource) -> Result<Option<ServedKind>, ReadError> {
+        self.answer(wanted, RELIED_ON, AWAITED).await
     }
 
     /// The same, for a watch that is looked at again and again: whether it fails because its kind is not served, or is in
