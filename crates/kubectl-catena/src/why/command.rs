@@ -11,7 +11,7 @@ use super::{
     Cause, Facts, Finding,
     advice::describe,
     controllers::{Verdict, controller_of, not_running},
-    explain,
+    explain, warnings,
 };
 use crate::{
     chain::{Node, State},
@@ -156,7 +156,7 @@ fn unbound(node: &Node, said: &str, facts: &Facts) -> Cause {
         object: node.identity.clone(),
         reason: reason.to_owned(),
         meaning,
-        message: said.to_owned(),
+        message: if said.is_empty() { warnings::after("", node, facts) } else { said.to_owned() },
         since: node.health.since.or(node.created),
         advice: describe(reason).1.to_owned(),
     };

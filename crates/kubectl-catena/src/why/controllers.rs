@@ -3,7 +3,7 @@
 use catena_api::keys;
 use jiff::{SignedDuration, Timestamp};
 
-use super::{Cause, Facts, Finding, advice::describe};
+use super::{Cause, Facts, Finding, advice::describe, warnings};
 use crate::{
     age::age,
     chain::{Node, State},
@@ -127,7 +127,7 @@ pub fn check<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Finding<'n>> {
     let since = node.health.since.or(node.created);
     let Some(controller) = controller_of(&node.identity) else {
         let meaning = "has a status that is not about its spec as it is now".to_owned();
-        let cause = silence(node, "NotObserved", meaning, since)
+        let cause = silence(node, meaning, since, facts)
             .with_advice("see whether the controller of this kind runs, and what it logs");
         return Some(Finding::at(node, cause));
     };
@@ -139,13 +139,13 @@ pub fn check<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Finding<'n>> {
             } else {
                 format!("has not been looked at by {controller}, which runs")
             };
-            silence(node, "NotObserved", meaning, since)
+            silence(node, meaning, since, facts)
                 .with_advice(&format!("see what {controller} logs, and its /readyz"))
         }
         Verdict::Unknown(why) => {
             let meaning =
                 format!("has not been looked at by {controller}; whether that runs cannot be seen ({why})");
-            silence(node, "NotObserved", meaning, since)
+            silence(node, meaning, since, facts)
                 .with_advice(&format!("ask the platform team whether {controller} runs"))
         }
     };
@@ -166,12 +166,13 @@ pub fn not_running(object: &Identity, controller: &str, why: &str) -> Cause {
     }
 }
 
-fn silence(node: &Node, reason: &str, meaning: String, since: Option<Timestamp>) -> Cause {
+/// The controller says nothing; others may have warned of what keeps it.
+fn silence(node: &Node, meaning: String, since: Option<Timestamp>, facts: &Facts) -> Cause {
     Cause {
         object: node.identity.clone(),
-        reason: reason.to_owned(),
+        reason: "NotObserved".to_owned(),
         meaning,
-        message: node.health.message.clone(),
+        message: warnings::after(&node.health.message, node, facts),
         since,
         advice: String::new(),
     }

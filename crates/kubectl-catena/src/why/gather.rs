@@ -11,7 +11,8 @@ use k8s_openapi::{
     },
     apimachinery::pkg::apis::meta::v1::ObjectMeta,
 };
-use kube::{Api, ResourceExt, api::ListParams};
+use kube::{Api, ResourceExt, api::ListParams, discovery::ApiResource};
+use operator_kit::live;
 
 use super::{
     Around, Warning,
@@ -25,6 +26,8 @@ const OURS: &str = "app.kubernetes.io/part-of=catena";
 const COMPONENT: &str = "app.kubernetes.io/component";
 const NAME: &str = "app.kubernetes.io/name";
 
+/// Where Events about cluster-wide objects are.
+const WIDE: &str = "default";
 /// How many pages of Events are read: a namespace with more has other worries.
 const PAGES: usize = 10;
 
@@ -32,8 +35,8 @@ const PAGES: usize = 10;
 pub async fn gather(cluster: &Cluster, namespace: Option<&str>) -> Around {
     let ours = ListParams::default().labels(OURS);
     let (leases, deployments, deleted, warnings, protected) = futures::join!(
-        async { Api::<CoreLease>::all(cluster.client.clone()).list(&ours).await },
-        async { Api::<Deployment>::all(cluster.client.clone()).list(&ours).await },
+        async { pages::all(&Api::<CoreLease>::all(cluster.client.clone()), ours.clone()).await },
+        async { pages::all(&Api::<Deployment>::all(cluster.client.clone()), ours.clone()).await },
         namespace_deleted(cluster, namespace),
         warnings(cluster, namespace),
         protected_kinds(cluster),
@@ -42,8 +45,7 @@ pub async fn gather(cluster: &Cluster, namespace: Option<&str>) -> Around {
         (Err(error), Err(_)) => Some(unread(error)),
         _ => None,
     };
-    let leases = leases.map(|list| list.items).unwrap_or_default();
-    let deployments = deployments.map(|list| list.items).unwrap_or_default();
+    let seen = join(leases.unwrap_or_default(), deployments.unwrap_or_default());
     let mut gaps = Vec::new();
     if let Some(why) = &unseen {
         gaps.push(Gap { what: "the controllers of Catena".to_owned(), why: why.clone() });
@@ -56,7 +58,7 @@ pub async fn gather(cluster: &Cluster, namespace: Option<&str>) -> Around {
         gaps.push(Gap { what: "some Events".to_owned(), why: "there are too many".to_owned() });
     }
     Around {
-        controllers: Controllers { seen: join(leases, deployments), unseen },
+        controllers: Controllers { seen, unseen },
         namespace_deleted: deleted,
         warnings,
         protected,
@@ -96,14 +98,14 @@ fn join(leases: Vec<CoreLease>, deployments: Vec<Deployment>) -> Vec<Seen> {
 }
 
 async fn namespace_deleted(cluster: &Cluster, namespace: Option<&str>) -> Option<Timestamp> {
-    let namespace = Api::<Namespace>::all(cluster.client.clone()).get_opt(namespace?).await.ok()??;
-    namespace.metadata.deletion_timestamp.map(|time| time.0)
+    let kind = ApiResource::erase::<Namespace>(&());
+    let namespace = live::metadata_opt(&cluster.client, &kind, "", namespace?).await.ok()??;
+    namespace.deletion_timestamp.map(|time| time.0)
 }
 
-/// The warnings of a namespace, the newest last, and whether they are all.
+/// The warnings about objects of a namespace or about cluster-wide ones, the newest last, and whether they are all.
 async fn warnings(cluster: &Cluster, namespace: Option<&str>) -> kube::Result<(Vec<Warning>, bool)> {
-    let Some(namespace) = namespace else { return Ok((Vec::new(), true)) };
-    let api = Api::<Event>::namespaced(cluster.client.clone(), namespace);
+    let api = Api::<Event>::namespaced(cluster.client.clone(), namespace.unwrap_or(WIDE));
     let params = ListParams::default().fields("type=Warning");
     let (events, is_all) = pages::first(PAGES, &api, params).await?;
     let mut warnings: Vec<Warning> = events.into_iter().map(warning).collect();

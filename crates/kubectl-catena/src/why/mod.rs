@@ -11,6 +11,7 @@ mod refusal;
 mod tell;
 #[cfg(test)]
 mod tests;
+mod warnings;
 
 use command_binder::decide::Verdict;
 use jiff::Timestamp;
@@ -194,7 +195,13 @@ fn remarks(facts: &Facts, finding: Option<&Finding>) -> Vec<String> {
         remarks.push(format!("its owner {owner} is gone: the garbage collector will delete it"));
     }
     match finding {
-        None => remarks.extend(rolled_back(facts.asked).map(|says| format!("it was rolled back: {says}"))),
+        None => {
+            remarks.extend(rolled_back(facts.asked).map(|says| format!("it was rolled back: {says}")));
+            // Its kind does not tell how it is; others may.
+            if facts.asked.health.state == State::Present {
+                remarks.extend(warnings::newest(facts.asked, facts));
+            }
+        }
         Some(finding) => {
             let held = finding.path.iter().filter(|node| rolled_back(node).is_some());
             remarks.extend(held.map(|node| not_the_spec(&node.identity)));

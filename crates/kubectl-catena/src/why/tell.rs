@@ -87,6 +87,7 @@ fn news<'m>(message: &'m str, said: &str) -> &'m str {
     let line = message.lines().next().unwrap_or_default();
     match message.find(said).filter(|_| !said.is_empty()) {
         Some(at) => line.get(..at).unwrap_or(line).trim_end_matches([':', ' ']),
+        None if said.contains(line) => "",
         None => line,
     }
 }

@@ -2,6 +2,7 @@
 
 mod reasons;
 mod scene;
+mod warnings;
 
 use kube::core::DynamicObject;
 use serde_json::{Value, json};
