@@ -133,7 +133,5 @@ fn typed_options() -> Options {
 
 async fn names(cluster: &Cluster, kind: &str) -> Vec<String> {
     let Ok(kind) = cluster.kinds.find(kind) else { return Vec::new() };
-    let listed = cluster.api(kind, Some(&cluster.namespace)).list_metadata(&ListParams::default()).await;
-    let objects = listed.map(|list| list.items).unwrap_or_default();
-    objects.into_iter().filter_map(|object| object.metadata.name).collect()
+    cluster.names(kind, ListParams::default()).await
 }

@@ -5,15 +5,19 @@ use std::{path::PathBuf, time::Duration};
 use anyhow::{Context, Result};
 use clap::Args;
 use kube::{
-    Api, Client, Config,
+    Api, Client, Config, Resource,
+    api::{GetParams, ListParams},
     config::{KubeConfigOptions, Kubeconfig, KubeconfigError},
-    core::DynamicObject,
+    core::{DynamicObject, DynamicResourceScope, Request},
+    discovery::ApiResource,
 };
 
 use crate::{
     completion,
     explain::{self, Subject},
     kinds::{Kind, Kinds},
+    lenient::Mended,
+    pages,
     target::Target,
 };
 
@@ -107,32 +111,51 @@ fn context_names(kubeconfig: &Kubeconfig) -> Vec<String> {
 
 impl Cluster {
     /// The objects of a kind in a namespace, or of a cluster-wide kind.
-    pub fn api(&self, kind: &Kind, namespace: Option<&str>) -> Api<DynamicObject> {
+    pub fn api<K>(&self, kind: &Kind, namespace: Option<&str>) -> Api<K>
+    where
+        K: Resource<DynamicType = ApiResource, Scope = DynamicResourceScope>,
+    {
         match namespace.filter(|_| kind.is_namespaced) {
             Some(namespace) => Api::namespaced_with(self.client.clone(), namespace, &kind.resource),
             None => Api::all_with(self.client.clone(), &kind.resource),
         }
     }
 
+    /// An object of a kind, if it is there.
+    pub async fn find(
+        &self,
+        kind: &Kind,
+        namespace: Option<&str>,
+        name: &str,
+    ) -> kube::Result<Option<DynamicObject>> {
+        let path = DynamicObject::url_path(&kind.resource, namespace.filter(|_| kind.is_namespaced));
+        let request = Request::new(path).get(name, &GetParams::default());
+        match self.client.request(request.map_err(kube::Error::BuildRequest)?).await {
+            Ok(Mended::<DynamicObject>(mut object)) => {
+                object.types.get_or_insert_with(|| types(kind));
+                Ok(Some(object))
+            }
+            Err(kube::Error::Api(status)) if status.is_not_found() => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
     /// The object that the user means.
     pub async fn get(&self, target: &Target) -> Result<DynamicObject> {
         let kind = self.kinds.find(&target.kind)?;
-        let api = self.api(kind, Some(&self.namespace));
-        match api.get(&target.name).await {
-            Ok(mut object) => {
-                object.types.get_or_insert_with(|| types(kind));
-                Ok(object)
-            }
-            Err(kube::Error::Api(status)) if status.is_not_found() => {
-                let place = kind.is_namespaced.then_some(self.namespace.as_str());
-                let all = api.list_metadata(&kube::api::ListParams::default().limit(100)).await;
-                let known: Vec<String> = all
-                    .map(|all| all.items.into_iter().filter_map(|object| object.metadata.name).collect())
-                    .unwrap_or_default();
-                Err(explain::not_found(&kind.resource.kind, &target.name, place, &known))
-            }
-            Err(error) => Err(self.refused(kind, &target.name, "get", error)),
+        let found = self.find(kind, Some(&self.namespace), &target.name).await;
+        if let Some(object) = found.map_err(|error| self.refused(kind, &target.name, "get", error))? {
+            return Ok(object);
         }
+        let place = kind.is_namespaced.then_some(self.namespace.as_str());
+        let known = self.names(kind, ListParams::default().limit(100)).await;
+        Err(explain::not_found(&kind.resource.kind, &target.name, place, &known))
+    }
+
+    /// The names of objects of a kind; none where they may not be seen.
+    pub async fn names(&self, kind: &Kind, params: ListParams) -> Vec<String> {
+        let listed = pages::metadata(&self.api::<DynamicObject>(kind, Some(&self.namespace)), params).await;
+        listed.unwrap_or_default().into_iter().filter_map(|metadata| metadata.name).collect()
     }
 
     /// Why something was not done, in the words of a user.

@@ -11,6 +11,7 @@ mod contract;
 mod explain;
 mod issue;
 mod kinds;
+mod lenient;
 mod object;
 mod output;
 mod pages;

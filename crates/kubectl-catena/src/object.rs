@@ -74,7 +74,7 @@ pub fn created(metadata: &ObjectMeta) -> Option<Timestamp> {
 /// Since when it is being deleted.
 pub fn deleted(metadata: &ObjectMeta) -> Option<Timestamp> {
     let grace = jiff::SignedDuration::from_secs(metadata.deletion_grace_period_seconds.unwrap_or(0));
-    metadata.deletion_timestamp.as_ref().map(|time| time.0 - grace)
+    metadata.deletion_timestamp.as_ref().map(|time| time.0.checked_sub(grace).unwrap_or(Timestamp::MIN))
 }
 
 /// The owner that stands above it: its controller, else the first that is named.

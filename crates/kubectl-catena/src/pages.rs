@@ -1,23 +1,87 @@
 //! Reading a list page by page, so that no answer is huge.
 
-use std::fmt::Debug;
+use kube::{
+    Api, Resource,
+    api::ListParams,
+    core::{ListMeta, ObjectMeta, Request},
+};
+use operator_kit::watch::Trimmed;
+use serde::{Deserialize, de::DeserializeOwned};
 
-use kube::{Api, api::ListParams};
-use serde::de::DeserializeOwned;
+use crate::{
+    lenient::{Listed, Place, Unreadable},
+    paint::{Paint, harmless},
+};
 
 /// How many objects a page has.
 const PAGE: u32 = 500;
 
+#[derive(Deserialize)]
+#[serde(bound = "K: DeserializeOwned")]
+struct Page<K> {
+    #[serde(default)]
+    metadata: ListMeta,
+    /// Null when there are none.
+    items: Option<Vec<Listed<K>>>,
+}
+
+/// How much of each object is asked for.
+#[derive(Clone, Copy)]
+enum Extent {
+    Whole,
+    Metadata,
+}
+
 /// What the first pages of a list hold, and whether that is all.
 pub async fn first<K>(pages: usize, api: &Api<K>, params: ListParams) -> kube::Result<(Vec<K>, bool)>
 where
-    K: Clone + Debug + DeserializeOwned,
+    K: Resource + Clone + DeserializeOwned + 'static,
 {
-    let mut params = params.limit(PAGE);
+    read(pages, api, params.limit(PAGE), Extent::Whole).await
+}
+
+/// All that a list holds.
+pub async fn all<K>(api: &Api<K>, params: ListParams) -> kube::Result<Vec<K>>
+where
+    K: Resource + Clone + DeserializeOwned + 'static,
+{
+    Ok(first(usize::MAX, api, params).await?.0)
+}
+
+/// The metadata of all that a list holds, in one answer unless the parameters limit it, and without `managedFields`.
+pub async fn metadata<K: Resource + Clone>(
+    api: &Api<K>,
+    params: ListParams,
+) -> kube::Result<Vec<ObjectMeta>> {
+    let (objects, _) = read::<_, Trimmed>(1, api, params, Extent::Metadata).await?;
+    Ok(objects.into_iter().map(|object| object.metadata).collect())
+}
+
+async fn read<A, K>(
+    pages: usize,
+    api: &Api<A>,
+    mut params: ListParams,
+    extent: Extent,
+) -> kube::Result<(Vec<K>, bool)>
+where
+    A: Resource + Clone,
+    K: DeserializeOwned + 'static,
+{
+    let (url, client) = (api.resource_url(), api.clone().into_client());
     let (mut objects, mut more) = (Vec::new(), None);
     for _ in 0..pages {
-        let page = api.list(&params).await?;
-        objects.extend(page.items);
+        let list = Request::new(url);
+        let request = match extent {
+            Extent::Whole => list.list(&params),
+            Extent::Metadata => list.list_metadata(&params),
+        };
+        let page: Page<K> = client.request(request.map_err(kube::Error::BuildRequest)?).await?;
+        for Listed(object) in page.items.into_iter().flatten() {
+            match object {
+                Ok(object) => objects.push(object),
+                Err(unreadable) => name(url, &unreadable),
+            }
+        }
         more = page.metadata.continue_.filter(|token| !token.is_empty());
         let Some(token) = &more else { break };
         params = params.continue_token(token);
@@ -25,10 +89,11 @@ where
     Ok((objects, more.is_none()))
 }
 
-/// All that a list holds.
-pub async fn all<K>(api: &Api<K>, params: ListParams) -> kube::Result<Vec<K>>
-where
-    K: Clone + Debug + DeserializeOwned,
-{
-    Ok(first(usize::MAX, api, params).await?.0)
+/// Tells whoever reads the list what is not in it.
+fn name(url: &str, Unreadable { place: Place { namespace, name }, error }: &Unreadable) {
+    let plural = url.rsplit('/').next().unwrap_or_default();
+    let namespace =
+        namespace.as_ref().map_or_else(String::new, |namespace| format!(" in namespace {namespace:?}"));
+    let said = harmless(&format!("{plural}/{name}{namespace} cannot be read and is left out: {error}"));
+    eprintln!("{} {said}", Paint::for_stderr().bad("warning:"));
 }

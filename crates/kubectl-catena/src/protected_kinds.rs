@@ -6,7 +6,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{Api, api::ListParams};
 use serde_json::Value;
 
-use crate::connection::Cluster;
+use crate::{connection::Cluster, pages};
 
 /// Its settings, in each of its installations.
 const SETTINGS: &str = "app.kubernetes.io/part-of=catena,app.kubernetes.io/component=backup-controller";
@@ -17,8 +17,8 @@ pub type ProtectedKinds = BTreeSet<(String, String)>;
 /// The kinds that have an entry in backup-controller's settings; `None` when these cannot be read.
 pub async fn protected_kinds(cluster: &Cluster) -> Option<ProtectedKinds> {
     let found = Api::<ConfigMap>::all(cluster.client.clone());
-    let found = found.list(&ListParams::default().labels(SETTINGS)).await.ok()?;
-    let texts = found.items.into_iter().filter_map(|settings| settings.data?.remove("settings.yaml"));
+    let found = pages::all(&found, ListParams::default().labels(SETTINGS)).await.ok()?;
+    let texts = found.into_iter().filter_map(|settings| settings.data?.remove("settings.yaml"));
     let kinds: Vec<ProtectedKinds> = texts.map(|text| kinds_in(&text)).collect::<Option<_>>()?;
     (!kinds.is_empty()).then(|| kinds.into_iter().flatten().collect())
 }

@@ -89,11 +89,8 @@ async fn ascend(cluster: &Cluster, asked: DynamicObject, fetched: &mut Fetched) 
             fetched.gaps.push(Gap { what: owner.to_string(), why: "the server has no such kind".into() });
             break;
         };
-        match cluster.api(kind, owner.namespace.as_deref()).get_opt(&owner.name).await {
-            Ok(Some(mut object)) if uid(&object) == owner.uid => {
-                object.types.get_or_insert_with(|| types(kind));
-                path.push(object);
-            }
+        match cluster.find(kind, owner.namespace.as_deref(), &owner.name).await {
+            Ok(Some(object)) if uid(&object) == owner.uid => path.push(object),
             Ok(_) => {
                 fetched.lost_owners.push((uid(here), owner));
                 break;
@@ -111,11 +108,8 @@ async fn ascend(cluster: &Cluster, asked: DynamicObject, fetched: &mut Fetched) 
 async fn target_of(cluster: &Cluster, here: &DynamicObject, fetched: &mut Fetched) -> Option<DynamicObject> {
     let target = super::tree::target(here)?;
     let kind = cluster.kinds.of(&target)?;
-    match cluster.api(kind, target.namespace.as_deref()).get_opt(&target.name).await {
-        Ok(Some(mut object)) => {
-            object.types.get_or_insert_with(|| types(kind));
-            return Some(object);
-        }
+    match cluster.find(kind, target.namespace.as_deref(), &target.name).await {
+        Ok(Some(object)) => return Some(object),
         Ok(None) => fetched.missing_target = Some(target),
         Err(error) => fetched.gaps.push(Gap { what: target.to_string(), why: unread(&error) }),
     }
@@ -204,7 +198,7 @@ async fn complete(
             let kind = partial.get(&uid(object))?;
             let namespace = object.metadata.namespace.as_deref();
             let name = object.metadata.name.as_deref().unwrap_or_default();
-            Some(cluster.api(kind, namespace).get_opt(name).await)
+            Some(cluster.find(kind, namespace, name).await)
         })
         .buffered(SIDE_BY_SIDE)
         .collect()
@@ -245,9 +239,9 @@ pub async fn labelled_kinds(cluster: &Cluster) -> (LabelledKinds, Vec<Gap>) {
         else {
             return Ok(Vec::new());
         };
-        let found =
-            cluster.api(definitions, None).list_metadata(&ListParams::default().labels(&selector)).await?;
-        let names = found.items.into_iter().filter_map(|definition| definition.metadata.name);
+        let definitions = cluster.api::<DynamicObject>(definitions, None);
+        let found = pages::metadata(&definitions, ListParams::default().labels(&selector)).await?;
+        let names = found.into_iter().filter_map(|definition| definition.name);
         let kinds = names.filter_map(|name| {
             let (plural, group) = name.split_once('.')?;
             cluster.kinds.named(group, plural).cloned()

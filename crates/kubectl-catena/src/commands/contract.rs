@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use anyhow::{Context, Result, bail};
 use catena_api::contract::{REPLICAS_LABEL, ReplicaContract};
 use clap::{Args, Subcommand};
+use operator_kit::watch::live;
 use serde_json::Value;
 
 use crate::{
@@ -98,9 +99,9 @@ async fn claim(cluster: &Cluster, kind: &Kind) -> Claim {
         return Claim::Unknown;
     };
     let name = format!("{}.{}", kind.resource.plural, kind.resource.group);
-    match cluster.api(definitions, None).get_metadata_opt(&name).await {
+    match live::metadata_opt(&cluster.client, &definitions.resource, "", &name).await {
         Ok(Some(definition)) => {
-            let label = definition.metadata.labels.and_then(|mut labels| labels.remove(REPLICAS_LABEL));
+            let label = definition.labels.and_then(|mut labels| labels.remove(REPLICAS_LABEL));
             label.map_or(Claim::Nothing, Claim::Version)
         }
         _ => Claim::Unknown,

@@ -5,7 +5,7 @@ use catena_api::keys;
 use clap::Args;
 use futures::{StreamExt, stream};
 use jiff::Timestamp;
-use kube::api::ListParams;
+use kube::{api::ListParams, core::DynamicObject};
 use serde::Serialize;
 
 use crate::{
@@ -17,6 +17,7 @@ use crate::{
     kinds::Kind,
     object::{Identity, deleted},
     output::Output,
+    pages,
     paint::{Paint, Tone, harmless},
     protected_kinds::protected_kinds,
     table::{Cell, Table},
@@ -86,7 +87,7 @@ pub async fn run(options: &Options, arguments: &Arguments) -> Result<()> {
     let lists: Vec<_> = stream::iter(&kinds)
         .map(async |kind| {
             let params = ListParams::default().match_any();
-            (*kind, cluster.api(kind, namespace).list_metadata(&params).await)
+            (*kind, pages::metadata(&cluster.api::<DynamicObject>(kind, namespace), params).await)
         })
         .buffered(SIDE_BY_SIDE)
         .collect()
@@ -95,7 +96,7 @@ pub async fn run(options: &Options, arguments: &Arguments) -> Result<()> {
     for (kind, list) in lists {
         match list {
             Ok(list) => {
-                items.extend(list.items.into_iter().filter_map(|item| Held::of(kind, &item.metadata)));
+                items.extend(list.iter().filter_map(|metadata| Held::of(kind, metadata)));
             }
             // Some kinds are served and cannot be listed as metadata.
             Err(kube::Error::Api(status)) if matches!(status.code, 404..=406) => {}

@@ -16,6 +16,7 @@ use crate::{
     connection::Options,
     object::{created, number},
     output::{Format, Output},
+    pages,
     paint::{Paint, Tone},
     table::{Cell, Table},
     target::ObjectArgument,
@@ -69,12 +70,11 @@ pub async fn run(options: &Options, arguments: &Arguments) -> Result<()> {
     let uid = deployment.uid().unwrap_or_default();
     let labels = ListParams::default().labels(&format!("{}={uid}", keys::DEPLOYMENT_UID));
     let api: Api<ControllerRevision> = Api::namespaced(cluster.client.clone(), &cluster.namespace);
-    let found = api.list(&labels).await;
+    let found = pages::all(&api, labels).await;
     let kind = cluster.kinds.find("controllerrevisions.apps")?;
     let found = found.map_err(|error| cluster.refused(kind, "", "list", error))?;
     let current = number(&deployment, "/status/revision");
-    let owned =
-        found.items.into_iter().filter(|item| item.owner_references().iter().any(|owner| owner.uid == uid));
+    let owned = found.into_iter().filter(|item| item.owner_references().iter().any(|owner| owner.uid == uid));
     let mut revisions: Vec<Revision> = owned.map(|item| Revision::of(item, current)).collect();
     revisions.sort_by_key(|revision| revision.number);
     let Some(number) = arguments.revision else {

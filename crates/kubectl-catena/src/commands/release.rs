@@ -10,6 +10,7 @@ use kube::{
     core::DynamicObject,
     runtime::wait::await_condition,
 };
+use operator_kit::watch::Unmanaged;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
@@ -48,17 +49,15 @@ pub async fn run(options: &Options, arguments: &Arguments) -> Result<()> {
         field_manager: Some("kubectl-catena".to_owned()),
         ..PatchParams::default()
     };
-    cluster
-        .api(kind, identity.namespace.as_deref())
-        .patch(&target.name, &params, &Patch::Merge(patch))
+    let api = cluster.api::<Unmanaged<DynamicObject>>(kind, identity.namespace.as_deref());
+    api.patch(&target.name, &params, &Patch::Merge(patch))
         .await
         .map_err(|error| cluster.refused(kind, &target.name, "patch", error))?;
     if arguments.dry_run {
         return write(&format!("{identity} is let go without a backup (dry run)\n"));
     }
-    let api = cluster.api(kind, identity.namespace.as_deref());
-    let is_free = |object: Option<&DynamicObject>| {
-        object.is_none_or(|object| {
+    let is_free = |object: Option<&Unmanaged<DynamicObject>>| {
+        object.is_none_or(|Unmanaged(object)| {
             object.metadata.uid.as_deref() != Some(&identity.uid) || !is_protected(object)
         })
     };

@@ -16,6 +16,7 @@ use kube::{
         watcher::{self, Event, watcher},
     },
 };
+use operator_kit::watch::Unmanaged;
 use serde::Serialize;
 use tokio::time::timeout;
 
@@ -25,6 +26,7 @@ use crate::{
     explain::not_found,
     object::created,
     output::{Output, write},
+    pages,
     paint::{Paint, Tone},
     table::{Cell, Table},
 };
@@ -80,23 +82,24 @@ pub async fn run(options: &Options, arguments: &Arguments) -> Result<()> {
     let api = arguments.api(&cluster);
     let mut params = ListParams::default();
     params.label_selector.clone_from(&arguments.selector);
-    let list = api.list(&params).await.map_err(|error| cluster.refused(kind, "", "list", error))?;
+    let found = pages::all(&api, params).await.map_err(|error| cluster.refused(kind, "", "list", error))?;
     if arguments.watch {
         return live(api, arguments).await;
     }
-    let known: Vec<String> = list.items.iter().map(ResourceExt::name_any).collect();
+    let known: Vec<String> = found.iter().map(ResourceExt::name_any).collect();
     if let Some(name) = arguments.names.iter().find(|name| !known.contains(name)) {
         let place = (!arguments.all_namespaces).then_some(cluster.namespace.as_str());
         return Err(not_found("BasicDeployment", name, place, &known));
     }
-    let lines: Vec<Line> = list.items.iter().filter(|item| arguments.wants(item)).map(Line::of).collect();
+    let wanted = found.iter().filter(|item| arguments.wants(*item));
+    let lines: Vec<Line> = wanted.map(|Unmanaged(item)| Line::of(item)).collect();
     arguments.output.print(&Shown { items: &lines }, || {
         text(&lines, arguments.all_namespaces, Timestamp::now(), Paint::for_stdout())
     })
 }
 
 impl Arguments {
-    fn api(&self, cluster: &Cluster) -> Api<BasicDeployment> {
+    fn api(&self, cluster: &Cluster) -> Api<Unmanaged<BasicDeployment>> {
         if self.all_namespaces {
             Api::all(cluster.client.clone())
         } else {
@@ -104,7 +107,7 @@ impl Arguments {
         }
     }
 
-    fn wants(&self, item: &BasicDeployment) -> bool {
+    fn wants(&self, item: &impl ResourceExt) -> bool {
         self.names.is_empty() || self.names.contains(&item.name_any())
     }
 }
@@ -160,14 +163,14 @@ fn text(lines: &[Line], with_namespace: bool, now: Timestamp, paint: Paint) -> S
 }
 
 /// Shows every change until it is interrupted: on a terminal in place, elsewhere a line for each.
-async fn live(api: Api<BasicDeployment>, arguments: &Arguments) -> Result<()> {
+async fn live(api: Api<Unmanaged<BasicDeployment>>, arguments: &Arguments) -> Result<()> {
     let mut config = watcher::Config::default();
     config.label_selector.clone_from(&arguments.selector);
     let mut events = std::pin::pin!(watcher(api, config).default_backoff());
     let mut view = View::new(arguments.all_namespaces);
     let mut lines: BTreeMap<(String, String), Line> = BTreeMap::new();
     let mut relisted: BTreeMap<(String, String), Line> = BTreeMap::new();
-    let key = |item: &BasicDeployment| (item.namespace().unwrap_or_default(), item.name_any());
+    let key = |item: &Unmanaged<BasicDeployment>| (item.namespace().unwrap_or_default(), item.name_any());
     loop {
         let event = match timeout(REDRAW, events.next()).await {
             Ok(Some(event)) => event,
@@ -180,7 +183,7 @@ async fn live(api: Api<BasicDeployment>, arguments: &Arguments) -> Result<()> {
         match event {
             Ok(Event::Init) => relisted.clear(),
             Ok(Event::InitApply(item)) if arguments.wants(&item) => {
-                relisted.insert(key(&item), Line::of(&item));
+                relisted.insert(key(&item), Line::of(&item.0));
             }
             Ok(Event::InitDone) => {
                 let before = std::mem::replace(&mut lines, std::mem::take(&mut relisted));
@@ -189,7 +192,7 @@ async fn live(api: Api<BasicDeployment>, arguments: &Arguments) -> Result<()> {
                 view.show(&lines, &changed)?;
             }
             Ok(Event::Apply(item)) if arguments.wants(&item) => {
-                let line = Line::of(&item);
+                let line = Line::of(&item.0);
                 if lines.insert(key(&item), line.clone()).as_ref() != Some(&line) {
                     view.show(&lines, &[line])?;
                 }

@@ -15,6 +15,7 @@ use kube::{
         watcher::{self, Event, watcher},
     },
 };
+use operator_kit::watch::Unmanaged;
 use tokio::time::{sleep, timeout};
 
 use super::{
@@ -90,7 +91,7 @@ pub async fn until_ended(
 
 /// Watches until the end, or until the object is gone: then with what it said last.
 async fn watch(cluster: &Cluster, kind: &Kind, identity: &Identity, progress: &Progress) -> Result<Outcome> {
-    let api = cluster.api(kind, identity.namespace.as_deref());
+    let api = cluster.api::<Unmanaged<DynamicObject>>(kind, identity.namespace.as_deref());
     let config = watcher::Config::default().fields(&format!("metadata.name={}", identity.name));
     let mut events = std::pin::pin!(watcher(api, config).default_backoff());
     let is_it = |object: &DynamicObject| object.metadata.uid.as_deref() == Some(&identity.uid);
@@ -98,7 +99,7 @@ async fn watch(cluster: &Cluster, kind: &Kind, identity: &Identity, progress: &P
     while let Some(event) = events.next().await {
         match event {
             Ok(Event::Init) => is_there = false,
-            Ok(Event::InitApply(object) | Event::Apply(object)) if is_it(&object) => {
+            Ok(Event::InitApply(Unmanaged(object)) | Event::Apply(Unmanaged(object))) if is_it(&object) => {
                 is_there = true;
                 let outcome = outcome(&object);
                 if !matches!(outcome, Outcome::Waiting { .. }) {
@@ -106,7 +107,7 @@ async fn watch(cluster: &Cluster, kind: &Kind, identity: &Identity, progress: &P
                 }
                 progress.show(&outcome);
             }
-            Ok(Event::Delete(object)) if is_it(&object) => return Ok(outcome(&object)),
+            Ok(Event::Delete(Unmanaged(object))) if is_it(&object) => return Ok(outcome(&object)),
             Ok(Event::InitDone) if !is_there => {
                 return Ok(Outcome::Waiting { reason: String::new(), progress: None });
             }

@@ -16,14 +16,14 @@ use k8s_openapi::{
     api::core::v1::ConfigMap, apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
 };
 use kube::{
-    Api, ResourceExt,
+    Api,
     api::{ListParams, ObjectMeta},
     core::DynamicObject,
     discovery::ApiResource,
 };
-use operator_kit::watch::{ServedKind, TrimmedObject};
+use operator_kit::watch::{ServedKind, TrimmedObject, live};
 
-use crate::{chain::Gap, connection::Cluster, explain::unread, kinds::Kind, object::Identity};
+use crate::{chain::Gap, connection::Cluster, explain::unread, object::Identity, pages};
 
 /// Its settings, in each of its installations.
 const SETTINGS: &str = "app.kubernetes.io/part-of=catena,app.kubernetes.io/component=command-binder";
@@ -34,23 +34,17 @@ pub async fn judge(cluster: &Cluster, object: &DynamicObject) -> Result<Option<V
     if identity.group() == keys::GROUP || object.metadata.deletion_timestamp.is_some() {
         return Ok(None);
     }
-    let judged = judge_foreign(cluster, &identity, object).await;
+    let judged = judge_foreign(cluster, &identity, &object.metadata).await;
     judged.map_err(|error| Gap { what: "command-binder's rules".to_owned(), why: unread(&error) })
 }
 
 async fn judge_foreign(
     cluster: &Cluster,
     identity: &Identity,
-    object: &DynamicObject,
+    metadata: &ObjectMeta,
 ) -> kube::Result<Option<Verdict>> {
-    let (Some(served), Some(kind)) = (cluster.kinds.of(identity), rule(cluster, identity).await?) else {
-        return Ok(None);
-    };
-    if !is_selected(cluster, &kind, served, object).await? {
-        return Ok(None);
-    }
-    let object = serde_json::to_value(object).and_then(serde_json::from_value::<TrimmedObject>);
-    let Ok(object) = object else { return Ok(None) };
+    let Some(kind) = rule(cluster, identity).await? else { return Ok(None) };
+    let Some(object) = as_watched(cluster, &kind, metadata).await? else { return Ok(None) };
     let (metadata, row) = (object.metadata.clone(), CommandRow::of(&kind, object));
     let target = match &row.finding {
         Finding::Target(to) if row.proven_target(to, false).is_none() => {
@@ -66,8 +60,8 @@ async fn judge_foreign(
 /// How objects of a kind are bound: by the settings, or else by what their definition says.
 async fn rule(cluster: &Cluster, identity: &Identity) -> kube::Result<Option<Arc<CommandKind>>> {
     let found = Api::<ConfigMap>::all(cluster.client.clone());
-    let found = found.list(&ListParams::default().labels(SETTINGS)).await?;
-    let texts = found.items.into_iter().filter_map(|settings| settings.data?.remove("settings.yaml"));
+    let found = pages::all(&found, ListParams::default().labels(SETTINGS)).await?;
+    let texts = found.into_iter().filter_map(|settings| settings.data?.remove("settings.yaml"));
     let settings: Vec<Settings> = texts.filter_map(|text| serde_saphyr::from_str(&text).ok()).collect();
     let discovers = settings.iter().any(|settings| settings.discovers);
     let is_of = |kind: &CommandKind| {
@@ -91,33 +85,35 @@ async fn rule(cluster: &Cluster, identity: &Identity) -> kube::Result<Option<Arc
     Ok(definition.filter(is_command).and_then(|definition| describe(&definition).ok()).map(Arc::new))
 }
 
-/// Whether command-binder looks at an object at all.
-async fn is_selected(
+/// The object as command-binder sees it, in the version that it watches; `None` where it does not look at it.
+async fn as_watched(
     cluster: &Cluster,
     kind: &CommandKind,
-    served: &Kind,
-    object: &DynamicObject,
-) -> kube::Result<bool> {
-    let Some(selector) = &kind.selector else { return Ok(true) };
-    let this = format!("metadata.name={}", object.name_any());
-    let params = ListParams::default().labels(selector).fields(&this).limit(1);
-    let namespace = object.namespace();
-    Ok(!cluster.api(served, namespace.as_deref()).list_metadata(&params).await?.items.is_empty())
+    ObjectMeta { name, namespace, uid, .. }: &ObjectMeta,
+) -> kube::Result<Option<TrimmedObject>> {
+    let Some(served) = cluster.kinds.named(&kind.resource.group, &kind.resource.plural) else {
+        return Ok(None);
+    };
+    let this = format!("metadata.name={}", name.as_deref().unwrap_or_default());
+    let params = ListParams { label_selector: kind.selector.clone(), ..ListParams::default().fields(&this) };
+    let found = pages::all(&cluster.api::<TrimmedObject>(served, namespace.as_deref()), params).await?;
+    Ok(found.into_iter().find(|object| object.metadata.uid == *uid))
 }
 
 async fn look_up(cluster: &Cluster, metadata: &ObjectMeta, to: &Reference) -> kube::Result<Target> {
     let wanted = &to.kind.resource;
-    let Some(kind) = cluster.kinds.named(&wanted.group, &wanted.plural) else {
-        return Ok(Target::NotServed);
-    };
+    let Some(kind) = cluster.kinds.named(&wanted.group, &wanted.plural) else { return Ok(Target::NotServed) };
     let served = ServedKind { resource: kind.resource.clone(), is_namespaced: kind.is_namespaced };
     let object = match place(metadata, to, &served) {
         Err(_) => None,
-        Ok(namespace) => cluster.api(kind, namespace).get_metadata_opt(&to.name).await?,
+        Ok(namespace) => {
+            let namespace = namespace.unwrap_or_default();
+            live::metadata_opt(&cluster.client, &kind.resource, namespace, &to.name).await?
+        }
     };
-    let object = object.map(|object| TargetObject {
-        uid: object.metadata.uid.unwrap_or_default().into(),
-        is_terminating: object.metadata.deletion_timestamp.is_some(),
+    let object = object.map(|found| TargetObject {
+        uid: found.uid.unwrap_or_default().into(),
+        is_terminating: found.deletion_timestamp.is_some(),
     });
     Ok(Target::Served { kind: served, object })
 }
