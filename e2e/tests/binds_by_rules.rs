@@ -6,11 +6,13 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use catena_api::keys;
 use e2e::{
-    BINDER, Cluster, Namespace, Release, eventually, kubectl, kubectl_apply, kubectl_with_input,
-    until_explained, yaml,
+    AuditLog, BINDER, Cluster, Namespace, Release, Request, eventually, kubectl, kubectl_apply,
+    kubectl_with_input, until_explained, yaml,
 };
+use jiff::{SignedDuration, Timestamp};
 use kube::{Api, ResourceExt, api::DynamicObject, core::GroupVersionKind, discovery::ApiResource};
 use serde_json::{Value, json};
+use tokio::time::Instant;
 
 /// Longer than it takes until the API server knows new kinds as owners.
 const LIMIT: Duration = Duration::from_secs(60);
@@ -93,6 +95,10 @@ fn kinds_by_rules() -> Value {
         },
         {
             "id": "notes", "group": RULES, "version": "v1", "resource": "notes", "kind": "Note", "mode": "Label",
+            "refuse": [{
+                "when": "object.apiVersion.endsWith('/v1') && object.spec.service == 'old'",
+                "message": "v1 says so",
+            }],
             "target": {
                 "name": "object.spec.service",
                 "kinds": [{"group": "", "version": "v1", "resource": "services", "kind": "Service"}],
@@ -122,8 +128,12 @@ fn task(name: &str, skip: Option<&str>, group: Option<&str>, policy: Option<&str
 #[tokio::test]
 async fn what_a_rule_or_a_reference_leaves_open_is_not_bound_and_told() -> Result<()> {
     let cluster = Cluster::changing(&[BINDER]).await?;
-    let definitions =
-        ["Task", "Note", "Service"].map(|kind| definition(RULES, kind, "Namespaced", &[("v1", true)]));
+    // Notes are read as they are configured, and not in the version that the API server prefers.
+    let definitions = [("Task", &["v1"][..]), ("Note", &["v2", "v1"]), ("Service", &["v1"])];
+    let definitions = definitions.map(|(kind, served)| {
+        let versions: Vec<_> = served.iter().map(|version| (*version, true)).collect();
+        definition(RULES, kind, "Namespaced", &versions)
+    });
     define(&definitions).await?;
     let namespace = cluster.namespace("rules").await?;
     let release = Release::upgrade(&cluster, BINDER, &kinds_by_rules()).await?;
@@ -146,6 +156,10 @@ async fn what_a_rule_or_a_reference_leaves_open_is_not_bound_and_told() -> Resul
             "metadata": {"name": "forged", "labels": {keys::TARGET_UID: "somebody-elses"}},
             "spec": {"service": "web"},
         },
+        {
+            "apiVersion": "rules.example.com/v1", "kind": "Note", "metadata": {"name": "refused"},
+            "spec": {"service": "old"},
+        },
     ]});
     kubectl_apply(&namespace.name, &objects.to_string()).await?;
 
@@ -157,6 +171,7 @@ async fn what_a_rule_or_a_reference_leaves_open_is_not_bound_and_told() -> Resul
         ("unsaid", "OwnershipRefused", "the field deletionPolicy is missing"),
         ("ambiguous", "InvalidReference", "target.group"),
         ("forged", "TargetReplaced", keys::TARGET_UID),
+        ("refused", "OwnershipRefused", "v1 says so"),
     ] {
         let told = namespace.until_told(name, reason).await;
         assert!(told.contains(expected), "{name}: {told}");
@@ -172,6 +187,7 @@ async fn what_a_rule_or_a_reference_leaves_open_is_not_bound_and_told() -> Resul
         ("task.rules.example.com/unsaid", "OwnershipRefused"),
         ("task.rules.example.com/ambiguous", "InvalidReference"),
         ("note.rules.example.com/forged", "TargetReplaced"),
+        ("note.rules.example.com/refused", "OwnershipRefused"),
     ] {
         until_explained(&namespace.name, name, reason).await;
     }
@@ -184,7 +200,7 @@ const MOVES: &str = "moves.example.com";
 fn moves_to(targets: &Value) -> Value {
     json!({"kinds": [{
         "id": "moves", "group": MOVES, "version": "v1", "resource": "moves", "kind": "Move",
-        "target": {"name": "object.spec.to", "kinds": targets},
+        "target": {"name": "object.spec.to", "kind": "object.spec.kind", "kinds": targets},
     }]})
 }
 
@@ -223,13 +239,56 @@ async fn commands_and_targets_are_read_in_a_version_that_is_served() -> Result<(
         until_owned(&commands, "after").await.owner_references()[0].api_version,
         "moves.example.com/v2"
     );
-    // A target that comes is noticed in that version, too.
-    apply("Move", "early", "there").await?;
-    namespace.until_told("early", "TargetNotFound").await;
-    apply("Place", "there", "").await?;
-    until_owned(&commands, "early").await;
     release.restore().await?;
     undefine(&served(false)).await
+}
+
+#[tokio::test]
+async fn a_target_that_comes_late_and_one_whose_kind_does_are_noticed_within_seconds() -> Result<()> {
+    /// A command that has waited for this long rests for as long again, if nothing wakes it.
+    const WAITED: SignedDuration = SignedDuration::from_secs(19);
+    /// Beside what a busy machine takes.
+    const SOON: Duration = Duration::from_secs(16);
+    e2e::needs!(AuditLog);
+    let cluster = Cluster::changing(&[BINDER]).await?;
+    // Places are watched in another version than the configured one, which is not served.
+    let served = ["Move", "Place"].map(|kind| definition(MOVES, kind, "Namespaced", &[("v2", true)]));
+    let late = [definition(MOVES, "Berth", "Namespaced", &[("v2", true)])];
+    define(&served).await?;
+    let namespace = cluster.namespace("late").await?;
+    let targets = json!([
+        {"group": MOVES, "version": "v1", "resource": "places", "kind": "Place"},
+        {"group": MOVES, "version": "v1", "resource": "berths", "kind": "Berth"},
+    ]);
+    let release = Release::upgrade(&cluster, BINDER, &moves_to(&targets)).await?;
+    let commands = api(&cluster, &namespace, MOVES, "v2", "Move");
+    let log = AuditLog::from_now()?;
+    let to_berth = json!({
+        "apiVersion": format!("{MOVES}/v2"), "kind": "Move", "metadata": {"name": "to-berth"},
+        "spec": {"kind": "Berth", "to": "there"},
+    });
+    kubectl_apply(&namespace.name, &to_berth.to_string()).await?;
+    kubectl_apply(&namespace.name, &moves("v2", "Move", "to-place", "there")).await?;
+    let applied = Timestamp::now();
+    namespace.until_told("to-place", "TargetNotFound").await;
+    namespace.until_told("to-berth", "KindNotServed").await;
+    let is_late_look = |request: &Request| {
+        let by_binder = request.user == BINDER.user() && request.namespace == namespace.name;
+        by_binder && request.resource == "places" && request.at > applied + WAITED
+    };
+    log.until_logged(1, is_late_look).await;
+
+    let came = Instant::now();
+    kubectl_apply(&namespace.name, &moves("v2", "Place", "there", "")).await?;
+    define(&late).await?;
+    kubectl_apply(&namespace.name, &moves("v2", "Berth", "there", "")).await?;
+    for name in ["to-place", "to-berth"] {
+        until_owned(&commands, name).await;
+        ensure!(came.elapsed() < SOON, "what {name} waits for was noticed after {:?}", came.elapsed());
+    }
+    release.restore().await?;
+    undefine(&late).await?;
+    undefine(&served).await
 }
 
 #[tokio::test]

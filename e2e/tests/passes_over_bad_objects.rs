@@ -6,7 +6,7 @@ use anyhow::{Context, Result, ensure};
 use catena_api::keys;
 use e2e::{
     AuditLog, BACKUP_BY, BACKUPS, BINDER, CHAIN, Cluster, DEPLOYMENTS, Namespace, PATIENCE, Request,
-    deployment, eventually, is_protected, kubectl, kubectl_apply, protect, texts,
+    deployment, eventually, is_protected, kubectl, kubectl_apply, protect, succeeds, texts,
 };
 use k8s_openapi::{
     api::{core::v1::ConfigMap, rbac::v1::ClusterRole},
@@ -36,6 +36,47 @@ async fn confuse(namespace: &Namespace, resource: &str, name: &str) -> Result<()
     let patch = (0..managers).map(set).chain([changes]).collect::<Value>().to_string();
     let patch = format!("--patch={patch}");
     kubectl(&[&["patch", "--type=json", "--field-manager=other", &patch], &of[..]].concat()).await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn people_are_shown_an_object_with_times_that_no_client_reads_like_all_others() -> Result<()> {
+    let cluster = Cluster::shared().await?;
+    let namespace = cluster.namespace("odd-shown").await?;
+    for name in ["odd", "web"] {
+        namespace.create(&deployment(name, 1)).await?;
+    }
+    for name in ["odd", "web"] {
+        namespace.until_ready(name).await;
+    }
+    let of = ["--namespace", &namespace.name];
+    let names = ["get", "controllerrevisions", "--output=jsonpath={.items[*].metadata.name}"];
+    for revision in kubectl(&[&names[..], &of].concat()).await?.split_whitespace() {
+        confuse(&namespace, "controllerrevisions", revision).await?;
+    }
+    confuse(&namespace, "basicdeployments", "odd").await?;
+    // Of a kind that backup-controller leaves alone.
+    let role = json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role",
+        "metadata": {"name": "odd-held", "finalizers": [keys::BACKUP_FINALIZER]},
+    });
+    kubectl_apply(&namespace.name, &role.to_string()).await?;
+    confuse(&namespace, "roles", "odd-held").await?;
+    kubectl(&[&["delete", "role", "odd-held", "--wait=false"], &of[..]].concat()).await?;
+
+    for (arguments, expected) in [
+        (&["status"][..], "2 of 2 ready"),
+        (&["tree", "odd"], "BasicReplicaSet/"),
+        (&["history", "odd"], "current"),
+        (&["why", "odd"], "BasicDeployment/odd is ready"),
+        (&["held", "--all-kinds"], "Role/odd-held"),
+    ] {
+        let said = succeeds(&namespace.name, arguments).await?;
+        ensure!(said.out.contains(expected) && said.err.is_empty(), "{arguments:?}: {said:?}");
+    }
+    let let_go = json!([{"op": "remove", "path": "/metadata/finalizers"}]).to_string();
+    let let_go = format!("--patch={let_go}");
+    kubectl(&[&["patch", "role", "odd-held", "--type=json", &let_go], &of[..]].concat()).await?;
     Ok(())
 }
 
@@ -177,6 +218,10 @@ async fn a_command_that_is_nested_deeper_than_anyone_reads_is_bound_like_all_oth
         })
         .await;
     }
+    // People are told which one is not shown.
+    let said = succeeds(&namespace.name, &["tree", "configmap", "target"]).await?;
+    ensure!(said.out.contains("Dive/web") && !said.out.contains("Dive/deep"), "{said:?}");
+    ensure!(said.err.contains("dives/deep in namespace") && said.err.contains("cannot be read"), "{said:?}");
     Ok(())
 }
 

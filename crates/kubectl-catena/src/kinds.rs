@@ -91,6 +91,14 @@ impl Kinds {
         self.preferred().filter(move |kind| kind.resource.group == group)
     }
 
+    /// A kind as controllers take it that are configured for it: in that version if it is served, else in the one that the
+    /// server prefers.
+    pub fn served(&self, configured: &ApiResource) -> Option<&Kind> {
+        let ApiResource { group, plural, .. } = configured;
+        let exact = self.0.iter().find(|kind| kind.resource == *configured);
+        exact.or_else(|| self.named(group, plural))
+    }
+
     /// The kind of a plural name in a group, in the version that the server prefers.
     pub fn named(&self, group: &str, plural: &str) -> Option<&Kind> {
         self.preferred().find(|kind| kind.resource.group == group && kind.resource.plural == plural)

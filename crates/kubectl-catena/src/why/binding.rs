@@ -91,9 +91,7 @@ async fn as_watched(
     kind: &CommandKind,
     ObjectMeta { name, namespace, uid, .. }: &ObjectMeta,
 ) -> kube::Result<Option<TrimmedObject>> {
-    let Some(served) = cluster.kinds.named(&kind.resource.group, &kind.resource.plural) else {
-        return Ok(None);
-    };
+    let Some(served) = cluster.kinds.served(&kind.resource) else { return Ok(None) };
     let this = format!("metadata.name={}", name.as_deref().unwrap_or_default());
     let params = ListParams { label_selector: kind.selector.clone(), ..ListParams::default().fields(&this) };
     let found = pages::all(&cluster.api::<TrimmedObject>(served, namespace.as_deref()), params).await?;
@@ -102,7 +100,7 @@ async fn as_watched(
 
 async fn look_up(cluster: &Cluster, metadata: &ObjectMeta, to: &Reference) -> kube::Result<Target> {
     let wanted = &to.kind.resource;
-    let Some(kind) = cluster.kinds.named(&wanted.group, &wanted.plural) else { return Ok(Target::NotServed) };
+    let Some(kind) = cluster.kinds.served(wanted) else { return Ok(Target::NotServed) };
     let served = ServedKind { resource: kind.resource.clone(), is_namespaced: kind.is_namespaced };
     let object = match place(metadata, to, &served) {
         Err(_) => None,
