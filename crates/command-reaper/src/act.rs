@@ -47,7 +47,7 @@ impl Commands {
         }
     }
 
-    /// The next pass waits until it is to be told again.
+    /// The next pass knows when it is to be told again, if it is.
     fn told_that_it_is_kept(&self, command: &Watched<Command>) -> Next {
         let uid = command.metadata.uid.clone().unwrap_or_default();
         self.told().insert(uid, Timestamp::now());

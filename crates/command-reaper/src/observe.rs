@@ -1,16 +1,10 @@
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
 };
 
 use jiff::Timestamp;
-use operator_kit::{
-    report::{Events, tell_again_after},
-    run::{Attempt, Controller, Next},
-    watch::Watched,
-    write::Writer,
-};
+use operator_kit::{Attempt, Controller, Events, Next, Watched, Writer};
 
 use crate::{
     command::Command,
@@ -32,8 +26,8 @@ pub struct Observed {
     pub is_deleted: bool,
     /// Whether it was created again soon after it had been deleted here.
     pub came_back: bool,
-    /// How long it is until people are told again that it is kept; none if they were not told.
-    pub told_for: Option<Duration>,
+    /// When people were told that it is kept, by this process.
+    pub told: Option<Timestamp>,
 }
 
 /// The controller of commands.
@@ -68,15 +62,11 @@ impl Controller for Commands {
     async fn observe(&self, command: Arc<Watched<Command>>, attempt: Attempt) -> Result<Observed, Error> {
         let (uid, now) = (command.metadata.uid.as_deref().unwrap_or_default(), Timestamp::now());
         let told = self.told().get(uid).copied();
-        let told_for = told.and_then(|told| {
-            let since = Duration::try_from(now.duration_since(told)).unwrap_or_default();
-            tell_again_after(uid).checked_sub(since)
-        });
         let (is_deleted, came_back) = {
             let removed = self.removed();
             (removed.has(&command), removed.came_back(&command))
         };
-        Ok(Observed { command, attempt, now, is_deleted, came_back, told_for })
+        Ok(Observed { command, attempt, now, is_deleted, came_back, told })
     }
 
     fn decide(&self, observed: &Observed) -> Action {

@@ -2,12 +2,16 @@
 
 use std::time::Duration;
 
-use operator_kit::{render::ExpressionError, run::Attempt};
+use jiff::{SignedDuration, Timestamp};
+use operator_kit::{Attempt, ExpressionError, tell_again_after};
 
 use crate::{command::Expiry, observe::Observed};
 
 /// The clock is looked at again after this long at the latest, so that one that was set right is noticed.
 const LOOK_AGAIN: Duration = Duration::from_secs(3600);
+/// How long it is news that a command is kept: as long as the API server keeps the Event that tells it. Most of what is kept is
+/// meant to be there, for ever, so that neither time nor a restart of this process makes it worth another one.
+const NEWS: SignedDuration = SignedDuration::from_hours(1);
 
 /// One step for a command.
 #[derive(Clone, Debug, PartialEq)]
@@ -35,30 +39,36 @@ pub fn decide(observed: &Observed) -> Action {
     }
     if observed.came_back {
         // Deleted again, it would come again, and run again without an end.
-        return tell(observed, Action::TellCameBack);
+        return tell_came_back(observed);
     }
     match &command.row.expiry {
         Expiry::Open => Action::Settle,
         Expiry::Unreadable(error) => Action::Refuse(error.clone()),
         Expiry::At(time) => match Duration::try_from(time.duration_since(observed.now)) {
             Ok(left) if !left.is_zero() => Action::Wait(left.min(LOOK_AGAIN)),
-            _ => expired(observed),
+            _ => expired(observed, *time),
         },
     }
 }
 
 /// A command that is declared elsewhere would come back and run again: left in place, it is its own proof that it
 /// ran.
-fn expired(observed: &Observed) -> Action {
+fn expired(observed: &Observed, since: Timestamp) -> Action {
+    let is_news = observed.told.is_none() && observed.now.duration_since(since) < NEWS;
     match &observed.command.row.declared_by {
         None => Action::Delete,
-        Some(mark) => tell(observed, Action::TellKept(mark.clone())),
+        Some(mark) if is_news => Action::TellKept(mark.clone()),
+        Some(_) => Action::Settle,
     }
 }
 
-/// Tells it, and again before the Event about it expires.
-fn tell(observed: &Observed, news: Action) -> Action {
-    observed.told_for.filter(|left| !left.is_zero()).map_or(news, Action::Wait)
+/// Somebody has to mend where it is declared: it is told again before the Event about it expires.
+fn tell_came_back(observed: &Observed) -> Action {
+    let Some(told) = observed.told else { return Action::TellCameBack };
+    let uid = observed.command.metadata.uid.as_deref().unwrap_or_default();
+    let since = Duration::try_from(observed.now.duration_since(told)).unwrap_or_default();
+    let left = tell_again_after(uid).saturating_sub(since);
+    if left.is_zero() { Action::TellCameBack } else { Action::Wait(left) }
 }
 
 #[cfg(test)]

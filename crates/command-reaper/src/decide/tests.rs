@@ -15,9 +15,6 @@ use proptest::prelude::*;
 use super::*;
 use crate::command::Command;
 
-/// Until it is told again.
-const LATER: Option<Duration> = Some(Duration::from_secs(1800));
-
 fn now() -> Timestamp {
     "2026-01-01T12:00:00Z".parse().unwrap()
 }
@@ -37,7 +34,7 @@ fn observed(expiry: Expiry) -> Observed {
         now: now(),
         is_deleted: false,
         came_back: false,
-        told_for: None,
+        told: None,
     }
 }
 
@@ -72,19 +69,36 @@ fn a_command_that_is_open_stays() {
     assert_eq!(decide(&observed(Expiry::Open)), Action::Settle);
 }
 
-#[test]
-fn a_command_that_would_be_created_again_is_kept_and_that_is_told_again_before_its_event_expires() {
-    let declared = changed(expired_command(), |command| command.row.declared_by = Some("mark".into()));
-    assert_eq!(decide(&declared), Action::TellKept("mark".into()));
-    assert_eq!(decide(&Observed { told_for: LATER, ..declared }), Action::Wait(LATER.unwrap()));
+/// So many minutes later.
+fn later(minutes: i64, observed: &Observed) -> Observed {
+    Observed { now: now() + SignedDuration::from_mins(minutes), ..observed.clone() }
 }
 
 #[test]
-fn a_command_that_came_back_is_told_before_it_has_run_and_stays() {
+fn a_command_that_would_be_created_again_is_kept_and_that_is_told_once_while_it_is_news() {
+    let declared = changed(expired_command(), |command| command.row.declared_by = Some("mark".into()));
+    for minutes in [0, 59] {
+        assert_eq!(decide(&later(minutes, &declared)), Action::TellKept("mark".into()));
+    }
+    let told = Observed { told: Some(now()), ..declared.clone() };
+    for minutes in [0, 31, 59, 60, 6000] {
+        assert_eq!(decide(&later(minutes, &told)), Action::Settle);
+    }
+    // What another process may have told of is not told by each that starts.
+    for minutes in [60, 6000] {
+        assert_eq!(decide(&later(minutes, &declared)), Action::Settle);
+    }
+}
+
+#[test]
+fn a_command_that_came_back_is_told_before_it_has_run_and_stays_and_that_is_told_again() {
     for expiry in [Expiry::Open, Expiry::At(now() + SignedDuration::from_secs(60)), Expiry::At(now())] {
         let back = Observed { came_back: true, ..observed(expiry) };
         assert_eq!(decide(&back), Action::TellCameBack);
-        assert_eq!(decide(&Observed { told_for: LATER, ..back }), Action::Wait(LATER.unwrap()));
+        let told = Observed { told: Some(now()), ..back };
+        let Action::Wait(time) = decide(&told) else { panic!("it is told hot") };
+        assert!((30..50).contains(&(time.as_secs() / 60)), "{time:?}");
+        assert_eq!(decide(&later(50, &told)), Action::TellCameBack);
     }
 }
 
