@@ -1,9 +1,10 @@
 //! The admission policies of backup-controller's chart, which need no webhook.
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use catena_api::keys::CONFIRM_DELETE;
 use e2e::{
-    BACKUP_BY, BACKUPS, Cluster, Namespace, PATIENCE, Paused, Release, eventually, is_protected, protecting,
+    BACKUP_BY, BACKUPS, Cluster, Namespace, PATIENCE, Paused, Release, eventually, is_protected, kubectl,
+    protecting,
 };
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace as CoreNamespace};
 use kube::{
@@ -52,7 +53,7 @@ async fn until_out_of_force(cluster: &Cluster) -> Result<()> {
         if !is_protected(&map) {
             return Ok(());
         }
-        let confirm = json!({"metadata": {"annotations": {CONFIRM_DELETE: "try"}}});
+        let confirm = json!({"metadata": {"annotations": {CONFIRM_DELETE: map.uid()}}});
         namespace.merge::<ConfigMap>("try", confirm).await.map_err(|error| error.to_string())?;
         maps.delete("try", &DeleteParams::background()).await.map_err(|error| error.to_string())?;
         Err(e2e::yaml(&map))
@@ -91,19 +92,26 @@ async fn policies_protect_at_creation_and_ask_for_a_confirmation_and_refuse_fore
 
     // Without the controller, so that it is the policy that does it.
     let (paused, _) = Paused::pause(&cluster).await?;
-    assert!(is_protected(&create(&namespace, "web").await?));
-    assert!(is_protected(&create(&namespace, "other").await?));
+    let web = create(&namespace, "web").await?;
+    let other = create(&namespace, "other").await?;
+    assert!(is_protected(&web) && is_protected(&other));
     let plain = json!({"metadata": {"name": "plain"}});
     let plain = namespace.create::<ConfigMap>(&serde_json::from_value(plain)?).await?;
     assert!(plain.finalizers().is_empty());
     namespace.api::<ConfigMap>().delete("plain", &DeleteParams::foreground()).await?;
 
     let why = refused(&namespace, "web", &DeleteParams::background()).await;
-    assert!(why.contains(CONFIRM_DELETE) && why.contains("\"web\""), "{why}");
-    let confirm = |name: &str| json!({"metadata": {"annotations": {CONFIRM_DELETE: name}}});
-    namespace.merge::<ConfigMap>("web", confirm("other")).await?;
-    refused(&namespace, "web", &DeleteParams::background()).await;
-    namespace.merge::<ConfigMap>("web", confirm("web")).await?;
+    let uid = web.uid().context("uid")?;
+    let advice = format!("--namespace {} configmaps web --overwrite {CONFIRM_DELETE}={uid}", namespace.name);
+    assert!(why.contains(&advice), "{why}");
+    // What a copy, or a restored object, has in common with the one whose deletion was confirmed confirms nothing.
+    for copied in ["web", &other.uid().context("uid")?] {
+        let confirm = json!({"metadata": {"annotations": {CONFIRM_DELETE: copied}}});
+        namespace.merge::<ConfigMap>("web", confirm).await?;
+        refused(&namespace, "web", &DeleteParams::background()).await;
+    }
+    let advice = advice.split_whitespace().collect::<Vec<_>>();
+    kubectl(&[&["annotate"], &advice[..]].concat()).await?;
     let why = refused(&namespace, "web", &DeleteParams::foreground()).await;
     assert!(why.contains("background"), "{why}");
     namespace.delete::<ConfigMap>("web").await?;
