@@ -198,8 +198,12 @@ async fn what_a_rule_or_a_reference_leaves_open_is_not_bound_and_told() -> Resul
 const MOVES: &str = "moves.example.com";
 
 fn moves_to(targets: &Value) -> Value {
+    moves_in(MOVES, targets)
+}
+
+fn moves_in(group: &str, targets: &Value) -> Value {
     json!({"kinds": [{
-        "id": "moves", "group": MOVES, "version": "v1", "resource": "moves", "kind": "Move",
+        "id": "moves", "group": group, "version": "v1", "resource": "moves", "kind": "Move",
         "target": {"name": "object.spec.to", "kind": "object.spec.kind", "kinds": targets},
     }]})
 }
@@ -247,28 +251,32 @@ async fn commands_and_targets_are_read_in_a_version_that_is_served() -> Result<(
 async fn a_target_that_comes_late_and_one_whose_kind_does_are_noticed_within_seconds() -> Result<()> {
     /// A command that has waited for this long rests for as long again, if nothing wakes it.
     const WAITED: SignedDuration = SignedDuration::from_secs(19);
+    /// Of its own, because the binder relies for minutes on what was served of a group.
+    const LATE: &str = "late.example.com";
     /// Beside what a busy machine takes.
     const SOON: Duration = Duration::from_secs(16);
     e2e::needs!(AuditLog);
     let cluster = Cluster::changing(&[BINDER]).await?;
     // Places are watched in another version than the configured one, which is not served.
-    let served = ["Move", "Place"].map(|kind| definition(MOVES, kind, "Namespaced", &[("v2", true)]));
-    let late = [definition(MOVES, "Berth", "Namespaced", &[("v2", true)])];
+    let served = ["Move", "Place"].map(|kind| definition(LATE, kind, "Namespaced", &[("v2", true)]));
+    let late = [definition(LATE, "Berth", "Namespaced", &[("v2", true)])];
     define(&served).await?;
     let namespace = cluster.namespace("late").await?;
     let targets = json!([
-        {"group": MOVES, "version": "v1", "resource": "places", "kind": "Place"},
-        {"group": MOVES, "version": "v1", "resource": "berths", "kind": "Berth"},
+        {"group": LATE, "version": "v1", "resource": "places", "kind": "Place"},
+        {"group": LATE, "version": "v1", "resource": "berths", "kind": "Berth"},
     ]);
-    let release = Release::upgrade(&cluster, BINDER, &moves_to(&targets)).await?;
-    let commands = api(&cluster, &namespace, MOVES, "v2", "Move");
+    let release = Release::upgrade(&cluster, BINDER, &moves_in(LATE, &targets)).await?;
+    let commands = api(&cluster, &namespace, LATE, "v2", "Move");
     let log = AuditLog::from_now()?;
-    let to_berth = json!({
-        "apiVersion": format!("{MOVES}/v2"), "kind": "Move", "metadata": {"name": "to-berth"},
-        "spec": {"kind": "Berth", "to": "there"},
-    });
-    kubectl_apply(&namespace.name, &to_berth.to_string()).await?;
-    kubectl_apply(&namespace.name, &moves("v2", "Move", "to-place", "there")).await?;
+    let apply = async |kind: &str, name: &str, spec: Value| {
+        let api_version = format!("{LATE}/v2");
+        let object =
+            json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": name}, "spec": spec});
+        kubectl_apply(&namespace.name, &object.to_string()).await
+    };
+    apply("Move", "to-berth", json!({"kind": "Berth", "to": "there"})).await?;
+    apply("Move", "to-place", json!({"kind": "Place", "to": "there"})).await?;
     let applied = Timestamp::now();
     namespace.until_told("to-place", "TargetNotFound").await;
     namespace.until_told("to-berth", "KindNotServed").await;
@@ -279,9 +287,9 @@ async fn a_target_that_comes_late_and_one_whose_kind_does_are_noticed_within_sec
     log.until_logged(1, is_late_look).await;
 
     let came = Instant::now();
-    kubectl_apply(&namespace.name, &moves("v2", "Place", "there", "")).await?;
+    apply("Place", "there", json!({})).await?;
     define(&late).await?;
-    kubectl_apply(&namespace.name, &moves("v2", "Berth", "there", "")).await?;
+    apply("Berth", "there", json!({})).await?;
     for name in ["to-place", "to-berth"] {
         until_owned(&commands, name).await;
         ensure!(came.elapsed() < SOON, "what {name} waits for was noticed after {:?}", came.elapsed());

@@ -7,7 +7,7 @@ use anyhow::{Result, ensure};
 use catena_api::{BasicDeployment, BasicDeploymentRestart, BasicDeploymentRestartSpec, TargetRef};
 use e2e::{
     AuditLog, BINDER, Cluster, GROUP_VERSION, Namespace, PATIENCE, REAPER, Request, Tally, condition,
-    deployment, eventually, kubectl_apply, texts, uids,
+    deployment, eventually, kubectl_apply, succeeds, texts, uids,
 };
 use futures::{StreamExt, TryStreamExt, stream};
 use jiff::{SignedDuration, Timestamp};
@@ -114,6 +114,9 @@ async fn a_command_that_a_tool_would_create_again_stays_and_says_why() -> Result
         let note = namespace.until_told(name, "KeptAsDeclared").await;
         ensure!(note.contains("delete it there"), "{note}");
     }
+    // The Event expires. What it said is found out from the settings then.
+    let said = succeeds(&namespace.name, &["why", "basicdeploymentrestart/helm"]).await?.out;
+    ensure!(said.contains("meta.helm.sh/release-name says that it is declared elsewhere"), "{said}");
     assert_eq!(names(&namespace).await?, tools.keys().copied().collect::<Vec<_>>());
     Ok(())
 }

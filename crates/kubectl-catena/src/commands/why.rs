@@ -5,12 +5,12 @@ use clap::Args;
 use jiff::Timestamp;
 
 use crate::{
-    chain::{Scope, fetch, grow},
+    chain::{Scope, State, fetch, grow},
     connection::{Cluster, Options},
     output::Output,
     paint::Paint,
     target::{ObjectArgument, Target},
-    why::{Answer, Around, Facts, diagnose, gather, judge, tell},
+    why::{Answer, Around, Facts, diagnose, gather, judge, kept_for, tell},
 };
 
 /// What is asked about.
@@ -47,12 +47,17 @@ pub async fn explanation(cluster: &Cluster, target: &Target) -> Result<Answer> {
         gaps.push(gap);
         None
     });
+    let kept_for = match asked.health.state {
+        State::Done | State::Failed => kept_for(cluster, &asked.object).await,
+        _ => None,
+    };
     let lost = fetched.lost_owners.into_iter().find(|(uid, _)| *uid == fetched.asked);
     let around = Around {
         gaps,
         lost_owner: lost.map(|(_, owner)| owner),
         missing_target: fetched.missing_target,
         unbound,
+        kept_for,
         ..around
     };
     Ok(diagnose(&Facts { asked, top: &top, around: &around, now: Timestamp::now() }))

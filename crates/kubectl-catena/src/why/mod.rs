@@ -7,6 +7,7 @@ mod command;
 mod controllers;
 mod deletion;
 mod gather;
+mod kept;
 mod refusal;
 mod tell;
 #[cfg(test)]
@@ -20,6 +21,7 @@ use serde::Serialize;
 pub use binding::judge;
 pub use controllers::Controllers;
 pub use gather::gather;
+pub use kept::kept_for;
 pub use tell::tell;
 
 use crate::{
@@ -56,6 +58,8 @@ pub struct Around {
     pub missing_target: Option<Identity>,
     /// What keeps the asked object from being bound, by command-binder's rules.
     pub unbound: Option<Verdict>,
+    /// The label or annotation for which command-reaper keeps the asked command.
+    pub kept_for: Option<String>,
     /// The kinds that have an entry in backup-controller's settings, if these can be read.
     pub protected: Option<ProtectedKinds>,
     /// What could not be read.
@@ -208,6 +212,9 @@ fn remarks(facts: &Facts, finding: Option<&Finding>) -> Vec<String> {
         }
     }
     remarks.extend(told(facts.asked, "Contested"));
+    remarks.extend(facts.around.kept_for.iter().map(|mark| {
+        format!("command-reaper keeps it also after its TTL: {mark} says that it is declared elsewhere, where it would be created again and run again; delete it there")
+    }));
     let waiting = facts.asked.children.iter().filter(|child| command::is_waiting(child)).count();
     if waiting > 0 {
         let word = if waiting == 1 { "command is" } else { "commands are" };
