@@ -158,7 +158,7 @@ mod tests {
             waiting.enter(&command(&kind, name), Awaited::Kind(target.clone()));
         }
         waiting.leave("gone");
-        assert_eq!(waiting.kinds(), [target.clone()]);
+        assert_eq!(waiting.kinds(), std::slice::from_ref(&target));
         let woken = waiting.lock().take(&Awaited::Kind(target.clone()));
         let mut names: Vec<_> = woken.iter().map(|command| &*command.name).collect();
         names.sort_unstable();
