@@ -46,7 +46,8 @@ pub const BACKUP_STATUS: &str = "catena.dev/backup-status";
 /// may precede it, so that a copy of the annotation releases no other object.
 pub const FORCE_RELEASE: &str = "catena.dev/force-release";
 
-/// Annotation that a policy asks for before a protected object may be deleted; its value is the object's uid, which no copy of it has.
+/// Annotation that a policy asks for before a protected object may be deleted; its value is the object's uid, which no
+/// copy of it has.
 pub const CONFIRM_DELETE: &str = "catena.dev/confirm-delete";
 
 /// Annotation on the child of a `BasicDeployment`: the uid of the last command that was carried out on it.
