@@ -123,7 +123,7 @@ impl Index {
 #[cfg(test)]
 mod tests {
     use command_binder::kind::CommandKind;
-    use operator_kit::{Seen, Source, TrimmedObject};
+    use operator_kit::watch::{Seen, Source, TrimmedObject};
     use serde_json::json;
 
     use super::*;

@@ -4,7 +4,12 @@ use std::{
 };
 
 use jiff::Timestamp;
-use operator_kit::{Attempt, Controller, Events, Next, Watched, Writer};
+use operator_kit::{
+    report::Events,
+    run::{Attempt, Controller, Next},
+    watch::Watched,
+    write::Writer,
+};
 
 use crate::{
     command::Command,

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
-use operator_kit::{Attempt, ExpressionError, tell_again_after};
+use operator_kit::{render::ExpressionError, report::tell_again_after, run::Attempt};
 
 use crate::{command::Expiry, observe::Observed};
 

@@ -12,7 +12,7 @@ use k8s_openapi::{
     apimachinery::pkg::apis::meta::v1::ObjectMeta,
 };
 use kube::{Api, ResourceExt, api::ListParams, discovery::ApiResource};
-use operator_kit::live;
+use operator_kit::watch::live;
 
 use super::{
     Around, Warning,
