@@ -1,74 +1,69 @@
 //! Action → writes. The only writer.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::sync::Arc;
 
-use catena_api::{BasicReplicaSet, keys};
-use k8s_openapi::api::core::v1::Pod;
-use kube::{Api, Client, discovery::ApiResource};
-use operator_kit::{
-    render::Templates,
-    report::Part,
-    run::Next,
-    watch::{Cache, ReadError, TrimmedObject, live},
-    write::{
-        Batch, WriteError, Writer,
-        owner::{controller_reference, is_controlled_by, still_there},
-        slow_start,
-    },
-};
-use serde_json::{Value, json};
-
-use crate::{
+use basic_replicaset_controller::{
     adoption::Origin,
     decide::Action,
     error::{Error, Failed},
-    observe::{Observed, subject},
+    observed::TakenName,
     pod::PodRow,
+    revision::subject,
     status::CONDITIONS,
 };
+use catena_api::{BasicReplicaSet, keys};
+use k8s_openapi::api::core::v1::Pod;
+use kube::discovery::ApiResource;
+use operator_kit::{
+    report::{Part, StatusAge},
+    run::{Next, Settings},
+    watch::Seen,
+    write::{Batch, WriteError, Writer, owner::controller_reference, slow_start},
+};
+use serde_json::{Value, json};
 
-/// The pods, as they are known and written.
-pub struct Pods {
-    client: Client,
+use crate::memory::{Memory, Taken};
+
+/// Takes steps.
+pub struct Executor {
+    settings: Settings<basic_replicaset_controller::Settings>,
     writer: Writer,
-    cache: Arc<Cache<PodRow>>,
-    resource: ApiResource,
+    memory: Memory,
+    kind: ApiResource,
+    /// What the watch of pods has delivered.
+    seen: Seen,
 }
 
-impl Pods {
-    pub fn new(client: Client, writer: Writer, cache: Arc<Cache<PodRow>>) -> Self {
-        Self { client, writer, cache, resource: ApiResource::erase::<Pod>(&()) }
+impl Executor {
+    /// An executor whose writes to pods show up in `seen`.
+    pub fn new(
+        settings: Settings<basic_replicaset_controller::Settings>,
+        writer: Writer,
+        seen: Seen,
+        memory: Memory,
+    ) -> Self {
+        Self { settings, writer, memory, kind: ApiResource::erase::<Pod>(&()), seen }
     }
 
-    /// The pods that are known.
-    pub fn cache(&self) -> &Cache<PodRow> {
-        &self.cache
-    }
-
-    pub fn writer(&self) -> &Writer {
-        &self.writer
-    }
-
-    /// A pod as it is now; `None` when it went, or its name is another one's.
-    pub async fn live(&self, pod: &PodRow) -> Result<Option<TrimmedObject>, ReadError> {
-        let pods: Api<TrimmedObject> =
-            Api::namespaced_with(self.client.clone(), &pod.namespace, &self.resource);
-        let found = pods.get_opt(&pod.name).await.map_err(|error| ReadError::of(&error, "Pod", &pod.name))?;
-        Ok(found.filter(|found| found.metadata.uid.as_deref() == Some(&pod.uid)))
+    /// How long the status of a set has been as it is.
+    pub fn status_age(&self, set: &BasicReplicaSet) -> StatusAge {
+        self.writer.status_age(uid(set))
     }
 
     /// Takes a step.
-    pub async fn act(
-        &self,
-        templates: &Templates,
-        observed: &Observed,
-        action: Action,
-    ) -> Result<Next, Error> {
-        let set = &*observed.set;
+    pub async fn act(&self, set: &BasicReplicaSet, action: Action) -> Result<Next, Error> {
         match action {
+            Action::Mark { name, uid, slot } => {
+                self.mark(set, &name, &uid, slot).await?;
+                self.memory.name_settled(self::uid(set), slot);
+                Ok(Next::Written)
+            }
+            Action::PassOver(names) => self.pass_over(set, names),
             Action::Create { revision, slots } => {
-                let create = |slot| self.create(templates, set, &revision, slot);
-                let batch = slow_start(slots, create, Error::is_for_its_name).await;
+                let create = |slot| self.create(set, &revision, slot);
+                let mut batch = slow_start(slots, create, Error::is_for_its_name).await;
+                // The next pass looks whose they are.
+                batch.failed.retain(|(slot, error)| !self.is_taken(set, &revision, *slot, error));
                 written(batch, u32::to_string, Error::is_for_its_name)
             }
             Action::Delete(pods) => {
@@ -76,14 +71,10 @@ impl Pods {
                 written(batch, |pod| pod.uid.to_string(), Error::is_for_its_pod)
             }
             Action::Adopt(pods) => {
-                let name = set.metadata.name.as_deref().unwrap_or_default();
-                let is_there = still_there(self.client.clone(), set).await;
-                if !is_there.map_err(|error| ReadError::of(&error, "BasicReplicaSet", name))? {
-                    return Err(WriteError::gone("BasicReplicaSet", name).into());
-                }
                 let batch = slow_start(pods, |pod| self.adopt(set, pod), Error::is_for_its_pod).await;
                 written(batch, |pod| pod.uid.to_string(), Error::is_for_its_pod)
             }
+            Action::GiveUp(error) => Err(error.into()),
             Action::Refuse(error) => Err(error.into()),
             Action::WriteStatus(status) => {
                 self.writer.write_status(set, &status, &CONDITIONS).await?;
@@ -94,18 +85,13 @@ impl Pods {
         }
     }
 
-    async fn create(
-        &self,
-        templates: &Templates,
-        set: &BasicReplicaSet,
-        revision: &str,
-        slot: u32,
-    ) -> Result<(), Error> {
+    async fn create(&self, set: &BasicReplicaSet, revision: &str, slot: u32) -> Result<(), Error> {
         let uid = uid(set);
         let slot = slot.to_string();
         // A create that is repeated, after a crash or with a stale cache, meets its own pod.
         let suffix = Origin { set: uid, revision, slot: &slot }.suffix();
         let make = || -> Result<Value, Error> {
+            let templates = &self.settings.current().templates;
             // Whether names differ by the suffix was asked when the revision was found.
             let mut pod = templates.render(&set.spec.template, &subject(set, &suffix), "v1", "Pod")?.object;
             let metadata = &mut pod["metadata"];
@@ -115,41 +101,32 @@ impl Pods {
             metadata["ownerReferences"] = json!([controller_reference(set)]);
             Ok(pod)
         };
-        match self.writer.create_made(uid, self.cache.seen(), &self.resource, make).await {
-            Err(Error::Write(WriteError::AlreadyExists { name, .. })) => {
-                self.recognise(set, &name, revision, &slot).await
-            }
-            created => created,
-        }
+        self.writer.create_made(uid, &self.seen, &self.kind, make).await
     }
 
-    /// A pod of the name is there: ours from an earlier try, or somebody else's.
-    async fn recognise(
-        &self,
-        set: &BasicReplicaSet,
-        name: &str,
-        revision: &str,
-        slot: &str,
-    ) -> Result<(), Error> {
-        let namespace = set.metadata.namespace.as_deref().unwrap_or_default();
-        let found = live::metadata_opt(&self.client, &self.resource, namespace, name).await;
-        let Some(found) = found.map_err(|error| ReadError::of(&error, "Pod", name))? else {
-            return Err(WriteError::gone("Pod", name).into());
-        };
-        let has = |map: &Option<BTreeMap<String, String>>, key: &str, value: &str| {
-            map.as_ref().and_then(|map| map.get(key)).is_some_and(|found| found == value)
-        };
-        if !is_controlled_by(&found, uid(set)) || !has(&found.annotations, keys::HASH, revision) {
-            return Err(Error::NameTaken { name: name.to_owned() });
-        }
-        if has(&found.labels, keys::REPLICA_SET_UID, uid(set)) && has(&found.annotations, keys::SLOT, slot) {
-            return Ok(());
-        }
-        // Without the label the watch does not show it; without its place it is not known which one is filled.
+    /// Notes a name that is taken: by our own pod from an earlier try, or by somebody else's.
+    fn is_taken(&self, set: &BasicReplicaSet, revision: &str, slot: u32, error: &Error) -> bool {
+        let Error::Write(WriteError::AlreadyExists { name, .. }) = error else { return false };
+        let taken = Taken { name: name.clone(), revision: revision.to_owned() };
+        self.memory.name_taken(uid(set), slot, taken);
+        true
+    }
+
+    /// Tells that names are somebody else's. Each holds up its own place.
+    fn pass_over(&self, set: &BasicReplicaSet, names: Vec<TakenName>) -> Result<Next, Error> {
+        let failed = names.into_iter().map(|TakenName { slot, name, .. }| {
+            self.memory.name_settled(uid(set), slot);
+            (slot, Error::NameTaken { name })
+        });
+        written(Batch { done: 0, failed: failed.collect() }, u32::to_string, Error::is_for_its_name)
+    }
+
+    /// Puts the label on a pod that its watch does not show without, and the place that it fills.
+    async fn mark(&self, set: &BasicReplicaSet, name: &str, of: &str, slot: u32) -> Result<(), Error> {
         let metadata = json!({
-            "name": name, "namespace": namespace, "uid": found.uid,
+            "name": name, "namespace": set.metadata.namespace, "uid": of,
             "labels": {keys::REPLICA_SET_UID: uid(set)},
-            "annotations": {keys::SLOT: slot},
+            "annotations": {keys::SLOT: slot.to_string()},
         });
         self.patch(set, &metadata).await
     }
@@ -166,14 +143,13 @@ impl Pods {
     /// Adds to the pod's labels and owners; those of others stay.
     async fn patch(&self, set: &BasicReplicaSet, metadata: &Value) -> Result<(), Error> {
         let patch = json!({"apiVersion": "v1", "kind": "Pod", "metadata": metadata});
-        self.writer.apply(uid(set), self.cache.seen(), &self.resource, &patch).await?;
+        self.writer.apply(uid(set), &self.seen, &self.kind, &patch).await?;
         Ok(())
     }
 
     async fn delete(&self, set: &BasicReplicaSet, pod: Arc<PodRow>) -> Result<(), Error> {
         let PodRow { namespace, name, uid: which, .. } = &*pod;
-        let deleted =
-            self.writer.delete(uid(set), self.cache.seen(), &self.resource, namespace, name, which).await;
+        let deleted = self.writer.delete(uid(set), &self.seen, &self.kind, namespace, name, which).await;
         deleted.map_err(|error| match error {
             WriteError::Forbidden { message, .. }
             | WriteError::Invalid { message, .. }
@@ -204,3 +180,6 @@ fn written<T>(
 fn uid(set: &BasicReplicaSet) -> &str {
     set.metadata.uid.as_deref().unwrap_or_default()
 }
+
+#[cfg(test)]
+mod tests;

@@ -29,6 +29,7 @@ pub struct Origin<'p> {
 
 impl<'p> Origin<'p> {
     /// What a pod says of it; `None` where it does not say all, and where it has a controller.
+    #[must_use]
     pub fn of(metadata: &'p ObjectMeta) -> Option<Self> {
         let label = metadata.labels.as_ref()?.get(keys::REPLICA_SET_UID)?;
         let annotations = metadata.annotations.as_ref()?;
@@ -38,12 +39,14 @@ impl<'p> Origin<'p> {
 
     /// The suffix of the pod's name: a create that is repeated, after a crash or with a stale cache, meets its own
     /// pod.
+    #[must_use]
     pub fn suffix(&self) -> String {
         short_digest(&[self.set, self.revision, self.slot])
     }
 }
 
 /// Whether a live pod is the one that `rendered` was made into, and still runs that.
+#[must_use]
 pub fn is_as_rendered(live: &Value, name: Option<&str>, rendered: &Value) -> bool {
     let (spec, rendered_spec) = (&live["spec"], &rendered["spec"]);
     let run_the_same = |field: &str| {

@@ -1,3 +1,5 @@
+//! What can keep a `BasicReplicaSet` from its pods.
+
 use operator_kit::{
     render::TemplateError,
     report::{Category, Part, Reported},
@@ -61,6 +63,7 @@ pub struct Failed {
 
 impl Error {
     /// Whether a pod could not be created only for the name that it would have had.
+    #[must_use]
     pub fn is_for_its_name(&self) -> bool {
         let is_stale = matches!(
             self,
@@ -72,6 +75,7 @@ impl Error {
     }
 
     /// Whether a pod could not be changed or deleted for a reason that may be its own.
+    #[must_use]
     pub fn is_for_its_pod(&self) -> bool {
         match self {
             Self::Write(error) => error.may_concern_one_object(),

@@ -1,14 +1,11 @@
 //! Keeps `replicas` active pods of the rendered template for each `BasicReplicaSet`.
 
 mod act;
-mod adoption;
-mod decide;
-mod error;
+mod controller;
+mod memory;
 mod observe;
-mod pod;
-mod settings;
-mod status;
 
+use basic_replicaset_controller::{Settings, pod::PodRow};
 use catena_api::{BasicReplicaSet, keys};
 use clap::Parser;
 use kube::Api;
@@ -17,7 +14,7 @@ use operator_kit::{
     watch::Watch,
 };
 
-use crate::{act::Pods, observe::ReplicaSets, pod::PodRow, settings::Settings};
+use crate::{act::Executor, controller::ReplicaSets, memory::Memory, observe::Observer};
 
 /// Keeps the pods of `BasicReplicaSets` running, and replaces them within a budget when their template changes.
 #[derive(Parser)]
@@ -25,14 +22,14 @@ use crate::{act::Pods, observe::ReplicaSets, pod::PodRow, settings::Settings};
     version,
     after_help = "Example: basic-replicaset-controller --settings settings.yaml --log-format text"
 )]
-struct Command {
+struct Cli {
     #[command(flatten)]
     arguments: Arguments,
 }
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> anyhow::Result<()> {
-    let operator = Operator::<Settings>::start(env!("CARGO_PKG_NAME"), Command::parse().arguments).await?;
+    let operator = Operator::<Settings>::start(env!("CARGO_PKG_NAME"), Cli::parse().arguments).await?;
     let queue = Queue::<BasicReplicaSet>::default();
     let trigger = queue.trigger();
     let watch = Watch::new(Api::all(operator.client()), "Pod").labelled(keys::REPLICA_SET_UID);
@@ -41,7 +38,8 @@ async fn main() -> anyhow::Result<()> {
             trigger.notify(&pod.namespace, &owner.name);
         }
     });
-    let pods = Pods::new(operator.client(), operator.writer(), pods);
-    let sets = ReplicaSets::new(operator.settings(), pods);
-    operator.run(sets, queue).await
+    let memory = Memory::default();
+    let executor = Executor::new(operator.settings(), operator.writer(), pods.seen().clone(), memory.clone());
+    let observer = Observer::new(operator.client(), operator.settings(), pods, memory);
+    operator.run(ReplicaSets { observer, executor }, queue).await
 }

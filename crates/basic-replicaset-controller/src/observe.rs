@@ -1,113 +1,291 @@
+//! Caches and live reads → Observed. The only reader.
+
 use std::{
-    collections::HashMap,
-    hash::{DefaultHasher, Hash, Hasher},
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
+    collections::{BTreeMap, HashMap},
+    sync::Arc,
 };
 
-use catena_api::BasicReplicaSet;
-use futures::{StreamExt, TryStreamExt, stream};
-use jiff::Timestamp;
-use operator_kit::{
-    render::{Subject, TemplateError, Templates, sha256},
-    report::StatusAge,
-    run::{Attempt, Controller, Next, Settings},
-    watch::TrimmedObject,
-};
-
-use crate::{
-    act::Pods,
+use basic_replicaset_controller::{
     adoption::{Origin, is_as_rendered},
-    decide::{self, Action, decide, step, succession_ends_in},
     error::Error,
+    observed::{Holder, Observed, TakenName, succession_ends_in, wanted},
     pod::{PodRow, PodState},
+    revision::{revision, subject},
+    step,
 };
+use catena_api::{BasicReplicaSet, keys};
+use futures::{StreamExt, stream};
+use jiff::Timestamp;
+use k8s_openapi::{api::core::v1::Pod, apimachinery::pkg::apis::meta::v1::ObjectMeta};
+use kube::{Api, Client, discovery::ApiResource};
+use operator_kit::{
+    render::{TemplateError, Templates},
+    report::StatusAge,
+    run::{Attempt, Settings},
+    watch::{Cache, ReadError, TrimmedObject, live},
+    write::{
+        WriteError,
+        owner::{is_controlled_by, still_there},
+    },
+};
+use parking_lot::Mutex;
+
+use crate::memory::Memory;
 
 /// Pods that are looked up live at once.
 const SIDE_BY_SIDE: usize = 16;
-/// The longest time until pods that are missing are tried again: what refused them may be lifted unseen.
-const LONGEST_BACKOFF: Duration = Duration::from_secs(60);
-/// Stands for the suffix of a pod while it is only asked whether names differ by it.
-const NO_POD: &str = "bcdfghjk";
 
-/// What a decision about a `BasicReplicaSet` is made from.
-#[derive(Clone, Debug)]
-pub struct Observed {
-    /// The set.
-    pub set: Arc<BasicReplicaSet>,
-    /// What this pass may do.
-    pub attempt: Attempt,
-    /// Whether pods are not known: what is there may be missing below.
-    pub is_blind: bool,
-    /// When it was observed.
-    pub now: Timestamp,
-    /// What pods are to be made from, or why there is nothing.
-    pub revision: Result<String, TemplateError>,
-    /// The pods that the set controls.
-    pub pods: Vec<Arc<PodRow>>,
-    /// Pods without a controller that were made from the very same, and still run it; looked for only while pods are
-    /// missing.
-    pub orphans: Vec<Arc<PodRow>>,
-    /// Pods of a former set of this name, as long as the garbage collector may not have come to them.
-    pub former: Vec<Arc<PodRow>>,
-    /// How long the status has been as it is.
-    pub status_age: StatusAge,
-}
-
-/// The controller of `BasicReplicaSets`.
-pub struct ReplicaSets {
-    settings: Settings<crate::Settings>,
-    pods: Pods,
+/// Reads what there is of a set.
+pub struct Observer {
+    client: Client,
+    settings: Settings<basic_replicaset_controller::Settings>,
+    pods: Arc<Cache<PodRow>>,
+    memory: Memory,
+    kind: ApiResource,
     /// The revision of each set as last rendered, so that the events of its pods need no rendering.
-    revisions: Mutex<HashMap<String, Remembered>>,
+    revisions: Mutex<HashMap<String, Rendered>>,
 }
 
-struct Remembered {
+struct Rendered {
     resource_version: Option<String>,
     settings: u64,
     revision: Result<String, TemplateError>,
 }
 
-impl ReplicaSets {
-    pub fn new(settings: Settings<crate::Settings>, pods: Pods) -> Self {
-        Self { settings, pods, revisions: Mutex::default() }
+/// Pods that may be a set's own, looked up live.
+#[derive(Default)]
+struct LookedUp {
+    orphans: Vec<Arc<PodRow>>,
+    taken: Vec<TakenName>,
+    unclear: usize,
+    unanswered: Option<ReadError>,
+}
+
+impl Observer {
+    /// An observer of sets and the pods in a cache.
+    pub fn new(
+        client: Client,
+        settings: Settings<basic_replicaset_controller::Settings>,
+        pods: Arc<Cache<PodRow>>,
+        memory: Memory,
+    ) -> Self {
+        let kind = ApiResource::erase::<Pod>(&());
+        Self { client, settings, pods, memory, kind, revisions: Mutex::default() }
     }
 
-    /// The pods without a controller that may be the set's own, each looked up live.
-    async fn orphans(&self, set: &BasicReplicaSet, revision: &str) -> Result<Vec<Arc<PodRow>>, Error> {
+    /// What there is of a set.
+    pub async fn observe(
+        &self,
+        set: Arc<BasicReplicaSet>,
+        attempt: Attempt,
+        status_age: StatusAge,
+    ) -> Result<Observed, Error> {
+        // What is missing from a cache that is not complete would be created again.
+        let problem = self.pods.problem();
+        let is_blind = problem.is_some();
+        if let Some(problem) = problem.filter(|_| !matches!(attempt, Attempt::Deferred(_))) {
+            return Err(Error::NotObserved { problem });
+        }
+        let revision = self.revision(&set);
         let namespace = set.metadata.namespace.as_deref().unwrap_or_default();
-        let settings = self.settings.current();
-        let found = self.pods.cache().group(namespace, revision).into_iter();
-        let found = found.filter(|pod| pod.owner.is_none() && pod.counts());
-        let looked_up = stream::iter(found)
-            .map(async |pod| {
-                let live = self.pods.live(&pod).await?;
-                Ok::<_, Error>(
-                    live.is_some_and(|live| is_own(&live, set, &settings.templates)).then_some(pod),
-                )
-            })
-            .buffer_unordered(SIDE_BY_SIDE);
-        looked_up.try_filter_map(async |own| Ok(own)).try_collect().await
+        let pods = self.pods.group(namespace, uid(&set));
+        let LookedUp { orphans, taken, unclear, unanswered } = match &revision {
+            Ok(revision) if !matches!(attempt, Attempt::Deferred(_)) => {
+                self.look_up(&set, revision, &pods, !attempt.holds(step::LOOK_UP)).await?
+            }
+            _ => LookedUp::default(),
+        };
+        let now = Timestamp::now();
+        let is_former = |pod: &PodRow| {
+            let is_former = pod.owner.as_ref().is_some_and(|owner| owner.is_former(&set));
+            is_former && &*pod.namespace == namespace && pod.counts()
+        };
+        let former = succession_ends_in(&set, now).map(|_| self.pods.find(is_former)).unwrap_or_default();
+        Ok(Observed {
+            attempt,
+            is_blind,
+            now,
+            revision,
+            pods,
+            orphans,
+            taken,
+            unclear,
+            unanswered,
+            former,
+            status_age,
+            set,
+        })
     }
 
-    fn revision(&self, set: &BasicReplicaSet, uid: &str) -> Result<String, TemplateError> {
+    /// How many pods of the set there are, of each that takes room in a quota.
+    pub fn pods_that_take_room(&self, set: &BasicReplicaSet) -> Vec<Arc<PodRow>> {
+        let namespace = set.metadata.namespace.as_deref().unwrap_or_default();
+        let mut pods = self.pods.group(namespace, uid(set));
+        pods.retain(|pod| !matches!(pod.state, PodState::Finished(_)));
+        pods
+    }
+
+    /// Forgets a set that is gone.
+    pub fn forget(&self, uid: &str) {
+        self.revisions.lock().remove(uid);
+        self.memory.forget(uid);
+    }
+
+    fn revision(&self, set: &BasicReplicaSet) -> Result<String, TemplateError> {
         let settings = self.settings.version();
         let resource_version = &set.metadata.resource_version;
-        let mut revisions = self.revisions.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(known) = revisions.get(uid)
+        let mut revisions = self.revisions.lock();
+        if let Some(known) = revisions.get(uid(set))
             && known.settings == settings
             && known.resource_version == *resource_version
         {
             return known.revision.clone();
         }
-        let templates = &self.settings.current().templates;
-        let rendered = templates.render_one_of_many(&set.spec.template, &subject(set, NO_POD), "v1", "Pod");
-        let revision = rendered.map(|rendered| revision(&rendered.hash, set.spec.restarted_at.as_deref()));
-        let remembered =
-            Remembered { resource_version: resource_version.clone(), settings, revision: revision.clone() };
-        revisions.insert(uid.to_owned(), remembered);
+        let revision = revision(&self.settings.current().templates, set);
+        let rendered =
+            Rendered { resource_version: resource_version.clone(), settings, revision: revision.clone() };
+        revisions.insert(uid(set).to_owned(), rendered);
         revision
     }
+
+    /// What may be the set's own without its watch or its owner reference saying so. A look-up that fails is counted,
+    /// and stops no other; nor is there any while `may_look` is false.
+    async fn look_up(
+        &self,
+        set: &BasicReplicaSet,
+        revision: &str,
+        pods: &[Arc<PodRow>],
+        may_look: bool,
+    ) -> Result<LookedUp, Error> {
+        let mut found = LookedUp::default();
+        self.look_up_names(set, revision, pods, may_look, &mut found).await;
+        if pods.iter().filter(|pod| pod.counts()).count() < wanted(set) {
+            self.look_up_orphans(set, revision, may_look, &mut found).await?;
+        }
+        Ok(found)
+    }
+
+    /// Who has the names that were taken when pods were to be created.
+    async fn look_up_names(
+        &self,
+        set: &BasicReplicaSet,
+        revision: &str,
+        pods: &[Arc<PodRow>],
+        may_look: bool,
+        found: &mut LookedUp,
+    ) {
+        let is_shown = |slot| pods.iter().any(|pod| pod.slot == Some(slot));
+        let names = self.memory.names_taken(uid(set)).into_iter();
+        let (open, settled): (Vec<_>, Vec<_>) =
+            names.partition(|(slot, taken)| taken.revision == revision && !is_shown(*slot));
+        for (slot, _) in settled {
+            self.memory.name_settled(uid(set), slot);
+        }
+        let looked_up = stream::iter(open).map(async |(slot, taken)| {
+            let holder = if may_look {
+                self.holder(set, revision, slot, &taken.name).await
+            } else {
+                Ok(Some(Holder::Unclear))
+            };
+            (slot, taken.name, holder)
+        });
+        let looked_up: Vec<_> = looked_up.buffer_unordered(SIDE_BY_SIDE).collect().await;
+        for (slot, name, holder) in looked_up {
+            let holder = match holder {
+                Ok(Some(holder)) => holder,
+                Ok(None) => {
+                    self.memory.name_settled(uid(set), slot);
+                    continue;
+                }
+                Err(error) => {
+                    found.unanswered = Some(error);
+                    Holder::Unclear
+                }
+            };
+            found.unclear += usize::from(holder == Holder::Unclear);
+            found.taken.push(TakenName { slot, name, holder });
+        }
+    }
+
+    /// Who has a name; `None` when it is free by now.
+    async fn holder(
+        &self,
+        set: &BasicReplicaSet,
+        revision: &str,
+        slot: u32,
+        name: &str,
+    ) -> Result<Option<Holder>, ReadError> {
+        let namespace = set.metadata.namespace.as_deref().unwrap_or_default();
+        let found = live::metadata_opt(&self.client, &self.kind, namespace, name).await;
+        let found = found.map_err(|error| ReadError::of(&error, "Pod", name))?;
+        Ok(found.map(|found| holder(found, uid(set), revision, slot)))
+    }
+
+    /// The pods without a controller that may be the set's own.
+    async fn look_up_orphans(
+        &self,
+        set: &BasicReplicaSet,
+        revision: &str,
+        may_look: bool,
+        found: &mut LookedUp,
+    ) -> Result<(), Error> {
+        let namespace = set.metadata.namespace.as_deref().unwrap_or_default();
+        let mut candidates = self.pods.group(namespace, revision);
+        candidates
+            .retain(|pod| pod.owner.is_none() && pod.counts() && !self.memory.is_known_other(uid(set), pod));
+        if !may_look {
+            found.unclear += candidates.len();
+            return Ok(());
+        }
+        let settings = self.settings.current();
+        let looked_up = stream::iter(candidates)
+            .map(async |pod| (self.live(&pod).await, pod))
+            .buffer_unordered(SIDE_BY_SIDE);
+        let looked_up: Vec<_> = looked_up.collect().await;
+        for (live, pod) in looked_up {
+            match live {
+                Ok(Some(live)) if is_own(&live, set, &settings.templates) => found.orphans.push(pod),
+                Ok(_) => self.memory.is_other(uid(set), &pod),
+                Err(error) => {
+                    found.unclear += 1;
+                    found.unanswered = Some(error);
+                }
+            }
+        }
+        if found.orphans.is_empty() {
+            return Ok(());
+        }
+        let name = set.metadata.name.as_deref().unwrap_or_default();
+        match still_there(self.client.clone(), set).await {
+            Ok(true) => {}
+            Ok(false) => return Err(WriteError::gone("BasicReplicaSet", name).into()),
+            Err(error) => {
+                found.unclear += std::mem::take(&mut found.orphans).len();
+                found.unanswered = Some(ReadError::of(&error, "BasicReplicaSet", name));
+            }
+        }
+        Ok(())
+    }
+
+    /// A pod as it is now; `None` when it went, or its name is another one's.
+    async fn live(&self, pod: &PodRow) -> Result<Option<TrimmedObject>, ReadError> {
+        let pods: Api<TrimmedObject> = Api::namespaced_with(self.client.clone(), &pod.namespace, &self.kind);
+        let found = pods.get_opt(&pod.name).await.map_err(|error| ReadError::of(&error, "Pod", &pod.name))?;
+        Ok(found.filter(|found| found.metadata.uid.as_deref() == Some(&pod.uid)))
+    }
+}
+
+/// Who has a name, by what the pod of that name says.
+fn holder(found: ObjectMeta, set: &str, revision: &str, slot: u32) -> Holder {
+    let has = |map: &Option<BTreeMap<String, String>>, key: &str, value: &str| {
+        map.as_ref().and_then(|map| map.get(key)).is_some_and(|found| found == value)
+    };
+    if !is_controlled_by(&found, set) || !has(&found.annotations, keys::HASH, revision) {
+        return Holder::Other;
+    }
+    let is_marked = has(&found.labels, keys::REPLICA_SET_UID, set)
+        && has(&found.annotations, keys::SLOT, &slot.to_string());
+    if is_marked { Holder::Own } else { Holder::Unmarked { uid: found.uid.unwrap_or_default() } }
 }
 
 /// Whether a live pod without a controller was made for this set or a former one of its name, and runs what is
@@ -118,101 +296,6 @@ fn is_own(live: &TrimmedObject, set: &BasicReplicaSet, templates: &Templates) ->
     rendered.is_ok_and(|rendered| is_as_rendered(&live.data, live.metadata.name.as_deref(), &rendered.object))
 }
 
-/// What a template may say about a set.
-pub fn subject<'s>(set: &'s BasicReplicaSet, suffix: &'s str) -> Subject<'s> {
-    Subject {
-        name: set.metadata.name.as_deref().unwrap_or_default(),
-        namespace: set.metadata.namespace.as_deref().unwrap_or_default(),
-        uid: set.metadata.uid.as_deref().unwrap_or_default(),
-        labels: set.metadata.labels.as_ref(),
-        annotations: set.metadata.annotations.as_ref(),
-        parameters: &set.spec.parameters,
-        suffix,
-    }
-}
-
-/// What a pod is made from: the rendered text, and the restart token if there is one.
-fn revision(hash: &str, restarted_at: Option<&str>) -> String {
-    restarted_at.map_or_else(|| hash.to_owned(), |token| sha256(&format!("{hash}\n{token}")))
-}
-
-impl Controller for ReplicaSets {
-    type Kind = BasicReplicaSet;
-    type Observed = Observed;
-    type Action = Action;
-    type Error = Error;
-
-    async fn observe(&self, set: Arc<BasicReplicaSet>, attempt: Attempt) -> Result<Observed, Error> {
-        // What is missing from a cache that is not complete would be created again.
-        let problem = self.pods.cache().problem();
-        let is_blind = problem.is_some();
-        if let Some(problem) = problem.filter(|_| !matches!(attempt, Attempt::Deferred(_))) {
-            return Err(Error::NotObserved { problem });
-        }
-        let uid = set.metadata.uid.clone().unwrap_or_default();
-        let revision = self.revision(&set, &uid);
-        let namespace = set.metadata.namespace.as_deref().unwrap_or_default();
-        let pods = self.pods.cache().group(namespace, &uid);
-        let is_short = pods.iter().filter(|pod| pod.counts()).count() < decide::wanted(&set);
-        let orphans = match &revision {
-            Ok(revision) if is_short && !matches!(attempt, Attempt::Deferred(_)) => {
-                self.orphans(&set, revision).await?
-            }
-            _ => Vec::new(),
-        };
-        let now = Timestamp::now();
-        let is_former = |pod: &PodRow| {
-            let is_former = pod.owner.as_ref().is_some_and(|owner| owner.is_former(&set));
-            is_former && &*pod.namespace == namespace && pod.counts()
-        };
-        let former = succession_ends_in(&set, now).map(|_| self.pods.cache().find(is_former));
-        Ok(Observed {
-            attempt,
-            is_blind,
-            now,
-            revision,
-            pods,
-            orphans,
-            former: former.unwrap_or_default(),
-            status_age: self.pods.writer().status_age(&uid),
-            set,
-        })
-    }
-
-    fn decide(&self, observed: &Observed) -> Action {
-        decide(observed)
-    }
-
-    async fn act(&self, observed: Observed, action: Action) -> Result<Next, Error> {
-        self.pods.act(&self.settings.current().templates, &observed, action).await
-    }
-
-    fn step(&self, action: &Action) -> &'static str {
-        action.step()
-    }
-
-    /// For creates, a pod that left: there may be room for another one in a quota.
-    fn occasion_of(&self, set: &BasicReplicaSet, step: &'static str) -> u64 {
-        if step != step::CREATE {
-            return 0;
-        }
-        let namespace = set.metadata.namespace.as_deref().unwrap_or_default();
-        let pods = self.pods.cache().group(namespace, set.metadata.uid.as_deref().unwrap_or_default());
-        let takes_room = |pod: &&Arc<PodRow>| !matches!(pod.state, PodState::Finished(_));
-        pods.iter().filter(takes_room).fold(0, |all, pod| all ^ digest(&pod.uid))
-    }
-
-    fn longest_backoff(&self) -> Duration {
-        LONGEST_BACKOFF
-    }
-
-    fn forget(&self, uid: &str) {
-        self.revisions.lock().unwrap_or_else(PoisonError::into_inner).remove(uid);
-    }
-}
-
-fn digest(text: &str) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    text.hash(&mut hasher);
-    hasher.finish()
+fn uid(set: &BasicReplicaSet) -> &str {
+    set.metadata.uid.as_deref().unwrap_or_default()
 }

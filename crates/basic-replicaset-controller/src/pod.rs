@@ -103,6 +103,7 @@ pub struct Owner {
 
 impl Owner {
     /// Whether it is a set that had the name of this one before; both are in one namespace.
+    #[must_use]
     pub fn is_former(&self, set: &BasicReplicaSet) -> bool {
         let metadata = &set.metadata;
         Some(&*self.name) == metadata.name.as_deref() && Some(&*self.uid) != metadata.uid.as_deref()
@@ -152,6 +153,7 @@ impl Row for PodRow {
 
 impl PodRow {
     /// What is kept of a pod.
+    #[must_use]
     pub fn of(pod: WatchedPod) -> Self {
         let WatchedPod { metadata, status } = pod;
         let owner = controller_of(&metadata)
@@ -177,11 +179,13 @@ impl PodRow {
     }
 
     /// Whether it counts for `replicas`.
+    #[must_use]
     pub fn counts(&self) -> bool {
         matches!(self.state, PodState::Ready | PodState::NotReady(_))
     }
 
     /// Whether it serves.
+    #[must_use]
     pub fn is_ready(&self) -> bool {
         self.state == PodState::Ready
     }

@@ -1,3 +1,5 @@
+//! What can be configured, with its validation.
+
 use std::collections::BTreeMap;
 
 use operator_kit::{render::Templates, run::Validate};

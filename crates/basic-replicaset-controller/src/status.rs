@@ -13,9 +13,9 @@ use operator_kit::{
 };
 
 use crate::{
-    decide::{is_in_vain, step},
-    observe::Observed,
-    pod::{PodRow, PodState, Trouble},
+    observed::Observed,
+    pod::{PodRow, PodState},
+    step,
 };
 
 /// How long a pod may be just starting before it is told as what blocks.
@@ -25,6 +25,7 @@ const STARTING: Duration = Duration::from_secs(30);
 pub const CONDITIONS: [&str; 3] = [READY, RECONCILING, STALLED];
 
 /// The status as it was told last: what others say in conditions of their own is none of it.
+#[must_use]
 pub fn told(set: &BasicReplicaSet) -> BasicReplicaSetStatus {
     let mut told = set.status.clone().unwrap_or_default();
     told.conditions = conditions::of_types(&told.conditions, &CONDITIONS);
@@ -88,6 +89,7 @@ pub fn status(observed: &Observed) -> BasicReplicaSetStatus {
 ///
 /// Others wait for more than numbers, and for more than which of many pods is the first that blocks for the same
 /// reason. Numbers have come to rest when no pod is on its way in or out.
+#[must_use]
 pub fn pace(before: &BasicReplicaSetStatus, after: &BasicReplicaSetStatus, observed: &Observed) -> Pace {
     let known = |status: &BasicReplicaSetStatus| {
         let blocker =
@@ -110,10 +112,11 @@ pub fn pace(before: &BasicReplicaSetStatus, after: &BasicReplicaSetStatus, obser
 }
 
 /// When a pod that is just starting will have taken too long.
+#[must_use]
 pub fn next_blocker(observed: &Observed) -> Option<Duration> {
     let left = |pod: &PodRow| match &pod.state {
         PodState::NotReady(trouble) if !trouble.is_known => {
-            Some(STARTING.saturating_sub(age(trouble, observed)))
+            Some(STARTING.saturating_sub(observed.since(trouble.since)))
         }
         _ => None,
     };
@@ -128,7 +131,7 @@ fn failure(observed: &Observed, is_complete: bool) -> Option<Failure> {
         Attempt::Without(_) if is_complete => None,
         Attempt::Without(_) | Attempt::Deferred(_) | Attempt::Allowed => {
             let of_place =
-                attempt.item_failure(step::CREATE, |_| true).filter(|_| is_in_vain(observed, step::CREATE));
+                attempt.item_failure(step::CREATE, |_| true).filter(|_| observed.is_in_vain(step::CREATE));
             let stays = |uid: &str| {
                 observed.pods.iter().any(|pod| &*pod.uid == uid && pod.state != PodState::Terminating)
             };
@@ -156,7 +159,7 @@ fn blocked_by(observed: &Observed, failure: Option<Failure>) -> Option<BlockedBy
     }
     let trouble = |pod: &PodRow| match &pod.state {
         PodState::NotReady(trouble) | PodState::Finished(trouble) => {
-            (trouble.is_known || age(trouble, observed) >= STARTING).then(|| trouble.clone())
+            (trouble.is_known || observed.since(trouble.since) >= STARTING).then(|| trouble.clone())
         }
         PodState::Ready | PodState::Terminating => None,
     };
@@ -171,10 +174,6 @@ fn blocked_by(observed: &Observed, failure: Option<Failure>) -> Option<BlockedBy
         message: trouble.message.into(),
         since: Some(Time(trouble.since)),
     })
-}
-
-fn age(trouble: &Trouble, observed: &Observed) -> Duration {
-    Duration::try_from(observed.now.duration_since(trouble.since)).unwrap_or_default()
 }
 
 fn number(count: usize) -> i32 {

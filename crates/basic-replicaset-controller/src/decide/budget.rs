@@ -23,17 +23,20 @@ impl Budget {
     }
 
     /// How many pods may be created now.
+    #[must_use]
     pub fn creatable(&self, updated: usize, outdated: usize) -> usize {
         let room = (self.most(outdated)).saturating_sub(updated + outdated);
         self.wanted.saturating_sub(updated).min(room)
     }
 
     /// How many pods may exist: some on top only while there are old ones to replace.
+    #[must_use]
     pub fn most(&self, outdated: usize) -> usize {
         if outdated == 0 { self.wanted } else { self.wanted + self.surge }
     }
 
     /// How many pods must serve.
+    #[must_use]
     pub fn least(&self) -> usize {
         self.wanted.saturating_sub(self.unavailable)
     }

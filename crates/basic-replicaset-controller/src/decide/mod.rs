@@ -2,32 +2,25 @@
 
 mod budget;
 mod ranking;
-pub mod step;
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
-use catena_api::{BasicReplicaSet, BasicReplicaSetStatus};
-use jiff::Timestamp;
-use operator_kit::{render::TemplateError, run::Attempt};
+use catena_api::BasicReplicaSetStatus;
+use operator_kit::{render::TemplateError, run::Attempt, watch::ReadError};
 
 pub use budget::Budget;
 
 use crate::{
-    observe::Observed,
+    observed::{Holder, Observed, TakenName, succession_ends_in},
     pod::{PodRow, PodState},
-    status::{pace, status, told},
+    status::{next_blocker, pace, status, told},
+    step,
 };
 
 /// Pods created or deleted in one step at most, as in kube-controller-manager.
 const BATCH: usize = 500;
-/// How long a pod that ended by itself is kept before its place is filled again, so that a pod that always
-/// ends at once is not made again in a tight loop.
-const FINISHED: Duration = Duration::from_secs(10);
-/// Places or pods of a step that fail, beyond the wanted number, before the step is taken for no other: names that
-/// are all taken would be tried for ever.
-const IN_VAIN: usize = 32;
-/// How old a set is when it waits no longer for the garbage collector, which may not run.
-const SUCCESSION: Duration = Duration::from_secs(10);
+/// When a pod is looked for again that is there and was not shown by its watch.
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
 /// One step for a set.
 #[derive(Clone, Debug, PartialEq)]
@@ -43,6 +36,19 @@ pub enum Action {
     },
     /// Delete these pods.
     Delete(Vec<Arc<PodRow>>),
+    /// Mark a pod of ours that lost its marks, or never had them.
+    Mark {
+        /// Its name.
+        name: String,
+        /// Its uid.
+        uid: String,
+        /// The place that it fills.
+        slot: u32,
+    },
+    /// Report that names are somebody else's, so that their places are passed over.
+    PassOver(Vec<TakenName>),
+    /// Report that pods that may be ours could not be looked up.
+    GiveUp(ReadError),
     /// Report that there is no template to create pods from.
     Refuse(TemplateError),
     /// Write the status.
@@ -53,17 +59,53 @@ pub enum Action {
     Settle,
 }
 
+impl Action {
+    /// The step that it is, if it can fail.
+    #[must_use]
+    pub fn step(&self) -> &'static str {
+        match self {
+            Self::Adopt(_) => step::ADOPT,
+            Self::Create { .. } | Self::PassOver(_) | Self::Refuse(_) => step::CREATE,
+            Self::Delete(_) => step::DELETE,
+            Self::Mark { .. } => step::MARK,
+            Self::GiveUp(_) => step::LOOK_UP,
+            Self::WriteStatus(_) => step::STATUS,
+            Self::Wait(_) | Self::Settle => "",
+        }
+    }
+}
+
 /// The next step for a set.
+#[must_use]
 pub fn decide(observed: &Observed) -> Action {
     if observed.set.metadata.deletion_timestamp.is_some() {
         // The garbage collector takes the pods; creating others would keep it from ending.
         return Action::Settle;
     }
     let step = match observed.attempt {
-        Attempt::Allowed | Attempt::Without(_) => adopt(observed).or_else(|| replace(observed)),
+        Attempt::Allowed | Attempt::Without(_) => recognise(observed)
+            .or_else(|| adopt(observed))
+            .or_else(|| replace(observed))
+            .or_else(|| observed.unanswered.clone().map(Action::GiveUp)),
         Attempt::Deferred(_) => None,
     };
     step.unwrap_or_else(|| report(observed))
+}
+
+/// What a name is taken by: our pod from an earlier try, or somebody else's.
+fn recognise(observed: &Observed) -> Option<Action> {
+    let unmarked = observed.taken.iter().find_map(|taken| match &taken.holder {
+        Holder::Unmarked { uid } if !observed.attempt.holds(step::MARK) => {
+            Some(Action::Mark { name: taken.name.clone(), uid: uid.clone(), slot: taken.slot })
+        }
+        _ => None,
+    });
+    let others = || {
+        let is_others = |taken: &&TakenName| taken.holder == Holder::Other;
+        let others: Vec<_> = observed.taken.iter().filter(is_others).cloned().collect();
+        (!others.is_empty()).then_some(Action::PassOver(others))
+    };
+    unmarked.or_else(others)
 }
 
 /// Orphans are taken back before pods are created in their place.
@@ -72,7 +114,7 @@ fn adopt(observed: &Observed) -> Option<Action> {
         return None;
     }
     let there = observed.pods.iter().filter(|pod| pod.counts()).count();
-    let wanted = wanted(&observed.set).saturating_sub(there);
+    let wanted = observed.wanted().saturating_sub(there);
     let mut orphans = observed.orphans.clone();
     orphans.retain(|pod| !observed.attempt.holds_item(step::ADOPT, &pod.uid));
     orphans.sort_by(|a, b| (a.created, &a.name).cmp(&(b.created, &b.name)));
@@ -83,10 +125,10 @@ fn adopt(observed: &Observed) -> Option<Action> {
 fn replace(observed: &Observed) -> Option<Action> {
     let may_go = |pod: &Arc<PodRow>| {
         let is_held = observed.attempt.holds_item(step::DELETE, &pod.uid);
-        !is_held && !is_in_vain(observed, step::DELETE)
+        !is_held && !observed.is_in_vain(step::DELETE)
     };
     let finished: Vec<_> =
-        observed.pods.iter().filter(|pod| is_over(pod, observed) && may_go(pod)).cloned().collect();
+        observed.pods.iter().filter(|pod| observed.is_over(pod) && may_go(pod)).cloned().collect();
     if !finished.is_empty() {
         return Some(delete(finished));
     }
@@ -107,9 +149,10 @@ fn replace(observed: &Observed) -> Option<Action> {
         return Some(delete(doomed));
     }
     let has_just_ended =
-        |pod: &&Arc<PodRow>| matches!(pod.state, PodState::Finished(_)) && !is_over(pod, observed);
+        |pod: &&Arc<PodRow>| matches!(pod.state, PodState::Finished(_)) && !observed.is_over(pod);
     let just_ended = observed.pods.iter().filter(has_just_ended).count();
-    let missing = budget.creatable(updated.len(), outdated.len()).saturating_sub(just_ended);
+    let missing = budget.creatable(updated.len(), outdated.len());
+    let missing = missing.saturating_sub(just_ended + observed.unseen());
     if missing == 0 || waits_to_create(observed) {
         return None;
     }
@@ -130,19 +173,7 @@ fn replace(observed: &Observed) -> Option<Action> {
 /// Whether no pod is to be created now: because of a failure, or because others are to be taken back first.
 fn waits_to_create(observed: &Observed) -> bool {
     let takes_back_first = observed.attempt.holds(step::ADOPT) && !observed.orphans.is_empty();
-    takes_back_first || observed.attempt.holds(step::CREATE) || is_in_vain(observed, step::CREATE)
-}
-
-/// Whether a step failed for so many places or pods that it will not do for another one either.
-pub fn is_in_vain(observed: &Observed, step: &str) -> bool {
-    observed.attempt.held_items(step) >= IN_VAIN + wanted(&observed.set)
-}
-
-/// How long a new set waits at most for what is to become of the pods of a former one of its name.
-pub fn succession_ends_in(set: &BasicReplicaSet, now: Timestamp) -> Option<Duration> {
-    let created = set.metadata.creation_timestamp.as_ref()?.0;
-    let age = Duration::try_from(now.duration_since(created)).unwrap_or_default();
-    SUCCESSION.checked_sub(age).filter(|left| !left.is_zero())
+    takes_back_first || observed.attempt.holds(step::CREATE) || observed.is_in_vain(step::CREATE)
 }
 
 fn delete(mut pods: Vec<Arc<PodRow>>) -> Action {
@@ -150,20 +181,11 @@ fn delete(mut pods: Vec<Arc<PodRow>>) -> Action {
     Action::Delete(pods)
 }
 
-/// Whether a pod ended by itself long enough ago.
-fn is_over(pod: &PodRow, observed: &Observed) -> bool {
-    matches!(pod.state, PodState::Finished(_)) && left(pod, observed).is_zero()
-}
-
-fn left(pod: &PodRow, observed: &Observed) -> Duration {
-    let age = Duration::try_from(observed.now.duration_since(pod.created)).unwrap_or_default();
-    FINISHED.saturating_sub(age)
-}
-
 /// The lowest places that no pod has, not even one that is going, because names follow from places. A place whose
 /// name is somebody else's is passed over; the next one has another name.
 fn free_slots(observed: &Observed, count: usize) -> Vec<u32> {
-    let taken: BTreeSet<u32> = observed.pods.iter().filter_map(|pod| pod.slot).collect();
+    let looked_at = observed.taken.iter().map(|taken| taken.slot);
+    let taken: BTreeSet<u32> = observed.pods.iter().filter_map(|pod| pod.slot).chain(looked_at).collect();
     let is_free =
         |slot: &u32| !taken.contains(slot) && !observed.attempt.holds_item(step::CREATE, &slot.to_string());
     (0..).filter(is_free).take(count).collect()
@@ -175,9 +197,10 @@ fn report(observed: &Observed) -> Action {
     if new == current {
         let finished = observed.pods.iter().filter(|pod| matches!(pod.state, PodState::Finished(_)));
         let next = finished
-            .map(|pod| left(pod, observed))
+            .map(|pod| observed.kept_for(pod))
             .filter(|left| !left.is_zero())
-            .chain(crate::status::next_blocker(observed))
+            .chain(next_blocker(observed))
+            .chain((!observed.taken.is_empty()).then_some(LOOK_AGAIN))
             .min();
         return next.map_or(Action::Settle, Action::Wait);
     }
@@ -187,11 +210,6 @@ fn report(observed: &Observed) -> Action {
         None => Action::WriteStatus(Box::new(new)),
         Some(time) => Action::Wait(time),
     }
-}
-
-/// How many pods a set is to have.
-pub fn wanted(set: &BasicReplicaSet) -> usize {
-    usize::try_from(set.spec.replicas).unwrap_or(0)
 }
 
 #[cfg(test)]

@@ -1,10 +1,11 @@
 //! What fails holds up nothing but itself.
 
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
-use operator_kit::{report::conditions, run::HeldUp};
+use operator_kit::report::conditions;
 use proptest::prelude::*;
 
 use super::*;
+use crate::observed::IN_VAIN;
 
 fn without(held_up: HeldUp) -> Attempt {
     Attempt::Without(held_up)
@@ -159,7 +160,7 @@ fn play(mut observed: Observed, stays: &str) -> Observed {
                 let Some(next) = starts else { return observed };
                 Arc::make_mut(&mut observed.pods[next]).state = PodState::Ready;
             }
-            action @ (Action::Adopt(_) | Action::Refuse(_)) => panic!("{action:?}"),
+            action => panic!("{action:?}"),
         }
     }
     panic!("it never came to rest");

@@ -1,12 +1,16 @@
 mod fills;
 mod goes_on;
+mod recognises;
 mod replaces;
 mod reports;
 
 use catena_api::{BasicReplicaSet, BasicReplicaSetSpec};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use operator_kit::report::{Category, Failure, StatusAge};
+use operator_kit::{
+    report::{Category, Failure, StatusAge},
+    run::HeldUp,
+};
 
 use super::*;
 use crate::pod::{Owner, Trouble};
@@ -84,6 +88,9 @@ fn observed(replicas: i32, pods: Vec<Arc<PodRow>>) -> Observed {
         revision: Ok(NEW.into()),
         pods,
         orphans: Vec::new(),
+        taken: Vec::new(),
+        unclear: 0,
+        unanswered: None,
         former: Vec::new(),
         status_age: StatusAge::Written(Duration::from_secs(60)),
     }

@@ -100,7 +100,7 @@ fn play(mut observed: Observed, disturb: &[u8]) -> (Observed, usize) {
                 };
                 Arc::make_mut(&mut observed.pods[next]).state = PodState::Ready;
             }
-            action @ (Action::Adopt(_) | Action::Refuse(_)) => panic!("{action:?}"),
+            action => panic!("{action:?}"),
         }
     }
     panic!("it never came to rest");

@@ -1,6 +1,7 @@
 //! The only way to write: creates that may be repeated, patches and deletes that carry a uid, and each write
 //! remembered until the caches show it.
 
+mod busy;
 mod excess;
 mod room;
 mod status;
@@ -23,6 +24,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio::{sync::Semaphore, time::Instant};
 
+use busy::Busy;
 use room::Room;
 
 use crate::{
@@ -40,8 +42,6 @@ use crate::{
 
 /// Writes under way at once; the API server's own limit for one client class is of this order.
 const SIDE_BY_SIDE: usize = 48;
-/// Times that a write is sent again after the server said that it has too much to do (and did nothing).
-const BUSY_TRIES: u32 = 4;
 
 /// The metadata of an object alone; a server that does not know it answers with all of it.
 const METADATA: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json";
@@ -106,10 +106,16 @@ impl Writer {
         object: &Value,
     ) -> Written<()> {
         let body = serde_json::to_vec(object).unwrap_or_default();
-        self.send_create(whose, seen, resource, place(object), &body).await
+        let mut busy = Busy::default();
+        loop {
+            match self.create_once(whose, seen, resource, place(object), &body).await {
+                Err(error) if busy.passes(&error).await => {}
+                ended => return ended,
+            }
+        }
     }
 
-    async fn send_create(
+    async fn create_once(
         &self,
         whose: &str,
         seen: &Seen,
@@ -119,7 +125,7 @@ impl Writer {
     ) -> Written<()> {
         let params = PostParams { field_manager: Some(self.manager.into()), ..PostParams::default() };
         let build = || request(resource, namespace).create(&params, body.to_vec()).map(answered_by_metadata);
-        let answer: Trimmed = self.send(whose, "create", &resource.kind, name, build).await?;
+        let answer: Trimmed = self.send_once(whose, "create", &resource.kind, name, build).await?;
         self.remember(whose, seen, answer.metadata.resource_version.as_deref());
         Ok(())
     }
@@ -299,38 +305,43 @@ impl Writer {
         name: &str,
         build: impl Fn() -> Result<http::Request<Vec<u8>>, kube::core::request::Error>,
     ) -> Written<T> {
-        let mut tries = 0;
+        let mut busy = Busy::default();
         loop {
-            let request =
-                build().map_err(|error| WriteError::of(kube::Error::BuildRequest(error), kind, name))?;
-            let content = content(&request);
-            let permit = self.shared.permits.acquire().await;
-            let result =
-                self.client.request::<T>(request).await.map_err(|error| WriteError::of(error, kind, name));
-            drop(permit);
-            // What is refused has its backoff; that something is there already is no failure to many.
-            if matches!(result, Ok(_) | Err(WriteError::AlreadyExists { .. })) {
-                let write = || Repeated { verb, kind: kind.to_owned(), name: name.to_owned() };
-                self.shared.repeated.record(whose, content, write);
-            }
-            let error = match result {
-                Ok(answer) => {
-                    self.shared.metrics.wrote(verb, 200);
-                    tracing::debug!(verb, kind, name, "wrote");
-                    return Ok(answer);
-                }
-                Err(error) => error,
-            };
-            self.shared.metrics.wrote(verb, error.code());
-            match error {
-                WriteError::Busy { retry_after, .. } if tries < BUSY_TRIES => {
-                    tries += 1;
-                    // Jitter, so that what was refused together does not come back together.
-                    tokio::time::sleep(retry_after.mul_f64(0.5 + rand::random::<f64>())).await;
-                }
-                error => return Err(error),
+            match self.send_once(whose, verb, kind, name, &build).await {
+                Err(error) if busy.passes(&error).await => {}
+                ended => return ended,
             }
         }
+    }
+
+    async fn send_once<T: DeserializeOwned>(
+        &self,
+        whose: &str,
+        verb: &'static str,
+        kind: &str,
+        name: &str,
+        build: impl Fn() -> Result<http::Request<Vec<u8>>, kube::core::request::Error>,
+    ) -> Written<T> {
+        let request =
+            build().map_err(|error| WriteError::of(kube::Error::BuildRequest(error), kind, name))?;
+        let content = content(&request);
+        let permit = self.shared.permits.acquire().await;
+        let result =
+            self.client.request::<T>(request).await.map_err(|error| WriteError::of(error, kind, name));
+        drop(permit);
+        // What is refused has its backoff; that something is there already is no failure to many.
+        if matches!(result, Ok(_) | Err(WriteError::AlreadyExists { .. })) {
+            let write = || Repeated { verb, kind: kind.to_owned(), name: name.to_owned() };
+            self.shared.repeated.record(whose, content, write);
+        }
+        match &result {
+            Ok(_) => {
+                self.shared.metrics.wrote(verb, 200);
+                tracing::debug!(verb, kind, name, "wrote");
+            }
+            Err(error) => self.shared.metrics.wrote(verb, error.code()),
+        }
+        result
     }
 }
 

@@ -5,7 +5,7 @@ use kube::discovery::ApiResource;
 use serde_json::Value;
 use tokio::sync::{Mutex, Semaphore, SemaphorePermit};
 
-use super::{Writer, place};
+use super::{Writer, busy::Busy, place};
 use crate::{watch::Seen, write::WriteError};
 
 const KIBIBYTE: usize = 1024;
@@ -59,16 +59,26 @@ impl Writer {
         whose: &str,
         seen: &Seen,
         resource: &ApiResource,
-        make: impl FnOnce() -> Result<Value, E>,
+        make: impl Fn() -> Result<Value, E>,
     ) -> Result<(), E> {
-        let make = || {
+        let text = || {
             let object = make()?;
             let (namespace, name) = place(&object);
             let (namespace, name) = (namespace.to_owned(), name.to_owned());
             Ok::<_, E>(Text { body: serde_json::to_vec(&object).unwrap_or_default(), namespace, name })
         };
-        let (text, _room) = self.shared.room.make(make).await?;
-        Ok(self.send_create(whose, seen, resource, (&text.namespace, &text.name), &text.body).await?)
+        let mut busy = Busy::default();
+        loop {
+            let (text, room) = self.shared.room.make(text).await?;
+            let place = (text.namespace.as_str(), text.name.as_str());
+            let sent = self.create_once(whose, seen, resource, place, &text.body).await;
+            // While it waits for a busy server, others have its room.
+            drop((text, room));
+            match sent {
+                Err(error) if busy.passes(&error).await => {}
+                ended => return Ok(ended?),
+            }
+        }
     }
 }
 
@@ -76,6 +86,9 @@ impl Writer {
 mod tests {
     use std::time::Duration;
 
+    use axum::http::{Request, Response};
+    use kube::{Client, client::Body};
+    use serde_json::json;
     use tokio::time::timeout;
 
     use super::*;
@@ -119,5 +132,40 @@ mod tests {
         let room = Room::default();
         assert!(room.make(|| Err::<Text, _>("no template")).await.is_err());
         assert_eq!(room.free.available_permits(), KIBIBYTES);
+    }
+
+    /// A server that is too busy for objects of this name.
+    fn busy_for(name: &'static str) -> Client {
+        let service = move |request: Request<Body>| async move {
+            let body = request.into_body().collect_bytes().await?;
+            let object: Value = serde_json::from_slice(&body)?;
+            let busy =
+                json!({"kind": "Status", "status": "Failure", "code": 429, "reason": "TooManyRequests"});
+            let is_busy = object["metadata"]["name"] == name;
+            let (code, answer) = if is_busy { (429, busy) } else { (201, object) };
+            let answer = Body::from(serde_json::to_vec(&answer)?);
+            Ok::<_, anyhow::Error>(Response::builder().status(code).body(answer)?)
+        };
+        Client::new(tower::service_fn(service), "default")
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_waits_for_a_busy_server_keeps_nobody_elses_room() {
+        let writer = Writer::over(busy_for("refused"), "test");
+        let kind = ApiResource::erase::<k8s_openapi::api::core::v1::ConfigMap>(&());
+        let text = "x".repeat(KIBIBYTES * KIBIBYTE * 3 / 4);
+        let create = async |name: &str| {
+            let object = json!({"metadata": {"name": name, "namespace": "shop"}, "data": {"text": text}});
+            writer.create_made("uid", &Seen::unwatched(), &kind, || Ok::<_, WriteError>(object.clone())).await
+        };
+        let refused = create("refused");
+        let other = async {
+            // Its body is made second.
+            tokio::task::yield_now().await;
+            timeout(Duration::from_millis(100), create("other")).await
+        };
+        let (refused, other) = tokio::join!(refused, other);
+        assert!(matches!(refused, Err(WriteError::Busy { .. })), "{refused:?}");
+        assert!(matches!(other, Ok(Ok(()))), "{other:?}");
     }
 }

@@ -1,0 +1,79 @@
+//! A pass over a `BasicReplicaSet`:
+//!
+//! 1. [`Observer`] reads its pods from the cache, renders its revision, and looks up live what may be its own.
+//! 2. [`decide`] chooses one step: marking or taking back what is the set's own, deleting, creating, or the status.
+//! 3. [`Executor`] takes it. What it wrote brings the next pass.
+
+use std::{
+    hash::{DefaultHasher, Hash, Hasher},
+    sync::Arc,
+    time::Duration,
+};
+
+use basic_replicaset_controller::{
+    decide::{Action, decide},
+    error::Error,
+    observed::Observed,
+    step,
+};
+use catena_api::BasicReplicaSet;
+use operator_kit::run::{Attempt, Controller, Next};
+
+use crate::{act::Executor, observe::Observer};
+
+/// The longest time until missing pods are tried again: whatever refused them may be lifted unseen.
+const LONGEST_BACKOFF: Duration = Duration::from_secs(60);
+
+/// The controller of `BasicReplicaSets`.
+pub struct ReplicaSets {
+    /// The only reader.
+    pub observer: Observer,
+    /// The only writer.
+    pub executor: Executor,
+}
+
+impl Controller for ReplicaSets {
+    type Kind = BasicReplicaSet;
+    type Observed = Observed;
+    type Action = Action;
+    type Error = Error;
+
+    async fn observe(&self, set: Arc<BasicReplicaSet>, attempt: Attempt) -> Result<Observed, Error> {
+        let status_age = self.executor.status_age(&set);
+        self.observer.observe(set, attempt, status_age).await
+    }
+
+    fn decide(&self, observed: &Observed) -> Action {
+        decide(observed)
+    }
+
+    async fn act(&self, observed: Observed, action: Action) -> Result<Next, Error> {
+        self.executor.act(&observed.set, action).await
+    }
+
+    fn step(&self, action: &Action) -> &'static str {
+        action.step()
+    }
+
+    /// For creates, a pod that left: there may be room for another one in a quota.
+    fn occasion_of(&self, set: &BasicReplicaSet, step: &'static str) -> u64 {
+        if step != step::CREATE {
+            return 0;
+        }
+        self.observer.pods_that_take_room(set).iter().fold(0, |all, pod| all ^ digest(&pod.uid))
+    }
+
+    fn longest_backoff(&self) -> Duration {
+        LONGEST_BACKOFF
+    }
+
+    fn forget(&self, uid: &str) {
+        self.observer.forget(uid);
+    }
+}
+
+fn digest(text: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    text.hash(&mut hasher);
+    hasher.finish()
+}

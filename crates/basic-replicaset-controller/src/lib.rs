@@ -1,0 +1,13 @@
+//! What is decided and said of a `BasicReplicaSet`: pure, for the controller and for models of it.
+
+pub mod adoption;
+pub mod decide;
+pub mod error;
+pub mod observed;
+pub mod pod;
+pub mod revision;
+pub mod settings;
+pub mod status;
+pub mod step;
+
+pub use settings::Settings;

@@ -1,0 +1,34 @@
+//! What a pod is made from.
+
+use catena_api::BasicReplicaSet;
+use operator_kit::render::{Subject, TemplateError, Templates, sha256};
+
+/// Stands for the suffix of a pod's name where only the revision is asked for.
+const NO_POD: &str = "bcdfghjk";
+
+/// What the pods of a set are made from: the rendered text, and the restart token if there is one.
+///
+/// # Errors
+/// When the template gives no pod, or pods whose names do not differ.
+pub fn revision(templates: &Templates, set: &BasicReplicaSet) -> Result<String, TemplateError> {
+    let rendered = templates.render_one_of_many(&set.spec.template, &subject(set, NO_POD), "v1", "Pod")?;
+    Ok(set
+        .spec
+        .restarted_at
+        .as_deref()
+        .map_or(rendered.hash.clone(), |token| sha256(&format!("{}\n{token}", rendered.hash))))
+}
+
+/// What a template may say about a pod of a set.
+#[must_use]
+pub fn subject<'s>(set: &'s BasicReplicaSet, suffix: &'s str) -> Subject<'s> {
+    Subject {
+        name: set.metadata.name.as_deref().unwrap_or_default(),
+        namespace: set.metadata.namespace.as_deref().unwrap_or_default(),
+        uid: set.metadata.uid.as_deref().unwrap_or_default(),
+        labels: set.metadata.labels.as_ref(),
+        annotations: set.metadata.annotations.as_ref(),
+        parameters: &set.spec.parameters,
+        suffix,
+    }
+}
