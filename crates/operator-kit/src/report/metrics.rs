@@ -2,9 +2,11 @@
 
 use std::{
     collections::BTreeMap,
-    sync::{Mutex, MutexGuard, PoisonError, atomic::AtomicU64},
+    sync::atomic::AtomicU64,
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
+
+use parking_lot::{Mutex, MutexGuard};
 
 use prometheus_client::{
     encoding::{EncodeLabelSet, text},
@@ -199,7 +201,7 @@ impl Metrics {
 
     /// What is served, for a controller to add its own.
     pub fn registry(&self) -> MutexGuard<'_, Registry> {
-        self.registry.lock().unwrap_or_else(PoisonError::into_inner)
+        self.registry.lock()
     }
 
     /// All metrics as Prometheus (`OpenMetrics`) reads them.

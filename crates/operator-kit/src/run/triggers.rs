@@ -4,8 +4,10 @@ use std::{
     collections::{HashMap, HashSet},
     convert::Infallible,
     mem::take,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
 };
+
+use parking_lot::{Mutex, MutexGuard};
 
 use kube::runtime::reflector::{self, Store};
 use tokio::sync::Notify;
@@ -94,11 +96,11 @@ impl<R: Clone + 'static> Triggers<R> {
     }
 
     fn by_id(&self) -> MutexGuard<'_, ById<R>> {
-        self.0.by_id.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.by_id.lock()
     }
 
     fn namespaces(&self) -> MutexGuard<'_, HashSet<String>> {
-        self.0.namespaces.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.namespaces.lock()
     }
 }
 

@@ -1,7 +1,6 @@
-use std::{
-    collections::HashMap,
-    sync::{Arc, PoisonError, RwLock},
-};
+use std::{collections::HashMap, sync::Arc};
+
+use parking_lot::{RwLock, RwLockReadGuard};
 
 use kube::runtime::watcher::Event;
 
@@ -82,7 +81,7 @@ impl<R: Row> Cache<R> {
 
     /// Takes one event in, and tells `changed` each row that is new, changed (also as it was before) or gone.
     pub(crate) fn take(&self, event: Event<Arc<R>>, changed: impl Fn(&R)) {
-        let mut rows = self.rows.write().unwrap_or_else(PoisonError::into_inner);
+        let mut rows = self.rows.write();
         let affected = match event {
             Event::Apply(row) => rows.put(row),
             Event::Delete(row) => rows.remove(row.uid()).into_iter().collect(),
@@ -103,8 +102,8 @@ impl<R: Row> Cache<R> {
         }
     }
 
-    fn read(&self) -> std::sync::RwLockReadGuard<'_, Rows<R>> {
-        self.rows.read().unwrap_or_else(PoisonError::into_inner)
+    fn read(&self) -> RwLockReadGuard<'_, Rows<R>> {
+        self.rows.read()
     }
 }
 

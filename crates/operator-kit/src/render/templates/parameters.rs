@@ -1,7 +1,6 @@
-use std::{
-    collections::BTreeMap,
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::{collections::BTreeMap, sync::Arc};
+
+use parking_lot::Mutex;
 
 use minijinja::{
     Value,
@@ -29,7 +28,7 @@ impl Parameters {
 
     /// The last parameter that was asked for and is not there.
     pub fn missing(&self) -> Option<String> {
-        self.missing.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.missing.lock().clone()
     }
 }
 
@@ -41,7 +40,7 @@ impl Object for Parameters {
         }
         let value = self.values.get(name).map(|value| Value::from(value.as_str()));
         if value.is_none() {
-            *self.missing.lock().unwrap_or_else(PoisonError::into_inner) = Some(name.to_owned());
+            *self.missing.lock() = Some(name.to_owned());
         }
         value
     }

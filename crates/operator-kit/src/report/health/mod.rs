@@ -6,11 +6,13 @@ mod watch_status;
 use std::{
     collections::BTreeMap,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::Duration,
 };
+
+use parking_lot::{Mutex, MutexGuard};
 
 use tokio::{sync::Notify, time::Instant};
 
@@ -102,7 +104,7 @@ impl Health {
         for (_, status) in self.statuses() {
             status.catch_up();
         }
-        *self.heartbeat.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+        *self.heartbeat.lock() = Instant::now();
     }
 
     /// The process is about to end.
@@ -132,7 +134,7 @@ impl Health {
 
     /// Why the process is to be restarted, if so.
     pub fn dead(&self) -> Option<String> {
-        let silent = self.heartbeat.lock().unwrap_or_else(PoisonError::into_inner).elapsed();
+        let silent = self.heartbeat.lock().elapsed();
         if silent > HEARTBEAT {
             return Some(format!("the main loop has not turned for {} s", silent.as_secs()));
         }
@@ -155,7 +157,7 @@ impl Health {
     }
 
     fn watches(&self) -> MutexGuard<'_, BTreeMap<String, Vec<Arc<WatchStatus>>>> {
-        self.watches.lock().unwrap_or_else(PoisonError::into_inner)
+        self.watches.lock()
     }
 }
 

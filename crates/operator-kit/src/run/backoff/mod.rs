@@ -1,8 +1,9 @@
 use std::{
     collections::{HashMap, hash_map},
-    sync::{Mutex, PoisonError},
     time::Duration,
 };
+
+use parking_lot::{Mutex, MutexGuard};
 
 use tokio::time::Instant;
 
@@ -190,8 +191,8 @@ impl Backoff {
         }
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<String, Object>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, Object>> {
+        self.0.lock()
     }
 }
 

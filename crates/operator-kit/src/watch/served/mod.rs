@@ -1,11 +1,9 @@
 //! In which version the cluster serves a kind, and whether in namespaces: asked of the cluster, so that a version which is
 //! not served any more stops nothing.
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{collections::HashMap, sync::Arc, time::Duration};
+
+use parking_lot::{Mutex, MutexGuard};
 
 use futures::future::join_all;
 use kube::{
@@ -125,7 +123,7 @@ impl ServedKinds {
     }
 
     fn known(&self) -> MutexGuard<'_, HashMap<ApiResource, Answer>> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+        self.known.lock()
     }
 }
 

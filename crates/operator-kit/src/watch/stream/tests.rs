@@ -1,9 +1,6 @@
-use std::{
-    collections::VecDeque,
-    convert::Infallible,
-    sync::{Mutex, PoisonError},
-    time::Duration,
-};
+use std::{collections::VecDeque, convert::Infallible, time::Duration};
+
+use parking_lot::Mutex;
 
 use axum::{
     body::Body as Answered,
@@ -44,7 +41,7 @@ type Asked = (Instant, String);
 impl Server {
     fn that_answers(answers: impl IntoIterator<Item = Answer>) -> Self {
         let server = Self::default();
-        server.0.lock().unwrap().answers.extend(answers);
+        server.0.lock().answers.extend(answers);
         server
     }
 
@@ -59,7 +56,7 @@ impl Server {
 
     async fn answer(&self, path: String) -> Response<Answered> {
         let next = {
-            let mut script = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut script = self.0.lock();
             script.asked.push((Instant::now(), path));
             script.answers.pop_front()
         };
@@ -86,7 +83,7 @@ impl Server {
     }
 
     fn asked(&self) -> Vec<Asked> {
-        self.0.lock().unwrap().asked.clone()
+        self.0.lock().asked.clone()
     }
 
     fn caches(&self, watches: &Watches) -> Arc<Cache<Map>> {

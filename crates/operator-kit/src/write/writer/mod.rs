@@ -6,11 +6,9 @@ mod excess;
 mod room;
 mod status;
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{collections::HashMap, sync::Arc, time::Duration};
+
+use parking_lot::{Mutex, MutexGuard};
 
 use axum::http::{self, HeaderValue, header::ACCEPT};
 use json_patch::PatchOperation;
@@ -289,8 +287,8 @@ impl Writer {
         self.statuses().remove(uid);
     }
 
-    fn statuses(&self) -> std::sync::MutexGuard<'_, HashMap<String, Status>> {
-        self.shared.statuses.lock().unwrap_or_else(PoisonError::into_inner)
+    fn statuses(&self) -> MutexGuard<'_, HashMap<String, Status>> {
+        self.shared.statuses.lock()
     }
 
     fn remember(&self, whose: &str, seen: &Seen, resource_version: Option<&str>) {
