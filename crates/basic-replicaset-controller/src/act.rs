@@ -62,9 +62,12 @@ impl Executor {
             Action::Create { revision, slots } => {
                 let create = |slot| self.create(set, &revision, slot);
                 let mut batch = slow_start(slots, create, Error::is_for_its_name).await;
-                // The next pass looks whose they are.
+                let tried = batch.failed.len();
                 batch.failed.retain(|(slot, error)| !self.is_taken(set, &revision, *slot, error));
-                written(batch, u32::to_string, Error::is_for_its_name)
+                let has_taken = batch.failed.len() < tried;
+                let next = written(batch, u32::to_string, Error::is_for_its_name)?;
+                // The next pass looks whose they are.
+                Ok(if has_taken { Next::Again } else { next })
             }
             Action::Delete(pods) => {
                 let batch = slow_start(pods, |pod| self.delete(set, pod), Error::is_for_its_pod).await;

@@ -95,6 +95,8 @@ pub trait Controller: Send + Sync + 'static {
 pub enum Next {
     /// Something was written; its own watch event brings the next pass.
     Written,
+    /// Something came to light that the next pass has to look at, at once.
+    Again,
     /// Nothing is left to do until something changes.
     Settled,
     /// Nothing is to be done before this time has passed.
@@ -168,6 +170,7 @@ impl<C: Controller> Passes<C> {
                 self.succeeded(uid, &attempt, tried.step, next);
                 let wait = match next {
                     Next::Wait(time) => Some(time),
+                    Next::Again => Some(Duration::ZERO),
                     // A write that changed nothing brings no event.
                     Next::Written if self.writer.is_current(uid) => Some(RECHECK),
                     Next::Written | Next::Settled => None,
@@ -220,8 +223,8 @@ impl<C: Controller> Passes<C> {
             // The failure was reported; it is as before.
             (Attempt::Deferred(_), _) => return,
             // With one step for everything, what fails may be the one after this.
-            (_, Next::Written) if step == EVERYTHING => return,
-            (_, Next::Written) => self.backoff.progressed(uid, step),
+            (_, Next::Written | Next::Again) if step == EVERYTHING => return,
+            (_, Next::Written | Next::Again) => self.backoff.progressed(uid, step),
             (_, Next::Settled | Next::Wait(_)) => self.backoff.settled(uid),
         }
         self.metrics.backing_off(self.backoff.len());
