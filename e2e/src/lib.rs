@@ -28,6 +28,7 @@ mod process;
 mod protection;
 mod reader;
 mod recording;
+mod refusals;
 mod releases;
 mod stolen_time;
 mod undo;
@@ -58,6 +59,7 @@ pub use protection::{
 };
 pub use reader::Reader;
 pub use recording::{Recorded, Recording};
+pub use refusals::forbid_unless;
 pub use releases::{Release, Uninstalled, shipped_template};
 pub use stolen_time::StolenTime;
 pub use undo::Undo;

@@ -227,6 +227,27 @@ async fn commands_of_a_foreign_kind_ask_for_the_configured_verb_on_the_kind_that
     Ok(())
 }
 
+/// A kind that is served in two versions, which differ in nothing but their names.
+const MOVES: &str = r"
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: moves.versions.example.com}
+spec:
+  group: versions.example.com
+  scope: Namespaced
+  names: {plural: moves, singular: move, kind: Move}
+  versions:
+    - name: v1
+      served: true
+      storage: true
+      schema: &open
+        openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}
+    - name: v2
+      served: true
+      storage: false
+      schema: *open
+";
+
 #[tokio::test]
 async fn a_policy_reads_a_command_as_the_binder_does_in_whatever_version_it_comes() -> Result<()> {
     const SHOPS: &str = "shops.example.com";
@@ -279,5 +300,56 @@ async fn a_policy_reads_a_command_as_the_binder_does_in_whatever_version_it_come
     ensure!(!said.contains(&format!("in the namespace {}", namespace.name)), "{said}");
     release.restore().await?;
     kubectl_with_input(&["delete", "--filename", "-"], OPERATIONS).await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_command_in_another_version_is_judged_as_the_configured_one_and_as_it_was_sent() -> Result<()> {
+    let cluster = Cluster::changing_one_of(&COMMANDED, BINDER).await?;
+    let namespace = cluster.namespace("admission").await?;
+    let [administrator, bob] = [ADMINISTRATOR, BOB].map(|who| As { namespace: &namespace, who });
+    administrator.succeeds(&["apply"], MOVES).await?;
+    let moves = json!([{"apiGroups": ["versions.example.com"], "resources": ["moves"], "verbs": ["create"]}]);
+    grant(&namespace, "moves", moves, &[("User", "bob")]).await?;
+    let one = |version: &str| {
+        json!({
+            "apiVersion": format!("versions.example.com/{version}"),
+            "kind": "Move",
+            "metadata": {"name": "one"},
+            "spec": {"to": "node"},
+        })
+        .to_string()
+    };
+    bob.until(true, &one("v2")).await;
+
+    // By its version alone it is a command, so that it shows in which version each policy saw it.
+    let values = |is_command: &str| {
+        json!({"kinds": [{
+            "id": "moves",
+            "group": "versions.example.com", "version": "v1", "resource": "moves", "kind": "Move",
+            "mode": "Observe",
+            "filter": format!("object.apiVersion == 'versions.example.com/{is_command}'"),
+            "target": {
+                "name": "object.spec.to",
+                "kinds": [{"group": "", "version": "v1", "resource": "nodes", "kind": "Node", "scope": "Cluster"}],
+            },
+            "admission": {"enabled": true, "verb": "close"},
+        }]})
+    };
+    let release = Release::upgrade(&cluster, BINDER, &values("v1")).await?;
+    let policy = "ValidatingAdmissionPolicy 'command-binder-moves'";
+    for version in ["v1", "v2"] {
+        bob.until(false, &one(version)).await;
+        let said = bob.is_refused(CREATE, &one(version)).await?;
+        ensure!(said.contains(policy), "{version}: {said}");
+    }
+    release.change(&values("v2")).await?;
+    bob.until(true, &one("v1")).await;
+    bob.until(false, &one("v2")).await;
+    let said = bob.is_refused(CREATE, &one("v2")).await?;
+    ensure!(said.contains("ValidatingAdmissionPolicy 'command-binder-moves-other-versions'"), "{said}");
+    release.restore().await?;
+    bob.until(true, &one("v2")).await;
+    kubectl_with_input(&["delete", "--filename", "-"], MOVES).await?;
     Ok(())
 }

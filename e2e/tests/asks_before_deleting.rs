@@ -1,10 +1,10 @@
 //! The admission policies of backup-controller's chart, which need no webhook.
 
-use anyhow::{Context, Result};
-use catena_api::keys::CONFIRM_DELETE;
+use anyhow::{Context, Result, ensure};
+use catena_api::keys::{BACKUP_FINALIZER, CONFIRM_DELETE};
 use e2e::{
     BACKUP_BY, BACKUPS, Cluster, Namespace, PATIENCE, Paused, Release, eventually, is_protected, kubectl,
-    protecting,
+    kubectl_with_input, protecting,
 };
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace as CoreNamespace};
 use kube::{
@@ -76,6 +76,66 @@ async fn refused(namespace: &Namespace, name: &str, how: &DeleteParams) -> Strin
     }
 }
 
+/// A kind that is served in two versions, of which the settings name one.
+const GADGETS: &str = r"
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: gadgets.e2e.catena.dev}
+spec:
+  group: e2e.catena.dev
+  scope: Namespaced
+  names: {plural: gadgets, singular: gadget, kind: Gadget}
+  versions:
+    - name: v1
+      served: true
+      storage: true
+      schema: &open
+        openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}
+    - name: v2
+      served: true
+      storage: false
+      schema: *open
+";
+
+/// The policies meet a request in whatever version of the kind it comes.
+async fn another_version_is_no_way_around(namespace: &Namespace) -> Result<()> {
+    let (is_made, said) = kubectl_with_input(&["apply", "--filename", "-"], GADGETS).await?;
+    ensure!(is_made, "{said}");
+    let gadget = json!({
+        "apiVersion": "e2e.catena.dev/v2", "kind": "Gadget",
+        "metadata": {"name": "web", "labels": {BACKUP_BY: "manifest"}},
+    });
+    let in_namespace = async |words: &[&str]| {
+        let words = [words, &["--namespace", &namespace.name]].concat();
+        kubectl_with_input(&words, &gadget.to_string()).await
+    };
+    let finalizer = format!("{BACKUP_FINALIZER:?}");
+    let create = ["create", "--dry-run=server", "--output=json", "--filename", "-"];
+    eventually("a gadget of the other version is protected when it is made", PATIENCE, async || {
+        match in_namespace(&create).await {
+            Ok((true, said)) if said.contains(&finalizer) => Ok(()),
+            other => Err(format!("{other:?}")),
+        }
+    })
+    .await;
+    let (is_made, said) = in_namespace(&["create", "--filename", "-"]).await?;
+    ensure!(is_made, "{said}");
+    let gadgets = "gadgets.v2.e2e.catena.dev";
+    let delete = ["delete", gadgets, "web", "--wait=false"];
+    let (is_taken, said) = in_namespace(&delete).await?;
+    ensure!(!is_taken && said.contains(CONFIRM_DELETE), "{said}");
+    let (is_there, uid) = in_namespace(&["get", gadgets, "web", "--output=jsonpath={.metadata.uid}"]).await?;
+    ensure!(is_there, "{uid}");
+    let confirm = format!("{CONFIRM_DELETE}={uid}");
+    let (is_confirmed, said) = in_namespace(&["annotate", gadgets, "web", &confirm]).await?;
+    ensure!(is_confirmed, "{said}");
+    let (is_taken, said) = in_namespace(&[&delete[..], &["--cascade=foreground"]].concat()).await?;
+    ensure!(!is_taken && said.contains("background"), "{said}");
+    let (is_taken, said) = in_namespace(&delete).await?;
+    ensure!(is_taken, "{said}");
+    Ok(())
+}
+
 #[tokio::test]
 async fn policies_protect_at_creation_and_ask_for_a_confirmation_and_refuse_foreground_deletion() -> Result<()>
 {
@@ -117,8 +177,12 @@ async fn policies_protect_at_creation_and_ask_for_a_confirmation_and_refuse_fore
     namespace.delete::<ConfigMap>("web").await?;
     // Once it is deleted, nobody is asked again.
     namespace.delete::<ConfigMap>("web").await?;
+    another_version_is_no_way_around(&namespace).await?;
     tokio::task::spawn_blocking(move || drop(paused)).await?;
     namespace.until_gone::<ConfigMap>("web").await;
+    let place = ["--namespace", &namespace.name, "--timeout=60s"];
+    kubectl(&[&["wait", "--for=delete", "gadget/web"], &place[..]].concat()).await?;
+    kubectl(&["delete", "crd", "gadgets.e2e.catena.dev", "--timeout=60s"]).await?;
 
     // A namespace goes without a confirmation of each object in it.
     let namespaces = cluster.all::<CoreNamespace>();

@@ -3,21 +3,17 @@
 use anyhow::{Context, Result};
 use catena_api::{BasicReplicaSet, keys};
 use e2e::{
-    Cluster, Namespace, PATIENCE, REPLICA_SETS, condition, eventually, eventually_every, kubectl, names,
-    replica_set, uids,
+    Cluster, Namespace, PATIENCE, REPLICA_SETS, condition, eventually, eventually_every, forbid_unless,
+    kubectl, names, replica_set, uids,
 };
 use k8s_openapi::{
     api::{
-        admissionregistration::v1::{ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding},
         core::v1::{Pod, ResourceQuota},
         events::v1::Event,
     },
     apimachinery::pkg::util::intstr::IntOrString::Int,
 };
-use kube::{
-    ResourceExt,
-    api::{ListParams, PostParams},
-};
+use kube::{ResourceExt, api::ListParams};
 use serde_json::json;
 
 async fn with_pods(namespace: &Namespace, count: usize) -> Result<Vec<Pod>> {
@@ -93,27 +89,11 @@ async fn a_rollout_under_a_full_quota_goes_on_as_fast_as_pods_leave() -> Result<
 
 /// Forbids the controller to delete a pod, and waits until the API server has taken that in.
 async fn forbid_to_delete(cluster: &Cluster, namespace: &Namespace, pod: &str) -> Result<()> {
-    let name = format!("e2e-goes-on-{}", namespace.name);
     let user = REPLICA_SETS.user();
     let rule =
         json!({"apiGroups": [""], "apiVersions": ["v1"], "operations": ["DELETE"], "resources": ["pods"]});
-    let policy: ValidatingAdmissionPolicy = serde_json::from_value(json!({
-        "metadata": namespace.owns(&name),
-        "spec": {
-            "matchConstraints": {"resourceRules": [rule]},
-            "matchConditions": [{"name": "controller", "expression": format!("request.userInfo.username == '{user}'")}],
-            "validations": [{"expression": format!("request.name != '{pod}'"), "message": "this one stays"}],
-        },
-    }))?;
-    let selector = json!({"matchLabels": {"kubernetes.io/metadata.name": namespace.name}});
-    let binding: ValidatingAdmissionPolicyBinding = serde_json::from_value(json!({
-        "metadata": namespace.owns(&name),
-        "spec": {
-            "policyName": name, "validationActions": ["Deny"], "matchResources": {"namespaceSelector": selector},
-        },
-    }))?;
-    cluster.all().create(&PostParams::default(), &policy).await?;
-    cluster.all().create(&PostParams::default(), &binding).await?;
+    let not_it = format!("request.name != '{pod}'");
+    forbid_unless(cluster, namespace, &user, rule, &not_it, "this one stays").await?;
     let delete =
         ["--namespace", &namespace.name, "delete", "pod", pod, "--dry-run=server", "--as", user.as_str()];
     eventually("the pod may not be deleted", PATIENCE, async || match kubectl(&delete).await {

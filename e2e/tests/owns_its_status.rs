@@ -9,12 +9,12 @@ use catena_api::{
 };
 use e2e::{
     AuditLog, BINDER, CHAIN, Cluster, Controller, DEPLOYMENTS, Namespace, PATIENCE, REPLICA_SETS, Tally,
-    condition, deployment, eventually, is_true,
+    condition, deployment, eventually, eventually_every, forbid_unless, is_true,
 };
-use k8s_openapi::NamespaceResourceScope;
+use k8s_openapi::{NamespaceResourceScope, api::events::v1::Event};
 use kube::{
     Resource,
-    api::{Patch, PatchParams, PostParams},
+    api::{ListParams, Patch, PatchParams, PostParams},
 };
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -198,5 +198,46 @@ async fn what_somebody_makes_up_about_a_command_goes_and_its_binding_stays() -> 
         runs(again) && again.status.as_ref().is_some_and(|status| status.completion_time.is_none())
     };
     namespace.until("again", "has not ended", is_clean).await;
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_status_that_a_policy_refuses_is_told_as_that_and_the_rest_of_the_work_goes_on() -> Result<()> {
+    let cluster = Cluster::with(&CHAIN).await?;
+    let namespace = cluster.namespace("refused").await?;
+    namespace.create(&deployment("web", 1)).await?;
+    namespace.until_ready("web").await;
+    let rule = json!({
+        "apiGroups": ["catena.dev"], "apiVersions": ["*"], "operations": ["UPDATE"],
+        "resources": ["basicdeployments/status", "basicreplicasets/status"],
+    });
+    for controller in CHAIN {
+        let user = controller.user();
+        forbid_unless(&cluster, &namespace, &user, rule.clone(), "false", "hands off").await?;
+    }
+
+    // The API server takes the policies in a little later: until then it is a status like any other.
+    let mut replicas = [2, 1].into_iter().cycle();
+    let often = Duration::from_secs(1);
+    let note = eventually_every(often, "that the status is refused is told", PATIENCE, async || {
+        let scale = json!({"spec": {"replicas": replicas.next()}});
+        namespace.merge::<BasicDeployment>("web", scale).await.map_err(|error| error.to_string())?;
+        let events = namespace.api::<Event>().list(&ListParams::default()).await;
+        let events = events.map_err(|error| error.to_string())?.items;
+        let told = events.into_iter().map(|event| (event.reason.unwrap_or_default(), event.note));
+        let mut told: Vec<_> = told.collect();
+        match told.iter().position(|(reason, _)| reason == "StatusRefused") {
+            Some(place) => Ok(told.swap_remove(place).1.unwrap_or_default()),
+            None => Err(format!("{told:?}")),
+        }
+    })
+    .await;
+    for part in ["the status of", "hands off", "e2e-forbids-"] {
+        assert!(note.contains(part), "{part} is not in: {note}");
+    }
+    assert!(!note.contains("template"), "{note}");
+
+    namespace.merge::<BasicDeployment>("web", json!({"spec": {"replicas": 3}})).await?;
+    namespace.until_ready_pods(3).await;
     Ok(())
 }

@@ -115,6 +115,39 @@ async fn a_pod_template_whose_name_lacks_the_suffix_is_refused_and_harms_no_othe
 }
 
 #[tokio::test]
+async fn a_parameter_cannot_make_another_request_of_a_childs_name_and_harms_no_other() -> Result<()> {
+    let cluster = Cluster::changing_one_of(&CHAIN, DEPLOYMENTS).await?;
+    let namespace = cluster.namespace("names").await?;
+    let shipped = shipped_template(DEPLOYMENTS)?;
+    let named = shipped.replacen("name: {{ name }}", "name: {{ parameters.name }}", 1);
+    ensure!(named != shipped, "the shipped template has another name by now");
+    let values = json!({"templates": {"default": shipped, "named": named}});
+    let release = Release::upgrade(&cluster, DEPLOYMENTS, &values).await?;
+    let odd = [("endless", "?watch=true"), ("dry", "shared?dryRun=All"), ("above", "../x"), ("all", "..")];
+    for (name, given) in odd {
+        let mut deployment = deployment(name, 1);
+        deployment.spec.template = "named".into();
+        deployment.spec.parameters.insert("name".into(), given.into());
+        namespace.create(&deployment).await?;
+    }
+    namespace.create(&deployment("web", 1)).await?;
+
+    for (name, given) in odd {
+        let message = until_stalled(&namespace, name, "TemplateFailed").await?.message;
+        for part in ["metadata.name", given] {
+            assert!(message.contains(part), "{part} is not in: {message}");
+        }
+    }
+    namespace.until_ready("web").await;
+    let sets = namespace.api::<BasicReplicaSet>().list(&ListParams::default()).await?;
+    assert!(sets.iter().all(|set| set.name_any() == "web"), "{sets:?}");
+    let mended = json!({"spec": {"parameters": {"name": "above-x"}}});
+    namespace.merge::<BasicDeployment>("above", mended).await?;
+    namespace.until_ready("above").await;
+    release.restore().await
+}
+
+#[tokio::test]
 async fn a_missing_parameter_is_named() -> Result<()> {
     let cluster = Cluster::with(&CHAIN).await?;
     let namespace = cluster.namespace("missing").await?;
@@ -177,9 +210,32 @@ async fn a_pod_that_the_server_refuses_is_reported_with_its_words() -> Result<()
     namespace.create(&web).await?;
 
     let message = until_stalled(&namespace, "web", "Invalid").await?.message;
-    assert!(message.contains("web"), "{message}");
+    for part in ["web", "spec.containers[0].resources.", "spec.parameters.memory", "\"plenty\""] {
+        assert!(message.contains(part), "{part} is not in: {message}");
+    }
     namespace.merge::<BasicDeployment>("web", json!({"spec": {"parameters": {"memory": "32Mi"}}})).await?;
     namespace.until_ready("web").await;
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_parameter_of_a_wrong_type_is_named() -> Result<()> {
+    let cluster = Cluster::with(&CHAIN).await?;
+    let namespace = cluster.namespace("type").await?;
+    let mut web = deployment("web", 1);
+    web.spec.parameters.insert("port".into(), "abc".into());
+    namespace.create(&web).await?;
+
+    let message = until_stalled(&namespace, "web", "TemplateFailed").await?.message;
+    for part in ["spec.parameters.port", "\"abc\""] {
+        assert!(message.contains(part), "{part} is not in: {message}");
+    }
+    // The server refuses this one: no port is that high.
+    namespace.merge::<BasicDeployment>("web", json!({"spec": {"parameters": {"port": "70000"}}})).await?;
+    let message = until_stalled(&namespace, "web", "Invalid").await?.message;
+    for part in ["spec.containers[0].ports[0].containerPort", "spec.parameters.port", "\"70000\""] {
+        assert!(message.contains(part), "{part} is not in: {message}");
+    }
     Ok(())
 }
 

@@ -122,6 +122,36 @@ async fn a_budget_lets_one_replica_go_at_a_time_and_another_takes_over() -> Resu
 }
 
 #[tokio::test]
+async fn times_in_its_lease_that_no_client_reads_keep_no_controller_from_leading() -> Result<()> {
+    let cluster = Cluster::changing(&[REAPER]).await?;
+    let before = REAPER.until_ready(&cluster).await;
+    until_held_by(&cluster, |holder| !holder.is_empty()).await;
+    // The API server takes them all.
+    let patch = json!([
+        {"op": "replace", "path": "/metadata/managedFields/0/time", "value": "9999-12-31T23:59:59Z"},
+        {"op": "replace", "path": "/spec/renewTime", "value": "9999-12-31T23:59:59.000000Z"},
+        {"op": "replace", "path": "/spec/acquireTime", "value": "9999-12-31T23:59:59.000000Z"},
+    ]);
+    let patch = format!("--patch={patch}");
+    let lease = ["lease", REAPER.name(), "--namespace", NAMESPACE];
+    kubectl(&[&["patch", "--type=json", "--field-manager=other", &patch], &lease[..]].concat()).await?;
+    before.kill()?;
+
+    let namespace = cluster.namespace("odd-lease").await?;
+    finished_command(&namespace, "done").await?;
+    namespace.until_gone::<BasicDeploymentRestart>("done").await;
+    let after = REAPER.until_ready(&cluster).await;
+    ensure!(after.pid != before.pid, "it was not restarted");
+    let renewed = kubectl(&[&["get", "--output=jsonpath={.spec.renewTime}"], &lease[..]].concat()).await?;
+    ensure!(!renewed.starts_with("9999"), "the Lease was not renewed");
+    // Not even this client reads what is left of these times; the Lease is made again.
+    kubectl(&[&["delete"], &lease[..]].concat()).await?;
+    until_held_by(&cluster, |holder| !holder.is_empty()).await;
+    ensure!(REAPER.until_ready(&cluster).await.pid == after.pid, "it was restarted");
+    Ok(())
+}
+
+#[tokio::test]
 async fn a_budget_for_one_replica_is_refused_with_what_to_do() -> Result<()> {
     let cluster = Cluster::changing(&[REAPER]).await?;
     let before = Release::revision(REAPER).await?;

@@ -276,7 +276,12 @@ mod tests {
         let refused = [
             WriteError::Forbidden { kind: kind.clone(), name: name.clone(), message: message.clone() },
             WriteError::QuotaExceeded { kind: kind.clone(), name: name.clone(), message: message.clone() },
-            WriteError::Invalid { kind: kind.clone(), name: name.clone(), message: message.clone() },
+            WriteError::Invalid {
+                kind: kind.clone(),
+                name: name.clone(),
+                message: message.clone(),
+                fields: Vec::new(),
+            },
             WriteError::QuotaRefused { kind: kind.clone(), name: name.clone(), message: message.clone() },
             WriteError::NamespaceTerminating { kind: kind.clone() },
             WriteError::DefinitionTerminating { kind: kind.clone() },

@@ -277,7 +277,7 @@ impl Writes {
         match told {
             // It was cancelled meanwhile.
             Ok(()) | Err(WriteError::Gone { .. } | WriteError::Changed { .. }) => Ok(()),
-            Err(error @ WriteError::Invalid { .. }) => {
+            Err(error @ WriteError::StatusRefused { is_invalid: true, .. }) => {
                 tracing::warn!(command = command.name, "a command is left alone: {error}");
                 self.remember(deployment, |memory| memory.is_unheard(&command.uid));
                 Ok(())

@@ -3,7 +3,7 @@
 use catena_api::{BasicDeployment, keys};
 use operator_kit::{
     render::{Rendered, Subject},
-    write::owner::controller_reference,
+    write::{WriteError, owner::controller_reference},
 };
 use serde_json::{Value, json};
 
@@ -33,16 +33,7 @@ pub fn render(
     kind: &ChildKind,
     settings: &Settings,
 ) -> Result<Rendered, Refusal> {
-    let (meta, spec) = (&deployment.metadata, &deployment.spec);
-    let subject = Subject {
-        name: meta.name.as_deref().unwrap_or_default(),
-        namespace: meta.namespace.as_deref().unwrap_or_default(),
-        uid: meta.uid.as_deref().unwrap_or_default(),
-        labels: meta.labels.as_ref(),
-        annotations: meta.annotations.as_ref(),
-        parameters: &spec.parameters,
-        suffix: "",
-    };
+    let (spec, subject) = (&deployment.spec, subject(deployment));
     let rendered = settings.templates.render(&spec.template, &subject, &kind.api_version, &kind.kind)?;
     for field in [Some(&kind.contract.replicas), kind.contract.restarted_at.as_ref()].into_iter().flatten() {
         if field.get(&rendered.object).is_some() {
@@ -50,6 +41,33 @@ pub fn render(
         }
     }
     Ok(rendered)
+}
+
+/// The same error; where the server does not accept the child, with the parameters that stand where it says.
+pub fn located(
+    error: WriteError,
+    deployment: &BasicDeployment,
+    kind: &ChildKind,
+    settings: &Settings,
+) -> WriteError {
+    if !matches!(&error, WriteError::Invalid { kind: of, .. } if *of == kind.kind) {
+        return error;
+    }
+    let (template, subject) = (&deployment.spec.template, subject(deployment));
+    error.located(&settings.templates, template, &subject, &kind.api_version, &kind.kind)
+}
+
+fn subject(deployment: &BasicDeployment) -> Subject<'_> {
+    let (meta, spec) = (&deployment.metadata, &deployment.spec);
+    Subject {
+        name: meta.name.as_deref().unwrap_or_default(),
+        namespace: meta.namespace.as_deref().unwrap_or_default(),
+        uid: meta.uid.as_deref().unwrap_or_default(),
+        labels: meta.labels.as_ref(),
+        annotations: meta.annotations.as_ref(),
+        parameters: &spec.parameters,
+        suffix: "",
+    }
 }
 
 impl Desired {

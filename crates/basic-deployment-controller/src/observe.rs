@@ -27,7 +27,7 @@ use crate::{
         Action, commands, decide,
         history::{self, Pin},
     },
-    desired::{Desired, render},
+    desired::{Desired, located, render},
     error::{Error, Refusal},
     history::History,
     revision::Revision,
@@ -329,7 +329,15 @@ impl Controller for Deployments {
     }
 
     async fn act(&self, observed: Observed, action: Action) -> Result<Next, Error> {
-        self.writes.act(&observed, action).await
+        let acted = self.writes.act(&observed, action).await;
+        acted.map_err(|error| match error {
+            // What was rolled back to is another template's, or of other parameters.
+            Error::Write(error) if observed.pin.is_none() => {
+                let settings = self.settings.current();
+                located(error, &observed.deployment, &settings.child, &settings).into()
+            }
+            error => error,
+        })
     }
 
     /// A command, such as a rollback, may be what ends the failure.

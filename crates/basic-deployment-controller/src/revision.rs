@@ -3,7 +3,7 @@
 use catena_api::keys;
 use kube::api::ObjectMeta;
 use operator_kit::{
-    render::short_digest,
+    render::{is_object_name, short_digest},
     watch::{Row, TrimmedObject},
     write::owner::controller_of,
 };
@@ -94,7 +94,8 @@ impl Revision {
         let rendering = object.data.get_mut("data")?.take();
         let is_map =
             |field: &str| rendering.pointer(field).is_none_or(|value| value.is_object() || value.is_null());
-        let has_name = rendering.pointer("/metadata/name").is_some_and(Value::is_string);
+        let name = rendering.pointer("/metadata/name").and_then(Value::as_str);
+        let has_name = name.is_some_and(is_object_name);
         (has_name && ["/metadata/labels", "/metadata/annotations", "/spec"].into_iter().all(is_map))
             .then_some(rendering)
     }

@@ -104,7 +104,14 @@ impl Executor {
             metadata["ownerReferences"] = json!([controller_reference(set)]);
             Ok(pod)
         };
-        self.writer.create_made(uid, &self.seen, &self.kind, make).await
+        let created = self.writer.create_made(uid, &self.seen, &self.kind, make).await;
+        created.map_err(|error| match error {
+            Error::Write(error) => {
+                let templates = &self.settings.current().templates;
+                error.located(templates, &set.spec.template, &subject(set, &suffix), "v1", "Pod").into()
+            }
+            error => error,
+        })
     }
 
     /// Notes a name that is taken: by our own pod from an earlier try, or by somebody else's.

@@ -10,6 +10,7 @@ use catena_api::{BasicDeploymentStatus, CommandStatus};
 use operator_kit::{
     render::Rendered,
     report::{Pace, StatusAge},
+    run::Attempt,
 };
 
 use crate::{
@@ -103,14 +104,18 @@ pub enum Action {
     Settle,
 }
 
-/// The step that fails by itself: a child of an earlier name is scaled.
+// The steps that fail by themselves, and stop no other.
+/// A child of an earlier name is scaled.
 const SCALE_FORMER: &str = "scale-former";
+/// The own status is written.
+const STATUS: &str = "status";
 
 impl Action {
     /// The step that it is; an empty one where a failure holds up everything.
     pub fn step(&self) -> &'static str {
         match self {
             Self::ScaleFormer { .. } => SCALE_FORMER,
+            Self::WriteStatus(_) => STATUS,
             _ => "",
         }
     }
@@ -259,7 +264,8 @@ fn former(observed: &Observed) -> impl Iterator<Item = &Arc<Child>> {
 fn report(observed: &Observed) -> Action {
     let current = told(&observed.deployment);
     let new = status(observed);
-    let is_news = new != current;
+    let is_refused = matches!(&observed.attempt, Attempt::Without(_)) && observed.attempt.holds(STATUS);
+    let is_news = new != current && !is_refused;
     let due = match (observed.status_age, pace(&current, &new, observed)) {
         (StatusAge::Unwritten(age), Pace::Settled | Pace::Counting) => {
             FIRST_STATUS.checked_sub(age).filter(|left| !left.is_zero())

@@ -2,6 +2,7 @@
 
 mod digest;
 mod expression;
+mod field_path;
 mod object_name;
 mod templates;
 pub(crate) mod yaml;

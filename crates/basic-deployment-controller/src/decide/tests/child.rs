@@ -124,6 +124,25 @@ fn a_refusal_stalls_and_names_itself() {
 }
 
 #[test]
+fn a_status_that_is_refused_is_not_written_again_and_stops_nothing_else() {
+    let refused = Failure {
+        category: Category::WaitsForChange,
+        reason: "StatusRefused",
+        message: String::new(),
+        is_expected: false,
+    };
+    let settled = ours(json!({}));
+    let step = decide(&settled).step();
+    let held = || Attempt::Without(HeldUp::default().and_step(step, refused.clone()));
+    let held_up = Observed { attempt: held(), ..settled };
+    assert_eq!(decide(&held_up), Action::Settle);
+    let unscaled = Observed { attempt: held(), ..ours(json!({"spec": {"replicas": 1}})) };
+    assert!(matches!(decide(&unscaled), Action::Scale { .. }));
+    // The kit defers everything for a step without a name.
+    assert_ne!(step, "");
+}
+
+#[test]
 fn while_children_are_not_known_the_last_numbers_stay() {
     let mut observed = ours(json!({"status": {"active": 3}}));
     let status = written(decide(&observed));

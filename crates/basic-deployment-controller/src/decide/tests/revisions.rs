@@ -198,7 +198,13 @@ fn a_stored_rendering_cannot_leave_its_namespace_or_bring_finalizers() {
     let stored = |data: Value| {
         Revision::rendering(serde_json::from_value(json!({"metadata": {}, "data": data})).unwrap())
     };
-    for odd in [json!("text"), json!({"metadata": "text"}), json!({"metadata": {"name": "a", "labels": 7}})] {
+    for odd in [
+        json!("text"),
+        json!({"metadata": "text"}),
+        json!({"metadata": {"name": "a", "labels": 7}}),
+        json!({"metadata": {"name": "?watch=true"}}),
+        json!({"metadata": {"name": "../../pods/a"}}),
+    ] {
         assert_eq!(stored(odd.clone()), None, "{odd}");
     }
     assert!(stored(json!({"metadata": {"name": "a", "labels": null}})).is_some());

@@ -33,7 +33,7 @@ pub enum TemplateError {
     },
     /// The template failed with the values at hand.
     #[error(
-        "the template {template:?} cannot be filled in: {problem}; check spec.parameters and the template"
+        "the template {template:?} cannot be filled in: {problem}; correct what it is filled in with, such as spec.parameters, or the template"
     )]
     Failed {
         /// The template.
@@ -122,16 +122,6 @@ pub enum TemplateError {
 impl TemplateError {
     pub(super) fn broken(template: &str, problem: &str) -> Self {
         Self::Broken { template: template.to_owned(), problem: problem.to_owned() }
-    }
-
-    pub(super) fn render(template: &str, error: &minijinja::Error, missing: Option<String>) -> Self {
-        let template = template.to_owned();
-        match missing {
-            Some(parameter) if error.kind() == minijinja::ErrorKind::UndefinedError => {
-                Self::MissingParameter { template, parameter }
-            }
-            _ => Self::Failed { template, problem: error.to_string() },
-        }
     }
 }
 

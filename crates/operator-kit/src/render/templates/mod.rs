@@ -4,6 +4,7 @@
 //! structure of what is rendered.
 
 mod anything;
+mod culprit;
 mod error;
 mod parameters;
 mod quoting;
@@ -156,7 +157,7 @@ impl Templates {
             suffix,
         };
         let more = more.iter().map(|name| (*name, TemplateValue::from_object(Anything))).collect();
-        let text = self.fill(name, &subject, &Arc::new(Parameters::probe()), more)?;
+        let text = self.fill(name, &subject, &Arc::new(Parameters::probe()), &more)?;
         parse(name, &text, api_version, kind)
     }
 
@@ -173,14 +174,14 @@ impl Templates {
         kind: &str,
     ) -> Result<Rendered, TemplateError> {
         let given = Arc::new(Parameters::given(subject.parameters));
-        let text = self.fill(name, subject, &given, More::new())?;
+        let text = self.fill(name, subject, &given, &More::new())?;
         let mut object = parse(name, &text, api_version, kind)?;
         settle_namespace(name, &mut object, subject.namespace)?;
         let hash = if subject.suffix.is_empty() {
             sha256(&text)
         } else {
             let same_for_all = Subject { suffix: "", ..*subject };
-            sha256(&self.fill(name, &same_for_all, &given, More::new())?)
+            sha256(&self.fill(name, &same_for_all, &given, &More::new())?)
         };
         Ok(Rendered { object, hash })
     }
@@ -216,7 +217,7 @@ impl Templates {
         kind: &str,
     ) -> Result<Value, TemplateError> {
         let more = more.iter().map(|(name, value)| (*name, TemplateValue::from_serialize(value))).collect();
-        let text = self.fill(name, subject, &Arc::new(Parameters::given(subject.parameters)), more)?;
+        let text = self.fill(name, subject, &Arc::new(Parameters::given(subject.parameters)), &more)?;
         parse(name, &text, api_version, kind)
     }
 
@@ -225,7 +226,7 @@ impl Templates {
         name: &str,
         subject: &Subject<'_>,
         parameters: &Arc<Parameters>,
-        more: More<'_>,
+        more: &More<'_>,
     ) -> Result<String, TemplateError> {
         if let Some(error) = self.broken.get(name) {
             return Err(error.clone());
@@ -233,23 +234,26 @@ impl Templates {
         let Ok(template) = self.environment.get_template(name) else {
             return Err(TemplateError::Unknown { template: name.to_owned(), known: self.names.join(", ") });
         };
-        let values = context! {
-            name => subject.name,
-            namespace => subject.namespace,
-            uid => subject.uid,
-            labels => subject.labels.cloned().unwrap_or_default(),
-            annotations => subject.annotations.cloned().unwrap_or_default(),
-            parameters => TemplateValue::from_dyn_object(parameters.clone()),
-            suffix => subject.suffix,
-            ..TemplateValue::from_iter(more)
-        };
         let text = template
-            .render(values)
-            .map_err(|error| TemplateError::render(name, &error, parameters.missing()))?;
+            .render(values(subject, parameters, more.clone()))
+            .map_err(|error| culprit::failure(&template, subject, more, parameters.missing(), &error))?;
         if text.len() > LONGEST {
             return Err(TemplateError::TooLong { template: name.to_owned() });
         }
         Ok(text)
+    }
+}
+
+fn values(subject: &Subject<'_>, parameters: &Arc<Parameters>, more: More<'_>) -> TemplateValue {
+    context! {
+        name => subject.name,
+        namespace => subject.namespace,
+        uid => subject.uid,
+        labels => subject.labels.cloned().unwrap_or_default(),
+        annotations => subject.annotations.cloned().unwrap_or_default(),
+        parameters => TemplateValue::from_dyn_object(parameters.clone()),
+        suffix => subject.suffix,
+        ..TemplateValue::from_iter(more)
     }
 }
 

@@ -204,3 +204,73 @@ fn a_parameter_cannot_make_another_request_of_a_name() {
         assert!(matches!(&error, TemplateError::NotAName { found, .. } if found == name), "{error}");
     }
 }
+
+const TYPED: &str = r"
+apiVersion: v1
+kind: Pod
+metadata: {name: {{ name }}, labels: {tier: web}}
+spec:
+  containers:
+    - image: {{ parameters.image }}
+      ports: [{containerPort: {{ parameters.port }}}]
+      note: {{ parameters.port ~ '/' ~ parameters.protocol | default('tcp') }}
+";
+
+fn refused(given: &[(&str, &str)], message: &str, field: &str) -> String {
+    let given = parameters(given);
+    let error = crate::write::WriteError::Invalid {
+        kind: "Pod".into(),
+        name: "web".into(),
+        message: message.into(),
+        fields: vec![field.to_owned()],
+    };
+    error.located(&templates(&[("typed", TYPED)]), "typed", &subject(&given, ""), "v1", "Pod").to_string()
+}
+
+#[test]
+fn where_the_server_names_a_field_the_parameter_is_named_whose_value_stands_there() {
+    let port = "spec.containers[0].ports[0].containerPort";
+    let said = refused(&[("image", "a"), ("port", "abc")], "no number", port);
+    assert!(said.contains(&format!("{port} is \"abc\", from spec.parameters.port; ")), "{said}");
+    // A parameter of the same value that stands elsewhere is not blamed, nor one whose value is the template's own.
+    let said = refused(&[("image", "abc"), ("port", "abc")], "no number", port);
+    assert!(said.contains("from spec.parameters.port;"), "{said}");
+    let said = refused(&[("image", "web"), ("port", "1")], "bad label", "metadata.labels.tier");
+    assert!(said.contains("metadata.labels.tier is \"web\";") && !said.contains("from spec"), "{said}");
+    // Two make up what stands there.
+    let said = refused(&[("image", "a"), ("port", "1"), ("protocol", "x")], "bad", "spec.containers[0].note");
+    assert!(said.contains("note is \"1/x\";") && !said.contains("from spec"), "{said}");
+    let long = "x".repeat(1000);
+    let said = refused(&[("image", "a"), ("port", &long)], "no number", port);
+    assert!(said.contains("from spec.parameters.port") && !said.contains(&long), "{said}");
+}
+
+#[test]
+fn what_cannot_be_filled_in_is_named_with_the_parameter_that_is_the_reason() {
+    let template = "{apiVersion: v1, kind: Pod, metadata: {name: {{ name }}}, a: {{ parameters.por | int }}, b: {{ parameters.port | int }}}";
+    let said = render(template, &[("por", "1"), ("port", "abc")]).unwrap_err().to_string();
+    assert!(
+        said.contains("parameters.port | int") && said.contains("spec.parameters.port is \"abc\""),
+        "{said}"
+    );
+    let two = "{apiVersion: v1, kind: Pod, metadata: {name: {{ name }}}, a: {{ parameters.a | int + parameters.b | int }}}";
+    let said = render(two, &[("a", "x"), ("b", "y")]).unwrap_err().to_string();
+    assert!(said.contains("parameters.a | int") && !said.contains("spec.parameters.b is"), "{said}");
+}
+
+#[test]
+fn a_field_that_an_object_lacks_is_named_with_its_path() {
+    let template = "{apiVersion: v1, kind: Pod, metadata: {name: {{ name }}}, size: {{ parameters.tier | default('a') }}, of: {{ object.spec.size }}}";
+    let given = parameters(&[]);
+    let render = |object| {
+        let object: Value = object;
+        let more = [("object", &object)];
+        let all = templates(&[("t", template)]);
+        all.render_with("t", &subject(&given, ""), &more, "v1", "Pod").unwrap_err().to_string()
+    };
+    for object in [json!({"spec": {}}), json!({})] {
+        let said = render(object);
+        assert!(said.contains("object.spec") && !said.contains("spec.parameters.tier"), "{said}");
+    }
+    assert!(render(json!({"spec": {}})).contains("object.spec.size"));
+}

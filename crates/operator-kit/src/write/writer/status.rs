@@ -41,7 +41,8 @@ impl Writer {
     /// types than `types` aside.
     ///
     /// # Errors
-    /// [`WriteError::Changed`] when the object was replaced by another one of its name.
+    /// [`WriteError::Changed`] when the object was replaced by another one of its name, and
+    /// [`WriteError::StatusRefused`].
     pub async fn write_status<K, S>(&self, object: &K, status: &S, types: &[&str]) -> Written<()>
     where
         K: Resource<DynamicType = ()>,
@@ -58,7 +59,8 @@ impl Writer {
     /// `whose`; `seen` will show it.
     ///
     /// # Errors
-    /// [`WriteError::Changed`] when the object was replaced by another one of its name.
+    /// [`WriteError::Changed`] when the object was replaced by another one of its name, and
+    /// [`WriteError::StatusRefused`].
     pub async fn write_status_for<S: Serialize + Sync>(
         &self,
         whose: &str,
@@ -69,6 +71,15 @@ impl Writer {
         types: &[&str],
     ) -> Written<()> {
         let place = Place { whose, seen, resource, meta };
+        self.replace_in(place, status, types).await.map_err(WriteError::of_status)
+    }
+
+    async fn replace_in<S: Serialize + Sync>(
+        &self,
+        place: Place<'_>,
+        status: &S,
+        types: &[&str],
+    ) -> Written<()> {
         let said = serde_json::to_value(status).unwrap_or_default();
         let applied = match self.apply_in(place, &said).await {
             // What would be left of a condition that somebody else has a part of is not valid.
@@ -88,7 +99,8 @@ impl Writer {
     /// Applies the part of a status that is this controller's, of an object of one of several kinds.
     ///
     /// # Errors
-    /// [`WriteError::Changed`] when the object was replaced by another one of its name.
+    /// [`WriteError::Changed`] when the object was replaced by another one of its name, and
+    /// [`WriteError::StatusRefused`].
     pub async fn apply_status_of<R, S: Serialize + Sync>(
         &self,
         object: &Watched<R>,
@@ -97,7 +109,8 @@ impl Writer {
         let Source { resource, seen, .. } = &*object.source;
         let whose = object.metadata.uid.as_deref().unwrap_or_default();
         let place = Place { whose, seen, resource, meta: &object.metadata };
-        self.apply_in(place, &serde_json::to_value(status).unwrap_or_default()).await?;
+        let said = serde_json::to_value(status).unwrap_or_default();
+        self.apply_in(place, &said).await.map_err(WriteError::of_status)?;
         self.wrote_status(whose);
         Ok(())
     }

@@ -1,5 +1,8 @@
 //! Why a write did not happen, in the words of the field, and what to do.
 
+mod located;
+mod refusal;
+
 use std::time::Duration;
 
 use kube::core::response::Status;
@@ -111,6 +114,25 @@ pub enum WriteError {
         name: String,
         /// The server's words.
         message: String,
+        /// The fields that it names, as it writes them.
+        fields: Vec<String>,
+    },
+    /// The server does not take what a controller reports: a policy or webhook refuses it, a right is missing, or the
+    /// definition knows other fields.
+    #[error(
+        "the status of {kind} {name:?} cannot be written: {} refuses it: {message}; {}",
+        refusal::refuser(message),
+        refusal::way_to_report(message)
+    )]
+    StatusRefused {
+        /// The object's kind.
+        kind: String,
+        /// The object's name.
+        name: String,
+        /// The server's words.
+        message: String,
+        /// Whether it is not valid, rather than not allowed.
+        is_invalid: bool,
     },
     /// The server has too much to do.
     #[error("the API server is busy: {message}")]
@@ -149,6 +171,7 @@ impl WriteError {
             | Self::Gone { .. }
             | Self::Changed { .. }
             | Self::Forbidden { .. }
+            | Self::StatusRefused { .. }
             | Self::Invalid { .. } => true,
             // A webhook that does not answer is asked for some objects only; a server that does not, for none.
             Self::Unknown { code, .. } => *code != 0,
@@ -181,7 +204,11 @@ impl WriteError {
                 Self::QuotaRefused { kind, name, message }
             }
             403 => Self::Forbidden { kind, name, message },
-            400 | 422 => Self::Invalid { kind, name, message },
+            // An apply of a value of a wrong type is answered as if the server had failed.
+            _ if message.starts_with("failed to create typed patch object") => {
+                Self::Invalid { kind, name, message, fields: Vec::new() }
+            }
+            400 | 422 => Self::Invalid { kind, name, message, fields: fields(&status) },
             429 => Self::Busy { message, retry_after: retry_after(&status) },
             code => Self::Unknown { kind, name, code, message },
         }
@@ -190,11 +217,26 @@ impl WriteError {
     /// A JSON patch whose test does not hold is answered as if the object were not valid.
     pub(crate) fn of_failed_test(self) -> Self {
         match self {
-            Self::Invalid { kind, name, message }
+            Self::Invalid { kind, name, message, .. }
                 // The API server does not say which test failed; of what is not valid it says the field.
                 if message.contains("rejected our request due to an error in our request") =>
             {
                 Self::Changed { kind, name, message }
+            }
+            error => error,
+        }
+    }
+
+    /// What the error is where a status was to be written.
+    pub(crate) fn of_status(self) -> Self {
+        match self {
+            Self::Forbidden { kind, name, message } => {
+                Self::StatusRefused { kind, name, message, is_invalid: false }
+            }
+            Self::Invalid { kind, name, message, .. } => {
+                // The API server answers for most policies as if the object were not valid.
+                let is_invalid = !refusal::is_of_admission(&message);
+                Self::StatusRefused { kind, name, message, is_invalid }
             }
             error => error,
         }
@@ -209,8 +251,9 @@ impl WriteError {
             | Self::QuotaExceeded { .. }
             | Self::QuotaRefused { .. }
             | Self::OwnerKindUnknown { .. }
+            | Self::StatusRefused { is_invalid: false, .. }
             | Self::Forbidden { .. } => 403,
-            Self::Invalid { .. } => 422,
+            Self::Invalid { .. } | Self::StatusRefused { .. } => 422,
             Self::Busy { .. } => 429,
             Self::Unknown { code, .. } => *code,
         }
@@ -220,7 +263,7 @@ impl WriteError {
 impl Reported for WriteError {
     fn category(&self) -> Category {
         match self {
-            Self::Invalid { .. } => Category::WaitsForChange,
+            Self::Invalid { .. } | Self::StatusRefused { .. } => Category::WaitsForChange,
             _ => Category::Transient,
         }
     }
@@ -237,6 +280,7 @@ impl Reported for WriteError {
             Self::OwnerKindUnknown { .. } => "OwnerKindUnknown",
             Self::Forbidden { .. } => "Forbidden",
             Self::Invalid { .. } => "Invalid",
+            Self::StatusRefused { .. } => "StatusRefused",
             Self::Busy { .. } => "ServerBusy",
             Self::Unknown { .. } => "WriteFailed",
         }
@@ -259,6 +303,12 @@ impl Reported for WriteError {
 
 fn has_cause(status: &Status, reason: &str) -> bool {
     status.details.iter().flat_map(|details| &details.causes).any(|cause| cause.reason == reason)
+}
+
+/// The fields that the server names; what it cannot decode it names in its words alone.
+fn fields(status: &Status) -> Vec<String> {
+    let causes = status.details.iter().flat_map(|details| &details.causes);
+    causes.map(|cause| cause.field.clone()).filter(|field| !field.is_empty()).collect()
 }
 
 /// What to do about a refusal: the server says of a missing right who cannot do what.
@@ -299,6 +349,35 @@ mod tests {
         assert!(unallowed.to_string().contains("ServiceAccount"));
         let limited = forbidden("pods \"web-x\" is forbidden: minimum memory usage per Container is 256Mi");
         assert!(!limited.to_string().contains("ServiceAccount"), "{limited}");
+    }
+
+    #[test]
+    fn a_status_that_is_refused_is_told_with_who_refuses_and_without_a_word_of_templates() {
+        let refused = |code, message: &str| {
+            let status = Status { code, message: message.to_owned(), ..Status::default() };
+            WriteError::of(kube::Error::Api(Box::new(status)), "Pod", "web-x").of_status()
+        };
+        let by_policy = "pods \"web-x\" is forbidden: ValidatingAdmissionPolicy 'still' with binding 'b' denied request: no";
+        let by_webhook = "admission webhook \"still.example.com\" denied the request: no";
+        let by_rights = "pods \"web-x\" is forbidden: User \"x\" cannot patch resource \"pods/status\"";
+        let by_schema = "Pod \"web-x\" is invalid: status.phase: Unsupported value";
+        for (code, message, part, is_of_schema) in [
+            (422, by_policy, "the ValidatingAdmissionPolicy 'still' refuses it", false),
+            (403, by_policy, "let the controller's ServiceAccount write it", false),
+            (400, by_webhook, "the admission webhook \"still.example.com\" refuses it", false),
+            (403, by_rights, "grant it to the controller's ServiceAccount", false),
+            (422, by_schema, "CustomResourceDefinition", true),
+        ] {
+            let error = refused(code, message);
+            assert!(
+                matches!(error, WriteError::StatusRefused { is_invalid, .. } if is_invalid == is_of_schema)
+            );
+            let said = error.to_string();
+            assert!(said.starts_with("the status of Pod \"web-x\"") && said.contains(part), "{said}");
+            assert!(!said.contains("template") && !said.contains("parameters"), "{said}");
+        }
+        let busy = WriteError::Busy { message: String::new(), retry_after: Duration::ZERO };
+        assert_eq!(busy.of_status().reason(), "ServerBusy");
     }
 
     #[test]

@@ -4,20 +4,16 @@
 //! renewal is one write, tested by resourceVersion, and the leader stops by its monotonic clock before another
 //! may begin. Safety does not rest on it: writes are safe to repeat and carry uids.
 
+mod lease;
+
 use std::time::Duration;
 
 use anyhow::bail;
-use jiff::Timestamp;
-use k8s_openapi::{
-    api::coordination::v1::{Lease, LeaseSpec},
-    apimachinery::pkg::apis::meta::v1::MicroTime,
-};
-use kube::{
-    Api, Client,
-    api::{ObjectMeta, PostParams},
-};
+use kube::{Api, Client, api::PostParams};
 use thiserror::Error;
 use tokio::time::Instant;
+
+use lease::{Lease, Moment, Spec};
 
 /// How long a Lease that is not renewed still holds.
 const DURATION: Duration = Duration::from_secs(30);
@@ -65,7 +61,7 @@ impl Candidate {
     /// Waits until this process leads.
     pub async fn lead(self) -> Leadership {
         // Another's Lease is over when it was not renewed for its duration of *our* clock.
-        let mut other: Option<(Option<MicroTime>, Instant)> = None;
+        let mut other: Option<(Option<Moment>, Instant)> = None;
         loop {
             let before = Instant::now();
             match tokio::time::timeout(PATIENCE, self.take(&mut other)).await {
@@ -81,13 +77,12 @@ impl Candidate {
         }
     }
 
-    async fn take(&self, other: &mut Option<(Option<MicroTime>, Instant)>) -> anyhow::Result<Option<Lease>> {
+    async fn take(&self, other: &mut Option<(Option<Moment>, Instant)>) -> anyhow::Result<Option<Lease>> {
         let Some(mut lease) = self.leases.get_opt(&self.name).await? else {
-            let metadata = ObjectMeta { name: Some(self.name.clone()), ..ObjectMeta::default() };
-            let lease = Lease { metadata, spec: Some(self.spec(None)) };
+            let lease = Lease::new(&self.name, self.spec(None));
             return Ok(Some(self.leases.create(&PostParams::default(), &lease).await?));
         };
-        let spec = lease.spec.clone().unwrap_or_default();
+        let spec = lease.spec.clone();
         let holder = spec.holder_identity.as_deref().unwrap_or_default();
         if !holder.is_empty() && holder != self.identity {
             let holds = spec
@@ -102,25 +97,24 @@ impl Candidate {
                 return Ok(None);
             }
         }
-        lease.spec = Some(self.spec(Some(&spec)));
+        lease.spec = self.spec(Some(&spec));
         // The resourceVersion that was read goes along: of two candidates one gets a conflict.
         Ok(Some(self.leases.replace(&self.name, &PostParams::default(), &lease).await?))
     }
 
-    fn spec(&self, before: Option<&LeaseSpec>) -> LeaseSpec {
-        let now = Some(MicroTime(Timestamp::now()));
+    fn spec(&self, before: Option<&Spec>) -> Spec {
+        let now = Some(Moment::now());
         let same = before.is_some_and(|before| before.holder_identity.as_deref() == Some(&self.identity));
         let transitions = before.and_then(|before| before.lease_transitions).unwrap_or(0);
-        LeaseSpec {
+        Spec {
             holder_identity: Some(self.identity.clone()),
-            lease_duration_seconds: i32::try_from(DURATION.as_secs()).ok(),
+            lease_duration_seconds: i64::try_from(DURATION.as_secs()).ok(),
             acquire_time: before
                 .filter(|_| same)
                 .and_then(|before| before.acquire_time.clone())
                 .or_else(|| now.clone()),
             renew_time: now,
             lease_transitions: Some(if same || before.is_none() { transitions } else { transitions + 1 }),
-            ..LeaseSpec::default()
         }
     }
 }
@@ -169,19 +163,18 @@ impl Leadership {
 
     async fn write(&self) -> kube::Result<Lease> {
         let mut lease = self.lease.clone();
-        lease.spec = Some(self.candidate.spec(self.lease.spec.as_ref()));
+        lease.spec = self.candidate.spec(Some(&self.lease.spec));
         self.candidate.leases.replace(&self.candidate.name, &PostParams::default(), &lease).await
     }
 
     /// Somebody wrote or deleted the Lease: goes on if it still is ours, or can be made anew.
     async fn reread(&mut self) -> Result<(), Lost> {
         let Some(lease) = self.candidate.leases.get_opt(&self.candidate.name).await? else {
-            let metadata = ObjectMeta { name: Some(self.candidate.name.clone()), ..ObjectMeta::default() };
-            let lease = Lease { metadata, spec: Some(self.candidate.spec(None)) };
+            let lease = Lease::new(&self.candidate.name, self.candidate.spec(None));
             self.lease = self.candidate.leases.create(&PostParams::default(), &lease).await?;
             return Ok(());
         };
-        let holder = lease.spec.as_ref().and_then(|spec| spec.holder_identity.clone()).unwrap_or_default();
+        let holder = lease.spec.holder_identity.clone().unwrap_or_default();
         if holder != self.candidate.identity {
             return Err(Lost::To(holder));
         }
@@ -201,11 +194,9 @@ impl Leadership {
     async fn give_up(&mut self) -> anyhow::Result<()> {
         loop {
             let mut lease = self.lease.clone();
-            if let Some(spec) = lease.spec.as_mut() {
-                spec.holder_identity = Some(String::new());
-                spec.lease_duration_seconds = Some(1);
-                spec.renew_time = Some(MicroTime(Timestamp::now()));
-            }
+            lease.spec.holder_identity = Some(String::new());
+            lease.spec.lease_duration_seconds = Some(1);
+            lease.spec.renew_time = Some(Moment::now());
             match self.candidate.leases.replace(&self.candidate.name, &PostParams::default(), &lease).await {
                 Err(kube::Error::Api(status)) if status.is_conflict() => {
                     self.reread().await.map_err(|_| anyhow::anyhow!("it is not ours any more"))?;

@@ -1,0 +1,208 @@
+//! Where in an object the field is that the API server speaks of. It writes paths in three ways: as its validation
+//! does (`spec.containers[0].image`), as Go's JSON decoder does, which leaves out the places of lists
+//! (`ContainerPort.spec.containers.ports.containerPort`), and as an apply does
+//! (`.spec.containers[name="main"].image`). Of a quantity it names no field at all.
+
+use serde_json::Value;
+
+/// The fields of Kubernetes whose entries are quantities.
+const QUANTITIES: [&str; 3] = ["requests", "limits", "capacity"];
+
+/// A place in an object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    /// For people.
+    pub path: String,
+    /// As a JSON pointer.
+    pub pointer: String,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Step<'f> {
+    Key(&'f str),
+    Index(usize),
+    /// The item of a list with these keys and values, as in `containerPort=80,protocol="TCP"`.
+    Item(&'f str),
+}
+
+/// The places that an answer of the server names, by its causes or else by its words.
+pub(crate) fn named(message: &str, fields: &[String], object: &Value) -> Vec<Place> {
+    if !fields.is_empty() {
+        return fields.iter().flat_map(|field| places(field, object)).map(|(place, _)| place).collect();
+    }
+    if message.contains("quantities must match") {
+        let mut found = Vec::new();
+        odd_quantities(&Place::root(), object, false, &mut found);
+        return found;
+    }
+    let decoded = between(message, "Go struct field ", " of type").and_then(|field| field.split_once('.'));
+    let applied = between(message, "): .", ": ");
+    let Some(field) = decoded.map(|(_, field)| field).or(applied) else { return Vec::new() };
+    let found_type = between(message, "cannot unmarshal ", " into");
+    let is_it = |value: &Value| found_type.is_none_or(|wanted| wanted == type_of(value));
+    places(field, object).into_iter().filter(|(_, value)| is_it(value)).map(|(place, _)| place).collect()
+}
+
+fn between<'m>(message: &'m str, before: &str, after: &str) -> Option<&'m str> {
+    let (_, rest) = message.split_once(before)?;
+    rest.split_once(after).map(|(found, _)| found)
+}
+
+/// A JSON type in the words of Go's decoder.
+fn type_of(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "bool",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    }
+}
+
+/// All places that a path can mean: one that leaves out the place in a list means all its items.
+fn places<'o>(field: &str, object: &'o Value) -> Vec<(Place, &'o Value)> {
+    let mut found = vec![(Place::root(), object)];
+    for step in steps(field) {
+        found = found.into_iter().flat_map(|(place, value)| take(step, &place, value)).collect();
+    }
+    found.retain(|(place, _)| *place != Place::root());
+    found
+}
+
+fn take<'o>(step: Step<'_>, place: &Place, value: &'o Value) -> Vec<(Place, &'o Value)> {
+    let item = |index: usize| Some((place.item(index), value.get(index)?));
+    let count = value.as_array().map_or(0, Vec::len);
+    match step {
+        Step::Key(key) if value.is_array() => (0..count)
+            .filter_map(item)
+            .flat_map(|(place, value)| take(Step::Key(key), &place, value))
+            .collect(),
+        Step::Key(key) => value.get(key).map(|found| (place.key(key), found)).into_iter().collect(),
+        Step::Index(index) => item(index).into_iter().collect(),
+        Step::Item(keys) => (0..count)
+            .filter_map(item)
+            .filter(|(_, value)| keys.split(',').all(|key| has(value, key)))
+            .collect(),
+    }
+}
+
+/// Whether an item has a key with the value that is written after it.
+fn has(item: &Value, key: &str) -> bool {
+    let wanted =
+        key.split_once('=').and_then(|(key, value)| Some((key, serde_json::from_str::<Value>(value).ok()?)));
+    wanted.is_some_and(|(key, value)| item.get(key) == Some(&value))
+}
+
+fn steps(field: &str) -> Vec<Step<'_>> {
+    let (mut steps, mut rest) = (Vec::new(), field);
+    while !rest.is_empty() {
+        if let Some((inside, after)) = rest.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+            let number = inside.parse().ok().map(Step::Index);
+            let other = if inside.contains('=') { Step::Item(inside) } else { Step::Key(inside) };
+            steps.push(number.unwrap_or(other));
+            rest = after;
+        } else {
+            let key = rest.trim_start_matches('.');
+            let end = key.find(['.', '[']).unwrap_or(key.len());
+            if end == 0 {
+                break;
+            }
+            steps.push(Step::Key(&key[..end]));
+            rest = &key[end..];
+        }
+    }
+    steps
+}
+
+fn odd_quantities(place: &Place, value: &Value, are_quantities: bool, found: &mut Vec<Place>) {
+    match value {
+        Value::Object(fields) => {
+            for (key, value) in fields {
+                if are_quantities && value.as_str().is_some_and(|text| !is_quantity(text)) {
+                    found.push(place.key(key));
+                }
+                odd_quantities(&place.key(key), value, QUANTITIES.contains(&key.as_str()), found);
+            }
+        }
+        Value::Array(items) => {
+            for (index, value) in items.iter().enumerate() {
+                odd_quantities(&place.item(index), value, false, found);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// The server's own rule: `^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$`.
+fn is_quantity(text: &str) -> bool {
+    let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
+    let unit = unsigned.trim_start_matches(|digit: char| digit.is_ascii_digit() || digit == '.');
+    let exponent = unit.trim_start_matches(|letter| "eEinumkKMGTP".contains(letter));
+    let digits = exponent.strip_prefix(['+', '-']).unwrap_or(exponent);
+    unit.len() < unsigned.len() && digits.chars().all(|digit| digit.is_ascii_digit())
+}
+
+impl Place {
+    fn root() -> Self {
+        Self { path: String::new(), pointer: String::new() }
+    }
+
+    fn key(&self, key: &str) -> Self {
+        let path = match (&*self.path, key.contains(['.', '/'])) {
+            (path, true) => format!("{path}[{key}]"),
+            ("", false) => key.to_owned(),
+            (path, false) => format!("{path}.{key}"),
+        };
+        Self { path, pointer: format!("{}/{}", self.pointer, key.replace('~', "~0").replace('/', "~1")) }
+    }
+
+    fn item(&self, index: usize) -> Self {
+        Self { path: format!("{}[{index}]", self.path), pointer: format!("{}/{index}", self.pointer) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn paths(message: &str, fields: &[&str]) -> Vec<String> {
+        let object = json!({
+            "metadata": {"labels": {"example.com/a": "?"}},
+            "spec": {"containers": [
+                {"name": "main", "ports": [{"containerPort": 80}, {"containerPort": "abc"}],
+                 "resources": {"limits": {"memory": "plenty", "cpu": "100m"}, "requests": {"memory": "64Mi"}}},
+                {"name": "side", "image": ""},
+            ]},
+        });
+        let fields: Vec<_> = fields.iter().map(|field| (*field).to_owned()).collect();
+        named(message, &fields, &object).into_iter().map(|place| place.path).collect()
+    }
+
+    #[test]
+    fn a_field_is_found_in_whichever_way_the_server_writes_its_path() {
+        assert_eq!(paths("", &["spec.containers[1].image"]), ["spec.containers[1].image"]);
+        assert_eq!(paths("", &["metadata.labels[example.com/a]"]), ["metadata.labels[example.com/a]"]);
+        let decoded = "cannot be handled as a Pod: json: cannot unmarshal string into Go struct field \
+                       ContainerPort.spec.containers.ports.containerPort of type int32";
+        assert_eq!(paths(decoded, &[]), ["spec.containers[0].ports[1].containerPort"]);
+        let applied = "failed to create typed patch object (a/b; v1, Kind=Pod): \
+                       .spec.containers[name=\"side\"].image: expected string, got &value.valueUnstructured{Value:1}";
+        assert_eq!(paths(applied, &[]), ["spec.containers[1].image"]);
+        let applied = "failed to create typed patch object (a/b; v1, Kind=Pod): \
+                       .spec.containers[name=\"main\"].ports[containerPort=80].containerPort: expected numeric";
+        assert_eq!(paths(applied, &[]), ["spec.containers[0].ports[0].containerPort"]);
+        let quantity = "quantities must match the regular expression '^([+-]?[0-9.]+)'";
+        assert_eq!(paths(quantity, &[]), ["spec.containers[0].resources.limits.memory"]);
+        assert!(paths("no field at all", &[]).is_empty());
+        assert!(paths("", &["spec.lost[7]..x", "", "[", "spec.containers[99]"]).is_empty());
+    }
+
+    #[test]
+    fn a_quantity_is_what_the_server_takes_for_one() {
+        assert!(["1", "64Mi", "0.5", "-1", "1e3", "100m", "1E+3"].into_iter().all(is_quantity));
+        assert!(!["", "plenty", "64 Mi", "64Mib", "Mi", "1e3x"].into_iter().any(is_quantity));
+    }
+}

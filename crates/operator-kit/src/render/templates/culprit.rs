@@ -1,0 +1,141 @@
+//! Which parameter stands where something is wrong. It is found out by rendering with another value, not by likeness:
+//! a text of the template's own may be the same as a parameter's.
+
+use std::{collections::BTreeMap, ops::Range, sync::Arc};
+
+use minijinja::Template;
+use serde_json::Value;
+
+use super::{More, Parameters, Rendered, Subject, TemplateError, Templates, values};
+use crate::render::field_path;
+
+/// Values that no author gives; the second is for what is made a number.
+const OTHERS: [&str; 2] = ["catena-other-value", "919191919"];
+/// How many parameters are tried: an author may give as many of one value as an object holds.
+const TRIED: usize = 4;
+/// How many places are told.
+const TOLD: usize = 3;
+/// Longest value that is repeated to people.
+const SHOWN: usize = 60;
+
+impl Templates {
+    /// The values at the fields that the server names in a refusal of what a template gave, by its words and by its
+    /// list of fields, and the parameters that they are from: a text for each.
+    #[must_use]
+    pub fn culprits(
+        &self,
+        (message, fields): (&str, &[String]),
+        name: &str,
+        subject: &Subject<'_>,
+        api_version: &str,
+        kind: &str,
+    ) -> Vec<String> {
+        let render = |subject: &Subject<'_>| self.render(name, subject, api_version, kind).ok();
+        let Some(rendered) = render(subject) else { return Vec::new() };
+        let told = field_path::named(message, fields, &rendered.object).into_iter().filter_map(|place| {
+            let text = text(rendered.object.pointer(&place.pointer)?)?;
+            let parameter = only_one(
+                subject.parameters,
+                |_, value| text.contains(value),
+                |name| moves(render, subject, name, &place.pointer),
+            );
+            let is_news = parameter.is_some() || !message.contains(&place.path);
+            is_news.then(|| said(&place.path, &text, parameter))
+        });
+        told.take(TOLD).collect()
+    }
+}
+
+/// Why a template could not be filled in: where, and for which parameter.
+pub(super) fn failure(
+    template: &Template<'_, '_>,
+    subject: &Subject<'_>,
+    more: &More<'_>,
+    missing: Option<String>,
+    error: &minijinja::Error,
+) -> TemplateError {
+    let place = (error.line(), error.range());
+    let is_reason = |parameter: &str| {
+        let parameters = with(subject.parameters, parameter, "1");
+        let given = Arc::new(Parameters::given(&parameters));
+        let again =
+            template.render(values(&Subject { parameters: &parameters, ..*subject }, &given, more.clone()));
+        again.err().is_none_or(|error| (error.line(), error.range()) != place)
+    };
+    let name = template.name().to_owned();
+    if let Some(parameter) = missing
+        .filter(|parameter| error.kind() == minijinja::ErrorKind::UndefinedError && is_reason(parameter))
+    {
+        return TemplateError::MissingParameter { template: name, parameter };
+    }
+    let Some(block) = error.range().and_then(|range| block(template.source(), range)) else {
+        return TemplateError::Failed { template: name, problem: error.to_string() };
+    };
+    let is_named = |name: &str, _: &str| block.contains(&format!("parameters.{name}"));
+    let parameter = only_one(subject.parameters, is_named, is_reason);
+    let value = parameter.and_then(|name| Some((name, subject.parameters.get(name)?)));
+    let value = value.map(|(name, value)| format!("; spec.parameters.{name} is {}", shown(value)));
+    TemplateError::Failed {
+        template: name,
+        problem: format!("{block}: {error}{}", value.unwrap_or_default()),
+    }
+}
+
+/// The block of a template, such as `{{ … }}`, that a part of it is in.
+fn block(source: &str, part: Range<usize>) -> Option<&str> {
+    let (before, after) = (source.get(..part.start)?, source.get(part.end..)?);
+    let start = before.rfind("{{").max(before.rfind("{%"))?;
+    let end = [after.find("}}"), after.find("%}")].into_iter().flatten().min()?;
+    source.get(start..part.end + end + "}}".len())
+}
+
+/// Whether another value of a parameter is another value at a place.
+fn moves(
+    render: impl Fn(&Subject<'_>) -> Option<Rendered>,
+    subject: &Subject<'_>,
+    parameter: &str,
+    pointer: &str,
+) -> bool {
+    OTHERS.iter().any(|other| {
+        let parameters = with(subject.parameters, parameter, other);
+        let rendered = render(&Subject { parameters: &parameters, ..*subject });
+        let moved = rendered.as_ref().and_then(|rendered| text(rendered.object.pointer(pointer)?));
+        moved.is_some_and(|text| text.contains(other))
+    })
+}
+
+/// The only parameter that may be it and is, if few may.
+fn only_one(
+    parameters: &BTreeMap<String, String>,
+    may_be: impl Fn(&str, &str) -> bool,
+    is: impl Fn(&str) -> bool,
+) -> Option<&str> {
+    let named = parameters.iter().filter(|(name, value)| !value.is_empty() && may_be(name, value));
+    let few: Vec<_> = named.map(|(name, _)| name.as_str()).take(TRIED + 1).collect();
+    let mut found = few.iter().filter(|name| is(name));
+    found.next().filter(|_| few.len() <= TRIED && found.next().is_none()).copied()
+}
+
+fn with(parameters: &BTreeMap<String, String>, name: &str, value: &str) -> BTreeMap<String, String> {
+    let mut parameters = parameters.clone();
+    parameters.insert(name.to_owned(), value.to_owned());
+    parameters
+}
+
+/// A single value as a text.
+fn text(value: &Value) -> Option<String> {
+    match value {
+        Value::String(text) => Some(text.clone()),
+        Value::Number(_) | Value::Bool(_) => Some(value.to_string()),
+        _ => None,
+    }
+}
+
+fn said(path: &str, text: &str, parameter: Option<&str>) -> String {
+    let parameter = parameter.map(|name| format!(", from spec.parameters.{name}"));
+    format!("{path} is {}{}", shown(text), parameter.unwrap_or_default())
+}
+
+fn shown(text: &str) -> String {
+    if text.len() > SHOWN { "a longer text".to_owned() } else { format!("{text:?}") }
+}

@@ -1,0 +1,24 @@
+use super::WriteError;
+use crate::render::{Subject, Templates};
+
+impl WriteError {
+    /// The same error; where the server does not accept what a template gave, with the values at the fields that it
+    /// names, and the parameters that they are from.
+    #[must_use]
+    pub fn located(
+        mut self,
+        templates: &Templates,
+        name: &str,
+        subject: &Subject<'_>,
+        api_version: &str,
+        kind: &str,
+    ) -> Self {
+        if let Self::Invalid { message, fields, .. } = &mut self {
+            for culprit in templates.culprits((message, fields), name, subject, api_version, kind) {
+                message.push_str("; ");
+                message.push_str(&culprit);
+            }
+        }
+        self
+    }
+}

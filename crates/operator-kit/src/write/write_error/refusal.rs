@@ -1,0 +1,35 @@
+//! Who refuses a write, by the API server's words: admission puts them together, and gives no field of its own.
+
+/// How admission names a policy, up to the quote that ends its name, and what follows a name.
+const POLICY: (&str, char) = ("ValidatingAdmissionPolicy '", '\'');
+const WEBHOOK: (&str, char) = ("admission webhook \"", '"');
+
+/// Whether admission refuses, and not the API server itself.
+pub(super) fn is_of_admission(message: &str) -> bool {
+    named(message).is_some()
+}
+
+/// Who refuses, for people.
+pub(super) fn refuser(message: &str) -> String {
+    named(message).map_or_else(|| "the API server".to_owned(), |found| format!("the {found}"))
+}
+
+/// What to do where a controller may not report.
+pub(super) fn way_to_report(message: &str) -> &'static str {
+    if is_of_admission(message) {
+        "let the controller's ServiceAccount write it"
+    } else if message.contains(" cannot ") {
+        "grant it to the controller's ServiceAccount"
+    } else {
+        "see whether the CustomResourceDefinition is as new as the controller"
+    }
+}
+
+fn named(message: &str) -> Option<&str> {
+    [POLICY, WEBHOOK].into_iter().find_map(|(before, quote)| {
+        let start = message.find(before)?;
+        let name = start + before.len();
+        let end = name + message[name..].find(quote)? + quote.len_utf8();
+        message.get(start..end)
+    })
+}

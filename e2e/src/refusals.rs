@@ -1,0 +1,41 @@
+//! Policies of the cluster that refuse what a user does in one namespace.
+
+use anyhow::Result;
+use k8s_openapi::api::admissionregistration::v1::{
+    ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding,
+};
+use kube::api::PostParams;
+use serde_json::{Value, json};
+
+use crate::{Cluster, Namespace};
+
+/// Allows a user what a rule selects only where an expression holds. The API server takes it in a little later.
+pub async fn forbid_unless(
+    cluster: &Cluster,
+    namespace: &Namespace,
+    user: &str,
+    rule: Value,
+    expression: &str,
+    message: &str,
+) -> Result<()> {
+    let who = user.rsplit(':').next().unwrap_or(user);
+    let name = format!("e2e-forbids-{who}-{}", namespace.name);
+    let policy: ValidatingAdmissionPolicy = serde_json::from_value(json!({
+        "metadata": namespace.owns(&name),
+        "spec": {
+            "matchConstraints": {"resourceRules": [rule]},
+            "matchConditions": [{"name": "user", "expression": format!("request.userInfo.username == '{user}'")}],
+            "validations": [{"expression": expression, "message": message}],
+        },
+    }))?;
+    let selector = json!({"matchLabels": {"kubernetes.io/metadata.name": namespace.name}});
+    let binding: ValidatingAdmissionPolicyBinding = serde_json::from_value(json!({
+        "metadata": namespace.owns(&name),
+        "spec": {
+            "policyName": name, "validationActions": ["Deny"], "matchResources": {"namespaceSelector": selector},
+        },
+    }))?;
+    cluster.all().create(&PostParams::default(), &policy).await?;
+    cluster.all().create(&PostParams::default(), &binding).await?;
+    Ok(())
+}
