@@ -14,10 +14,9 @@ use kube::{
     Api, Client, ResourceExt,
     api::{ListParams, PostParams},
 };
+use local_cluster::{client, client_as};
 use serde_json::json;
 use tokio::time::{sleep, timeout};
-
-use crate::cluster::kubeconfig;
 
 /// Twice what the renewal takes.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -74,8 +73,8 @@ fn served_version(crd: &CustomResourceDefinition) -> &str {
 
 /// Asks until every kind of ours that the cluster has is known.
 pub async fn our_kinds(kubeconfig: &Path) -> Result<()> {
-    let administrator = kubeconfig::client(kubeconfig).await?;
-    let asker = kubeconfig::client_as(kubeconfig, Some(ASKER)).await?;
+    let administrator = client(kubeconfig).await?;
+    let asker = client_as(kubeconfig, Some(ASKER)).await?;
     let installed = Api::<CustomResourceDefinition>::all(administrator)
         .list(&ListParams::default())
         .await

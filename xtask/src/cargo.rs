@@ -3,8 +3,9 @@
 use std::process::Command;
 
 use anyhow::Result;
+use local_cluster::Interrupt;
 
-use crate::{interrupt::Interrupt, workspace};
+use crate::workspace;
 
 /// What cargo tells a program that it runs about that program's package.
 const OF_THIS_PACKAGE: [&str; 2] = ["CARGO_PKG_", "CARGO_MANIFEST_"];

@@ -16,11 +16,10 @@ use kube::{
     Api, Client, ResourceExt,
     api::{ListParams, PostParams},
 };
+use local_cluster::{Interrupt, Step, client};
 use serde_json::json;
 
-use crate::{
-    access::Access, admission_knows, cluster::kubeconfig, interrupt::Interrupt, progress::Step, workspace,
-};
+use crate::{admission_knows, cluster::Cluster, workspace};
 
 /// The namespace that the controllers are installed in.
 pub const NAMESPACE: &str = "catena-system";
@@ -72,35 +71,35 @@ pub fn within(directory: &Path) -> Vec<Chart> {
 
 /// Installs or upgrades the charts with the cluster's values, all at once, and waits until they are ready: none
 /// may need another one's order.
-pub async fn install(access: &Access, charts: &[Chart], interrupt: &Interrupt) -> Result<()> {
-    let client = kubeconfig::client(&access.kubeconfig).await?;
+pub async fn install(cluster: &Cluster, charts: &[Chart], interrupt: &Interrupt) -> Result<()> {
+    let client = client(&cluster.access.kubeconfig).await?;
     create_namespace(&client).await?;
     interrupt.or(Box::pin(admission_knows::create_missing_kinds(&client))).await?;
     for chart in charts {
         let step = Step::start(format!("helm upgrade --install {}", chart.name));
-        let output = helm_log(access, &chart.name);
+        let output = helm_log(cluster, &chart.name);
         interrupt
-            .run(&mut helm_install(access, chart, &output)?)
+            .run(&mut helm_install(cluster, chart, &output)?)
             .await
             .with_context(|| format!("could not install {}: {}", chart.name, said(&output)))?;
         step.done("");
     }
     let step = Step::start("controllers");
-    let ready = interrupt.or(wait_until_ready(&client, access, &step)).await?;
+    let ready = interrupt.or(wait_until_ready(&client, cluster, &step)).await?;
     step.done(format!("{ready} ready"));
     let step = Step::start("their kinds are known as owners (up to 30 s)");
-    interrupt.or(admission_knows::our_kinds(&access.kubeconfig)).await?;
+    interrupt.or(admission_knows::our_kinds(&cluster.access.kubeconfig)).await?;
     step.done("");
     Ok(())
 }
 
-fn helm_install(access: &Access, chart: &Chart, output: &Path) -> Result<Command> {
+fn helm_install(cluster: &Cluster, chart: &Chart, output: &Path) -> Result<Command> {
     let file = fs::File::create(output).with_context(|| format!("could not create {}", output.display()))?;
-    let mut helm = access.helm();
+    let mut helm = cluster.access.helm();
     helm.args(["upgrade", "--install", "--take-ownership", &chart.name])
         .arg(&chart.directory)
         .args(["--namespace", NAMESPACE, "--values"])
-        .arg(access.values_of(&chart.name))
+        .arg(cluster.values_of(&chart.name))
         .args(chart.values.iter().flat_map(|values| ["--values".as_ref(), values.as_os_str()]))
         .stdin(Stdio::null())
         .stdout(file.try_clone()?)
@@ -108,8 +107,8 @@ fn helm_install(access: &Access, chart: &Chart, output: &Path) -> Result<Command
     Ok(helm)
 }
 
-fn helm_log(access: &Access, chart: &str) -> PathBuf {
-    access.logs.join(format!("helm-{chart}.log"))
+fn helm_log(cluster: &Cluster, chart: &str) -> PathBuf {
+    cluster.access.logs.join(format!("helm-{chart}.log"))
 }
 
 fn said(output: &Path) -> String {
@@ -131,7 +130,7 @@ async fn create_namespace(client: &Client) -> Result<()> {
     }
 }
 
-async fn wait_until_ready(client: &Client, access: &Access, step: &Step) -> Result<usize> {
+async fn wait_until_ready(client: &Client, cluster: &Cluster, step: &Step) -> Result<usize> {
     let deadline = Instant::now() + PATIENCE;
     let deployments = Api::<Deployment>::namespaced(client.clone(), NAMESPACE);
     loop {
@@ -147,7 +146,7 @@ async fn wait_until_ready(client: &Client, access: &Access, step: &Step) -> Resu
                 waiting.join(", "),
                 PATIENCE.as_secs(),
                 reasons(client).await.join("; "),
-                access.logs.display()
+                cluster.access.logs.display()
             );
         }
         step.note(format!("waiting for {}", waiting.join(", ")));

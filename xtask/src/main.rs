@@ -1,26 +1,20 @@
 //! The developer's commands of Catena: `cargo xtask <command>`.
 
-mod access;
 mod admission_knows;
-mod cache;
 mod cargo;
 mod charts;
 mod cluster;
 mod commands;
-mod explain;
 mod generated;
-mod host_runner;
 mod images;
-mod interrupt;
-mod kind;
-mod progress;
-mod toolchain;
+mod post_mortem;
 mod workspace;
 
-use std::{ffi::OsString, path::PathBuf, process::ExitCode};
+use std::{ffi::OsString, process::ExitCode};
 
 use anyhow::{Context, Result};
 use clap::{Args, Parser, Subcommand};
+use local_cluster::{Role, explain};
 
 /// Build, run and test Catena on this machine.
 #[derive(Parser)]
@@ -110,15 +104,6 @@ enum Command {
     Images(commands::images::Options),
     /// Build the local cluster's programs now instead of at the first `up`
     Toolchain,
-    #[command(hide = true)]
-    Supervise { name: String },
-    #[command(hide = true, name = cluster::child::SUBCOMMAND)]
-    ExecChild {
-        parent: i32,
-        program: PathBuf,
-        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
-        arguments: Vec<OsString>,
-    },
 }
 
 /// Which cluster is meant.
@@ -139,17 +124,19 @@ struct PassOn {
 }
 
 fn main() -> ExitCode {
+    if let Some(role) = Role::given() {
+        return role.play();
+    }
     match run(Cli::parse().command) {
-        Ok(code) => code,
+        Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("error: {}", explain::explain(&error));
+            eprintln!("error: {}", explain(&error));
             ExitCode::FAILURE
         }
     }
 }
 
-fn run(command: Command) -> Result<ExitCode> {
-    // One thread: children get a death signal when the thread that started them ends.
+fn run(command: Command) -> Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -178,14 +165,8 @@ fn run(command: Command) -> Result<ExitCode> {
         Command::Charts { check } => commands::charts::run(check)?,
         Command::Crds { check } => commands::crds::run(check)?,
         Command::Toolchain => commands::toolchain::run()?,
-        Command::Supervise { name } => {
-            runtime.block_on(cluster::supervisor::supervise(cluster::home::Home::of(&name)?))?;
-        }
-        Command::ExecChild { parent, program, arguments } => {
-            cluster::child::become_child(parent, &program, &arguments)?;
-        }
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }
 
 #[cfg(test)]

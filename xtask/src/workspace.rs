@@ -10,11 +10,6 @@ pub fn root() -> PathBuf {
     manifest.parent().map(Path::to_path_buf).unwrap_or(manifest)
 }
 
-/// The Go module that pins the control plane.
-pub fn tools_module() -> PathBuf {
-    root().join("xtask/cluster")
-}
-
 /// The Helm charts, one directory each.
 pub fn charts() -> PathBuf {
     root().join("charts")
@@ -22,7 +17,12 @@ pub fn charts() -> PathBuf {
 
 /// Values that let a chart run on a local cluster.
 pub fn local_values() -> PathBuf {
-    root().join("xtask/cluster/values.yaml")
+    root().join("xtask/values/local.yaml")
+}
+
+/// Values that let a chart run on a kind cluster.
+pub fn kind_values() -> PathBuf {
+    root().join("xtask/values/kind.yaml")
 }
 
 /// Where Cargo puts what it builds.

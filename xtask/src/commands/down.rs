@@ -3,23 +3,19 @@
 use std::path::Path;
 
 use anyhow::Result;
-
-use crate::{
-    cluster::{home::Home, take_down::take_down},
-    kind::Kind,
-};
+use local_cluster::{KindCluster, LocalCluster};
 
 /// Takes one cluster down, the demo's on kind if there is no local one of that name; or all.
 pub fn run(name: &str, all: bool) -> Result<()> {
-    let (homes, kinds) = match Home::of(name)? {
-        _ if all => (Home::existing()?, Kind::known()?),
-        home if home.exists() => (vec![home], Vec::new()),
-        _ => (Vec::new(), vec![Kind::called(name)?]),
+    let (locals, kinds) = match LocalCluster::named(name)? {
+        _ if all => (LocalCluster::all()?, KindCluster::known()?),
+        local if local.exists() => (vec![local], Vec::new()),
+        _ => (Vec::new(), vec![KindCluster::named(name)?]),
     };
     let mut gone = Vec::new();
-    for home in homes {
-        if take_down(&home)? {
-            gone.push(home.kubeconfig());
+    for local in locals {
+        if local.take_down()? {
+            gone.push(local.kubeconfig());
         }
     }
     for kind in kinds.iter().filter(|kind| kind.is_known()) {

@@ -3,6 +3,7 @@
 use std::{collections::BTreeMap, fs, process::Command};
 
 use anyhow::{Context, Result, bail};
+use local_cluster::{Interrupt, Step};
 
 use crate::{
     charts,
@@ -11,8 +12,6 @@ use crate::{
         binaries::Binaries,
         reference, references,
     },
-    interrupt::Interrupt,
-    progress::Step,
     workspace,
 };
 

@@ -2,10 +2,10 @@
 
 use anyhow::Result;
 
-use crate::access::Access;
+use crate::cluster::Cluster;
 
 /// Prints the path of the administrator's kubeconfig.
 pub fn run(name: &str) -> Result<()> {
-    println!("{}", Access::of(name)?.kubeconfig.display());
+    println!("{}", Cluster::named(name)?.access.kubeconfig.display());
     Ok(())
 }

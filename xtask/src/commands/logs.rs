@@ -11,27 +11,23 @@ use std::{
 use anyhow::{Context, Result, bail};
 use k8s_openapi::api::core::v1::Pod;
 use kube::{Api, ResourceExt, api::ListParams};
+use local_cluster::{KindCluster, LocalCluster, NODE_NAME, client};
 
 use super::pass_on;
-use crate::{
-    access::Access,
-    cluster::{home::Home, kubeconfig, state::State},
-    host_runner::NODE_NAME,
-    kind::Kind,
-};
+use crate::cluster::{Cluster, ensure_set_up};
 
 const FOLLOW_INTERVAL: Duration = Duration::from_millis(200);
 
 /// Prints the log of the newest pod that matches, or of a component of a local cluster.
 pub async fn run(name: &str, controller: &str, follow: bool) -> Result<()> {
-    let home = Home::of(name)?;
-    if !home.exists() && Kind::called(name)?.is_known() {
+    let cluster = LocalCluster::named(name)?;
+    if !cluster.exists() && KindCluster::named(name)?.is_known() {
         return on_kind(name, controller, follow).await;
     }
-    State::require(&home)?;
-    let files = find(&home, controller).await?;
+    ensure_set_up(&cluster)?;
+    let files = find(&cluster, controller).await?;
     let Some(first) = files.first() else {
-        bail!("no log matches {controller:?}; there are: {}", names(&home)?.join(", "));
+        bail!("no log matches {controller:?}; there are: {}", names(&cluster)?.join(", "));
     };
     for file in &files {
         if files.len() > 1 {
@@ -44,8 +40,8 @@ pub async fn run(name: &str, controller: &str, follow: bool) -> Result<()> {
 
 /// There pods' logs are on the nodes, and kubectl has to fetch them.
 async fn on_kind(name: &str, controller: &str, follow: bool) -> Result<()> {
-    let kubeconfig = Access::of(name)?.kubeconfig;
-    let all = Api::<Pod>::all(kubeconfig::client(&kubeconfig).await?).list(&ListParams::default()).await?;
+    let kubeconfig = Cluster::named(name)?.access.kubeconfig;
+    let all = Api::<Pod>::all(client(&kubeconfig).await?).list(&ListParams::default()).await?;
     let Some(pod) = newest(&all.items, controller) else {
         let names: Vec<String> = all.iter().map(ResourceExt::name_any).collect();
         bail!("no pod matches {controller:?}; there are: {}", names.join(", "));
@@ -56,28 +52,28 @@ async fn on_kind(name: &str, controller: &str, follow: bool) -> Result<()> {
     pass_on::kubectl(name, &arguments.into_iter().map(OsString::from).collect::<Vec<_>>())
 }
 
-async fn find(home: &Home, controller: &str) -> Result<Vec<PathBuf>> {
-    let component = home.log_of(controller);
+async fn find(cluster: &LocalCluster, controller: &str) -> Result<Vec<PathBuf>> {
+    let component = cluster.log_of(controller);
     if component.is_file() {
         return Ok(vec![component]);
     }
     // An API server that is down must not keep anybody from reading logs.
-    if let Some(pod) = newest_pod(home, controller).await.unwrap_or_default() {
+    if let Some(pod) = newest_pod(cluster, controller).await.unwrap_or_default() {
         let containers = pod.spec.iter().flat_map(|spec| &spec.containers);
         let namespace = pod.namespace().unwrap_or_default();
         let files = containers
-            .map(|container| home.log_of(&format!("{namespace}_{}_{}", pod.name_any(), container.name)))
+            .map(|container| cluster.log_of_container(&namespace, &pod.name_any(), &container.name))
             .filter(|file| file.is_file())
             .collect::<Vec<_>>();
         if !files.is_empty() {
             return Ok(files);
         }
     }
-    newest_file(home, controller)
+    newest_file(cluster, controller)
 }
 
-async fn newest_pod(home: &Home, controller: &str) -> Result<Option<Pod>> {
-    let client = kubeconfig::client(&home.kubeconfig()).await?;
+async fn newest_pod(cluster: &LocalCluster, controller: &str) -> Result<Option<Pod>> {
+    let client = client(&cluster.kubeconfig()).await?;
     let on_host = ListParams::default().fields(&format!("spec.nodeName={NODE_NAME}"));
     let pods = Api::<Pod>::all(client).list(&on_host).await?;
     Ok(newest(&pods.items, controller).cloned())
@@ -92,23 +88,23 @@ fn newest<'p>(pods: &'p [Pod], controller: &str) -> Option<&'p Pod> {
 }
 
 /// The log of a pod that is gone already.
-fn newest_file(home: &Home, controller: &str) -> Result<Vec<PathBuf>> {
-    let newest = files(home)?
+fn newest_file(cluster: &LocalCluster, controller: &str) -> Result<Vec<PathBuf>> {
+    let newest = files(cluster)?
         .filter(|entry| entry.file_name().to_string_lossy().contains(controller))
         .max_by_key(|entry| entry.metadata().and_then(|metadata| metadata.modified()).ok());
     Ok(newest.map(|entry| entry.path()).into_iter().collect())
 }
 
-fn files(home: &Home) -> Result<impl Iterator<Item = DirEntry>> {
-    let directory = home.logs();
+fn files(cluster: &LocalCluster) -> Result<impl Iterator<Item = DirEntry>> {
+    let directory = cluster.logs();
     let entries =
         fs::read_dir(&directory).with_context(|| format!("could not list {}", directory.display()))?;
     Ok(entries.filter_map(Result::ok))
 }
 
 /// What there are logs of.
-fn names(home: &Home) -> Result<Vec<String>> {
-    let mut names: Vec<String> = files(home)?
+fn names(cluster: &LocalCluster) -> Result<Vec<String>> {
+    let mut names: Vec<String> = files(cluster)?
         .filter_map(|entry| entry.file_name().to_string_lossy().strip_suffix(".log").map(str::to_owned))
         .collect();
     names.sort();

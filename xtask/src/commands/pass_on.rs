@@ -4,26 +4,26 @@ use std::{ffi::OsString, fs, os::unix::process::CommandExt, process::Command};
 
 use anyhow::{Context, Result};
 
-use crate::{access::Access, charts};
+use crate::{charts, cluster::Cluster};
 
 /// Becomes kubectl, pointed at the cluster; returns only when that fails.
 pub fn kubectl(name: &str, arguments: &[OsString]) -> Result<()> {
-    become_client(Access::of(name)?.kubectl().args(arguments))
+    become_client(Cluster::named(name)?.access.kubectl().args(arguments))
 }
 
 /// Becomes helm, with the values that every chart of the checkout needs on this cluster: without them the pods of a local one
 /// land on fake nodes, where they only look as if they ran.
 pub fn helm(name: &str, arguments: &[OsString]) -> Result<()> {
-    let access = Access::of(name)?;
+    let cluster = Cluster::named(name)?;
     let mut arguments = arguments.to_vec();
     if let Some(verb) = renders_a_chart_of_ours(&arguments) {
-        eprintln!("with --values {}", access.values.display());
+        eprintln!("with --values {}", cluster.values.display());
         // Before the user's, which have the last word.
         let users = arguments.split_off(verb + 1);
-        arguments.extend(["--values".into(), access.values.clone().into_os_string()]);
+        arguments.extend(["--values".into(), cluster.values.clone().into_os_string()]);
         arguments.extend(users);
     }
-    become_client(access.helm().args(arguments))
+    become_client(cluster.access.helm().args(arguments))
 }
 
 fn become_client(client: &mut Command) -> Result<()> {

@@ -1,8 +1,7 @@
 //! `cargo xtask toolchain`
 
 use anyhow::Result;
-
-use crate::toolchain::Toolchain;
+use local_cluster::Toolchain;
 
 /// Builds what is missing and says where everything lies.
 pub fn run() -> Result<()> {

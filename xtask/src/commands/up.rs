@@ -3,15 +3,9 @@
 use std::{path::PathBuf, time::Instant};
 
 use anyhow::{Context, Result};
+use local_cluster::{LocalCluster, Wanted, seconds};
 
-use crate::{
-    cluster::{
-        bring_up::{Wanted, bring_up},
-        home::Home,
-    },
-    progress::seconds,
-    workspace,
-};
+use crate::workspace;
 
 /// What the cluster shall be like.
 #[derive(clap::Args)]
@@ -27,13 +21,13 @@ pub struct Options {
 /// Starts the cluster and says how to use it.
 pub async fn run(name: &str, options: Options) -> Result<()> {
     let started = Instant::now();
-    let home = Home::of(name)?;
+    let cluster = LocalCluster::named(name)?;
     let bin_dir = options
         .bin_dir
         .map(|path| std::path::absolute(&path).with_context(|| format!("odd path {}", path.display())))
         .transpose()?;
     let wanted = Wanted { nodes: options.nodes, bin_dir, default_bin_dir: workspace::release_binaries() };
-    let newly = bring_up(&home, &wanted).await?;
+    let newly = cluster.bring_up(&wanted).await?;
     let flag = if name == "default" { String::new() } else { format!(" --name {name}") };
     if newly {
         println!("cluster {name:?} is up after {}", seconds(started.elapsed()));
@@ -41,7 +35,7 @@ pub async fn run(name: &str, options: Options) -> Result<()> {
         println!("cluster {name:?} was up already");
     }
     println!("  cargo xtask kubectl{flag} get nodes");
-    println!("  export KUBECONFIG={}", home.kubeconfig().display());
+    println!("  export KUBECONFIG={}", cluster.kubeconfig().display());
     println!("  cargo xtask down{flag}");
     Ok(())
 }

@@ -3,8 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
+use local_cluster::Interrupt;
 
-use crate::{cargo, charts, interrupt::Interrupt, workspace};
+use crate::{cargo, charts, workspace};
 
 /// Where the binaries for a target are, and for which machines they are.
 pub struct Binaries {

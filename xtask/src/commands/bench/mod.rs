@@ -12,19 +12,9 @@ use kube::{
     Api, Client,
     api::{DynamicObject, ListParams, PostParams},
 };
+use local_cluster::{Interrupt, LocalCluster, Step, Wanted, client, seconds};
 
-use crate::{
-    cargo, charts,
-    cluster::{
-        bring_up::{Wanted, bring_up},
-        home::Home,
-        kubeconfig,
-        take_down::take_down,
-    },
-    interrupt::Interrupt,
-    progress::{Step, seconds},
-    workspace,
-};
+use crate::{cargo, charts, cluster::Cluster, workspace};
 use process::Usage;
 use requests::Requests;
 use subject::Subject;
@@ -59,19 +49,19 @@ pub struct Options {
 /// Measures on a cluster of its own, which is taken down whatever happens.
 pub async fn run(options: &Options) -> Result<()> {
     let interrupt = Interrupt::listen()?;
-    let home = Home::of(&format!("bench-{}", std::process::id()))?;
-    let result = Box::pin(interrupt.or(measure(&home, options, &interrupt))).await;
-    take_down(&home)?;
+    let cluster = LocalCluster::named(&format!("bench-{}", std::process::id()))?;
+    let result = Box::pin(interrupt.or(measure(&cluster, options, &interrupt))).await;
+    cluster.take_down()?;
     result
 }
 
-async fn measure(home: &Home, options: &Options, interrupt: &Interrupt) -> Result<()> {
+async fn measure(cluster: &LocalCluster, options: &Options, interrupt: &Interrupt) -> Result<()> {
     cargo::run(&["build", "--release"], interrupt).await?;
     let bin_dir = workspace::release_binaries();
     let wanted = Wanted { nodes: 10, bin_dir: Some(bin_dir.clone()), default_bin_dir: bin_dir };
-    bring_up(home, &wanted).await?;
-    charts::install(&home.access()?, &charts::all(), interrupt).await?;
-    let client = kubeconfig::client(&home.kubeconfig()).await?;
+    cluster.bring_up(&wanted).await?;
+    charts::install(&Cluster::local(cluster)?, &charts::all(), interrupt).await?;
+    let client = client(&cluster.kubeconfig()).await?;
     let pods = options.objects * options.replicas;
     println!("\n{} objects with {} replicas each: {pods} pods", options.objects, options.replicas);
     for run in 0..options.runs {
@@ -85,18 +75,18 @@ async fn measure(home: &Home, options: &Options, interrupt: &Interrupt) -> Resul
                 continue;
             }
             tokio::time::sleep(REST).await;
-            one(home, &client, subject, options).await?;
+            one(cluster, &client, subject, options).await?;
         }
     }
     Ok(())
 }
 
-async fn one(home: &Home, client: &Client, subject: Subject, options: &Options) -> Result<()> {
+async fn one(cluster: &LocalCluster, client: &Client, subject: Subject, options: &Options) -> Result<()> {
     let namespace = subject.namespace(client).await?;
     let objects: Api<DynamicObject> = Api::namespaced_with(client.clone(), &namespace, &subject.resource());
-    let processes = subject.processes(home, client).await?;
+    let processes = subject.processes(cluster, client).await?;
     let before: Vec<Usage> = processes.iter().map(process::Process::usage).collect::<Result<_>>()?;
-    let requests = Requests::from_now(home)?;
+    let requests = Requests::from_now(cluster)?;
     let step = Step::start(subject.label());
     let started = Instant::now();
     stream::iter((0..options.objects).map(Ok))
@@ -125,7 +115,7 @@ async fn one(home: &Home, client: &Client, subject: Subject, options: &Options) 
             after.resident_at_most / 1024
         );
     }
-    print!("{}", requests.since(home, subject.users(), options.objects)?);
+    print!("{}", requests.since(cluster, subject.users(), options.objects)?);
     clean_up(client, &objects, &namespace).await
 }
 

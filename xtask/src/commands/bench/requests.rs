@@ -8,9 +8,8 @@ use std::{
 };
 
 use anyhow::{Context, Result};
+use local_cluster::LocalCluster;
 use serde::Deserialize;
-
-use crate::cluster::home::Home;
 
 /// A place in the audit log.
 pub struct Requests {
@@ -48,14 +47,14 @@ struct Answer {
 
 impl Requests {
     /// The place where the log ends now.
-    pub fn from_now(home: &Home) -> Result<Self> {
-        let log = File::open(home.audit_log()).context("could not open the audit log")?;
+    pub fn from_now(cluster: &LocalCluster) -> Result<Self> {
+        let log = File::open(cluster.audit_log()).context("could not open the audit log")?;
         Ok(Self { offset: log.metadata()?.len() })
     }
 
     /// What the users wrote since, as lines to print; Leases are left out.
-    pub fn since(&self, home: &Home, users: &[&str], objects: usize) -> Result<String> {
-        let mut log = File::open(home.audit_log()).context("could not open the audit log")?;
+    pub fn since(&self, cluster: &LocalCluster, users: &[&str], objects: usize) -> Result<String> {
+        let mut log = File::open(cluster.audit_log()).context("could not open the audit log")?;
         log.seek(SeekFrom::Start(self.offset))?;
         let mut writes: BTreeMap<String, usize> = BTreeMap::new();
         let mut refused: BTreeMap<u16, (usize, String)> = BTreeMap::new();

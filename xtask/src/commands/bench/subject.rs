@@ -17,13 +17,11 @@ use kube::{
     discovery::ApiResource,
     runtime::{WatchStreamExt, watcher},
 };
+use local_cluster::{LocalCluster, PID_ANNOTATION};
 use serde_json::{Value, json};
 
 use super::process::Process;
-use crate::{
-    cluster::{home::Home, keeper::Roster},
-    host_runner::PID_ANNOTATION,
-};
+use crate::charts::NAMESPACE;
 
 /// A chain from an object to its pods.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -88,9 +86,9 @@ impl Subject {
     }
 
     /// The processes that do its work.
-    pub async fn processes(self, home: &Home, client: &Client) -> Result<Vec<Process>> {
+    pub async fn processes(self, cluster: &LocalCluster, client: &Client) -> Result<Vec<Process>> {
         let component = |name: &str| {
-            let kept = Roster::read(home).remove(name);
+            let kept = cluster.components().remove(name);
             let pid = kept.and_then(|kept| kept.pid).with_context(|| format!("{name} does not run"))?;
             anyhow::Ok(Process { name: name.to_owned(), pid })
         };
@@ -99,7 +97,7 @@ impl Subject {
         if self == Self::Native {
             return Ok(vec![component("controller-manager")?, api_server]);
         }
-        let pods: Api<Pod> = Api::namespaced(client.clone(), crate::charts::NAMESPACE);
+        let pods: Api<Pod> = Api::namespaced(client.clone(), NAMESPACE);
         let pods = pods.list(&ListParams::default()).await?;
         let process = |pod: Pod| {
             let pid = pod.annotations().get(PID_ANNOTATION).and_then(|pid| pid.parse().ok());

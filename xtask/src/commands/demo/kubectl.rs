@@ -3,9 +3,10 @@
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
+use local_cluster::{Access, Interrupt};
 use tokio::io::AsyncWriteExt;
 
-use crate::{access::Access, interrupt::Interrupt, workspace};
+use crate::workspace;
 
 /// Runs kubectl against the demo's cluster.
 pub struct Kubectl<'a> {

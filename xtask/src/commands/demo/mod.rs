@@ -7,27 +7,19 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
+use local_cluster::{Access, Interrupt, KindCluster, LocalCluster, Wanted, kind_problem, seconds};
 
 use crate::{
-    access::Access,
     cargo,
     charts::{self, Chart},
-    cluster::{
-        bring_up::{Wanted, bring_up},
-        home::Home,
-        take_down::take_down,
-    },
-    commands::{
-        e2e::{collect::on_failure, ended},
-        images,
-    },
+    cluster::Cluster,
+    commands::images,
     images::{WORKLOAD, reference},
-    interrupt::Interrupt,
-    kind::{self, Kind},
-    progress::seconds,
+    post_mortem::{ended, on_failure},
     workspace,
 };
 use kubectl::Kubectl;
+use story::say;
 
 /// What the backup-controller protects in the demo.
 const BACKUPS: &str = "examples/backups/basicdeployments.yaml";
@@ -80,43 +72,43 @@ pub async fn run(name: &str, options: &Options) -> Result<()> {
 pub async fn rehearse(interrupt: &Interrupt) -> Result<()> {
     let name = format!("demo-{}", std::process::id());
     let told = tell(&name, &Options { on: On::Local, node_image: None }, interrupt).await;
-    let home = Home::of(&name)?;
-    let told = on_failure(told.map(drop), &name, &home.logs(), home.access().ok().as_ref());
-    ended(told, take_down(&home).map(drop))
+    let cluster = LocalCluster::named(&name)?;
+    let told = on_failure(told.map(drop), &name, &cluster.logs(), cluster.access().ok().as_ref());
+    ended(told, cluster.take_down().map(drop))
 }
 
 async fn tell(name: &str, options: &Options, interrupt: &Interrupt) -> Result<Access> {
-    let (access, image) = match options.on {
+    let (cluster, image) = match options.on {
         On::Local => (local(name, interrupt).await?, None),
         On::Kind => {
             (on_kind(name, options.node_image.as_deref(), interrupt).await?, Some(reference(WORKLOAD)))
         }
     };
     say("3. Their Helm charts, as a platform team installs them.");
-    charts::install(&access, &charts(), interrupt).await?;
-    story::tell(&Kubectl::new(&access, interrupt), image.as_deref()).await?;
-    Ok(access)
+    charts::install(&cluster, &charts(), interrupt).await?;
+    story::tell(&Kubectl::new(&cluster.access, interrupt), image.as_deref()).await?;
+    Ok(cluster.access)
 }
 
-async fn local(name: &str, interrupt: &Interrupt) -> Result<Access> {
-    let home = Home::of(name)?;
+async fn local(name: &str, interrupt: &Interrupt) -> Result<Cluster> {
+    let cluster = LocalCluster::named(name)?;
     say(
         "1. A cluster: the real control plane, three fake nodes, one node whose pods are processes of this machine.",
     );
     let bin_dir = workspace::release_binaries();
     let wanted = Wanted { nodes: 3, bin_dir: Some(bin_dir.clone()), default_bin_dir: bin_dir };
-    interrupt.or(bring_up(&home, &wanted)).await?;
+    interrupt.or(cluster.bring_up(&wanted)).await?;
 
     say("2. The controllers, each a program of its own that knows the others only through resources.");
     cargo::run(&["build", "--release"], interrupt).await?;
-    home.access()
+    Cluster::local(&cluster)
 }
 
-async fn on_kind(name: &str, node_image: Option<&str>, interrupt: &Interrupt) -> Result<Access> {
-    if let Some(problem) = kind::problem() {
+async fn on_kind(name: &str, node_image: Option<&str>, interrupt: &Interrupt) -> Result<Cluster> {
+    if let Some(problem) = kind_problem() {
         bail!("there can be no kind cluster: {problem}; `cargo xtask demo` without --on needs neither");
     }
-    let cluster = Kind::called(name)?;
+    let cluster = KindCluster::named(name)?;
     say("1. A cluster: kind, with real kubelets.");
     match (cluster.exists(), node_image) {
         (false, _) => cluster.create(node_image, interrupt).await?,
@@ -131,7 +123,7 @@ async fn on_kind(name: &str, node_image: Option<&str>, interrupt: &Interrupt) ->
     programs.push(WORKLOAD.to_owned());
     let archives = images::write(&programs, interrupt).await?;
     cluster.load(&archives, interrupt).await?;
-    cluster.access()
+    Cluster::on_kind(&cluster)
 }
 
 /// What tells other commands which cluster.
@@ -161,8 +153,4 @@ fn next_steps(name: &str) {
     ] {
         println!("  {:<73} # {why}", format!("cargo xtask {command}"));
     }
-}
-
-fn say(line: &str) {
-    println!("\n{line}");
 }

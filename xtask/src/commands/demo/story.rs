@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result};
 
-use super::{kubectl::Kubectl, say};
+use super::kubectl::Kubectl;
 use crate::workspace;
 
 const EXAMPLE: &str = "examples/basicdeployment.yaml";
@@ -68,6 +68,11 @@ async fn delete_and_restore(kubectl: &Kubectl<'_>) -> Result<()> {
     say("   Its pods come when Kubernetes has collected those of the deleted one, which can take a minute.");
     kubectl.run(&READY).await?;
     kubectl.run(&["get", "basicdeployments"]).await
+}
+
+/// A line of the story.
+pub fn say(line: &str) {
+    println!("\n{line}");
 }
 
 /// Creates a command and follows it to its end.

@@ -1,20 +1,20 @@
 //! The suite on a kind cluster of its own: real kubelets, real images.
 
 use anyhow::{Result, bail};
+use local_cluster::{Interrupt, KindCluster, kind_problem};
 
-use super::{collect, ended, suite::Suite};
+use super::suite::Suite;
 use crate::{
-    access::Access,
     cargo, charts,
+    cluster::Cluster,
     commands::images,
     images::{WORKLOAD, reference},
-    interrupt::Interrupt,
-    kind::{self, Kind},
+    post_mortem::{ended, on_failure},
 };
 
 /// Builds the images, creates, installs, tests, deletes.
 pub async fn run(suite: &Suite, node_image: Option<&str>, interrupt: &Interrupt) -> Result<()> {
-    if let Some(problem) = kind::problem() {
+    if let Some(problem) = kind_problem() {
         bail!("there can be no kind cluster: {problem}; `--on local` needs neither Docker nor kind");
     }
     let mut programs: Vec<String> = charts::all().into_iter().map(|chart| chart.name).collect();
@@ -23,14 +23,14 @@ pub async fn run(suite: &Suite, node_image: Option<&str>, interrupt: &Interrupt)
     cargo::run(&["build", "--release", "--package", "kubectl-catena"], interrupt).await?;
 
     let name = format!("e2e-{}", std::process::id());
-    let cluster = Kind::called(&name)?;
+    let cluster = KindCluster::named(&name)?;
     let result = async {
         cluster.create(node_image, interrupt).await?;
         cluster.load(&archives, interrupt).await?;
-        on_cluster(&cluster, &cluster.access()?, suite, interrupt).await
+        on_cluster(&cluster, suite, interrupt).await
     }
     .await;
-    let result = collect::on_failure(result, cluster.name(), &cluster.logs(), cluster.access().ok().as_ref());
+    let result = on_failure(result, cluster.name(), &cluster.logs(), cluster.access().ok().as_ref());
     if suite.keep {
         eprintln!("the cluster is left: `cargo xtask down --name {name}` takes it down");
         return result;
@@ -38,9 +38,9 @@ pub async fn run(suite: &Suite, node_image: Option<&str>, interrupt: &Interrupt)
     ended(result, cluster.delete())
 }
 
-async fn on_cluster(cluster: &Kind, access: &Access, suite: &Suite, interrupt: &Interrupt) -> Result<()> {
-    charts::install(access, &charts::all(), interrupt).await?;
-    let variables =
-        [("CATENA_KIND", cluster.name().to_owned()), ("CATENA_WORKLOAD_IMAGE", reference(WORKLOAD))];
-    suite.run(access, "kind", &variables, interrupt).await
+async fn on_cluster(kind: &KindCluster, suite: &Suite, interrupt: &Interrupt) -> Result<()> {
+    let cluster = Cluster::on_kind(kind)?;
+    charts::install(&cluster, &charts::all(), interrupt).await?;
+    let variables = [("CATENA_KIND", kind.name().to_owned()), ("CATENA_WORKLOAD_IMAGE", reference(WORKLOAD))];
+    suite.run(&cluster, "kind", &variables, interrupt).await
 }

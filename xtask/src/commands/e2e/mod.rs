@@ -1,6 +1,5 @@
 //! `cargo xtask e2e`: the end-to-end suite, on a cluster of its own or on the current one.
 
-pub mod collect;
 mod current;
 mod kind;
 mod local;
@@ -9,8 +8,8 @@ mod suite;
 
 use anyhow::{Result, bail};
 use clap::ValueEnum;
+use local_cluster::{Interrupt, kind_problem};
 
-use crate::{explain::explain, interrupt::Interrupt, kind as kind_cluster};
 use current::{Current, OnCurrent};
 use only::Only;
 
@@ -66,18 +65,6 @@ pub async fn run_locally(suite: &Suite, interrupt: &Interrupt) -> Result<()> {
     local::run(suite, interrupt).await
 }
 
-/// What a run comes to whose cluster was taken down after it: its own failure matters more than one of that.
-pub fn ended(result: Result<()>, taken_down: Result<()>) -> Result<()> {
-    match (result, taken_down) {
-        (Ok(()), taken_down) => taken_down,
-        (failed, Ok(())) => failed,
-        (failed, Err(error)) => {
-            eprintln!("{}", explain(&error));
-            failed
-        }
-    }
-}
-
 impl Options {
     /// Nothing that was asked for is passed over in silence.
     fn fit(&self, on: On) -> Result<()> {
@@ -92,7 +79,7 @@ impl Options {
 }
 
 fn choose() -> On {
-    match kind_cluster::problem() {
+    match kind_problem() {
         None => {
             println!("on kind, because Docker and kind answer; `--on local` needs neither");
             On::Kind

@@ -1,9 +1,10 @@
 //! The suite itself, on a cluster that is up and has the charts.
 
 use anyhow::Result;
+use local_cluster::Interrupt;
 
 use super::only::Only;
-use crate::{access::Access, cargo, interrupt::Interrupt, workspace};
+use crate::{cargo, cluster::Cluster, workspace};
 
 /// How the suite is run.
 #[derive(Clone, clap::Args)]
@@ -33,11 +34,12 @@ impl Suite {
     /// When one fails.
     pub async fn run(
         &self,
-        access: &Access,
+        cluster: &Cluster,
         on: &str,
         variables: &[(&str, String)],
         interrupt: &Interrupt,
     ) -> Result<()> {
+        let access = &cluster.access;
         let mut tests = cargo::command();
         tests
             .args(self.of_cargo())
@@ -49,7 +51,7 @@ impl Suite {
             .env("CATENA_PLUGIN", workspace::release_binaries().join("kubectl-catena"))
             .env("CATENA_XTASK", std::env::current_exe()?)
             .env("CATENA_CHARTS", workspace::charts())
-            .env("CATENA_VALUES", &access.values)
+            .env("CATENA_VALUES", &cluster.values)
             .envs(variables.iter().map(|(name, value)| (name, value)));
         if let Some(audit_log) = &access.audit_log {
             tests.env("CATENA_AUDIT_LOG", audit_log);

@@ -7,13 +7,11 @@ use std::{
 };
 
 use anyhow::{Result, bail};
+use local_cluster::{Interrupt, Tool, Toolchain};
 
 use crate::{
     charts::{self, Chart, NAMESPACE},
-    commands,
-    interrupt::Interrupt,
-    toolchain::{Tool, Toolchain},
-    workspace,
+    commands, workspace,
 };
 
 /// Checks all charts; every failure is reported, not only the first.

@@ -9,9 +9,10 @@ use std::{
 
 use anyhow::{Result, bail};
 use clap::ValueEnum;
+use local_cluster::{Interrupt, explain, seconds};
 
 use super::{crds, demo, e2e};
-use crate::{cargo, explain::explain, interrupt::Interrupt, progress::seconds};
+use crate::cargo;
 
 /// Which steps are made.
 #[derive(clap::Args)]

@@ -7,9 +7,10 @@ use std::{
 };
 
 use anyhow::{Result, bail};
+use local_cluster::Interrupt;
 use tokio::sync::oneshot;
 
-use crate::{charts::NAMESPACE, interrupt::Interrupt};
+use crate::charts::NAMESPACE;
 
 /// What will be done.
 pub struct Plan<'a> {

@@ -8,14 +8,10 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, ensure};
+use local_cluster::{Access, Tool, Toolchain, cache_directory, write_kubeconfig};
 use serde_json::Value;
 
-use crate::{
-    access::Access,
-    cache, charts,
-    cluster::kubeconfig,
-    toolchain::{Tool, Toolchain},
-};
+use crate::{charts, cluster::Cluster};
 
 /// What stands for a chart's name in the values of all charts.
 const CHART: &str = "${CHART}";
@@ -24,7 +20,7 @@ const CHART: &str = "${CHART}";
 pub struct Context {
     pub name: String,
     pub server: String,
-    pub access: Access,
+    pub cluster: Cluster,
     directory: PathBuf,
 }
 
@@ -44,34 +40,34 @@ impl Context {
         let server = text("/clusters/0/cluster/server");
         let server = server.with_context(|| format!("the context {name} has no server"))?;
 
-        let directory = cache::directory()?.join("current").join(std::process::id().to_string());
+        let directory = cache_directory()?.join("current").join(std::process::id().to_string());
         let access = Access {
             kubeconfig: directory.join("kubeconfig"),
             logs: directory.join("logs"),
             audit_log: None,
-            values: directory.join("values"),
             kubectl,
             helm: clients.path(Tool::Helm)?.clone(),
         };
+        let cluster = Cluster { access, values: directory.join("values") };
         // From here on, whatever fails, what is written is removed with it.
-        let context = Self { name, server, access, directory };
-        for directory in [&context.access.logs, &context.access.values] {
+        let context = Self { name, server, cluster, directory };
+        for directory in [&context.cluster.access.logs, &context.cluster.values] {
             fs::create_dir_all(directory)
                 .with_context(|| format!("could not create {}", directory.display()))?;
         }
-        kubeconfig::write(&context.access.kubeconfig, &config)?;
-        write_values(&context.access, values)?;
+        write_kubeconfig(&context.cluster.access.kubeconfig, &config)?;
+        write_values(&context.cluster, values)?;
         Ok(context)
     }
 
     /// Asks kubectl.
     pub fn kubectl(&self, arguments: &[&str]) -> Result<String> {
-        said(self.access.kubectl().args(arguments))
+        said(self.cluster.access.kubectl().args(arguments))
     }
 
     /// Asks helm.
     pub fn helm(&self, arguments: &[&str]) -> Result<String> {
-        said(self.access.helm().args(arguments))
+        said(self.cluster.access.helm().args(arguments))
     }
 }
 
@@ -83,7 +79,7 @@ impl Drop for Context {
 }
 
 /// A file for each chart, made from the one that the user gives.
-fn write_values(access: &Access, given: Option<&Path>) -> Result<()> {
+fn write_values(cluster: &Cluster, given: Option<&Path>) -> Result<()> {
     let text = match given {
         Some(path) => {
             fs::read_to_string(path).with_context(|| format!("could not read {}", path.display()))?
@@ -91,7 +87,7 @@ fn write_values(access: &Access, given: Option<&Path>) -> Result<()> {
         None => String::new(),
     };
     for chart in charts::all() {
-        let path = access.values_of(&chart.name);
+        let path = cluster.values_of(&chart.name);
         fs::write(&path, text.replace(CHART, &chart.name))
             .with_context(|| format!("could not write {}", path.display()))?;
     }
@@ -121,13 +117,13 @@ mod tests {
             kubeconfig: directory.path().join("kubeconfig"),
             logs: directory.path().to_owned(),
             audit_log: None,
-            values: directory.path().to_owned(),
             kubectl: "kubectl".into(),
             helm: "helm".into(),
         };
-        write_values(&access, Some(&given)).unwrap();
+        let cluster = Cluster { access, values: directory.path().to_owned() };
+        write_values(&cluster, Some(&given)).unwrap();
         for chart in ["backup-controller", "command-binder"] {
-            let text = fs::read_to_string(access.values_of(chart)).unwrap();
+            let text = fs::read_to_string(cluster.values_of(chart)).unwrap();
             assert_eq!(text, format!("image: {{repository: registry.example.com/catena/{chart}}}"));
         }
     }

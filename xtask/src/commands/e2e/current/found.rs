@@ -3,10 +3,11 @@
 use std::collections::BTreeSet;
 
 use anyhow::{Context as _, Result, ensure};
+use local_cluster::{Step, explain};
 use serde_json::Value;
 
 use super::context::Context;
-use crate::{charts::NAMESPACE, explain::explain, progress::Step, workspace};
+use crate::{charts::NAMESPACE, workspace};
 
 const DEFINITION: &str = "customresourcedefinition.apiextensions.k8s.io/";
 /// What a test's namespace is known by: others may be called e2e-*, too.

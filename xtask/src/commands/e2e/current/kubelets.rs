@@ -4,9 +4,10 @@
 use std::{process::Stdio, time::Duration};
 
 use jiff::Timestamp;
+use local_cluster::Access;
 use tokio::{process::Command, time::sleep};
 
-use crate::{access::Access, charts::NAMESPACE};
+use crate::charts::NAMESPACE;
 
 /// An annotation that means nothing.
 const TOUCHED: &str = "e2e.catena.dev/touched-at";

@@ -9,9 +9,13 @@ mod kubelets;
 use std::path::PathBuf;
 
 use anyhow::{Context as _, Result, bail};
+use local_cluster::Interrupt;
 
-use super::{collect, ended, suite::Suite};
-use crate::{cargo, charts, interrupt::Interrupt};
+use super::suite::Suite;
+use crate::{
+    cargo, charts,
+    post_mortem::{ended, on_failure},
+};
 use consent::Plan;
 use context::Context;
 use found::{Found, OF_A_TEST};
@@ -70,14 +74,10 @@ impl Current {
 
     /// Builds, installs, tests, takes away.
     pub async fn run(self, suite: &Suite, interrupt: &Interrupt) -> Result<()> {
-        let access = &self.context.access;
+        let access = &self.context.cluster.access;
         let result = self.on_cluster(suite, interrupt).await;
-        let result = collect::on_failure(
-            result,
-            &format!("current-{}", std::process::id()),
-            &access.logs,
-            Some(access),
-        );
+        let result =
+            on_failure(result, &format!("current-{}", std::process::id()), &access.logs, Some(access));
         if suite.keep {
             eprintln!("everything is left in the cluster of the context {}", self.context.name);
             return result;
@@ -96,8 +96,8 @@ impl Current {
     async fn on_cluster(&self, suite: &Suite, interrupt: &Interrupt) -> Result<()> {
         // The one program that is run from here; all others come from images.
         cargo::run(&["build", "--release", "--package", "kubectl-catena"], interrupt).await?;
-        let access = &self.context.access;
-        charts::install(access, &charts::all(), interrupt).await?;
+        let cluster = &self.context.cluster;
+        charts::install(cluster, &charts::all(), interrupt).await?;
         let image = self.context.kubectl(&[
             "get",
             "deployment/backup-controller",
@@ -109,8 +109,8 @@ impl Current {
             variables.push(("CATENA_KINDS_OF_OTHERS", self.kinds_of_others.join(", ")));
         }
         tokio::select! {
-            result = suite.run(access, "current", &variables, interrupt) => result,
-            never = kubelets::look_often(access) => never,
+            result = suite.run(cluster, "current", &variables, interrupt) => result,
+            never = kubelets::look_often(&cluster.access) => never,
         }
     }
 }

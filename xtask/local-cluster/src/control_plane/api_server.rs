@@ -1,0 +1,48 @@
+//! kube-apiserver.
+
+use anyhow::Result;
+
+use super::component::{Component, certificate};
+use crate::{
+    home::{Home, write_atomically},
+    state::State,
+    toolchain::Tool,
+};
+
+pub const NAME: &str = "api-server";
+
+pub fn component(home: &Home, state: &State) -> Result<Component> {
+    let policy = home.configs().join("audit-policy.yaml");
+    write_atomically(&policy, include_bytes!("../../control-plane/audit-policy.yaml"))?;
+    let component = Component::new(
+        NAME,
+        state,
+        Tool::ApiServer,
+        [
+            ("etcd-servers", format!("http://127.0.0.1:{}", state.addresses.etcd)),
+            ("bind-address", "127.0.0.1".to_owned()),
+            ("secure-port", state.addresses.api_server.to_string()),
+            ("tls-cert-file", certificate(home, "api-server.crt")),
+            ("tls-private-key-file", certificate(home, "api-server.key")),
+            ("client-ca-file", certificate(home, "ca.crt")),
+            ("service-account-key-file", certificate(home, "service-accounts.pub")),
+            ("service-account-signing-key-file", certificate(home, "service-accounts.key")),
+            ("service-account-issuer", "https://kubernetes.default.svc".to_owned()),
+            ("service-cluster-ip-range", "10.96.0.0/16".to_owned()),
+            ("authorization-mode", "Node,RBAC".to_owned()),
+            // As many clusters have it: setting blockOwnerDeletion needs a right on the owner's finalizers.
+            ("enable-admission-plugins", "OwnerReferencesPermissionEnforcement".to_owned()),
+            ("audit-policy-file", policy.display().to_string()),
+            ("audit-log-path", home.audit_log().display().to_string()),
+            // Tests read one file: it is not rotated away under them.
+            ("audit-log-maxsize", "4096".to_owned()),
+            // The only endpoint would be a loopback address, which an EndpointSlice may not hold.
+            ("endpoint-reconciler-type", "none".to_owned()),
+            ("max-requests-inflight", "3000".to_owned()),
+            ("max-mutating-requests-inflight", "1500".to_owned()),
+        ],
+    )?;
+    // Whatever waits in this cluster waits for this process: its garbage is collected a quarter as often, as long as there is
+    // memory for it on a small machine.
+    Ok(component.with_variable("GOGC", "400").with_variable("GOMEMLIMIT", "2GiB"))
+}

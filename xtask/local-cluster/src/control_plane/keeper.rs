@@ -1,0 +1,138 @@
+//! Keeping one component of the control plane alive.
+
+use std::{
+    collections::BTreeMap,
+    fs::OpenOptions,
+    process::ExitStatus,
+    sync::{Mutex, PoisonError},
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context, Result};
+use rustix::process::{Pid, Signal, kill_process};
+use serde::{Deserialize, Serialize};
+use tokio::process::Child;
+use tokio_util::sync::CancellationToken;
+
+use super::component::Component;
+use crate::{
+    home::{Home, write_atomically},
+    journal::note,
+    own_program,
+};
+
+/// An API server needs several seconds to end its watches.
+const STOP_TIMEOUT: Duration = Duration::from_secs(30);
+const FIRST_BACKOFF: Duration = Duration::from_millis(500);
+const LONGEST_BACKOFF: Duration = Duration::from_secs(10);
+/// A component that ran this long was well: the next restart is quick again.
+const WELL_AFTER: Duration = Duration::from_secs(60);
+
+/// What is known of one component's process.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub struct Kept {
+    /// None while it is down.
+    pub pid: Option<u32>,
+    /// How often it was started again.
+    pub restarts: u32,
+}
+
+/// What is known of all components; written to a file that `up` and `status` read.
+pub struct Roster {
+    home: Home,
+    components: Mutex<BTreeMap<String, Kept>>,
+}
+
+impl Roster {
+    pub fn new(home: Home) -> Self {
+        Self { home, components: Mutex::default() }
+    }
+
+    /// Reads what the supervisor wrote last.
+    pub fn read(home: &Home) -> BTreeMap<String, Kept> {
+        std::fs::read(home.components())
+            .ok()
+            .and_then(|text| serde_json::from_slice(&text).ok())
+            .unwrap_or_default()
+    }
+
+    fn set(&self, name: &str, kept: Kept) {
+        let mut components = self.components.lock().unwrap_or_else(PoisonError::into_inner);
+        components.insert(name.to_owned(), kept);
+        let written = serde_json::to_vec_pretty(&*components)
+            .map_err(Into::into)
+            .and_then(|text| write_atomically(&self.home.components(), &text));
+        if let Err(error) = written {
+            note(&format!("could not note the state of {name}: {error:#}"));
+        }
+    }
+}
+
+/// Runs the component until `stop`, again after each unexpected end.
+pub async fn keep(component: Component, home: Home, roster: &Roster, stop: CancellationToken) {
+    let name = component.name;
+    let mut restarts = 0;
+    let mut backoff = FIRST_BACKOFF;
+    while !stop.is_cancelled() {
+        let started = Instant::now();
+        match spawn(&component, &home) {
+            Ok(mut process) => {
+                roster.set(name, Kept { pid: process.id(), restarts });
+                note(&format!("{name} runs as pid {}", process.id().unwrap_or_default()));
+                let end = tokio::select! {
+                    end = process.wait() => end,
+                    () = stop.cancelled() => {
+                        terminate(name, &mut process).await;
+                        roster.set(name, Kept { pid: None, restarts });
+                        return;
+                    }
+                };
+                note(&format!("{name} ended unexpectedly: {}", describe(end)));
+            }
+            Err(error) => note(&format!("{name} could not be started: {error:#}")),
+        }
+        if started.elapsed() > WELL_AFTER {
+            backoff = FIRST_BACKOFF;
+        }
+        restarts += 1;
+        roster.set(name, Kept { pid: None, restarts });
+        tokio::select! {
+            () = tokio::time::sleep(backoff) => {}
+            () = stop.cancelled() => return,
+        }
+        backoff = (backoff * 2).min(LONGEST_BACKOFF);
+    }
+}
+
+fn spawn(component: &Component, home: &Home) -> Result<Child> {
+    let path = home.log_of(component.name);
+    let log = OpenOptions::new()
+        .create(true)
+        .append(true)
+        .open(&path)
+        .with_context(|| format!("could not open {}", path.display()))?;
+    let mut command = own_program::child(&home.supervisor_binary(), &component.program, &component.arguments);
+    command.env("HOME", home.directory()).envs(component.environment.iter().copied());
+    command.stdout(log.try_clone()?).stderr(log);
+    tokio::process::Command::from(command)
+        .spawn()
+        .with_context(|| format!("could not start {}", component.program.display()))
+}
+
+async fn terminate(name: &str, process: &mut Child) {
+    let asked = Instant::now();
+    if let Some(pid) = process.id().and_then(|pid| Pid::from_raw(pid.cast_signed())) {
+        // It may have ended by itself just now.
+        kill_process(pid, Signal::TERM).ok();
+    }
+    if let Ok(end) = tokio::time::timeout(STOP_TIMEOUT, process.wait()).await {
+        note(&format!("{name} stopped after {:.1} s: {}", asked.elapsed().as_secs_f64(), describe(end)));
+        return;
+    }
+    note(&format!("{name} did not stop within {} s: killing it", STOP_TIMEOUT.as_secs()));
+    process.kill().await.ok();
+}
+
+fn describe(end: std::io::Result<ExitStatus>) -> String {
+    end.map_or_else(|error| error.to_string(), |status| status.to_string())
+}

@@ -1,0 +1,216 @@
+//! One container: started, probed, and started again, until the pod ends.
+
+use std::{
+    collections::BTreeMap,
+    mem::take,
+    time::{Duration, Instant},
+};
+
+use k8s_openapi::api::core::v1::{Container, PodSpec};
+use kube::ResourceExt;
+
+use super::{
+    HOST_IP,
+    backoff::Backoff,
+    board::{Activity, Board, End, Trouble},
+    environment, image,
+    mounts::Mounts,
+    pod::Sandbox,
+    probe::{Finding, watch_health},
+    probe_attempt::Target,
+    process::{Process, Program},
+    service_names,
+    shutdown::Shutdown,
+    variables::expand,
+    volumes,
+};
+use crate::{journal::note, kubeconfig};
+
+/// What could not be started is tried again this often: a binary is built, a ConfigMap created.
+const RETRY: Duration = Duration::from_secs(1);
+/// Where every Kubernetes client looks for its ServiceAccount.
+const SERVICE_ACCOUNT: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
+
+/// When a container that ended is started again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RestartPolicy {
+    Always,
+    OnFailure,
+    Never,
+}
+
+impl RestartPolicy {
+    /// The pod's policy; init containers that fail are repeated unless the policy is Never.
+    pub fn of(spec: &PodSpec) -> Self {
+        match spec.restart_policy.as_deref() {
+            Some("Never") => Self::Never,
+            Some("OnFailure") => Self::OnFailure,
+            _ => Self::Always,
+        }
+    }
+
+    fn restarts_after(self, exit_code: i32) -> bool {
+        match self {
+            Self::Always => true,
+            Self::OnFailure => exit_code != 0,
+            Self::Never => false,
+        }
+    }
+}
+
+/// Runs the container until its policy or the shutdown says that it is over.
+pub async fn keep(
+    sandbox: &Sandbox,
+    container: &Container,
+    policy: RestartPolicy,
+    board: &Board,
+    mut shutdown: Shutdown,
+) {
+    let name = &container.name;
+    let mut backoff = Backoff::default();
+    while shutdown.grace().is_none() {
+        let started = Instant::now();
+        let mut process = match start(sandbox, container).await {
+            Ok(started) => started,
+            Err(trouble) => {
+                board.waits(name, trouble);
+                shutdown.sleeps(RETRY).await;
+                continue;
+            }
+        };
+        let (program, process) = (&process.0, &mut process.1);
+        note(&format!("{} {name} runs as pid {}", sandbox.title(), process.pid));
+        board.update(name, |record| {
+            record.activity = Activity::Running { pid: process.pid, since: process.started };
+        });
+        let end = attend(sandbox, container, program, process, board, &mut shutdown).await;
+        note(&format!("{} {name} ended with exit code {}", sandbox.title(), end.exit_code));
+        let exit_code = end.exit_code;
+        board.update(name, |record| record.last_end = Some(end.clone()));
+        board.ended(name, end);
+        if !policy.restarts_after(exit_code) || shutdown.grace().is_some() {
+            return;
+        }
+        let pause = backoff.after(started.elapsed());
+        if !pause.is_zero() {
+            let message = format!(
+                "back-off {}s restarting failed container={name} pod={}",
+                pause.as_secs(),
+                sandbox.title()
+            );
+            board.waits(name, Trouble::new("CrashLoopBackOff", message));
+            shutdown.sleeps(pause).await;
+        }
+        if shutdown.grace().is_none() {
+            board.update(name, |record| record.restarts += 1);
+        }
+    }
+}
+
+async fn start(sandbox: &Sandbox, container: &Container) -> Result<(Program, Process), Trouble> {
+    let program = program(sandbox, container).await?;
+    let process = program.start().map_err(|error| Trouble::new("RunContainerError", format!("{error:#}")))?;
+    Ok((program, process))
+}
+
+/// Follows a running process to its end.
+async fn attend(
+    sandbox: &Sandbox,
+    container: &Container,
+    program: &Program,
+    process: &mut Process,
+    board: &Board,
+    shutdown: &mut Shutdown,
+) -> End {
+    let name = &container.name;
+    let report = |finding| {
+        board.update(name, |record| match finding {
+            Finding::Started => record.started = true,
+            Finding::Ready(ready) => record.ready = ready,
+        });
+    };
+    let ports = container.ports.as_deref().unwrap_or_default();
+    let target = Target { address: sandbox.address, ports, program };
+    tokio::select! {
+        end = process.end() => end,
+        reason = watch_health(container, &target, report) => {
+            note(&format!("{} {name} is restarted: {reason}", sandbox.title()));
+            let end = process.terminate(sandbox.grace(), shutdown).await;
+            End { message: Some(reason), ..end }
+        }
+        _ = shutdown.asked() => {
+            before_stop(container, shutdown).await;
+            let grace = shutdown.grace().unwrap_or_default();
+            process.terminate(grace, shutdown).await
+        }
+    }
+}
+
+/// Of the preStop hooks only `sleep` needs no shell in an image that holds one static binary.
+async fn before_stop(container: &Container, shutdown: &Shutdown) {
+    let hook = container.lifecycle.as_ref().and_then(|lifecycle| lifecycle.pre_stop.as_ref());
+    if let Some(sleep) = hook.and_then(|hook| hook.sleep.as_ref()) {
+        let wanted = Duration::from_secs(u64::try_from(sleep.seconds).unwrap_or_default());
+        tokio::time::sleep(wanted.min(shutdown.grace().unwrap_or_default())).await;
+    }
+}
+
+async fn program(sandbox: &Sandbox, container: &Container) -> Result<Program, Trouble> {
+    let pod = sandbox.pod();
+    let spec = pod.spec.clone().unwrap_or_default();
+    let image = container.image.as_deref().unwrap_or_default();
+    let binary = image::locate(image, container.image_pull_policy.as_deref(), &sandbox.runner.bin_dir())?;
+    let mounts = volumes::mounts(&sandbox.directory, &spec, container);
+    let given = given_environment(sandbox, &mounts)?;
+    let variables =
+        environment::resolve(&sandbox.runner.client, &pod, container, sandbox.address, given).await?;
+    let local = |text: &String| mounts.rewrite(&expand(text, &variables));
+    // The binary is the entrypoint; a command's own first word names it in the image.
+    let command = container.command.iter().flatten().skip(1);
+    let mut arguments: Vec<String> = command.chain(container.args.iter().flatten()).map(local).collect();
+    for argument in &mut arguments {
+        let resolved = service_names::resolve(&sandbox.runner.client, take(argument)).await;
+        *argument = resolved.map_err(|error| Trouble::new("CreateContainerError", error.to_string()))?;
+    }
+    let environment = variables.iter().map(|(name, value)| (name.clone(), mounts.rewrite(value))).collect();
+    let namespace = pod.namespace().unwrap_or_default();
+    Ok(Program {
+        supervisor_binary: sandbox.runner.home.supervisor_binary(),
+        binary,
+        arguments,
+        environment,
+        directory: sandbox.directory.clone(),
+        log: sandbox.runner.home.log_of(&format!("{namespace}_{}_{}", pod.name_any(), container.name)),
+    })
+}
+
+/// What a container finds in its environment without asking.
+fn given_environment(sandbox: &Sandbox, mounts: &Mounts) -> Result<BTreeMap<String, String>, Trouble> {
+    let port = sandbox.runner.server_port.to_string();
+    let pod = sandbox.pod();
+    let mut given: BTreeMap<String, String> = [
+        ("HOSTNAME", pod.name_any()),
+        ("HOME", sandbox.directory.display().to_string()),
+        ("KUBERNETES_SERVICE_HOST", HOST_IP.to_owned()),
+        ("KUBERNETES_SERVICE_PORT", port.clone()),
+        ("KUBERNETES_SERVICE_PORT_HTTPS", port.clone()),
+    ]
+    .map(|(name, value)| (name.to_owned(), value))
+    .into();
+    if let Some(temporary) = mounts.local("/tmp") {
+        given.insert("TMPDIR".to_owned(), temporary.display().to_string());
+    }
+    // A client looks at the fixed path of a container, which is nobody's on this machine; a kubeconfig says
+    // the same and is looked at first.
+    if let Some(account) = mounts.local(SERVICE_ACCOUNT) {
+        let path = sandbox.directory.join("kubeconfig");
+        let server = format!("https://{HOST_IP}:{port}");
+        let namespace = pod.namespace().unwrap_or_default();
+        let document =
+            kubeconfig::for_pod(&server, &account.join("ca.crt"), &account.join("token"), &namespace);
+        kubeconfig::write(&path, &document)
+            .map_err(|error| Trouble::new("CreateContainerError", format!("{error:#}")))?;
+        given.insert("KUBECONFIG".to_owned(), path.display().to_string());
+    }
+    Ok(given)
+}

@@ -1,0 +1,78 @@
+//! Runs the pods of one real node as local processes: what a kubelet does, without containers.
+//!
+//! The charts of our controllers are installed as they are; this turns their pods into processes with the
+//! pods' arguments, environment, volumes, ServiceAccount token and probes.
+
+mod atomic_directory;
+mod backoff;
+mod board;
+mod container;
+mod downward;
+mod environment;
+mod image;
+mod mounts;
+mod node;
+mod pod;
+mod pod_addresses;
+mod pod_status;
+mod pods;
+mod probe;
+mod probe_attempt;
+mod process;
+mod publisher;
+mod quantity;
+mod service_names;
+mod shutdown;
+mod sources;
+mod token;
+mod variables;
+mod volume_payload;
+mod volumes;
+
+pub use publisher::PID_ANNOTATION;
+
+use std::{path::PathBuf, sync::Arc};
+
+use kube::Client;
+use tokio_util::sync::CancellationToken;
+
+use self::pod_addresses::PodAddresses;
+use crate::{home::Home, journal::note, kubeconfig, state::State};
+
+/// The node whose pods are processes of this machine.
+pub const NODE_NAME: &str = "catena-host";
+/// The node's own address.
+const HOST_IP: &str = "127.0.0.1";
+
+/// What all pods of the node share.
+pub struct Runner {
+    client: Client,
+    home: Home,
+    server_port: u16,
+    addresses: PodAddresses,
+}
+
+impl Runner {
+    /// Where binaries are looked up now: `up --bin-dir` may change it while the cluster runs.
+    fn bin_dir(&self) -> PathBuf {
+        State::read(&self.home).ok().flatten().map(|state| state.bin_dir).unwrap_or_default()
+    }
+}
+
+/// Plays the node until `stop`, then ends its processes.
+pub async fn run(home: &Home, state: &State, stop: CancellationToken) {
+    let client = match kubeconfig::client(&home.kubeconfig_of("host-runner")).await {
+        Ok(client) => client,
+        Err(error) => {
+            note(&format!("the host runner has no client: {error:#}"));
+            return;
+        }
+    };
+    let runner = Arc::new(Runner {
+        client: client.clone(),
+        home: home.clone(),
+        server_port: state.addresses.api_server,
+        addresses: PodAddresses::new(state.addresses.pods),
+    });
+    tokio::join!(stop.run_until_cancelled(node::keep_ready(&client)), pods::run(runner, stop.clone()));
+}

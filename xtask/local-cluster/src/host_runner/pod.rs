@@ -1,0 +1,228 @@
+//! The life of one pod, from its binding to this node to the removal of its object.
+
+use std::{fs, net::Ipv4Addr, path::PathBuf, sync::Arc, time::Duration};
+
+use futures::future::join_all;
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::{Pod, PodSpec};
+use kube::{
+    Api, ResourceExt,
+    api::{DeleteParams, Preconditions},
+};
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    Runner,
+    board::{Activity, Board, End},
+    container::{RestartPolicy, keep},
+    publisher::Publisher,
+    shutdown::{self, Shutdown, Teller},
+    volumes::Volumes,
+};
+use crate::journal::note;
+
+/// When the whole cluster stops, nobody waits longer than this for a pod.
+const LONGEST_GRACE_AT_STOP: Duration = Duration::from_secs(10);
+/// How long a final status may take when nobody is going to need it.
+const LAST_WORD: Duration = Duration::from_secs(2);
+const DEFAULT_GRACE: Duration = Duration::from_secs(30);
+
+/// The newest version of the pod's object; None once it is gone.
+pub type Latest = watch::Receiver<Option<Arc<Pod>>>;
+
+/// What the parts of one pod share.
+pub struct Sandbox {
+    pub runner: Arc<Runner>,
+    first: Arc<Pod>,
+    latest: Latest,
+    pub address: Ipv4Addr,
+    pub directory: PathBuf,
+}
+
+impl Sandbox {
+    /// The pod as it is now, or as it was last.
+    pub fn pod(&self) -> Arc<Pod> {
+        self.latest.borrow().clone().unwrap_or_else(|| Arc::clone(&self.first))
+    }
+
+    /// Follows the changes of the pod.
+    pub fn latest(&self) -> Latest {
+        self.latest.clone()
+    }
+
+    /// Namespace and name.
+    pub fn title(&self) -> String {
+        format!("{}/{}", self.first.namespace().unwrap_or_default(), self.first.name_any())
+    }
+
+    /// How long a container gets to end.
+    pub fn grace(&self) -> Duration {
+        let pod = self.pod();
+        let of_deletion = pod.metadata.deletion_grace_period_seconds;
+        let seconds =
+            of_deletion.or_else(|| pod.spec.as_ref().and_then(|spec| spec.termination_grace_period_seconds));
+        seconds.and_then(|seconds| u64::try_from(seconds).ok()).map_or(DEFAULT_GRACE, Duration::from_secs)
+    }
+}
+
+/// Lives the pod to its end, or until `stop`.
+pub async fn live(runner: Arc<Runner>, pod: Arc<Pod>, latest: Latest, stop: CancellationToken) {
+    let status = pod.status.as_ref();
+    let before = status.and_then(|status| status.pod_ip.as_ref()?.parse().ok());
+    let address = runner.addresses.take(before);
+    let directory = runner.home.pods().join(pod.uid().unwrap_or_default());
+    let sandbox = Sandbox { runner, first: pod, latest, address, directory };
+    if let Err(error) = fs::create_dir_all(&sandbox.directory) {
+        note(&format!("could not create {}: {error}", sandbox.directory.display()));
+    }
+    // On the heap: a pod's whole life is a large future.
+    Box::pin(run(&sandbox, &stop)).await;
+    if !stop.is_cancelled() {
+        until_deleted(&sandbox, &stop).await;
+    }
+    fs::remove_dir_all(&sandbox.directory).ok();
+    sandbox.runner.addresses.give_back(address);
+}
+
+async fn run(sandbox: &Sandbox, stop: &CancellationToken) {
+    let pod = sandbox.pod();
+    let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
+    if matches!(phase, Some("Succeeded" | "Failed")) {
+        return;
+    }
+    let spec = pod.spec.clone().unwrap_or_default();
+    let policy = RestartPolicy::of(&spec);
+    let board = Board::new(&pod);
+    let (teller, shutdown) = shutdown::channel();
+    let mut publisher = Publisher::new(sandbox, policy, board.follow());
+    if phase == Some("Running") && policy == RestartPolicy::Never {
+        // It ran when the supervisor died, and must not run twice.
+        lost(&spec, &board);
+    } else {
+        tokio::select! {
+            () = run_containers(sandbox, &spec, policy, &board, shutdown) => {}
+            () = publisher.follow() => {}
+            () = relay_end(sandbox, &teller, stop) => {}
+        }
+    }
+    tokio::select! {
+        () = publisher.publish() => {}
+        // Then the object goes, or everything does: what it says of its containers is of little use.
+        () = until_over(sandbox, stop) => {}
+    }
+}
+
+/// Waits until the pod is to be deleted or the cluster stops, and some more, for a last word.
+async fn until_over(sandbox: &Sandbox, stop: &CancellationToken) {
+    let mut latest = sandbox.latest();
+    let deleted =
+        latest.wait_for(|pod| pod.as_ref().is_none_or(|pod| pod.metadata.deletion_timestamp.is_some()));
+    stop.run_until_cancelled(deleted).await;
+    tokio::time::sleep(LAST_WORD).await;
+}
+
+async fn run_containers(
+    sandbox: &Sandbox,
+    spec: &PodSpec,
+    policy: RestartPolicy,
+    board: &Board,
+    mut shutdown: Shutdown,
+) {
+    let volumes = Volumes::new(sandbox, spec);
+    while let Err(trouble) = volumes.write_all().await {
+        for container in &spec.containers {
+            board.waits(&container.name, trouble.clone());
+        }
+        tokio::select! {
+            () = volumes.changed() => {}
+            _ = shutdown.asked() => return,
+        }
+    }
+    let containers = async {
+        for container in spec.init_containers.iter().flatten() {
+            let once = if policy == RestartPolicy::Never { policy } else { RestartPolicy::OnFailure };
+            keep(sandbox, container, once, board, shutdown.clone()).await;
+            let ended_well = board.follow().borrow().iter().any(|record| {
+                record.name == container.name
+                    && matches!(&record.activity, Activity::Ended(end) if end.exit_code == 0)
+            });
+            if !ended_well {
+                return;
+            }
+        }
+        let all =
+            spec.containers.iter().map(|container| keep(sandbox, container, policy, board, shutdown.clone()));
+        join_all(all).await;
+    };
+    tokio::select! {
+        () = containers => {}
+        () = volumes.keep_current() => {}
+    }
+}
+
+/// Tells the containers when the pod is deleted, sooner when it is deleted by force, or when the cluster stops.
+async fn relay_end(sandbox: &Sandbox, teller: &Teller, stop: &CancellationToken) {
+    let mut latest = sandbox.latest();
+    loop {
+        let gone = latest.borrow_and_update().is_none();
+        if gone {
+            teller.ask(Duration::ZERO);
+        } else if sandbox.pod().metadata.deletion_timestamp.is_some() {
+            teller.ask(sandbox.grace());
+        }
+        if stop.is_cancelled() {
+            teller.ask(sandbox.grace().min(LONGEST_GRACE_AT_STOP));
+        }
+        tokio::select! {
+            changed = latest.changed() => if changed.is_err() {
+                teller.ask(Duration::ZERO);
+                std::future::pending::<()>().await;
+            },
+            () = stop.cancelled(), if !stop.is_cancelled() => {}
+        }
+    }
+}
+
+/// Waits for the pod's deletion and completes it, as the node's kubelet does.
+async fn until_deleted(sandbox: &Sandbox, stop: &CancellationToken) {
+    let mut latest = sandbox.latest();
+    let deleted =
+        latest.wait_for(|pod| pod.as_ref().is_none_or(|pod| pod.metadata.deletion_timestamp.is_some()));
+    let still_there = match stop.run_until_cancelled(deleted).await {
+        Some(Ok(pod)) => pod.is_some(),
+        _ => false,
+    };
+    let pod = sandbox.pod();
+    let pods = Api::<Pod>::namespaced(sandbox.runner.client.clone(), &pod.namespace().unwrap_or_default());
+    let parameters = DeleteParams {
+        grace_period_seconds: Some(0),
+        preconditions: Some(Preconditions { uid: pod.uid(), resource_version: None }),
+        ..DeleteParams::default()
+    };
+    while still_there && !stop.is_cancelled() {
+        match pods.delete(&pod.name_any(), &parameters).await {
+            Ok(_) => return,
+            Err(kube::Error::Api(status)) if status.is_not_found() || status.is_conflict() => return,
+            Err(error) => note(&format!("{} could not be deleted: {error}", sandbox.title())),
+        }
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+}
+
+fn lost(spec: &PodSpec, board: &Board) {
+    let now = Timestamp::now();
+    for container in &spec.containers {
+        board.ended(
+            &container.name,
+            End {
+                exit_code: 137,
+                signal: Some(9),
+                reason: "ContainerStatusUnknown".to_owned(),
+                message: Some("the process ended together with the cluster's supervisor".to_owned()),
+                started: now,
+                finished: now,
+            },
+        );
+    }
+}

@@ -1,0 +1,151 @@
+//! Telling the API server how a pod's containers are.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use anyhow::{Context, Result};
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Pod;
+use kube::{
+    Api, ResourceExt,
+    api::{Patch, PatchParams},
+};
+use serde_json::{Value, json};
+use tokio::sync::watch;
+
+use super::{
+    board::{Activity, Record},
+    container::RestartPolicy,
+    pod::Sandbox,
+    pod_status::status,
+};
+use crate::{explain::explain, journal::note};
+
+const RETRY: Duration = Duration::from_secs(1);
+const RECHECK: Duration = Duration::from_secs(30);
+
+/// The pid of the first container; those of the others have the container's name appended.
+pub const PID_ANNOTATION: &str = "catena.dev/host-pid";
+
+/// Writes the pod's status and its pid annotations, each only when it changed.
+pub struct Publisher<'a> {
+    sandbox: &'a Sandbox,
+    policy: RestartPolicy,
+    board: watch::Receiver<Vec<Record>>,
+    status: Option<Value>,
+    annotations: Option<BTreeMap<String, Option<String>>>,
+}
+
+impl<'a> Publisher<'a> {
+    pub fn new(sandbox: &'a Sandbox, policy: RestartPolicy, board: watch::Receiver<Vec<Record>>) -> Self {
+        Self { sandbox, policy, board, status: None, annotations: None }
+    }
+
+    /// Publishes every change; never ends.
+    pub async fn follow(&mut self) {
+        let mut pod = self.sandbox.latest();
+        loop {
+            self.publish().await;
+            tokio::select! {
+                Ok(()) = self.board.changed() => {}
+                // A readiness gate may have opened.
+                Ok(()) = pod.changed() => {}
+                () = tokio::time::sleep(RECHECK) => self.notice_overwriting(),
+            }
+        }
+    }
+
+    /// After this machine slept, the node counts as lost and the controller manager marks its pods.
+    fn notice_overwriting(&mut self) {
+        let ready = |pod: &Pod| {
+            let conditions = pod.status.iter().flat_map(|status| status.conditions.iter().flatten());
+            conditions.into_iter().any(|condition| condition.type_ == "Ready" && condition.status == "True")
+        };
+        let written = self.status.as_ref().and_then(|status| serde_json::from_value(status.clone()).ok());
+        if ready(&Pod { status: written, ..Pod::default() }) != ready(&self.sandbox.pod()) {
+            self.status = None;
+        }
+    }
+
+    /// Publishes what is on the board now, again and again until it is accepted or the pod is gone.
+    pub async fn publish(&mut self) {
+        while let Err(error) = self.write().await {
+            if let Some(kube::Error::Api(status)) = error.downcast_ref()
+                && (status.is_not_found() || status.is_conflict())
+            {
+                // Gone, or another pod of the same name: nobody is left to be told.
+                return;
+            }
+            note(&format!("{}: {}", self.sandbox.title(), explain(&error)));
+            tokio::time::sleep(RETRY).await;
+        }
+    }
+
+    async fn write(&mut self) -> Result<()> {
+        let records = self.board.borrow_and_update().clone();
+        let pod = self.sandbox.pod();
+        let pods =
+            Api::<Pod>::namespaced(self.sandbox.runner.client.clone(), &pod.namespace().unwrap_or_default());
+        let (name, uid) = (pod.name_any(), pod.uid());
+
+        // Before the status: who waits for Ready may read the pid at once.
+        let annotations = pids(&records);
+        if self.annotations.as_ref() != Some(&annotations) {
+            let patch = json!({ "metadata": { "uid": uid, "annotations": annotations } });
+            pods.patch(&name, &PatchParams::default(), &Patch::Merge(patch))
+                .await
+                .context("could not write the pid")?;
+            self.annotations = Some(annotations);
+        }
+        // The times of a status that says nothing new must not make it new.
+        let seen = Pod {
+            status: self.status.clone().and_then(|status| serde_json::from_value(status).ok()),
+            ..pod.as_ref().clone()
+        };
+        let basis =
+            if self.status.is_some() { with_foreign_conditions(seen, &pod) } else { pod.as_ref().clone() };
+        let status = status(&basis, &records, self.policy, self.sandbox.address, Timestamp::now());
+        if self.status.as_ref() != Some(&status) {
+            let mut patch = json!({ "metadata": { "uid": uid }, "status": status });
+            // By default the list is merged: an address from an earlier life would stay in it.
+            patch["status"]["podIPs"] = json!([{ "$patch": "replace" }, { "ip": self.sandbox.address }]);
+            pods.patch_status(&name, &PatchParams::default(), &Patch::Strategic(patch))
+                .await
+                .context("could not write the status")?;
+            self.status = Some(status);
+        }
+        Ok(())
+    }
+}
+
+/// What we wrote last, with the conditions that others wrote (readiness gates).
+fn with_foreign_conditions(mut ours: Pod, present: &Pod) -> Pod {
+    if let Some(status) = &mut ours.status {
+        let own = status.conditions.get_or_insert_default();
+        let foreign = present.status.iter().flat_map(|status| status.conditions.iter().flatten());
+        let unknown: Vec<_> = foreign
+            .filter(|condition| own.iter().all(|known| known.type_ != condition.type_))
+            .cloned()
+            .collect();
+        own.extend(unknown);
+    }
+    ours
+}
+
+/// The annotation of every container; null takes away the pid of one that does not run.
+fn pids(records: &[Record]) -> BTreeMap<String, Option<String>> {
+    let main = records.iter().filter(|record| !record.init);
+    main.enumerate()
+        .map(|(index, record)| {
+            let key = if index == 0 {
+                PID_ANNOTATION.to_owned()
+            } else {
+                format!("{PID_ANNOTATION}.{}", record.name)
+            };
+            let pid = match record.activity {
+                Activity::Running { pid, .. } => Some(pid.to_string()),
+                _ => None,
+            };
+            (key, pid)
+        })
+        .collect()
+}

@@ -1,0 +1,142 @@
+//! The volumes of one pod, as directories that follow their sources.
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::{Path, PathBuf},
+    sync::{Mutex, PoisonError},
+    time::Duration,
+};
+
+use anyhow::Result;
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::{Container, PodSpec, Volume};
+use kube::ResourceExt;
+
+use super::{
+    atomic_directory,
+    board::Trouble,
+    mounts::Mounts,
+    pod::Sandbox,
+    sources::{Seen, Sources},
+    token::{self, Token},
+    volume_payload::{Known, payload},
+};
+use crate::journal::note;
+
+/// Tokens are looked at this often; a failed write is tried again.
+const TICK: Duration = Duration::from_secs(10);
+
+/// The volumes, kept current as long as [`Volumes::keep_current`] runs.
+pub struct Volumes<'a> {
+    sandbox: &'a Sandbox,
+    declared: Vec<Volume>,
+    sources: Sources,
+    /// By volume and position in its projections.
+    tokens: Mutex<BTreeMap<(String, usize), Token>>,
+}
+
+impl<'a> Volumes<'a> {
+    /// Starts watching what the volumes refer to; nothing is written yet.
+    pub fn new(sandbox: &'a Sandbox, spec: &PodSpec) -> Self {
+        let namespace = sandbox.pod().namespace().unwrap_or_default();
+        Self {
+            sandbox,
+            declared: spec.volumes.clone().unwrap_or_default(),
+            sources: Sources::watch(&sandbox.runner.client, &namespace, spec),
+            tokens: Mutex::default(),
+        }
+    }
+
+    /// Writes every volume; an error says what a container has to wait for.
+    pub async fn write_all(&self) -> Result<(), Trouble> {
+        for volume in &self.declared {
+            self.write(volume).await?;
+        }
+        Ok(())
+    }
+
+    /// Waits until writing again may help.
+    pub async fn changed(&self) {
+        tokio::time::timeout(Duration::from_secs(1), self.sources.changed()).await.ok();
+    }
+
+    /// Follows the sources, the pod's own labels, and the tokens' expiry.
+    pub async fn keep_current(&self) {
+        let mut pod = self.sandbox.latest();
+        loop {
+            tokio::select! {
+                () = self.sources.changed() => {}
+                Ok(()) = pod.changed() => {}
+                () = tokio::time::sleep(TICK) => {}
+            }
+            for volume in &self.declared {
+                // As with a kubelet: what was there stays while its source is gone.
+                if let Err(trouble) = self.write(volume).await
+                    && trouble.reason != "CreateContainerConfigError"
+                {
+                    note(&format!("volume {} of {}: {}", volume.name, self.sandbox.title(), trouble.message));
+                }
+            }
+        }
+    }
+
+    async fn write(&self, volume: &Volume) -> Result<(), Trouble> {
+        self.refresh_tokens(volume).await.map_err(|error| volume_error(volume, &error))?;
+        let pod = self.sandbox.pod();
+        let known = Known {
+            pod: &pod,
+            address: self.sandbox.address,
+            source: &|source| -> Seen { self.sources.get(source) },
+            token: &|index| {
+                let tokens = self.tokens.lock().unwrap_or_else(PoisonError::into_inner);
+                tokens.get(&(volume.name.clone(), index)).map(|token| token.text.clone())
+            },
+        };
+        let directory = directory(&self.sandbox.directory, volume);
+        match payload(volume, &known)? {
+            Some(payload) => atomic_directory::write(&directory, &payload).map(drop),
+            None => fs::create_dir_all(&directory).map_err(Into::into),
+        }
+        .map_err(|error| volume_error(volume, &error))
+    }
+
+    async fn refresh_tokens(&self, volume: &Volume) -> Result<()> {
+        let projections = volume.projected.iter().flat_map(|projected| projected.sources.iter().flatten());
+        for (index, projection) in projections.enumerate() {
+            let Some(wanted) = &projection.service_account_token else { continue };
+            let place = (volume.name.clone(), index);
+            let fresh = {
+                let tokens = self.tokens.lock().unwrap_or_else(PoisonError::into_inner);
+                tokens.get(&place).is_some_and(|token| token.renew_at > Timestamp::now())
+            };
+            if !fresh {
+                let token = token::request(&self.sandbox.runner.client, &self.sandbox.pod(), wanted).await?;
+                self.tokens.lock().unwrap_or_else(PoisonError::into_inner).insert(place, token);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Where the mounts of a container are on this machine.
+pub fn mounts(pod_directory: &Path, spec: &PodSpec, container: &Container) -> Mounts {
+    let volumes = spec.volumes.as_deref().unwrap_or_default();
+    Mounts::new(container.volume_mounts.iter().flatten().filter_map(|mount| {
+        let volume = volumes.iter().find(|volume| volume.name == mount.name)?;
+        let directory = directory(pod_directory, volume);
+        let local = mount.sub_path.as_ref().map_or(directory.clone(), |path| directory.join(path));
+        Some((mount.mount_path.clone(), local))
+    }))
+}
+
+fn directory(pod_directory: &Path, volume: &Volume) -> PathBuf {
+    match &volume.host_path {
+        Some(host) => PathBuf::from(&host.path),
+        None => pod_directory.join("volumes").join(&volume.name),
+    }
+}
+
+fn volume_error(volume: &Volume, error: &anyhow::Error) -> Trouble {
+    Trouble::new("ContainerCreating", format!("the volume {:?} could not be written: {error:#}", volume.name))
+}

@@ -1,0 +1,256 @@
+//! A kind cluster: real kubelets and real images, on Docker.
+
+use std::{
+    fs,
+    os::unix::fs::PermissionsExt,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+};
+
+use anyhow::{Context, Result, bail};
+use futures::future::try_join_all;
+
+use crate::{
+    access::Access,
+    cache,
+    interrupt::Interrupt,
+    progress::Step,
+    toolchain::{Tool, Toolchain},
+};
+
+/// How long the nodes may take to become ready.
+const WAIT: &str = "300s";
+/// A registry that cannot exist (RFC 6761), for images that are never pulled.
+const NO_REGISTRY: &str = "registry.invalid";
+
+/// One kind cluster, and where what belongs to it lies.
+#[derive(Clone, Debug)]
+pub struct KindCluster {
+    name: String,
+    directory: PathBuf,
+}
+
+/// Why there can be no kind cluster on this machine, if so.
+#[must_use]
+pub fn problem() -> Option<String> {
+    let answers = |program: &str, argument: &str| {
+        let status = Command::new(program).arg(argument).stdout(Stdio::null()).stderr(Stdio::null()).status();
+        status.is_ok_and(|status| status.success())
+    };
+    if !answers("docker", "info") {
+        return Some("Docker does not answer (`docker info` tells why)".into());
+    }
+    (!answers("kind", "version")).then(|| "kind is not installed".into())
+}
+
+impl KindCluster {
+    /// The cluster that kind knows by a name, whether or not it exists.
+    fn of(name: &str) -> Result<Self> {
+        Ok(Self { name: name.to_owned(), directory: cache::directory()?.join("kind").join(name) })
+    }
+
+    /// The cluster of this name, whether or not it exists; kind itself knows it under a longer one.
+    ///
+    /// # Errors
+    /// When there is no cache directory.
+    pub fn named(name: &str) -> Result<Self> {
+        Self::of(&format!("catena-{name}"))
+    }
+
+    /// All that were made on this machine and not taken down since by [`Self::delete`].
+    ///
+    /// # Errors
+    /// When they cannot be listed.
+    pub fn known() -> Result<Vec<Self>> {
+        let all = cache::directory()?.join("kind");
+        if !all.is_dir() {
+            return Ok(Vec::new());
+        }
+        let entries = fs::read_dir(&all).with_context(|| format!("could not list {}", all.display()))?;
+        entries.map(|entry| Self::of(&entry?.file_name().to_string_lossy())).collect()
+    }
+
+    /// Whether it was made on this machine.
+    #[must_use]
+    pub fn is_known(&self) -> bool {
+        self.directory.exists()
+    }
+
+    /// The name under which kind knows it.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The administrator's kubeconfig.
+    #[must_use]
+    pub fn kubeconfig(&self) -> PathBuf {
+        self.directory.join("kubeconfig")
+    }
+
+    fn configs(&self) -> PathBuf {
+        self.directory.join("configs")
+    }
+
+    /// The directory of its logs.
+    #[must_use]
+    pub fn logs(&self) -> PathBuf {
+        self.directory.join("logs")
+    }
+
+    fn audit_log(&self) -> PathBuf {
+        self.logs().join("audit.log")
+    }
+
+    /// Whether kind has it.
+    #[must_use]
+    pub fn exists(&self) -> bool {
+        let output = Command::new("kind").args(["get", "clusters"]).stderr(Stdio::null()).output();
+        output.is_ok_and(|output| {
+            String::from_utf8_lossy(&output.stdout).lines().any(|line| line.trim() == self.name)
+        })
+    }
+
+    /// Creates it, from a node image or from the one that kind comes with.
+    ///
+    /// # Errors
+    /// When kind cannot; what it said is in the log that the error names.
+    pub async fn create(&self, node_image: Option<&str>, interrupt: &Interrupt) -> Result<()> {
+        let step = Step::start(format!("kind create cluster --name {}", self.name));
+        for directory in [self.configs(), self.logs()] {
+            fs::create_dir_all(&directory)
+                .with_context(|| format!("could not create {}", directory.display()))?;
+        }
+        let write = |name: &str, text: &str| {
+            let path = self.configs().join(name);
+            fs::write(&path, text).with_context(|| format!("could not write {}", path.display()))?;
+            anyhow::Ok(path)
+        };
+        write("audit-policy.yaml", include_str!("../control-plane/audit-policy.yaml"))?;
+        // The API server, which is root in its node, would make it so that nobody else can read it.
+        let audit_log = self.audit_log();
+        fs::File::create(&audit_log).with_context(|| format!("could not create {}", audit_log.display()))?;
+        let nothing = write("nothing.sh", "#!/bin/sh\n")?;
+        fs::set_permissions(&nothing, fs::Permissions::from_mode(0o755))
+            .with_context(|| format!("could not make {} executable", nothing.display()))?;
+        // Quoted as JSON, which YAML reads: a path may hold anything.
+        let quoted = |path: &Path| serde_json::to_string(&path.display().to_string());
+        let config = include_str!("../kind/cluster.yaml")
+            .replace("${CONFIGS}", &quoted(&self.configs())?)
+            .replace("${LOGS}", &quoted(&self.logs())?)
+            .replace("${NOTHING}", &quoted(&nothing)?);
+        let config = write("cluster.yaml", &config)?;
+        let mut kind = Command::new("kind");
+        kind.args(["create", "cluster", "--name", &self.name, "--wait", WAIT, "--config"])
+            .arg(config)
+            .arg("--kubeconfig")
+            .arg(self.kubeconfig());
+        if let Some(image) = node_image {
+            kind.args(["--image", image]);
+        }
+        let created = async {
+            self.quietly(&mut kind, "kind-create.log", interrupt).await?;
+            self.refuse_at_once(interrupt).await
+        };
+        if let Err(error) = created.await {
+            // Half a cluster would be taken for one by whoever comes next.
+            return Err(match self.delete_nodes() {
+                Ok(()) => error,
+                Err(left) => error.context(format!("half a cluster is left: {left:#}")),
+            });
+        }
+        step.done("");
+        Ok(())
+    }
+
+    /// Lets nodes know at once that there is no such registry: where no name server answers, they would wait a minute
+    /// before they say that an image cannot be pulled.
+    async fn refuse_at_once(&self, interrupt: &Interrupt) -> Result<()> {
+        for node in self.nodes()? {
+            let mut docker = Command::new("docker");
+            let line = format!("echo 127.0.0.1 {NO_REGISTRY} >> /etc/hosts");
+            docker.args(["exec", &node, "sh", "-c", &line]);
+            self.quietly(&mut docker, "kind-hosts.log", interrupt).await?;
+        }
+        Ok(())
+    }
+
+    fn nodes(&self) -> Result<Vec<String>> {
+        let output = Command::new("kind").args(["get", "nodes", "--name", &self.name]).output()?;
+        Ok(String::from_utf8_lossy(&output.stdout).lines().map(Into::into).collect())
+    }
+
+    /// Loads images into the nodes that run pods of users.
+    ///
+    /// # Errors
+    /// When kind cannot.
+    pub async fn load(&self, archives: &[PathBuf], interrupt: &Interrupt) -> Result<()> {
+        let step = Step::start("loading the images into the nodes");
+        let workers: Vec<String> =
+            self.nodes()?.into_iter().filter(|node| !node.ends_with("-control-plane")).collect();
+        let nodes = workers.join(",");
+        let load = async |archive: &PathBuf| {
+            let mut kind = Command::new("kind");
+            kind.args(["load", "image-archive", "--name", &self.name, "--nodes", &nodes]).arg(archive);
+            let image = archive.file_stem().unwrap_or_default().to_string_lossy();
+            self.quietly(&mut kind, &format!("kind-load-{image}.log"), interrupt).await
+        };
+        try_join_all(archives.iter().map(load)).await?;
+        step.done(format!("{} images", archives.len()));
+        Ok(())
+    }
+
+    /// How it is reached.
+    ///
+    /// # Errors
+    /// When there is no kubectl or helm, and no Go to build them with.
+    pub fn access(&self) -> Result<Access> {
+        let clients = Toolchain::clients()?;
+        Ok(Access {
+            kubeconfig: self.kubeconfig(),
+            logs: self.logs(),
+            audit_log: Some(self.audit_log()),
+            kubectl: clients.path(Tool::Kubectl)?.clone(),
+            helm: clients.path(Tool::Helm)?.clone(),
+        })
+    }
+
+    /// Removes it, with all that belongs to it.
+    ///
+    /// # Errors
+    /// When kind cannot.
+    pub fn delete(&self) -> Result<()> {
+        let step = Step::start(format!("kind delete cluster --name {}", self.name));
+        self.delete_nodes()?;
+        if self.directory.exists() {
+            fs::remove_dir_all(&self.directory)
+                .with_context(|| format!("could not remove {}", self.directory.display()))?;
+        }
+        step.done("");
+        Ok(())
+    }
+
+    fn delete_nodes(&self) -> Result<()> {
+        let output = Command::new("kind")
+            .args(["delete", "cluster", "--name", &self.name, "--kubeconfig"])
+            .arg(self.kubeconfig())
+            .output()
+            .context("could not run kind: is it installed?")?;
+        if !output.status.success() {
+            bail!("kind could not delete {:?}: {}", self.name, String::from_utf8_lossy(&output.stderr));
+        }
+        Ok(())
+    }
+
+    /// Runs a command whose words only matter when it fails.
+    async fn quietly(&self, command: &mut Command, log: &str, interrupt: &Interrupt) -> Result<()> {
+        let path = self.logs().join(log);
+        let file = fs::File::create(&path).with_context(|| format!("could not create {}", path.display()))?;
+        command.stdin(Stdio::null()).stdout(file.try_clone()?).stderr(file);
+        interrupt.run(command).await.with_context(|| {
+            let said = fs::read_to_string(&path).unwrap_or_default();
+            let last = said.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("it said nothing");
+            format!("{last}; all of it is in {}", path.display())
+        })
+    }
+}

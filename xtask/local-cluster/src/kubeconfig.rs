@@ -1,0 +1,60 @@
+//! Kubeconfigs: written, and used by a client.
+
+use std::{io::Write, os::unix::fs::OpenOptionsExt, path::Path};
+
+use anyhow::{Context, Result};
+use kube::{
+    Client, Config,
+    config::{KubeConfigOptions, Kubeconfig},
+};
+use serde_json::{Value, json};
+
+/// A kubeconfig with which a local process is its pod's ServiceAccount.
+pub fn for_pod(server: &str, ca: &Path, token: &Path, namespace: &str) -> Value {
+    let cluster = json!({ "server": server, "certificate-authority": ca });
+    document("in-cluster", &cluster, &json!({ "tokenFile": token }), namespace)
+}
+
+/// A kubeconfig of one cluster, one user and one context, all called `name`.
+pub fn document(name: &str, cluster: &Value, user: &Value, namespace: &str) -> Value {
+    json!({
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{ "name": name, "cluster": cluster }],
+        "users": [{ "name": name, "user": user }],
+        "contexts": [{ "name": name, "context": { "cluster": name, "user": name, "namespace": namespace } }],
+        "current-context": name,
+    })
+}
+
+/// Writes a kubeconfig that only its owner may read.
+///
+/// # Errors
+/// When it cannot be written.
+pub fn write(path: &Path, document: &Value) -> Result<()> {
+    let text = serde_saphyr::to_string(document)?;
+    std::fs::OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(path)
+        .and_then(|mut file| file.write_all(text.as_bytes()))
+        .with_context(|| format!("could not write {}", path.display()))
+}
+
+/// A client that uses the kubeconfig at `path`.
+pub async fn client(path: &Path) -> Result<Client> {
+    client_as(path, None).await
+}
+
+/// A client that uses the kubeconfig at `path` and acts in the name of `user`.
+pub async fn client_as(path: &Path, user: Option<&str>) -> Result<Client> {
+    let kubeconfig = Kubeconfig::read_from(path)
+        .with_context(|| format!("could not read the kubeconfig {}", path.display()))?;
+    let mut config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default())
+        .await
+        .with_context(|| format!("could not use the kubeconfig {}", path.display()))?;
+    config.auth_info.impersonate = user.map(str::to_owned);
+    Client::try_from(config).context("could not make a Kubernetes client")
+}

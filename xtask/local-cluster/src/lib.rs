@@ -1,0 +1,40 @@
+//! Kubernetes clusters on this machine, for development and tests.
+//!
+//! - [`LocalCluster`]: a real control plane as local processes, fake nodes played by kwok, and one node whose pods are processes of
+//!   this machine.
+//! - [`KindCluster`]: real kubelets and real images, on Docker.
+//!
+//! Both are reached by an [`Access`]. A program that brings up a [`LocalCluster`] runs in it as well: its `main` asks
+//! [`Role::given`] first.
+
+mod access;
+mod cache;
+mod control_plane;
+mod explain;
+mod home;
+mod host_runner;
+mod interrupt;
+mod journal;
+mod kind;
+mod kubeconfig;
+mod lifecycle;
+mod local_cluster;
+mod own_program;
+mod progress;
+mod role;
+mod state;
+mod toolchain;
+
+pub use access::Access;
+pub use cache::directory as cache_directory;
+pub use control_plane::keeper::Kept;
+pub use explain::explain;
+pub use host_runner::{NODE_NAME, PID_ANNOTATION};
+pub use interrupt::Interrupt;
+pub use kind::{KindCluster, problem as kind_problem};
+pub use kubeconfig::{client, client_as, write as write_kubeconfig};
+pub use lifecycle::{bring_up::Wanted, health::Health};
+pub use local_cluster::LocalCluster;
+pub use progress::{Step, seconds};
+pub use role::Role;
+pub use toolchain::{Tool, Toolchain};

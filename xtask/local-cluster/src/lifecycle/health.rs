@@ -1,0 +1,60 @@
+//! How a cluster is that runs.
+
+use std::{collections::BTreeMap, path::PathBuf};
+
+use anyhow::{Context, Result, ensure};
+
+use super::supervision;
+use crate::{
+    control_plane::{
+        keeper::{Kept, Roster},
+        readiness,
+    },
+    home::Home,
+    kubeconfig,
+    state::State,
+};
+
+/// What is known of a cluster that runs.
+#[derive(Debug)]
+pub struct Health {
+    /// The supervisor's pid.
+    pub supervisor: i32,
+    /// How many nodes are ready, of how many; an error says why the cluster cannot be used.
+    pub nodes: Result<(usize, usize)>,
+    /// Where it is; an error when it was set up by another version of this program.
+    pub setup: Result<Setup>,
+    /// The components of the control plane by name.
+    pub components: BTreeMap<String, Kept>,
+}
+
+/// What a cluster was set up with.
+#[derive(Debug)]
+pub struct Setup {
+    /// The API server's URL.
+    pub server: String,
+    /// Where the host runner finds programs named like images.
+    pub bin_dir: PathBuf,
+}
+
+/// None when it does not run.
+pub async fn health(home: &Home) -> Option<Health> {
+    let supervisor = supervision::supervisor_pid(home).filter(|_| supervision::is_running(home))?;
+    Some(Health {
+        supervisor: supervisor.as_raw_nonzero().get(),
+        nodes: nodes(home).await,
+        setup: setup(home),
+        components: Roster::read(home),
+    })
+}
+
+async fn nodes(home: &Home) -> Result<(usize, usize)> {
+    let client = kubeconfig::client(&home.kubeconfig()).await.context("without a usable kubeconfig")?;
+    ensure!(readiness::api_server_is_ready(&client).await, "the API server is not ready");
+    readiness::nodes_ready(&client).await.context("its nodes could not be listed")
+}
+
+fn setup(home: &Home) -> Result<Setup> {
+    let state = State::require(home)?;
+    Ok(Setup { server: state.addresses.server(), bin_dir: state.bin_dir })
+}

@@ -1,0 +1,30 @@
+//! Ending a cluster and everything of it.
+
+use std::{
+    fs::{self, File},
+    time::Duration,
+};
+
+use anyhow::{Context, Result};
+
+use super::supervision;
+use crate::{home::Home, progress::Step};
+
+/// The supervisor waits for its slowest child; a little more than that.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// Stops all processes of the cluster and removes its data; returns false when there was nothing.
+pub fn take_down(home: &Home) -> Result<bool> {
+    if !home.exists() {
+        return Ok(false);
+    }
+    let path = home.change_lock();
+    let lock = File::create(&path).with_context(|| format!("could not create {}", path.display()))?;
+    lock.lock().with_context(|| format!("could not lock {}", path.display()))?;
+    let step = Step::start(format!("taking down cluster {:?}", home.name()));
+    let was_running = supervision::stop_supervisor(home, PATIENCE, |last| step.note(last))?;
+    fs::remove_dir_all(home.directory())
+        .with_context(|| format!("could not remove {}", home.directory().display()))?;
+    step.done(if was_running { "stopped, data removed" } else { "was not running, data removed" });
+    Ok(true)
+}

@@ -1,0 +1,54 @@
+//! The program that brought the cluster up, started again from a copy of its own file: as the cluster's supervisor, and as what
+//! turns into each of the supervisor's children, so that none outlives it.
+
+use std::{
+    convert::Infallible,
+    ffi::OsString,
+    os::unix::process::CommandExt,
+    path::Path,
+    process::{Command, Stdio},
+};
+
+use anyhow::{Context, Result, bail};
+use rustix::process::{Pid, Signal, getppid, set_parent_process_death_signal};
+
+/// First argument of a supervisor; the cluster's name follows.
+pub const SUPERVISE: &str = "local-cluster-supervise";
+/// First argument of what becomes a child; the parent's pid, the program and its arguments follow.
+pub const BECOME_CHILD: &str = "local-cluster-become-child";
+
+/// A command that supervises the cluster of this name.
+pub fn supervisor(copy: &Path, cluster: &str) -> Command {
+    let mut command = Command::new(copy);
+    command.args([SUPERVISE, cluster]);
+    command
+}
+
+/// A command that runs `program` through [`become_child`].
+///
+/// The kernel sends the death signal when the *thread* that started the child ends: spawn it from a thread
+/// that lives as long as the supervisor. The supervisor's runtime has just one thread, the main one.
+pub fn child(copy: &Path, program: &Path, arguments: &[String]) -> Command {
+    let mut command = Command::new(copy);
+    command
+        .arg(BECOME_CHILD)
+        .arg(std::process::id().to_string())
+        .arg(program)
+        .args(arguments)
+        .stdin(Stdio::null())
+        // Proxies and the like of the user's shell have no place in the cluster.
+        .env_clear()
+        .env("PATH", std::env::var_os("PATH").unwrap_or_default());
+    command
+}
+
+/// Asks the kernel to kill this process with its parent, then turns into `program`: the pid stays the same.
+pub fn become_child(parent: i32, program: &Path, arguments: &[OsString]) -> Result<Infallible> {
+    set_parent_process_death_signal(Some(Signal::KILL)).context("could not set the parent-death signal")?;
+    // The parent may have died before the call above: then no signal will ever come.
+    if getppid() != Pid::from_raw(parent) {
+        bail!("the supervisor has ended meanwhile: not starting {}", program.display());
+    }
+    Err(Command::new(program).args(arguments).exec())
+        .with_context(|| format!("could not run {}", program.display()))
+}

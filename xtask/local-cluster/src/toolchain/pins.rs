@@ -1,0 +1,145 @@
+//! The versions that `xtask/local-cluster/control-plane/go.mod` pins.
+
+use anyhow::{Context, Result};
+
+/// One of the programs that make up a local cluster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Tool {
+    /// etcd
+    Etcd,
+    /// kube-apiserver
+    ApiServer,
+    /// kube-controller-manager
+    ControllerManager,
+    /// kube-scheduler
+    Scheduler,
+    /// kubectl
+    Kubectl,
+    /// kwok, which plays the fake nodes
+    Kwok,
+    /// helm
+    Helm,
+}
+
+impl Tool {
+    /// All of them, the quickest to build last, so that the long ones are seen first.
+    pub const ALL: [Self; 7] = [
+        Self::ApiServer,
+        Self::ControllerManager,
+        Self::Scheduler,
+        Self::Kubectl,
+        Self::Kwok,
+        Self::Helm,
+        Self::Etcd,
+    ];
+
+    /// The name of the binary, built or found on a PATH.
+    #[must_use]
+    pub fn binary(self) -> &'static str {
+        match self {
+            Self::Etcd => "etcd",
+            Self::ApiServer => "kube-apiserver",
+            Self::ControllerManager => "kube-controller-manager",
+            Self::Scheduler => "kube-scheduler",
+            Self::Kubectl => "kubectl",
+            Self::Kwok => "kwok",
+            Self::Helm => "helm",
+        }
+    }
+
+    /// The Go package that builds it.
+    #[must_use]
+    pub fn package(self) -> &'static str {
+        match self {
+            Self::Etcd => "go.etcd.io/etcd/server/v3",
+            Self::ApiServer => "k8s.io/kubernetes/cmd/kube-apiserver",
+            Self::ControllerManager => "k8s.io/kubernetes/cmd/kube-controller-manager",
+            Self::Scheduler => "k8s.io/kubernetes/cmd/kube-scheduler",
+            Self::Kubectl => "k8s.io/kubernetes/cmd/kubectl",
+            Self::Kwok => "sigs.k8s.io/kwok/cmd/kwok",
+            Self::Helm => "helm.sh/helm/v4/cmd/helm",
+        }
+    }
+
+    /// The Go module whose version is the tool's version.
+    fn module(self) -> &'static str {
+        match self {
+            Self::Etcd => "go.etcd.io/etcd/server/v3",
+            Self::ApiServer | Self::ControllerManager | Self::Scheduler | Self::Kubectl => {
+                "k8s.io/kubernetes"
+            }
+            Self::Kwok => "sigs.k8s.io/kwok",
+            Self::Helm => "helm.sh/helm/v4",
+        }
+    }
+}
+
+/// A go.mod, read for its versions.
+pub struct Pins {
+    text: &'static str,
+}
+
+impl Pins {
+    /// Takes the text of a go.mod.
+    pub fn new(text: &'static str) -> Self {
+        Self { text }
+    }
+
+    /// The pinned version of a tool, with its leading `v`.
+    pub fn version(&self, tool: Tool) -> Result<&str> {
+        let module = tool.module();
+        self.text
+            .lines()
+            .filter_map(|line| {
+                let mut words = line.split_whitespace().filter(|word| *word != "require");
+                (words.next() == Some(module)).then(|| words.next()).flatten()
+            })
+            .find(|version| version.starts_with('v'))
+            .with_context(|| {
+                format!("go.mod pins no {module}: restore xtask/local-cluster/control-plane/go.mod")
+            })
+    }
+
+    /// The Go version that the module asks for, as `1.26.0`.
+    pub fn go(&self) -> Result<&str> {
+        self.text
+            .lines()
+            .find_map(|line| line.strip_prefix("go "))
+            .map(str::trim)
+            .context("go.mod names no Go version: restore xtask/local-cluster/control-plane/go.mod")
+    }
+}
+
+/// Major and minor of a version like `v1.37.1` or `1.26`.
+pub fn minor(version: &str) -> Option<(u32, u32)> {
+    let mut parts = version.trim_start_matches('v').split('.');
+    let leading_number =
+        |part: &str| part.chars().take_while(char::is_ascii_digit).collect::<String>().parse().ok();
+    Some((leading_number(parts.next()?)?, leading_number(parts.next()?)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MODULE: &str = "module x\n\ngo 1.26.0\n\nreplace k8s.io/api => k8s.io/api v0.37.1\n\n\
+        require k8s.io/kubernetes v1.37.1 // indirect\n\nrequire (\n\tsigs.k8s.io/kwok v0.8.0 // indirect\n)\n";
+
+    #[test]
+    fn versions_are_read_from_single_and_grouped_requirements() {
+        let pins = Pins::new(MODULE);
+        assert_eq!(pins.version(Tool::Kubectl).unwrap(), "v1.37.1");
+        assert_eq!(pins.version(Tool::Kwok).unwrap(), "v0.8.0");
+        assert_eq!(pins.go().unwrap(), "1.26.0");
+        assert!(pins.version(Tool::Helm).unwrap_err().to_string().contains("helm.sh/helm/v4"));
+    }
+
+    #[test]
+    fn a_minor_is_read_from_every_way_to_write_a_version() {
+        assert_eq!(minor("v1.37.1"), Some((1, 37)));
+        assert_eq!(minor("1.26"), Some((1, 26)));
+        assert_eq!(minor("v4.3.1+gabc"), Some((4, 3)));
+        assert_eq!(minor("1.27rc1"), Some((1, 27)));
+        assert_eq!(minor("devel"), None);
+    }
+}

@@ -1,0 +1,160 @@
+//! What is kept of a run that failed: one folder, out of reach of taking the cluster down.
+
+use std::{fs, path::Path, process::Stdio};
+
+use anyhow::{Context, Result, anyhow, ensure};
+use local_cluster::{Access, Step, explain};
+
+use crate::workspace;
+
+/// What the cluster is asked, and the file for its answer.
+const QUESTIONS: [(&str, &[&str]); 6] = [
+    ("events.txt", &["get", "events", "--all-namespaces", "--sort-by=.lastTimestamp"]),
+    // A category of its own: where no such kind is installed, nothing else of the question is answered either.
+    ("catena.yaml", &["get", "catena", "--all-namespaces", "--output=yaml"]),
+    (
+        "objects.yaml",
+        &[
+            "get",
+            "pods,deployments,jobs,configmaps,controllerrevisions,leases,namespaces,nodes",
+            "--all-namespaces",
+            "--output=yaml",
+        ],
+    ),
+    ("definitions.txt", &["get", "customresourcedefinitions", "--output=wide"]),
+    ("controllers.log", &["logs", OF_CONTROLLERS[0], OF_CONTROLLERS[1], "--prefix", "--tail=-1"]),
+    (
+        "controllers-that-ended.log",
+        &[
+            "logs",
+            OF_CONTROLLERS[0],
+            OF_CONTROLLERS[1],
+            "--prefix",
+            "--tail=-1",
+            "--previous",
+            "--ignore-errors",
+        ],
+    ),
+];
+
+const OF_CONTROLLERS: [&str; 2] = ["--namespace=catena-system", "--selector=app.kubernetes.io/name"];
+
+/// When `result` is a failure, keeps what the cluster holds, its logs and its audit log, and adds to the failure where.
+/// There is no `access` to a cluster that never came up.
+pub fn on_failure(result: Result<()>, cluster: &str, logs: &Path, access: Option<&Access>) -> Result<()> {
+    let Err(error) = result else { return Ok(()) };
+    let folder = workspace::target().join("e2e-failures").join(cluster);
+    let step = Step::start("collecting events, objects and logs");
+    match collect(&folder, logs, access) {
+        Ok(files) => {
+            step.done(format!("{files} files"));
+            Err(anyhow!(
+                "{}; events, objects, logs and the audit log, as far as there are any, are in {}",
+                explain(&error),
+                folder.display()
+            ))
+        }
+        Err(problem) => {
+            eprintln!("what the cluster held could not be kept: {problem:#}");
+            Err(error)
+        }
+    }
+}
+
+/// What a run comes to whose cluster was taken down after it: its own failure matters more than one of that.
+pub fn ended(result: Result<()>, taken_down: Result<()>) -> Result<()> {
+    match (result, taken_down) {
+        (Ok(()), taken_down) => taken_down,
+        (failed, Ok(())) => failed,
+        (failed, Err(error)) => {
+            eprintln!("{}", explain(&error));
+            failed
+        }
+    }
+}
+
+fn collect(folder: &Path, logs: &Path, access: Option<&Access>) -> Result<usize> {
+    ensure!(logs.is_dir(), "there is no {}", logs.display());
+    // The audit log is among them.
+    let mut files = copy(logs, &folder.join("logs"))?;
+    let Some(access) = access else { return Ok(files) };
+    for (file, question) in QUESTIONS {
+        let path = folder.join(file);
+        fs::write(&path, answer(access, question))
+            .with_context(|| format!("could not write {}", path.display()))?;
+        files += 1;
+    }
+    Ok(files)
+}
+
+/// What the cluster says, or why it says nothing.
+fn answer(access: &Access, question: &[&str]) -> Vec<u8> {
+    let output = access.kubectl().args(question).arg("--request-timeout=20s").stdin(Stdio::null()).output();
+    output
+        .map_or_else(|error| error.to_string().into_bytes(), |output| [output.stdout, output.stderr].concat())
+}
+
+fn copy(from: &Path, to: &Path) -> Result<usize> {
+    fs::create_dir_all(to).with_context(|| format!("could not create {}", to.display()))?;
+    let mut files = 0;
+    for entry in fs::read_dir(from).with_context(|| format!("could not list {}", from.display()))? {
+        let entry = entry?;
+        let target = to.join(entry.file_name());
+        if entry.file_type()?.is_dir() {
+            files += copy(&entry.path(), &target)?;
+        } else {
+            fs::copy(entry.path(), &target)
+                .with_context(|| format!("could not write {}", target.display()))?;
+            files += 1;
+        }
+    }
+    Ok(files)
+}
+
+#[cfg(test)]
+mod tests {
+    use anyhow::bail;
+
+    use super::*;
+
+    #[test]
+    fn a_failure_names_the_folder_that_has_the_logs_and_the_answers() {
+        let directory = tempfile::tempdir().unwrap();
+        let logs = directory.path().join("logs");
+        fs::create_dir_all(logs.join("pods")).unwrap();
+        fs::write(logs.join("audit.log"), "asked").unwrap();
+        fs::write(logs.join("pods/controller.log"), "said").unwrap();
+        let access = Access {
+            kubeconfig: directory.path().join("kubeconfig"),
+            logs: logs.clone(),
+            audit_log: Some(logs.join("audit.log")),
+            kubectl: "echo".into(),
+            helm: "false".into(),
+        };
+        let folder = directory.path().join("failure");
+        assert_eq!(collect(&folder, &logs, Some(&access)).unwrap(), 2 + QUESTIONS.len());
+        assert_eq!(fs::read_to_string(folder.join("logs/audit.log")).unwrap(), "asked");
+        assert_eq!(fs::read_to_string(folder.join("logs/pods/controller.log")).unwrap(), "said");
+        let events = fs::read_to_string(folder.join("events.txt")).unwrap();
+        assert!(events.starts_with("get events"), "{events}");
+    }
+
+    #[test]
+    fn a_cluster_that_never_came_up_leaves_its_logs() {
+        let directory = tempfile::tempdir().unwrap();
+        let logs = directory.path().join("logs");
+        fs::create_dir(&logs).unwrap();
+        fs::write(logs.join("kind-create.log"), "no").unwrap();
+        let folder = directory.path().join("failure");
+        assert_eq!(collect(&folder, &logs, None).unwrap(), 1);
+    }
+
+    #[test]
+    fn a_success_is_left_alone_and_a_failure_stays_one() {
+        let nowhere = Path::new("/nowhere");
+        assert!(on_failure(Ok(()), "unit", nowhere, None).is_ok());
+        let failed = || -> Result<()> { bail!("a test failed") };
+        let said = on_failure(failed(), "unit", nowhere, None).unwrap_err().to_string();
+        assert_eq!(said, "a test failed", "there was nothing to keep");
+    }
+}
