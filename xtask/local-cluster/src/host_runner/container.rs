@@ -6,19 +6,20 @@ use std::{
     time::{Duration, Instant},
 };
 
-use k8s_openapi::api::core::v1::{Container, PodSpec};
+use k8s_openapi::api::core::v1::Container;
 use kube::ResourceExt;
 
 use super::{
-    HOST_IP,
     backoff::Backoff,
     board::{Activity, Board, End, Trouble},
     environment, image,
     mounts::Mounts,
-    pod::Sandbox,
     probe::{Finding, watch_health},
     probe_attempt::Target,
     process::{Process, Program},
+    restart_policy::RestartPolicy,
+    runner::HOST_IP,
+    sandbox::Sandbox,
     service_names,
     shutdown::Shutdown,
     variables::expand,
@@ -30,33 +31,6 @@ use crate::{journal::note, kubeconfig};
 const RETRY: Duration = Duration::from_secs(1);
 /// Where every Kubernetes client looks for its ServiceAccount.
 const SERVICE_ACCOUNT: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
-
-/// When a container that ended is started again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RestartPolicy {
-    Always,
-    OnFailure,
-    Never,
-}
-
-impl RestartPolicy {
-    /// The pod's policy; init containers that fail are repeated unless the policy is Never.
-    pub fn of(spec: &PodSpec) -> Self {
-        match spec.restart_policy.as_deref() {
-            Some("Never") => Self::Never,
-            Some("OnFailure") => Self::OnFailure,
-            _ => Self::Always,
-        }
-    }
-
-    fn restarts_after(self, exit_code: i32) -> bool {
-        match self {
-            Self::Always => true,
-            Self::OnFailure => exit_code != 0,
-            Self::Never => false,
-        }
-    }
-}
 
 /// Runs the container until its policy or the shutdown says that it is over.
 pub async fn keep(

@@ -5,7 +5,10 @@ use std::{collections::BTreeMap, net::Ipv4Addr};
 use k8s_openapi::api::core::v1::{Container, Pod, ResourceFieldSelector};
 use kube::ResourceExt;
 
-use super::{HOST_IP, NODE_NAME, quantity};
+use super::{
+    quantity,
+    runner::{HOST_IP, NODE_NAME},
+};
 
 /// The value of a `fieldRef`, or why there is none.
 pub fn field(pod: &Pod, address: Ipv4Addr, path: &str) -> Result<String, String> {

@@ -21,6 +21,9 @@ mod probe_attempt;
 mod process;
 mod publisher;
 mod quantity;
+mod restart_policy;
+mod runner;
+mod sandbox;
 mod service_names;
 mod shutdown;
 mod sources;
@@ -29,35 +32,15 @@ mod variables;
 mod volume_payload;
 mod volumes;
 
-pub use publisher::PID_ANNOTATION;
+use std::sync::Arc;
 
-use std::{path::PathBuf, sync::Arc};
-
-use kube::Client;
 use tokio_util::sync::CancellationToken;
 
-use self::pod_addresses::PodAddresses;
+use self::{pod_addresses::PodAddresses, runner::Runner};
 use crate::{home::Home, journal::note, kubeconfig, state::State};
 
-/// The node whose pods are processes of this machine.
-pub const NODE_NAME: &str = "catena-host";
-/// The node's own address.
-const HOST_IP: &str = "127.0.0.1";
-
-/// What all pods of the node share.
-pub struct Runner {
-    client: Client,
-    home: Home,
-    server_port: u16,
-    addresses: PodAddresses,
-}
-
-impl Runner {
-    /// Where binaries are looked up now: `up --bin-dir` may change it while the cluster runs.
-    fn bin_dir(&self) -> PathBuf {
-        State::read(&self.home).ok().flatten().map(|state| state.bin_dir).unwrap_or_default()
-    }
-}
+pub use publisher::PID_ANNOTATION;
+pub use runner::NODE_NAME;
 
 /// Plays the node until `stop`, then ends its processes.
 pub async fn run(home: &Home, state: &State, stop: CancellationToken) {

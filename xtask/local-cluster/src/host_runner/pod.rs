@@ -1,6 +1,6 @@
 //! The life of one pod, from its binding to this node to the removal of its object.
 
-use std::{fs, net::Ipv4Addr, path::PathBuf, sync::Arc, time::Duration};
+use std::{fs, sync::Arc, time::Duration};
 
 use futures::future::join_all;
 use jiff::Timestamp;
@@ -9,14 +9,15 @@ use kube::{
     Api, ResourceExt,
     api::{DeleteParams, Preconditions},
 };
-use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    Runner,
     board::{Activity, Board, End},
-    container::{RestartPolicy, keep},
+    container::keep,
     publisher::Publisher,
+    restart_policy::RestartPolicy,
+    runner::Runner,
+    sandbox::{Latest, Sandbox},
     shutdown::{self, Shutdown, Teller},
     volumes::Volumes,
 };
@@ -26,45 +27,6 @@ use crate::journal::note;
 const LONGEST_GRACE_AT_STOP: Duration = Duration::from_secs(10);
 /// How long a final status may take when nobody is going to need it.
 const LAST_WORD: Duration = Duration::from_secs(2);
-const DEFAULT_GRACE: Duration = Duration::from_secs(30);
-
-/// The newest version of the pod's object; None once it is gone.
-pub type Latest = watch::Receiver<Option<Arc<Pod>>>;
-
-/// What the parts of one pod share.
-pub struct Sandbox {
-    pub runner: Arc<Runner>,
-    first: Arc<Pod>,
-    latest: Latest,
-    pub address: Ipv4Addr,
-    pub directory: PathBuf,
-}
-
-impl Sandbox {
-    /// The pod as it is now, or as it was last.
-    pub fn pod(&self) -> Arc<Pod> {
-        self.latest.borrow().clone().unwrap_or_else(|| Arc::clone(&self.first))
-    }
-
-    /// Follows the changes of the pod.
-    pub fn latest(&self) -> Latest {
-        self.latest.clone()
-    }
-
-    /// Namespace and name.
-    pub fn title(&self) -> String {
-        format!("{}/{}", self.first.namespace().unwrap_or_default(), self.first.name_any())
-    }
-
-    /// How long a container gets to end.
-    pub fn grace(&self) -> Duration {
-        let pod = self.pod();
-        let of_deletion = pod.metadata.deletion_grace_period_seconds;
-        let seconds =
-            of_deletion.or_else(|| pod.spec.as_ref().and_then(|spec| spec.termination_grace_period_seconds));
-        seconds.and_then(|seconds| u64::try_from(seconds).ok()).map_or(DEFAULT_GRACE, Duration::from_secs)
-    }
-}
 
 /// Lives the pod to its end, or until `stop`.
 pub async fn live(runner: Arc<Runner>, pod: Arc<Pod>, latest: Latest, stop: CancellationToken) {
@@ -72,7 +34,7 @@ pub async fn live(runner: Arc<Runner>, pod: Arc<Pod>, latest: Latest, stop: Canc
     let before = status.and_then(|status| status.pod_ip.as_ref()?.parse().ok());
     let address = runner.addresses.take(before);
     let directory = runner.home.pods().join(pod.uid().unwrap_or_default());
-    let sandbox = Sandbox { runner, first: pod, latest, address, directory };
+    let sandbox = Sandbox::new(runner, pod, latest, address, directory);
     if let Err(error) = fs::create_dir_all(&sandbox.directory) {
         note(&format!("could not create {}: {error}", sandbox.directory.display()));
     }

@@ -7,9 +7,9 @@ use k8s_openapi::api::core::v1::{Pod, PodCondition};
 use serde_json::{Value, json};
 
 use super::{
-    HOST_IP,
     board::{Activity, End, Record},
-    container::RestartPolicy,
+    restart_policy::RestartPolicy,
+    runner::HOST_IP,
 };
 
 /// The status as a strategic merge patch; what it leaves out (`PodScheduled` and the like) stays.

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use k8s_openapi::api::core::v1::{Container, Probe};
 
-use super::probe_attempt::Target;
+use super::probe_attempt::{Target, seconds};
 
 /// A local process is up within milliseconds: until the first success it is asked more often than said.
 const EAGER: Duration = Duration::from_millis(200);
@@ -138,11 +138,6 @@ fn initial_delay(probe: &Probe) -> Duration {
 
 fn period(probe: &Probe) -> Duration {
     seconds(probe.period_seconds, 10).max(Duration::from_secs(1))
-}
-
-/// A probe's time in seconds, or the default.
-pub fn seconds(value: Option<i32>, default: u64) -> Duration {
-    Duration::from_secs(value.and_then(|value| u64::try_from(value).ok()).unwrap_or(default))
 }
 
 #[cfg(test)]

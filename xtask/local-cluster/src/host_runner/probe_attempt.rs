@@ -11,7 +11,7 @@ use tokio::{
     net::TcpStream,
 };
 
-use super::{probe::seconds, process::Program};
+use super::process::Program;
 
 /// Enough for a status line.
 const ENOUGH: usize = 1024;
@@ -70,6 +70,11 @@ impl Target<'_> {
             .and_then(|number| u16::try_from(number).ok())
             .ok_or_else(|| format!("the container has no port {port:?}"))
     }
+}
+
+/// A probe's time in seconds, or the default.
+pub fn seconds(value: Option<i32>, default: u64) -> Duration {
+    Duration::from_secs(value.and_then(|value| u64::try_from(value).ok()).unwrap_or(default))
 }
 
 async fn connect(host: &str, port: u16) -> Result<TcpStream, String> {

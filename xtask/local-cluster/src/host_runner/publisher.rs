@@ -14,9 +14,9 @@ use tokio::sync::watch;
 
 use super::{
     board::{Activity, Record},
-    container::RestartPolicy,
-    pod::Sandbox,
     pod_status::status,
+    restart_policy::RestartPolicy,
+    sandbox::Sandbox,
 };
 use crate::{explain::explain, journal::note};
 

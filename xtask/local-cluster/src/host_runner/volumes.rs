@@ -17,7 +17,7 @@ use super::{
     atomic_directory,
     board::Trouble,
     mounts::Mounts,
-    pod::Sandbox,
+    sandbox::Sandbox,
     sources::{Seen, Sources},
     token::{self, Token},
     volume_payload::{Known, payload},
