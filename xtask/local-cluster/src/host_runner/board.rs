@@ -41,12 +41,9 @@ pub enum Activity {
 pub struct Record {
     pub name: String,
     pub image: String,
-    pub init: bool,
     pub activity: Activity,
     pub last_end: Option<End>,
     pub restarts: i32,
-    /// It runs and its startup probe, if any, has succeeded.
-    pub started: bool,
     pub ready: bool,
 }
 
@@ -58,16 +55,9 @@ impl Board {
     pub fn new(pod: &Pod) -> Self {
         let spec = pod.spec.as_ref();
         let status = pod.status.as_ref();
-        let main = spec.map(|spec| spec.containers.as_slice()).unwrap_or_default();
-        let init = spec.and_then(|spec| spec.init_containers.as_deref()).unwrap_or_default();
-        let main_before = status.and_then(|status| status.container_statuses.as_deref()).unwrap_or_default();
-        let init_before =
-            status.and_then(|status| status.init_container_statuses.as_deref()).unwrap_or_default();
-        let records = init
-            .iter()
-            .map(|container| record(container, init_before, true))
-            .chain(main.iter().map(|container| record(container, main_before, false)))
-            .collect();
+        let containers = spec.map(|spec| spec.containers.as_slice()).unwrap_or_default();
+        let before = status.and_then(|status| status.container_statuses.as_deref()).unwrap_or_default();
+        let records = containers.iter().map(|container| record(container, before)).collect();
         Self(watch::Sender::new(records))
     }
 
@@ -85,7 +75,6 @@ impl Board {
     pub fn waits(&self, name: &str, trouble: Trouble) {
         self.update(name, |record| {
             record.activity = Activity::Waiting(trouble);
-            record.started = false;
             record.ready = false;
         });
     }
@@ -94,7 +83,6 @@ impl Board {
     pub fn ended(&self, name: &str, end: End) {
         self.update(name, |record| {
             record.activity = Activity::Ended(end);
-            record.started = false;
             record.ready = false;
         });
     }
@@ -105,7 +93,7 @@ impl Board {
     }
 }
 
-fn record(container: &Container, before: &[ContainerStatus], init: bool) -> Record {
+fn record(container: &Container, before: &[ContainerStatus]) -> Record {
     let before = before.iter().find(|status| status.name == container.name);
     let ran = before.is_some_and(|status| {
         status.state.as_ref().is_some_and(|state| state.running.is_some() || state.terminated.is_some())
@@ -114,11 +102,9 @@ fn record(container: &Container, before: &[ContainerStatus], init: bool) -> Reco
     Record {
         name: container.name.clone(),
         image: container.image.clone().unwrap_or_default(),
-        init,
         activity: Activity::Waiting(Trouble::new("ContainerCreating", "")),
         last_end: None,
-        restarts: if ran && !init { restarts + 1 } else { restarts },
-        started: false,
+        restarts: if ran { restarts + 1 } else { restarts },
         ready: false,
     }
 }

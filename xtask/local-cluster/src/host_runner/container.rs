@@ -14,7 +14,7 @@ use super::{
     board::{Activity, Board, End, Trouble},
     environment, image,
     mounts::Mounts,
-    probe::{Finding, watch_health},
+    probe::watch_health,
     probe_attempt::Target,
     process::{Process, Program},
     restart_policy::RestartPolicy,
@@ -45,24 +45,22 @@ pub async fn keep(
     while shutdown.grace().is_none() {
         let started = Instant::now();
         let mut process = match start(sandbox, container).await {
-            Ok(started) => started,
+            Ok(process) => process,
             Err(trouble) => {
                 board.waits(name, trouble);
                 shutdown.sleeps(RETRY).await;
                 continue;
             }
         };
-        let (program, process) = (&process.0, &mut process.1);
         note(&format!("{} {name} runs as pid {}", sandbox.title(), process.pid));
         board.update(name, |record| {
             record.activity = Activity::Running { pid: process.pid, since: process.started };
         });
-        let end = attend(sandbox, container, program, process, board, &mut shutdown).await;
+        let end = attend(sandbox, container, &mut process, board, &mut shutdown).await;
         note(&format!("{} {name} ended with exit code {}", sandbox.title(), end.exit_code));
-        let exit_code = end.exit_code;
         board.update(name, |record| record.last_end = Some(end.clone()));
         board.ended(name, end);
-        if !policy.restarts_after(exit_code) || shutdown.grace().is_some() {
+        if policy == RestartPolicy::Never || shutdown.grace().is_some() {
             return;
         }
         let pause = backoff.after(started.elapsed());
@@ -81,30 +79,23 @@ pub async fn keep(
     }
 }
 
-async fn start(sandbox: &Sandbox, container: &Container) -> Result<(Program, Process), Trouble> {
+async fn start(sandbox: &Sandbox, container: &Container) -> Result<Process, Trouble> {
     let program = program(sandbox, container).await?;
-    let process = program.start().map_err(|error| Trouble::new("RunContainerError", format!("{error:#}")))?;
-    Ok((program, process))
+    program.start().map_err(|error| Trouble::new("RunContainerError", format!("{error:#}")))
 }
 
 /// Follows a running process to its end.
 async fn attend(
     sandbox: &Sandbox,
     container: &Container,
-    program: &Program,
     process: &mut Process,
     board: &Board,
     shutdown: &mut Shutdown,
 ) -> End {
     let name = &container.name;
-    let report = |finding| {
-        board.update(name, |record| match finding {
-            Finding::Started => record.started = true,
-            Finding::Ready(ready) => record.ready = ready,
-        });
-    };
+    let report = |ready| board.update(name, |record| record.ready = ready);
     let ports = container.ports.as_deref().unwrap_or_default();
-    let target = Target { address: sandbox.address, ports, program };
+    let target = Target { address: sandbox.address, ports };
     tokio::select! {
         end = process.end() => end,
         reason = watch_health(container, &target, report) => {
@@ -113,19 +104,9 @@ async fn attend(
             End { message: Some(reason), ..end }
         }
         _ = shutdown.asked() => {
-            before_stop(container, shutdown).await;
             let grace = shutdown.grace().unwrap_or_default();
             process.terminate(grace, shutdown).await
         }
-    }
-}
-
-/// Of the preStop hooks only `sleep` needs no shell in an image that holds one static binary.
-async fn before_stop(container: &Container, shutdown: &Shutdown) {
-    let hook = container.lifecycle.as_ref().and_then(|lifecycle| lifecycle.pre_stop.as_ref());
-    if let Some(sleep) = hook.and_then(|hook| hook.sleep.as_ref()) {
-        let wanted = Duration::from_secs(u64::try_from(sleep.seconds).unwrap_or_default());
-        tokio::time::sleep(wanted.min(shutdown.grace().unwrap_or_default())).await;
     }
 }
 
@@ -136,12 +117,10 @@ async fn program(sandbox: &Sandbox, container: &Container) -> Result<Program, Tr
     let binary = image::locate(image, container.image_pull_policy.as_deref(), &sandbox.runner.bin_dir())?;
     let mounts = volumes::mounts(&sandbox.directory, &spec, container);
     let given = given_environment(sandbox, &mounts)?;
-    let variables =
-        environment::resolve(&sandbox.runner.client, &pod, container, sandbox.address, given).await?;
+    let variables = environment::resolve(&pod, container, sandbox.address, given)?;
     let local = |text: &String| mounts.rewrite(&expand(text, &variables));
-    // The binary is the entrypoint; a command's own first word names it in the image.
-    let command = container.command.iter().flatten().skip(1);
-    let mut arguments: Vec<String> = command.chain(container.args.iter().flatten()).map(local).collect();
+    // The binary is the image's entrypoint.
+    let mut arguments: Vec<String> = container.args.iter().flatten().map(local).collect();
     for argument in &mut arguments {
         let resolved = service_names::resolve(&sandbox.runner.client, take(argument)).await;
         *argument = resolved.map_err(|error| Trouble::new("CreateContainerError", error.to_string()))?;
@@ -154,7 +133,7 @@ async fn program(sandbox: &Sandbox, container: &Container) -> Result<Program, Tr
         arguments,
         environment,
         directory: sandbox.directory.clone(),
-        log: sandbox.runner.home.log_of(&format!("{namespace}_{}_{}", pod.name_any(), container.name)),
+        log: sandbox.runner.home.log_of_container(&namespace, &pod.name_any(), &container.name),
     })
 }
 
@@ -171,9 +150,6 @@ fn given_environment(sandbox: &Sandbox, mounts: &Mounts) -> Result<BTreeMap<Stri
     ]
     .map(|(name, value)| (name.to_owned(), value))
     .into();
-    if let Some(temporary) = mounts.local("/tmp") {
-        given.insert("TMPDIR".to_owned(), temporary.display().to_string());
-    }
     // A client looks at the fixed path of a container, which is nobody's on this machine; a kubeconfig says
     // the same and is looked at first.
     if let Some(account) = mounts.local(SERVICE_ACCOUNT) {

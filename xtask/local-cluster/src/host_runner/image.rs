@@ -23,7 +23,7 @@ pub fn locate(image: &str, pull_policy: Option<&str>, bin_dir: &Path) -> Result<
         reason,
         format!(
             "the image {image:?} stands for the binary {}, which does not exist: build it, e.g. with `cargo build \
-             --release --bin {name}`, or name another directory with `cargo xtask up --bin-dir`",
+             --release --bin {name}`, or bring the cluster up with another directory of programs",
             path.display()
         ),
     ))

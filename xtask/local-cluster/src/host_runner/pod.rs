@@ -12,9 +12,10 @@ use kube::{
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    board::{Activity, Board, End},
+    board::{Board, End, Trouble},
     container::keep,
     publisher::Publisher,
+    refusal,
     restart_policy::RestartPolicy,
     runner::Runner,
     sandbox::{Latest, Sandbox},
@@ -91,34 +92,29 @@ async fn run_containers(
     board: &Board,
     mut shutdown: Shutdown,
 ) {
-    let volumes = Volumes::new(sandbox, spec);
-    while let Err(trouble) = volumes.write_all().await {
+    let all_wait = |trouble: &Trouble| {
         for container in &spec.containers {
             board.waits(&container.name, trouble.clone());
         }
+    };
+    if let Some(trouble) = refusal::of(spec) {
+        note(&format!("{} is not run: {}", sandbox.title(), trouble.message));
+        all_wait(&trouble);
+        shutdown.asked().await;
+        return;
+    }
+    let volumes = Volumes::new(sandbox, spec);
+    while let Err(trouble) = volumes.write_all().await {
+        all_wait(&trouble);
         tokio::select! {
             () = volumes.changed() => {}
             _ = shutdown.asked() => return,
         }
     }
-    let containers = async {
-        for container in spec.init_containers.iter().flatten() {
-            let once = if policy == RestartPolicy::Never { policy } else { RestartPolicy::OnFailure };
-            keep(sandbox, container, once, board, shutdown.clone()).await;
-            let ended_well = board.follow().borrow().iter().any(|record| {
-                record.name == container.name
-                    && matches!(&record.activity, Activity::Ended(end) if end.exit_code == 0)
-            });
-            if !ended_well {
-                return;
-            }
-        }
-        let all =
-            spec.containers.iter().map(|container| keep(sandbox, container, policy, board, shutdown.clone()));
-        join_all(all).await;
-    };
+    let containers =
+        spec.containers.iter().map(|container| keep(sandbox, container, policy, board, shutdown.clone()));
     tokio::select! {
-        () = containers => {}
+        _ = join_all(containers) => {}
         () = volumes.keep_current() => {}
     }
 }

@@ -20,12 +20,9 @@ pub fn status(
     address: Ipv4Addr,
     now: Timestamp,
 ) -> Value {
-    let (init, main): (Vec<&Record>, Vec<&Record>) = records.iter().partition(|record| record.init);
-    let over = pod.metadata.deletion_timestamp.is_some();
-    let phase = phase(&init, &main, policy, over);
-    let initialized = init.iter().all(|record| ended_well(record));
+    let phase = phase(records, policy, pod.metadata.deletion_timestamp.is_some());
     let unready: Vec<&str> =
-        main.iter().filter(|record| !record.ready).map(|record| record.name.as_str()).collect();
+        records.iter().filter(|record| !record.ready).map(|record| record.name.as_str()).collect();
     let containers_ready = unready.is_empty();
     let reason = if phase == "Succeeded" { "PodCompleted" } else { "ContainersNotReady" };
     let message = format!("containers with unready status: [{}]", unready.join(" "));
@@ -44,53 +41,31 @@ pub fn status(
         "podIP": address,
         "podIPs": [{ "ip": address }],
         "conditions": [
-            condition("Initialized", initialized),
+            condition("Initialized", true),
             condition("ContainersReady", containers_ready),
-            condition("Ready", containers_ready && gates_open(pod, previous)),
+            condition("Ready", containers_ready),
         ],
-        "containerStatuses": main.iter().map(|record| container_status(record)).collect::<Vec<_>>(),
-        "initContainerStatuses": init.iter().map(|record| container_status(record)).collect::<Vec<_>>(),
+        "containerStatuses": records.iter().map(container_status).collect::<Vec<_>>(),
     })
 }
 
-fn phase(init: &[&Record], main: &[&Record], policy: RestartPolicy, over: bool) -> &'static str {
-    let ended = |record: &&Record| match &record.activity {
+fn phase(records: &[Record], policy: RestartPolicy, over: bool) -> &'static str {
+    let ended = |record: &Record| match &record.activity {
         Activity::Ended(end) => Some(end.exit_code),
         _ => None,
     };
-    let final_failure = policy == RestartPolicy::Never || over;
-    if final_failure && init.iter().any(|record| ended(record).is_some_and(|code| code != 0)) {
-        return "Failed";
-    }
-    let codes: Option<Vec<i32>> = main.iter().map(ended).collect();
+    let codes: Option<Vec<i32>> = records.iter().map(ended).collect();
     if let Some(codes) = codes {
-        let all_well = codes.iter().all(|code| *code == 0);
         return match policy {
-            _ if over && all_well => "Succeeded",
-            _ if over => "Failed",
-            RestartPolicy::Always => "Running",
-            _ if all_well => "Succeeded",
-            RestartPolicy::Never => "Failed",
-            RestartPolicy::OnFailure => "Running",
+            RestartPolicy::Always if !over => "Running",
+            _ if codes.iter().all(|code| *code == 0) => "Succeeded",
+            _ => "Failed",
         };
     }
-    let never_ran = |record: &&Record| {
+    let never_ran = |record: &Record| {
         matches!(record.activity, Activity::Waiting(_)) && record.last_end.is_none() && record.restarts == 0
     };
-    if main.iter().any(never_ran) { "Pending" } else { "Running" }
-}
-
-fn ended_well(record: &Record) -> bool {
-    matches!(&record.activity, Activity::Ended(end) if end.exit_code == 0)
-}
-
-fn gates_open(pod: &Pod, conditions: &[PodCondition]) -> bool {
-    let gates = pod.spec.iter().flat_map(|spec| spec.readiness_gates.iter().flatten());
-    gates.into_iter().all(|gate| {
-        conditions
-            .iter()
-            .any(|condition| condition.type_ == gate.condition_type && condition.status == "True")
-    })
+    if records.iter().any(never_ran) { "Pending" } else { "Running" }
 }
 
 fn condition(
@@ -128,8 +103,8 @@ fn container_status(record: &Record) -> Value {
         "image": record.image,
         "imageID": "",
         "containerID": id.unwrap_or_default(),
-        "ready": record.ready || (record.init && ended_well(record)),
-        "started": record.started,
+        "ready": record.ready,
+        "started": matches!(record.activity, Activity::Running { .. }),
         "restartCount": record.restarts,
         "state": state,
         "lastState": last,
@@ -156,9 +131,7 @@ mod tests {
         Record {
             name: "c".to_owned(),
             image: "i".to_owned(),
-            init: false,
             ready: matches!(activity, Activity::Running { .. }),
-            started: true,
             activity,
             last_end: None,
             restarts: 0,
@@ -196,7 +169,6 @@ mod tests {
         assert_eq!(phase(vec![ended(1)], RestartPolicy::Always), "Running");
         assert_eq!(phase(vec![ended(0)], RestartPolicy::Never), "Succeeded");
         assert_eq!(phase(vec![ended(0), ended(2)], RestartPolicy::Never), "Failed");
-        assert_eq!(phase(vec![ended(2)], RestartPolicy::OnFailure), "Running");
         assert_eq!(phase(vec![ended(0), running()], RestartPolicy::Never), "Running");
     }
 

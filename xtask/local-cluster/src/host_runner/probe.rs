@@ -1,6 +1,6 @@
 //! A container's probes: when they are made, and what their results mean.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{Container, Probe};
 
@@ -55,26 +55,15 @@ impl Tally {
     }
 }
 
-/// What the probes find out.
-pub enum Finding {
-    Started,
-    Ready(bool),
-}
-
-/// Makes the container's probes while it runs; returns, with the reason, when it must be restarted.
-pub async fn watch_health(container: &Container, target: &Target<'_>, report: impl Fn(Finding)) -> String {
-    if let Some(probe) = &container.startup_probe
-        && let Err(reason) = until_started(probe, target).await
-    {
-        return reason;
-    }
-    report(Finding::Started);
+/// Makes the container's probes while it runs and reports whether it is ready; returns, with the reason, when it must be
+/// restarted.
+pub async fn watch_health(container: &Container, target: &Target<'_>, report: impl Fn(bool)) -> String {
     if container.readiness_probe.is_none() {
-        report(Finding::Ready(true));
+        report(true);
     }
     let readiness = async {
         match &container.readiness_probe {
-            Some(probe) => follow_readiness(probe, target, |ready| report(Finding::Ready(ready))).await,
+            Some(probe) => follow_readiness(probe, target, report).await,
             None => std::future::pending().await,
         }
     };
@@ -87,21 +76,6 @@ pub async fn watch_health(container: &Container, target: &Target<'_>, report: im
     tokio::select! {
         () = readiness => String::new(),
         reason = liveness => reason,
-    }
-}
-
-async fn until_started(probe: &Probe, target: &Target<'_>) -> Result<(), String> {
-    tokio::time::sleep(initial_delay(probe)).await;
-    let failures = u32::try_from(probe.failure_threshold.unwrap_or(3)).unwrap_or(3);
-    let deadline = Instant::now() + period(probe) * failures;
-    loop {
-        match target.attempt(probe).await {
-            Ok(()) => return Ok(()),
-            Err(reason) if Instant::now() >= deadline => {
-                return Err(format!("startup probe failed: {reason}"));
-            }
-            Err(_) => tokio::time::sleep(period(probe).min(EAGER)).await,
-        }
     }
 }
 

@@ -3,15 +3,13 @@
 use std::{net::Ipv4Addr, time::Duration};
 
 use k8s_openapi::{
-    api::core::v1::{ContainerPort, HTTPGetAction, Probe},
+    api::core::v1::{ContainerPort, Probe},
     apimachinery::pkg::util::intstr::IntOrString,
 };
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
 };
-
-use super::process::Program;
 
 /// Enough for a status line.
 const ENOUGH: usize = 1024;
@@ -20,8 +18,6 @@ const ENOUGH: usize = 1024;
 pub struct Target<'a> {
     pub address: Ipv4Addr,
     pub ports: &'a [ContainerPort],
-    /// How the container itself was started: a command of an `exec` probe sees the same.
-    pub program: &'a Program,
 }
 
 impl Target<'_> {
@@ -35,27 +31,8 @@ impl Target<'_> {
     }
 
     async fn ask(&self, probe: &Probe) -> Result<(), String> {
-        if let Some(action) = &probe.http_get {
-            let port = self.port(&action.port)?;
-            let host = action.host.clone().unwrap_or_else(|| self.address.to_string());
-            return match action.scheme.as_deref() {
-                // The certificate is of no interest to a probe, nor is the page behind it to us.
-                Some("HTTPS") => connect(&host, port).await.map(drop),
-                _ => http_get(&host, port, action).await,
-            };
-        }
-        if let Some(action) = &probe.tcp_socket {
-            let host = action.host.clone().unwrap_or_else(|| self.address.to_string());
-            return connect(&host, self.port(&action.port)?).await.map(drop);
-        }
-        if let Some(action) = &probe.grpc {
-            let port = u16::try_from(action.port).map_err(|_| format!("{} is no port", action.port))?;
-            return connect(&self.address.to_string(), port).await.map(drop);
-        }
-        if let Some(action) = &probe.exec {
-            return self.program.exec(action.command.as_deref().unwrap_or_default()).await;
-        }
-        Err("the probe names no action".to_owned())
+        let action = probe.http_get.as_ref().ok_or("the probe names no action")?;
+        http_get(self.address, self.port(&action.port)?, action.path.as_deref().unwrap_or("/")).await
     }
 
     fn port(&self, port: &IntOrString) -> Result<u16, String> {
@@ -77,32 +54,23 @@ pub fn seconds(value: Option<i32>, default: u64) -> Duration {
     Duration::from_secs(value.and_then(|value| u64::try_from(value).ok()).unwrap_or(default))
 }
 
-async fn connect(host: &str, port: u16) -> Result<TcpStream, String> {
-    TcpStream::connect((host, port)).await.map_err(|error| format!("{host}:{port}: {error}"))
-}
-
-async fn http_get(host: &str, port: u16, action: &HTTPGetAction) -> Result<(), String> {
-    let mut stream = connect(host, port).await?;
-    let path = action.path.as_deref().unwrap_or("/");
-    let headers = action.http_headers.iter().flatten();
-    let headers: Vec<String> =
-        headers.map(|header| format!("{}: {}\r\n", header.name, header.value)).collect();
-    let headers = headers.concat();
+async fn http_get(address: Ipv4Addr, port: u16, path: &str) -> Result<(), String> {
     let request = format!(
-        "GET {path} HTTP/1.1\r\nHost: {host}:{port}\r\nUser-Agent: kube-probe/host-runner\r\nAccept: */*\r\n\
-         {headers}Connection: close\r\n\r\n"
+        "GET {path} HTTP/1.1\r\nHost: {address}:{port}\r\nUser-Agent: kube-probe/host-runner\r\nAccept: */*\r\n\
+         Connection: close\r\n\r\n"
     );
     let answer = async {
+        let mut stream = TcpStream::connect((address, port)).await?;
         stream.write_all(request.as_bytes()).await?;
         let mut answer = Vec::new();
         stream.take(ENOUGH as u64).read_to_end(&mut answer).await?;
         std::io::Result::Ok(answer)
     };
-    let answer = answer.await.map_err(|error| format!("{host}:{port}{path}: {error}"))?;
+    let answer = answer.await.map_err(|error| format!("{address}:{port}{path}: {error}"))?;
     match status_code(&answer) {
         Some(200..=399) => Ok(()),
-        Some(code) => Err(format!("{host}:{port}{path} answered {code}")),
-        None => Err(format!("{host}:{port}{path} did not answer in HTTP")),
+        Some(code) => Err(format!("{address}:{port}{path} answered {code}")),
+        None => Err(format!("{address}:{port}{path} did not answer in HTTP")),
     }
 }
 

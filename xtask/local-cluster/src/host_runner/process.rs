@@ -4,8 +4,8 @@ use std::{
     collections::BTreeMap,
     fs::OpenOptions,
     os::unix::process::{CommandExt, ExitStatusExt},
-    path::{Path, PathBuf},
-    process::{Command, ExitStatus, Stdio},
+    path::PathBuf,
+    process::ExitStatus,
     time::Duration,
 };
 
@@ -14,7 +14,7 @@ use jiff::Timestamp;
 use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::{process::Child, time::Instant};
 
-use super::{board::End, image, shutdown::Shutdown};
+use super::{board::End, shutdown::Shutdown};
 use crate::own_program;
 
 /// What is run, with everything settled: arguments expanded, paths local.
@@ -36,37 +36,14 @@ impl Program {
             .append(true)
             .open(&self.log)
             .with_context(|| format!("could not open the log {}", self.log.display()))?;
-        let mut command = self.command(&self.binary, &self.arguments);
+        let mut command = own_program::child(&self.supervisor_binary, &self.binary, &self.arguments);
+        command.envs(&self.environment).current_dir(&self.directory);
         command.stdout(log.try_clone()?).stderr(log).process_group(0);
         let child = tokio::process::Command::from(command)
             .spawn()
             .with_context(|| format!("could not start {}", self.binary.display()))?;
         let pid = child.id().context("the process ended before it had a pid")?;
         Ok(Process { child, pid, started: Timestamp::now() })
-    }
-
-    /// Runs the command of an `exec` probe; a command named like the image means the same binary.
-    pub async fn exec(&self, words: &[String]) -> Result<(), String> {
-        let (first, arguments) = words.split_first().ok_or("the probe's command is empty")?;
-        let same =
-            self.binary.file_name().is_some_and(|own| image::binary_name(first) == own.to_string_lossy());
-        let program = if same { self.binary.clone() } else { PathBuf::from(first) };
-        let mut command = tokio::process::Command::from(self.command(&program, arguments));
-        let output = command.stdout(Stdio::null()).stderr(Stdio::piped()).kill_on_drop(true).output().await;
-        match output {
-            Ok(output) if output.status.success() => Ok(()),
-            Ok(output) => {
-                let said = String::from_utf8_lossy(&output.stderr);
-                Err(format!("{first} ended with {}: {}", output.status, said.trim()))
-            }
-            Err(error) => Err(format!("{first} could not be run: {error}")),
-        }
-    }
-
-    fn command(&self, program: &Path, arguments: &[String]) -> Command {
-        let mut command = own_program::child(&self.supervisor_binary, program, arguments);
-        command.envs(&self.environment).current_dir(&self.directory);
-        command
     }
 }
 

@@ -47,7 +47,7 @@ impl<'a> Publisher<'a> {
             self.publish().await;
             tokio::select! {
                 Ok(()) = self.board.changed() => {}
-                // A readiness gate may have opened.
+                // Its deletion makes the end of a container another phase.
                 Ok(()) = pod.changed() => {}
                 () = tokio::time::sleep(RECHECK) => self.notice_overwriting(),
             }
@@ -97,12 +97,10 @@ impl<'a> Publisher<'a> {
             self.annotations = Some(annotations);
         }
         // The times of a status that says nothing new must not make it new.
-        let seen = Pod {
-            status: self.status.clone().and_then(|status| serde_json::from_value(status).ok()),
-            ..pod.as_ref().clone()
-        };
-        let basis =
-            if self.status.is_some() { with_foreign_conditions(seen, &pod) } else { pod.as_ref().clone() };
+        let mut basis = pod.as_ref().clone();
+        if let Some(status) = &self.status {
+            basis.status = serde_json::from_value(status.clone()).ok();
+        }
         let status = status(&basis, &records, self.policy, self.sandbox.address, Timestamp::now());
         if self.status.as_ref() != Some(&status) {
             let mut patch = json!({ "metadata": { "uid": uid }, "status": status });
@@ -117,24 +115,10 @@ impl<'a> Publisher<'a> {
     }
 }
 
-/// What we wrote last, with the conditions that others wrote (readiness gates).
-fn with_foreign_conditions(mut ours: Pod, present: &Pod) -> Pod {
-    if let Some(status) = &mut ours.status {
-        let own = status.conditions.get_or_insert_default();
-        let foreign = present.status.iter().flat_map(|status| status.conditions.iter().flatten());
-        let unknown: Vec<_> = foreign
-            .filter(|condition| own.iter().all(|known| known.type_ != condition.type_))
-            .cloned()
-            .collect();
-        own.extend(unknown);
-    }
-    ours
-}
-
 /// The annotation of every container; null takes away the pid of one that does not run.
 fn pids(records: &[Record]) -> BTreeMap<String, Option<String>> {
-    let main = records.iter().filter(|record| !record.init);
-    main.enumerate()
+    let containers = records.iter().enumerate();
+    containers
         .map(|(index, record)| {
             let key = if index == 0 {
                 PID_ANNOTATION.to_owned()

@@ -6,26 +6,15 @@ use k8s_openapi::api::core::v1::PodSpec;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RestartPolicy {
     Always,
-    OnFailure,
     Never,
 }
 
 impl RestartPolicy {
-    /// The pod's policy; init containers that fail are repeated unless the policy is Never.
+    /// The pod's policy; there is no other one among the pods that are run.
     pub fn of(spec: &PodSpec) -> Self {
         match spec.restart_policy.as_deref() {
             Some("Never") => Self::Never,
-            Some("OnFailure") => Self::OnFailure,
             _ => Self::Always,
-        }
-    }
-
-    /// Whether a container that ended so is started again.
-    pub fn restarts_after(self, exit_code: i32) -> bool {
-        match self {
-            Self::Always => true,
-            Self::OnFailure => exit_code != 0,
-            Self::Never => false,
         }
     }
 }

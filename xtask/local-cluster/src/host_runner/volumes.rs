@@ -2,7 +2,6 @@
 
 use std::{
     collections::BTreeMap,
-    fs,
     path::{Path, PathBuf},
     sync::{Mutex, PoisonError},
     time::Duration,
@@ -16,9 +15,9 @@ use kube::ResourceExt;
 use super::{
     atomic_directory,
     board::Trouble,
+    config_maps::ConfigMaps,
     mounts::Mounts,
     sandbox::Sandbox,
-    sources::{Seen, Sources},
     token::{self, Token},
     volume_payload::{Known, payload},
 };
@@ -31,7 +30,7 @@ const TICK: Duration = Duration::from_secs(10);
 pub struct Volumes<'a> {
     sandbox: &'a Sandbox,
     declared: Vec<Volume>,
-    sources: Sources,
+    config_maps: ConfigMaps,
     /// By volume and position in its projections.
     tokens: Mutex<BTreeMap<(String, usize), Token>>,
 }
@@ -43,7 +42,7 @@ impl<'a> Volumes<'a> {
         Self {
             sandbox,
             declared: spec.volumes.clone().unwrap_or_default(),
-            sources: Sources::watch(&sandbox.runner.client, &namespace, spec),
+            config_maps: ConfigMaps::watch(&sandbox.runner.client, &namespace, spec),
             tokens: Mutex::default(),
         }
     }
@@ -58,16 +57,14 @@ impl<'a> Volumes<'a> {
 
     /// Waits until writing again may help.
     pub async fn changed(&self) {
-        tokio::time::timeout(Duration::from_secs(1), self.sources.changed()).await.ok();
+        tokio::time::timeout(Duration::from_secs(1), self.config_maps.changed()).await.ok();
     }
 
-    /// Follows the sources, the pod's own labels, and the tokens' expiry.
+    /// Follows each ConfigMap, and the tokens' expiry.
     pub async fn keep_current(&self) {
-        let mut pod = self.sandbox.latest();
         loop {
             tokio::select! {
-                () = self.sources.changed() => {}
-                Ok(()) = pod.changed() => {}
+                () = self.config_maps.changed() => {}
                 () = tokio::time::sleep(TICK) => {}
             }
             for volume in &self.declared {
@@ -87,18 +84,15 @@ impl<'a> Volumes<'a> {
         let known = Known {
             pod: &pod,
             address: self.sandbox.address,
-            source: &|source| -> Seen { self.sources.get(source) },
+            config_map: &|name| self.config_maps.get(name),
             token: &|index| {
                 let tokens = self.tokens.lock().unwrap_or_else(PoisonError::into_inner);
                 tokens.get(&(volume.name.clone(), index)).map(|token| token.text.clone())
             },
         };
-        let directory = directory(&self.sandbox.directory, volume);
-        match payload(volume, &known)? {
-            Some(payload) => atomic_directory::write(&directory, &payload).map(drop),
-            None => fs::create_dir_all(&directory).map_err(Into::into),
-        }
-        .map_err(|error| volume_error(volume, &error))
+        atomic_directory::write(&directory(&self.sandbox.directory, volume), &payload(volume, &known)?)
+            .map(drop)
+            .map_err(|error| volume_error(volume, &error))
     }
 
     async fn refresh_tokens(&self, volume: &Volume) -> Result<()> {
@@ -124,17 +118,12 @@ pub fn mounts(pod_directory: &Path, spec: &PodSpec, container: &Container) -> Mo
     let volumes = spec.volumes.as_deref().unwrap_or_default();
     Mounts::new(container.volume_mounts.iter().flatten().filter_map(|mount| {
         let volume = volumes.iter().find(|volume| volume.name == mount.name)?;
-        let directory = directory(pod_directory, volume);
-        let local = mount.sub_path.as_ref().map_or(directory.clone(), |path| directory.join(path));
-        Some((mount.mount_path.clone(), local))
+        Some((mount.mount_path.clone(), directory(pod_directory, volume)))
     }))
 }
 
 fn directory(pod_directory: &Path, volume: &Volume) -> PathBuf {
-    match &volume.host_path {
-        Some(host) => PathBuf::from(&host.path),
-        None => pod_directory.join("volumes").join(&volume.name),
-    }
+    pod_directory.join("volumes").join(&volume.name)
 }
 
 fn volume_error(volume: &Volume, error: &anyhow::Error) -> Trouble {

@@ -1,0 +1,212 @@
+//! What a pod asks for that the host runner does not do: named, instead of run without it.
+
+use k8s_openapi::api::core::v1::PodSpec;
+use serde_json::Value;
+
+use super::board::Trouble;
+
+/// Fields that are carried out, each with everything below it.
+const CARRIED_OUT: &[&str] = &[
+    "containers.args",
+    "containers.env.name",
+    "containers.env.value",
+    "containers.env.valueFrom.fieldRef",
+    "containers.image",
+    "containers.imagePullPolicy",
+    "containers.livenessProbe.failureThreshold",
+    "containers.livenessProbe.httpGet.path",
+    "containers.livenessProbe.httpGet.port",
+    "containers.livenessProbe.httpGet.scheme",
+    "containers.livenessProbe.initialDelaySeconds",
+    "containers.livenessProbe.periodSeconds",
+    "containers.livenessProbe.successThreshold",
+    "containers.livenessProbe.timeoutSeconds",
+    "containers.name",
+    "containers.ports",
+    "containers.readinessProbe.failureThreshold",
+    "containers.readinessProbe.httpGet.path",
+    "containers.readinessProbe.httpGet.port",
+    "containers.readinessProbe.httpGet.scheme",
+    "containers.readinessProbe.initialDelaySeconds",
+    "containers.readinessProbe.periodSeconds",
+    "containers.readinessProbe.successThreshold",
+    "containers.readinessProbe.timeoutSeconds",
+    "containers.volumeMounts.mountPath",
+    "containers.volumeMounts.name",
+    "restartPolicy",
+    "serviceAccountName",
+    "terminationGracePeriodSeconds",
+    "volumes.configMap.name",
+    "volumes.name",
+    "volumes.projected.sources.configMap.items",
+    "volumes.projected.sources.configMap.name",
+    "volumes.projected.sources.downwardAPI.items.fieldRef",
+    "volumes.projected.sources.downwardAPI.items.path",
+    "volumes.projected.sources.serviceAccountToken",
+];
+
+/// Fields of the scheduler, of admission, and of what a container has and a process has not: it is not confined.
+const WITHOUT_EFFECT: &[&str] = &[
+    "affinity",
+    "automountServiceAccountToken",
+    "containers.resources",
+    "containers.securityContext",
+    "containers.terminationMessagePath",
+    "containers.terminationMessagePolicy",
+    "containers.volumeMounts.readOnly",
+    "dnsPolicy",
+    "enableServiceLinks",
+    // Added to pods that run already.
+    "ephemeralContainers",
+    "imagePullSecrets",
+    "nodeName",
+    "nodeSelector",
+    "preemptionPolicy",
+    "priority",
+    "priorityClassName",
+    "schedulerName",
+    "securityContext",
+    "serviceAccount",
+    "tolerations",
+    "topologySpreadConstraints",
+    "volumes.configMap.defaultMode",
+    "volumes.projected.defaultMode",
+];
+
+/// Fields of which some values only are carried out.
+const VALUES: &[(&str, &[&str])] = &[
+    ("restartPolicy", &["Always", "Never"]),
+    ("containers.livenessProbe.httpGet.scheme", &["HTTP"]),
+    ("containers.readinessProbe.httpGet.scheme", &["HTTP"]),
+];
+
+/// Why the pod is not run, if it asks for something that the host runner does not do.
+pub fn of(spec: &PodSpec) -> Option<Trouble> {
+    let asked = match serde_json::to_value(spec) {
+        Ok(spec) => first_unknown(&spec, "")?,
+        Err(error) => error.to_string(),
+    };
+    let message =
+        format!("the host runner does not do {asked}: leave it out, or use a cluster with a kubelet");
+    Some(Trouble::new("CreateContainerConfigError", message))
+}
+
+/// The first field, or field with its value, that is not carried out.
+fn first_unknown(value: &Value, path: &str) -> Option<String> {
+    if is_known(path) {
+        let text = value.as_str()?;
+        let values = VALUES.iter().find(|(field, _)| *field == path).map(|(_, values)| *values)?;
+        return (!values.contains(&text)).then(|| format!("spec.{path}={text}"));
+    }
+    match value {
+        Value::Null => None,
+        Value::Array(items) => items.iter().find_map(|item| first_unknown(item, path)),
+        Value::Object(fields) if leads_to_a_known_one(path) => fields.iter().find_map(|(field, value)| {
+            let path = if path.is_empty() { field.clone() } else { format!("{path}.{field}") };
+            first_unknown(value, &path)
+        }),
+        _ => Some(format!("spec.{path}")),
+    }
+}
+
+fn known() -> impl Iterator<Item = &'static str> {
+    CARRIED_OUT.iter().chain(WITHOUT_EFFECT).copied()
+}
+
+fn is_known(path: &str) -> bool {
+    known().any(|field| field == path)
+}
+
+fn leads_to_a_known_one(path: &str) -> bool {
+    path.is_empty() || known().any(|field| field.strip_prefix(path).is_some_and(|rest| rest.starts_with('.')))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// A controller's pod, as the API server gives it back.
+    fn pod() -> Value {
+        json!({
+            "containers": [{
+                "name": "controller", "image": "catena/controller:1", "imagePullPolicy": "IfNotPresent",
+                "args": ["--listen=$(POD_IP):8080"],
+                "env": [{"name": "POD_IP", "valueFrom": {"fieldRef": {"apiVersion": "v1", "fieldPath": "status.podIP"}}}],
+                "ports": [{"name": "http", "containerPort": 8080, "protocol": "TCP"}],
+                "livenessProbe": {
+                    "httpGet": {"path": "/healthz", "port": "http", "scheme": "HTTP"}, "failureThreshold": 3,
+                    "initialDelaySeconds": 10, "periodSeconds": 20, "successThreshold": 1, "timeoutSeconds": 1,
+                },
+                "resources": {"limits": {"memory": "64Mi"}}, "securityContext": {"readOnlyRootFilesystem": true},
+                "terminationMessagePath": "/dev/termination-log", "terminationMessagePolicy": "File",
+                "volumeMounts": [{"name": "settings", "mountPath": "/etc/catena", "readOnly": true}],
+            }],
+            "restartPolicy": "Always", "nodeSelector": {"catena.dev/host-runner": "true"}, "dnsPolicy": "ClusterFirst",
+            "volumes": [
+                {"name": "settings", "configMap": {"name": "controller", "defaultMode": 420}},
+                {"name": "account", "projected": {"defaultMode": 420, "sources": [
+                    {"serviceAccountToken": {"expirationSeconds": 3607, "path": "token"}},
+                    {"configMap": {"name": "kube-root-ca.crt", "items": [{"key": "ca.crt", "path": "ca.crt"}]}},
+                    {"downwardAPI": {"items": [{"path": "namespace", "fieldRef": {"fieldPath": "metadata.namespace"}}]}},
+                ]}},
+            ],
+        })
+    }
+
+    fn refusal(spec: Value) -> Option<String> {
+        of(&serde_json::from_value(spec).unwrap()).map(|trouble| trouble.message)
+    }
+
+    #[test]
+    fn a_controllers_pod_is_run() {
+        assert_eq!(refusal(pod()), None);
+    }
+
+    #[test]
+    fn what_is_not_done_is_named_and_not_left_out() {
+        let probe = |action: &str| json!({action: {"port": 1}, "periodSeconds": 1});
+        let exec = json!({"exec": {"command": ["true"]}});
+        for (place, value, named) in [
+            ("/initContainers", json!([{"name": "a"}]), "spec.initContainers"),
+            ("/readinessGates", json!([{"conditionType": "a"}]), "spec.readinessGates"),
+            ("/restartPolicy", json!("OnFailure"), "spec.restartPolicy=OnFailure"),
+            ("/hostNetwork", json!(true), "spec.hostNetwork"),
+            ("/containers/0/command", json!(["sh"]), "spec.containers.command"),
+            ("/containers/0/envFrom", json!([{"secretRef": {"name": "a"}}]), "spec.containers.envFrom"),
+            (
+                "/containers/0/lifecycle",
+                json!({"preStop": {"sleep": {"seconds": 1}}}),
+                "spec.containers.lifecycle",
+            ),
+            ("/containers/0/startupProbe", probe("httpGet"), "spec.containers.startupProbe"),
+            ("/containers/0/livenessProbe", probe("tcpSocket"), "spec.containers.livenessProbe.tcpSocket"),
+            ("/containers/0/readinessProbe", probe("grpc"), "spec.containers.readinessProbe.grpc"),
+            ("/containers/0/readinessProbe", exec, "spec.containers.readinessProbe.exec"),
+            (
+                "/containers/0/livenessProbe/httpGet/scheme",
+                json!("HTTPS"),
+                "spec.containers.livenessProbe.httpGet.scheme=HTTPS",
+            ),
+            (
+                "/containers/0/env/0/valueFrom",
+                json!({"resourceFieldRef": {"resource": "limits.cpu"}}),
+                "spec.containers.env.valueFrom.resourceFieldRef",
+            ),
+            ("/containers/0/volumeMounts/0/subPath", json!("a"), "spec.containers.volumeMounts.subPath"),
+            ("/volumes/0", json!({"name": "settings", "secret": {"secretName": "a"}}), "spec.volumes.secret"),
+            ("/volumes/0", json!({"name": "settings", "emptyDir": {}}), "spec.volumes.emptyDir"),
+            ("/volumes/0/configMap/optional", json!(true), "spec.volumes.configMap.optional"),
+        ] {
+            let mut pod = pod();
+            let (parent, field) = place.rsplit_once('/').unwrap();
+            match pod.pointer_mut(parent).unwrap() {
+                Value::Array(items) => items[field.parse::<usize>().unwrap()] = value,
+                parent => parent[field] = value,
+            }
+            let said = refusal(pod).unwrap_or_default();
+            assert!(said.contains(&format!("does not do {named}:")), "{place}: {said}");
+        }
+    }
+}
