@@ -4,7 +4,7 @@
 //!   this machine.
 //! - [`KindCluster`]: real kubelets and real images, on Docker.
 //!
-//! Both are reached by an [`Access`]. A program that brings up a [`LocalCluster`] runs in it as well: its `main` asks
+//! Both are reached by an [`Access`]. What takes its time is shown by a [`Step`] and ended by an [`Interrupt`]. A program that brings up a [`LocalCluster`] runs in it as well: its `main` asks
 //! [`Role::given`] first.
 
 mod access;

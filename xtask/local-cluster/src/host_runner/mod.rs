@@ -1,6 +1,6 @@
 //! Runs the pods of one real node as local processes: what a kubelet does, without containers.
 //!
-//! The charts of our controllers are installed as they are; this turns their pods into processes with the
+//! Pods are written as for any node; this turns them into processes with the
 //! pods' arguments, environment, volumes, ServiceAccount token and probes.
 
 mod atomic_directory;
