@@ -3,7 +3,7 @@
 use std::net::Ipv4Addr;
 
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::{Pod, PodCondition};
+use k8s_openapi::api::core::v1::{EphemeralContainer, Pod, PodCondition};
 use serde_json::{Value, json};
 
 use super::{
@@ -31,6 +31,7 @@ pub fn status(
         let (reason, message) = if holds { (None, None) } else { (Some(reason), Some(&message)) };
         condition(previous, kind, holds, reason, message.map(String::as_str), now)
     };
+    let ephemeral = pod.spec.iter().flat_map(|spec| spec.ephemeral_containers.iter().flatten());
     let started =
         pod.status.as_ref().and_then(|status| status.start_time.as_ref()).map_or(now, |time| time.0);
     json!({
@@ -46,6 +47,7 @@ pub fn status(
             condition("Ready", containers_ready),
         ],
         "containerStatuses": records.iter().map(container_status).collect::<Vec<_>>(),
+        "ephemeralContainerStatuses": ephemeral.into_iter().map(never_run).collect::<Vec<_>>(),
     })
 }
 
@@ -108,6 +110,22 @@ fn container_status(record: &Record) -> Value {
         "restartCount": record.restarts,
         "state": state,
         "lastState": last,
+    })
+}
+
+/// Nobody waits for what is added to a pod that runs (`kubectl debug`): a process has nothing to share with it.
+fn never_run(container: &EphemeralContainer) -> Value {
+    json!({
+        "name": container.name,
+        "image": container.image.as_deref().unwrap_or_default(),
+        "imageID": "",
+        "ready": false,
+        "restartCount": 0,
+        "state": { "terminated": {
+            "exitCode": 128,
+            "reason": "ContainerCannotRun",
+            "message": "the host runner does not do spec.ephemeralContainers: use a cluster with a kubelet",
+        } },
     })
 }
 
@@ -181,6 +199,18 @@ mod tests {
         assert_eq!(ready(&one), "False");
         assert_eq!(one["conditions"][2]["reason"], "ContainersNotReady");
         assert_eq!(one["containerStatuses"][1]["state"]["terminated"]["exitCode"], 1);
+    }
+
+    #[test]
+    fn a_debugging_container_is_told_that_it_never_runs() {
+        let spec =
+            json!({"containers": [], "ephemeralContainers": [{"name": "debugger", "image": "busybox"}]});
+        let pod = Pod { spec: Some(serde_json::from_value(spec).unwrap()), ..Pod::default() };
+        let now = Timestamp::UNIX_EPOCH;
+        let status = status(&pod, &[], RestartPolicy::Always, Ipv4Addr::LOCALHOST, now);
+        let told = &status["ephemeralContainerStatuses"][0];
+        assert_eq!(told["name"], "debugger");
+        assert_eq!(told["state"]["terminated"]["reason"], "ContainerCannotRun");
     }
 
     #[test]

@@ -47,7 +47,7 @@ impl<'a> Publisher<'a> {
             self.publish().await;
             tokio::select! {
                 Ok(()) = self.board.changed() => {}
-                // Its deletion makes the end of a container another phase.
+                // Its deletion makes the end of a container another phase; an ephemeral container may have come.
                 Ok(()) = pod.changed() => {}
                 () = tokio::time::sleep(RECHECK) => self.notice_overwriting(),
             }

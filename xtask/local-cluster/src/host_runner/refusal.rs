@@ -56,7 +56,7 @@ const WITHOUT_EFFECT: &[&str] = &[
     "containers.volumeMounts.readOnly",
     "dnsPolicy",
     "enableServiceLinks",
-    // Added to pods that run already.
+    // Added to pods that run already: their status says that they never run.
     "ephemeralContainers",
     "imagePullSecrets",
     "nodeName",
