@@ -108,6 +108,10 @@ fn template(reason: &str) -> Option<Description> {
             "has a field that is not what its definition says by now, so that its controller cannot read it",
             "correct the field that the Event names, or delete the object",
         ),
+        "StatusRefused" => (
+            "has a controller that may not write its status, so that the status is out of date",
+            "do as the message says: it names who refuses the status",
+        ),
         "LookUpFailed" | "TimedOut" | "ServerBusy" | "WriteFailed" => (
             "has a controller that gets no good answer from the API server",
             "see whether the API server is well; it is tried again by itself",
