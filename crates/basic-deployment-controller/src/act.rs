@@ -1,68 +1,48 @@
 //! Action → writes. The only writer.
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::sync::Arc;
 
+use basic_deployment_controller::{
+    child::Child,
+    command::{Command, REPORTED},
+    contest::{Additions, changed_field},
+    decide::Action,
+    desired::Desired,
+    error::Error,
+    observed::{Observed, Place, Places},
+    revision::{self, Rejects, Revision},
+    status::CONDITIONS,
+    undone::Part,
+};
 use catena_api::{BasicDeployment, CommandStatus, keys};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use kube::Client;
 use operator_kit::{
     render::Rendered,
     report::StatusAge,
     run::Next,
-    watch::{ReadError, live},
-    write::{
-        WriteError, Writer,
-        owner::{controller_reference, is_controlled_by},
-        slow_start,
-    },
+    watch::Seen,
+    write::{WriteError, Writer, owner::controller_reference, slow_start},
 };
 use serde_json::{Value, json};
 
-use crate::{
-    child::Child,
-    command::{Command, CommandKind, REPORTED},
-    commands::Commands,
-    contest::{Additions, Part, changed_field},
-    decide::Action,
-    desired::Desired,
-    error::{Error, Refusal},
-    memory::{Memory, Remembered},
-    observe::{Observed, Place},
-    revision::{self, Rejects, Revision},
-    status::CONDITIONS,
-};
+use crate::memory::Memory;
 
 /// Writes children, revisions and statuses, and remembers what the server made of them.
-pub struct Writes {
-    client: Client,
+#[derive(Clone)]
+pub struct Executor {
     writer: Writer,
-    revisions: Place,
-    commands: [(CommandKind, Place); 2],
-    memory: Mutex<HashMap<String, Memory>>,
+    places: Places,
+    memory: Memory,
 }
 
-impl Writes {
-    pub fn new(client: Client, writer: Writer, revisions: Place, commands: &Commands) -> Self {
-        let commands = CommandKind::ALL.map(|kind| (kind, commands.place(kind)));
-        Self { client, writer, revisions, commands, memory: Mutex::default() }
+impl Executor {
+    pub fn new(writer: Writer, places: Places, memory: Memory) -> Self {
+        Self { writer, places, memory }
     }
 
-    /// How long the status has been as it is.
-    pub fn status_age(&self, uid: &str) -> StatusAge {
-        self.writer.status_age(uid)
-    }
-
-    /// What is remembered of the last writes for a `BasicDeployment`.
-    pub fn remembered(&self, uid: &str, desired: Option<&Desired>) -> Remembered {
-        self.lock().get(uid).map(|memory| memory.recall(desired)).unwrap_or_default()
-    }
-
-    /// Forgets a `BasicDeployment` that is gone.
-    pub fn forget(&self, uid: &str) {
-        self.lock().remove(uid);
+    /// How long the status of a `BasicDeployment` has been as it is.
+    pub fn status_age(&self, deployment: &BasicDeployment) -> StatusAge {
+        self.writer.status_age(uid(deployment))
     }
 
     /// Takes a step.
@@ -70,6 +50,9 @@ impl Writes {
         let deployment = &*observed.deployment;
         match action {
             Action::Record { rendered, number } => self.record(deployment, rendered, number).await?,
+            Action::Reclaim { name, uid, hash, number } => {
+                self.reclaim(deployment, [&name, &uid, &hash], number).await?;
+            }
             Action::Renumber { revision, number, rejects } => {
                 self.renumber(deployment, &revision, number, &rejects).await?;
             }
@@ -93,7 +76,8 @@ impl Writes {
             }
             Action::Prune(revisions) => {
                 let delete = async |old: Arc<Revision>| {
-                    self.delete(deployment, &self.revisions, [&old.namespace, &old.name, &old.uid]).await
+                    self.delete(deployment, &self.places.revisions, [&old.namespace, &old.name, &old.uid])
+                        .await
                 };
                 slow_start(revisions, delete, may_go_on).await.all()?;
             }
@@ -118,7 +102,7 @@ impl Writes {
         number: i64,
     ) -> Result<(), Error> {
         let (name, uid) = (deployment.metadata.name.as_deref().unwrap_or_default(), uid(deployment));
-        let Place { resource, seen } = &self.revisions;
+        let Place { resource, seen } = &self.places.revisions;
         let revision = json!({
             "apiVersion": resource.api_version,
             "kind": resource.kind,
@@ -133,36 +117,31 @@ impl Writes {
             "revision": number,
         });
         match self.writer.create(uid, seen, resource, &revision).await {
-            Err(WriteError::AlreadyExists { name, .. }) => {
-                self.recognise(deployment, &name, &rendered.hash, number).await
+            // Perhaps by an earlier try whose answer was lost: the next pass looks what it is.
+            Err(WriteError::AlreadyExists { .. }) => self.memory.name_is_taken(uid, &rendered.hash),
+            created => {
+                created?;
+                self.memory.recorded(uid);
             }
-            created => Ok(created?),
         }
+        Ok(())
     }
 
-    /// A revision of the name is there, and the watch does not show it as one: somebody took its label, or its hash.
-    async fn recognise(
+    async fn reclaim(
         &self,
         deployment: &BasicDeployment,
-        name: &str,
-        hash: &str,
+        [name, its_uid, hash]: [&str; 3],
         number: i64,
     ) -> Result<(), Error> {
-        let kind = &self.revisions.resource.kind;
-        let namespace = deployment.metadata.namespace.as_deref().unwrap_or_default();
-        let found = live::metadata_opt(&self.client, &self.revisions.resource, namespace, name).await;
-        let Some(found) = found.map_err(|error| ReadError::of(&error, kind, name))? else {
-            return Err(WriteError::gone(kind, name).into());
-        };
-        if !is_controlled_by(&found, uid(deployment)) {
-            return Err(Refusal::RevisionNameTaken { name: name.to_owned() }.into());
-        }
         let metadata = json!({
-            "name": name, "namespace": namespace, "uid": found.uid,
+            "name": name, "namespace": deployment.metadata.namespace, "uid": its_uid,
             "labels": {keys::DEPLOYMENT_UID: uid(deployment)},
             "annotations": {keys::HASH: hash},
         });
-        self.merge(deployment, &self.revisions, &json!({"metadata": metadata, "revision": number})).await
+        let patch = json!({"metadata": metadata, "revision": number});
+        self.merge(deployment, &self.places.revisions, &patch).await?;
+        self.memory.recorded(uid(deployment));
+        Ok(())
     }
 
     async fn renumber(
@@ -176,7 +155,7 @@ impl Writes {
         let annotations = json!({keys::REJECTED_HASH: rejects.hash, keys::ROLLED_BACK_BY: rejects.command});
         let metadata = json!({"name": name, "namespace": namespace, "uid": uid, "annotations": annotations});
         let patch = json!({"metadata": metadata, "revision": number});
-        self.merge(deployment, &self.revisions, &patch).await
+        self.merge(deployment, &self.places.revisions, &patch).await
     }
 
     /// The effect of a restart and the proof that it happened.
@@ -200,12 +179,11 @@ impl Writes {
         let mut patch = patch_of(child);
         field.set(&mut patch, deployment.spec.replicas.into());
         self.merge(deployment, &observed.place, &patch).await?;
-        self.remember(deployment, |memory| {
-            memory.scaled(&child.uid, deployment.spec.replicas, is_known_in(observed));
-            if heals {
-                memory.undid(Part::Replicas, field.to_string());
-            }
-        });
+        let whose = uid(deployment);
+        self.memory.scaled(whose, &child.uid, deployment.spec.replicas, is_known_in(observed));
+        if heals {
+            self.memory.undid(whose, Part::Replicas, field.to_string());
+        }
         Ok(())
     }
 
@@ -217,7 +195,7 @@ impl Writes {
         self.merge(&observed.deployment, &observed.place, &patch).await?;
         let first = additions.first().and_then(|added| Some((&added.map, added.keys.first()?)));
         let field = first.map(|(map, key)| format!("{map}[{key:?}]")).unwrap_or_default();
-        self.remember(&observed.deployment, |memory| memory.undid(Part::Additions, field));
+        self.memory.undid(uid(&observed.deployment), Part::Additions, field);
         Ok(())
     }
 
@@ -240,15 +218,15 @@ impl Writes {
         if let Some(child) = child {
             object["metadata"]["uid"] = child.uid.as_str().into();
         }
-        let answer = self.writer.apply(uid(deployment), &place.seen, &place.resource, &object).await?;
-        self.remember(deployment, |memory| {
-            memory.applied(&desired.hash, desired.seen_in(&answer));
-            let uid = answer["metadata"]["uid"].as_str().unwrap_or_default();
-            memory.scaled(uid, deployment.spec.replicas, is_known_in(observed));
-            if let Some(child) = child.filter(|_| heals) {
-                memory.undid(Part::Rendering, changed_field(child, desired).unwrap_or_default());
-            }
-        });
+        let whose = uid(deployment);
+        let answer = self.writer.apply(whose, &place.seen, &place.resource, &object).await?;
+        self.memory.applied(whose, &desired.hash, desired.seen_in(&answer));
+        let applied = answer["metadata"]["uid"].as_str().unwrap_or_default();
+        self.memory.scaled(whose, applied, deployment.spec.replicas, is_known_in(observed));
+        if let Some(child) = child.filter(|_| heals) {
+            let field = changed_field(child, desired).unwrap_or_default();
+            self.memory.undid(whose, Part::Rendering, field);
+        }
         Ok(())
     }
 
@@ -259,31 +237,30 @@ impl Writes {
         command: &Command,
         status: &CommandStatus,
     ) -> Result<(), Error> {
-        let Some((_, Place { resource, seen })) =
-            self.commands.iter().find(|(kind, _)| *kind == command.kind)
-        else {
-            return Ok(());
-        };
-        let metadata = ObjectMeta {
-            name: Some(command.name.clone()),
-            namespace: Some(command.namespace.clone()),
-            uid: Some(command.uid.clone()),
-            ..ObjectMeta::default()
-        };
-        let write =
-            self.writer.write_status_for(uid(deployment), seen, resource, &metadata, status, &REPORTED);
+        let whose = uid(deployment);
+        let Place { resource, seen } = self.places.of(command.kind);
+        let metadata = metadata_of(command);
+        let write = self.writer.write_status_for(whose, seen, resource, &metadata, status, &REPORTED);
         let told = write.await;
-        self.remember(deployment, Memory::told);
+        self.memory.told(whose);
         match told {
             // It was cancelled meanwhile.
             Ok(()) | Err(WriteError::Gone { .. } | WriteError::Changed { .. }) => Ok(()),
             Err(error @ WriteError::StatusRefused { is_invalid: true, .. }) => {
                 tracing::warn!(command = command.name, "a command is left alone: {error}");
-                self.remember(deployment, |memory| memory.is_unheard(&command.uid));
+                self.memory.is_unheard(whose, &command.uid);
                 Ok(())
             }
             Err(error) => Err(error.into()),
         }
+    }
+
+    /// Ends a command that no `BasicDeployment` ends; no pass waits for it.
+    pub async fn end(&self, command: &Command, status: &CommandStatus) -> Result<(), Error> {
+        let Place { resource, .. } = self.places.of(command.kind);
+        let (metadata, seen) = (metadata_of(command), Seen::unwatched());
+        let write = self.writer.write_status_for(&command.uid, &seen, resource, &metadata, status, &REPORTED);
+        Ok(write.await?)
     }
 
     async fn merge(&self, deployment: &BasicDeployment, place: &Place, patch: &Value) -> Result<(), Error> {
@@ -299,14 +276,6 @@ impl Writes {
         let Place { resource, seen } = place;
         Ok(self.writer.delete(uid(deployment), seen, resource, namespace, name, its_uid).await?)
     }
-
-    fn remember(&self, deployment: &BasicDeployment, news: impl FnOnce(&mut Memory)) {
-        news(self.lock().entry(uid(deployment).to_owned()).or_default());
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<String, Memory>> {
-        self.memory.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 /// A patch of nothing but this very child.
@@ -316,6 +285,15 @@ fn patch_of(child: &Child) -> Value {
 
 fn is_known_in(observed: &Observed) -> impl Fn(&str) -> bool {
     |uid| observed.children().any(|child| child.uid == uid)
+}
+
+fn metadata_of(command: &Command) -> ObjectMeta {
+    ObjectMeta {
+        name: Some(command.name.clone()),
+        namespace: Some(command.namespace.clone()),
+        uid: Some(command.uid.clone()),
+        ..ObjectMeta::default()
+    }
 }
 
 fn uid(deployment: &BasicDeployment) -> &str {

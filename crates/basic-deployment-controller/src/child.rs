@@ -43,6 +43,7 @@ pub struct Owner {
 
 impl Owner {
     /// What is kept of an owner reference.
+    #[must_use]
     pub fn of(reference: &OwnerReference) -> Self {
         Self {
             api_version: reference.api_version.clone(),
@@ -53,12 +54,14 @@ impl Owner {
     }
 
     /// Whether it is a `BasicDeployment`.
+    #[must_use]
     pub fn is_deployment(&self) -> bool {
         let group = self.api_version.split_once('/').map(|(group, _)| group);
         group == Some(keys::GROUP) && self.kind == "BasicDeployment"
     }
 
     /// Whether it is a `BasicDeployment` that had the name of this one before.
+    #[must_use]
     pub fn is_former(&self, deployment: &BasicDeployment) -> bool {
         let metadata = &deployment.metadata;
         self.is_deployment()
@@ -125,16 +128,19 @@ impl Child {
     }
 
     /// The hash of the text that it was rendered from.
+    #[must_use]
     pub fn hash(&self) -> &str {
         self.annotation(keys::HASH).unwrap_or_default()
     }
 
     /// Whether a former `BasicDeployment` left it behind, and nobody has it.
+    #[must_use]
     pub fn was_left_behind(&self) -> bool {
         self.owner.is_none() && !self.is_deleting && !self.hash().is_empty()
     }
 
     /// What is recorded on it of commands that were carried out on it.
+    #[must_use]
     pub fn marks(&self) -> Marks {
         let text = |key| self.annotation(key).map(str::to_owned);
         Marks {
@@ -145,6 +151,7 @@ impl Child {
     }
 
     /// Whether a command was carried out on it, and none after.
+    #[must_use]
     pub fn bears(&self, command: &str) -> bool {
         self.annotation(keys::LAST_COMMAND) == Some(command)
     }
@@ -154,21 +161,25 @@ impl Child {
     }
 
     /// Its restart token, if it has one.
+    #[must_use]
     pub fn restarted_at(&self, contract: &ReplicaContract) -> Option<&str> {
         contract.restarted_at.as_ref()?.get(&self.object)?.as_str()
     }
 
     /// How many of its replicas are of the current template and token, if it tells it.
+    #[must_use]
     pub fn updated(&self, contract: &ReplicaContract) -> Option<i32> {
         number(contract.updated.get(&self.object))
     }
 
     /// How many replicas it is asked for.
+    #[must_use]
     pub fn replicas(&self, contract: &ReplicaContract) -> Option<i32> {
         number(contract.replicas.get(&self.object))
     }
 
     /// How many of its replicas serve.
+    #[must_use]
     pub fn active(&self, contract: &ReplicaContract) -> i32 {
         number(contract.active.get(&self.object)).unwrap_or(0)
     }
@@ -184,11 +195,13 @@ impl Child {
     }
 
     /// What keeps it from being ready, if it tells it.
+    #[must_use]
     pub fn blocked_by(&self, contract: &ReplicaContract) -> Option<BlockedBy> {
         serde_json::from_value(contract.blocked_by.get(&self.object)?.clone()).ok()
     }
 
     /// A condition, if it has it and it refers to the spec as it is now.
+    #[must_use]
     pub fn condition(&self, contract: &ReplicaContract, type_: &str) -> Option<Said> {
         let conditions = contract.conditions.get(&self.object)?.as_array()?;
         let found = conditions.iter().find(|condition| condition["type"] == type_)?;
@@ -210,6 +223,7 @@ fn number(value: Option<&Value>) -> Option<i32> {
 /// What `observed` has in the places that `wanted` speaks about; a field that is missing there is null.
 ///
 /// Lists count as one value: what stands in them is the template's.
+#[must_use]
 pub fn projection(wanted: &Value, observed: &Value) -> Value {
     match wanted {
         Value::Object(fields) => fields

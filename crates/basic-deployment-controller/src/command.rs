@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use catena_api::{
-    BasicDeploymentRestart, BasicDeploymentRestartSpec, BasicDeploymentRollback, BasicDeploymentRollbackSpec,
-    CommandStatus, TargetRef,
+    BasicDeployment, BasicDeploymentRestart, BasicDeploymentRestartSpec, BasicDeploymentRollback,
+    BasicDeploymentRollbackSpec, CommandStatus, TargetRef,
     command::{ACCEPTED, SUCCEEDED},
 };
 use jiff::Timestamp;
@@ -80,6 +80,7 @@ impl CommandKind {
     pub const ALL: [Self; 2] = [Self::Restart, Self::Rollback];
 
     /// The kind as the API server knows it.
+    #[must_use]
     pub fn resource(self) -> ApiResource {
         match self {
             Self::Restart => ApiResource::erase::<BasicDeploymentRestart>(&()),
@@ -119,6 +120,7 @@ impl Row for Command {
 
 impl Command {
     /// What is kept of an object of a command kind. One that is malformed is kept too, so that it can be told.
+    #[must_use]
     pub fn of(object: TrimmedObject, kind: CommandKind) -> Self {
         let TrimmedObject { metadata, mut data } = object;
         let asks = kind.asks(data["spec"].take()).map_err(|error| format!("spec: {error}"));
@@ -143,22 +145,56 @@ impl Command {
     }
 
     /// Whether it has succeeded or failed: it never runs again, and its status never changes.
+    #[must_use]
     pub fn has_ended(&self) -> bool {
         let conditions = &self.status.conditions;
         conditions::is_true(conditions, SUCCEEDED) || conditions::is_false(conditions, SUCCEEDED)
     }
 
     /// Whether it has ended without success.
+    #[must_use]
     pub fn has_failed(&self) -> bool {
         conditions::is_false(&self.status.conditions, SUCCEEDED)
     }
 
+    /// Whether it names the `BasicDeployment` that it is bound to.
+    #[must_use]
+    pub fn is_directed_at(&self, deployment: &BasicDeployment) -> bool {
+        let Ok(asks) = &self.asks else { return false };
+        let metadata = &deployment.metadata;
+        let namespace = asks.target.namespace.as_ref();
+        Some(&asks.target.name) == metadata.name.as_ref()
+            && Some(&self.namespace) == metadata.namespace.as_ref()
+            && namespace.is_none_or(|namespace| *namespace == self.namespace)
+    }
+
+    /// Whether it asks to go to a revision.
+    #[must_use]
+    pub fn is_rollback(&self) -> bool {
+        self.asks.as_ref().is_ok_and(|asks| matches!(asks.order, Order::Rollback(_)))
+    }
+
+    /// How much time it has left, if it has a deadline.
+    #[must_use]
+    pub fn left(&self, now: Timestamp) -> Option<Duration> {
+        let deadline = self.asks.as_ref().ok()?.deadline?;
+        Some(deadline.saturating_sub(self.age(now)))
+    }
+
+    /// Whether its deadline has passed.
+    #[must_use]
+    pub fn is_expired(&self, now: Timestamp) -> bool {
+        self.left(now).is_some_and(|left| left.is_zero())
+    }
+
     /// How long it has been there.
+    #[must_use]
     pub fn age(&self, now: Timestamp) -> Duration {
         Duration::try_from(now.duration_since(self.created)).unwrap_or_default()
     }
 
     /// The value that a restart gives to the child: the server's clock when it was asked for.
+    #[must_use]
     pub fn token(&self) -> String {
         self.created.to_string()
     }

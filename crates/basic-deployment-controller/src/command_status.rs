@@ -11,13 +11,10 @@ use operator_kit::report::conditions::{Conditions, is_true};
 use crate::{
     child::{Child, Owner},
     command::{Command, Order},
-    decide::{
-        commands::{Standing, carrier, is_directed, standing},
-        history,
-        restarts::{covers, others_of_the_same_second},
-    },
-    observe::Observed,
-    status::serves,
+    observed::Observed,
+    queue::Standing,
+    restarts::{covers, others_of_the_same_second},
+    revision,
 };
 
 /// Reason: its time was over.
@@ -34,26 +31,26 @@ struct Report {
     message: String,
 }
 
-/// The status that a command is to have, where it is another than it has.
-pub fn news(command: &Command, observed: &Observed) -> Option<CommandStatus> {
-    if command.has_ended() || command.is_deleting || observed.unheard.contains(&command.uid) {
-        return None;
-    }
-    let standing = standing(command, observed);
+/// The status that a command of the queue is to have, where it is another than it has.
+#[must_use]
+pub fn news(command: &Command, standing: &Standing, observed: &Observed) -> Option<CommandStatus> {
+    let is_impossible = observed.refused_target().is_some();
     // What happens at once is told afterwards, in one write.
-    if standing == Standing::Next && observed.held_up().is_none() {
+    if *standing == Standing::Next && observed.held_up().is_none() && !is_impossible {
         return None;
     }
-    let new = status(command, &standing, observed);
+    let new = status(command, standing, observed);
     (new != command.status).then_some(new)
 }
 
 /// Whether nothing but numbers of a command that goes on are another.
+#[must_use]
 pub fn is_progress(before: &CommandStatus, after: &CommandStatus) -> bool {
     before.start_time.is_some() && after.completion_time.is_none() && before.conditions == after.conditions
 }
 
 /// The status of a command whose time is over and that no `BasicDeployment` has ended.
+#[must_use]
 pub fn unclaimed(command: &Command, now: Timestamp) -> CommandStatus {
     let before = &command.status;
     let what = match &command.owner {
@@ -92,7 +89,7 @@ fn status(command: &Command, standing: &Standing, observed: &Observed) -> Comman
         Standing::Malformed(_) | Standing::Misdirected => {
             accepted.with(ACCEPTED, false, &reason, message.clone())
         }
-        Standing::Expired if !is_directed(command, observed) => {
+        Standing::Expired if !command.is_directed_at(&observed.deployment) => {
             accepted.with(ACCEPTED, false, &reason, message.clone())
         }
         _ => accepted.with(ACCEPTED, true, "Accepted", IN_TURN),
@@ -127,7 +124,7 @@ fn report(command: &Command, standing: &Standing, observed: &Observed) -> Report
             ),
         ),
         Standing::Expired => {
-            let has_begun = carrier(command, observed).is_some();
+            let has_begun = observed.carrier(command).is_some();
             let what = if has_begun {
                 "it was carried out, but the replicas were not done in time; what it has done stays done"
             } else {
@@ -145,9 +142,10 @@ fn report(command: &Command, standing: &Standing, observed: &Observed) -> Report
         Standing::Impossible(reason, message) => say(Some(false), reason, message.clone()),
         Standing::Hindered(reason, message) => say(None, reason, (*message).to_owned()),
         Standing::Queued => say(None, "Queued", "commands that are older come first".into()),
-        Standing::Next => match observed.held_up() {
-            Some(failure) => say(None, failure.reason, failure.message.clone()),
-            None => say(None, "Queued", "it is about to be carried out".into()),
+        Standing::Next => match (observed.refused_target(), observed.held_up()) {
+            (Some(refusal), _) => say(Some(false), "ChildNotOwned", refusal.to_string()),
+            (None, Some(failure)) => say(None, failure.reason, failure.message.clone()),
+            (None, None) => say(None, "Queued", "it is about to be carried out".into()),
         },
         Standing::Running => {
             let order = command.asks.as_ref().map_or(Order::Restart, |asks| asks.order);
@@ -163,7 +161,7 @@ fn outcome(command: &Command, order: Order, observed: &Observed) -> (Option<bool
     let running = |what: &str| (None, "Running", what.to_owned());
     let Some(child) = observed.child.ours() else { return running("the child is being created again") };
     let is_carrier = child.bears(&command.uid);
-    let is_done = serves(child, observed);
+    let is_done = observed.serves(child);
     match order {
         Order::Restart => match child.restarted_at(&observed.contract) {
             token if !is_carrier && !token.is_some_and(|token| covers(token, command, observed)) => {
@@ -182,7 +180,7 @@ fn outcome(command: &Command, order: Order, observed: &Observed) -> (Option<bool
             Some(_) => running("replicas are being replaced"),
         },
         Order::Rollback(_) => {
-            let revision = history::find(&observed.revisions, child.hash());
+            let revision = revision::find(&observed.revisions, child.hash());
             let by = child.marks().rolled_back_by;
             let by = by.as_ref().or(revision.and_then(|revision| revision.rejects.command.as_ref()));
             let is_kept = observed.desired.as_ref().map_or(true, |desired| desired.hash == child.hash())

@@ -5,37 +5,12 @@ use std::time::Duration;
 use catena_api::contract::FieldPath;
 use serde_json::{Map, Value};
 
-use crate::{child::Child, desired::Desired, observe::Observed};
-
-/// How long a change is left before it is put back once more: where two want the same field, this is how often it
-/// changes.
-const PACE: Duration = Duration::from_secs(5);
-/// So many times in a row is no slip, but a contest.
-const OFTEN: u32 = 3;
-/// A contest is over when nothing had to be put back for this long.
-pub const QUIET: Duration = Duration::from_secs(60);
-
-/// What of a child somebody else may change.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Part {
-    /// A field that the template renders.
-    Rendering,
-    /// The replicas.
-    Replicas,
-    /// A key in a map that is the template's as a whole.
-    Additions,
-}
-
-/// How often a part was put back lately.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Undone {
-    /// The field.
-    pub field: String,
-    /// How long ago.
-    pub since: Duration,
-    /// So many times, with no quiet between.
-    pub times: u32,
-}
+use crate::{
+    child::Child,
+    desired::Desired,
+    observed::Observed,
+    undone::{Part, QUIET, Undone},
+};
 
 /// Keys of a rendered map that the template does not render.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,6 +30,7 @@ impl Additions {
 }
 
 /// What somebody has added to the maps that are the template's.
+#[must_use]
 pub fn additions(child: &Child, desired: &Desired, observed: &Observed) -> Vec<Additions> {
     let contract = &observed.contract;
     // The token may stand in such a map, as one of its keys.
@@ -72,6 +48,7 @@ pub fn additions(child: &Child, desired: &Desired, observed: &Observed) -> Vec<A
 }
 
 /// The first field of a rendering that a child has otherwise.
+#[must_use]
 pub fn changed_field(child: &Child, desired: &Desired) -> Option<String> {
     first_difference(&desired.comparable(), &desired.seen_in(&child.object), String::new())
 }
@@ -87,12 +64,13 @@ fn first_difference(wanted: &Value, seen: &Value, path: String) -> Option<String
 }
 
 /// How long a change of a part is still left.
+#[must_use]
 pub fn left_for(part: Part, observed: &Observed) -> Option<Duration> {
-    let undone = observed.undone.get(&part)?;
-    PACE.checked_sub(undone.since).filter(|left| !left.is_zero())
+    observed.undone.get(&part)?.left_for()
 }
 
 /// The fields that somebody else goes on changing.
+#[must_use]
 pub fn contested(observed: &Observed) -> Vec<&str> {
     let mut fields: Vec<_> = going_on(observed).map(|undone| undone.field.as_str()).collect();
     fields.sort_unstable();
@@ -100,10 +78,11 @@ pub fn contested(observed: &Observed) -> Vec<&str> {
 }
 
 /// When the next contest will be over.
+#[must_use]
 pub fn over_in(observed: &Observed) -> Option<Duration> {
     going_on(observed).map(|undone| QUIET.saturating_sub(undone.since)).min()
 }
 
 fn going_on(observed: &Observed) -> impl Iterator<Item = &Undone> {
-    observed.undone.values().filter(|undone| undone.times >= OFTEN && undone.since < QUIET)
+    observed.undone.values().filter(|undone| undone.is_contest())
 }

@@ -8,21 +8,14 @@ use std::{
     time::{Duration, Instant},
 };
 
+use basic_deployment_controller::{
+    command::Command, command_status, decide::unclaimed::due_in, error::Error,
+};
 use jiff::Timestamp;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use operator_kit::{watch::Seen, write::Writer};
 use tokio::time::{sleep, timeout};
 
-use crate::{
-    command::{Command, REPORTED},
-    command_status,
-    commands::Commands,
-    error::Error,
-    observe::Place,
-};
+use crate::{act::Executor, observe::Commands};
 
-/// How long a `BasicDeployment` may take to end a command of its own.
-const GRACE: Duration = Duration::from_secs(60);
 /// Changes of commands are gathered for so long before all are looked at again.
 const TOGETHER: Duration = Duration::from_secs(1);
 /// When a command is tried again of which the status could not be written, or does not come back.
@@ -35,7 +28,7 @@ const SELDOM: Duration = Duration::from_secs(600);
 /// The commands that nobody else ends.
 pub struct Deadlines {
     commands: Arc<Commands>,
-    writer: Writer,
+    executor: Executor,
     /// When those were ended, or tried to, which are still shown as open; by uid.
     tried: HashMap<String, Instant>,
     /// Since when this process acts.
@@ -43,8 +36,8 @@ pub struct Deadlines {
 }
 
 impl Deadlines {
-    pub fn new(commands: Arc<Commands>, writer: Writer) -> Self {
-        Self { commands, writer, tried: HashMap::new(), began: Instant::now() }
+    pub fn new(commands: Arc<Commands>, executor: Executor) -> Self {
+        Self { commands, executor, tried: HashMap::new(), began: Instant::now() }
     }
 
     /// Ends each when its time is over.
@@ -87,20 +80,7 @@ impl Deadlines {
         if !self.commands.still_waits(command).await? {
             return Ok(());
         }
-        let Place { resource, .. } = self.commands.place(command.kind);
-        let metadata = ObjectMeta {
-            name: Some(command.name.clone()),
-            namespace: Some(command.namespace.clone()),
-            uid: Some(command.uid.clone()),
-            ..ObjectMeta::default()
-        };
-        let status = command_status::unclaimed(command, now);
-        // No pass waits for it.
-        let seen = Seen::unwatched();
-        Ok(self
-            .writer
-            .write_status_for(&command.uid, &seen, &resource, &metadata, &status, &REPORTED)
-            .await?)
+        self.executor.end(command, &command_status::unclaimed(command, now)).await
     }
 }
 
@@ -110,130 +90,4 @@ fn warn(command: &Command, why: &dyn Display) {
         name = command.name,
         "its deadline could not be told: {why}"
     );
-}
-
-/// When a command is to be ended here, by a process that has been acting for so long; `None` when it is not.
-///
-/// What is bound may have been carried out while no process acted: its `BasicDeployment` is to say so first.
-fn due_in(command: &Command, now: Timestamp, acting: Duration) -> Option<Duration> {
-    if command.has_ended() || command.is_deleting {
-        return None;
-    }
-    let deadline = command.asks.as_ref().ok()?.deadline?;
-    let age = command.age(now);
-    Some(match &command.owner {
-        Some(_) => (deadline + GRACE).saturating_sub(age).max(GRACE.saturating_sub(acting)),
-        None => deadline.saturating_sub(age),
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use catena_api::{
-        CommandStatus,
-        command::{ACCEPTED, SUCCEEDED},
-    };
-    use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-    use operator_kit::report::conditions;
-    use serde_json::{Value, json};
-
-    use super::*;
-    use crate::command::CommandKind;
-
-    fn command(owners: &Value, deadline: Option<i32>, conditions: &Value) -> Command {
-        let object = json!({
-            "metadata": {
-                "name": "again", "namespace": "shop", "uid": "u", "generation": 1,
-                "creationTimestamp": "1970-01-01T00:01:00Z", "ownerReferences": owners,
-            },
-            "spec": {"targetRef": {"name": "web"}, "activeDeadlineSeconds": deadline},
-            "status": {"conditions": conditions},
-        });
-        Command::of(serde_json::from_value(object).unwrap(), CommandKind::Restart)
-    }
-
-    /// Long enough for each `BasicDeployment` to have had its passes.
-    const LONG: Duration = GRACE;
-
-    fn owner() -> Value {
-        json!([{"apiVersion": "catena.dev/v1alpha1", "kind": "BasicDeployment", "name": "web", "uid": "web"}])
-    }
-
-    fn at(second: i64) -> Timestamp {
-        Timestamp::from_second(second).unwrap()
-    }
-
-    #[test]
-    fn what_nobody_has_bound_is_ended_at_its_deadline_and_what_is_bound_a_minute_later() {
-        let unbound = command(&json!([]), Some(10), &json!([]));
-        assert_eq!(due_in(&unbound, at(65), LONG), Some(Duration::from_secs(5)));
-        assert_eq!(due_in(&unbound, at(70), LONG), Some(Duration::ZERO));
-        let bound = command(&owner(), Some(10), &json!([]));
-        assert_eq!(due_in(&bound, at(70), LONG), Some(GRACE));
-        assert_eq!(due_in(&bound, at(1000), LONG), Some(Duration::ZERO));
-    }
-
-    #[test]
-    fn what_has_ended_or_has_no_deadline_is_left() {
-        let ended = json!([{
-            "type": "Succeeded", "status": "True", "reason": "Complete", "message": "",
-            "lastTransitionTime": "2026-01-01T00:00:00Z", "observedGeneration": 1,
-        }]);
-        assert_eq!(due_in(&command(&json!([]), Some(1), &ended), at(1000), LONG), None);
-        assert_eq!(due_in(&command(&json!([]), None, &json!([])), at(1000), LONG), None);
-    }
-
-    #[test]
-    fn a_process_that_has_just_begun_to_act_leaves_what_is_bound_to_its_owner_for_a_minute() {
-        let late = at(100_000);
-        let bound = command(&owner(), Some(10), &json!([]));
-        assert_eq!(due_in(&bound, late, Duration::ZERO), Some(GRACE));
-        assert_eq!(due_in(&bound, late, Duration::from_secs(45)), Some(Duration::from_secs(15)));
-        assert_eq!(due_in(&bound, late, GRACE), Some(Duration::ZERO));
-        let unbound = command(&json!([]), Some(10), &json!([]));
-        assert_eq!(due_in(&unbound, late, Duration::ZERO), Some(Duration::ZERO));
-    }
-
-    fn message(status: &CommandStatus) -> &str {
-        &conditions::find(&status.conditions, SUCCEEDED).unwrap().message
-    }
-
-    #[test]
-    fn it_says_that_it_was_never_taken() {
-        let status = command_status::unclaimed(&command(&json!([]), Some(1), &json!([])), at(100));
-        assert!(conditions::is_false(&status.conditions, SUCCEEDED));
-        assert!(conditions::is_false(&status.conditions, ACCEPTED));
-        assert!(status.completion_time.is_some() && status.start_time.is_none());
-        assert!(message(&status).contains("see the condition Bound"));
-    }
-
-    #[test]
-    fn of_what_is_bound_it_names_the_owner() {
-        let status = command_status::unclaimed(&command(&owner(), Some(1), &json!([])), at(100));
-        assert!(conditions::is_false(&status.conditions, ACCEPTED));
-        assert!(message(&status).contains("BasicDeployment \"web\""), "{}", message(&status));
-        assert!(!message(&status).contains("Bound"));
-    }
-
-    #[test]
-    fn what_was_accepted_and_waited_stays_accepted() {
-        let accepted = json!([{
-            "type": "Accepted", "status": "True", "reason": "Accepted", "message": "",
-            "lastTransitionTime": "2026-01-01T00:00:00Z", "observedGeneration": 1,
-        }]);
-        let status = command_status::unclaimed(&command(&owner(), Some(1), &accepted), at(100));
-        assert!(conditions::is_true(&status.conditions, ACCEPTED));
-        assert!(conditions::is_false(&status.conditions, SUCCEEDED));
-    }
-
-    #[test]
-    fn what_had_begun_stays_accepted_and_done() {
-        let mut begun = command(&owner(), Some(1), &json!([]));
-        begun.status.start_time = Some(Time(at(61)));
-        let status = command_status::unclaimed(&begun, at(100));
-        assert!(conditions::is_false(&status.conditions, SUCCEEDED));
-        assert!(conditions::is_true(&status.conditions, ACCEPTED));
-        assert_eq!(status.start_time, begun.status.start_time);
-        assert!(message(&status).contains("what it has done stays done"), "{}", message(&status));
-    }
 }

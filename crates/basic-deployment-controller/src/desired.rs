@@ -73,6 +73,7 @@ fn subject(deployment: &BasicDeployment) -> Subject<'_> {
 impl Desired {
     /// What was rendered, marked as the deployment's. What is stored may have been written by whoever may write revisions: of its
     /// metadata nothing is taken but what a template can give, and never another namespace.
+    #[must_use]
     pub fn new(deployment: &BasicDeployment, rendered: Rendered) -> Self {
         let Rendered { mut object, hash } = rendered;
         if let Some(metadata) = object["metadata"].as_object_mut() {
@@ -86,6 +87,7 @@ impl Desired {
     }
 
     /// The same with what is to be recorded of commands: what an apply leaves out it takes away.
+    #[must_use]
     pub fn marked(mut self, marks: Marks) -> Self {
         let Marks { last_command, rolled_back_by, rejected } = marks;
         for (key, value) in MARKS.into_iter().zip([last_command, rolled_back_by, rejected]) {
@@ -97,22 +99,26 @@ impl Desired {
     }
 
     /// The same, to be made under a restart token.
+    #[must_use]
     pub fn under(self, token: Option<String>) -> Self {
         Self { token, ..self }
     }
 
     /// The child's name.
+    #[must_use]
     pub fn name(&self) -> &str {
         self.object["metadata"]["name"].as_str().unwrap_or_default()
     }
 
     /// What an object has in the places that this one speaks about. The owner is compared by uid elsewhere, and
     /// the namespace follows from where it was found.
+    #[must_use]
     pub fn seen_in(&self, observed: &Value) -> Value {
         projection(&self.comparable(), observed)
     }
 
     /// This object, as [`Desired::seen_in`] shows one that is as wanted.
+    #[must_use]
     pub fn comparable(&self) -> Value {
         let mut object = self.object.clone();
         if let Some(metadata) = object["metadata"].as_object_mut() {

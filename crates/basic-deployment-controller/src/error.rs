@@ -1,3 +1,5 @@
+//! Why a `BasicDeployment` does not get its child, and what to do.
+
 use operator_kit::{
     render::TemplateError,
     report::{Category, Reported},

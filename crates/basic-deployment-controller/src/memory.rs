@@ -1,26 +1,32 @@
-//! What is remembered between passes over a `BasicDeployment`.
+//! What is remembered of each `BasicDeployment` between passes, and lost with the process.
 
 use std::{
     collections::{HashMap, HashSet},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
 
+use basic_deployment_controller::{
+    desired::Desired,
+    undone::{Part, QUIET, Undone},
+};
 use serde_json::Value;
 
-use crate::{
-    contest::{Part, QUIET, Undone},
-    desired::Desired,
-};
+/// What is remembered, by the uid of the `BasicDeployment`.
+#[derive(Clone, Default)]
+pub struct Memory(Arc<Mutex<HashMap<String, OfOne>>>);
 
-/// What is remembered of the writes for a `BasicDeployment`.
 #[derive(Default)]
-pub struct Memory {
+struct OfOne {
     applied: Option<Applied>,
     /// By the uid of the child.
     replicas: HashMap<String, i32>,
     undone: HashMap<Part, UndoneAt>,
     told: Option<Instant>,
     unheard: HashSet<String>,
+    /// The hash of the rendering for whose revision the name is taken.
+    taken: Option<String>,
+    progress: Option<(Progress, Instant)>,
 }
 
 struct Applied {
@@ -33,6 +39,10 @@ struct UndoneAt {
     at: Instant,
     times: u32,
 }
+
+/// What of a child moves: its uid, its generation, its replicas that serve, and what it says of itself, which moves also
+/// while as many serve as before.
+pub type Progress = (String, i64, i32, String);
 
 /// What a decision may know of the last writes.
 #[derive(Default)]
@@ -51,7 +61,86 @@ pub struct Remembered {
 
 impl Memory {
     /// What is remembered, as far as it is about what is still wanted.
-    pub fn recall(&self, desired: Option<&Desired>) -> Remembered {
+    pub fn recall(&self, uid: &str, desired: Option<&Desired>) -> Remembered {
+        self.lock().get(uid).map(|of_one| of_one.recall(desired)).unwrap_or_default()
+    }
+
+    /// A rendering was applied, and this is what the server made of it.
+    pub fn applied(&self, uid: &str, hash: &str, settled_as: Value) {
+        self.change(uid, |of_one| of_one.applied = Some(Applied { hash: hash.to_owned(), settled_as }));
+    }
+
+    /// A child was given so many replicas; nothing is kept of children that are not known any more.
+    pub fn scaled(&self, uid: &str, child: &str, replicas: i32, is_known: impl Fn(&str) -> bool) {
+        self.change(uid, |of_one| {
+            of_one.replicas.retain(|child, _| is_known(child));
+            of_one.replicas.insert(child.to_owned(), replicas);
+        });
+    }
+
+    /// Somebody's change was put back.
+    pub fn undid(&self, uid: &str, part: Part, field: String) {
+        self.change(uid, |of_one| {
+            let before = of_one.undone.get(&part).filter(|before| before.at.elapsed() < QUIET);
+            let times = before.map_or(1, |before| before.times.saturating_add(1));
+            of_one.undone.insert(part, UndoneAt { field, at: Instant::now(), times });
+        });
+    }
+
+    /// A command's status was written.
+    pub fn told(&self, uid: &str) {
+        self.change(uid, |of_one| of_one.told = Some(Instant::now()));
+    }
+
+    /// The server does not take a command's status.
+    pub fn is_unheard(&self, uid: &str, command: &str) {
+        self.change(uid, |of_one| {
+            of_one.unheard.insert(command.to_owned());
+        });
+    }
+
+    /// The revision of a rendering could not be created, because something has its name.
+    pub fn name_is_taken(&self, uid: &str, hash: &str) {
+        self.change(uid, |of_one| of_one.taken = Some(hash.to_owned()));
+    }
+
+    /// A revision was stored.
+    pub fn recorded(&self, uid: &str) {
+        self.change(uid, |of_one| of_one.taken = None);
+    }
+
+    /// Whether something had the name of a rendering's revision when it was to be created.
+    pub fn is_name_taken(&self, uid: &str, hash: &str) -> bool {
+        self.lock().get(uid).is_some_and(|of_one| of_one.taken.as_deref() == Some(hash))
+    }
+
+    /// How long nothing of a child has moved.
+    pub fn since_progress(&self, uid: &str, now: Progress) -> Duration {
+        self.change(uid, |of_one| match &of_one.progress {
+            Some((before, since)) if *before == now => since.elapsed(),
+            _ => {
+                of_one.progress = Some((now, Instant::now()));
+                Duration::ZERO
+            }
+        })
+    }
+
+    /// Forgets a `BasicDeployment` that is gone.
+    pub fn forget(&self, uid: &str) {
+        self.lock().remove(uid);
+    }
+
+    fn change<T>(&self, uid: &str, change: impl FnOnce(&mut OfOne) -> T) -> T {
+        change(self.lock().entry(uid.to_owned()).or_default())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, OfOne>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl OfOne {
+    fn recall(&self, desired: Option<&Desired>) -> Remembered {
         let still_wanted =
             self.applied.iter().find(|applied| desired.is_some_and(|desired| desired.hash == applied.hash));
         let undone = self.undone.iter().map(|(part, UndoneAt { field, at, times })| {
@@ -65,34 +154,6 @@ impl Memory {
             unheard: self.unheard.clone(),
         }
     }
-
-    /// A rendering was applied, and this is what the server made of it.
-    pub fn applied(&mut self, hash: &str, settled_as: Value) {
-        self.applied = Some(Applied { hash: hash.to_owned(), settled_as });
-    }
-
-    /// A child was given so many replicas; nothing is kept of children that are not known any more.
-    pub fn scaled(&mut self, child: &str, replicas: i32, is_known: impl Fn(&str) -> bool) {
-        self.replicas.retain(|child, _| is_known(child));
-        self.replicas.insert(child.to_owned(), replicas);
-    }
-
-    /// Somebody's change was put back.
-    pub fn undid(&mut self, part: Part, field: String) {
-        let before = self.undone.get(&part).filter(|before| before.at.elapsed() < QUIET);
-        let times = before.map_or(1, |before| before.times.saturating_add(1));
-        self.undone.insert(part, UndoneAt { field, at: Instant::now(), times });
-    }
-
-    /// A command's status was written.
-    pub fn told(&mut self) {
-        self.told = Some(Instant::now());
-    }
-
-    /// The server does not take a command's status.
-    pub fn is_unheard(&mut self, command: &str) {
-        self.unheard.insert(command.to_owned());
-    }
 }
 
 #[cfg(test)]
@@ -101,12 +162,12 @@ mod tests {
 
     #[test]
     fn what_each_child_was_given_is_known_while_the_child_is() {
-        let mut memory = Memory::default();
-        memory.scaled("former", 3, |_| true);
-        memory.scaled("wanted", 4, |_| true);
-        let given = |memory: &Memory| memory.recall(None).replicas;
+        let memory = Memory::default();
+        memory.scaled("web", "former", 3, |_| true);
+        memory.scaled("web", "wanted", 4, |_| true);
+        let given = |memory: &Memory| memory.recall("web", None).replicas;
         assert_eq!(given(&memory), HashMap::from([("former".to_owned(), 3), ("wanted".to_owned(), 4)]));
-        memory.scaled("wanted", 5, |child| child == "wanted");
+        memory.scaled("web", "wanted", 5, |child| child == "wanted");
         assert_eq!(given(&memory), HashMap::from([("wanted".to_owned(), 5)]));
     }
 }

@@ -1,5 +1,7 @@
 //! A revision of a `BasicDeployment`: a rendering that its child is on, or was.
 
+use std::sync::Arc;
+
 use catena_api::keys;
 use kube::api::ObjectMeta;
 use operator_kit::{
@@ -9,7 +11,7 @@ use operator_kit::{
 };
 use serde_json::Value;
 
-use crate::child::Owner;
+use crate::child::{Child, Marks, Owner};
 
 /// A `ControllerRevision` as it is kept: without the rendering, which is read when it is needed.
 #[derive(Clone, Debug, PartialEq)]
@@ -44,9 +46,66 @@ pub struct Rejects {
     pub command: Option<String>,
 }
 
+/// What holds a `BasicDeployment` on an older revision than its spec and template give.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Pin {
+    /// The hash of the rendering that it is held on.
+    pub hash: String,
+    /// The revision; `None` when somebody deleted it.
+    pub revision: Option<Arc<Revision>>,
+    /// What was rejected, by which command.
+    pub rejects: Rejects,
+}
+
 /// The name of the revision of a rendering.
+#[must_use]
 pub fn name(deployment: &str, uid: &str, hash: &str) -> String {
     format!("{deployment}-{}", short_digest(&[uid, hash]))
+}
+
+/// The revision with a hash.
+#[must_use]
+pub fn find<'r>(revisions: &'r [Arc<Revision>], hash: &str) -> Option<&'r Arc<Revision>> {
+    revisions.iter().find(|revision| revision.hash == hash)
+}
+
+/// What stays recorded on the child when it is written again.
+pub fn kept_marks(desired: &str, pin: Option<&Pin>, child: Option<&Child>) -> Marks {
+    let on_child = child.map(Child::marks).unwrap_or_default();
+    match pin {
+        Some(Pin { rejects: Rejects { hash, command }, .. }) => Marks {
+            last_command: on_child.last_command.or_else(|| command.clone()),
+            rolled_back_by: command.clone(),
+            rejected: hash.clone(),
+        },
+        None => Marks {
+            rolled_back_by: on_child
+                .rolled_back_by
+                .filter(|_| child.is_some_and(|child| child.hash() == desired)),
+            rejected: None,
+            ..on_child
+        },
+    }
+}
+
+impl Pin {
+    /// Whether a rollback holds the child, as it is recorded on the child itself, and if there is no child, on the
+    /// revision that was wanted last.
+    #[must_use]
+    pub fn of(rendered: &str, children: &[Arc<Child>], revisions: &[Arc<Revision>]) -> Option<Self> {
+        if children.is_empty() {
+            let last = revisions.last().filter(|last| last.rejects.hash.as_deref() == Some(rendered))?;
+            let rejects = last.rejects.clone();
+            return Some(Self { hash: last.hash.clone(), revision: Some(last.clone()), rejects });
+        }
+        children.iter().find_map(|child| {
+            let Marks { rolled_back_by, rejected, .. } = child.marks();
+            let rejected = rejected.filter(|rejected| rejected == rendered)?;
+            let revision = find(revisions, child.hash()).cloned();
+            let rejects = Rejects { hash: Some(rejected), command: rolled_back_by };
+            Some(Self { hash: child.hash().to_owned(), revision, rejects })
+        })
+    }
 }
 
 impl Row for Revision {
@@ -85,6 +144,7 @@ impl Revision {
     }
 
     /// Whether it is the one that was stored for its hash: another one may say anything of itself.
+    #[must_use]
     pub fn is_genuine(&self, deployment: &str, uid: &str) -> bool {
         self.name == name(deployment, uid, &self.hash)
     }

@@ -1,3 +1,5 @@
+//! What can be configured.
+
 use std::collections::BTreeMap;
 
 use catena_api::contract::ReplicaContract;
@@ -50,6 +52,7 @@ impl From<File> for Settings {
 
 impl ChildKind {
     /// The kind as the API server knows it.
+    #[must_use]
     pub fn api_resource(&self) -> ApiResource {
         let (group, version) = self.api_version.split_once('/').unwrap_or(("", &self.api_version));
         let kind = GroupVersionKind::gvk(group, version, &self.kind);

@@ -12,14 +12,15 @@ use operator_kit::report::{
 use crate::{
     child::Child,
     contest,
-    decide::history::{Pin, find},
-    observe::{Found, Observed},
+    observed::{Found, Observed},
+    revision::{Pin, find},
 };
 
 /// The types of the conditions that are this controller's.
 pub const CONDITIONS: [&str; 6] = [READY, PROGRESSING, RECONCILING, STALLED, CONTESTED, ROLLED_BACK];
 
 /// The status as it was told last: what others say in conditions of their own is none of it.
+#[must_use]
 pub fn told(deployment: &BasicDeployment) -> BasicDeploymentStatus {
     let mut told = deployment.status.clone().unwrap_or_default();
     told.conditions = conditions::of_types(&told.conditions, &CONDITIONS);
@@ -34,7 +35,7 @@ pub fn status(observed: &Observed) -> BasicDeploymentStatus {
     let child = observed.child.ours().map(AsRef::as_ref);
     let active = active(observed);
     let wanted = deployment.spec.replicas;
-    let is_ready = is_ready(observed);
+    let is_ready = observed.is_ready();
     let blocked_by = if is_ready { None } else { blocked_by(observed, child) };
     let Summary { reason, message, is_stalled } =
         summary(observed, child, is_ready, active, blocked_by.as_ref());
@@ -73,46 +74,23 @@ pub fn status(observed: &Observed) -> BasicDeploymentStatus {
     }
 }
 
-/// Whether all wanted replicas serve what the child is to be.
-pub fn is_ready(observed: &Observed) -> bool {
-    let (Some(child), Ok(desired)) = (observed.child.ours(), &observed.desired) else { return false };
-    observed.held_up().is_none() && child.hash() == desired.hash && serves(child, observed)
-}
-
-/// Whether all wanted replicas of a child serve what the child is now.
-pub fn serves(child: &Child, observed: &Observed) -> bool {
-    let (contract, wanted) = (&observed.contract, observed.deployment.spec.replicas);
-    let says_ready = child.condition(contract, READY).is_none_or(|ready| ready.is_true);
-    !child.is_deleting
-        && child.replicas(contract) == Some(wanted)
-        && child.is_current(contract)
-        && child.active(contract) >= wanted
-        && child.updated(contract).is_none_or(|updated| updated >= wanted)
-        && says_ready
-}
-
-/// Children of former names, which serve until the child is ready.
-fn former(observed: &Observed) -> impl Iterator<Item = &Child> {
-    observed.others.iter().map(AsRef::as_ref).filter(|other| !other.is_deleting)
-}
-
 /// How many replicas serve, of whatever child.
 fn active(observed: &Observed) -> i32 {
-    let children = observed.child.ours().map(AsRef::as_ref).into_iter().chain(former(observed));
+    let children = observed.child.ours().into_iter().chain(observed.former_children());
     children.map(|child| child.active(&observed.contract)).fold(0, i32::saturating_add)
 }
 
 /// The child of which the most replicas serve, rather the one that is wanted: an autoscaler measures these.
 fn main_server(observed: &Observed) -> Option<&Child> {
     // Of those that are equal the last one counts.
-    let children = former(observed).chain(observed.child.ours().map(AsRef::as_ref));
-    children.max_by_key(|child| child.active(&observed.contract))
+    let children = observed.former_children().chain(observed.child.ours());
+    children.max_by_key(|child| child.active(&observed.contract)).map(AsRef::as_ref)
 }
 
 /// What children of former names still do, for people.
 fn by_former(observed: &Observed) -> String {
     let kind = &observed.place.resource.kind;
-    let counted = former(observed).map(|child| (child.active(&observed.contract), &child.name));
+    let counted = observed.former_children().map(|child| (child.active(&observed.contract), &child.name));
     let serving = counted.filter(|(active, _)| *active > 0);
     let said = serving.map(|(active, name)| format!(", {active} of them of the former {kind} {name:?}"));
     let failed = observed
@@ -141,6 +119,7 @@ fn rolled_back(pin: &Pin) -> String {
 ///
 /// Others wait for more than numbers, and for more than which of many pods is the first that blocks for the same
 /// reason. Numbers have come to rest when the child serves what it is, or says what keeps it from that.
+#[must_use]
 pub fn pace(before: &BasicDeploymentStatus, after: &BasicDeploymentStatus, observed: &Observed) -> Pace {
     let known = |status: &BasicDeploymentStatus| {
         let blocker =
@@ -154,13 +133,14 @@ pub fn pace(before: &BasicDeploymentStatus, after: &BasicDeploymentStatus, obser
         return Pace::Urgent;
     }
     let are_at_rest =
-        after.blocked_by.is_some() || observed.child.ours().is_some_and(|child| serves(child, observed));
+        after.blocked_by.is_some() || observed.child.ours().is_some_and(|child| observed.serves(child));
     if are_at_rest { Pace::Settled } else { Pace::Counting }
 }
 
 /// When the progress deadline passes, if it is running.
+#[must_use]
 pub fn deadline_in(observed: &Observed) -> Option<Duration> {
-    let is_waiting = !is_ready(observed) && !observed.deployment.spec.paused && observed.held_up().is_none();
+    let is_waiting = !observed.is_ready() && !observed.deployment.spec.paused && observed.held_up().is_none();
     if is_waiting {
         deadline(observed).checked_sub(observed.since_progress).filter(|left| !left.is_zero())
     } else {

@@ -1,44 +1,16 @@
-//! Which revisions there are to be, and which one is wanted.
+//! Which revisions there are to be.
 
-use std::{collections::HashSet, sync::Arc};
+use std::collections::HashSet;
 
-use super::Action;
 use crate::{
-    child::{Child, Marks},
     command::Order,
-    decide::commands,
+    decide::action::Action,
     desired::Desired,
-    observe::Observed,
-    revision::{Rejects, Revision},
+    error::Refusal,
+    observed::{Observed, Occupant},
+    revision::find,
+    rollback,
 };
-
-/// What holds a `BasicDeployment` on an older revision than its spec and template give.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Pin {
-    /// The hash of the rendering that it is held on.
-    pub hash: String,
-    /// The revision; `None` when somebody deleted it.
-    pub revision: Option<Arc<Revision>>,
-    /// What was rejected, by which command.
-    pub rejects: Rejects,
-}
-
-/// Whether a rollback holds the child, as it is recorded on the child itself, and if there is no child, on the
-/// revision that was wanted last.
-pub fn pin(rendered: &str, children: &[Arc<Child>], revisions: &[Arc<Revision>]) -> Option<Pin> {
-    if children.is_empty() {
-        let last = revisions.last().filter(|last| last.rejects.hash.as_deref() == Some(rendered))?;
-        let rejects = last.rejects.clone();
-        return Some(Pin { hash: last.hash.clone(), revision: Some(last.clone()), rejects });
-    }
-    children.iter().find_map(|child| {
-        let Marks { rolled_back_by, rejected, .. } = child.marks();
-        let rejected = rejected.filter(|rejected| rejected == rendered)?;
-        let revision = find(revisions, child.hash()).cloned();
-        let rejects = Rejects { hash: Some(rejected), command: rolled_back_by };
-        Some(Pin { hash: child.hash().to_owned(), revision, rejects })
-    })
-}
 
 /// Stores what the child is to become before it does, as the revision of the highest number.
 pub fn record(desired: &Desired, observed: &Observed) -> Option<Action> {
@@ -48,7 +20,13 @@ pub fn record(desired: &Desired, observed: &Observed) -> Option<Action> {
     let Some(revision) = find(&observed.revisions, &desired.hash) else {
         // What is held by a rollback has a revision, or is refused.
         let rendered = observed.rendered.as_ref().ok().filter(|rendered| rendered.hash == desired.hash)?;
-        return Some(Action::Record { rendered: rendered.clone(), number: next });
+        return Some(match observed.occupant.clone() {
+            None => Action::Record { rendered: rendered.clone(), number: next },
+            Some(Occupant::Ours { name, uid }) => {
+                Action::Reclaim { name, uid, hash: rendered.hash.clone(), number: next }
+            }
+            Some(Occupant::Foreign { name }) => Action::Refuse(Refusal::RevisionNameTaken { name }),
+        });
     };
     let on_child = observed.child.ours().filter(|child| child.hash() == desired.hash);
     let by = on_child.and_then(|child| child.marks().rolled_back_by);
@@ -61,76 +39,16 @@ pub fn record(desired: &Desired, observed: &Observed) -> Option<Action> {
     })
 }
 
-/// The revision that a rollback asks for, or why there is none.
-pub fn target(to: i64, observed: &Observed) -> Result<&Arc<Revision>, String> {
-    let is_of_kind = |revision: &&Arc<Revision>| {
-        let kind = &observed.place.resource;
-        (&revision.kind.0, &revision.kind.1) == (&kind.api_version, &kind.kind)
-    };
-    if to == 0 {
-        let wanted = wanted(observed);
-        let earlier = observed.revisions.iter().rev().filter(is_of_kind);
-        return earlier
-            .clone()
-            .find(|revision| Some(revision.hash.as_str()) != wanted)
-            .ok_or_else(|| "there is no previous revision".to_owned());
-    }
-    let Some(found) = observed.revisions.iter().find(|revision| revision.number == to) else {
-        let numbers: Vec<_> = observed.revisions.iter().map(|revision| revision.number.to_string()).collect();
-        let numbers = if numbers.is_empty() { "none".to_owned() } else { numbers.join(", ") };
-        return Err(format!("there is no revision {to}; there are: {numbers}"));
-    };
-    Some(found).filter(is_of_kind).ok_or_else(|| {
-        format!(
-            "revision {to} is a {}, and the children are of the kind {} now",
-            found.kind.1, observed.place.resource.kind
-        )
-    })
-}
-
-/// What stays recorded on the child when it is written again.
-pub fn kept_marks(desired: &str, pin: Option<&Pin>, child: Option<&Child>) -> Marks {
-    let on_child = child.map(Child::marks).unwrap_or_default();
-    match pin {
-        Some(Pin { rejects: Rejects { hash, command }, .. }) => Marks {
-            last_command: on_child.last_command.or_else(|| command.clone()),
-            rolled_back_by: command.clone(),
-            rejected: hash.clone(),
-        },
-        None => Marks {
-            rolled_back_by: on_child
-                .rolled_back_by
-                .filter(|_| child.is_some_and(|child| child.hash() == desired)),
-            rejected: None,
-            ..on_child
-        },
-    }
-}
-
-/// What is recorded on a child that a rollback puts on a revision.
-pub fn marks(command: &str, target: &Revision, observed: &Observed) -> Marks {
-    let rejected = match &observed.rendered {
-        Ok(rendered) => Some(rendered.hash.as_str()),
-        Err(_) => wanted(observed),
-    };
-    Marks {
-        last_command: Some(command.to_owned()),
-        rolled_back_by: Some(command.to_owned()),
-        // Back to what spec and template give: then they are followed again.
-        rejected: rejected.filter(|rejected| *rejected != target.hash).map(str::to_owned),
-    }
-}
-
 /// Deletes the oldest revisions beyond the limit, but none that is wanted, live or asked for.
 pub fn prune(observed: &Observed) -> Option<Action> {
     // What is not known may ask for any.
     let commands = observed.commands.as_ref()?;
     let mut kept: HashSet<&str> = observed.children().map(|child| child.hash()).collect();
-    kept.extend(wanted(observed));
+    kept.extend(observed.wanted_hash());
     kept.extend(observed.rendered.as_ref().ok().map(|rendered| rendered.hash.as_str()));
-    for command in commands.iter().filter(|command| commands::is_open(command, observed)) {
+    for command in commands.iter().filter(|command| observed.is_open(command)) {
         if let Ok(Order::Rollback(to)) = command.asks.as_ref().map(|asks| asks.order) {
-            kept.extend(target(to, observed).ok().map(|revision| revision.hash.as_str()));
+            kept.extend(rollback::target(to, observed).ok().map(|revision| revision.hash.as_str()));
         }
     }
     let old: Vec<_> =
@@ -142,17 +60,4 @@ pub fn prune(observed: &Observed) -> Option<Action> {
     let surplus: Vec<_> =
         old.into_iter().take(surplus).filter(|revision| !revision.is_deleting).cloned().collect();
     (!surplus.is_empty()).then_some(Action::Prune(surplus))
-}
-
-/// The revision with a hash.
-pub fn find<'r>(revisions: &'r [Arc<Revision>], hash: &str) -> Option<&'r Arc<Revision>> {
-    revisions.iter().find(|revision| revision.hash == hash)
-}
-
-/// The hash of what the child is to be.
-fn wanted(observed: &Observed) -> Option<&str> {
-    match &observed.desired {
-        Ok(desired) => Some(&desired.hash),
-        Err(_) => observed.child.ours().map(|child| child.hash()),
-    }
 }

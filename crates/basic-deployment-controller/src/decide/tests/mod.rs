@@ -8,15 +8,41 @@ mod queue;
 mod restarts;
 mod revisions;
 
-use catena_api::{BasicDeployment, BasicDeploymentSpec, contract::ReplicaContract, keys};
+use std::{sync::Arc, time::Duration};
+
+use catena_api::{
+    BasicDeployment, BasicDeploymentSpec, BasicDeploymentStatus, CommandStatus, contract::ReplicaContract,
+    keys,
+};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::discovery::ApiResource;
-use operator_kit::{report::conditions, run::Attempt, watch::Seen};
+use operator_kit::{
+    render::Rendered,
+    report::{StatusAge, conditions},
+    run::Attempt,
+    watch::Seen,
+};
 use serde_json::{Value, json};
 
 use super::*;
-use crate::{command::CommandKind, contest::Undone, observe::Place};
+use crate::{
+    child::Child,
+    command::{Command, CommandKind},
+    contest,
+    desired::Desired,
+    error::Refusal,
+    observed::{Found, Place},
+    revision::{Pin, Rejects, Revision, kept_marks},
+    rollback,
+    status::status,
+    undone::{Part, Undone},
+};
+
+/// The next step by what was observed.
+fn decide(observed: &Observed) -> Action {
+    super::decide(observed, &Queue::of(observed))
+}
 
 const NEW: &str = "new";
 
@@ -114,6 +140,7 @@ fn observed(child: Found) -> Observed {
         rendered: Ok(rendered(NEW)),
         pin: None,
         revisions: vec![revision(1, NEW)],
+        occupant: None,
         commands: Some(Vec::new()),
         prepared: None,
         unheard: std::collections::HashSet::new(),

@@ -81,9 +81,9 @@ impl World {
     fn observe(&self) -> Observed {
         let child = self.child();
         let own: Vec<_> = child.clone().into_iter().collect();
-        let pin = history::pin(&self.rendering, &own, &self.revisions);
+        let pin = Pin::of(&self.rendering, &own, &self.revisions);
         let hash = pin.as_ref().map_or(&self.rendering, |pin| &pin.hash);
-        let marks = history::kept_marks(hash, pin.as_ref(), child.as_deref());
+        let marks = kept_marks(hash, pin.as_ref(), child.as_deref());
         let desired = Desired::new(&self.deployment, rendered(hash)).marked(marks);
         let mut observed = observed(child.map_or(Found::Nothing, Found::Ours));
         observed.deployment = Arc::new(self.deployment.clone());

@@ -6,6 +6,7 @@ use super::{
     queue::{outcome, prepare, restart, restarted, rollback, told, with},
     *,
 };
+use crate::queue::Standing;
 
 /// A restart that has begun, and a rollback behind it; the child is as `changes` say.
 fn behind(changes: Value) -> Observed {
@@ -35,7 +36,7 @@ fn a_rollback_takes_the_turn_of_a_restart_that_is_stuck() {
 fn a_restart_that_goes_on_is_waited_for_until_nothing_has_moved_for_a_while() {
     let mut observed = behind(json!({"status": {"updated": 1}}));
     assert_eq!(told(decide(&observed), "undo"), outcome("Unknown", "Queued"));
-    assert_eq!(commands::due_in(&observed), Some(Duration::from_secs(30)));
+    assert_eq!(commands::due_in(&observed, &Queue::of(&observed)), Some(Duration::from_secs(30)));
     observed.since_progress = Duration::from_secs(30);
     prepare(&mut observed);
     assert!(matches!(decide(&observed), Action::Apply { .. }));
@@ -63,7 +64,7 @@ fn rolled_back() -> Observed {
     let rejects = Rejects { hash: Some(NEW.into()), command: Some("undo".into()) };
     let held = Arc::new(Revision { rejects: rejects.clone(), ..(*revision(3, "good")).clone() });
     observed.revisions = vec![revision(2, NEW), held.clone()];
-    observed.pin = Some(history::Pin { hash: "good".into(), revision: Some(held), rejects });
+    observed.pin = Some(Pin { hash: "good".into(), revision: Some(held), rejects });
     prepare(&mut observed);
     observed
 }
@@ -113,8 +114,9 @@ fn a_restart_that_runs_after_a_rollback_is_not_overtaken_by_it() {
     has_begun(&mut observed, "waits", 31, None);
     observed.child = rolled_back().child;
     prepare(&mut observed);
-    let waits = observed.commands.iter().flatten().find(|command| command.uid == "waits").unwrap();
-    assert!(!matches!(commands::standing(waits, &observed), commands::Standing::Overtaken(_)));
+    let queue = Queue::of(&observed);
+    let (_, waits) = queue.iter().find(|(command, _)| command.uid == "waits").unwrap();
+    assert!(!matches!(waits, Standing::Overtaken(_)));
 }
 
 #[test]
@@ -129,5 +131,5 @@ fn a_rollback_waits_for_another_rollback() {
     observed.since_progress = Duration::from_secs(60);
     prepare(&mut observed);
     assert!(observed.prepared.is_none());
-    assert_eq!(commands::next(&observed), None);
+    assert_eq!(Queue::of(&observed).next(), None);
 }

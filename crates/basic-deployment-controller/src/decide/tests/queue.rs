@@ -3,7 +3,7 @@
 use catena_api::command::{ACCEPTED, SUCCEEDED};
 
 use super::*;
-use crate::observe::Prepared;
+use crate::observed::Prepared;
 
 pub(super) fn restart(uid: &str, second: i64, changes: Value) -> Arc<Command> {
     command(CommandKind::Restart, uid, second, changes)
@@ -24,12 +24,12 @@ pub(super) fn with(child: Value, commands: &[Arc<Command>]) -> Observed {
 /// What the live look-ups would find.
 pub(super) fn prepare(observed: &mut Observed) {
     observed.prepared = None;
-    let Some(next) = commands::next(observed).cloned() else { return };
+    let Some(next) = Queue::of(observed).next().cloned() else { return };
     let target = match next.asks.as_ref().unwrap().order {
         crate::command::Order::Restart => None,
         crate::command::Order::Rollback(to) => {
-            let revision = history::target(to, observed).unwrap();
-            let marks = history::marks(&next.uid, revision, observed);
+            let revision = rollback::target(to, observed).unwrap();
+            let marks = rollback::marks(&next.uid, revision, observed);
             let desired = Desired::new(&observed.deployment, rendered(&revision.hash)).marked(marks);
             Some((desired, observed.child.clone()))
         }
@@ -255,8 +255,7 @@ fn a_rollback_to_what_spec_and_template_give_rejects_nothing() {
     let rejects = Rejects { hash: Some(NEW.into()), command: Some("before".into()) };
     let held = observed.revisions[1].clone();
     observed.revisions[1] = Arc::new(Revision { rejects: rejects.clone(), ..(*held).clone() });
-    observed.pin =
-        Some(history::Pin { hash: "good".into(), revision: Some(observed.revisions[1].clone()), rejects });
+    observed.pin = Some(Pin { hash: "good".into(), revision: Some(observed.revisions[1].clone()), rejects });
     observed.commands = Some(vec![rollback("a", 10, 0)]);
     prepare(&mut observed);
     let Action::Apply { desired, .. } = decide(&observed) else { panic!() };

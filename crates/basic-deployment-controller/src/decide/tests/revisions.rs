@@ -1,6 +1,7 @@
 //! Each rendering has a revision before the child is changed to it, and a rollback holds one of them.
 
 use super::*;
+use crate::observed::Occupant;
 
 fn rejecting(mut revision: Arc<Revision>, hash: &str, command: &str) -> Arc<Revision> {
     Arc::make_mut(&mut revision).rejects = Rejects { hash: Some(hash.into()), command: Some(command.into()) };
@@ -28,6 +29,18 @@ fn a_rendering_is_stored_before_the_child_is_created_or_changed() {
     let mut changed = ours(json!({"metadata": {"annotations": {keys::HASH: "old"}}}));
     changed.revisions = vec![revision(4, "old")];
     assert_eq!(decide(&changed), Action::Record { rendered: rendered(NEW), number: 5 });
+}
+
+#[test]
+fn a_revision_whose_name_is_taken_is_marked_again_if_it_is_ours_and_else_refused() {
+    let mut first = observed(Found::Nothing);
+    first.revisions = vec![revision(4, "old")];
+    let name = "web-new".to_owned();
+    first.occupant = Some(Occupant::Ours { name: name.clone(), uid: "stripped".into() });
+    let (uid, hash) = ("stripped".to_owned(), NEW.to_owned());
+    assert_eq!(decide(&first), Action::Reclaim { name: name.clone(), uid, hash, number: 5 });
+    first.occupant = Some(Occupant::Foreign { name: name.clone() });
+    assert_eq!(decide(&first), Action::Refuse(Refusal::RevisionNameTaken { name }));
 }
 
 #[test]
@@ -60,22 +73,22 @@ fn the_status_tells_the_number_of_the_live_revision() {
 fn a_rejected_rendering_is_not_followed_and_another_one_is() {
     let revisions = [revision(2, "bad"), rejecting(revision(3, "good"), "bad", "undo")];
     let held = [marked("good", json!({keys::REJECTED_HASH: "bad", keys::ROLLED_BACK_BY: "undo"}))];
-    let pin = history::pin("bad", &held, &revisions).unwrap();
+    let pin = Pin::of("bad", &held, &revisions).unwrap();
     assert_eq!((pin.hash.as_str(), pin.rejects.command.as_deref()), ("good", Some("undo")));
     assert_eq!(pin.revision.unwrap().number, 3);
-    assert_eq!(history::pin("better", &held, &revisions), None);
-    assert_eq!(history::pin("bad", &[marked("good", json!({}))], &revisions), None, "the child is the truth");
+    assert_eq!(Pin::of("better", &held, &revisions), None);
+    assert_eq!(Pin::of("bad", &[marked("good", json!({}))], &revisions), None, "the child is the truth");
 }
 
 #[test]
 fn a_child_that_somebody_deletes_comes_back_as_the_rollback_left_it() {
     let revisions = [revision(2, "bad"), rejecting(revision(3, "good"), "bad", "undo")];
-    let pin = history::pin("bad", &[], &revisions).unwrap();
+    let pin = Pin::of("bad", &[], &revisions).unwrap();
     assert_eq!(pin.hash, "good");
-    let marks = history::kept_marks("good", Some(&pin), None);
+    let marks = kept_marks("good", Some(&pin), None);
     assert_eq!((marks.rejected.as_deref(), marks.rolled_back_by.as_deref()), (Some("bad"), Some("undo")));
     assert_eq!(marks.last_command.as_deref(), Some("undo"), "or the command would be carried out again");
-    assert_eq!(history::pin("better", &[], &revisions), None);
+    assert_eq!(Pin::of("better", &[], &revisions), None);
 }
 
 #[test]
@@ -85,7 +98,7 @@ fn a_rollback_that_its_revision_names_was_carried_out_also_without_its_child_and
     let mut observed = ours(json!({}));
     observed.commands = Some(vec![undo()]);
     observed.revisions = vec![rejecting(revision(1, "good"), "bad", "undo"), revision(2, NEW)];
-    assert!(commands::next(&observed).is_none(), "it would be rolled back once more");
+    assert!(Queue::of(&observed).next().is_none(), "it would be rolled back once more");
     // It gave what is wanted: the revision that names it is the live one.
     observed.revisions = vec![rejecting(revision(1, NEW), "bad", "undo")];
     let Action::Renumber { rejects, .. } = decide(&observed) else { panic!() };
@@ -111,7 +124,7 @@ fn a_rollback_is_recorded_on_its_revision_once() {
     observed.revisions = vec![revision(1, NEW), revision(2, "bad")];
     let rejects = Rejects { hash: Some("bad".into()), command: Some("undo".into()) };
     let (hash, stored) = (NEW.to_owned(), observed.revisions[0].clone());
-    observed.pin = Some(history::Pin { hash, revision: Some(stored), rejects: rejects.clone() });
+    observed.pin = Some(Pin { hash, revision: Some(stored), rejects: rejects.clone() });
     let Action::Renumber { number: 3, rejects: recorded, .. } = decide(&observed) else { panic!() };
     assert_eq!(recorded, rejects);
     observed.revisions = vec![revision(2, "bad"), rejecting(revision(3, NEW), "bad", "undo")];
@@ -126,7 +139,7 @@ fn a_restart_is_no_longer_recorded_when_the_next_rendering_comes_but_a_rollback_
         "old",
         json!({keys::LAST_COMMAND: "c", keys::ROLLED_BACK_BY: "b", keys::REJECTED_HASH: "bad"}),
     );
-    let marks = history::kept_marks(NEW, None, Some(&child));
+    let marks = kept_marks(NEW, None, Some(&child));
     assert_eq!(
         (marks.last_command.as_deref(), marks.rolled_back_by, marks.rejected),
         (Some("c"), None, None)
@@ -224,12 +237,12 @@ fn the_previous_revision_is_the_one_before_what_is_wanted() {
     let mut observed = ours(json!({"metadata": {"annotations": {keys::HASH: "a"}}}));
     observed.revisions = vec![revision(1, "a"), revision(2, NEW)];
     // The child is still on the older one, because the new one was not taken by the server.
-    assert_eq!(history::target(0, &observed).unwrap().hash, "a");
-    assert_eq!(history::target(2, &observed).unwrap().hash, NEW);
-    let error = history::target(7, &observed).unwrap_err();
+    assert_eq!(rollback::target(0, &observed).unwrap().hash, "a");
+    assert_eq!(rollback::target(2, &observed).unwrap().hash, NEW);
+    let error = rollback::target(7, &observed).unwrap_err();
     assert!(error.contains("no revision 7") && error.contains("1, 2"), "{error}");
     observed.revisions.remove(0);
-    assert!(history::target(0, &observed).is_err());
+    assert!(rollback::target(0, &observed).is_err());
 }
 
 #[test]
@@ -239,6 +252,6 @@ fn a_revision_of_another_kind_is_no_target() {
     Arc::make_mut(&mut other).kind = ("apps/v1".into(), "Deployment".into());
     observed.revisions.insert(0, other);
     observed.revisions[1] = revision(2, NEW);
-    assert!(history::target(1, &observed).unwrap_err().contains("Deployment"));
-    assert!(history::target(0, &observed).is_err());
+    assert!(rollback::target(1, &observed).unwrap_err().contains("Deployment"));
+    assert!(rollback::target(0, &observed).is_err());
 }

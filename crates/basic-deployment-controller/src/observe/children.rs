@@ -1,13 +1,12 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
+use basic_deployment_controller::{child::Child, settings::ChildKind};
 use catena_api::{BasicDeployment, keys};
 use kube::{Api, Client, discovery::ApiResource};
 use operator_kit::{
     run::Trigger,
     watch::{Cache, TrimmedObject, Watch, Watches},
 };
-
-use crate::{child::Child, settings::ChildKind};
 
 /// The children of the configured kind, watched; another kind in the settings is another watch.
 pub struct Children {

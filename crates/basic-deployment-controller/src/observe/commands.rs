@@ -3,6 +3,11 @@ use std::{
     sync::Arc,
 };
 
+use basic_deployment_controller::{
+    command::{Command, CommandKind},
+    error::Error,
+    observed::Place,
+};
 use catena_api::BasicDeployment;
 use kube::{Api, Client, discovery::ApiResource};
 use operator_kit::{
@@ -10,12 +15,6 @@ use operator_kit::{
     watch::{Cache, ReadError, TrimmedObject, Watch, Watches},
 };
 use tokio::sync::Notify;
-
-use crate::{
-    command::{Command, CommandKind},
-    error::Error,
-    observe::Place,
-};
 
 /// The commands of all kinds, watched.
 pub struct Commands {

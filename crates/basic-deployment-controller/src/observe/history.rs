@@ -3,16 +3,20 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
+use basic_deployment_controller::{
+    error::Error,
+    observed::{Occupant, Place},
+    revision::{self, Revision},
+};
 use catena_api::{BasicDeployment, keys};
-use k8s_openapi::api::apps::v1::ControllerRevision;
+use k8s_openapi::{api::apps::v1::ControllerRevision, apimachinery::pkg::apis::meta::v1::ObjectMeta};
 use kube::{Api, Client, discovery::ApiResource};
 use operator_kit::{
     run::Trigger,
-    watch::{Cache, ReadError, TrimmedObject, Watch, Watches},
+    watch::{Cache, ReadError, TrimmedObject, Watch, Watches, live},
+    write::owner::is_controlled_by,
 };
 use serde_json::Value;
-
-use crate::{error::Error, observe::Place, revision::Revision};
 
 /// The revisions of all `BasicDeployments`, watched; what is stored in one is read when it is needed.
 pub struct History {
@@ -72,6 +76,29 @@ impl History {
         let read = Read { revision: revision.uid.clone(), rendering: rendering.clone() };
         self.lock().insert(whose.to_owned(), read);
         Ok(Some(rendering))
+    }
+
+    /// What has the name of the revision of a rendering, and is not known as one: somebody took its label or its hash,
+    /// it is somebody else's, or it has just been created.
+    pub async fn occupant(
+        &self,
+        deployment: &BasicDeployment,
+        hash: &str,
+    ) -> Result<Option<Occupant>, Error> {
+        let [namespace, name, uid] = {
+            let ObjectMeta { namespace, name, uid, .. } = &deployment.metadata;
+            [namespace, name, uid].map(|part| part.as_deref().unwrap_or_default())
+        };
+        let name = revision::name(name, uid, hash);
+        let found = live::metadata_opt(&self.client, &self.resource, namespace, &name).await;
+        let found = found.map_err(|error| ReadError::of(&error, &self.resource.kind, &name))?;
+        Ok(found.map(|found| {
+            if is_controlled_by(&found, uid) {
+                Occupant::Ours { name, uid: found.uid.unwrap_or_default() }
+            } else {
+                Occupant::Foreign { name }
+            }
+        }))
     }
 
     /// Where revisions are.

@@ -8,8 +8,7 @@ use jiff::Timestamp;
 use crate::{
     child::Child,
     command::{Command, Order},
-    decide::commands::is_directed,
-    observe::Observed,
+    observed::Observed,
 };
 
 /// Whether everything that was made under a token is newer than a restart.
@@ -23,12 +22,14 @@ pub fn covers(token: &str, restart: &Command, observed: &Observed) -> bool {
 }
 
 /// The token that carrying out a restart sets; `None` where the child's own does already.
+#[must_use]
 pub fn token(child: &Child, restart: &Command, observed: &Observed) -> Option<String> {
     let own = child.restarted_at(&observed.contract);
     (!own.is_some_and(|own| covers(own, restart, observed))).then(|| restart.token())
 }
 
 /// The token that a new child is made under: all its replicas will be newer than every restart that was asked for.
+#[must_use]
 pub fn token_of_new(observed: &Observed) -> Option<String> {
     observed.contract.restarted_at.as_ref()?;
     let served = restarts(observed).filter(|restart| !restart.has_failed());
@@ -36,6 +37,7 @@ pub fn token_of_new(observed: &Observed) -> Option<String> {
 }
 
 /// How many others ask for the same token.
+#[must_use]
 pub fn others_of_the_same_second(restart: &Command, observed: &Observed) -> usize {
     let is_another = |other: &&Arc<Command>| {
         other.uid != restart.uid && other.created == restart.created && !other.has_failed()
@@ -47,5 +49,5 @@ fn restarts(observed: &Observed) -> impl Iterator<Item = &Arc<Command>> {
     let is_restart =
         |command: &&Arc<Command>| command.asks.as_ref().is_ok_and(|asks| asks.order == Order::Restart);
     let commands = observed.commands.iter().flatten().filter(is_restart);
-    commands.filter(|restart| !restart.is_deleting && is_directed(restart, observed))
+    commands.filter(|restart| !restart.is_deleting && restart.is_directed_at(&observed.deployment))
 }

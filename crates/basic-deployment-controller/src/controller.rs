@@ -1,0 +1,75 @@
+//! A pass over a `BasicDeployment`:
+//!
+//! 1. [`Observer::observe`] gathers what is there: from the caches, and live where a cache must not be believed.
+//! 2. [`Queue::of`] finds where each of its commands stands.
+//! 3. [`Observer::prepare`] looks up live what the next command takes.
+//! 4. [`decide`] chooses one step.
+//! 5. [`Executor::act`] takes it: one write, or one batch of writes of the same kind.
+//!
+//! What was written brings the next pass.
+
+use std::sync::Arc;
+
+use basic_deployment_controller::{
+    decide::{Action, decide},
+    error::Error,
+    observed::Observed,
+    queue::Queue,
+};
+use catena_api::BasicDeployment;
+use operator_kit::run::{Attempt, Controller, Next};
+
+use crate::{act::Executor, observe::Observer};
+
+/// The controller of `BasicDeployments`.
+pub struct Deployments {
+    observer: Observer,
+    executor: Executor,
+}
+
+impl Deployments {
+    pub fn new(observer: Observer, executor: Executor) -> Self {
+        Self { observer, executor }
+    }
+}
+
+impl Controller for Deployments {
+    type Kind = BasicDeployment;
+    type Observed = (Observed, Queue);
+    type Action = Action;
+    type Error = Error;
+
+    async fn observe(
+        &self,
+        deployment: Arc<BasicDeployment>,
+        attempt: Attempt,
+    ) -> Result<Self::Observed, Error> {
+        let status_age = self.executor.status_age(&deployment);
+        let mut observed = self.observer.observe(deployment, attempt, status_age).await?;
+        let queue = Queue::of(&observed);
+        observed.prepared = self.observer.prepare(&observed, queue.next()).await?;
+        Ok((observed, queue))
+    }
+
+    fn decide(&self, (observed, queue): &Self::Observed) -> Action {
+        decide(observed, queue)
+    }
+
+    fn step(&self, action: &Action) -> &'static str {
+        action.step()
+    }
+
+    async fn act(&self, (observed, _): Self::Observed, action: Action) -> Result<Next, Error> {
+        let acted = self.executor.act(&observed, action).await;
+        acted.map_err(|error| self.observer.located(error, &observed))
+    }
+
+    /// A command, such as a rollback, may be what ends the failure.
+    fn occasion(&self, deployment: &BasicDeployment) -> u64 {
+        self.observer.commands_fingerprint(deployment)
+    }
+
+    fn forget(&self, uid: &str) {
+        self.observer.forget(uid);
+    }
+}

@@ -1,0 +1,71 @@
+//! When the status is written, and when the next pass is due.
+
+use std::time::Duration;
+
+use operator_kit::{
+    report::{Pace, StatusAge},
+    run::Attempt,
+};
+
+use crate::{
+    contest::{self, left_for},
+    decide::{
+        action::{Action, STATUS},
+        child::{is_as_wanted, is_out_of_scale},
+        commands,
+    },
+    observed::Observed,
+    queue::Queue,
+    status::{deadline_in, pace, status, told},
+    undone::Part,
+};
+
+/// How long the first status may wait for readiness where nothing blocks: a large child takes longer than the
+/// kit waits for one object, and each status that only counts is a write.
+const FIRST_STATUS: Duration = Duration::from_secs(20);
+
+/// Writes the status where it is news and due, or waits for what comes next by itself.
+pub fn report(observed: &Observed, queue: &Queue) -> Action {
+    let current = told(&observed.deployment);
+    let new = status(observed);
+    let is_refused = matches!(&observed.attempt, Attempt::Without(_)) && observed.attempt.holds(STATUS);
+    let is_news = new != current && !is_refused;
+    let due = match (observed.status_age, pace(&current, &new, observed)) {
+        (StatusAge::Unwritten(age), Pace::Settled | Pace::Counting) => {
+            FIRST_STATUS.checked_sub(age).filter(|left| !left.is_zero())
+        }
+        (age, pace) => age.due_in(pace),
+    };
+    if is_news && due.is_none() {
+        return Action::WriteStatus(Box::new(new));
+    }
+    [
+        due.filter(|_| is_news),
+        deadline_in(observed),
+        healing_in(observed),
+        contest::over_in(observed),
+        commands::due_in(observed, queue),
+    ]
+    .into_iter()
+    .flatten()
+    .min()
+    .map_or(Action::Settle, Action::Wait)
+}
+
+/// When somebody's change is undone, if one is there of a part that was put back only just now.
+fn healing_in(observed: &Observed) -> Option<Duration> {
+    let child = observed.child.ours();
+    let is_changed = |part: &Part| match (part, child, &observed.desired) {
+        (Part::Replicas, ..) => {
+            child.into_iter().chain(observed.former_children()).any(|child| is_out_of_scale(child, observed))
+        }
+        (_, None, _) | (_, _, Err(_)) => false,
+        _ if observed.deployment.spec.paused => false,
+        (Part::Rendering, Some(child), Ok(desired)) => !is_as_wanted(child, desired, observed),
+        (Part::Additions, Some(child), Ok(desired)) => {
+            !contest::additions(child, desired, observed).is_empty()
+        }
+    };
+    let parts = [Part::Rendering, Part::Replicas, Part::Additions];
+    parts.into_iter().filter(is_changed).filter_map(|part| left_for(part, observed)).min()
+}

@@ -1,0 +1,20 @@
+//! The rules by which a `BasicDeployment` keeps its child and carries out its commands: pure, for the controller and for
+//! whoever wants to know what it would do.
+
+pub mod child;
+pub mod command;
+pub mod command_status;
+pub mod contest;
+pub mod decide;
+pub mod desired;
+pub mod error;
+pub mod observed;
+pub mod queue;
+pub mod restarts;
+pub mod revision;
+pub mod rollback;
+pub mod settings;
+pub mod status;
+pub mod undone;
+
+pub use settings::Settings;

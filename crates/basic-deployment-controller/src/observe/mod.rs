@@ -1,0 +1,279 @@
+//! What is there: from the caches, and live where a cache must not be believed. The only reader.
+
+mod children;
+mod commands;
+mod history;
+
+use std::sync::Arc;
+
+use basic_deployment_controller::{
+    Settings as Configured,
+    child::Child,
+    command::{Command, CommandKind, Order},
+    desired::{Desired, located, render},
+    error::{Error, Refusal},
+    observed::{Found, Observed, Place, Places, Prepared},
+    revision::{self, Pin, Revision},
+    rollback,
+};
+use catena_api::{BasicDeployment, contract::ReplicaContract};
+use jiff::Timestamp;
+use kube::{Api, Client};
+use operator_kit::{
+    render::Rendered,
+    report::{StatusAge, conditions::READY},
+    run::{Attempt, Settings, Trigger},
+    watch::{ReadError, TrimmedObject, Watches},
+    write::{WriteError, owner::still_there},
+};
+
+use crate::memory::{Memory, Progress};
+
+pub use commands::Commands;
+use {
+    children::{Children, Known},
+    history::History,
+};
+
+/// Reads what a decision is made from; it owns the caches.
+pub struct Observer {
+    client: Client,
+    settings: Settings<Configured>,
+    children: Children,
+    history: History,
+    commands: Arc<Commands>,
+    memory: Memory,
+}
+
+impl Observer {
+    pub fn new(
+        client: Client,
+        settings: Settings<Configured>,
+        watches: Watches,
+        trigger: &Trigger<BasicDeployment>,
+        memory: Memory,
+    ) -> Self {
+        let commands = Arc::new(Commands::new(client.clone(), &watches, trigger));
+        let history = History::new(client.clone(), &watches, trigger.clone());
+        let children = Children::new(client.clone(), watches, trigger.clone());
+        children.of(&settings.current().child);
+        Self { client, settings, children, history, commands, memory }
+    }
+
+    /// Where revisions and commands are.
+    pub fn places(&self) -> Places {
+        let [restarts, rollbacks] = CommandKind::ALL.map(|kind| self.commands.place(kind));
+        Places { revisions: self.history.place(), restarts, rollbacks }
+    }
+
+    /// The commands of all `BasicDeployments`.
+    pub fn commands(&self) -> Arc<Commands> {
+        self.commands.clone()
+    }
+
+    /// Another number for each set of commands that are bound to a `BasicDeployment`.
+    pub fn commands_fingerprint(&self, deployment: &BasicDeployment) -> u64 {
+        let (namespace, _, uid) = parts(deployment);
+        self.commands.fingerprint(namespace, uid)
+    }
+
+    /// The same error; where the server does not accept the child, with the parameters that stand where it says.
+    pub fn located(&self, error: Error, observed: &Observed) -> Error {
+        match error {
+            // What was rolled back to is another template's, or of other parameters.
+            Error::Write(error) if observed.pin.is_none() => {
+                let settings = self.settings.current();
+                located(error, &observed.deployment, &settings.child, &settings).into()
+            }
+            error => error,
+        }
+    }
+
+    /// Forgets a `BasicDeployment` that is gone.
+    pub fn forget(&self, uid: &str) {
+        self.history.forget(uid);
+        self.memory.forget(uid);
+    }
+
+    /// What is there, but for what only the next command takes.
+    pub async fn observe(
+        &self,
+        deployment: Arc<BasicDeployment>,
+        attempt: Attempt,
+        status_age: StatusAge,
+    ) -> Result<Observed, Error> {
+        let settings = self.settings.current();
+        let known = self.children.of(&settings.child);
+        let is_allowed = !matches!(attempt, Attempt::Deferred(_));
+        let problem = known.cache.problem().or_else(|| self.history.problem());
+        let is_blind = problem.is_some();
+        if let Some(problem) = problem.filter(|_| is_allowed) {
+            return Err(Error::NotObserved { problem });
+        }
+        let (namespace, name, uid) = parts(&deployment);
+        let contract = settings.child.contract.clone();
+        let rendered = render(&deployment, &settings.child, &settings);
+        let revisions = self.history.of(namespace, name, uid);
+        let mut own = known.cache.group(namespace, uid);
+        own.sort_by(|a, b| a.name.cmp(&b.name));
+        let pin = rendered.as_ref().ok().and_then(|rendered| Pin::of(&rendered.hash, &own, &revisions));
+        let desired = self.desired(&deployment, rendered.clone(), pin.as_ref()).await?;
+        let is_stored = |desired: &Desired| revision::find(&revisions, &desired.hash).is_some();
+        // A rendering is recorded before anything is done with it: until then nobody has to look.
+        let is_looked_for = |desired: &Desired| deployment.spec.paused || is_stored(desired);
+        let child = match &desired {
+            Ok(desired)
+                if is_allowed
+                    && deployment.metadata.deletion_timestamp.is_none()
+                    && is_looked_for(desired) =>
+            {
+                self.find(&known, &deployment, desired.name()).await?
+            }
+            Ok(desired) => own
+                .iter()
+                .find(|child| child.name == desired.name())
+                .cloned()
+                .map_or(Found::Nothing, Found::Ours),
+            Err(_) => own.first().cloned().map_or(Found::Nothing, Found::Ours),
+        };
+        let occupant = match &desired {
+            Ok(desired)
+                if is_allowed && !is_stored(desired) && self.memory.is_name_taken(uid, &desired.hash) =>
+            {
+                self.history.occupant(&deployment, &desired.hash).await?
+            }
+            _ => None,
+        };
+        let desired = desired.map(|desired| {
+            let live = child.ours().map(AsRef::as_ref);
+            let marks = revision::kept_marks(&desired.hash, pin.as_ref(), live);
+            desired.marked(marks)
+        });
+        own.retain(|other| !matches!(&child, Found::Ours(child) if child.uid == other.uid));
+        let remembered = self.memory.recall(uid, desired.as_ref().ok());
+        let moving = child.ours().map(|child| progress(child, &contract)).unwrap_or_default();
+        Ok(Observed {
+            attempt,
+            is_blind,
+            now: Timestamp::now(),
+            place: Place { resource: known.resource.clone(), seen: known.cache.seen().clone() },
+            since_progress: self.memory.since_progress(uid, moving),
+            status_age,
+            settled_as: remembered.settled_as,
+            given_replicas: remembered.replicas,
+            undone: remembered.undone,
+            since_told: remembered.since_told,
+            unheard: remembered.unheard,
+            commands: self.commands.of(namespace, uid),
+            prepared: None,
+            contract,
+            rendered,
+            pin,
+            desired,
+            child,
+            others: own,
+            revisions,
+            occupant,
+            deployment,
+        })
+    }
+
+    /// Looks up live what carrying out the next command takes; `None` when it does not wait any more.
+    pub async fn prepare(
+        &self,
+        observed: &Observed,
+        next: Option<&Arc<Command>>,
+    ) -> Result<Option<Prepared>, Error> {
+        let Some(command) = next.filter(|_| observed.held_up().is_none()) else { return Ok(None) };
+        if !self.commands.still_waits(command).await? {
+            return Ok(None);
+        }
+        let Ok(Order::Rollback(to)) = command.asks.as_ref().map(|asks| asks.order) else {
+            return Ok(Some(Prepared { command: command.uid.clone(), target: None }));
+        };
+        let Ok(revision) = rollback::target(to, observed) else { return Ok(None) };
+        let Some(rendered) = self.stored(&observed.deployment, revision).await? else { return Ok(None) };
+        let marks = rollback::marks(&command.uid, revision, observed);
+        let desired = Desired::new(&observed.deployment, rendered).marked(marks);
+        let found = match &observed.child {
+            Found::Ours(child) if child.name == desired.name() => observed.child.clone(),
+            _ => {
+                let known = self.children.of(&self.settings.current().child);
+                if known.resource != observed.place.resource {
+                    // The settings have changed meanwhile; so does the next pass.
+                    return Ok(None);
+                }
+                self.find(&known, &observed.deployment, desired.name()).await?
+            }
+        };
+        Ok(Some(Prepared { command: command.uid.clone(), target: Some((desired, found)) }))
+    }
+
+    /// What is there under the child's name: from the cache, else live, because what is missing from the cache would
+    /// be created.
+    async fn find(&self, known: &Known, deployment: &BasicDeployment, name: &str) -> Result<Found, Error> {
+        let (namespace, own_name, uid) = parts(deployment);
+        if let Some(child) = known.cache.group(namespace, uid).into_iter().find(|child| child.name == name) {
+            return Ok(Found::Ours(child));
+        }
+        let api: Api<TrimmedObject> = Api::namespaced_with(self.client.clone(), namespace, &known.resource);
+        let found =
+            api.get_opt(name).await.map_err(|error| ReadError::of(&error, &known.resource.kind, name))?;
+        let Some(child) = found.map(|object| Arc::new(Child::of(object, &known.resource))) else {
+            return Ok(Found::Nothing);
+        };
+        if child.owner.is_none() {
+            let is_there = still_there(self.client.clone(), deployment).await;
+            if !is_there.map_err(|error| ReadError::of(&error, "BasicDeployment", own_name))? {
+                return Err(WriteError::gone("BasicDeployment", own_name).into());
+            }
+        }
+        Ok(match &child.owner {
+            None => Found::Orphan(child),
+            Some(owner) if owner.uid == uid => Found::Ours(child),
+            // Its end comes through the watch, under the name that both have.
+            Some(owner) if owner.is_former(deployment) => Found::Leaving(child),
+            Some(_) => Found::Foreign(child),
+        })
+    }
+
+    /// What the child is to be: what a rollback holds it on, or what is rendered.
+    async fn desired(
+        &self,
+        deployment: &BasicDeployment,
+        rendered: Result<Rendered, Refusal>,
+        pin: Option<&Pin>,
+    ) -> Result<Result<Desired, Refusal>, Error> {
+        let Some(pin) = pin else { return Ok(rendered.map(|rendered| Desired::new(deployment, rendered))) };
+        let stored = match &pin.revision {
+            Some(revision) => self.stored(deployment, revision).await?,
+            None => None,
+        };
+        let gone = || Refusal::RevisionGone { hash: pin.hash.clone() };
+        Ok(stored.map(|rendered| Desired::new(deployment, rendered)).ok_or_else(gone))
+    }
+
+    /// The rendering of a revision; `None` when it went meanwhile.
+    async fn stored(
+        &self,
+        deployment: &BasicDeployment,
+        revision: &Revision,
+    ) -> Result<Option<Rendered>, Error> {
+        let (_, _, uid) = parts(deployment);
+        let object = self.history.rendering(uid, revision).await?;
+        Ok(object.map(|object| Rendered { object, hash: revision.hash.clone() }))
+    }
+}
+
+fn progress(child: &Child, contract: &ReplicaContract) -> Progress {
+    let says = child.condition(contract, READY).map(|ready| ready.message).unwrap_or_default();
+    (child.uid.clone(), child.generation, child.active(contract), says)
+}
+
+/// Namespace, name and uid.
+fn parts(deployment: &BasicDeployment) -> (&str, &str, &str) {
+    let metadata = &deployment.metadata;
+    [&metadata.namespace, &metadata.name, &metadata.uid]
+        .map(|part| part.as_deref().unwrap_or_default())
+        .into()
+}

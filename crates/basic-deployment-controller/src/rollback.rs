@@ -1,0 +1,46 @@
+//! Which revision a rollback goes to, and what it records on the child.
+
+use std::sync::Arc;
+
+use crate::{child::Marks, observed::Observed, revision::Revision};
+
+/// The revision that a rollback asks for, or why there is none.
+pub fn target(to: i64, observed: &Observed) -> Result<&Arc<Revision>, String> {
+    let is_of_kind = |revision: &&Arc<Revision>| {
+        let kind = &observed.place.resource;
+        (&revision.kind.0, &revision.kind.1) == (&kind.api_version, &kind.kind)
+    };
+    if to == 0 {
+        let wanted = observed.wanted_hash();
+        let earlier = observed.revisions.iter().rev().filter(is_of_kind);
+        return earlier
+            .clone()
+            .find(|revision| Some(revision.hash.as_str()) != wanted)
+            .ok_or_else(|| "there is no previous revision".to_owned());
+    }
+    let Some(found) = observed.revisions.iter().find(|revision| revision.number == to) else {
+        let numbers: Vec<_> = observed.revisions.iter().map(|revision| revision.number.to_string()).collect();
+        let numbers = if numbers.is_empty() { "none".to_owned() } else { numbers.join(", ") };
+        return Err(format!("there is no revision {to}; there are: {numbers}"));
+    };
+    Some(found).filter(is_of_kind).ok_or_else(|| {
+        format!(
+            "revision {to} is a {}, and the children are of the kind {} now",
+            found.kind.1, observed.place.resource.kind
+        )
+    })
+}
+
+/// What is recorded on a child that a rollback puts on a revision.
+pub fn marks(command: &str, target: &Revision, observed: &Observed) -> Marks {
+    let rejected = match &observed.rendered {
+        Ok(rendered) => Some(rendered.hash.as_str()),
+        Err(_) => observed.wanted_hash(),
+    };
+    Marks {
+        last_command: Some(command.to_owned()),
+        rolled_back_by: Some(command.to_owned()),
+        // Back to what spec and template give: then they are followed again.
+        rejected: rejected.filter(|rejected| *rejected != target.hash).map(str::to_owned),
+    }
+}
