@@ -304,3 +304,6 @@ fn uid(deployment: &BasicDeployment) -> &str {
 fn may_go_on(error: &Error) -> bool {
     matches!(error, Error::Write(error) if error.may_concern_one_object())
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,160 @@
+//! What each answer of the server leads to.
+
+use operator_kit::report::{Category, Reported};
+
+use super::*;
+
+const CONFLICT: Answer = Answer::Refusal(409, "Conflict");
+const TAKEN: Answer = Answer::Refusal(409, "AlreadyExists");
+
+/// All actions that write one object.
+fn writes() -> Vec<Action> {
+    let of_children = [create(), apply(false), restart_with(None), scale(false), scale_former(), strip()];
+    let deleted = [delete(&["old"]), prune()];
+    let of_others = [record(), reclaim(), renumber(), tell(), write_status()];
+    of_children.into_iter().chain(deleted).chain(of_others).collect()
+}
+
+fn is_done_when_gone(action: &Action) -> bool {
+    matches!(action, Action::Delete(_) | Action::Prune(_) | Action::Tell(_))
+}
+
+/// What a refusal is told as: of a status, that it is one.
+fn refused_as(action: &Action, otherwise: &'static str) -> &'static str {
+    if matches!(action, Action::Tell(_) | Action::WriteStatus(_)) { "StatusRefused" } else { otherwise }
+}
+
+/// The reason of the failure that an answer leads to; `None` where it is none.
+async fn reason(action: Action, answer: Answer) -> Option<&'static str> {
+    match act(action, &[answer]).await.result {
+        Ok(next) => {
+            assert_eq!(next, Next::Written);
+            None
+        }
+        Err(error) => Some(error.reason()),
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_gone_or_replaced_is_expected_and_where_it_was_to_go_it_is_done() {
+    for action in writes() {
+        for (answer, expected) in [(Answer::Refusal(404, "NotFound"), "NotFound"), (CONFLICT, "Conflict")] {
+            let Acted { result, sent, .. } = act(action.clone(), &[answer]).await;
+            assert_eq!(sent.len(), 1, "{action:?}");
+            match result {
+                Ok(next) => assert!(is_done_when_gone(&action) && next == Next::Written, "{action:?}"),
+                Err(error) => {
+                    assert_eq!((error.reason(), is_done_when_gone(&action)), (expected, false), "{action:?}");
+                    assert!(error.wrapped().unwrap().is_expected());
+                }
+            }
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_forbidden_fails_whatever_it_is() {
+    for action in writes() {
+        let failed = reason(action.clone(), Answer::Refusal(403, "Forbidden")).await;
+        assert_eq!(failed, Some(refused_as(&action, "Forbidden")), "{action:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_not_valid_waits_for_a_change_but_a_commands_status_is_only_left_alone() {
+    for action in writes() {
+        let is_telling = matches!(action, Action::Tell(_));
+        let Acted { result, memory, .. } = act(action.clone(), &[Answer::Refusal(422, "Invalid")]).await;
+        match result {
+            Ok(_) => assert!(is_telling, "{action:?}"),
+            Err(error) => {
+                let told = (error.reason(), error.category());
+                assert_eq!(told, (refused_as(&action, "Invalid"), Category::WaitsForChange));
+            }
+        }
+        assert_eq!(memory.recall("deployment", None).unheard.contains("command"), is_telling, "{action:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_is_busy_is_asked_four_times_more_with_the_same_words() {
+    for action in writes() {
+        let busy = Answer::Refusal(429, "TooManyRequests");
+        let Acted { result, sent, .. } = act(action.clone(), &[busy.clone()]).await;
+        assert_eq!(result.unwrap_err().reason(), "ServerBusy", "{action:?}");
+        assert_eq!(sent.len(), 5, "{action:?}");
+        assert!(sent.windows(2).all(|two| two[0] == two[1]), "{action:?}");
+        let Acted { result, sent, .. } = act(action.clone(), &[busy, DONE]).await;
+        assert_eq!((result.unwrap(), sent.len()), (Next::Written, 2), "{action:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_broken_server_and_a_lost_answer_are_no_reason_to_ask_again_at_once() {
+    for action in writes() {
+        for answer in [Answer::Refusal(500, "InternalError"), Answer::Lost] {
+            let Acted { result, sent, .. } = act(action.clone(), &[answer]).await;
+            let error = result.unwrap_err();
+            assert_eq!(
+                (error.reason(), error.category()),
+                ("WriteFailed", Category::Transient),
+                "{action:?}"
+            );
+            assert_eq!(sent.len(), 1, "{action:?}");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_revision_whose_name_is_taken_is_no_failure_but_is_looked_at_by_the_next_pass() {
+    let Acted { result, sent, memory } = act(record(), &[TAKEN]).await;
+    assert_eq!((result.unwrap(), sent.len()), (Next::Written, 1));
+    assert!(memory.is_name_taken("deployment", "new"));
+    assert!(!memory.is_name_taken("deployment", "other"));
+    for action in [record(), reclaim()] {
+        let (client, _) = answering(|_| DONE);
+        let executor = Executor::new(Writer::over(client, MANAGER), places(), memory.clone());
+        memory.name_is_taken("deployment", "new");
+        executor.act(&observed(), action).await.unwrap();
+        assert!(!memory.is_name_taken("deployment", "new"), "it is stored");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_what_was_written_is_remembered() {
+    let remembers = async |action, answer| {
+        let mut observed = observed();
+        observed.others = vec![child("old", "former")];
+        let memory = act_on(&observed, action, &[answer]).await.memory;
+        let remembered = memory.recall("deployment", Some(&desired()));
+        let mut replicas: Vec<_> = remembered.replicas.into_iter().collect();
+        replicas.sort();
+        let undone = remembered.undone.into_iter().map(|(part, undone)| (part, undone.field));
+        (replicas, undone.collect::<Vec<_>>(), remembered.settled_as.is_some())
+    };
+    let of = |uid: &str| vec![(uid.to_owned(), 3)];
+    assert_eq!(remembers(create(), DONE).await, (of("child"), vec![], true));
+    assert_eq!(remembers(apply(false), DONE).await, (of("child"), vec![], true));
+    let put_back = vec![(Part::Rendering, String::new())];
+    assert_eq!(remembers(apply(true), DONE).await, (of("child"), put_back, true));
+    assert_eq!(remembers(scale(false), DONE).await, (of("child"), vec![], false));
+    let put_back = vec![(Part::Replicas, "spec.replicas".to_owned())];
+    assert_eq!(remembers(scale(true), DONE).await, (of("child"), put_back, false));
+    assert_eq!(remembers(scale_former(), DONE).await, (of("former"), vec![], false));
+    let put_back = vec![(Part::Additions, "spec.parameters[\"env.EVIL\"]".to_owned())];
+    assert_eq!(remembers(strip(), DONE).await, (vec![], put_back, false));
+    for action in [create(), apply(true), scale(true), strip()] {
+        for answer in [Answer::Lost, CONFLICT] {
+            assert_eq!(remembers(action.clone(), answer).await, (vec![], vec![], false), "{action:?}");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_refused_of_one_keeps_no_other_from_going_and_a_silent_server_does() {
+    let refused = Answer::Refusal(403, "Forbidden");
+    let Acted { result, sent, .. } = act(delete(&["a", "b", "c"]), &[refused, DONE]).await;
+    assert_eq!((result.unwrap_err().reason(), sent.len()), ("Forbidden", 3));
+    let Acted { result, sent, .. } = act(delete(&["a", "b", "c"]), &[Answer::Lost, DONE]).await;
+    assert_eq!((result.unwrap_err().reason(), sent.len()), ("WriteFailed", 1));
+}

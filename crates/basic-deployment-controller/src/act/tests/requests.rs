@@ -1,0 +1,165 @@
+//! What each action asks of the server.
+
+use operator_kit::report::StatusAge;
+
+use super::*;
+
+/// The one request that an action makes where all goes well.
+async fn request_of(action: Action) -> Sent {
+    let Acted { mut sent, result, .. } = act(action, &[DONE]).await;
+    assert_eq!(result.unwrap(), Next::Written);
+    assert_eq!(sent.len(), 1, "{sent:?}");
+    sent.remove(0)
+}
+
+fn sent(verb: &str, uri: &str, body: Value) -> Sent {
+    Sent { verb: verb.to_owned(), uri: uri.to_owned(), body }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_revision_is_created_under_the_name_that_follows_from_what_it_stores() {
+    let name = revision::name("web", "deployment", "new");
+    let expected = json!({
+        "apiVersion": "apps/v1", "kind": "ControllerRevision",
+        "metadata": {
+            "name": name, "namespace": "shop",
+            "labels": {keys::DEPLOYMENT_UID: "deployment"},
+            "annotations": {keys::HASH: "new"},
+            "ownerReferences": [owner("deployment")],
+        },
+        "data": rendered().object,
+        "revision": 4,
+    });
+    let uri = format!("{REVISIONS}?&fieldManager={MANAGER}");
+    assert_eq!(request_of(record()).await, sent("POST", &uri, expected));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_revision_is_marked_again_and_renumbered_only_as_the_very_object_that_was_seen() {
+    let uri = format!("{REVISIONS}/web-new?&fieldManager={MANAGER}");
+    let marked = json!({
+        "metadata": {
+            "name": "web-new", "namespace": "shop", "uid": "stripped",
+            "labels": {keys::DEPLOYMENT_UID: "deployment"}, "annotations": {keys::HASH: "new"},
+        },
+        "revision": 4,
+    });
+    assert_eq!(request_of(reclaim()).await, sent("MERGE", &uri, marked));
+    let renumbered = json!({
+        "metadata": {
+            "name": "web-new", "namespace": "shop", "uid": "uid-of-web-new",
+            "annotations": {keys::REJECTED_HASH: "bad", keys::ROLLED_BACK_BY: "undo"},
+        },
+        "revision": 5,
+    });
+    assert_eq!(request_of(renumber()).await, sent("MERGE", &uri, renumbered));
+}
+
+/// What is applied of the child, with a restart token.
+fn applied(token: &str) -> Value {
+    let mut object = desired().object;
+    object["spec"]["replicas"] = 3.into();
+    object["spec"]["restartedAt"] = token.into();
+    object
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_child_is_created_without_taking_a_field_from_anybody() {
+    let uri = format!("{CHILDREN}/web?&fieldManager={MANAGER}");
+    assert_eq!(request_of(create()).await, sent("APPLY", &uri, applied("2026-01-03T00:00:00Z")));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_child_is_applied_by_uid_and_keeps_its_own_restart_token() {
+    let uri = format!("{CHILDREN}/web?&force=true&fieldManager={MANAGER}");
+    let mut expected = applied("2026-01-01T00:00:00Z");
+    expected["metadata"]["uid"] = "child".into();
+    assert_eq!(request_of(apply(true)).await, sent("APPLY", &uri, expected));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_restart_sets_its_token_and_its_proof_in_one_write() {
+    let uri = format!("{CHILDREN}/web?&fieldManager={MANAGER}");
+    let metadata = json!({
+        "name": "web", "namespace": "shop", "uid": "child", "annotations": {keys::LAST_COMMAND: "command"},
+    });
+    let both = json!({"metadata": metadata.clone(), "spec": {"restartedAt": "2026-01-02T00:00:00Z"}});
+    assert_eq!(request_of(restart_with(Some("2026-01-02T00:00:00Z"))).await, sent("MERGE", &uri, both));
+    let proof = json!({"metadata": metadata});
+    assert_eq!(request_of(restart_with(None)).await, sent("MERGE", &uri, proof), "its own is new enough");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_child_is_scaled_and_stripped_in_single_fields_of_the_very_object() {
+    let uri = format!("{CHILDREN}/web?&fieldManager={MANAGER}");
+    let metadata = json!({"name": "web", "namespace": "shop", "uid": "child"});
+    let scaled = json!({"metadata": metadata.clone(), "spec": {"replicas": 3}});
+    assert_eq!(request_of(scale(false)).await, sent("MERGE", &uri, scaled));
+    let stripped = json!({"metadata": metadata, "spec": {"parameters": {"env.EVIL": null}}});
+    assert_eq!(request_of(strip()).await, sent("MERGE", &uri, stripped));
+    let former = json!({
+        "metadata": {"name": "old", "namespace": "shop", "uid": "former"}, "spec": {"replicas": 3},
+    });
+    let uri = format!("{CHILDREN}/old?&fieldManager={MANAGER}");
+    assert_eq!(request_of(scale_former()).await, sent("MERGE", &uri, former));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_deleted_is_the_very_object_that_was_seen() {
+    let of = |uid: &str| json!({"preconditions": {"uid": uid}});
+    let deleted = sent("DELETE", &format!("{CHILDREN}/old?"), of("uid-of-old"));
+    assert_eq!(request_of(delete(&["old"])).await, deleted);
+    let pruned = sent("DELETE", &format!("{REVISIONS}/web-old?"), of("uid-of-web-old"));
+    assert_eq!(request_of(prune()).await, pruned);
+}
+
+#[tokio::test(start_paused = true)]
+async fn statuses_are_applied_to_the_very_object_and_say_nothing_else() {
+    let uri = format!("{RESTARTS}/again/status?&force=true&fieldManager={MANAGER}");
+    let told = request_of(tell()).await;
+    assert_eq!((told.verb.as_str(), told.uri.as_str()), ("APPLY", uri.as_str()));
+    assert_eq!(told.body["metadata"], json!({"name": "again", "uid": "command"}));
+    assert_eq!(told.body["status"]["progress"], "1/3");
+    assert!(told.body.get("spec").is_none());
+
+    let uri = format!("{DEPLOYMENTS}/web/status?&force=true&fieldManager={MANAGER}");
+    let own = request_of(write_status()).await;
+    assert_eq!((own.verb.as_str(), own.uri.as_str()), ("APPLY", uri.as_str()));
+    assert_eq!(own.body["metadata"], json!({"name": "web", "uid": "deployment"}));
+    assert_eq!(own.body["status"]["active"], 2);
+    assert!(own.body.get("spec").is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_command_that_nobody_has_bound_is_ended_as_the_very_object() {
+    let (client, log) = answering(|_| DONE);
+    let executor = Executor::new(Writer::over(client, MANAGER), places(), Memory::default());
+    let status = CommandStatus { progress: Some("0/3".into()), ..CommandStatus::default() };
+    executor.end(&restart(), &status).await.unwrap();
+    let [ended] = &log.take()[..] else { panic!("one request") };
+    assert_eq!(ended.uri, format!("{RESTARTS}/again/status?&force=true&fieldManager={MANAGER}"));
+    assert_eq!(ended.body["metadata"], json!({"name": "again", "uid": "command"}));
+    assert_eq!(ended.body["status"]["progress"], "0/3");
+}
+
+#[tokio::test(start_paused = true)]
+async fn refusing_waiting_and_settling_ask_nothing_of_the_server() {
+    let refusal = Refusal::RevisionGone { hash: "new".into() };
+    let refused = act(Action::Refuse(refusal.clone()), &[DONE]).await;
+    assert!(matches!(refused.result, Err(Error::Refused(told)) if told == refusal));
+    let second = std::time::Duration::from_secs(1);
+    let waited = act(Action::Wait(second), &[DONE]).await;
+    assert_eq!(waited.result.unwrap(), Next::Wait(second));
+    let settled = act(Action::Settle, &[DONE]).await;
+    assert_eq!(settled.result.unwrap(), Next::Settled);
+    assert!(refused.sent.is_empty() && waited.sent.is_empty() && settled.sent.is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_age_of_a_status_is_counted_from_its_write() {
+    let (client, _) = answering(|_| DONE);
+    let executor = Executor::new(Writer::over(client, MANAGER), places(), Memory::default());
+    assert!(matches!(executor.status_age(&deployment()), StatusAge::Unwritten(_)));
+    executor.act(&observed(), write_status()).await.unwrap();
+    assert!(matches!(executor.status_age(&deployment()), StatusAge::Written(_)));
+}

@@ -1,0 +1,153 @@
+//! A `BasicDeployment` and what belongs to it, as it is observed when everything is as wanted.
+
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+    time::Duration,
+};
+
+use basic_deployment_controller::{
+    child::Child,
+    command::{Command, CommandKind},
+    desired::Desired,
+    observed::{Found, Observed, Place, Places},
+    revision::{Rejects, Revision},
+};
+use catena_api::{BasicDeployment, BasicDeploymentSpec, BasicReplicaSet, contract::ReplicaContract, keys};
+use jiff::Timestamp;
+use k8s_openapi::{api::apps::v1::ControllerRevision, apimachinery::pkg::apis::meta::v1::ObjectMeta};
+use kube::discovery::ApiResource;
+use operator_kit::{render::Rendered, report::StatusAge, run::Attempt, watch::Seen};
+use serde_json::{Value, json};
+
+/// The field manager of the controller.
+pub const MANAGER: &str = "basic-deployment-controller";
+
+pub fn deployment() -> BasicDeployment {
+    let metadata = ObjectMeta {
+        name: Some("web".into()),
+        namespace: Some("shop".into()),
+        uid: Some("deployment".into()),
+        generation: Some(1),
+        ..ObjectMeta::default()
+    };
+    let spec = BasicDeploymentSpec { replicas: 3, template: "default".into(), ..Default::default() };
+    BasicDeployment { metadata, spec, status: None }
+}
+
+pub fn rendered() -> Rendered {
+    let object = json!({
+        "apiVersion": "catena.dev/v1alpha1",
+        "kind": "BasicReplicaSet",
+        "metadata": {"name": "web", "namespace": "shop"},
+        "spec": {"parameters": {"image": "nginx"}},
+    });
+    Rendered { object, hash: "new".into() }
+}
+
+pub fn desired() -> Desired {
+    Desired::new(&deployment(), rendered())
+}
+
+/// The owner reference of what belongs to a `BasicDeployment` of this name with this uid.
+pub fn owner(uid: &str) -> Value {
+    json!({
+        "apiVersion": "catena.dev/v1alpha1", "kind": "BasicDeployment", "name": "web", "uid": uid,
+        "controller": true, "blockOwnerDeletion": true,
+    })
+}
+
+/// The child as the server has it.
+pub fn child_object(name: &str, uid: &str) -> Value {
+    json!({
+        "apiVersion": "catena.dev/v1alpha1", "kind": "BasicReplicaSet",
+        "metadata": {
+            "name": name, "namespace": "shop", "uid": uid, "generation": 1,
+            "labels": {keys::DEPLOYMENT_UID: "deployment"},
+            "annotations": {keys::HASH: "new"},
+            "ownerReferences": [owner("deployment")],
+        },
+        "spec": {"replicas": 3, "parameters": {"image": "nginx"}, "restartedAt": "2026-01-01T00:00:00Z"},
+        "status": {"active": 3, "observedGeneration": 1},
+    })
+}
+
+pub fn child(name: &str, uid: &str) -> Arc<Child> {
+    let object = serde_json::from_value(child_object(name, uid)).unwrap();
+    Arc::new(Child::of(object, &ApiResource::erase::<BasicReplicaSet>(&())))
+}
+
+pub fn revision(name: &str) -> Arc<Revision> {
+    Arc::new(Revision {
+        namespace: "shop".into(),
+        name: name.into(),
+        uid: format!("uid-of-{name}"),
+        owner: None,
+        number: 1,
+        hash: "new".into(),
+        kind: ("catena.dev/v1alpha1".into(), "BasicReplicaSet".into()),
+        rejects: Rejects::default(),
+        is_deleting: false,
+    })
+}
+
+/// A command as the server has it.
+pub fn command_object(uid: &str, spec: &Value) -> Value {
+    let mut object = json!({
+        "metadata": {
+            "name": "again", "namespace": "shop", "uid": uid, "generation": 1,
+            "creationTimestamp": "2026-01-02T00:00:00Z", "ownerReferences": [owner("deployment")],
+        },
+        "spec": {"targetRef": {"name": "web"}},
+    });
+    for (field, value) in spec.as_object().unwrap() {
+        object["spec"][field] = value.clone();
+    }
+    object
+}
+
+pub fn restart() -> Arc<Command> {
+    let object = serde_json::from_value(command_object("command", &json!({}))).unwrap();
+    Arc::new(Command::of(object, CommandKind::Restart))
+}
+
+pub fn rollback(to: i64) -> Arc<Command> {
+    let object = serde_json::from_value(command_object("command", &json!({"toRevision": to}))).unwrap();
+    Arc::new(Command::of(object, CommandKind::Rollback))
+}
+
+pub fn places() -> Places {
+    let place = |resource| Place { resource, seen: Seen::default() };
+    Places {
+        revisions: place(ApiResource::erase::<ControllerRevision>(&())),
+        restarts: place(CommandKind::Restart.resource()),
+        rollbacks: place(CommandKind::Rollback.resource()),
+    }
+}
+
+pub fn observed() -> Observed {
+    Observed {
+        deployment: Arc::new(deployment()),
+        attempt: Attempt::Allowed,
+        is_blind: false,
+        now: Timestamp::from_second(1_767_400_000).unwrap(),
+        place: Place { resource: ApiResource::erase::<BasicReplicaSet>(&()), seen: Seen::default() },
+        contract: ReplicaContract::default(),
+        rendered: Ok(rendered()),
+        pin: None,
+        desired: Ok(desired()),
+        child: Found::Ours(child("web", "child")),
+        others: Vec::new(),
+        revisions: vec![revision("web-new")],
+        occupant: None,
+        commands: Some(Vec::new()),
+        prepared: None,
+        unheard: HashSet::new(),
+        since_told: None,
+        settled_as: None,
+        given_replicas: HashMap::new(),
+        undone: HashMap::new(),
+        since_progress: Duration::ZERO,
+        status_age: StatusAge::Written(Duration::from_secs(60)),
+    }
+}
