@@ -111,11 +111,6 @@ pub fn restart() -> Arc<Command> {
     Arc::new(Command::of(object, CommandKind::Restart))
 }
 
-pub fn rollback(to: i64) -> Arc<Command> {
-    let object = serde_json::from_value(command_object("command", &json!({"toRevision": to}))).unwrap();
-    Arc::new(Command::of(object, CommandKind::Rollback))
-}
-
 pub fn places() -> Places {
     let place = |resource| Place { resource, seen: Seen::default() };
     Places {

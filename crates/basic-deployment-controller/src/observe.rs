@@ -277,3 +277,6 @@ fn parts(deployment: &BasicDeployment) -> (&str, &str, &str) {
         .map(|part| part.as_deref().unwrap_or_default())
         .into()
 }
+
+#[cfg(test)]
+mod tests;

@@ -80,7 +80,7 @@ async fn what_is_not_valid_waits_for_a_change_but_a_commands_status_is_only_left
 async fn a_server_that_is_busy_is_asked_four_times_more_with_the_same_words() {
     for action in writes() {
         let busy = Answer::Refusal(429, "TooManyRequests");
-        let Acted { result, sent, .. } = act(action.clone(), &[busy.clone()]).await;
+        let Acted { result, sent, .. } = act(action.clone(), std::slice::from_ref(&busy)).await;
         assert_eq!(result.unwrap_err().reason(), "ServerBusy", "{action:?}");
         assert_eq!(sent.len(), 5, "{action:?}");
         assert!(sent.windows(2).all(|two| two[0] == two[1]), "{action:?}");

@@ -26,8 +26,9 @@ struct Acted {
 
 /// Takes a step against a server that gives these answers, the last one for ever.
 async fn act_on(observed: &Observed, action: Action, answers: &[Answer]) -> Acted {
-    let (last, mut answers) = (answers.last().unwrap().clone(), answers.to_vec().into_iter());
-    let (client, log) = answering(move |_| answers.next().unwrap_or_else(|| last.clone()));
+    let mut answers: Vec<_> = answers.iter().rev().cloned().collect();
+    let last = answers.first().unwrap().clone();
+    let (client, log) = answering(move |_| answers.pop().unwrap_or_else(|| last.clone()));
     let memory = Memory::default();
     let executor = Executor::new(Writer::over(client, MANAGER), places(), memory.clone());
     let result = executor.act(observed, action).await;

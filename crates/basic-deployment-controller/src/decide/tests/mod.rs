@@ -7,6 +7,7 @@ mod overtaking;
 mod queue;
 mod restarts;
 mod revisions;
+mod telling;
 
 use std::{sync::Arc, time::Duration};
 

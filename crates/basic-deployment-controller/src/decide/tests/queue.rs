@@ -274,6 +274,20 @@ fn a_revision_that_is_not_there_fails_the_rollback_and_not_the_next_command() {
 }
 
 #[test]
+fn a_rollback_to_a_name_that_somebody_else_has_fails_and_creates_nothing() {
+    let holders = [Found::Orphan, Found::Leaving, Found::Foreign];
+    for holder in holders {
+        let mut observed = with(json!({}), &[rollback("a", 10, 0), restart("b", 20, json!({}))]);
+        observed.revisions = vec![revision(1, "good"), revision(2, NEW)];
+        prepare(&mut observed);
+        let (_, found) = observed.prepared.as_mut().unwrap().target.as_mut().unwrap();
+        *found = holder(child(json!({})));
+        assert_eq!(told(decide(&observed), "a"), outcome("False", "ChildNotOwned"));
+        assert_eq!(told(decide(&observed), "b"), outcome("Unknown", "Queued"));
+    }
+}
+
+#[test]
 fn a_rollback_is_superseded_when_spec_or_template_move_on() {
     let marks = json!({keys::LAST_COMMAND: "a"});
     let moved =

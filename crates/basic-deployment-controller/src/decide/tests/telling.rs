@@ -1,0 +1,167 @@
+//! What the status says.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+use operator_kit::report::{
+    Category, Failure, Pace,
+    conditions::{PROGRESSING, READY, RECONCILING, STALLED},
+};
+
+use super::*;
+use crate::status::{CONDITIONS, deadline_in, pace};
+
+/// Status, reason and message of a condition; `None` where it is not there.
+fn said(status: &BasicDeploymentStatus, type_: &str) -> Option<[String; 3]> {
+    let Condition { status, reason, message, .. } = conditions::find(&status.conditions, type_)?;
+    Some([status.clone(), reason.clone(), message.clone()])
+}
+
+fn held_up(category: Category, reason: &'static str) -> Attempt {
+    Attempt::Deferred(Failure { category, reason, message: "the server's words".into(), is_expected: false })
+}
+
+#[test]
+fn a_child_that_is_as_wanted_and_serves_is_complete() {
+    let status = status(&ours(json!({})));
+    assert_eq!(said(&status, READY).unwrap(), ["True", "Complete", "3 of 3 replicas serve"]);
+    assert_eq!(said(&status, PROGRESSING).unwrap(), ["True", "Complete", "3 of 3 replicas serve"]);
+    for absent in [RECONCILING, STALLED, "Contested", "RolledBack"] {
+        assert_eq!(said(&status, absent), None);
+    }
+    assert!(status.conditions.iter().all(|condition| CONDITIONS.contains(&condition.type_.as_str())));
+    let child = status.child.unwrap();
+    assert_eq!((child.kind.as_str(), child.name.as_str()), ("BasicReplicaSet", "web"));
+    assert_eq!((child.uid.as_str(), child.hash.as_str()), ("child", NEW));
+    assert_eq!((status.replicas, status.revision, status.observed_generation), (3, Some(1), Some(1)));
+    assert_eq!(status.blocked_by, None);
+}
+
+#[test]
+fn what_is_on_its_way_says_whether_its_rendering_changes() {
+    let updating =
+        status(&ours(json!({"metadata": {"annotations": {keys::HASH: "old"}}, "status": {"active": 2}})));
+    assert_eq!(said(&updating, READY).unwrap(), ["False", "Updating", "2 of 3 replicas serve"]);
+    assert_eq!(said(&updating, RECONCILING).unwrap(), ["True", "Updating", "2 of 3 replicas serve"]);
+    assert_eq!(updating.revision, None, "its revision is gone");
+    let starting = status(&observed(Found::Nothing));
+    assert_eq!(said(&starting, READY).unwrap(), ["False", "Progressing", "0 of 3 replicas serve"]);
+    assert_eq!((starting.progress.as_str(), starting.child), ("0/3", None));
+}
+
+#[test]
+fn a_child_that_is_stalled_stalls_its_parent_and_is_named_as_what_blocks() {
+    let stalled =
+        json!([{"type": "Stalled", "status": "True", "reason": "QuotaExceeded", "message": "no room"}]);
+    let mut observed = ours(json!({"status": {"active": 1, "conditions": stalled}}));
+    let first = status(&observed);
+    let message = "1 of 3 replicas serve; BasicReplicaSet web is not ready: QuotaExceeded: no room";
+    assert_eq!(said(&first, STALLED).unwrap(), ["True", "QuotaExceeded", message]);
+    assert_eq!(said(&first, PROGRESSING).unwrap(), ["False", "QuotaExceeded", message]);
+    assert_eq!(said(&first, RECONCILING), None);
+    let blocker = first.blocked_by.clone().unwrap();
+    assert_eq!((blocker.kind.as_str(), blocker.name.as_str()), ("BasicReplicaSet", "web"));
+    assert_eq!(blocker.since, Some(Time(observed.now)));
+    // It is the same one later.
+    Arc::make_mut(&mut observed.deployment).status = Some(first);
+    observed.now += Duration::from_secs(60);
+    assert_eq!(status(&observed).blocked_by, Some(blocker));
+}
+
+#[test]
+fn a_failure_blocks_in_its_own_name_and_stalls_only_where_it_waits_for_a_change() {
+    let mut observed = ours(json!({}));
+    observed.attempt = held_up(Category::WaitsForChange, "Invalid");
+    let refused = status(&observed);
+    assert_eq!(said(&refused, STALLED).unwrap(), ["True", "Invalid", "the server's words"]);
+    let blocker = refused.blocked_by.unwrap();
+    assert_eq!((blocker.kind.as_str(), blocker.name.as_str()), ("BasicDeployment", "web"));
+    assert_eq!((blocker.reason.as_str(), blocker.message.as_str()), ("Invalid", "the server's words"));
+    observed.attempt = held_up(Category::Transient, "ServerBusy");
+    let busy = status(&observed);
+    assert_eq!(said(&busy, STALLED), None);
+    assert_eq!(said(&busy, RECONCILING).unwrap(), ["True", "ServerBusy", "the server's words"]);
+    assert!(!busy.ready, "it is not known whether it is as wanted");
+}
+
+#[test]
+fn what_is_paused_neither_goes_on_nor_is_stalled() {
+    for child in
+        [Found::Nothing, Found::Ours(child(json!({"metadata": {"annotations": {keys::HASH: "old"}}})))]
+    {
+        let mut observed = observed(child);
+        spec(&mut observed).paused = true;
+        observed.since_progress = Duration::from_secs(6000);
+        let status = status(&observed);
+        let [ready, reason, message] = said(&status, READY).unwrap();
+        assert_eq!((ready.as_str(), reason.as_str()), ("False", "Paused"));
+        assert!(message.ends_with("; spec.paused keeps the child as it is"), "{message}");
+        assert_eq!(said(&status, PROGRESSING).unwrap()[0], "False");
+        assert_eq!((said(&status, STALLED), said(&status, RECONCILING)), (None, None));
+    }
+}
+
+#[test]
+fn a_rollback_is_told_with_its_revision_while_it_holds_the_child() {
+    let mut observed = ours(json!({}));
+    observed.pin = Some(Pin {
+        hash: NEW.into(),
+        revision: Some(revision(1, NEW)),
+        rejects: Rejects { hash: Some("bad".into()), command: Some("undo".into()) },
+    });
+    let [is, reason, message] = said(&status(&observed), "RolledBack").unwrap();
+    assert_eq!((is.as_str(), reason.as_str()), ("True", "Rollback"));
+    assert!(message.starts_with("revision 1 stays until spec or template change"), "{message}");
+    observed.desired = Err(Refusal::RevisionGone { hash: NEW.into() });
+    assert_eq!(said(&status(&observed), "RolledBack"), None, "nothing holds it there");
+}
+
+#[test]
+fn all_fields_that_others_go_on_changing_are_named() {
+    let mut observed = ours(json!({}));
+    undone(&mut observed, Part::Replicas, "spec.replicas", 1, 3);
+    undone(&mut observed, Part::Rendering, "spec.parameters.image", 1, 5);
+    undone(&mut observed, Part::Additions, "spec.parameters[\"env.A\"]", 1, 2);
+    let [is, reason, message] = said(&status(&observed), "Contested").unwrap();
+    assert_eq!((is.as_str(), reason.as_str()), ("True", "ChangedByOthers"));
+    let named = "changing spec.parameters.image and spec.replicas of the BasicReplicaSet";
+    assert!(message.contains(named), "{message}");
+}
+
+#[test]
+fn a_former_child_that_leaves_is_named() {
+    let left = child(json!({"metadata": {"name": "old"}}));
+    let [_, reason, message] = said(&status(&observed(Found::Leaving(left))), READY).unwrap();
+    assert_eq!(reason, "FormerChildLeaving");
+    assert!(message.starts_with("BasicReplicaSet \"old\" of a former BasicDeployment"), "{message}");
+}
+
+#[test]
+fn what_others_wait_for_is_told_at_once_and_numbers_when_they_have_come_to_rest() {
+    let serving = ours(json!({}));
+    let starting = ours(json!({"status": {"active": 1}}));
+    let blocker = |name: &str, reason: &str| {
+        let blocker = json!({"apiVersion": "v1", "kind": "Pod", "name": name, "reason": reason});
+        ours(json!({"status": {"active": 1, "blockedBy": blocker}}))
+    };
+    let between = |before: &Observed, after: &Observed| pace(&status(before), &status(after), after);
+    assert_eq!(between(&starting, &serving), Pace::Urgent, "it is ready");
+    assert_eq!(between(&starting, &blocker("a", "ImagePullBackOff")), Pace::Urgent);
+    assert_eq!(between(&blocker("a", "Pulling"), &blocker("a", "ImagePullBackOff")), Pace::Urgent);
+    assert_eq!(between(&blocker("a", "Pulling"), &blocker("b", "Pulling")), Pace::Settled);
+    assert_eq!(between(&observed(Found::Nothing), &starting), Pace::Counting);
+}
+
+#[test]
+fn the_deadline_runs_only_while_something_is_waited_for() {
+    let mut observed = ours(json!({"status": {"active": 1}}));
+    observed.since_progress = Duration::from_secs(599);
+    assert_eq!(deadline_in(&observed), Some(Duration::from_secs(1)));
+    assert_eq!(deadline_in(&ours(json!({}))), None, "it is ready");
+    let mut paused = observed.clone();
+    spec(&mut paused).paused = true;
+    assert_eq!(deadline_in(&paused), None);
+    let mut failed = observed.clone();
+    failed.attempt = held_up(Category::Transient, "ServerBusy");
+    assert_eq!(deadline_in(&failed), None);
+    observed.since_progress = Duration::from_secs(600);
+    assert_eq!(deadline_in(&observed), None, "it has passed");
+}

@@ -1,0 +1,80 @@
+//! What is there under the child's name.
+
+use super::*;
+
+/// A child of an owner; of nobody where there is none.
+fn owned_by(owner: Option<Value>) -> Answer {
+    let mut object = child_object("web", "found");
+    object["metadata"]["ownerReferences"] = owner.into_iter().collect();
+    Answer::Object(object)
+}
+
+/// What is found where the child is answered so and the `BasicDeployment` itself so, and the requests for it.
+async fn found(child: Answer, own: Answer) -> (Result<Found, Error>, Vec<String>) {
+    let answer =
+        move |sent: &Sent| if sent.uri.starts_with(DEPLOYMENT) { own.clone() } else { child.clone() };
+    let cluster = Cluster::of(vec![stored()], answer).await;
+    let observed = cluster.observe(deployment(), Attempt::Allowed).await;
+    (observed.map(|observed| observed.child), cluster.asked())
+}
+
+#[tokio::test]
+async fn what_the_cache_does_not_show_is_looked_up_live_and_told_apart_by_uid() {
+    let look = vec![format!("GET {CHILD}")];
+    let (nothing, asked) = found(MISSING, MISSING).await;
+    assert_eq!((nothing.unwrap(), asked), (Found::Nothing, look.clone()));
+    let (ours, asked) = found(owned_by(Some(owner("deployment"))), MISSING).await;
+    assert!(matches!(ours.unwrap(), Found::Ours(child) if child.uid == "found"));
+    assert_eq!(asked, look);
+    let (leaving, _) = found(owned_by(Some(owner("former"))), MISSING).await;
+    assert!(matches!(leaving.unwrap(), Found::Leaving(_)));
+    let mut somebody = owner("former");
+    somebody["name"] = "other".into();
+    let (foreign, _) = found(owned_by(Some(somebody)), MISSING).await;
+    assert!(matches!(foreign.unwrap(), Found::Foreign(_)));
+}
+
+#[tokio::test]
+async fn an_orphan_is_only_taken_for_one_while_its_next_owner_is_still_there() {
+    let metadata = |uid: &str| Answer::Object(json!({"metadata": {"name": "web", "uid": uid}}));
+    let (orphan, asked) = found(owned_by(None), metadata("deployment")).await;
+    assert!(matches!(orphan.unwrap(), Found::Orphan(_)));
+    assert_eq!(asked, [format!("GET {CHILD}"), format!("GET {DEPLOYMENT}")]);
+    for own in [MISSING, metadata("another")] {
+        assert_eq!(found(owned_by(None), own).await.0.unwrap_err().reason(), "NotFound");
+    }
+}
+
+#[tokio::test]
+async fn a_look_that_gets_no_answer_fails_the_pass() {
+    for (answer, reason) in
+        [(FORBIDDEN, "Forbidden"), (BROKEN, "LookUpFailed"), (Answer::Lost, "LookUpFailed")]
+    {
+        assert_eq!(found(answer.clone(), MISSING).await.0.unwrap_err().reason(), reason);
+        assert_eq!(found(owned_by(None), answer).await.0.unwrap_err().reason(), reason);
+    }
+}
+
+#[tokio::test]
+async fn nothing_is_looked_up_that_the_cache_shows_or_that_nothing_is_done_with() {
+    let shown = ("basicreplicasets", child_object("web", "shown"));
+    let cluster = Cluster::of(vec![stored(), shown], |_| MISSING).await;
+    let observed = cluster.observe(deployment(), Attempt::Allowed).await.unwrap();
+    assert!(matches!(observed.child, Found::Ours(child) if child.uid == "shown"));
+    assert!(cluster.asked().is_empty());
+
+    let held_up = Failure {
+        category: Category::Transient,
+        reason: "WriteFailed",
+        message: String::new(),
+        is_expected: false,
+    };
+    let cluster = Cluster::of(vec![stored()], |_| MISSING).await;
+    cluster.observe(deployment(), Attempt::Deferred(held_up)).await.unwrap();
+    assert!(cluster.asked().is_empty(), "it is backing off");
+
+    let cluster = Cluster::of(Vec::new(), |_| MISSING).await;
+    let observed = cluster.observe(deployment(), Attempt::Allowed).await.unwrap();
+    assert_eq!((observed.child, observed.occupant), (Found::Nothing, None));
+    assert!(cluster.asked().is_empty(), "its revision is stored first");
+}

@@ -1,0 +1,127 @@
+//! What is read live over a mocked client, and what follows from each answer.
+
+mod child;
+mod commands;
+mod taken_names;
+
+use std::time::Duration;
+
+use operator_kit::{
+    report::{Category, Failure, Reported},
+    run::{Controller, Next, Queue},
+    write::Writer,
+};
+use serde_json::{Value, json};
+
+use super::*;
+use crate::{
+    act::Executor,
+    api_server::{Answer, Log, Sent, answering},
+    controller::Deployments,
+    fixtures::{MANAGER, child_object, command_object, deployment, owner},
+};
+
+const TEMPLATE: &str = "{apiVersion: catena.dev/v1alpha1, kind: BasicReplicaSet, metadata: {name: {{ name }}}, spec: {parameters: {image: nginx}}}";
+const REVISIONS: &str = "/apis/apps/v1/namespaces/shop/controllerrevisions";
+const CHILD: &str = "/apis/catena.dev/v1alpha1/namespaces/shop/basicreplicasets/web";
+const DEPLOYMENT: &str = "/apis/catena.dev/v1alpha1/namespaces/shop/basicdeployments/web";
+
+const MISSING: Answer = Answer::Refusal(404, "NotFound");
+const FORBIDDEN: Answer = Answer::Refusal(403, "Forbidden");
+const BROKEN: Answer = Answer::Refusal(500, "InternalError");
+
+/// A controller whose caches have shown what there is.
+struct Cluster {
+    deployments: Deployments,
+    log: Log,
+}
+
+impl Cluster {
+    /// Of these objects, by the plural of their kind; other requests are answered so.
+    async fn of(
+        listed: Vec<(&'static str, Value)>,
+        mut answer: impl FnMut(&Sent) -> Answer + Send + 'static,
+    ) -> Self {
+        let (client, log) = answering(move |sent| match sent.uri.split_once('?') {
+            Some((_, query)) if query.contains("watch=") => Answer::Silence,
+            Some((path, _)) if sent.verb == "GET" && !path.contains("/namespaces/") => {
+                let of_kind = listed.iter().filter(|(kind, _)| path.ends_with(kind));
+                let items: Vec<_> = of_kind.map(|(_, object)| object).collect();
+                Answer::Object(json!({"metadata": {"resourceVersion": "1"}, "items": items}))
+            }
+            _ => answer(sent),
+        });
+        let trigger = Queue::<BasicDeployment>::default().trigger();
+        let (settings, memory) = (Settings::fixed(settings()), Memory::default());
+        let observer = Observer::new(client.clone(), settings, Watches::default(), &trigger, memory.clone());
+        let executor = Executor::new(Writer::over(client, MANAGER), observer.places(), memory);
+        let blind = || {
+            let Known { cache, .. } = observer.children.of(&settings_of_child());
+            cache.problem().or(observer.history.problem()).is_some()
+                || observer.commands.of("shop", "deployment").is_none()
+        };
+        let known = async {
+            while blind() {
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(20), known).await.expect("the caches are filled");
+        log.take();
+        Self { deployments: Deployments::new(observer, executor), log }
+    }
+
+    async fn observe(&self, deployment: BasicDeployment, attempt: Attempt) -> Result<Observed, Error> {
+        Ok(self.deployments.observe(Arc::new(deployment), attempt).await?.0)
+    }
+
+    /// A pass, as the kit makes it.
+    async fn pass(&self) -> Result<Next, Error> {
+        let observed = self.deployments.observe(Arc::new(deployment()), Attempt::Allowed).await?;
+        let action = self.deployments.decide(&observed);
+        self.deployments.act(observed, action).await
+    }
+
+    /// The requests since this was last asked: verb and path.
+    fn asked(&self) -> Vec<String> {
+        let asked = self.log.take().into_iter();
+        asked.map(|Sent { verb, uri, .. }| format!("{verb} {}", uri.split('?').next().unwrap())).collect()
+    }
+}
+
+fn settings() -> Configured {
+    let child = json!({"apiVersion": "catena.dev/v1alpha1", "kind": "BasicReplicaSet"});
+    serde_json::from_value(json!({"child": child, "templates": {"default": TEMPLATE}})).unwrap()
+}
+
+fn settings_of_child() -> basic_deployment_controller::settings::ChildKind {
+    settings().child
+}
+
+/// What spec and template give.
+fn rendering() -> Rendered {
+    let settings = settings();
+    render(&deployment(), &settings.child, &settings).unwrap()
+}
+
+fn name_of(hash: &str) -> String {
+    revision::name("web", "deployment", hash)
+}
+
+/// The revision of a rendering as the server has it.
+fn revision_object(rendered: &Rendered, number: i64, uid: &str, owner_uid: &str) -> Value {
+    json!({
+        "metadata": {
+            "name": name_of(&rendered.hash), "namespace": "shop", "uid": uid,
+            "labels": {catena_api::keys::DEPLOYMENT_UID: "deployment"},
+            "annotations": {catena_api::keys::HASH: rendered.hash},
+            "ownerReferences": [owner(owner_uid)],
+        },
+        "data": rendered.object,
+        "revision": number,
+    })
+}
+
+/// That what spec and template give is stored.
+fn stored() -> (&'static str, Value) {
+    ("controllerrevisions", revision_object(&rendering(), 1, "stored", "deployment"))
+}
