@@ -11,8 +11,8 @@ use operator_kit::report::conditions::{Conditions, is_true};
 use crate::{
     child::{Child, Owner},
     command::{Command, Order},
+    command_queue::Standing,
     observed::Observed,
-    queue::Standing,
     restarts::{covers, others_of_the_same_second},
     revision,
 };

@@ -1,7 +1,7 @@
 //! A pass over a `BasicDeployment`:
 //!
 //! 1. [`Observer::observe`] gathers what is there: from the caches, and live where a cache must not be believed.
-//! 2. [`Queue::of`] finds where each of its commands stands.
+//! 2. [`CommandQueue::of`] finds where each of its commands stands.
 //! 3. [`Observer::prepare`] looks up live what the next command takes.
 //! 4. [`decide`] chooses one step.
 //! 5. [`Executor::act`] takes it: one write, or one batch of writes of the same kind.
@@ -11,10 +11,10 @@
 use std::sync::Arc;
 
 use basic_deployment_controller::{
+    command_queue::CommandQueue,
     decide::{Action, decide},
     error::Error,
     observed::Observed,
-    queue::Queue,
 };
 use catena_api::BasicDeployment;
 use operator_kit::run::{Attempt, Controller, Next};
@@ -35,7 +35,7 @@ impl Deployments {
 
 impl Controller for Deployments {
     type Kind = BasicDeployment;
-    type Observed = (Observed, Queue);
+    type Observed = (Observed, CommandQueue);
     type Action = Action;
     type Error = Error;
 
@@ -46,7 +46,7 @@ impl Controller for Deployments {
     ) -> Result<Self::Observed, Error> {
         let status_age = self.executor.status_age(&deployment);
         let mut observed = self.observer.observe(deployment, attempt, status_age).await?;
-        let queue = Queue::of(&observed);
+        let queue = CommandQueue::of(&observed);
         observed.prepared = self.observer.prepare(&observed, queue.next()).await?;
         Ok((observed, queue))
     }

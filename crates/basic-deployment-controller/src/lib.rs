@@ -3,13 +3,13 @@
 
 pub mod child;
 pub mod command;
+pub mod command_queue;
 pub mod command_status;
 pub mod contest;
 pub mod decide;
 pub mod desired;
 pub mod error;
 pub mod observed;
-pub mod queue;
 pub mod restarts;
 pub mod revision;
 pub mod rollback;

@@ -7,9 +7,12 @@ use std::{
 };
 
 use basic_deployment_controller::{
+    child::Child,
     desired::Desired,
     undone::{Part, QUIET, Undone},
 };
+use catena_api::contract::ReplicaContract;
+use operator_kit::report::conditions::READY;
 use serde_json::Value;
 
 /// What is remembered, by the uid of the `BasicDeployment`.
@@ -40,9 +43,23 @@ struct UndoneAt {
     times: u32,
 }
 
-/// What of a child moves: its uid, its generation, its replicas that serve, and what it says of itself, which moves also
-/// while as many serve as before.
-pub type Progress = (String, i64, i32, String);
+/// What of a child moves.
+#[derive(Default, PartialEq)]
+pub struct Progress {
+    uid: String,
+    generation: i64,
+    active: i32,
+    /// What it says of itself, which moves also while as many replicas serve as before.
+    says: String,
+}
+
+impl Progress {
+    pub fn of(child: &Child, contract: &ReplicaContract) -> Self {
+        let says = child.condition(contract, READY).map(|ready| ready.message).unwrap_or_default();
+        let (uid, generation) = (child.uid.clone(), child.generation);
+        Self { uid, generation, active: child.active(contract), says }
+    }
+}
 
 /// What a decision may know of the last writes.
 #[derive(Default)]

@@ -16,12 +16,12 @@ use basic_deployment_controller::{
     revision::{self, Pin, Revision},
     rollback,
 };
-use catena_api::{BasicDeployment, contract::ReplicaContract};
+use catena_api::BasicDeployment;
 use jiff::Timestamp;
 use kube::{Api, Client};
 use operator_kit::{
     render::Rendered,
-    report::{StatusAge, conditions::READY},
+    report::StatusAge,
     run::{Attempt, Settings, Trigger},
     watch::{ReadError, TrimmedObject, Watches},
     write::{WriteError, owner::still_there},
@@ -151,7 +151,7 @@ impl Observer {
         });
         own.retain(|other| !matches!(&child, Found::Ours(child) if child.uid == other.uid));
         let remembered = self.memory.recall(uid, desired.as_ref().ok());
-        let moving = child.ours().map(|child| progress(child, &contract)).unwrap_or_default();
+        let moving = child.ours().map(|child| Progress::of(child, &contract)).unwrap_or_default();
         Ok(Observed {
             attempt,
             is_blind,
@@ -263,11 +263,6 @@ impl Observer {
         let object = self.history.rendering(uid, revision).await?;
         Ok(object.map(|object| Rendered { object, hash: revision.hash.clone() }))
     }
-}
-
-fn progress(child: &Child, contract: &ReplicaContract) -> Progress {
-    let says = child.condition(contract, READY).map(|ready| ready.message).unwrap_or_default();
-    (child.uid.clone(), child.generation, child.active(contract), says)
 }
 
 /// Namespace, name and uid.

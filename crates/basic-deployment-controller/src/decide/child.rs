@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::{
     child::Child,
+    command_queue::CommandQueue,
     contest::{self, left_for},
     decide::{
         action::{Action, SCALE_FORMER},
@@ -12,13 +13,12 @@ use crate::{
     desired::Desired,
     error::Refusal,
     observed::{Found, Observed},
-    queue::Queue,
     restarts,
     undone::Part,
 };
 
 /// Creates, adopts, changes or heals the child, and carries out commands on it.
-pub fn keep(desired: &Desired, observed: &Observed, queue: &Queue) -> Option<Action> {
+pub fn keep(desired: &Desired, observed: &Observed, queue: &CommandQueue) -> Option<Action> {
     let record = || history::record(desired, observed);
     let is_paused = observed.deployment.spec.paused;
     match &observed.child {

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use crate::{
+    command_queue::CommandQueue,
     command_status::{self, is_progress},
     decide::action::Action,
     observed::{Found, Observed},
-    queue::Queue,
     restarts,
 };
 
@@ -14,7 +14,7 @@ use crate::{
 const PROGRESS: Duration = Duration::from_secs(5);
 
 /// Carries out the next command: the effect, and the proof that it happened, in one write.
-pub fn start(observed: &Observed, queue: &Queue) -> Option<Action> {
+pub fn start(observed: &Observed, queue: &CommandQueue) -> Option<Action> {
     let (command, prepared) = (queue.next()?, observed.prepared.as_ref()?);
     if prepared.command != command.uid || observed.refused_target().is_some() {
         return None;
@@ -33,7 +33,7 @@ pub fn start(observed: &Observed, queue: &Queue) -> Option<Action> {
 }
 
 /// Tells each command how far it is, where that is news.
-pub fn tell(observed: &Observed, queue: &Queue) -> Option<Action> {
+pub fn tell(observed: &Observed, queue: &CommandQueue) -> Option<Action> {
     let news: Vec<_> = queue
         .iter()
         .filter_map(|(command, standing)| {
@@ -46,7 +46,7 @@ pub fn tell(observed: &Observed, queue: &Queue) -> Option<Action> {
 }
 
 /// When commands are to be looked at again, if nothing happens before.
-pub fn due_in(observed: &Observed, queue: &Queue) -> Option<Duration> {
+pub fn due_in(observed: &Observed, queue: &CommandQueue) -> Option<Duration> {
     let deadlines = queue.iter().filter_map(|(command, _)| command.left(observed.now));
     let has_news = |command, standing| command_status::news(command, standing, observed).is_some();
     let progress =

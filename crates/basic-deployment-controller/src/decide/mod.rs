@@ -9,11 +9,11 @@ pub mod unclaimed;
 
 pub use action::Action;
 
-use crate::{decide::report::report, observed::Observed, queue::Queue};
+use crate::{command_queue::CommandQueue, decide::report::report, observed::Observed};
 
 /// The next step for a `BasicDeployment`.
 #[must_use]
-pub fn decide(observed: &Observed, queue: &Queue) -> Action {
+pub fn decide(observed: &Observed, queue: &CommandQueue) -> Action {
     if observed.deployment.metadata.deletion_timestamp.is_some() {
         // The garbage collector takes the child; creating another would keep it from ending.
         return Action::Settle;
@@ -30,7 +30,7 @@ pub fn decide(observed: &Observed, queue: &Queue) -> Action {
 
 /// The child first, so that nothing that is only to be told can hold it up; then commands, before a child goes
 /// that was the proof of one.
-fn step(observed: &Observed, queue: &Queue) -> Option<Action> {
+fn step(observed: &Observed, queue: &CommandQueue) -> Option<Action> {
     if let Some(scaled) = child::scale_former(observed) {
         return Some(scaled);
     }

@@ -8,6 +8,7 @@ use operator_kit::{
 };
 
 use crate::{
+    command_queue::CommandQueue,
     contest::{self, left_for},
     decide::{
         action::{Action, STATUS},
@@ -15,7 +16,6 @@ use crate::{
         commands,
     },
     observed::Observed,
-    queue::Queue,
     status::{deadline_in, pace, status, told},
     undone::Part,
 };
@@ -25,7 +25,7 @@ use crate::{
 const FIRST_STATUS: Duration = Duration::from_secs(20);
 
 /// Writes the status where it is news and due, or waits for what comes next by itself.
-pub fn report(observed: &Observed, queue: &Queue) -> Action {
+pub fn report(observed: &Observed, queue: &CommandQueue) -> Action {
     let current = told(&observed.deployment);
     let new = status(observed);
     let is_refused = matches!(&observed.attempt, Attempt::Without(_)) && observed.attempt.holds(STATUS);

@@ -42,7 +42,7 @@ use crate::{
 
 /// The next step by what was observed.
 fn decide(observed: &Observed) -> Action {
-    super::decide(observed, &Queue::of(observed))
+    super::decide(observed, &CommandQueue::of(observed))
 }
 
 const NEW: &str = "new";

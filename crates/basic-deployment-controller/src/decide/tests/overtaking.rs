@@ -6,7 +6,7 @@ use super::{
     queue::{outcome, prepare, restart, restarted, rollback, told, with},
     *,
 };
-use crate::queue::Standing;
+use crate::command_queue::Standing;
 
 /// A restart that has begun, and a rollback behind it; the child is as `changes` say.
 fn behind(changes: Value) -> Observed {
@@ -36,7 +36,7 @@ fn a_rollback_takes_the_turn_of_a_restart_that_is_stuck() {
 fn a_restart_that_goes_on_is_waited_for_until_nothing_has_moved_for_a_while() {
     let mut observed = behind(json!({"status": {"updated": 1}}));
     assert_eq!(told(decide(&observed), "undo"), outcome("Unknown", "Queued"));
-    assert_eq!(commands::due_in(&observed, &Queue::of(&observed)), Some(Duration::from_secs(30)));
+    assert_eq!(commands::due_in(&observed, &CommandQueue::of(&observed)), Some(Duration::from_secs(30)));
     observed.since_progress = Duration::from_secs(30);
     prepare(&mut observed);
     assert!(matches!(decide(&observed), Action::Apply { .. }));
@@ -114,7 +114,7 @@ fn a_restart_that_runs_after_a_rollback_is_not_overtaken_by_it() {
     has_begun(&mut observed, "waits", 31, None);
     observed.child = rolled_back().child;
     prepare(&mut observed);
-    let queue = Queue::of(&observed);
+    let queue = CommandQueue::of(&observed);
     let (_, waits) = queue.iter().find(|(command, _)| command.uid == "waits").unwrap();
     assert!(!matches!(waits, Standing::Overtaken(_)));
 }
@@ -131,5 +131,5 @@ fn a_rollback_waits_for_another_rollback() {
     observed.since_progress = Duration::from_secs(60);
     prepare(&mut observed);
     assert!(observed.prepared.is_none());
-    assert_eq!(Queue::of(&observed).next(), None);
+    assert_eq!(CommandQueue::of(&observed).next(), None);
 }

@@ -24,7 +24,7 @@ pub(super) fn with(child: Value, commands: &[Arc<Command>]) -> Observed {
 /// What the live look-ups would find.
 pub(super) fn prepare(observed: &mut Observed) {
     observed.prepared = None;
-    let Some(next) = Queue::of(observed).next().cloned() else { return };
+    let Some(next) = CommandQueue::of(observed).next().cloned() else { return };
     let target = match next.asks.as_ref().unwrap().order {
         crate::command::Order::Restart => None,
         crate::command::Order::Rollback(to) => {

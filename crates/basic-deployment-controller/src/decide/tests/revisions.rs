@@ -98,7 +98,7 @@ fn a_rollback_that_its_revision_names_was_carried_out_also_without_its_child_and
     let mut observed = ours(json!({}));
     observed.commands = Some(vec![undo()]);
     observed.revisions = vec![rejecting(revision(1, "good"), "bad", "undo"), revision(2, NEW)];
-    assert!(Queue::of(&observed).next().is_none(), "it would be rolled back once more");
+    assert!(CommandQueue::of(&observed).next().is_none(), "it would be rolled back once more");
     // It gave what is wanted: the revision that names it is the live one.
     observed.revisions = vec![rejecting(revision(1, NEW), "bad", "undo")];
     let Action::Renumber { rejects, .. } = decide(&observed) else { panic!() };

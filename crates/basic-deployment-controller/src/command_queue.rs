@@ -15,7 +15,7 @@ const STUCK: Duration = Duration::from_secs(30);
 
 /// Where the commands of a `BasicDeployment` stand whose status may still change.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Queue {
+pub struct CommandQueue {
     /// The oldest first.
     standings: Vec<(Arc<Command>, Standing)>,
     /// When restarts that run count as stuck, if a rollback waits for them.
@@ -45,7 +45,7 @@ pub enum Standing {
     Queued,
 }
 
-impl Queue {
+impl CommandQueue {
     /// Where each command stands by what was observed, live looks for the next one aside.
     #[must_use]
     pub fn of(observed: &Observed) -> Self {
