@@ -49,7 +49,7 @@ impl Executor {
     pub async fn act(&self, observed: &Observed, action: Action) -> Result<Next, Error> {
         let deployment = &*observed.deployment;
         match action {
-            Action::Record { rendered, number } => self.record(deployment, rendered, number).await?,
+            Action::Record { rendered, number } => return self.record(deployment, rendered, number).await,
             Action::Reclaim { name, uid, hash, number } => {
                 self.reclaim(deployment, [&name, &uid, &hash], number).await?;
             }
@@ -100,7 +100,7 @@ impl Executor {
         deployment: &BasicDeployment,
         rendered: Rendered,
         number: i64,
-    ) -> Result<(), Error> {
+    ) -> Result<Next, Error> {
         let (name, uid) = (deployment.metadata.name.as_deref().unwrap_or_default(), uid(deployment));
         let Place { resource, seen } = &self.places.revisions;
         let revision = json!({
@@ -118,13 +118,16 @@ impl Executor {
         });
         match self.writer.create(uid, seen, resource, &revision).await {
             // Perhaps by an earlier try whose answer was lost: the next pass looks what it is.
-            Err(WriteError::AlreadyExists { .. }) => self.memory.name_is_taken(uid, &rendered.hash),
+            Err(WriteError::AlreadyExists { .. }) => {
+                self.memory.name_is_taken(uid, &rendered.hash);
+                Ok(Next::Again)
+            }
             created => {
                 created?;
                 self.memory.recorded(uid);
+                Ok(Next::Written)
             }
         }
-        Ok(())
     }
 
     async fn reclaim(

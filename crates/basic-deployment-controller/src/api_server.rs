@@ -1,9 +1,10 @@
 //! A mocked API server: it answers as a test says, and keeps what it was sent.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use http::{Request, Response, StatusCode, header::CONTENT_TYPE};
 use kube::{Client, client::Body};
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tower_test::mock::{Handle, pair};
 
@@ -40,7 +41,7 @@ pub struct Log(Arc<Mutex<Vec<Sent>>>);
 impl Log {
     /// What was sent since this was last asked.
     pub fn take(&self) -> Vec<Sent> {
-        std::mem::take(&mut self.0.lock().unwrap())
+        std::mem::take(&mut self.0.lock())
     }
 }
 
@@ -74,7 +75,7 @@ async fn serve(
             Answer::Refusal(code, reason) => respond.send_response(response(code, &refusal(code, reason))),
             Answer::Lost => respond.send_error(std::io::Error::other("the connection was reset")),
         }
-        log.0.lock().unwrap().push(sent);
+        log.0.lock().push(sent);
     }
 }
 

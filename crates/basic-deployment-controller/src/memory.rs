@@ -2,7 +2,7 @@
 
 use std::{
     collections::{HashMap, HashSet},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
@@ -13,6 +13,7 @@ use basic_deployment_controller::{
 };
 use catena_api::contract::ReplicaContract;
 use operator_kit::report::conditions::READY;
+use parking_lot::{Mutex, MutexGuard};
 use serde_json::Value;
 
 /// What is remembered, by the uid of the `BasicDeployment`.
@@ -152,7 +153,7 @@ impl Memory {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<String, OfOne>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

@@ -1,4 +1,4 @@
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use basic_deployment_controller::{child::Child, settings::ChildKind};
 use catena_api::{BasicDeployment, keys};
@@ -7,6 +7,7 @@ use operator_kit::{
     run::Trigger,
     watch::{Cache, TrimmedObject, Watch, Watches},
 };
+use parking_lot::Mutex;
 
 /// The children of the configured kind, watched; another kind in the settings is another watch.
 pub struct Children {
@@ -33,7 +34,7 @@ impl Children {
     /// The children of a kind; a kind that was not asked for before is watched from now on instead of the last.
     pub fn of(&self, kind: &ChildKind) -> Known {
         let resource = kind.api_resource();
-        let mut watched = self.watched.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut watched = self.watched.lock();
         if let Some(known) = watched.as_ref().filter(|known| known.resource == resource) {
             return known.clone();
         }

@@ -1,7 +1,4 @@
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::{collections::HashMap, sync::Arc};
 
 use basic_deployment_controller::{
     error::Error,
@@ -16,6 +13,7 @@ use operator_kit::{
     watch::{Cache, ReadError, TrimmedObject, Watch, Watches, live},
     write::owner::is_controlled_by,
 };
+use parking_lot::{Mutex, MutexGuard};
 use serde_json::Value;
 
 /// The revisions of all `BasicDeployments`, watched; what is stored in one is read when it is needed.
@@ -111,7 +109,7 @@ impl History {
         self.lock().remove(uid);
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<String, Read>> {
-        self.read.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, Read>> {
+        self.read.lock()
     }
 }

@@ -108,7 +108,7 @@ async fn a_broken_server_and_a_lost_answer_are_no_reason_to_ask_again_at_once() 
 #[tokio::test(start_paused = true)]
 async fn a_revision_whose_name_is_taken_is_no_failure_but_is_looked_at_by_the_next_pass() {
     let Acted { result, sent, memory } = act(record(), &[TAKEN]).await;
-    assert_eq!((result.unwrap(), sent.len()), (Next::Written, 1));
+    assert_eq!((result.unwrap(), sent.len()), (Next::Again, 1));
     assert!(memory.is_name_taken("deployment", "new"));
     assert!(!memory.is_name_taken("deployment", "other"));
     for action in [record(), reclaim()] {
