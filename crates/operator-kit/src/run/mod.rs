@@ -11,6 +11,7 @@ mod queue;
 mod reconciler;
 mod settings;
 mod triggers;
+mod work_queue;
 
 pub use {
     arguments::Arguments,

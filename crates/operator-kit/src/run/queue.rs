@@ -2,10 +2,7 @@ use std::{hash::Hash, time::Duration};
 
 use kube::{
     Resource,
-    runtime::{
-        controller::ReconcileRequest,
-        reflector::{ObjectRef, Store},
-    },
+    runtime::reflector::{ObjectRef, Store},
 };
 use tokio::sync::mpsc;
 
@@ -19,8 +16,8 @@ const STRETCH: usize = 4096;
 /// The objects to look at, before they are deduplicated.
 pub struct Queue<K: Resource> {
     pub(crate) dynamic_type: K::DynamicType,
-    sender: mpsc::UnboundedSender<ReconcileRequest<K>>,
-    pub(crate) receiver: mpsc::UnboundedReceiver<ReconcileRequest<K>>,
+    sender: mpsc::UnboundedSender<ObjectRef<K>>,
+    pub(crate) receiver: mpsc::UnboundedReceiver<ObjectRef<K>>,
 }
 
 impl<K: Resource<DynamicType: Clone + Default>> Default for Queue<K> {
@@ -46,7 +43,7 @@ impl<K: Resource<DynamicType: Clone>> Queue<K> {
 /// Asks for a pass over an object; asking again before it comes is the same as asking once.
 pub struct Trigger<K: Resource> {
     dynamic_type: K::DynamicType,
-    sender: mpsc::UnboundedSender<ReconcileRequest<K>>,
+    sender: mpsc::UnboundedSender<ObjectRef<K>>,
 }
 
 impl<K: Resource<DynamicType: Clone>> Clone for Trigger<K> {
@@ -63,7 +60,7 @@ impl<K: Resource<DynamicType: Clone>> Trigger<K> {
             reference = reference.within(namespace);
         }
         // It fails only when the process stops.
-        let _ = self.sender.send(reference.into());
+        let _ = self.sender.send(reference);
     }
 
     /// Asks for a pass over an object.

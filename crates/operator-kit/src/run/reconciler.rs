@@ -1,17 +1,17 @@
 //! One kind that is reconciled: its watch, its store and its passes.
 
 use std::{
-    collections::HashSet, convert::Infallible, future::pending, hash::Hash, sync::Arc, time::Duration,
+    collections::HashSet, convert::Infallible, future::pending, hash::Hash, pin::pin, sync::Arc,
+    time::Duration,
 };
 
 use futures::{
-    FutureExt, StreamExt, TryStreamExt,
-    stream::{self, BoxStream},
+    FutureExt, StreamExt,
+    stream::{BoxStream, FuturesUnordered},
 };
 use kube::{
     Resource,
     runtime::{
-        controller::{self, ReconcileRequest},
         reflector::{ObjectRef, Store, store::Writer as StoreWriter},
         watcher::Event,
     },
@@ -22,10 +22,11 @@ use tokio::{
     sync::{Notify, mpsc::UnboundedReceiver, watch as flag},
     task::JoinSet,
 };
+use tracing::Instrument;
 
 use crate::{
     report::{health::Health, metrics::Metrics},
-    run::{Controller, Trigger, controller::Passes, queue::ask_for_all},
+    run::{Controller, Trigger, controller::Passes, queue::ask_for_all, work_queue::WorkQueue},
     watch::{Follower, Intake, Unread, lenient::Place, readable},
 };
 
@@ -48,7 +49,7 @@ pub(crate) struct Reconciler<C: Controller> {
     pub passes: Arc<Passes<C>>,
     pub filled: StoreWriter<C::Kind>,
     pub trigger: Trigger<C::Kind>,
-    pub receiver: UnboundedReceiver<ReconcileRequest<C::Kind>>,
+    pub receiver: UnboundedReceiver<ObjectRef<C::Kind>>,
     pub concurrency: u16,
     /// An item for each change of the settings.
     pub settings: BoxStream<'static, ()>,
@@ -96,40 +97,70 @@ async fn work<C: Controller>(
     passes: Arc<Passes<C>>,
     store: &Store<C::Kind>,
     trigger: &Trigger<C::Kind>,
-    mut receiver: UnboundedReceiver<ReconcileRequest<C::Kind>>,
+    mut asked: UnboundedReceiver<ObjectRef<C::Kind>>,
     concurrency: u16,
     mut phase: flag::Receiver<Phase>,
 ) -> anyhow::Result<()> {
     // Followers keep their caches warm and are ready, so that a rollout of two replicas goes on; what is asked
     // of them meanwhile is dropped.
     select! {
-        never = drain(&mut receiver) => match never {},
+        never = drain(&mut asked) => match never {},
         left = phase.wait_for(|phase| *phase != Phase::Standby) => drop(left?),
     }
-    let mut stopping = phase.clone();
-    let requests = stream::poll_fn(move |context| receiver.poll_recv(context))
-        .take_until(async move { stopping.wait_for(|phase| *phase == Phase::Stopping).await.is_ok() })
-        .map(Ok::<_, Infallible>);
-    let config = controller::Config::default().concurrency(concurrency);
-    let pass = |object, passes: Arc<Passes<C>>| {
-        Box::pin(async move { Ok::<_, Infallible>(passes.pass(object).await) })
-    };
-    let policy = |_, never: &Infallible, _| match *never {};
-    // The applier begins with the first list and ends after it: for a kind that is not served it would never end.
-    let mut stopping = phase.clone();
-    let unlisted = Box::pin(async move {
-        stopping.wait_for(|phase| *phase == Phase::Stopping).await.ok();
-        if store.wait_until_ready().now_or_never().is_some() {
-            pending::<()>().await;
+    let stopping = async move { phase.wait_for(|phase| *phase == Phase::Stopping).await.map(drop) };
+    tokio::join!(
+        ask_for_all(store, trigger, |_| true),
+        make_passes(passes, store, asked, concurrency, stopping)
+    )
+    .1
+}
+
+/// Makes passes over what is asked for, once the first list is complete, until it stops.
+async fn make_passes<C: Controller>(
+    passes: Arc<Passes<C>>,
+    store: &Store<C::Kind>,
+    mut asked: UnboundedReceiver<ObjectRef<C::Kind>>,
+    concurrency: u16,
+    stopping: impl Future<Output = Result<(), flag::error::RecvError>>,
+) -> anyhow::Result<()> {
+    let mut queue = WorkQueue::default();
+    let mut under_way = FuturesUnordered::new();
+    let (mut listed, mut stopping) = (pin!(store.wait_until_ready().fuse()), pin!(stopping.fuse()));
+    let (mut is_listed, mut is_stopping) = (false, false);
+    loop {
+        while is_listed && !is_stopping && under_way.len() < usize::from(concurrency) {
+            let Some(reference) = queue.next() else { break };
+            let Some(object) = store.get(&reference) else {
+                queue.done(reference, None);
+                continue;
+            };
+            let span = tracing::info_span!("reconciling object", "object.ref" = %reference);
+            let passes = passes.clone();
+            let pass = async move { (reference, passes.pass(object).await) };
+            under_way.push(Box::pin(pass.instrument(span)));
         }
-    });
-    let work = controller::applier(pass, policy, passes, store.clone(), requests, config)
-        .take_until(unlisted)
-        .inspect_err(|error| tracing::debug!("{error}"))
-        .for_each(async |_| {});
-    tokio::join!(ask_for_all(store, trigger, |_| true), work);
-    anyhow::ensure!(*phase.borrow_and_update() == Phase::Stopping, "the queue ended");
-    Ok(())
+        if is_stopping && under_way.is_empty() {
+            return Ok(());
+        }
+        select! {
+            listing = &mut listed => {
+                listing?;
+                is_listed = true;
+            }
+            stop = &mut stopping => {
+                stop?;
+                is_stopping = true;
+            }
+            Some((reference, again)) = under_way.next() => queue.done(reference, again),
+            reference = queue.due() => queue.ask(reference),
+            Some(reference) = asked.recv() => {
+                queue.ask(reference);
+                while let Ok(reference) = asked.try_recv() {
+                    queue.ask(reference);
+                }
+            }
+        }
+    }
 }
 
 /// Keeps the store filled.
@@ -224,4 +255,82 @@ fn forget_gone<C: Controller>(before: &[Arc<C::Kind>], now: &[Arc<C::Kind>], pas
 async fn drain<T>(receiver: &mut UnboundedReceiver<T>) -> Infallible {
     while receiver.recv().await.is_some() {}
     pending().await
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::core::v1::ConfigMap;
+    use parking_lot::Mutex;
+
+    use super::*;
+    use crate::{
+        report::Category,
+        run::{
+            Attempt, Next,
+            controller::tests::{object_named, passes_of, writer},
+            queue::Queue,
+        },
+    };
+
+    /// Takes a moment for each pass, and keeps the order of them.
+    #[derive(Default)]
+    struct Slow(Mutex<Vec<String>>);
+
+    #[derive(Debug, thiserror::Error)]
+    #[error("never")]
+    struct Never;
+
+    impl crate::report::Reported for Never {
+        fn category(&self) -> Category {
+            Category::Transient
+        }
+
+        fn reason(&self) -> &'static str {
+            "Never"
+        }
+    }
+
+    impl Controller for Slow {
+        type Kind = ConfigMap;
+        type Observed = String;
+        type Action = String;
+        type Error = Never;
+
+        async fn observe(&self, object: Arc<ConfigMap>, _: Attempt) -> Result<String, Never> {
+            Ok(object.metadata.name.clone().unwrap_or_default())
+        }
+
+        fn decide(&self, name: &String) -> String {
+            name.clone()
+        }
+
+        async fn act(&self, _: String, name: String) -> Result<Next, Never> {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+            self.0.lock().push(name);
+            Ok(Next::Settled)
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn whoever_is_asked_for_first_is_looked_at_first_however_many_come_after() {
+        let mut filled = StoreWriter::default();
+        let names: Vec<_> = (0..100).map(|number| format!("object-{number}")).collect();
+        filled.apply_watcher_event(&Event::Init);
+        for name in &names {
+            filled.apply_watcher_event(&Event::InitApply(object_named(name)));
+        }
+        filled.apply_watcher_event(&Event::InitDone);
+        let store = filled.as_reader();
+        let passes = Arc::new(passes_of(Slow::default(), store.clone(), writer("http://127.0.0.1:1")));
+        let queue = Queue::<ConfigMap>::default();
+        let trigger = queue.trigger();
+        for name in &names {
+            trigger.notify("shop", name);
+        }
+        let (_phase, leading) = flag::channel(Phase::Leading);
+        let work = work(passes.clone(), &store, &trigger, queue.receiver, 1, leading);
+        assert!(tokio::time::timeout(Duration::from_secs(60), work).await.is_err(), "it ended");
+        let order = passes.controller.0.lock();
+        assert_eq!(order[..100], names[..]);
+    }
 }

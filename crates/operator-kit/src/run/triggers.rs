@@ -167,7 +167,7 @@ mod tests {
             tokio::time::sleep(std::time::Duration::from_millis(1)).await;
             let before = asked.len();
             while let Some(Some(request)) = queue.receiver.recv().now_or_never() {
-                assert!(asked.insert(request.obj_ref.to_string()), "asked twice");
+                assert!(asked.insert(request.to_string()), "asked twice");
             }
             longest = longest.max(asked.len() - before);
             turns += 1;

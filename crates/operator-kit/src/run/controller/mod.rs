@@ -4,10 +4,7 @@ use std::{fmt::Debug, hash::Hash, sync::Arc, time::Duration};
 
 use kube::{
     Resource,
-    runtime::{
-        controller::Action,
-        reflector::{ObjectRef, Store},
-    },
+    runtime::reflector::{ObjectRef, Store},
 };
 use tokio::time::Instant;
 
@@ -117,15 +114,16 @@ pub(crate) struct Passes<C: Controller> {
 }
 
 impl<C: Controller> Passes<C> {
-    /// One pass over an object. Never fails: what went wrong is kept for the object's status.
-    pub async fn pass(&self, object: Arc<C::Kind>) -> Action {
+    /// One pass over an object, and when another is to come if nothing happens before. Never fails: what went wrong is
+    /// kept for the object's status.
+    pub async fn pass(&self, object: Arc<C::Kind>) -> Option<Duration> {
         let uid = object.meta().uid.clone().unwrap_or_default();
-        let action = self.pass_over(&object, &uid).await;
+        let again = self.pass_over(&object, &uid).await;
         // What the pass remembers of an object that went meanwhile would never be forgotten.
         if self.current(&object).is_none() {
             self.forget(&uid);
         }
-        action
+        again
     }
 
     /// The object as its watch shows it now; `None` when it went.
@@ -134,12 +132,12 @@ impl<C: Controller> Passes<C> {
         (current.meta().uid == object.meta().uid).then_some(current)
     }
 
-    async fn pass_over(&self, queued: &C::Kind, uid: &str) -> Action {
+    async fn pass_over(&self, queued: &C::Kind, uid: &str) -> Option<Duration> {
         if !self.writer.is_current(uid) {
-            return Action::requeue(RECHECK);
+            return Some(RECHECK);
         }
         // What was queued may be from before a write that has come back since.
-        let Some(object) = self.current(queued) else { return Action::await_change() };
+        let object = self.current(queued)?;
         let version = Version {
             generation: object.meta().generation.unwrap_or_default(),
             // What failed for want of a watch is tried again when the watch came.
@@ -149,7 +147,7 @@ impl<C: Controller> Passes<C> {
         let occasion_of = |step| self.controller.occasion_of(&object, step);
         let (attempt, retry_in) = self.backoff.attempt(uid, version, occasion_of);
         if matches!(&attempt, Attempt::Deferred(failure) if failure.is_expected) {
-            return requeue(retry_in);
+            return retry_in;
         }
         let longest = self.controller.longest_backoff();
         let mut tried = Tried { step: EVERYTHING, occasion: 0, longest, has_progressed: false };
@@ -175,7 +173,7 @@ impl<C: Controller> Passes<C> {
                     Next::Written if self.writer.is_current(uid) => Some(RECHECK),
                     Next::Written | Next::Settled => None,
                 };
-                return requeue(wait.into_iter().chain(retry_in).min());
+                return wait.into_iter().chain(retry_in).min();
             }
             (Ok(Err(error)), _) => {
                 self.metrics.passed("error", took);
@@ -194,13 +192,13 @@ impl<C: Controller> Passes<C> {
             |part: &Part| part.item.as_ref().is_some_and(|item| attempt.holds_item(tried.step, item));
         if attempt.holds(tried.step) || failed.iter().all(was_held) {
             // Not even the failure could be reported; that is no new attempt.
-            return Action::requeue(retry_in.unwrap_or_default().max(UNREPORTED));
+            return Some(retry_in.unwrap_or_default().max(UNREPORTED));
         }
         for part in failed {
             self.failed(&object, uid, version, tried, part);
         }
         // The next pass goes on with what did not fail, and reports the failure on the object.
-        Action::requeue(Duration::ZERO)
+        Some(Duration::ZERO)
     }
 
     async fn step(
@@ -255,9 +253,5 @@ impl<C: Controller> Passes<C> {
     }
 }
 
-fn requeue(after: Option<Duration>) -> Action {
-    after.map_or_else(Action::await_change, Action::requeue)
-}
-
 #[cfg(test)]
-mod tests;
+pub(in crate::run) mod tests;

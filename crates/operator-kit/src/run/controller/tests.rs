@@ -50,18 +50,24 @@ fn object(uid: &str, version: &str) -> ConfigMap {
     ConfigMap { metadata, ..ConfigMap::default() }
 }
 
+pub(in crate::run) fn object_named(name: &str) -> ConfigMap {
+    let mut object = object(name, "1");
+    object.metadata.name = Some(name.into());
+    object
+}
+
 /// Nothing here talks to a server.
 fn passes(store: Store<ConfigMap>) -> Passes<Versions> {
     let writer = writer("http://127.0.0.1:1");
     passes_of(Versions::default(), store, writer)
 }
 
-fn writer(server: &str) -> Writer {
+pub(in crate::run) fn writer(server: &str) -> Writer {
     let client = Client::try_from(Config::new(server.parse().unwrap())).unwrap();
     Writer::new(client, "versions", Arc::default())
 }
 
-fn passes_of<C: Controller<Kind = ConfigMap>>(
+pub(in crate::run) fn passes_of<C: Controller<Kind = ConfigMap>>(
     controller: C,
     store: Store<ConfigMap>,
     writer: Writer,
