@@ -206,3 +206,6 @@ impl Leadership {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

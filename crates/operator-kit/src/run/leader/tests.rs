@@ -1,0 +1,227 @@
+//! The election against a server that keeps one Lease, on a clock that only moves when everybody waits.
+
+use std::{future::pending, sync::Arc};
+
+use axum::http::{Method, Request, Response, StatusCode};
+use kube::client::Body;
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+
+use super::*;
+
+/// A server that keeps one Lease.
+#[derive(Clone, Default)]
+struct Server(Arc<Mutex<Kept>>);
+
+#[derive(Default)]
+struct Kept {
+    lease: Option<Value>,
+    version: u64,
+}
+
+/// What a client is to the server.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+enum Line {
+    #[default]
+    Works,
+    /// Requests arrive nowhere, and no answer comes.
+    Hangs,
+    /// Each request is answered by an error.
+    Fails,
+}
+
+/// One end of a line to the server.
+#[derive(Clone, Default)]
+struct Connection(Arc<Mutex<Line>>);
+
+impl Connection {
+    fn is(&self, line: Line) {
+        *self.0.lock() = line;
+    }
+}
+
+impl Server {
+    /// A candidate of this name, and its line to the server.
+    fn candidate(&self, name: &str) -> (Candidate, Connection) {
+        let (server, connection) = (self.clone(), Connection::default());
+        let line = connection.clone();
+        let service = tower::service_fn(move |request: Request<Body>| {
+            let (server, line) = (server.clone(), *line.0.lock());
+            async move {
+                match line {
+                    Line::Hangs => pending().await,
+                    Line::Fails => Ok::<_, anyhow::Error>(failed(500)),
+                    Line::Works => server.answer(request).await,
+                }
+            }
+        });
+        (Candidate::new(Client::new(service, "default"), "catena-system", "reaper", name), connection)
+    }
+
+    async fn answer(&self, request: Request<Body>) -> anyhow::Result<Response<Body>> {
+        let method = request.method().clone();
+        let body = request.into_body().collect_bytes().await?;
+        let mut kept = self.0.lock();
+        let current = kept.lease.as_ref().map(|lease| lease["metadata"]["resourceVersion"].clone());
+        if method == Method::GET {
+            return Ok(kept.lease.as_ref().map_or_else(|| failed(404), answered));
+        }
+        let mut lease: Value = serde_json::from_slice(&body)?;
+        let is_expected = match (&current, method == Method::POST) {
+            (None, true) => true,
+            (Some(current), false) => lease["metadata"]["resourceVersion"] == *current,
+            (None, false) => return Ok(failed(404)),
+            (Some(_), true) => false,
+        };
+        if !is_expected {
+            return Ok(failed(409));
+        }
+        kept.version += 1;
+        lease["metadata"]["resourceVersion"] = kept.version.to_string().into();
+        kept.lease = Some(lease.clone());
+        Ok(answered(&lease))
+    }
+
+    /// Somebody writes the Lease without asking anybody.
+    fn write(&self, holder: &str, renewed: &str) {
+        let mut kept = self.0.lock();
+        kept.version += 1;
+        kept.lease = Some(json!({
+            "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+            "metadata": {"name": "reaper", "resourceVersion": kept.version.to_string()},
+            "spec": {"holderIdentity": holder, "leaseDurationSeconds": 30, "renewTime": renewed},
+        }));
+    }
+
+    fn holder(&self) -> String {
+        let kept = self.0.lock();
+        let holder = kept.lease.as_ref().map(|lease| lease["spec"]["holderIdentity"].clone());
+        holder.and_then(|holder| holder.as_str().map(str::to_owned)).unwrap_or_default()
+    }
+}
+
+fn answered(lease: &Value) -> Response<Body> {
+    Response::new(Body::from(lease.to_string().into_bytes()))
+}
+
+fn failed(code: u16) -> Response<Body> {
+    let reason = match code {
+        404 => "NotFound",
+        409 => "Conflict",
+        _ => "InternalError",
+    };
+    let status =
+        json!({"kind": "Status", "status": "Failure", "code": code, "reason": reason, "metadata": {}});
+    let mut response = Response::new(Body::from(status.to_string().into_bytes()));
+    *response.status_mut() = StatusCode::from_u16(code).unwrap_or_default();
+    response
+}
+
+/// How long something takes.
+async fn time<T>(what: impl Future<Output = T>) -> (T, Duration) {
+    let before = Instant::now();
+    (what.await, before.elapsed())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lease_that_nobody_holds_is_taken_at_once() {
+    let server = Server::default();
+    let (_, took) = time(server.candidate("a").0.lead()).await;
+    assert_eq!((server.holder().as_str(), took), ("a", Duration::ZERO));
+}
+
+#[tokio::test(start_paused = true)]
+async fn anothers_lease_is_over_when_it_was_not_renewed_for_its_duration_of_our_own_clock() {
+    // Clocks may jump or differ: neither a time long ago nor one far ahead says anything.
+    for renewed in ["1999-01-01T00:00:00.000000Z", "2999-01-01T00:00:00.000000Z"] {
+        let server = Server::default();
+        server.write("other", renewed);
+        let (_, took) = time(server.candidate("a").0.lead()).await;
+        assert_eq!(server.holder(), "a");
+        assert!(took >= DURATION && took <= DURATION + 2 * RETRY, "{renewed}: {took:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lease_that_its_holder_renews_is_not_taken() {
+    let server = Server::default();
+    let renewing = async {
+        for renewal in 0..30 {
+            server.write("other", &format!("2026-01-01T00:00:{renewal:02}.000000Z"));
+            tokio::time::sleep(RENEWAL).await;
+        }
+    };
+    let (candidate, _) = server.candidate("a");
+    let (_, took) = tokio::join!(renewing, time(candidate.lead()));
+    assert!(took.1 >= 29 * RENEWAL + DURATION, "{:?}", took.1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_leader_whose_renewals_hang_or_fail_stops_before_another_may_begin() {
+    for line in [Line::Hangs, Line::Fails] {
+        let server = Server::default();
+        let (a, to_a) = server.candidate("a");
+        let mut leading = a.lead().await;
+        let (ended, next) = tokio::join!(
+            async {
+                tokio::time::sleep(RENEWAL + RETRY).await;
+                to_a.is(line);
+                time(leading.keep()).await.0.unwrap_err();
+                Instant::now()
+            },
+            async {
+                server.candidate("b").0.lead().await;
+                Instant::now()
+            }
+        );
+        assert!(ended + Duration::from_secs(5) < next, "{line:?}: {:?} before the next", next - ended);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_renewal_that_works_again_in_time_is_as_good_as_any() {
+    let server = Server::default();
+    let (a, line) = server.candidate("a");
+    let mut leading = a.lead().await;
+    let outage = async {
+        tokio::time::sleep(RENEWAL / 2).await;
+        line.is(Line::Hangs);
+        tokio::time::sleep(RENEWAL).await;
+        line.is(Line::Works);
+        tokio::time::sleep(10 * RENEWAL).await;
+    };
+    tokio::select! {
+        ended = leading.keep() => panic!("{ended:?}"),
+        () = outage => assert_eq!(server.holder(), "a"),
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_leader_whose_lease_another_has_stops_at_its_next_renewal() {
+    let server = Server::default();
+    let mut leading = server.candidate("a").0.lead().await;
+    server.write("other", "2026-01-01T00:00:00.000000Z");
+    let (ended, took) = time(leading.keep()).await;
+    assert!(ended.unwrap_err().to_string().contains("held by \"other\""));
+    assert!(took <= RENEWAL + RETRY, "{took:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lease_that_somebody_deleted_is_made_anew_by_its_holder() {
+    let server = Server::default();
+    let mut leading = server.candidate("a").0.lead().await;
+    server.0.lock().lease = None;
+    let kept = tokio::time::timeout(5 * RENEWAL, leading.keep()).await;
+    assert!(kept.is_err(), "{kept:?}");
+    assert_eq!(server.holder(), "a");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lease_that_is_given_up_is_taken_within_seconds() {
+    let server = Server::default();
+    let leading = server.candidate("a").0.lead().await;
+    let (b, _) = server.candidate("b");
+    let (_, (_, took)) = tokio::join!(leading.release(), time(b.lead()));
+    assert_eq!(server.holder(), "b");
+    assert!(took <= 2 * RETRY, "{took:?}");
+}
