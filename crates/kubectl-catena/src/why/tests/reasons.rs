@@ -25,7 +25,7 @@ fn every_reason_that_a_controller_reports_is_explained() {
             &["say(None, \"", "say(Some(false), \"", "(None, \"", "(Some(false), \"", "            \""],
         ),
         (
-            "basic-deployment-controller/src/decide/commands.rs",
+            "basic-deployment-controller/src/command_queue.rs",
             &["Hindered(\"", "Impossible(\"", "            \""],
         ),
         ("basic-replicaset-controller/src/error.rs", &["=> \""]),
