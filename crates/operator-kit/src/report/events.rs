@@ -39,6 +39,12 @@ struct Queued {
 }
 
 impl Events {
+    /// Events without an [`Operator`](crate::run::Operator), such as those over a mocked client in a test.
+    #[must_use]
+    pub fn over(client: Client, controller: &str) -> Self {
+        Self::new(client, controller, controller, Arc::default())
+    }
+
     pub(crate) fn new(client: Client, controller: &str, instance: &str, metrics: Arc<Metrics>) -> Self {
         let instance = clip(instance, LONGEST_INSTANCE);
         let reporter = Reporter { controller: controller.into(), instance: Some(instance) };
