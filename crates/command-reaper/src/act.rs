@@ -2,44 +2,47 @@
 
 use std::time::Duration;
 
-use jiff::Timestamp;
+use command_reaper::{command::CommandRow, decide::Action, error::Error, notice::Notice, observed::Observed};
 use kube::{Resource, api::ObjectMeta};
-use operator_kit::{run::Next, watch::Watched};
+use operator_kit::{report::Events, run::Next, watch::Watched, write::Writer};
 
-use crate::{command::Command, decide::Action, error::Error, observe::Commands};
+use crate::memory::Memory;
 
-/// How long what is to be told waits while too many Events do.
+/// How long an Event waits while too many others are queued.
 const EVENTS_BUSY: Duration = Duration::from_secs(60);
 
-impl Commands {
+/// Takes steps.
+pub struct Executor {
+    writer: Writer,
+    events: Events,
+    memory: Memory,
+}
+
+impl Executor {
+    pub fn new(writer: Writer, events: Events, memory: Memory) -> Self {
+        Self { writer, events, memory }
+    }
+
     /// Takes a step.
-    pub async fn act(&self, command: &Watched<Command>, action: Action) -> Result<Next, Error> {
-        let kind = &command.source.resource;
+    pub async fn act(&self, observed: &Observed, action: Action) -> Result<Next, Error> {
+        let command = &*observed.command;
         match action {
             Action::Delete => {
                 self.writer.delete_as_seen(command).await?;
-                self.removed().remember(command, Timestamp::now());
+                self.memory.remember_deletion(command, observed.now);
                 let ObjectMeta { namespace, name, .. } = &command.metadata;
-                tracing::info!(kind = kind.kind, namespace, name, "deleted after its TTL");
+                tracing::info!(kind = command.source.resource.kind, namespace, name, "deleted after its TTL");
                 Ok(Next::Written)
             }
-            Action::TellKept(_) | Action::TellCameBack if !self.events.has_room() => {
-                Ok(Next::Wait(EVENTS_BUSY))
-            }
-            Action::TellKept(mark) => {
-                let note = format!(
-                    "its TTL is over, but it is kept: {mark} says that it is declared elsewhere, where it would be \
-                     created again and run again; delete it there"
-                );
-                self.events.tell(&command.object_ref(kind), "KeptAsDeclared", &note);
-                Ok(self.told_that_it_is_kept(command))
-            }
-            Action::TellCameBack => {
-                let note = "it was deleted after its TTL and created again with the same name and spec, so that it runs \
-                            once more; it is kept now, so that this does not go on; leave out its TTL where it is \
-                            declared, or give it another name to run it on purpose";
-                self.events.warn(&command.object_ref(kind), "CreatedAgain", note);
-                Ok(self.told_that_it_is_kept(command))
+            Action::Tell(notice) => {
+                if !self.events.has_room() {
+                    return Ok(Next::Wait(EVENTS_BUSY));
+                }
+                self.tell(command, &notice);
+                let uid = command.metadata.uid.as_deref().unwrap_or_default();
+                self.memory.tell(uid, observed.now);
+                // The next pass knows when it is to be told again, if it is.
+                Ok(Next::Wait(Duration::ZERO))
             }
             Action::Refuse(error) => Err(Error::Unreadable(*error)),
             Action::Wait(time) => Ok(Next::Wait(time)),
@@ -47,10 +50,15 @@ impl Commands {
         }
     }
 
-    /// The next pass knows when it is to be told again, if it is.
-    fn told_that_it_is_kept(&self, command: &Watched<Command>) -> Next {
-        let uid = command.metadata.uid.clone().unwrap_or_default();
-        self.told().insert(uid, Timestamp::now());
-        Next::Wait(Duration::ZERO)
+    fn tell(&self, command: &Watched<CommandRow>, Notice { is_warning, reason, note }: &Notice) {
+        let object = command.object_ref(&command.source.resource);
+        if *is_warning {
+            self.events.warn(&object, reason, note);
+        } else {
+            self.events.tell(&object, reason, note);
+        }
     }
 }
+
+#[cfg(test)]
+mod tests;

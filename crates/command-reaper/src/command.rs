@@ -10,7 +10,7 @@ use crate::settings::Reading;
 
 /// What is kept of a command, besides its metadata.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Command {
+pub struct CommandRow {
     /// When it may go.
     pub expiry: Expiry,
     /// The label or annotation that tells that something would create it again.
@@ -30,8 +30,9 @@ pub enum Expiry {
     Unreadable(Box<ExpressionError>),
 }
 
-impl Command {
+impl CommandRow {
     /// Reads an object of a kind.
+    #[must_use]
     pub fn of(object: TrimmedObject, reading: &Reading) -> Self {
         let declared_by = reading.declared_by.on(&object.metadata);
         let created = object.metadata.creation_timestamp.as_ref().map(|time| time.0);
@@ -126,8 +127,8 @@ mod tests {
         .unwrap()
     }
 
-    fn read(settings: &Settings, object: Value) -> Command {
-        Command::of(serde_json::from_value(object).unwrap(), &settings.kinds[0].reading)
+    fn read(settings: &Settings, object: Value) -> CommandRow {
+        CommandRow::of(serde_json::from_value(object).unwrap(), &settings.kinds[0].reading)
     }
 
     fn at(time: &str) -> Expiry {
@@ -166,7 +167,7 @@ mod tests {
         let settings = shipped();
         for kind in &settings.kinds {
             for (object, expected) in &cases {
-                let read = Command::of(serde_json::from_value(object.clone()).unwrap(), &kind.reading);
+                let read = CommandRow::of(serde_json::from_value(object.clone()).unwrap(), &kind.reading);
                 assert_eq!(read.expiry, *expected, "{}: {object}", kind.id);
             }
         }

@@ -1,3 +1,5 @@
+//! What can keep a command from being deleted.
+
 use operator_kit::{
     render::ExpressionError,
     report::{Category, Reported},

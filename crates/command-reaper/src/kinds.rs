@@ -1,17 +1,13 @@
 //! The watched kinds follow the settings.
 
+use command_reaper::{Settings, command::CommandRow, settings::Kind};
 use operator_kit::watch::WatchedKind;
 use tokio::sync::watch;
-
-use crate::{
-    command::Command,
-    settings::{Kind, Settings},
-};
 
 /// The kinds as they are configured, now and after each change.
 pub fn follow(
     mut settings: operator_kit::run::Settings<Settings>,
-) -> watch::Receiver<Vec<WatchedKind<Command>>> {
+) -> watch::Receiver<Vec<WatchedKind<CommandRow>>> {
     let (sender, receiver) = watch::channel(watched(&settings.current()));
     tokio::spawn(async move {
         while !sender.is_closed() {
@@ -22,12 +18,12 @@ pub fn follow(
     receiver
 }
 
-fn watched(settings: &Settings) -> Vec<WatchedKind<Command>> {
+fn watched(settings: &Settings) -> Vec<WatchedKind<CommandRow>> {
     settings.kinds.iter().cloned().map(watch).collect()
 }
 
-fn watch(kind: Kind) -> WatchedKind<Command> {
+fn watch(kind: Kind) -> WatchedKind<CommandRow> {
     let Kind { id, resource, selector, reading, fingerprint } = kind;
-    WatchedKind::new(id, resource, fingerprint, move |object| Command::of(object, &reading))
+    WatchedKind::new(id, resource, fingerprint, move |object| CommandRow::of(object, &reading))
         .labelled(selector)
 }

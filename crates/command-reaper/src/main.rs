@@ -1,32 +1,32 @@
 //! Deletes finished commands after their TTL, of any number of configured kinds.
 
 mod act;
-mod command;
-mod decide;
-mod error;
+mod controller;
 mod kinds;
-mod marks;
+mod memory;
 mod observe;
 mod removed;
-mod settings;
 
 use clap::Parser;
+use command_reaper::Settings;
 use operator_kit::run::{Arguments, Operator, Triggers};
 
-use crate::{observe::Commands, settings::Settings};
+use crate::{act::Executor, controller::Commands, memory::Memory, observe::Observer};
 
 /// Deletes finished commands when their time to live is over, and keeps those that something would create again.
 #[derive(Parser)]
 #[command(version, after_help = "Example: command-reaper --settings settings.yaml --log-format text")]
-struct Command {
+struct Cli {
     #[command(flatten)]
     arguments: Arguments,
 }
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> anyhow::Result<()> {
-    let operator = Operator::<Settings>::start(env!("CARGO_PKG_NAME"), Command::parse().arguments).await?;
-    let commands = Commands::new(operator.writer(), operator.events());
+    let operator = Operator::<Settings>::start(env!("CARGO_PKG_NAME"), Cli::parse().arguments).await?;
+    let memory = Memory::default();
+    let executor = Executor::new(operator.writer(), operator.events(), memory.clone());
+    let commands = Commands { observer: Observer::new(memory), executor };
     let kinds = kinds::follow(operator.settings());
     operator.run_each(commands, kinds, Triggers::default()).await
 }

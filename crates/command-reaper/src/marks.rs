@@ -18,6 +18,7 @@ pub struct Marks {
 
 impl Marks {
     /// These and those.
+    #[must_use]
     pub fn and(&self, more: &Self) -> Self {
         Self {
             labels: [&*self.labels, &more.labels].concat(),
@@ -26,6 +27,7 @@ impl Marks {
     }
 
     /// The first mark that an object carries.
+    #[must_use]
     pub fn on(&self, metadata: &ObjectMeta) -> Option<Box<str>> {
         let found = |keys: &[String], map: Option<&BTreeMap<String, String>>| {
             keys.iter()

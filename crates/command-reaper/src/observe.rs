@@ -1,88 +1,32 @@
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-};
+//! What is known of a command → Observed. The only reader: all that it reads came in with the watches.
 
+use std::sync::Arc;
+
+use command_reaper::{command::CommandRow, observed::Observed};
 use jiff::Timestamp;
-use operator_kit::{
-    report::Events,
-    run::{Attempt, Controller, Next},
-    watch::Watched,
-    write::Writer,
-};
+use operator_kit::{run::Attempt, watch::Watched};
 
-use crate::{
-    command::Command,
-    decide::{Action, decide},
-    error::Error,
-    removed::Removed,
-};
+use crate::memory::Memory;
 
-/// What a decision about a command is made from.
-#[derive(Clone, Debug)]
-pub struct Observed {
-    /// The command.
-    pub command: Arc<Watched<Command>>,
-    /// What this pass may do.
-    pub attempt: Attempt,
-    /// When it was observed, on this machine's clock.
-    pub now: Timestamp,
-    /// Whether it was deleted here, and the cache has yet to show it.
-    pub is_deleted: bool,
-    /// Whether it was created again soon after it had been deleted here.
-    pub came_back: bool,
-    /// When people were told that it is kept, by this process.
-    pub told: Option<Timestamp>,
+/// Reads what is known of a command.
+pub struct Observer {
+    memory: Memory,
 }
 
-/// The controller of commands.
-pub struct Commands {
-    pub(crate) writer: Writer,
-    pub(crate) events: Events,
-    /// When it was told of a command that it is kept, by its uid.
-    told: Mutex<HashMap<String, Timestamp>>,
-    removed: Mutex<Removed>,
-}
-
-impl Commands {
-    pub fn new(writer: Writer, events: Events) -> Self {
-        Self { writer, events, told: Mutex::default(), removed: Mutex::default() }
+impl Observer {
+    pub fn new(memory: Memory) -> Self {
+        Self { memory }
     }
 
-    pub(crate) fn told(&self) -> MutexGuard<'_, HashMap<String, Timestamp>> {
-        self.told.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Reads what is known of a command.
+    pub fn observe(&self, command: Arc<Watched<CommandRow>>, attempt: Attempt) -> Observed {
+        let (is_deleted, came_back) = (self.memory.is_deleted(&command), self.memory.came_back(&command));
+        let told = self.memory.told(command.metadata.uid.as_deref().unwrap_or_default());
+        Observed { command, attempt, now: Timestamp::now(), is_deleted, came_back, told }
     }
 
-    pub(crate) fn removed(&self) -> MutexGuard<'_, Removed> {
-        self.removed.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Controller for Commands {
-    type Kind = Watched<Command>;
-    type Observed = Observed;
-    type Action = Action;
-    type Error = Error;
-
-    async fn observe(&self, command: Arc<Watched<Command>>, attempt: Attempt) -> Result<Observed, Error> {
-        let (uid, now) = (command.metadata.uid.as_deref().unwrap_or_default(), Timestamp::now());
-        let told = self.told().get(uid).copied();
-        let (is_deleted, came_back) = {
-            let removed = self.removed();
-            (removed.has(&command), removed.came_back(&command))
-        };
-        Ok(Observed { command, attempt, now, is_deleted, came_back, told })
-    }
-
-    fn decide(&self, observed: &Observed) -> Action {
-        decide(observed)
-    }
-
-    async fn act(&self, observed: Observed, action: Action) -> Result<Next, Error> {
-        self.act(&observed.command, action).await
-    }
-
-    fn forget(&self, uid: &str) {
-        self.told().remove(uid);
+    /// Forgets a command that is gone.
+    pub fn forget(&self, uid: &str) {
+        self.memory.forget(uid);
     }
 }

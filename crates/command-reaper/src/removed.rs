@@ -5,10 +5,9 @@ use std::{
     hash::{DefaultHasher, Hash, Hasher},
 };
 
+use command_reaper::command::CommandRow;
 use jiff::{SignedDuration, Timestamp};
 use operator_kit::watch::Watched;
-
-use crate::command::Command;
 
 /// How many deletions are remembered; they take well under a megabyte.
 const CAPACITY: usize = 10_000;
@@ -32,7 +31,7 @@ struct Deletion {
 
 impl Removed {
     /// Remembers that a command was deleted.
-    pub fn remember(&mut self, command: &Watched<Command>, at: Timestamp) {
+    pub fn remember(&mut self, command: &Watched<CommandRow>, at: Timestamp) {
         let place = place(command);
         let deletion = Deletion { uid: uid(command), spec: command.row.spec, at };
         if self.by_place.insert(place, deletion).is_none() {
@@ -46,12 +45,12 @@ impl Removed {
     }
 
     /// Whether this very command was deleted; a cache may show it a little longer.
-    pub fn has(&self, command: &Watched<Command>) -> bool {
+    pub fn has(&self, command: &Watched<CommandRow>) -> bool {
         self.by_place.get(&place(command)).is_some_and(|deletion| deletion.uid == uid(command))
     }
 
     /// Whether a command was created again, with the same name and spec, soon after it had been deleted.
-    pub fn came_back(&self, command: &Watched<Command>) -> bool {
+    pub fn came_back(&self, command: &Watched<CommandRow>) -> bool {
         let created = command.metadata.creation_timestamp.as_ref().map(|time| time.0);
         let (Some(created), Some(deletion)) = (created, self.by_place.get(&place(command))) else {
             return false;
@@ -62,11 +61,11 @@ impl Removed {
 }
 
 /// Kind, namespace and name.
-fn place(command: &Watched<Command>) -> u64 {
+fn place(command: &Watched<CommandRow>) -> u64 {
     digest(&(&command.source.id, &command.metadata.namespace, &command.metadata.name))
 }
 
-fn uid(command: &Watched<Command>) -> u64 {
+fn uid(command: &Watched<CommandRow>) -> u64 {
     digest(&command.metadata.uid)
 }
 
@@ -80,24 +79,24 @@ fn digest(value: &impl Hash) -> u64 {
 mod tests {
     use std::sync::Arc;
 
+    use command_reaper::command::Expiry;
     use kube::core::{ApiResource, GroupVersionKind};
     use operator_kit::watch::{Seen, Source};
     use serde_json::json;
 
     use super::*;
-    use crate::command::Expiry;
 
     const DELETED: &str = "2026-01-01T12:00:00Z";
 
     /// Its uid tells when it was created.
-    fn command(name: &str, created: &str, spec: u64) -> Watched<Command> {
+    fn command(name: &str, created: &str, spec: u64) -> Watched<CommandRow> {
         let resource = ApiResource::from_gvk(&GroupVersionKind::gvk("example.com", "v1", "Task"));
         let metadata =
             json!({"name": name, "namespace": "shop", "uid": created, "creationTimestamp": created});
         Watched {
             metadata: serde_json::from_value(metadata).unwrap(),
             source: Arc::new(Source { id: "tasks".into(), resource: resource.into(), seen: Seen::default() }),
-            row: Command { expiry: Expiry::Open, declared_by: None, spec },
+            row: CommandRow { expiry: Expiry::Open, declared_by: None, spec },
         }
     }
 

@@ -1,3 +1,5 @@
+//! What can be configured, with its validation.
+
 use std::{collections::HashSet, sync::Arc};
 
 use kube::core::{ApiResource, GroupVersionKind};
@@ -121,7 +123,7 @@ impl Validate for Settings {
 }
 
 #[cfg(test)]
-pub mod tests {
+pub(crate) mod tests {
     use serde_json::{Value, json};
 
     use super::*;

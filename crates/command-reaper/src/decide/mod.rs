@@ -5,7 +5,7 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 use operator_kit::{render::ExpressionError, report::tell_again_after, run::Attempt};
 
-use crate::{command::Expiry, observe::Observed};
+use crate::{command::Expiry, notice::Notice, observed::Observed};
 
 /// The clock is looked at again after this long at the latest, so that one that was set right is noticed.
 const LOOK_AGAIN: Duration = Duration::from_secs(3600);
@@ -18,10 +18,8 @@ const NEWS: SignedDuration = SignedDuration::from_hours(1);
 pub enum Action {
     /// Delete it, exactly as it was seen.
     Delete,
-    /// Tell people that it is kept, because of this label or annotation.
-    TellKept(Box<str>),
-    /// Tell people that it runs once more, and is kept from now on.
-    TellCameBack,
+    /// Tell people by an Event why it is kept.
+    Tell(Notice),
     /// Report that its fields cannot be read.
     Refuse(Box<ExpressionError>),
     /// Come back later, when nothing happened before.
@@ -31,6 +29,7 @@ pub enum Action {
 }
 
 /// The next step for a command.
+#[must_use]
 pub fn decide(observed: &Observed) -> Action {
     let command = &observed.command;
     let is_going = observed.is_deleted || command.metadata.deletion_timestamp.is_some();
@@ -57,18 +56,18 @@ fn expired(observed: &Observed, since: Timestamp) -> Action {
     let is_news = observed.told.is_none() && observed.now.duration_since(since) < NEWS;
     match &observed.command.row.declared_by {
         None => Action::Delete,
-        Some(mark) if is_news => Action::TellKept(mark.clone()),
+        Some(mark) if is_news => Action::Tell(Notice::kept(mark)),
         Some(_) => Action::Settle,
     }
 }
 
 /// Somebody has to mend where it is declared: it is told again before the Event about it expires.
 fn tell_came_back(observed: &Observed) -> Action {
-    let Some(told) = observed.told else { return Action::TellCameBack };
+    let Some(told) = observed.told else { return Action::Tell(Notice::created_again()) };
     let uid = observed.command.metadata.uid.as_deref().unwrap_or_default();
     let since = Duration::try_from(observed.now.duration_since(told)).unwrap_or_default();
     let left = tell_again_after(uid).saturating_sub(since);
-    if left.is_zero() { Action::TellCameBack } else { Action::Wait(left) }
+    if left.is_zero() { Action::Tell(Notice::created_again()) } else { Action::Wait(left) }
 }
 
 #[cfg(test)]

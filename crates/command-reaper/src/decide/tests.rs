@@ -13,7 +13,7 @@ use operator_kit::{
 use proptest::prelude::*;
 
 use super::*;
-use crate::command::Command;
+use crate::command::CommandRow;
 
 fn now() -> Timestamp {
     "2026-01-01T12:00:00Z".parse().unwrap()
@@ -26,7 +26,7 @@ fn observed(expiry: Expiry) -> Observed {
     let command = Watched {
         metadata: ObjectMeta { name: Some("task".into()), uid: Some("1".into()), ..ObjectMeta::default() },
         source: Arc::new(source),
-        row: Command { expiry, declared_by: None, spec: 0 },
+        row: CommandRow { expiry, declared_by: None, spec: 0 },
     };
     Observed {
         command: Arc::new(command),
@@ -38,7 +38,7 @@ fn observed(expiry: Expiry) -> Observed {
     }
 }
 
-fn changed(mut observed: Observed, change: impl FnOnce(&mut Watched<Command>)) -> Observed {
+fn changed(mut observed: Observed, change: impl FnOnce(&mut Watched<CommandRow>)) -> Observed {
     change(Arc::make_mut(&mut observed.command));
     observed
 }
@@ -78,7 +78,7 @@ fn later(minutes: i64, observed: &Observed) -> Observed {
 fn a_command_that_would_be_created_again_is_kept_and_that_is_told_once_while_it_is_news() {
     let declared = changed(expired_command(), |command| command.row.declared_by = Some("mark".into()));
     for minutes in [0, 59] {
-        assert_eq!(decide(&later(minutes, &declared)), Action::TellKept("mark".into()));
+        assert_eq!(decide(&later(minutes, &declared)), Action::Tell(Notice::kept("mark")));
     }
     let told = Observed { told: Some(now()), ..declared.clone() };
     for minutes in [0, 31, 59, 60, 6000] {
@@ -94,11 +94,11 @@ fn a_command_that_would_be_created_again_is_kept_and_that_is_told_once_while_it_
 fn a_command_that_came_back_is_told_before_it_has_run_and_stays_and_that_is_told_again() {
     for expiry in [Expiry::Open, Expiry::At(now() + SignedDuration::from_secs(60)), Expiry::At(now())] {
         let back = Observed { came_back: true, ..observed(expiry) };
-        assert_eq!(decide(&back), Action::TellCameBack);
+        assert_eq!(decide(&back), Action::Tell(Notice::created_again()));
         let told = Observed { told: Some(now()), ..back };
         let Action::Wait(time) = decide(&told) else { panic!("it is told hot") };
         assert!((30..50).contains(&(time.as_secs() / 60)), "{time:?}");
-        assert_eq!(decide(&later(50, &told)), Action::TellCameBack);
+        assert_eq!(decide(&later(50, &told)), Action::Tell(Notice::created_again()));
     }
 }
 

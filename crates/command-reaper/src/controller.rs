@@ -1,0 +1,51 @@
+//! A pass over a command:
+//!
+//! 1. [`Observer`] looks up what this process remembers of it: a deletion, and what people were told.
+//! 2. [`decide`] chooses one step: deleting it once its TTL is over, telling people why it stays, or waiting.
+//! 3. [`Executor`] takes it.
+
+use std::sync::Arc;
+
+use command_reaper::{
+    command::CommandRow,
+    decide::{Action, decide},
+    error::Error,
+    observed::Observed,
+};
+use operator_kit::{
+    run::{Attempt, Controller, Next},
+    watch::Watched,
+};
+
+use crate::{act::Executor, observe::Observer};
+
+/// The controller of commands.
+pub struct Commands {
+    /// The only reader.
+    pub observer: Observer,
+    /// The only writer.
+    pub executor: Executor,
+}
+
+impl Controller for Commands {
+    type Kind = Watched<CommandRow>;
+    type Observed = Observed;
+    type Action = Action;
+    type Error = Error;
+
+    async fn observe(&self, command: Arc<Self::Kind>, attempt: Attempt) -> Result<Observed, Error> {
+        Ok(self.observer.observe(command, attempt))
+    }
+
+    fn decide(&self, observed: &Observed) -> Action {
+        decide(observed)
+    }
+
+    async fn act(&self, observed: Observed, action: Action) -> Result<Next, Error> {
+        self.executor.act(&observed, action).await
+    }
+
+    fn forget(&self, uid: &str) {
+        self.observer.forget(uid);
+    }
+}

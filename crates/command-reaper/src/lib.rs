@@ -1,0 +1,11 @@
+//! Which finished commands are deleted, and when: pure, for the controller and for models of it.
+
+pub mod command;
+pub mod decide;
+pub mod error;
+pub mod marks;
+pub mod notice;
+pub mod observed;
+pub mod settings;
+
+pub use settings::Settings;

@@ -1,0 +1,66 @@
+//! What people are told of a command that is kept. Pure.
+
+/// What an Event about a command says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Notice {
+    /// Whether somebody has to act.
+    pub is_warning: bool,
+    /// One `PascalCase` word.
+    pub reason: &'static str,
+    /// What is so, why, and what to do.
+    pub note: String,
+}
+
+impl Notice {
+    /// A command stays because this label or annotation says that it is declared elsewhere.
+    #[must_use]
+    pub fn kept(mark: &str) -> Self {
+        Self {
+            is_warning: false,
+            reason: "KeptAsDeclared",
+            note: format!(
+                "its TTL is over, but it is kept: {mark} says that it is declared elsewhere, where it would be \
+                 created again and run again; delete it there"
+            ),
+        }
+    }
+
+    /// A command runs once more, and stays from now on.
+    #[must_use]
+    pub fn created_again() -> Self {
+        Self {
+            is_warning: true,
+            reason: "CreatedAgain",
+            note:
+                "it was deleted after its TTL and created again with the same name and spec, so that it runs \
+                   once more; it is kept now, so that this does not go on; leave out its TTL where it is \
+                   declared, or give it another name to run it on purpose"
+                    .into(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_notice_says_what_is_so_why_and_what_to_do() {
+        let kept = Notice::kept("helm.sh/chart");
+        assert!(kept.note.contains("helm.sh/chart says that it is declared elsewhere"), "{}", kept.note);
+        assert!(kept.note.ends_with("delete it there"), "{}", kept.note);
+        let again = Notice::created_again();
+        assert!(
+            again.note.contains("with the same name and spec, so that it runs once more"),
+            "{}",
+            again.note
+        );
+        assert!(again.note.contains("leave out its TTL where it is declared"), "{}", again.note);
+    }
+
+    #[test]
+    fn only_a_command_that_runs_once_more_asks_somebody_to_act() {
+        assert!(!Notice::kept("mark").is_warning);
+        assert!(Notice::created_again().is_warning);
+    }
+}
