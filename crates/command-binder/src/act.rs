@@ -4,34 +4,33 @@ use std::time::Duration;
 
 use catena_api::keys;
 use command_binder::{
-    command::{CommandRow, Finding, Reference},
-    decide::{Action, Verdict},
-    kind::{CommandKind, Mode},
+    command::CommandRow,
+    decide::Action,
+    error::Error,
+    kind::Mode,
     observed::{Observed, Told},
+    verdict::Verdict,
 };
 use json_patch::{AddOperation, PatchOperation, TestOperation, jsonptr::PointerBuf};
+use k8s_openapi::{api::core::v1::ObjectReference, apimachinery::pkg::apis::meta::v1::OwnerReference};
 use kube::Resource;
-use operator_kit::{
-    report::Events,
-    run::Next,
-    watch::{ServedKind, Watched},
-    write::Writer,
-};
+use operator_kit::{report::Events, run::Next, watch::Watched, write::Writer};
 use serde_json::{Value, json};
 
-use crate::{error::Error, memory::Memory};
+use crate::memory::Memory;
 
-/// When it is tried again to tell something while too many Events wait.
+/// How long an Event waits while too many others are queued.
 const EVENTS_BUSY: Duration = Duration::from_secs(60);
 
-/// What writes.
-pub struct Hands {
+/// Takes steps.
+#[derive(Clone)]
+pub struct Executor {
     writer: Writer,
     events: Events,
     memory: Memory,
 }
 
-impl Hands {
+impl Executor {
     pub fn new(writer: Writer, events: Events, memory: Memory) -> Self {
         Self { writer, events, memory }
     }
@@ -40,13 +39,8 @@ impl Hands {
     pub async fn act(&self, observed: &Observed, action: Action) -> Result<Next, Error> {
         let command = &*observed.command;
         match action {
-            Action::Bind { kind, uid } => {
-                let Finding::Target(to) = &command.row.finding else { return Ok(Next::Settled) };
-                self.amend(
-                    command,
-                    &patch(command, owner_reference(&command.row.kind, &kind, to, &uid), &uid),
-                )
-                .await?;
+            Action::Bind(owner) => {
+                self.amend(command, &patch(command, &owner)).await?;
                 Ok(Next::Written)
             }
             Action::Report(condition) => {
@@ -66,6 +60,12 @@ impl Hands {
             Action::Wait(time) => Ok(Next::Wait(time)),
             Action::Settle => Ok(Next::Settled),
         }
+    }
+
+    /// Reports that a definition describes no kind of commands, although its label says so.
+    pub fn report_malformed(&self, definition: &ObjectReference, problem: &str) {
+        tracing::warn!(definition = definition.name, "{problem}");
+        self.events.warn(definition, "InvalidBinding", problem);
     }
 
     async fn amend(&self, command: &Watched<CommandRow>, patch: &[PatchOperation]) -> Result<(), Error> {
@@ -89,7 +89,7 @@ impl Hands {
 
 /// Only what is added: the owners, labels and annotations of others stay. It holds only for the very object that
 /// was seen, as it was seen.
-fn patch(command: &Watched<CommandRow>, owner: Value, uid: &str) -> Vec<PatchOperation> {
+fn patch(command: &Watched<CommandRow>, owner: &OwnerReference) -> Vec<PatchOperation> {
     let metadata = &command.metadata;
     let row = &command.row;
     let mut patch = vec![
@@ -104,33 +104,15 @@ fn patch(command: &Watched<CommandRow>, owner: Value, uid: &str) -> Vec<PatchOpe
         if row.owners.is_empty() {
             patch.push(add(["metadata", "ownerReferences"].into(), json!([owner])));
         } else {
-            patch.push(add(["metadata", "ownerReferences", "-"].into(), owner));
+            patch.push(add(["metadata", "ownerReferences", "-"].into(), json!(owner)));
         }
     }
     if row.has_map {
-        patch.push(add(["metadata", map, key].into(), uid.into()));
+        patch.push(add(["metadata", map, key].into(), owner.uid.as_str().into()));
     } else {
-        patch.push(add(["metadata", map].into(), json!({key: uid})));
+        patch.push(add(["metadata", map].into(), json!({key: owner.uid})));
     }
     patch
-}
-
-/// Without the fields that are false: an absent one is how everybody else writes it.
-fn owner_reference(kind: &CommandKind, target: &ServedKind, to: &Reference, uid: &str) -> Value {
-    let target = &target.resource;
-    let mut owner = json!({
-        "apiVersion": target.api_version,
-        "kind": target.kind,
-        "name": to.name,
-        "uid": uid,
-    });
-    if kind.controller {
-        owner["controller"] = true.into();
-    }
-    if kind.block_owner_deletion {
-        owner["blockOwnerDeletion"] = true.into();
-    }
-    owner
 }
 
 fn test(field: &str, value: &str) -> PatchOperation {
@@ -141,3 +123,6 @@ fn test(field: &str, value: &str) -> PatchOperation {
 fn add(path: Vec<&str>, value: Value) -> PatchOperation {
     PatchOperation::Add(AddOperation { path: PointerBuf::from_tokens(path), value })
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,6 +1,10 @@
 //! A command, cut down to what a decision needs: its expressions are evaluated when it comes in.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::BTreeMap,
+    fmt::{self, Display},
+    sync::Arc,
+};
 
 use catena_api::{command::BOUND, keys};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, OwnerReference};
@@ -145,6 +149,13 @@ impl Reference {
         let group = owner.api_version.split_once('/').map_or("", |(group, _)| group);
         let resource = &self.kind.resource;
         (group, &*owner.kind, &*owner.name) == (&resource.group, &resource.kind, &self.name)
+    }
+}
+
+/// Kind and name, for people.
+impl Display for Reference {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{} {}", self.kind.resource.kind, self.name)
     }
 }
 

@@ -1,3 +1,5 @@
+//! What can keep a command from being bound, besides what it refers to.
+
 use operator_kit::{
     report::{Category, Reported},
     watch::ReadError,

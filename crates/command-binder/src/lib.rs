@@ -4,9 +4,12 @@
 pub mod command;
 pub mod decide;
 pub mod definition;
+pub mod error;
 pub mod kind;
 pub mod observed;
+pub mod place;
 pub mod settings;
-mod status;
+pub mod status;
+pub mod verdict;
 
 pub use settings::Settings;

@@ -1,39 +1,44 @@
 //! Finds the target of each command, of whatever kind, and makes it the command's owner.
 
 mod act;
-mod catalog;
-mod discovery;
-mod error;
+mod controller;
 mod memory;
 mod observe;
-mod schemas;
-mod waiting;
+
+use std::sync::Arc;
 
 use clap::Parser;
 use command_binder::Settings;
 use operator_kit::run::{Arguments, Operator, Triggers};
 use tokio::sync::watch;
 
-use crate::{act::Hands, catalog::Catalog, memory::Memory, observe::Commands, waiting::Waiting};
+use crate::{
+    act::Executor,
+    controller::Commands,
+    memory::Memory,
+    observe::{Observer, Waiting, catalog::Catalog},
+};
 
 /// Finds the target of each command, of whatever kind, and makes it the command's owner.
 #[derive(Parser)]
 #[command(version, after_help = "Example: command-binder --settings settings.yaml --log-format text")]
-struct Command {
+struct Cli {
     #[command(flatten)]
     arguments: Arguments,
 }
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> anyhow::Result<()> {
-    let operator = Operator::<Settings>::start(env!("CARGO_PKG_NAME"), Command::parse().arguments).await?;
-    let (waiting, triggers) = (Waiting::default(), Triggers::default());
-    let catalog = Catalog::new(&operator, waiting.clone(), triggers.clone());
+    let operator = Operator::<Settings>::start(env!("CARGO_PKG_NAME"), Cli::parse().arguments).await?;
+    let (memory, waiting, triggers) = (Memory::default(), Waiting::default(), Triggers::default());
+    let executor = Executor::new(operator.writer(), operator.events(), memory.clone());
+    let observer = Observer::new(operator.client(), operator.served_kinds(), waiting.clone(), memory);
+    let reporter = executor.clone();
+    let on_malformed =
+        Arc::new(move |definition: &_, problem: &_| reporter.report_malformed(definition, problem));
+    let catalog = Catalog::new(&operator, waiting, triggers.clone(), on_malformed);
     let (sender, kinds) = watch::channel(Vec::new());
     // The operator ends when this does: nobody else holds the sender.
     tokio::spawn(catalog.follow(sender));
-    let memory = Memory::default();
-    let hands = Hands::new(operator.writer(), operator.events(), memory.clone());
-    let commands = Commands::new(operator.client(), operator.served_kinds(), waiting, memory, hands);
-    operator.run_each(commands, kinds, triggers).await
+    operator.run_each(Commands { observer, executor }, kinds, triggers).await
 }

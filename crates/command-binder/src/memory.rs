@@ -1,11 +1,9 @@
-//! What is remembered of commands between passes.
+//! What is remembered of commands between passes. All of it may be lost: it is found out or told again then.
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-};
+use std::{collections::HashMap, sync::Arc};
 
 use command_binder::{command::CommandRow, observed::Told};
+use parking_lot::Mutex;
 
 /// What is remembered of commands that are not bound, or bound by a label, by their uid.
 #[derive(Clone, Default)]
@@ -21,32 +19,28 @@ struct Remembered {
 impl Memory {
     /// What was told last of a command.
     pub fn told(&self, uid: &str) -> Option<Told> {
-        self.lock().get(uid)?.told
+        self.0.lock().get(uid)?.told
     }
 
     /// Something was told of a command.
     pub fn tell(&self, uid: &str, told: Told) {
-        self.lock().entry(uid.to_owned()).or_default().told = Some(told);
+        self.0.lock().entry(uid.to_owned()).or_default().told = Some(told);
     }
 
     /// Whether the label that a command carries was found to name its target.
     pub fn is_label_checked(&self, uid: &str, row: &CommandRow) -> bool {
-        let known = self.lock();
+        let known = self.0.lock();
         let checked = known.get(uid).and_then(|remembered| remembered.label.as_ref());
         checked.is_some() && checked == row.bound_to.as_ref()
     }
 
     /// The label that a command carries names its target.
     pub fn label_is_right(&self, uid: &str, label: &str) {
-        self.lock().entry(uid.to_owned()).or_default().label = Some(label.into());
+        self.0.lock().entry(uid.to_owned()).or_default().label = Some(label.into());
     }
 
     /// Forgets a command that is gone.
     pub fn forget(&self, uid: &str) {
-        self.lock().remove(uid);
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, Remembered>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock().remove(uid);
     }
 }

@@ -1,6 +1,6 @@
 //! What a decision about a command is made from, as plain data.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use jiff::Timestamp;
 use kube::api::ObjectMeta;
@@ -85,6 +85,15 @@ impl Observed {
             can_report: false,
             told: None,
         }
+    }
+
+    /// How long the command has been there.
+    #[must_use]
+    pub fn age(&self) -> Duration {
+        let created = self.command.metadata.creation_timestamp.as_ref();
+        created.map_or(Duration::ZERO, |created| {
+            Duration::try_from(self.now.duration_since(created.0)).unwrap_or_default()
+        })
     }
 }
 

@@ -1,17 +1,16 @@
 //! Observed → Action. Pure.
 
+mod judge;
 mod telling;
-mod verdict;
 
 use std::time::Duration;
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
-use operator_kit::watch::ServedKind;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, OwnerReference};
 
-pub use verdict::{Verdict, place, verdict};
+pub use judge::verdict;
 
-use crate::{observed::Observed, status};
-use verdict::{Judgement, judge};
+use crate::{observed::Observed, status, verdict::Verdict};
+use judge::{Judgement, judge};
 
 /// How often a target that is missing is looked up again at the most, should its arrival not be noticed.
 const SOONEST: Duration = Duration::from_secs(5);
@@ -21,13 +20,8 @@ const LATEST: Duration = Duration::from_secs(300);
 /// One step.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Action {
-    /// Tie the command to its target, in one write.
-    Bind {
-        /// The target's kind as it is served.
-        kind: ServedKind,
-        /// The target's uid.
-        uid: Box<str>,
-    },
+    /// Tie the command to its target, which is this owner, in one write.
+    Bind(OwnerReference),
     /// Write the condition `Bound`.
     Report(Box<Condition>),
     /// Tell people by an Event.
@@ -43,7 +37,7 @@ pub enum Action {
 pub fn decide(observed: &Observed) -> Action {
     match judge(observed) {
         Judgement::Ignore => Action::Settle,
-        Judgement::Bind(kind, uid) => Action::Bind { kind, uid },
+        Judgement::Bind(owner) => Action::Bind(owner),
         Judgement::Say(verdict) => say(observed, verdict),
     }
 }
@@ -53,18 +47,10 @@ fn say(observed: &Observed, verdict: Verdict) -> Action {
         if let Some(condition) = status::changed(observed, &verdict) {
             return Action::Report(Box::new(condition));
         }
-        return rest(&verdict, age(observed), None);
+        return rest(&verdict, observed.age(), None);
     }
     let due = telling::due(observed, &verdict);
-    if due == Some(Duration::ZERO) { Action::Tell(verdict) } else { rest(&verdict, age(observed), due) }
-}
-
-/// How long a command has been there.
-fn age(observed: &Observed) -> Duration {
-    let created = observed.command.metadata.creation_timestamp.as_ref();
-    created.map_or(Duration::ZERO, |created| {
-        Duration::try_from(observed.now.duration_since(created.0)).unwrap_or_default()
-    })
+    if due == Some(Duration::ZERO) { Action::Tell(verdict) } else { rest(&verdict, observed.age(), due) }
 }
 
 /// As long again as it has waited, and not longer than until something is due.

@@ -5,8 +5,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use operator_kit::report::{share, tell_again_after};
 
-use super::{Verdict, age};
-use crate::observed::Observed;
+use crate::{observed::Observed, verdict::Verdict};
 
 /// How long the API server keeps Events, if nobody configured it otherwise.
 const KEPT: Duration = Duration::from_secs(3600);
@@ -16,7 +15,7 @@ const START_SPREAD: Duration = Duration::from_secs(10 * 60);
 /// In which time a verdict is to be told; `None` if it is not.
 pub fn due(observed: &Observed, verdict: &Verdict) -> Option<Duration> {
     // That it would be bound is no trouble, and a failure is told by whoever it happened to.
-    let is_noise = verdict.reason == "WouldBind" && age(observed) >= KEPT;
+    let is_noise = verdict.reason == "WouldBind" && observed.age() >= KEPT;
     if verdict.is_bound || is_noise || observed.attempt.failure().is_some() {
         return None;
     }

@@ -6,10 +6,12 @@ use catena_api::keys;
 use command_binder::{
     Settings,
     command::{CommandRow, Finding, Reference},
-    decide::{Verdict, place, verdict},
+    decide::verdict,
     definition::describe,
     kind::CommandKind,
     observed::{Observed, Target, TargetObject},
+    place::place,
+    verdict::Verdict,
 };
 use jiff::Timestamp;
 use k8s_openapi::{

@@ -14,7 +14,7 @@ mod tell;
 mod tests;
 mod warnings;
 
-use command_binder::decide::Verdict;
+use command_binder::verdict::Verdict;
 use jiff::Timestamp;
 use serde::Serialize;
 

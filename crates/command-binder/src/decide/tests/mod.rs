@@ -5,7 +5,7 @@ use kube::{core::GroupVersionKind, discovery::ApiResource};
 use operator_kit::{
     report::{Category, Failure},
     run::Attempt,
-    watch::{Seen, Source, TrimmedObject, Watched},
+    watch::{Seen, ServedKind, Source, TrimmedObject, Watched},
 };
 use serde_json::{Value, json};
 
@@ -98,7 +98,13 @@ fn missing() -> Option<Target> {
 }
 
 fn bind() -> Action {
-    Action::Bind { kind: shops(true), uid: UID.into() }
+    Action::Bind(OwnerReference {
+        api_version: "apps.example/v2".into(),
+        kind: "Shop".into(),
+        name: "a".into(),
+        uid: UID.into(),
+        ..OwnerReference::default()
+    })
 }
 
 /// What is told of a command, with the reason first.
@@ -122,6 +128,15 @@ mod telling;
 fn a_command_is_bound_to_the_target_that_was_found() {
     let action = decide(&observed(&kind(&json!({})), &json!({}), found(UID)));
     assert_eq!(action, bind());
+}
+
+#[test]
+fn an_owner_is_a_controller_and_blocks_deletion_only_where_its_kind_says_so() {
+    let kind = kind(&json!({"controller": true, "blockOwnerDeletion": true}));
+    let Action::Bind(owner) = decide(&observed(&kind, &json!({}), found(UID))) else {
+        panic!("it is not bound")
+    };
+    assert_eq!((owner.controller, owner.block_owner_deletion), (Some(true), Some(true)));
 }
 
 #[test]

@@ -104,7 +104,7 @@ fn a_target_outside_of_namespaces_has_none_whatever_the_command_says() {
     let object = Some(TargetObject { uid: UID.into(), is_terminating: false });
     let target = Some(Target::Served { kind: shops(false), object });
     let action = decide(&observed(&wide(Value::Null), &json!({}), target.clone()));
-    assert_eq!(action, Action::Bind { kind: shops(false), uid: UID.into() });
+    assert_eq!(action, bind());
     let (reason, message) = told(&wide(json!("Namespaced")), &json!({}), target);
     assert!(reason == "ScopeMismatch" && message.contains("scope in target.kinds"), "{message}");
 }

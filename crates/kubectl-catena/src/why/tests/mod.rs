@@ -351,7 +351,7 @@ fn a_foreign_command_is_explained_by_the_binders_rules_when_its_events_are_gone(
     let command = object("shoes.dev/v1", "Polish", "p1", None, json!({"spec": {"shoes": "red"}}));
     let mut around = around();
     assert!(ask("Polish/p1", std::slice::from_ref(&command), &around).well);
-    around.unbound = Some(command_binder::decide::Verdict {
+    around.unbound = Some(command_binder::verdict::Verdict {
         is_bound: false,
         reason: "FilterFailed",
         message: "whether it is a command is not known: the field type is missing".into(),

@@ -33,7 +33,8 @@ fn every_reason_that_a_controller_reports_is_explained() {
         ("backup-controller/src/error.rs", &["=> \""]),
         ("backup-controller/src/decide/hold.rs", &["(\"", "            \"", ", \""]),
         ("command-reaper/src/error.rs", &["=> \""]),
-        ("command-binder/src/decide/verdict.rs", &["refused(\"", "waiting(\"", "            \""]),
+        ("command-binder/src/decide/judge.rs", &["refused(\"", "waiting(\"", "            \""]),
+        ("command-binder/src/place.rs", &["refused(\"", "            \""]),
     ] {
         let source = fs::read_to_string(crates.join(file)).unwrap();
         let source = source.split("#[cfg(test)]").next().unwrap();

@@ -1,44 +1,23 @@
-//! What is to be said of a command, or done about it. Pure.
+//! What is to be done about a command, or said of it. Pure.
 
 use catena_api::keys;
-use kube::api::ObjectMeta;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use operator_kit::watch::{ServedKind, Watched};
 
 use crate::{
     command::{CommandRow, Finding, Reference},
-    kind::{Mode, Scope},
+    kind::{CommandKind, Mode},
     observed::{Observed, Target, TargetObject},
+    place::place,
+    verdict::Verdict,
 };
-
-/// What is to be said of a command.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Verdict {
-    /// Whether it is bound.
-    pub is_bound: bool,
-    /// One `PascalCase` word.
-    pub reason: &'static str,
-    /// What is so, why, and what to do.
-    pub message: String,
-    /// Whether it may pass by itself.
-    pub may_pass: bool,
-}
-
-impl Verdict {
-    fn refused(reason: &'static str, message: String) -> Self {
-        Self { is_bound: false, reason, message, may_pass: false }
-    }
-
-    fn waiting(reason: &'static str, message: String) -> Self {
-        Self { is_bound: false, reason, message, may_pass: true }
-    }
-}
 
 /// What is to be done about a command.
 pub(super) enum Judgement {
     /// Nothing.
     Ignore,
-    /// Bind it to the target of this kind and uid.
-    Bind(ServedKind, Box<str>),
+    /// Bind it to its target, which is this owner.
+    Bind(OwnerReference),
     /// Say this.
     Say(Verdict),
 }
@@ -81,7 +60,7 @@ pub(super) fn judge(observed: &Observed) -> Judgement {
 }
 
 fn judge_target(observed: &Observed, to: &Reference) -> Judgement {
-    let (command, named) = (&observed.command, named(to));
+    let command = &observed.command;
     if command.row.proven_target(to, observed.is_label_checked).is_some() {
         return Judgement::Say(bound(&command.row, to));
     }
@@ -111,7 +90,7 @@ fn judge_target(observed: &Observed, to: &Reference) -> Judgement {
             Judgement::Say(Verdict::waiting(
                 "TargetNotFound",
                 format!(
-                    "there is no {named}; create it, or delete this command; it is bound as soon as the target is there"
+                    "there is no {to}; create it, or delete this command; it is bound as soon as the target is there"
                 ),
             ))
         };
@@ -120,7 +99,7 @@ fn judge_target(observed: &Observed, to: &Reference) -> Judgement {
         return Judgement::Say(Verdict::refused(
             "TargetReplaced",
             format!(
-                "its label {} names the uid {label}, and the {named} has the uid {uid}: it was for one of that name that is gone, or somebody else wrote the label; remove the label to have it bound to the {named} that is there",
+                "its label {} names the uid {label}, and the {to} has the uid {uid}: it was for one of that name that is gone, or somebody else wrote the label; remove the label to have it bound to the {to} that is there",
                 keys::TARGET_UID
             ),
         ));
@@ -129,7 +108,7 @@ fn judge_target(observed: &Observed, to: &Reference) -> Judgement {
         return Judgement::Say(Verdict::refused(
             "TargetReplaced",
             format!(
-                "it is for the {named} with the uid {other}, and now there is another one with the uid {uid}; create a new command for that"
+                "it is for the {to} with the uid {other}, and now there is another one with the uid {uid}; create a new command for that"
             ),
         ));
     }
@@ -142,7 +121,7 @@ fn judge_target(observed: &Observed, to: &Reference) -> Judgement {
         return Judgement::Say(Verdict::waiting(
             "TargetTerminating",
             format!(
-                "the {named} is being deleted; delete this command too, or wait for another target of that name"
+                "the {to} is being deleted; delete this command too, or wait for another target of that name"
             ),
         ));
     }
@@ -160,11 +139,11 @@ fn judge_target(observed: &Observed, to: &Reference) -> Judgement {
         return Judgement::Say(Verdict::refused(
             "WouldBind",
             format!(
-                "the {named} would become an owner of it; set mode: Owner for commands of this kind to have it so"
+                "the {to} would become an owner of it; set mode: Owner for commands of this kind to have it so"
             ),
         ));
     }
-    Judgement::Bind(kind.clone(), uid.clone())
+    Judgement::Bind(owner(&row.kind, kind, to, uid))
 }
 
 /// The uid of the target that it is for, if that is another one.
@@ -175,49 +154,23 @@ fn other_target<'c>(command: &'c Watched<CommandRow>, to: &'c Reference, uid: &s
     [given, before, owner].into_iter().flatten().find(|&other| other != uid)
 }
 
-/// Where the target lives, if it can own a command with this metadata: a dependent whose owner is elsewhere is deleted by
-/// garbage collection.
-pub fn place<'c>(
-    metadata: &'c ObjectMeta,
-    to: &Reference,
-    kind: &ServedKind,
-) -> Result<Option<&'c str>, Verdict> {
-    let named = named(to);
-    if to.kind.scope.is_some_and(|said| (said == Scope::Namespaced) != kind.is_namespaced) {
-        let (lives, said) = if kind.is_namespaced { ("in", "outside of") } else { ("outside of", "in") };
-        return Err(Verdict::refused(
-            "ScopeMismatch",
-            format!(
-                "the {named} lives {lives} namespaces, and the settings say {said} them, as which an admission policy asks for rights on it; correct scope in target.kinds"
-            ),
-        ));
+/// The target as an owner. What is false is left out, as everybody else writes it.
+fn owner(kind: &CommandKind, target: &ServedKind, to: &Reference, uid: &str) -> OwnerReference {
+    let target = &target.resource;
+    OwnerReference {
+        api_version: target.api_version.clone(),
+        kind: target.kind.clone(),
+        name: to.name.to_string(),
+        uid: uid.to_owned(),
+        controller: kind.controller.then_some(true),
+        block_owner_deletion: kind.block_owner_deletion.then_some(true),
     }
-    if !kind.is_namespaced {
-        return Ok(None);
-    }
-    match (metadata.namespace.as_deref(), to.namespace.as_deref()) {
-        (None, _) => Err(Verdict::refused(
-            "CrossNamespace",
-            format!("it lives outside of namespaces, and the {named} in one: such a target cannot own it"),
-        )),
-        (Some(own), Some(other)) if own != other => Err(Verdict::refused(
-            "CrossNamespace",
-            format!(
-                "the {named} is in the namespace {other}, and only a target in its own namespace {own} can own it; create the command there"
-            ),
-        )),
-        (own, _) => Ok(own),
-    }
-}
-
-fn named(to: &Reference) -> String {
-    format!("{} {}", to.kind.resource.kind, to.name)
 }
 
 fn bound(row: &CommandRow, to: &Reference) -> Verdict {
     let message = match row.kind.mode {
-        Mode::Label => format!("it carries the uid of the {}", named(to)),
-        Mode::Owner | Mode::Observe => format!("it is owned by the {}", named(to)),
+        Mode::Label => format!("it carries the uid of the {to}"),
+        Mode::Owner | Mode::Observe => format!("it is owned by the {to}"),
     };
     Verdict { is_bound: true, reason: "Bound", message, may_pass: false }
 }

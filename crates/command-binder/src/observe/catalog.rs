@@ -12,7 +12,6 @@ use command_binder::{
 };
 use kube::{Api, Client, discovery::ApiResource};
 use operator_kit::{
-    report::Events,
     run::{Operator, Settings, Triggers},
     watch::{Notices, ServedKinds, TrimmedObject, Watch, WatchedKind, Watches},
 };
@@ -22,8 +21,8 @@ use tokio::{
     time::sleep,
 };
 
-use crate::{
-    discovery::Definitions,
+use super::{
+    discovery::{Definitions, OnMalformed},
     waiting::{TargetName, Waiting},
 };
 
@@ -34,7 +33,7 @@ const LOOK: Duration = Duration::from_secs(1);
 pub struct Catalog {
     client: Client,
     watches: Watches,
-    events: Events,
+    on_malformed: OnMalformed,
     served_kinds: ServedKinds,
     settings: Settings<command_binder::Settings>,
     waiting: Waiting,
@@ -49,11 +48,12 @@ impl Catalog {
         operator: &Operator<command_binder::Settings>,
         waiting: Waiting,
         triggers: Triggers<CommandRow>,
+        on_malformed: OnMalformed,
     ) -> Self {
         Self {
             client: operator.client(),
             watches: operator.watches(),
-            events: operator.events(),
+            on_malformed,
             served_kinds: operator.served_kinds(),
             settings: operator.settings(),
             waiting,
@@ -91,7 +91,7 @@ impl Catalog {
             let changed = self.changed.clone();
             let definitions = self.definitions.get_or_insert_with(|| {
                 let changed = move || changed.notify_one();
-                Definitions::follow(self.client.clone(), &self.watches, self.events.clone(), changed)
+                Definitions::follow(self.client.clone(), &self.watches, self.on_malformed.clone(), changed)
             });
             for found in definitions.kinds() {
                 let is_same = |kind: &Arc<CommandKind>| {

@@ -9,13 +9,13 @@ use k8s_openapi::{
     apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
 };
 use kube::{Api, Client, discovery::ApiResource};
-use operator_kit::{
-    report::Events,
-    watch::{Cache, Row, TrimmedObject, Watch, Watches},
-};
+use operator_kit::watch::{Cache, Row, TrimmedObject, Watch, Watches};
 
 /// All definitions are one group.
 const GROUP: &str = "all";
+
+/// Is told of each definition that describes no kind of commands, and why.
+pub type OnMalformed = Arc<dyn Fn(&ObjectReference, &str) + Send + Sync>;
 
 /// A definition with the label of commands.
 pub struct Discovered {
@@ -46,7 +46,7 @@ impl Definitions {
     pub fn follow(
         client: Client,
         watches: &Watches,
-        events: Events,
+        on_malformed: OnMalformed,
         changed: impl Fn() + Send + Sync + 'static,
     ) -> Self {
         let resource = ApiResource::erase::<CustomResourceDefinition>(&());
@@ -58,16 +58,14 @@ impl Definitions {
         let trim = move |definition: TrimmedObject| {
             let kind = describe(&definition);
             if let Err(problem) = &kind {
-                let name = definition.metadata.name.clone();
-                tracing::warn!(definition = name, "{problem}");
                 let reference = ObjectReference {
                     api_version: Some(resource.api_version.clone()),
                     kind: Some(resource.kind.clone()),
                     uid: definition.metadata.uid.clone(),
-                    name,
+                    name: definition.metadata.name.clone(),
                     ..ObjectReference::default()
                 };
-                events.warn(&reference, "InvalidBinding", problem);
+                on_malformed(&reference, problem);
             }
             Discovered { uid: definition.metadata.uid.unwrap_or_default().into(), kind: kind.map(Arc::new) }
         };

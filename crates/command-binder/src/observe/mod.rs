@@ -1,53 +1,78 @@
+//! Caches and live reads → Observed. The only reader.
+
+pub mod catalog;
+mod discovery;
+mod schemas;
+mod waiting;
+
 use std::sync::Arc;
 
 use command_binder::{
     command::{CommandRow, Finding, Reference},
-    decide::{Action, decide, place},
+    error::Error,
     observed::{Observed, Target, TargetObject},
+    place::place,
 };
 use jiff::Timestamp;
 use kube::Client;
 use operator_kit::{
-    run::{Attempt, Controller, Next},
+    run::Attempt,
     watch::{ReadError, ServedKind, ServedKinds, Watched, live},
 };
 
-use crate::{
-    act::Hands,
-    error::Error,
-    memory::Memory,
-    schemas::Schemas,
-    waiting::{Awaited, TargetName, Waiting},
-};
+use crate::memory::Memory;
+use schemas::Schemas;
+pub use waiting::Waiting;
+use waiting::{Awaited, TargetName};
 
-/// The controller of commands.
-pub struct Commands {
+/// Reads what there is of a command and its target.
+pub struct Observer {
     client: Client,
     served_kinds: ServedKinds,
     started: Timestamp,
     waiting: Waiting,
     schemas: Schemas,
-    hands: Hands,
     memory: Memory,
 }
 
-impl Commands {
-    pub fn new(
-        client: Client,
-        served_kinds: ServedKinds,
-        waiting: Waiting,
-        memory: Memory,
-        hands: Hands,
-    ) -> Self {
-        Self {
-            schemas: Schemas::new(client.clone()),
-            client,
-            served_kinds,
-            started: Timestamp::now(),
-            waiting,
-            hands,
-            memory,
+impl Observer {
+    pub fn new(client: Client, served_kinds: ServedKinds, waiting: Waiting, memory: Memory) -> Self {
+        let (schemas, started) = (Schemas::new(client.clone()), Timestamp::now());
+        Self { client, served_kinds, started, waiting, schemas, memory }
+    }
+
+    /// Reads what there is of a command, and looks its target up live unless the command shows that it is bound.
+    pub async fn observe(
+        &self,
+        command: Arc<Watched<CommandRow>>,
+        attempt: Attempt,
+    ) -> Result<Observed, Error> {
+        let uid = command.metadata.uid.as_deref().unwrap_or_default();
+        let is_label_checked = self.memory.is_label_checked(uid, &command.row);
+        let is_needed = attempt == Attempt::Allowed && command.metadata.deletion_timestamp.is_none();
+        let target = match &command.row.finding {
+            Finding::Target(to) if is_needed && command.row.proven_target(to, is_label_checked).is_none() => {
+                Some(self.look_up(&command, to).await?)
+            }
+            _ => None,
+        };
+        let label = command.row.label();
+        if let Some((_, object)) = target.as_ref().and_then(Target::found)
+            && label.is_some_and(|label| *label == *object.uid)
+        {
+            self.memory.label_is_right(uid, &object.uid);
         }
+        let told = self.memory.told(uid);
+        let can_report =
+            self.schemas.take_condition(&command.row.kind, &command.source.resource.version).await?;
+        let (now, started) = (Timestamp::now(), self.started);
+        Ok(Observed { command, attempt, now, started, target, is_label_checked, can_report, told })
+    }
+
+    /// Forgets a command that is gone.
+    pub fn forget(&self, uid: &str) {
+        self.waiting.leave(uid);
+        self.memory.forget(uid);
     }
 
     async fn look_up(&self, command: &Watched<CommandRow>, to: &Reference) -> Result<Target, Error> {
@@ -114,48 +139,5 @@ async fn get(
             Ok(if is_about_object { Target::Served { kind, object: None } } else { Target::NotServed })
         }
         Err(error) => Err(ReadError::of(&error, &kind.resource.kind, name).into()),
-    }
-}
-
-impl Controller for Commands {
-    type Kind = Watched<CommandRow>;
-    type Observed = Observed;
-    type Action = Action;
-    type Error = Error;
-
-    async fn observe(&self, command: Arc<Self::Kind>, attempt: Attempt) -> Result<Observed, Error> {
-        let uid = command.metadata.uid.as_deref().unwrap_or_default();
-        let is_label_checked = self.memory.is_label_checked(uid, &command.row);
-        let is_needed = attempt == Attempt::Allowed && command.metadata.deletion_timestamp.is_none();
-        let target = match &command.row.finding {
-            Finding::Target(to) if is_needed && command.row.proven_target(to, is_label_checked).is_none() => {
-                Some(self.look_up(&command, to).await?)
-            }
-            _ => None,
-        };
-        let label = command.row.label();
-        if let Some((_, object)) = target.as_ref().and_then(Target::found)
-            && label.is_some_and(|label| *label == *object.uid)
-        {
-            self.memory.label_is_right(uid, &object.uid);
-        }
-        let told = self.memory.told(uid);
-        let can_report =
-            self.schemas.take_condition(&command.row.kind, &command.source.resource.version).await?;
-        let (now, started) = (Timestamp::now(), self.started);
-        Ok(Observed { command, attempt, now, started, target, is_label_checked, can_report, told })
-    }
-
-    fn decide(&self, observed: &Observed) -> Action {
-        decide(observed)
-    }
-
-    async fn act(&self, observed: Observed, action: Action) -> Result<Next, Error> {
-        self.hands.act(&observed, action).await
-    }
-
-    fn forget(&self, uid: &str) {
-        self.waiting.leave(uid);
-        self.memory.forget(uid);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
@@ -10,9 +10,8 @@ use command_binder::kind::CommandKind;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::{Api, Client, discovery::ApiResource};
 use operator_kit::watch::{ReadError, TrimmedObject};
+use parking_lot::Mutex;
 use serde_json::Value;
-
-use crate::error::Error;
 
 /// How long it is believed what a definition said: it may be mended.
 const BELIEVED: Duration = Duration::from_secs(300);
@@ -33,12 +32,12 @@ impl Schemas {
     }
 
     /// Whether the condition `Bound` may be written on commands of a kind that is read in a version.
-    pub async fn take_condition(&self, kind: &CommandKind, version: &str) -> Result<bool, Error> {
+    pub async fn take_condition(&self, kind: &CommandKind, version: &str) -> Result<bool, ReadError> {
         if !kind.reports_bound {
             return Ok(false);
         }
         let key = (kind.fingerprint.clone(), version.to_owned());
-        if let Some((known, since)) = self.known().get(&key)
+        if let Some((known, since)) = self.known.lock().get(&key)
             && since.elapsed() < BELIEVED
         {
             return Ok(*known);
@@ -52,7 +51,7 @@ impl Schemas {
             .map_err(|error| ReadError::of(&error, "CustomResourceDefinition", &name))?;
         let takes = definition.is_some_and(|definition| has_keyed_conditions(&definition.data, version));
         // Passes side by side ask side by side; the first that finds it out says so.
-        let before = self.known().insert(key, (takes, Instant::now()));
+        let before = self.known.lock().insert(key, (takes, Instant::now()));
         if !takes && before.is_none_or(|(before, _)| before) {
             tracing::warn!(
                 kind = &*kind.id,
@@ -60,10 +59,6 @@ impl Schemas {
             );
         }
         Ok(takes)
-    }
-
-    fn known(&self) -> MutexGuard<'_, Known> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

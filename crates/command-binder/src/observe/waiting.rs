@@ -2,11 +2,12 @@
 
 use std::{
     collections::{HashMap, HashSet},
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
 };
 
 use command_binder::{command::CommandRow, kind::TargetKind};
 use operator_kit::{run::Triggers, watch::Watched};
+use parking_lot::Mutex;
 
 /// A target by its name: there may be no such object.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -56,7 +57,7 @@ impl Waiting {
             namespace: metadata.namespace.as_deref().unwrap_or_default().into(),
             name: metadata.name.as_deref().unwrap_or_default().into(),
         };
-        let mut index = self.lock();
+        let mut index = self.0.lock();
         index.leave(uid);
         index.by_awaited.entry(awaited.clone()).or_default().insert(waiting.clone());
         index.by_command.insert(uid.into(), (awaited, waiting));
@@ -64,18 +65,18 @@ impl Waiting {
 
     /// The command waits no more.
     pub fn leave(&self, uid: &str) {
-        self.lock().leave(uid);
+        self.0.lock().leave(uid);
     }
 
     /// A target came or changed. What waits for it goes on waiting until a pass has found it.
     pub fn target_came(&self, target: TargetName, triggers: &Triggers<CommandRow>) {
-        let commands = self.lock().by_awaited.get(&Awaited::Target(target)).cloned();
+        let commands = self.0.lock().by_awaited.get(&Awaited::Target(target)).cloned();
         wake(commands.unwrap_or_default(), triggers);
     }
 
     /// The kinds that commands wait for.
     pub fn kinds(&self) -> Vec<Arc<TargetKind>> {
-        let index = self.lock();
+        let index = self.0.lock();
         let kind = |awaited: &Awaited| match awaited {
             Awaited::Kind(kind) => Some(kind.clone()),
             Awaited::Target(_) => None,
@@ -85,11 +86,7 @@ impl Waiting {
 
     /// A kind is served. What waits for it is woken once: the next pass knows what else is missing.
     pub fn kind_came(&self, kind: Arc<TargetKind>, triggers: &Triggers<CommandRow>) {
-        wake(self.lock().take(&Awaited::Kind(kind)), triggers);
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, Index> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        wake(self.0.lock().take(&Awaited::Kind(kind)), triggers);
     }
 }
 
@@ -159,7 +156,7 @@ mod tests {
         }
         waiting.leave("gone");
         assert_eq!(waiting.kinds(), std::slice::from_ref(&target));
-        let woken = waiting.lock().take(&Awaited::Kind(target.clone()));
+        let woken = waiting.0.lock().take(&Awaited::Kind(target.clone()));
         let mut names: Vec<_> = woken.iter().map(|command| &*command.name).collect();
         names.sort_unstable();
         assert_eq!(names, ["a", "b"]);
@@ -169,6 +166,6 @@ mod tests {
         waiting.enter(&command(&kind, "a"), Awaited::Kind(target.clone()));
         waiting.enter(&command(&kind, "a"), Awaited::Target(name.clone()));
         assert_eq!(waiting.kinds(), [], "it waits for one thing at a time");
-        assert_eq!(waiting.lock().take(&Awaited::Target(name)).len(), 1);
+        assert_eq!(waiting.0.lock().take(&Awaited::Target(name)).len(), 1);
     }
 }

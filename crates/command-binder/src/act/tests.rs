@@ -1,0 +1,386 @@
+//! Each step as the requests that it makes, and what follows from each answer.
+
+use std::sync::Arc;
+
+use catena_api::command::BOUND;
+use command_binder::kind::CommandKind;
+use http::{Request, Response, StatusCode};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+use kube::{Client, client::Body};
+use operator_kit::{
+    report::{Category, Reported},
+    watch::{Seen, Source, TrimmedObject},
+};
+use parking_lot::Mutex;
+use tower_test::mock::{Handle, pair};
+
+use super::*;
+
+const MANAGER: &str = "command-binder";
+const COMMAND: &str = "/apis/ops.example/v1/namespaces/here/restarts/c";
+const EVENTS: &str = "/apis/events.k8s.io/v1/namespaces/here/events";
+
+/// How the API server says that a test of a JSON patch does not hold.
+const FAILED_TEST: &str = "the server rejected our request due to an error in our request";
+
+/// What the server does with a request.
+#[derive(Clone, Copy, Debug)]
+enum Answer {
+    /// It answers with a status.
+    Code(u16),
+    /// A test of the patch does not hold.
+    FailedTest,
+    /// It may have done it, but its answer is lost.
+    Lost,
+}
+use Answer::{Code, FailedTest, Lost};
+
+/// A request as far as steps differ by it.
+#[derive(Debug)]
+struct Sent {
+    verb: String,
+    path: String,
+    content_type: String,
+    body: Value,
+}
+
+/// A step that was taken.
+struct Taken {
+    sent: Vec<Sent>,
+    result: Result<Next, Error>,
+    memory: Memory,
+    observed: Observed,
+}
+
+/// A command of a kind that is bound in this mode.
+fn observed_in(mode: &str, metadata: &Value) -> Observed {
+    let file = json!({
+        "id": "restarts", "group": "ops.example", "version": "v1", "resource": "restarts", "kind": "Restart",
+        "mode": mode,
+        "target": {
+            "name": "object.spec.target",
+            "kinds": [{"group": "apps.example", "version": "v1", "resource": "shops", "kind": "Shop"}],
+        },
+    });
+    let kind = Arc::new(CommandKind::compile(serde_json::from_value(file).unwrap()).unwrap());
+    let mut object = json!({"metadata": metadata, "spec": {"target": "a"}});
+    for (field, value) in [("name", "c"), ("namespace", "here"), ("uid", "command"), ("resourceVersion", "7")]
+    {
+        object["metadata"][field] = value.into();
+    }
+    let object: TrimmedObject = serde_json::from_value(object).unwrap();
+    let metadata = object.metadata.clone();
+    let row = CommandRow::of(&kind, object);
+    let mut observed = Observed::by_onlooker(metadata, row, None, "2026-01-01T12:00:00Z".parse().unwrap());
+    let Watched { metadata, source, row } = Watched::clone(&observed.command);
+    let source = Source { id: source.id.clone(), resource: source.resource.clone(), seen: Seen::unwatched() };
+    observed.command = Arc::new(Watched { metadata, source: Arc::new(source), row });
+    observed
+}
+
+fn observed() -> Observed {
+    observed_in("Owner", &json!({}))
+}
+
+fn owner() -> OwnerReference {
+    OwnerReference {
+        api_version: "apps.example/v1".into(),
+        kind: "Shop".into(),
+        name: "a".into(),
+        uid: "target".into(),
+        ..OwnerReference::default()
+    }
+}
+
+fn report() -> Action {
+    Action::Report(Box::new(Condition {
+        type_: BOUND.into(),
+        status: "False".into(),
+        reason: "TargetNotFound".into(),
+        message: "there is no Shop a".into(),
+        observed_generation: Some(1),
+        last_transition_time: Time("2026-01-01T12:00:00Z".parse().unwrap()),
+    }))
+}
+
+fn verdict(reason: &'static str) -> Verdict {
+    Verdict { is_bound: false, reason, message: "there is no Shop a".into(), may_pass: true }
+}
+
+/// A client of a server that answers in this way, to the last answer for ever, and the requests that it gets.
+fn server(answers: &[Answer]) -> (Client, Arc<Mutex<Vec<Sent>>>) {
+    let (service, handle) = pair::<Request<Body>, Response<Body>>();
+    let sent = Arc::default();
+    tokio::spawn(serve(handle, answers.to_vec(), Arc::clone(&sent)));
+    (Client::new(service, "default"), sent)
+}
+
+async fn serve(
+    mut handle: Handle<Request<Body>, Response<Body>>,
+    answers: Vec<Answer>,
+    sent: Arc<Mutex<Vec<Sent>>>,
+) {
+    let last = answers.last().copied().unwrap_or(Code(200));
+    let mut answers = answers.into_iter().chain(std::iter::repeat(last));
+    while let (Some((request, respond)), Some(answer)) = (handle.next_request().await, answers.next()) {
+        let (parts, body) = request.into_parts();
+        let body = body.collect_bytes().await.unwrap();
+        let content_type = parts.headers.get(http::header::CONTENT_TYPE);
+        sent.lock().push(Sent {
+            verb: parts.method.to_string(),
+            path: parts.uri.to_string(),
+            content_type: content_type.map_or("", |kind| kind.to_str().unwrap()).to_owned(),
+            body: serde_json::from_slice(&body).unwrap_or_default(),
+        });
+        let (code, body) = match answer {
+            Lost => {
+                respond.send_error(std::io::Error::other("the connection was reset"));
+                continue;
+            }
+            // Of what was written, only its version is read.
+            Code(code) if code < 300 => (code, json!({"metadata": {"name": "c", "resourceVersion": "8"}})),
+            Code(code) => (code, failure(code, "no")),
+            FailedTest => (422, failure(422, FAILED_TEST)),
+        };
+        let body = Body::from(body.to_string().into_bytes());
+        let code = StatusCode::from_u16(code).unwrap();
+        respond.send_response(Response::builder().status(code).body(body).unwrap());
+    }
+}
+
+fn failure(code: u16, message: &str) -> Value {
+    let reason = if code == 409 { "Conflict" } else { "" };
+    json!({
+        "kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code, "reason": reason,
+        "message": message, "metadata": {},
+    })
+}
+
+/// Takes a step for a command against a server that answers in this way.
+async fn take_for(observed: Observed, action: Action, answers: &[Answer]) -> Taken {
+    let (client, sent) = server(answers);
+    let memory = Memory::default();
+    let executor =
+        Executor::new(Writer::over(client.clone(), MANAGER), Events::over(client, MANAGER), memory.clone());
+    let result = executor.act(&observed, action).await;
+    let sent = requests(executor, &sent).await;
+    Taken { sent, result, memory, observed }
+}
+
+async fn take(action: Action, answers: &[Answer]) -> Taken {
+    take_for(observed(), action, answers).await
+}
+
+/// Events are published in the background, until nobody can queue any more.
+async fn requests(executor: Executor, sent: &Mutex<Vec<Sent>>) -> Vec<Sent> {
+    drop(executor);
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    std::mem::take(&mut *sent.lock())
+}
+
+/// What a command is bound by: what is added to it, after the tests.
+async fn additions(observed: Observed, owner: OwnerReference) -> Vec<Value> {
+    let Taken { sent, .. } = take_for(observed, Action::Bind(owner), &[Code(200)]).await;
+    sent[0].body.as_array().unwrap()[2..].to_vec()
+}
+
+fn added(path: &str, value: &Value) -> Value {
+    json!({"op": "add", "path": path, "value": value})
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_command_is_bound_in_one_write_that_holds_only_for_it_as_it_was_seen() {
+    let Taken { sent, result, .. } = take(Action::Bind(owner()), &[Code(200)]).await;
+    assert_eq!(result.unwrap(), Next::Written);
+    let [Sent { verb, path, content_type, body }] = &sent[..] else { panic!("{sent:?}") };
+    assert_eq!((verb.as_str(), content_type.as_str()), ("PATCH", "application/json-patch+json"));
+    let (place, query) = path.split_once('?').unwrap();
+    assert!(place == COMMAND && query.contains(&format!("fieldManager={MANAGER}")), "{path}");
+    let owner = json!({"apiVersion": "apps.example/v1", "kind": "Shop", "name": "a", "uid": "target"});
+    assert_eq!(
+        *body,
+        json!([
+            {"op": "test", "path": "/metadata/uid", "value": "command"},
+            {"op": "test", "path": "/metadata/resourceVersion", "value": "7"},
+            {"op": "add", "path": "/metadata/ownerReferences", "value": [owner]},
+            {"op": "add", "path": "/metadata/annotations", "value": {keys::BOUND_TO: "target"}},
+        ])
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_owners_and_annotations_of_others_stay() {
+    let other = json!({"apiVersion": "v1", "kind": "Node", "name": "n", "uid": "node"});
+    let metadata = json!({"ownerReferences": [other], "annotations": {"note": "mine"}});
+    assert_eq!(
+        additions(observed_in("Owner", &metadata), owner()).await,
+        [
+            added("/metadata/ownerReferences/-", &json!(owner())),
+            added("/metadata/annotations/catena.dev~1bound-to", &json!("target")),
+        ]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_owner_is_written_as_it_was_decided() {
+    let owner = OwnerReference { controller: Some(true), block_owner_deletion: Some(true), ..owner() };
+    let additions = additions(observed(), owner).await;
+    let written = &additions[0]["value"][0];
+    assert_eq!((&written["controller"], &written["blockOwnerDeletion"]), (&json!(true), &json!(true)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn in_mode_label_a_command_gets_a_label_and_no_owner() {
+    assert_eq!(
+        additions(observed_in("Label", &json!({})), owner()).await,
+        [added("/metadata/labels", &json!({keys::TARGET_UID: "target"}))]
+    );
+    let labelled = observed_in("Label", &json!({"labels": {"app": "shop"}}));
+    assert_eq!(
+        additions(labelled, owner()).await,
+        [added("/metadata/labels/catena.dev~1target-uid", &json!("target"))]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_command_that_was_not_bound_for_certain_is_tried_again() {
+    for (answer, reason, category, tries) in [
+        (Code(403), "Forbidden", Category::Transient, 1),
+        (Code(404), "NotFound", Category::Transient, 1),
+        (Code(409), "Conflict", Category::Transient, 1),
+        (FailedTest, "Conflict", Category::Transient, 1),
+        (Code(422), "Invalid", Category::WaitsForChange, 1),
+        (Code(429), "ServerBusy", Category::Transient, 5),
+        (Code(500), "WriteFailed", Category::Transient, 1),
+        // Sent again by the next pass, which sees whether it is needed.
+        (Lost, "WriteFailed", Category::Transient, 1),
+    ] {
+        let Taken { sent, result, .. } = take(Action::Bind(owner()), &[answer]).await;
+        let error = result.unwrap_err();
+        assert_eq!((error.reason(), error.category(), sent.len()), (reason, category, tries), "{answer:?}");
+        let is_stale = matches!(reason, "NotFound" | "Conflict");
+        assert_eq!(Reported::is_expected(&error), is_stale, "{answer:?}");
+    }
+    let Taken { sent, result, .. } = take(Action::Bind(owner()), &[Code(429), Code(200)]).await;
+    assert_eq!((sent.len(), result.unwrap()), (2, Next::Written));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_condition_is_applied_alone_and_to_the_very_command() {
+    let Taken { sent, result, .. } = take(report(), &[Code(200)]).await;
+    assert_eq!(result.unwrap(), Next::Written);
+    let [Sent { verb, path, content_type, body }] = &sent[..] else { panic!("{sent:?}") };
+    assert_eq!((verb.as_str(), content_type.as_str()), ("PATCH", "application/apply-patch+yaml"));
+    let (place, query) = path.split_once('?').unwrap();
+    assert_eq!(place, format!("{COMMAND}/status"));
+    assert!(query.contains(&format!("fieldManager={MANAGER}")), "{path}");
+    let condition = json!({
+        "type": BOUND, "status": "False", "reason": "TargetNotFound", "message": "there is no Shop a",
+        "observedGeneration": 1, "lastTransitionTime": "2026-01-01T12:00:00Z",
+    });
+    assert_eq!(
+        *body,
+        json!({
+            "apiVersion": "ops.example/v1", "kind": "Restart",
+            "metadata": {"name": "c", "uid": "command"},
+            "status": {"conditions": [condition]},
+        })
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_condition_that_was_not_written_for_certain_is_written_again() {
+    for (answer, reason, category, tries) in [
+        (Code(403), "StatusRefused", Category::WaitsForChange, 1),
+        (Code(404), "NotFound", Category::Transient, 1),
+        (Code(409), "Conflict", Category::Transient, 1),
+        (Code(422), "StatusRefused", Category::WaitsForChange, 1),
+        (Code(429), "ServerBusy", Category::Transient, 5),
+        (Code(500), "WriteFailed", Category::Transient, 1),
+        (Lost, "WriteFailed", Category::Transient, 1),
+    ] {
+        let Taken { sent, result, .. } = take(report(), &[answer]).await;
+        let error = result.unwrap_err();
+        assert_eq!((error.reason(), error.category(), sent.len()), (reason, category, tries), "{answer:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn people_are_told_by_an_event_on_the_command_and_that_is_remembered() {
+    for (mode, reason, type_) in [
+        ("Owner", "TargetNotFound", "Warning"),
+        // What is only observed is no trouble.
+        ("Observe", "WouldBind", "Normal"),
+        ("Observe", "TargetNotFound", "Warning"),
+    ] {
+        let told = Action::Tell(verdict(reason));
+        let Taken { sent, result, memory, observed } =
+            take_for(observed_in(mode, &json!({})), told, &[Code(201)]).await;
+        assert_eq!(result.unwrap(), Next::Wait(Duration::ZERO));
+        assert_eq!(memory.told("command"), Some(Told { reason, at: observed.now }));
+        let [Sent { verb, path, body, .. }] = &sent[..] else { panic!("{sent:?}") };
+        assert_eq!((verb.as_str(), path.trim_end_matches('?')), ("POST", EVENTS));
+        assert_eq!(
+            (&body["type"], &body["reason"], &body["note"]),
+            (&json!(type_), &json!(reason), &json!("there is no Shop a"))
+        );
+        assert_eq!(
+            (&body["regarding"]["kind"], &body["regarding"]["name"], &body["regarding"]["uid"]),
+            (&json!("Restart"), &json!("c"), &json!("command"))
+        );
+        assert_eq!(body["reportingController"], MANAGER);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_event_that_is_refused_or_lost_fails_no_step() {
+    for answer in [Code(403), Code(404), Code(409), Code(422), Code(429), Code(500), Lost] {
+        let Taken { sent, result, memory, .. } =
+            take(Action::Tell(verdict("TargetNotFound")), &[answer]).await;
+        assert!(!sent.is_empty(), "{answer:?}");
+        assert_eq!(result.unwrap(), Next::Wait(Duration::ZERO), "{answer:?}");
+        assert!(memory.told("command").is_some(), "{answer:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_counts_as_told_while_too_many_events_are_queued() {
+    let (client, _) = server(&[Code(201)]);
+    let (events, memory) = (Events::over(client.clone(), MANAGER), Memory::default());
+    while events.has_room() {
+        events.tell(&ObjectReference::default(), "Other", "");
+    }
+    let executor = Executor::new(Writer::over(client, MANAGER), events, memory.clone());
+    let result = executor.act(&observed(), Action::Tell(verdict("TargetNotFound"))).await;
+    assert_eq!((result.unwrap(), memory.told("command")), (Next::Wait(EVENTS_BUSY), None));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_definition_that_describes_no_kind_carries_an_event_that_says_why() {
+    let (client, sent) = server(&[Code(201)]);
+    let executor = Executor::new(
+        Writer::over(client.clone(), MANAGER),
+        Events::over(client, MANAGER),
+        Memory::default(),
+    );
+    let definition =
+        ObjectReference { name: Some("drains.ops.example".into()), ..ObjectReference::default() };
+    executor.report_malformed(&definition, "target is missing");
+    let sent = requests(executor, &sent).await;
+    let [Sent { verb, body, .. }] = &sent[..] else { panic!("{sent:?}") };
+    assert_eq!(verb, "POST");
+    assert_eq!(
+        (&body["type"], &body["reason"], &body["note"]),
+        (&json!("Warning"), &json!("InvalidBinding"), &json!("target is missing"))
+    );
+    assert_eq!(body["regarding"]["name"], "drains.ops.example");
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_written_while_a_command_waits_or_nothing_is_left_to_do() {
+    let time = Duration::from_secs(9);
+    for (action, next) in [(Action::Wait(time), Next::Wait(time)), (Action::Settle, Next::Settled)] {
+        let Taken { sent, result, .. } = take(action, &[Code(200)]).await;
+        assert_eq!((sent.len(), result.unwrap()), (0, next));
+    }
+}

@@ -1,0 +1,52 @@
+//! A pass over a command:
+//!
+//! 1. [`Observer`] looks its target up live, unless the command shows that it is bound.
+//! 2. [`decide`] chooses one step: binding it to its target, reporting by a condition or an Event why it is not bound,
+//!    or waiting for what is missing.
+//! 3. [`Executor`] takes it. What it wrote brings the next pass.
+
+use std::sync::Arc;
+
+use command_binder::{
+    command::CommandRow,
+    decide::{Action, decide},
+    error::Error,
+    observed::Observed,
+};
+use operator_kit::{
+    run::{Attempt, Controller, Next},
+    watch::Watched,
+};
+
+use crate::{act::Executor, observe::Observer};
+
+/// The controller of commands.
+pub struct Commands {
+    /// The only reader.
+    pub observer: Observer,
+    /// The only writer.
+    pub executor: Executor,
+}
+
+impl Controller for Commands {
+    type Kind = Watched<CommandRow>;
+    type Observed = Observed;
+    type Action = Action;
+    type Error = Error;
+
+    async fn observe(&self, command: Arc<Self::Kind>, attempt: Attempt) -> Result<Observed, Error> {
+        self.observer.observe(command, attempt).await
+    }
+
+    fn decide(&self, observed: &Observed) -> Action {
+        decide(observed)
+    }
+
+    async fn act(&self, observed: Observed, action: Action) -> Result<Next, Error> {
+        self.executor.act(&observed, action).await
+    }
+
+    fn forget(&self, uid: &str) {
+        self.observer.forget(uid);
+    }
+}
