@@ -141,3 +141,6 @@ async fn get(
         Err(error) => Err(ReadError::of(&error, &kind.resource.kind, name).into()),
     }
 }
+
+#[cfg(test)]
+mod tests;

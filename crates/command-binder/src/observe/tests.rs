@@ -1,0 +1,227 @@
+//! What is asked of the server for a command, and what each answer says of its target.
+
+use std::collections::BTreeMap;
+
+use command_binder::kind::CommandKind;
+use http::{Request, Response};
+use kube::client::Body;
+use operator_kit::{
+    report::{Category, Failure, Reported},
+    watch::TrimmedObject,
+};
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+use tower_test::mock::{Handle, pair};
+
+use super::*;
+
+const SHOPS: &str = "/apis/apps.example/v1";
+const SHOP: &str = "/apis/apps.example/v1/namespaces/here/shops/a";
+const DEFINITION: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/restarts.ops.example";
+
+/// Code and body, by path; what is not in it is unknown to the server. Without a code, the answer is lost.
+type Answers = BTreeMap<&'static str, (Option<u16>, Value)>;
+
+/// A server that serves shops.
+fn serving_shops() -> Answers {
+    let shops =
+        json!([{"name": "shops", "singularName": "", "namespaced": true, "kind": "Shop", "verbs": ["get"]}]);
+    let list = json!({
+        "kind": "APIResourceList", "apiVersion": "v1", "groupVersion": "apps.example/v1", "resources": shops,
+    });
+    Answers::from([(SHOPS, (Some(200), list))])
+}
+
+fn failure(code: u16, about: &str) -> (Option<u16>, Value) {
+    let status = json!({
+        "kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code, "reason": "", "message": "no",
+        "metadata": {}, "details": {"name": about},
+    });
+    (Some(code), status)
+}
+
+fn shop(metadata: &Value) -> (Option<u16>, Value) {
+    (Some(200), json!({ "metadata": metadata }))
+}
+
+fn command(binding: &Value, metadata: &Value) -> Arc<Watched<CommandRow>> {
+    let mut file = json!({
+        "id": "restarts", "group": "ops.example", "version": "v1", "resource": "restarts", "kind": "Restart",
+        "target": {
+            "name": "object.spec.target",
+            "kinds": [{"group": "apps.example", "version": "v1", "resource": "shops", "kind": "Shop"}],
+        },
+    });
+    merge(&mut file, binding);
+    let kind = Arc::new(CommandKind::compile(serde_json::from_value(file).unwrap()).unwrap());
+    let mut object =
+        json!({"metadata": {"name": "c", "namespace": "here", "uid": "command"}, "spec": {"target": "a"}});
+    merge(&mut object["metadata"], metadata);
+    let object: TrimmedObject = serde_json::from_value(object).unwrap();
+    let metadata = object.metadata.clone();
+    Observed::by_onlooker(metadata, CommandRow::of(&kind, object), None, Timestamp::now()).command
+}
+
+fn merge(into: &mut Value, more: &Value) {
+    for (key, value) in more.as_object().unwrap() {
+        into[key] = value.clone();
+    }
+}
+
+/// An observer of a server that answers in this way, and the paths that it was asked for.
+fn observer(answers: Answers) -> (Observer, Arc<Mutex<Vec<String>>>) {
+    let (service, handle) = pair::<Request<Body>, Response<Body>>();
+    let asked = Arc::default();
+    tokio::spawn(serve(handle, answers, Arc::clone(&asked)));
+    let client = Client::new(service, "default");
+    let served_kinds = ServedKinds::new(client.clone());
+    (Observer::new(client, served_kinds, Waiting::default(), Memory::default()), asked)
+}
+
+async fn serve(
+    mut handle: Handle<Request<Body>, Response<Body>>,
+    answers: Answers,
+    asked: Arc<Mutex<Vec<String>>>,
+) {
+    while let Some((request, respond)) = handle.next_request().await {
+        let path = request.uri().path().to_owned();
+        let unknown = failure(404, "");
+        let (code, body) = answers.get(path.as_str()).unwrap_or(&unknown).clone();
+        asked.lock().push(format!("{} {path}", request.method()));
+        match code {
+            None => respond.send_error(std::io::Error::other("the connection was reset")),
+            Some(code) => {
+                let body = Body::from(body.to_string().into_bytes());
+                respond.send_response(Response::builder().status(code).body(body).unwrap());
+            }
+        }
+    }
+}
+
+/// What a pass observes of the target of a command, and the paths that it asked for.
+async fn look(answers: Answers) -> (Result<Option<Target>, Error>, Vec<String>) {
+    let (observer, asked) = observer(answers);
+    let seen = observer.observe(command(&json!({}), &json!({})), Attempt::Allowed).await;
+    let asked = asked.lock().clone();
+    (seen.map(|seen| seen.target), asked)
+}
+
+fn shops_with(answer: (Option<u16>, Value)) -> Answers {
+    serving_shops().into_iter().chain([(SHOP, answer)]).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_target_is_looked_up_live_by_its_name_in_the_namespace_of_the_command() {
+    for (metadata, is_terminating) in [
+        (json!({"name": "a", "uid": "shop"}), false),
+        (json!({"name": "a", "uid": "shop", "deletionTimestamp": "2026-01-01T12:00:00Z"}), true),
+    ] {
+        let (target, asked) = look(shops_with(shop(&metadata))).await;
+        let target = target.unwrap().unwrap();
+        let (kind, object) = target.found().unwrap();
+        assert_eq!(*object, TargetObject { uid: "shop".into(), is_terminating });
+        assert!(kind.is_namespaced && kind.resource.plural == "shops");
+        assert_eq!(asked, [format!("GET {SHOPS}"), format!("GET {SHOP}")]);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_target_is_missing_only_where_the_answer_is_about_its_name() {
+    let (target, _) = look(shops_with(failure(404, "a"))).await;
+    assert!(matches!(target.unwrap(), Some(Target::Served { object: None, .. })));
+    let (target, _) = look(shops_with(failure(404, ""))).await;
+    assert_eq!(target.unwrap(), Some(Target::NotServed), "its path is not known");
+    let (target, _) = look(Answers::new()).await;
+    assert_eq!(target.unwrap(), Some(Target::NotServed));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_target_that_nobody_could_look_up_is_none_that_is_missing() {
+    for (answer, reason, category) in [
+        (failure(403, "a"), "Forbidden", Category::WaitsForChange),
+        (failure(429, "a"), "LookUpFailed", Category::Transient),
+        (failure(500, "a"), "LookUpFailed", Category::Transient),
+        ((None, Value::Null), "LookUpFailed", Category::Transient),
+    ] {
+        let (target, _) = look(shops_with(answer.clone())).await;
+        let error = target.unwrap_err();
+        assert_eq!((error.reason(), error.category()), (reason, category), "{answer:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_command_of_which_nothing_is_to_be_decided_costs_no_request() {
+    let owner = json!({"apiVersion": "apps.example/v1", "kind": "Shop", "name": "a", "uid": "shop"});
+    let bound = json!({"ownerReferences": [owner], "annotations": {"catena.dev/bound-to": "shop"}});
+    let terminating = json!({"deletionTimestamp": "2026-01-01T12:00:00Z"});
+    let failure = Failure {
+        category: Category::Transient,
+        reason: "Forbidden",
+        message: String::new(),
+        is_expected: false,
+    };
+    for (metadata, attempt) in
+        [(bound, Attempt::Allowed), (terminating, Attempt::Allowed), (json!({}), Attempt::Deferred(failure))]
+    {
+        let (observer, asked) = observer(serving_shops());
+        let seen = observer.observe(command(&json!({}), &metadata), attempt).await.unwrap();
+        assert_eq!((seen.target, asked.lock().len()), (None, 0), "{metadata}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_label_is_compared_with_its_target_once() {
+    let (observer, asked) = observer(shops_with(shop(&json!({"name": "a", "uid": "shop"}))));
+    let labelled = json!({"labels": {"catena.dev/target-uid": "shop"}});
+    let labelled = command(&json!({"mode": "Label"}), &labelled);
+    let first = observer.observe(labelled.clone(), Attempt::Allowed).await.unwrap();
+    assert!(!first.is_label_checked && first.target.is_some());
+    asked.lock().clear();
+    let second = observer.observe(labelled, Attempt::Allowed).await.unwrap();
+    assert!(second.is_label_checked && second.target.is_none() && asked.lock().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_command_waits_for_the_kind_of_its_target_until_it_is_gone_itself() {
+    let (observer, _) = observer(Answers::new());
+    observer.observe(command(&json!({}), &json!({})), Attempt::Allowed).await.unwrap();
+    assert_eq!(observer.waiting.kinds().len(), 1);
+    observer.forget("command");
+    assert!(observer.waiting.kinds().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_condition_is_reported_only_where_the_schema_keeps_those_of_others() {
+    let keyed = json!({
+        "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"],
+        "items": {"properties": {"observedGeneration": {}}},
+    });
+    let with = |field: &str, value: Value| {
+        let mut conditions = keyed.clone();
+        conditions[field] = value;
+        conditions
+    };
+    let open = json!({"x-kubernetes-preserve-unknown-fields": true});
+    let status = json!({"status": {}});
+    let reports = json!({"reportsBound": true});
+    for (binding, version, subresources, conditions, can_report) in [
+        (&reports, "v1", &status, keyed.clone(), true),
+        (&reports, "v1", &status, with("items", open), true),
+        (&reports, "v1", &status, with("items", json!({})), false),
+        (&reports, "v1", &status, with("x-kubernetes-list-type", json!("atomic")), false),
+        (&reports, "v1", &status, with("x-kubernetes-list-map-keys", json!(["reason"])), false),
+        (&reports, "v1", &json!({}), keyed.clone(), false),
+        (&reports, "v2", &status, keyed.clone(), false),
+        (&json!({}), "v1", &status, keyed.clone(), false),
+    ] {
+        let schema = json!({"properties": {"status": {"properties": {"conditions": conditions}}}});
+        let schema = json!({"openAPIV3Schema": schema});
+        let served = json!({"name": version, "subresources": subresources, "schema": schema});
+        let definition = json!({"metadata": {}, "spec": {"versions": [served]}});
+        let mut answers = shops_with(shop(&json!({"name": "a", "uid": "shop"})));
+        answers.insert(DEFINITION, (Some(200), definition.clone()));
+        let (observer, _) = observer(answers);
+        let seen = observer.observe(command(binding, &json!({})), Attempt::Allowed).await.unwrap();
+        assert_eq!(seen.can_report, can_report, "{binding} {definition}");
+    }
+}
