@@ -10,6 +10,130 @@
 //! | [`watch`] | watches with one backoff each, caches, live look-ups |
 //! | [`render`] | templates, expressions, hashes |
 //! | [`report`] | failures, conditions, Events, health, metrics, logs |
+//!
+//! A whole controller, which keeps a `ConfigMap` beside each `ServiceAccount`:
+//!
+//! ```no_run
+//! use std::sync::Arc;
+//!
+//! use clap::Parser;
+//! use k8s_openapi::api::core::v1::{ConfigMap, ServiceAccount};
+//! use kube::{Api, Resource, discovery::ApiResource};
+//! use operator_kit::{
+//!     report::{Category, Reported},
+//!     run::{Arguments, Attempt, Controller, Next, Operator, Queue, Validate},
+//!     watch::{Cache, Row, Watch},
+//!     write::{WriteError, Writer, owner::controller_of, owner::controller_reference},
+//! };
+//! use serde_json::{Value, json};
+//!
+//! /// What is kept of a `ConfigMap`: whose it is.
+//! struct Card { uid: String, namespace: String, owner: Option<String> }
+//!
+//! impl Card {
+//!     fn of(map: ConfigMap) -> Self {
+//!         let owner = controller_of(&map.metadata).map(|owner| owner.uid.clone());
+//!         let (uid, namespace) = (map.metadata.uid.unwrap_or_default(), map.metadata.namespace.unwrap_or_default());
+//!         Self { uid, namespace, owner }
+//!     }
+//! }
+//!
+//! impl Row for Card {
+//!     fn uid(&self) -> &str { &self.uid }
+//!     fn namespace(&self) -> &str { &self.namespace }
+//!     fn group(&self) -> Option<&str> { self.owner.as_deref() }
+//! }
+//!
+//! struct Cards { cards: Arc<Cache<Card>>, writer: Writer }
+//!
+//! struct Observed { account: Arc<ServiceAccount>, has_card: bool }
+//!
+//! #[derive(Debug)]
+//! enum Action { Create(Value), Settle }
+//!
+//! #[derive(Debug, thiserror::Error)]
+//! enum Error {
+//!     #[error("the cards cannot be observed: {0}")]
+//!     NotObserved(String),
+//!     #[error(transparent)]
+//!     Write(#[from] WriteError),
+//! }
+//!
+//! impl Reported for Error {
+//!     fn category(&self) -> Category {
+//!         self.wrapped().map_or(Category::Transient, Reported::category)
+//!     }
+//!     fn reason(&self) -> &'static str {
+//!         self.wrapped().map_or("NotObserved", Reported::reason)
+//!     }
+//!     fn wrapped(&self) -> Option<&dyn Reported> {
+//!         if let Self::Write(error) = self { Some(error) } else { None }
+//!     }
+//! }
+//!
+//! impl Controller for Cards {
+//!     type Kind = ServiceAccount;
+//!     type Observed = Observed;
+//!     type Action = Action;
+//!     type Error = Error;
+//!
+//!     async fn observe(&self, account: Arc<ServiceAccount>, _: Attempt) -> Result<Observed, Error> {
+//!         if let Some(problem) = self.cards.problem() {
+//!             return Err(Error::NotObserved(problem));
+//!         }
+//!         let of = |text: &Option<String>| text.clone().unwrap_or_default();
+//!         let cards = self.cards.group(&of(&account.metadata.namespace), &of(&account.metadata.uid));
+//!         Ok(Observed { account, has_card: !cards.is_empty() })
+//!     }
+//!
+//!     fn decide(&self, Observed { account, has_card }: &Observed) -> Action {
+//!         let metadata = account.meta();
+//!         if *has_card || metadata.deletion_timestamp.is_some() {
+//!             return Action::Settle;
+//!         }
+//!         // The name follows from the owner: a create that is repeated meets its own object.
+//!         Action::Create(json!({
+//!             "apiVersion": "v1", "kind": "ConfigMap",
+//!             "metadata": {
+//!                 "name": format!("card-of-{}", metadata.name.as_deref().unwrap_or_default()),
+//!                 "namespace": metadata.namespace,
+//!                 "ownerReferences": [controller_reference(&**account)],
+//!             },
+//!         }))
+//!     }
+//!
+//!     async fn act(&self, observed: Observed, action: Action) -> Result<Next, Error> {
+//!         let Action::Create(card) = action else { return Ok(Next::Settled) };
+//!         let whose = observed.account.metadata.uid.as_deref().unwrap_or_default();
+//!         let kind = ApiResource::erase::<ConfigMap>(&());
+//!         self.writer.create(whose, self.cards.seen(), &kind, &card).await?;
+//!         Ok(Next::Written)
+//!     }
+//! }
+//!
+//! #[derive(serde::Deserialize)]
+//! struct Settings {}
+//!
+//! impl Validate for Settings {
+//!     fn validate(&self) -> Result<(), Vec<String>> { Ok(()) }
+//! }
+//!
+//! #[derive(Parser)]
+//! struct Cli {
+//!     #[command(flatten)]
+//!     arguments: Arguments,
+//! }
+//!
+//! #[tokio::main(flavor = "current_thread")]
+//! async fn main() -> anyhow::Result<()> {
+//!     let operator = Operator::<Settings>::start("cards", Cli::parse().arguments).await?;
+//!     let queue = Queue::<ServiceAccount>::default();
+//!     let watch = Watch::new(Api::<ConfigMap>::all(operator.client()), "ConfigMap");
+//!     let cards = operator.watches().cache(watch, Card::of, |_| {});
+//!     let writer = operator.writer();
+//!     operator.run(Cards { cards, writer }, queue).await
+//! }
+//! ```
 
 pub mod render;
 pub mod report;
