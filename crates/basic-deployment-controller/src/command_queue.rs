@@ -11,7 +11,7 @@ use crate::{
 };
 
 /// A restart of which nothing has moved for this long is stuck, also where the child does not say what blocks it.
-const STUCK: Duration = Duration::from_secs(30);
+const STUCK_AFTER: Duration = Duration::from_secs(30);
 
 /// Where the commands of a `BasicDeployment` stand whose status may still change.
 #[derive(Clone, Debug, PartialEq)]
@@ -181,7 +181,7 @@ impl<'o> Line<'o> {
         self.waiting_rollback()?;
         let says_so = child.blocked_by(&observed.contract).is_some()
             || child.condition(&observed.contract, STALLED).is_some_and(|stalled| stalled.is_true);
-        Some(if says_so { Duration::ZERO } else { STUCK.saturating_sub(observed.since_progress) })
+        Some(if says_so { Duration::ZERO } else { STUCK_AFTER.saturating_sub(observed.since_progress) })
     }
 
     /// The rollback that took the turn of a restart which had begun.

@@ -17,13 +17,13 @@ use tokio::time::{sleep, timeout};
 use crate::{act::Executor, observe::Commands};
 
 /// Changes of commands are gathered for so long before all are looked at again.
-const TOGETHER: Duration = Duration::from_secs(1);
+const DEBOUNCE: Duration = Duration::from_secs(1);
 /// When a command is tried again of which the status could not be written, or does not come back.
-const AGAIN: Duration = Duration::from_secs(60);
+const RETRY_INTERVAL: Duration = Duration::from_secs(60);
 /// How long ending one may take; nothing else bounds a request that hangs.
-const PATIENCE: Duration = Duration::from_secs(60);
+const WRITE_TIMEOUT: Duration = Duration::from_secs(60);
 /// How often all are looked at when nothing happens.
-const SELDOM: Duration = Duration::from_secs(600);
+const LOOK_INTERVAL: Duration = Duration::from_secs(600);
 
 /// The commands that nobody else ends.
 pub struct Deadlines {
@@ -46,8 +46,8 @@ impl Deadlines {
         loop {
             let next = self.pass().await;
             tokio::select! {
-                () = sleep(next.max(TOGETHER)) => {}
-                () = self.commands.changed() => sleep(TOGETHER).await,
+                () = sleep(next.max(DEBOUNCE)) => {}
+                () = self.commands.changed() => sleep(DEBOUNCE).await,
             }
         }
     }
@@ -57,21 +57,22 @@ impl Deadlines {
         let (now, acting) = (Timestamp::now(), self.began.elapsed());
         let open = self.commands.find(|command| due_in(command, now, acting).is_some());
         self.tried.retain(|uid, _| open.iter().any(|command| command.uid == *uid));
-        let mut next = SELDOM;
+        let mut next = LOOK_INTERVAL;
         for command in open {
-            let tried = self.tried.get(&command.uid).map(|tried| AGAIN.saturating_sub(tried.elapsed()));
-            let due = due_in(&command, now, acting).unwrap_or(SELDOM).max(tried.unwrap_or_default());
+            let tried =
+                self.tried.get(&command.uid).map(|tried| RETRY_INTERVAL.saturating_sub(tried.elapsed()));
+            let due = due_in(&command, now, acting).unwrap_or(LOOK_INTERVAL).max(tried.unwrap_or_default());
             if !due.is_zero() {
                 next = next.min(due);
                 continue;
             }
-            match timeout(PATIENCE, self.end(&command, now)).await {
+            match timeout(WRITE_TIMEOUT, self.end(&command, now)).await {
                 Ok(Ok(())) => {}
                 Ok(Err(error)) => warn(&command, &error),
                 Err(elapsed) => warn(&command, &elapsed),
             }
             self.tried.insert(command.uid.clone(), Instant::now());
-            next = next.min(AGAIN);
+            next = next.min(RETRY_INTERVAL);
         }
         next
     }

@@ -22,7 +22,7 @@ use operator_kit::run::{Attempt, Controller, Next};
 use crate::{act::Executor, observe::Observer};
 
 /// The longest time until missing pods are tried again: whatever refused them may be lifted unseen.
-const LONGEST_BACKOFF: Duration = Duration::from_secs(60);
+const MAX_BACKOFF: Duration = Duration::from_secs(60);
 
 /// The controller of `BasicReplicaSets`.
 pub struct ReplicaSets {
@@ -64,7 +64,7 @@ impl Controller for ReplicaSets {
     }
 
     fn longest_backoff(&self) -> Duration {
-        LONGEST_BACKOFF
+        MAX_BACKOFF
     }
 
     fn forget(&self, uid: &str) {

@@ -12,7 +12,7 @@ use tokio::time::Instant;
 use basic_replicaset_controller::pod::PodRow;
 
 /// How long a pod that is none of the set's, but looks like it, is not looked up again.
-const LOOKED_UP: Duration = Duration::from_secs(60);
+const LOOK_UP_LIFETIME: Duration = Duration::from_secs(60);
 
 /// What is remembered of sets, by their uid.
 #[derive(Clone, Default)]
@@ -57,7 +57,7 @@ impl Memory {
     pub fn is_other(&self, set: &str, pod: &PodRow) {
         let mut sets = self.0.lock();
         let others = &mut sets.entry(set.to_owned()).or_default().others;
-        others.retain(|_, then| then.elapsed() < LOOKED_UP);
+        others.retain(|_, then| then.elapsed() < LOOK_UP_LIFETIME);
         others.insert((pod.uid.clone(), pod.revision.clone()), Instant::now());
     }
 
@@ -66,7 +66,7 @@ impl Memory {
         let sets = self.0.lock();
         let looked_up =
             sets.get(set).and_then(|set| set.others.get(&(pod.uid.clone(), pod.revision.clone())));
-        looked_up.is_some_and(|then| then.elapsed() < LOOKED_UP)
+        looked_up.is_some_and(|then| then.elapsed() < LOOK_UP_LIFETIME)
     }
 
     /// Forgets a set that is gone.

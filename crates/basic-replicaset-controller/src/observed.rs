@@ -10,12 +10,12 @@ use crate::pod::{PodRow, PodState};
 
 /// How long a pod that ended by itself is kept before its place is filled again, so that a pod that always
 /// ends at once is not made again in a tight loop.
-const FINISHED: Duration = Duration::from_secs(10);
+const REPLACE_DELAY: Duration = Duration::from_secs(10);
 /// Places or pods of a step that fail, beyond the wanted number, before the step is taken for no other: names that
 /// are all taken would be tried for ever.
-pub(crate) const IN_VAIN: usize = 32;
+pub(crate) const MAX_FAILED_ITEMS: usize = 32;
 /// How old a set is when it waits no longer for the garbage collector, which may not run.
-const SUCCESSION: Duration = Duration::from_secs(10);
+const SUCCESSION_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// What a decision about a `BasicReplicaSet` is made from.
 #[derive(Clone, Debug)]
@@ -84,7 +84,7 @@ impl Observed {
     /// Whether a step failed for so many places or pods that it will not do for another one either.
     #[must_use]
     pub fn is_in_vain(&self, step: &str) -> bool {
-        self.attempt.held_items(step) >= IN_VAIN + self.wanted()
+        self.attempt.held_items(step) >= MAX_FAILED_ITEMS + self.wanted()
     }
 
     /// Pods that the set has or may have, and that are not among [`Self::pods`]: no others are made in their place.
@@ -103,7 +103,7 @@ impl Observed {
     /// How long a pod that ended by itself is still kept.
     #[must_use]
     pub fn kept_for(&self, pod: &PodRow) -> Duration {
-        FINISHED.saturating_sub(self.since(pod.created))
+        REPLACE_DELAY.saturating_sub(self.since(pod.created))
     }
 
     /// How long ago something was.
@@ -124,5 +124,5 @@ pub fn wanted(set: &BasicReplicaSet) -> usize {
 pub fn succession_ends_in(set: &BasicReplicaSet, now: Timestamp) -> Option<Duration> {
     let created = set.metadata.creation_timestamp.as_ref()?.0;
     let age = Duration::try_from(now.duration_since(created)).unwrap_or_default();
-    SUCCESSION.checked_sub(age).filter(|left| !left.is_zero())
+    SUCCESSION_TIMEOUT.checked_sub(age).filter(|left| !left.is_zero())
 }

@@ -19,7 +19,7 @@ use crate::{
 };
 
 /// How long a pod may be just starting before it is told as what blocks.
-const STARTING: Duration = Duration::from_secs(30);
+const START_TOLERANCE: Duration = Duration::from_secs(30);
 
 /// The types of the conditions that are this controller's.
 pub const CONDITIONS: [&str; 3] = [READY, RECONCILING, STALLED];
@@ -116,7 +116,7 @@ pub fn pace(before: &BasicReplicaSetStatus, after: &BasicReplicaSetStatus, obser
 pub fn next_blocker(observed: &Observed) -> Option<Duration> {
     let left = |pod: &PodRow| match &pod.state {
         PodState::NotReady(trouble) if !trouble.is_known => {
-            Some(STARTING.saturating_sub(observed.since(trouble.since)))
+            Some(START_TOLERANCE.saturating_sub(observed.since(trouble.since)))
         }
         _ => None,
     };
@@ -159,7 +159,7 @@ fn blocked_by(observed: &Observed, failure: Option<Failure>) -> Option<BlockedBy
     }
     let trouble = |pod: &PodRow| match &pod.state {
         PodState::NotReady(trouble) | PodState::Finished(trouble) => {
-            (trouble.is_known || observed.since(trouble.since) >= STARTING).then(|| trouble.clone())
+            (trouble.is_known || observed.since(trouble.since) >= START_TOLERANCE).then(|| trouble.clone())
         }
         PodState::Ready | PodState::Terminating => None,
     };

@@ -11,7 +11,7 @@ use crate::{
 };
 
 /// How often the status of a command is rewritten for its progress alone.
-const PROGRESS: Duration = Duration::from_secs(5);
+const PROGRESS_INTERVAL: Duration = Duration::from_secs(5);
 
 /// Carries out the next command: the effect, and the proof that it happened, in one write.
 pub fn start(observed: &Observed, queue: &CommandQueue) -> Option<Action> {
@@ -56,5 +56,5 @@ pub fn due_in(observed: &Observed, queue: &CommandQueue) -> Option<Duration> {
 
 /// How long mere progress is not told yet.
 fn progress_in(observed: &Observed) -> Option<Duration> {
-    PROGRESS.checked_sub(observed.since_told?).filter(|left| !left.is_zero())
+    PROGRESS_INTERVAL.checked_sub(observed.since_told?).filter(|left| !left.is_zero())
 }

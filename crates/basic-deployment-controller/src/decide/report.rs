@@ -22,7 +22,7 @@ use crate::{
 
 /// How long the first status may wait for readiness where nothing blocks: a large child takes longer than the
 /// kit waits for one object, and each status that only counts is a write.
-const FIRST_STATUS: Duration = Duration::from_secs(20);
+const FIRST_STATUS_DELAY: Duration = Duration::from_secs(20);
 
 /// Writes the status where it is news and due, or waits for what comes next by itself.
 pub fn report(observed: &Observed, queue: &CommandQueue) -> Action {
@@ -32,7 +32,7 @@ pub fn report(observed: &Observed, queue: &CommandQueue) -> Action {
     let is_news = new != current && !is_refused;
     let due = match (observed.status_age, pace(&current, &new, observed)) {
         (StatusAge::Unwritten(age), Pace::Settled | Pace::Counting) => {
-            FIRST_STATUS.checked_sub(age).filter(|left| !left.is_zero())
+            FIRST_STATUS_DELAY.checked_sub(age).filter(|left| !left.is_zero())
         }
         (age, pace) => age.due_in(pace),
     };

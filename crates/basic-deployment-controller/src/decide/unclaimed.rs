@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use crate::command::Command;
 
 /// How long a `BasicDeployment` may take to end a command of its own.
-const GRACE: Duration = Duration::from_secs(60);
+const CLAIM_TOLERANCE: Duration = Duration::from_secs(60);
 
 /// When a command is to be ended here, by a process that has been acting for so long; `None` when it is not.
 ///
@@ -20,7 +20,9 @@ pub fn due_in(command: &Command, now: Timestamp, acting: Duration) -> Option<Dur
     let deadline = command.asks.as_ref().ok()?.deadline?;
     let age = command.age(now);
     Some(match &command.owner {
-        Some(_) => (deadline + GRACE).saturating_sub(age).max(GRACE.saturating_sub(acting)),
+        Some(_) => {
+            (deadline + CLAIM_TOLERANCE).saturating_sub(age).max(CLAIM_TOLERANCE.saturating_sub(acting))
+        }
         None => deadline.saturating_sub(age),
     })
 }
@@ -51,7 +53,7 @@ mod tests {
     }
 
     /// Long enough for each `BasicDeployment` to have had its passes.
-    const LONG: Duration = GRACE;
+    const LONG: Duration = CLAIM_TOLERANCE;
 
     fn owner() -> Value {
         json!([{"apiVersion": "catena.dev/v1alpha1", "kind": "BasicDeployment", "name": "web", "uid": "web"}])
@@ -67,7 +69,7 @@ mod tests {
         assert_eq!(due_in(&unbound, at(65), LONG), Some(Duration::from_secs(5)));
         assert_eq!(due_in(&unbound, at(70), LONG), Some(Duration::ZERO));
         let bound = command(&owner(), Some(10), &json!([]));
-        assert_eq!(due_in(&bound, at(70), LONG), Some(GRACE));
+        assert_eq!(due_in(&bound, at(70), LONG), Some(CLAIM_TOLERANCE));
         assert_eq!(due_in(&bound, at(1000), LONG), Some(Duration::ZERO));
     }
 
@@ -85,9 +87,9 @@ mod tests {
     fn a_process_that_has_just_begun_to_act_leaves_what_is_bound_to_its_owner_for_a_minute() {
         let late = at(100_000);
         let bound = command(&owner(), Some(10), &json!([]));
-        assert_eq!(due_in(&bound, late, Duration::ZERO), Some(GRACE));
+        assert_eq!(due_in(&bound, late, Duration::ZERO), Some(CLAIM_TOLERANCE));
         assert_eq!(due_in(&bound, late, Duration::from_secs(45)), Some(Duration::from_secs(15)));
-        assert_eq!(due_in(&bound, late, GRACE), Some(Duration::ZERO));
+        assert_eq!(due_in(&bound, late, CLAIM_TOLERANCE), Some(Duration::ZERO));
         let unbound = command(&json!([]), Some(10), &json!([]));
         assert_eq!(due_in(&unbound, late, Duration::ZERO), Some(Duration::ZERO));
     }

@@ -20,7 +20,7 @@ use crate::{
 /// Pods created or deleted in one step at most, as in kube-controller-manager.
 const BATCH: usize = 500;
 /// When a pod is looked for again that is there and was not shown by its watch.
-const LOOK_AGAIN: Duration = Duration::from_secs(1);
+const LOOK_UP_INTERVAL: Duration = Duration::from_secs(1);
 
 /// One step for a set.
 #[derive(Clone, Debug, PartialEq)]
@@ -200,7 +200,7 @@ fn report(observed: &Observed) -> Action {
             .map(|pod| observed.kept_for(pod))
             .filter(|left| !left.is_zero())
             .chain(next_blocker(observed))
-            .chain((!observed.taken.is_empty()).then_some(LOOK_AGAIN))
+            .chain((!observed.taken.is_empty()).then_some(LOOK_UP_INTERVAL))
             .min();
         return next.map_or(Action::Settle, Action::Wait);
     }

@@ -13,9 +13,9 @@ use crate::{observed::Observed, status, verdict::Verdict};
 use judge::{Judgement, judge};
 
 /// How often a target that is missing is looked up again at the most, should its arrival not be noticed.
-const SOONEST: Duration = Duration::from_secs(5);
+const MIN_LOOK_UP_INTERVAL: Duration = Duration::from_secs(5);
 /// How often at the least.
-const LATEST: Duration = Duration::from_secs(300);
+const MAX_LOOK_UP_INTERVAL: Duration = Duration::from_secs(300);
 
 /// One step.
 #[derive(Clone, Debug, PartialEq)]
@@ -55,7 +55,7 @@ fn say(observed: &Observed, verdict: Verdict) -> Action {
 
 /// As long again as it has waited, and not longer than until something is due.
 fn rest(verdict: &Verdict, age: Duration, due: Option<Duration>) -> Action {
-    let look = verdict.may_pass.then(|| age.clamp(SOONEST, LATEST));
+    let look = verdict.may_pass.then(|| age.clamp(MIN_LOOK_UP_INTERVAL, MAX_LOOK_UP_INTERVAL));
     look.into_iter().chain(due).min().map_or(Action::Settle, Action::Wait)
 }
 

@@ -27,7 +27,7 @@ use super::{
 };
 
 /// How often kinds of targets are looked at that may not be served, or not any more. No request comes from it by itself.
-const LOOK: Duration = Duration::from_secs(1);
+const DISCOVERY_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The kinds of commands, as they come and go.
 pub struct Catalog {
@@ -74,7 +74,7 @@ impl Catalog {
                 select! {
                     () = self.settings.changed() => break,
                     () = self.changed.notified() => break,
-                    () = sleep(LOOK) => {
+                    () = sleep(DISCOVERY_INTERVAL) => {
                         self.follow_targets().await;
                         self.follow_awaited().await;
                     }

@@ -14,7 +14,7 @@ use parking_lot::Mutex;
 use serde_json::Value;
 
 /// How long it is believed what a definition said: it may be mended.
-const BELIEVED: Duration = Duration::from_secs(300);
+const SCHEMA_LIFETIME: Duration = Duration::from_secs(300);
 
 /// Knows of each kind whether its conditions are a list with the key `type`, in any other of which an apply would wipe the
 /// conditions of others, and whether they have the generation that ours is of.
@@ -38,7 +38,7 @@ impl Schemas {
         }
         let key = (kind.fingerprint.clone(), version.to_owned());
         if let Some((known, since)) = self.known.lock().get(&key)
-            && since.elapsed() < BELIEVED
+            && since.elapsed() < SCHEMA_LIFETIME
         {
             return Ok(*known);
         }

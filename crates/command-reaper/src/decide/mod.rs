@@ -8,7 +8,7 @@ use operator_kit::{render::ExpressionError, report::tell_again_after, run::Attem
 use crate::{command::Expiry, notice::Notice, observed::Observed};
 
 /// The clock is looked at again after this long at the latest, so that one that was set right is noticed.
-const LOOK_AGAIN: Duration = Duration::from_secs(3600);
+const LOOK_INTERVAL: Duration = Duration::from_secs(3600);
 /// How long it is news that a command is kept: as long as the API server keeps the Event that tells it. Most of what is kept is
 /// meant to be there, for ever, so that neither time nor a restart of this process makes it worth another one.
 const NEWS: SignedDuration = SignedDuration::from_hours(1);
@@ -44,7 +44,7 @@ pub fn decide(observed: &Observed) -> Action {
         Expiry::Open => Action::Settle,
         Expiry::Unreadable(error) => Action::Refuse(error.clone()),
         Expiry::At(time) => match Duration::try_from(time.duration_since(observed.now)) {
-            Ok(left) if !left.is_zero() => Action::Wait(left.min(LOOK_AGAIN)),
+            Ok(left) if !left.is_zero() => Action::Wait(left.min(LOOK_INTERVAL)),
             _ => expired(observed, *time),
         },
     }

@@ -56,7 +56,7 @@ proptest! {
             Action::Wait(time) => {
                 prop_assert!(seconds > 0);
                 prop_assert!(time <= Duration::from_secs(seconds.unsigned_abs()), "it would be late");
-                prop_assert!(time <= LOOK_AGAIN, "a clock that is set right would not be noticed");
+                prop_assert!(time <= LOOK_INTERVAL, "a clock that is set right would not be noticed");
                 prop_assert!(!time.is_zero(), "it would be looked at hot");
             }
             other => prop_assert!(false, "{other:?}"),

@@ -21,7 +21,7 @@ const PUBLISH_TIMEOUT: Duration = Duration::from_secs(5);
 /// How many may wait to be published; more are dropped.
 const QUEUE: usize = 1000;
 /// The pause after each: at most 50 a second.
-const PACE: Duration = Duration::from_millis(20);
+const EVENT_INTERVAL: Duration = Duration::from_millis(20);
 /// After so many, the recorder's memory of what may be a repeat is emptied.
 const REMEMBERED: usize = 1000;
 
@@ -110,7 +110,7 @@ async fn publish(client: Client, reporter: Reporter, mut queued: Receiver<Queued
                 tracing::debug!(reason, "an Event was not published in time");
             }
         }
-        sleep(PACE).await;
+        sleep(EVENT_INTERVAL).await;
     }
 }
 

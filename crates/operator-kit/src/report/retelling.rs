@@ -6,14 +6,14 @@ use std::{
 };
 
 /// The same is told again after this long at the soonest: the API server forgets Events after an hour.
-const AGAIN: Duration = Duration::from_secs(30 * 60);
+const REPEAT_INTERVAL: Duration = Duration::from_secs(30 * 60);
 /// Up to this much later, another time for each object.
-const SPREAD: Duration = Duration::from_secs(20 * 60);
+const REPEAT_SPREAD: Duration = Duration::from_secs(20 * 60);
 
 /// After how long an Event about an object is told again, as long as what it says is so.
 #[must_use]
 pub fn tell_again_after(uid: &str) -> Duration {
-    AGAIN + share(uid, SPREAD)
+    REPEAT_INTERVAL + share(uid, REPEAT_SPREAD)
 }
 
 /// A part of a time span, always the same for an object, so that objects which began together do not go on together.

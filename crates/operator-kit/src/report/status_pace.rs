@@ -2,12 +2,12 @@ use std::time::Duration;
 
 /// How long the first status of an object may wait for something better to tell: what is ready by then costs one
 /// write and not two. Until then the default of its definition says that nobody has reported yet.
-const FIRST: Duration = Duration::from_secs(10);
+const FIRST_STATUS_DELAY: Duration = Duration::from_secs(10);
 /// How often a status is rewritten for numbers alone.
-const PROGRESS: Duration = Duration::from_secs(20);
+const PROGRESS_INTERVAL: Duration = Duration::from_secs(20);
 /// How often where the numbers have come to rest: a person, an autoscaler or a parent waits for them, and what goes
 /// up and down without end still costs few writes.
-const REST: Duration = Duration::from_secs(5);
+const REST_DELAY: Duration = Duration::from_secs(5);
 
 /// How soon a changed status is to be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,9 +37,9 @@ impl StatusAge {
     pub fn due_in(self, pace: Pace) -> Option<Duration> {
         let left = match (self, pace) {
             (_, Pace::Urgent) => return None,
-            (Self::Written(age), Pace::Settled) => REST.saturating_sub(age),
-            (Self::Written(age), Pace::Counting) => PROGRESS.saturating_sub(age),
-            (Self::Unwritten(age), _) => FIRST.saturating_sub(age),
+            (Self::Written(age), Pace::Settled) => REST_DELAY.saturating_sub(age),
+            (Self::Written(age), Pace::Counting) => PROGRESS_INTERVAL.saturating_sub(age),
+            (Self::Unwritten(age), _) => FIRST_STATUS_DELAY.saturating_sub(age),
         };
         Some(left).filter(|left| !left.is_zero())
     }
@@ -54,14 +54,14 @@ mod tests {
         let second = Duration::from_secs(1);
         assert_eq!(StatusAge::Written(second).due_in(Pace::Urgent), None);
         assert_eq!(StatusAge::Written(second).due_in(Pace::Counting), Some(19 * second));
-        assert_eq!(StatusAge::Written(PROGRESS).due_in(Pace::Counting), None);
+        assert_eq!(StatusAge::Written(PROGRESS_INTERVAL).due_in(Pace::Counting), None);
     }
 
     #[test]
     fn numbers_that_came_to_rest_are_written_soon_but_not_again_at_once() {
         let second = Duration::from_secs(1);
         assert_eq!(StatusAge::Written(second).due_in(Pace::Settled), Some(4 * second));
-        assert_eq!(StatusAge::Written(REST).due_in(Pace::Settled), None);
+        assert_eq!(StatusAge::Written(REST_DELAY).due_in(Pace::Settled), None);
     }
 
     #[test]
@@ -69,6 +69,6 @@ mod tests {
         let second = Duration::from_secs(1);
         assert_eq!(StatusAge::Unwritten(second).due_in(Pace::Urgent), None);
         assert_eq!(StatusAge::Unwritten(second).due_in(Pace::Counting), Some(9 * second));
-        assert_eq!(StatusAge::Unwritten(FIRST).due_in(Pace::Counting), None);
+        assert_eq!(StatusAge::Unwritten(FIRST_STATUS_DELAY).due_in(Pace::Counting), None);
     }
 }

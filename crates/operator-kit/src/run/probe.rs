@@ -9,10 +9,10 @@ use kube::{Client, Config, client::Body};
 use tokio::time::{Instant, sleep, timeout};
 
 /// How long it is asked again: a pod may be starting, and a name may be new.
-const PATIENCE: Duration = Duration::from_secs(30);
-const EVERY: Duration = Duration::from_secs(1);
+const PROBE_TIMEOUT: Duration = Duration::from_secs(30);
+const PROBE_INTERVAL: Duration = Duration::from_secs(1);
 /// How long one answer may take.
-const ANSWERING: Duration = Duration::from_secs(5);
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Asks a running controller for a page, such as /readyz, until it answers that all is well, and gives its answer.
 ///
@@ -23,14 +23,14 @@ pub(crate) async fn probe(url: &Uri) -> anyhow::Result<String> {
         url.scheme() == Some(&Scheme::HTTP),
         "--probe {url}: that is no URL of a controller; an example is http://controller:8080/readyz"
     );
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + PROBE_TIMEOUT;
     loop {
-        let answer = timeout(ANSWERING, ask(url)).await;
-        let answer = answer.unwrap_or_else(|_| bail!("no answer within {} s", ANSWERING.as_secs()));
-        if answer.is_ok() || Instant::now() + EVERY > deadline {
-            return answer.with_context(|| format!("{url} was not well for {} s", PATIENCE.as_secs()));
+        let answer = timeout(REQUEST_TIMEOUT, ask(url)).await;
+        let answer = answer.unwrap_or_else(|_| bail!("no answer within {} s", REQUEST_TIMEOUT.as_secs()));
+        if answer.is_ok() || Instant::now() + PROBE_INTERVAL > deadline {
+            return answer.with_context(|| format!("{url} was not well for {} s", PROBE_TIMEOUT.as_secs()));
         }
-        sleep(EVERY).await;
+        sleep(PROBE_INTERVAL).await;
     }
 }
 

@@ -7,11 +7,11 @@ use kube::{
 use tokio::sync::mpsc;
 
 /// How many objects are asked for at once when all are.
-const SLICE: usize = 64;
+const SLICE_SIZE: usize = 64;
 /// How long the next ones wait: passes that have nothing to do take no longer.
-const BREATH: Duration = Duration::from_millis(2);
+const SLICE_INTERVAL: Duration = Duration::from_millis(2);
 /// How many objects are looked through before others have their turn.
-const STRETCH: usize = 4096;
+const STRETCH_SIZE: usize = 4096;
 
 /// The objects to look at, before they are deduplicated.
 pub struct Queue<K: Resource> {
@@ -76,14 +76,14 @@ pub(crate) async fn ask_for_all<K>(store: &Store<K>, trigger: &Trigger<K>, is_as
 where
     K: Resource<DynamicType: Hash + Eq + Clone> + Clone + 'static,
 {
-    for stretch in store.state().chunks(STRETCH) {
+    for stretch in store.state().chunks(STRETCH_SIZE) {
         let asked: Vec<_> = stretch.iter().filter(|object| is_asked(object)).collect();
-        for slice in asked.chunks(SLICE) {
+        for slice in asked.chunks(SLICE_SIZE) {
             for object in slice {
                 trigger.notify_of(object);
             }
-            if slice.len() == SLICE {
-                tokio::time::sleep(BREATH).await;
+            if slice.len() == SLICE_SIZE {
+                tokio::time::sleep(SLICE_INTERVAL).await;
             }
         }
         tokio::task::yield_now().await;

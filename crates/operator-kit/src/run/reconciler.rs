@@ -31,7 +31,7 @@ use crate::{
 };
 
 /// How long watches that come to life, or lose their kind, are gathered before every object is looked at again.
-const TOGETHER: Duration = Duration::from_secs(1);
+const RETRIGGER_DEBOUNCE: Duration = Duration::from_secs(1);
 
 /// What the process is up to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -235,7 +235,7 @@ where
             Some(()) = settings.next() => {}
             () = health.next_epoch(epoch) => {
                 // At a start, and after an outage, they come one after another.
-                tokio::time::sleep(TOGETHER).await;
+                tokio::time::sleep(RETRIGGER_DEBOUNCE).await;
                 epoch = health.epoch();
             }
         }

@@ -11,7 +11,7 @@ use tokio::sync::watch;
 use crate::report::metrics::Metrics;
 
 /// How often the file is looked at. A kubelet brings a changed `ConfigMap` within about a minute anyway.
-const EVERY: Duration = Duration::from_secs(2);
+const POLL_INTERVAL: Duration = Duration::from_secs(2);
 
 /// What the kit asks of a controller's settings.
 pub trait Validate {
@@ -108,7 +108,7 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Settings<S> {
         tokio::spawn(async move {
             let mut version = 1;
             while !sender.is_closed() {
-                tokio::time::sleep(EVERY).await;
+                tokio::time::sleep(POLL_INTERVAL).await;
                 // While a kubelet swaps the volume the file may be missing for a moment.
                 let Ok(new) = read(&path).await else { continue };
                 if new == text {
@@ -200,7 +200,7 @@ mod tests {
         settings.changed().await;
         assert_eq!((settings.current().number, settings.version()), (2, 2));
         std::fs::write(&path, "number: -2").unwrap();
-        assert!(tokio::time::timeout(EVERY * 5, settings.changed()).await.is_err());
+        assert!(tokio::time::timeout(POLL_INTERVAL * 5, settings.changed()).await.is_err());
         assert_eq!(settings.current().number, 2);
         std::fs::write(&path, "number: 3").unwrap();
         settings.changed().await;

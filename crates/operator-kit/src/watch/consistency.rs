@@ -20,7 +20,7 @@ use tokio::time::Instant;
 /// How long a decision waits at most. The watches of an API server that has all it can do are 20 s behind, and
 /// what is decided too soon adds to its work; only one that is broken gets this far. Safety does not rest on
 /// waiting, because names are deterministic and deletes carry a uid.
-const PATIENCE: Duration = Duration::from_secs(60);
+const CATCH_UP_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The highest resourceVersion that a watch has delivered.
 #[derive(Clone, Debug, Default)]
@@ -71,7 +71,7 @@ impl Consistency {
         let mut awaited = self.lock();
         let writes = awaited.entry(uid.to_owned()).or_default();
         writes.retain(|write| !write.seen.reached(write.version));
-        writes.push(Awaited { seen: seen.clone(), version, until: Instant::now() + PATIENCE });
+        writes.push(Awaited { seen: seen.clone(), version, until: Instant::now() + CATCH_UP_TIMEOUT });
     }
 
     /// Whether every write for the object has come back.
@@ -133,7 +133,7 @@ mod tests {
     async fn a_write_that_never_comes_back_does_not_block_for_ever() {
         let (consistency, pods) = (Consistency::default(), Seen::default());
         consistency.wrote("a", &pods, Some("5"));
-        tokio::time::advance(PATIENCE).await;
+        tokio::time::advance(CATCH_UP_TIMEOUT).await;
         assert!(consistency.is_current("a"));
     }
 }

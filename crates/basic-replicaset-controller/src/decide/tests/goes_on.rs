@@ -5,7 +5,7 @@ use operator_kit::report::conditions;
 use proptest::prelude::*;
 
 use super::*;
-use crate::observed::IN_VAIN;
+use crate::observed::MAX_FAILED_ITEMS;
 
 fn without(held_up: HeldUp) -> Attempt {
     Attempt::Without(held_up)
@@ -54,9 +54,9 @@ fn names_that_are_all_taken_are_not_tried_for_ever() {
             held.and_item(step::CREATE, &slot, failure("PodNameTaken"))
         }))
     };
-    observed.attempt = taken(IN_VAIN);
+    observed.attempt = taken(MAX_FAILED_ITEMS);
     assert_eq!(created(&decide(&observed)), [32]);
-    observed.attempt = taken(IN_VAIN + 1);
+    observed.attempt = taken(MAX_FAILED_ITEMS + 1);
     let status = written(decide(&observed));
     assert_eq!(status.blocked_by.unwrap().reason, "PodNameTaken");
 }

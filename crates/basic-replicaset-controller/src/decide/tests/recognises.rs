@@ -25,7 +25,7 @@ fn a_pod_of_ours_that_no_watch_has_shown_yet_is_waited_for() {
     let mut observed = observed(2, vec![pod(0, NEW, PodState::Ready)]);
     observed.taken = vec![taken(1, Holder::Own)];
     Arc::make_mut(&mut observed.set).status = Some(written(decide(&observed)));
-    assert_eq!(decide(&observed), Action::Wait(LOOK_AGAIN));
+    assert_eq!(decide(&observed), Action::Wait(LOOK_UP_INTERVAL));
     Arc::make_mut(&mut observed.set).spec.replicas = 3;
     assert_eq!(created(&decide(&observed)), [2], "it counts, and its place is not filled twice");
 }

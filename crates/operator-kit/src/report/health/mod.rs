@@ -20,7 +20,7 @@ use self::watch_status::Need;
 pub(crate) use self::{watch_failure::WatchFailure, watch_status::WatchStatus};
 
 /// A process whose main loop did not turn for this long is no more alive.
-const HEARTBEAT: Duration = Duration::from_secs(60);
+const HEARTBEAT_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Whether the process is ready and alive, made of one status for each watch and a heartbeat.
 #[derive(Debug)]
@@ -135,7 +135,7 @@ impl Health {
     /// Why the process is to be restarted, if so.
     pub fn dead(&self) -> Option<String> {
         let silent = self.heartbeat.lock().elapsed();
-        if silent > HEARTBEAT {
+        if silent > HEARTBEAT_TIMEOUT {
             return Some(format!("the main loop has not turned for {} s", silent.as_secs()));
         }
         self.statuses().into_iter().filter(|(_, status)| status.is_needed()).find_map(|(kind, status)| {

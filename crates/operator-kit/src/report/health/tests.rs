@@ -99,7 +99,7 @@ async fn a_main_loop_that_hangs_is_dead() {
     let health = Health::default();
     health.beat();
     assert_eq!(health.dead(), None);
-    tokio::time::advance(HEARTBEAT + Duration::from_secs(1)).await;
+    tokio::time::advance(HEARTBEAT_TIMEOUT + Duration::from_secs(1)).await;
     assert!(health.dead().is_some());
 }
 

@@ -18,13 +18,13 @@ use crate::{
 };
 
 /// How long one pass may take; nothing else bounds a request that hangs.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PASS_TIMEOUT: Duration = Duration::from_secs(60);
 /// When a pass is tried again whose own write has not come back; the event usually does it sooner.
-const RECHECK: Duration = Duration::from_secs(1);
+const CATCH_UP_INTERVAL: Duration = Duration::from_secs(1);
 /// The longest time between two writes that are the very same and in vain.
-const LONGEST_REPEATED: Duration = Duration::from_secs(60);
+const MAX_REPEATED_WRITE_DELAY: Duration = Duration::from_secs(60);
 /// When a failure that could not be reported is reported again at the soonest.
-const UNREPORTED: Duration = Duration::from_secs(5);
+const REPORT_RETRY_DELAY: Duration = Duration::from_secs(5);
 
 /// A controller of one kind, or of several that are alike, in three rooms.
 pub trait Controller: Send + Sync + 'static {
@@ -134,7 +134,7 @@ impl<C: Controller> Passes<C> {
 
     async fn pass_over(&self, queued: &C::Kind, uid: &str) -> Option<Duration> {
         if !self.writer.is_current(uid) {
-            return Some(RECHECK);
+            return Some(CATCH_UP_INTERVAL);
         }
         // What was queued may be from before a write that has come back since.
         let object = self.current(queued)?;
@@ -153,14 +153,14 @@ impl<C: Controller> Passes<C> {
         let mut tried = Tried { step: EVERYTHING, occasion: 0, longest, has_progressed: false };
         let started = Instant::now();
         let step = self.step(object.clone(), attempt.clone(), &mut tried);
-        let result = tokio::time::timeout(PATIENCE, step).await;
+        let result = tokio::time::timeout(PASS_TIMEOUT, step).await;
         let took = started.elapsed();
         let repeated = self.writer.repeated(uid);
         let failed = match (result, repeated) {
             (Ok(Ok(_)), Some(repeated)) => {
                 self.metrics.passed("repeated", took);
                 self.metrics.repeated(&repeated.kind);
-                tried.longest = tried.longest.min(LONGEST_REPEATED);
+                tried.longest = tried.longest.min(MAX_REPEATED_WRITE_DELAY);
                 vec![Part { item: None, failure: repeated.failure(), retry_after: None }]
             }
             (Ok(Ok(next)), None) => {
@@ -170,7 +170,7 @@ impl<C: Controller> Passes<C> {
                     Next::Wait(time) => Some(time),
                     Next::Again => Some(Duration::ZERO),
                     // A write that changed nothing brings no event.
-                    Next::Written if self.writer.is_current(uid) => Some(RECHECK),
+                    Next::Written if self.writer.is_current(uid) => Some(CATCH_UP_INTERVAL),
                     Next::Written | Next::Settled => None,
                 };
                 return wait.into_iter().chain(retry_in).min();
@@ -182,7 +182,7 @@ impl<C: Controller> Passes<C> {
             }
             (Err(_), _) => {
                 self.metrics.passed("timeout", took);
-                vec![Part { item: None, failure: Failure::timed_out(PATIENCE), retry_after: None }]
+                vec![Part { item: None, failure: Failure::timed_out(PASS_TIMEOUT), retry_after: None }]
             }
         };
         for Part { failure, .. } in &failed {
@@ -192,7 +192,7 @@ impl<C: Controller> Passes<C> {
             |part: &Part| part.item.as_ref().is_some_and(|item| attempt.holds_item(tried.step, item));
         if attempt.holds(tried.step) || failed.iter().all(was_held) {
             // Not even the failure could be reported; that is no new attempt.
-            return Some(retry_in.unwrap_or_default().max(UNREPORTED));
+            return Some(retry_in.unwrap_or_default().max(REPORT_RETRY_DELAY));
         }
         for part in failed {
             self.failed(&object, uid, version, tried, part);

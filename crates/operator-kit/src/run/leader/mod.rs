@@ -16,15 +16,15 @@ use tokio::time::Instant;
 use lease::{Lease, Moment, Spec};
 
 /// How long a Lease that is not renewed still holds.
-const DURATION: Duration = Duration::from_secs(30);
+const LEASE_DURATION: Duration = Duration::from_secs(30);
 /// How long a leader goes on without having renewed.
-const DEADLINE: Duration = Duration::from_secs(20);
+const RENEW_DEADLINE: Duration = Duration::from_secs(20);
 /// Time between renewals.
-const RENEWAL: Duration = Duration::from_secs(10);
+const RENEW_INTERVAL: Duration = Duration::from_secs(10);
 /// Time between tries to take the Lease, and to renew it after a failure.
-const RETRY: Duration = Duration::from_secs(2);
+const RETRY_INTERVAL: Duration = Duration::from_secs(2);
 /// How long one request may take.
-const PATIENCE: Duration = Duration::from_secs(5);
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A candidate for leading.
 pub(crate) struct Candidate {
@@ -64,7 +64,7 @@ impl Candidate {
         let mut other: Option<(Option<Moment>, Instant)> = None;
         loop {
             let before = Instant::now();
-            match tokio::time::timeout(PATIENCE, self.take(&mut other)).await {
+            match tokio::time::timeout(REQUEST_TIMEOUT, self.take(&mut other)).await {
                 Ok(Ok(Some(lease))) => {
                     tracing::info!(lease = self.name, identity = self.identity, "leading");
                     return Leadership { candidate: self, lease, renewed: before };
@@ -73,7 +73,7 @@ impl Candidate {
                 Ok(Err(error)) => tracing::warn!(lease = self.name, "cannot take the Lease: {error:#}"),
                 Err(_) => tracing::warn!(lease = self.name, "the API server did not answer in time"),
             }
-            tokio::time::sleep(RETRY).await;
+            tokio::time::sleep(RETRY_INTERVAL).await;
         }
     }
 
@@ -87,7 +87,7 @@ impl Candidate {
         if !holder.is_empty() && holder != self.identity {
             let holds = spec
                 .lease_duration_seconds
-                .map_or(DURATION, |seconds| Duration::from_secs(u64::try_from(seconds).unwrap_or(0)));
+                .map_or(LEASE_DURATION, |seconds| Duration::from_secs(u64::try_from(seconds).unwrap_or(0)));
             let (renewal, since) = other.get_or_insert_with(|| (spec.renew_time.clone(), Instant::now()));
             if *renewal != spec.renew_time {
                 *other = Some((spec.renew_time, Instant::now()));
@@ -108,7 +108,7 @@ impl Candidate {
         let transitions = before.and_then(|before| before.lease_transitions).unwrap_or(0);
         Spec {
             holder_identity: Some(self.identity.clone()),
-            lease_duration_seconds: i64::try_from(DURATION.as_secs()).ok(),
+            lease_duration_seconds: i64::try_from(LEASE_DURATION.as_secs()).ok(),
             acquire_time: before
                 .filter(|_| same)
                 .and_then(|before| before.acquire_time.clone())
@@ -123,14 +123,14 @@ impl Leadership {
     /// Keeps the Lease; ends with an error when it is lost, or could not be renewed in time.
     pub async fn keep(&mut self) -> anyhow::Result<()> {
         loop {
-            tokio::time::sleep(RENEWAL.saturating_sub(self.renewed.elapsed())).await;
+            tokio::time::sleep(RENEW_INTERVAL.saturating_sub(self.renewed.elapsed())).await;
             self.renew().await?;
         }
     }
 
     async fn renew(&mut self) -> anyhow::Result<()> {
         loop {
-            let left = DEADLINE.saturating_sub(self.renewed.elapsed());
+            let left = RENEW_DEADLINE.saturating_sub(self.renewed.elapsed());
             if left.is_zero() {
                 bail!(
                     "the Lease {} could not be renewed in time: stopping before another replica leads",
@@ -138,14 +138,14 @@ impl Leadership {
                 );
             }
             let before = Instant::now();
-            match tokio::time::timeout(left.min(PATIENCE), self.write()).await {
+            match tokio::time::timeout(left.min(REQUEST_TIMEOUT), self.write()).await {
                 Ok(Ok(lease)) => {
                     self.lease = lease;
                     self.renewed = before;
                     return Ok(());
                 }
                 Ok(Err(kube::Error::Api(status))) if status.is_conflict() || status.is_not_found() => {
-                    match tokio::time::timeout(left.min(PATIENCE), self.reread()).await {
+                    match tokio::time::timeout(left.min(REQUEST_TIMEOUT), self.reread()).await {
                         Ok(Ok(())) => continue,
                         Ok(Err(Lost::To(holder))) => {
                             bail!("the Lease {} is held by {holder:?}: stopping", self.candidate.name)
@@ -157,7 +157,7 @@ impl Leadership {
                 Ok(Err(error)) => tracing::warn!("cannot renew the Lease: {error}"),
                 Err(_) => tracing::warn!("renewing the Lease: the API server did not answer in time"),
             }
-            tokio::time::sleep(RETRY.min(left)).await;
+            tokio::time::sleep(RETRY_INTERVAL.min(left)).await;
         }
     }
 
@@ -184,7 +184,7 @@ impl Leadership {
 
     /// Gives the Lease up, so that another replica need not wait for its end.
     pub async fn release(mut self) {
-        match tokio::time::timeout(PATIENCE, self.give_up()).await {
+        match tokio::time::timeout(REQUEST_TIMEOUT, self.give_up()).await {
             Ok(Ok(())) => tracing::info!("released the Lease"),
             Ok(Err(error)) => tracing::warn!("cannot release the Lease: {error:#}; it runs out by itself"),
             Err(_) => tracing::warn!("cannot release the Lease in time; it runs out by itself"),

@@ -138,7 +138,7 @@ async fn anothers_lease_is_over_when_it_was_not_renewed_for_its_duration_of_our_
         server.write("other", renewed);
         let (_, took) = time(server.candidate("a").0.lead()).await;
         assert_eq!(server.holder(), "a");
-        assert!(took >= DURATION && took <= DURATION + 2 * RETRY, "{renewed}: {took:?}");
+        assert!(took >= LEASE_DURATION && took <= LEASE_DURATION + 2 * RETRY_INTERVAL, "{renewed}: {took:?}");
     }
 }
 
@@ -148,12 +148,12 @@ async fn a_lease_that_its_holder_renews_is_not_taken() {
     let renewing = async {
         for renewal in 0..30 {
             server.write("other", &format!("2026-01-01T00:00:{renewal:02}.000000Z"));
-            tokio::time::sleep(RENEWAL).await;
+            tokio::time::sleep(RENEW_INTERVAL).await;
         }
     };
     let (candidate, _) = server.candidate("a");
-    let (_, took) = tokio::join!(renewing, time(candidate.lead()));
-    assert!(took.1 >= 29 * RENEWAL + DURATION, "{:?}", took.1);
+    let ((), took) = tokio::join!(renewing, time(candidate.lead()));
+    assert!(took.1 >= 29 * RENEW_INTERVAL + LEASE_DURATION, "{:?}", took.1);
 }
 
 #[tokio::test(start_paused = true)]
@@ -164,7 +164,7 @@ async fn a_leader_whose_renewals_hang_or_fail_stops_before_another_may_begin() {
         let mut leading = a.lead().await;
         let (ended, next) = tokio::join!(
             async {
-                tokio::time::sleep(RENEWAL + RETRY).await;
+                tokio::time::sleep(RENEW_INTERVAL + RETRY_INTERVAL).await;
                 to_a.is(line);
                 time(leading.keep()).await.0.unwrap_err();
                 Instant::now()
@@ -184,11 +184,11 @@ async fn a_renewal_that_works_again_in_time_is_as_good_as_any() {
     let (a, line) = server.candidate("a");
     let mut leading = a.lead().await;
     let outage = async {
-        tokio::time::sleep(RENEWAL / 2).await;
+        tokio::time::sleep(RENEW_INTERVAL / 2).await;
         line.is(Line::Hangs);
-        tokio::time::sleep(RENEWAL).await;
+        tokio::time::sleep(RENEW_INTERVAL).await;
         line.is(Line::Works);
-        tokio::time::sleep(10 * RENEWAL).await;
+        tokio::time::sleep(10 * RENEW_INTERVAL).await;
     };
     tokio::select! {
         ended = leading.keep() => panic!("{ended:?}"),
@@ -203,7 +203,7 @@ async fn a_leader_whose_lease_another_has_stops_at_its_next_renewal() {
     server.write("other", "2026-01-01T00:00:00.000000Z");
     let (ended, took) = time(leading.keep()).await;
     assert!(ended.unwrap_err().to_string().contains("held by \"other\""));
-    assert!(took <= RENEWAL + RETRY, "{took:?}");
+    assert!(took <= RENEW_INTERVAL + RETRY_INTERVAL, "{took:?}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -211,7 +211,7 @@ async fn a_lease_that_somebody_deleted_is_made_anew_by_its_holder() {
     let server = Server::default();
     let mut leading = server.candidate("a").0.lead().await;
     server.0.lock().lease = None;
-    let kept = tokio::time::timeout(5 * RENEWAL, leading.keep()).await;
+    let kept = tokio::time::timeout(5 * RENEW_INTERVAL, leading.keep()).await;
     assert!(kept.is_err(), "{kept:?}");
     assert_eq!(server.holder(), "a");
 }
@@ -221,7 +221,7 @@ async fn a_lease_that_is_given_up_is_taken_within_seconds() {
     let server = Server::default();
     let leading = server.candidate("a").0.lead().await;
     let (b, _) = server.candidate("b");
-    let (_, (_, took)) = tokio::join!(leading.release(), time(b.lead()));
+    let ((), (_, took)) = tokio::join!(leading.release(), time(b.lead()));
     assert_eq!(server.holder(), "b");
-    assert!(took <= 2 * RETRY, "{took:?}");
+    assert!(took <= 2 * RETRY_INTERVAL, "{took:?}");
 }

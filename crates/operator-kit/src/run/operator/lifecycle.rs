@@ -21,11 +21,11 @@ use crate::{
 };
 
 /// How often the heartbeat for liveness is given.
-const HEARTBEAT: Duration = Duration::from_secs(5);
+const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(5);
 /// How long the start waits for watches that neither deliver nor fail.
-const SETTLING: Duration = Duration::from_secs(30);
+const START_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long passes that are under way may take after SIGTERM.
-const GRACE: Duration = Duration::from_secs(15);
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(15);
 
 impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
     /// Serves, leads, and takes `work` through its phases.
@@ -61,7 +61,7 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
         };
         self.metrics.leading(true);
         select! {
-            settled = tokio::time::timeout(SETTLING, self.health.settled()) => {
+            settled = tokio::time::timeout(START_TIMEOUT, self.health.settled()) => {
                 if settled.is_err() {
                     tracing::warn!("some watches have not answered yet; starting without them");
                 }
@@ -81,7 +81,7 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
         self.health.stopping();
         if outcome.is_ok() {
             phase.send_replace(Phase::Stopping);
-            if let Ok(ended) = tokio::time::timeout(GRACE, work).await {
+            if let Ok(ended) = tokio::time::timeout(SHUTDOWN_TIMEOUT, work).await {
                 ended?;
             } else {
                 tracing::warn!("some passes were still under way");
@@ -118,7 +118,7 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
     async fn idle(&self) {
         loop {
             self.health.beat();
-            tokio::time::sleep(HEARTBEAT).await;
+            tokio::time::sleep(HEARTBEAT_INTERVAL).await;
         }
     }
 }

@@ -31,7 +31,7 @@ use crate::{
 };
 
 /// How long a connection may take to come about.
-const CONNECTING: Duration = Duration::from_secs(10);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A controller's process: what it starts from, and what it runs on.
 pub struct Operator<S> {
@@ -66,7 +66,7 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
             Config::infer().await.context("no cluster is configured: run in a pod, or set KUBECONFIG")?;
         // It would repeat a POST whose answer was lost (kube-rs/kube#2082).
         config.default_retry = false;
-        config.connect_timeout = Some(CONNECTING);
+        config.connect_timeout = Some(CONNECT_TIMEOUT);
         let client = Client::try_from(config).context("the cluster's configuration cannot be used")?;
         let writer = Writer::new(client.clone(), name, metrics.clone());
         let events = Events::new(client.clone(), name, &arguments.identity, metrics.clone());

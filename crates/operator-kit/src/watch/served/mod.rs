@@ -24,19 +24,19 @@ use crate::{
 };
 
 /// How long an answer is relied on while nothing speaks against it.
-const RELIED_ON: Duration = Duration::from_secs(300);
+const ANSWER_LIFETIME: Duration = Duration::from_secs(300);
 /// How long it is relied on although a request was answered as for a kind that is not served.
-const DOUBTED: Duration = Duration::from_secs(5);
+const DOUBTED_LIFETIME: Duration = Duration::from_secs(5);
 /// How long many objects share an answer that must be new, or that their kind is not served.
-const SHARED: Duration = Duration::from_secs(1);
+const SHARED_LIFETIME: Duration = Duration::from_secs(1);
 /// How often the cluster is asked for a kind that it does not serve while objects wait for it.
-const AWAITED: Duration = Duration::from_secs(5);
+const AWAITED_INTERVAL: Duration = Duration::from_secs(5);
 /// How often the cluster is asked for a kind that it does not serve while only its watch wants to know.
-const UNSERVED: Duration = Duration::from_secs(30);
+const UNSERVED_INTERVAL: Duration = Duration::from_secs(30);
 /// How long the cluster may take to say how it serves a kind. The client waits for an answer without end.
-const ANSWER: Duration = Duration::from_secs(10);
+const DISCOVERY_TIMEOUT: Duration = Duration::from_secs(10);
 /// How often watches are looked at whose kind may not be served any more. No request comes from it.
-const LOOK: Duration = Duration::from_secs(1);
+const WATCH_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// A kind as the cluster serves it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -69,22 +69,22 @@ impl ServedKinds {
 
     /// A kind in the wanted version if that is served, else in the preferred one; `None` when it is served in none.
     pub async fn find(&self, wanted: &ApiResource) -> Result<Option<ServedKind>, ReadError> {
-        self.answer(wanted, RELIED_ON, SHARED).await
+        self.answer(wanted, ANSWER_LIFETIME, SHARED_LIFETIME).await
     }
 
     /// The same, after a request was answered as for a kind that is not served.
     pub async fn find_again(&self, wanted: &ApiResource) -> Result<Option<ServedKind>, ReadError> {
-        self.answer(wanted, DOUBTED, UNSERVED).await
+        self.answer(wanted, DOUBTED_LIFETIME, UNSERVED_INTERVAL).await
     }
 
     /// The same, as it is now: for what cannot be taken back. Only questions of the same second share an answer.
     pub async fn find_now(&self, wanted: &ApiResource) -> Result<Option<ServedKind>, ReadError> {
-        self.answer(wanted, SHARED, SHARED).await
+        self.answer(wanted, SHARED_LIFETIME, SHARED_LIFETIME).await
     }
 
     /// The same, for a kind that was not served, as long as objects wait for it.
     pub async fn find_awaited(&self, wanted: &ApiResource) -> Result<Option<ServedKind>, ReadError> {
-        self.answer(wanted, RELIED_ON, AWAITED).await
+        self.answer(wanted, ANSWER_LIFETIME, AWAITED_INTERVAL).await
     }
 
     /// The same, for a watch that is looked at again and again: whether it fails because its kind is not served, or is in
@@ -94,7 +94,8 @@ impl ServedKinds {
         wanted: &ApiResource,
         is_unserved: bool,
     ) -> Result<Option<ServedKind>, ReadError> {
-        self.answer(wanted, if is_unserved { DOUBTED } else { RELIED_ON }, UNSERVED).await
+        self.answer(wanted, if is_unserved { DOUBTED_LIFETIME } else { ANSWER_LIFETIME }, UNSERVED_INTERVAL)
+            .await
     }
 
     /// An answer that is not older than this, by whether the kind is served. That there was none is known as long as
@@ -110,12 +111,12 @@ impl ServedKinds {
         {
             return kind.clone();
         }
-        let kind = match timeout(ANSWER, ask(&self.client, wanted)).await {
+        let kind = match timeout(DISCOVERY_TIMEOUT, ask(&self.client, wanted)).await {
             Ok(answer) => answer.map_err(|error| ReadError::of(&error, "the API group", &wanted.group)),
             Err(_) => Err(ReadError::Unanswered {
                 kind: "the API group".into(),
                 name: wanted.group.clone(),
-                message: format!("there was no answer within {ANSWER:?}"),
+                message: format!("there was no answer within {DISCOVERY_TIMEOUT:?}"),
             }),
         };
         self.known().insert(wanted.clone(), Answer { kind: kind.clone(), since: Instant::now() });
@@ -174,7 +175,7 @@ pub(crate) fn follow<R: 'static>(
             select! {
                 changed = wanted.changed() => if changed.is_err() { return },
                 () = sender.closed() => return,
-                () = sleep(LOOK) => {}
+                () = sleep(WATCH_CHECK_INTERVAL) => {}
             }
             let mut kinds = wanted.borrow_and_update().clone();
             others.retain(|wanted, _| kinds.iter().any(|kind| **kind.resource() == *wanted));

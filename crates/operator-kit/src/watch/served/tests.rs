@@ -83,7 +83,7 @@ async fn a_cluster_that_gives_no_answer_is_not_waited_for_and_not_asked_by_every
     };
     assert_eq!(ask().await, (true, 1));
     assert_eq!(ask().await, (true, 1), "the failure is known");
-    sleep(UNSERVED).await;
+    sleep(UNSERVED_INTERVAL).await;
     assert_eq!(ask().await, (true, 2));
 }
 
@@ -122,7 +122,7 @@ async fn the_wanted_version_is_watched_again_once_it_is_served_and_counts_as_not
     let (_wanted, wanted) = channel(vec![kind.clone()]);
     let mut followed = follow(served, health.clone(), metrics.clone(), wanted);
     let mut watched = async || {
-        let changed = timeout(2 * RELIED_ON, followed.changed()).await;
+        let changed = timeout(2 * ANSWER_LIFETIME, followed.changed()).await;
         changed.expect("it stays in the version that is watched").unwrap();
         followed.borrow_and_update()[0].resource().version.clone()
     };
@@ -131,10 +131,10 @@ async fn the_wanted_version_is_watched_again_once_it_is_served_and_counts_as_not
     assert_eq!(watched().await, "v2");
     of_v1.ended();
     health.optional_watch(&kind.for_people()).synced();
-    sleep(3 * LOOK).await;
+    sleep(3 * WATCH_CHECK_INTERVAL).await;
     assert!(not_served(), "{}", metrics.encode().unwrap());
     serves_v1.store(true, Relaxed);
     assert_eq!(watched().await, "v1");
-    sleep(3 * LOOK).await;
+    sleep(3 * WATCH_CHECK_INTERVAL).await;
     assert!(!not_served());
 }

@@ -2,13 +2,13 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-const SHORTEST: Duration = Duration::from_millis(800);
-const LONGEST: Duration = Duration::from_secs(10);
+const MIN_DELAY: Duration = Duration::from_millis(800);
+const MAX_DELAY: Duration = Duration::from_secs(10);
 /// How often a kind is asked for that is not served: an object that is created as soon as it is must not be without
 /// its controller for long.
-const UNSERVED: Duration = Duration::from_secs(2);
+const UNSERVED_DELAY: Duration = Duration::from_secs(2);
 /// What has not failed for this long works.
-const RECOVERED: Duration = Duration::from_secs(25);
+const RESET_AFTER: Duration = Duration::from_secs(25);
 
 /// How long a watch pauses: 0.8 s doubling to 10 s, with jitter.
 pub(super) struct WatchBackoff {
@@ -18,7 +18,7 @@ pub(super) struct WatchBackoff {
 
 impl Default for WatchBackoff {
     fn default() -> Self {
-        Self { next: SHORTEST, last: None }
+        Self { next: MIN_DELAY, last: None }
     }
 }
 
@@ -26,17 +26,17 @@ impl WatchBackoff {
     /// The pause after a failure.
     pub fn after_failure(&mut self) -> Duration {
         if !self.is_recent() {
-            self.next = SHORTEST;
+            self.next = MIN_DELAY;
         }
         let delay = jittered(self.next);
-        self.next = (self.next * 2).min(LONGEST);
+        self.next = (self.next * 2).min(MAX_DELAY);
         self.last = Some(Instant::now() + delay);
         delay
     }
 
     /// The pause while the cluster does not know the kind.
     pub fn while_not_served() -> Duration {
-        jittered(UNSERVED)
+        jittered(UNSERVED_DELAY)
     }
 
     /// The pause before something that usually helps at once: none, unless it was tried just now.
@@ -49,7 +49,7 @@ impl WatchBackoff {
     }
 
     fn is_recent(&self) -> bool {
-        self.last.is_some_and(|last| last.elapsed() < RECOVERED)
+        self.last.is_some_and(|last| last.elapsed() < RESET_AFTER)
     }
 }
 

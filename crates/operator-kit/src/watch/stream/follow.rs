@@ -21,9 +21,9 @@ use crate::{
 };
 
 /// How long a watch may be silent: the server ends it, or tells how far it is, at least once a minute.
-const SILENCE: Duration = Duration::from_secs(65);
+const IDLE_TIMEOUT: Duration = Duration::from_secs(65);
 /// A watch that the server ends sooner is not begun again at once.
-const SHORT: Duration = Duration::from_secs(1);
+const SHORT_WATCH: Duration = Duration::from_secs(1);
 
 /// Follows one watch.
 pub(crate) struct Follower<K> {
@@ -89,7 +89,7 @@ impl<K: Resource + Clone + DeserializeOwned + Send + 'static> Follower<K> {
         loop {
             let began = Instant::now();
             match self.hear(&mut version, take).await {
-                Ok(()) if began.elapsed() > SHORT => {}
+                Ok(()) if began.elapsed() > SHORT_WATCH => {}
                 Ok(()) => sleep(self.backoff.before_retry()).await,
                 Err(interruption) if interruption.is_expired() => {
                     tracing::debug!(kind = self.kind, "the version {version} has expired; listing again");
@@ -112,7 +112,7 @@ impl<K: Resource + Clone + DeserializeOwned + Send + 'static> Follower<K> {
     ) -> Result<(), Interruption> {
         let mut changes = pin!(self.source.changes(version).await?);
         self.status.alive();
-        while let Ok(Some(change)) = timeout(SILENCE, changes.next()).await {
+        while let Ok(Some(change)) = timeout(IDLE_TIMEOUT, changes.next()).await {
             let change = match change {
                 Err(interruption) if interruption.is_cut_off() => break,
                 change => change?,
