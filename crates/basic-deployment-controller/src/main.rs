@@ -1,8 +1,6 @@
 //! Keeps one child in line with each `BasicDeployment`, and carries out its commands.
 
 mod act;
-#[cfg(test)]
-mod api_server;
 mod controller;
 mod deadlines;
 #[cfg(test)]

@@ -138,5 +138,7 @@
 pub mod render;
 pub mod report;
 pub mod run;
+#[cfg(feature = "testing")]
+pub mod testing;
 pub mod watch;
 pub mod write;

@@ -4,15 +4,15 @@ use std::sync::Arc;
 
 use catena_api::command::BOUND;
 use command_binder::kind::CommandKind;
-use http::{Request, Response, StatusCode};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
-use kube::{Client, client::Body};
 use operator_kit::{
     report::{Category, Reported},
+    testing::{
+        Answer::{self, Done, Json, Lost, Refusal},
+        Log, Sent, answering, in_turn,
+    },
     watch::{Seen, Source, TrimmedObject},
 };
-use parking_lot::Mutex;
-use tower_test::mock::{Handle, pair};
 
 use super::*;
 
@@ -22,27 +22,6 @@ const EVENTS: &str = "/apis/events.k8s.io/v1/namespaces/here/events";
 
 /// How the API server says that a test of a JSON patch does not hold.
 const FAILED_TEST: &str = "the server rejected our request due to an error in our request";
-
-/// What the server does with a request.
-#[derive(Clone, Copy, Debug)]
-enum Answer {
-    /// It answers with a status.
-    Code(u16),
-    /// A test of the patch does not hold.
-    FailedTest,
-    /// It may have done it, but its answer is lost.
-    Lost,
-}
-use Answer::{Code, FailedTest, Lost};
-
-/// A request as far as steps differ by it.
-#[derive(Debug)]
-struct Sent {
-    verb: String,
-    path: String,
-    content_type: String,
-    body: Value,
-}
 
 /// A step that was taken.
 struct Taken {
@@ -107,63 +86,27 @@ fn verdict(reason: &'static str) -> Verdict {
     Verdict { is_bound: false, reason, message: "there is no Shop a".into(), may_pass: true }
 }
 
-/// A client of a server that answers in this way, to the last answer for ever, and the requests that it gets.
-fn server(answers: &[Answer]) -> (Client, Arc<Mutex<Vec<Sent>>>) {
-    let (service, handle) = pair::<Request<Body>, Response<Body>>();
-    let sent = Arc::default();
-    tokio::spawn(serve(handle, answers.to_vec(), Arc::clone(&sent)));
-    (Client::new(service, "default"), sent)
+/// What a refusal with this code leads to.
+fn refused(code: u16) -> Answer {
+    Refusal(code, if code == 409 { "Conflict" } else { "" })
 }
 
-async fn serve(
-    mut handle: Handle<Request<Body>, Response<Body>>,
-    answers: Vec<Answer>,
-    sent: Arc<Mutex<Vec<Sent>>>,
-) {
-    let last = answers.last().copied().unwrap_or(Code(200));
-    let mut answers = answers.into_iter().chain(std::iter::repeat(last));
-    while let (Some((request, respond)), Some(answer)) = (handle.next_request().await, answers.next()) {
-        let (parts, body) = request.into_parts();
-        let body = body.collect_bytes().await.unwrap();
-        let content_type = parts.headers.get(http::header::CONTENT_TYPE);
-        sent.lock().push(Sent {
-            verb: parts.method.to_string(),
-            path: parts.uri.to_string(),
-            content_type: content_type.map_or("", |kind| kind.to_str().unwrap()).to_owned(),
-            body: serde_json::from_slice(&body).unwrap_or_default(),
-        });
-        let (code, body) = match answer {
-            Lost => {
-                respond.send_error(std::io::Error::other("the connection was reset"));
-                continue;
-            }
-            // Of what was written, only its version is read.
-            Code(code) if code < 300 => (code, json!({"metadata": {"name": "c", "resourceVersion": "8"}})),
-            Code(code) => (code, failure(code, "no")),
-            FailedTest => (422, failure(422, FAILED_TEST)),
-        };
-        let body = Body::from(body.to_string().into_bytes());
-        let code = StatusCode::from_u16(code).unwrap();
-        respond.send_response(Response::builder().status(code).body(body).unwrap());
-    }
-}
-
-fn failure(code: u16, message: &str) -> Value {
-    let reason = if code == 409 { "Conflict" } else { "" };
-    json!({
-        "kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code, "reason": reason,
-        "message": message, "metadata": {},
-    })
+/// A test of the patch does not hold.
+fn failed_test() -> Answer {
+    Json(
+        422,
+        json!({"kind": "Status", "status": "Failure", "code": 422, "message": FAILED_TEST, "metadata": {}}),
+    )
 }
 
 /// Takes a step for a command against a server that answers in this way.
 async fn take_for(observed: Observed, action: Action, answers: &[Answer]) -> Taken {
-    let (client, sent) = server(answers);
+    let (client, log) = answering(in_turn(answers));
     let memory = Memory::default();
     let executor =
         Executor::new(Writer::over(client.clone(), MANAGER), Events::over(client, MANAGER), memory.clone());
     let result = executor.act(&observed, action).await;
-    let sent = requests(executor, &sent).await;
+    let sent = requests(executor, &log).await;
     Taken { sent, result, memory, observed }
 }
 
@@ -172,15 +115,15 @@ async fn take(action: Action, answers: &[Answer]) -> Taken {
 }
 
 /// Events are published in the background, until nobody can queue any more.
-async fn requests(executor: Executor, sent: &Mutex<Vec<Sent>>) -> Vec<Sent> {
+async fn requests(executor: Executor, log: &Log) -> Vec<Sent> {
     drop(executor);
     tokio::time::sleep(Duration::from_secs(60)).await;
-    std::mem::take(&mut *sent.lock())
+    log.take()
 }
 
 /// What a command is bound by: what is added to it, after the tests.
 async fn additions(observed: Observed, owner: OwnerReference) -> Vec<Value> {
-    let Taken { sent, .. } = take_for(observed, Action::Bind(owner), &[Code(200)]).await;
+    let Taken { sent, .. } = take_for(observed, Action::Bind(owner), &[Done]).await;
     sent[0].body.as_array().unwrap()[2..].to_vec()
 }
 
@@ -190,12 +133,12 @@ fn added(path: &str, value: &Value) -> Value {
 
 #[tokio::test(start_paused = true)]
 async fn a_command_is_bound_in_one_write_that_holds_only_for_it_as_it_was_seen() {
-    let Taken { sent, result, .. } = take(Action::Bind(owner()), &[Code(200)]).await;
+    let Taken { sent, result, .. } = take(Action::Bind(owner()), &[Done]).await;
     assert_eq!(result.unwrap(), Next::Written);
-    let [Sent { verb, path, content_type, body }] = &sent[..] else { panic!("{sent:?}") };
-    assert_eq!((verb.as_str(), content_type.as_str()), ("PATCH", "application/json-patch+json"));
-    let (place, query) = path.split_once('?').unwrap();
-    assert!(place == COMMAND && query.contains(&format!("fieldManager={MANAGER}")), "{path}");
+    let [Sent { verb, uri, body }] = &sent[..] else { panic!("{sent:?}") };
+    assert_eq!(verb, "AMEND");
+    let (place, query) = uri.split_once('?').unwrap();
+    assert!(place == COMMAND && query.contains(&format!("fieldManager={MANAGER}")), "{uri}");
     let owner = json!({"apiVersion": "apps.example/v1", "kind": "Shop", "name": "a", "uid": "target"});
     assert_eq!(
         *body,
@@ -245,35 +188,35 @@ async fn in_mode_label_a_command_gets_a_label_and_no_owner() {
 #[tokio::test(start_paused = true)]
 async fn a_command_that_was_not_bound_for_certain_is_tried_again() {
     for (answer, reason, category, tries) in [
-        (Code(403), "Forbidden", Category::Transient, 1),
-        (Code(404), "NotFound", Category::Transient, 1),
-        (Code(409), "Conflict", Category::Transient, 1),
-        (FailedTest, "Conflict", Category::Transient, 1),
-        (Code(422), "Invalid", Category::WaitsForChange, 1),
-        (Code(429), "ServerBusy", Category::Transient, 5),
-        (Code(500), "WriteFailed", Category::Transient, 1),
+        (refused(403), "Forbidden", Category::Transient, 1),
+        (refused(404), "NotFound", Category::Transient, 1),
+        (refused(409), "Conflict", Category::Transient, 1),
+        (failed_test(), "Conflict", Category::Transient, 1),
+        (refused(422), "Invalid", Category::WaitsForChange, 1),
+        (refused(429), "ServerBusy", Category::Transient, 5),
+        (refused(500), "WriteFailed", Category::Transient, 1),
         // Sent again by the next pass, which sees whether it is needed.
         (Lost, "WriteFailed", Category::Transient, 1),
     ] {
-        let Taken { sent, result, .. } = take(Action::Bind(owner()), &[answer]).await;
+        let Taken { sent, result, .. } = take(Action::Bind(owner()), std::slice::from_ref(&answer)).await;
         let error = result.unwrap_err();
         assert_eq!((error.reason(), error.category(), sent.len()), (reason, category, tries), "{answer:?}");
         let is_stale = matches!(reason, "NotFound" | "Conflict");
         assert_eq!(Reported::is_expected(&error), is_stale, "{answer:?}");
     }
-    let Taken { sent, result, .. } = take(Action::Bind(owner()), &[Code(429), Code(200)]).await;
+    let Taken { sent, result, .. } = take(Action::Bind(owner()), &[refused(429), Done]).await;
     assert_eq!((sent.len(), result.unwrap()), (2, Next::Written));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_condition_is_applied_alone_and_to_the_very_command() {
-    let Taken { sent, result, .. } = take(report(), &[Code(200)]).await;
+    let Taken { sent, result, .. } = take(report(), &[Done]).await;
     assert_eq!(result.unwrap(), Next::Written);
-    let [Sent { verb, path, content_type, body }] = &sent[..] else { panic!("{sent:?}") };
-    assert_eq!((verb.as_str(), content_type.as_str()), ("PATCH", "application/apply-patch+yaml"));
-    let (place, query) = path.split_once('?').unwrap();
+    let [Sent { verb, uri, body }] = &sent[..] else { panic!("{sent:?}") };
+    assert_eq!(verb, "APPLY");
+    let (place, query) = uri.split_once('?').unwrap();
     assert_eq!(place, format!("{COMMAND}/status"));
-    assert!(query.contains(&format!("fieldManager={MANAGER}")), "{path}");
+    assert!(query.contains(&format!("fieldManager={MANAGER}")), "{uri}");
     let condition = json!({
         "type": BOUND, "status": "False", "reason": "TargetNotFound", "message": "there is no Shop a",
         "observedGeneration": 1, "lastTransitionTime": "2026-01-01T12:00:00Z",
@@ -291,15 +234,15 @@ async fn a_condition_is_applied_alone_and_to_the_very_command() {
 #[tokio::test(start_paused = true)]
 async fn a_condition_that_was_not_written_for_certain_is_written_again() {
     for (answer, reason, category, tries) in [
-        (Code(403), "StatusRefused", Category::WaitsForChange, 1),
-        (Code(404), "NotFound", Category::Transient, 1),
-        (Code(409), "Conflict", Category::Transient, 1),
-        (Code(422), "StatusRefused", Category::WaitsForChange, 1),
-        (Code(429), "ServerBusy", Category::Transient, 5),
-        (Code(500), "WriteFailed", Category::Transient, 1),
+        (refused(403), "StatusRefused", Category::WaitsForChange, 1),
+        (refused(404), "NotFound", Category::Transient, 1),
+        (refused(409), "Conflict", Category::Transient, 1),
+        (refused(422), "StatusRefused", Category::WaitsForChange, 1),
+        (refused(429), "ServerBusy", Category::Transient, 5),
+        (refused(500), "WriteFailed", Category::Transient, 1),
         (Lost, "WriteFailed", Category::Transient, 1),
     ] {
-        let Taken { sent, result, .. } = take(report(), &[answer]).await;
+        let Taken { sent, result, .. } = take(report(), std::slice::from_ref(&answer)).await;
         let error = result.unwrap_err();
         assert_eq!((error.reason(), error.category(), sent.len()), (reason, category, tries), "{answer:?}");
     }
@@ -315,11 +258,11 @@ async fn people_are_told_by_an_event_on_the_command_and_that_is_remembered() {
     ] {
         let told = Action::Tell(verdict(reason));
         let Taken { sent, result, memory, observed } =
-            take_for(observed_in(mode, &json!({})), told, &[Code(201)]).await;
+            take_for(observed_in(mode, &json!({})), told, &[Done]).await;
         assert_eq!(result.unwrap(), Next::Wait(Duration::ZERO));
         assert_eq!(memory.told("command"), Some(Told { reason, at: observed.now }));
-        let [Sent { verb, path, body, .. }] = &sent[..] else { panic!("{sent:?}") };
-        assert_eq!((verb.as_str(), path.trim_end_matches('?')), ("POST", EVENTS));
+        let [Sent { verb, uri, body }] = &sent[..] else { panic!("{sent:?}") };
+        assert_eq!((verb.as_str(), uri.trim_end_matches('?')), ("POST", EVENTS));
         assert_eq!(
             (&body["type"], &body["reason"], &body["note"]),
             (&json!(type_), &json!(reason), &json!("there is no Shop a"))
@@ -334,9 +277,9 @@ async fn people_are_told_by_an_event_on_the_command_and_that_is_remembered() {
 
 #[tokio::test(start_paused = true)]
 async fn an_event_that_is_refused_or_lost_fails_no_step() {
-    for answer in [Code(403), Code(404), Code(409), Code(422), Code(429), Code(500), Lost] {
+    for answer in [refused(403), refused(404), refused(409), refused(422), refused(429), refused(500), Lost] {
         let Taken { sent, result, memory, .. } =
-            take(Action::Tell(verdict("TargetNotFound")), &[answer]).await;
+            take(Action::Tell(verdict("TargetNotFound")), std::slice::from_ref(&answer)).await;
         assert!(!sent.is_empty(), "{answer:?}");
         assert_eq!(result.unwrap(), Next::Wait(Duration::ZERO), "{answer:?}");
         assert!(memory.told("command").is_some(), "{answer:?}");
@@ -345,7 +288,7 @@ async fn an_event_that_is_refused_or_lost_fails_no_step() {
 
 #[tokio::test(start_paused = true)]
 async fn nothing_counts_as_told_while_too_many_events_are_queued() {
-    let (client, _) = server(&[Code(201)]);
+    let (client, _) = answering(|_| Done);
     let (events, memory) = (Events::over(client.clone(), MANAGER), Memory::default());
     while events.has_room() {
         events.tell(&ObjectReference::default(), "Other", "");
@@ -357,7 +300,7 @@ async fn nothing_counts_as_told_while_too_many_events_are_queued() {
 
 #[tokio::test(start_paused = true)]
 async fn a_definition_that_describes_no_kind_carries_an_event_that_says_why() {
-    let (client, sent) = server(&[Code(201)]);
+    let (client, log) = answering(|_| Done);
     let executor = Executor::new(
         Writer::over(client.clone(), MANAGER),
         Events::over(client, MANAGER),
@@ -366,7 +309,7 @@ async fn a_definition_that_describes_no_kind_carries_an_event_that_says_why() {
     let definition =
         ObjectReference { name: Some("drains.ops.example".into()), ..ObjectReference::default() };
     executor.report_malformed(&definition, "target is missing");
-    let sent = requests(executor, &sent).await;
+    let sent = requests(executor, &log).await;
     let [Sent { verb, body, .. }] = &sent[..] else { panic!("{sent:?}") };
     assert_eq!(verb, "POST");
     assert_eq!(
@@ -380,7 +323,7 @@ async fn a_definition_that_describes_no_kind_carries_an_event_that_says_why() {
 async fn nothing_is_written_while_a_command_waits_or_nothing_is_left_to_do() {
     let time = Duration::from_secs(9);
     for (action, next) in [(Action::Wait(time), Next::Wait(time)), (Action::Settle, Next::Settled)] {
-        let Taken { sent, result, .. } = take(action, &[Code(200)]).await;
+        let Taken { sent, result, .. } = take(action, &[Done]).await;
         assert_eq!((sent.len(), result.unwrap()), (0, next));
     }
 }

@@ -3,15 +3,12 @@
 use std::collections::BTreeMap;
 
 use command_binder::kind::CommandKind;
-use http::{Request, Response};
-use kube::client::Body;
 use operator_kit::{
     report::{Category, Failure, Reported},
+    testing::{Answer, Log, Sent, answering},
     watch::TrimmedObject,
 };
-use parking_lot::Mutex;
 use serde_json::{Value, json};
-use tower_test::mock::{Handle, pair};
 
 use super::*;
 
@@ -68,42 +65,33 @@ fn merge(into: &mut Value, more: &Value) {
     }
 }
 
-/// An observer of a server that answers in this way, and the paths that it was asked for.
-fn observer(answers: Answers) -> (Observer, Arc<Mutex<Vec<String>>>) {
-    let (service, handle) = pair::<Request<Body>, Response<Body>>();
-    let asked = Arc::default();
-    tokio::spawn(serve(handle, answers, Arc::clone(&asked)));
-    let client = Client::new(service, "default");
+/// An observer of a server that answers in this way, and what it was asked for.
+fn observer(answers: Answers) -> (Observer, Log) {
+    let (client, log) = answering(move |sent| {
+        let unknown = failure(404, "");
+        match answers.get(path(sent)).unwrap_or(&unknown).clone() {
+            (None, _) => Answer::Lost,
+            (Some(code), body) => Answer::Json(code, body),
+        }
+    });
     let served_kinds = ServedKinds::new(client.clone());
-    (Observer::new(client, served_kinds, Waiting::default(), Memory::default()), asked)
+    (Observer::new(client, served_kinds, Waiting::default(), Memory::default()), log)
 }
 
-async fn serve(
-    mut handle: Handle<Request<Body>, Response<Body>>,
-    answers: Answers,
-    asked: Arc<Mutex<Vec<String>>>,
-) {
-    while let Some((request, respond)) = handle.next_request().await {
-        let path = request.uri().path().to_owned();
-        let unknown = failure(404, "");
-        let (code, body) = answers.get(path.as_str()).unwrap_or(&unknown).clone();
-        asked.lock().push(format!("{} {path}", request.method()));
-        match code {
-            None => respond.send_error(std::io::Error::other("the connection was reset")),
-            Some(code) => {
-                let body = Body::from(body.to_string().into_bytes());
-                respond.send_response(Response::builder().status(code).body(body).unwrap());
-            }
-        }
-    }
+fn path(sent: &Sent) -> &str {
+    sent.uri.split('?').next().unwrap_or_default()
+}
+
+/// The methods and paths of requests.
+fn asked(log: &Log) -> Vec<String> {
+    log.take().iter().map(|sent| format!("{} {}", sent.verb, path(sent))).collect()
 }
 
 /// What a pass observes of the target of a command, and the paths that it asked for.
 async fn look(answers: Answers) -> (Result<Option<Target>, Error>, Vec<String>) {
-    let (observer, asked) = observer(answers);
+    let (observer, log) = observer(answers);
     let seen = observer.observe(command(&json!({}), &json!({})), Attempt::Allowed).await;
-    let asked = asked.lock().clone();
-    (seen.map(|seen| seen.target), asked)
+    (seen.map(|seen| seen.target), asked(&log))
 }
 
 fn shops_with(answer: (Option<u16>, Value)) -> Answers {
@@ -163,22 +151,22 @@ async fn a_command_of_which_nothing_is_to_be_decided_costs_no_request() {
     for (metadata, attempt) in
         [(bound, Attempt::Allowed), (terminating, Attempt::Allowed), (json!({}), Attempt::Deferred(failure))]
     {
-        let (observer, asked) = observer(serving_shops());
+        let (observer, log) = observer(serving_shops());
         let seen = observer.observe(command(&json!({}), &metadata), attempt).await.unwrap();
-        assert_eq!((seen.target, asked.lock().len()), (None, 0), "{metadata}");
+        assert_eq!((seen.target, log.take().len()), (None, 0), "{metadata}");
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_label_is_compared_with_its_target_once() {
-    let (observer, asked) = observer(shops_with(shop(&json!({"name": "a", "uid": "shop"}))));
+    let (observer, log) = observer(shops_with(shop(&json!({"name": "a", "uid": "shop"}))));
     let labelled = json!({"labels": {"catena.dev/target-uid": "shop"}});
     let labelled = command(&json!({"mode": "Label"}), &labelled);
     let first = observer.observe(labelled.clone(), Attempt::Allowed).await.unwrap();
     assert!(!first.is_label_checked && first.target.is_some());
-    asked.lock().clear();
+    drop(log.take());
     let second = observer.observe(labelled, Attempt::Allowed).await.unwrap();
-    assert!(second.is_label_checked && second.target.is_none() && asked.lock().is_empty());
+    assert!(second.is_label_checked && second.target.is_none() && log.take().is_empty());
 }
 
 #[tokio::test(start_paused = true)]

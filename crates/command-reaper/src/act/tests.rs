@@ -3,45 +3,25 @@
 use std::sync::Arc;
 
 use command_reaper::command::Expiry;
-use http::{Request, Response, StatusCode};
 use k8s_openapi::api::core::v1::ObjectReference;
-use kube::{
-    Client,
-    client::Body,
-    core::{ApiResource, GroupVersionKind},
-};
+use kube::core::{ApiResource, GroupVersionKind};
 use operator_kit::{
     render::Expression,
     report::{Category, Reported},
     run::Attempt,
+    testing::{
+        Answer::{self, Done, Lost, Refusal},
+        Sent, answering, in_turn,
+    },
     watch::{Seen, Source},
 };
-use serde_json::{Value, json};
-use tower_test::mock::{Handle, pair};
+use serde_json::json;
 
 use super::*;
 
 const MANAGER: &str = "command-reaper";
 const TASK: &str = "/apis/example.com/v1/namespaces/shop/tasks/dump";
 const EVENTS: &str = "/apis/events.k8s.io/v1/namespaces/shop/events";
-
-/// What the server does with a request.
-#[derive(Clone, Copy, Debug)]
-enum Answer {
-    /// It answers with a status.
-    Code(u16),
-    /// It may have done it, but its answer is lost.
-    Lost,
-}
-use Answer::{Code, Lost};
-
-/// A request as far as steps differ by it.
-#[derive(Debug)]
-struct Sent {
-    verb: String,
-    path: String,
-    body: Value,
-}
 
 /// A step that was taken.
 struct Taken {
@@ -69,54 +49,14 @@ fn observed() -> Observed {
     }
 }
 
-/// A client of a server that answers in this way, to the last answer for ever, and the requests that it gets.
-fn server(answers: &[Answer]) -> (Client, Arc<parking_lot::Mutex<Vec<Sent>>>) {
-    let (service, handle) = pair::<Request<Body>, Response<Body>>();
-    let sent = Arc::default();
-    tokio::spawn(serve(handle, answers.to_vec(), Arc::clone(&sent)));
-    (Client::new(service, "default"), sent)
-}
-
-async fn serve(
-    mut handle: Handle<Request<Body>, Response<Body>>,
-    answers: Vec<Answer>,
-    sent: Arc<parking_lot::Mutex<Vec<Sent>>>,
-) {
-    let last = answers.last().copied().unwrap_or(Code(200));
-    let mut answers = answers.into_iter().chain(std::iter::repeat(last));
-    while let (Some((request, respond)), Some(answer)) = (handle.next_request().await, answers.next()) {
-        let (parts, body) = request.into_parts();
-        let body = body.collect_bytes().await.unwrap();
-        let body: Value = serde_json::from_slice(&body).unwrap_or_default();
-        sent.lock().push(Sent {
-            verb: parts.method.to_string(),
-            path: parts.uri.to_string(),
-            body: body.clone(),
-        });
-        let (code, body) = match answer {
-            Lost => {
-                respond.send_error(std::io::Error::other("the connection was reset"));
-                continue;
-            }
-            Code(code) if code < 300 => (code, body),
-            Code(code) => {
-                let reason = if code == 409 { "Conflict" } else { "" };
-                let status = json!({
-                    "kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code, "reason": reason,
-                    "message": format!("answer {code}"), "metadata": {},
-                });
-                (code, status)
-            }
-        };
-        let body = Body::from(body.to_string().into_bytes());
-        let code = StatusCode::from_u16(code).unwrap();
-        respond.send_response(Response::builder().status(code).body(body).unwrap());
-    }
+/// What a refusal with this code leads to.
+fn refused(code: u16) -> Answer {
+    Refusal(code, if code == 409 { "Conflict" } else { "" })
 }
 
 /// Takes a step against a server that answers in this way.
 async fn take(action: Action, answers: &[Answer]) -> Taken {
-    let (client, sent) = server(answers);
+    let (client, log) = answering(in_turn(answers));
     let memory = Memory::default();
     let executor =
         Executor::new(Writer::over(client.clone(), MANAGER), Events::over(client, MANAGER), memory.clone());
@@ -125,8 +65,7 @@ async fn take(action: Action, answers: &[Answer]) -> Taken {
     // Events are published in the background, until nobody can queue any more.
     drop(executor);
     tokio::time::sleep(Duration::from_secs(60)).await;
-    let sent = std::mem::take(&mut *sent.lock());
-    Taken { sent, result, memory, observed }
+    Taken { sent: log.take(), result, memory, observed }
 }
 
 fn created_again() -> Watched<CommandRow> {
@@ -138,10 +77,10 @@ fn created_again() -> Watched<CommandRow> {
 
 #[tokio::test(start_paused = true)]
 async fn a_command_is_deleted_only_exactly_as_it_was_seen_and_what_it_owns_goes_with_it() {
-    let Taken { sent, result, memory, observed } = take(Action::Delete, &[Code(200)]).await;
+    let Taken { sent, result, memory, observed } = take(Action::Delete, &[Done]).await;
     assert_eq!(result.unwrap(), Next::Written);
-    let [Sent { verb, path, body }] = &sent[..] else { panic!("{sent:?}") };
-    assert_eq!((verb.as_str(), path.trim_end_matches('?')), ("DELETE", TASK));
+    let [Sent { verb, uri, body }] = &sent[..] else { panic!("{sent:?}") };
+    assert_eq!((verb.as_str(), uri.trim_end_matches('?')), ("DELETE", TASK));
     assert_eq!(
         *body,
         json!({"preconditions": {"uid": "task", "resourceVersion": "7"}, "propagationPolicy": "Background"})
@@ -152,7 +91,7 @@ async fn a_command_is_deleted_only_exactly_as_it_was_seen_and_what_it_owns_goes_
 
 #[tokio::test(start_paused = true)]
 async fn a_command_that_is_gone_already_counts_as_deleted() {
-    let Taken { result, memory, observed, .. } = take(Action::Delete, &[Code(404)]).await;
+    let Taken { result, memory, observed, .. } = take(Action::Delete, &[refused(404)]).await;
     assert_eq!(result.unwrap(), Next::Written);
     assert!(memory.is_deleted(&observed.command));
 }
@@ -160,31 +99,32 @@ async fn a_command_that_is_gone_already_counts_as_deleted() {
 #[tokio::test(start_paused = true)]
 async fn a_command_that_was_not_deleted_for_certain_is_tried_again() {
     for (answer, reason, category, tries) in [
-        (Code(403), "Forbidden", Category::Transient, 1),
+        (refused(403), "Forbidden", Category::Transient, 1),
         // It changed meanwhile: the next pass sees what it is now.
-        (Code(409), "Conflict", Category::Transient, 1),
-        (Code(422), "Invalid", Category::WaitsForChange, 1),
-        (Code(429), "ServerBusy", Category::Transient, 5),
-        (Code(500), "WriteFailed", Category::Transient, 1),
+        (refused(409), "Conflict", Category::Transient, 1),
+        (refused(422), "Invalid", Category::WaitsForChange, 1),
+        (refused(429), "ServerBusy", Category::Transient, 5),
+        (refused(500), "WriteFailed", Category::Transient, 1),
         (Lost, "WriteFailed", Category::Transient, 1),
     ] {
-        let Taken { sent, result, memory, observed } = take(Action::Delete, &[answer]).await;
+        let Taken { sent, result, memory, observed } =
+            take(Action::Delete, std::slice::from_ref(&answer)).await;
         let error = result.unwrap_err();
         assert_eq!((error.reason(), error.category(), sent.len()), (reason, category, tries), "{answer:?}");
         assert!(!memory.is_deleted(&observed.command), "{answer:?}");
     }
-    let Taken { sent, result, .. } = take(Action::Delete, &[Code(429), Code(200)]).await;
+    let Taken { sent, result, .. } = take(Action::Delete, &[refused(429), Done]).await;
     assert_eq!((sent.len(), result.unwrap()), (2, Next::Written));
 }
 
 #[tokio::test(start_paused = true)]
 async fn people_are_told_by_an_event_on_the_command_and_that_is_remembered() {
     for (notice, type_) in [(Notice::kept("mark"), "Normal"), (Notice::created_again(), "Warning")] {
-        let Taken { sent, result, memory, observed } = take(Action::Tell(notice.clone()), &[Code(201)]).await;
+        let Taken { sent, result, memory, observed } = take(Action::Tell(notice.clone()), &[Done]).await;
         assert_eq!(result.unwrap(), Next::Wait(Duration::ZERO));
         assert_eq!(memory.told("task"), Some(observed.now));
-        let [Sent { verb, path, body }] = &sent[..] else { panic!("{sent:?}") };
-        assert_eq!((verb.as_str(), path.trim_end_matches('?')), ("POST", EVENTS));
+        let [Sent { verb, uri, body }] = &sent[..] else { panic!("{sent:?}") };
+        assert_eq!((verb.as_str(), uri.trim_end_matches('?')), ("POST", EVENTS));
         assert_eq!(
             (&body["type"], &body["reason"], &body["note"]),
             (&json!(type_), &json!(notice.reason), &json!(notice.note))
@@ -199,9 +139,9 @@ async fn people_are_told_by_an_event_on_the_command_and_that_is_remembered() {
 
 #[tokio::test(start_paused = true)]
 async fn an_event_that_is_refused_or_lost_fails_no_step() {
-    for answer in [Code(403), Code(404), Code(409), Code(422), Code(429), Code(500), Lost] {
+    for answer in [refused(403), refused(404), refused(409), refused(422), refused(429), refused(500), Lost] {
         let Taken { sent, result, memory, observed } =
-            take(Action::Tell(Notice::created_again()), &[answer]).await;
+            take(Action::Tell(Notice::created_again()), std::slice::from_ref(&answer)).await;
         assert!(!sent.is_empty(), "{answer:?}");
         assert_eq!(result.unwrap(), Next::Wait(Duration::ZERO), "{answer:?}");
         assert_eq!(memory.told("task"), Some(observed.now), "{answer:?}");
@@ -210,7 +150,7 @@ async fn an_event_that_is_refused_or_lost_fails_no_step() {
 
 #[tokio::test(start_paused = true)]
 async fn nothing_counts_as_told_while_too_many_events_are_queued() {
-    let (client, _) = server(&[Code(201)]);
+    let (client, _) = answering(|_| Done);
     let (events, memory) = (Events::over(client.clone(), MANAGER), Memory::default());
     while events.has_room() {
         events.tell(&ObjectReference::default(), "Other", "");
@@ -223,7 +163,7 @@ async fn nothing_counts_as_told_while_too_many_events_are_queued() {
 #[tokio::test(start_paused = true)]
 async fn a_command_that_cannot_be_read_is_reported_and_left_alone() {
     let unreadable = Expression::compile("finishedAt", "object.", &["object"]).unwrap_err();
-    let Taken { sent, result, .. } = take(Action::Refuse(Box::new(unreadable)), &[Code(200)]).await;
+    let Taken { sent, result, .. } = take(Action::Refuse(Box::new(unreadable)), &[Done]).await;
     let error = result.unwrap_err();
     assert!(sent.is_empty(), "{sent:?}");
     assert_eq!((error.reason(), error.category()), ("ExpiryUnknown", Category::WaitsForChange));
@@ -233,7 +173,7 @@ async fn a_command_that_cannot_be_read_is_reported_and_left_alone() {
 async fn nothing_is_written_while_a_command_waits_or_nothing_is_left_to_do() {
     let time = Duration::from_secs(9);
     for (action, next) in [(Action::Wait(time), Next::Wait(time)), (Action::Settle, Next::Settled)] {
-        let Taken { sent, result, .. } = take(action, &[Code(200)]).await;
+        let Taken { sent, result, .. } = take(action, &[Done]).await;
         assert_eq!((sent.len(), result.unwrap()), (0, next));
     }
 }

@@ -5,11 +5,11 @@ mod requests;
 
 use basic_deployment_controller::error::Refusal;
 use catena_api::BasicDeploymentStatus;
+use operator_kit::testing::{Answer, Sent, answering};
 
 use super::*;
-use crate::{
-    api_server::{Answer, Sent, answering},
-    fixtures::{MANAGER, child, deployment, desired, observed, owner, places, rendered, restart, revision},
+use crate::fixtures::{
+    MANAGER, child, deployment, desired, observed, owner, places, rendered, restart, revision,
 };
 
 const REVISIONS: &str = "/apis/apps/v1/namespaces/shop/controllerrevisions";

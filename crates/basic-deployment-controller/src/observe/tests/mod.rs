@@ -9,6 +9,7 @@ use std::time::Duration;
 use operator_kit::{
     report::{Category, Failure, Reported},
     run::{Controller, Next, Queue},
+    testing::{Answer, Log, Sent, answering},
     write::Writer,
 };
 use serde_json::{Value, json};
@@ -16,7 +17,6 @@ use serde_json::{Value, json};
 use super::*;
 use crate::{
     act::Executor,
-    api_server::{Answer, Log, Sent, answering},
     controller::Deployments,
     fixtures::{MANAGER, child_object, command_object, deployment, owner},
 };
@@ -66,7 +66,7 @@ impl Cluster {
             }
         };
         tokio::time::timeout(Duration::from_secs(20), known).await.expect("the caches are filled");
-        log.take();
+        drop(log.take());
         Self { deployments: Deployments::new(observer, executor), log }
     }
 

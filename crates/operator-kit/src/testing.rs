@@ -1,8 +1,11 @@
-//! A mocked API server: it answers as a test says, and keeps what it was sent.
+//! A mocked API server for tests: it answers as a test says, and keeps what it was sent.
 
-use std::sync::Arc;
+use std::{collections::VecDeque, sync::Arc};
 
-use http::{Request, Response, StatusCode, header::CONTENT_TYPE};
+use axum::http::{
+    HeaderValue, Request, Response, StatusCode,
+    header::{CONTENT_TYPE, DATE},
+};
 use kube::{Client, client::Body};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
@@ -22,8 +25,12 @@ pub struct Sent {
 /// What the server does with a request.
 #[derive(Clone, Debug)]
 pub enum Answer {
+    /// It answers with a code and a body.
+    Json(u16, Value),
     /// It does it, and answers with this object.
     Object(Value),
+    /// It does it, and answers with what was sent, or, where nothing was, with an object without any field.
+    Done,
     /// It does it, and answers with what was sent, as the object with this uid.
     Echo(&'static str),
     /// It refuses with this code and reason.
@@ -40,42 +47,77 @@ pub struct Log(Arc<Mutex<Vec<Sent>>>);
 
 impl Log {
     /// What was sent since this was last asked.
+    #[must_use]
     pub fn take(&self) -> Vec<Sent> {
         std::mem::take(&mut self.0.lock())
     }
 }
 
+/// The answers in turn, and the last one for ever.
+pub fn in_turn(answers: &[Answer]) -> impl FnMut(&Sent) -> Answer + Send + 'static {
+    let last = answers.last().cloned().unwrap_or(Answer::Done);
+    let mut answers: VecDeque<_> = answers.iter().cloned().collect();
+    move |_| answers.pop_front().unwrap_or_else(|| last.clone())
+}
+
 /// A client of a server that answers each request so; requests that are answered by [`Answer::Silence`] are not kept.
+/// It needs a runtime.
 pub fn answering(answer: impl FnMut(&Sent) -> Answer + Send + 'static) -> (Client, Log) {
+    mocked(None, answer)
+}
+
+/// The same with a server that says what time it is, as in `Mon, 01 Jun 2026 12:00:00 GMT`.
+pub fn answering_at(
+    date: &'static str,
+    answer: impl FnMut(&Sent) -> Answer + Send + 'static,
+) -> (Client, Log) {
+    mocked(Some(date), answer)
+}
+
+fn mocked(date: Option<&'static str>, answer: impl FnMut(&Sent) -> Answer + Send + 'static) -> (Client, Log) {
     let (service, handle) = pair::<Request<Body>, Response<Body>>();
     let log = Log::default();
-    tokio::spawn(serve(handle, answer, log.clone()));
+    tokio::spawn(serve(handle, date, answer, log.clone()));
     (Client::new(service, "default"), log)
 }
 
 async fn serve(
     mut handle: Handle<Request<Body>, Response<Body>>,
+    date: Option<&'static str>,
     mut answer: impl FnMut(&Sent) -> Answer,
     log: Log,
 ) {
     let mut unanswered = Vec::new();
     while let Some((request, respond)) = handle.next_request().await {
         let sent = read(request).await;
-        match answer(&sent) {
+        let (code, body) = match answer(&sent) {
             Answer::Silence => {
                 unanswered.push(respond);
                 continue;
             }
-            Answer::Object(object) => respond.send_response(response(200, &object)),
+            Answer::Lost => {
+                log.0.lock().push(sent);
+                respond.send_error(std::io::Error::other("the connection was reset"));
+                continue;
+            }
+            Answer::Json(code, body) => (code, body),
+            Answer::Object(object) => (200, object),
+            Answer::Done if sent.body.is_object() => (200, sent.body.clone()),
+            Answer::Done => (200, json!({"metadata": {}})),
             Answer::Echo(uid) => {
                 let mut object = sent.body.clone();
                 object["metadata"]["uid"] = uid.into();
-                respond.send_response(response(200, &object));
+                (200, object)
             }
-            Answer::Refusal(code, reason) => respond.send_response(response(code, &refusal(code, reason))),
-            Answer::Lost => respond.send_error(std::io::Error::other("the connection was reset")),
-        }
+            Answer::Refusal(code, reason) => (code, refusal(code, reason)),
+        };
         log.0.lock().push(sent);
+        let mut response = Response::new(Body::from(body.to_string().into_bytes()));
+        *response.status_mut() = StatusCode::from_u16(code).unwrap_or_default();
+        if let Some(date) = date {
+            response.headers_mut().insert(DATE, HeaderValue::from_static(date));
+        }
+        respond.send_response(response);
     }
 }
 
@@ -88,13 +130,8 @@ async fn read(request: Request<Body>) -> Sent {
         "application/json-patch+json" => "AMEND".to_owned(),
         _ => parts.method.to_string(),
     };
-    let body = body.collect_bytes().await.unwrap();
+    let body = body.collect_bytes().await.unwrap_or_default();
     Sent { verb, uri: parts.uri.to_string(), body: serde_json::from_slice(&body).unwrap_or_default() }
-}
-
-fn response(code: u16, body: &Value) -> Response<Body> {
-    let body = Body::from(body.to_string().into_bytes());
-    Response::builder().status(StatusCode::from_u16(code).unwrap()).body(body).unwrap()
 }
 
 fn refusal(code: u16, reason: &str) -> Value {
