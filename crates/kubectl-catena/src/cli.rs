@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use anyhow::Result;
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::{commands, connection::Options};
 
@@ -76,7 +76,7 @@ impl Cli {
             Command::History(arguments) => commands::history::run(&self.cluster, &arguments).await?,
             Command::Held(arguments) => commands::held::run(&self.cluster, &arguments).await?,
             Command::Release(arguments) => commands::release::run(&self.cluster, &arguments).await?,
-            Command::Completion(arguments) => commands::completion::run(&arguments)?,
+            Command::Completion(arguments) => commands::completion::run(&arguments, Self::command())?,
             Command::Contract(command) => return commands::contract::run(&self.cluster, &command).await,
             Command::Restart(arguments) => return commands::restart::run(&self.cluster, &arguments).await,
             Command::Rollback(arguments) => return commands::rollback::run(&self.cluster, &arguments).await,

@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use clap::{CommandFactory, FromArgMatches};
+use clap::{Arg, Command, CommandFactory, FromArgMatches};
 use clap_complete::{ArgValueCompleter, CompletionCandidate, engine::complete};
 use kube::api::ListParams;
 
@@ -21,8 +21,8 @@ use crate::{
 
 /// The name under which kubectl asks for completions.
 const COMPLETER: &str = "kubectl_complete-catena";
-/// A shell that waits longer seems to hang.
-const PATIENCE: Duration = Duration::from_secs(3);
+/// How long a completion may take: a shell that waits longer seems to hang.
+const COMPLETION_TIMEOUT: Duration = Duration::from_secs(3);
 /// Cobra's directive that files are not offered in place of nothing.
 const NO_FILES: &str = ":4\n";
 
@@ -37,7 +37,7 @@ pub fn is_asked_for() -> bool {
 pub fn offer() {
     let words: Vec<OsString> = words();
     let at = words.len() - 1;
-    let candidates = complete(&mut Cli::command(), words, at, None).unwrap_or_default();
+    let candidates = complete(&mut command_line(), words, at, None).unwrap_or_default();
     let line = |candidate: &CompletionCandidate| {
         let value = candidate.get_value().to_string_lossy();
         match candidate.get_help().map(ToString::to_string) {
@@ -47,6 +47,26 @@ pub fn offer() {
     };
     let lines: String = candidates.iter().map(line).collect();
     write(&(lines + NO_FILES)).ok();
+}
+
+/// The command line, with a completer for each argument that names something of the cluster.
+fn command_line() -> Command {
+    Cli::command().mut_args(completed).mut_subcommands(|command| {
+        let issues_any_kind = command.get_name() == "run";
+        command.mut_args(|argument| match argument.get_id().as_str() {
+            "kind" if issues_any_kind => argument.add(command_kinds()),
+            _ => completed(argument),
+        })
+    })
+}
+
+fn completed(argument: Arg) -> Arg {
+    match argument.get_id().as_str() {
+        "context" => argument.add(contexts()),
+        "namespace" => argument.add(namespaces()),
+        "object" => argument.add(objects()),
+        _ => argument,
+    }
 }
 
 /// What was typed so far, as if this program had been called with it.
@@ -59,7 +79,7 @@ fn words() -> Vec<OsString> {
 }
 
 /// Offers `KIND/NAME`, and names of BasicDeployments.
-pub fn objects() -> ArgValueCompleter {
+fn objects() -> ArgValueCompleter {
     ArgValueCompleter::new(|current: &OsStr| {
         let current = current.to_string_lossy().into_owned();
         ask(async |cluster: Cluster| {
@@ -78,7 +98,7 @@ pub fn objects() -> ArgValueCompleter {
 }
 
 /// Offers kinds of commands.
-pub fn command_kinds() -> ArgValueCompleter {
+fn command_kinds() -> ArgValueCompleter {
     ArgValueCompleter::new(|current: &OsStr| {
         let current = current.to_string_lossy().into_owned();
         ask(async |cluster: Cluster| {
@@ -90,7 +110,7 @@ pub fn command_kinds() -> ArgValueCompleter {
 }
 
 /// Offers namespaces.
-pub fn namespaces() -> ArgValueCompleter {
+fn namespaces() -> ArgValueCompleter {
     ArgValueCompleter::new(|current: &OsStr| {
         let current = current.to_string_lossy().into_owned();
         ask(async |cluster: Cluster| {
@@ -101,7 +121,7 @@ pub fn namespaces() -> ArgValueCompleter {
 }
 
 /// Offers contexts of the kubeconfig.
-pub fn contexts() -> ArgValueCompleter {
+fn contexts() -> ArgValueCompleter {
     ArgValueCompleter::new(|current: &OsStr| {
         let current = current.to_string_lossy().into_owned();
         let contexts = typed_options().kubeconfig().map(|kubeconfig| kubeconfig.contexts).unwrap_or_default();
@@ -116,7 +136,7 @@ fn ask(question: impl AsyncFnOnce(Cluster) -> Vec<String>) -> Vec<CompletionCand
         return Vec::new();
     };
     let answer = runtime.block_on(async {
-        tokio::time::timeout(PATIENCE, async {
+        tokio::time::timeout(COMPLETION_TIMEOUT, async {
             let cluster = typed_options().connect().await.ok()?;
             Some(question(cluster).await)
         })
@@ -134,4 +154,33 @@ fn typed_options() -> Options {
 async fn names(cluster: &Cluster, kind: &str) -> Vec<String> {
     let Ok(kind) = cluster.kinds.find(kind) else { return Vec::new() };
     cluster.names(kind, ListParams::default()).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_argument_that_names_something_of_the_cluster_is_completed() {
+        let of = |command: &Command| -> Vec<String> {
+            let completed =
+                command.get_arguments().filter(|argument| argument.get::<ArgValueCompleter>().is_some());
+            completed.map(|argument| format!("{} {}", command.get_name(), argument.get_id())).collect()
+        };
+        let command = command_line();
+        let mut completed = of(&command);
+        completed.extend(command.get_subcommands().flat_map(of));
+        let expected = [
+            "kubectl-catena context",
+            "kubectl-catena namespace",
+            "tree object",
+            "why object",
+            "restart object",
+            "rollback object",
+            "history object",
+            "run kind",
+            "release object",
+        ];
+        assert_eq!(completed, expected);
+    }
 }

@@ -13,8 +13,7 @@ use kube::{
 };
 
 use crate::{
-    completion,
-    explain::{self, Subject},
+    errors::{self, Subject},
     kinds::{Kind, Kinds},
     lenient::Mended,
     pages,
@@ -32,7 +31,7 @@ pub struct Options {
     #[arg(long, global = true, value_name = "FILE")]
     pub kubeconfig: Option<PathBuf>,
     /// The context of the kubeconfig
-    #[arg(long, global = true, value_name = "NAME", add = completion::contexts())]
+    #[arg(long, global = true, value_name = "NAME")]
     pub context: Option<String>,
     /// The cluster of the kubeconfig, instead of the context's
     #[arg(long, global = true, value_name = "NAME")]
@@ -41,7 +40,7 @@ pub struct Options {
     #[arg(long, global = true, value_name = "NAME")]
     pub user: Option<String>,
     /// The namespace, instead of the context's
-    #[arg(short, long, global = true, value_name = "NAME", add = completion::namespaces())]
+    #[arg(short, long, global = true, value_name = "NAME")]
     pub namespace: Option<String>,
 }
 
@@ -65,7 +64,7 @@ impl Options {
         let namespace = self.namespace.clone().unwrap_or_else(|| config.default_namespace.clone());
         let server = config.cluster_url.to_string();
         let client = Client::try_from(config).context("the kubeconfig cannot be used")?;
-        let kinds = Kinds::discover(&client).await.map_err(|error| explain::no_answer(&server, error))?;
+        let kinds = Kinds::discover(&client).await.map_err(|error| errors::no_answer(&server, error))?;
         Ok(Cluster { client, namespace, kinds })
     }
 
@@ -101,7 +100,7 @@ impl Options {
                 _ => Err(error),
             },
         };
-        config.map_err(|error| explain::no_kubeconfig(&error, self.context.as_deref(), &known))
+        config.map_err(|error| errors::no_kubeconfig(&error, self.context.as_deref(), &known))
     }
 }
 
@@ -149,7 +148,7 @@ impl Cluster {
         }
         let place = kind.is_namespaced.then_some(self.namespace.as_str());
         let known = self.names(kind, ListParams::default().limit(100)).await;
-        Err(explain::not_found(&kind.resource.kind, &target.name, place, &known))
+        Err(errors::not_found(&kind.resource.kind, &target.name, place, &known))
     }
 
     /// The names of objects of a kind; none where they may not be seen.
@@ -166,7 +165,7 @@ impl Cluster {
             name: name.to_owned(),
             namespace: kind.is_namespaced.then(|| self.namespace.clone()),
         };
-        explain::refused(&subject, verb, error)
+        errors::refused(&subject, verb, error)
     }
 }
 

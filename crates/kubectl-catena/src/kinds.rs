@@ -7,7 +7,7 @@ use kube::{
     discovery::ApiResource,
 };
 
-use crate::{explain::distance, object::Identity};
+use crate::{errors::distance, object::Identity};
 
 /// A kind that the server has.
 #[derive(Clone, Debug, PartialEq)]

@@ -8,7 +8,7 @@ mod commands;
 mod completion;
 mod connection;
 mod contract;
-mod explain;
+mod errors;
 mod issue;
 mod kinds;
 mod lenient;
@@ -25,7 +25,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-use crate::{cli::Cli, explain::explain, paint::Paint};
+use crate::{cli::Cli, errors::in_one_line, paint::Paint};
 
 fn main() -> ExitCode {
     if completion::is_asked_for() {
@@ -49,7 +49,7 @@ async fn run() -> ExitCode {
     match cli.run().await {
         Ok(code) => code,
         Err(error) => {
-            eprintln!("{} {}", Paint::for_stderr().bad("error:"), explain(&error));
+            eprintln!("{} {}", Paint::for_stderr().bad("error:"), in_one_line(&error));
             ExitCode::FAILURE
         }
     }

@@ -3,8 +3,6 @@
 use anyhow::{Result, bail, ensure};
 use clap::Args;
 
-use crate::completion;
-
 /// What a name alone stands for.
 const DEFAULT_KIND: &str = "basicdeployments.catena.dev";
 
@@ -12,7 +10,7 @@ const DEFAULT_KIND: &str = "basicdeployments.catena.dev";
 #[derive(Args, Clone, Debug)]
 pub struct ObjectArgument {
     /// KIND/NAME or KIND NAME; a NAME alone is that of a BasicDeployment
-    #[arg(value_name = "OBJECT", required = true, num_args = 1..=2, add = completion::objects())]
+    #[arg(value_name = "OBJECT", required = true, num_args = 1..=2)]
     object: Vec<String>,
 }
 

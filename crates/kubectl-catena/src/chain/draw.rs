@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 
 use super::{
-    state::{Health, State},
+    health::{Health, State},
     tree::Node,
 };
 use crate::{

@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     connection::{Cluster, types},
-    explain::unread,
+    errors::unread,
     kinds::Kind,
     object::{Identity, first_owner},
     pages,

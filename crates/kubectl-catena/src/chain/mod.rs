@@ -3,14 +3,15 @@
 mod draw;
 mod fetch;
 mod finalizers;
+mod health;
 mod owned;
 mod places;
 mod pods;
-mod state;
+mod status;
 mod tree;
 
 pub use draw::{Drawing, draw};
 pub use fetch::{Gap, Scope, fetch, labelled_kinds};
 pub use finalizers::Finalizer;
-pub use state::{Health, State};
+pub use health::{Health, State};
 pub use tree::{Node, grow};

@@ -5,7 +5,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::core::DynamicObject;
 use serde_json::Value;
 
-use super::state::{Health, State};
+use super::health::{Health, State};
 use crate::object::{conditions, created, text};
 
 /// How a pod is.

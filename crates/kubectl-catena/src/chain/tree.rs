@@ -9,7 +9,8 @@ use serde::Serialize;
 
 use super::{
     finalizers::{Finalizer, finalizers},
-    state::{Health, health, numbers},
+    health::Health,
+    status::{health, numbers},
 };
 use crate::object::{Identity, created, deleted, first_owner, number, text};
 

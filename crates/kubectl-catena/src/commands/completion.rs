@@ -1,10 +1,10 @@
 //! `kubectl catena completion`
 
 use anyhow::Result;
-use clap::{Args, CommandFactory};
+use clap::{Args, Command};
 use clap_complete::{Shell, generate};
 
-use crate::{cli::Cli, output::write};
+use crate::output::write;
 
 /// For which shell.
 #[derive(Args)]
@@ -14,9 +14,9 @@ pub struct Arguments {
     shell: Shell,
 }
 
-/// Prints the script that completes `kubectl-catena` in a shell.
-pub fn run(arguments: &Arguments) -> Result<()> {
+/// Prints the script that completes a command line in a shell.
+pub fn run(arguments: &Arguments, command_line: Command) -> Result<()> {
     let mut script = Vec::new();
-    generate(arguments.shell, &mut Cli::command().bin_name("kubectl-catena"), "kubectl-catena", &mut script);
+    generate(arguments.shell, &mut command_line.bin_name("kubectl-catena"), "kubectl-catena", &mut script);
     write(&String::from_utf8_lossy(&script))
 }

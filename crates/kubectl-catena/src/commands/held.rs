@@ -13,7 +13,7 @@ use crate::{
     backup_status,
     chain::Gap,
     connection::Options,
-    explain::unread,
+    errors::unread,
     kinds::Kind,
     object::{Identity, deleted},
     output::Output,

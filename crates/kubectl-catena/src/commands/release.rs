@@ -14,8 +14,10 @@ use operator_kit::watch::Unmanaged;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
-use super::why::explanation;
-use crate::{connection::Options, object::Identity, output::write, paint::harmless, target::ObjectArgument};
+use crate::{
+    connection::Options, object::Identity, output::write, paint::harmless, target::ObjectArgument,
+    why::explanation,
+};
 
 /// How long backup-controller may take to let it go.
 const PATIENCE: Duration = Duration::from_secs(10);

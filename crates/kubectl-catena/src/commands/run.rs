@@ -7,7 +7,6 @@ use clap::Args;
 use serde_json::{Map, Value, json};
 
 use crate::{
-    completion,
     connection::Options,
     issue::{Issuing, Order},
 };
@@ -16,7 +15,6 @@ use crate::{
 #[derive(Args)]
 pub struct Arguments {
     /// The kind of the command, in any form that kubectl takes
-    #[arg(add = completion::command_kinds())]
     kind: String,
     /// The name of what it is for
     target: String,

@@ -23,7 +23,7 @@ use tokio::time::timeout;
 use crate::{
     age::age,
     connection::{Cluster, Options},
-    explain::not_found,
+    errors::not_found,
     object::created,
     output::{Output, write},
     pages,

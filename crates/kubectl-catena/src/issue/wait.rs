@@ -23,12 +23,12 @@ use super::{
     progress::Progress,
 };
 use crate::{
-    commands::why::explanation,
     connection::Cluster,
     kinds::Kind,
     object::Identity,
     paint::{Paint, Tone, harmless},
     target::Target,
+    why::explanation,
 };
 
 /// The exit code of a wait whose time was up.

@@ -25,7 +25,7 @@ use kube::{
 };
 use operator_kit::watch::{ServedKind, TrimmedObject, live};
 
-use crate::{chain::Gap, connection::Cluster, explain::unread, object::Identity, pages};
+use crate::{chain::Gap, connection::Cluster, errors::unread, object::Identity, pages};
 
 /// Its settings, in each of its installations.
 const SETTINGS: &str = "app.kubernetes.io/part-of=catena,app.kubernetes.io/component=command-binder";

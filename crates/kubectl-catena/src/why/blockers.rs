@@ -3,36 +3,34 @@
 use catena_api::BlockedBy;
 
 use super::{
-    Cause, Facts, Finding,
     advice::describe,
+    answer::{Cause, Finding, Lead},
     command::is_command,
-    controllers::{Verdict, controller_of, not_running},
-    explain, is_well, refusal,
+    controllers::Verdict,
+    facts::Facts,
+    refusal,
+    unreported::{controller_of, not_running},
 };
 use crate::chain::{Node, State};
 
 /// What keeps an object from being ready.
-pub fn check<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Finding<'n>> {
+pub fn check<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Lead<'n>> {
     if is_well(node) && !is_troubled(node) {
         return None;
     }
+    let mut next = Vec::new();
     if let Some(blocker) = blocked_by(node) {
         if is_itself(&blocker, node) {
-            return Some(Finding::at(node, told(node, blocker)));
+            return Some(Lead::Found(Finding::at(node, told(node, blocker))));
         }
         match towards(&blocker, node) {
-            Some(next) => {
-                if let Some(finding) = explain(next, facts) {
-                    return Some(finding.below(node));
-                }
-                // It is well by now: the status is about to follow.
-            }
-            None => return Some(Finding::at(node, unseen(node, blocker))),
+            // It may be well by now: the status is about to follow.
+            Some(child) => next.push(child),
+            None => return Some(Lead::Found(Finding::at(node, unseen(node, blocker)))),
         }
     }
-    let below = troubled(node).find_map(|child| explain(child, facts));
-    let below = below.map(|finding| finding.below(node));
-    below.or_else(|| (!is_well(node)).then(|| Finding::at(node, own(node, facts))))
+    next.extend(troubled(node));
+    Some(Lead::Follow { next, otherwise: (!is_well(node)).then(|| own(node, facts)) })
 }
 
 /// Whether an object whose kind does not tell how it is has something below it that is not well. What has ended is over.
@@ -136,4 +134,9 @@ fn own(node: &Node, facts: &Facts) -> Cause {
         since: health.since,
         advice,
     }
+}
+
+/// Whether nobody has to look at an object or at anything below it.
+fn is_well(node: &Node) -> bool {
+    node.health.state.is_well() && node.health.state != State::Failed
 }

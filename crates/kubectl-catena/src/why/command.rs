@@ -8,10 +8,12 @@ use jiff::SignedDuration;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use super::{
-    Cause, Facts, Finding,
     advice::describe,
-    controllers::{Verdict, controller_of, not_running},
-    explain, warnings,
+    answer::{Cause, Finding, Lead},
+    controllers::Verdict,
+    facts::Facts,
+    unreported::{controller_of, not_running},
+    warnings,
 };
 use crate::{
     chain::{Node, State},
@@ -79,12 +81,13 @@ fn not_bound(node: &Node, reason: &str, message: &str) -> Cause {
 }
 
 /// What a command waits for.
-pub fn check<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Finding<'n>> {
+pub fn check<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Lead<'n>> {
     if !is_command(node) || node.health.state == State::Done {
         return None;
     }
+    let here = |cause: Cause| Some(Lead::Found(Finding::at(node, cause)));
     if node.health.state == State::Failed {
-        return Some(Finding::at(node, own(node, "CommandFailed")));
+        return here(own(node, "CommandFailed"));
     }
     let conditions = conditions(&node.object);
     let find = |type_: &str| conditions.iter().find(|condition| condition.type_ == type_);
@@ -94,40 +97,36 @@ pub fn check<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Finding<'n>> {
         .find(|other| other.children.iter().any(|child| child.identity.uid == node.identity.uid));
     let is_bound = target.is_some() && !node.unbound;
     if !is_bound {
-        return Some(Finding::at(node, unbound(node, find(BOUND).map_or("", |bound| &bound.message), facts)));
+        return here(unbound(node, find(BOUND).map_or("", |bound| &bound.message), facts));
     }
     let target = target?;
     if let Some(refused) = find(ACCEPTED).filter(|accepted| accepted.status == "False") {
         let (meaning, advice) = describe(&refused.reason);
         let meaning =
             if meaning.is_empty() { "is not accepted by the controller of its target" } else { meaning };
-        return Some(Finding::at(
-            node,
-            Cause {
-                object: node.identity.clone(),
-                reason: refused.reason.clone(),
-                meaning: meaning.to_owned(),
-                message: refused.message.clone(),
-                since: Some(refused.last_transition_time.0),
-                advice: advice.to_owned(),
-            },
-        ));
+        return here(Cause {
+            object: node.identity.clone(),
+            reason: refused.reason.clone(),
+            meaning: meaning.to_owned(),
+            message: refused.message.clone(),
+            since: Some(refused.last_transition_time.0),
+            advice: advice.to_owned(),
+        });
     }
     // A command that says otherwise had its turn.
     let may_be_queued =
         find(SUCCEEDED).is_none_or(|succeeded| matches!(&*succeeded.reason, "Queued" | "Pending"));
     if let Some(first) = older(node, target).filter(|_| may_be_queued) {
-        return Some(queued(node, first, target, facts));
+        return Some(Lead::Because(queued(node, first), target));
     }
     let controller = controller_of(&target.identity);
     if let Some((controller, Verdict::Down(why))) =
         controller.map(|controller| (controller, facts.around.controllers.verdict(controller, facts.now)))
     {
-        return Some(Finding::at(node, not_running(&node.identity, controller, &why)));
+        return here(not_running(&node.identity, controller, &why));
     }
     // It is under way: what keeps its target keeps it.
-    let below = explain(target, facts);
-    Some(below.map_or_else(|| Finding::at(node, own(node, "UnderWay")), |finding| finding.below(node)))
+    Some(Lead::Follow { next: vec![target], otherwise: Some(own(node, "UnderWay")) })
 }
 
 fn own(node: &Node, fallback: &str) -> Cause {
@@ -190,7 +189,7 @@ fn older<'n>(node: &Node, target: &'n Node) -> Option<&'n Node> {
     before.min_by_key(|other| place(other))
 }
 
-fn queued<'n>(node: &'n Node, first: &'n Node, target: &'n Node, facts: &Facts<'n>) -> Finding<'n> {
+fn queued<'n>(node: &'n Node, first: &'n Node) -> Finding<'n> {
     let cause = Cause {
         object: node.identity.clone(),
         reason: "Queued".to_owned(),
@@ -202,9 +201,5 @@ fn queued<'n>(node: &'n Node, first: &'n Node, target: &'n Node, facts: &Facts<'
         since: node.created,
         advice: describe("Queued").1.to_owned(),
     };
-    let mut path = vec![node, first];
-    if let Some(finding) = explain(target, facts) {
-        path.extend(finding.path);
-    }
-    Finding { cause, path }
+    Finding { cause, path: vec![node, first] }
 }

@@ -4,9 +4,11 @@ use catena_api::keys;
 use jiff::{SignedDuration, Timestamp};
 
 use super::{
-    Cause, Facts, Finding,
     advice::describe,
-    controllers::{Verdict, not_running},
+    answer::{Cause, Finding},
+    controllers::Verdict,
+    facts::Facts,
+    unreported::not_running,
 };
 use crate::{
     age::duration,

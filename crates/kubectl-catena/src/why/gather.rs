@@ -15,10 +15,10 @@ use kube::{Api, ResourceExt, api::ListParams, discovery::ApiResource};
 use operator_kit::watch::live;
 
 use super::{
-    Around, Warning,
     controllers::{Controllers, Lease, Seen},
+    facts::{Around, Warning},
 };
-use crate::{chain::Gap, connection::Cluster, explain::unread, pages, protected_kinds::protected_kinds};
+use crate::{chain::Gap, connection::Cluster, errors::unread, pages, protected_kinds::protected_kinds};
 
 /// What the charts put on everything that they install.
 const OURS: &str = "app.kubernetes.io/part-of=catena";

@@ -1,7 +1,7 @@
 //! Who refused, read from the words of the API server: admission, a quota, or a missing right.
 
 use super::advice::describe;
-use crate::explain::is_missing_right;
+use crate::errors::is_missing_right;
 
 /// What a reason means, to be read after an object's name, and what to do about it.
 ///

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use jiff::Timestamp;
 
-use super::{Facts, Warning};
+use super::facts::{Facts, Warning};
 use crate::{age::age, chain::Node};
 
 /// How many are told.

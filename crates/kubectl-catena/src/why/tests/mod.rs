@@ -7,7 +7,10 @@ mod warnings;
 use kube::core::DynamicObject;
 use serde_json::{Value, json};
 
-use super::{Around, Warning, controllers::Controllers};
+use super::{
+    controllers::Controllers,
+    facts::{Around, Warning},
+};
 use crate::object::Identity;
 use scene::*;
 

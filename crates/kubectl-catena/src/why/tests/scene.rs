@@ -8,9 +8,11 @@ use crate::{
     chain::grow,
     paint::Paint,
     why::{
-        Answer, Around, Facts,
+        answer::Answer,
         controllers::{Controllers, Lease, Seen},
-        diagnose, tell,
+        diagnose::diagnose,
+        facts::{Around, Facts},
+        text,
     },
 };
 
@@ -156,5 +158,5 @@ pub fn ask(asked: &str, objects: &[DynamicObject], around: &Around) -> Answer {
 }
 
 pub fn told(asked: &str, objects: &[DynamicObject], around: &Around) -> String {
-    tell(&ask(asked, objects, around), now(), Paint::OFF)
+    text(&ask(asked, objects, around), now(), Paint::OFF)
 }

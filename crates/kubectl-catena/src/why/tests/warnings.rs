@@ -6,7 +6,7 @@ use super::{
     WEB,
     scene::{THEN, around, ask, condition, deployment, object, told},
 };
-use crate::why::{Around, Warning};
+use crate::why::facts::{Around, Warning};
 
 fn warned(about: &str, warnings: &[(&str, &str)]) -> Around {
     let warning = |(reason, message): &(&str, &str)| Warning {

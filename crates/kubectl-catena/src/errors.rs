@@ -17,7 +17,7 @@ pub struct Subject {
 }
 
 /// The chain of causes in one line. A layer that only repeats the next one is left out.
-pub fn explain(error: &Error) -> String {
+pub fn in_one_line(error: &Error) -> String {
     let layers: Vec<String> = error.chain().map(ToString::to_string).collect();
     let says_more = |(index, layer): (usize, &String)| {
         layers.get(index + 1).is_none_or(|next| !layer.contains(next.as_str())).then(|| layer.clone())

@@ -2,7 +2,10 @@
 
 use jiff::Timestamp;
 
-use super::{Answer, Cause};
+use super::{
+    answer::{Answer, Cause},
+    command::is_command,
+};
 use crate::{
     age::age,
     chain::{Node, State},
@@ -31,7 +34,7 @@ pub fn sentence(asked: &Node, cause: &Cause, now: Timestamp) -> String {
     }
     let verb = match asked.health.state {
         State::Terminating => "is not gone",
-        _ if super::command::is_command(asked) => "is not done",
+        _ if is_command(asked) => "is not done",
         _ => "is not ready",
     };
     format!("{} {verb}: {} {} ({details}).", asked.identity, cause.object, cause.meaning)
@@ -46,7 +49,7 @@ pub fn filled_in(advice: &str, object: &Identity) -> String {
 }
 
 /// The whole answer.
-pub fn tell(answer: &Answer, now: Timestamp, paint: Paint) -> String {
+pub fn text(answer: &Answer, now: Timestamp, paint: Paint) -> String {
     let mut paragraphs = vec![paint.strong(&harmless(&answer.sentence))];
     if let Some(cause) = &answer.root_cause {
         paragraphs.push(indent(&harmless(&cause.message)));

@@ -1,0 +1,126 @@
+//! Facts → the answer: the first check with a finding decides, and follows the blocker down to the root cause.
+
+use super::{
+    answer::{Answer, Evidence, Finding, Lead},
+    blockers, command, deletion,
+    facts::Facts,
+    text, unreported, warnings,
+};
+use crate::{
+    age::age,
+    chain::{Node, State},
+    object::{Identity, conditions},
+};
+
+/// Finds out why the asked object is not as it should be.
+pub fn diagnose(facts: &Facts) -> Answer {
+    let asked = facts.asked;
+    let mut finding = explain(asked, facts);
+    if let Some(Finding { cause, .. }) = &mut finding {
+        cause.advice = text::filled_in(&cause.advice, &cause.object);
+    }
+    let well = finding.is_none();
+    let sentence = match &finding {
+        None => text::well(asked),
+        Some(finding) => text::sentence(asked, &finding.cause, facts.now),
+    };
+    let evidence = finding.iter().flat_map(|finding| finding.path.iter().rev());
+    let evidence =
+        evidence.map(|node| Evidence { object: node.identity.clone(), health: node.health.clone() });
+    Answer {
+        object: asked.identity.clone(),
+        well,
+        sentence,
+        evidence: evidence.collect(),
+        remarks: remarks(facts, finding.as_ref()),
+        root_cause: finding.map(|finding| finding.cause),
+        not_seen: facts.around.gaps.clone(),
+    }
+}
+
+/// The root cause, reached object by object.
+fn explain<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Finding<'n>> {
+    match lead(node, facts)? {
+        Lead::Found(finding) => Some(finding),
+        Lead::Follow { next, otherwise } => {
+            let further = next.into_iter().find_map(|next| explain(next, facts));
+            let further = further.map(|finding| finding.below(node));
+            further.or_else(|| Some(Finding::at(node, otherwise?)))
+        }
+        Lead::Because(mut finding, other) => {
+            finding.path.extend(explain(other, facts).into_iter().flat_map(|finding| finding.path));
+            Some(finding)
+        }
+    }
+}
+
+/// The first check that applies: what stops others comes first.
+fn lead<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Lead<'n>> {
+    deletion::check(node, facts)
+        .map(Lead::Found)
+        .or_else(|| command::check(node, facts))
+        .or_else(|| command::foreign(node, facts).map(Lead::Found))
+        .or_else(|| unreported::check(node, facts).map(Lead::Found))
+        .or_else(|| blockers::check(node, facts))
+}
+
+fn remarks(facts: &Facts, finding: Option<&Finding>) -> Vec<String> {
+    let mut remarks = Vec::new();
+    if let Some(since) = facts.around.namespace_deleted {
+        let for_how_long = age(facts.now, since);
+        remarks.push(format!(
+            "the namespace is being deleted for {for_how_long}: nothing new can be made in it"
+        ));
+    }
+    if let Some(owner) = &facts.around.lost_owner {
+        remarks.push(format!("its owner {owner} is gone: the garbage collector will delete it"));
+    }
+    match finding {
+        None => {
+            remarks.extend(rolled_back(facts.asked).map(|says| format!("it was rolled back: {says}")));
+            // Its kind does not tell how it is; others may.
+            if facts.asked.health.state == State::Present {
+                remarks.extend(warnings::newest(facts.asked, facts));
+            }
+        }
+        Some(finding) => {
+            let held = finding.path.iter().filter(|node| rolled_back(node).is_some());
+            remarks.extend(held.map(|node| not_the_spec(&node.identity)));
+        }
+    }
+    remarks.extend(told(facts.asked, "Contested"));
+    remarks.extend(facts.around.kept_for.iter().map(|mark| {
+        format!("command-reaper keeps it also after its TTL: {mark} says that it is declared elsewhere, where it would be created again and run again; delete it there")
+    }));
+    let waiting = facts.asked.children.iter().filter(|child| command::is_waiting(child)).count();
+    if waiting > 0 {
+        let word = if waiting == 1 { "command is" } else { "commands are" };
+        remarks.push(format!("{waiting} {word} not done yet: `kubectl catena tree` shows them"));
+    }
+    let about_controller = finding.is_some_and(|finding| finding.cause.reason == unreported::NOT_RUNNING);
+    if !about_controller {
+        remarks.extend(unreported::remarks(facts));
+    }
+    remarks
+}
+
+/// What an object says that stays on an older revision than its spec gives.
+fn rolled_back(node: &Node) -> Option<String> {
+    told(node, "RolledBack")
+}
+
+/// What a condition says that is there only while it is true.
+fn told(node: &Node, type_: &str) -> Option<String> {
+    let conditions = conditions(&node.object);
+    let told = conditions.into_iter().find(|told| told.type_ == type_ && told.status == "True")?;
+    Some(told.message)
+}
+
+/// What blocks comes from the older revision: to mend the spec for it would be in vain.
+fn not_the_spec(object: &Identity) -> String {
+    let advice = "`kubectl catena{namespace} history {name}` shows the others, and `kubectl catena{namespace} rollback {name} --to-revision N` chooses one";
+    let advice = text::filled_in(advice, object);
+    format!(
+        "{object} was rolled back, and what blocks comes from that older revision, not from the spec: {advice}"
+    )
+}

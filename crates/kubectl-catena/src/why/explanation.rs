@@ -1,0 +1,51 @@
+//! The explanation of an object: its chain and surroundings, read and diagnosed.
+
+use anyhow::{Context, Result};
+use jiff::Timestamp;
+
+use super::{
+    answer::Answer,
+    binding::judge,
+    diagnose::diagnose,
+    facts::{Around, Facts},
+    gather::gather,
+    kept::kept_for,
+};
+use crate::{
+    chain::{Scope, State, fetch, grow},
+    connection::Cluster,
+    target::Target,
+};
+
+/// Finds out why an object is not as it should be.
+pub async fn explanation(cluster: &Cluster, target: &Target) -> Result<Answer> {
+    let is_namespaced = cluster.kinds.find(&target.kind)?.is_namespaced;
+    let namespace = is_namespaced.then_some(cluster.namespace.as_str());
+    let scope = Scope { whole: true, all_kinds: false };
+    let (fetched, around) =
+        futures::join!(Box::pin(fetch(cluster, target, scope)), Box::pin(gather(cluster, namespace)));
+    let fetched = fetched?;
+    let gone = "the object was deleted just now";
+    let top = grow(&fetched.top, &fetched.objects).context(gone)?;
+    let asked = top.find(&fetched.asked).context(gone)?;
+    let mut gaps = fetched.gaps;
+    gaps.extend(around.gaps.iter().cloned());
+    let unbound = judge(cluster, &asked.object).await.unwrap_or_else(|gap| {
+        gaps.push(gap);
+        None
+    });
+    let kept_for = match asked.health.state {
+        State::Done | State::Failed => kept_for(cluster, &asked.object).await,
+        _ => None,
+    };
+    let lost = fetched.lost_owners.into_iter().find(|(uid, _)| *uid == fetched.asked);
+    let around = Around {
+        gaps,
+        lost_owner: lost.map(|(_, owner)| owner),
+        missing_target: fetched.missing_target,
+        unbound,
+        kept_for,
+        ..around
+    };
+    Ok(diagnose(&Facts { asked, top: &top, around: &around, now: Timestamp::now() }))
+}
