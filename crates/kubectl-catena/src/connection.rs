@@ -2,15 +2,16 @@
 
 use std::{path::PathBuf, time::Duration};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use clap::Args;
 use kube::{
     Api, Client, Config, Resource,
     api::{GetParams, ListParams},
     config::{KubeConfigOptions, Kubeconfig, KubeconfigError},
-    core::{DynamicObject, DynamicResourceScope, Request},
+    core::{DynamicObject, DynamicResourceScope, ObjectMeta, Request, request},
     discovery::ApiResource,
 };
+use operator_kit::{render::is_object_name, watch::live};
 
 use crate::{
     errors::{self, Subject},
@@ -61,11 +62,20 @@ impl Options {
         config.connect_timeout = Some(CONNECT_PATIENCE);
         // A person who waits is told at once, and can try again.
         config.default_retry = false;
-        let namespace = self.namespace.clone().unwrap_or_else(|| config.default_namespace.clone());
+        let namespace = self.namespace_or(&config.default_namespace)?;
         let server = config.cluster_url.to_string();
         let client = Client::try_from(config).context("the kubeconfig cannot be used")?;
         let kinds = Kinds::discover(&client).await.map_err(|error| errors::no_answer(&server, error))?;
         Ok(Cluster { client, namespace, kinds })
+    }
+
+    fn namespace_or(&self, default: &str) -> Result<String> {
+        let namespace = self.namespace.as_deref().unwrap_or(default);
+        ensure!(
+            is_object_name(namespace),
+            "{namespace:?} is not a namespace: correct --namespace or the context"
+        );
+        Ok(namespace.to_owned())
     }
 
     /// The kubeconfig as kubectl reads it: of the files in KUBECONFIG, those that are there.
@@ -127,7 +137,9 @@ impl Cluster {
         namespace: Option<&str>,
         name: &str,
     ) -> kube::Result<Option<DynamicObject>> {
-        let path = DynamicObject::url_path(&kind.resource, namespace.filter(|_| kind.is_namespaced));
+        let namespace = namespace.filter(|_| kind.is_namespaced);
+        check_names(namespace, name)?;
+        let path = DynamicObject::url_path(&kind.resource, namespace);
         let request = Request::new(path).get(name, &GetParams::default());
         match self.client.request(request.map_err(kube::Error::BuildRequest)?).await {
             Ok(Mended::<DynamicObject>(mut object)) => {
@@ -137,6 +149,19 @@ impl Cluster {
             Err(kube::Error::Api(status)) if status.is_not_found() => Ok(None),
             Err(error) => Err(error),
         }
+    }
+
+    /// The metadata of an object of a kind, if it is there.
+    pub async fn find_metadata(
+        &self,
+        kind: &Kind,
+        namespace: Option<&str>,
+        name: &str,
+    ) -> kube::Result<Option<ObjectMeta>> {
+        let namespace = namespace.filter(|_| kind.is_namespaced);
+        check_names(namespace, name)?;
+        let namespace = namespace.unwrap_or_default();
+        live::metadata_opt(&self.client, &kind.resource, namespace, name).await
     }
 
     /// The object that the user means.
@@ -169,7 +194,70 @@ impl Cluster {
     }
 }
 
+/// Any text may stand in a reference, and the client puts names into URLs as they are: `?watch=true` would be a request
+/// without an end.
+fn check_names(namespace: Option<&str>, name: &str) -> kube::Result<()> {
+    match namespace.into_iter().chain([name]).find(|name| !is_object_name(name)) {
+        None => Ok(()),
+        Some(name) => {
+            let error = request::Error::Validation(format!("{name:?} is not an object name"));
+            Err(kube::Error::BuildRequest(error))
+        }
+    }
+}
+
 /// What an object of a kind says that it is; the items of a list do not.
 pub fn types(kind: &Kind) -> kube::core::TypeMeta {
     kube::core::TypeMeta { api_version: kind.resource.api_version.clone(), kind: kind.resource.kind.clone() }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use http::{Request, Response, StatusCode};
+    use kube::client::Body;
+    use tower::service_fn;
+
+    use super::*;
+    use crate::kinds::tests::kinds;
+
+    /// A server with some kinds and no objects, and the requests that it was sent.
+    pub fn cluster() -> (Cluster, Arc<Mutex<Vec<String>>>) {
+        let requests = Arc::new(Mutex::new(Vec::new()));
+        let log = requests.clone();
+        let service = service_fn(move |request: Request<Body>| {
+            log.lock().unwrap().push(request.uri().to_string());
+            let answer = br#"{"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "message": "not found", "reason": "NotFound", "code": 404}"#;
+            let answer = Response::builder().status(StatusCode::NOT_FOUND).body(Body::from(answer.to_vec()));
+            futures::future::ready(answer)
+        });
+        (Cluster { client: Client::new(service, "shop"), namespace: "shop".into(), kinds: kinds() }, requests)
+    }
+
+    #[tokio::test]
+    async fn a_name_that_would_be_another_request_is_not_asked_for() {
+        let (cluster, requests) = cluster();
+        let kind = cluster.kinds.find("pods").unwrap();
+        assert!(cluster.find(kind, Some("shop"), "web").await.unwrap().is_none());
+        assert_eq!(*requests.lock().unwrap(), ["/api/v1/namespaces/shop/pods/web"]);
+        for (namespace, name) in
+            [("shop", "?watch=true"), ("shop", ".."), ("shop", "a/b"), ("?watch=true", "web")]
+        {
+            cluster.find(kind, Some(namespace), name).await.unwrap_err();
+            cluster.find_metadata(kind, Some(namespace), name).await.unwrap_err();
+        }
+        assert_eq!(requests.lock().unwrap().len(), 1, "{requests:?}");
+    }
+
+    #[test]
+    fn a_namespace_that_would_be_another_request_is_refused() {
+        let namespace = |namespace: Option<&str>| {
+            let options = Options { namespace: namespace.map(str::to_owned), ..Options::default() };
+            options.namespace_or("shop").map_err(|error| error.to_string())
+        };
+        assert_eq!((namespace(None), namespace(Some("team"))), (Ok("shop".into()), Ok("team".into())));
+        let refused = namespace(Some("?watch=true")).unwrap_err();
+        assert!(refused.contains("\"?watch=true\" is not a namespace"), "{refused}");
+    }
 }

@@ -1,7 +1,7 @@
 //! Errors as a person reads them: what happened, why, what to do.
 
 use anyhow::{Error, anyhow};
-use kube::config::KubeconfigError;
+use kube::{config::KubeconfigError, core::request};
 
 /// What was asked for.
 #[derive(Clone, Debug)]
@@ -55,6 +55,7 @@ pub fn unread(error: &kube::Error) -> String {
     match error {
         kube::Error::Api(status) if status.code == 403 => "no permission".to_owned(),
         kube::Error::Api(status) => status.message.clone(),
+        kube::Error::BuildRequest(request::Error::Validation(message)) => message.clone(),
         error => error.to_string(),
     }
 }

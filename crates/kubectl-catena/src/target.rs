@@ -2,6 +2,7 @@
 
 use anyhow::{Result, bail, ensure};
 use clap::Args;
+use operator_kit::render::is_object_name;
 
 /// What a name alone stands for.
 const DEFAULT_KIND: &str = "basicdeployments.catena.dev";
@@ -43,6 +44,7 @@ impl Target {
             "{:?} is not an object: write KIND/NAME, for example basicdeployment/web",
             words.join(" ")
         );
+        ensure!(is_object_name(name), "{name:?} is not an object name: correct it");
         Ok(Self { kind: kind.to_owned(), name: name.to_owned() })
     }
 }
@@ -68,6 +70,20 @@ mod tests {
         for wrong in [&["brs/"][..], &["/web"], &["a/b/c"], &["a/b", "c"]] {
             let error = Target::of(wrong).unwrap_err().to_string();
             assert!(error.contains("KIND/NAME"), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_name_that_would_be_another_request_is_refused() {
+        for wrong in [
+            &["pods/?watch=true"][..],
+            &["pods", "?watch=true"],
+            &["?watch=true"],
+            &["pods/.."],
+            &["pods/a b"],
+        ] {
+            let error = Target::of(wrong).unwrap_err().to_string();
+            assert!(error.contains("is not an object name"), "{error}");
         }
     }
 }

@@ -273,3 +273,48 @@ pub async fn labelled_kinds(cluster: &Cluster) -> (LabelledKinds, Vec<Gap>) {
 fn is_our_command(kind: &Kind) -> bool {
     kind.resource.kind.strip_prefix("BasicDeployment").is_some_and(|rest| !rest.is_empty())
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::connection::tests::cluster;
+
+    fn pod(owners: &[Value]) -> DynamicObject {
+        let metadata = json!({"name": "web-1", "namespace": "shop", "uid": "p", "ownerReferences": owners});
+        serde_json::from_value(json!({"apiVersion": "v1", "kind": "Pod", "metadata": metadata})).unwrap()
+    }
+
+    #[tokio::test]
+    async fn an_owner_whose_name_would_be_another_request_is_not_asked_for() {
+        let (cluster, requests) = cluster();
+        for name in ["?watch=true", "a/../b", ""] {
+            let owner = json!({"apiVersion": "catena.dev/v1alpha1", "kind": "BasicReplicaSet", "name": name, "uid": "s"});
+            let mut fetched = Fetched::default();
+            let path = ascend(&cluster, pod(&[owner]), &mut fetched).await;
+            assert_eq!((path.len(), fetched.lost_owners.len()), (1, 0));
+            let gap = Gap {
+                what: format!("BasicReplicaSet/{name}"),
+                why: format!("{name:?} is not an object name"),
+            };
+            assert_eq!(fetched.gaps, [gap]);
+        }
+        assert!(requests.lock().unwrap().is_empty(), "{requests:?}");
+    }
+
+    #[tokio::test]
+    async fn a_command_whose_target_would_be_another_request_asks_for_none() {
+        let (cluster, requests) = cluster();
+        let mut command = pod(&[]);
+        command.types = Some(kube::core::TypeMeta {
+            api_version: "catena.dev/v1alpha1".into(),
+            kind: "BasicDeploymentRestart".into(),
+        });
+        command.data = json!({"spec": {"targetRef": {"name": "?watch=true"}}});
+        let mut fetched = Fetched::default();
+        ascend(&cluster, command, &mut fetched).await;
+        assert_eq!((fetched.missing_target, fetched.gaps.len()), (None, 1));
+        assert!(requests.lock().unwrap().is_empty(), "{requests:?}");
+    }
+}

@@ -5,7 +5,6 @@ use std::process::ExitCode;
 use anyhow::{Context, Result, bail};
 use catena_api::contract::{REPLICAS_LABEL, ReplicaContract};
 use clap::{Args, Subcommand};
-use operator_kit::watch::live;
 use serde_json::Value;
 
 use crate::{
@@ -99,7 +98,7 @@ async fn claim(cluster: &Cluster, kind: &Kind) -> Claim {
         return Claim::Unknown;
     };
     let name = format!("{}.{}", kind.resource.plural, kind.resource.group);
-    match live::metadata_opt(&cluster.client, &definitions.resource, "", &name).await {
+    match cluster.find_metadata(definitions, None, &name).await {
         Ok(Some(definition)) => {
             let label = definition.labels.and_then(|mut labels| labels.remove(REPLICAS_LABEL));
             label.map_or(Claim::Nothing, Claim::Version)

@@ -23,7 +23,7 @@ use kube::{
     core::DynamicObject,
     discovery::ApiResource,
 };
-use operator_kit::watch::{ServedKind, TrimmedObject, live};
+use operator_kit::watch::{ServedKind, TrimmedObject};
 
 use crate::{chain::Gap, connection::Cluster, errors::unread, object::Identity, pages};
 
@@ -106,10 +106,7 @@ async fn look_up(cluster: &Cluster, metadata: &ObjectMeta, to: &Reference) -> ku
     let served = ServedKind { resource: kind.resource.clone(), is_namespaced: kind.is_namespaced };
     let object = match place(metadata, to, &served) {
         Err(_) => None,
-        Ok(namespace) => {
-            let namespace = namespace.unwrap_or_default();
-            live::metadata_opt(&cluster.client, &kind.resource, namespace, &to.name).await?
-        }
+        Ok(namespace) => cluster.find_metadata(kind, namespace, &to.name).await?,
     };
     let object = object.map(|found| TargetObject {
         uid: found.uid.unwrap_or_default().into(),

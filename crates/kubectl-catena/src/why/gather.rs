@@ -4,15 +4,10 @@ use std::collections::BTreeMap;
 
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::{
-    api::{
-        apps::v1::Deployment,
-        coordination::v1::Lease as CoreLease,
-        core::v1::{Event, Namespace},
-    },
+    api::{apps::v1::Deployment, coordination::v1::Lease as CoreLease, core::v1::Event},
     apimachinery::pkg::apis::meta::v1::ObjectMeta,
 };
-use kube::{Api, ResourceExt, api::ListParams, discovery::ApiResource};
-use operator_kit::watch::live;
+use kube::{Api, ResourceExt, api::ListParams};
 
 use super::{
     controllers::{Controllers, Lease, Seen},
@@ -98,8 +93,8 @@ fn join(leases: Vec<CoreLease>, deployments: Vec<Deployment>) -> Vec<Seen> {
 }
 
 async fn namespace_deleted(cluster: &Cluster, namespace: Option<&str>) -> Option<Timestamp> {
-    let kind = ApiResource::erase::<Namespace>(&());
-    let namespace = live::metadata_opt(&cluster.client, &kind, "", namespace?).await.ok()??;
+    let kind = cluster.kinds.named("", "namespaces")?;
+    let namespace = cluster.find_metadata(kind, None, namespace?).await.ok()??;
     namespace.deletion_timestamp.map(|time| time.0)
 }
 
