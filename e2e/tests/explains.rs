@@ -133,7 +133,7 @@ async fn why_names_a_controller_that_does_not_run() -> Result<()> {
     let answer = until_explained(&namespace.name, "web", "ControllerNotRunning").await;
     assert_eq!(answer["rootCause"]["object"]["kind"], "BasicReplicaSet", "{answer}");
     let sentence = answer["sentence"].to_string();
-    assert!(sentence.contains("no basic-replicaset-controller runs"), "{sentence}");
+    assert!(sentence.contains("no basic-replicaset-controller is running"), "{sentence}");
     release.restore().await?;
     namespace.until_ready("web").await;
     Ok(())

@@ -31,7 +31,7 @@ async fn a_command_that_is_waited_for_tells_its_end_by_the_exit_code() -> Result
     assert_eq!(late.code, 2, "{late:?}");
     // Once while it is waited, and once at the end.
     let told: Vec<_> = late.err.lines().filter(|line| line.contains("cannot pull its image")).collect();
-    assert!(told.len() == 2 && told[1].contains("has not ended within"), "{late:?}");
+    assert!(told.len() == 2 && told[1].contains("has not finished within"), "{late:?}");
     Ok(())
 }
 
@@ -66,10 +66,11 @@ async fn each_mistake_of_a_user_is_answered_with_what_to_do() -> Result<()> {
     namespace.create(&deployment("web", 1)).await?;
     for (arguments, answer) in [
         (&["why", "wbe"][..], "did you mean \"web\"?"),
+        (&["why", "pods/?watch=true"], "\"?watch=true\" is not an object name"),
         (&["tree", "basicdeplyment/web"], "did you mean basicdeployments"),
-        (&["status", "--context", "nowhere"], "there is no context \"nowhere\" in the kubeconfig; it has: "),
+        (&["status", "--context", "nowhere"], "the kubeconfig has no context \"nowhere\"; it has: "),
         (&["status", "--kubeconfig", "/nowhere"], "set KUBECONFIG or --kubeconfig"),
-        (&["restart", "pod/web"], "is no BasicDeployment"),
+        (&["restart", "pod/web"], "is not a BasicDeployment"),
         (&["rollback", "nobody"], "there is no BasicDeployment \"nobody\""),
     ] {
         let said = catena(&namespace.name, arguments).await?;

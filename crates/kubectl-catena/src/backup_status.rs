@@ -1,15 +1,15 @@
-//! What backup-controller says on an object that it holds.
+//! The report of backup-controller on an object that it holds.
 
 use catena_api::keys::BACKUP_STATUS;
 use kube::core::ObjectMeta;
 use serde_json::Value;
 
-/// What an object says of its waiting; null if it says nothing. What a copy brought along is said of another object.
-pub fn said(metadata: &ObjectMeta) -> Value {
+/// The report on an object; null if there is none. One that a copy brought along is about another object.
+pub fn report(metadata: &ObjectMeta) -> Value {
     let text = metadata.annotations.as_ref().and_then(|annotations| annotations.get(BACKUP_STATUS));
-    let said: Value = text.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
-    let is_own = said["uid"].as_str().is_none_or(|uid| metadata.uid.as_deref() == Some(uid));
-    if is_own { said } else { Value::Null }
+    let report: Value = text.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
+    let is_own = report["uid"].as_str().is_none_or(|uid| metadata.uid.as_deref() == Some(uid));
+    if is_own { report } else { Value::Null }
 }
 
 #[cfg(test)]
@@ -19,15 +19,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_another_object_said_is_not_told() {
+    fn the_report_of_another_object_is_ignored() {
         let message = |uid: Value| {
             let status = json!({"uid": uid, "message": "waiting"}).to_string();
             let metadata = json!({"uid": "u", "annotations": {BACKUP_STATUS: status}});
-            said(&serde_json::from_value(metadata).unwrap())["message"].clone()
+            report(&serde_json::from_value(metadata).unwrap())["message"].clone()
         };
         assert_eq!(message("u".into()), "waiting");
         assert_eq!(message("v".into()), Value::Null);
-        // Earlier versions of the controller do not say it.
+        // Earlier versions of the controller do not write it.
         assert_eq!(message(Value::Null), "waiting");
     }
 }

@@ -7,7 +7,7 @@ use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::{commands, connection::Options};
 
-/// Look at, restart and roll back what Catena runs, and find out why something does not go on.
+/// Inspect, restart and roll back BasicDeployments, and find out why something is stuck.
 #[derive(Parser)]
 #[command(
     name = "kubectl-catena",
@@ -26,39 +26,39 @@ pub struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Show the chain that an object belongs to, from its top to its pods
+    /// Show the whole chain of an object, from its top to its pods
     #[command(after_help = "Example: kubectl catena tree basicdeployment/web")]
     Tree(commands::tree::Arguments),
-    /// Say why an object is not ready, not done or not gone, and what to do
+    /// Explain why an object is not ready, not finished or not gone, with the remedy
     #[command(after_help = "Example: kubectl catena why basicdeployment/web")]
     Why(commands::why::Arguments),
-    /// Show how the BasicDeployments are
+    /// Show the state of BasicDeployments
     #[command(after_help = "Example: kubectl catena status -A --watch")]
     Status(commands::status::Arguments),
-    /// Replace all pods of a BasicDeployment, within its budget
+    /// Replace all pods of a BasicDeployment, within its rollout budget
     #[command(after_help = "Example: kubectl catena restart web --wait")]
     Restart(commands::restart::Arguments),
-    /// Put a BasicDeployment on an earlier revision
+    /// Roll a BasicDeployment back to an earlier revision
     #[command(after_help = "Example: kubectl catena rollback web --to-revision 3 --wait")]
     Rollback(commands::rollback::Arguments),
-    /// Show the revisions of a BasicDeployment, or what one changed
+    /// Show the revisions of a BasicDeployment, or the changes of one
     #[command(after_help = "Example: kubectl catena history web --revision 3")]
     History(commands::history::Arguments),
     /// Issue a command of any kind
     #[command(after_help = "Example: kubectl catena run basicdeploymentrollback web --set toRevision=3")]
     Run(commands::run::Arguments),
-    /// List the objects whose deletion waits for a backup, since when and why
+    /// List held objects, whose deletion waits for a backup, with time and reason
     #[command(after_help = "Example: kubectl catena held -A")]
     Held(commands::held::Arguments),
-    /// Let an object go whose deletion waits for a backup, without one
+    /// Release a held object without its backup
     #[command(
         after_help = "Example: kubectl catena release cluster/db --reason \"restored elsewhere, ticket 4711\""
     )]
     Release(commands::release::Arguments),
-    /// Check what a kind promises
+    /// Check the contract of a kind
     #[command(subcommand)]
     Contract(commands::contract::Command),
-    /// Print the script that completes `kubectl-catena` in a shell
+    /// Print the completion script of `kubectl-catena` for a shell
     #[command(
         after_help = "Example: source <(kubectl catena completion bash)\n\nFor `kubectl catena`, link this program \
         as kubectl_complete-catena into a directory of the PATH: kubectl asks it for completions."
@@ -67,7 +67,7 @@ enum Command {
 }
 
 impl Cli {
-    /// Does what is asked for.
+    /// Runs the chosen command.
     pub async fn run(self) -> Result<ExitCode> {
         match self.command {
             Command::Tree(arguments) => commands::tree::run(&self.cluster, &arguments).await?,

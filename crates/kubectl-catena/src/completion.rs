@@ -1,4 +1,4 @@
-//! What the shell offers while a command line is typed.
+//! Completion of a command line in a shell.
 //!
 //! kubectl asks a plugin's completer: a program `kubectl_complete-catena` on the PATH, which is a link to this one.
 
@@ -23,17 +23,17 @@ use crate::{
 const COMPLETER: &str = "kubectl_complete-catena";
 /// How long a completion may take: a shell that waits longer seems to hang.
 const COMPLETION_TIMEOUT: Duration = Duration::from_secs(3);
-/// Cobra's directive that files are not offered in place of nothing.
+/// Cobra's directive not to offer files if there is no candidate.
 const NO_FILES: &str = ":4\n";
 
-/// Whether this process was started to complete.
-pub fn is_asked_for() -> bool {
+/// Whether this process was started for a completion.
+pub fn is_requested() -> bool {
     let own = std::env::args_os().next();
     let name = own.as_deref().map(Path::new).and_then(Path::file_stem);
     name == Some(OsStr::new(COMPLETER))
 }
 
-/// Prints what fits at the end of the words that were typed, as Cobra does it. A completer that fails offers nothing.
+/// Prints the candidates for the last word, in the format of Cobra. A completer that fails offers none.
 pub fn offer() {
     let words: Vec<OsString> = words();
     let at = words.len() - 1;
@@ -69,7 +69,7 @@ fn completed(argument: Arg) -> Arg {
     }
 }
 
-/// What was typed so far, as if this program had been called with it.
+/// The words typed so far, as if this program had been called with them.
 fn words() -> Vec<OsString> {
     let mut typed: Vec<OsString> = std::env::args_os().skip(1).collect();
     if typed.is_empty() {
@@ -78,7 +78,7 @@ fn words() -> Vec<OsString> {
     std::iter::once("kubectl-catena".into()).chain(typed).collect()
 }
 
-/// Offers `KIND/NAME`, and names of BasicDeployments.
+/// `KIND/NAME`, and names of BasicDeployments.
 fn objects() -> ArgValueCompleter {
     ArgValueCompleter::new(|current: &OsStr| {
         let current = current.to_string_lossy().into_owned();
@@ -97,7 +97,7 @@ fn objects() -> ArgValueCompleter {
     })
 }
 
-/// Offers kinds of commands.
+/// Kinds of commands.
 fn command_kinds() -> ArgValueCompleter {
     ArgValueCompleter::new(|current: &OsStr| {
         let current = current.to_string_lossy().into_owned();
@@ -109,7 +109,7 @@ fn command_kinds() -> ArgValueCompleter {
     })
 }
 
-/// Offers namespaces.
+/// Namespaces.
 fn namespaces() -> ArgValueCompleter {
     ArgValueCompleter::new(|current: &OsStr| {
         let current = current.to_string_lossy().into_owned();
@@ -120,7 +120,7 @@ fn namespaces() -> ArgValueCompleter {
     })
 }
 
-/// Offers contexts of the kubeconfig.
+/// Contexts of the kubeconfig.
 fn contexts() -> ArgValueCompleter {
     ArgValueCompleter::new(|current: &OsStr| {
         let current = current.to_string_lossy().into_owned();
@@ -130,7 +130,7 @@ fn contexts() -> ArgValueCompleter {
     })
 }
 
-/// Asks the cluster that the words name so far.
+/// The answer of the cluster that the words name.
 fn ask(question: impl AsyncFnOnce(Cluster) -> Vec<String>) -> Vec<CompletionCandidate> {
     let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else {
         return Vec::new();
@@ -145,7 +145,7 @@ fn ask(question: impl AsyncFnOnce(Cluster) -> Vec<String>) -> Vec<CompletionCand
     answer.ok().flatten().unwrap_or_default().into_iter().map(CompletionCandidate::new).collect()
 }
 
-/// The options that were typed already; the rest of the words need not make sense yet.
+/// The options among the words, which may be incomplete.
 fn typed_options() -> Options {
     let matches = Cli::command().ignore_errors(true).try_get_matches_from(words());
     matches.ok().and_then(|matches| Options::from_arg_matches(&matches).ok()).unwrap_or_default()

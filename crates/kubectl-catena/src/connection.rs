@@ -1,4 +1,4 @@
-//! The cluster that is meant, as kubectl users say it.
+//! The connection to a cluster, by the options of kubectl.
 
 use std::{path::PathBuf, time::Duration};
 
@@ -16,15 +16,15 @@ use operator_kit::{render::is_object_name, watch::live};
 use crate::{
     errors::{self, Subject},
     kinds::{Kind, Kinds},
-    lenient::Mended,
+    lenient::Lenient,
     pages,
     target::Target,
 };
 
-/// An API server that is there answers sooner.
-const CONNECT_PATIENCE: Duration = Duration::from_secs(5);
+/// A reachable API server answers sooner.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Which cluster, as whom, and where in it.
+/// The cluster, the user and the namespace.
 #[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Cluster")]
 pub struct Options {
@@ -45,22 +45,22 @@ pub struct Options {
     pub namespace: Option<String>,
 }
 
-/// A cluster that answers.
+/// A cluster that has answered.
 pub struct Cluster {
     /// As the user.
     pub client: Client,
-    /// Where objects are looked for.
+    /// The namespace of all look-ups.
     pub namespace: String,
-    /// What the server has.
+    /// The kinds that the server has.
     pub kinds: Kinds,
 }
 
 impl Options {
-    /// Connects, and learns what the server has.
+    /// Connects, and reads the kinds of the server.
     pub async fn connect(&self) -> Result<Cluster> {
         let mut config = self.config().await?;
-        config.connect_timeout = Some(CONNECT_PATIENCE);
-        // A person who waits is told at once, and can try again.
+        config.connect_timeout = Some(CONNECT_TIMEOUT);
+        // A person waits: report the failure at once, and leave the retry to them.
         config.default_retry = false;
         let namespace = self.namespace_or(&config.default_namespace)?;
         let server = config.cluster_url.to_string();
@@ -142,7 +142,7 @@ impl Cluster {
         let path = DynamicObject::url_path(&kind.resource, namespace);
         let request = Request::new(path).get(name, &GetParams::default());
         match self.client.request(request.map_err(kube::Error::BuildRequest)?).await {
-            Ok(Mended::<DynamicObject>(mut object)) => {
+            Ok(Lenient::<DynamicObject>(mut object)) => {
                 object.types.get_or_insert_with(|| types(kind));
                 Ok(Some(object))
             }
@@ -164,7 +164,7 @@ impl Cluster {
         live::metadata_opt(&self.client, &kind.resource, namespace, name).await
     }
 
-    /// The object that the user means.
+    /// The object of the command line.
     pub async fn get(&self, target: &Target) -> Result<DynamicObject> {
         let kind = self.kinds.find(&target.kind)?;
         let found = self.find(kind, Some(&self.namespace), &target.name).await;
@@ -176,13 +176,13 @@ impl Cluster {
         Err(errors::not_found(&kind.resource.kind, &target.name, place, &known))
     }
 
-    /// The names of objects of a kind; none where they may not be seen.
+    /// The names of objects of a kind; none if they may not be listed.
     pub async fn names(&self, kind: &Kind, params: ListParams) -> Vec<String> {
         let listed = pages::metadata(&self.api::<DynamicObject>(kind, Some(&self.namespace)), params).await;
         listed.unwrap_or_default().into_iter().filter_map(|metadata| metadata.name).collect()
     }
 
-    /// Why something was not done, in the words of a user.
+    /// The error of a failed request, for a user.
     pub fn refused(&self, kind: &Kind, name: &str, verb: &str, error: kube::Error) -> anyhow::Error {
         let subject = Subject {
             kind: kind.resource.kind.clone(),
@@ -206,7 +206,7 @@ fn check_names(namespace: Option<&str>, name: &str) -> kube::Result<()> {
     }
 }
 
-/// What an object of a kind says that it is; the items of a list do not.
+/// The type of an object of a kind, which the items of a list lack.
 pub fn types(kind: &Kind) -> kube::core::TypeMeta {
     kube::core::TypeMeta { api_version: kind.resource.api_version.clone(), kind: kind.resource.kind.clone() }
 }

@@ -1,9 +1,9 @@
-//! Errors as a person reads them: what happened, why, what to do.
+//! Errors for a person: the event, its cause, and the remedy.
 
 use anyhow::{Error, anyhow};
 use kube::{config::KubeconfigError, core::request};
 
-/// What was asked for.
+/// The object of a request.
 #[derive(Clone, Debug)]
 pub struct Subject {
     /// Its kind.
@@ -25,21 +25,20 @@ pub fn in_one_line(error: &Error) -> String {
     layers.iter().enumerate().filter_map(says_more).collect::<Vec<_>>().join(": ")
 }
 
-/// The kubeconfig does not lead to a cluster.
+/// The kubeconfig is not usable.
 pub fn no_kubeconfig(error: &KubeconfigError, context: Option<&str>, known: &[String]) -> Error {
     let contexts = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
     match error {
         KubeconfigError::ReadConfig(source, path) => anyhow!(
-            "the kubeconfig {} cannot be read: {source}; set KUBECONFIG or --kubeconfig to the file that you got for \
-             your cluster",
+            "the kubeconfig {} cannot be read: {source}; set KUBECONFIG or --kubeconfig to the file for your \
+             cluster",
             path.display()
         ),
-        KubeconfigError::LoadContext(_) if context.is_some() => anyhow!(
-            "there is no context {:?} in the kubeconfig; it has: {contexts}",
-            context.unwrap_or_default()
-        ),
+        KubeconfigError::LoadContext(_) if context.is_some() => {
+            anyhow!("the kubeconfig has no context {:?}; it has: {contexts}", context.unwrap_or_default())
+        }
         KubeconfigError::LoadContext(name) => anyhow!(
-            "the kubeconfig's current context {name:?} is not in it; choose one with --context or `kubectl config \
+            "the kubeconfig lacks its current context {name:?}; choose one with --context or `kubectl config \
              use-context`; it has: {contexts}"
         ),
         KubeconfigError::CurrentContextNotSet => anyhow!(
@@ -50,7 +49,7 @@ pub fn no_kubeconfig(error: &KubeconfigError, context: Option<&str>, known: &[St
     }
 }
 
-/// Why something could not be read, in a few words.
+/// The reason of a failed read, in a few words.
 pub fn unread(error: &kube::Error) -> String {
     match error {
         kube::Error::Api(status) if status.code == 403 => "no permission".to_owned(),
@@ -60,24 +59,24 @@ pub fn unread(error: &kube::Error) -> String {
     }
 }
 
-/// The API server does not answer the first question.
+/// The API server does not answer the first request.
 pub fn no_answer(server: &str, error: kube::Error) -> Error {
     let server = server.trim_end_matches('/');
     match error {
         kube::Error::Api(status) if status.code == 401 => anyhow!(
-            "the API server {server} does not know you ({}): log in again, or choose another --context",
+            "the API server {server} does not accept your credentials ({}): log in again, or choose another --context",
             status.message
         ),
         kube::Error::Api(status) if status.code == 403 => anyhow!(
-            "the API server {server} does not let you see which kinds it has ({}): ask its administrator for the \
-             ClusterRole system:discovery",
+            "the API server {server} does not let you list its kinds ({}): ask its administrator for the ClusterRole \
+             system:discovery",
             status.message
         ),
         kube::Error::Api(status) => {
             anyhow!("the API server {server} answers {}: {}", status.code, status.message)
         }
         kube::Error::Auth(error) => anyhow!(
-            "the credentials of the kubeconfig cannot be had: {error}; log in again, or choose another --context"
+            "the credentials of the kubeconfig cannot be obtained: {error}; log in again, or choose another --context"
         ),
         error => anyhow!(
             "no API server answers at {server}: {}; is the cluster running, and is this the right context (`kubectl \
@@ -87,12 +86,12 @@ pub fn no_answer(server: &str, error: kube::Error) -> Error {
     }
 }
 
-/// An object is not there.
+/// An object does not exist.
 pub fn not_found(kind: &str, name: &str, namespace: Option<&str>, known: &[String]) -> Error {
     let place = namespace.map_or_else(String::new, |namespace| format!(" in namespace {namespace:?}"));
     if known.is_empty() {
-        let elsewhere = if namespace.is_some() { "; -n NAMESPACE looks in another one" } else { "" };
-        return anyhow!("there is no {kind} {name:?}{place}, nor any other{elsewhere}");
+        let elsewhere = if namespace.is_some() { "; use -n NAMESPACE for another namespace" } else { "" };
+        return anyhow!("there is no {kind} {name:?}{place}, nor any other {kind}{elsewhere}");
     }
     let nearest = known.iter().min_by_key(|known| distance(known, name));
     if let Some(near) = nearest.filter(|known| distance(known, name) <= 2.max(name.len() / 3)) {
@@ -100,10 +99,10 @@ pub fn not_found(kind: &str, name: &str, namespace: Option<&str>, known: &[Strin
     }
     let more = if known.len() > 5 { ", …" } else { "" };
     let some: Vec<&str> = known.iter().take(5).map(String::as_str).collect();
-    anyhow!("there is no {kind} {name:?}{place}; there are: {}{more}", some.join(", "))
+    anyhow!("there is no {kind} {name:?}{place}; existing ones: {}{more}", some.join(", "))
 }
 
-/// The API server did not do what was asked for.
+/// The API server refused a request.
 pub fn refused(subject: &Subject, verb: &str, error: kube::Error) -> Error {
     let Subject { kind, resource, name, namespace } = subject;
     let what = if name.is_empty() { resource.clone() } else { format!("{kind} {name:?}") };
@@ -119,7 +118,7 @@ pub fn refused(subject: &Subject, verb: &str, error: kube::Error) -> Error {
     }
 }
 
-/// What a server without a right for it says; admission refuses with 403 too.
+/// Whether a refusal is for a missing right: admission also refuses with 403.
 pub fn is_missing_right(message: &str) -> bool {
     message.contains("User \"") && message.contains("cannot ")
 }
@@ -133,7 +132,7 @@ fn innermost(error: &kube::Error) -> String {
     last.to_string()
 }
 
-/// How many characters lie between two words (Levenshtein).
+/// The Levenshtein distance.
 pub fn distance(one: &str, other: &str) -> usize {
     let mut row: Vec<usize> = (0..=other.chars().count()).collect();
     for (i, a) in one.chars().enumerate() {
@@ -153,22 +152,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_that_is_not_there_is_answered_with_those_that_are() {
+    fn an_unknown_name_is_answered_with_the_existing_ones() {
         let known = ["web".to_owned(), "shop".to_owned()];
         let said = |name: &str, known: &[String]| {
             not_found("BasicDeployment", name, Some("team"), known).to_string()
         };
         assert!(said("wbe", &known).ends_with("did you mean \"web\"?"));
-        assert!(said("database", &known).ends_with("there are: web, shop"));
-        assert!(said("web", &[]).ends_with("-n NAMESPACE looks in another one"));
+        assert!(said("database", &known).ends_with("existing ones: web, shop"));
+        assert!(said("web", &[]).ends_with("use -n NAMESPACE for another namespace"));
     }
 
     #[test]
-    fn a_context_that_is_not_there_is_answered_with_those_that_are() {
+    fn an_unknown_context_is_answered_with_the_existing_ones() {
         let error = KubeconfigError::LoadContext("prod".into());
         let known = ["dev".to_owned(), "test".to_owned()];
         let said = no_kubeconfig(&error, Some("prod"), &known).to_string();
-        assert_eq!(said, "there is no context \"prod\" in the kubeconfig; it has: dev, test");
+        assert_eq!(said, "the kubeconfig has no context \"prod\"; it has: dev, test");
     }
 
     #[test]

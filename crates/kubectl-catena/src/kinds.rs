@@ -1,4 +1,4 @@
-//! The kinds that a server has, and how users call them.
+//! The kinds of a server, and the names that users have for them.
 
 use anyhow::{Result, bail};
 use kube::{
@@ -12,7 +12,7 @@ use crate::{errors::distance, object::Identity};
 /// A kind that the server has.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Kind {
-    /// How it is asked for.
+    /// Its resource.
     pub resource: ApiResource,
     /// Whether its objects are in namespaces.
     pub is_namespaced: bool,
@@ -42,7 +42,7 @@ impl Kinds {
         self.0.iter().filter(|kind| kind.is_preferred)
     }
 
-    /// The kind that a user names: `pods`, `pod`, `po`, `Pod`, `deployments.apps`, `deployments.v1.apps`.
+    /// The kind that a user names, such as `pods`, `pod`, `po`, `Pod`, `deployments.apps`, `deployments.v1.apps`.
     pub fn find(&self, word: &str) -> Result<&Kind> {
         let word_lower = word.to_lowercase();
         let (name, group) =
@@ -70,14 +70,14 @@ impl Kinds {
         let why = if !near.is_empty() {
             format!("did you mean {}?", near.join(", "))
         } else if group == Some(catena_api::keys::GROUP) || name.starts_with("basic") {
-            "its definition is installed by the chart of its controller".to_owned()
+            "the chart of its controller installs its CRD".to_owned()
         } else {
             "`kubectl api-resources` lists all kinds".to_owned()
         };
         bail!("the server has no kind {word:?}: {why}")
     }
 
-    /// The kind of an object that another one names.
+    /// The kind of a referenced object.
     pub fn of(&self, identity: &Identity) -> Option<&Kind> {
         let is_it =
             |kind: &&Kind| kind.resource.kind == identity.kind && kind.resource.group == identity.group();
@@ -91,7 +91,7 @@ impl Kinds {
         self.preferred().filter(move |kind| kind.resource.group == group)
     }
 
-    /// A kind as controllers take it that are configured for it: in that version if it is served, else in the one that the
+    /// A configured kind as controllers resolve it: in the configured version if that is served, else in the one that the
     /// server prefers.
     pub fn served(&self, configured: &ApiResource) -> Option<&Kind> {
         let ApiResource { group, plural, .. } = configured;
@@ -175,7 +175,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_kind_is_found_by_every_name_that_kubectl_takes() {
+    fn a_kind_is_found_by_every_name_that_kubectl_accepts() {
         let kinds = kinds();
         for word in
             ["deploy", "Deployment", "deployments", "deployment", "deployments.apps", "deployments.v1.apps"]
@@ -185,11 +185,11 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn an_unknown_kind_is_answered_with_what_to_do() {
+    fn an_unknown_kind_is_answered_with_a_remedy() {
         let kinds = kinds();
         let error = |word: &str| kinds.find(word).unwrap_err().to_string();
         assert!(error("deployment.extensions").contains("did you mean deployments, basicdeployments?"));
-        assert!(error("basicthing").contains("installed by the chart"));
+        assert!(error("basicthing").contains("the chart of its controller"));
         assert!(error("xyz").contains("kubectl api-resources"));
     }
 }

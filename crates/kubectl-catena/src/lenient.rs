@@ -1,4 +1,4 @@
-//! Objects are decoded one by one: what is wrong with one does not spoil its list.
+//! Objects are decoded one by one: a defect of one does not spoil its list.
 
 use std::collections::BTreeMap;
 
@@ -9,24 +9,24 @@ use serde::{
 };
 use serde_json::{Map, Value, value::RawValue};
 
-/// An object, whatever times its metadata has: the API server takes later ones than can be told here.
+/// An object with any times in its metadata: the API server accepts later ones than can be represented here.
 #[derive(Clone, Debug)]
-pub struct Mended<K>(pub K);
+pub struct Lenient<K>(pub K);
 
 /// An object of a list.
 #[derive(Clone, Debug)]
 pub struct Listed<K>(pub Result<K, Unreadable>);
 
-/// An object that is not what its kind says.
+/// An object that cannot be decoded.
 #[derive(Clone, Debug)]
 pub struct Unreadable {
-    /// Where it is.
+    /// Its namespace and name.
     pub place: Place,
-    /// What is wrong with it.
+    /// Its defect.
     pub error: String,
 }
 
-/// What tells an object from others of its kind.
+/// An object among others of its kind.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct Place {
@@ -36,7 +36,7 @@ pub struct Place {
     pub name: String,
 }
 
-impl<'de, K: DeserializeOwned> Deserialize<'de> for Mended<K> {
+impl<'de, K: DeserializeOwned> Deserialize<'de> for Lenient<K> {
     fn deserialize<D: Deserializer<'de>>(decoder: D) -> Result<Self, D::Error> {
         read(<&RawValue>::deserialize(decoder)?.get()).map(Self).map_err(D::Error::custom)
     }
@@ -59,23 +59,23 @@ impl<'de, K: DeserializeOwned> Deserialize<'de> for Listed<K> {
 }
 
 fn read<K: DeserializeOwned>(text: &str) -> serde_json::Result<K> {
-    // Most need nothing.
-    serde_json::from_str(text).or_else(|error| serde_json::from_str(&mended(text)?).map_err(|_| error))
+    // Most need no repair.
+    serde_json::from_str(text).or_else(|error| serde_json::from_str(&repaired(text)?).map_err(|_| error))
 }
 
-fn mended(text: &str) -> serde_json::Result<String> {
+fn repaired(text: &str) -> serde_json::Result<String> {
     let mut object: BTreeMap<String, &RawValue> = serde_json::from_str(text)?;
     let Some(metadata) = object.get("metadata") else { return Ok(text.to_owned()) };
     let mut metadata: Map<String, Value> = serde_json::from_str(metadata.get())?;
     for entry in metadata.get_mut("managedFields").and_then(Value::as_array_mut).into_iter().flatten() {
         if let Some(entry) = entry.as_object_mut()
-            && entry.get("time").is_some_and(|time| !is_told(time))
+            && entry.get("time").is_some_and(|time| !is_time(time))
         {
             entry.remove("time");
         }
     }
-    if let Some(deleted) = metadata.get_mut("deletionTimestamp").filter(|deleted| !is_told(deleted)) {
-        // It may take until the year 9999 to end, and is ending all the same.
+    if let Some(deleted) = metadata.get_mut("deletionTimestamp").filter(|deleted| !is_time(deleted)) {
+        // Its end may lie beyond the year 9999, but it is being deleted.
         *deleted = Timestamp::MAX.to_string().into();
     }
     let metadata = serde_json::value::to_raw_value(&metadata)?;
@@ -83,7 +83,7 @@ fn mended(text: &str) -> serde_json::Result<String> {
     serde_json::to_string(&object)
 }
 
-fn is_told(time: &Value) -> bool {
+fn is_time(time: &Value) -> bool {
     time.is_null() || time.as_str().is_some_and(|time| time.parse::<Timestamp>().is_ok())
 }
 
@@ -97,7 +97,7 @@ mod tests {
     const ODD: &str = "9999-12-31T23:59:59Z";
 
     #[test]
-    fn an_object_with_times_that_cannot_be_told_is_read_and_keeps_who_manages_it() {
+    fn an_object_with_unrepresentable_times_is_read_and_keeps_its_managers() {
         let object = json!({
             "apiVersion": "v1", "kind": "Pod", "spec": {"a": 1},
             "metadata": {
@@ -108,7 +108,7 @@ mod tests {
             },
         });
         assert!(serde_json::from_value::<DynamicObject>(object.clone()).is_err());
-        let Mended(read): Mended<DynamicObject> = serde_json::from_str(&object.to_string()).unwrap();
+        let Lenient(read): Lenient<DynamicObject> = serde_json::from_str(&object.to_string()).unwrap();
         let managers: Vec<_> = read.metadata.managed_fields.iter().flatten().collect();
         assert_eq!((managers[0].manager.as_deref(), managers[0].time.is_none()), (Some("odd"), true));
         assert!(managers[0].fields_v1.is_some() && managers[1].time.is_some());
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_cannot_be_read_is_named_and_the_others_are_read() {
+    fn an_unreadable_object_is_named_and_the_others_are_read() {
         let list = json!([
             {"metadata": {"name": "bad", "namespace": "shop", "labels": 3}},
             {"metadata": {"name": "good", "namespace": "shop"}},

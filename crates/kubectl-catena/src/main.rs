@@ -1,4 +1,4 @@
-//! kubectl catena: commands without YAML, and why something does not go on.
+//! kubectl catena: commands without YAML, and the root cause when something is stuck.
 
 mod age;
 mod backup_status;
@@ -28,7 +28,7 @@ use clap::Parser;
 use crate::{cli::Cli, errors::in_one_line, paint::Paint};
 
 fn main() -> ExitCode {
-    if completion::is_asked_for() {
+    if completion::is_requested() {
         completion::offer();
         return ExitCode::SUCCESS;
     }
@@ -40,7 +40,7 @@ async fn run() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {
-            // 2 is kept for a wait that timed out; a reader that is gone is no failure.
+            // 2 is reserved for a wait that timed out; a closed pipe is not a failure.
             let code = u8::from(error.use_stderr());
             error.print().ok();
             return ExitCode::from(code);

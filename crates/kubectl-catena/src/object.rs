@@ -1,4 +1,4 @@
-//! What every object says about itself.
+//! The fields that all objects have.
 
 use std::fmt;
 
@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::paint::harmless;
 
-/// Who an object is.
+/// The identity of an object.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Identity {
@@ -23,7 +23,7 @@ pub struct Identity {
     pub namespace: Option<String>,
     /// Its name.
     pub name: String,
-    /// Its uid; empty where only its name is known.
+    /// Its uid; empty if only its name is known.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub uid: String,
 }
@@ -37,7 +37,7 @@ impl fmt::Display for Identity {
 }
 
 impl Identity {
-    /// Who an object is.
+    /// The identity of an object.
     pub fn of(object: &DynamicObject) -> Self {
         let types = object.types.clone().unwrap_or_default();
         Self {
@@ -49,7 +49,7 @@ impl Identity {
         }
     }
 
-    /// Who an owner is, seen from an object that it owns.
+    /// The identity of an owner, seen from its dependent.
     pub fn of_owner(owner: &OwnerReference, namespace: Option<String>) -> Self {
         Self {
             api_version: owner.api_version.clone(),
@@ -66,30 +66,30 @@ impl Identity {
     }
 }
 
-/// When it was created.
+/// The creation time.
 pub fn created(metadata: &ObjectMeta) -> Option<Timestamp> {
     metadata.creation_timestamp.as_ref().map(|time| time.0)
 }
 
-/// Since when it is being deleted.
+/// The time of the deletion request, before any grace period.
 pub fn deleted(metadata: &ObjectMeta) -> Option<Timestamp> {
     let grace = jiff::SignedDuration::from_secs(metadata.deletion_grace_period_seconds.unwrap_or(0));
     metadata.deletion_timestamp.as_ref().map(|time| time.0.checked_sub(grace).unwrap_or(Timestamp::MIN))
 }
 
-/// The owner that stands above it: its controller, else the first that is named.
+/// The owner above an object: its controller, or else its first owner.
 pub fn first_owner(metadata: &ObjectMeta) -> Option<&OwnerReference> {
     let owners = metadata.owner_references.as_deref().unwrap_or_default();
     owners.iter().find(|owner| owner.controller == Some(true)).or_else(|| owners.first())
 }
 
-/// The conditions of an object of any kind; what is not a condition is left out.
+/// The conditions of an object of any kind; malformed ones are omitted.
 pub fn conditions(object: &DynamicObject) -> Vec<Condition> {
     let list = object.data.pointer("/status/conditions").and_then(Value::as_array);
     list.into_iter().flatten().filter_map(condition).collect()
 }
 
-/// Kinds leave out what the API conventions ask for: a pod's condition may have no reason, and no transition time.
+/// Kinds omit fields that the API conventions require: a pod's condition may have no reason, and no transition time.
 fn condition(value: &Value) -> Option<Condition> {
     let text = |field: &str| value[field].as_str().unwrap_or_default().to_owned();
     let time = value["lastTransitionTime"].as_str().and_then(|time| time.parse().ok());
@@ -103,12 +103,12 @@ fn condition(value: &Value) -> Option<Condition> {
     })
 }
 
-/// The number at a place.
+/// The number at a JSON pointer.
 pub fn number(object: &DynamicObject, pointer: &str) -> Option<i64> {
     object.data.pointer(pointer)?.as_i64()
 }
 
-/// The text at a place.
+/// The text at a JSON pointer.
 pub fn text<'o>(object: &'o DynamicObject, pointer: &str) -> Option<&'o str> {
     object.data.pointer(pointer)?.as_str().filter(|text| !text.is_empty())
 }

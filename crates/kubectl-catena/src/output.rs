@@ -1,4 +1,4 @@
-//! What is printed: text for people, or JSON and YAML for scripts.
+//! Printing: text for people, or JSON and YAML for scripts.
 
 use std::io::{ErrorKind, Write};
 
@@ -6,15 +6,15 @@ use anyhow::{Context, Result};
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 
-/// How it is printed.
+/// The output format.
 #[derive(Args, Clone, Copy, Debug)]
 pub struct Output {
-    /// What scripts read; its fields are described in docs/kubectl-catena.md
+    /// Output format for scripts; docs/kubectl-catena.md describes the fields
     #[arg(short = 'o', long = "output", value_enum, value_name = "FORMAT")]
     format: Option<Format>,
 }
 
-/// What scripts read.
+/// A format for scripts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Format {
     /// One JSON document
@@ -24,7 +24,7 @@ pub enum Format {
 }
 
 impl Output {
-    /// Prints a value, for people as `text` says.
+    /// Prints a value; `text` is for people.
     pub fn print(self, value: &impl Serialize, text: impl FnOnce() -> String) -> Result<()> {
         match self.format {
             None => write(&text()),
@@ -45,11 +45,11 @@ impl Format {
     }
 }
 
-/// Writes to standard output. A reader that has seen enough (`| head`) is no failure.
+/// Writes to standard output. A closed pipe (`| head`) is not a failure.
 pub fn write(text: &str) -> Result<()> {
     let mut out = std::io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
-        result => result.context("could not write to standard output"),
+        result => result.context("standard output cannot be written"),
     }
 }

@@ -1,4 +1,4 @@
-//! Reading a list page by page, so that no answer is huge.
+//! Reads lists page by page, so that no response is huge.
 
 use kube::{
     Api, Resource,
@@ -13,8 +13,8 @@ use crate::{
     paint::{Paint, harmless},
 };
 
-/// How many objects a page has.
-const PAGE: u32 = 500;
+/// Objects per page.
+const PAGE_SIZE: u32 = 500;
 
 #[derive(Deserialize)]
 #[serde(bound = "K: DeserializeOwned")]
@@ -25,22 +25,22 @@ struct Page<K> {
     items: Option<Vec<Listed<K>>>,
 }
 
-/// How much of each object is asked for.
+/// The requested part of each object.
 #[derive(Clone, Copy)]
 enum Extent {
     Whole,
     Metadata,
 }
 
-/// What the first pages of a list hold, and whether that is all.
+/// The objects of the first pages of a list, and whether these are all.
 pub async fn first<K>(pages: usize, api: &Api<K>, params: ListParams) -> kube::Result<(Vec<K>, bool)>
 where
     K: Resource + Clone + DeserializeOwned + 'static,
 {
-    read(pages, api, params.limit(PAGE), Extent::Whole).await
+    read(pages, api, params.limit(PAGE_SIZE), Extent::Whole).await
 }
 
-/// All that a list holds.
+/// All objects of a list.
 pub async fn all<K>(api: &Api<K>, params: ListParams) -> kube::Result<Vec<K>>
 where
     K: Resource + Clone + DeserializeOwned + 'static,
@@ -48,7 +48,7 @@ where
     Ok(first(usize::MAX, api, params).await?.0)
 }
 
-/// The metadata of all that a list holds, in one answer unless the parameters limit it, and without `managedFields`.
+/// The metadata of all objects of a list without `managedFields`, in one response unless the parameters limit it.
 pub async fn metadata<K: Resource + Clone>(
     api: &Api<K>,
     params: ListParams,
@@ -79,7 +79,7 @@ where
         for Listed(object) in page.items.into_iter().flatten() {
             match object {
                 Ok(object) => objects.push(object),
-                Err(unreadable) => name(url, &unreadable),
+                Err(unreadable) => warn(url, &unreadable),
             }
         }
         more = page.metadata.continue_.filter(|token| !token.is_empty());
@@ -89,11 +89,11 @@ where
     Ok((objects, more.is_none()))
 }
 
-/// Tells whoever reads the list what is not in it.
-fn name(url: &str, Unreadable { place: Place { namespace, name }, error }: &Unreadable) {
+/// Names an omitted object on standard error.
+fn warn(url: &str, Unreadable { place: Place { namespace, name }, error }: &Unreadable) {
     let plural = url.rsplit('/').next().unwrap_or_default();
     let namespace =
         namespace.as_ref().map_or_else(String::new, |namespace| format!(" in namespace {namespace:?}"));
-    let said = harmless(&format!("{plural}/{name}{namespace} cannot be read and is left out: {error}"));
+    let said = harmless(&format!("{plural}/{name}{namespace} cannot be read and is omitted: {error}"));
     eprintln!("{} {said}", Paint::for_stderr().bad("warning:"));
 }

@@ -4,27 +4,27 @@ use std::io::IsTerminal;
 
 use clap::builder::styling::{AnsiColor, Style};
 
-/// Whether what is printed is coloured.
+/// Whether output is coloured.
 #[derive(Clone, Copy, Debug)]
 pub struct Paint {
     is_on: bool,
 }
 
-/// What a colour means here.
+/// The meaning of a colour.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Tone {
-    /// As it is.
+    /// Not coloured.
     #[default]
     Plain,
-    /// What is as wanted.
+    /// As desired.
     Good,
-    /// What is on its way.
+    /// In progress.
     Moving,
-    /// What does not go on by itself.
+    /// Stuck or failed.
     Bad,
-    /// What matters less.
+    /// Less important.
     Quiet,
-    /// What is looked for.
+    /// The main point.
     Strong,
 }
 
@@ -56,23 +56,23 @@ impl Paint {
         if self.is_on && !text.is_empty() { format!("{style}{text}{style:#}") } else { text.to_owned() }
     }
 
-    /// What is wrong.
+    /// An error.
     pub fn bad(self, text: &str) -> String {
         self.tone(Tone::Bad, text)
     }
 
-    /// What matters less.
+    /// Less important.
     pub fn quiet(self, text: &str) -> String {
         self.tone(Tone::Quiet, text)
     }
 
-    /// What is looked for.
+    /// The main point.
     pub fn strong(self, text: &str) -> String {
         self.tone(Tone::Strong, text)
     }
 }
 
-/// A text from an object without what a terminal would obey: whoever may write a status must not move our cursor.
+/// A text from an object without control characters: an author of a status must not control the terminal.
 pub fn harmless(text: &str) -> String {
     text.chars().map(|c| if c.is_control() && c != '\n' { '\u{fffd}' } else { c }).collect()
 }

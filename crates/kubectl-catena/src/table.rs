@@ -8,7 +8,7 @@ pub struct Table {
     rows: Vec<Vec<Cell>>,
 }
 
-/// What stands in one place of a table.
+/// A cell of a table.
 #[derive(Clone, Debug, Default)]
 pub struct Cell {
     text: String,

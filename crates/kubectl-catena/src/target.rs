@@ -1,31 +1,30 @@
-//! Which object is meant, as kubectl takes it: `KIND/NAME`, `KIND NAME`, or the name of a BasicDeployment.
+//! The object of a command line, in the forms of kubectl: `KIND/NAME`, `KIND NAME`, or the name of a BasicDeployment.
 
 use anyhow::{Result, bail, ensure};
 use clap::Args;
 use operator_kit::render::is_object_name;
 
-/// What a name alone stands for.
+/// The kind of a name alone.
 const DEFAULT_KIND: &str = "basicdeployments.catena.dev";
 
 /// An object on the command line.
 #[derive(Args, Clone, Debug)]
 pub struct ObjectArgument {
-    /// KIND/NAME or KIND NAME; a NAME alone is that of a BasicDeployment
+    /// KIND/NAME or KIND NAME; a NAME alone is the name of a BasicDeployment
     #[arg(value_name = "OBJECT", required = true, num_args = 1..=2)]
     object: Vec<String>,
 }
 
-/// A kind, as the user names it, and a name.
+/// A kind in the words of the user, and a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {
-    /// The kind, in any form that kubectl takes.
+    /// The kind, in any form that kubectl accepts.
     pub kind: String,
     /// The name.
     pub name: String,
 }
 
 impl ObjectArgument {
-    /// What is meant.
     pub fn target(&self) -> Result<Target> {
         let words: Vec<&str> = self.object.iter().map(String::as_str).collect();
         Target::of(&words)

@@ -1,4 +1,4 @@
-//! The tree as text: one line for each object, one for many that are alike and well.
+//! The tree as text: a line for each object, or for several similar objects that are well.
 
 use jiff::Timestamp;
 
@@ -15,13 +15,13 @@ use crate::{
 /// How a tree is drawn.
 #[derive(Clone, Copy, Debug)]
 pub struct Drawing<'d> {
-    /// The uid of the object that was asked for.
+    /// The uid of the asked object.
     pub asked: &'d str,
-    /// Whether objects that are alike and well share a line.
+    /// Whether similar objects that are well share a line.
     pub is_grouped: bool,
-    /// What time it is.
+    /// The current time.
     pub now: Timestamp,
-    /// Whether it is coloured.
+    /// The colours.
     pub paint: Paint,
 }
 
@@ -46,7 +46,7 @@ fn branches(children: &[Node], indent: &str, drawing: &Drawing, table: &mut Tabl
     }
 }
 
-/// Siblings that are alike, together; the order of the first of each stays.
+/// Groups of similar siblings, in the order of the first of each.
 fn groups<'n>(children: &'n [Node], drawing: &Drawing) -> Vec<Vec<&'n Node>> {
     let mut groups: Vec<Vec<&Node>> = Vec::new();
     for child in children {
@@ -61,15 +61,15 @@ fn groups<'n>(children: &'n [Node], drawing: &Drawing) -> Vec<Vec<&'n Node>> {
     groups
 }
 
-/// Objects that are well share a line. Of those that are not, some are shown, since somebody will look at one.
+/// Objects that are well share a line. Of the others some are named, for a closer look at one.
 fn lines_of(group: Vec<&Node>) -> Vec<Vec<&Node>> {
-    const SHOWN: usize = 3;
+    const MAX_NAMED: usize = 3;
     let is_well = group.first().is_some_and(|first| first.health.state.is_well());
-    if is_well || group.len() <= SHOWN + 1 {
+    if is_well || group.len() <= MAX_NAMED + 1 {
         return if is_well { vec![group] } else { group.into_iter().map(|node| vec![node]).collect() };
     }
-    let (shown, rest) = group.split_at(SHOWN);
-    shown.iter().map(|node| vec![*node]).chain([rest.to_vec()]).collect()
+    let (named, rest) = group.split_at(MAX_NAMED);
+    named.iter().map(|node| vec![*node]).chain([rest.to_vec()]).collect()
 }
 
 fn are_alike(one: &Node, other: &Node, asked: &str) -> bool {
@@ -112,7 +112,7 @@ fn line(node: &Node, branch: &str, count: usize, drawing: &Drawing) -> [Cell; 6]
     ]
 }
 
-/// The state in one word, which for what is not well is the reason.
+/// The state in one word: the reason, if the object is not well.
 fn state_word(health: &Health) -> String {
     match health.state {
         State::Present => String::new(),
@@ -132,11 +132,11 @@ fn state_tone(state: State) -> Tone {
     }
 }
 
-/// What else is worth a look: deletion, finalizers with their holders, a missing binding, the message.
+/// Further facts: deletion, finalizers with their holders, a missing binding, the message.
 fn note(node: &Node, now: Timestamp) -> String {
     let mut parts = Vec::new();
     if let Some(since) = node.deleted {
-        parts.push(format!("being deleted for {}", age(now, since)));
+        parts.push(format!("terminating for {}", age(now, since)));
     }
     let holders = node.finalizers.iter().map(|finalizer| match &finalizer.held_by {
         Some(holder) => format!("{} (held by {holder})", finalizer.name),
@@ -156,14 +156,14 @@ fn note(node: &Node, now: Timestamp) -> String {
     parts.join("; ")
 }
 
-/// The first line of a text, cut to what fits beside a tree.
+/// The first line of a text, cut to fit beside a tree.
 fn first_line(text: &str) -> String {
-    const LONGEST: usize = 100;
+    const MAX_LENGTH: usize = 100;
     let line = text.lines().next().unwrap_or_default();
-    if line.chars().count() <= LONGEST {
+    if line.chars().count() <= MAX_LENGTH {
         return line.to_owned();
     }
-    line.chars().take(LONGEST - 1).chain(['…']).collect()
+    line.chars().take(MAX_LENGTH - 1).chain(['…']).collect()
 }
 
 #[cfg(test)]
@@ -245,12 +245,12 @@ mod tests {
     }
 
     #[test]
-    fn objects_that_are_alike_share_a_line_and_what_holds_one_is_told() {
+    fn similar_objects_share_a_line_and_holders_are_named() {
         insta::assert_snapshot!(drawn("web", true));
     }
 
     #[test]
-    fn the_object_that_was_asked_for_is_never_hidden_in_a_group() {
+    fn the_asked_object_is_never_hidden_in_a_group() {
         let text = drawn("web-2", true);
         assert!(text.contains("Pod/web-2 ◀") && text.contains("2 × Pod"), "{text}");
     }

@@ -1,4 +1,4 @@
-//! Fetches the objects of a chain: upwards by the owners that are named, downwards by where they can be.
+//! Fetches the objects of a chain: upwards by owner references, downwards by lists.
 
 use std::collections::{HashMap, HashSet};
 
@@ -20,43 +20,42 @@ use crate::{
     target::Target,
 };
 
-/// How many requests are under way at a time.
-const SIDE_BY_SIDE: usize = 16;
-/// A chain that is longer goes round in a circle.
-const HIGHEST: usize = 16;
+const MAX_CONCURRENT_REQUESTS: usize = 16;
+/// A longer line of owners is a circle.
+const MAX_OWNERS: usize = 16;
 
-/// How far is looked.
+/// The extent of a search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Scope {
-    /// Upwards, too.
+    /// Upwards as well.
     pub whole: bool,
-    /// In every kind that can be listed.
+    /// Downwards in all kinds.
     pub all_kinds: bool,
 }
 
-/// What was found.
+/// The result of a search.
 #[derive(Debug, Default)]
 pub struct Fetched {
-    /// Every object that may belong to the chain.
+    /// All objects that may belong to the chain.
     pub objects: Vec<DynamicObject>,
-    /// The uid of the object that was asked for.
+    /// The uid of the asked object.
     pub asked: String,
     /// The uid of the object at the top.
     pub top: String,
-    /// Owners that are named but are not there (any more), by the uid of the object that names them.
+    /// Missing owners, by the uid of the object that names them.
     pub lost_owners: Vec<(String, Identity)>,
-    /// What the asked object is a command for, if that is not there.
+    /// The target of the asked command, if it is missing.
     pub missing_target: Option<Identity>,
-    /// What could not be read.
+    /// Unread parts.
     pub gaps: Vec<Gap>,
 }
 
-/// Something that could not be read, so that it is not known.
+/// An unread part of the cluster.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
 pub struct Gap {
-    /// What.
+    /// The part.
     pub what: String,
-    /// Why.
+    /// The reason.
     pub why: String,
 }
 
@@ -75,11 +74,11 @@ fn uid(object: &DynamicObject) -> String {
     object.metadata.uid.clone().unwrap_or_default()
 }
 
-/// Goes from owner to owner, each looked up by name and compared by uid: all of them, the highest last. Not each would be found
-/// again from above, where what its owner owns is looked for only in the usual kinds.
+/// The line of owners, each looked up by name and compared by uid, the highest last. Not all of them would be found again
+/// from above, where dependents are searched only in the usual kinds.
 async fn ascend(cluster: &Cluster, asked: DynamicObject, fetched: &mut Fetched) -> Vec<DynamicObject> {
     let mut path = vec![asked];
-    while let Some(here) = path.last().filter(|_| path.len() <= HIGHEST) {
+    while let Some(here) = path.last().filter(|_| path.len() <= MAX_OWNERS) {
         let Some(owner) = first_owner(&here.metadata) else {
             path.extend(target_of(cluster, here, fetched).await);
             break;
@@ -104,7 +103,7 @@ async fn ascend(cluster: &Cluster, asked: DynamicObject, fetched: &mut Fetched) 
     path
 }
 
-/// What a command that is not bound yet names.
+/// The target of a command that is not bound yet.
 async fn target_of(cluster: &Cluster, here: &DynamicObject, fetched: &mut Fetched) -> Option<DynamicObject> {
     let target = super::tree::target(here)?;
     let kind = cluster.kinds.of(&target)?;
@@ -116,7 +115,7 @@ async fn target_of(cluster: &Cluster, here: &DynamicObject, fetched: &mut Fetche
     None
 }
 
-/// Lists where something can be that belongs here, until nothing new is found.
+/// Lists dependents, until there is no new one.
 async fn descend(
     cluster: &Cluster,
     path: Vec<DynamicObject>,
@@ -139,8 +138,11 @@ async fn descend(
             }
         }
         fetched.objects.append(&mut newest);
-        let answers: Vec<_> =
-            stream::iter(&wanted).map(|place| list(cluster, place)).buffered(SIDE_BY_SIDE).collect().await;
+        let answers: Vec<_> = stream::iter(&wanted)
+            .map(|place| list(cluster, place))
+            .buffered(MAX_CONCURRENT_REQUESTS)
+            .collect()
+            .await;
         for (place, answer) in wanted.iter().zip(answers) {
             match answer {
                 Ok(objects) => candidates.extend(objects.into_iter().map(|object| Candidate {
@@ -177,7 +179,7 @@ struct Candidate {
 }
 
 impl Candidate {
-    /// Whether it belongs to what is known already: owned by it, or a command that names it.
+    /// Whether it is owned by a known object, or a command for one.
     fn belongs(&self, known: &HashSet<String>, objects: &[DynamicObject]) -> bool {
         let owners = self.object.metadata.owner_references.iter().flatten();
         owners.into_iter().any(|owner| known.contains(&owner.uid))
@@ -186,7 +188,7 @@ impl Candidate {
     }
 }
 
-/// Fetches what only its metadata is known of.
+/// Fetches the rest of objects of which only the metadata is known.
 async fn complete(
     cluster: &Cluster,
     objects: &mut [DynamicObject],
@@ -200,7 +202,7 @@ async fn complete(
             let name = object.metadata.name.as_deref().unwrap_or_default();
             Some(cluster.find(kind, namespace, name).await)
         })
-        .buffered(SIDE_BY_SIDE)
+        .buffered(MAX_CONCURRENT_REQUESTS)
         .collect()
         .await;
     for (object, whole) in objects.iter_mut().zip(whole) {
@@ -212,7 +214,7 @@ async fn complete(
             Some(Err(error)) => {
                 gaps.push(Gap { what: Identity::of(object).to_string(), why: unread(&error) });
             }
-            // Gone meanwhile: its metadata says as much as there is to say.
+            // Deleted meanwhile: its metadata has to do.
             _ => {}
         }
     }
@@ -232,7 +234,7 @@ async fn list(cluster: &Cluster, place: &Place) -> kube::Result<Vec<DynamicObjec
     Ok(objects)
 }
 
-/// Kinds whose definitions say what they are.
+/// Kinds whose definitions carry a label of Catena.
 pub async fn labelled_kinds(cluster: &Cluster) -> (LabelledKinds, Vec<Gap>) {
     let of = async |selector: String| -> kube::Result<Vec<Kind>> {
         let Some(definitions) = cluster.kinds.named("apiextensions.k8s.io", "customresourcedefinitions")
@@ -259,8 +261,8 @@ pub async fn labelled_kinds(cluster: &Cluster) -> (LabelledKinds, Vec<Gap>) {
             Vec::new()
         })
     };
-    let mut commands = or_gap("command kinds of others", commands);
-    let children = or_gap("child kinds of others", children);
+    let mut commands = or_gap("command kinds of other projects", commands);
+    let children = or_gap("child kinds of other projects", children);
     for kind in cluster.kinds.in_group(catena_api::keys::GROUP).filter(|kind| is_our_command(kind)) {
         if !commands.contains(kind) {
             commands.push(kind.clone());
@@ -269,7 +271,7 @@ pub async fn labelled_kinds(cluster: &Cluster) -> (LabelledKinds, Vec<Gap>) {
     (LabelledKinds { commands, children }, gaps)
 }
 
-/// Our commands are called after what they command.
+/// Our commands are named after their target.
 fn is_our_command(kind: &Kind) -> bool {
     kind.resource.kind.strip_prefix("BasicDeployment").is_some_and(|rest| !rest.is_empty())
 }

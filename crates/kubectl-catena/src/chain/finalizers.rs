@@ -1,4 +1,4 @@
-//! What holds an object that is being deleted, and who put it there.
+//! The finalizers of an object, and their holders.
 
 use kube::core::DynamicObject;
 use serde::Serialize;
@@ -10,7 +10,7 @@ use serde_json::Value;
 pub struct Finalizer {
     /// Its name.
     pub name: String,
-    /// The field manager that set it, if that is known: who is expected to take it off.
+    /// The field manager that set it and is expected to remove it, if known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub held_by: Option<String>,
 }
@@ -21,7 +21,7 @@ pub fn finalizers(object: &DynamicObject) -> Vec<Finalizer> {
     names.map(|name| Finalizer { name: name.clone(), held_by: holder(object, name) }).collect()
 }
 
-/// The server remembers who set each entry.
+/// The manager of the entry, as recorded by the server.
 fn holder(object: &DynamicObject, finalizer: &str) -> Option<String> {
     match finalizer {
         "foregroundDeletion" | "orphan" => return Some("kube-controller-manager".to_owned()),

@@ -3,32 +3,32 @@
 use jiff::Timestamp;
 use serde::Serialize;
 
-/// In short.
+/// The state in one word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 pub enum State {
-    /// It is as it should be, and serves.
+    /// It serves as desired.
     Ready,
-    /// It did what it was for.
+    /// It has succeeded.
     Done,
-    /// It is there; its kind does not tell more.
+    /// It exists; its kind reports no more.
     Present,
-    /// It is on its way.
+    /// It is in progress.
     Moving,
-    /// Its controller has not spoken (about the spec as it is now).
+    /// Its controller has not yet reported on its current spec.
     Unreported,
-    /// It does not go on by itself.
+    /// It does not proceed by itself.
     Stuck,
-    /// It ended badly.
+    /// It has failed.
     Failed,
     /// It is being deleted.
     Terminating,
 }
 
-/// How an object is, and why.
+/// The state of an object, and the reason.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Health {
-    /// In short.
+    /// The state.
     pub state: State,
     /// One word.
     #[serde(skip_serializing_if = "String::is_empty")]
@@ -36,25 +36,25 @@ pub struct Health {
     /// For people.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub message: String,
-    /// Since when.
+    /// Its beginning.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub since: Option<Timestamp>,
 }
 
 impl State {
-    /// Whether nobody needs to look.
+    /// Whether it needs no attention.
     pub fn is_well(self) -> bool {
         matches!(self, Self::Ready | Self::Done | Self::Present)
     }
 }
 
 impl Health {
-    /// How it is.
+    /// A state with its reason.
     pub fn new(state: State, reason: &str, message: impl Into<String>) -> Self {
         Self { state, reason: reason.to_owned(), message: message.into(), since: None }
     }
 
-    /// Since when it is so.
+    /// With its beginning.
     pub fn since(mut self, since: Option<Timestamp>) -> Self {
         self.since = since;
         self

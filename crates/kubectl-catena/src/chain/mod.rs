@@ -1,4 +1,4 @@
-//! The objects that belong together by ownership: fetched, joined into a tree, and drawn.
+//! The chain of an object: fetched, joined into a tree, and drawn.
 
 mod draw;
 mod fetch;

@@ -1,4 +1,4 @@
-//! Lists what somebody owns, of a kind that may have very many objects that nobody here asks about.
+//! Lists the owned objects of a kind that may have very many others.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::{
@@ -11,7 +11,7 @@ use serde::Deserialize;
 use super::places::Place;
 use crate::connection::Cluster;
 
-/// The answer, of which only this is decoded: the rest of ten thousand objects takes seconds.
+/// The decoded part of the response: decoding the rest of ten thousand objects takes seconds.
 #[derive(Deserialize)]
 struct Listed {
     /// Null when there are none.
@@ -34,11 +34,11 @@ struct Metadata {
     labels: Option<std::collections::BTreeMap<String, String>>,
 }
 
-/// The objects that have an owner, or say by a label whose they are; with what is needed to find them again.
+/// The objects that have an owner, or a label with the uid of their target, with the fields for fetching them.
 pub async fn owned(cluster: &Cluster, place: &Place) -> kube::Result<Vec<DynamicObject>> {
     let namespace = place.namespace.as_deref().filter(|_| place.kind.is_namespaced);
     let path = DynamicObject::url_path(&place.kind.resource, namespace);
-    // From the server's cache and in one answer: a page costs a round trip.
+    // From the server's cache and in one response: a page costs a round trip.
     let params = ListParams::default().match_any();
     let request = Request::new(path).list_metadata(&params).map_err(kube::Error::BuildRequest)?;
     let listed: Listed = cluster.client.request(request).await?;

@@ -1,4 +1,4 @@
-//! Where the objects can be that an object owns: only there they are looked for.
+//! The lists in which the dependents of an object can be: only these are read.
 
 use catena_api::keys;
 use kube::core::DynamicObject;
@@ -9,25 +9,25 @@ use crate::{
     object::Identity,
 };
 
-/// A list that may hold what is looked for.
+/// A list that may hold dependents.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Place {
-    /// Of which kind.
+    /// Their kind.
     pub kind: Kind,
-    /// In which namespace; all of them for what a cluster-wide object owns.
+    /// Their namespace; none for the dependents of a cluster-wide object, which may be in any.
     pub namespace: Option<String>,
-    /// What the server is asked to leave out.
+    /// The filter for the server.
     pub selector: Selector,
 }
 
 /// How a list is narrowed by the server.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Selector {
-    /// By labels: what comes belongs together, and is fetched whole.
+    /// By labels: these objects belong together, and are fetched whole.
     Labels(String),
     /// Not at all, but there are few of the kind: they are fetched whole.
     Few,
-    /// Not at all: only metadata is fetched, and whole objects where they belong here.
+    /// Not at all: metadata is fetched, and then the whole of those objects that belong here.
     Metadata,
 }
 
@@ -36,11 +36,11 @@ pub enum Selector {
 pub struct LabelledKinds {
     /// Commands, which may be bound to any object.
     pub commands: Vec<Kind>,
-    /// What may run the replicas of a BasicDeployment.
+    /// Possible children of a BasicDeployment.
     pub children: Vec<Kind>,
 }
 
-/// Where to look for what an object owns.
+/// The lists in which the dependents of an object can be.
 pub fn places(
     object: &DynamicObject,
     kinds: &Kinds,
@@ -86,7 +86,7 @@ pub fn places(
             by_labels("", "pods", of_uid("batch.kubernetes.io/controller-uid")).into_iter().collect()
         }
         ("batch", "CronJob") => by_labels("batch", "jobs", None).into_iter().collect(),
-        // Commands are leaves: what they do is done to their owner.
+        // Commands are leaves: they act on their owner.
         _ if labelled.commands.iter().any(|kind| kind.resource.kind == owner.kind) => return Vec::new(),
         (group, _) => usual(kinds, group).map(|kind| place(kind, Selector::Metadata)).collect(),
     };
@@ -106,7 +106,7 @@ pub fn places(
     found
 }
 
-/// What operators usually make: workloads and what goes with them, and their own kinds.
+/// The usual dependents: workloads with their accessories, and the kinds of the same operator.
 fn usual<'k>(kinds: &'k Kinds, group: &'k str) -> impl Iterator<Item = &'k Kind> {
     const USUAL: [(&str, &str); 12] = [
         ("apps", "deployments"),
@@ -154,7 +154,7 @@ mod tests {
     use crate::kinds::tests::kinds;
 
     #[test]
-    fn the_children_of_a_known_kind_are_looked_for_by_label() {
+    fn the_children_of_a_known_kind_are_listed_by_label() {
         let object = |kind: &str| {
             serde_json::from_value(json!({
                 "apiVersion": "catena.dev/v1alpha1", "kind": kind,

@@ -1,4 +1,4 @@
-//! Why a pod does not serve: no node, a container that cannot start, or one that ended.
+//! Why a pod does not serve: it has no node, or a container that cannot start or has exited.
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::health::{Health, State};
 use crate::object::{conditions, created, text};
 
-/// How a pod is.
+/// The health of a pod.
 pub fn health(pod: &DynamicObject) -> Health {
     let all = conditions(pod);
     let find = |type_: &str| all.iter().find(|condition| condition.type_ == type_);
@@ -48,7 +48,7 @@ pub fn health(pod: &DynamicObject) -> Health {
     Health::new(State::Moving, reason, unready.unwrap_or_default()).since(at)
 }
 
-/// Ready containers of all, as kubectl prints them.
+/// The numbers of ready and of all containers, as in kubectl.
 pub fn numbers(pod: &DynamicObject) -> Option<String> {
     let all = pod.data.pointer("/spec/containers")?.as_array()?.len();
     let statuses = pod.data.pointer("/status/containerStatuses").and_then(Value::as_array);
@@ -61,7 +61,7 @@ fn containers(pod: &DynamicObject) -> impl Iterator<Item = &Value> {
     of("/status/initContainerStatuses").chain(of("/status/containerStatuses"))
 }
 
-/// What a container says of itself when it cannot start, or ended badly.
+/// The problem of a container that cannot start, or has failed.
 fn trouble(container: &Value) -> Option<(String, String)> {
     let name = container["name"].as_str().unwrap_or_default();
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
@@ -71,7 +71,7 @@ fn trouble(container: &Value) -> Option<(String, String)> {
             let said = text(&waiting["message"]);
             let last = container.pointer("/lastState/terminated").map_or_else(String::new, |ended| {
                 let (why, code) = (text(&ended["reason"]), ended["exitCode"].as_i64().unwrap_or_default());
-                format!("; it last ended with {why}, exit code {code}")
+                format!("; its last run exited with {why}, exit code {code}")
             });
             let message = if said.is_empty() { format!("container {name:?}") } else { said };
             return Some((reason, message + &last));
@@ -81,5 +81,5 @@ fn trouble(container: &Value) -> Option<(String, String)> {
     let code = ended["exitCode"].as_i64().unwrap_or_default();
     let reason = text(&ended["reason"]);
     let reason = if reason.is_empty() { "Error".to_owned() } else { reason };
-    Some((reason, format!("container {name:?} ended with exit code {code}")))
+    Some((reason, format!("container {name:?} exited with code {code}")))
 }

@@ -1,4 +1,4 @@
-//! How an object of any kind is, from what it says in its status.
+//! The health of an object of any kind, from its status.
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
@@ -13,7 +13,7 @@ use crate::{
     object::{conditions, created, deleted, number, text},
 };
 
-/// How an object is.
+/// The health of an object.
 pub fn health(object: &DynamicObject) -> Health {
     if let Some(since) = deleted(&object.metadata) {
         return Health::new(State::Terminating, "Terminating", held_for_backup(object)).since(Some(since));
@@ -27,7 +27,7 @@ pub fn health(object: &DynamicObject) -> Health {
                 phase => Health::new(State::Moving, phase.unwrap_or("Pending"), ""),
             };
         }
-        // Nothing is said of one that still runs.
+        // A running one has no condition.
         Some(("batch/v1", "Job")) if conditions(object).is_empty() => {
             return Health::new(State::Moving, "Running", "").since(created(&object.metadata));
         }
@@ -37,7 +37,8 @@ pub fn health(object: &DynamicObject) -> Health {
         .zip(object.metadata.generation)
         .filter(|(observed, generation)| observed != generation);
     if let Some((observed, generation)) = is_behind {
-        let message = format!("its status is of generation {observed}, its spec of {generation}");
+        let message =
+            format!("its status is for generation {observed}, but its spec has generation {generation}");
         return Health::new(State::Unreported, "Behind", message).since(changed(object));
     }
     let all = conditions(object);
@@ -49,7 +50,7 @@ pub fn health(object: &DynamicObject) -> Health {
     by_conditions(&all).or_else(|| by_numbers(object)).unwrap_or_else(|| Health::new(State::Present, "", ""))
 }
 
-/// A Deployment that is available and not done: its old pods serve while the new ones do not come.
+/// A Deployment that is available and not finished: its old pods serve while the new ones fail to start.
 fn rolling(object: &DynamicObject, all: &[Condition]) -> Option<Health> {
     let holds =
         |type_: &str| all.iter().find(|condition| condition.type_ == type_ && condition.status == "True");
@@ -61,16 +62,16 @@ fn rolling(object: &DynamicObject, all: &[Condition]) -> Option<Health> {
     (!is_done).then(|| Health::new(State::Moving, "Progressing", progressing.message.clone()).since(since))
 }
 
-/// When anything but its status was last changed.
+/// The last change outside its status.
 fn changed(object: &DynamicObject) -> Option<Timestamp> {
     let fields = object.metadata.managed_fields.iter().flatten();
     let changes = fields.filter(|entry| entry.subresource.as_deref() != Some("status"));
     changes.filter_map(|entry| entry.time.as_ref()).map(|time| time.0).max()
 }
 
-/// What backup-controller says on an object that it holds.
+/// The message of backup-controller on an object that it holds.
 fn held_for_backup(object: &DynamicObject) -> String {
-    backup_status::said(&object.metadata)["message"].as_str().unwrap_or_default().to_owned()
+    backup_status::report(&object.metadata)["message"].as_str().unwrap_or_default().to_owned()
 }
 
 /// Conditions in the order in which they decide: kstatus's, then commands' and Jobs', then Ready.
@@ -101,7 +102,7 @@ fn by_conditions(all: &[Condition]) -> Option<Health> {
         return Some(said(State::Stuck, stalled));
     }
     if let Some(ready) = ["Ready", "Available"].iter().find_map(|type_| find(type_)) {
-        // Our controllers' way to say that nobody has spoken yet; with others, Unknown has reasons of its own.
+        // Our controllers mean that nobody has reported yet; for others, Unknown has reasons of its own.
         let state = match (ready.status.as_str(), ready.reason.as_str()) {
             ("True", _) => State::Ready,
             ("Unknown", "Pending" | "") => State::Unreported,
@@ -109,7 +110,7 @@ fn by_conditions(all: &[Condition]) -> Option<Health> {
         };
         return Some(said(state, ready));
     }
-    // A command that is on its way has nothing but what it went through so far.
+    // A command in progress has only the conditions of its earlier stages.
     let last = ["Accepted", "Bound"].iter().find_map(|type_| find(type_))?;
     Some(said(State::Moving, last))
 }
@@ -126,7 +127,7 @@ fn by_numbers(object: &DynamicObject) -> Option<Health> {
     Some(Health::new(state, "", ""))
 }
 
-/// How many serve, of those wanted.
+/// The numbers of serving and of desired replicas.
 pub fn numbers(object: &DynamicObject) -> Option<String> {
     let types = object.types.as_ref()?;
     if types.kind == "Pod" {
@@ -220,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn an_object_that_is_held_tells_what_its_backup_waits_for() {
+    fn a_held_object_reports_the_state_of_its_backup() {
         let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {
             "name": "x", "deletionTimestamp": "2026-01-01T00:00:00Z",
             "annotations": {"catena.dev/backup-status": json!({"message": "waiting for the backup"}).to_string()},
@@ -230,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn a_deployment_whose_old_pods_serve_is_not_done() {
+    fn a_deployment_whose_old_pods_serve_is_not_finished() {
         let deployment = |updated: i64, replicas: i64| {
             json!({
                 "spec": {"replicas": 3},
@@ -255,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pod_tells_its_first_known_trouble() {
+    fn a_pod_reports_its_first_known_problem() {
         let waiting = |reason: &str| json!({"status": {"phase": "Pending", "containerStatuses": [{"name": "a", "state": {"waiting": {"reason": reason}}}]}});
         let pod = |body: Value| state("v1", "Pod", body);
         assert_eq!(pod(waiting("ImagePullBackOff")), (State::Stuck, "ImagePullBackOff".into()));

@@ -14,38 +14,38 @@ use super::{
 };
 use crate::object::{Identity, created, deleted, first_owner, number, text};
 
-/// An object with all that it owns.
+/// An object with its dependents.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Node {
-    /// Who it is.
+    /// Its identity.
     #[serde(flatten)]
     pub identity: Identity,
-    /// How it is.
+    /// Its health.
     #[serde(flatten)]
     pub health: Health,
-    /// How many serve, of those wanted.
+    /// The numbers of serving and of desired replicas.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub serving: Option<String>,
-    /// When it was created.
+    /// Its creation time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub created: Option<Timestamp>,
-    /// Since when it is being deleted.
+    /// Its deletion time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deleted: Option<Timestamp>,
-    /// What it was made from: the number of a revision, or the start of a hash.
+    /// Its revision: a number, or the start of a hash.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub revision: Option<String>,
-    /// What holds it when it is deleted.
+    /// The finalizers that hold it when it is deleted.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub finalizers: Vec<Finalizer>,
-    /// Whether it names what is above it without being owned by it: a command that is not bound yet.
+    /// Whether it names the object above without being owned by it: a command that is not bound yet.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub unbound: bool,
-    /// What it owns.
+    /// Its dependents.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub children: Vec<Node>,
-    /// All of it.
+    /// The object itself.
     #[serde(skip)]
     pub object: DynamicObject,
 }
@@ -90,7 +90,7 @@ fn node(
     }
 }
 
-/// As it reads best: what runs, then commands, then history; each oldest first.
+/// Workloads, then commands, then history; each oldest first.
 fn sort_key(object: &DynamicObject) -> (u8, String, Option<Timestamp>, Option<String>) {
     let identity = Identity::of(object);
     let rank = match identity.kind.as_str() {
@@ -106,7 +106,7 @@ fn is_owned(object: &DynamicObject, uid: &str) -> bool {
         || labelled_target(object) == Some(uid)
 }
 
-/// The uid of what a command is bound to by a label alone.
+/// The uid of the target of a command that is bound by a label alone.
 pub fn labelled_target(object: &DynamicObject) -> Option<&str> {
     object.metadata.labels.as_ref()?.get(keys::TARGET_UID).map(String::as_str)
 }
@@ -118,7 +118,7 @@ pub fn commands(command: &DynamicObject, target: &DynamicObject) -> bool {
     named == Some((target.kind, target.namespace, target.name))
 }
 
-/// What a command of ours is for: its kind says of which kind that is, and its reference the name.
+/// The target of a command of ours: its kind gives the kind of the target, and its reference the name.
 pub fn target(command: &DynamicObject) -> Option<Identity> {
     const TARGET: &str = "BasicDeployment";
     let identity = Identity::of(command);

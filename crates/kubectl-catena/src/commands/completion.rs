@@ -6,7 +6,7 @@ use clap_complete::{Shell, generate};
 
 use crate::output::write;
 
-/// For which shell.
+/// The target of the script.
 #[derive(Args)]
 pub struct Arguments {
     /// The shell

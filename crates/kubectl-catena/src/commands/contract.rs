@@ -16,22 +16,22 @@ use crate::{
     table::{Cell, Table},
 };
 
-/// What is done with a contract.
+/// The action on a contract.
 #[derive(Subcommand)]
 pub enum Command {
-    /// Check whether a kind honours the replica contract; the exit code is 1 when it does not
+    /// Check whether a kind honours the replica contract; the exit code is 1 if it does not
     #[command(
         after_help = "Example: kubectl catena contract check deployments.apps --path active=status.readyReplicas"
     )]
     Check(Arguments),
 }
 
-/// Which kind.
+/// The kind, and its fields.
 #[derive(Args)]
 pub struct Arguments {
-    /// The kind, in any form that kubectl takes, or the name of its CustomResourceDefinition
+    /// The kind, in any form that kubectl accepts, or the name of its CRD
     kind: String,
-    /// Where the kind has a field of the contract under another name, for example active=status.readyReplicas
+    /// The path of a contract field in this kind, if it differs, for example active=status.readyReplicas
     #[arg(long, value_name = "FIELD=PATH")]
     path: Vec<String>,
     #[command(flatten)]
@@ -58,13 +58,13 @@ pub async fn run(options: &Options, command: &Command) -> Result<ExitCode> {
     Ok(if report.honours { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// The contract with other paths, as the values of the chart take them.
+/// The contract with other paths, in the form of the chart values.
 fn contract(paths: &[String]) -> Result<ReplicaContract> {
     let mut fields = serde_json::to_value(ReplicaContract::default())?;
     for assignment in paths {
         let Some((field, path)) = assignment.split_once('=') else {
             bail!(
-                "--path {assignment:?} maps nothing: write FIELD=PATH, for example active=status.readyReplicas"
+                "--path {assignment:?} has no path: write FIELD=PATH, for example active=status.readyReplicas"
             );
         };
         if fields.get(field).is_none() {
@@ -77,7 +77,7 @@ fn contract(paths: &[String]) -> Result<ReplicaContract> {
     serde_json::from_value(fields).context("--path")
 }
 
-/// Everybody who may see which kinds there are may see their schemas.
+/// The schema of a kind, which everybody may read who may list the kinds.
 async fn schema(cluster: &Cluster, kind: &Kind) -> Result<Schema> {
     let resource = &kind.resource;
     let place = if resource.group.is_empty() { "api" } else { "apis" };
@@ -92,7 +92,7 @@ async fn schema(cluster: &Cluster, kind: &Kind) -> Result<Schema> {
         .with_context(|| format!("the server publishes no schema for {}", resource.kind))
 }
 
-/// What the kind's definition claims; unknown for a kind without one, or when it may not be read.
+/// The claim of the kind's CRD; unknown without a CRD, or if it may not be read.
 async fn claim(cluster: &Cluster, kind: &Kind) -> Claim {
     let Some(definitions) = cluster.kinds.named("apiextensions.k8s.io", "customresourcedefinitions") else {
         return Claim::Unknown;
@@ -127,7 +127,8 @@ fn text(report: &Report, paint: Paint) -> String {
     let verdict = if report.honours {
         paint.tone(Tone::Good, &format!("{} honours the replica contract v1", report.kind))
     } else {
-        let fields = if missing == 1 { "1 thing is" } else { &format!("{missing} things are") };
+        let fields =
+            if missing == 1 { "1 required item is" } else { &format!("{missing} required items are") };
         paint.bad(&format!("{} does not honour the replica contract v1: {fields} missing", report.kind))
     };
     format!("{verdict}\n\n{}", table.render(paint))
@@ -138,7 +139,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_field_that_the_contract_does_not_have_is_refused_with_those_that_it_has() {
+    fn an_unknown_contract_field_is_refused_with_the_known_ones() {
         let error = contract(&["ready=status.x".to_owned()]).unwrap_err().to_string();
         assert!(error.contains("\"active\"") && error.contains("\"replicas\""), "{error}");
         let error = contract(&["active".to_owned()]).unwrap_err().to_string();

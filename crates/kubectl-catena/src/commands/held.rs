@@ -23,16 +23,15 @@ use crate::{
     table::{Cell, Table},
 };
 
-/// How many lists are under way at a time.
-const SIDE_BY_SIDE: usize = 16;
+const MAX_CONCURRENT_LISTS: usize = 16;
 
-/// Where is looked.
+/// The scope of the list.
 #[derive(Args)]
 pub struct Arguments {
-    /// In all namespaces, and outside of them
+    /// List all namespaces, and cluster-wide objects
     #[arg(short = 'A', long)]
     all_namespaces: bool,
-    /// Look in every kind that can be listed, not only in those that backup-controller protects now
+    /// Search all kinds, not only those that backup-controller currently protects
     #[arg(long)]
     all_kinds: bool,
     #[command(flatten)]
@@ -45,15 +44,15 @@ pub struct Arguments {
 struct Held {
     #[serde(flatten)]
     object: Identity,
-    /// When it was deleted.
+    /// The deletion time.
     #[serde(skip_serializing_if = "Option::is_none")]
     deleted: Option<Timestamp>,
-    /// What the controller says: one word.
+    /// The reason, in one word.
     reason: String,
-    /// What the controller says, for people.
+    /// The reason, for people.
     #[serde(skip_serializing_if = "String::is_empty")]
     message: String,
-    /// The number of the try.
+    /// The number of the attempt.
     #[serde(skip_serializing_if = "Option::is_none")]
     attempt: Option<i64>,
     /// The backup.
@@ -65,14 +64,14 @@ struct Held {
 #[serde(rename_all = "camelCase")]
 struct Shown<'s> {
     items: &'s [Held],
-    /// The kinds that were looked at, if not every one was.
+    /// The searched kinds, unless all were searched.
     #[serde(skip)]
     only: Vec<&'s str>,
     #[serde(skip_serializing_if = "<[Gap]>::is_empty")]
     not_seen: &'s [Gap],
 }
 
-/// Lists what is held.
+/// Lists held objects.
 pub async fn run(options: &Options, arguments: &Arguments) -> Result<()> {
     let cluster = options.connect().await?;
     let protected = if arguments.all_kinds { None } else { protected_kinds(&cluster).await };
@@ -89,7 +88,7 @@ pub async fn run(options: &Options, arguments: &Arguments) -> Result<()> {
             let params = ListParams::default().match_any();
             (*kind, pages::metadata(&cluster.api::<DynamicObject>(kind, namespace), params).await)
         })
-        .buffered(SIDE_BY_SIDE)
+        .buffered(MAX_CONCURRENT_LISTS)
         .collect()
         .await;
     let (mut items, mut gaps) = (Vec::new(), Vec::new());
@@ -117,8 +116,8 @@ impl Held {
     fn of(kind: &Kind, metadata: &kube::core::ObjectMeta) -> Option<Self> {
         let deleted = deleted(metadata)?;
         metadata.finalizers.iter().flatten().find(|finalizer| *finalizer == keys::BACKUP_FINALIZER)?;
-        let said = backup_status::said(metadata);
-        let text = |field: &str| said[field].as_str().unwrap_or_default().to_owned();
+        let report = backup_status::report(metadata);
+        let text = |field: &str| report[field].as_str().unwrap_or_default().to_owned();
         let reason = text("reason");
         Some(Self {
             object: Identity {
@@ -131,7 +130,7 @@ impl Held {
             deleted: Some(deleted),
             reason: if reason.is_empty() { "Pending".to_owned() } else { reason },
             message: text("message"),
-            attempt: said["attempt"].as_i64(),
+            attempt: report["attempt"].as_i64(),
             backup: text("backup"),
         })
     }
@@ -145,7 +144,7 @@ fn text(shown: &Shown, now: Timestamp, paint: Paint) -> String {
         count => {
             let some = unseen[..count.min(5)].join(", ");
             let more = if count > 5 { ", …" } else { "" };
-            format!("\nnot looked at: {some}{more}\n")
+            format!("\nnot read: {some}{more}\n")
         }
     };
     if shown.items.is_empty() {
@@ -153,13 +152,13 @@ fn text(shown: &Shown, now: Timestamp, paint: Paint) -> String {
             String::new()
         } else {
             format!(
-                ", of the kinds that backup-controller protects ({}); --all-kinds looks at every kind",
+                ", among the kinds that backup-controller protects ({}); --all-kinds searches all kinds",
                 shown.only.join(", ")
             )
         };
-        return format!("no deletion is held for a backup{of}\n{unseen}");
+        return format!("no object is held for a backup{of}\n{unseen}");
     }
-    let mut table = Table::of(["NAMESPACE", "OBJECT", "FOR", "TRY", "REASON", "BACKUP", "MESSAGE"]);
+    let mut table = Table::of(["NAMESPACE", "OBJECT", "FOR", "ATTEMPT", "REASON", "BACKUP", "MESSAGE"]);
     for held in shown.items {
         let tone = match held.reason.as_str() {
             "BackupRunning" | "BackupBeingDeleted" | "FormerBackupRunning" | "Pending" => Tone::Moving,
@@ -186,7 +185,7 @@ mod tests {
     use crate::kinds::tests::kinds;
 
     #[test]
-    fn only_what_is_deleted_and_has_the_finalizer_is_held() {
+    fn only_a_deleted_object_with_the_finalizer_is_held() {
         let kinds = kinds();
         let kind = kinds.find("bdep").unwrap();
         let held = |metadata: Value| Held::of(kind, &serde_json::from_value(metadata).unwrap()).is_some();
@@ -197,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_held_is_told_with_its_backup_and_why() {
+    fn a_held_object_is_listed_with_its_backup_and_the_reason() {
         let kinds = kinds();
         let kind = kinds.find("bdep").unwrap();
         let status = json!({"state": "Failed", "attempt": 2, "backup": "Job backups/web-2", "since": "2026-01-01T00:04:00Z", "reason": "BackupFailed", "message": "the backup failed"});
@@ -215,7 +214,7 @@ mod tests {
         let shown = |items| text(&Shown { items, only: vec!["ConfigMap"], not_seen: &gaps }, now, Paint::OFF);
         insta::assert_snapshot!(shown(&items));
         assert!(shown(&[]).starts_with(
-            "no deletion is held for a backup, of the kinds that backup-controller protects (ConfigMap); --all-kinds"
+            "no object is held for a backup, among the kinds that backup-controller protects (ConfigMap); --all-kinds"
         ));
     }
 }

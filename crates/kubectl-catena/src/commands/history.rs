@@ -22,15 +22,15 @@ use crate::{
     target::ObjectArgument,
 };
 
-/// What is shown.
+/// The object, and one of its revisions.
 #[derive(Args)]
 pub struct Arguments {
     #[command(flatten)]
     object: ObjectArgument,
-    /// Show what this revision changed
+    /// Show the changes of this revision
     #[arg(long, value_name = "NUMBER")]
     revision: Option<i64>,
-    /// Compare with this revision instead of the one before
+    /// Compare with this revision instead of the previous one
     #[arg(long, value_name = "NUMBER", requires = "revision")]
     against: Option<i64>,
     #[command(flatten)]
@@ -43,7 +43,7 @@ pub struct Arguments {
 struct Revision {
     #[serde(rename = "revision")]
     number: i64,
-    /// Whether the child is on it.
+    /// Whether the child has it.
     current: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     created: Option<Timestamp>,
@@ -52,7 +52,7 @@ struct Revision {
     /// The hash that was rejected by rolling back to this one.
     #[serde(skip_serializing_if = "Option::is_none")]
     rejects: Option<String>,
-    /// What was rendered.
+    /// The rendering.
     #[serde(skip_serializing_if = "Option::is_none")]
     rendered: Option<Value>,
 }
@@ -62,7 +62,7 @@ struct Shown<'s> {
     revisions: &'s [Revision],
 }
 
-/// Shows the revisions, or what one changed.
+/// Shows the revisions, or the changes of one.
 pub async fn run(options: &Options, arguments: &Arguments) -> Result<()> {
     let target = basic_deployment(arguments.object.target()?)?;
     let cluster = options.connect().await?;
@@ -98,7 +98,7 @@ pub async fn run(options: &Options, arguments: &Arguments) -> Result<()> {
 fn find(revisions: &[Revision], number: i64) -> Result<&Revision> {
     let Some(revision) = revisions.iter().find(|revision| revision.number == number) else {
         let known: Vec<String> = revisions.iter().map(|revision| revision.number.to_string()).collect();
-        bail!("there is no revision {number}; there are: {}", known.join(", "));
+        bail!("there is no revision {number}; existing ones: {}", known.join(", "));
     };
     Ok(revision)
 }
@@ -149,7 +149,7 @@ fn table(name: &str, revisions: &[Revision], now: Timestamp, paint: Paint) -> St
     table.render(paint)
 }
 
-/// What changed between two renderings; of the first one, all of it.
+/// The changes between two renderings; for the first one, all of it.
 fn diff(before: Option<&Revision>, after: &Revision, paint: Paint) -> Result<String> {
     let text = |revision: &Revision| {
         let rendered =
@@ -208,14 +208,14 @@ mod tests {
     }
 
     #[test]
-    fn revisions_tell_which_is_current_and_what_was_rolled_back() {
+    fn the_current_revision_and_rollbacks_are_marked() {
         let revisions = [revision(1, "web-1"), revision(2, "web-2"), revision(3, "web-1")];
         let now = "2026-01-02T00:00:00Z".parse().unwrap();
         insta::assert_snapshot!(table("web", &revisions, now, Paint::OFF));
     }
 
     #[test]
-    fn a_revision_shows_what_it_changed() {
+    fn a_revision_shows_its_changes() {
         insta::assert_snapshot!(
             diff(Some(&revision(1, "web-1")), &revision(2, "web-2"), Paint::OFF).unwrap()
         );
@@ -224,8 +224,8 @@ mod tests {
     }
 
     #[test]
-    fn a_revision_that_is_not_there_is_answered_with_those_that_are() {
+    fn an_unknown_revision_is_answered_with_the_existing_ones() {
         let error = find(&[revision(1, "a"), revision(2, "b")], 7).unwrap_err().to_string();
-        assert_eq!(error, "there is no revision 7; there are: 1, 2");
+        assert_eq!(error, "there is no revision 7; existing ones: 1, 2");
     }
 }

@@ -16,14 +16,14 @@ use anyhow::{Result, bail};
 
 use crate::target::Target;
 
-/// The target of what only BasicDeployments have: a name alone, or their kind by any of its names.
+/// A target that must be a BasicDeployment: a name alone, or the kind by any of its names.
 fn basic_deployment(target: Target) -> Result<Target> {
     const NAMES: [&str; 3] = ["basicdeployment", "basicdeployments", "bdep"];
     let kind = target.kind.to_lowercase();
     let kind = kind.split('.').next().unwrap_or_default();
     if !NAMES.contains(&kind) {
         bail!(
-            "{}/{} is no BasicDeployment, and only those have restarts and revisions; `kubectl catena run KIND NAME` \
+            "{}/{} is not a BasicDeployment, and only these have restarts and revisions; `kubectl catena run KIND NAME` \
              issues other commands",
             target.kind,
             target.name

@@ -19,32 +19,32 @@ use crate::{
     why::explanation,
 };
 
-/// How long backup-controller may take to let it go.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// How long backup-controller may take to release an object.
+const RELEASE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// What is let go, and why.
+/// The object, and the reason.
 #[derive(Args)]
 pub struct Arguments {
     #[command(flatten)]
     object: ObjectArgument,
-    /// Why it may go without a backup; it is kept in an Event
+    /// Why no backup is needed; the reason is kept in an Event
     #[arg(long)]
     reason: String,
-    /// Let the server check it without doing it
+    /// Let the server check the request without executing it
     #[arg(long)]
     dry_run: bool,
 }
 
-/// Lets an object go whose deletion waits for its backup.
+/// Releases a held object.
 pub async fn run(options: &Options, arguments: &Arguments) -> Result<()> {
     let reason = arguments.reason.trim();
-    ensure!(!reason.is_empty(), "--reason is empty: say why the object may go without a backup");
+    ensure!(!reason.is_empty(), "--reason is empty: give the reason why no backup is needed");
     let target = arguments.object.target()?;
     let cluster = options.connect().await?;
     let kind = cluster.kinds.find(&target.kind)?;
     let object = cluster.get(&target).await?;
     let identity = Identity::of(&object);
-    is_held(&object)?;
+    ensure_held(&object)?;
     let patch = patch(&identity.uid, reason);
     let params = PatchParams {
         dry_run: arguments.dry_run,
@@ -56,31 +56,33 @@ pub async fn run(options: &Options, arguments: &Arguments) -> Result<()> {
         .await
         .map_err(|error| cluster.refused(kind, &target.name, "patch", error))?;
     if arguments.dry_run {
-        return write(&format!("{identity} is let go without a backup (dry run)\n"));
+        return write(&format!("{identity} would be released without a backup (dry run)\n"));
     }
-    let is_free = |object: Option<&Unmanaged<DynamicObject>>| {
+    let is_released = |object: Option<&Unmanaged<DynamicObject>>| {
         object.is_none_or(|Unmanaged(object)| {
             object.metadata.uid.as_deref() != Some(&identity.uid) || !is_protected(object)
         })
     };
-    match timeout(PATIENCE, await_condition(api, &target.name, is_free)).await {
-        Ok(Ok(_)) => write(&format!("{identity} was let go without a backup\n")),
+    match timeout(RELEASE_TIMEOUT, await_condition(api, &target.name, is_released)).await {
+        Ok(Ok(_)) => write(&format!("{identity} was released without a backup\n")),
         Ok(Err(error)) => {
-            bail!("{identity} is marked to go without a backup; whether it went cannot be seen: {error}")
+            bail!(
+                "{identity} is marked for release without a backup, but its release cannot be observed: {error}"
+            )
         }
         Err(_) => {
             let answer = explanation(&cluster, &target).await;
             let why =
                 answer.map_or_else(|_| String::new(), |answer| format!(": {}", harmless(&answer.sentence)));
             bail!(
-                "{identity} is marked to go without a backup, and was not let go within {} s{why}",
-                PATIENCE.as_secs()
+                "{identity} is marked for release without a backup, but was not released within {} s{why}",
+                RELEASE_TIMEOUT.as_secs()
             )
         }
     }
 }
 
-/// The uid goes along: an object of the same name that came meanwhile is not meant, and neither is a copy of this one.
+/// The uid protects a new object of the same name, and a copy of this one.
 fn patch(uid: &str, reason: &str) -> Value {
     json!({"metadata": {"uid": uid, "annotations": {keys::FORCE_RELEASE: format!("{uid} {reason}")}}})
 }
@@ -89,8 +91,8 @@ fn is_protected(object: &DynamicObject) -> bool {
     object.metadata.finalizers.iter().flatten().any(|finalizer| finalizer == keys::BACKUP_FINALIZER)
 }
 
-/// Whether there is anything to let go: an annotation on an object that is not deleted would count later, unseen.
-fn is_held(object: &DynamicObject) -> Result<()> {
+/// An annotation on an object that is not deleted would take effect later, unnoticed.
+fn ensure_held(object: &DynamicObject) -> Result<()> {
     let identity = Identity::of(object);
     if !is_protected(object) {
         let finalizers = object.metadata.finalizers.as_deref().unwrap_or_default();
@@ -105,7 +107,7 @@ fn is_held(object: &DynamicObject) -> Result<()> {
         );
     }
     if object.metadata.deletion_timestamp.is_none() {
-        bail!("{identity} is not being deleted, so that there is nothing to let go: delete it first");
+        bail!("{identity} is not being deleted, so that there is nothing to release: delete it first");
     }
     Ok(())
 }
@@ -122,10 +124,10 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_held_can_be_let_go() {
+    fn only_a_held_object_can_be_released() {
         let said = |metadata: Value| {
             let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata});
-            is_held(&serde_json::from_value(object).unwrap()).map_err(|error| error.to_string())
+            ensure_held(&serde_json::from_value(object).unwrap()).map_err(|error| error.to_string())
         };
         let at = "2026-01-01T00:00:00Z";
         assert!(

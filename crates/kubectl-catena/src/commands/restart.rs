@@ -13,7 +13,7 @@ use crate::{
     target::ObjectArgument,
 };
 
-/// What is restarted.
+/// The object to restart.
 #[derive(Args)]
 pub struct Arguments {
     #[command(flatten)]

@@ -13,12 +13,12 @@ use crate::{
     target::ObjectArgument,
 };
 
-/// What is rolled back.
+/// The object, and its revision.
 #[derive(Args)]
 pub struct Arguments {
     #[command(flatten)]
     object: ObjectArgument,
-    /// The revision to go to, as `kubectl catena history` lists them; 0 is the previous one
+    /// The revision to return to, from `kubectl catena history`; 0 is the previous one
     #[arg(long, default_value_t = 0, value_name = "NUMBER", value_parser = clap::value_parser!(i64).range(0..))]
     to_revision: i64,
     #[command(flatten)]

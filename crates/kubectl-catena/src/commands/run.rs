@@ -11,18 +11,18 @@ use crate::{
     issue::{Issuing, Order},
 };
 
-/// Which command, and for what.
+/// The command, and its target.
 #[derive(Args)]
 pub struct Arguments {
-    /// The kind of the command, in any form that kubectl takes
+    /// The kind of the command, in any form that kubectl accepts
     kind: String,
-    /// The name of what it is for
+    /// The name of its target
     target: String,
-    /// Sets a field, for example `spec.toRevision=3` or `reason=upgrade` (spec. may be left out); numbers, true,
-    /// false and JSON are taken as such
+    /// Set a field, for example `spec.toRevision=3` or `reason=upgrade` (spec. may be omitted); numbers, true,
+    /// false and JSON keep their type
     #[arg(long, value_name = "PATH=VALUE")]
     set: Vec<String>,
-    /// Where the kind has the name of its target
+    /// The path of the target's name in the kind
     #[arg(long, default_value = "spec.targetRef.name", value_name = "PATH")]
     target_path: String,
     #[command(flatten)]
@@ -35,7 +35,7 @@ pub async fn run(options: &Options, arguments: &Arguments) -> Result<ExitCode> {
     set(&mut spec, &arguments.target_path, Value::String(arguments.target.clone()))?;
     for assignment in &arguments.set {
         let Some((path, value)) = assignment.split_once('=') else {
-            bail!("--set {assignment:?} sets nothing: write PATH=VALUE, for example spec.toRevision=3");
+            bail!("--set {assignment:?} has no value: write PATH=VALUE, for example spec.toRevision=3");
         };
         set(&mut spec, path, typed(value))?;
     }
@@ -44,7 +44,7 @@ pub async fn run(options: &Options, arguments: &Arguments) -> Result<ExitCode> {
         kind: &arguments.kind,
         known: None,
         verb: &singular,
-        // What it is for is the business of the kind; whether it exists, of its binder.
+        // The kind of the target is up to the kind of the command, and its existence to the binder.
         target_kind: "",
         target: &arguments.target,
         spec,
@@ -52,15 +52,13 @@ pub async fn run(options: &Options, arguments: &Arguments) -> Result<ExitCode> {
     arguments.issuing.issue(options, &order).await
 }
 
-/// Sets a field of the spec, making the objects on the way to it.
+/// Sets a field of the spec, creating the objects on the way to it.
 fn set(spec: &mut Value, path: &str, value: Value) -> Result<()> {
     let path = path.strip_prefix("spec.").unwrap_or(path);
     let mut place = spec;
     for name in path.split('.') {
         if name.is_empty() {
-            bail!(
-                "{path:?} is not a field: write names with dots between them, for example spec.targetRef.name"
-            );
+            bail!("{path:?} is not a field: write names separated by dots, for example spec.targetRef.name");
         }
         if !place.is_object() {
             *place = Value::Object(Map::new());

@@ -31,22 +31,22 @@ use crate::{
     table::{Cell, Table},
 };
 
-/// How often a terminal is drawn anew while nothing changes.
-const REDRAW: Duration = Duration::from_secs(5);
+/// The interval at which a terminal is redrawn, because ages change.
+const REDRAW_INTERVAL: Duration = Duration::from_secs(5);
 
-/// What is shown.
+/// The selection of BasicDeployments.
 #[derive(Args)]
 pub struct Arguments {
-    /// Only these BasicDeployments
+    /// Show only these BasicDeployments
     #[arg(value_name = "NAME")]
     names: Vec<String>,
-    /// In all namespaces
+    /// List all namespaces
     #[arg(short = 'A', long)]
     all_namespaces: bool,
-    /// Only those with these labels, as in `kubectl get`
+    /// Filter by labels, as in `kubectl get`
     #[arg(short = 'l', long, value_name = "LABELS")]
     selector: Option<String>,
-    /// Go on showing what changes; plain lines when standard output is not a terminal
+    /// Show changes continuously; as plain lines if standard output is not a terminal
     #[arg(short, long, conflicts_with = "format")]
     watch: bool,
     #[command(flatten)]
@@ -131,10 +131,10 @@ impl Line {
     }
 }
 
-/// A table, and a sum below it.
+/// A table, and a total below it.
 fn text(lines: &[Line], with_namespace: bool, now: Timestamp, paint: Paint) -> String {
     if lines.is_empty() {
-        return "no BasicDeployment found; -A looks in all namespaces\n".to_owned();
+        return "no BasicDeployment found; -A lists all namespaces\n".to_owned();
     }
     let mut table =
         Table::of(["NAMESPACE", "NAME", "READY", "SERVING", "REVISION", "BLOCKED-BY", "REASON", "AGE"]);
@@ -172,7 +172,7 @@ async fn live(api: Api<Unmanaged<BasicDeployment>>, arguments: &Arguments) -> Re
     let mut relisted: BTreeMap<(String, String), Line> = BTreeMap::new();
     let key = |item: &Unmanaged<BasicDeployment>| (item.namespace().unwrap_or_default(), item.name_any());
     loop {
-        let event = match timeout(REDRAW, events.next()).await {
+        let event = match timeout(REDRAW_INTERVAL, events.next()).await {
             Ok(Some(event)) => event,
             Ok(None) => return Ok(()),
             Err(_) => {
@@ -203,12 +203,12 @@ async fn live(api: Api<Unmanaged<BasicDeployment>>, arguments: &Arguments) -> Re
                 }
             }
             Ok(Event::InitApply(_) | Event::Apply(_)) => {}
-            Err(error) => view.note(&format!("the watch broke off and is tried again: {error}")),
+            Err(error) => view.note(&format!("the watch failed and is retried: {error}")),
         }
     }
 }
 
-/// Where changes are shown.
+/// The display of changes.
 struct View {
     with_namespace: bool,
     bar: Option<ProgressBar>,
@@ -238,7 +238,7 @@ impl View {
         changed.iter().try_for_each(|line| write(&plain(line, now)))
     }
 
-    /// On a terminal ages go on, too.
+    /// On a terminal, ages progress as well.
     fn redraw(&self, all: &BTreeMap<(String, String), Line>) {
         if let Some(bar) = &self.bar {
             let lines: Vec<Line> = all.values().cloned().collect();
@@ -313,10 +313,10 @@ mod tests {
     }
 
     #[test]
-    fn a_table_tells_who_is_not_ready_and_why() {
+    fn a_table_names_what_is_not_ready_and_why() {
         let now = "2026-01-01T00:10:00Z".parse().unwrap();
         insta::assert_snapshot!(text(&lines(), true, now, Paint::OFF));
-        insta::assert_snapshot!(text(&[], true, now, Paint::OFF), @"no BasicDeployment found; -A looks in all namespaces");
+        insta::assert_snapshot!(text(&[], true, now, Paint::OFF), @"no BasicDeployment found; -A lists all namespaces");
     }
 
     #[test]

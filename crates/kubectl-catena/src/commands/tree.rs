@@ -13,18 +13,18 @@ use crate::{
     target::ObjectArgument,
 };
 
-/// What is shown.
+/// The object, and the extent of its tree.
 #[derive(Args)]
 pub struct Arguments {
     #[command(flatten)]
     object: ObjectArgument,
-    /// Show the object and what is below it, not what is above it
+    /// Omit the objects above
     #[arg(long)]
     below: bool,
-    /// Look in every kind that can be listed, not only where the chain usually goes on
+    /// Search all kinds, not only the usual kinds of dependents
     #[arg(long)]
     all_kinds: bool,
-    /// Give each object a line of its own, also where many are alike
+    /// Give each object a line, even if many are alike
     #[arg(long)]
     no_grouping: bool,
     #[command(flatten)]
@@ -61,13 +61,13 @@ pub async fn run(options: &Options, arguments: &Arguments) -> Result<()> {
     })
 }
 
-/// What is not in the tree, and why.
+/// The objects that are missing from the tree, with the reason.
 fn remarks(shown: &Shown) -> String {
     let lost = shown.lost_owners.iter().map(|owner| {
         harmless(&format!("\nits owner {owner} is gone: the garbage collector will delete it\n"))
     });
     let unseen =
-        shown.not_seen.iter().map(|gap| harmless(&format!("\nnot looked at: {} ({})", gap.what, gap.why)));
+        shown.not_seen.iter().map(|gap| harmless(&format!("\nnot read: {} ({})", gap.what, gap.why)));
     let text: String = lost.chain(unseen).collect();
     if text.is_empty() || text.ends_with('\n') { text } else { text + "\n" }
 }

@@ -12,7 +12,7 @@ use crate::{
     why::{explanation, text},
 };
 
-/// What is asked about.
+/// The object to explain.
 #[derive(Args)]
 pub struct Arguments {
     #[command(flatten)]
@@ -21,7 +21,7 @@ pub struct Arguments {
     output: Output,
 }
 
-/// Says why the object is not as it should be.
+/// Explains the state of an object.
 pub async fn run(options: &Options, arguments: &Arguments) -> Result<()> {
     let target = arguments.object.target()?;
     let cluster = options.connect().await?;

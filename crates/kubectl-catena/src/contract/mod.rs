@@ -9,7 +9,7 @@ pub use schema::Schema;
 
 use schema::Found;
 
-/// What a kind has of the replica contract.
+/// The result for a kind.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Report {
@@ -17,7 +17,7 @@ pub struct Report {
     pub api_version: String,
     /// The kind.
     pub kind: String,
-    /// Whether it has all that it must have.
+    /// Whether it has all required items.
     pub honours: bool,
     /// Field by field.
     pub fields: Vec<Field>,
@@ -27,20 +27,20 @@ pub struct Report {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Field {
-    /// What it is called in the contract.
+    /// Its name in the contract.
     pub name: &'static str,
-    /// Where it is looked for.
+    /// Its path in the kind.
     pub path: String,
     /// Whether a kind without it does not honour the contract.
     pub required: bool,
     /// Whether it is as it should be.
     pub ok: bool,
-    /// What is there instead, and what to do.
+    /// The deviation, and the remedy.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub note: String,
 }
 
-/// What is known of a kind.
+/// A kind to check.
 pub struct Subject<'s> {
     /// API version of the kind.
     pub api_version: &'s str,
@@ -48,20 +48,20 @@ pub struct Subject<'s> {
     pub kind: &'s str,
     /// Its schema.
     pub schema: &'s Schema,
-    /// What its definition claims.
+    /// The claim of its CRD.
     pub claim: Claim,
     /// Whether the paths are the contract's own, so that the label has to say so.
     pub is_mapped: bool,
 }
 
-/// What a definition says by its label.
+/// The label of a CRD.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Claim {
-    /// There is no definition, or it is not to be seen.
+    /// There is no CRD, or it cannot be read.
     Unknown,
-    /// It has no such label.
+    /// The label is missing.
     Nothing,
-    /// To honour this version of the contract.
+    /// The contract in this version.
     Version(String),
 }
 
@@ -83,9 +83,11 @@ pub fn check(subject: &Subject, contract: &ReplicaContract) -> Report {
     fields.push(field("selector", &contract.selector, "string", false));
     let (ok, note) = match &subject.claim {
         Claim::Version(version) if version == REPLICAS_VERSION => (true, String::new()),
-        Claim::Version(version) => (false, format!("it is {version:?}; this checks {REPLICAS_VERSION}")),
-        Claim::Nothing => (false, format!("label the definition: {REPLICAS_LABEL}={REPLICAS_VERSION}")),
-        Claim::Unknown => (false, "there is no definition to be seen that could be labelled".to_owned()),
+        Claim::Version(version) => {
+            (false, format!("its value is {version:?}, but this plugin checks {REPLICAS_VERSION}"))
+        }
+        Claim::Nothing => (false, format!("label the CRD: {REPLICAS_LABEL}={REPLICAS_VERSION}")),
+        Claim::Unknown => (false, "there is no readable CRD for the label".to_owned()),
     };
     let required = !subject.is_mapped && subject.claim != Claim::Unknown;
     fields.push(Field { name: "label", path: REPLICAS_LABEL.to_owned(), required, ok, note });
@@ -94,22 +96,22 @@ pub fn check(subject: &Subject, contract: &ReplicaContract) -> Report {
 }
 
 impl Schema {
-    /// Whether a field is there and of a type, and what is there instead.
+    /// Whether a field exists with a type, and the deviation.
     fn judge(&self, path: &str, type_: &str) -> (bool, String) {
         match self.find(path) {
             Found::Anything => {
-                (true, "the schema allows any field there, so that this cannot be checked".to_owned())
+                (true, "the schema allows any field there, so that this field cannot be checked".to_owned())
             }
             Found::Typed(found) if found == type_ => (true, String::new()),
-            Found::Typed(found) => (false, format!("it is of type {found}; it has to be {type_}")),
+            Found::Typed(found) => (false, format!("its type is {found}, but {type_} is required")),
             Found::Missing { parent, siblings } => {
-                let near = siblings.iter().filter(|sibling| means_the_same(sibling, path));
+                let near = siblings.iter().filter(|sibling| is_synonym(sibling, path));
                 let near = near.map(|name| format!("{parent}.{name}")).collect::<Vec<_>>().join(" or ");
                 let name = path.rsplit('.').next().unwrap_or_default();
                 let hint = if near.is_empty() {
                     String::new()
                 } else {
-                    format!("; if {near} means it, map it: --path {name}={near}")
+                    format!("; if {near} has the same meaning, map it: --path {name}={near}")
                 };
                 let place = if parent.is_empty() { "the object".to_owned() } else { parent };
                 (false, format!("{place} has no such field{hint}"))
@@ -118,8 +120,8 @@ impl Schema {
     }
 }
 
-/// Names that other kinds have for the same.
-fn means_the_same(name: &str, path: &str) -> bool {
+/// Names of other kinds for the same field.
+fn is_synonym(name: &str, path: &str) -> bool {
     let usual: &[&str] = match path.rsplit('.').next().unwrap_or_default() {
         "active" => &["readyReplicas", "availableReplicas", "ready", "readyInstances", "numberReady"],
         "replicas" => &["size", "instances", "nodes", "members"],
@@ -163,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn each_missing_field_is_named_with_what_may_mean_it() {
+    fn each_missing_field_is_named_with_its_probable_synonym() {
         let fields = json!({"readyReplicas": {"type": "integer"}, "observedGeneration": {"type": "string"}});
         let report = report(&fields, Claim::Nothing, &ReplicaContract::default(), false);
         assert_eq!(wrong(&report), ["active", "observedGeneration", "label"]);
@@ -180,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_schema_leaves_open_is_not_held_against_it() {
+    fn a_field_that_the_schema_leaves_open_counts_as_present() {
         let open = json!({"active": {"type": "integer"}, "observedGeneration": {"x-kubernetes-preserve-unknown-fields": true}});
         assert!(report(&open, Claim::Unknown, &ReplicaContract::default(), false).honours);
     }

@@ -9,18 +9,18 @@ pub struct Schema {
     root: Value,
 }
 
-/// What is at a place of a schema.
+/// A part of a schema.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Found {
     /// A field of this type.
     Typed(String),
-    /// Anything may be there.
+    /// Any value is allowed.
     Anything,
-    /// Nothing; these are its neighbours.
+    /// It does not exist; these are its neighbours.
     Missing {
-        /// The last place on the way that is there.
+        /// The path of the last existing field on the way.
         parent: String,
-        /// The names of the fields there.
+        /// The names of its fields.
         siblings: Vec<String>,
     },
 }
@@ -40,7 +40,7 @@ impl Schema {
         Some(Self { document: document.clone(), root })
     }
 
-    /// What is at a path.
+    /// The part at a path.
     pub(super) fn find(&self, path: &str) -> Found {
         let mut here = &self.root;
         let mut way: Vec<&str> = Vec::new();

@@ -1,4 +1,4 @@
-//! Issuing a command: making its object, creating it, and waiting for its end.
+//! Issues a command, and waits until it has finished.
 
 mod outcome;
 mod progress;
@@ -24,59 +24,59 @@ use crate::{
     target::Target,
 };
 
-/// How a command is issued.
+/// Options for issuing a command.
 #[derive(Args, Clone, Debug)]
 pub struct Issuing {
-    /// Wait until it has ended; the exit code is 0 when it succeeded, 1 when it failed, 2 when the time was up
+    /// Wait until the command has finished; the exit code is 0 if it succeeded, 1 if it failed, 2 after a timeout
     #[arg(long)]
     wait: bool,
-    /// How long is waited, for example 90s or 10m
+    /// The timeout of --wait, for example 90s or 10m
     #[arg(long, default_value = "10m", value_name = "DURATION", value_parser = duration, requires = "wait")]
     timeout: Duration,
-    /// Print the command instead of issuing it: as it would be sent (client), or as the server would take it (server)
+    /// Print the command instead of issuing it: as it would be sent (client), or as the server would store it (server)
     #[arg(long, value_enum, value_name = "WHERE", conflicts_with = "wait")]
     dry_run: Option<DryRun>,
-    /// Name of the command object [default: made from the target's name and the time]
+    /// The name of the command object [default: derived from the target's name and the time]
     #[arg(long)]
     name: Option<String>,
-    /// Delete the command this long after its end, for example 1h
+    /// Delete the command this long after it has finished, for example 1h
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     ttl: Option<Duration>,
-    /// Let the command fail when it has not succeeded this long after its creation
+    /// Fail the command if it has not succeeded this long after its creation
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     deadline: Option<Duration>,
-    /// What is printed of the command that was issued
+    /// The output format of the issued command
     #[arg(short, long, value_enum, value_name = "FORMAT")]
     output: Option<Printed>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum DryRun {
-    /// Ask no server
+    /// Do not send it to the server
     Client,
-    /// Let the server check it without keeping it
+    /// Let the server check it without storing it
     Server,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Printed {
-    /// Only kind and name
+    /// Only resource and name
     Name,
     Json,
     Yaml,
 }
 
-/// A command that is to be issued.
+/// A command to issue.
 pub struct Order<'o> {
-    /// Its kind, in any form that kubectl takes, for a server that is asked.
+    /// Its kind, in any form that kubectl accepts, to be resolved by the server.
     pub kind: &'o str,
-    /// API version and kind as they are without asking a server, if they are known.
+    /// API version and kind, if they are known without a request.
     pub known: Option<(&'o str, &'o str)>,
-    /// What is done, for the name: `restart`.
+    /// The verb of its name, such as `restart`.
     pub verb: &'o str,
-    /// The kind of what it is for, to see whether that exists; empty where it is not known.
+    /// The kind of its target, which must exist; empty if it is unknown.
     pub target_kind: &'o str,
-    /// The name of what it is for.
+    /// The name of its target.
     pub target: &'o str,
     /// Fields of the spec beside the reference.
     pub spec: Value,
@@ -110,7 +110,7 @@ impl Issuing {
         }
         self.print(&kind, &created)?;
         if self.wait {
-            return Box::pin(wait::until_ended(&cluster, &kind, &created, self.timeout)).await;
+            return Box::pin(wait::until_finished(&cluster, &kind, &created, self.timeout)).await;
         }
         Ok(ExitCode::SUCCESS)
     }
@@ -135,7 +135,7 @@ impl Issuing {
         if let Some(namespace) = namespace {
             object["metadata"]["namespace"] = namespace.into();
         }
-        serde_json::from_value(object).context("the command cannot be made")
+        serde_json::from_value(object).context("the command cannot be constructed")
     }
 
     async fn create(&self, cluster: &Cluster, kind: &Kind, object: &DynamicObject) -> Result<DynamicObject> {
@@ -144,7 +144,7 @@ impl Issuing {
         let namespace = object.metadata.namespace.as_deref().filter(|_| kind.is_namespaced);
         let path = DynamicObject::url_path(&kind.resource, namespace);
         let mut request = Request::new(path).create(&params, serde_json::to_vec(object)?)?;
-        // As kubectl does: a field that the kind does not have is a mistake, and not dropped in silence.
+        // As in kubectl, an unknown field is an error and not silently dropped.
         *request.uri_mut() = format!("{}&fieldValidation=Strict", request.uri()).parse()?;
         let name = object.metadata.name.as_deref().unwrap_or_default();
         let created = cluster.client.request::<DynamicObject>(request).await;
@@ -154,7 +154,7 @@ impl Issuing {
         Ok(created)
     }
 
-    /// What a dry run prints: the whole object, as YAML where nothing else is asked for.
+    /// Prints the whole object for a dry run, by default as YAML.
     fn print_whole(&self, object: &DynamicObject) -> Result<()> {
         let format = if self.output == Some(Printed::Json) { Format::Json } else { Format::Yaml };
         write(&format.render(object)?)
@@ -173,11 +173,11 @@ impl Issuing {
     }
 }
 
-/// A name that no other command of the target has: names of one target sort by time.
+/// A unique name; the names for one target sort by time.
 fn unique_name(target: &str, verb: &str) -> String {
-    const LONGEST: usize = 253;
+    const MAX_LENGTH: usize = 253;
     let suffix = format!("-{verb}-{}", base36(Timestamp::now().as_millisecond().unsigned_abs()));
-    let target = target.get(..LONGEST - suffix.len()).unwrap_or(target);
+    let target = target.get(..MAX_LENGTH - suffix.len()).unwrap_or(target);
     format!("{target}{suffix}")
 }
 
@@ -191,7 +191,7 @@ fn base36(mut number: u64) -> String {
     digits.iter().rev().collect()
 }
 
-/// A duration as kubectl takes it: `90s`, `10m`, `1h30m`, or a number of seconds.
+/// A duration in the format of kubectl: `90s`, `10m`, `1h30m`, or a number of seconds.
 fn duration(text: &str) -> Result<Duration> {
     if let Ok(seconds) = text.parse() {
         return Ok(Duration::from_secs(seconds));

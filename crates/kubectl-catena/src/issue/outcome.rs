@@ -1,36 +1,36 @@
-//! How far a command is, from its status. Pure.
+//! The progress of a command, from its status. Pure.
 
 use kube::core::DynamicObject;
 
 use crate::object::{conditions, text};
 
-/// How far a command is.
+/// The progress of a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// It is under way: what it waits for, and how many of how many are done.
+    /// It has not finished.
     Waiting {
         /// One word.
         reason: String,
         /// Done, and all.
         progress: Option<(u64, u64)>,
     },
-    /// It did what it was for.
+    /// It succeeded, with this message.
     Succeeded(String),
-    /// It did not, for this reason.
+    /// It failed, for this reason.
     Failed(String),
 }
 
-/// How far a command is. Besides our own conditions those of Jobs and of other operators are understood.
+/// The progress of a command, from our own conditions or those of Jobs and of other operators.
 pub fn outcome(command: &DynamicObject) -> Outcome {
     let all = conditions(command);
     let find = |types: &[&str], status: &str| {
         all.iter().find(|condition| types.contains(&condition.type_.as_str()) && condition.status == status)
     };
     if let Some(done) = find(&["Succeeded", "Complete", "Completed"], "True") {
-        return Outcome::Succeeded(said(&done.reason, &done.message));
+        return Outcome::Succeeded(joined(&done.reason, &done.message));
     }
     if let Some(failed) = find(&["Succeeded"], "False").or_else(|| find(&["Failed"], "True")) {
-        return Outcome::Failed(said(&failed.reason, &failed.message));
+        return Outcome::Failed(joined(&failed.reason, &failed.message));
     }
     match text(command, "/status/phase").map(str::to_lowercase).as_deref() {
         Some("succeeded" | "completed" | "complete" | "done") => return Outcome::Succeeded(String::new()),
@@ -46,7 +46,7 @@ pub fn outcome(command: &DynamicObject) -> Outcome {
     Outcome::Waiting { reason, progress: text(command, "/status/progress").and_then(progress) }
 }
 
-fn said(reason: &str, message: &str) -> String {
+fn joined(reason: &str, message: &str) -> String {
     match (reason, message) {
         (reason, "") => reason.to_owned(),
         ("", message) => message.to_owned(),
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_has_ended_only_when_it_says_so() {
+    fn a_command_has_finished_only_when_its_status_says_so() {
         assert_eq!(
             of(&json!({"conditions": [condition("Succeeded", "True", "Restarted")]})),
             Outcome::Succeeded("Restarted: m".into())
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_under_way_tells_its_progress() {
+    fn an_unfinished_command_has_its_progress() {
         let waiting = |reason: &str, progress| Outcome::Waiting { reason: reason.into(), progress };
         assert_eq!(of(&json!({})), waiting("Pending", None));
         assert_eq!(

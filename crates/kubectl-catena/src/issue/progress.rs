@@ -1,4 +1,4 @@
-//! How far a command is, on standard error: a progress bar on a terminal and lines elsewhere.
+//! The progress of a command on standard error: a progress bar on a terminal, and lines elsewhere.
 
 use std::{
     cell::{Cell, RefCell},
@@ -10,7 +10,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use super::outcome::Outcome;
 use crate::paint::harmless;
 
-/// What a person sees meanwhile, on standard error.
+/// The display during a wait.
 pub struct Progress {
     bar: ProgressBar,
     last: RefCell<String>,
@@ -18,7 +18,7 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// Shows that nothing is known yet.
+    /// A display without any progress yet.
     pub fn new(what: &str) -> Self {
         let style = ProgressStyle::with_template("{spinner} {prefix} {msg} {elapsed}");
         let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr())
@@ -28,7 +28,7 @@ impl Progress {
         Self { bar, last: RefCell::default(), changed: Cell::new(Instant::now()) }
     }
 
-    /// Shows how far it is.
+    /// Shows the progress.
     pub fn show(&self, outcome: &Outcome) {
         let Outcome::Waiting { reason, progress } = outcome else { return };
         if let Some((done, all)) = *progress {
@@ -55,17 +55,17 @@ impl Progress {
         }
     }
 
-    /// How long it has shown the same.
+    /// The time since the last change.
     pub fn unchanged_for(&self) -> Duration {
         self.changed.get().elapsed()
     }
 
-    /// Says something beside it.
+    /// Prints a line beside the display.
     pub fn note(&self, text: &str) {
         self.bar.suspend(|| eprintln!("{text}"));
     }
 
-    /// Shows nothing any more.
+    /// Removes the display.
     pub fn clear(&self) {
         self.bar.finish_and_clear();
     }

@@ -1,4 +1,4 @@
-//! Waiting for a command's end.
+//! Waits until a command has finished.
 
 use std::{
     convert::Infallible,
@@ -31,17 +31,17 @@ use crate::{
     why::explanation,
 };
 
-/// The exit code of a wait whose time was up.
+/// The exit code after a timeout.
 const TIMED_OUT: u8 = 2;
-/// How long nothing has to change before it is said what the command waits for.
-const SILENCE: Duration = Duration::from_secs(10);
+/// The time without progress after which the blocker is named.
+const STALL_INTERVAL: Duration = Duration::from_secs(10);
 
-/// Waits until a command has ended, and says how.
-pub async fn until_ended(
+/// Waits until a command has finished, and reports its result.
+pub async fn until_finished(
     cluster: &Cluster,
     kind: &Kind,
     command: &DynamicObject,
-    patience: Duration,
+    time_limit: Duration,
 ) -> Result<ExitCode> {
     let identity = Identity::of(command);
     let started = Instant::now();
@@ -50,17 +50,17 @@ pub async fn until_ended(
         kind: format!("{}.{}", kind.resource.plural, kind.resource.group),
         name: identity.name.clone(),
     };
-    let ended = timeout(patience, async {
+    let result = timeout(time_limit, async {
         tokio::select! {
             ended = watch(cluster, kind, &identity, &progress) => ended,
-            never = tell_what_blocks(cluster, &target, &progress) => match never {},
+            never = name_blockers(cluster, &target, &progress) => match never {},
         }
     })
     .await;
     progress.clear();
     let took = format!("{:.1} s", started.elapsed().as_secs_f64());
     let paint = Paint::for_stderr();
-    match ended {
+    match result {
         Ok(Ok(Outcome::Succeeded(_))) => {
             eprintln!("{} {identity} succeeded after {took}", paint.tone(Tone::Good, "✓"));
             Ok(ExitCode::SUCCESS)
@@ -70,7 +70,7 @@ pub async fn until_ended(
             Ok(ExitCode::FAILURE)
         }
         Ok(Ok(Outcome::Waiting { .. })) => {
-            eprintln!("{} {identity} was deleted before its end was seen", paint.bad("✗"));
+            eprintln!("{} {identity} was deleted before it finished", paint.bad("✗"));
             Ok(ExitCode::FAILURE)
         }
         Ok(Err(error)) => Err(error),
@@ -80,7 +80,7 @@ pub async fn until_ended(
                 Err(_) => String::new(),
             };
             eprintln!(
-                "{} {identity} has not ended within {took}, and goes on. {}",
+                "{} {identity} has not finished within {took}, and continues. {}",
                 paint.bad("✗"),
                 harmless(&why)
             );
@@ -89,7 +89,7 @@ pub async fn until_ended(
     }
 }
 
-/// Watches until the end, or until the object is gone: then with what it said last.
+/// Watches until the command has finished, or is gone: then with its last state.
 async fn watch(cluster: &Cluster, kind: &Kind, identity: &Identity, progress: &Progress) -> Result<Outcome> {
     let api = cluster.api::<Unmanaged<DynamicObject>>(kind, identity.namespace.as_deref());
     let config = watcher::Config::default().fields(&format!("metadata.name={}", identity.name));
@@ -115,20 +115,22 @@ async fn watch(cluster: &Cluster, kind: &Kind, identity: &Identity, progress: &P
             Err(watcher::Error::InitialListFailed(kube::Error::Api(status))) if status.code == 403 => {
                 let resource = &kind.resource.plural;
                 return Err(kube::Error::Api(status)).with_context(|| {
-                    format!("it was created, but you may not watch {resource}; look at it with `kubectl get`")
+                    format!(
+                        "the command was created, but you may not watch {resource}; see it with `kubectl get`"
+                    )
                 });
             }
-            Err(error) => progress.note(&format!("the watch broke off and is tried again: {error}")),
+            Err(error) => progress.note(&format!("the watch failed and is retried: {error}")),
         }
     }
     Ok(Outcome::Waiting { reason: String::new(), progress: None })
 }
 
-/// While nothing changes, says what a command waits for; each cause once.
-async fn tell_what_blocks(cluster: &Cluster, command: &Target, progress: &Progress) -> Infallible {
+/// Names the blocker while there is no progress; each cause once.
+async fn name_blockers(cluster: &Cluster, command: &Target, progress: &Progress) -> Infallible {
     let mut said = None;
     loop {
-        let left = SILENCE.saturating_sub(progress.unchanged_for());
+        let left = STALL_INTERVAL.saturating_sub(progress.unchanged_for());
         if !left.is_zero() {
             sleep(left).await;
             continue;
@@ -141,6 +143,6 @@ async fn tell_what_blocks(cluster: &Cluster, command: &Target, progress: &Progre
             progress.note(&harmless(&sentence));
             said = Some(cause.reason);
         }
-        sleep(SILENCE).await;
+        sleep(STALL_INTERVAL).await;
     }
 }

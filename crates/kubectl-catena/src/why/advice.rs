@@ -1,7 +1,7 @@
-//! What each reason means, and what to do about it. `docs/when-something-is-stuck.md` says the same for readers.
+//! The meaning and the remedy of each reason. `docs/when-something-is-stuck.md` has them for readers.
 
-/// What is the matter with an object, to be read after its name, and what to do. Empty where a reason is not known:
-/// then the words of whoever reported it have to do.
+/// The state of an object, to be read after its name, and the remedy. Both are empty for an unknown reason: then only
+/// the words of its reporter are left.
 pub fn describe(reason: &str) -> (&'static str, &'static str) {
     pod(reason)
         .or_else(|| template(reason))
@@ -15,7 +15,7 @@ pub fn describe(reason: &str) -> (&'static str, &'static str) {
 
 type Description = (&'static str, &'static str);
 
-/// What a kubelet or a scheduler says of a pod.
+/// Reasons of a kubelet or a scheduler.
 fn pod(reason: &str) -> Option<Description> {
     Some(match reason {
         "ImagePullBackOff"
@@ -27,167 +27,170 @@ fn pod(reason: &str) -> Option<Description> {
             "correct the image (for a BasicDeployment in spec.parameters), or the pull secret in the pod template",
         ),
         "CrashLoopBackOff" => (
-            "has a container that ends again and again",
-            "read its last words: kubectl{namespace} logs {name} --previous",
+            "has a container that exits again and again",
+            "read the logs of its last run: kubectl{namespace} logs {name} --previous",
         ),
         "Error" | "ContainerCannotRun" | "StartError" | "RunContainerError" | "PodFailed" => {
-            ("has a container that ended badly", "read its last words: kubectl{namespace} logs {name}")
+            ("has a container that failed", "read its logs: kubectl{namespace} logs {name}")
         }
         "RunsAsRoot" => (
-            "has an image that runs as root, which its security context does not allow",
+            "has an image that runs as root, which its security context forbids",
             "use an image that runs as another user, or set runAsUser in the security context of the pod template",
         ),
-        "OOMKilled" => ("needed more memory than its limit", "raise the memory limit, or find what uses it"),
+        "OOMKilled" => ("exceeded its memory limit", "raise the memory limit, or reduce the memory usage"),
         "CreateContainerConfigError" | "CreateContainerError" => (
             "has a container that cannot be created",
-            "make the ConfigMap, Secret or key that the message names",
+            "create the ConfigMap, Secret or key that the message names",
         ),
         "Unschedulable" | "SchedulerError" => (
-            "finds no node that takes it",
-            "ask for less CPU or memory, change the node selector, or add a node; the message counts what does not fit",
+            "fits on no node",
+            "request less CPU or memory, change the node selector, or add a node; the message lists the obstacles",
         ),
-        "SchedulingGated" => {
-            ("is held back by a scheduling gate", "find who set spec.schedulingGates and takes it off")
-        }
-        "Evicted" | "Preempting" | "NodeLost" | "NodeShutdown" => {
-            ("was put off its node", "it is replaced by itself; see the node's conditions if it comes again")
-        }
+        "SchedulingGated" => (
+            "is held back by a scheduling gate",
+            "find the controller that removes it from spec.schedulingGates",
+        ),
+        "Evicted" | "Preempting" | "NodeLost" | "NodeShutdown" => (
+            "was removed from its node",
+            "wait for its replacement; if this happens again, see the conditions of the node",
+        ),
         "PodSucceeded" => (
-            "ended by itself though it should go on serving",
-            "run a program that does not end, or use a Job",
+            "completed, although it should continue to serve",
+            "run a program that does not exit, or use a Job",
         ),
         "Starting" | "ContainerCreating" | "PodInitializing" => (
-            "is just starting",
-            "wait; if it stays so, kubectl{namespace} describe {object} shows its volumes and init containers",
+            "is starting",
+            "wait; if this takes long, see its volumes and init containers: kubectl{namespace} describe {object}",
         ),
         "NotReady" | "ContainersNotReady" => (
-            "runs, but is not ready",
-            "see why its readiness probe fails: kubectl{namespace} describe {object} and its logs",
+            "is running, but not ready",
+            "find out why its readiness probe fails: kubectl{namespace} describe {object}, and its logs",
         ),
         _ => return None,
     })
 }
 
-/// What a controller says of templates and of what it watches.
+/// Reasons that concern templates, children and reads.
 fn template(reason: &str) -> Option<Description> {
     Some(match reason {
         "TemplateNotFound" => (
-            "names a template that there is not",
-            "set spec.template to one that the message lists, or have it added to the controller's values",
+            "names a template that does not exist",
+            "set spec.template to one that the message lists, or have it added to the values of the controller",
         ),
-        "ParameterMissing" => ("lacks a parameter that its template needs", "set it under spec.parameters"),
+        "ParameterMissing" => {
+            ("lacks a parameter that its template requires", "set it under spec.parameters")
+        }
         "TemplateFailed" => (
-            "has a template that gives no usable object",
-            "mend the template in the values of the chart, or the parameter that the message names",
+            "has a template that renders no valid object",
+            "fix the template in the values of the chart, or the parameter that the message names",
         ),
         "NotUnique" => (
-            "has a pod template that gives all pods the same name",
-            "let the name in the template hold suffix: {{ name ~ \"-\" ~ suffix }}",
+            "has a pod template that gives every pod the same name",
+            "include suffix in the name: {{ name ~ \"-\" ~ suffix }}",
         ),
         "FormerChildLeaving" => (
-            "waits for the child of a former BasicDeployment of its name to go",
-            "wait; if it stays, kubectl catena why on that child says what holds it",
+            "waits until the child of a former BasicDeployment of the same name is gone",
+            "wait; if it stays, kubectl catena why on that child names its holder",
         ),
         "ChildNotOwned" => (
-            "finds its child's name taken by somebody else's object",
-            "see in the message whether it can be adopted; else delete that object if nobody needs it, or change the name in the template",
+            "finds the name of its child taken by an object of somebody else",
+            "see in the message whether that object can be adopted; otherwise delete it if nobody needs it, or change the name in the template",
         ),
         "PodNameTaken" => (
             "finds the names of its pods taken by other pods",
             "delete those pods, or change the name in the template",
         ),
         "ChildrenNotObserved" | "PodsNotObserved" => (
-            "has a controller that cannot watch what it makes",
-            "install the child's CRD, or grant the controller get, list and watch; it goes on by itself",
+            "has a controller that cannot watch the objects that it creates",
+            "install the CRD of the child, or grant the controller get, list and watch; it then continues by itself",
         ),
         "TooDeep" => (
-            "is nested deeper than a hundred levels, so that a backup made from it would lack what is below",
-            "make it flatter, or let it go without a backup: kubectl catena release",
+            "is nested more than a hundred levels deep, so that its backup would be incomplete",
+            "reduce the nesting, or release it without a backup: kubectl catena release",
         ),
         "Unreadable" => (
-            "has a field that is not what its definition says by now, so that its controller cannot read it",
+            "has a field that does not match the current definition of its kind, so that its controller cannot read it",
             "correct the field that the Event names, or delete the object",
         ),
         "StatusRefused" => (
-            "has a controller that may not write its status, so that the status is out of date",
-            "do as the message says: it names who refuses the status",
+            "has an outdated status, because its controller may not write it",
+            "follow the message: it names who refuses the status",
         ),
         "LookUpFailed" | "TimedOut" | "ServerBusy" | "WriteFailed" => (
-            "has a controller that gets no good answer from the API server",
-            "see whether the API server is well; it is tried again by itself",
+            "has a controller whose requests to the API server fail",
+            "check the health of the API server; the requests are retried",
         ),
         _ => return None,
     })
 }
 
-/// What the API server says when a controller, or somebody else, writes.
+/// Reasons of the API server for refusing a write.
 fn write(reason: &str) -> Option<Description> {
     Some(match reason {
         "QuotaExceeded" => (
-            "is refused by a used-up ResourceQuota",
-            "raise the quota, or ask for less; it goes on by itself",
+            "is refused by an exhausted ResourceQuota",
+            "raise the quota, or request less; it then continues by itself",
         ),
         "QuotaRefused" => (
-            "is refused by a ResourceQuota that is not used up",
-            "where the message asks for requests or limits, set them in the pod template, or give the namespace a LimitRange with defaults",
+            "is refused by a ResourceQuota that is not exhausted",
+            "if the message demands requests or limits, set them in the pod template, or give the namespace a LimitRange with defaults",
         ),
         "DeleteRefused" => (
-            "has a pod that may not be deleted",
-            "change what the message names, or delete the pod yourself; all else goes on",
+            "has a pod whose deletion is refused",
+            "fix the obstacle that the message names, or delete the pod yourself; everything else continues",
         ),
         "RepeatedWrites" => (
-            "has the very same written again and again",
-            "find out who else writes there: kubectl get --output yaml --show-managed-fields of what the message names",
+            "has a controller that repeats the same write again and again",
+            "find the other writer: kubectl get --output yaml --show-managed-fields of the object that the message names",
         ),
         "DefinitionTerminating" => (
-            "is refused because the definition of the kind is being deleted",
-            "create the definition again, or wait until it is gone; it goes on by itself",
+            "is refused, because the CRD of its kind is being deleted",
+            "create the CRD again, or wait until it is gone; the controller then continues by itself",
         ),
         "Forbidden" => (
-            "has something refused by the API server",
-            "the message is the API server's: grant what it names, or do as it says",
+            "has a write refused by the API server",
+            "follow the message, which is the API server's: grant the right that it names, or correct the object",
         ),
         "RightMissing" => (
             "has a controller that lacks a right",
-            "grant what the message names to the ServiceAccount that it names; it goes on by itself",
+            "grant the right to the ServiceAccount, as the message names them; the controller then continues by itself",
         ),
         "RefusedByWebhook" => (
-            "has something refused by an admission webhook",
-            "do as its message says, or talk to whoever runs the webhook",
+            "has a write refused by an admission webhook",
+            "follow the message of the webhook, or ask its operator",
         ),
         "WebhookDoesNotAnswer" => (
-            "has something refused because an admission webhook does not answer",
-            "see whether the webhook's pods run, or remove its configuration",
+            "has a write refused because an admission webhook does not answer",
+            "check that the pods of the webhook are running, or remove its configuration",
         ),
         "RefusedByPolicy" => (
-            "has something refused by a ValidatingAdmissionPolicy",
-            "do as its message says, or talk to whoever keeps the policy",
+            "has a write refused by a ValidatingAdmissionPolicy",
+            "follow the message of the policy, or ask its author",
         ),
         "RefusedByPodSecurity" => (
             "has pods that violate the namespace's Pod Security level",
-            "mend the security context in the pod template, or the namespace's label",
+            "fix the security context in the pod template, or the label of the namespace",
         ),
         "Invalid" => (
-            "has something refused as not valid",
+            "has a write rejected as invalid",
             "correct the field that the message names, in spec.parameters or in the template",
         ),
-        "FailedCreate" => ("cannot create its pods", "the message is the API server's: do as it says"),
-        "OwnerKindUnknown" => (
-            "waits until the API server knows its kind, whose definition is new",
-            "wait; it takes at most 30 s",
-        ),
+        "FailedCreate" => ("cannot create its pods", "follow the message, which is the API server's"),
+        "OwnerKindUnknown" => {
+            ("waits until the API server knows its kind, whose CRD is new", "wait for up to 30 s")
+        }
         "NamespaceTerminating" => (
-            "cannot get anything new, because the namespace is being deleted",
-            "nothing, or make it again in another namespace",
+            "cannot create anything, because the namespace is being deleted",
+            "create it again in another namespace if it is still needed",
         ),
         "AlreadyExists" | "Conflict" | "NotFound" => {
-            ("met a change of somebody else's", "wait; it is tried again by itself")
+            ("met a concurrent change", "wait; the write is retried")
         }
         _ => return None,
     })
 }
 
-/// What is said while an object is held for its backup.
+/// Reasons for holding an object.
 fn backup(reason: &str) -> Option<Description> {
     Some(match reason {
         "HeldForBackup"
@@ -197,7 +200,7 @@ fn backup(reason: &str) -> Option<Description> {
         | "BackupFailed"
         | "FormerBackupRunning" => (
             "is held until it is backed up",
-            "wait for the backup, mend it if it fails, or let the object go without one: kubectl catena{namespace} release {object} --reason WHY",
+            "wait for the backup, fix it if it fails, or release the object without one: kubectl catena{namespace} release {object} --reason WHY",
         ),
         "BackupHasOwner"
         | "BackupKindNotServed"
@@ -207,21 +210,22 @@ fn backup(reason: &str) -> Option<Description> {
         | "BackupVersionNotServed"
         | "BackupWithoutNamespace"
         | "BackupsExhausted" => (
-            "is held because its backup cannot be made",
-            "mend the backup's template or settings as the message says, or kubectl catena{namespace} release {object} --reason WHY",
+            "is held because its backup cannot be created",
+            "fix the template or the settings of the backup as the message says, or release the object without one: kubectl catena{namespace} release {object} --reason WHY",
         ),
         "NoEntry" => (
-            "is being deleted and is held by backup-controller, whose values have no entry for this kind any more: it waits for ever",
-            "put the entry back into the values of backup-controller (with protect: false, if it is to protect no others of the kind), and take it out when nothing has its finalizer any more",
+            "is held indefinitely by backup-controller, whose values no longer have an entry for its kind",
+            "restore the entry in the values of backup-controller (with protect: false if it should protect no other objects), and remove it when no object has the finalizer any more",
         ),
         "HeldByFinalizer" => (
             "is held by a finalizer",
-            "see whether the holder runs and what it says; taking a finalizer off by hand skips what it is for",
+            "check that the holder of the finalizer is running, and read its logs; removing a finalizer by hand skips the cleanup that it stands for",
         ),
-        "WaitsForDependents" => ("is deleted after what it owns", "wait, or see what holds those"),
-        "ShuttingDown" => {
-            ("is being shut down", "wait; if its node is gone for good, delete the Node object")
-        }
+        "WaitsForDependents" => (
+            "is deleted after its dependents",
+            "wait, or find out what holds the dependents: kubectl catena why",
+        ),
+        "ShuttingDown" => ("is shutting down", "wait; if its node is gone for good, delete the Node object"),
         _ => return None,
     })
 }
@@ -230,121 +234,125 @@ fn backup(reason: &str) -> Option<Description> {
 fn course(reason: &str) -> Option<Description> {
     Some(match reason {
         "ControllerNotRunning" => (
-            "is not looked at, because its controller does not run",
+            "is not reconciled, because its controller is not running",
             "see its Deployment and pods: kubectl -n catena-system get deployments,pods",
         ),
         "ProgressDeadlineExceeded" => (
-            "has not moved for spec.progressDeadlineSeconds",
-            "see what blocks; it goes on by itself when that is mended",
+            "has made no progress for spec.progressDeadlineSeconds",
+            "fix the blocker; the rollout then continues by itself",
         ),
         "Paused" => ("is paused", "set spec.paused to false"),
-        "Progressing" | "Updating" | "Replacing" | "Scaling" => ("is on its way", "wait; nothing blocks"),
+        "Progressing" | "Updating" | "Replacing" | "Scaling" => ("is progressing", "wait; nothing blocks it"),
         "RolledBack" => (
             "was rolled back, and stays on the older revision",
-            "change the spec or the template, and it follows them again; nothing blocks",
+            "change the spec or the template, and it follows them again; nothing blocks it",
         ),
         "Contested" | "ChangedByOthers" => (
-            "has a child that somebody else goes on changing",
-            "make the change in its spec or template, or stop who makes it: the child's managedFields tell who",
+            "has a child that somebody else keeps changing",
+            "make the change in its spec or template, or stop the other writer, which the managedFields of the child name",
         ),
         "RevisionNameTaken" => (
-            "finds the name of its next revision taken by somebody else's ControllerRevision",
-            "delete that one, which the message names",
+            "finds the name of its next revision taken by a ControllerRevision of somebody else",
+            "delete the ControllerRevision that the message names",
         ),
         "RevisionGone" => (
-            "was rolled back to a revision that is gone",
-            "change the spec or the template, or roll back to a revision that kubectl catena{namespace} history shows",
+            "was rolled back to a revision that no longer exists",
+            "change the spec or the template, or roll back to a revision that kubectl catena{namespace} history lists",
         ),
-        "UnderWay" | "Running" => ("is under way", "wait; nothing blocks"),
+        "UnderWay" | "Running" => ("is in progress", "wait; nothing blocks it"),
         "ExpiryUnknown" => (
-            "has a time to live that cannot be read",
-            "correct the reaper's settings for this kind as the message says",
+            "has a TTL that cannot be determined",
+            "correct the settings of command-reaper for this kind as the message says",
         ),
         _ => return None,
     })
 }
 
-/// How commands go and end.
+/// The course of commands alone.
 fn command(reason: &str) -> Option<Description> {
     Some(match reason {
         "Queued" => (
             "waits for an older command",
-            "wait, or cancel the older command by deleting it before it begins",
+            "wait, or cancel the older command by deleting it before it starts",
         ),
-        "CommandFailed" => ("has failed", "the message says why; create it again when that is mended"),
-        "DeadlineExceeded" => {
-            ("was not done in its activeDeadlineSeconds", "see why its target does not go on")
-        }
-        "Superseded" => {
-            ("was overtaken by another change", "see whether it is still wanted, and issue it again")
-        }
+        "CommandFailed" => ("failed", "fix the cause that the message gives, and issue the command again"),
+        "DeadlineExceeded" => (
+            "did not finish within its activeDeadlineSeconds",
+            "find out why its target makes no progress: kubectl catena why",
+        ),
+        "Superseded" => (
+            "was superseded by another change",
+            "check whether the command is still wanted, and issue it again",
+        ),
         "RevisionNotFound" => (
-            "asks for a revision that there is not",
-            "choose one that kubectl catena{namespace} history shows",
+            "asks for a revision that does not exist",
+            "choose a revision that kubectl catena{namespace} history lists",
         ),
         "ChildHasNoRestart" => (
-            "asks for a restart, which the child's kind does not know",
+            "asks for a restart, which the kind of the child does not support",
             "map restartedAt of the replica contract in the values of the chart, if the kind has such a field",
         ),
         "NoChild" => {
-            ("waits until its target has a child", "see why its target has none: kubectl catena why")
+            ("waits until its target has a child", "find out why its target has none: kubectl catena why")
         }
-        "Malformed" => ("cannot be read", "correct what the message names, and issue it again"),
+        "Malformed" => {
+            ("cannot be read", "correct the field that the message names, and issue the command again")
+        }
         "NotTheTarget" => ("is owned by another object than it names", "delete it, and issue it again"),
         _ => return None,
     })
 }
 
-/// How commands find what they are for.
+/// The binding of commands to their targets.
 fn binding(reason: &str) -> Option<Description> {
     Some(match reason {
         "NotBound" => (
-            "is not bound to its target yet, which command-binder does",
-            "see the Bound condition and the Events: kubectl{namespace} describe {object}",
+            "is not yet bound to its target by command-binder",
+            "see its condition Bound and its Events: kubectl{namespace} describe {object}",
         ),
         "BinderSilent" => (
-            "is not bound to its target, and command-binder, which runs, has said nothing about it",
-            "see whether the values of command-binder have an entry for this kind: kinds in your values takes the place of the chart's whole list",
+            "is not bound to its target, and command-binder is running but has not reported on it",
+            "check that the values of command-binder have an entry for this kind; kinds in your values replaces the whole list of the chart",
         ),
         "TargetNotFound" => (
             "names a target that does not exist",
-            "create the target, or delete the command and name another one",
+            "create the target, or delete the command and issue one for another target",
         ),
         "InvalidReference" => {
-            ("names its target in a way that cannot be read", "correct the field that the message names")
+            ("has a reference to its target that cannot be read", "correct the field that the message names")
         }
         "CrossNamespace" => (
-            "names a target that cannot own it, because it is in another namespace",
-            "create the command where its target is",
+            "names a target in another namespace, which cannot own it",
+            "create the command in the namespace of its target",
         ),
         "TargetReplaced" => (
-            "is for another object than the one of that name that is there",
-            "issue a new one for that; a label that somebody else wrote can be removed instead, as the message says",
+            "is for a former object with the name of its target",
+            "issue a new command for the current object; a label that somebody else wrote can be removed instead, as the message says",
         ),
-        "TargetTerminating" => ("is for an object that is being deleted", "delete the command, too"),
+        "TargetTerminating" => ("is for an object that is being deleted", "delete the command as well"),
         "OwnershipRefused" => (
             "may not be owned by its target",
-            "bind commands of this kind with mode Label, or change its settings as the message says",
+            "bind commands of this kind with mode: Label, or change its settings as the message says",
         ),
         "KindNotServed" => (
-            "is for a kind that the cluster does not have",
-            "install that kind's definition, or correct the binder's settings",
+            "is for a kind that the cluster does not serve",
+            "install the CRD of that kind, or correct the settings of command-binder",
         ),
         "FilterFailed" => (
-            "may be a command, which cannot be told",
-            "set the field that the message names, or guard it in the filter of command-binder's settings",
+            "may be a command, but the filter of its kind failed",
+            "set the field that the message names, or guard it in the filter in the settings of command-binder",
         ),
         "ScopeMismatch" => (
-            "is for a kind of which command-binder's settings say the wrong scope",
-            "correct scope in target.kinds of its settings",
+            "is for a kind whose scope is wrong in the settings of command-binder",
+            "correct scope in target.kinds of these settings",
         ),
-        "WaitingForOthers" => {
-            ("is not bound before somebody else has done their part", "wait; the message says for what")
+        "WaitingForOthers" => (
+            "is not bound until another controller has done its part",
+            "wait; the message names the condition",
+        ),
+        "WouldBind" => {
+            ("is only observed by command-binder", "set mode: Owner for commands of this kind to bind it")
         }
-        "WouldBind" => (
-            "is only observed by command-binder",
-            "set mode: Owner for commands of this kind to have it bound",
-        ),
         _ => return None,
     })
 }

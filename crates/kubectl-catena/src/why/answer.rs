@@ -14,51 +14,51 @@ use crate::{
 pub struct Answer {
     /// The object that was asked about.
     pub object: Identity,
-    /// Whether it is as it should be.
+    /// Whether it needs no attention.
     pub well: bool,
     /// The answer in one sentence.
     pub sentence: String,
-    /// What it comes from.
+    /// The root cause.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub root_cause: Option<Cause>,
-    /// What it is read from: the leaf first, the asked object last.
+    /// The objects from the leaf to the asked one.
     pub evidence: Vec<Evidence>,
-    /// What else is worth knowing.
+    /// Further facts.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub remarks: Vec<String>,
-    /// What could not be read, so that the answer may be another.
+    /// Gaps because of which the answer may be wrong.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub not_seen: Vec<Gap>,
 }
 
-/// What an object waits for in the end.
+/// The root cause.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Cause {
-    /// The object that is to blame.
+    /// The object at fault.
     pub object: Identity,
     /// One `PascalCase` word.
     pub reason: String,
-    /// What is the matter with that object, to be read after its name.
+    /// The state of that object, to be read after its name.
     pub meaning: String,
-    /// The words of whoever reported it.
+    /// The message of its reporter.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub message: String,
-    /// Since when.
+    /// Its beginning.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub since: Option<Timestamp>,
-    /// What to do.
+    /// The remedy.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub advice: String,
 }
 
-/// What one object says.
+/// The state of one object.
 #[derive(Clone, Debug, Serialize)]
 pub struct Evidence {
-    /// Who.
+    /// The object.
     #[serde(flatten)]
     pub object: Identity,
-    /// What it says.
+    /// Its state.
     #[serde(flatten)]
     pub health: Health,
 }
@@ -94,7 +94,7 @@ impl<'n> Finding<'n> {
         Self { cause, path: vec![node] }
     }
 
-    /// The same, seen from an object further up.
+    /// The finding, seen from an object further up.
     pub fn below(mut self, node: &'n Node) -> Self {
         self.path.insert(0, node);
         self
@@ -102,7 +102,7 @@ impl<'n> Finding<'n> {
 }
 
 impl Cause {
-    /// What to do about it.
+    /// The cause with a remedy.
     pub fn with_advice(mut self, advice: &str) -> Self {
         advice.clone_into(&mut self.advice);
         self

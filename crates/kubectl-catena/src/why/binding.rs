@@ -1,4 +1,4 @@
-//! What command-binder's rules say of an object: Events, in which it says so itself, expire.
+//! The verdict of command-binder's rules on an object: the Events with which it reports itself expire.
 
 use std::sync::Arc;
 
@@ -30,14 +30,14 @@ use crate::{chain::Gap, connection::Cluster, errors::unread, object::Identity, p
 /// Its settings, in each of its installations.
 const SETTINGS: &str = "app.kubernetes.io/part-of=catena,app.kubernetes.io/component=command-binder";
 
-/// What keeps an object of somebody else's kind from being bound, if its kind is one of commands.
+/// The obstacle to binding an object of a foreign kind, if its kind is one of commands.
 pub async fn judge(cluster: &Cluster, object: &DynamicObject) -> Result<Option<Verdict>, Gap> {
     let identity = Identity::of(object);
     if identity.group() == keys::GROUP || object.metadata.deletion_timestamp.is_some() {
         return Ok(None);
     }
     let judged = judge_foreign(cluster, &identity, &object.metadata).await;
-    judged.map_err(|error| Gap { what: "command-binder's rules".to_owned(), why: unread(&error) })
+    judged.map_err(|error| Gap { what: "the rules of command-binder".to_owned(), why: unread(&error) })
 }
 
 async fn judge_foreign(
@@ -55,11 +55,11 @@ async fn judge_foreign(
         _ => None,
     };
     let said = verdict(&Observed::by_onlooker(metadata, row, target, Timestamp::now()));
-    // What is only observed is as it should be.
+    // An object that is only observed is as it should be.
     Ok(said.filter(|said| !said.is_bound && said.reason != "WouldBind"))
 }
 
-/// How objects of a kind are bound: by the settings, or else by what their definition says.
+/// The rule for binding objects of a kind: from the settings, or else from the definition of the kind.
 async fn rule(cluster: &Cluster, identity: &Identity) -> kube::Result<Option<Arc<CommandKind>>> {
     let found = Api::<ConfigMap>::all(cluster.client.clone());
     let found = pages::all(&found, ListParams::default().labels(SETTINGS)).await?;

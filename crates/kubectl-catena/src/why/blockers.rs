@@ -1,4 +1,4 @@
-//! Follows what blocks, one object at a time, down to the leaf.
+//! The blocker of an object, or the object that leads to it.
 
 use catena_api::BlockedBy;
 
@@ -13,7 +13,7 @@ use super::{
 };
 use crate::chain::{Node, State};
 
-/// What keeps an object from being ready.
+/// The obstacle to the readiness of an object.
 pub fn check<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Lead<'n>> {
     if is_well(node) && !is_troubled(node) {
         return None;
@@ -21,7 +21,7 @@ pub fn check<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Lead<'n>> {
     let mut next = Vec::new();
     if let Some(blocker) = blocked_by(node) {
         if is_itself(&blocker, node) {
-            return Some(Lead::Found(Finding::at(node, told(node, blocker))));
+            return Some(Lead::Found(Finding::at(node, itself(node, blocker))));
         }
         match towards(&blocker, node) {
             // It may be well by now: the status is about to follow.
@@ -33,7 +33,7 @@ pub fn check<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Lead<'n>> {
     Some(Lead::Follow { next, otherwise: (!is_well(node)).then(|| own(node, facts)) })
 }
 
-/// Whether an object whose kind does not tell how it is has something below it that is not well. What has ended is over.
+/// Whether an object without a status of its own has dependents that are not well. Finished ones do not count.
 fn is_troubled(node: &Node) -> bool {
     let is_open = |child: &Node| match child.health.state {
         State::Ready | State::Done | State::Failed | State::Terminating => false,
@@ -52,13 +52,13 @@ fn is_itself(blocker: &BlockedBy, node: &Node) -> bool {
     blocker.kind == node.identity.kind && blocker.name == node.identity.name
 }
 
-/// The child that is, or leads to, what blocks.
+/// The child that is, or leads to, the blocker.
 fn towards<'n>(blocker: &BlockedBy, node: &'n Node) -> Option<&'n Node> {
     node.children.iter().find(|child| child.all().any(|below| is_itself(blocker, below)))
 }
 
-/// What an object tells of itself: its controller cannot go on.
-fn told(node: &Node, blocker: BlockedBy) -> Cause {
+/// An object that blocks itself: its controller cannot continue.
+fn itself(node: &Node, blocker: BlockedBy) -> Cause {
     let (meaning, advice) = refusal::read(&blocker.reason, &blocker.message);
     Cause {
         object: node.identity.clone(),
@@ -70,7 +70,7 @@ fn told(node: &Node, blocker: BlockedBy) -> Cause {
     }
 }
 
-/// What blocks is named but was not found: gone, or not to be seen.
+/// The blocker is named but was not found: it is gone, or may not be read.
 fn unseen(node: &Node, blocker: BlockedBy) -> Cause {
     let (meaning, advice) = refusal::read(&blocker.reason, &blocker.message);
     let mut object = node.identity.clone();
@@ -88,7 +88,7 @@ fn unseen(node: &Node, blocker: BlockedBy) -> Cause {
     }
 }
 
-/// Children that are not well, those that cannot go on first. Commands come and go beside the chain.
+/// Children that are not well, stuck ones first. Commands come and go beside the chain.
 fn troubled(node: &Node) -> impl Iterator<Item = &Node> {
     let rank = |child: &&Node| match child.health.state {
         State::Stuck | State::Failed => 0,
@@ -105,7 +105,7 @@ fn troubled(node: &Node) -> impl Iterator<Item = &Node> {
     children.into_iter()
 }
 
-/// Nothing below is to blame: what the object says itself, or what an Event says about it.
+/// The cause lies with the object: its own message, or an Event about it.
 fn own(node: &Node, facts: &Facts) -> Cause {
     let health = &node.health;
     if health.state == State::Moving
@@ -115,7 +115,7 @@ fn own(node: &Node, facts: &Facts) -> Cause {
         return not_running(&node.identity, controller, &why);
     }
     let warning = facts.around.warnings.iter().rfind(|warning| warning.about == node.identity.uid);
-    // Of a pod that merely is not ready, the last warning tells what its kubelet met.
+    // For a pod that merely is not ready, the last warning has the problem that its kubelet met.
     let is_vague = matches!(health.reason.as_str(), "NotReady" | "Starting");
     let (reason, message) = match warning {
         Some(warning) if is_vague => (&health.reason, &warning.message),
@@ -124,7 +124,7 @@ fn own(node: &Node, facts: &Facts) -> Cause {
     };
     let reason = if reason.is_empty() { "NotReady" } else { reason };
     let (meaning, advice) = refusal::read(reason, message);
-    // A state that only says that it is on its way has no better words than its own.
+    // A reason that merely reports progress is described by its own words.
     let advice = if advice.is_empty() { describe("UnderWay").1.to_owned() } else { advice };
     Cause {
         object: node.identity.clone(),
@@ -136,7 +136,7 @@ fn own(node: &Node, facts: &Facts) -> Cause {
     }
 }
 
-/// Whether nobody has to look at an object or at anything below it.
+/// Whether an object needs no attention.
 fn is_well(node: &Node) -> bool {
     node.health.state.is_well() && node.health.state != State::Failed
 }

@@ -1,4 +1,4 @@
-//! A command that is not done: not bound, queued, refused, or waiting for what it has set going.
+//! A command that is not finished: not bound, queued, refused, or waiting for its effect.
 
 use catena_api::{
     command::{ACCEPTED, BOUND, SUCCEEDED},
@@ -22,11 +22,11 @@ use crate::{
 
 const BINDER: &str = "command-binder";
 
-/// How long the binder may take to speak for the first time.
-const PATIENCE: SignedDuration = SignedDuration::from_secs(5);
+/// How long after the creation of a command the silence of the binder is normal.
+const REPORT_GRACE: SignedDuration = SignedDuration::from_secs(5);
 
-/// Whether an object is a command: one of ours, or one that command-binder has spoken on. A `targetRef` alone says nothing, because
-/// a `VerticalPodAutoscaler` has one, too.
+/// Whether an object is a command: one of ours, or one that command-binder has reported on. A `targetRef` alone is no
+/// evidence, because a `VerticalPodAutoscaler` has one, too.
 pub fn is_command(node: &Node) -> bool {
     let is_ours =
         node.identity.group() == keys::GROUP && text(&node.object, "/spec/targetRef/name").is_some();
@@ -36,7 +36,7 @@ pub fn is_command(node: &Node) -> bool {
     is_ours || conditions(&node.object).iter().any(is_of_binder)
 }
 
-/// Whether an object is a command that is not done.
+/// Whether an object is a command that is not finished.
 pub fn is_waiting(node: &Node) -> bool {
     is_command(node) && !has_ended(node)
 }
@@ -45,8 +45,8 @@ fn has_ended(node: &Node) -> bool {
     matches!(node.health.state, State::Done | State::Failed)
 }
 
-/// A command of a kind that has no room for the binder's condition: what keeps it from its target follows from the binder's
-/// rules, or stands in an Event.
+/// A command of a kind that has no room for the binder's condition: the obstacle follows from the binder's rules, or an
+/// Event names it.
 pub fn foreign<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Finding<'n>> {
     if is_command(node) || node.deleted.is_some() {
         return None;
@@ -63,8 +63,8 @@ pub fn foreign<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Finding<'n>> {
         return None;
     }
     let mut warnings = facts.around.warnings.iter();
-    let told = warnings.rfind(|warning| warning.about == *uid && warning.by == BINDER)?;
-    Some(Finding::at(node, not_bound(node, &told.reason, &told.message)))
+    let warning = warnings.rfind(|warning| warning.about == *uid && warning.by == BINDER)?;
+    Some(Finding::at(node, not_bound(node, &warning.reason, &warning.message)))
 }
 
 fn not_bound(node: &Node, reason: &str, message: &str) -> Cause {
@@ -80,7 +80,7 @@ fn not_bound(node: &Node, reason: &str, message: &str) -> Cause {
     }
 }
 
-/// What a command waits for.
+/// The obstacle of a command.
 pub fn check<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Lead<'n>> {
     if !is_command(node) || node.health.state == State::Done {
         return None;
@@ -113,7 +113,7 @@ pub fn check<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Lead<'n>> {
             advice: advice.to_owned(),
         });
     }
-    // A command that says otherwise had its turn.
+    // A command with another reason has had its turn.
     let may_be_queued =
         find(SUCCEEDED).is_none_or(|succeeded| matches!(&*succeeded.reason, "Queued" | "Pending"));
     if let Some(first) = older(node, target).filter(|_| may_be_queued) {
@@ -125,7 +125,7 @@ pub fn check<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Lead<'n>> {
     {
         return here(not_running(&node.identity, controller, &why));
     }
-    // It is under way: what keeps its target keeps it.
+    // It is in progress: the blocker of its target blocks it.
     Some(Lead::Follow { next: vec![target], otherwise: Some(own(node, "UnderWay")) })
 }
 
@@ -168,7 +168,7 @@ fn unbound(node: &Node, said: &str, facts: &Facts) -> Cause {
         Verdict::Runs | Verdict::Unknown(_) => {
             let bound = conditions(&node.object).into_iter().find(|condition| condition.type_ == BOUND);
             let reason = bound.map(|bound| bound.reason).filter(|reason| !reason.is_empty());
-            let is_new = node.created.is_none_or(|created| facts.now.duration_since(created) < PATIENCE);
+            let is_new = node.created.is_none_or(|created| facts.now.duration_since(created) < REPORT_GRACE);
             let runs = matches!(verdict, Verdict::Runs);
             let silent = if runs && !is_new { "BinderSilent" } else { "NotBound" };
             let reason = reason.as_deref().unwrap_or(silent);
@@ -179,14 +179,14 @@ fn unbound(node: &Node, said: &str, facts: &Facts) -> Cause {
     }
 }
 
-/// The oldest command before this one that is not done: they run one at a time.
+/// The oldest unfinished command before this one: they run one at a time.
 fn older<'n>(node: &Node, target: &'n Node) -> Option<&'n Node> {
-    let place = |node: &Node| (node.created, node.identity.uid.clone());
+    let order = |node: &Node| (node.created, node.identity.uid.clone());
     let before = target
         .children
         .iter()
-        .filter(|other| is_waiting(other) && !other.unbound && place(other) < place(node));
-    before.min_by_key(|other| place(other))
+        .filter(|other| is_waiting(other) && !other.unbound && order(other) < order(node));
+    before.min_by_key(|other| order(other))
 }
 
 fn queued<'n>(node: &'n Node, first: &'n Node) -> Finding<'n> {
@@ -194,7 +194,7 @@ fn queued<'n>(node: &'n Node, first: &'n Node) -> Finding<'n> {
         object: node.identity.clone(),
         reason: "Queued".to_owned(),
         meaning: format!(
-            "waits for {}, which is older and not done: commands run one at a time",
+            "waits for {}, which is older and not finished: commands run one at a time",
             first.identity
         ),
         message: first.health.message.clone(),

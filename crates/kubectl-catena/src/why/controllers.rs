@@ -1,57 +1,56 @@
-//! Whether the controllers of Catena run, from their Leases and Deployments.
+//! Whether the controllers of Catena are running, judged by their Leases and Deployments.
 
 use jiff::{SignedDuration, Timestamp};
 
 use crate::age::age;
 
-/// What is known of the controllers of Catena.
+/// The controllers of Catena, as far as they can be seen.
 #[derive(Debug, Default)]
 pub struct Controllers {
-    /// Those that were seen.
     pub seen: Vec<Seen>,
-    /// Why others may be there, too.
+    /// Why the list may be incomplete.
     pub unseen: Option<String>,
 }
 
 /// A controller as its Lease and its Deployment show it.
 #[derive(Clone, Debug, Default)]
 pub struct Seen {
-    /// Which one.
+    /// The name of its program.
     pub controller: String,
-    /// What its Deployment and its Lease are called.
+    /// The name of its Deployment and its Lease.
     pub name: String,
-    /// Where.
+    /// Their namespace.
     pub namespace: String,
-    /// Its Lease: who holds it, when it was renewed, and how long that lasts.
+    /// Its Lease.
     pub lease: Option<Lease>,
-    /// How many of its pods are available, of those wanted.
+    /// The numbers of its available and of its desired pods.
     pub pods: Option<(i64, i64)>,
 }
 
 /// A Lease for leader election.
 #[derive(Clone, Debug, Default)]
 pub struct Lease {
-    /// Who holds it; empty when it was given up.
+    /// Its holder; empty when it was released.
     pub holder: String,
-    /// When it was last renewed.
+    /// The time of its last renewal.
     pub renewed: Option<Timestamp>,
     /// How long a renewal lasts.
     pub lasts: SignedDuration,
 }
 
-/// Whether a controller runs.
+/// Whether a controller is running.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It does.
+    /// It is.
     Runs,
-    /// It does not, for this reason.
+    /// It is not, for this reason.
     Down(String),
-    /// That cannot be seen, for this reason.
+    /// That is unknown, for this reason.
     Unknown(String),
 }
 
 impl Controllers {
-    /// Whether a controller runs.
+    /// Whether a controller is running.
     pub fn verdict(&self, controller: &str, now: Timestamp) -> Verdict {
         let found = self.seen.iter().filter(|seen| seen.controller == controller);
         let downs: Vec<Option<String>> = found.map(|seen| seen.down(now)).collect();
@@ -67,7 +66,7 @@ impl Controllers {
 }
 
 impl Seen {
-    /// Why it does not run, if it does not.
+    /// Why it is not running, if it is not.
     fn down(&self, now: Timestamp) -> Option<String> {
         let Self { name, namespace, .. } = self;
         if let Some((0, wanted)) = self.pods {
@@ -80,15 +79,18 @@ impl Seen {
         }
         let lease = self.lease.as_ref()?;
         let Some(renewed) = lease.renewed else {
-            // Made by the chart, not taken yet; only the pods can tell more.
-            return self.pods.is_none().then(|| format!("nobody has taken its Lease {namespace}/{name} yet"));
+            // Created by the chart and not acquired yet: only the pods can tell more.
+            return self
+                .pods
+                .is_none()
+                .then(|| format!("nobody has acquired its Lease {namespace}/{name} yet"));
         };
         if renewed + lease.lasts >= now && !lease.holder.is_empty() {
             return None;
         }
         let ago = age(now, renewed);
         Some(if lease.holder.is_empty() {
-            format!("its Lease {namespace}/{name} was given up {ago} ago")
+            format!("its Lease {namespace}/{name} was released {ago} ago")
         } else {
             format!("its Lease {namespace}/{name} was last renewed {ago} ago, by {}", lease.holder)
         })

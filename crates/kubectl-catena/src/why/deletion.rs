@@ -1,4 +1,4 @@
-//! An object that is being deleted and is still there.
+//! An object that is deleted and still exists.
 
 use catena_api::keys;
 use jiff::{SignedDuration, Timestamp};
@@ -16,10 +16,10 @@ use crate::{
     chain::{Finalizer, Node},
 };
 
-/// Who takes the finalizer of a backup off.
+/// The controller that removes the finalizer of a backup.
 const BACKUP_CONTROLLER: &str = "backup-controller";
 
-/// What keeps a deleted object.
+/// The holder of a deleted object.
 pub fn check<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Finding<'n>> {
     let since = node.deleted?;
     let held: Vec<&Finalizer> =
@@ -27,7 +27,7 @@ pub fn check<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Finding<'n>> {
     if let Some(finalizer) = held.first() {
         return Some(Finding::at(node, held_by(node, finalizer, since, facts)));
     }
-    // Deleted in the foreground: it waits for what it owns.
+    // Deleted in the foreground: it waits for its dependents.
     let below = node.children.iter().find_map(|child| check(child, facts));
     if let Some(finding) = below {
         return Some(finding.below(node));
@@ -44,7 +44,7 @@ fn held_by(node: &Node, finalizer: &Finalizer, since: Timestamp, facts: &Facts) 
         return backup(node, since, facts);
     }
     let holder = finalizer.held_by.as_deref();
-    let by = holder.map_or_else(String::new, |holder| format!(", which {holder} set and has to take off"));
+    let by = holder.map_or_else(String::new, |holder| format!(", which {holder} set and has to remove"));
     let (_, advice) = describe("HeldByFinalizer");
     let cause = Cause {
         object: node.identity.clone(),
@@ -56,24 +56,22 @@ fn held_by(node: &Node, finalizer: &Finalizer, since: Timestamp, facts: &Facts) 
     };
     match holder.map(|holder| facts.around.controllers.verdict(holder, facts.now)) {
         Some(Verdict::Down(why)) if is_ours(holder.unwrap_or_default(), facts) => {
-            Cause { message: format!("that does not run: {why}"), ..cause }
+            Cause { message: format!("that is not running: {why}"), ..cause }
         }
         _ => cause,
     }
 }
 
-/// Only what is installed with our charts is known well enough to be called missing.
+/// Only controllers from our charts are known well enough to be called missing.
 fn is_ours(holder: &str, facts: &Facts) -> bool {
     facts.around.controllers.seen.iter().any(|seen| seen.controller == holder)
 }
 
-/// Held until its backup is proven; why it takes time stands on the object.
+/// Held until its backup is proven; the object itself has the reason for the delay.
 fn backup(node: &Node, since: Timestamp, facts: &Facts) -> Cause {
     if let Verdict::Down(why) = facts.around.controllers.verdict(BACKUP_CONTROLLER, facts.now) {
         let cause = not_running(&node.identity, BACKUP_CONTROLLER, &why);
-        let meaning = format!(
-            "is being deleted and is held until it is backed up, but no {BACKUP_CONTROLLER} runs: {why}"
-        );
+        let meaning = format!("is held until it is backed up, but no {BACKUP_CONTROLLER} is running: {why}");
         return Cause { meaning, ..cause };
     }
     let kind = (node.identity.group().to_owned(), node.identity.kind.clone());
@@ -88,22 +86,22 @@ fn backup(node: &Node, since: Timestamp, facts: &Facts) -> Cause {
             advice: advice.to_owned(),
         };
     }
-    let said = backup_status::said(&node.object.metadata);
-    let text = |field: &str| said[field].as_str().unwrap_or_default().to_owned();
+    let report = backup_status::report(&node.object.metadata);
+    let text = |field: &str| report[field].as_str().unwrap_or_default().to_owned();
     let reason = if text("reason").is_empty() { "HeldForBackup".to_owned() } else { text("reason") };
     let backup = text("backup");
     let of = if backup.is_empty() { String::new() } else { format!(" by {backup}") };
     let known = if describe(&reason).1.is_empty() { "HeldForBackup" } else { &reason };
     let advice = match (describe(known).1, place_of(&backup)) {
         (advice, Some(place)) => {
-            format!("kubectl catena why {place} says what the backup waits for; {advice}")
+            format!("kubectl catena why {place} explains the state of the backup; {advice}")
         }
         (advice, None) => advice.to_owned(),
     };
     Cause {
         object: node.identity.clone(),
         reason,
-        meaning: format!("is being deleted and is held by {BACKUP_CONTROLLER} until it is backed up{of}"),
+        meaning: format!("is held by {BACKUP_CONTROLLER} until it is backed up{of}"),
         message: text("message"),
         since: Some(since),
         advice,
@@ -125,20 +123,17 @@ fn waits(node: &Node, since: Timestamp, facts: &Facts) -> Cause {
     let (reason, meaning) = if node.identity.kind == "Pod" {
         let meaning = if facts.now.duration_since(since) > grace + SignedDuration::from_secs(30) {
             format!(
-                "is being shut down for longer than the {} that it may take: its node may be gone",
+                "has been shutting down for longer than its grace period of {}: its node may be gone",
                 duration(grace)
             )
         } else {
-            format!("is being shut down, for which it has {}", duration(grace))
+            format!("is shutting down, with a grace period of {}", duration(grace))
         };
         ("ShuttingDown", meaning)
     } else if node.children.is_empty() {
-        ("Terminating", "is being deleted; nothing holds it, so that it will be gone at once".to_owned())
+        ("Terminating", "is being deleted, and nothing holds it: it will be gone in a moment".to_owned())
     } else {
-        (
-            "WaitsForDependents",
-            format!("is being deleted after what it owns ({} objects)", node.all().count() - 1),
-        )
+        ("WaitsForDependents", format!("is deleted after its {} dependents", node.all().count() - 1))
     };
     let (_, advice) = describe(reason);
     Cause {

@@ -12,7 +12,7 @@ use crate::{
     object::{Identity, conditions},
 };
 
-/// Finds out why the asked object is not as it should be.
+/// Finds the root cause.
 pub fn diagnose(facts: &Facts) -> Answer {
     let asked = facts.asked;
     let mut finding = explain(asked, facts);
@@ -54,7 +54,7 @@ fn explain<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Finding<'n>> {
     }
 }
 
-/// The first check that applies: what stops others comes first.
+/// The first check that applies, the most fundamental ones first.
 fn lead<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Lead<'n>> {
     deletion::check(node, facts)
         .map(Lead::Found)
@@ -69,7 +69,7 @@ fn remarks(facts: &Facts, finding: Option<&Finding>) -> Vec<String> {
     if let Some(since) = facts.around.namespace_deleted {
         let for_how_long = age(facts.now, since);
         remarks.push(format!(
-            "the namespace is being deleted for {for_how_long}: nothing new can be made in it"
+            "the namespace has been terminating for {for_how_long}: nothing can be created in it"
         ));
     }
     if let Some(owner) = &facts.around.lost_owner {
@@ -77,8 +77,8 @@ fn remarks(facts: &Facts, finding: Option<&Finding>) -> Vec<String> {
     }
     match finding {
         None => {
-            remarks.extend(rolled_back(facts.asked).map(|says| format!("it was rolled back: {says}")));
-            // Its kind does not tell how it is; others may.
+            remarks.extend(rolled_back(facts.asked).map(|message| format!("it was rolled back: {message}")));
+            // Its kind has no status for this; Events may help.
             if facts.asked.health.state == State::Present {
                 remarks.extend(warnings::newest(facts.asked, facts));
             }
@@ -88,39 +88,39 @@ fn remarks(facts: &Facts, finding: Option<&Finding>) -> Vec<String> {
             remarks.extend(held.map(|node| not_the_spec(&node.identity)));
         }
     }
-    remarks.extend(told(facts.asked, "Contested"));
+    remarks.extend(condition_message(facts.asked, "Contested"));
     remarks.extend(facts.around.kept_for.iter().map(|mark| {
-        format!("command-reaper keeps it also after its TTL: {mark} says that it is declared elsewhere, where it would be created again and run again; delete it there")
+        format!("command-reaper keeps it beyond its TTL: {mark} marks it as declared elsewhere, from where it would be created and run again; delete it there")
     }));
     let waiting = facts.asked.children.iter().filter(|child| command::is_waiting(child)).count();
     if waiting > 0 {
         let word = if waiting == 1 { "command is" } else { "commands are" };
-        remarks.push(format!("{waiting} {word} not done yet: `kubectl catena tree` shows them"));
+        remarks.push(format!("{waiting} {word} not finished: `kubectl catena tree` lists them"));
     }
-    let about_controller = finding.is_some_and(|finding| finding.cause.reason == unreported::NOT_RUNNING);
-    if !about_controller {
+    let is_about_controller = finding.is_some_and(|finding| finding.cause.reason == unreported::NOT_RUNNING);
+    if !is_about_controller {
         remarks.extend(unreported::remarks(facts));
     }
     remarks
 }
 
-/// What an object says that stays on an older revision than its spec gives.
+/// The report of an object that stays on an older revision than its spec asks for.
 fn rolled_back(node: &Node) -> Option<String> {
-    told(node, "RolledBack")
+    condition_message(node, "RolledBack")
 }
 
-/// What a condition says that is there only while it is true.
-fn told(node: &Node, type_: &str) -> Option<String> {
+/// The message of a condition that exists only while it is true.
+fn condition_message(node: &Node, type_: &str) -> Option<String> {
     let conditions = conditions(&node.object);
-    let told = conditions.into_iter().find(|told| told.type_ == type_ && told.status == "True")?;
-    Some(told.message)
+    let found = conditions.into_iter().find(|found| found.type_ == type_ && found.status == "True")?;
+    Some(found.message)
 }
 
-/// What blocks comes from the older revision: to mend the spec for it would be in vain.
+/// The blocker comes from the older revision: to fix the spec would be in vain.
 fn not_the_spec(object: &Identity) -> String {
-    let advice = "`kubectl catena{namespace} history {name}` shows the others, and `kubectl catena{namespace} rollback {name} --to-revision N` chooses one";
+    let advice = "`kubectl catena{namespace} history {name}` lists the others, and `kubectl catena{namespace} rollback {name} --to-revision N` chooses one";
     let advice = text::filled_in(advice, object);
     format!(
-        "{object} was rolled back, and what blocks comes from that older revision, not from the spec: {advice}"
+        "{object} was rolled back, and the blocker comes from that older revision, not from the spec: {advice}"
     )
 }

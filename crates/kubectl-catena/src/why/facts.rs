@@ -10,39 +10,39 @@ use crate::{
     protected_kinds::ProtectedKinds,
 };
 
-/// All that is known.
+/// Everything that a diagnosis is based on.
 #[derive(Debug)]
 pub struct Facts<'c> {
     /// The object that is asked about.
     pub asked: &'c Node,
     /// The top of the chain that it belongs to.
     pub top: &'c Node,
-    /// What is around the chain.
+    /// The surroundings of the chain.
     pub around: &'c Around,
-    /// What time it is.
+    /// The current time.
     pub now: Timestamp,
 }
 
-/// What is around a chain.
+/// The surroundings of a chain.
 #[derive(Debug, Default)]
 pub struct Around {
     /// The controllers of Catena.
     pub controllers: Controllers,
-    /// Since when the namespace is being deleted.
+    /// The deletion time of the namespace.
     pub namespace_deleted: Option<Timestamp>,
     /// Warnings about objects of the namespace, the newest last.
     pub warnings: Vec<Warning>,
-    /// The owner of the asked object that is not there.
+    /// The owner of the asked object, if it is missing.
     pub lost_owner: Option<Identity>,
-    /// The target of the asked command that is not there.
+    /// The target of the asked command, if it is missing.
     pub missing_target: Option<Identity>,
-    /// What keeps the asked object from being bound, by command-binder's rules.
+    /// The obstacle to binding the asked object, by command-binder's rules.
     pub unbound: Option<Verdict>,
     /// The label or annotation for which command-reaper keeps the asked command.
     pub kept_for: Option<String>,
     /// The kinds that have an entry in backup-controller's settings, if these can be read.
     pub protected: Option<ProtectedKinds>,
-    /// What could not be read.
+    /// Unread parts.
     pub gaps: Vec<Gap>,
 }
 
@@ -51,12 +51,12 @@ pub struct Around {
 pub struct Warning {
     /// The uid of the object that it is about.
     pub about: String,
-    /// The controller that says it.
+    /// Its reporter.
     pub by: String,
     /// One word.
     pub reason: String,
     /// For people.
     pub message: String,
-    /// When it was last seen.
+    /// The time when it was last seen.
     pub at: Option<Timestamp>,
 }

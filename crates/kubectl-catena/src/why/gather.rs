@@ -1,4 +1,4 @@
-//! Reads what is around a chain. The only part that asks the server.
+//! Reads the surroundings of a chain.
 
 use std::collections::BTreeMap;
 
@@ -15,18 +15,19 @@ use super::{
 };
 use crate::{chain::Gap, connection::Cluster, errors::unread, pages, protected_kinds::protected_kinds};
 
-/// What the charts put on everything that they install.
+/// The label of everything that the charts install.
 const OURS: &str = "app.kubernetes.io/part-of=catena";
-/// Which of the controllers, whatever its objects are called. A Lease, which no upgrade may touch, has only the name.
+/// The label that names the controller, whatever its objects are called. A Lease, which no upgrade may touch, has only
+/// the name.
 const COMPONENT: &str = "app.kubernetes.io/component";
 const NAME: &str = "app.kubernetes.io/name";
 
-/// Where Events about cluster-wide objects are.
+/// The namespace of Events about cluster-wide objects.
 const WIDE: &str = "default";
-/// How many pages of Events are read: a namespace with more has other worries.
-const PAGES: usize = 10;
+/// A namespace with more pages of Events has other problems.
+const MAX_EVENT_PAGES: usize = 10;
 
-/// Reads what is around the chain of an object.
+/// Reads the surroundings of the chain of an object.
 pub async fn gather(cluster: &Cluster, namespace: Option<&str>) -> Around {
     let ours = ListParams::default().labels(OURS);
     let (leases, deployments, deleted, warnings, protected) = futures::join!(
@@ -62,7 +63,7 @@ pub async fn gather(cluster: &Cluster, namespace: Option<&str>) -> Around {
     }
 }
 
-/// A controller's Lease and Deployment are called the same.
+/// A controller's Lease and Deployment have the same name.
 fn join(leases: Vec<CoreLease>, deployments: Vec<Deployment>) -> Vec<Seen> {
     let mut seen: BTreeMap<(String, String), Seen> = BTreeMap::new();
     let mut of = |metadata: &ObjectMeta, change: &dyn Fn(&mut Seen)| {
@@ -102,7 +103,7 @@ async fn namespace_deleted(cluster: &Cluster, namespace: Option<&str>) -> Option
 async fn warnings(cluster: &Cluster, namespace: Option<&str>) -> kube::Result<(Vec<Warning>, bool)> {
     let api = Api::<Event>::namespaced(cluster.client.clone(), namespace.unwrap_or(WIDE));
     let params = ListParams::default().fields("type=Warning");
-    let (events, is_all) = pages::first(PAGES, &api, params).await?;
+    let (events, is_all) = pages::first(MAX_EVENT_PAGES, &api, params).await?;
     let mut warnings: Vec<Warning> = events.into_iter().map(warning).collect();
     warnings.sort_by_key(|warning| warning.at);
     Ok((warnings, is_all))

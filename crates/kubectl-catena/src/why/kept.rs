@@ -1,4 +1,4 @@
-//! Whether command-reaper leaves a command in place because it is declared elsewhere: the Event that says so expires.
+//! Whether command-reaper keeps a command because it is declared elsewhere: the Event that reports it expires.
 
 use std::collections::BTreeMap;
 
@@ -34,7 +34,7 @@ struct Entry {
     declared_by: Marks,
 }
 
-/// Labels and annotations of tools that create again what they declare and do not find.
+/// Labels and annotations of tools that recreate missing objects.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Marks {
@@ -79,7 +79,7 @@ mod tests {
         {id: j, group: batch, version: v1, resource: jobs, kind: Job, finishedAt: '', ttlSeconds: ''}]}";
 
     #[test]
-    fn what_carries_a_mark_of_its_kind_is_kept() {
+    fn an_object_with_a_mark_of_its_kind_is_kept() {
         let mark = |api_version: &str, kind: &str, metadata: Value| {
             let identity =
                 Identity { api_version: api_version.into(), kind: kind.into(), ..Identity::default() };

@@ -1,9 +1,9 @@
-//! Who refused, read from the words of the API server: admission, a quota, or a missing right.
+//! The gatekeeper behind a refusal, read from the message of the API server: admission, a quota, or a missing right.
 
 use super::advice::describe;
 use crate::errors::is_missing_right;
 
-/// What a reason means, to be read after an object's name, and what to do about it.
+/// The meaning of a reason, to be read after an object's name, and the remedy.
 ///
 /// The same reason, such as `Forbidden`, comes from different gatekeepers, which only the message tells apart.
 pub fn read(reason: &str, message: &str) -> (String, String) {
@@ -18,7 +18,7 @@ pub fn read(reason: &str, message: &str) -> (String, String) {
     (meaning, advice.to_owned())
 }
 
-/// Which gatekeeper speaks, as a key of the descriptions, and its name.
+/// The gatekeeper as a key of the descriptions, and its name.
 fn gatekeeper(message: &str) -> Option<(&'static str, String)> {
     let quoted = |after: &str, quote: char| {
         let rest = message.split_once(after)?.1;

@@ -14,13 +14,13 @@ use crate::{
     table::{Cell, Table},
 };
 
-/// What is said of an object that is as it should be.
+/// The sentence for an object without a finding.
 pub fn well(node: &Node) -> String {
     let serving = node.serving.as_ref().filter(|_| node.identity.kind != "Pod");
     let serving = serving.map_or_else(String::new, |serving| format!(": {serving} serve"));
     match node.health.state {
         State::Done => format!("{} is done.", node.identity),
-        State::Present => format!("{} is there; its kind does not tell whether it is ready.", node.identity),
+        State::Present => format!("{} exists; its kind does not report whether it is ready.", node.identity),
         _ => format!("{} is ready{serving}.", node.identity),
     }
 }
@@ -34,13 +34,13 @@ pub fn sentence(asked: &Node, cause: &Cause, now: Timestamp) -> String {
     }
     let verb = match asked.health.state {
         State::Terminating => "is not gone",
-        _ if is_command(asked) => "is not done",
+        _ if is_command(asked) => "is not finished",
         _ => "is not ready",
     };
     format!("{} {verb}: {} {} ({details}).", asked.identity, cause.object, cause.meaning)
 }
 
-/// An advice with the names of the object that it is about, so that its commands can be copied.
+/// An advice with the names of its object, so that its commands can be copied.
 pub fn filled_in(advice: &str, object: &Identity) -> String {
     let namespace =
         object.namespace.as_ref().map_or_else(String::new, |namespace| format!(" -n {namespace}"));
@@ -59,8 +59,7 @@ pub fn text(answer: &Answer, now: Timestamp, paint: Paint) -> String {
         }
     }
     paragraphs.extend(answer.remarks.iter().map(|remark| format!("Note: {}.", harmless(remark))));
-    let unseen =
-        answer.not_seen.iter().map(|gap| harmless(&format!("not looked at: {} ({})", gap.what, gap.why)));
+    let unseen = answer.not_seen.iter().map(|gap| harmless(&format!("not read: {} ({})", gap.what, gap.why)));
     paragraphs.push(paint.quiet(&unseen.collect::<Vec<_>>().join("\n")));
     paragraphs.retain(|paragraph| !paragraph.is_empty());
     paragraphs.join("\n\n") + "\n"
@@ -85,7 +84,7 @@ fn evidence(answer: &Answer, now: Timestamp, paint: Paint) -> String {
     table.render(paint)
 }
 
-/// What a message says beyond what stands above it already.
+/// The part of a message that is not printed above it.
 fn news<'m>(message: &'m str, said: &str) -> &'m str {
     let line = message.lines().next().unwrap_or_default();
     match message.find(said).filter(|_| !said.is_empty()) {

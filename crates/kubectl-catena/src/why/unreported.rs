@@ -1,4 +1,4 @@
-//! An object whose controller has not reported on it.
+//! An object whose controller has not reported on its current spec.
 
 use catena_api::keys;
 use jiff::{SignedDuration, Timestamp};
@@ -15,13 +15,13 @@ use crate::{
     object::Identity,
 };
 
-/// That no controller runs.
+/// The reason when no controller is running.
 pub const NOT_RUNNING: &str = "ControllerNotRunning";
 
-/// How long a controller may take to speak for the first time before it is told.
-const PATIENCE: SignedDuration = SignedDuration::from_secs(5);
+/// How long after a change the silence of a controller is normal.
+const REPORT_GRACE: SignedDuration = SignedDuration::from_secs(5);
 
-/// Who acts on objects of a kind, if it is one of ours.
+/// The controller of a kind, if it is one of ours.
 pub fn controller_of(identity: &Identity) -> Option<&'static str> {
     if identity.group() != keys::GROUP {
         return None;
@@ -33,54 +33,55 @@ pub fn controller_of(identity: &Identity) -> Option<&'static str> {
     }
 }
 
-/// Nobody has spoken about the object as it is now.
+/// Whether the controller has yet to report on the current spec.
 pub fn check<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Finding<'n>> {
     if node.health.state != State::Unreported {
         return None;
     }
     let since = node.health.since.or(node.created);
     let Some(controller) = controller_of(&node.identity) else {
-        let meaning = "has a status that is not about its spec as it is now".to_owned();
+        let meaning = "has a status that does not reflect its current spec".to_owned();
         let cause = silence(node, meaning, since, facts)
-            .with_advice("see whether the controller of this kind runs, and what it logs");
+            .with_advice("check that the controller of this kind is running, and read its logs");
         return Some(Finding::at(node, cause));
     };
     let cause = match facts.around.controllers.verdict(controller, facts.now) {
         Verdict::Down(why) => not_running(&node.identity, controller, &why),
         Verdict::Runs => {
-            let meaning = if since.is_some_and(|since| facts.now.duration_since(since) < PATIENCE) {
-                format!("has just been changed, and {controller} will look at it in a moment")
+            let meaning = if since.is_some_and(|since| facts.now.duration_since(since) < REPORT_GRACE) {
+                format!("has just changed, and {controller} will reconcile it in a moment")
             } else {
-                format!("has not been looked at by {controller}, which runs")
+                format!("has not been reconciled by {controller}, which is running")
             };
             silence(node, meaning, since, facts)
-                .with_advice(&format!("see what {controller} logs, and its /readyz"))
+                .with_advice(&format!("read the logs of {controller}, and its /readyz"))
         }
         Verdict::Unknown(why) => {
-            let meaning =
-                format!("has not been looked at by {controller}; whether that runs cannot be seen ({why})");
+            let meaning = format!(
+                "has not been reconciled by {controller}, and whether that is running is unknown ({why})"
+            );
             silence(node, meaning, since, facts)
-                .with_advice(&format!("ask the platform team whether {controller} runs"))
+                .with_advice(&format!("ask the platform team whether {controller} is running"))
         }
     };
     Some(Finding::at(node, cause))
 }
 
-/// That the controller which would have to act does not run. Since when is not known: the object may have waited for
-/// something else before.
+/// The responsible controller is not running. Since when is unknown: the object may have waited for something else
+/// before.
 pub fn not_running(object: &Identity, controller: &str, why: &str) -> Cause {
     let (_, advice) = describe(NOT_RUNNING);
     Cause {
         object: object.clone(),
         reason: NOT_RUNNING.to_owned(),
-        meaning: format!("is not looked at, because no {controller} runs: {why}"),
+        meaning: format!("is not reconciled, because no {controller} is running: {why}"),
         message: String::new(),
         since: None,
         advice: advice.to_owned(),
     }
 }
 
-/// The controller says nothing; others may have warned of what keeps it.
+/// The controller has not reported; others may have warned of the obstacle.
 fn silence(node: &Node, meaning: String, since: Option<Timestamp>, facts: &Facts) -> Cause {
     Cause {
         object: node.identity.clone(),
@@ -92,15 +93,13 @@ fn silence(node: &Node, meaning: String, since: Option<Timestamp>, facts: &Facts
     }
 }
 
-/// Controllers of the chain that do not run, while the objects still say what they said before.
+/// Controllers of the chain that are not running, so that their last reports still stand.
 pub fn remarks(facts: &Facts) -> Vec<String> {
     let mut names: Vec<&str> = facts.asked.all().filter_map(|node| controller_of(&node.identity)).collect();
     names.sort_unstable();
     names.dedup();
     let down = names.into_iter().filter_map(|name| match facts.around.controllers.verdict(name, facts.now) {
-        Verdict::Down(why) => {
-            Some(format!("no {name} runs, so that nothing changes and this may be old: {why}"))
-        }
+        Verdict::Down(why) => Some(format!("no {name} is running, so that this may be out of date: {why}")),
         Verdict::Runs | Verdict::Unknown(_) => None,
     });
     down.collect()

@@ -1,4 +1,4 @@
-//! What Events of type Warning say of an object whose status says nothing.
+//! Events of type Warning about an object whose status has no reason.
 
 use std::collections::HashSet;
 
@@ -7,26 +7,26 @@ use jiff::Timestamp;
 use super::facts::{Facts, Warning};
 use crate::{age::age, chain::Node};
 
-/// How many are told.
-const TOLD: usize = 3;
+/// More would hide the newest.
+const MAX_WARNINGS: usize = 3;
 
 /// The newest warnings of an object, the newest first, each of another reason.
 pub fn newest(node: &Node, facts: &Facts) -> Vec<String> {
     let mut reasons = HashSet::new();
     let about = facts.around.warnings.iter().rev().filter(|warning| warning.about == node.identity.uid);
     let newest = about.filter(|warning| reasons.insert(&warning.reason));
-    newest.take(TOLD).map(|warning| tell(warning, facts.now)).collect()
+    newest.take(MAX_WARNINGS).map(|warning| text(warning, facts.now)).collect()
 }
 
-fn tell(Warning { by, reason, message, at, .. }: &Warning, now: Timestamp) -> String {
+fn text(Warning { by, reason, message, at, .. }: &Warning, now: Timestamp) -> String {
     let by = Some(by.clone()).filter(|by| !by.is_empty());
     let ago = at.map(|at| format!("{} ago", age(now, at)));
-    let whence = by.into_iter().chain(ago).collect::<Vec<_>>().join(", ");
-    let whence = if whence.is_empty() { whence } else { format!(" ({whence})") };
-    format!("Warning {reason}{whence}: {message}")
+    let source = by.into_iter().chain(ago).collect::<Vec<_>>().join(", ");
+    let source = if source.is_empty() { source } else { format!(" ({source})") };
+    format!("Warning {reason}{source}: {message}")
 }
 
-/// What an object says, and what Events say of it.
+/// The message of an object, followed by those of its Events.
 pub fn after(said: &str, node: &Node, facts: &Facts) -> String {
     let said = Some(said).filter(|said| !said.is_empty()).map(str::to_owned);
     said.into_iter().chain(newest(node, facts)).collect::<Vec<_>>().join("\n")

@@ -17,17 +17,17 @@ use scene::*;
 const WEB: &str = "BasicDeployment/web";
 
 #[test]
-fn what_is_ready_is_told_so() {
+fn a_ready_object_is_reported_as_ready() {
     let objects = [deployment(ready()), set(ready()), serving("web-1")];
-    insta::assert_snapshot!(told(WEB, &objects, &around()), @"BasicDeployment/web is ready: 3/3 serve.");
+    insta::assert_snapshot!(explained(WEB, &objects, &around()), @"BasicDeployment/web is ready: 3/3 serve.");
 }
 
 #[test]
-fn what_was_rolled_back_serves_and_says_what_comes_back() {
+fn a_rollback_is_mentioned_while_the_object_is_ready() {
     let mut body = ready();
     let held = condition("RolledBack", "True", "Rollback", "revision 1 stays until spec or template change");
     body["status"]["conditions"].as_array_mut().unwrap().push(held);
-    insta::assert_snapshot!(told(WEB, &[deployment(body), set(ready())], &around()), @r"
+    insta::assert_snapshot!(explained(WEB, &[deployment(body), set(ready())], &around()), @r"
     BasicDeployment/web is ready: 3/3 serve.
 
     Note: it was rolled back: revision 1 stays until spec or template change.
@@ -35,12 +35,12 @@ fn what_was_rolled_back_serves_and_says_what_comes_back() {
 }
 
 #[test]
-fn what_somebody_else_goes_on_changing_is_a_remark() {
+fn a_child_that_somebody_else_keeps_changing_is_a_remark() {
     let mut body = ready();
-    let told_so =
+    let contested =
         condition("Contested", "True", "ChangedByOthers", "somebody else goes on changing spec.replicas");
-    body["status"]["conditions"].as_array_mut().unwrap().push(told_so);
-    insta::assert_snapshot!(told(WEB, &[deployment(body), set(ready())], &around()), @r"
+    body["status"]["conditions"].as_array_mut().unwrap().push(contested);
+    insta::assert_snapshot!(explained(WEB, &[deployment(body), set(ready())], &around()), @r"
     BasicDeployment/web is ready: 3/3 serve.
 
     Note: somebody else goes on changing spec.replicas.
@@ -48,37 +48,41 @@ fn what_somebody_else_goes_on_changing_is_a_remark() {
 }
 
 #[test]
-fn what_was_rolled_back_to_a_bad_revision_is_not_to_be_mended_in_its_spec() {
+fn after_a_rollback_to_a_bad_revision_the_spec_is_not_to_blame() {
     let pod = waiting("web-x", "ImagePullBackOff", "Back-off pulling image \"missing:1\"");
     let mut objects = blocked_by_pod(pod, "ImagePullBackOff");
     let held = condition("RolledBack", "True", "Rollback", "revision 1 stays until spec or template change");
     objects[0].data["status"]["conditions"].as_array_mut().unwrap().push(held);
-    insta::assert_snapshot!(told(WEB, &objects, &around()));
+    insta::assert_snapshot!(explained(WEB, &objects, &around()));
 }
 
 #[test]
 fn an_image_that_cannot_be_pulled() {
     let pod = waiting("web-x", "ImagePullBackOff", "Back-off pulling image \"missing:1\"");
-    insta::assert_snapshot!(told(WEB, &blocked_by_pod(pod, "ImagePullBackOff"), &around()));
+    insta::assert_snapshot!(explained(WEB, &blocked_by_pod(pod, "ImagePullBackOff"), &around()));
 }
 
 #[test]
 fn a_container_that_crashes_again_and_again() {
     let pod = waiting("web-x", "CrashLoopBackOff", "back-off 2m40s restarting failed container=main");
-    insta::assert_snapshot!(told(WEB, &blocked_by_pod(pod, "CrashLoopBackOff"), &around()));
+    insta::assert_snapshot!(explained(WEB, &blocked_by_pod(pod, "CrashLoopBackOff"), &around()));
 }
 
 #[test]
-fn a_pod_that_no_node_takes() {
+fn a_pod_that_fits_on_no_node() {
     let status = json!({"phase": "Pending", "conditions": [condition("PodScheduled", "False", "Unschedulable", "0/3 nodes are available: 3 Insufficient cpu.")]});
-    insta::assert_snapshot!(told(WEB, &blocked_by_pod(pod("web-x", status), "Unschedulable"), &around()));
+    insta::assert_snapshot!(explained(
+        WEB,
+        &blocked_by_pod(pod("web-x", status), "Unschedulable"),
+        &around()
+    ));
 }
 
 #[test]
 fn an_image_that_runs_as_root() {
     let message = "container has runAsNonRoot and image will run as root";
     let pod = waiting("web-x", "CreateContainerConfigError", message);
-    insta::assert_snapshot!(told(WEB, &blocked_by_pod(pod, "CreateContainerConfigError"), &around()));
+    insta::assert_snapshot!(explained(WEB, &blocked_by_pod(pod, "CreateContainerConfigError"), &around()));
 }
 
 #[test]
@@ -97,14 +101,14 @@ fn a_job_whose_pod_cannot_start() {
 }
 
 #[test]
-fn what_is_below_an_object_that_tells_nothing_of_itself_is_looked_at() {
+fn an_object_without_a_status_is_judged_by_its_dependents() {
     let cron = object("batch/v1", "CronJob", "dump", None, json!({"spec": {}}));
     let job = object("batch/v1", "Job", "dump-1", Some("CronJob/dump"), json!({"status": {"active": 1}}));
     let mut pod = waiting("dump-1-x", "ImagePullBackOff", "not found");
     pod.metadata.owner_references.as_mut().unwrap()[0].uid = "Job/dump-1".into();
     let answer = ask("CronJob/dump", &[cron.clone(), job, pod], &around());
     assert_eq!((answer.well, answer.root_cause.unwrap().object.kind.as_str()), (false, "Pod"));
-    // What has ended is over.
+    // A finished one no longer counts.
     let conditions = [condition("Failed", "True", "BackoffLimitExceeded", "")];
     let failed = json!({"status": {"conditions": conditions}});
     let failed = object("batch/v1", "Job", "dump-1", Some("CronJob/dump"), failed);
@@ -112,7 +116,7 @@ fn what_is_below_an_object_that_tells_nothing_of_itself_is_looked_at() {
 }
 
 #[test]
-fn a_target_reference_alone_makes_no_command() {
+fn a_target_reference_alone_does_not_make_a_command() {
     let body = json!({"spec": {"targetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}}});
     let scaler = object("autoscaling.k8s.io/v1", "VerticalPodAutoscaler", "web", None, body);
     assert!(ask("VerticalPodAutoscaler/web", &[scaler], &around()).well);
@@ -131,11 +135,11 @@ fn a_pod_whose_readiness_probe_fails() {
         message: "Readiness probe failed: HTTP 503".into(),
         at: None,
     });
-    insta::assert_snapshot!(told(WEB, &blocked_by_pod(pod("web-x", status), "NotReady"), &around));
+    insta::assert_snapshot!(explained(WEB, &blocked_by_pod(pod("web-x", status), "NotReady"), &around));
 }
 
 #[test]
-fn a_blocker_that_is_gone_is_told_as_it_was_reported() {
+fn a_blocker_that_is_gone_is_named_as_it_was_reported() {
     let body = || {
         not_ready("Progressing", "2 of 3", blocker("Pod", "web-x", "Evicted", "The node was low on memory"))
     };
@@ -143,7 +147,7 @@ fn a_blocker_that_is_gone_is_told_as_it_was_reported() {
 }
 
 #[test]
-fn a_pod_that_was_mended_meanwhile_is_not_blamed() {
+fn a_pod_that_was_fixed_meanwhile_is_not_blamed() {
     let objects = blocked_by_pod(serving("web-x"), "ImagePullBackOff");
     let answer = ask(WEB, &objects, &around());
     let cause = answer.root_cause.unwrap();
@@ -151,20 +155,20 @@ fn a_pod_that_was_mended_meanwhile_is_not_blamed() {
 }
 
 #[test]
-fn a_template_that_there_is_not() {
+fn a_template_that_does_not_exist() {
     let message = "spec.template: there is no template \"lost\"; use one of those configured (default)";
-    insta::assert_snapshot!(told(WEB, &refused("TemplateNotFound", message), &around()));
+    insta::assert_snapshot!(explained(WEB, &refused("TemplateNotFound", message), &around()));
 }
 
 #[test]
 fn a_child_that_is_refused_is_followed_to_the_child() {
     let message = "Pod \"web-x\" is not accepted: spec.containers[0].image: Required value";
     let body = || not_ready("Invalid", message, blocker("BasicReplicaSet", "web", "Invalid", message));
-    insta::assert_snapshot!(told(WEB, &[deployment(body()), set(body())], &around()));
+    insta::assert_snapshot!(explained(WEB, &[deployment(body()), set(body())], &around()));
 }
 
 #[test]
-fn gatekeepers_are_told_apart_by_the_servers_words() {
+fn gatekeepers_are_distinguished_by_the_message_of_the_server() {
     let said = |message: &str| ask(WEB, &refused("Forbidden", message), &around()).sentence;
     let sentences = [
         "pods \"web-x\" is forbidden: exceeded quota: two-pods, requested: pods=1, used: pods=2, limited: pods=2",
@@ -183,14 +187,14 @@ fn gatekeepers_are_told_apart_by_the_servers_words() {
 }
 
 #[test]
-fn a_controller_that_does_not_run() {
+fn a_controller_that_is_not_running() {
     let silent = || {
         json!({"spec": {"replicas": 3}, "status": {"conditions": [
             {"type": "Ready", "status": "Unknown", "reason": "Pending", "message": "the controller has not reported yet", "lastTransitionTime": "1970-01-01T00:00:00Z"},
         ]}})
     };
     let objects = [deployment(silent())];
-    insta::assert_snapshot!("lease", told(WEB, &objects, &without("basic-deployment-controller")));
+    insta::assert_snapshot!("lease", explained(WEB, &objects, &without("basic-deployment-controller")));
     let mut nothing = around();
     nothing.controllers.seen.clear();
     insta::assert_snapshot!("not_installed", ask(WEB, &objects, &nothing).sentence);
@@ -206,17 +210,17 @@ fn a_controller_that_does_not_run() {
 }
 
 #[test]
-fn a_controller_further_down_that_does_not_run() {
+fn a_controller_further_down_that_is_not_running() {
     let mut child = set(ready());
     child.metadata.generation = Some(2);
     let objects = [deployment(not_ready("Progressing", "2 of 3 replicas serve", Value::Null)), child];
-    insta::assert_snapshot!(told(WEB, &objects, &without("basic-replicaset-controller")));
+    insta::assert_snapshot!(explained(WEB, &objects, &without("basic-replicaset-controller")));
 }
 
 #[test]
-fn what_is_ready_may_be_old_when_its_controller_does_not_run() {
+fn a_ready_object_may_be_out_of_date_while_its_controller_is_not_running() {
     let objects = [deployment(ready()), set(ready())];
-    insta::assert_snapshot!(told(WEB, &objects, &without("basic-replicaset-controller")));
+    insta::assert_snapshot!(explained(WEB, &objects, &without("basic-replicaset-controller")));
 }
 
 #[test]
@@ -227,7 +231,7 @@ fn an_object_held_by_a_finalizer() {
     });
     let mut body = ready();
     body["metadata"] = metadata;
-    insta::assert_snapshot!(told(WEB, &[deployment(body)], &around()));
+    insta::assert_snapshot!(explained(WEB, &[deployment(body)], &around()));
 }
 
 #[test]
@@ -239,7 +243,7 @@ fn an_object_held_for_its_backup() {
         "annotations": {"catena.dev/backup-status": status.to_string()},
     });
     let objects = [deployment(body)];
-    insta::assert_snapshot!("held_for_backup", told(WEB, &objects, &around()));
+    insta::assert_snapshot!("held_for_backup", explained(WEB, &objects, &around()));
     insta::assert_snapshot!(
         "held_without_controller",
         ask(WEB, &objects, &without("backup-controller")).sentence
@@ -250,16 +254,16 @@ fn an_object_held_for_its_backup() {
     };
     let with_entry = ask(WEB, &objects, &entries(&["BasicDeployment"]));
     assert_eq!(with_entry.root_cause.unwrap().reason, "BackupFailed");
-    insta::assert_snapshot!("held_without_entry", told(WEB, &objects, &entries(&[])));
+    insta::assert_snapshot!("held_without_entry", explained(WEB, &objects, &entries(&[])));
 }
 
 #[test]
-fn a_parent_that_waits_for_what_it_owns() {
+fn a_parent_that_waits_for_its_dependents() {
     let mut parent = ready();
     parent["metadata"] = json!({"deletionTimestamp": THEN, "finalizers": ["foregroundDeletion"]});
     let mut child = ready();
     child["metadata"] = json!({"deletionTimestamp": THEN, "finalizers": ["example.com/cleanup"]});
-    insta::assert_snapshot!(told(WEB, &[deployment(parent), set(child)], &around()));
+    insta::assert_snapshot!(explained(WEB, &[deployment(parent), set(child)], &around()));
 }
 
 #[test]
@@ -286,7 +290,7 @@ fn commands_in_every_state() {
         || status(vec![bound(), condition("Succeeded", "Unknown", "Restarting", "1 of 3 replicas are new")]);
     let queued = || status(vec![bound(), condition("Succeeded", "Unknown", "Queued", "")]);
     let said = |name: &str, objects: &[DynamicObject], around: &Around| {
-        told(&format!("BasicDeploymentRestart/{name}"), objects, around)
+        explained(&format!("BasicDeploymentRestart/{name}"), objects, around)
     };
     let well = || deployment(ready());
 
@@ -320,17 +324,17 @@ fn commands_in_every_state() {
     let target = Identity { kind: "BasicDeployment".into(), name: "web".into(), ..Identity::default() };
     let lost = Around { missing_target: Some(target), ..around() };
     insta::assert_snapshot!("command_without_target", said("r1", &[command("r1", false, json!({}))], &lost));
-    insta::assert_snapshot!("target_with_commands", told(WEB, &both, &around()));
+    insta::assert_snapshot!("target_with_commands", explained(WEB, &both, &around()));
 }
 
 #[test]
-fn a_command_that_the_binder_does_not_know() {
+fn a_command_that_the_binder_has_not_reported_on() {
     let objects = [deployment(ready()), command("r1", false, json!({}))];
-    insta::assert_snapshot!(told("BasicDeploymentRestart/r1", &objects, &around()));
+    insta::assert_snapshot!(explained("BasicDeploymentRestart/r1", &objects, &around()));
 }
 
 #[test]
-fn a_foreign_command_is_explained_by_what_the_binder_says_in_an_event() {
+fn a_foreign_command_is_explained_by_an_event_of_the_binder() {
     let command = |metadata: Value| {
         object("shoes.dev/v1", "Polish", "p1", None, json!({"spec": {"shoes": "red"}, "metadata": metadata}))
     };
@@ -342,7 +346,7 @@ fn a_foreign_command_is_explained_by_what_the_binder_says_in_an_event() {
         message: "there is no ConfigMap \"red\"; create it, or delete this command".into(),
         at: None,
     });
-    insta::assert_snapshot!(told("Polish/p1", &[command(json!({}))], &around));
+    insta::assert_snapshot!(explained("Polish/p1", &[command(json!({}))], &around));
     let bound = command(json!({"annotations": {"catena.dev/bound-to": "ConfigMap/red"}}));
     assert!(ask("Polish/p1", &[bound], &around).well);
     around.warnings[0].by = "polisher".into();
@@ -362,7 +366,10 @@ fn a_foreign_command_is_explained_by_the_binders_rules_when_its_events_are_gone(
     });
     let answer = ask("Polish/p1", &[command], &around);
     let cause = answer.root_cause.unwrap();
-    assert_eq!((&*cause.reason, &*cause.meaning), ("FilterFailed", "may be a command, which cannot be told"));
+    assert_eq!(
+        (&*cause.reason, &*cause.meaning),
+        ("FilterFailed", "may be a command, but the filter of its kind failed")
+    );
     assert!(
         cause.message.contains("the field type is missing") && cause.advice.contains("filter"),
         "{cause:?}"
@@ -388,5 +395,5 @@ fn a_foreign_workload_is_explained_by_its_last_warning() {
                 .into(),
         at: None,
     });
-    insta::assert_snapshot!(told("StatefulSet/db", &[set], &around));
+    insta::assert_snapshot!(explained("StatefulSet/db", &[set], &around));
 }

@@ -1,4 +1,4 @@
-//! No controller reports what `why` cannot explain.
+//! No controller reports a reason that `why` cannot explain.
 
 use std::{fs, path::Path};
 
@@ -7,7 +7,7 @@ use super::{
     scene::{around, ask, refused},
 };
 
-/// Every reason that a controller can report, read from its source, is explained, with what to do.
+/// Every reason that a controller can report, read from its source, is explained, with a remedy.
 #[test]
 fn every_reason_that_a_controller_reports_is_explained() {
     let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
@@ -42,7 +42,7 @@ fn every_reason_that_a_controller_reports_is_explained() {
         assert!(!found.is_empty(), "{file} reports nothing any more: is it called otherwise now?");
         reasons.extend(found.into_iter().map(|reason| (file, reason.to_owned())));
     }
-    // What is good news is not asked about.
+    // Good news needs no explanation.
     let good = ["Complete", "Bound", "BackedUp", "ReleasedWithoutBackup", "ForceReleased"];
     let unexplained: Vec<_> = reasons
         .iter()

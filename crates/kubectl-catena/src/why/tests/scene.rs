@@ -100,7 +100,7 @@ pub fn waiting(name: &str, reason: &str, message: &str) -> DynamicObject {
     )
 }
 
-/// A deployment and a set that both name a pod as what blocks, with that pod and two that serve.
+/// A deployment and a set that both name a pod as their blocker, with that pod and two that serve.
 pub fn blocked_by_pod(pod: DynamicObject, reason: &str) -> Vec<DynamicObject> {
     let name = pod.metadata.name.clone().unwrap();
     let body = || {
@@ -157,6 +157,6 @@ pub fn ask(asked: &str, objects: &[DynamicObject], around: &Around) -> Answer {
     diagnose(&Facts { asked, top: &top, around, now: now() })
 }
 
-pub fn told(asked: &str, objects: &[DynamicObject], around: &Around) -> String {
+pub fn explained(asked: &str, objects: &[DynamicObject], around: &Around) -> String {
     text(&ask(asked, objects, around), now(), Paint::OFF)
 }

@@ -1,10 +1,10 @@
-//! Events are told where a status says nothing.
+//! Events explain an object whose status does not.
 
 use serde_json::json;
 
 use super::{
     WEB,
-    scene::{THEN, around, ask, condition, deployment, object, told},
+    scene::{THEN, around, ask, condition, deployment, explained, object},
 };
 use crate::why::facts::{Around, Warning};
 
@@ -20,7 +20,7 @@ fn warned(about: &str, warnings: &[(&str, &str)]) -> Around {
 }
 
 #[test]
-fn what_nobody_has_reported_on_is_told_with_its_newest_warnings() {
+fn an_unreported_object_is_shown_with_its_newest_warnings() {
     let around = warned(
         WEB,
         &[
@@ -46,17 +46,17 @@ fn what_nobody_has_reported_on_is_told_with_its_newest_warnings() {
 }
 
 #[test]
-fn what_a_status_said_before_is_not_told_twice() {
+fn a_message_of_the_status_is_not_repeated() {
     let behind = deployment(json!({"metadata": {"generation": 2}, "status": {"observedGeneration": 1}}));
-    insta::assert_snapshot!(told(WEB, &[behind], &warned(WEB, &[("Denied", "no room")])));
+    insta::assert_snapshot!(explained(WEB, &[behind], &warned(WEB, &[("Denied", "no room")])));
 }
 
 #[test]
-fn what_cannot_tell_how_it_is_is_told_with_its_warnings() {
+fn an_object_without_a_status_is_shown_with_its_warnings() {
     let map = object("v1", "ConfigMap", "settings", None, json!({}));
     let around = warned("ConfigMap/settings", &[("InvalidSettings", "the key colour is missing")]);
-    insta::assert_snapshot!(told("ConfigMap/settings", &[map], &around), @r"
-    ConfigMap/settings is there; its kind does not tell whether it is ready.
+    insta::assert_snapshot!(explained("ConfigMap/settings", &[map], &around), @r"
+    ConfigMap/settings exists; its kind does not report whether it is ready.
 
     Note: Warning InvalidSettings (quota-operator, 3m ago): the key colour is missing.
     ");
