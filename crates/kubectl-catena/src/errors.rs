@@ -50,7 +50,7 @@ pub fn no_kubeconfig(error: &KubeconfigError, context: Option<&str>, known: &[St
 }
 
 /// The reason of a failed read, in a few words.
-pub fn unread(error: &kube::Error) -> String {
+pub fn read_failure(error: &kube::Error) -> String {
     match error {
         kube::Error::Api(status) if status.code == 403 => "no permission".to_owned(),
         kube::Error::Api(status) => status.message.clone(),

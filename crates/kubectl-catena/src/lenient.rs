@@ -21,7 +21,7 @@ pub struct Listed<K>(pub Result<K, Unreadable>);
 #[derive(Clone, Debug)]
 pub struct Unreadable {
     /// Its namespace and name.
-    pub place: Place,
+    pub object: ObjectName,
     /// Its defect.
     pub error: String,
 }
@@ -29,7 +29,7 @@ pub struct Unreadable {
 /// An object among others of its kind.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
-pub struct Place {
+pub struct ObjectName {
     /// Its namespace, if it has one.
     pub namespace: Option<String>,
     /// Its name.
@@ -47,13 +47,13 @@ impl<'de, K: DeserializeOwned> Deserialize<'de> for Listed<K> {
         #[derive(Default, Deserialize)]
         #[serde(default)]
         struct Identity {
-            metadata: Place,
+            metadata: ObjectName,
         }
 
         let text = <&RawValue>::deserialize(decoder)?.get();
         Ok(Self(read(text).map_err(|error| {
-            let Identity { metadata: place } = serde_json::from_str(text).unwrap_or_default();
-            Unreadable { place, error: error.to_string() }
+            let Identity { metadata: object } = serde_json::from_str(text).unwrap_or_default();
+            Unreadable { object, error: error.to_string() }
         })))
     }
 }
@@ -123,8 +123,8 @@ mod tests {
             {"metadata": {"name": "good", "namespace": "shop"}},
         ]);
         let list: Vec<Listed<DynamicObject>> = serde_json::from_str(&list.to_string()).unwrap();
-        let Listed(Err(Unreadable { place, error })) = &list[0] else { panic!("{list:?}") };
-        assert_eq!((place.namespace.as_deref(), &*place.name), (Some("shop"), "bad"));
+        let Listed(Err(Unreadable { object, error })) = &list[0] else { panic!("{list:?}") };
+        assert_eq!((object.namespace.as_deref(), &*object.name), (Some("shop"), "bad"));
         assert!(error.contains("invalid type"), "{error}");
         assert!(list[1].0.is_ok());
     }

@@ -8,7 +8,7 @@ use kube::{ResourceExt, core::DynamicObject};
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::paint::harmless;
+use crate::paint::sanitized;
 
 /// The identity of an object.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -32,7 +32,7 @@ pub struct Identity {
 impl fmt::Display for Identity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // An owner reference may name anything.
-        write!(f, "{}", harmless(&format!("{}/{}", self.kind, self.name)))
+        write!(f, "{}", sanitized(&format!("{}/{}", self.kind, self.name)))
     }
 }
 

@@ -9,8 +9,8 @@ use operator_kit::watch::Trimmed;
 use serde::{Deserialize, de::DeserializeOwned};
 
 use crate::{
-    lenient::{Listed, Place, Unreadable},
-    paint::{Paint, harmless},
+    lenient::{Listed, ObjectName, Unreadable},
+    paint::{Paint, sanitized},
 };
 
 /// Objects per page.
@@ -90,10 +90,10 @@ where
 }
 
 /// Names an omitted object on standard error.
-fn warn(url: &str, Unreadable { place: Place { namespace, name }, error }: &Unreadable) {
+fn warn(url: &str, Unreadable { object: ObjectName { namespace, name }, error }: &Unreadable) {
     let plural = url.rsplit('/').next().unwrap_or_default();
     let namespace =
         namespace.as_ref().map_or_else(String::new, |namespace| format!(" in namespace {namespace:?}"));
-    let said = harmless(&format!("{plural}/{name}{namespace} cannot be read and is omitted: {error}"));
+    let said = sanitized(&format!("{plural}/{name}{namespace} cannot be read and is omitted: {error}"));
     eprintln!("{} {said}", Paint::for_stderr().bad("warning:"));
 }

@@ -73,7 +73,7 @@ impl Paint {
 }
 
 /// A text from an object without control characters: an author of a status must not control the terminal.
-pub fn harmless(text: &str) -> String {
+pub fn sanitized(text: &str) -> String {
     text.chars().map(|c| if c.is_control() && c != '\n' { '\u{fffd}' } else { c }).collect()
 }
 
@@ -89,7 +89,7 @@ mod tests {
 
     #[test]
     fn a_text_of_an_object_cannot_drive_the_terminal() {
-        assert_eq!(harmless("a\u{1b}[2Jb\nc\r\u{9b}d"), "a\u{fffd}[2Jb\nc\u{fffd}\u{fffd}d");
+        assert_eq!(sanitized("a\u{1b}[2Jb\nc\r\u{9b}d"), "a\u{fffd}[2Jb\nc\u{fffd}\u{fffd}d");
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Columns of text, as kubectl prints them.
 
-use crate::paint::{Paint, Tone, harmless};
+use crate::paint::{Paint, Tone, sanitized};
 
 /// Lines of cells below a header.
 #[derive(Debug, Default)]
@@ -17,7 +17,7 @@ pub struct Cell {
 
 impl From<String> for Cell {
     fn from(text: String) -> Self {
-        Self { text: harmless(&text), tone: Tone::Plain }
+        Self { text: sanitized(&text), tone: Tone::Plain }
     }
 }
 

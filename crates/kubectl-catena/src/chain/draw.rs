@@ -64,9 +64,9 @@ fn groups<'n>(children: &'n [Node], drawing: &Drawing) -> Vec<Vec<&'n Node>> {
 /// Objects that are well share a line. Of the others some are named, for a closer look at one.
 fn lines_of(group: Vec<&Node>) -> Vec<Vec<&Node>> {
     const MAX_NAMED: usize = 3;
-    let is_well = group.first().is_some_and(|first| first.health.state.is_well());
-    if is_well || group.len() <= MAX_NAMED + 1 {
-        return if is_well { vec![group] } else { group.into_iter().map(|node| vec![node]).collect() };
+    let is_healthy = group.first().is_some_and(|first| first.health.state.is_healthy());
+    if is_healthy || group.len() <= MAX_NAMED + 1 {
+        return if is_healthy { vec![group] } else { group.into_iter().map(|node| vec![node]).collect() };
     }
     let (named, rest) = group.split_at(MAX_NAMED);
     named.iter().map(|node| vec![*node]).chain([rest.to_vec()]).collect()
@@ -79,13 +79,14 @@ fn are_alike(one: &Node, other: &Node, asked: &str) -> bool {
         let Node { identity, health, .. } = node;
         (identity.api_version.clone(), identity.kind.clone(), health.state, health.reason.clone(), revision)
     };
-    let is_well_below =
-        |node: &Node| node.children.iter().all(|child| child.all().all(|below| below.health.state.is_well()));
+    let is_well_below = |node: &Node| {
+        node.children.iter().all(|child| child.all().all(|below| below.health.state.is_healthy()))
+    };
     let may_share = |node: &Node| {
         node.identity.uid != asked
             && node.finalizers.is_empty()
             && node.deleted.is_none()
-            && if node.health.state.is_well() { is_well_below(node) } else { node.children.is_empty() }
+            && if node.health.state.is_healthy() { is_well_below(node) } else { node.children.is_empty() }
     };
     may_share(one) && may_share(other) && look(one) == look(other)
 }
@@ -93,7 +94,7 @@ fn are_alike(one: &Node, other: &Node, asked: &str) -> bool {
 fn line(node: &Node, branch: &str, count: usize, drawing: &Drawing) -> [Cell; 6] {
     let is_asked = node.identity.uid == drawing.asked && !branch.is_empty();
     let name = if count > 1 {
-        let more = if node.health.state.is_well() { "" } else { " more" };
+        let more = if node.health.state.is_healthy() { "" } else { " more" };
         format!("{branch}{count}{more} × {}", node.identity.kind)
     } else {
         format!("{branch}{}{}", node.identity, if is_asked { " ◀" } else { "" })
@@ -150,7 +151,7 @@ fn note(node: &Node, now: Timestamp) -> String {
     if node.unbound {
         parts.push("not bound yet".to_owned());
     }
-    if !node.health.state.is_well() && !node.health.message.is_empty() {
+    if !node.health.state.is_healthy() && !node.health.message.is_empty() {
         parts.push(first_line(&node.health.message));
     }
     parts.join("; ")

@@ -8,12 +8,12 @@ use kube::{api::ListParams, core::DynamicObject};
 use serde::Serialize;
 
 use super::{
+    dependents::{DependentList, LabelledKinds, Selector, dependent_lists},
     owned::owned,
-    places::{LabelledKinds, Place, Selector, places},
 };
 use crate::{
     connection::{Cluster, types},
-    errors::unread,
+    errors::read_failure,
     kinds::Kind,
     object::{Identity, first_owner},
     pages,
@@ -95,7 +95,7 @@ async fn ascend(cluster: &Cluster, asked: DynamicObject, fetched: &mut Fetched) 
                 break;
             }
             Err(error) => {
-                fetched.gaps.push(Gap { what: owner.to_string(), why: unread(&error) });
+                fetched.gaps.push(Gap { what: owner.to_string(), why: read_failure(&error) });
                 break;
             }
         }
@@ -110,7 +110,7 @@ async fn target_of(cluster: &Cluster, here: &DynamicObject, fetched: &mut Fetche
     match cluster.find(kind, target.namespace.as_deref(), &target.name).await {
         Ok(Some(object)) => return Some(object),
         Ok(None) => fetched.missing_target = Some(target),
-        Err(error) => fetched.gaps.push(Gap { what: target.to_string(), why: unread(&error) }),
+        Err(error) => fetched.gaps.push(Gap { what: target.to_string(), why: read_failure(&error) }),
     }
     None
 }
@@ -123,35 +123,37 @@ async fn descend(
     scope: Scope,
     fetched: &mut Fetched,
 ) {
-    let mut listed: Vec<Place> = Vec::new();
+    let mut listed: Vec<DependentList> = Vec::new();
     let mut candidates: Vec<Candidate> = Vec::new();
     let mut known: HashSet<String> = path.iter().map(uid).collect();
     let mut newest = path;
     let mut partial: HashMap<String, Kind> = HashMap::new();
     while !newest.is_empty() {
-        let mut wanted: Vec<Place> = Vec::new();
+        let mut wanted: Vec<DependentList> = Vec::new();
         for object in &newest {
-            for place in places(object, &cluster.kinds, labelled, scope.all_kinds) {
-                if !listed.contains(&place) && !wanted.contains(&place) {
-                    wanted.push(place);
+            for list in dependent_lists(object, &cluster.kinds, labelled, scope.all_kinds) {
+                if !listed.contains(&list) && !wanted.contains(&list) {
+                    wanted.push(list);
                 }
             }
         }
         fetched.objects.append(&mut newest);
         let answers: Vec<_> = stream::iter(&wanted)
-            .map(|place| list(cluster, place))
+            .map(|list| objects_in(cluster, list))
             .buffered(MAX_CONCURRENT_REQUESTS)
             .collect()
             .await;
-        for (place, answer) in wanted.iter().zip(answers) {
+        for (list, answer) in wanted.iter().zip(answers) {
             match answer {
                 Ok(objects) => candidates.extend(objects.into_iter().map(|object| Candidate {
                     object,
-                    kind: place.kind.clone(),
-                    is_whole: place.selector != Selector::Metadata,
+                    kind: list.kind.clone(),
+                    is_whole: list.selector != Selector::Metadata,
                 })),
                 Err(error) => {
-                    fetched.gaps.push(Gap { what: place.kind.resource.plural.clone(), why: unread(&error) });
+                    fetched
+                        .gaps
+                        .push(Gap { what: list.kind.resource.plural.clone(), why: read_failure(&error) });
                 }
             }
         }
@@ -212,7 +214,7 @@ async fn complete(
                 object.data = whole.data;
             }
             Some(Err(error)) => {
-                gaps.push(Gap { what: Identity::of(object).to_string(), why: unread(&error) });
+                gaps.push(Gap { what: Identity::of(object).to_string(), why: read_failure(&error) });
             }
             // Deleted meanwhile: its metadata has to do.
             _ => {}
@@ -221,15 +223,15 @@ async fn complete(
     partial.clear();
 }
 
-async fn list(cluster: &Cluster, place: &Place) -> kube::Result<Vec<DynamicObject>> {
-    let api = cluster.api(&place.kind, place.namespace.as_deref());
-    let mut objects = match &place.selector {
+async fn objects_in(cluster: &Cluster, list: &DependentList) -> kube::Result<Vec<DynamicObject>> {
+    let api = cluster.api(&list.kind, list.namespace.as_deref());
+    let mut objects = match &list.selector {
         Selector::Labels(labels) => pages::all(&api, ListParams::default().labels(labels)).await?,
         Selector::Few => pages::all(&api, ListParams::default()).await?,
-        Selector::Metadata => owned(cluster, place).await?,
+        Selector::Metadata => owned(cluster, list).await?,
     };
     for object in &mut objects {
-        object.types = Some(types(&place.kind));
+        object.types = Some(types(&list.kind));
     }
     Ok(objects)
 }
@@ -257,7 +259,7 @@ pub async fn labelled_kinds(cluster: &Cluster) -> (LabelledKinds, Vec<Gap>) {
     let mut gaps = Vec::new();
     let mut or_gap = |what: &str, result: kube::Result<Vec<Kind>>| {
         result.unwrap_or_else(|error| {
-            gaps.push(Gap { what: what.to_owned(), why: unread(&error) });
+            gaps.push(Gap { what: what.to_owned(), why: read_failure(&error) });
             Vec::new()
         })
     };

@@ -43,7 +43,7 @@ pub struct Health {
 
 impl State {
     /// Whether it needs no attention.
-    pub fn is_well(self) -> bool {
+    pub fn is_healthy(self) -> bool {
         matches!(self, Self::Ready | Self::Done | Self::Present)
     }
 }

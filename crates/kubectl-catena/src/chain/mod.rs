@@ -1,11 +1,11 @@
 //! The chain of an object: fetched, joined into a tree, and drawn.
 
+mod dependents;
 mod draw;
 mod fetch;
 mod finalizers;
 mod health;
 mod owned;
-mod places;
 mod pods;
 mod status;
 mod tree;

@@ -8,7 +8,7 @@ use kube::{
 };
 use serde::Deserialize;
 
-use super::places::Place;
+use super::dependents::DependentList;
 use crate::connection::Cluster;
 
 /// The decoded part of the response: decoding the rest of ten thousand objects takes seconds.
@@ -35,9 +35,9 @@ struct Metadata {
 }
 
 /// The objects that have an owner, or a label with the uid of their target, with the fields for fetching them.
-pub async fn owned(cluster: &Cluster, place: &Place) -> kube::Result<Vec<DynamicObject>> {
-    let namespace = place.namespace.as_deref().filter(|_| place.kind.is_namespaced);
-    let path = DynamicObject::url_path(&place.kind.resource, namespace);
+pub async fn owned(cluster: &Cluster, list: &DependentList) -> kube::Result<Vec<DynamicObject>> {
+    let namespace = list.namespace.as_deref().filter(|_| list.kind.is_namespaced);
+    let path = DynamicObject::url_path(&list.kind.resource, namespace);
     // From the server's cache and in one response: a page costs a round trip.
     let params = ListParams::default().match_any();
     let request = Request::new(path).list_metadata(&params).map_err(kube::Error::BuildRequest)?;

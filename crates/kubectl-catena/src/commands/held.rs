@@ -13,12 +13,12 @@ use crate::{
     backup_status,
     chain::Gap,
     connection::Options,
-    errors::unread,
+    errors::read_failure,
     kinds::Kind,
     object::{Identity, deleted},
     output::Output,
     pages,
-    paint::{Paint, Tone, harmless},
+    paint::{Paint, Tone, sanitized},
     protected_kinds::protected_kinds,
     table::{Cell, Table},
 };
@@ -99,7 +99,7 @@ pub async fn run(options: &Options, arguments: &Arguments) -> Result<()> {
             }
             // Some kinds are served and cannot be listed as metadata.
             Err(kube::Error::Api(status)) if matches!(status.code, 404..=406) => {}
-            Err(error) => gaps.push(Gap { what: kind.resource.plural.clone(), why: unread(&error) }),
+            Err(error) => gaps.push(Gap { what: kind.resource.plural.clone(), why: read_failure(&error) }),
         }
     }
     items.sort_by_key(|held: &Held| (held.deleted, held.object.clone()));
@@ -138,7 +138,7 @@ impl Held {
 
 fn text(shown: &Shown, now: Timestamp, paint: Paint) -> String {
     let unseen: Vec<String> =
-        shown.not_seen.iter().map(|gap| harmless(&format!("{} ({})", gap.what, gap.why))).collect();
+        shown.not_seen.iter().map(|gap| sanitized(&format!("{} ({})", gap.what, gap.why))).collect();
     let unseen = match unseen.len() {
         0 => String::new(),
         count => {

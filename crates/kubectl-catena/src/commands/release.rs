@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use tokio::time::timeout;
 
 use crate::{
-    connection::Options, object::Identity, output::write, paint::harmless, target::ObjectArgument,
+    connection::Options, object::Identity, output::write, paint::sanitized, target::ObjectArgument,
     why::explanation,
 };
 
@@ -73,7 +73,7 @@ pub async fn run(options: &Options, arguments: &Arguments) -> Result<()> {
         Err(_) => {
             let answer = explanation(&cluster, &target).await;
             let why =
-                answer.map_or_else(|_| String::new(), |answer| format!(": {}", harmless(&answer.sentence)));
+                answer.map_or_else(|_| String::new(), |answer| format!(": {}", sanitized(&answer.sentence)));
             bail!(
                 "{identity} is marked for release without a backup, but was not released within {} s{why}",
                 RELEASE_TIMEOUT.as_secs()

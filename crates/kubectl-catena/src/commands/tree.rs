@@ -9,7 +9,7 @@ use crate::{
     chain::{Drawing, Gap, Node, Scope, draw, fetch, grow},
     connection::Options,
     output::Output,
-    paint::{Paint, harmless},
+    paint::{Paint, sanitized},
     target::ObjectArgument,
 };
 
@@ -64,10 +64,10 @@ pub async fn run(options: &Options, arguments: &Arguments) -> Result<()> {
 /// The objects that are missing from the tree, with the reason.
 fn remarks(shown: &Shown) -> String {
     let lost = shown.lost_owners.iter().map(|owner| {
-        harmless(&format!("\nits owner {owner} is gone: the garbage collector will delete it\n"))
+        sanitized(&format!("\nits owner {owner} is gone: the garbage collector will delete it\n"))
     });
     let unseen =
-        shown.not_seen.iter().map(|gap| harmless(&format!("\nnot read: {} ({})", gap.what, gap.why)));
+        shown.not_seen.iter().map(|gap| sanitized(&format!("\nnot read: {} ({})", gap.what, gap.why)));
     let text: String = lost.chain(unseen).collect();
     if text.is_empty() || text.ends_with('\n') { text } else { text + "\n" }
 }

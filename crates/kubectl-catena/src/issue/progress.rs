@@ -8,7 +8,7 @@ use std::{
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::outcome::Outcome;
-use crate::paint::harmless;
+use crate::paint::sanitized;
 
 /// The display during a wait.
 pub struct Progress {
@@ -41,7 +41,7 @@ impl Progress {
             }
             self.bar.set_position(done);
         }
-        let reason = harmless(reason);
+        let reason = sanitized(reason);
         self.bar.set_message(reason.clone());
         let counted = progress.map_or_else(String::new, |(done, all)| format!(" {done}/{all}"));
         let line = format!("{} {reason}{counted}", self.bar.prefix());

@@ -26,7 +26,7 @@ use crate::{
     connection::Cluster,
     kinds::Kind,
     object::Identity,
-    paint::{Paint, Tone, harmless},
+    paint::{Paint, Tone, sanitized},
     target::Target,
     why::explanation,
 };
@@ -66,7 +66,7 @@ pub async fn until_finished(
             Ok(ExitCode::SUCCESS)
         }
         Ok(Ok(Outcome::Failed(why))) => {
-            eprintln!("{} {identity} failed after {took}: {}", paint.bad("✗"), harmless(&why));
+            eprintln!("{} {identity} failed after {took}: {}", paint.bad("✗"), sanitized(&why));
             Ok(ExitCode::FAILURE)
         }
         Ok(Ok(Outcome::Waiting { .. })) => {
@@ -82,7 +82,7 @@ pub async fn until_finished(
             eprintln!(
                 "{} {identity} has not finished within {took}, and continues. {}",
                 paint.bad("✗"),
-                harmless(&why)
+                sanitized(&why)
             );
             Ok(ExitCode::from(TIMED_OUT))
         }
@@ -140,7 +140,7 @@ async fn name_blockers(cluster: &Cluster, command: &Target, progress: &Progress)
         if let Some((cause, sentence)) = blocks
             && said.as_ref() != Some(&cause.reason)
         {
-            progress.note(&harmless(&sentence));
+            progress.note(&sanitized(&sentence));
             said = Some(cause.reason);
         }
         sleep(STALL_INTERVAL).await;

@@ -25,22 +25,23 @@ use kube::{
 };
 use operator_kit::watch::{ServedKind, TrimmedObject};
 
-use crate::{chain::Gap, connection::Cluster, errors::unread, object::Identity, pages};
+use crate::{chain::Gap, connection::Cluster, errors::read_failure, object::Identity, pages};
 
 /// Its settings, in each of its installations.
 const SETTINGS: &str = "app.kubernetes.io/part-of=catena,app.kubernetes.io/component=command-binder";
 
 /// The obstacle to binding an object of a foreign kind, if its kind is one of commands.
-pub async fn judge(cluster: &Cluster, object: &DynamicObject) -> Result<Option<Verdict>, Gap> {
+pub async fn binding_obstacle(cluster: &Cluster, object: &DynamicObject) -> Result<Option<Verdict>, Gap> {
     let identity = Identity::of(object);
     if identity.group() == keys::GROUP || object.metadata.deletion_timestamp.is_some() {
         return Ok(None);
     }
-    let judged = judge_foreign(cluster, &identity, &object.metadata).await;
-    judged.map_err(|error| Gap { what: "the rules of command-binder".to_owned(), why: unread(&error) })
+    let obstacle = foreign_obstacle(cluster, &identity, &object.metadata).await;
+    obstacle
+        .map_err(|error| Gap { what: "the rules of command-binder".to_owned(), why: read_failure(&error) })
 }
 
-async fn judge_foreign(
+async fn foreign_obstacle(
     cluster: &Cluster,
     identity: &Identity,
     metadata: &ObjectMeta,
@@ -50,7 +51,7 @@ async fn judge_foreign(
     let (metadata, row) = (object.metadata.clone(), CommandRow::of(&kind, object));
     let target = match &row.finding {
         Finding::Target(to) if row.proven_target(to, false).is_none() => {
-            Some(look_up(cluster, &metadata, to).await?)
+            Some(find_target(cluster, &metadata, to).await?)
         }
         _ => None,
     };
@@ -100,7 +101,7 @@ async fn as_watched(
     Ok(found.into_iter().find(|object| object.metadata.uid == *uid))
 }
 
-async fn look_up(cluster: &Cluster, metadata: &ObjectMeta, to: &Reference) -> kube::Result<Target> {
+async fn find_target(cluster: &Cluster, metadata: &ObjectMeta, to: &Reference) -> kube::Result<Target> {
     let wanted = &to.kind.resource;
     let Some(kind) = cluster.kinds.served(wanted) else { return Ok(Target::NotServed) };
     let served = ServedKind { resource: kind.resource.clone(), is_namespaced: kind.is_namespaced };

@@ -15,7 +15,7 @@ use crate::chain::{Node, State};
 
 /// The obstacle to the readiness of an object.
 pub fn check<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Lead<'n>> {
-    if is_well(node) && !is_troubled(node) {
+    if is_healthy(node) && !has_unhealthy_dependents(node) {
         return None;
     }
     let mut next = Vec::new();
@@ -23,22 +23,22 @@ pub fn check<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Lead<'n>> {
         if is_itself(&blocker, node) {
             return Some(Lead::Found(Finding::at(node, itself(node, blocker))));
         }
-        match towards(&blocker, node) {
+        match child_towards(&blocker, node) {
             // It may be well by now: the status is about to follow.
             Some(child) => next.push(child),
-            None => return Some(Lead::Found(Finding::at(node, unseen(node, blocker)))),
+            None => return Some(Lead::Found(Finding::at(node, named_blocker(node, blocker)))),
         }
     }
-    next.extend(troubled(node));
-    Some(Lead::Follow { next, otherwise: (!is_well(node)).then(|| own(node, facts)) })
+    next.extend(unhealthy_children(node));
+    Some(Lead::Follow { next, otherwise: (!is_healthy(node)).then(|| own(node, facts)) })
 }
 
 /// Whether an object without a status of its own has dependents that are not well. Finished ones do not count.
-fn is_troubled(node: &Node) -> bool {
+fn has_unhealthy_dependents(node: &Node) -> bool {
     let is_open = |child: &Node| match child.health.state {
         State::Ready | State::Done | State::Failed | State::Terminating => false,
         State::Moving | State::Unreported | State::Stuck => true,
-        State::Present => is_troubled(child),
+        State::Present => has_unhealthy_dependents(child),
     };
     node.health.state == State::Present
         && node.children.iter().any(|child| !is_command(child) && is_open(child))
@@ -53,7 +53,7 @@ fn is_itself(blocker: &BlockedBy, node: &Node) -> bool {
 }
 
 /// The child that is, or leads to, the blocker.
-fn towards<'n>(blocker: &BlockedBy, node: &'n Node) -> Option<&'n Node> {
+fn child_towards<'n>(blocker: &BlockedBy, node: &'n Node) -> Option<&'n Node> {
     node.children.iter().find(|child| child.all().any(|below| is_itself(blocker, below)))
 }
 
@@ -71,7 +71,7 @@ fn itself(node: &Node, blocker: BlockedBy) -> Cause {
 }
 
 /// The blocker is named but was not found: it is gone, or may not be read.
-fn unseen(node: &Node, blocker: BlockedBy) -> Cause {
+fn named_blocker(node: &Node, blocker: BlockedBy) -> Cause {
     let (meaning, advice) = refusal::read(&blocker.reason, &blocker.message);
     let mut object = node.identity.clone();
     object.api_version = blocker.api_version;
@@ -89,7 +89,7 @@ fn unseen(node: &Node, blocker: BlockedBy) -> Cause {
 }
 
 /// Children that are not well, stuck ones first. Commands come and go beside the chain.
-fn troubled(node: &Node) -> impl Iterator<Item = &Node> {
+fn unhealthy_children(node: &Node) -> impl Iterator<Item = &Node> {
     let rank = |child: &&Node| match child.health.state {
         State::Stuck | State::Failed => 0,
         State::Unreported => 1,
@@ -99,7 +99,7 @@ fn troubled(node: &Node) -> impl Iterator<Item = &Node> {
     let mut children: Vec<&Node> = node
         .children
         .iter()
-        .filter(|child| !is_command(child) && (!is_well(child) || is_troubled(child)))
+        .filter(|child| !is_command(child) && (!is_healthy(child) || has_unhealthy_dependents(child)))
         .collect();
     children.sort_by_key(rank);
     children.into_iter()
@@ -110,11 +110,11 @@ fn own(node: &Node, facts: &Facts) -> Cause {
     let health = &node.health;
     if health.state == State::Moving
         && let Some(controller) = controller_of(&node.identity)
-        && let Verdict::Down(why) = facts.around.controllers.verdict(controller, facts.now)
+        && let Verdict::Down(why) = facts.surroundings.controllers.verdict(controller, facts.now)
     {
         return not_running(&node.identity, controller, &why);
     }
-    let warning = facts.around.warnings.iter().rfind(|warning| warning.about == node.identity.uid);
+    let warning = facts.surroundings.warnings.iter().rfind(|warning| warning.about == node.identity.uid);
     // For a pod that merely is not ready, the last warning has the problem that its kubelet met.
     let is_vague = matches!(health.reason.as_str(), "NotReady" | "Starting");
     let (reason, message) = match warning {
@@ -137,6 +137,6 @@ fn own(node: &Node, facts: &Facts) -> Cause {
 }
 
 /// Whether an object needs no attention.
-fn is_well(node: &Node) -> bool {
-    node.health.state.is_well() && node.health.state != State::Failed
+fn is_healthy(node: &Node) -> bool {
+    node.health.state.is_healthy() && node.health.state != State::Failed
 }

@@ -52,7 +52,7 @@ pub fn foreign<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Finding<'n>> {
         return None;
     }
     let uid = &node.identity.uid;
-    let by_rules = facts.around.unbound.as_ref().filter(|_| *uid == facts.asked.identity.uid);
+    let by_rules = facts.surroundings.unbound.as_ref().filter(|_| *uid == facts.asked.identity.uid);
     if let Some(verdict) = by_rules {
         return Some(Finding::at(node, not_bound(node, verdict.reason, &verdict.message)));
     }
@@ -62,7 +62,7 @@ pub fn foreign<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Finding<'n>> {
     if is_marked {
         return None;
     }
-    let mut warnings = facts.around.warnings.iter();
+    let mut warnings = facts.surroundings.warnings.iter();
     let warning = warnings.rfind(|warning| warning.about == *uid && warning.by == BINDER)?;
     Some(Finding::at(node, not_bound(node, &warning.reason, &warning.message)))
 }
@@ -120,8 +120,8 @@ pub fn check<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Lead<'n>> {
         return Some(Lead::Because(queued(node, first), target));
     }
     let controller = controller_of(&target.identity);
-    if let Some((controller, Verdict::Down(why))) =
-        controller.map(|controller| (controller, facts.around.controllers.verdict(controller, facts.now)))
+    if let Some((controller, Verdict::Down(why))) = controller
+        .map(|controller| (controller, facts.surroundings.controllers.verdict(controller, facts.now)))
     {
         return here(not_running(&node.identity, controller, &why));
     }
@@ -159,10 +159,10 @@ fn unbound(node: &Node, said: &str, facts: &Facts) -> Cause {
         since: node.health.since.or(node.created),
         advice: describe(reason).1.to_owned(),
     };
-    if let Some(target) = &facts.around.missing_target {
+    if let Some(target) = &facts.surroundings.missing_target {
         return cause("TargetNotFound", format!("names {target}, which does not exist"));
     }
-    let verdict = facts.around.controllers.verdict(BINDER, facts.now);
+    let verdict = facts.surroundings.controllers.verdict(BINDER, facts.now);
     match &verdict {
         Verdict::Down(why) => not_running(&node.identity, BINDER, why),
         Verdict::Runs | Verdict::Unknown(_) => {

@@ -7,14 +7,14 @@ use crate::age::age;
 /// The controllers of Catena, as far as they can be seen.
 #[derive(Debug, Default)]
 pub struct Controllers {
-    pub seen: Vec<Seen>,
+    pub seen: Vec<Installation>,
     /// Why the list may be incomplete.
     pub unseen: Option<String>,
 }
 
 /// A controller as its Lease and its Deployment show it.
 #[derive(Clone, Debug, Default)]
-pub struct Seen {
+pub struct Installation {
     /// The name of its program.
     pub controller: String,
     /// The name of its Deployment and its Lease.
@@ -65,7 +65,7 @@ impl Controllers {
     }
 }
 
-impl Seen {
+impl Installation {
     /// Why it is not running, if it is not.
     fn down(&self, now: Timestamp) -> Option<String> {
         let Self { name, namespace, .. } = self;

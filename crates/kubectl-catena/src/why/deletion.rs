@@ -54,7 +54,7 @@ fn held_by(node: &Node, finalizer: &Finalizer, since: Timestamp, facts: &Facts) 
         since: Some(since),
         advice: advice.to_owned(),
     };
-    match holder.map(|holder| facts.around.controllers.verdict(holder, facts.now)) {
+    match holder.map(|holder| facts.surroundings.controllers.verdict(holder, facts.now)) {
         Some(Verdict::Down(why)) if is_ours(holder.unwrap_or_default(), facts) => {
             Cause { message: format!("that is not running: {why}"), ..cause }
         }
@@ -64,18 +64,18 @@ fn held_by(node: &Node, finalizer: &Finalizer, since: Timestamp, facts: &Facts) 
 
 /// Only controllers from our charts are known well enough to be called missing.
 fn is_ours(holder: &str, facts: &Facts) -> bool {
-    facts.around.controllers.seen.iter().any(|seen| seen.controller == holder)
+    facts.surroundings.controllers.seen.iter().any(|seen| seen.controller == holder)
 }
 
 /// Held until its backup is proven; the object itself has the reason for the delay.
 fn backup(node: &Node, since: Timestamp, facts: &Facts) -> Cause {
-    if let Verdict::Down(why) = facts.around.controllers.verdict(BACKUP_CONTROLLER, facts.now) {
+    if let Verdict::Down(why) = facts.surroundings.controllers.verdict(BACKUP_CONTROLLER, facts.now) {
         let cause = not_running(&node.identity, BACKUP_CONTROLLER, &why);
         let meaning = format!("is held until it is backed up, but no {BACKUP_CONTROLLER} is running: {why}");
         return Cause { meaning, ..cause };
     }
     let kind = (node.identity.group().to_owned(), node.identity.kind.clone());
-    if facts.around.protected.as_ref().is_some_and(|protected| !protected.contains(&kind)) {
+    if facts.surroundings.protected.as_ref().is_some_and(|protected| !protected.contains(&kind)) {
         let (meaning, advice) = describe("NoEntry");
         return Cause {
             object: node.identity.clone(),

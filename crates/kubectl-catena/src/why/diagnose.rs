@@ -17,7 +17,7 @@ pub fn diagnose(facts: &Facts) -> Answer {
     let asked = facts.asked;
     let mut finding = explain(asked, facts);
     if let Some(Finding { cause, .. }) = &mut finding {
-        cause.advice = text::filled_in(&cause.advice, &cause.object);
+        cause.advice = text::with_names(&cause.advice, &cause.object);
     }
     let well = finding.is_none();
     let sentence = match &finding {
@@ -34,7 +34,7 @@ pub fn diagnose(facts: &Facts) -> Answer {
         evidence: evidence.collect(),
         remarks: remarks(facts, finding.as_ref()),
         root_cause: finding.map(|finding| finding.cause),
-        not_seen: facts.around.gaps.clone(),
+        not_seen: facts.surroundings.gaps.clone(),
     }
 }
 
@@ -66,13 +66,13 @@ fn lead<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Lead<'n>> {
 
 fn remarks(facts: &Facts, finding: Option<&Finding>) -> Vec<String> {
     let mut remarks = Vec::new();
-    if let Some(since) = facts.around.namespace_deleted {
+    if let Some(since) = facts.surroundings.namespace_deleted {
         let for_how_long = age(facts.now, since);
         remarks.push(format!(
             "the namespace has been terminating for {for_how_long}: nothing can be created in it"
         ));
     }
-    if let Some(owner) = &facts.around.lost_owner {
+    if let Some(owner) = &facts.surroundings.lost_owner {
         remarks.push(format!("its owner {owner} is gone: the garbage collector will delete it"));
     }
     match finding {
@@ -89,7 +89,7 @@ fn remarks(facts: &Facts, finding: Option<&Finding>) -> Vec<String> {
         }
     }
     remarks.extend(condition_message(facts.asked, "Contested"));
-    remarks.extend(facts.around.kept_for.iter().map(|mark| {
+    remarks.extend(facts.surroundings.kept_for.iter().map(|mark| {
         format!("command-reaper keeps it beyond its TTL: {mark} marks it as declared elsewhere, from where it would be created and run again; delete it there")
     }));
     let waiting = facts.asked.children.iter().filter(|child| command::is_waiting(child)).count();
@@ -119,7 +119,7 @@ fn condition_message(node: &Node, type_: &str) -> Option<String> {
 /// The blocker comes from the older revision: to fix the spec would be in vain.
 fn not_the_spec(object: &Identity) -> String {
     let advice = "`kubectl catena{namespace} history {name}` lists the others, and `kubectl catena{namespace} rollback {name} --to-revision N` chooses one";
-    let advice = text::filled_in(advice, object);
+    let advice = text::with_names(advice, object);
     format!(
         "{object} was rolled back, and the blocker comes from that older revision, not from the spec: {advice}"
     )

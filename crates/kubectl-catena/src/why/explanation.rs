@@ -5,9 +5,9 @@ use jiff::Timestamp;
 
 use super::{
     answer::Answer,
-    binding::judge,
+    binding::binding_obstacle,
     diagnose::diagnose,
-    facts::{Around, Facts},
+    facts::{Facts, Surroundings},
     gather::gather,
     kept::kept_for,
 };
@@ -22,15 +22,15 @@ pub async fn explanation(cluster: &Cluster, target: &Target) -> Result<Answer> {
     let is_namespaced = cluster.kinds.find(&target.kind)?.is_namespaced;
     let namespace = is_namespaced.then_some(cluster.namespace.as_str());
     let scope = Scope { whole: true, all_kinds: false };
-    let (fetched, around) =
+    let (fetched, surroundings) =
         futures::join!(Box::pin(fetch(cluster, target, scope)), Box::pin(gather(cluster, namespace)));
     let fetched = fetched?;
     let gone = "the object was deleted just now";
     let top = grow(&fetched.top, &fetched.objects).context(gone)?;
     let asked = top.find(&fetched.asked).context(gone)?;
     let mut gaps = fetched.gaps;
-    gaps.extend(around.gaps.iter().cloned());
-    let unbound = judge(cluster, &asked.object).await.unwrap_or_else(|gap| {
+    gaps.extend(surroundings.gaps.iter().cloned());
+    let unbound = binding_obstacle(cluster, &asked.object).await.unwrap_or_else(|gap| {
         gaps.push(gap);
         None
     });
@@ -39,13 +39,13 @@ pub async fn explanation(cluster: &Cluster, target: &Target) -> Result<Answer> {
         _ => None,
     };
     let lost = fetched.lost_owners.into_iter().find(|(uid, _)| *uid == fetched.asked);
-    let around = Around {
+    let surroundings = Surroundings {
         gaps,
         lost_owner: lost.map(|(_, owner)| owner),
         missing_target: fetched.missing_target,
         unbound,
         kept_for,
-        ..around
+        ..surroundings
     };
-    Ok(diagnose(&Facts { asked, top: &top, around: &around, now: Timestamp::now() }))
+    Ok(diagnose(&Facts { asked, top: &top, surroundings: &surroundings, now: Timestamp::now() }))
 }

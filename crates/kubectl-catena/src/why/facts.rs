@@ -1,6 +1,6 @@
 //! The input of a diagnosis: the chain of an object, and its surroundings.
 
-use command_binder::decide::Verdict;
+use command_binder::verdict::Verdict;
 use jiff::Timestamp;
 
 use super::controllers::Controllers;
@@ -18,14 +18,14 @@ pub struct Facts<'c> {
     /// The top of the chain that it belongs to.
     pub top: &'c Node,
     /// The surroundings of the chain.
-    pub around: &'c Around,
+    pub surroundings: &'c Surroundings,
     /// The current time.
     pub now: Timestamp,
 }
 
 /// The surroundings of a chain.
 #[derive(Debug, Default)]
-pub struct Around {
+pub struct Surroundings {
     /// The controllers of Catena.
     pub controllers: Controllers,
     /// The deletion time of the namespace.

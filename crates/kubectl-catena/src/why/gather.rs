@@ -10,10 +10,10 @@ use k8s_openapi::{
 use kube::{Api, ResourceExt, api::ListParams};
 
 use super::{
-    controllers::{Controllers, Lease, Seen},
-    facts::{Around, Warning},
+    controllers::{Controllers, Installation, Lease},
+    facts::{Surroundings, Warning},
 };
-use crate::{chain::Gap, connection::Cluster, errors::unread, pages, protected_kinds::protected_kinds};
+use crate::{chain::Gap, connection::Cluster, errors::read_failure, pages, protected_kinds::protected_kinds};
 
 /// The label of everything that the charts install.
 const OURS: &str = "app.kubernetes.io/part-of=catena";
@@ -28,7 +28,7 @@ const WIDE: &str = "default";
 const MAX_EVENT_PAGES: usize = 10;
 
 /// Reads the surroundings of the chain of an object.
-pub async fn gather(cluster: &Cluster, namespace: Option<&str>) -> Around {
+pub async fn gather(cluster: &Cluster, namespace: Option<&str>) -> Surroundings {
     let ours = ListParams::default().labels(OURS);
     let (leases, deployments, deleted, warnings, protected) = futures::join!(
         async { pages::all(&Api::<CoreLease>::all(cluster.client.clone()), ours.clone()).await },
@@ -38,7 +38,7 @@ pub async fn gather(cluster: &Cluster, namespace: Option<&str>) -> Around {
         protected_kinds(cluster),
     );
     let unseen = match (&leases, &deployments) {
-        (Err(error), Err(_)) => Some(unread(error)),
+        (Err(error), Err(_)) => Some(read_failure(error)),
         _ => None,
     };
     let seen = join(leases.unwrap_or_default(), deployments.unwrap_or_default());
@@ -47,32 +47,32 @@ pub async fn gather(cluster: &Cluster, namespace: Option<&str>) -> Around {
         gaps.push(Gap { what: "the controllers of Catena".to_owned(), why: why.clone() });
     }
     let (warnings, is_all) = warnings.unwrap_or_else(|error| {
-        gaps.push(Gap { what: "Events".to_owned(), why: unread(&error) });
+        gaps.push(Gap { what: "Events".to_owned(), why: read_failure(&error) });
         (Vec::new(), true)
     });
     if !is_all {
         gaps.push(Gap { what: "some Events".to_owned(), why: "there are too many".to_owned() });
     }
-    Around {
+    Surroundings {
         controllers: Controllers { seen, unseen },
         namespace_deleted: deleted,
         warnings,
         protected,
         gaps,
-        ..Around::default()
+        ..Surroundings::default()
     }
 }
 
 /// A controller's Lease and Deployment have the same name.
-fn join(leases: Vec<CoreLease>, deployments: Vec<Deployment>) -> Vec<Seen> {
-    let mut seen: BTreeMap<(String, String), Seen> = BTreeMap::new();
-    let mut of = |metadata: &ObjectMeta, change: &dyn Fn(&mut Seen)| {
+fn join(leases: Vec<CoreLease>, deployments: Vec<Deployment>) -> Vec<Installation> {
+    let mut seen: BTreeMap<(String, String), Installation> = BTreeMap::new();
+    let mut of = |metadata: &ObjectMeta, change: &dyn Fn(&mut Installation)| {
         let label = |key: &str| metadata.labels.as_ref()?.get(key).cloned();
         let controller = label(COMPONENT).or_else(|| label(NAME)).unwrap_or_default();
         let name = metadata.name.clone().unwrap_or_default();
         let namespace = metadata.namespace.clone().unwrap_or_default();
         let entry = seen.entry((namespace.clone(), name.clone())).or_default();
-        *entry = Seen { controller, name, namespace, ..std::mem::take(entry) };
+        *entry = Installation { controller, name, namespace, ..std::mem::take(entry) };
         change(entry);
     };
     for lease in leases {

@@ -10,7 +10,7 @@ use crate::{
     age::age,
     chain::{Node, State},
     object::Identity,
-    paint::{Paint, Tone, harmless},
+    paint::{Paint, Tone, sanitized},
     table::{Cell, Table},
 };
 
@@ -41,7 +41,7 @@ pub fn sentence(asked: &Node, cause: &Cause, now: Timestamp) -> String {
 }
 
 /// An advice with the names of its object, so that its commands can be copied.
-pub fn filled_in(advice: &str, object: &Identity) -> String {
+pub fn with_names(advice: &str, object: &Identity) -> String {
     let namespace =
         object.namespace.as_ref().map_or_else(String::new, |namespace| format!(" -n {namespace}"));
     let whole = format!("{}/{}", object.kind.to_lowercase(), object.name);
@@ -50,16 +50,17 @@ pub fn filled_in(advice: &str, object: &Identity) -> String {
 
 /// The whole answer.
 pub fn text(answer: &Answer, now: Timestamp, paint: Paint) -> String {
-    let mut paragraphs = vec![paint.strong(&harmless(&answer.sentence))];
+    let mut paragraphs = vec![paint.strong(&sanitized(&answer.sentence))];
     if let Some(cause) = &answer.root_cause {
-        paragraphs.push(indent(&harmless(&cause.message)));
+        paragraphs.push(indent(&sanitized(&cause.message)));
         paragraphs.push(evidence(answer, now, paint).trim_end().to_owned());
         if !cause.advice.is_empty() {
-            paragraphs.push(format!("What to do: {}.", harmless(&cause.advice)));
+            paragraphs.push(format!("What to do: {}.", sanitized(&cause.advice)));
         }
     }
-    paragraphs.extend(answer.remarks.iter().map(|remark| format!("Note: {}.", harmless(remark))));
-    let unseen = answer.not_seen.iter().map(|gap| harmless(&format!("not read: {} ({})", gap.what, gap.why)));
+    paragraphs.extend(answer.remarks.iter().map(|remark| format!("Note: {}.", sanitized(remark))));
+    let unseen =
+        answer.not_seen.iter().map(|gap| sanitized(&format!("not read: {} ({})", gap.what, gap.why)));
     paragraphs.push(paint.quiet(&unseen.collect::<Vec<_>>().join("\n")));
     paragraphs.retain(|paragraph| !paragraph.is_empty());
     paragraphs.join("\n\n") + "\n"
@@ -72,20 +73,20 @@ fn evidence(answer: &Answer, now: Timestamp, paint: Paint) -> String {
         let health = &evidence.health;
         let tone = match health.state {
             State::Stuck | State::Failed => Tone::Bad,
-            state if state.is_well() => Tone::Good,
+            state if state.is_healthy() => Tone::Good,
             _ => Tone::Moving,
         };
         let state =
             if health.reason.is_empty() { format!("{:?}", health.state) } else { health.reason.clone() };
         let since = health.since.map(|since| age(now, since)).unwrap_or_default();
-        let says = news(&health.message, cause.map_or("", |cause| &cause.message));
+        let says = unprinted(&health.message, cause.map_or("", |cause| &cause.message));
         table.push([evidence.object.to_string().into(), Cell::toned(tone, state), since.into(), says.into()]);
     }
     table.render(paint)
 }
 
 /// The part of a message that is not printed above it.
-fn news<'m>(message: &'m str, said: &str) -> &'m str {
+fn unprinted<'m>(message: &'m str, said: &str) -> &'m str {
     let line = message.lines().next().unwrap_or_default();
     match message.find(said).filter(|_| !said.is_empty()) {
         Some(at) => line.get(..at).unwrap_or(line).trim_end_matches([':', ' ']),

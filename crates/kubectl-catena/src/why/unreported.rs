@@ -45,7 +45,7 @@ pub fn check<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Finding<'n>> {
             .with_advice("check that the controller of this kind is running, and read its logs");
         return Some(Finding::at(node, cause));
     };
-    let cause = match facts.around.controllers.verdict(controller, facts.now) {
+    let cause = match facts.surroundings.controllers.verdict(controller, facts.now) {
         Verdict::Down(why) => not_running(&node.identity, controller, &why),
         Verdict::Runs => {
             let meaning = if since.is_some_and(|since| facts.now.duration_since(since) < REPORT_GRACE) {
@@ -98,9 +98,12 @@ pub fn remarks(facts: &Facts) -> Vec<String> {
     let mut names: Vec<&str> = facts.asked.all().filter_map(|node| controller_of(&node.identity)).collect();
     names.sort_unstable();
     names.dedup();
-    let down = names.into_iter().filter_map(|name| match facts.around.controllers.verdict(name, facts.now) {
-        Verdict::Down(why) => Some(format!("no {name} is running, so that this may be out of date: {why}")),
-        Verdict::Runs | Verdict::Unknown(_) => None,
-    });
+    let down =
+        names.into_iter().filter_map(|name| match facts.surroundings.controllers.verdict(name, facts.now) {
+            Verdict::Down(why) => {
+                Some(format!("no {name} is running, so that this may be out of date: {why}"))
+            }
+            Verdict::Runs | Verdict::Unknown(_) => None,
+        });
     down.collect()
 }

@@ -13,7 +13,7 @@ const MAX_WARNINGS: usize = 3;
 /// The newest warnings of an object, the newest first, each of another reason.
 pub fn newest(node: &Node, facts: &Facts) -> Vec<String> {
     let mut reasons = HashSet::new();
-    let about = facts.around.warnings.iter().rev().filter(|warning| warning.about == node.identity.uid);
+    let about = facts.surroundings.warnings.iter().rev().filter(|warning| warning.about == node.identity.uid);
     let newest = about.filter(|warning| reasons.insert(&warning.reason));
     newest.take(MAX_WARNINGS).map(|warning| text(warning, facts.now)).collect()
 }

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::{
     controllers::Controllers,
-    facts::{Around, Warning},
+    facts::{Surroundings, Warning},
 };
 use crate::object::Identity;
 use scene::*;
@@ -19,7 +19,7 @@ const WEB: &str = "BasicDeployment/web";
 #[test]
 fn a_ready_object_is_reported_as_ready() {
     let objects = [deployment(ready()), set(ready()), serving("web-1")];
-    insta::assert_snapshot!(explained(WEB, &objects, &around()), @"BasicDeployment/web is ready: 3/3 serve.");
+    insta::assert_snapshot!(explained(WEB, &objects, &calm()), @"BasicDeployment/web is ready: 3/3 serve.");
 }
 
 #[test]
@@ -27,7 +27,7 @@ fn a_rollback_is_mentioned_while_the_object_is_ready() {
     let mut body = ready();
     let held = condition("RolledBack", "True", "Rollback", "revision 1 stays until spec or template change");
     body["status"]["conditions"].as_array_mut().unwrap().push(held);
-    insta::assert_snapshot!(explained(WEB, &[deployment(body), set(ready())], &around()), @r"
+    insta::assert_snapshot!(explained(WEB, &[deployment(body), set(ready())], &calm()), @r"
     BasicDeployment/web is ready: 3/3 serve.
 
     Note: it was rolled back: revision 1 stays until spec or template change.
@@ -40,7 +40,7 @@ fn a_child_that_somebody_else_keeps_changing_is_a_remark() {
     let contested =
         condition("Contested", "True", "ChangedByOthers", "somebody else goes on changing spec.replicas");
     body["status"]["conditions"].as_array_mut().unwrap().push(contested);
-    insta::assert_snapshot!(explained(WEB, &[deployment(body), set(ready())], &around()), @r"
+    insta::assert_snapshot!(explained(WEB, &[deployment(body), set(ready())], &calm()), @r"
     BasicDeployment/web is ready: 3/3 serve.
 
     Note: somebody else goes on changing spec.replicas.
@@ -53,36 +53,32 @@ fn after_a_rollback_to_a_bad_revision_the_spec_is_not_to_blame() {
     let mut objects = blocked_by_pod(pod, "ImagePullBackOff");
     let held = condition("RolledBack", "True", "Rollback", "revision 1 stays until spec or template change");
     objects[0].data["status"]["conditions"].as_array_mut().unwrap().push(held);
-    insta::assert_snapshot!(explained(WEB, &objects, &around()));
+    insta::assert_snapshot!(explained(WEB, &objects, &calm()));
 }
 
 #[test]
 fn an_image_that_cannot_be_pulled() {
     let pod = waiting("web-x", "ImagePullBackOff", "Back-off pulling image \"missing:1\"");
-    insta::assert_snapshot!(explained(WEB, &blocked_by_pod(pod, "ImagePullBackOff"), &around()));
+    insta::assert_snapshot!(explained(WEB, &blocked_by_pod(pod, "ImagePullBackOff"), &calm()));
 }
 
 #[test]
 fn a_container_that_crashes_again_and_again() {
     let pod = waiting("web-x", "CrashLoopBackOff", "back-off 2m40s restarting failed container=main");
-    insta::assert_snapshot!(explained(WEB, &blocked_by_pod(pod, "CrashLoopBackOff"), &around()));
+    insta::assert_snapshot!(explained(WEB, &blocked_by_pod(pod, "CrashLoopBackOff"), &calm()));
 }
 
 #[test]
 fn a_pod_that_fits_on_no_node() {
     let status = json!({"phase": "Pending", "conditions": [condition("PodScheduled", "False", "Unschedulable", "0/3 nodes are available: 3 Insufficient cpu.")]});
-    insta::assert_snapshot!(explained(
-        WEB,
-        &blocked_by_pod(pod("web-x", status), "Unschedulable"),
-        &around()
-    ));
+    insta::assert_snapshot!(explained(WEB, &blocked_by_pod(pod("web-x", status), "Unschedulable"), &calm()));
 }
 
 #[test]
 fn an_image_that_runs_as_root() {
     let message = "container has runAsNonRoot and image will run as root";
     let pod = waiting("web-x", "CreateContainerConfigError", message);
-    insta::assert_snapshot!(explained(WEB, &blocked_by_pod(pod, "CreateContainerConfigError"), &around()));
+    insta::assert_snapshot!(explained(WEB, &blocked_by_pod(pod, "CreateContainerConfigError"), &calm()));
 }
 
 #[test]
@@ -96,8 +92,8 @@ fn a_job_whose_pod_cannot_start() {
     );
     let mut pod = waiting("dump-x", "ErrImagePull", "not found");
     pod.metadata.owner_references.as_mut().unwrap()[0].uid = "Job/dump".into();
-    assert_eq!(ask("Job/dump", &[job.clone(), pod], &around()).root_cause.unwrap().reason, "ErrImagePull");
-    assert_eq!(ask("Job/dump", &[job], &around()).root_cause.unwrap().reason, "Running");
+    assert_eq!(ask("Job/dump", &[job.clone(), pod], &calm()).root_cause.unwrap().reason, "ErrImagePull");
+    assert_eq!(ask("Job/dump", &[job], &calm()).root_cause.unwrap().reason, "Running");
 }
 
 #[test]
@@ -106,20 +102,20 @@ fn an_object_without_a_status_is_judged_by_its_dependents() {
     let job = object("batch/v1", "Job", "dump-1", Some("CronJob/dump"), json!({"status": {"active": 1}}));
     let mut pod = waiting("dump-1-x", "ImagePullBackOff", "not found");
     pod.metadata.owner_references.as_mut().unwrap()[0].uid = "Job/dump-1".into();
-    let answer = ask("CronJob/dump", &[cron.clone(), job, pod], &around());
+    let answer = ask("CronJob/dump", &[cron.clone(), job, pod], &calm());
     assert_eq!((answer.well, answer.root_cause.unwrap().object.kind.as_str()), (false, "Pod"));
     // A finished one no longer counts.
     let conditions = [condition("Failed", "True", "BackoffLimitExceeded", "")];
     let failed = json!({"status": {"conditions": conditions}});
     let failed = object("batch/v1", "Job", "dump-1", Some("CronJob/dump"), failed);
-    assert!(ask("CronJob/dump", &[cron, failed], &around()).well);
+    assert!(ask("CronJob/dump", &[cron, failed], &calm()).well);
 }
 
 #[test]
 fn a_target_reference_alone_does_not_make_a_command() {
     let body = json!({"spec": {"targetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}}});
     let scaler = object("autoscaling.k8s.io/v1", "VerticalPodAutoscaler", "web", None, body);
-    assert!(ask("VerticalPodAutoscaler/web", &[scaler], &around()).well);
+    assert!(ask("VerticalPodAutoscaler/web", &[scaler], &calm()).well);
 }
 
 #[test]
@@ -127,15 +123,15 @@ fn a_pod_whose_readiness_probe_fails() {
     let status = json!({
         "phase": "Running", "conditions": [condition("Ready", "False", "ContainersNotReady", "containers with unready status: [main]")],
     });
-    let mut around = around();
-    around.warnings.push(Warning {
+    let mut surroundings = calm();
+    surroundings.warnings.push(Warning {
         about: "Pod/web-x".into(),
         by: "kubelet".into(),
         reason: "Unhealthy".into(),
         message: "Readiness probe failed: HTTP 503".into(),
         at: None,
     });
-    insta::assert_snapshot!(explained(WEB, &blocked_by_pod(pod("web-x", status), "NotReady"), &around));
+    insta::assert_snapshot!(explained(WEB, &blocked_by_pod(pod("web-x", status), "NotReady"), &surroundings));
 }
 
 #[test]
@@ -143,13 +139,13 @@ fn a_blocker_that_is_gone_is_named_as_it_was_reported() {
     let body = || {
         not_ready("Progressing", "2 of 3", blocker("Pod", "web-x", "Evicted", "The node was low on memory"))
     };
-    insta::assert_snapshot!(ask(WEB, &[deployment(body()), set(body())], &around()).sentence);
+    insta::assert_snapshot!(ask(WEB, &[deployment(body()), set(body())], &calm()).sentence);
 }
 
 #[test]
 fn a_pod_that_was_fixed_meanwhile_is_not_blamed() {
     let objects = blocked_by_pod(serving("web-x"), "ImagePullBackOff");
-    let answer = ask(WEB, &objects, &around());
+    let answer = ask(WEB, &objects, &calm());
     let cause = answer.root_cause.unwrap();
     assert_eq!((cause.object.kind.as_str(), cause.reason.as_str()), ("BasicReplicaSet", "Progressing"));
 }
@@ -157,19 +153,19 @@ fn a_pod_that_was_fixed_meanwhile_is_not_blamed() {
 #[test]
 fn a_template_that_does_not_exist() {
     let message = "spec.template: there is no template \"lost\"; use one of those configured (default)";
-    insta::assert_snapshot!(explained(WEB, &refused("TemplateNotFound", message), &around()));
+    insta::assert_snapshot!(explained(WEB, &refused("TemplateNotFound", message), &calm()));
 }
 
 #[test]
 fn a_child_that_is_refused_is_followed_to_the_child() {
     let message = "Pod \"web-x\" is not accepted: spec.containers[0].image: Required value";
     let body = || not_ready("Invalid", message, blocker("BasicReplicaSet", "web", "Invalid", message));
-    insta::assert_snapshot!(explained(WEB, &[deployment(body()), set(body())], &around()));
+    insta::assert_snapshot!(explained(WEB, &[deployment(body()), set(body())], &calm()));
 }
 
 #[test]
 fn gatekeepers_are_distinguished_by_the_message_of_the_server() {
-    let said = |message: &str| ask(WEB, &refused("Forbidden", message), &around()).sentence;
+    let said = |message: &str| ask(WEB, &refused("Forbidden", message), &calm()).sentence;
     let sentences = [
         "pods \"web-x\" is forbidden: exceeded quota: two-pods, requested: pods=1, used: pods=2, limited: pods=2",
         "pods \"web-x\" is forbidden: failed quota: limits: must specify limits.cpu for: main",
@@ -195,18 +191,18 @@ fn a_controller_that_is_not_running() {
     };
     let objects = [deployment(silent())];
     insta::assert_snapshot!("lease", explained(WEB, &objects, &without("basic-deployment-controller")));
-    let mut nothing = around();
+    let mut nothing = calm();
     nothing.controllers.seen.clear();
     insta::assert_snapshot!("not_installed", ask(WEB, &objects, &nothing).sentence);
-    let mut scaled = around();
+    let mut scaled = calm();
     scaled.controllers.seen[0].pods = Some((0, 0));
     insta::assert_snapshot!("scaled_to_0", ask(WEB, &objects, &scaled).sentence);
-    let unseen = Around {
+    let unseen = Surroundings {
         controllers: Controllers { seen: Vec::new(), unseen: Some("no permission".into()) },
-        ..Around::default()
+        ..Surroundings::default()
     };
     insta::assert_snapshot!("unseen", ask(WEB, &objects, &unseen).sentence);
-    insta::assert_snapshot!("it_runs", ask(WEB, &objects, &around()).sentence);
+    insta::assert_snapshot!("it_runs", ask(WEB, &objects, &calm()).sentence);
 }
 
 #[test]
@@ -231,7 +227,7 @@ fn an_object_held_by_a_finalizer() {
     });
     let mut body = ready();
     body["metadata"] = metadata;
-    insta::assert_snapshot!(explained(WEB, &[deployment(body)], &around()));
+    insta::assert_snapshot!(explained(WEB, &[deployment(body)], &calm()));
 }
 
 #[test]
@@ -243,14 +239,14 @@ fn an_object_held_for_its_backup() {
         "annotations": {"catena.dev/backup-status": status.to_string()},
     });
     let objects = [deployment(body)];
-    insta::assert_snapshot!("held_for_backup", explained(WEB, &objects, &around()));
+    insta::assert_snapshot!("held_for_backup", explained(WEB, &objects, &calm()));
     insta::assert_snapshot!(
         "held_without_controller",
         ask(WEB, &objects, &without("backup-controller")).sentence
     );
     let entries = |kinds: &[&str]| {
         let kinds = kinds.iter().map(|kind| ("catena.dev".to_owned(), (*kind).to_owned()));
-        Around { protected: Some(kinds.collect()), ..around() }
+        Surroundings { protected: Some(kinds.collect()), ..calm() }
     };
     let with_entry = ask(WEB, &objects, &entries(&["BasicDeployment"]));
     assert_eq!(with_entry.root_cause.unwrap().reason, "BackupFailed");
@@ -263,7 +259,7 @@ fn a_parent_that_waits_for_its_dependents() {
     parent["metadata"] = json!({"deletionTimestamp": THEN, "finalizers": ["foregroundDeletion"]});
     let mut child = ready();
     child["metadata"] = json!({"deletionTimestamp": THEN, "finalizers": ["example.com/cleanup"]});
-    insta::assert_snapshot!(explained(WEB, &[deployment(parent), set(child)], &around()));
+    insta::assert_snapshot!(explained(WEB, &[deployment(parent), set(child)], &calm()));
 }
 
 #[test]
@@ -271,14 +267,14 @@ fn a_pod_whose_node_is_gone() {
     let body =
         json!({"metadata": {"deletionTimestamp": "2026-01-01T00:05:30Z", "deletionGracePeriodSeconds": 30}});
     let pod = object("v1", "Pod", "web-x", None, body);
-    insta::assert_snapshot!(ask("Pod/web-x", &[pod], &around()).sentence);
+    insta::assert_snapshot!(ask("Pod/web-x", &[pod], &calm()).sentence);
 }
 
 #[test]
 fn a_paused_rollout() {
     let message = "2 of 3 replicas serve; spec.paused keeps the child as it is";
     insta::assert_snapshot!(
-        ask(WEB, &[deployment(not_ready("Paused", message, Value::Null)), set(ready())], &around()).sentence
+        ask(WEB, &[deployment(not_ready("Paused", message, Value::Null)), set(ready())], &calm()).sentence
     );
 }
 
@@ -289,8 +285,8 @@ fn commands_in_every_state() {
     let running =
         || status(vec![bound(), condition("Succeeded", "Unknown", "Restarting", "1 of 3 replicas are new")]);
     let queued = || status(vec![bound(), condition("Succeeded", "Unknown", "Queued", "")]);
-    let said = |name: &str, objects: &[DynamicObject], around: &Around| {
-        explained(&format!("BasicDeploymentRestart/{name}"), objects, around)
+    let said = |name: &str, objects: &[DynamicObject], surroundings: &Surroundings| {
+        explained(&format!("BasicDeploymentRestart/{name}"), objects, surroundings)
     };
     let well = || deployment(ready());
 
@@ -298,39 +294,33 @@ fn commands_in_every_state() {
         bound(),
         condition("Succeeded", "False", "DeadlineExceeded", "1 of 3 replicas were new"),
     ]);
-    insta::assert_snapshot!("command_failed", said("r1", &[well(), command("r1", true, failed)], &around()));
+    insta::assert_snapshot!("command_failed", said("r1", &[well(), command("r1", true, failed)], &calm()));
     let refused =
         status(vec![bound(), condition("Accepted", "False", "RevisionNotFound", "there is no revision 7")]);
-    insta::assert_snapshot!(
-        "command_refused",
-        said("r1", &[well(), command("r1", true, refused)], &around())
-    );
+    insta::assert_snapshot!("command_refused", said("r1", &[well(), command("r1", true, refused)], &calm()));
     insta::assert_snapshot!(
         "command_under_way",
-        said("r1", &[well(), command("r1", true, running())], &around())
+        said("r1", &[well(), command("r1", true, running())], &calm())
     );
     let both = [well(), command("r1", true, running()), command("r2", true, queued())];
-    insta::assert_snapshot!("command_queued", said("r2", &both, &around()));
+    insta::assert_snapshot!("command_queued", said("r2", &both, &calm()));
     let mut objects = blocked_by_pod(waiting("web-x", "ErrImagePull", "not found"), "ErrImagePull");
     objects.push(command("r1", true, running()));
-    insta::assert_snapshot!("command_of_a_blocked_target", said("r1", &objects, &around()));
+    insta::assert_snapshot!("command_of_a_blocked_target", said("r1", &objects, &calm()));
     let waits = status(vec![condition("Bound", "False", "TargetForbidden", "you may not restart it")]);
-    insta::assert_snapshot!(
-        "command_not_bound",
-        said("r1", &[well(), command("r1", false, waits)], &around())
-    );
+    insta::assert_snapshot!("command_not_bound", said("r1", &[well(), command("r1", false, waits)], &calm()));
     let alone = [well(), command("r1", false, json!({}))];
     insta::assert_snapshot!("command_without_binder", said("r1", &alone, &without("command-binder")));
     let target = Identity { kind: "BasicDeployment".into(), name: "web".into(), ..Identity::default() };
-    let lost = Around { missing_target: Some(target), ..around() };
+    let lost = Surroundings { missing_target: Some(target), ..calm() };
     insta::assert_snapshot!("command_without_target", said("r1", &[command("r1", false, json!({}))], &lost));
-    insta::assert_snapshot!("target_with_commands", explained(WEB, &both, &around()));
+    insta::assert_snapshot!("target_with_commands", explained(WEB, &both, &calm()));
 }
 
 #[test]
 fn a_command_that_the_binder_has_not_reported_on() {
     let objects = [deployment(ready()), command("r1", false, json!({}))];
-    insta::assert_snapshot!(explained("BasicDeploymentRestart/r1", &objects, &around()));
+    insta::assert_snapshot!(explained("BasicDeploymentRestart/r1", &objects, &calm()));
 }
 
 #[test]
@@ -338,33 +328,33 @@ fn a_foreign_command_is_explained_by_an_event_of_the_binder() {
     let command = |metadata: Value| {
         object("shoes.dev/v1", "Polish", "p1", None, json!({"spec": {"shoes": "red"}, "metadata": metadata}))
     };
-    let mut around = around();
-    around.warnings.push(Warning {
+    let mut surroundings = calm();
+    surroundings.warnings.push(Warning {
         about: "Polish/p1".into(),
         by: "command-binder".into(),
         reason: "TargetNotFound".into(),
         message: "there is no ConfigMap \"red\"; create it, or delete this command".into(),
         at: None,
     });
-    insta::assert_snapshot!(explained("Polish/p1", &[command(json!({}))], &around));
+    insta::assert_snapshot!(explained("Polish/p1", &[command(json!({}))], &surroundings));
     let bound = command(json!({"annotations": {"catena.dev/bound-to": "ConfigMap/red"}}));
-    assert!(ask("Polish/p1", &[bound], &around).well);
-    around.warnings[0].by = "polisher".into();
-    assert!(ask("Polish/p1", &[command(json!({}))], &around).well);
+    assert!(ask("Polish/p1", &[bound], &surroundings).well);
+    surroundings.warnings[0].by = "polisher".into();
+    assert!(ask("Polish/p1", &[command(json!({}))], &surroundings).well);
 }
 
 #[test]
 fn a_foreign_command_is_explained_by_the_binders_rules_when_its_events_are_gone() {
     let command = object("shoes.dev/v1", "Polish", "p1", None, json!({"spec": {"shoes": "red"}}));
-    let mut around = around();
-    assert!(ask("Polish/p1", std::slice::from_ref(&command), &around).well);
-    around.unbound = Some(command_binder::verdict::Verdict {
+    let mut surroundings = calm();
+    assert!(ask("Polish/p1", std::slice::from_ref(&command), &surroundings).well);
+    surroundings.unbound = Some(command_binder::verdict::Verdict {
         is_bound: false,
         reason: "FilterFailed",
         message: "whether it is a command is not known: the field type is missing".into(),
         may_pass: false,
     });
-    let answer = ask("Polish/p1", &[command], &around);
+    let answer = ask("Polish/p1", &[command], &surroundings);
     let cause = answer.root_cause.unwrap();
     assert_eq!(
         (&*cause.reason, &*cause.meaning),
@@ -385,8 +375,8 @@ fn a_foreign_workload_is_explained_by_its_last_warning() {
         None,
         json!({"spec": {"replicas": 1}, "status": {"readyReplicas": 0}}),
     );
-    let mut around = around();
-    around.warnings.push(Warning {
+    let mut surroundings = calm();
+    surroundings.warnings.push(Warning {
         about: "StatefulSet/db".into(),
         by: "statefulset-controller".into(),
         reason: "FailedCreate".into(),
@@ -395,5 +385,5 @@ fn a_foreign_workload_is_explained_by_its_last_warning() {
                 .into(),
         at: None,
     });
-    insta::assert_snapshot!(explained("StatefulSet/db", &[set], &around));
+    insta::assert_snapshot!(explained("StatefulSet/db", &[set], &surroundings));
 }

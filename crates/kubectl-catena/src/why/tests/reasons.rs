@@ -4,7 +4,7 @@ use std::{fs, path::Path};
 
 use super::{
     WEB,
-    scene::{around, ask, refused},
+    scene::{ask, calm, refused},
 };
 
 /// Every reason that a controller can report, read from its source, is explained, with a remedy.
@@ -48,7 +48,7 @@ fn every_reason_that_a_controller_reports_is_explained() {
         .iter()
         .filter(|(_, reason)| !good.contains(&reason.as_str()))
         .filter(|(_, reason)| {
-            let cause = ask(WEB, &refused(reason, "as it says"), &around()).root_cause.unwrap();
+            let cause = ask(WEB, &refused(reason, "as it says"), &calm()).root_cause.unwrap();
             cause.reason != *reason || cause.meaning == "is not ready" || cause.advice.is_empty()
         })
         .collect();

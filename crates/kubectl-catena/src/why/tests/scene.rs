@@ -9,9 +9,9 @@ use crate::{
     paint::Paint,
     why::{
         answer::Answer,
-        controllers::{Controllers, Lease, Seen},
+        controllers::{Controllers, Installation, Lease},
         diagnose::diagnose,
-        facts::{Around, Facts},
+        facts::{Facts, Surroundings},
         text,
     },
 };
@@ -120,13 +120,13 @@ pub fn command(name: &str, bound: bool, body: Value) -> DynamicObject {
     object(GROUP, "BasicDeploymentRestart", name, owner, body)
 }
 
-pub fn controller(name: &str, renewed: &str) -> Seen {
+pub fn controller(name: &str, renewed: &str) -> Installation {
     let lease = Lease {
         holder: format!("{name}-abc"),
         renewed: renewed.parse().ok(),
         lasts: SignedDuration::from_secs(30),
     };
-    Seen {
+    Installation {
         controller: name.into(),
         name: format!("shop-{name}"),
         namespace: "catena-system".into(),
@@ -135,28 +135,28 @@ pub fn controller(name: &str, renewed: &str) -> Seen {
     }
 }
 
-/// All controllers run.
-pub fn around() -> Around {
+/// Surroundings without a problem: all controllers are running.
+pub fn calm() -> Surroundings {
     let names =
         ["basic-deployment-controller", "basic-replicaset-controller", "command-binder", "backup-controller"];
     let seen = names.map(|name| controller(name, "2026-01-01T00:09:55Z")).to_vec();
-    Around { controllers: Controllers { seen, unseen: None }, ..Around::default() }
+    Surroundings { controllers: Controllers { seen, unseen: None }, ..Surroundings::default() }
 }
 
-pub fn without(name: &str) -> Around {
-    let mut around = around();
-    around.controllers.seen.retain(|seen| seen.controller != name);
-    around.controllers.seen.push(controller(name, "2026-01-01T00:04:00Z"));
-    around
+pub fn without(name: &str) -> Surroundings {
+    let mut surroundings = calm();
+    surroundings.controllers.seen.retain(|seen| seen.controller != name);
+    surroundings.controllers.seen.push(controller(name, "2026-01-01T00:04:00Z"));
+    surroundings
 }
 
-pub fn ask(asked: &str, objects: &[DynamicObject], around: &Around) -> Answer {
+pub fn ask(asked: &str, objects: &[DynamicObject], surroundings: &Surroundings) -> Answer {
     let top = objects[0].metadata.uid.clone().unwrap();
     let top = grow(&top, objects).unwrap();
     let asked = top.find(asked).unwrap();
-    diagnose(&Facts { asked, top: &top, around, now: now() })
+    diagnose(&Facts { asked, top: &top, surroundings, now: now() })
 }
 
-pub fn explained(asked: &str, objects: &[DynamicObject], around: &Around) -> String {
-    text(&ask(asked, objects, around), now(), Paint::OFF)
+pub fn explained(asked: &str, objects: &[DynamicObject], surroundings: &Surroundings) -> String {
+    text(&ask(asked, objects, surroundings), now(), Paint::OFF)
 }

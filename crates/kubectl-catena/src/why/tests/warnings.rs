@@ -4,11 +4,11 @@ use serde_json::json;
 
 use super::{
     WEB,
-    scene::{THEN, around, ask, condition, deployment, explained, object},
+    scene::{THEN, ask, calm, condition, deployment, explained, object},
 };
-use crate::why::facts::{Around, Warning};
+use crate::why::facts::{Surroundings, Warning};
 
-fn warned(about: &str, warnings: &[(&str, &str)]) -> Around {
+fn warned(about: &str, warnings: &[(&str, &str)]) -> Surroundings {
     let warning = |(reason, message): &(&str, &str)| Warning {
         about: about.to_owned(),
         by: "quota-operator".to_owned(),
@@ -16,12 +16,12 @@ fn warned(about: &str, warnings: &[(&str, &str)]) -> Around {
         message: (*message).to_owned(),
         at: THEN.parse().ok(),
     };
-    Around { warnings: warnings.iter().map(warning).collect(), ..around() }
+    Surroundings { warnings: warnings.iter().map(warning).collect(), ..calm() }
 }
 
 #[test]
 fn an_unreported_object_is_shown_with_its_newest_warnings() {
-    let around = warned(
+    let surroundings = warned(
         WEB,
         &[
             ("Old", "before"),
@@ -32,7 +32,7 @@ fn an_unreported_object_is_shown_with_its_newest_warnings() {
         ],
     );
     let pending = json!({"status": {"conditions": [condition("Ready", "Unknown", "Pending", "")]}});
-    let cause = ask(WEB, &[deployment(pending)], &around).root_cause.unwrap();
+    let cause = ask(WEB, &[deployment(pending)], &surroundings).root_cause.unwrap();
     assert_eq!(cause.reason, "NotObserved");
     let lines: Vec<_> = cause.message.lines().collect();
     assert_eq!(
@@ -54,8 +54,8 @@ fn a_message_of_the_status_is_not_repeated() {
 #[test]
 fn an_object_without_a_status_is_shown_with_its_warnings() {
     let map = object("v1", "ConfigMap", "settings", None, json!({}));
-    let around = warned("ConfigMap/settings", &[("InvalidSettings", "the key colour is missing")]);
-    insta::assert_snapshot!(explained("ConfigMap/settings", &[map], &around), @r"
+    let surroundings = warned("ConfigMap/settings", &[("InvalidSettings", "the key colour is missing")]);
+    insta::assert_snapshot!(explained("ConfigMap/settings", &[map], &surroundings), @r"
     ConfigMap/settings exists; its kind does not report whether it is ready.
 
     Note: Warning InvalidSettings (quota-operator, 3m ago): the key colour is missing.

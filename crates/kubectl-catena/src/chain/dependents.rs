@@ -11,7 +11,7 @@ use crate::{
 
 /// A list that may hold dependents.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Place {
+pub struct DependentList {
     /// Their kind.
     pub kind: Kind,
     /// Their namespace; none for the dependents of a cluster-wide object, which may be in any.
@@ -41,26 +41,24 @@ pub struct LabelledKinds {
 }
 
 /// The lists in which the dependents of an object can be.
-pub fn places(
+pub fn dependent_lists(
     object: &DynamicObject,
     kinds: &Kinds,
     labelled: &LabelledKinds,
     everywhere: bool,
-) -> Vec<Place> {
+) -> Vec<DependentList> {
     let owner = Identity::of(object);
-    let place = |kind: &Kind, selector: Selector| Place {
+    let list = |kind: &Kind, selector: Selector| DependentList {
         kind: kind.clone(),
         namespace: owner.namespace.clone(),
         selector,
     };
     let by_labels = |group: &str, plural: &str, labels: Option<String>| {
-        kinds
-            .named(group, plural)
-            .map(|kind| place(kind, labels.map_or(Selector::Metadata, Selector::Labels)))
+        kinds.named(group, plural).map(|kind| list(kind, labels.map_or(Selector::Metadata, Selector::Labels)))
     };
     let of_uid = |key: &str| Some(format!("{key}={}", owner.uid));
     let by_selector = |group: &str, plural: &str| by_labels(group, plural, match_labels(object));
-    let mut found: Vec<Place> = match (owner.group(), owner.kind.as_str()) {
+    let mut found: Vec<DependentList> = match (owner.group(), owner.kind.as_str()) {
         ("" | "events.k8s.io", "Pod" | "Event" | "Node" | "Secret" | "ConfigMap")
         | ("apps", "ControllerRevision") => Vec::new(),
         (keys::GROUP, "BasicDeployment") => {
@@ -74,7 +72,7 @@ pub fn places(
                 }
             }
             let label = || Selector::Labels(format!("{}={}", keys::DEPLOYMENT_UID, owner.uid));
-            let children = children.into_iter().map(|kind| place(kind, label()));
+            let children = children.into_iter().map(|kind| list(kind, label()));
             children.chain(by_labels("apps", "controllerrevisions", of_uid(keys::DEPLOYMENT_UID))).collect()
         }
         (keys::GROUP, "BasicReplicaSet") => {
@@ -88,7 +86,7 @@ pub fn places(
         ("batch", "CronJob") => by_labels("batch", "jobs", None).into_iter().collect(),
         // Commands are leaves: they act on their owner.
         _ if labelled.commands.iter().any(|kind| kind.resource.kind == owner.kind) => return Vec::new(),
-        (group, _) => usual(kinds, group).map(|kind| place(kind, Selector::Metadata)).collect(),
+        (group, _) => usual(kinds, group).map(|kind| list(kind, Selector::Metadata)).collect(),
     };
     if everywhere {
         let all = kinds
@@ -96,12 +94,12 @@ pub fn places(
             .filter(|kind| kind.is_listed && (kind.is_namespaced || owner.namespace.is_none()));
         for kind in all.filter(|kind| kind.resource.kind != "Event") {
             if !found.iter().any(|known| known.kind.resource == kind.resource) {
-                found.push(place(kind, Selector::Metadata));
+                found.push(list(kind, Selector::Metadata));
             }
         }
     }
     if owner.namespace.is_some() {
-        found.extend(labelled.commands.iter().map(|kind| place(kind, Selector::Few)));
+        found.extend(labelled.commands.iter().map(|kind| list(kind, Selector::Few)));
     }
     found
 }
@@ -162,15 +160,13 @@ mod tests {
             }))
             .unwrap()
         };
-        let found = places(&object("BasicReplicaSet"), &kinds(), &LabelledKinds::default(), false);
+        let found = dependent_lists(&object("BasicReplicaSet"), &kinds(), &LabelledKinds::default(), false);
         assert_eq!(found.len(), 1);
         assert_eq!(found[0].kind.resource.plural, "pods");
         assert_eq!(found[0].selector, Selector::Labels("catena.dev/replicaset-uid=u1".into()));
-        let found = places(&object("BasicDeployment"), &kinds(), &LabelledKinds::default(), false);
+        let found = dependent_lists(&object("BasicDeployment"), &kinds(), &LabelledKinds::default(), false);
         assert!(
-            found
-                .iter()
-                .all(|place| place.selector == Selector::Labels("catena.dev/deployment-uid=u1".into()))
+            found.iter().all(|list| list.selector == Selector::Labels("catena.dev/deployment-uid=u1".into()))
         );
         assert_eq!(found[0].kind.resource.plural, "basicreplicasets");
     }
@@ -181,9 +177,9 @@ mod tests {
             "apiVersion": "db.example/v1", "kind": "Database", "metadata": {"name": "d", "namespace": "shop", "uid": "u"},
         }))
         .unwrap();
-        let found = places(&object, &kinds(), &LabelledKinds::default(), false);
+        let found = dependent_lists(&object, &kinds(), &LabelledKinds::default(), false);
         assert!(
-            found.len() >= 4 && found.iter().all(|place| place.selector == Selector::Metadata),
+            found.len() >= 4 && found.iter().all(|list| list.selector == Selector::Metadata),
             "{found:?}"
         );
     }
