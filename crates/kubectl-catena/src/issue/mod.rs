@@ -199,7 +199,7 @@ fn duration(text: &str) -> Result<Duration> {
     let parsed = text.parse::<jiff::SignedDuration>().ok().and_then(|span| Duration::try_from(span).ok());
     match parsed {
         Some(duration) => Ok(duration),
-        None => bail!("{text:?} is not a duration: write for example 90s, 10m or 1h30m"),
+        None => bail!("{text:?} is not a duration: write it like 90s, 10m or 1h30m"),
     }
 }
 

@@ -56,7 +56,7 @@ fn held_by(node: &Node, finalizer: &Finalizer, since: Timestamp, facts: &Facts) 
     };
     match holder.map(|holder| facts.surroundings.controllers.verdict(holder, facts.now)) {
         Some(Verdict::Down(why)) if is_ours(holder.unwrap_or_default(), facts) => {
-            Cause { message: format!("that is not running: {why}"), ..cause }
+            Cause { message: format!("{} is not running: {why}", holder.unwrap_or_default()), ..cause }
         }
         _ => cause,
     }
@@ -133,7 +133,7 @@ fn waits(node: &Node, since: Timestamp, facts: &Facts) -> Cause {
     } else if node.children.is_empty() {
         ("Terminating", "is being deleted, and nothing holds it: it will be gone in a moment".to_owned())
     } else {
-        ("WaitsForDependents", format!("is deleted after its {} dependents", node.all().count() - 1))
+        ("WaitsForDependents", format!("is deleted after its dependents ({} left)", node.all().count() - 1))
     };
     let (_, advice) = describe(reason);
     Cause {

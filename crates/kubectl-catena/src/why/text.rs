@@ -19,7 +19,7 @@ pub fn well(node: &Node) -> String {
     let serving = node.serving.as_ref().filter(|_| node.identity.kind != "Pod");
     let serving = serving.map_or_else(String::new, |serving| format!(": {serving} serve"));
     match node.health.state {
-        State::Done => format!("{} is done.", node.identity),
+        State::Done => format!("{} has succeeded.", node.identity),
         State::Present => format!("{} exists; its kind does not report whether it is ready.", node.identity),
         _ => format!("{} is ready{serving}.", node.identity),
     }
