@@ -2,61 +2,60 @@
 
 use std::time::Duration;
 
+use backup_controller::{
+    annotation::{BackupStatus, State},
+    backup::written_as,
+    decide::{Action, Release},
+    error::{Error, Missing, is_refusal},
+    finalizer, metadata,
+    observed::{Held, Observed, Row},
+    settings::ProtectedKind,
+    status::Outcome,
+};
 use catena_api::keys::BACKUP_STATUS;
 use k8s_openapi::api::core::v1::ObjectReference;
-use kube::{Client, Resource, discovery::ApiResource};
+use kube::Resource;
 use operator_kit::{
     report::Events,
     run::Next,
-    watch::{ServedKinds, Watched},
+    watch::Watched,
     write::{WriteError, Writer},
 };
 use serde_json::{Value, json};
 
 use crate::{
-    backup::{instead, written_as},
-    backup_watches::BackupWatches,
-    decide::{Action, Outcome, Release},
-    error::Error,
-    finalizer,
-    held::HeldObjects,
-    memory::Refusals,
-    metadata,
-    observe::{Held, Observed, Row},
-    settings::{Backup, ProtectedKind},
-    status::{BackupStatus, State},
+    memory::{Memory, Unplaced},
+    metrics::HeldMetrics,
+    observe::BackupWatches,
 };
 
 /// When a backup that was created is looked at, if nobody tells of it before.
 const AFTER_CREATE: Duration = Duration::from_secs(1);
 
 /// Takes steps.
-pub struct Actor {
-    client: Client,
+pub struct Executor {
     writer: Writer,
-    served_kinds: ServedKinds,
     events: Events,
-    watches: BackupWatches,
-    refusals: Refusals,
-    held: HeldObjects,
+    backups: BackupWatches,
+    memory: Memory,
+    metrics: HeldMetrics,
 }
 
-impl Actor {
+impl Executor {
+    /// An executor whose backups show up in these watches.
     pub fn new(
-        client: Client,
         writer: Writer,
-        served_kinds: ServedKinds,
         events: Events,
-        watches: BackupWatches,
-        refusals: Refusals,
-        held: HeldObjects,
+        backups: BackupWatches,
+        memory: Memory,
+        metrics: HeldMetrics,
     ) -> Self {
-        Self { client, writer, served_kinds, events, watches, refusals, held }
+        Self { writer, events, backups, memory, metrics }
     }
 
     /// Forgets an object that is gone.
     pub fn forget(&self, uid: &str) {
-        self.held.forget(uid);
+        self.metrics.forget(uid);
     }
 
     /// Takes a step.
@@ -69,8 +68,14 @@ impl Actor {
                 let patch = finalizer::take_back(uid(target), version, &target.row.finalizers);
                 self.amend(target, &patch.unwrap_or_default()).await
             }
-            Action::Create(backup) => self.create(kind, target, &backup).await,
+            Action::Create(backup) => self.create(kind, target, backup).await,
             Action::Refuse(problem) => Err(problem.into()),
+            Action::ReportMissing(missing) => {
+                if matches!(missing, Missing::NotServed { .. }) {
+                    self.memory.refused(uid(target));
+                }
+                Err(missing.into())
+            }
             Action::Hold { status, tell, again } => {
                 self.note(kind, observed, &status);
                 if tell {
@@ -99,9 +104,9 @@ impl Actor {
         &self,
         kind: &ProtectedKind,
         target: &Watched<Row>,
-        backup: &Value,
+        backup: Value,
     ) -> Result<Next, Error> {
-        let resource = written_as(&kind.backup, backup);
+        let resource = written_as(&kind.backup, &backup);
         if resource.version != kind.backup.resource.version {
             tracing::warn!(
                 "backups.{}.apiVersion: {} is not served (any more), so that {} is used; name a version that is served",
@@ -110,45 +115,28 @@ impl Actor {
                 resource.api_version
             );
         }
-        let seen = self.watches.seen(&kind.backup);
-        let created = self.writer.create(uid(target), &seen, &resource, backup).await;
-        if let Err(WriteError::Gone { .. }) = &created {
-            self.check_version(&kind.backup, &resource, backup).await?;
-        }
+        let seen = self.backups.seen(&kind.backup);
+        let created = self.writer.create(uid(target), &seen, &resource, &backup).await;
         if created.as_ref().is_err_and(is_refusal) {
-            self.refusals.note(uid(target));
+            self.memory.refused(uid(target));
         }
         match created {
             // From a try of which the answer was lost; it is judged where it is looked up.
             Ok(()) | Err(WriteError::AlreadyExists { .. }) => {
-                self.refusals.forget(uid(target));
+                self.memory.forget(uid(target));
                 Ok(Next::Wait(AFTER_CREATE))
+            }
+            // The next pass looks what is missing: its namespace, its kind, or only the version.
+            Err(WriteError::Gone { .. }) => {
+                self.memory.note_unplaced(uid(target), Unplaced { tried: resource, backup });
+                Ok(Next::Again)
             }
             Err(WriteError::NamespaceTerminating { kind: created }) => Err(Error::NamespaceTerminating {
                 backup: kind.backup.name.clone(),
                 kind: created,
-                namespace: metadata::text(backup, "namespace").to_owned(),
-            }),
-            Err(WriteError::Gone { kind, name }) => Err(Error::NotServed {
-                kind,
-                name,
-                namespace: metadata::text(backup, "namespace").to_owned(),
+                namespace: metadata::text(&backup, "namespace").to_owned(),
             }),
             Err(error) => Err(error.into()),
-        }
-    }
-
-    /// An error where it is, or may be, only the version of a backup that the cluster does not serve.
-    async fn check_version(&self, kind: &Backup, tried: &ApiResource, backup: &Value) -> Result<(), Error> {
-        match instead(&self.client, &self.served_kinds, kind, tried, backup).await? {
-            None => Ok(()),
-            Some(served) => Err(Error::OtherVersion {
-                backup: kind.name.clone(),
-                kind: tried.kind.clone(),
-                name: metadata::text(backup, "name").to_owned(),
-                tried: tried.api_version.clone(),
-                served: served.api_version,
-            }),
         }
     }
 
@@ -219,31 +207,14 @@ impl Actor {
             }
         }
         let next = self.amend(target, &patch).await?;
-        self.held.released(uid(target), &kind.id, release.outcome, held.since, held.now);
+        self.metrics.released(uid(target), &kind.id, release.outcome, held.age());
         Ok(next)
     }
 
     fn note(&self, kind: &ProtectedKind, observed: &Observed, status: &BackupStatus) {
         if let Some(held) = &observed.held {
-            let age = Duration::try_from(held.now.duration_since(held.since)).unwrap_or_default();
-            self.held.note(uid(&observed.target), &kind.id, &status.reason, age);
+            self.metrics.note(uid(&observed.target), &kind.id, &status.reason, held.age());
         }
-    }
-}
-
-/// Whether the server refused a backup for a reason of its own, and not because it was busy or is not heard.
-fn is_refusal(error: &WriteError) -> bool {
-    match error {
-        WriteError::Forbidden { .. }
-        | WriteError::QuotaExceeded { .. }
-        | WriteError::QuotaRefused { .. }
-        | WriteError::DefinitionTerminating { .. }
-        | WriteError::NamespaceTerminating { .. }
-        | WriteError::Invalid { .. }
-        // Of a create: there is no such kind, or no such namespace.
-        | WriteError::Gone { .. } => true,
-        WriteError::Unknown { code, .. } => (400..500).contains(code),
-        _ => false,
     }
 }
 
@@ -261,45 +232,4 @@ fn reference(target: &Watched<Row>) -> ObjectReference {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_what_the_server_refuses_for_a_reason_of_its_own_is_a_try() {
-        let (kind, name, message) = ("Job".to_owned(), "dump".to_owned(), String::new());
-        let unknown = |code| WriteError::Unknown {
-            kind: kind.clone(),
-            name: name.clone(),
-            code,
-            message: message.clone(),
-        };
-        let refused = [
-            WriteError::Forbidden { kind: kind.clone(), name: name.clone(), message: message.clone() },
-            WriteError::QuotaExceeded { kind: kind.clone(), name: name.clone(), message: message.clone() },
-            WriteError::Invalid {
-                kind: kind.clone(),
-                name: name.clone(),
-                message: message.clone(),
-                fields: Vec::new(),
-            },
-            WriteError::QuotaRefused { kind: kind.clone(), name: name.clone(), message: message.clone() },
-            WriteError::NamespaceTerminating { kind: kind.clone() },
-            WriteError::DefinitionTerminating { kind: kind.clone() },
-            WriteError::gone(&kind, &name),
-            unknown(413),
-        ];
-        for error in refused {
-            assert!(is_refusal(&error), "{error}");
-        }
-        let others = [
-            WriteError::Busy { message: message.clone(), retry_after: Duration::ZERO },
-            WriteError::Changed { kind: kind.clone(), name: name.clone(), message: message.clone() },
-            WriteError::AlreadyExists { kind: kind.clone(), name: name.clone() },
-            unknown(0),
-            unknown(503),
-        ];
-        for error in others {
-            assert!(!is_refusal(&error), "{error}");
-        }
-    }
-}
+mod tests;

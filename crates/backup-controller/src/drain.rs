@@ -1,9 +1,13 @@
 //! Takes our finalizer from every object while the rights to do so are still there. What is left when it is
 //! interrupted is found by the next run.
+//!
+//! A mode of its own beside the passes of the controller, which has ended by then: it lists, writes and lists again until
+//! nothing is left, so that it reads and writes here.
 
 use std::{collections::BTreeMap, process::ExitCode, time::Duration};
 
 use anyhow::Context;
+use backup_controller::{finalizer, settings::resource};
 use catena_api::keys::BACKUP_FINALIZER;
 use clap::{Args, ValueEnum};
 use futures::{StreamExt, stream};
@@ -21,8 +25,6 @@ use operator_kit::{
     write::{WriteError, Writer},
 };
 use serde::Deserialize;
-
-use crate::{finalizer, settings::resource};
 
 /// Objects per page of a list.
 const PAGE: u32 = 500;

@@ -1,3 +1,5 @@
+//! What can keep an object from its backup.
+
 use operator_kit::{
     render::TemplateError,
     report::{Category, Reported},
@@ -29,6 +31,17 @@ pub enum Error {
         /// The namespace.
         namespace: String,
     },
+    /// Something was missing when a backup was created.
+    #[error(transparent)]
+    Missing(#[from] Missing),
+    /// The API server did not answer a read.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+}
+
+/// Why the creation of a backup was answered as of something that is not there.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum Missing {
     /// There is nowhere to create the backup.
     #[error(
         "{kind} {name:?} cannot be created: the cluster does not serve the kind, or has no namespace {namespace:?}; \
@@ -59,9 +72,9 @@ pub enum Error {
         /// The version that is served.
         served: String,
     },
-    /// The API server did not answer a read.
+    /// Nobody could look what it is.
     #[error(transparent)]
-    Read(#[from] ReadError),
+    Unclear(ReadError),
 }
 
 /// Why there is no backup that could be created or judged, until somebody changes something.
@@ -143,6 +156,7 @@ pub enum Unusable {
 
 impl Unusable {
     /// One `PascalCase` word.
+    #[must_use]
     pub fn reason(&self) -> &'static str {
         match self {
             Self::Template(error) => error.reason(),
@@ -160,12 +174,12 @@ impl Unusable {
 impl Reported for Error {
     fn category(&self) -> Category {
         match self {
-            Self::Unusable(_) | Self::NamespaceTerminating { .. } | Self::NotServed { .. } => {
-                Category::WaitsForChange
-            }
-            Self::OtherVersion { .. } => Category::Transient,
+            Self::Unusable(_)
+            | Self::NamespaceTerminating { .. }
+            | Self::Missing(Missing::NotServed { .. }) => Category::WaitsForChange,
+            Self::Missing(Missing::OtherVersion { .. }) => Category::Transient,
             Self::Write(error) => error.category(),
-            Self::Read(error) => error.category(),
+            Self::Missing(Missing::Unclear(error)) | Self::Read(error) => error.category(),
         }
     }
 
@@ -174,9 +188,9 @@ impl Reported for Error {
             Self::Unusable(problem) => problem.reason(),
             Self::Write(error) => error.reason(),
             Self::NamespaceTerminating { .. } => "NamespaceTerminating",
-            Self::NotServed { .. } => "BackupKindNotServed",
-            Self::OtherVersion { .. } => "BackupVersionNotServed",
-            Self::Read(error) => error.reason(),
+            Self::Missing(Missing::NotServed { .. }) => "BackupKindNotServed",
+            Self::Missing(Missing::OtherVersion { .. }) => "BackupVersionNotServed",
+            Self::Missing(Missing::Unclear(error)) | Self::Read(error) => error.reason(),
         }
     }
 
@@ -184,6 +198,68 @@ impl Reported for Error {
         match self {
             Self::Write(error) => Some(error),
             _ => None,
+        }
+    }
+}
+
+/// Whether the server refused a backup for a reason of its own, and not because it was busy or is not heard. What is not
+/// there may be only the version that was asked for: it has to be looked for first.
+#[must_use]
+pub fn is_refusal(error: &WriteError) -> bool {
+    match error {
+        WriteError::Forbidden { .. }
+        | WriteError::QuotaExceeded { .. }
+        | WriteError::QuotaRefused { .. }
+        | WriteError::DefinitionTerminating { .. }
+        | WriteError::NamespaceTerminating { .. }
+        | WriteError::Invalid { .. } => true,
+        WriteError::Unknown { code, .. } => (400..500).contains(code),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn only_what_the_server_refuses_for_a_reason_of_its_own_is_a_try() {
+        let (kind, name, message) = ("Job".to_owned(), "dump".to_owned(), String::new());
+        let unknown = |code| WriteError::Unknown {
+            kind: kind.clone(),
+            name: name.clone(),
+            code,
+            message: message.clone(),
+        };
+        let refused = [
+            WriteError::Forbidden { kind: kind.clone(), name: name.clone(), message: message.clone() },
+            WriteError::QuotaExceeded { kind: kind.clone(), name: name.clone(), message: message.clone() },
+            WriteError::Invalid {
+                kind: kind.clone(),
+                name: name.clone(),
+                message: message.clone(),
+                fields: Vec::new(),
+            },
+            WriteError::QuotaRefused { kind: kind.clone(), name: name.clone(), message: message.clone() },
+            WriteError::NamespaceTerminating { kind: kind.clone() },
+            WriteError::DefinitionTerminating { kind: kind.clone() },
+            unknown(413),
+        ];
+        for error in refused {
+            assert!(is_refusal(&error), "{error}");
+        }
+        let others = [
+            WriteError::Busy { message: message.clone(), retry_after: Duration::ZERO },
+            WriteError::Changed { kind: kind.clone(), name: name.clone(), message: message.clone() },
+            WriteError::AlreadyExists { kind: kind.clone(), name: name.clone() },
+            WriteError::gone(&kind, &name),
+            unknown(0),
+            unknown(503),
+        ];
+        for error in others {
+            assert!(!is_refusal(&error), "{error}");
         }
     }
 }

@@ -5,11 +5,13 @@ use json_patch::{AddOperation, PatchOperation, RemoveOperation, TestOperation, j
 use serde_json::{Value, json};
 
 /// Whether ours is in the list.
+#[must_use]
 pub fn is_there(finalizers: &[String]) -> bool {
     finalizers.iter().any(|finalizer| finalizer == BACKUP_FINALIZER)
 }
 
 /// Adds ours to an object that has these finalizers and is not being deleted.
+#[must_use]
 pub fn add(uid: &str, finalizers: &[String]) -> Vec<PatchOperation> {
     let list = ["metadata", "finalizers"];
     let (seen, place, value) = if finalizers.is_empty() {
@@ -22,6 +24,7 @@ pub fn add(uid: &str, finalizers: &[String]) -> Vec<PatchOperation> {
 
 /// Takes ours away from an object that is not being deleted and is in every respect as it was seen: another label may
 /// have made it one that is to be protected. `None` if it is not there.
+#[must_use]
 pub fn take_back(uid: &str, version: &str, finalizers: &[String]) -> Option<Vec<PatchOperation>> {
     let mut patch = remove_from_living(uid, finalizers)?;
     patch.insert(1, test(&["metadata", "resourceVersion"], json!(version)));
@@ -29,6 +32,7 @@ pub fn take_back(uid: &str, version: &str, finalizers: &[String]) -> Option<Vec<
 }
 
 /// Takes ours away from an object that is not being deleted. `None` if it is not there.
+#[must_use]
 pub fn remove_from_living(uid: &str, finalizers: &[String]) -> Option<Vec<PatchOperation>> {
     let mut patch = remove(uid, finalizers)?;
     patch.insert(1, is_not_deleted());
@@ -36,6 +40,7 @@ pub fn remove_from_living(uid: &str, finalizers: &[String]) -> Option<Vec<PatchO
 }
 
 /// Takes ours away, whatever is done with the object. `None` if it is not there.
+#[must_use]
 pub fn remove(uid: &str, finalizers: &[String]) -> Option<Vec<PatchOperation>> {
     let index = finalizers.iter().position(|finalizer| finalizer == BACKUP_FINALIZER)?.to_string();
     let place = ["metadata", "finalizers", &index];
@@ -47,6 +52,7 @@ pub fn remove(uid: &str, finalizers: &[String]) -> Option<Vec<PatchOperation>> {
 }
 
 /// Sets an annotation of an object that has annotations.
+#[must_use]
 pub fn annotate(key: &str, value: &str) -> PatchOperation {
     put(&["metadata", "annotations", key], json!(value))
 }

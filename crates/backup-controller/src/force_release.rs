@@ -7,7 +7,7 @@ use catena_api::keys::FORCE_RELEASE;
 use operator_kit::render::short_digest;
 use serde_json::Value;
 
-use crate::{metadata, status::BackupStatus};
+use crate::{annotation::BackupStatus, metadata};
 
 /// What an object says about being let go without a backup.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -23,6 +23,7 @@ pub enum ForceRelease {
 
 impl ForceRelease {
     /// What an object that is held says, given what it said of its waiting before.
+    #[must_use]
     pub fn of(object: &Value, status: Option<&BackupStatus>) -> Self {
         let text = metadata::entry(object, "annotations", FORCE_RELEASE).unwrap_or_default().trim();
         if text.is_empty() {
@@ -41,6 +42,7 @@ impl ForceRelease {
     }
 
     /// The digest of what does not count.
+    #[must_use]
     pub fn ignored(&self) -> Option<&str> {
         match self {
             Self::Unproven(digest) => Some(digest),
@@ -69,7 +71,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::status::State;
+    use crate::annotation::State;
 
     const UID: &str = "8f2a6c1e-0000-4000-8000-00000000000a";
     const OTHER: &str = "8f2a6c1e-0000-4000-8000-00000000000b";

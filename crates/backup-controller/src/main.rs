@@ -1,39 +1,35 @@
 //! Holds configured objects of any kind when they are deleted, until their backup is proven.
 
 mod act;
-mod backup;
-mod backup_watches;
-mod decide;
+#[cfg(test)]
+mod api_server;
+mod controller;
 mod drain;
-mod error;
-mod finalizer;
-mod force_release;
-mod held;
-mod kinds;
-mod live;
-mod manifest;
+#[cfg(test)]
+mod fixtures;
 mod memory;
-mod metadata;
-mod namespaces;
+mod metrics;
 mod observe;
-mod settings;
-mod status;
 
 use std::process::ExitCode;
 
+use backup_controller::Settings;
 use clap::{Parser, Subcommand};
 use operator_kit::run::{Arguments, Operator, Triggers};
 use tokio::sync::watch;
 
 use crate::{
-    act::Actor, backup_watches::BackupWatches, held::HeldObjects, memory::Refusals, namespaces::Namespaces,
-    observe::Backups, settings::Settings,
+    act::Executor,
+    controller::ProtectedObjects,
+    memory::Memory,
+    metrics::HeldMetrics,
+    observe::{BackupWatches, Namespaces, Observer},
 };
 
 /// Holds configured objects of any kind when they are deleted, until their backup is proven.
 #[derive(Parser)]
 #[command(version, after_help = "Example: backup-controller --settings settings.yaml --log-format text")]
-struct Command {
+struct Cli {
     #[command(flatten)]
     arguments: Arguments,
     #[command(subcommand)]
@@ -51,7 +47,7 @@ enum Task {
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> anyhow::Result<ExitCode> {
-    let Command { arguments, task } = Command::parse();
+    let Cli { arguments, task } = Cli::parse();
     match task {
         Some(Task::Drain(options)) => drain::run(arguments, &options).await,
         None => control(arguments).await.map(|()| ExitCode::SUCCESS),
@@ -61,32 +57,17 @@ async fn main() -> anyhow::Result<ExitCode> {
 async fn control(arguments: Arguments) -> anyhow::Result<()> {
     let operator = Operator::<Settings>::start(env!("CARGO_PKG_NAME"), arguments).await?;
     let triggers = Triggers::default();
-    let watches = BackupWatches::new(&operator, triggers.clone());
-    let namespaces = Namespaces::new(&operator, triggers.clone());
-    let held = HeldObjects::new();
-    operator.add_metrics(|registry| held.register(registry));
-
+    let (client, served_kinds) = (operator.client(), operator.served_kinds());
+    let backups =
+        BackupWatches::new(client.clone(), served_kinds.clone(), operator.watches(), triggers.clone());
+    let namespaces = Namespaces::new(client.clone(), operator.watches(), triggers.clone());
     let (wanted, kinds) = watch::channel(Vec::new());
-    let follow = kinds::follow(operator.settings(), wanted, watches.clone(), namespaces.clone());
-    tokio::spawn(follow);
+    tokio::spawn(observe::follow(operator.settings(), wanted, backups.clone(), namespaces.clone()));
 
-    let refusals = Refusals::default();
-    let actor = Actor::new(
-        operator.client(),
-        operator.writer(),
-        operator.served_kinds(),
-        operator.events(),
-        watches,
-        refusals.clone(),
-        held,
-    );
-    let backups = Backups::new(
-        operator.client(),
-        operator.served_kinds(),
-        operator.settings(),
-        namespaces,
-        refusals,
-        actor,
-    );
-    operator.run_each(backups, kinds, triggers).await
+    let metrics = HeldMetrics::new();
+    operator.add_metrics(|registry| metrics.register(registry));
+    let memory = Memory::default();
+    let executor = Executor::new(operator.writer(), operator.events(), backups, memory.clone(), metrics);
+    let observer = Observer::new(client, served_kinds, operator.settings(), namespaces, memory);
+    operator.run_each(ProtectedObjects { observer, executor }, kinds, triggers).await
 }

@@ -1,34 +1,85 @@
-//! What is remembered of an object between passes.
+//! What is remembered of objects between passes. All of it may be lost: then an object is held longer, and not let go
+//! sooner.
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-};
+use std::{collections::HashMap, sync::Arc};
 
-/// How often in a row the server refused to create a backup, by the uid of the object that it would be of. After a
-/// restart it is counted anew: then an object is held longer, and not let go sooner.
-#[derive(Clone, Debug, Default)]
-pub struct Refusals(Arc<Mutex<HashMap<String, u32>>>);
+use kube::discovery::ApiResource;
+use parking_lot::Mutex;
+use serde_json::Value;
 
-impl Refusals {
-    /// How often.
-    pub fn of(&self, uid: &str) -> u32 {
-        self.lock().get(uid).copied().unwrap_or_default()
+/// What is remembered of objects, by their uid.
+#[derive(Clone, Default)]
+pub struct Memory(Arc<Mutex<HashMap<String, Remembered>>>);
+
+#[derive(Default)]
+struct Remembered {
+    refusals: u32,
+    unplaced: Option<Unplaced>,
+}
+
+/// A backup whose creation was answered as of something that is not there.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Unplaced {
+    /// The kind in the version that it was to be created in.
+    pub tried: ApiResource,
+    /// The backup.
+    pub backup: Value,
+}
+
+impl Memory {
+    /// How often in a row the server refused to create a backup of an object.
+    pub fn refusals(&self, uid: &str) -> u32 {
+        self.0.lock().get(uid).map_or(0, |remembered| remembered.refusals)
     }
 
-    /// Notes one more.
-    pub fn note(&self, uid: &str) {
-        let mut refusals = self.lock();
-        let count = refusals.entry(uid.to_owned()).or_default();
-        *count = count.saturating_add(1);
+    /// The server refused to create a backup of an object.
+    pub fn refused(&self, uid: &str) {
+        let mut objects = self.0.lock();
+        let refusals = &mut objects.entry(uid.to_owned()).or_default().refusals;
+        *refusals = refusals.saturating_add(1);
     }
 
-    /// Forgets those of an object that is gone, or of which a backup was created.
+    /// A backup of an object could not be created for what was not there: the next pass looks what that is.
+    pub fn note_unplaced(&self, uid: &str, unplaced: Unplaced) {
+        self.0.lock().entry(uid.to_owned()).or_default().unplaced = Some(unplaced);
+    }
+
+    /// The backup that the pass before could not create; it is asked for once.
+    pub fn take_unplaced(&self, uid: &str) -> Option<Unplaced> {
+        self.0.lock().get_mut(uid)?.unplaced.take()
+    }
+
+    /// Forgets an object that is gone, or of which a backup was created.
     pub fn forget(&self, uid: &str) {
-        self.lock().remove(uid);
+        self.0.lock().remove(uid);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kube::core::GroupVersionKind;
+
+    use super::*;
+
+    #[test]
+    fn refusals_are_counted_in_a_row_and_by_object() {
+        let memory = Memory::default();
+        memory.refused("a");
+        memory.refused("a");
+        memory.refused("b");
+        assert_eq!((memory.refusals("a"), memory.refusals("b"), memory.refusals("c")), (2, 1, 0));
+        memory.forget("a");
+        assert_eq!((memory.refusals("a"), memory.refusals("b")), (0, 1));
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, u32>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    #[test]
+    fn what_could_not_be_created_is_asked_for_once_and_costs_no_count() {
+        let memory = Memory::default();
+        let tried = ApiResource::from_gvk(&GroupVersionKind::gvk("batch", "v1", "Job"));
+        let unplaced = Unplaced { tried, backup: Value::Null };
+        memory.refused("a");
+        memory.note_unplaced("a", unplaced.clone());
+        assert_eq!((memory.take_unplaced("a"), memory.take_unplaced("a")), (Some(unplaced), None));
+        assert_eq!(memory.refusals("a"), 1);
     }
 }

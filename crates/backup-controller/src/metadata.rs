@@ -9,21 +9,25 @@ pub fn text<'o>(object: &'o Value, name: &str) -> &'o str {
 }
 
 /// A time of an object's metadata. The API server takes later ones than can be told here; they are the latest.
+#[must_use]
 pub fn time(object: &Value, name: &str) -> Option<Timestamp> {
     Some(field(object, name)?.as_str()?.parse().unwrap_or(Timestamp::MAX))
 }
 
 /// Whether an object is being deleted.
+#[must_use]
 pub fn is_deleted(object: &Value) -> bool {
     field(object, "deletionTimestamp").is_some_and(|time| !time.is_null())
 }
 
 /// A label or an annotation.
+#[must_use]
 pub fn entry<'o>(object: &'o Value, map: &str, key: &str) -> Option<&'o str> {
     field(object, map)?.get(key)?.as_str()
 }
 
 /// The finalizers of an object.
+#[must_use]
 pub fn finalizers(object: &Value) -> Vec<String> {
     let list = list(object, "finalizers");
     list.filter_map(|item| Some(item.as_str()?.to_owned())).collect()

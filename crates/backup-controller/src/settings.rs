@@ -1,3 +1,5 @@
+//! What can be configured, with its validation.
+
 mod entries;
 
 use std::{
@@ -236,12 +238,14 @@ impl Settings {
 
 impl ProtectedKind {
     /// Group and plural: `configmaps`, `clusters.postgresql.cnpg.io`. Several entries may be of one.
+    #[must_use]
     pub fn resource_id(&self) -> String {
         let ApiResource { group, plural, .. } = &self.resource;
         if group.is_empty() { plural.clone() } else { format!("{plural}.{group}") }
     }
 
     /// Whether nothing but a proven backup or somebody's word lets an object go.
+    #[must_use]
     pub fn always_holds(&self) -> bool {
         self.protect && self.on_failure == OnFailure::Hold
     }

@@ -1,158 +1,126 @@
-//! What a held object says about its waiting.
+//! Observed → what a held object says about its waiting. Pure.
 
-use catena_api::keys::BACKUP_STATUS;
 use jiff::Timestamp;
-use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use operator_kit::report::Failure;
 
-use crate::{metadata, settings::LAST_ATTEMPT};
+use crate::{
+    annotation::{BackupStatus, FORMER_BACKUP, State},
+    backup::{Try, Verdict},
+    observed::{Held, Observed},
+    settings::ProtectedKind,
+};
 
-/// Of an object whose backup was begun by a controller that did not tell policies apart.
-pub const FORMER_BACKUP: &str = "FormerBackupRunning";
-
-/// Why an object that is to be deleted is still there, as its annotation says it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct BackupStatus {
-    /// The object that says it. A copy of the object brings the annotation along, and another uid.
-    #[serde(default)]
-    pub uid: String,
-    /// What goes on.
-    pub state: State,
-    /// The entry of the settings that it belonged to when it was deleted, whatever its labels say since.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub entry: String,
-    /// The number of the try, from 1.
-    pub attempt: u32,
-    /// The backup: its kind, namespace and name.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub backup: Option<String>,
-    /// The digest of a force-release that was there before the object was held, and so does not count.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub ignored_release: Option<String>,
-    /// Since when the state is what it is, for this reason, by the server's clock.
-    pub since: Timestamp,
-    /// One `PascalCase` word.
-    pub reason: String,
-    /// What happened, why, and what to do.
-    pub message: String,
+/// Why an object may go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Outcome {
+    /// Its backup is proven.
+    BackedUp,
+    /// No backup is proven, and the settings say to let it go then.
+    GivenUp,
+    /// Somebody lets it go.
+    Forced,
 }
 
-/// What goes on with a held object.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum State {
-    /// A backup is under way.
-    BackingUp,
-    /// A backup cannot be made.
-    Blocked,
-    /// A backup failed.
-    Failed,
-    /// A backup takes longer than it may.
-    Overdue,
-    /// It is not held any more.
-    Released,
+/// A backup is under way.
+#[must_use]
+pub fn running(observed: &Observed, held: &Held, last: &Try, verdict: &Verdict) -> BackupStatus {
+    let (reason, message) = match verdict {
+        Verdict::Going => (
+            "BackupBeingDeleted",
+            "the backup is being deleted; another one is made when it is gone".to_owned(),
+        ),
+        Verdict::Running(Some(note)) => ("BackupRunning", format!("waiting for the backup; so far, {note}")),
+        _ => ("BackupRunning", "waiting for the backup".to_owned()),
+    };
+    status(observed, held, State::BackingUp, last.attempt, Some(last), reason, message)
 }
 
-impl BackupStatus {
-    /// What an object says of itself; nothing if its annotation is another object's, or is not understood.
-    pub fn of(object: &Value) -> Option<Self> {
-        Self::written_on(object).filter(|status| status.uid == metadata::text(object, "uid"))
-    }
+/// One that proves nothing is under way.
+#[must_use]
+pub fn former(observed: &Observed, held: &Held, last: &Try) -> BackupStatus {
+    let message = "waiting for the end of a backup that does not say which settings it is by, and so proves nothing; \
+                   another one is made then";
+    status(observed, held, State::BackingUp, last.attempt, Some(last), FORMER_BACKUP, message.to_owned())
+}
 
-    /// The try of a backup that a controller may have begun that did not tell policies apart. In its first seconds nothing
-    /// is said of a backup, so that the first may have begun where an object says nothing.
-    pub fn former_attempt(object: &Value) -> Option<u32> {
-        match (Self::former(object), Self::of(object)) {
-            (Some(status), _) => Some(status.attempt),
-            (None, Some(status)) => (status.reason == FORMER_BACKUP).then_some(status.attempt),
-            (None, None) => Some(1),
-        }
-    }
+/// A backup takes too long, and the object is held.
+#[must_use]
+pub fn overdue(observed: &Observed, kind: &ProtectedKind, held: &Held, last: &Try) -> BackupStatus {
+    let message = format!(
+        "the backup has not ended within {:?}; it is still waited for: mend it, or delete it to have another one made, \
+         or let the object go without a backup with the annotation catena.dev/force-release: <reason>",
+        kind.deadline
+    );
+    status(observed, held, State::Overdue, last.attempt, Some(last), "BackupOverdue", message)
+}
 
-    /// What a controller said that did not name the object which it was about: it may be another one's.
-    pub fn former(object: &Value) -> Option<Self> {
-        Self::written_on(object).filter(|status| status.uid.is_empty())
-    }
+/// A backup failed, and its successor has to wait.
+#[must_use]
+pub fn failed(observed: &Observed, held: &Held, last: &Try, due: Timestamp) -> BackupStatus {
+    let message = format!(
+        "the backup failed; the next one is tried at {due:.0}: mend what made it fail, or let the object go without a \
+         backup with the annotation catena.dev/force-release: <reason>"
+    );
+    status(observed, held, State::Failed, last.attempt, Some(last), "BackupFailed", message)
+}
 
-    fn written_on(object: &Value) -> Option<Self> {
-        let text = metadata::entry(object, "annotations", BACKUP_STATUS)?;
-        let status: Self = serde_json::from_str(text).ok()?;
-        (1..=LAST_ATTEMPT).contains(&status.attempt).then_some(status)
-    }
+/// A backup cannot be made.
+#[must_use]
+pub fn blocked(observed: &Observed, held: &Held, attempt: u32, failure: &Failure) -> BackupStatus {
+    status(observed, held, State::Blocked, attempt, None, failure.reason, failure.message.clone())
+}
 
-    /// With the time since when it is so, given what was said before.
-    pub fn continuing(self, before: Option<&Self>) -> Self {
-        match before {
-            // Another try that failed is a new failure: the pause after it begins with it.
-            Some(before)
-                if (before.state, &before.reason, before.attempt)
-                    == (self.state, &self.reason, self.attempt) =>
-            {
-                Self { since: before.since, ..self }
-            }
-            _ => self,
-        }
-    }
+/// Nothing holds it any more.
+#[must_use]
+pub fn released(
+    observed: &Observed,
+    held: &Held,
+    outcome: Outcome,
+    last: Option<&Try>,
+    why: &str,
+) -> BackupStatus {
+    let reason = match outcome {
+        Outcome::BackedUp => "BackedUp",
+        Outcome::GivenUp => "ReleasedWithoutBackup",
+        Outcome::Forced => "ForceReleased",
+    };
+    let attempt =
+        last.map_or_else(|| held.status.as_ref().map_or(1, |status| status.attempt), |last| last.attempt);
+    status(observed, held, State::Released, attempt, last, reason, why.to_owned())
+}
 
-    /// As text, for the annotation.
-    pub fn text(&self) -> String {
-        serde_json::to_string(self).unwrap_or_default()
+fn status(
+    observed: &Observed,
+    held: &Held,
+    state: State,
+    attempt: u32,
+    last: Option<&Try>,
+    reason: &str,
+    message: String,
+) -> BackupStatus {
+    let uid = observed.target.metadata.uid.clone().unwrap_or_default();
+    let entry = observed.kind.as_ref().map(|kind| kind.id.clone()).unwrap_or_default();
+    let ignored = held.force_release.ignored();
+    let message = match ignored {
+        Some(_) => format!(
+            "{message}; its annotation catena.dev/force-release was there before it was held, and may be another \
+             object's: to let this one go without a backup, set it to {:?}",
+            format!("{uid} <reason>")
+        ),
+        None => message,
+    };
+    BackupStatus {
+        uid,
+        state,
+        entry,
+        attempt,
+        backup: last.map(|last| last.title.clone()),
+        ignored_release: ignored.map(str::to_owned),
+        since: held.now,
+        reason: reason.to_owned(),
+        message,
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    fn object(uid: &str, status: &Value) -> Value {
-        json!({"metadata": {"uid": uid, "annotations": {BACKUP_STATUS: status.to_string()}}})
-    }
-
-    fn status(uid: Option<&str>, attempt: u32) -> Value {
-        let mut status = json!({
-            "state": "Failed", "entry": "e", "attempt": attempt, "since": "2026-01-01T00:00:00Z", "reason": "BackupFailed",
-            "message": "",
-        });
-        if let Some(uid) = uid {
-            status["uid"] = uid.into();
-        }
-        status
-    }
-
-    #[test]
-    fn what_another_object_said_is_not_believed() {
-        assert_eq!(BackupStatus::of(&object("u", &status(Some("u"), 3))).unwrap().attempt, 3);
-        assert_eq!(BackupStatus::of(&object("u", &status(Some("v"), 3))), None);
-        assert_eq!(BackupStatus::of(&object("u", &status(None, 3))), None);
-    }
-
-    #[test]
-    fn a_try_that_never_was_is_not_believed() {
-        for attempt in [0, LAST_ATTEMPT + 1, u32::MAX] {
-            assert_eq!(BackupStatus::of(&object("u", &status(Some("u"), attempt))), None, "{attempt}");
-            assert_eq!(
-                BackupStatus::former_attempt(&object("u", &status(None, attempt))),
-                Some(1),
-                "{attempt}"
-            );
-        }
-    }
-
-    #[test]
-    fn what_was_begun_before_policies_were_told_apart_is_known_by_its_status() {
-        assert_eq!(BackupStatus::former_attempt(&object("u", &status(None, 3))), Some(3));
-        assert_eq!(BackupStatus::former_attempt(&object("u", &status(Some("u"), 3))), None);
-        let mut waits = status(Some("u"), 3);
-        waits["reason"] = FORMER_BACKUP.into();
-        assert_eq!(BackupStatus::former_attempt(&object("u", &waits)), Some(3));
-        // Of itself, the copy says nothing.
-        assert_eq!(BackupStatus::former_attempt(&object("v", &waits)), Some(1));
-    }
-
-    #[test]
-    fn of_what_says_nothing_yet_the_first_backup_may_have_begun_before_policies_were_told_apart() {
-        assert_eq!(BackupStatus::former_attempt(&json!({"metadata": {"uid": "u"}})), Some(1));
-    }
-}
+mod tests;

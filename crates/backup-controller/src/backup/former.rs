@@ -1,33 +1,40 @@
 //! Backups that were begun by a version whose names did not tell policies apart.
 
 use catena_api::keys::{BACKUP_OF, BACKUP_TARGET};
-use jiff::SignedDuration;
-use operator_kit::{render::short_digest, watch::ReadError};
+use jiff::{SignedDuration, Timestamp};
+use operator_kit::render::{Templates, short_digest};
+use serde_json::Value;
 
-use super::{Survey, Target, Try, Verdict, judge::judge, render::render_as, survey::title};
-use crate::metadata;
+use super::{Target, Try, Verdict, judge::judge, render::render_as, title};
+use crate::{error::Unusable, metadata, settings::ProtectedKind};
 
-impl Survey<'_> {
-    /// Such a backup of this try, as long as it runs and has time to.
-    pub(super) async fn former(&self, attempt: Option<u32>) -> Result<Option<Try>, ReadError> {
-        let Some(attempt) = attempt else { return Ok(None) };
-        let uid = metadata::text(self.target, "uid");
-        let suffix = short_digest(&[uid, &attempt.to_string()]);
-        let Ok(mut backup) = render_as(self.templates, self.kind, self.target, attempt, &suffix) else {
-            return Ok(None);
-        };
-        let Some(found) = self.look_up(&mut backup).await? else { return Ok(None) };
-        let about = metadata::entry(&found, "annotations", BACKUP_TARGET);
-        let about = about.and_then(|text| serde_json::from_str::<Target>(text).ok());
-        let is_it = metadata::entry(&found, "labels", BACKUP_OF) == Some(uid)
-            && about.is_some_and(|about| about.policy.is_empty() && about.attempt == attempt);
-        let Some(created) = metadata::time(&found, "creationTimestamp").filter(|_| is_it) else {
-            return Ok(None);
-        };
-        let deadline = SignedDuration::try_from(self.kind.deadline).unwrap_or(SignedDuration::MAX);
-        let is_late = self.now.duration_since(created) >= deadline;
-        let runs =
-            matches!(judge(&self.kind.backup, &found, self.target), Verdict::Running(_) | Verdict::Going);
-        Ok((runs && !is_late).then(|| Try { attempt, title: title(&self.kind.backup, &backup), created }))
-    }
+/// Such a backup of an object.
+pub fn render(
+    templates: &Templates,
+    kind: &ProtectedKind,
+    target: &Value,
+    attempt: u32,
+) -> Result<Value, Unusable> {
+    let suffix = short_digest(&[metadata::text(target, "uid"), &attempt.to_string()]);
+    render_as(templates, kind, target, attempt, &suffix)
+}
+
+/// What was found under the name of such a backup, as long as that runs and has time to.
+#[must_use]
+pub fn judge_as_former(
+    kind: &ProtectedKind,
+    target: &Value,
+    attempt: u32,
+    found: &Value,
+    now: Timestamp,
+) -> Option<Try> {
+    let about = metadata::entry(found, "annotations", BACKUP_TARGET);
+    let about = about.and_then(|text| serde_json::from_str::<Target>(text).ok());
+    let is_it = metadata::entry(found, "labels", BACKUP_OF) == Some(metadata::text(target, "uid"))
+        && about.is_some_and(|about| about.policy.is_empty() && about.attempt == attempt);
+    let created = metadata::time(found, "creationTimestamp").filter(|_| is_it)?;
+    let deadline = SignedDuration::try_from(kind.deadline).unwrap_or(SignedDuration::MAX);
+    let is_late = now.duration_since(created) >= deadline;
+    let runs = matches!(judge(&kind.backup, found, target), Verdict::Running(_) | Verdict::Going);
+    (runs && !is_late).then(|| Try { attempt, title: title(&kind.backup, found), created })
 }

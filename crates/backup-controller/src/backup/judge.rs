@@ -19,7 +19,7 @@ const SKEW: SignedDuration = SignedDuration::from_secs(10);
 
 /// Why what was found does not count as the backup that is looked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Doubt {
+pub enum Doubt {
     /// Its label or annotation does not name this object, try and policy.
     NotOfIt,
     /// It was there before the object was deleted.
@@ -32,7 +32,8 @@ pub(super) enum Doubt {
 
 impl Doubt {
     /// What is said of it.
-    pub(super) fn about(self, title: String) -> Unusable {
+    #[must_use]
+    pub fn about(self, title: String) -> Unusable {
         let why = match self {
             Self::Owned => return Unusable::Owned { title },
             Self::NotOfIt => {
@@ -46,7 +47,8 @@ impl Doubt {
 }
 
 /// Why what was found is not the backup that is looked for; none if it is.
-pub(super) fn doubt(found: &Value, sought: &Target, target: &Value) -> Option<Doubt> {
+#[must_use]
+pub fn doubt(found: &Value, sought: &Target, target: &Value) -> Option<Doubt> {
     let uid = metadata::text(target, "uid");
     let about = metadata::entry(found, "annotations", BACKUP_TARGET);
     let about = about.and_then(|text| serde_json::from_str::<Target>(text).ok());
@@ -83,7 +85,8 @@ fn is_our_create(entry: &Value) -> bool {
 }
 
 /// How a backup fares. What is not known is still running.
-pub(super) fn judge(backup: &Backup, object: &Value, target: &Value) -> Verdict {
+#[must_use]
+pub fn judge(backup: &Backup, object: &Value, target: &Value) -> Verdict {
     if metadata::is_deleted(object) {
         return Verdict::Going;
     }

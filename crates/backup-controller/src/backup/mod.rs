@@ -1,20 +1,22 @@
 //! The backups of one object: what they are made of, and how they fare.
 
-mod former;
+pub mod former;
 mod judge;
 mod render;
-mod survey;
 mod target;
-mod version;
 
 use jiff::Timestamp;
+use kube::{
+    core::{GroupVersion, GroupVersionKind},
+    discovery::ApiResource,
+};
 use serde_json::Value;
 
-use crate::error::Unusable;
+use crate::{error::Unusable, metadata, settings::Backup};
 
-pub use survey::Survey;
+pub use judge::{doubt, judge};
+pub use render::render;
 pub use target::Target;
-pub use version::{instead, written_as};
 
 /// How the backups of an object stand.
 #[derive(Clone, Debug, PartialEq)]
@@ -75,6 +77,35 @@ pub enum Verdict {
     Going,
     /// It failed.
     Failed,
+}
+
+impl Situation {
+    /// The backup that is to be created next, as far as that is known.
+    #[must_use]
+    pub fn next(&self) -> Option<&Value> {
+        match self {
+            Self::Absent { backup: next } | Self::Failed { next, .. } => Some(next),
+            Self::Unusable(_) | Self::There { .. } | Self::Unfinished { .. } | Self::Former { .. } => None,
+        }
+    }
+}
+
+/// The kind, namespace and name of a backup.
+#[must_use]
+pub fn title(kind: &Backup, backup: &Value) -> String {
+    let (kind, namespace, name) =
+        (&kind.resource.kind, metadata::text(backup, "namespace"), metadata::text(backup, "name"));
+    if namespace.is_empty() { format!("{kind} {name}") } else { format!("{kind} {namespace}/{name}") }
+}
+
+/// The kind of a backup in the version that the backup is written in.
+#[must_use]
+pub fn written_as(kind: &Backup, backup: &Value) -> ApiResource {
+    let wanted = &kind.resource;
+    let version = backup["apiVersion"].as_str().and_then(|version| version.parse().ok());
+    let Some(GroupVersion { version, .. }) = version else { return wanted.clone() };
+    let written = GroupVersionKind { group: wanted.group.clone(), version, kind: wanted.kind.clone() };
+    ApiResource::from_gvk_with_plural(&written, &wanted.plural)
 }
 
 #[cfg(test)]

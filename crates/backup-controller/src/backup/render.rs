@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// A backup of an object.
-pub(super) fn render(
+pub fn render(
     templates: &Templates,
     kind: &ProtectedKind,
     target: &Value,

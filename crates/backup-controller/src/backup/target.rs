@@ -27,6 +27,7 @@ pub struct Target {
 
 impl Target {
     /// What stands on a backup of an object.
+    #[must_use]
     pub fn of(kind: &ProtectedKind, object: &Value, attempt: u32) -> Self {
         Self {
             id: kind.resource_id(),

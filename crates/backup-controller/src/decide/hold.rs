@@ -1,16 +1,17 @@
-//! What is said of an object that is held, and when it is looked at again.
+//! When an object that is held is looked at again, and whether it says why.
 
 use std::time::Duration;
 
 use jiff::Timestamp;
 use operator_kit::report::Failure;
 
-use super::{Action, Outcome, Release, left};
+use super::action::{Action, Release};
 use crate::{
+    annotation::BackupStatus,
     backup::{Try, Verdict},
-    observe::{Held, Observed},
+    observed::{Held, Observed},
     settings::ProtectedKind,
-    status::{BackupStatus, FORMER_BACKUP, State},
+    status::{self, Outcome},
 };
 
 /// A running backup is looked at this often also when nobody tells of it.
@@ -26,17 +27,9 @@ pub(super) fn running(
     last: &Try,
     verdict: &Verdict,
 ) -> Action {
-    let (reason, message) = match verdict {
-        Verdict::Going => (
-            "BackupBeingDeleted",
-            "the backup is being deleted; another one is made when it is gone".to_owned(),
-        ),
-        Verdict::Running(Some(note)) => ("BackupRunning", format!("waiting for the backup; so far, {note}")),
-        _ => ("BackupRunning", "waiting for the backup".to_owned()),
-    };
-    let status = status(observed, held, State::BackingUp, last.attempt, Some(last), reason, message);
-    let briefly = left(last.created, BRIEFLY, held.now);
-    let again = left(last.created, kind.deadline, held.now).min(RECHECK);
+    let status = status::running(observed, held, last, verdict);
+    let briefly = held.left(last.created, BRIEFLY);
+    let again = until_deadline(kind, held, last);
     if held.status.is_none() && !briefly.is_zero() {
         return Action::Hold { status, tell: false, again: briefly.min(again) };
     }
@@ -45,40 +38,23 @@ pub(super) fn running(
 
 /// One that proves nothing is under way.
 pub(super) fn former(observed: &Observed, kind: &ProtectedKind, held: &Held, last: &Try) -> Action {
-    let message = "waiting for the end of a backup that does not say which settings it is by, and so proves nothing; \
-                   another one is made then";
-    let status =
-        status(observed, held, State::BackingUp, last.attempt, Some(last), FORMER_BACKUP, message.to_owned());
-    let again = left(last.created, kind.deadline, held.now).min(RECHECK);
-    hold(held, status, again)
+    hold(held, status::former(observed, held, last), until_deadline(kind, held, last))
 }
 
 /// A backup takes too long, and the object is held.
 pub(super) fn overdue(observed: &Observed, kind: &ProtectedKind, held: &Held, last: &Try) -> Action {
-    let message = format!(
-        "the backup has not ended within {:?}; it is still waited for: mend it, or delete it to have another one made, \
-         or let the object go without a backup with the annotation catena.dev/force-release: <reason>",
-        kind.deadline
-    );
-    let status = status(observed, held, State::Overdue, last.attempt, Some(last), "BackupOverdue", message);
-    hold(held, status, RECHECK)
+    hold(held, status::overdue(observed, kind, held, last), RECHECK)
 }
 
 /// A backup failed, and its successor has to wait.
 pub(super) fn failed(observed: &Observed, held: &Held, last: &Try, due: Timestamp) -> Action {
-    let message = format!(
-        "the backup failed; the next one is tried at {due:.0}: mend what made it fail, or let the object go without a \
-         backup with the annotation catena.dev/force-release: <reason>"
-    );
-    let status = status(observed, held, State::Failed, last.attempt, Some(last), "BackupFailed", message);
-    hold(held, status, Duration::try_from(due.duration_since(held.now)).unwrap_or_default())
+    let pause = Duration::try_from(due.duration_since(held.now)).unwrap_or_default();
+    hold(held, status::failed(observed, held, last, due), pause)
 }
 
 /// A backup cannot be made.
 pub(super) fn blocked(observed: &Observed, held: &Held, attempt: u32, failure: &Failure) -> Action {
-    let status =
-        status(observed, held, State::Blocked, attempt, None, failure.reason, failure.message.clone());
-    hold(held, status, RECHECK)
+    hold(held, status::blocked(observed, held, attempt, failure), RECHECK)
 }
 
 /// Nothing holds it any more.
@@ -89,52 +65,15 @@ pub(super) fn release(
     last: Option<&Try>,
     why: &str,
 ) -> Action {
-    let reason = match outcome {
-        Outcome::BackedUp => "BackedUp",
-        Outcome::GivenUp => "ReleasedWithoutBackup",
-        Outcome::Forced => "ForceReleased",
-    };
-    let attempt =
-        last.map_or_else(|| held.status.as_ref().map_or(1, |status| status.attempt), |last| last.attempt);
-    let status = status(observed, held, State::Released, attempt, last, reason, why.to_owned());
-    Action::Release(Release { outcome, status })
+    Action::Release(Release { outcome, status: status::released(observed, held, outcome, last, why) })
+}
+
+fn until_deadline(kind: &ProtectedKind, held: &Held, last: &Try) -> Duration {
+    held.left(last.created, kind.deadline).min(RECHECK)
 }
 
 fn hold(held: &Held, status: BackupStatus, again: Duration) -> Action {
     let status = status.continuing(held.status.as_ref());
     let tell = held.status.as_ref() != Some(&status);
     Action::Hold { status, tell, again }
-}
-
-fn status(
-    observed: &Observed,
-    held: &Held,
-    state: State,
-    attempt: u32,
-    last: Option<&Try>,
-    reason: &str,
-    message: String,
-) -> BackupStatus {
-    let uid = observed.target.metadata.uid.clone().unwrap_or_default();
-    let entry = observed.kind.as_ref().map(|kind| kind.id.clone()).unwrap_or_default();
-    let ignored = held.force_release.ignored();
-    let message = match ignored {
-        Some(_) => format!(
-            "{message}; its annotation catena.dev/force-release was there before it was held, and may be another \
-             object's: to let this one go without a backup, set it to {:?}",
-            format!("{uid} <reason>")
-        ),
-        None => message,
-    };
-    BackupStatus {
-        uid,
-        state,
-        entry,
-        attempt,
-        backup: last.map(|last| last.title.clone()),
-        ignored_release: ignored.map(str::to_owned),
-        since: held.now,
-        reason: reason.to_owned(),
-        message,
-    }
 }

@@ -1,9 +1,7 @@
 //! Observed → Action. Pure.
 
+mod action;
 mod hold;
-
-#[cfg(test)]
-mod tests;
 
 use std::time::Duration;
 
@@ -11,66 +9,23 @@ use jiff::{SignedDuration, Timestamp};
 use operator_kit::run::Attempt;
 use serde_json::Value;
 
+pub use action::{Action, Release};
+
 use crate::{
+    annotation::State,
     backup::{Situation, Try, Verdict},
-    error::Unusable,
     finalizer,
     force_release::ForceRelease,
-    observe::{Held, Observed, Selection},
+    observed::{Held, Observed, Selection},
     settings::ProtectedKind,
-    status::{BackupStatus, State},
+    status::Outcome,
 };
 
 /// The longest time between two tries.
 const LONGEST_RETRY: Duration = Duration::from_secs(3600);
 
-/// One step for an object.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Action {
-    /// Put our finalizer on.
-    Protect,
-    /// Take our finalizer from what is not to be protected, and is not being deleted.
-    TakeBack,
-    /// Create a backup.
-    Create(Value),
-    /// Report that there is nothing to create.
-    Refuse(Unusable),
-    /// Take our finalizer from what is being deleted.
-    Release(Release),
-    /// Leave it held.
-    Hold {
-        /// Why.
-        status: BackupStatus,
-        /// Whether the object does not say so yet, and is to.
-        tell: bool,
-        /// When to look again, if nothing happens before.
-        again: Duration,
-    },
-    /// Nothing is left to do.
-    Settle,
-}
-
-/// How an object is let go.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Release {
-    /// Why it may go.
-    pub outcome: Outcome,
-    /// What is said about it.
-    pub status: BackupStatus,
-}
-
-/// Why an object may go.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Outcome {
-    /// Its backup is proven.
-    BackedUp,
-    /// No backup is proven, and the settings say to let it go then.
-    GivenUp,
-    /// Somebody lets it go.
-    Forced,
-}
-
 /// The next step for an object.
+#[must_use]
 pub fn decide(observed: &Observed) -> Action {
     let Some(kind) = &observed.kind else { return Action::Settle };
     if observed.target.metadata.deletion_timestamp.is_some() {
@@ -101,7 +56,7 @@ fn let_go(observed: &Observed, kind: &ProtectedKind, held: &Held) -> Action {
             hold::release(observed, held, Outcome::BackedUp, Some(last), "the backup is proven")
         }
         Some(Situation::There { last, verdict }) => {
-            if !left(last.created, kind.deadline, held.now).is_zero() {
+            if !held.left(last.created, kind.deadline).is_zero() {
                 return hold::running(observed, kind, held, last, verdict);
             }
             if !kind.always_holds() {
@@ -117,7 +72,7 @@ fn let_go(observed: &Observed, kind: &ProtectedKind, held: &Held) -> Action {
             }
             let due = retry_at(kind, held, last);
             match observed.attempt.failure() {
-                None if due <= held.now => Action::Create(next.clone()),
+                None if due <= held.now => create(held, next),
                 None => hold::failed(observed, held, last, due),
                 Some(failure) => hold::blocked(observed, held, last.attempt, failure),
             }
@@ -133,7 +88,7 @@ fn let_go(observed: &Observed, kind: &ProtectedKind, held: &Held) -> Action {
             let attempt = held.status.as_ref().map_or(1, |status| status.attempt);
             match (observed.attempt.failure(), without) {
                 (Some(failure), _) => hold::blocked(observed, held, attempt, failure),
-                (None, Situation::Absent { backup }) => Action::Create(backup.clone()),
+                (None, Situation::Absent { backup }) => create(held, backup),
                 (None, Situation::Unusable(problem)) => Action::Refuse(problem.clone()),
                 (None, _) => Action::Settle,
             }
@@ -141,12 +96,17 @@ fn let_go(observed: &Observed, kind: &ProtectedKind, held: &Held) -> Action {
     }
 }
 
+/// Creates a backup, or reports what was missing when that was tried.
+fn create(held: &Held, backup: &Value) -> Action {
+    held.missing.clone().map_or_else(|| Action::Create(backup.clone()), Action::ReportMissing)
+}
+
 /// Why an object may go now, if as much was tried as the settings ask for, and in vain. Only a backup that was created and
 /// failed is a try, and one that the server refused: reads that fail, and a controller that does not run, are none. What is
 /// refused may be granted later, so that the deadline has to pass, too.
 fn tried_in_vain(kind: &ProtectedKind, held: &Held, failed: u32) -> Option<String> {
     let tries = if kind.protect { kind.tries } else { 1 };
-    let is_overdue = !kind.protect || left(held.since, kind.deadline, held.now).is_zero();
+    let is_overdue = !kind.protect || held.left(held.since, kind.deadline).is_zero();
     let all = failed.saturating_add(held.refusals);
     let is_enough = failed >= tries || (held.refusals > 0 && all >= tries && is_overdue);
     (!kind.always_holds() && is_enough)
@@ -166,14 +126,11 @@ fn retry_at(kind: &ProtectedKind, held: &Held, last: &Try) -> Timestamp {
     }
 }
 
-/// What is left of a span that began at a time.
-fn left(since: Timestamp, span: Duration, now: Timestamp) -> Duration {
-    let passed = Duration::try_from(now.duration_since(since)).unwrap_or_default();
-    span.saturating_sub(passed)
-}
-
 /// The end of a span.
 fn end(since: Timestamp, span: Duration) -> Timestamp {
     let span = SignedDuration::try_from(span).unwrap_or(SignedDuration::MAX);
     since.saturating_add(span).unwrap_or(Timestamp::MAX)
 }
+
+#[cfg(test)]
+mod tests;

@@ -14,6 +14,7 @@ pub struct Entries {
 
 impl Entries {
     /// At least one entry; all are of the same kind.
+    #[must_use]
     pub fn new(all: Vec<Arc<ProtectedKind>>) -> Self {
         let selectors: Vec<_> = all.iter().map(|entry| (&entry.id, &entry.selector)).collect();
         let fingerprint = format!("{selectors:?}").into();
@@ -21,16 +22,19 @@ impl Entries {
     }
 
     /// Follows from the names and the selectors: what was selected by others is not judged by these.
+    #[must_use]
     pub fn fingerprint(&self) -> &Arc<str> {
         &self.fingerprint
     }
 
     /// The names and the selectors.
+    #[must_use]
     pub fn selectors(&self) -> Vec<(Arc<str>, Selector)> {
         self.all.iter().map(|entry| (entry.id.as_str().into(), entry.selector.clone())).collect()
     }
 
     /// Any of them, for what they have in common.
+    #[must_use]
     pub fn first(&self) -> Option<&Arc<ProtectedKind>> {
         self.all.first()
     }
@@ -41,12 +45,14 @@ impl Entries {
     }
 
     /// The entry of a name.
+    #[must_use]
     pub fn named(&self, id: &str) -> Option<&Arc<ProtectedKind>> {
         self.all.iter().find(|entry| entry.id == id)
     }
 
     /// The entry by which a deleted object is held that belongs to none: none that lets go more easily is taken as long
     /// as there is another.
+    #[must_use]
     pub fn strictest(&self) -> Option<&Arc<ProtectedKind>> {
         self.all.iter().min_by_key(|entry| (!entry.protect, entry.on_failure != OnFailure::Hold))
     }

@@ -1,5 +1,11 @@
 //! Reading live how the backups of an object stand.
 
+use backup_controller::{
+    backup::{Situation, Target, Try, Verdict, doubt, former, judge, render, title},
+    error::{Error, Unusable},
+    metadata,
+    settings::{LAST_ATTEMPT, ProtectedKind},
+};
 use jiff::Timestamp;
 use kube::Client;
 use operator_kit::{
@@ -8,19 +14,10 @@ use operator_kit::{
 };
 use serde_json::Value;
 
-use super::{
-    Situation, Target, Try, Verdict,
-    judge::{doubt, judge},
-    render::render,
-};
-use crate::{
-    error::{Error, Unusable},
-    metadata,
-    settings::{Backup, LAST_ATTEMPT, ProtectedKind},
-};
+use super::versions;
 
 /// Tries that are looked up in one pass.
-pub(super) const LOOKUPS: u32 = 32;
+const LOOKUPS: u32 = 32;
 
 /// An object whose backups are looked for.
 pub struct Survey<'s> {
@@ -78,10 +75,23 @@ impl Survey<'_> {
             }
         }
     }
+
+    /// What stands under the name of a backup, which is given the version that it is looked for in.
+    async fn look_up(&self, backup: &mut Value) -> Result<Option<Value>, ReadError> {
+        versions::look_up(self.client, self.served_kinds, &self.kind.backup, backup).await
+    }
+
+    /// A backup of this try that was begun before policies were told apart, as long as it runs and has time to.
+    async fn former(&self, attempt: Option<u32>) -> Result<Option<Try>, ReadError> {
+        let Some(attempt) = attempt else { return Ok(None) };
+        let Ok(mut backup) = former::render(self.templates, self.kind, self.target, attempt) else {
+            return Ok(None);
+        };
+        let found = self.look_up(&mut backup).await?;
+        let judged = |found| former::judge_as_former(self.kind, self.target, attempt, &found, self.now);
+        Ok(found.and_then(judged))
+    }
 }
 
-pub(super) fn title(backup: &Backup, object: &Value) -> String {
-    let (kind, namespace, name) =
-        (&backup.resource.kind, metadata::text(object, "namespace"), metadata::text(object, "name"));
-    if namespace.is_empty() { format!("{kind} {name}") } else { format!("{kind} {namespace}/{name}") }
-}
+#[cfg(test)]
+mod tests;

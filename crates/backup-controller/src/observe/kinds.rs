@@ -2,17 +2,18 @@
 
 use std::time::Duration;
 
+use backup_controller::{observed::Row, settings::Entries};
 use operator_kit::{run::Settings, watch::WatchedKind};
 use tokio::{select, sync::watch, time::sleep};
 
-use crate::{backup_watches::BackupWatches, namespaces::Namespaces, observe::Row, settings::Entries};
+use super::{backup_watches::BackupWatches, namespaces::Namespaces};
 
 /// How often watches of backups are looked at whose kind may not be served any more. No request comes from it.
 const LOOK: Duration = Duration::from_secs(1);
 
 /// Follows the settings for ever.
 pub async fn follow(
-    mut settings: Settings<crate::Settings>,
+    mut settings: Settings<backup_controller::Settings>,
     wanted: watch::Sender<Vec<WatchedKind<Row>>>,
     backups: BackupWatches,
     namespaces: Namespaces,

@@ -77,33 +77,13 @@ fn refusal(code: u16, body: &[u8]) -> kube::Error {
 }
 
 #[cfg(test)]
-pub mod tests {
-    use std::convert::Infallible;
-
+mod tests {
     use k8s_openapi::api::core::v1::ConfigMap;
     use operator_kit::report::Reported;
     use serde_json::json;
 
     use super::*;
-
-    pub const DATE: &str = "Mon, 01 Jun 2026 12:00:00 GMT";
-
-    /// A server that answers each path with a code and a body.
-    pub fn server(
-        date: Option<&'static str>,
-        answer: impl Fn(&str) -> (u16, Value) + Send + 'static,
-    ) -> Client {
-        let service = move |request: http::Request<Body>| {
-            let (code, body) = answer(request.uri().path());
-            let mut response = http::Response::builder().status(code);
-            if let Some(date) = date {
-                response = response.header("date", date);
-            }
-            let response = response.body(Body::from(body.to_string().into_bytes())).unwrap();
-            std::future::ready(Ok::<_, Infallible>(response))
-        };
-        Client::new(tower::service_fn(service), "default")
-    }
+    use crate::api_server::{DATE, server};
 
     async fn read_web(date: Option<&'static str>, code: u16, body: Value) -> Result<Answer, ReadError> {
         let client = server(date, move |_| (code, body.clone()));

@@ -1,22 +1,19 @@
 //! Being told that a backup changed. What it says is read live.
 
-use std::{
-    collections::BTreeMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-};
+use std::{collections::BTreeMap, sync::Arc};
 
+use backup_controller::{
+    backup::Target,
+    observed::Row,
+    settings::{Backup, Settings},
+};
 use catena_api::keys::{BACKUP_OF, BACKUP_TARGET};
 use kube::{Api, Client, discovery::ApiResource};
 use operator_kit::{
-    run::{Operator, Triggers},
+    run::Triggers,
     watch::{Notices, Seen, ServedKinds, TrimmedObject, Watch, Watches},
 };
-
-use crate::{
-    backup::Target,
-    observe::Row,
-    settings::{Backup, Settings},
-};
+use parking_lot::Mutex;
 
 /// The watches of the kinds that backups are of.
 #[derive(Clone)]
@@ -39,21 +36,16 @@ struct Running {
 type Place = (String, String, Option<String>);
 
 impl BackupWatches {
-    pub fn new(operator: &Operator<Settings>, triggers: Triggers<Row>) -> Self {
-        Self {
-            client: operator.client(),
-            served_kinds: operator.served_kinds(),
-            watches: operator.watches(),
-            triggers,
-            running: Arc::default(),
-        }
+    /// None is watched yet.
+    pub fn new(client: Client, served_kinds: ServedKinds, watches: Watches, triggers: Triggers<Row>) -> Self {
+        Self { client, served_kinds, watches, triggers, running: Arc::default() }
     }
 
     /// Watches what these backups are of, and nothing else any more.
     pub fn keep(&self, settings: &Settings) {
         let wanted: BTreeMap<Place, &Arc<Backup>> =
             settings.kinds.values().map(|kind| (place(&kind.backup), &kind.backup)).collect();
-        let mut running = self.running();
+        let mut running = self.running.lock();
         running.retain(|place, _| wanted.contains_key(place));
         for (place, backup) in wanted {
             running.entry(place).or_insert_with(|| self.start(backup, &backup.resource));
@@ -68,7 +60,7 @@ impl BackupWatches {
             let is_doubted = is_unserved || *watched != backup.resource;
             is_doubted.then(|| (place.clone(), backup.clone(), watched.clone(), is_unserved))
         };
-        let doubted: Vec<_> = self.running().iter().filter_map(doubt).collect();
+        let doubted: Vec<_> = self.running.lock().iter().filter_map(doubt).collect();
         for (place, backup, watched, is_unserved) in doubted {
             // Without the watch, a backup is looked at from time to time.
             let found = self.served_kinds.find_for_watch(&backup.resource, is_unserved).await;
@@ -76,21 +68,17 @@ impl BackupWatches {
                 && found.resource != watched
             {
                 let started = self.start(&backup, &found.resource);
-                self.running().insert(place, started);
+                self.running.lock().insert(place, started);
             }
         }
     }
 
     /// What the watch of these backups has delivered.
     pub fn seen(&self, backup: &Backup) -> Seen {
-        let running = self.running();
+        let running = self.running.lock();
         let notices = running.get(&place(backup)).map(|running| &running.notices);
         let notices = notices.filter(|notices| notices.problem().is_none());
         notices.map_or_else(Seen::unwatched, |notices| notices.seen().clone())
-    }
-
-    fn running(&self) -> MutexGuard<'_, BTreeMap<Place, Running>> {
-        self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn start(&self, backup: &Arc<Backup>, watched: &ApiResource) -> Running {
@@ -127,14 +115,14 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::live::tests::server;
+    use crate::api_server::server;
 
     #[tokio::test]
     async fn backups_are_watched_in_the_version_that_is_served() {
         let paths = Arc::<Mutex<BTreeSet<String>>>::default();
         let asked = paths.clone();
         let client = server(None, move |path| {
-            asked.lock().unwrap().insert(path.to_owned());
+            asked.lock().insert(path.to_owned());
             let version = json!({"groupVersion": "batch/v2", "version": "v2"});
             let jobs =
                 json!({"name": "jobs", "singularName": "", "namespaced": true, "kind": "Job", "verbs": []});
@@ -149,13 +137,8 @@ mod tests {
                 _ => (404, json!({"status": "Failure", "reason": "NotFound", "code": 404})),
             }
         });
-        let watches = BackupWatches {
-            served_kinds: ServedKinds::new(client.clone()),
-            client,
-            watches: Watches::default(),
-            triggers: Triggers::default(),
-            running: Arc::default(),
-        };
+        let served_kinds = ServedKinds::new(client.clone());
+        let watches = BackupWatches::new(client, served_kinds, Watches::default(), Triggers::default());
         let settings = json!({
             "kinds": {"maps": {"apiVersion": "v1", "kind": "ConfigMap", "resource": "configmaps", "backup": "job"}},
             "backups": {"job": {
@@ -164,12 +147,12 @@ mod tests {
         });
         watches.keep(&serde_json::from_value(settings).unwrap());
         let served = async {
-            while !paths.lock().unwrap().contains("/apis/batch/v2/jobs") {
+            while !paths.lock().contains("/apis/batch/v2/jobs") {
                 watches.follow_versions().await;
                 tokio::time::sleep(Duration::from_millis(10)).await;
             }
         };
         let waited = tokio::time::timeout(Duration::from_secs(10), served).await;
-        assert!(waited.is_ok(), "{:?}", paths.lock().unwrap());
+        assert!(waited.is_ok(), "{:?}", paths.lock());
     }
 }

@@ -1,34 +1,30 @@
 //! In which version backups are read and created: that of the settings, or another one where that is not served. All
 //! versions of a kind are of the same objects, so that none of them is missed for the version it is asked for in.
 
-use kube::{
-    Client,
-    core::{GroupVersion, GroupVersionKind},
-    discovery::ApiResource,
-};
+use backup_controller::{error::Missing, metadata, settings::Backup};
+use kube::{Client, discovery::ApiResource};
 use operator_kit::watch::{ReadError, ServedKinds};
 use serde_json::Value;
 
-use super::Survey;
-use crate::{
-    live::{self, Answer},
-    metadata,
-    settings::Backup,
-};
+use super::live::{self, Answer};
+use crate::memory::Unplaced;
 
-impl Survey<'_> {
-    /// What stands under the name of a backup, which is given the version that it is looked for in.
-    pub(super) async fn look_up(&self, backup: &mut Value) -> Result<Option<Value>, ReadError> {
-        let wanted = &self.kind.backup.resource;
-        let mut answer = read(self.client, wanted, backup).await?;
-        if !answer.is_served
-            && let Some(other) = other_version(self.served_kinds, &self.kind.backup, wanted).await?
-        {
-            backup["apiVersion"] = other.api_version.as_str().into();
-            answer = read(self.client, &other, backup).await?;
-        }
-        Ok(answer.object.map(|object| object.value))
+/// What stands under the name of a backup, which is given the version that it is looked for in.
+pub async fn look_up(
+    client: &Client,
+    served_kinds: &ServedKinds,
+    kind: &Backup,
+    backup: &mut Value,
+) -> Result<Option<Value>, ReadError> {
+    let wanted = &kind.resource;
+    let mut answer = read(client, wanted, backup).await?;
+    if !answer.is_served
+        && let Some(other) = other_version(served_kinds, kind, wanted).await?
+    {
+        backup["apiVersion"] = other.api_version.as_str().into();
+        answer = read(client, &other, backup).await?;
     }
+    Ok(answer.object.map(|object| object.value))
 }
 
 async fn read(client: &Client, kind: &ApiResource, backup: &Value) -> Result<Answer, ReadError> {
@@ -36,18 +32,33 @@ async fn read(client: &Client, kind: &ApiResource, backup: &Value) -> Result<Ans
     live::read(client, kind, namespace, name).await
 }
 
-/// The kind of a backup in the version that the backup is written in.
-pub fn written_as(kind: &Backup, backup: &Value) -> ApiResource {
-    let wanted = &kind.resource;
-    let version = backup["apiVersion"].as_str().and_then(|version| version.parse().ok());
-    let Some(GroupVersion { version, .. }) = version else { return wanted.clone() };
-    let written = GroupVersionKind { group: wanted.group.clone(), version, kind: wanted.kind.clone() };
-    ApiResource::from_gvk_with_plural(&written, &wanted.plural)
+/// What was missing when a backup was to be created and that was answered as of something that is not there.
+pub async fn missing(
+    client: &Client,
+    served_kinds: &ServedKinds,
+    kind: &Backup,
+    Unplaced { tried, backup }: &Unplaced,
+) -> Missing {
+    match instead(client, served_kinds, kind, tried, backup).await {
+        Err(error) => Missing::Unclear(error),
+        Ok(Some(served)) => Missing::OtherVersion {
+            backup: kind.name.clone(),
+            kind: tried.kind.clone(),
+            name: metadata::text(backup, "name").to_owned(),
+            tried: tried.api_version.clone(),
+            served: served.api_version,
+        },
+        Ok(None) => Missing::NotServed {
+            kind: tried.kind.clone(),
+            name: metadata::text(backup, "name").to_owned(),
+            namespace: metadata::text(backup, "namespace").to_owned(),
+        },
+    }
 }
 
 /// Where a backup is to be created instead, after `tried` was answered as for a kind that is not served. None where that
 /// is a refusal: no version is served, or the namespace is missing.
-pub async fn instead(
+async fn instead(
     client: &Client,
     served_kinds: &ServedKinds,
     kind: &Backup,

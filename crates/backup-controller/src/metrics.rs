@@ -2,11 +2,12 @@
 
 use std::{
     collections::{BTreeMap, HashMap},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
-use jiff::Timestamp;
+use backup_controller::status::Outcome;
+use parking_lot::Mutex;
 use prometheus_client::{
     collector::Collector,
     encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric},
@@ -19,11 +20,9 @@ use prometheus_client::{
     registry::{Registry, Unit},
 };
 
-use crate::decide::Outcome;
-
-/// What is held now, and how many were let go.
+/// What is held now, and how many objects were let go.
 #[derive(Clone, Debug)]
-pub struct HeldObjects {
+pub struct HeldMetrics {
     held: Arc<Mutex<HashMap<String, HeldObject>>>,
     released: Family<Ended, Counter>,
     seconds: Family<Ended, Histogram>,
@@ -49,7 +48,8 @@ struct Ended {
     outcome: &'static str,
 }
 
-impl HeldObjects {
+impl HeldMetrics {
+    /// Nothing is held yet.
     pub fn new() -> Self {
         Self {
             held: Arc::default(),
@@ -78,11 +78,11 @@ impl HeldObjects {
     /// Notes that an object is held, for so long by now.
     pub fn note(&self, uid: &str, kind: &str, reason: &str, age: Duration) {
         let why = Why { kind: kind.to_owned(), reason: reason.to_owned() };
-        self.lock().insert(uid.to_owned(), HeldObject { why, age, noted: Instant::now() });
+        self.held.lock().insert(uid.to_owned(), HeldObject { why, age, noted: Instant::now() });
     }
 
-    /// Notes that an object was let go.
-    pub fn released(&self, uid: &str, kind: &str, outcome: Outcome, since: Timestamp, now: Timestamp) {
+    /// Notes that an object was let go, after it was held for so long.
+    pub fn released(&self, uid: &str, kind: &str, outcome: Outcome, age: Duration) {
         self.forget(uid);
         let outcome = match outcome {
             Outcome::BackedUp => "backed_up",
@@ -90,25 +90,20 @@ impl HeldObjects {
             Outcome::Forced => "forced",
         };
         let ended = Ended { kind: kind.to_owned(), outcome };
-        let held = Duration::try_from(now.duration_since(since)).unwrap_or_default();
-        self.seconds.get_or_create(&ended).observe(held.as_secs_f64());
+        self.seconds.get_or_create(&ended).observe(age.as_secs_f64());
         self.released.get_or_create(&ended).inc();
     }
 
     /// Forgets an object that is gone.
     pub fn forget(&self, uid: &str) {
-        self.lock().remove(uid);
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, HeldObject>> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+        self.held.lock().remove(uid);
     }
 }
 
-impl Collector for HeldObjects {
+impl Collector for HeldMetrics {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), std::fmt::Error> {
         let mut by_reason: BTreeMap<Why, (i64, f64)> = BTreeMap::new();
-        for held in self.lock().values() {
+        for held in self.held.lock().values() {
             let (count, oldest) = by_reason.entry(held.why.clone()).or_default();
             *count += 1;
             *oldest = oldest.max((held.age + held.noted.elapsed()).as_secs_f64());

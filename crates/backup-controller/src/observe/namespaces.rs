@@ -1,10 +1,8 @@
 //! The labels of namespaces, known only where a kind asks for them.
 
-use std::{
-    collections::BTreeMap,
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::{collections::BTreeMap, sync::Arc};
 
+use backup_controller::{Settings, error::Error, observed::Row};
 use k8s_openapi::api::core::v1::Namespace;
 use kube::{
     Api, Client,
@@ -12,11 +10,12 @@ use kube::{
     discovery::ApiResource,
 };
 use operator_kit::{
-    run::{Operator, Triggers},
+    run::Triggers,
     watch::{Cache, Row as CacheRow, TrimmedObject, Watch, Watches},
 };
+use parking_lot::Mutex;
 
-use crate::{error::Error, live, observe::Row, settings::Settings};
+use super::live;
 
 /// The namespaces of the cluster.
 #[derive(Clone)]
@@ -49,14 +48,15 @@ impl CacheRow for NamespaceRow {
 }
 
 impl Namespaces {
-    pub fn new(operator: &Operator<Settings>, triggers: Triggers<Row>) -> Self {
-        Self { client: operator.client(), watches: operator.watches(), triggers, cache: Arc::default() }
+    /// None is watched yet.
+    pub fn new(client: Client, watches: Watches, triggers: Triggers<Row>) -> Self {
+        Self { client, watches, triggers, cache: Arc::default() }
     }
 
     /// Watches them if a kind asks for their labels.
     pub fn keep(&self, settings: &Settings) {
         let needed = settings.kinds.values().any(|kind| kind.namespaces.is_some());
-        let mut cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut cache = self.cache.lock();
         if !needed {
             *cache = None;
         } else if cache.is_none() {
@@ -66,7 +66,7 @@ impl Namespaces {
 
     /// Whether a selector selects a namespace. One that has not been seen yet is looked up live.
     pub async fn selects(&self, selector: &Selector, namespace: &str) -> Result<bool, Error> {
-        let cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let cache = self.cache.lock().clone();
         let known = cache.and_then(|cache| cache.group("", namespace).first().cloned());
         if let Some(row) = known {
             return Ok(selector.matches(&row.labels));

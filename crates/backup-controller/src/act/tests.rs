@@ -1,0 +1,394 @@
+//! Each step as the requests that it makes, and what follows from each answer.
+
+use std::sync::Arc;
+
+use backup_controller::{Settings, backup::Situation, decide::decide, error::Unusable};
+use catena_api::keys::BACKUP_FINALIZER;
+use operator_kit::{
+    report::{Failure, Reported},
+    run::{Attempt, Triggers},
+    watch::{ReadError, ServedKinds, Watches},
+};
+use prometheus_client::{encoding::text::encode, registry::Registry};
+
+use super::*;
+use crate::{
+    api_server::{Answer, Sent, answering},
+    fixtures::{MANAGER, TEMPLATE, created, held, settings, target, with_policy},
+};
+
+const WEB: &str = "/api/v1/namespaces/shop/configmaps/web?&fieldManager=backup-controller";
+const JOBS: &str = "/apis/batch/v1/namespaces/backups/jobs?&fieldManager=backup-controller";
+
+/// What the API server says of a JSON patch of which a test does not hold.
+const FAILED_TEST: &str = "the server rejected our request due to an error in our request";
+
+/// What became of a step.
+struct Acted {
+    /// What was sent, without Events.
+    sent: Vec<Sent>,
+    /// The reasons of the Events.
+    told: Vec<String>,
+    result: Result<Next, Error>,
+    memory: Memory,
+    metrics: String,
+}
+
+/// Takes a step against a server that gives these answers, the last one for ever. The server refused one backup before.
+async fn act_on(observed: &Observed, action: Action, answers: &[Answer]) -> Acted {
+    let mut answers: Vec<_> = answers.iter().rev().cloned().collect();
+    let last = answers.first().unwrap().clone();
+    let is_event = |sent: &Sent| sent.uri.contains("/events");
+    let (client, log) = answering(None, move |sent| {
+        if is_event(sent) { Answer::Done } else { answers.pop().unwrap_or_else(|| last.clone()) }
+    });
+    let memory = Memory::default();
+    memory.refused("u");
+    let metrics = HeldMetrics::new();
+    let served_kinds = ServedKinds::new(client.clone());
+    let backups = BackupWatches::new(client.clone(), served_kinds, Watches::default(), Triggers::default());
+    let executor = Executor::new(
+        Writer::over(client.clone(), MANAGER),
+        Events::over(client, MANAGER),
+        backups,
+        memory.clone(),
+        metrics.clone(),
+    );
+    let result = executor.act(observed, action).await;
+    // Events are published in the background; time passes only while nothing is left to do.
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let (events, sent): (Vec<_>, _) = log.take().into_iter().partition(is_event);
+    let told = events.iter().map(|event| event.body["reason"].as_str().unwrap().to_owned()).collect();
+    let (mut registry, mut page) = (Registry::default(), String::new());
+    metrics.register(&mut registry);
+    encode(&mut page, &registry).unwrap();
+    Acted { sent, told, result, memory, metrics: page }
+}
+
+async fn act(action: Action, answer: Answer) -> Acted {
+    act_on(&observed(), action, &[answer]).await
+}
+
+/// What followed from a step: what comes next, or the reason why it failed.
+fn outcome(acted: &Acted) -> Result<Next, &'static str> {
+    acted.result.as_ref().copied().map_err(Reported::reason)
+}
+
+fn observed() -> Observed {
+    let settings = settings(TEMPLATE, "backups");
+    held(&settings, &target("shop"), Situation::Absent { backup: backup() })
+}
+
+fn living(finalizers: &[&str]) -> Observed {
+    let mut observed = observed();
+    let target = Arc::get_mut(&mut observed.target).unwrap();
+    target.metadata.deletion_timestamp = None;
+    target.row.finalizers = finalizers.iter().map(|finalizer| (*finalizer).to_owned()).collect();
+    observed.held = None;
+    observed
+}
+
+fn backup() -> Value {
+    created(&settings(TEMPLATE, "backups"), &target("shop"), 1)
+}
+
+fn status(state: State) -> BackupStatus {
+    BackupStatus {
+        uid: "u".into(),
+        state,
+        entry: "maps".into(),
+        attempt: 1,
+        backup: Some("Job backups/web-1".into()),
+        ignored_release: None,
+        since: "2026-06-01T12:00:00Z".parse().unwrap(),
+        reason: "Reason".into(),
+        message: "as it says".into(),
+    }
+}
+
+fn tell(state: State) -> Action {
+    Action::Hold { status: status(state), tell: true, again: Duration::from_secs(30) }
+}
+
+fn release(outcome: Outcome) -> Action {
+    Action::Release(Release { outcome, status: status(State::Released) })
+}
+
+fn missing(is_unclear: bool) -> Missing {
+    let (kind, name) = ("Job".to_owned(), "web-1".to_owned());
+    if is_unclear {
+        return Missing::Unclear(ReadError::Unanswered { kind, name, message: String::new() });
+    }
+    Missing::NotServed { kind, name, namespace: "backups".into() }
+}
+
+fn other_version() -> Missing {
+    Missing::OtherVersion {
+        backup: "job".into(),
+        kind: "Job".into(),
+        name: "web-1".into(),
+        tried: "batch/v1".into(),
+        served: "batch/v2".into(),
+    }
+}
+
+/// The answers that are not as wished, and the reason that each is reported by.
+fn refusals() -> Vec<(Answer, &'static str)> {
+    let failed_test = json!({"kind": "Status", "status": "Failure", "code": 422, "message": FAILED_TEST});
+    vec![
+        (Answer::Refusal(403, "Forbidden"), "Forbidden"),
+        (Answer::Refusal(404, "NotFound"), "NotFound"),
+        (Answer::Refusal(409, "Conflict"), "Conflict"),
+        (Answer::Json(422, failed_test), "Conflict"),
+        (Answer::Refusal(422, "Invalid"), "Invalid"),
+        (Answer::Refusal(429, "TooManyRequests"), "ServerBusy"),
+        (Answer::Refusal(500, "InternalError"), "WriteFailed"),
+        (Answer::Lost, "WriteFailed"),
+    ]
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_finalizer_is_put_on_the_very_object_that_was_seen_and_lives() {
+    let acted = act_on(&living(&["a.example/x"]), Action::Protect, &[Answer::Done]).await;
+    assert_eq!(outcome(&acted), Ok(Next::Written));
+    let patch = json!([
+        {"op": "test", "path": "/metadata/uid", "value": "u"},
+        {"op": "test", "path": "/metadata/deletionTimestamp", "value": null},
+        {"op": "test", "path": "/metadata/finalizers", "value": ["a.example/x"]},
+        {"op": "add", "path": "/metadata/finalizers/-", "value": BACKUP_FINALIZER},
+    ]);
+    assert_eq!(acted.sent, [Sent { verb: "AMEND".into(), uri: WEB.into(), body: patch }]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_finalizer_is_taken_back_only_from_what_lives_and_is_as_it_was_seen() {
+    let acted = act_on(&living(&[BACKUP_FINALIZER]), Action::TakeBack, &[Answer::Done]).await;
+    assert_eq!(outcome(&acted), Ok(Next::Written));
+    let patch = json!([
+        {"op": "test", "path": "/metadata/uid", "value": "u"},
+        {"op": "test", "path": "/metadata/resourceVersion", "value": "7"},
+        {"op": "test", "path": "/metadata/deletionTimestamp", "value": null},
+        {"op": "test", "path": "/metadata/finalizers/0", "value": BACKUP_FINALIZER},
+        {"op": "remove", "path": "/metadata/finalizers/0"},
+    ]);
+    assert_eq!(acted.sent, [Sent { verb: "AMEND".into(), uri: WEB.into(), body: patch }]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_backup_is_created_as_it_was_rendered_and_one_that_is_there_already_is_as_good() {
+    for answer in [Answer::Done, Answer::Refusal(409, "AlreadyExists")] {
+        let acted = act(Action::Create(backup()), answer).await;
+        assert_eq!(outcome(&acted), Ok(Next::Wait(Duration::from_secs(1))));
+        assert_eq!(acted.sent, [Sent { verb: "POST".into(), uri: JOBS.into(), body: backup() }]);
+        assert_eq!(acted.memory.refusals("u"), 0, "the row of refusals has ended");
+    }
+    let mut other = backup();
+    other["apiVersion"] = "batch/v2".into();
+    let acted = act(Action::Create(other), Answer::Done).await;
+    assert!(acted.sent[0].uri.starts_with("/apis/batch/v2/"), "{}", acted.sent[0].uri);
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_what_the_server_refuses_for_a_reason_of_its_own_counts_as_a_try() {
+    let terminating = json!({
+        "kind": "Status", "status": "Failure", "code": 403, "reason": "Forbidden", "message": "it is terminating",
+        "details": {"causes": [{"reason": "NamespaceTerminating"}]},
+    });
+    let mut answers = refusals();
+    answers.retain(|(_, reason)| *reason != "NotFound");
+    answers.push((Answer::Json(403, terminating), "NamespaceTerminating"));
+    for (answer, reason) in answers {
+        // That a test of a patch does not hold is said of no create.
+        let is_failed_test = matches!(&answer, Answer::Json(422, _));
+        let reason = if is_failed_test { "Invalid" } else { reason };
+        let acted = act(Action::Create(backup()), answer.clone()).await;
+        assert_eq!(outcome(&acted), Err(reason), "{answer:?}");
+        let is_try = ["Forbidden", "Invalid", "NamespaceTerminating"].contains(&reason);
+        assert_eq!(acted.memory.refusals("u"), 1 + u32::from(is_try), "{answer:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_busy_server_is_asked_again_and_a_lost_answer_is_not_repeated_blindly() {
+    let busy = Answer::Refusal(429, "TooManyRequests");
+    let acted = act_on(&observed(), Action::Create(backup()), &[busy.clone(), busy, Answer::Done]).await;
+    assert_eq!((acted.sent.len(), acted.result.is_ok()), (3, true));
+    let acted = act(Action::Create(backup()), Answer::Lost).await;
+    assert_eq!(
+        (acted.sent.len(), acted.result.is_err()),
+        (1, true),
+        "the next pass finds the backup, or none"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn where_something_is_missing_the_next_pass_looks_what_it_is_and_no_try_is_counted() {
+    let acted = act(Action::Create(backup()), Answer::Refusal(404, "NotFound")).await;
+    assert_eq!((outcome(&acted), acted.sent.len()), (Ok(Next::Again), 1));
+    assert_eq!(acted.memory.refusals("u"), 1);
+    let unplaced = acted.memory.take_unplaced("u").unwrap();
+    assert_eq!((unplaced.tried.api_version.as_str(), unplaced.backup), ("batch/v1", backup()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_missing_is_reported_and_counts_only_where_another_version_does_not_help() {
+    for (missing, reason, refusals) in [
+        (missing(false), "BackupKindNotServed", 2),
+        (other_version(), "BackupVersionNotServed", 1),
+        (missing(true), "LookUpFailed", 1),
+    ] {
+        let acted = act(Action::ReportMissing(missing), Answer::Done).await;
+        assert_eq!((outcome(&acted), acted.memory.refusals("u")), (Err(reason), refusals));
+        assert!(acted.sent.is_empty());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_cannot_be_rendered_is_reported_and_is_no_try() {
+    let problem = Unusable::NoNamespace { backup: "job".into() };
+    let acted = act(Action::Refuse(problem), Answer::Done).await;
+    assert_eq!((outcome(&acted), acted.memory.refusals("u")), (Err("BackupWithoutNamespace"), 1));
+    assert!(acted.sent.is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn why_it_waits_is_said_on_the_very_object_and_once_in_an_event() {
+    let acted = act(tell(State::Failed), Answer::Done).await;
+    assert_eq!(outcome(&acted), Ok(Next::Written));
+    let patch = json!({
+        "apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": {
+            "name": "web", "namespace": "shop", "uid": "u",
+            "annotations": {BACKUP_STATUS: status(State::Failed).text()},
+        },
+    });
+    assert_eq!(acted.sent, [Sent { verb: "MERGE".into(), uri: WEB.into(), body: patch }]);
+    assert_eq!(acted.told, ["BackupFailed"]);
+    assert!(acted.metrics.contains(r#"held_objects{kind="maps",reason="Reason"} 1"#), "{}", acted.metrics);
+
+    for (state, told) in [
+        (State::BackingUp, &["BackupRunning"][..]),
+        (State::Overdue, &["BackupOverdue"]),
+        (State::Blocked, &[]),
+    ] {
+        assert_eq!(act(tell(state), Answer::Done).await.told, told, "{state:?}");
+    }
+    let mut said = observed();
+    said.held.as_mut().unwrap().status = Some(status(State::Failed));
+    let again = act_on(&said, tell(State::Failed), &[Answer::Done]).await;
+    assert_eq!((again.sent.len(), again.told.len()), (1, 0), "only another state or try is news");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_without_a_namespace_is_written_without_one() {
+    let settings = settings(TEMPLATE, "backups");
+    let observed = held(&settings, &target(""), Situation::Absent { backup: backup() });
+    for action in [tell(State::Failed), release(Outcome::BackedUp)] {
+        let acted = act_on(&observed, action, &[Answer::Done]).await;
+        assert!(acted.sent[0].uri.starts_with("/api/v1/configmaps/web?"), "{}", acted.sent[0].uri);
+        assert_eq!(acted.sent[0].body.pointer("/metadata/namespace"), None);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_said_already_is_only_waited_for() {
+    let again = Duration::from_secs(30);
+    let hold = Action::Hold { status: status(State::Failed), tell: false, again };
+    let acted = act(hold, Answer::Done).await;
+    assert_eq!((outcome(&acted), acted.sent.len(), acted.told.len()), (Ok(Next::Wait(again)), 0, 0));
+    assert!(acted.metrics.contains("held_objects{"), "{}", acted.metrics);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_finalizer_of_the_very_object_is_removed_and_others_stay() {
+    let mut observed = observed();
+    let held = observed.held.as_mut().unwrap();
+    held.finalizers = vec!["a.example/x".into(), BACKUP_FINALIZER.into()];
+    held.is_annotated = true;
+    let acted = act_on(&observed, release(Outcome::BackedUp), &[Answer::Done]).await;
+    assert_eq!(outcome(&acted), Ok(Next::Written));
+    let text = status(State::Released).text();
+    let patch = json!([
+        {"op": "test", "path": "/metadata/uid", "value": "u"},
+        {"op": "test", "path": "/metadata/finalizers/1", "value": BACKUP_FINALIZER},
+        {"op": "remove", "path": "/metadata/finalizers/1"},
+        {"op": "add", "path": "/metadata/annotations/catena.dev~1backup-status", "value": text},
+    ]);
+    assert_eq!(acted.sent, [Sent { verb: "AMEND".into(), uri: WEB.into(), body: patch }]);
+    let released = r#"released_objects_total{kind="maps",outcome="backed_up"} 1"#;
+    assert!(acted.metrics.contains(released), "{}", acted.metrics);
+    assert!(acted.told.is_empty(), "nothing was said of its waiting");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_let_go_without_a_backup_leaves_an_audit_even_if_the_write_fails() {
+    for (outcome, reason) in [(Outcome::GivenUp, "ReleasedWithoutBackup"), (Outcome::Forced, "ForceReleased")]
+    {
+        for answer in [Answer::Done, Answer::Lost] {
+            assert_eq!(act(release(outcome), answer.clone()).await.told, [reason], "{answer:?}");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_the_server_does_not_take_is_reported_and_repeated_by_no_step() {
+    for (answer, reason) in refusals() {
+        let sent = if matches!(answer, Answer::Refusal(429, _)) { 5 } else { 1 };
+        for (observed, action) in [
+            (living(&[]), Action::Protect),
+            (living(&[BACKUP_FINALIZER]), Action::TakeBack),
+            (observed(), release(Outcome::BackedUp)),
+        ] {
+            let acted = act_on(&observed, action.clone(), std::slice::from_ref(&answer)).await;
+            assert_eq!((outcome(&acted), acted.sent.len()), (Err(reason), sent), "{action:?} {answer:?}");
+            assert!(!acted.metrics.contains("released_objects_total{"), "{}", acted.metrics);
+        }
+        let acted = act(tell(State::Failed), answer.clone()).await;
+        assert!(acted.result.is_err(), "{answer:?}");
+        assert!(acted.told.is_empty(), "an Event tells what the object says: {answer:?}");
+    }
+}
+
+/// The invariant: no answer lets an object go. Only [`Action::Release`] takes the finalizer from what is being deleted,
+/// and what is remembered of answers leads to it only where the server refused the backup, and the settings say so.
+#[tokio::test(start_paused = true)]
+async fn no_answer_lets_an_object_go_without_a_proven_backup() {
+    let releasing = json!({"onFailure": "Release", "tries": 2, "deadline": "1s"});
+    let releasing = with_policy(TEMPLATE, "backups", &releasing);
+    let holding = settings(TEMPLATE, "backups");
+    let mut answers = refusals();
+    answers.push((Answer::Done, ""));
+    for (answer, _) in answers {
+        for action in [
+            Action::Protect,
+            Action::Create(backup()),
+            Action::Refuse(Unusable::NoNamespace { backup: "job".into() }),
+            Action::ReportMissing(other_version()),
+            Action::ReportMissing(missing(true)),
+            tell(State::Failed),
+            Action::Settle,
+        ] {
+            let acted = act(action.clone(), answer.clone()).await;
+            let removes = |sent: &Sent| sent.verb == "DELETE" || sent.body.to_string().contains("\"remove\"");
+            assert!(!acted.sent.iter().any(removes), "{action:?} {answer:?}");
+            assert_eq!(is_let_go(&holding, &acted), None, "{action:?} {answer:?}");
+            let is_refused =
+                matches!((&action, outcome(&acted)), (Action::Create(_), Err("Forbidden" | "Invalid")));
+            let expected = is_refused.then_some(Outcome::GivenUp);
+            assert_eq!(is_let_go(&releasing, &acted), expected, "{action:?} {answer:?}");
+        }
+    }
+}
+
+/// Whether the next pass lets an object go that has been held for an hour and of which no backup is there.
+fn is_let_go(settings: &Settings, acted: &Acted) -> Option<Outcome> {
+    let mut observed = held(settings, &target("shop"), Situation::Absent { backup: backup() });
+    observed.held.as_mut().unwrap().refusals = acted.memory.refusals("u");
+    if let Err(error) = &acted.result {
+        observed.attempt = Attempt::Deferred(Failure::of(error));
+    }
+    match decide(&observed) {
+        Action::Release(release) => Some(release.outcome),
+        _ => None,
+    }
+}

@@ -1,0 +1,163 @@
+//! What a held object says about its waiting, as it stands on the object.
+
+use catena_api::keys::BACKUP_STATUS;
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::{metadata, settings::LAST_ATTEMPT};
+
+/// Of an object whose backup was begun by a controller that did not tell policies apart.
+pub const FORMER_BACKUP: &str = "FormerBackupRunning";
+
+/// Why an object that is to be deleted is still there, as its annotation says it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct BackupStatus {
+    /// The object that says it. A copy of the object brings the annotation along, and another uid.
+    #[serde(default)]
+    pub uid: String,
+    /// What goes on.
+    pub state: State,
+    /// The entry of the settings that it belonged to when it was deleted, whatever its labels say since.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub entry: String,
+    /// The number of the try, from 1.
+    pub attempt: u32,
+    /// The backup: its kind, namespace and name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub backup: Option<String>,
+    /// The digest of a force-release that was there before the object was held, and so does not count.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ignored_release: Option<String>,
+    /// Since when the state is what it is, for this reason, by the server's clock.
+    pub since: Timestamp,
+    /// One `PascalCase` word.
+    pub reason: String,
+    /// What happened, why, and what to do.
+    pub message: String,
+}
+
+/// What goes on with a held object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum State {
+    /// A backup is under way.
+    BackingUp,
+    /// A backup cannot be made.
+    Blocked,
+    /// A backup failed.
+    Failed,
+    /// A backup takes longer than it may.
+    Overdue,
+    /// It is not held any more.
+    Released,
+}
+
+impl BackupStatus {
+    /// What an object says of itself; nothing if its annotation is another object's, or is not understood.
+    #[must_use]
+    pub fn of(object: &Value) -> Option<Self> {
+        Self::written_on(object).filter(|status| status.uid == metadata::text(object, "uid"))
+    }
+
+    /// The try of a backup that a controller may have begun that did not tell policies apart. In its first seconds nothing
+    /// is said of a backup, so that the first may have begun where an object says nothing.
+    #[must_use]
+    pub fn former_attempt(object: &Value) -> Option<u32> {
+        match (Self::former(object), Self::of(object)) {
+            (Some(status), _) => Some(status.attempt),
+            (None, Some(status)) => (status.reason == FORMER_BACKUP).then_some(status.attempt),
+            (None, None) => Some(1),
+        }
+    }
+
+    /// What a controller said that did not name the object which it was about: it may be another one's.
+    #[must_use]
+    pub fn former(object: &Value) -> Option<Self> {
+        Self::written_on(object).filter(|status| status.uid.is_empty())
+    }
+
+    fn written_on(object: &Value) -> Option<Self> {
+        let text = metadata::entry(object, "annotations", BACKUP_STATUS)?;
+        let status: Self = serde_json::from_str(text).ok()?;
+        (1..=LAST_ATTEMPT).contains(&status.attempt).then_some(status)
+    }
+
+    /// With the time since when it is so, given what was said before.
+    #[must_use]
+    pub fn continuing(self, before: Option<&Self>) -> Self {
+        match before {
+            // Another try that failed is a new failure: the pause after it begins with it.
+            Some(before)
+                if (before.state, &before.reason, before.attempt)
+                    == (self.state, &self.reason, self.attempt) =>
+            {
+                Self { since: before.since, ..self }
+            }
+            _ => self,
+        }
+    }
+
+    /// As text, for the annotation.
+    #[must_use]
+    pub fn text(&self) -> String {
+        serde_json::to_string(self).unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn object(uid: &str, status: &Value) -> Value {
+        json!({"metadata": {"uid": uid, "annotations": {BACKUP_STATUS: status.to_string()}}})
+    }
+
+    fn status(uid: Option<&str>, attempt: u32) -> Value {
+        let mut status = json!({
+            "state": "Failed", "entry": "e", "attempt": attempt, "since": "2026-01-01T00:00:00Z", "reason": "BackupFailed",
+            "message": "",
+        });
+        if let Some(uid) = uid {
+            status["uid"] = uid.into();
+        }
+        status
+    }
+
+    #[test]
+    fn what_another_object_said_is_not_believed() {
+        assert_eq!(BackupStatus::of(&object("u", &status(Some("u"), 3))).unwrap().attempt, 3);
+        assert_eq!(BackupStatus::of(&object("u", &status(Some("v"), 3))), None);
+        assert_eq!(BackupStatus::of(&object("u", &status(None, 3))), None);
+    }
+
+    #[test]
+    fn a_try_that_never_was_is_not_believed() {
+        for attempt in [0, LAST_ATTEMPT + 1, u32::MAX] {
+            assert_eq!(BackupStatus::of(&object("u", &status(Some("u"), attempt))), None, "{attempt}");
+            assert_eq!(
+                BackupStatus::former_attempt(&object("u", &status(None, attempt))),
+                Some(1),
+                "{attempt}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_was_begun_before_policies_were_told_apart_is_known_by_its_status() {
+        assert_eq!(BackupStatus::former_attempt(&object("u", &status(None, 3))), Some(3));
+        assert_eq!(BackupStatus::former_attempt(&object("u", &status(Some("u"), 3))), None);
+        let mut waits = status(Some("u"), 3);
+        waits["reason"] = FORMER_BACKUP.into();
+        assert_eq!(BackupStatus::former_attempt(&object("u", &waits)), Some(3));
+        // Of itself, the copy says nothing.
+        assert_eq!(BackupStatus::former_attempt(&object("v", &waits)), Some(1));
+    }
+
+    #[test]
+    fn of_what_says_nothing_yet_the_first_backup_may_have_begun_before_policies_were_told_apart() {
+        assert_eq!(BackupStatus::former_attempt(&json!({"metadata": {"uid": "u"}})), Some(1));
+    }
+}

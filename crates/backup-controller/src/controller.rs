@@ -1,0 +1,56 @@
+//! A pass over an object of a protected kind:
+//!
+//! 1. [`Observer`] finds the entry of the settings that the object belongs to, and reads live how its backups stand when
+//!    it is being deleted.
+//! 2. [`decide`] chooses one step: putting the finalizer on or taking it back, creating a backup, saying why the object is
+//!    held, or letting it go.
+//! 3. [`Executor`] takes it. What it wrote brings the next pass.
+
+use std::sync::Arc;
+
+use backup_controller::{
+    decide::{Action, decide},
+    error::Error,
+    observed::{Observed, Row},
+};
+use operator_kit::{
+    run::{Attempt, Controller, Next},
+    watch::Watched,
+};
+
+use crate::{act::Executor, observe::Observer};
+
+/// The controller of protected objects.
+pub struct ProtectedObjects {
+    /// The only reader.
+    pub observer: Observer,
+    /// The only writer.
+    pub executor: Executor,
+}
+
+impl Controller for ProtectedObjects {
+    type Kind = Watched<Row>;
+    type Observed = Observed;
+    type Action = Action;
+    type Error = Error;
+
+    async fn observe(&self, target: Arc<Watched<Row>>, attempt: Attempt) -> Result<Observed, Error> {
+        self.observer.observe(target, attempt).await
+    }
+
+    fn decide(&self, observed: &Observed) -> Action {
+        decide(observed)
+    }
+
+    async fn act(&self, observed: Observed, action: Action) -> Result<Next, Error> {
+        self.executor.act(&observed, action).await
+    }
+
+    fn forget(&self, uid: &str) {
+        self.observer.forget(uid);
+        self.executor.forget(uid);
+    }
+}
+
+#[cfg(test)]
+mod tests;

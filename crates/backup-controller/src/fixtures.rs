@@ -1,0 +1,102 @@
+//! A protected object, its settings and its backups, as tests need them.
+
+use std::sync::Arc;
+
+use backup_controller::{
+    Settings,
+    backup::{Situation, render},
+    force_release::ForceRelease,
+    metadata,
+    observed::{Held, Observed, Row, Selection},
+};
+use catena_api::keys::{BACKUP_FINALIZER, BACKUP_TARGET};
+use kube::api::ObjectMeta;
+use operator_kit::{
+    run::Attempt,
+    watch::{Seen, Source, Watched},
+};
+use serde_json::{Value, json};
+
+/// The field manager of the controller.
+pub const MANAGER: &str = "backup-controller";
+
+pub const TEMPLATE: &str = "{apiVersion: batch/v1, kind: Job, metadata: {name: {{ name ~ '-' ~ suffix }}}}";
+
+/// Settings of this template, by which a `ConfigMap` is backed up by a Job in a namespace.
+pub fn settings(template: &str, namespace: &str) -> Settings {
+    with_policy(template, namespace, &json!({}))
+}
+
+/// The same, with more fields of the entry.
+pub fn with_policy(template: &str, namespace: &str, policy: &Value) -> Settings {
+    let mut maps =
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "resource": "configmaps", "backup": "job"});
+    json_patch::merge(&mut maps, policy);
+    let settings = json!({
+        "kinds": {"maps": maps},
+        "backups": {"job": {
+            "apiVersion": "batch/v1", "kind": "Job", "resource": "jobs", "namespace": namespace, "template": template,
+            "succeeded": "object.status.succeeded == 1", "failed": "object.status.failed == 1",
+        }},
+    });
+    serde_json::from_value(settings).unwrap()
+}
+
+/// An object that is being deleted and held, as it is read live.
+pub fn target(namespace: &str) -> Value {
+    json!({
+        "apiVersion": "v1", "kind": "ConfigMap", "data": {"a": "b"},
+        "metadata": {
+            "name": "web", "namespace": namespace, "uid": "u", "resourceVersion": "7",
+            "deletionTimestamp": "2026-06-01T12:00:30Z", "deletionGracePeriodSeconds": 30,
+            "finalizers": [BACKUP_FINALIZER],
+        },
+    })
+}
+
+/// What the server makes of a backup.
+pub fn created(settings: &Settings, target: &Value, attempt: u32) -> Value {
+    let mut backup = render(&settings.templates, &settings.kinds["maps"], target, attempt).unwrap();
+    backup["metadata"]["creationTimestamp"] = json!("2026-06-01T12:00:00Z");
+    let mut annotations = json!({});
+    annotations[format!("f:{BACKUP_TARGET}")] = json!({});
+    backup["metadata"]["managedFields"] = json!([{
+        "manager": MANAGER, "operation": "Update", "fieldsV1": {"f:metadata": {"f:annotations": annotations}},
+    }]);
+    backup
+}
+
+/// An object as its watch shows it.
+pub fn watched(settings: &Settings, object: &Value) -> Arc<Watched<Row>> {
+    let metadata: ObjectMeta = serde_json::from_value(object["metadata"].clone()).unwrap();
+    let resource = settings.kinds["maps"].resource.clone();
+    let source = Source { id: "configmaps".into(), resource: resource.into(), seen: Seen::unwatched() };
+    let row = Row {
+        selected_by: vec!["maps".into()],
+        judged_by: settings.by_resource["configmaps"].fingerprint().clone(),
+        finalizers: metadata.finalizers.clone().unwrap_or_default(),
+    };
+    Arc::new(Watched { metadata, source: source.into(), row })
+}
+
+/// An object that is held, and how its backups stand.
+pub fn held(settings: &Settings, object: &Value, situation: Situation) -> Observed {
+    let time = |text: &str| text.parse().unwrap();
+    Observed {
+        target: watched(settings, object),
+        attempt: Attempt::Allowed,
+        kind: Some(settings.kinds["maps"].clone()),
+        selection: Selection::Selected,
+        held: Some(Held {
+            finalizers: metadata::finalizers(object),
+            is_annotated: object.pointer("/metadata/annotations").is_some(),
+            since: time("2026-06-01T12:00:30Z"),
+            now: time("2026-06-01T13:00:30Z"),
+            status: None,
+            force_release: ForceRelease::Unasked,
+            refusals: 0,
+            situation: Some(situation),
+            missing: None,
+        }),
+    }
+}

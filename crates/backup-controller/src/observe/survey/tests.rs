@@ -1,0 +1,189 @@
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
+};
+
+use backup_controller::{Settings, backup::written_as, error::Missing};
+use catena_api::keys::{BACKUP_OF, BACKUP_TARGET};
+use kube::discovery::ApiResource;
+use operator_kit::render::short_digest;
+use serde_json::json;
+
+use super::*;
+use crate::{
+    api_server::{DATE, server},
+    fixtures::{TEMPLATE, created, settings, target},
+    memory::Unplaced,
+};
+
+/// What stands in the cluster, by name, and how many look-ups there were.
+fn cluster(backups: Vec<Value>) -> (Client, Arc<AtomicU32>) {
+    let backups: HashMap<String, Value> =
+        backups.into_iter().map(|backup| (metadata::text(&backup, "name").to_owned(), backup)).collect();
+    let lookups = Arc::new(AtomicU32::new(0));
+    let counted = lookups.clone();
+    let client = server(Some(DATE), move |path| {
+        counted.fetch_add(1, Ordering::Relaxed);
+        let name = path.rsplit('/').next().unwrap_or_default();
+        let absent = json!({"kind": "Status", "reason": "NotFound", "code": 404, "details": {"name": name}});
+        backups.get(name).map_or((404, absent), |backup| (200, backup.clone()))
+    });
+    (client, lookups)
+}
+
+async fn survey(client: &Client, settings: &Settings, first: u32, former: Option<u32>) -> Situation {
+    let survey = Survey {
+        client,
+        served_kinds: &ServedKinds::new(client.clone()),
+        templates: &settings.templates,
+        kind: &settings.kinds["maps"],
+        target: &target("shop"),
+        now: "2026-06-01T12:00:30Z".parse().unwrap(),
+    };
+    survey.situation(first, former).await.unwrap()
+}
+
+/// The situation of an object, beginning with a try, where each of these tries failed, and how many were looked up.
+async fn situation(tries: impl Iterator<Item = u32>, first: u32) -> (Situation, u32) {
+    let settings = settings(TEMPLATE, "backups");
+    let failed = |attempt| {
+        let mut backup = created(&settings, &target("shop"), attempt);
+        backup["status"] = json!({"failed": 1});
+        backup
+    };
+    let (client, lookups) = cluster(tries.map(failed).collect());
+    let situation = survey(&client, &settings, first, None).await;
+    (situation, lookups.load(Ordering::Relaxed))
+}
+
+#[tokio::test]
+async fn a_backup_of_an_earlier_version_is_waited_for_as_long_as_it_runs_and_has_time() {
+    let settings = settings(TEMPLATE, "backups");
+    let stands = async |change: fn(&mut Value)| {
+        let suffix = short_digest(&["u", "1"]);
+        let mut backup = created(&settings, &target("shop"), 1);
+        let mut about: Value =
+            serde_json::from_str(backup["metadata"]["annotations"][BACKUP_TARGET].as_str().unwrap()).unwrap();
+        about.as_object_mut().unwrap().remove("policy");
+        backup["metadata"]["name"] = format!("web-{suffix}").into();
+        backup["metadata"]["annotations"][BACKUP_TARGET] = about.to_string().into();
+        change(&mut backup);
+        let (client, _) = cluster(vec![backup]);
+        survey(&client, &settings, 1, Some(1)).await
+    };
+    let runs = stands(|_| {}).await;
+    assert!(
+        matches!(&runs, Situation::Former { last } if last.title.starts_with("Job backups/web-")),
+        "{runs:?}"
+    );
+    let changes: [fn(&mut Value); 4] = [
+        |backup| backup["status"] = json!({"succeeded": 1, "failed": 0}),
+        |backup| backup["status"] = json!({"failed": 1}),
+        |backup| backup["metadata"]["creationTimestamp"] = json!("2026-06-01T10:00:00Z"),
+        |backup| backup["metadata"]["labels"][BACKUP_OF] = json!("v"),
+    ];
+    for change in changes {
+        let ended = stands(change).await;
+        assert!(matches!(ended, Situation::Absent { .. }), "{ended:?}");
+    }
+}
+
+#[tokio::test]
+async fn the_last_of_many_failed_tries_is_found_some_at_a_time() {
+    let mut first = 1;
+    for expected in [32, 63, 94] {
+        let (found, lookups) = situation(1..=100, first).await;
+        let Situation::Unfinished { last } = found else { panic!("{found:?}") };
+        assert_eq!((last.attempt, lookups), (expected, LOOKUPS));
+        first = last.attempt;
+    }
+    let (found, _) = situation(1..=100, first).await;
+    assert!(matches!(&found, Situation::Failed { last, .. } if last.attempt == 100), "{found:?}");
+}
+
+#[tokio::test]
+async fn tries_come_to_an_end_whatever_number_they_begin_with() {
+    for first in [LAST_ATTEMPT, u32::MAX] {
+        let (found, lookups) = situation([LAST_ATTEMPT].into_iter(), first).await;
+        assert_eq!(found, Situation::Unusable(Unusable::Exhausted { tries: LAST_ATTEMPT }));
+        assert_eq!(lookups, 1);
+    }
+}
+
+/// What stands in a cluster that serves Jobs in v2 only, by name.
+fn upgraded(backup: Option<Value>) -> Client {
+    server(Some(DATE), move |path| {
+        let version = json!({"groupVersion": "batch/v2", "version": "v2"});
+        let jobs =
+            json!({"name": "jobs", "singularName": "", "namespaced": true, "kind": "Job", "verbs": []});
+        let name = path.rsplit('/').next().unwrap_or_default();
+        match (path, &backup) {
+            ("/apis", _) => (
+                200,
+                json!({"groups": [
+                    {"name": "batch", "versions": [version], "preferredVersion": version},
+                ]}),
+            ),
+            ("/apis/batch/v2", _) => (200, json!({"groupVersion": "batch/v2", "resources": [jobs]})),
+            (path, Some(backup)) if path.contains("/v2/") && metadata::text(backup, "name") == name => {
+                (200, backup.clone())
+            }
+            (path, _) if path.contains("/v2/") => (
+                404,
+                json!({"status": "Failure", "reason": "NotFound", "code": 404, "details": {"name": name}}),
+            ),
+            _ => (404, json!({"status": "Failure", "reason": "NotFound", "code": 404, "details": {}})),
+        }
+    })
+}
+
+#[tokio::test]
+async fn a_backup_is_found_and_made_in_the_version_that_is_served() {
+    let settings = settings(TEMPLATE, "backups");
+    let mut done = created(&settings, &target("shop"), 1);
+    done["status"] = json!({"succeeded": 1, "failed": 0});
+    let found = survey(&upgraded(Some(done)), &settings, 1, None).await;
+    assert!(matches!(&found, Situation::There { verdict: Verdict::Succeeded, .. }), "{found:?}");
+
+    let Situation::Absent { backup } = survey(&upgraded(None), &settings, 1, None).await else {
+        panic!("it is there")
+    };
+    assert_eq!(backup["apiVersion"], "batch/v2");
+    let resource = written_as(&settings.kinds["maps"].backup, &backup);
+    assert_eq!((resource.api_version.as_str(), resource.plural.as_str()), ("batch/v2", "jobs"));
+}
+
+#[tokio::test]
+async fn a_create_in_a_version_that_is_not_served_is_no_refusal_while_another_one_is() {
+    let settings = settings(TEMPLATE, "backups");
+    let kind = &settings.kinds["maps"].backup;
+    let backup = created(&settings, &target("shop"), 1);
+    let missing = async |client: Client, tried: &ApiResource| {
+        let unplaced = Unplaced { tried: tried.clone(), backup: backup.clone() };
+        versions::missing(&client, &ServedKinds::new(client.clone()), kind, &unplaced).await
+    };
+    let nowhere = || server(None, |_| (404, json!({"status": "Failure", "reason": "NotFound", "code": 404})));
+    let other = missing(upgraded(None), &kind.resource).await;
+    assert!(matches!(&other, Missing::OtherVersion { served, .. } if served == "batch/v2"), "{other:?}");
+    let v2 = written_as(kind, &json!({"apiVersion": "batch/v2"}));
+    let without_namespace = missing(upgraded(None), &v2).await;
+    assert!(matches!(&without_namespace, Missing::NotServed { .. }), "{without_namespace:?}");
+    let without_version = missing(nowhere(), &kind.resource).await;
+    assert!(matches!(&without_version, Missing::NotServed { .. }), "{without_version:?}");
+    let silent = server(None, |_| (503, json!({"status": "Failure", "code": 503})));
+    // What is listed follows what is served, and may be behind.
+    let behind = server(Some(DATE), |path| {
+        let job = json!({"name": "jobs", "singularName": "", "namespaced": true, "kind": "Job", "verbs": []});
+        match path {
+            "/apis/batch/v1" => (200, json!({"groupVersion": "batch/v1", "resources": [job]})),
+            _ => (404, json!({"status": "Failure", "reason": "NotFound", "code": 404, "details": {}})),
+        }
+    });
+    for in_doubt in [silent, behind] {
+        let unclear = missing(in_doubt, &kind.resource).await;
+        assert!(matches!(&unclear, Missing::Unclear(_)), "in doubt it is held: {unclear:?}");
+    }
+}

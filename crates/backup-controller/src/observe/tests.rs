@@ -1,0 +1,123 @@
+use catena_api::keys::FORCE_RELEASE;
+use operator_kit::{
+    report::{Category, Failure},
+    run::Triggers,
+    watch::Watches,
+};
+use serde_json::json;
+
+use super::*;
+use crate::{
+    api_server::{Answer, DATE, Log, answering},
+    fixtures::{TEMPLATE, created, settings, target, watched},
+};
+
+const WEB: &str = "/api/v1/namespaces/shop/configmaps/web";
+
+/// An observer in a cluster in which this stands under the name of the object, and no backup is.
+fn observer(web: Option<Value>, memory: Memory) -> (Observer, Log) {
+    let (client, log) = answering(Some(DATE), move |sent| {
+        let name = sent.uri.split('?').next().unwrap().rsplit('/').next().unwrap().to_owned();
+        let absent = json!({"kind": "Status", "reason": "NotFound", "code": 404, "details": {"name": name}});
+        let job = json!({"name": "jobs", "singularName": "", "namespaced": true, "kind": "Job", "verbs": []});
+        match (sent.uri.split('?').next().unwrap(), &web) {
+            (WEB, Some(web)) => Answer::Json(200, web.clone()),
+            ("/apis/batch/v1", _) => {
+                Answer::Json(200, json!({"groupVersion": "batch/v1", "resources": [job]}))
+            }
+            _ => Answer::Json(404, absent),
+        }
+    });
+    let served_kinds = ServedKinds::new(client.clone());
+    let namespaces = Namespaces::new(client.clone(), Watches::default(), Triggers::default());
+    let settings = Settings::fixed(settings(TEMPLATE, "backups"));
+    (Observer::new(client, served_kinds, settings, namespaces, memory), log)
+}
+
+async fn observe(observer: &Observer, attempt: Attempt) -> Option<Held> {
+    let settings = settings(TEMPLATE, "backups");
+    observer.observe(watched(&settings, &target("shop")), attempt).await.unwrap().held
+}
+
+/// A backup that the pass before could not create.
+fn unplaced(attempt: u32) -> Unplaced {
+    let settings = settings(TEMPLATE, "backups");
+    let tried = settings.kinds["maps"].backup.resource.clone();
+    Unplaced { tried, backup: created(&settings, &target("shop"), attempt) }
+}
+
+fn backing_off() -> Attempt {
+    Attempt::Deferred(Failure {
+        category: Category::Transient,
+        reason: "Forbidden",
+        message: "no".into(),
+        is_expected: false,
+    })
+}
+
+#[tokio::test]
+async fn what_kept_a_backup_from_being_created_is_looked_for_once() {
+    let memory = Memory::default();
+    memory.note_unplaced("u", unplaced(1));
+    let (observer, _) = observer(Some(target("shop")), memory);
+    let held = observe(&observer, Attempt::Allowed).await.unwrap();
+    assert!(matches!(&held.missing, Some(Missing::NotServed { namespace, .. }) if namespace == "backups"));
+    assert!(matches!(held.situation, Some(Situation::Absent { .. })), "{:?}", held.situation);
+    let held = observe(&observer, Attempt::Allowed).await.unwrap();
+    assert_eq!(held.missing, None, "it is created again");
+}
+
+#[tokio::test]
+async fn what_kept_another_backup_from_being_created_or_is_not_tried_now_does_not_matter() {
+    for (attempt, number) in [(Attempt::Allowed, 2), (backing_off(), 1)] {
+        let memory = Memory::default();
+        memory.note_unplaced("u", unplaced(number));
+        let (observer, _) = observer(Some(target("shop")), memory);
+        for attempt in [attempt, Attempt::Allowed] {
+            assert_eq!(observe(&observer, attempt).await.unwrap().missing, None);
+        }
+    }
+}
+
+#[tokio::test]
+async fn of_an_object_that_is_not_the_one_that_was_seen_or_is_not_held_nothing_more_is_known() {
+    let changed = |field: &str, value: Value| {
+        let mut web = target("shop");
+        web["metadata"][field] = value;
+        Some(web)
+    };
+    for web in [
+        None,
+        changed("uid", json!("v")),
+        changed("deletionTimestamp", Value::Null),
+        changed("finalizers", json!(["a.example/x"])),
+    ] {
+        let (observer, log) = observer(web.clone(), Memory::default());
+        assert!(observe(&observer, Attempt::Allowed).await.is_none(), "{web:?}");
+        assert_eq!(log.take().len(), 1, "no backup of it is looked up: {web:?}");
+    }
+}
+
+#[tokio::test]
+async fn of_an_object_that_somebody_lets_go_no_backup_is_looked_up() {
+    let mut web = target("shop");
+    let uid = "8f2a6c1e-0000-4000-8000-00000000000a";
+    web["metadata"]["uid"] = uid.into();
+    web["metadata"]["annotations"] = json!({FORCE_RELEASE: format!("{uid} dumped by hand")});
+    let (observer, log) = observer(Some(web.clone()), Memory::default());
+    let settings = settings(TEMPLATE, "backups");
+    let seen = watched(&settings, &web);
+    let held = observer.observe(seen, Attempt::Allowed).await.unwrap().held.unwrap();
+    assert_eq!((held.force_release, held.situation), (ForceRelease::Granted("dumped by hand".into()), None));
+    assert_eq!(log.take().len(), 1);
+}
+
+#[tokio::test]
+async fn what_lives_is_not_read() {
+    let mut web = target("shop");
+    web["metadata"]["deletionTimestamp"] = Value::Null;
+    let settings = settings(TEMPLATE, "backups");
+    let (observer, log) = observer(None, Memory::default());
+    let living = observer.observe(watched(&settings, &web), Attempt::Allowed).await.unwrap();
+    assert_eq!((living.selection, living.held.is_none(), log.take().len()), (Selection::Selected, true, 0));
+}

@@ -1,0 +1,156 @@
+use std::sync::Arc;
+
+use kube::api::ObjectMeta;
+use operator_kit::{
+    report::Category,
+    run::Attempt,
+    watch::{Seen, Source, Watched},
+};
+
+use super::*;
+use crate::{
+    force_release::ForceRelease,
+    observed::{Row, Selection},
+    settings::Settings,
+};
+
+fn time(text: &str) -> Timestamp {
+    format!("2026-06-01T{text}Z").parse().unwrap()
+}
+
+/// An object that was deleted a minute ago, and of which nothing was said yet.
+fn observed() -> Observed {
+    let settings: Settings = serde_saphyr::from_str(
+        "{kinds: {maps: {apiVersion: v1, kind: ConfigMap, resource: configmaps, backup: b, deadline: 10m}},
+          backups: {b: {apiVersion: v1, kind: Secret, resource: secrets, template: x, succeeded: 'true'}}}",
+    )
+    .unwrap();
+    let kind = settings.kinds["maps"].clone();
+    let resource = kind.resource.clone().into();
+    let metadata = ObjectMeta { uid: Some("u".into()), ..ObjectMeta::default() };
+    let row = Row { selected_by: Vec::new(), judged_by: "".into(), finalizers: Vec::new() };
+    let source = Source { id: "configmaps".into(), resource, seen: Seen::default() };
+    Observed {
+        target: Arc::new(Watched { metadata, source: source.into(), row }),
+        attempt: Attempt::Allowed,
+        kind: Some(kind),
+        selection: Selection::Selected,
+        held: Some(Held {
+            finalizers: Vec::new(),
+            is_annotated: false,
+            since: time("12:00:00"),
+            now: time("12:01:00"),
+            status: None,
+            force_release: ForceRelease::Unasked,
+            refusals: 0,
+            situation: None,
+            missing: None,
+        }),
+    }
+}
+
+fn held(observed: &Observed) -> &Held {
+    observed.held.as_ref().unwrap()
+}
+
+fn last() -> Try {
+    Try { attempt: 3, title: "Secret backups/web-3".into(), created: time("12:00:30") }
+}
+
+fn failure() -> Failure {
+    Failure {
+        category: Category::Transient,
+        reason: "Forbidden",
+        message: "it may not".into(),
+        is_expected: false,
+    }
+}
+
+#[test]
+fn a_status_says_of_which_object_entry_try_and_backup_it_is_and_since_when() {
+    let observed = observed();
+    let status = running(&observed, held(&observed), &last(), &Verdict::Running(None));
+    assert_eq!((status.uid.as_str(), status.entry.as_str(), status.attempt), ("u", "maps", 3));
+    assert_eq!(status.backup.as_deref(), Some("Secret backups/web-3"));
+    assert_eq!((status.since, status.ignored_release), (time("12:01:00"), None));
+}
+
+#[test]
+fn each_kind_of_waiting_has_a_state_and_a_reason_and_says_what_to_do() {
+    let observed = observed();
+    let (kind, held, last) = (observed.kind.as_ref().unwrap(), held(&observed), last());
+    let note = Verdict::Running(Some("there is no field status yet".into()));
+    let release = "catena.dev/force-release: <reason>";
+    for (status, state, reason, said) in [
+        (
+            running(&observed, held, &last, &Verdict::Running(None)),
+            State::BackingUp,
+            "BackupRunning",
+            "waiting",
+        ),
+        (running(&observed, held, &last, &note), State::BackingUp, "BackupRunning", "no field status yet"),
+        (
+            running(&observed, held, &last, &Verdict::Going),
+            State::BackingUp,
+            "BackupBeingDeleted",
+            "another one is made",
+        ),
+        (former(&observed, held, &last), State::BackingUp, "FormerBackupRunning", "proves nothing"),
+        (overdue(&observed, kind, held, &last), State::Overdue, "BackupOverdue", "not ended within 600s"),
+        (overdue(&observed, kind, held, &last), State::Overdue, "BackupOverdue", release),
+        (
+            failed(&observed, held, &last, time("12:02:00")),
+            State::Failed,
+            "BackupFailed",
+            "2026-06-01T12:02:00Z",
+        ),
+        (failed(&observed, held, &last, time("12:02:00")), State::Failed, "BackupFailed", release),
+        (blocked(&observed, held, 3, &failure()), State::Blocked, "Forbidden", "it may not"),
+    ] {
+        assert_eq!((status.state, status.reason.as_str()), (state, reason));
+        assert!(status.message.contains(said), "{}", status.message);
+    }
+}
+
+#[test]
+fn what_blocks_a_backup_names_none() {
+    let observed = observed();
+    let status = blocked(&observed, held(&observed), 3, &failure());
+    assert_eq!((status.attempt, status.backup), (3, None));
+}
+
+#[test]
+fn what_is_let_go_says_why_and_after_which_try() {
+    let mut observed = observed();
+    for (outcome, reason) in [
+        (Outcome::BackedUp, "BackedUp"),
+        (Outcome::GivenUp, "ReleasedWithoutBackup"),
+        (Outcome::Forced, "ForceReleased"),
+    ] {
+        let status = released(&observed, held(&observed), outcome, Some(&last()), "so it is");
+        assert_eq!((status.state, status.reason.as_str()), (State::Released, reason));
+        assert_eq!((status.attempt, status.message.as_str()), (3, "so it is"));
+    }
+    let attempt = |observed: &Observed| released(observed, held(observed), Outcome::Forced, None, "").attempt;
+    assert_eq!(attempt(&observed), 1);
+    let said = blocked(&observed, held(&observed), 7, &failure());
+    observed.held.as_mut().unwrap().status = Some(said);
+    assert_eq!(attempt(&observed), 7, "without a backup, it is the try that was said last");
+}
+
+#[test]
+fn a_release_that_does_not_count_is_told_with_every_status() {
+    let mut observed = observed();
+    observed.held.as_mut().unwrap().force_release = ForceRelease::Unproven("digest".into());
+    let (kind, held, last) = (observed.kind.as_ref().unwrap(), held(&observed), last());
+    for status in [
+        running(&observed, held, &last, &Verdict::Going),
+        former(&observed, held, &last),
+        overdue(&observed, kind, held, &last),
+        failed(&observed, held, &last, held.now),
+        blocked(&observed, held, 1, &failure()),
+    ] {
+        assert_eq!(status.ignored_release.as_deref(), Some("digest"));
+        assert!(status.message.ends_with("set it to \"u <reason>\""), "{}", status.message);
+    }
+}
