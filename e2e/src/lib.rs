@@ -55,7 +55,7 @@ pub use plugin::{Said, catena, catena_as, succeeds, until_explained};
 pub use pods::{alive, is_alive, is_ready, names, restarts, uids};
 pub use process::{Frozen, Process};
 pub use protection::{
-    BACKUP_BY, Paused, backup_example, is_protected, protect, protecting, until_nothing_is_protected,
+    BACKUP_BY, LetGo, Paused, backup_example, is_protected, protect, protecting, until_nothing_is_protected,
 };
 pub use reader::Reader;
 pub use recording::{Recorded, Recording};

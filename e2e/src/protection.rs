@@ -18,8 +18,8 @@ use serde_json::{Value, json};
 use tokio::sync::Mutex;
 
 use crate::{
-    BACKUPS, Cluster, PATIENCE, Release, cleanup::clean_up, cluster::path_from, controllers::NAMESPACE,
-    eventually,
+    BACKUPS, Cluster, Namespace, PATIENCE, Release, cleanup::clean_up, cluster::path_from,
+    controllers::NAMESPACE, eventually,
 };
 
 /// The label whose value says how an object of the suite is backed up.
@@ -197,6 +197,38 @@ impl Paused {
 impl Drop for Paused {
     fn drop(&mut self) {
         clean_up("starting backup-controller again", async move |client| scale(client, 1).await);
+    }
+}
+
+/// When dropped, removes the finalizer from each `ConfigMap` of a namespace. Drop it after the test's own controller has
+/// ended, which would put it on again.
+pub struct LetGo {
+    namespace: String,
+}
+
+impl LetGo {
+    /// In this namespace.
+    #[must_use]
+    pub fn at_last(namespace: &Namespace) -> Self {
+        Self { namespace: namespace.name.clone() }
+    }
+}
+
+impl Drop for LetGo {
+    fn drop(&mut self) {
+        let namespace = self.namespace.clone();
+        clean_up("letting go what is still protected", async move |client| {
+            let maps = Api::<ConfigMap>::namespaced(client, &namespace);
+            let unprotected = json!({"metadata": {"finalizers": null}});
+            for map in maps.list(&ListParams::default()).await?.into_iter().filter(is_protected) {
+                let patch = Patch::Merge(&unprotected);
+                match maps.patch_metadata(&map.name_any(), &PatchParams::default(), &patch).await {
+                    Err(kube::Error::Api(status)) if status.is_not_found() => {}
+                    patched => drop(patched?),
+                }
+            }
+            Ok(())
+        });
     }
 }
 

@@ -3,7 +3,8 @@
 use anyhow::{Result, ensure};
 use catena_api::keys::{BACKUP_OF, BACKUP_STATUS};
 use e2e::{
-    BACKUPS, Cluster, CrashProxy, Namespace, OwnProcess, PATIENCE, Paused, eventually, is_protected, texts,
+    BACKUPS, Cluster, CrashProxy, LetGo, Namespace, OwnProcess, PATIENCE, Paused, eventually, is_protected,
+    texts,
 };
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{
@@ -21,6 +22,8 @@ struct Run {
     backups: Namespace,
     proxy: CrashProxy,
     process: OwnProcess,
+    // In this order: what the process has left is let go when it has ended, and before another one begins.
+    _let_go: LetGo,
     _paused: Paused,
 }
 
@@ -31,7 +34,8 @@ impl Run {
         let (paused, program) = Paused::pause(cluster).await?;
         let proxy = CrashProxy::start(cluster.client.clone()).await?;
         let process = OwnProcess::start(program, &proxy, &settings(&objects, &backups, kinds))?;
-        Ok(Self { objects, backups, proxy, process, _paused: paused })
+        let let_go = LetGo::at_last(&objects);
+        Ok(Self { objects, backups, proxy, process, _let_go: let_go, _paused: paused })
     }
 
     /// Gives it other entries.
