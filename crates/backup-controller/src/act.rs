@@ -30,7 +30,7 @@ use crate::{
 };
 
 /// When a backup that was created is looked at, if nobody tells of it before.
-const AFTER_CREATE: Duration = Duration::from_secs(1);
+const FIRST_LOOK_DELAY: Duration = Duration::from_secs(1);
 
 /// Takes steps.
 pub struct Executor {
@@ -124,7 +124,7 @@ impl Executor {
             // From a try of which the answer was lost; it is judged where it is looked up.
             Ok(()) | Err(WriteError::AlreadyExists { .. }) => {
                 self.memory.forget(uid(target));
-                Ok(Next::Wait(AFTER_CREATE))
+                Ok(Next::Wait(FIRST_LOOK_DELAY))
             }
             // The next pass looks what is missing: its namespace, its kind, or only the version.
             Err(WriteError::Gone { .. }) => {

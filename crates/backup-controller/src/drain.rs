@@ -27,13 +27,13 @@ use operator_kit::{
 use serde::Deserialize;
 
 /// Objects per page of a list.
-const PAGE: u32 = 500;
+const PAGE_SIZE: u32 = 500;
 /// Objects that lose the finalizer side by side.
 const SIDE_BY_SIDE: usize = 16;
 /// After nothing was found, it is looked once more: what an ending controller or a policy put on last is found then.
-const ONCE_MORE: Duration = Duration::from_secs(3);
+const LAST_LOOK_DELAY: Duration = Duration::from_secs(3);
 /// Exit code of a drain that refuses: to the chart's Job, one that is not worth another try.
-const REFUSED: u8 = 3;
+const EXIT_REFUSED: u8 = 3;
 
 /// What is drained, and how.
 #[derive(Args)]
@@ -113,7 +113,7 @@ pub async fn run(arguments: Arguments, options: &Options) -> anyhow::Result<Exit
         let held = held(&client, &kinds).await?;
         if !held.is_empty() {
             tracing::error!("{}", refusal(&held));
-            return Ok(ExitCode::from(REFUSED));
+            return Ok(ExitCode::from(EXIT_REFUSED));
         }
     }
     for name in &options.policy_binding {
@@ -137,7 +137,7 @@ pub async fn run(arguments: Arguments, options: &Options) -> anyhow::Result<Exit
                                 "{}; the controller has ended: start it again with helm rollback",
                                 refusal(&held)
                             );
-                            return Ok(ExitCode::from(REFUSED));
+                            return Ok(ExitCode::from(EXIT_REFUSED));
                         }
                     }
                 }
@@ -148,7 +148,7 @@ pub async fn run(arguments: Arguments, options: &Options) -> anyhow::Result<Exit
                 }
                 is_empty = found == 0;
                 if is_empty {
-                    tokio::time::sleep(ONCE_MORE).await;
+                    tokio::time::sleep(LAST_LOOK_DELAY).await;
                 }
             }
         })
@@ -251,7 +251,7 @@ async fn release(
 async fn protected(client: &Client, kind: &ApiResource) -> anyhow::Result<Vec<Found>> {
     let all = Request::new(DynamicObject::url_path(kind, None));
     let mut found = Vec::new();
-    let mut page = ListParams::default().limit(PAGE);
+    let mut page = ListParams::default().limit(PAGE_SIZE);
     loop {
         let request = all.list_metadata(&page).map_err(kube::Error::BuildRequest)?;
         let objects = match client.request::<ObjectList<Found>>(request).await {

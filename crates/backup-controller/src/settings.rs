@@ -350,13 +350,13 @@ fn selector_of(selector: LabelSelector) -> Result<Selector, String> {
 }
 
 /// Less would be a loop of backups.
-const SHORTEST: Duration = Duration::from_secs(1);
+const MIN_DURATION: Duration = Duration::from_secs(1);
 
 fn duration(text: &str) -> Result<Duration, String> {
     let problem = || format!("{text:?} is no duration like 90s, 10m or 2h");
     let parsed: SignedDuration = text.parse().map_err(|_| problem())?;
     let duration = Duration::try_from(parsed).map_err(|_| problem())?;
-    if duration < SHORTEST { Err(format!("{text:?} is less than a second")) } else { Ok(duration) }
+    if duration < MIN_DURATION { Err(format!("{text:?} is less than a second")) } else { Ok(duration) }
 }
 
 impl Validate for Settings {

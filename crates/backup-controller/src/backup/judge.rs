@@ -15,7 +15,7 @@ use crate::{
 /// The name by which this controller writes.
 const MANAGER: &str = env!("CARGO_PKG_NAME");
 /// By how much the clocks of a cluster's API servers may differ.
-const SKEW: SignedDuration = SignedDuration::from_secs(10);
+const CLOCK_TOLERANCE: SignedDuration = SignedDuration::from_secs(10);
 
 /// Why what was found does not count as the backup that is looked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,7 +58,8 @@ pub fn doubt(found: &Value, sought: &Target, target: &Value) -> Option<Doubt> {
         return Some(Doubt::NotOfIt);
     }
     let created = metadata::time(found, "creationTimestamp");
-    let is_late = created.zip(asked_at(target)).is_some_and(|(created, asked)| created >= asked - SKEW);
+    let is_late =
+        created.zip(asked_at(target)).is_some_and(|(created, asked)| created >= asked - CLOCK_TOLERANCE);
     if !is_late {
         return Some(Doubt::TooOld);
     }

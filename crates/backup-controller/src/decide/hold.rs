@@ -15,9 +15,9 @@ use crate::{
 };
 
 /// A running backup is looked at this often also when nobody tells of it.
-const RECHECK: Duration = Duration::from_secs(30);
+const LOOK_INTERVAL: Duration = Duration::from_secs(30);
 /// What ends sooner is not worth a write that says so.
-const BRIEFLY: Duration = Duration::from_secs(3);
+const TELL_DELAY: Duration = Duration::from_secs(3);
 
 /// A backup is under way.
 pub(super) fn running(
@@ -28,7 +28,7 @@ pub(super) fn running(
     verdict: &Verdict,
 ) -> Action {
     let status = status::running(observed, held, last, verdict);
-    let briefly = held.left(last.created, BRIEFLY);
+    let briefly = held.left(last.created, TELL_DELAY);
     let again = until_deadline(kind, held, last);
     if held.status.is_none() && !briefly.is_zero() {
         return Action::Hold { status, tell: false, again: briefly.min(again) };
@@ -43,7 +43,7 @@ pub(super) fn former(observed: &Observed, kind: &ProtectedKind, held: &Held, las
 
 /// A backup takes too long, and the object is held.
 pub(super) fn overdue(observed: &Observed, kind: &ProtectedKind, held: &Held, last: &Try) -> Action {
-    hold(held, status::overdue(observed, kind, held, last), RECHECK)
+    hold(held, status::overdue(observed, kind, held, last), LOOK_INTERVAL)
 }
 
 /// A backup failed, and its successor has to wait.
@@ -54,7 +54,7 @@ pub(super) fn failed(observed: &Observed, held: &Held, last: &Try, due: Timestam
 
 /// A backup cannot be made.
 pub(super) fn blocked(observed: &Observed, held: &Held, attempt: u32, failure: &Failure) -> Action {
-    hold(held, status::blocked(observed, held, attempt, failure), RECHECK)
+    hold(held, status::blocked(observed, held, attempt, failure), LOOK_INTERVAL)
 }
 
 /// Nothing holds it any more.
@@ -69,7 +69,7 @@ pub(super) fn release(
 }
 
 fn until_deadline(kind: &ProtectedKind, held: &Held, last: &Try) -> Duration {
-    held.left(last.created, kind.deadline).min(RECHECK)
+    held.left(last.created, kind.deadline).min(LOOK_INTERVAL)
 }
 
 fn hold(held: &Held, status: BackupStatus, again: Duration) -> Action {

@@ -22,7 +22,7 @@ use crate::{
 };
 
 /// The longest time between two tries.
-const LONGEST_RETRY: Duration = Duration::from_secs(3600);
+const MAX_RETRY_DELAY: Duration = Duration::from_secs(3600);
 
 /// The next step for an object.
 #[must_use]
@@ -117,7 +117,7 @@ fn tried_in_vain(kind: &ProtectedKind, held: &Held, failed: u32) -> Option<Strin
 /// the object, so that a crash does not shorten it.
 fn retry_at(kind: &ProtectedKind, held: &Held, last: &Try) -> Timestamp {
     let doublings = last.attempt.saturating_sub(1).min(16);
-    let pause = kind.retry_after.saturating_mul(1 << doublings).min(LONGEST_RETRY);
+    let pause = kind.retry_after.saturating_mul(1 << doublings).min(MAX_RETRY_DELAY);
     match held.status.as_ref().filter(|status| status.attempt == last.attempt) {
         Some(status) if status.state == State::Failed => end(status.since, pause),
         // Its creation was tried, and backs off by itself.

@@ -9,7 +9,7 @@ use tokio::{select, sync::watch, time::sleep};
 use super::{backup_watches::BackupWatches, namespaces::Namespaces};
 
 /// How often watches of backups are looked at whose kind may not be served any more. No request comes from it.
-const LOOK: Duration = Duration::from_secs(1);
+const VERSION_LOOK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Follows the settings for ever.
 pub async fn follow(
@@ -27,7 +27,7 @@ pub async fn follow(
         loop {
             select! {
                 () = settings.changed() => break,
-                () = sleep(LOOK) => backups.follow_versions().await,
+                () = sleep(VERSION_LOOK_INTERVAL) => backups.follow_versions().await,
             }
         }
     }

@@ -17,7 +17,7 @@ use serde_json::Value;
 use super::versions;
 
 /// Tries that are looked up in one pass.
-const LOOKUPS: u32 = 32;
+const MAX_LOOK_UPS: u32 = 32;
 
 /// An object whose backups are looked for.
 pub struct Survey<'s> {
@@ -64,7 +64,7 @@ impl Survey<'_> {
                 Verdict::Failed if attempt == LAST_ATTEMPT => {
                     return Ok(Situation::Unusable(Unusable::Exhausted { tries: attempt }));
                 }
-                Verdict::Failed if attempt - first + 1 == LOOKUPS => {
+                Verdict::Failed if attempt - first + 1 == MAX_LOOK_UPS => {
                     return Ok(Situation::Unfinished { last });
                 }
                 Verdict::Failed => {

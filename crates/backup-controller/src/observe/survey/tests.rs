@@ -97,7 +97,7 @@ async fn the_last_of_many_failed_tries_is_found_some_at_a_time() {
     for expected in [32, 63, 94] {
         let (found, lookups) = situation(1..=100, first).await;
         let Situation::Unfinished { last } = found else { panic!("{found:?}") };
-        assert_eq!((last.attempt, lookups), (expected, LOOKUPS));
+        assert_eq!((last.attempt, lookups), (expected, MAX_LOOK_UPS));
         first = last.attempt;
     }
     let (found, _) = situation(1..=100, first).await;
