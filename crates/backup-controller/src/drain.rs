@@ -21,7 +21,7 @@ use kube::{
 };
 use operator_kit::{
     run::{Arguments, Operator, Validate},
-    watch::{Seen, ServedKinds, TrimmedObject, live},
+    watch::{ServedKinds, TrimmedObject, Watermark, live},
     write::{WriteError, Writer},
 };
 use serde::Deserialize;
@@ -240,7 +240,7 @@ async fn release(
     let uid = object.metadata.uid.as_deref().unwrap_or_default();
     let place = (object.metadata.namespace.as_deref().unwrap_or_default(), object.name_any());
     let Some(patch) = held_objects.patch(uid, object.finalizers()) else { return Ok(()) };
-    match writer.amend(uid, &Seen::unwatched(), kind, (place.0, &place.1), &patch).await {
+    match writer.amend(uid, &Watermark::unwatched(), kind, (place.0, &place.1), &patch).await {
         // It is gone or changed; the next look tells.
         Ok(()) | Err(WriteError::Gone { .. } | WriteError::Changed { .. }) => Ok(()),
         Err(error) => Err(error).with_context(|| format!("could not drain {}", title(kind, object))),
@@ -283,7 +283,7 @@ async fn delete(
         return Ok(());
     };
     let uid = found.uid.unwrap_or_default();
-    let deleted = operator.writer().delete(&uid, &Seen::unwatched(), kind, namespace, name, &uid).await;
+    let deleted = operator.writer().delete(&uid, &Watermark::unwatched(), kind, namespace, name, &uid).await;
     deleted.with_context(|| format!("could not delete {} {name}", kind.kind))
 }
 

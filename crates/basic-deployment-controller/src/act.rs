@@ -9,7 +9,7 @@ use basic_deployment_controller::{
     decide::Action,
     desired::Desired,
     error::Error,
-    observed::{Observed, Place, Places},
+    observed::{Observed, WatchedResource, WatchedResources},
     revision::{self, Rejects, Revision},
     status::CONDITIONS,
     undone::Part,
@@ -20,7 +20,7 @@ use operator_kit::{
     render::Rendered,
     report::StatusAge,
     run::Next,
-    watch::Seen,
+    watch::Watermark,
     write::{WriteError, Writer, owner::controller_reference, slow_start},
 };
 use serde_json::{Value, json};
@@ -31,12 +31,12 @@ use crate::memory::Memory;
 #[derive(Clone)]
 pub struct Executor {
     writer: Writer,
-    places: Places,
+    places: WatchedResources,
     memory: Memory,
 }
 
 impl Executor {
-    pub fn new(writer: Writer, places: Places, memory: Memory) -> Self {
+    pub fn new(writer: Writer, places: WatchedResources, memory: Memory) -> Self {
         Self { writer, places, memory }
     }
 
@@ -102,7 +102,7 @@ impl Executor {
         number: i64,
     ) -> Result<Next, Error> {
         let (name, uid) = (deployment.metadata.name.as_deref().unwrap_or_default(), uid(deployment));
-        let Place { resource, seen } = &self.places.revisions;
+        let WatchedResource { resource, seen } = &self.places.revisions;
         let revision = json!({
             "apiVersion": resource.api_version,
             "kind": resource.kind,
@@ -241,7 +241,7 @@ impl Executor {
         status: &CommandStatus,
     ) -> Result<(), Error> {
         let whose = uid(deployment);
-        let Place { resource, seen } = self.places.of(command.kind);
+        let WatchedResource { resource, seen } = self.places.of(command.kind);
         let metadata = metadata_of(command);
         let write = self.writer.write_status_for(whose, seen, resource, &metadata, status, &REPORTED);
         let told = write.await;
@@ -260,23 +260,28 @@ impl Executor {
 
     /// Ends a command that no `BasicDeployment` ends; no pass waits for it.
     pub async fn end(&self, command: &Command, status: &CommandStatus) -> Result<(), Error> {
-        let Place { resource, .. } = self.places.of(command.kind);
-        let (metadata, seen) = (metadata_of(command), Seen::unwatched());
+        let WatchedResource { resource, .. } = self.places.of(command.kind);
+        let (metadata, seen) = (metadata_of(command), Watermark::unwatched());
         let write = self.writer.write_status_for(&command.uid, &seen, resource, &metadata, status, &REPORTED);
         Ok(write.await?)
     }
 
-    async fn merge(&self, deployment: &BasicDeployment, place: &Place, patch: &Value) -> Result<(), Error> {
+    async fn merge(
+        &self,
+        deployment: &BasicDeployment,
+        place: &WatchedResource,
+        patch: &Value,
+    ) -> Result<(), Error> {
         Ok(self.writer.merge(uid(deployment), &place.seen, &place.resource, patch).await?)
     }
 
     async fn delete(
         &self,
         deployment: &BasicDeployment,
-        place: &Place,
+        place: &WatchedResource,
         [namespace, name, its_uid]: [&str; 3],
     ) -> Result<(), Error> {
-        let Place { resource, seen } = place;
+        let WatchedResource { resource, seen } = place;
         Ok(self.writer.delete(uid(deployment), seen, resource, namespace, name, its_uid).await?)
     }
 }

@@ -65,7 +65,7 @@ impl Controller for Deployments {
     }
 
     /// A command, such as a rollback, may be what ends the failure.
-    fn occasion(&self, deployment: &BasicDeployment) -> u64 {
+    fn retry_key(&self, deployment: &BasicDeployment) -> u64 {
         self.observer.commands_fingerprint(deployment)
     }
 

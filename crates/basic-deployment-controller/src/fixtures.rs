@@ -10,14 +10,14 @@ use basic_deployment_controller::{
     child::Child,
     command::{Command, CommandKind},
     desired::Desired,
-    observed::{Found, Observed, Place, Places},
+    observed::{Found, Observed, WatchedResource, WatchedResources},
     revision::{Rejects, Revision},
 };
 use catena_api::{BasicDeployment, BasicDeploymentSpec, BasicReplicaSet, contract::ReplicaContract, keys};
 use jiff::Timestamp;
 use k8s_openapi::{api::apps::v1::ControllerRevision, apimachinery::pkg::apis::meta::v1::ObjectMeta};
 use kube::discovery::ApiResource;
-use operator_kit::{render::Rendered, report::StatusAge, run::Attempt, watch::Seen};
+use operator_kit::{render::Rendered, report::StatusAge, run::Attempt, watch::Watermark};
 use serde_json::{Value, json};
 
 /// The field manager of the controller.
@@ -111,9 +111,9 @@ pub fn restart() -> Arc<Command> {
     Arc::new(Command::of(object, CommandKind::Restart))
 }
 
-pub fn places() -> Places {
-    let place = |resource| Place { resource, seen: Seen::default() };
-    Places {
+pub fn places() -> WatchedResources {
+    let place = |resource| WatchedResource { resource, seen: Watermark::default() };
+    WatchedResources {
         revisions: place(ApiResource::erase::<ControllerRevision>(&())),
         restarts: place(CommandKind::Restart.resource()),
         rollbacks: place(CommandKind::Rollback.resource()),
@@ -126,7 +126,10 @@ pub fn observed() -> Observed {
         attempt: Attempt::Allowed,
         is_blind: false,
         now: Timestamp::from_second(1_767_400_000).unwrap(),
-        place: Place { resource: ApiResource::erase::<BasicReplicaSet>(&()), seen: Seen::default() },
+        place: WatchedResource {
+            resource: ApiResource::erase::<BasicReplicaSet>(&()),
+            seen: Watermark::default(),
+        },
         contract: ReplicaContract::default(),
         rendered: Ok(rendered()),
         pin: None,

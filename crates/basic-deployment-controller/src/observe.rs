@@ -12,7 +12,7 @@ use basic_deployment_controller::{
     command::{Command, CommandKind, Order},
     desired::{Desired, located, render},
     error::{Error, Refusal},
-    observed::{Found, Observed, Place, Places, Prepared},
+    observed::{Found, Observed, Prepared, WatchedResource, WatchedResources},
     revision::{self, Pin, Revision},
     rollback,
 };
@@ -61,9 +61,9 @@ impl Observer {
     }
 
     /// Where revisions and commands are.
-    pub fn places(&self) -> Places {
+    pub fn places(&self) -> WatchedResources {
         let [restarts, rollbacks] = CommandKind::ALL.map(|kind| self.commands.place(kind));
-        Places { revisions: self.history.place(), restarts, rollbacks }
+        WatchedResources { revisions: self.history.place(), restarts, rollbacks }
     }
 
     /// The commands of all `BasicDeployments`.
@@ -156,7 +156,7 @@ impl Observer {
             attempt,
             is_blind,
             now: Timestamp::now(),
-            place: Place { resource: known.resource.clone(), seen: known.cache.seen().clone() },
+            place: WatchedResource { resource: known.resource.clone(), seen: known.cache.seen().clone() },
             since_progress: self.memory.since_progress(uid, moving),
             status_age,
             settled_as: remembered.settled_as,

@@ -13,7 +13,7 @@ use operator_kit::{
     render::Rendered,
     report::{Failure, StatusAge, conditions::READY},
     run::Attempt,
-    watch::Seen,
+    watch::Watermark,
 };
 use serde_json::Value;
 
@@ -38,7 +38,7 @@ pub struct Observed {
     /// When it was observed.
     pub now: Timestamp,
     /// Where children are.
-    pub place: Place,
+    pub place: WatchedResource,
     /// Where children have their fields.
     pub contract: ReplicaContract,
     /// What spec and template give, or why they give nothing.
@@ -77,22 +77,22 @@ pub struct Observed {
 
 /// Where objects of a kind are.
 #[derive(Clone, Debug)]
-pub struct Place {
+pub struct WatchedResource {
     /// The kind.
     pub resource: ApiResource,
     /// What its watch has shown.
-    pub seen: Seen,
+    pub seen: Watermark,
 }
 
 /// Where what else is written is, beside children.
 #[derive(Clone, Debug)]
-pub struct Places {
+pub struct WatchedResources {
     /// Revisions.
-    pub revisions: Place,
+    pub revisions: WatchedResource,
     /// `BasicDeploymentRestarts`.
-    pub restarts: Place,
+    pub restarts: WatchedResource,
     /// `BasicDeploymentRollbacks`.
-    pub rollbacks: Place,
+    pub rollbacks: WatchedResource,
 }
 
 /// What is there under the child's name.
@@ -228,10 +228,10 @@ impl Observed {
     }
 }
 
-impl Places {
+impl WatchedResources {
     /// Where commands of a kind are.
     #[must_use]
-    pub fn of(&self, kind: CommandKind) -> &Place {
+    pub fn of(&self, kind: CommandKind) -> &WatchedResource {
         match kind {
             CommandKind::Restart => &self.restarts,
             CommandKind::Rollback => &self.rollbacks,

@@ -17,7 +17,7 @@ use kube::discovery::ApiResource;
 use operator_kit::{
     report::{Part, StatusAge},
     run::{Next, Settings},
-    watch::Seen,
+    watch::Watermark,
     write::{Batch, WriteError, Writer, owner::controller_reference, slow_start},
 };
 use serde_json::{Value, json};
@@ -31,7 +31,7 @@ pub struct Executor {
     memory: Memory,
     kind: ApiResource,
     /// What the watch of pods has delivered.
-    seen: Seen,
+    seen: Watermark,
 }
 
 impl Executor {
@@ -39,7 +39,7 @@ impl Executor {
     pub fn new(
         settings: Settings<basic_replicaset_controller::Settings>,
         writer: Writer,
-        seen: Seen,
+        seen: Watermark,
         memory: Memory,
     ) -> Self {
         Self { settings, writer, memory, kind: ApiResource::erase::<Pod>(&()), seen }

@@ -56,7 +56,7 @@ impl Controller for ReplicaSets {
     }
 
     /// For creates, a pod that left: there may be room for another one in a quota.
-    fn occasion_of(&self, set: &BasicReplicaSet, step: &'static str) -> u64 {
+    fn step_retry_key(&self, set: &BasicReplicaSet, step: &'static str) -> u64 {
         if step != step::CREATE {
             return 0;
         }

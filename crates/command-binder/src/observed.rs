@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use kube::api::ObjectMeta;
 use operator_kit::{
     run::Attempt,
-    watch::{Seen, ServedKind, Source, Watched},
+    watch::{ServedKind, Source, Watched, Watermark},
 };
 
 use crate::command::CommandRow;
@@ -74,7 +74,7 @@ impl Observed {
         now: Timestamp,
     ) -> Self {
         let (id, resource) = (row.kind.id.clone(), row.kind.resource.clone().into());
-        let source = Arc::new(Source { id, resource, seen: Seen::default() });
+        let source = Arc::new(Source { id, resource, seen: Watermark::default() });
         Self {
             command: Arc::new(Watched { metadata, source, row }),
             attempt: Attempt::Allowed,

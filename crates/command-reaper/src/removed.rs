@@ -81,7 +81,7 @@ mod tests {
 
     use command_reaper::command::Expiry;
     use kube::core::{ApiResource, GroupVersionKind};
-    use operator_kit::watch::{Seen, Source};
+    use operator_kit::watch::{Source, Watermark};
     use serde_json::json;
 
     use super::*;
@@ -95,7 +95,11 @@ mod tests {
             json!({"name": name, "namespace": "shop", "uid": created, "creationTimestamp": created});
         Watched {
             metadata: serde_json::from_value(metadata).unwrap(),
-            source: Arc::new(Source { id: "tasks".into(), resource: resource.into(), seen: Seen::default() }),
+            source: Arc::new(Source {
+                id: "tasks".into(),
+                resource: resource.into(),
+                seen: Watermark::default(),
+            }),
             row: CommandRow { expiry: Expiry::Open, declared_by: None, spec },
         }
     }

@@ -11,7 +11,7 @@ use catena_api::keys::{BACKUP_OF, BACKUP_TARGET};
 use kube::{Api, Client, discovery::ApiResource};
 use operator_kit::{
     run::Triggers,
-    watch::{Notices, Seen, ServedKinds, TrimmedObject, Watch, Watches},
+    watch::{Notices, ServedKinds, TrimmedObject, Watch, Watches, Watermark},
 };
 use parking_lot::Mutex;
 
@@ -74,11 +74,11 @@ impl BackupWatches {
     }
 
     /// What the watch of these backups has delivered.
-    pub fn seen(&self, backup: &Backup) -> Seen {
+    pub fn seen(&self, backup: &Backup) -> Watermark {
         let running = self.running.lock();
         let notices = running.get(&place(backup)).map(|running| &running.notices);
         let notices = notices.filter(|notices| notices.problem().is_none());
-        notices.map_or_else(Seen::unwatched, |notices| notices.seen().clone())
+        notices.map_or_else(Watermark::unwatched, |notices| notices.seen().clone())
     }
 
     fn start(&self, backup: &Arc<Backup>, watched: &ApiResource) -> Running {

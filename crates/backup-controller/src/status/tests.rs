@@ -4,7 +4,7 @@ use kube::api::ObjectMeta;
 use operator_kit::{
     report::Category,
     run::Attempt,
-    watch::{Seen, Source, Watched},
+    watch::{Source, Watched, Watermark},
 };
 
 use super::*;
@@ -29,7 +29,7 @@ fn observed() -> Observed {
     let resource = kind.resource.clone().into();
     let metadata = ObjectMeta { uid: Some("u".into()), ..ObjectMeta::default() };
     let row = Row { selected_by: Vec::new(), judged_by: "".into(), finalizers: Vec::new() };
-    let source = Source { id: "configmaps".into(), resource, seen: Seen::default() };
+    let source = Source { id: "configmaps".into(), resource, seen: Watermark::default() };
     Observed {
         target: Arc::new(Watched { metadata, source: source.into(), row }),
         attempt: Attempt::Allowed,

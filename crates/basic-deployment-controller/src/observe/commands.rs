@@ -6,7 +6,7 @@ use std::{
 use basic_deployment_controller::{
     command::{Command, CommandKind},
     error::Error,
-    observed::Place,
+    observed::WatchedResource,
 };
 use catena_api::BasicDeployment;
 use kube::{Api, Client, discovery::ApiResource};
@@ -79,7 +79,7 @@ impl Commands {
     /// Whether a command is still there and still waits: looked up live, because what a cache does not show yet
     /// would be run although it was cancelled, or a second time.
     pub async fn still_waits(&self, command: &Command) -> Result<bool, Error> {
-        let Place { resource, .. } = self.place(command.kind);
+        let WatchedResource { resource, .. } = self.place(command.kind);
         let api: Api<TrimmedObject> =
             Api::namespaced_with(self.client.clone(), &command.namespace, &resource);
         let found = api
@@ -93,12 +93,12 @@ impl Commands {
     }
 
     /// Where commands of a kind are.
-    pub fn place(&self, kind: CommandKind) -> Place {
+    pub fn place(&self, kind: CommandKind) -> WatchedResource {
         let [restarts, rollbacks] = &self.caches;
         let (_, resource, cache) = match kind {
             CommandKind::Restart => restarts,
             CommandKind::Rollback => rollbacks,
         };
-        Place { resource: resource.clone(), seen: cache.seen().clone() }
+        WatchedResource { resource: resource.clone(), seen: cache.seen().clone() }
     }
 }

@@ -2,7 +2,7 @@ use std::{collections::HashMap, sync::Arc};
 
 use basic_deployment_controller::{
     error::Error,
-    observed::{Occupant, Place},
+    observed::{Occupant, WatchedResource},
     revision::{self, Revision},
 };
 use catena_api::{BasicDeployment, keys};
@@ -100,8 +100,8 @@ impl History {
     }
 
     /// Where revisions are.
-    pub fn place(&self) -> Place {
-        Place { resource: self.resource.clone(), seen: self.cache.seen().clone() }
+    pub fn place(&self) -> WatchedResource {
+        WatchedResource { resource: self.resource.clone(), seen: self.cache.seen().clone() }
     }
 
     /// Forgets what was read for a `BasicDeployment`.

@@ -120,7 +120,7 @@ impl Index {
 #[cfg(test)]
 mod tests {
     use command_binder::kind::CommandKind;
-    use operator_kit::watch::{Seen, Source, TrimmedObject};
+    use operator_kit::watch::{Source, TrimmedObject, Watermark};
     use serde_json::json;
 
     use super::*;
@@ -142,7 +142,7 @@ mod tests {
         let resource = kind.resource.clone().into();
         Watched {
             metadata: object.metadata.clone(),
-            source: Arc::new(Source { id: kind.id.clone(), resource, seen: Seen::default() }),
+            source: Arc::new(Source { id: kind.id.clone(), resource, seen: Watermark::default() }),
             row: CommandRow::of(kind, object),
         }
     }

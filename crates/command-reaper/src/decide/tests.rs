@@ -8,7 +8,7 @@ use kube::{
 use operator_kit::{
     render::Expression,
     report::{Category, Failure},
-    watch::{Seen, Source, Watched},
+    watch::{Source, Watched, Watermark},
 };
 use proptest::prelude::*;
 
@@ -21,8 +21,11 @@ fn now() -> Timestamp {
 
 fn observed(expiry: Expiry) -> Observed {
     let kind = GroupVersionKind::gvk("example.com", "v1", "Task");
-    let source =
-        Source { id: "tasks".into(), resource: ApiResource::from_gvk(&kind).into(), seen: Seen::default() };
+    let source = Source {
+        id: "tasks".into(),
+        resource: ApiResource::from_gvk(&kind).into(),
+        seen: Watermark::default(),
+    };
     let command = Watched {
         metadata: ObjectMeta { name: Some("task".into()), uid: Some("1".into()), ..ObjectMeta::default() },
         source: Arc::new(source),

@@ -114,7 +114,7 @@ mod tests {
     };
 
     use super::*;
-    use crate::watch::{Seen, Source};
+    use crate::watch::{Source, Watermark};
 
     const KIND: &str = "gadgets";
 
@@ -131,7 +131,7 @@ mod tests {
 
     fn fill(filled: &mut Writer<Watched<()>>, namespaces: usize, objects: usize) {
         let resource = kind().resource().clone();
-        let source = Arc::new(Source { id: KIND.into(), resource, seen: Seen::default() });
+        let source = Arc::new(Source { id: KIND.into(), resource, seen: Watermark::default() });
         filled.apply_watcher_event(&Event::Init);
         for number in 0..objects {
             let metadata = ObjectMeta {

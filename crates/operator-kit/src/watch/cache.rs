@@ -4,7 +4,7 @@ use parking_lot::{RwLock, RwLockReadGuard};
 
 use kube::runtime::watcher::Event;
 
-use crate::watch::{Task, consistency::Seen};
+use crate::watch::{Task, consistency::Watermark};
 
 /// What a controller keeps of a watched object: only the fields that it reads.
 pub trait Row: Send + Sync + 'static {
@@ -75,7 +75,7 @@ impl<R: Row> Cache<R> {
 
     /// What the watch has delivered, for [`crate::write::Writer`] to wait for.
     #[must_use]
-    pub fn seen(&self) -> &Seen {
+    pub fn seen(&self) -> &Watermark {
         &self.task.seen
     }
 

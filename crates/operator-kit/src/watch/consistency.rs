@@ -24,9 +24,9 @@ const CATCH_UP_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The highest resourceVersion that a watch has delivered.
 #[derive(Clone, Debug, Default)]
-pub struct Seen(Arc<AtomicU64>);
+pub struct Watermark(Arc<AtomicU64>);
 
-impl Seen {
+impl Watermark {
     /// For what no watch shows: nothing waits for it.
     #[must_use]
     pub fn unwatched() -> Self {
@@ -52,7 +52,7 @@ impl Seen {
 }
 
 struct Awaited {
-    seen: Seen,
+    seen: Watermark,
     version: u64,
     until: Instant,
 }
@@ -63,7 +63,7 @@ pub(crate) struct Consistency(Mutex<HashMap<String, Vec<Awaited>>>);
 
 impl Consistency {
     /// Records a write made for the object `uid`, which `seen` will show.
-    pub fn wrote(&self, uid: &str, seen: &Seen, resource_version: Option<&str>) {
+    pub fn wrote(&self, uid: &str, seen: &Watermark, resource_version: Option<&str>) {
         let Some(version) = number(resource_version) else { return };
         if seen.reached(version) {
             return;
@@ -107,7 +107,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_decision_waits_for_its_own_write_and_for_no_other_object() {
-        let (consistency, pods) = (Consistency::default(), Seen::default());
+        let (consistency, pods) = (Consistency::default(), Watermark::default());
         pods.observe(Some("10"));
         consistency.wrote("a", &pods, Some("12"));
         assert!(!consistency.is_current("a"));
@@ -120,7 +120,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn each_cache_is_waited_for_by_itself() {
-        let (consistency, pods, own) = (Consistency::default(), Seen::default(), Seen::default());
+        let (consistency, pods, own) = (Consistency::default(), Watermark::default(), Watermark::default());
         consistency.wrote("a", &pods, Some("5"));
         consistency.wrote("a", &own, Some("6"));
         own.observe(Some("9"));
@@ -131,7 +131,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_write_that_never_comes_back_does_not_block_for_ever() {
-        let (consistency, pods) = (Consistency::default(), Seen::default());
+        let (consistency, pods) = (Consistency::default(), Watermark::default());
         consistency.wrote("a", &pods, Some("5"));
         tokio::time::advance(CATCH_UP_TIMEOUT).await;
         assert!(consistency.is_current("a"));

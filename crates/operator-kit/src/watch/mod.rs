@@ -14,7 +14,7 @@ mod watched_kind;
 pub use {
     bounded::Bounded,
     cache::{Cache, Row},
-    consistency::Seen,
+    consistency::Watermark,
     lenient::Unmanaged,
     read_error::ReadError,
     served::{ServedKind, ServedKinds},

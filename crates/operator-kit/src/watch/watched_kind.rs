@@ -9,7 +9,7 @@ use kube::{Api, Client, api::ObjectMeta, discovery::ApiResource};
 
 use crate::{
     report::health::Health,
-    watch::{Seen, Task, TrimmedObject, Watch, trimmed::resource_of_any_kind},
+    watch::{Task, TrimmedObject, Watch, Watermark, trimmed::resource_of_any_kind},
 };
 
 /// Objects per page of a list: many kinds are listed side by side at a start, and each holds a page decoded.
@@ -34,7 +34,7 @@ pub struct Source {
     /// The kind.
     pub resource: Arc<ApiResource>,
     /// What its watch has delivered, for [`crate::write::Writer`] to wait for.
-    pub seen: Seen,
+    pub seen: Watermark,
 }
 
 /// A kind to watch.
@@ -143,7 +143,7 @@ impl<R> WatchedKind<R> {
         if let Some(selector) = selector {
             watch = watch.labelled(&selector);
         }
-        let source = Arc::new(Source { id, resource, seen: Seen::default() });
+        let source = Arc::new(Source { id, resource, seen: Watermark::default() });
         let task = Task::of(health.optional_watch(watch.kind()), source.seen.clone());
         let trim = move |object: TrimmedObject| {
             let metadata = ObjectMeta {

@@ -18,7 +18,7 @@ pub type Entries = BTreeMap<String, Vec<u8>>;
 
 /// What is known of a ConfigMap.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Seen {
+pub enum Watermark {
     NotYet,
     Missing,
     Present(Entries),
@@ -32,7 +32,7 @@ pub struct ConfigMaps {
 
 #[derive(Default)]
 struct Board {
-    seen: Mutex<BTreeMap<String, Seen>>,
+    seen: Mutex<BTreeMap<String, Watermark>>,
     changed: Notify,
 }
 
@@ -48,9 +48,9 @@ impl ConfigMaps {
     }
 
     /// What is known of one now.
-    pub fn get(&self, name: &str) -> Seen {
+    pub fn get(&self, name: &str) -> Watermark {
         let seen = self.board.seen.lock().unwrap_or_else(PoisonError::into_inner);
-        seen.get(name).cloned().unwrap_or(Seen::NotYet)
+        seen.get(name).cloned().unwrap_or(Watermark::NotYet)
     }
 
     /// Waits until one of them changed.
@@ -60,7 +60,7 @@ impl ConfigMaps {
 }
 
 impl Board {
-    fn put(&self, name: &str, now: Seen) {
+    fn put(&self, name: &str, now: Watermark) {
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         if seen.get(name) != Some(&now) {
             seen.insert(name.to_owned(), now);
@@ -75,12 +75,12 @@ async fn follow(api: Api<ConfigMap>, name: String, board: Arc<Board>) {
     let mut listed = None;
     while let Some(event) = events.next().await {
         match event {
-            Ok(watcher::Event::Apply(map)) => board.put(&name, Seen::Present(entries(map))),
-            Ok(watcher::Event::Delete(_)) => board.put(&name, Seen::Missing),
+            Ok(watcher::Event::Apply(map)) => board.put(&name, Watermark::Present(entries(map))),
+            Ok(watcher::Event::Delete(_)) => board.put(&name, Watermark::Missing),
             Ok(watcher::Event::Init) => listed = None,
             Ok(watcher::Event::InitApply(map)) => listed = Some(map),
             Ok(watcher::Event::InitDone) => {
-                let now = listed.take().map_or(Seen::Missing, |map| Seen::Present(entries(map)));
+                let now = listed.take().map_or(Watermark::Missing, |map| Watermark::Present(entries(map)));
                 board.put(&name, now);
             }
             // The stream tries again by itself; until then the last known state holds.

@@ -5,7 +5,7 @@ use k8s_openapi::api::core::v1::{KeyToPath, Pod, Volume, VolumeProjection};
 use super::{
     atomic_directory::Payload,
     board::Trouble,
-    config_maps::{Entries, Seen},
+    config_maps::{Entries, Watermark},
     downward,
 };
 
@@ -13,7 +13,7 @@ use super::{
 pub struct Known<'a> {
     pub pod: &'a Pod,
     pub address: std::net::Ipv4Addr,
-    pub config_map: &'a dyn Fn(&str) -> Seen,
+    pub config_map: &'a dyn Fn(&str) -> Watermark,
     /// The token for the n-th projection of the volume.
     pub token: &'a dyn Fn(usize) -> Option<String>,
 }
@@ -51,10 +51,12 @@ fn projected(known: &Known<'_>, index: usize, projection: &VolumeProjection) -> 
 
 fn config_map(known: &Known<'_>, name: &str, items: Option<&[KeyToPath]>) -> Result<Payload, Trouble> {
     match (known.config_map)(name) {
-        Seen::Present(entries) => select(entries, items)
+        Watermark::Present(entries) => select(entries, items)
             .map_err(|key| config_error(format!("configmap {name:?} has no key {key:?}"))),
-        Seen::Missing => Err(config_error(format!("configmap {name:?} not found"))),
-        Seen::NotYet => Err(Trouble::new("ContainerCreating", format!("waiting for configmap {name:?}"))),
+        Watermark::Missing => Err(config_error(format!("configmap {name:?} not found"))),
+        Watermark::NotYet => {
+            Err(Trouble::new("ContainerCreating", format!("waiting for configmap {name:?}")))
+        }
     }
 }
 
@@ -85,9 +87,9 @@ mod tests {
         let pod = serde_json::from_value(json!({"metadata": {"name": "p"}})).unwrap();
         let config_map = |name: &str| match name {
             "there" => {
-                Seen::Present([("a".to_owned(), b"1".to_vec()), ("b".to_owned(), b"2".to_vec())].into())
+                Watermark::Present([("a".to_owned(), b"1".to_vec()), ("b".to_owned(), b"2".to_vec())].into())
             }
-            _ => Seen::Missing,
+            _ => Watermark::Missing,
         };
         let token = |index: usize| (index == 0).then(|| "token".to_owned());
         let address = Ipv4Addr::LOCALHOST;

@@ -22,7 +22,7 @@ use operator_kit::{
     render::Rendered,
     report::{StatusAge, conditions},
     run::Attempt,
-    watch::Seen,
+    watch::Watermark,
 };
 use serde_json::{Value, json};
 
@@ -33,7 +33,7 @@ use crate::{
     contest,
     desired::Desired,
     error::Refusal,
-    observed::{Found, Place},
+    observed::{Found, WatchedResource},
     revision::{Pin, Rejects, Revision, kept_marks},
     rollback,
     status::status,
@@ -134,9 +134,9 @@ fn command(kind: CommandKind, uid: &str, second: i64, changes: Value) -> Arc<Com
 fn observed(child: Found) -> Observed {
     Observed {
         deployment: Arc::new(deployment()),
-        place: Place {
+        place: WatchedResource {
             resource: ApiResource::erase::<catena_api::BasicReplicaSet>(&()),
-            seen: Seen::default(),
+            seen: Watermark::default(),
         },
         rendered: Ok(rendered(NEW)),
         pin: None,

@@ -13,17 +13,17 @@ use crate::{
 };
 
 /// First delay after a failure.
-const FIRST: Duration = Duration::from_secs(5);
+const MIN_DELAY: Duration = Duration::from_secs(5);
 /// Longest delay after failures, unless the controller asks for a shorter one.
-pub(crate) const LONGEST: Duration = Duration::from_secs(300);
+pub(crate) const MAX_DELAY: Duration = Duration::from_secs(300);
 /// Longest delay after what passes by itself, or for which the server asked for a delay of its own.
-const LONGEST_PASSING: Duration = Duration::from_secs(60);
+const MAX_PASSING_DELAY: Duration = Duration::from_secs(60);
 
 /// Failures in a row after which a delay of their own grows too, and after which what was expected is told.
-const BRIEFLY: u32 = 10;
+const PATIENT_FAILURES: u32 = 10;
 
-/// How soon after a try an occasion is heeded: occasions can come one after another.
-const HEED: Duration = Duration::from_secs(1);
+/// How soon after a try another retry key counts: keys can change in quick succession.
+const RETRY_KEY_DELAY: Duration = Duration::from_secs(1);
 
 /// Retries a second of all objects together at most, in the long run: above it, the longest delay grows.
 const RETRIES_PER_SECOND: u64 = 20;
@@ -31,13 +31,13 @@ const RETRIES_PER_SECOND: u64 = 20;
 /// The step of a failure that holds up everything, such as one of observing.
 pub(crate) const EVERYTHING: &str = "";
 
-/// What a failure belongs to: another generation of the object or of the settings is tried at once, and so is
-/// what the controller says is an occasion.
+/// What a failure belongs to: another generation of the object or of the settings is retried at once, and so is
+/// another retry key of the controller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Version {
     pub generation: i64,
     pub settings: u64,
-    pub occasion: u64,
+    pub retry_key: u64,
 }
 
 /// A step that was taken.
@@ -45,8 +45,8 @@ pub(crate) struct Version {
 pub(crate) struct Tried {
     /// Which one.
     pub step: &'static str,
-    /// What the step's own occasion was right before it.
-    pub occasion: u64,
+    /// The step's own retry key right before it.
+    pub retry_key: u64,
     /// The longest delay, if it failed.
     pub longest: Duration,
     /// Whether some of it was done nevertheless.
@@ -60,19 +60,19 @@ pub(crate) struct Backoff(Mutex<HashMap<String, Object>>);
 
 struct Object {
     version: Version,
-    failed: HashMap<Place, Entry>,
+    failed: HashMap<FailedPart, Entry>,
 }
 
 /// What failed: a step as a whole, or one item of it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Place {
+struct FailedPart {
     step: &'static str,
     item: Option<String>,
 }
 
 struct Entry {
     failure: Failure,
-    occasion: u64,
+    retry_key: u64,
     failures: u32,
     tried_at: Instant,
     retry_at: Instant,
@@ -81,19 +81,19 @@ struct Entry {
 impl Entry {
     /// Until when it is known of an item that it failed, after it might have been tried again: those that are left
     /// out are counted otherwise, and it may not be their turn.
-    fn forgotten_at(&self, place: &Place) -> Option<Instant> {
-        place.item.is_some().then(|| self.retry_at + LONGEST)
+    fn forgotten_at(&self, place: &FailedPart) -> Option<Instant> {
+        place.item.is_some().then(|| self.retry_at + MAX_DELAY)
     }
 }
 
 impl Backoff {
-    /// What may be done with the object now, and when more may. `occasion` tells what makes a step that failed as a
+    /// What may be done with the object now, and when more may. `retry_key` tells what makes a step that failed as a
     /// whole worth another try.
     pub fn attempt(
         &self,
         uid: &str,
         version: Version,
-        occasion: impl Fn(&'static str) -> u64,
+        retry_key: impl Fn(&'static str) -> u64,
     ) -> (Attempt, Option<Duration>) {
         let mut objects = self.lock();
         let hash_map::Entry::Occupied(mut object) = objects.entry(uid.to_owned()) else {
@@ -106,8 +106,8 @@ impl Backoff {
         let now = Instant::now();
         let (mut everything, mut held_up, mut next) = (None, HeldUp::default(), None);
         for (place, entry) in &mut object.get_mut().failed {
-            if place.item.is_none() && entry.occasion != occasion(place.step) {
-                entry.retry_at = entry.retry_at.min(entry.tried_at + HEED);
+            if place.item.is_none() && entry.retry_key != retry_key(place.step) {
+                entry.retry_at = entry.retry_at.min(entry.tried_at + RETRY_KEY_DELAY);
             }
             let is_due = entry.retry_at <= now;
             let until = if is_due { entry.forgotten_at(place) } else { Some(entry.retry_at) };
@@ -138,21 +138,21 @@ impl Backoff {
         let object =
             objects.entry(uid.to_owned()).or_insert_with(|| Object { version, failed: HashMap::default() });
         let Part { item, mut failure, retry_after } = part;
-        let place = Place { step: tried.step, item };
+        let place = FailedPart { step: tried.step, item };
         let before = object.failed.get(&place).filter(|_| place.item.is_some() || !tried.has_progressed);
         let failures = before.map_or(1, |before| before.failures.saturating_add(1));
         let passes = failure.is_expected || retry_after.is_some();
-        failure.is_expected &= failures <= BRIEFLY;
-        let is_known = |(place, entry): (&Place, &Entry)| {
+        failure.is_expected &= failures <= PATIENT_FAILURES;
+        let is_known = |(place, entry): (&FailedPart, &Entry)| {
             let known = (place.step, entry.failure.reason, entry.failure.is_expected);
             known == (tried.step, failure.reason, failure.is_expected)
         };
         let is_news = !object.failed.iter().any(is_known);
-        let longest = if passes { longest.min(LONGEST_PASSING) } else { longest };
+        let longest = if passes { longest.min(MAX_PASSING_DELAY) } else { longest };
         let now = Instant::now();
         let retry_at = now + delay(failures, retry_after, longest);
         let news = (is_news && !failure.is_expected).then(|| failure.clone());
-        let entry = Entry { failure, occasion: tried.occasion, failures, tried_at: now, retry_at };
+        let entry = Entry { failure, retry_key: tried.retry_key, failures, tried_at: now, retry_at };
         object.version = version;
         object.failed.insert(place, entry);
         news
@@ -181,7 +181,7 @@ impl Backoff {
         self.lock().len()
     }
 
-    fn retain(&self, uid: &str, keep: impl Fn(&Place, &Entry) -> bool) {
+    fn retain(&self, uid: &str, keep: impl Fn(&FailedPart, &Entry) -> bool) {
         let mut objects = self.lock();
         if let Some(object) = objects.get_mut(uid) {
             object.failed.retain(|place, entry| keep(place, entry));
@@ -201,8 +201,8 @@ impl Backoff {
 /// together.
 fn delay(failures: u32, retry_after: Option<Duration>, longest: Duration) -> Duration {
     let (first, doublings) = match retry_after {
-        Some(short) => (short, failures.saturating_sub(BRIEFLY)),
-        None => (FIRST, failures.saturating_sub(1)),
+        Some(short) => (short, failures.saturating_sub(PATIENT_FAILURES)),
+        None => (MIN_DELAY, failures.saturating_sub(1)),
     };
     let base = first.saturating_mul(1 << doublings.min(16)).min(longest.max(first));
     base.mul_f64(1.0 + 0.2 * rand::random::<f64>())
@@ -211,7 +211,7 @@ fn delay(failures: u32, retry_after: Option<Duration>, longest: Duration) -> Dur
 /// The delay at which so many objects ask no more than [`RETRIES_PER_SECOND`].
 fn spread(objects: usize) -> Duration {
     let seconds = u64::try_from(objects).unwrap_or(u64::MAX) / RETRIES_PER_SECOND;
-    Duration::from_secs(seconds).min(LONGEST)
+    Duration::from_secs(seconds).min(MAX_DELAY)
 }
 
 #[cfg(test)]

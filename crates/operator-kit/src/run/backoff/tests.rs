@@ -1,8 +1,8 @@
 use super::*;
 use crate::report::Category;
 
-const VERSION: Version = Version { generation: 1, settings: 1, occasion: 0 };
-const CREATE: Tried = Tried { step: "create", occasion: 0, longest: LONGEST, has_progressed: false };
+const VERSION: Version = Version { generation: 1, settings: 1, retry_key: 0 };
+const CREATE: Tried = Tried { step: "create", retry_key: 0, longest: MAX_DELAY, has_progressed: false };
 
 fn failure(reason: &'static str) -> Failure {
     Failure { category: Category::Transient, reason, message: "it broke".into(), is_expected: false }
@@ -86,7 +86,7 @@ async fn what_passes_by_itself_is_told_when_it_does_not_and_tried_every_minute()
         let failure = Failure { is_expected: true, ..failure("NotFound") };
         Part { failure, ..shortly() }
     };
-    for _ in 0..BRIEFLY {
+    for _ in 0..PATIENT_FAILURES {
         assert_eq!(backoff.failed("a", VERSION, CREATE, gone()), None, "nobody need be told");
         assert_eq!(attempt(&backoff).0.failure(), None);
     }
@@ -95,7 +95,7 @@ async fn what_passes_by_itself_is_told_when_it_does_not_and_tried_every_minute()
     for _ in 0..50 {
         backoff.failed("a", VERSION, CREATE, gone());
     }
-    assert!(attempt(&backoff).1.unwrap() <= LONGEST_PASSING.mul_f64(1.2));
+    assert!(attempt(&backoff).1.unwrap() <= MAX_PASSING_DELAY.mul_f64(1.2));
 }
 
 #[tokio::test(start_paused = true)]
@@ -126,12 +126,12 @@ async fn an_item_that_fails_again_and_again_is_not_retried_more_often_for_the_ot
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_changed_object_or_setting_or_an_occasion_is_tried_at_once() {
+async fn a_changed_object_or_setting_or_retry_key_is_retried_at_once() {
     let backoff = Backoff::default();
     let others = [
         Version { generation: 2, ..VERSION },
         Version { settings: 2, ..VERSION },
-        Version { occasion: 1, ..VERSION },
+        Version { retry_key: 1, ..VERSION },
     ];
     for version in others {
         backoff.failed("a", VERSION, CREATE, part("Broken"));
@@ -140,7 +140,7 @@ async fn a_changed_object_or_setting_or_an_occasion_is_tried_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_occasion_of_a_step_is_heeded_soon_but_not_at_once() {
+async fn a_changed_retry_key_of_a_step_counts_soon_but_not_at_once() {
     let backoff = Backoff::default();
     for _ in 0..5 {
         backoff.failed("a", VERSION, CREATE, part("QuotaExceeded"));
@@ -148,9 +148,9 @@ async fn an_occasion_of_a_step_is_heeded_soon_but_not_at_once() {
     backoff.failed("a", VERSION, Tried { step: "delete", ..CREATE }, part("Forbidden"));
     let left = |step| u64::from(step == "create");
     let (held, next) = backoff.attempt("a", VERSION, left);
-    assert!(held.holds("create"), "occasions may come one after another");
-    assert_eq!(next, Some(HEED));
-    tokio::time::advance(HEED).await;
+    assert!(held.holds("create"), "keys may change one after another");
+    assert_eq!(next, Some(RETRY_KEY_DELAY));
+    tokio::time::advance(RETRY_KEY_DELAY).await;
     let held = backoff.attempt("a", VERSION, left).0;
     assert!(!held.holds("create") && held.holds("delete"));
 }
@@ -204,5 +204,5 @@ async fn ten_thousand_that_fail_together_are_not_retried_every_minute() {
     for _ in 0..10 {
         backoff.failed("a", VERSION, tried, part("QuotaExceeded"));
     }
-    assert!(attempt(&backoff).1.unwrap() >= LONGEST);
+    assert!(attempt(&backoff).1.unwrap() >= MAX_DELAY);
 }

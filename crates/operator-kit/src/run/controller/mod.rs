@@ -12,7 +12,7 @@ use crate::{
     report::{Events, Failure, Part, Reported, health::Health, metrics::Metrics},
     run::{
         Attempt,
-        backoff::{Backoff, EVERYTHING, LONGEST, Tried, Version},
+        backoff::{Backoff, EVERYTHING, MAX_DELAY, Tried, Version},
     },
     write::Writer,
 };
@@ -60,19 +60,19 @@ pub trait Controller: Send + Sync + 'static {
         EVERYTHING
     }
 
-    /// What makes a step that failed as a whole worth another try: another answer than right before the failure is.
-    fn occasion_of(&self, _object: &Self::Kind, _step: &'static str) -> u64 {
+    /// What makes a step that failed as a whole worth another try: a key other than right before the failure.
+    fn step_retry_key(&self, _object: &Self::Kind, _step: &'static str) -> u64 {
         0
     }
 
     /// The longest time between two tries of what fails.
     fn longest_backoff(&self) -> Duration {
-        LONGEST
+        MAX_DELAY
     }
 
-    /// What else, beside another generation or other settings, is worth a try at once although the object is
-    /// backing off: another answer than at the failure is.
-    fn occasion(&self, _object: &Self::Kind) -> u64 {
+    /// What else, beside another generation or other settings, is worth a retry at once although the object is
+    /// backing off: a key other than at the failure.
+    fn retry_key(&self, _object: &Self::Kind) -> u64 {
         0
     }
 
@@ -142,15 +142,15 @@ impl<C: Controller> Passes<C> {
             generation: object.meta().generation.unwrap_or_default(),
             // What failed for want of a watch is tried again when the watch came.
             settings: (self.settings_version)().wrapping_add(self.health.epoch() << 32),
-            occasion: self.controller.occasion(&object),
+            retry_key: self.controller.retry_key(&object),
         };
-        let occasion_of = |step| self.controller.occasion_of(&object, step);
-        let (attempt, retry_in) = self.backoff.attempt(uid, version, occasion_of);
+        let step_retry_key = |step| self.controller.step_retry_key(&object, step);
+        let (attempt, retry_in) = self.backoff.attempt(uid, version, step_retry_key);
         if matches!(&attempt, Attempt::Deferred(failure) if failure.is_expected) {
             return retry_in;
         }
         let longest = self.controller.longest_backoff();
-        let mut tried = Tried { step: EVERYTHING, occasion: 0, longest, has_progressed: false };
+        let mut tried = Tried { step: EVERYTHING, retry_key: 0, longest, has_progressed: false };
         let started = Instant::now();
         let step = self.step(object.clone(), attempt.clone(), &mut tried);
         let result = tokio::time::timeout(PASS_TIMEOUT, step).await;
@@ -211,7 +211,7 @@ impl<C: Controller> Passes<C> {
         let action = self.controller.decide(&observed);
         tracing::debug!(?action, "decided");
         tried.step = self.controller.step(&action);
-        tried.occasion = self.controller.occasion_of(&object, tried.step);
+        tried.retry_key = self.controller.step_retry_key(&object, tried.step);
         self.controller.act(observed, action).await
     }
 

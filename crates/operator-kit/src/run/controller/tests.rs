@@ -13,7 +13,7 @@ use kube::{
 };
 
 use super::*;
-use crate::{report::Category, watch::Seen, write::WriteError};
+use crate::{report::Category, watch::Watermark, write::WriteError};
 
 /// Keeps the versions of what it was given.
 #[derive(Default)]
@@ -186,7 +186,7 @@ impl Controller for InVain {
         let Some(name) = action else { return Ok(Next::Settled) };
         let object = serde_json::json!({"metadata": {"namespace": "shop", "name": name}});
         let resource = ApiResource::erase::<ConfigMap>(&());
-        self.0.create("a", &Seen::unwatched(), &resource, &object).await?;
+        self.0.create("a", &Watermark::unwatched(), &resource, &object).await?;
         Ok(Next::Written)
     }
 }
@@ -213,7 +213,7 @@ async fn passes_that_succeed_with_the_very_same_write_for_ever_are_slowed_down()
     assert!((20..=40).contains(&*asked.lock().unwrap()), "{} writes", asked.lock().unwrap());
     let page = passes.metrics.encode().unwrap();
     assert!(page.contains("catena_repeated_writes_total{kind=\"ConfigMap\"} 1"), "{page}");
-    let version = Version { generation: 0, settings: 1, occasion: 0 };
+    let version = Version { generation: 0, settings: 1, retry_key: 0 };
     let (attempt, _) = passes.backoff.attempt("a", version, |_| 0);
     let failure = attempt.failure().unwrap();
     assert!(failure.reason == "RepeatedWrites" && failure.message.contains("create"), "{failure}");

@@ -17,7 +17,7 @@ use crate::{
         health::{WatchFailure, WatchStatus},
         metrics::Metrics,
     },
-    watch::{Seen, lenient::Lenient},
+    watch::{Watermark, lenient::Lenient},
 };
 
 /// How long a watch may be silent: the server ends it, or tells how far it is, at least once a minute.
@@ -30,7 +30,7 @@ pub(crate) struct Follower<K> {
     kind: String,
     source: Source<K>,
     status: Arc<WatchStatus>,
-    seen: Seen,
+    seen: Watermark,
     metrics: Arc<Metrics>,
     backoff: WatchBackoff,
 }

@@ -27,7 +27,7 @@ use crate::{
         health::{Health, WatchStatus},
         metrics::Metrics,
     },
-    watch::{Cache, Row, Seen, TrimmedObject, lenient::Place},
+    watch::{Cache, Row, TrimmedObject, Watermark, lenient::Place},
 };
 
 /// What to watch.
@@ -77,12 +77,12 @@ impl<K> Watch<K> {
 pub(crate) struct Task {
     pub status: Arc<WatchStatus>,
     /// What it has delivered.
-    pub seen: Seen,
+    pub seen: Watermark,
     handle: OnceLock<JoinHandle<()>>,
 }
 
 impl Task {
-    pub fn of(status: Arc<WatchStatus>, seen: Seen) -> Self {
+    pub fn of(status: Arc<WatchStatus>, seen: Watermark) -> Self {
         Self { status, seen, handle: OnceLock::new() }
     }
 
@@ -110,7 +110,7 @@ pub struct Notices {
 impl Notices {
     /// What the watch has delivered, for [`crate::write::Writer`] to wait for.
     #[must_use]
-    pub fn seen(&self) -> &Seen {
+    pub fn seen(&self) -> &Watermark {
         &self.task.seen
     }
 
@@ -143,7 +143,7 @@ impl Watches {
     where
         K: Resource + Clone + DeserializeOwned + Send + 'static,
     {
-        let task = Task::of(self.health.optional_watch(&watch.kind), Seen::default());
+        let task = Task::of(self.health.optional_watch(&watch.kind), Watermark::default());
         let mut unread = self.unread(&watch.kind);
         let follower = Follower::new(watch, &task, self.metrics.clone());
         task.run(follower.run(move |event| {
@@ -172,7 +172,7 @@ impl Watches {
     {
         let mut unread = self.unread(&watch.kind);
         let cache =
-            Arc::new(Cache::new(Task::of(self.health.watch_while_served(&watch.kind), Seen::default())));
+            Arc::new(Cache::new(Task::of(self.health.watch_while_served(&watch.kind), Watermark::default())));
         let weak = Arc::downgrade(&cache);
         let follower = Follower::new(watch, &cache.task, self.metrics.clone());
         cache.task.run(follower.run(move |event| {

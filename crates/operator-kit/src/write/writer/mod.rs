@@ -30,7 +30,7 @@ use crate::{
     report::{StatusAge, metrics::Metrics},
     watch::{
         Bounded, Source, Trimmed, Watched,
-        consistency::{Consistency, Seen},
+        consistency::{Consistency, Watermark},
     },
     write::{
         WriteError,
@@ -52,7 +52,7 @@ pub type Written<T> = Result<T, WriteError>;
 pub struct Writer {
     client: Client,
     manager: &'static str,
-    primary: Seen,
+    primary: Watermark,
     shared: Arc<Shared>,
 }
 
@@ -89,7 +89,7 @@ impl Writer {
             room: Room::default(),
             statuses: Mutex::default(),
         };
-        Self { client, manager, primary: Seen::default(), shared: Arc::new(shared) }
+        Self { client, manager, primary: Watermark::default(), shared: Arc::new(shared) }
     }
 
     /// Creates an object on behalf of the object with the uid `whose`; `seen` will show it.
@@ -99,7 +99,7 @@ impl Writer {
     pub async fn create(
         &self,
         whose: &str,
-        seen: &Seen,
+        seen: &Watermark,
         resource: &ApiResource,
         object: &Value,
     ) -> Written<()> {
@@ -116,7 +116,7 @@ impl Writer {
     async fn create_once(
         &self,
         whose: &str,
-        seen: &Seen,
+        seen: &Watermark,
         resource: &ApiResource,
         (namespace, name): (&str, &str),
         body: &[u8],
@@ -139,7 +139,7 @@ impl Writer {
     pub async fn apply(
         &self,
         whose: &str,
-        seen: &Seen,
+        seen: &Watermark,
         resource: &ApiResource,
         object: &Value,
     ) -> Written<Value> {
@@ -160,7 +160,7 @@ impl Writer {
     pub async fn merge(
         &self,
         whose: &str,
-        seen: &Seen,
+        seen: &Watermark,
         resource: &ApiResource,
         patch: &Value,
     ) -> Written<()> {
@@ -180,7 +180,7 @@ impl Writer {
     pub async fn amend(
         &self,
         whose: &str,
-        seen: &Seen,
+        seen: &Watermark,
         resource: &ApiResource,
         place: (&str, &str),
         patch: &[PatchOperation],
@@ -204,7 +204,7 @@ impl Writer {
     pub async fn delete(
         &self,
         whose: &str,
-        seen: &Seen,
+        seen: &Watermark,
         resource: &ApiResource,
         namespace: &str,
         name: &str,
@@ -240,7 +240,7 @@ impl Writer {
     async fn send_delete(
         &self,
         whose: &str,
-        seen: &Seen,
+        seen: &Watermark,
         resource: &ApiResource,
         (namespace, name): (&str, &str),
         params: &DeleteParams,
@@ -266,7 +266,7 @@ impl Writer {
     }
 
     /// What the primary watch has delivered.
-    pub(crate) fn primary(&self) -> &Seen {
+    pub(crate) fn primary(&self) -> &Watermark {
         &self.primary
     }
 
@@ -291,7 +291,7 @@ impl Writer {
         self.shared.statuses.lock()
     }
 
-    fn remember(&self, whose: &str, seen: &Seen, resource_version: Option<&str>) {
+    fn remember(&self, whose: &str, seen: &Watermark, resource_version: Option<&str>) {
         self.shared.consistency.wrote(whose, seen, resource_version);
     }
 

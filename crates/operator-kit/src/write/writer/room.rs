@@ -6,7 +6,7 @@ use serde_json::Value;
 use tokio::sync::{Mutex, Semaphore, SemaphorePermit};
 
 use super::{Writer, busy::Busy, place};
-use crate::{watch::Seen, write::WriteError};
+use crate::{watch::Watermark, write::WriteError};
 
 const KIBIBYTE: usize = 1024;
 /// Kibibytes of objects that are made and not yet answered for. The server's answers are as large, and what is sent
@@ -57,7 +57,7 @@ impl Writer {
     pub async fn create_made<E: From<WriteError>>(
         &self,
         whose: &str,
-        seen: &Seen,
+        seen: &Watermark,
         resource: &ApiResource,
         make: impl Fn() -> Result<Value, E>,
     ) -> Result<(), E> {
@@ -156,7 +156,9 @@ mod tests {
         let text = "x".repeat(KIBIBYTES * KIBIBYTE * 3 / 4);
         let create = async |name: &str| {
             let object = json!({"metadata": {"name": name, "namespace": "shop"}, "data": {"text": text}});
-            writer.create_made("uid", &Seen::unwatched(), &kind, || Ok::<_, WriteError>(object.clone())).await
+            writer
+                .create_made("uid", &Watermark::unwatched(), &kind, || Ok::<_, WriteError>(object.clone()))
+                .await
         };
         let refused = create("refused");
         let other = async {

@@ -14,7 +14,7 @@ use tokio::time::Instant;
 
 use super::{Status, Writer, Written, as_yaml, excess::excess, request};
 use crate::{
-    watch::{Seen, Source, Watched, trimmed_metadata},
+    watch::{Source, Watched, Watermark, trimmed_metadata},
     write::WriteError,
 };
 
@@ -29,9 +29,9 @@ struct Answer {
 
 /// Whose status is written, on whose behalf, and what will show it.
 #[derive(Clone, Copy)]
-struct Place<'p> {
+struct StatusWrite<'p> {
     whose: &'p str,
-    seen: &'p Seen,
+    seen: &'p Watermark,
     resource: &'p ApiResource,
     meta: &'p ObjectMeta,
 }
@@ -64,19 +64,19 @@ impl Writer {
     pub async fn write_status_for<S: Serialize + Sync>(
         &self,
         whose: &str,
-        seen: &Seen,
+        seen: &Watermark,
         resource: &ApiResource,
         meta: &ObjectMeta,
         status: &S,
         types: &[&str],
     ) -> Written<()> {
-        let place = Place { whose, seen, resource, meta };
+        let place = StatusWrite { whose, seen, resource, meta };
         self.replace_in(place, status, types).await.map_err(WriteError::of_status)
     }
 
     async fn replace_in<S: Serialize + Sync>(
         &self,
-        place: Place<'_>,
+        place: StatusWrite<'_>,
         status: &S,
         types: &[&str],
     ) -> Written<()> {
@@ -108,7 +108,7 @@ impl Writer {
     ) -> Written<()> {
         let Source { resource, seen, .. } = &*object.source;
         let whose = object.metadata.uid.as_deref().unwrap_or_default();
-        let place = Place { whose, seen, resource, meta: &object.metadata };
+        let place = StatusWrite { whose, seen, resource, meta: &object.metadata };
         let said = serde_json::to_value(status).unwrap_or_default();
         self.apply_in(place, &said).await.map_err(WriteError::of_status)?;
         self.wrote_status(whose);
@@ -119,8 +119,8 @@ impl Writer {
         self.statuses().insert(uid.to_owned(), Status::Written(Instant::now()));
     }
 
-    async fn apply_in(&self, place: Place<'_>, status: &Value) -> Written<Answer> {
-        let Place { whose, seen, resource, .. } = place;
+    async fn apply_in(&self, place: StatusWrite<'_>, status: &Value) -> Written<Answer> {
+        let StatusWrite { whose, seen, resource, .. } = place;
         let (namespace, name, uid) = place.parts();
         let patch = json!({
             "apiVersion": resource.api_version,
@@ -139,7 +139,7 @@ impl Writer {
         Ok(answer)
     }
 
-    async fn read_in(&self, place: Place<'_>) -> Written<Answer> {
+    async fn read_in(&self, place: StatusWrite<'_>) -> Written<Answer> {
         let (namespace, name, _) = place.parts();
         let kind = &place.resource.kind;
         let refused = |error| WriteError::of(error, kind, name);
@@ -152,7 +152,7 @@ impl Writer {
     /// there was anything.
     async fn take_away(
         &self,
-        place: Place<'_>,
+        place: StatusWrite<'_>,
         found: &Answer,
         said: &Value,
         types: &[&str],
@@ -161,7 +161,7 @@ impl Writer {
         if excess.is_empty() {
             return Ok(false);
         }
-        let Place { whose, seen, resource, .. } = place;
+        let StatusWrite { whose, seen, resource, .. } = place;
         let (namespace, name, uid) = place.parts();
         let version = found.metadata.resource_version.as_deref().unwrap_or_default();
         let tests = [("uid", uid), ("resourceVersion", version)].map(|(field, value)| {
@@ -181,7 +181,7 @@ impl Writer {
     }
 }
 
-impl Place<'_> {
+impl StatusWrite<'_> {
     /// Namespace, name and uid.
     fn parts(&self) -> (&str, &str, &str) {
         let ObjectMeta { namespace, name, uid, .. } = self.meta;
