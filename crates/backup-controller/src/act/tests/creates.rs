@@ -1,0 +1,82 @@
+//! What follows from each answer to the creation of a backup, and where there is none to create.
+
+use super::*;
+
+const JOBS: &str = "/apis/batch/v1/namespaces/backups/jobs?&fieldManager=backup-controller";
+
+#[tokio::test(start_paused = true)]
+async fn a_backup_is_created_as_it_was_rendered_and_one_that_is_there_already_is_as_good() {
+    for answer in [Answer::Done, Answer::Refusal(409, "AlreadyExists")] {
+        let acted = act(Action::Create(backup()), answer).await;
+        assert_eq!(outcome(&acted), Ok(Next::Wait(Duration::from_secs(1))));
+        assert_eq!(acted.sent, [Sent { verb: "POST".into(), uri: JOBS.into(), body: backup() }]);
+        assert_eq!(acted.memory.refusals("u"), 0, "the row of refusals has ended");
+    }
+    let mut other = backup();
+    other["apiVersion"] = "batch/v2".into();
+    let acted = act(Action::Create(other), Answer::Done).await;
+    assert!(acted.sent[0].uri.starts_with("/apis/batch/v2/"), "{}", acted.sent[0].uri);
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_what_the_server_refuses_for_a_reason_of_its_own_counts_as_a_try() {
+    let terminating = json!({
+        "kind": "Status", "status": "Failure", "code": 403, "reason": "Forbidden", "message": "it is terminating",
+        "details": {"causes": [{"reason": "NamespaceTerminating"}]},
+    });
+    let mut answers = refusals();
+    answers.retain(|(_, reason)| *reason != "NotFound");
+    answers.push((Answer::Json(403, terminating), "NamespaceTerminating"));
+    for (answer, reason) in answers {
+        // That a test of a patch does not hold is said of no create.
+        let is_failed_test = matches!(&answer, Answer::Json(422, _));
+        let reason = if is_failed_test { "Invalid" } else { reason };
+        let acted = act(Action::Create(backup()), answer.clone()).await;
+        assert_eq!(outcome(&acted), Err(reason), "{answer:?}");
+        let is_try = ["Forbidden", "Invalid", "NamespaceTerminating"].contains(&reason);
+        assert_eq!(acted.memory.refusals("u"), 1 + u32::from(is_try), "{answer:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_busy_server_is_asked_again_and_a_lost_answer_is_not_repeated_blindly() {
+    let busy = Answer::Refusal(429, "TooManyRequests");
+    let acted = act_on(&observed(), Action::Create(backup()), &[busy.clone(), busy, Answer::Done]).await;
+    assert_eq!((acted.sent.len(), acted.result.is_ok()), (3, true));
+    let acted = act(Action::Create(backup()), Answer::Lost).await;
+    assert_eq!(
+        (acted.sent.len(), acted.result.is_err()),
+        (1, true),
+        "the next pass finds the backup, or none"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn where_something_is_missing_the_next_pass_looks_what_it_is_and_no_try_is_counted() {
+    let acted = act(Action::Create(backup()), Answer::Refusal(404, "NotFound")).await;
+    assert_eq!((outcome(&acted), acted.sent.len()), (Ok(Next::Again), 1));
+    assert_eq!(acted.memory.refusals("u"), 1);
+    let unplaced = acted.memory.take_unplaced("u").unwrap();
+    assert_eq!((unplaced.tried.api_version.as_str(), unplaced.backup), ("batch/v1", backup()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_missing_is_reported_and_counts_only_where_another_version_does_not_help() {
+    for (missing, reason, refusals) in [
+        (missing(false), "BackupKindNotServed", 2),
+        (other_version(), "BackupVersionNotServed", 1),
+        (missing(true), "LookUpFailed", 1),
+    ] {
+        let acted = act(Action::ReportMissing(missing), Answer::Done).await;
+        assert_eq!((outcome(&acted), acted.memory.refusals("u")), (Err(reason), refusals));
+        assert!(acted.sent.is_empty());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_cannot_be_rendered_is_reported_and_is_no_try() {
+    let problem = Unusable::NoNamespace { backup: "job".into() };
+    let acted = act(Action::Refuse(problem), Answer::Done).await;
+    assert_eq!((outcome(&acted), acted.memory.refusals("u")), (Err("BackupWithoutNamespace"), 1));
+    assert!(acted.sent.is_empty());
+}
