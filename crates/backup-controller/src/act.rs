@@ -128,7 +128,7 @@ impl Executor {
             }
             // The next pass looks what is missing: its namespace, its kind, or only the version.
             Err(WriteError::Gone { .. }) => {
-                self.memory.note_unplaced(uid(target), Unplaced { tried: resource, backup });
+                self.memory.note_unplaced(uid(target), Unplaced::new(resource, &backup));
                 Ok(Next::Again)
             }
             Err(WriteError::NamespaceTerminating { kind: created }) => Err(Error::NamespaceTerminating {

@@ -3,6 +3,7 @@
 
 use std::{collections::HashMap, sync::Arc};
 
+use backup_controller::metadata;
 use kube::discovery::ApiResource;
 use parking_lot::Mutex;
 use serde_json::Value;
@@ -17,13 +18,29 @@ struct Remembered {
     unplaced: Option<Unplaced>,
 }
 
-/// A backup whose creation was answered as of something that is not there.
+/// A backup whose creation was answered as of something that is not there. Only where it was to go is kept: a rendered
+/// backup may contain the whole object, and all held objects may have one here at the same time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Unplaced {
     /// The kind in the version that it was to be created in.
     pub tried: ApiResource,
-    /// The backup.
-    pub backup: Value,
+    /// The backup's namespace.
+    pub namespace: String,
+    /// The backup's name.
+    pub name: String,
+}
+
+impl Unplaced {
+    /// A backup that was to be created in this version.
+    pub fn new(tried: ApiResource, backup: &Value) -> Self {
+        let [namespace, name] = ["namespace", "name"].map(|field| metadata::text(backup, field).to_owned());
+        Self { tried, namespace, name }
+    }
+
+    /// Whether it is this backup, in whatever version.
+    pub fn is(&self, backup: &Value) -> bool {
+        metadata::text(backup, "namespace") == self.namespace && metadata::text(backup, "name") == self.name
+    }
 }
 
 impl Memory {
@@ -76,7 +93,7 @@ mod tests {
     fn what_could_not_be_created_is_asked_for_once_and_costs_no_count() {
         let memory = Memory::default();
         let tried = ApiResource::from_gvk(&GroupVersionKind::gvk("batch", "v1", "Job"));
-        let unplaced = Unplaced { tried, backup: Value::Null };
+        let unplaced = Unplaced { tried, namespace: "backups".into(), name: "web-1".into() };
         memory.refused("a");
         memory.note_unplaced("a", unplaced.clone());
         assert_eq!((memory.take_unplaced("a"), memory.take_unplaced("a")), (Some(unplaced), None));

@@ -166,10 +166,7 @@ impl Observer {
         unplaced: Option<Unplaced>,
     ) -> Option<Missing> {
         let (next, unplaced) = situation?.next().zip(unplaced)?;
-        let is_same = ["namespace", "name"]
-            .iter()
-            .all(|field| metadata::text(next, field) == metadata::text(&unplaced.backup, field));
-        if !is_same {
+        if !unplaced.is(next) {
             return None;
         }
         Some(versions::missing(&self.client, &self.served_kinds, &kind.backup, &unplaced).await)

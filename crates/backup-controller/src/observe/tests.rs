@@ -43,7 +43,7 @@ async fn observe(observer: &Observer, attempt: Attempt) -> Option<Held> {
 fn unplaced(attempt: u32) -> Unplaced {
     let settings = settings(TEMPLATE, "backups");
     let tried = settings.kinds["maps"].backup.resource.clone();
-    Unplaced { tried, backup: created(&settings, &target("shop"), attempt) }
+    Unplaced::new(tried, &created(&settings, &target("shop"), attempt))
 }
 
 fn backing_off() -> Attempt {

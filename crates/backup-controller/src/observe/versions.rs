@@ -37,22 +37,21 @@ pub async fn missing(
     client: &Client,
     served_kinds: &ServedKinds,
     kind: &Backup,
-    Unplaced { tried, backup }: &Unplaced,
+    unplaced: &Unplaced,
 ) -> Missing {
-    match instead(client, served_kinds, kind, tried, backup).await {
+    let Unplaced { tried, namespace, name } = unplaced;
+    match instead(client, served_kinds, kind, unplaced).await {
         Err(error) => Missing::Unclear(error),
         Ok(Some(served)) => Missing::OtherVersion {
             backup: kind.name.clone(),
             kind: tried.kind.clone(),
-            name: metadata::text(backup, "name").to_owned(),
+            name: name.clone(),
             tried: tried.api_version.clone(),
             served: served.api_version,
         },
-        Ok(None) => Missing::NotServed {
-            kind: tried.kind.clone(),
-            name: metadata::text(backup, "name").to_owned(),
-            namespace: metadata::text(backup, "namespace").to_owned(),
-        },
+        Ok(None) => {
+            Missing::NotServed { kind: tried.kind.clone(), name: name.clone(), namespace: namespace.clone() }
+        }
     }
 }
 
@@ -62,20 +61,19 @@ async fn instead(
     client: &Client,
     served_kinds: &ServedKinds,
     kind: &Backup,
-    tried: &ApiResource,
-    backup: &Value,
+    Unplaced { tried, namespace, name }: &Unplaced,
 ) -> Result<Option<ApiResource>, ReadError> {
     let Some(found) = served_kinds.find_now(&kind.resource).await? else { return Ok(None) };
     if found.resource.version != tried.version {
         return Ok(Some(found.resource));
     }
-    if read(client, tried, backup).await?.is_served {
+    if live::read(client, tried, namespace, name).await?.is_served {
         return Ok(None);
     }
     // What is listed follows what is served, and may be behind.
     Err(ReadError::Unanswered {
         kind: tried.kind.clone(),
-        name: metadata::text(backup, "name").to_owned(),
+        name: name.clone(),
         message: format!("the cluster lists {} and does not serve it", tried.api_version),
     })
 }

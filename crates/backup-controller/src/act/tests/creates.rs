@@ -56,8 +56,21 @@ async fn where_something_is_missing_the_next_pass_looks_what_it_is_and_no_try_is
     let acted = act(Action::Create(backup()), Answer::Refusal(404, "NotFound")).await;
     assert_eq!((outcome(&acted), acted.sent.len()), (Ok(Next::Again), 1));
     assert_eq!(acted.memory.refusals("u"), 1);
+    let tried = settings(TEMPLATE, "backups").kinds["maps"].backup.resource.clone();
+    assert_eq!(acted.memory.take_unplaced("u"), Some(Unplaced::new(tried, &backup())));
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_a_backup_that_could_not_be_created_no_content_is_remembered() {
+    let mut backup = backup();
+    backup["spec"] = json!({"manifest": "c2VjcmV0"});
+    let acted = act(Action::Create(backup), Answer::Refusal(404, "NotFound")).await;
     let unplaced = acted.memory.take_unplaced("u").unwrap();
-    assert_eq!((unplaced.tried.api_version.as_str(), unplaced.backup), ("batch/v1", backup()));
+    assert!(!format!("{unplaced:?}").contains("c2VjcmV0"), "{unplaced:?}");
+    // Names every field, so that a new one does not compile here: it must not hold content either.
+    let Unplaced { tried, namespace, name } = unplaced;
+    assert_eq!((tried.api_version.as_str(), namespace.as_str()), ("batch/v1", "backups"));
+    assert!(name.starts_with("web-"), "{name}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -162,7 +162,7 @@ async fn a_create_in_a_version_that_is_not_served_is_no_refusal_while_another_on
     let kind = &settings.kinds["maps"].backup;
     let backup = created(&settings, &target("shop"), 1);
     let missing = async |client: Client, tried: &ApiResource| {
-        let unplaced = Unplaced { tried: tried.clone(), backup: backup.clone() };
+        let unplaced = Unplaced::new(tried.clone(), &backup);
         versions::missing(&client, &ServedKinds::new(client.clone()), kind, &unplaced).await
     };
     let nowhere = || server(None, |_| (404, json!({"status": "Failure", "reason": "NotFound", "code": 404})));
