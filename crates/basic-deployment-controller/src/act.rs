@@ -8,7 +8,7 @@ use basic_deployment_controller::{
     contest::{Additions, changed_field},
     decide::Action,
     desired::Desired,
-    error::Error,
+    error::{Error, Untold},
     observed::{Observed, WatchedResource, WatchedResources},
     revision::{self, Rejects, Revision},
     status::CONDITIONS,
@@ -18,10 +18,10 @@ use catena_api::{BasicDeployment, CommandStatus, keys};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use operator_kit::{
     render::Rendered,
-    report::StatusAge,
+    report::{self, StatusAge},
     run::Next,
     watch::Watermark,
-    write::{WriteError, Writer, owner::controller_reference, slow_start},
+    write::{Batch, WriteError, Writer, owner::controller_reference, slow_start},
 };
 use serde_json::{Value, json};
 
@@ -85,7 +85,8 @@ impl Executor {
                 let tell = async |(command, status): (Arc<Command>, CommandStatus)| {
                     self.tell(deployment, &command, &status).await
                 };
-                slow_start(news, tell, may_go_on).await.all()?;
+                let told = slow_start(news, tell, may_go_on).await;
+                untold(told)?;
             }
             Action::Refuse(refusal) => return Err(refusal.into()),
             Action::WriteStatus(status) => self.writer.write_status(deployment, &status, &CONDITIONS).await?,
@@ -309,6 +310,21 @@ fn uid(deployment: &BasicDeployment) -> &str {
 }
 
 /// Whether a batch goes on after an error of one of its items.
+/// What follows from telling commands: one that could not be told holds up itself alone.
+fn untold(told: Batch<(Arc<Command>, CommandStatus), Error>) -> Result<(), Error> {
+    let part = |((command, _), error): &((Arc<Command>, CommandStatus), Error)| {
+        if may_go_on(error) {
+            report::Part::item(command.uid.clone(), error)
+        } else {
+            report::Part::whole(error)
+        }
+    };
+    let parts = told.failed.iter().map(part).collect();
+    let has_progressed = told.done > 0;
+    let first = told.failed.into_iter().next();
+    first.map_or(Ok(()), |(_, first)| Err(Error::Untold(Box::new(Untold { first, parts, has_progressed }))))
+}
+
 fn may_go_on(error: &Error) -> bool {
     matches!(error, Error::Write(error) if error.may_concern_one_object())
 }

@@ -2,7 +2,7 @@
 
 use operator_kit::{
     render::TemplateError,
-    report::{Category, Reported},
+    report::{Category, Part, Reported},
     watch::ReadError,
     write::WriteError,
 };
@@ -26,6 +26,21 @@ pub enum Error {
     /// The API server did not answer a read.
     #[error(transparent)]
     Read(#[from] ReadError),
+    /// Some commands could not be told how far they are.
+    #[error(transparent)]
+    Untold(Box<Untold>),
+}
+
+/// Commands that could not be told how far they are.
+#[derive(Debug, Error)]
+#[error("{first}")]
+pub struct Untold {
+    /// The first error.
+    pub first: Error,
+    /// What is held up by them.
+    pub parts: Vec<Part>,
+    /// Whether another command was told.
+    pub has_progressed: bool,
 }
 
 /// A decision not to go on, because it would not do what was asked for.
@@ -102,6 +117,7 @@ impl Reported for Error {
             Self::Refused(refusal) => refusal.category(),
             Self::Write(error) => error.category(),
             Self::Read(error) => error.category(),
+            Self::Untold(untold) => untold.first.category(),
             Self::NotObserved { .. } => Category::Transient,
         }
     }
@@ -110,6 +126,7 @@ impl Reported for Error {
         match self {
             Self::Refused(refusal) => refusal.reason(),
             Self::Write(error) => error.reason(),
+            Self::Untold(untold) => untold.first.reason(),
             Self::NotObserved { .. } => "ChildrenNotObserved",
             Self::Read(error) => error.reason(),
         }
@@ -118,7 +135,19 @@ impl Reported for Error {
     fn wrapped(&self) -> Option<&dyn Reported> {
         match self {
             Self::Write(error) => Some(error),
+            Self::Untold(untold) => untold.first.wrapped(),
             _ => None,
         }
+    }
+
+    fn parts(&self) -> Vec<Part> {
+        match self {
+            Self::Untold(untold) => untold.parts.clone(),
+            _ => vec![Part::whole(self)],
+        }
+    }
+
+    fn has_progressed(&self) -> bool {
+        matches!(self, Self::Untold(untold) if untold.has_progressed)
     }
 }

@@ -15,6 +15,7 @@ pub mod revision;
 pub mod rollback;
 pub mod settings;
 pub mod status;
+pub mod step;
 pub mod undone;
 
 pub use settings::Settings;

@@ -14,6 +14,7 @@ use crate::{
     contest,
     observed::{Found, Observed},
     revision::{Pin, find},
+    step,
 };
 
 /// The types of the conditions that are this controller's.
@@ -95,7 +96,8 @@ fn by_former(observed: &Observed) -> String {
     let said = serving.map(|(active, name)| format!(", {active} of them of the former {kind} {name:?}"));
     let failed = observed
         .attempt
-        .failure()
+        .step_failure(step::SCALE_FORMER)
+        .filter(|_| observed.held_up().is_none())
         .map(|failure| format!("; a former {kind} cannot be scaled: {}", failure.message));
     said.chain(failed).collect::<Vec<_>>().concat()
 }

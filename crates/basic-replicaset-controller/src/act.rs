@@ -8,7 +8,7 @@ use basic_replicaset_controller::{
     error::{Error, Failed},
     observed::TakenName,
     pod::PodRow,
-    revision::subject,
+    revision::{self, subject},
     status::CONDITIONS,
 };
 use catena_api::{BasicReplicaSet, keys};
@@ -96,7 +96,11 @@ impl Executor {
         let make = || -> Result<Value, Error> {
             let templates = &self.settings.current().templates;
             // Whether names differ by the suffix was asked when the revision was found.
-            let mut pod = templates.render(&set.spec.template, &subject(set, &suffix), "v1", "Pod")?.object;
+            let rendered = templates.render(&set.spec.template, &subject(set, &suffix), "v1", "Pod")?;
+            if revision::of(&rendered, set) != revision {
+                return Err(Error::TemplateChanged);
+            }
+            let mut pod = rendered.object;
             let metadata = &mut pod["metadata"];
             metadata["labels"][keys::REPLICA_SET_UID] = uid.into();
             metadata["annotations"][keys::HASH] = revision.into();

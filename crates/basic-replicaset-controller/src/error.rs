@@ -1,5 +1,7 @@
 //! What can keep a `BasicReplicaSet` from its pods.
 
+use std::time::Duration;
+
 use operator_kit::{
     render::TemplateError,
     report::{Category, Part, Reported},
@@ -7,6 +9,9 @@ use operator_kit::{
     write::WriteError,
 };
 use thiserror::Error;
+
+/// When pods are made from a template that has just changed: the next pass renders it.
+const TEMPLATE_RETRY_DELAY: Duration = Duration::from_secs(1);
 
 /// What can keep a `BasicReplicaSet` from its pods.
 #[derive(Debug, Error)]
@@ -35,6 +40,9 @@ pub enum Error {
         /// The server's words.
         message: String,
     },
+    /// The template changed since it was decided what pods are made from.
+    #[error("the template has just changed")]
+    TemplateChanged,
     /// Some of a batch failed.
     #[error(transparent)]
     Some(Box<Failed>),
@@ -91,9 +99,10 @@ impl Reported for Error {
             Self::Write(error) => error.category(),
             Self::Read(error) => error.category(),
             Self::Some(failed) => failed.first.category(),
-            Self::NameTaken { .. } | Self::DeleteRefused { .. } | Self::NotObserved { .. } => {
-                Category::Transient
-            }
+            Self::NameTaken { .. }
+            | Self::DeleteRefused { .. }
+            | Self::TemplateChanged
+            | Self::NotObserved { .. } => Category::Transient,
         }
     }
 
@@ -104,6 +113,7 @@ impl Reported for Error {
             Self::Some(failed) => failed.first.reason(),
             Self::NameTaken { .. } => "PodNameTaken",
             Self::DeleteRefused { .. } => "DeleteRefused",
+            Self::TemplateChanged => "TemplateChanged",
             Self::NotObserved { .. } => "PodsNotObserved",
             Self::Read(error) => error.reason(),
         }
@@ -114,6 +124,22 @@ impl Reported for Error {
             Self::Write(error) => Some(error),
             Self::Some(failed) => failed.first.wrapped(),
             _ => None,
+        }
+    }
+
+    fn is_expected(&self) -> bool {
+        match self {
+            Self::TemplateChanged => true,
+            Self::Some(failed) => failed.first.is_expected(),
+            _ => self.wrapped().is_some_and(Reported::is_expected),
+        }
+    }
+
+    fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::TemplateChanged => Some(TEMPLATE_RETRY_DELAY),
+            Self::Some(failed) => failed.first.retry_after(),
+            _ => self.wrapped().and_then(Reported::retry_after),
         }
     }
 

@@ -90,8 +90,20 @@ impl Observed {
     /// Pods that the set has or may have, and that are not among [`Self::pods`]: no others are made in their place.
     #[must_use]
     pub fn unseen(&self) -> usize {
-        let own = self.taken.iter().filter(|taken| matches!(taken.holder, Holder::Own));
+        let is_shown = |uid: &str| self.pods.iter().any(|pod| &*pod.uid == uid);
+        let own = self.taken.iter().filter(|taken| match &taken.holder {
+            Holder::Own => true,
+            // One that has only lost its place is among the pods.
+            Holder::Unmarked { uid } => !is_shown(uid),
+            Holder::Other | Holder::Unclear => false,
+        });
         self.unclear + own.count()
+    }
+
+    /// Whether a name may soon be held by a pod that the watch shows, or by nobody.
+    #[must_use]
+    pub fn waits_for_a_name(&self) -> bool {
+        self.taken.iter().any(|taken| matches!(taken.holder, Holder::Own | Holder::Unmarked { .. }))
     }
 
     /// Whether a pod ended by itself long enough ago to be replaced.

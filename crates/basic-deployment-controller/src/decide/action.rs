@@ -12,6 +12,7 @@ use crate::{
     desired::Desired,
     error::Refusal,
     revision::{Rejects, Revision},
+    step,
 };
 
 /// One step for a `BasicDeployment`.
@@ -101,19 +102,14 @@ pub enum Action {
     Settle,
 }
 
-// The steps that fail by themselves, and stop no other.
-/// A child of an earlier name is scaled.
-pub const SCALE_FORMER: &str = "scale-former";
-/// The own status is written.
-pub const STATUS: &str = "status";
-
 impl Action {
     /// The step that it is; an empty one where a failure holds up everything.
     #[must_use]
     pub fn step(&self) -> &'static str {
         match self {
-            Self::ScaleFormer { .. } => SCALE_FORMER,
-            Self::WriteStatus(_) => STATUS,
+            Self::ScaleFormer { .. } => step::SCALE_FORMER,
+            Self::Tell(_) => step::TELL,
+            Self::WriteStatus(_) => step::STATUS,
             _ => "",
         }
     }

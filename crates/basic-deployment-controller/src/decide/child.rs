@@ -6,14 +6,11 @@ use crate::{
     child::Child,
     command_queue::CommandQueue,
     contest::{self, left_for},
-    decide::{
-        action::{Action, SCALE_FORMER},
-        commands, history,
-    },
+    decide::{action::Action, commands, history},
     desired::Desired,
     error::Refusal,
     observed::{Found, Observed},
-    restarts,
+    restarts, step,
     undone::Part,
 };
 
@@ -84,7 +81,7 @@ pub fn is_out_of_scale(child: &Child, observed: &Observed) -> bool {
 
 /// A child of an earlier name serves until the new one is ready: the number that is asked for reaches it too.
 pub fn scale_former(observed: &Observed) -> Option<Action> {
-    if observed.attempt.holds(SCALE_FORMER) {
+    if observed.attempt.holds(step::SCALE_FORMER) {
         return None;
     }
     observed.former_children().find_map(|other| {

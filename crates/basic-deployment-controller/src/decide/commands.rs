@@ -7,7 +7,7 @@ use crate::{
     command_status::{self, is_progress},
     decide::action::Action,
     observed::{Found, Observed},
-    restarts,
+    restarts, step,
 };
 
 /// How often the status of a command is rewritten for its progress alone.
@@ -34,8 +34,10 @@ pub fn start(observed: &Observed, queue: &CommandQueue) -> Option<Action> {
 
 /// Tells each command how far it is, where that is news.
 pub fn tell(observed: &Observed, queue: &CommandQueue) -> Option<Action> {
+    let is_held = |uid: &str| observed.held_up().is_none() && observed.attempt.holds_item(step::TELL, uid);
     let news: Vec<_> = queue
         .iter()
+        .filter(|(command, _)| !is_held(&command.uid))
         .filter_map(|(command, standing)| {
             let status = command_status::news(command, standing, observed)?;
             let can_wait = is_progress(&command.status, &status) && progress_in(observed).is_some();

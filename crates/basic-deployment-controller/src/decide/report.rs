@@ -11,12 +11,13 @@ use crate::{
     command_queue::CommandQueue,
     contest::{self, left_for},
     decide::{
-        action::{Action, STATUS},
+        action::Action,
         child::{is_as_wanted, is_out_of_scale},
         commands,
     },
     observed::Observed,
     status::{deadline_in, pace, status, told},
+    step,
     undone::Part,
 };
 
@@ -28,7 +29,7 @@ const FIRST_STATUS_DELAY: Duration = Duration::from_secs(20);
 pub fn report(observed: &Observed, queue: &CommandQueue) -> Action {
     let current = told(&observed.deployment);
     let new = status(observed);
-    let is_refused = matches!(&observed.attempt, Attempt::Without(_)) && observed.attempt.holds(STATUS);
+    let is_refused = matches!(&observed.attempt, Attempt::Without(_)) && observed.attempt.holds(step::STATUS);
     let is_news = new != current && !is_refused;
     let due = match (observed.status_age, pace(&current, &new, observed)) {
         (StatusAge::Unwritten(age), Pace::Settled | Pace::Counting) => {

@@ -48,22 +48,29 @@ fn orphan() -> Arc<PodRow> {
     })
 }
 
+fn settings() -> basic_replicaset_controller::Settings {
+    let template = "{apiVersion: v1, kind: Pod, metadata: {name: {{ name ~ '-' ~ suffix }}}}";
+    serde_json::from_value(json!({"templates": {"default": template}})).unwrap()
+}
+
+fn made_from() -> String {
+    revision::revision(&settings().templates, &set()).unwrap()
+}
+
 fn create() -> Action {
-    Action::Create { revision: "r".into(), slots: vec![0] }
+    Action::Create { revision: made_from(), slots: vec![0] }
 }
 
 fn name() -> String {
-    format!("web-{}", Origin { set: "set", revision: "r", slot: "0" }.suffix())
+    format!("web-{}", Origin { set: "set", revision: &made_from(), slot: "0" }.suffix())
 }
 
 /// Takes a step against a server that answers in this way, to the last answer for ever.
 async fn take(action: Action, answers: &[Answer]) -> (Vec<Sent>, Result<Next, Error>, Memory) {
-    let template = "{apiVersion: v1, kind: Pod, metadata: {name: {{ name ~ '-' ~ suffix }}}}";
-    let settings = serde_json::from_value(json!({"templates": {"default": template}})).unwrap();
     let (client, log) = answering(in_turn(answers));
     let memory = Memory::default();
     let executor = Executor::new(
-        Settings::fixed(settings),
+        Settings::fixed(settings()),
         Writer::over(client, MANAGER),
         Watermark::unwatched(),
         memory.clone(),
@@ -92,9 +99,17 @@ async fn a_pod_is_created_under_the_name_that_follows_from_its_place_with_all_ma
     assert!(uri.contains(&format!("fieldManager={MANAGER}")), "{uri}");
     assert_eq!(body["metadata"]["name"], name());
     assert_eq!(body["metadata"]["labels"], json!({keys::REPLICA_SET_UID: "set"}));
-    assert_eq!(body["metadata"]["annotations"], json!({keys::HASH: "r", keys::SLOT: "0"}));
+    assert_eq!(body["metadata"]["annotations"], json!({keys::HASH: made_from(), keys::SLOT: "0"}));
     assert_eq!(body["metadata"]["ownerReferences"][0]["uid"], "set");
     assert_eq!(body["metadata"]["ownerReferences"][0]["controller"], true);
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_pod_is_made_from_another_content_than_its_revision_says() {
+    let decided_before = Action::Create { revision: "former".into(), slots: vec![0, 1, 2] };
+    let (sent, result, _) = take(decided_before, &[Done]).await;
+    let error = result.unwrap_err();
+    assert_eq!((sent.len(), error.reason(), error.is_expected()), (0, "TemplateChanged", true));
 }
 
 #[tokio::test(start_paused = true)]

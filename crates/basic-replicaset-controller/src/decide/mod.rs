@@ -101,6 +101,9 @@ fn recognise(observed: &Observed) -> Option<Action> {
         _ => None,
     });
     let others = || {
+        if observed.attempt.holds(step::CREATE) {
+            return None;
+        }
         let is_others = |taken: &&TakenName| taken.holder == Holder::Other;
         let others: Vec<_> = observed.taken.iter().filter(is_others).cloned().collect();
         (!others.is_empty()).then_some(Action::PassOver(others))
@@ -200,7 +203,7 @@ fn report(observed: &Observed) -> Action {
             .map(|pod| observed.kept_for(pod))
             .filter(|left| !left.is_zero())
             .chain(next_blocker(observed))
-            .chain((!observed.taken.is_empty()).then_some(LOOK_UP_INTERVAL))
+            .chain(observed.waits_for_a_name().then_some(LOOK_UP_INTERVAL))
             .min();
         return next.map_or(Action::Settle, Action::Wait);
     }

@@ -112,6 +112,10 @@ fn template(reason: &str) -> Option<Description> {
             "has a field that does not match the current definition of its kind, so that its controller cannot read it",
             "correct the field that the Event names, or delete the object",
         ),
+        "TemplateChanged" => (
+            "waits for a moment, because its template has just changed",
+            "wait; it is reconciled again by itself",
+        ),
         "StatusRefused" => (
             "has an outdated status, because its controller may not write it",
             "follow the message: it names who refuses the status",

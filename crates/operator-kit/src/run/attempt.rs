@@ -27,6 +27,16 @@ impl Attempt {
         }
     }
 
+    /// The failure that holds up one step as a whole.
+    #[must_use]
+    pub fn step_failure(&self, step: &str) -> Option<&Failure> {
+        match self {
+            Self::Allowed => None,
+            Self::Deferred(failure) => Some(failure),
+            Self::Without(held_up) => held_up.0.get(step).and_then(|held| held.whole.as_ref()),
+        }
+    }
+
     /// The failure of one of the items of a step that still matter; one that passes by itself is not worth a word.
     #[must_use]
     pub fn item_failure(&self, step: &str, matters: impl Fn(&str) -> bool) -> Option<&Failure> {

@@ -104,8 +104,9 @@ async fn work<C: Controller>(
     // Followers keep their caches warm and are ready, so that a rollout of two replicas goes on; what is asked
     // of them meanwhile is dropped.
     select! {
-        never = drain(&mut asked) => match never {},
+        biased;
         left = phase.wait_for(|phase| *phase != Phase::Standby) => drop(left?),
+        never = drain(&mut asked) => match never {},
     }
     let stopping = async move { phase.wait_for(|phase| *phase == Phase::Stopping).await.map(drop) };
     tokio::join!(

@@ -10,6 +10,10 @@ use std::{
 
 use tokio_util::time::{DelayQueue, delay_queue::Key};
 
+/// The longest time after which an object comes again: a [`DelayQueue`] takes two years at most, and a pass that comes
+/// early finds nothing to do.
+const MAX_DELAY: Duration = Duration::from_secs(24 * 3600);
+
 /// Objects that wait for a pass.
 pub(super) struct WorkQueue<T> {
     /// In the order in which they were asked for.
@@ -62,7 +66,7 @@ impl<T: Clone + Eq + Hash> WorkQueue<T> {
             if time.is_zero() {
                 self.ask(object);
             } else {
-                let key = self.later.insert(object.clone(), time);
+                let key = self.later.insert(object.clone(), time.min(MAX_DELAY));
                 self.scheduled.insert(object, key);
             }
         }
@@ -129,6 +133,14 @@ mod tests {
         assert_eq!(queue.due().await, "a");
         assert!(before.elapsed() >= SOON);
         assert_eq!(queue.due().now_or_never(), None, "what was asked for sooner does not come once more");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_time_beyond_all_years_is_as_good_as_any() {
+        let mut queue = asked(&["a"]);
+        let object = queue.next().unwrap();
+        queue.done(object, Some(Duration::MAX));
+        assert_eq!(queue.due().await, "a");
     }
 
     #[tokio::test]

@@ -77,6 +77,21 @@ async fn what_is_not_valid_waits_for_a_change_but_a_commands_status_is_only_left
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_policy_that_refuses_one_commands_status_holds_up_that_command_alone() {
+    let message = "ValidatingAdmissionPolicy 'team' with binding 'team' denied request: no label team";
+    let denied =
+        json!({"kind": "Status", "status": "Failure", "code": 422, "reason": "Invalid", "message": message});
+    for tell in writes().into_iter().filter(|action| matches!(action, Action::Tell(_))) {
+        let Acted { result, memory, .. } = act(tell, &[Answer::Json(422, denied.clone())]).await;
+        let error = result.unwrap_err();
+        assert_eq!(error.reason(), "StatusRefused");
+        let items: Vec<_> = error.parts().into_iter().map(|part| part.item).collect();
+        assert_eq!(items, [Some("command".to_owned())]);
+        assert!(memory.recall("deployment", None).unheard.is_empty(), "it is told once nobody refuses it");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_server_that_is_busy_is_asked_four_times_more_with_the_same_words() {
     for action in writes() {
         let busy = Answer::Refusal(429, "TooManyRequests");

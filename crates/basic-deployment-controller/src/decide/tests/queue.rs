@@ -1,9 +1,13 @@
 //! Commands: whose turn it is, and what is told of each.
 
 use catena_api::command::{ACCEPTED, SUCCEEDED};
+use operator_kit::{
+    report::{Category, Failure},
+    run::HeldUp,
+};
 
 use super::*;
-use crate::observed::Prepared;
+use crate::{observed::Prepared, step};
 
 pub(super) fn restart(uid: &str, second: i64, changes: Value) -> Arc<Command> {
     command(CommandKind::Restart, uid, second, changes)
@@ -336,4 +340,25 @@ fn nothing_runs_while_not_all_kinds_of_commands_are_known() {
     observed.commands = None;
     observed.prepared = None;
     assert!(matches!(decide(&observed), Action::WriteStatus(_)));
+}
+
+#[test]
+fn a_command_that_could_not_be_told_keeps_neither_others_nor_the_status_from_being_told() {
+    let commands = [restart("a", 10, json!({})), restart("b", 20, json!({}))];
+    let mut observed = with(json!({}), &commands);
+    observed.prepared = None;
+    let failure = Failure {
+        category: Category::WaitsForChange,
+        reason: "StatusRefused",
+        message: "a policy".into(),
+        is_expected: false,
+    };
+    observed.attempt = Attempt::Without(HeldUp::default().and_item(step::TELL, "a", failure.clone()));
+    let Action::Tell(news) = decide(&observed) else { panic!("{:?}", decide(&observed)) };
+    assert_eq!(news.iter().map(|(command, _)| command.uid.as_str()).collect::<Vec<_>>(), ["b"]);
+    let both =
+        HeldUp::default().and_item(step::TELL, "a", failure.clone()).and_item(step::TELL, "b", failure);
+    observed.attempt = Attempt::Without(both);
+    let Action::WriteStatus(status) = decide(&observed) else { panic!("{:?}", decide(&observed)) };
+    assert!(!status.conditions.iter().any(|condition| condition.message.contains("a policy")));
 }

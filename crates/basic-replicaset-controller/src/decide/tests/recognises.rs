@@ -17,7 +17,8 @@ fn a_pod_of_ours_without_its_marks_is_marked_and_no_other_is_made_in_its_place()
     let mark = Action::Mark { name: "web-1".into(), uid: "lost".into(), slot: 1 };
     assert_eq!(decide(&observed), mark);
     observed.attempt = Attempt::Without(HeldUp::default().and_step(step::MARK, failure("Forbidden")));
-    assert_eq!(created(&decide(&observed)), [2], "where it cannot be marked, another place is filled");
+    let status = written(decide(&observed));
+    assert_eq!(status.blocked_by.unwrap().reason, "Forbidden", "it runs, and one more would be too many");
 }
 
 #[test]
@@ -35,6 +36,17 @@ fn a_name_that_is_somebody_elses_is_passed_over() {
     let mut observed = observed(1, Vec::new());
     observed.taken = vec![taken(0, Holder::Other), taken(1, Holder::Own)];
     assert_eq!(decide(&observed), Action::PassOver(vec![taken(0, Holder::Other)]));
+}
+
+#[test]
+fn a_name_that_is_somebody_elses_hides_no_failure_of_all_creates() {
+    let mut observed = observed(2, Vec::new());
+    observed.taken = vec![taken(0, Holder::Other)];
+    observed.attempt = Attempt::Without(HeldUp::default().and_step(step::CREATE, failure("QuotaExceeded")));
+    let status = written(decide(&observed));
+    assert_eq!(status.blocked_by.as_ref().unwrap().reason, "QuotaExceeded");
+    Arc::make_mut(&mut observed.set).status = Some(status);
+    assert_eq!(decide(&observed), Action::Settle, "and nobody looks for it once a second");
 }
 
 #[test]

@@ -13,8 +13,11 @@ use crate::render::field_path;
 const OTHERS: [&str; 2] = ["catena-other-value", "919191919"];
 /// How many parameters are tried: an author may give as many of one value as an object holds.
 const TRIED: usize = 4;
-/// How many places are told.
-const TOLD: usize = 3;
+/// How many places are looked at.
+const MAX_PLACES: usize = 3;
+/// The largest object, in bytes, of which parameters are tried: it is rendered some twenty times, and everything else
+/// runs on the same thread.
+const MAX_TRIED_BYTES: usize = 64 * 1024;
 /// Longest value that is repeated to people.
 const SHOWN: usize = 60;
 
@@ -32,17 +35,19 @@ impl Templates {
     ) -> Vec<String> {
         let render = |subject: &Subject<'_>| self.render(name, subject, api_version, kind).ok();
         let Some(rendered) = render(subject) else { return Vec::new() };
-        let told = field_path::named(message, fields, &rendered.object).into_iter().filter_map(|place| {
+        let is_large = rendered.object.to_string().len() > MAX_TRIED_BYTES;
+        let places = field_path::named(message, fields, &rendered.object).into_iter().take(MAX_PLACES);
+        let told = places.filter_map(|place| {
             let text = text(rendered.object.pointer(&place.pointer)?)?;
             let parameter = only_one(
                 subject.parameters,
-                |_, value| text.contains(value),
+                |_, value| !is_large && text.contains(value),
                 |name| moves(render, subject, name, &place.pointer),
             );
             let is_news = parameter.is_some() || !message.contains(&place.path);
             is_news.then(|| said(&place.path, &text, parameter))
         });
-        told.take(TOLD).collect()
+        told.collect()
     }
 }
 

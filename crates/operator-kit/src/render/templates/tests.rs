@@ -274,3 +274,19 @@ fn a_field_that_an_object_lacks_is_named_with_its_path() {
     }
     assert!(render(json!({"spec": {}})).contains("object.spec.size"));
 }
+
+#[test]
+fn a_refusal_of_many_fields_is_looked_into_for_few_of_them() {
+    let given = parameters(&[("image", "nginx:1"), ("port", "abc")]);
+    let fields = ["kind", "apiVersion", "metadata.labels.tier", "spec.containers[0].ports[0].containerPort"];
+    let message = fields.join(" and ");
+    let error = crate::write::WriteError::Invalid {
+        kind: "Pod".into(),
+        name: "web".into(),
+        message: message.clone(),
+        fields: fields.map(str::to_owned).to_vec(),
+    };
+    let templates = templates(&[("typed", TYPED)]);
+    let told = error.located(&templates, "typed", &subject(&given, ""), "v1", "Pod").to_string();
+    assert!(told.contains(&message) && !told.contains("spec.parameters.port"), "{told}");
+}
