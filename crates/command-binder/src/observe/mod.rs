@@ -49,6 +49,10 @@ impl Observer {
     ) -> Result<Observed, Error> {
         let uid = command.metadata.uid.as_deref().unwrap_or_default();
         let is_label_checked = self.memory.is_label_checked(uid, &command.row);
+        if attempt == Attempt::Allowed {
+            // Whatever it still lacks, it waits for again when that is looked up.
+            self.waiting.leave(uid);
+        }
         let is_needed = attempt == Attempt::Allowed && command.metadata.deletion_timestamp.is_none();
         let target = match &command.row.finding {
             Finding::Target(to) if is_needed && command.row.proven_target(to, is_label_checked).is_none() => {
@@ -90,9 +94,11 @@ impl Observer {
         }
     }
 
-    /// The command is woken when the kind is served.
+    /// The command is woken when the kind is served, unless its label tells already for which target it is.
     fn without_kind(&self, command: &Watched<CommandRow>, to: &Reference) -> Target {
-        self.waiting.enter(command, Awaited::Kind(to.kind.clone()));
+        if command.row.label().is_none() {
+            self.waiting.enter(command, Awaited::Kind(to.kind.clone()));
+        }
         Target::NotServed
     }
 

@@ -179,6 +179,43 @@ async fn a_command_waits_for_the_kind_of_its_target_until_it_is_gone_itself() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_command_waits_for_a_kind_only_as_long_as_it_lacks_that_one() {
+    let owner = json!({"apiVersion": "apps.example/v1", "kind": "Shop", "name": "a", "uid": "shop"});
+    let bound = json!({"ownerReferences": [owner], "annotations": {"catena.dev/bound-to": "shop"}});
+    let terminating = json!({"deletionTimestamp": "2026-01-01T12:00:00Z"});
+    let none = json!({});
+    let lost = json!({"target": {"name": "object.spec.target", "kinds": [
+        {"group": "", "version": "v1", "resource": "pods", "kind": "Pod"},
+    ]}});
+    for (binding, metadata, kinds) in [
+        (&none, &none, 1),
+        (&none, &bound, 0),
+        (&none, &terminating, 0),
+        (&json!({"filter": "false"}), &none, 0),
+        (&json!({"refuse": [{"when": "true", "message": "no"}]}), &none, 0),
+        (&json!({"after": "false"}), &none, 0),
+        (&lost, &none, 0),
+    ] {
+        let (observer, _) = observer(Answers::from([("/api/v1", (None, Value::Null))]));
+        observer.observe(command(&none, &none), Attempt::Allowed).await.unwrap();
+        assert_eq!(observer.waiting.kinds().len(), 1);
+        let seen = observer.observe(command(binding, metadata), Attempt::Allowed).await;
+        assert_eq!(seen.is_err(), *binding == lost);
+        assert_eq!(observer.waiting.kinds().len(), kinds, "{binding} {metadata}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_labelled_command_does_not_wait_for_the_kind_of_its_target() {
+    let (observer, _) = observer(Answers::new());
+    let labelled = json!({"labels": {"catena.dev/target-uid": "shop"}});
+    let labelled = command(&json!({"mode": "Label"}), &labelled);
+    let seen = observer.observe(labelled, Attempt::Allowed).await.unwrap();
+    assert_eq!(seen.target, Some(Target::NotServed));
+    assert!(observer.waiting.kinds().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_condition_is_reported_only_where_the_schema_keeps_those_of_others() {
     let keyed = json!({
         "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"],
