@@ -168,6 +168,7 @@ pub(crate) mod tests {
                 &[
                     resource("basicdeployments", "BasicDeployment", "bdep"),
                     resource("basicreplicasets", "BasicReplicaSet", "brs"),
+                    resource("basicdeploymentrestarts", "BasicDeploymentRestart", "bdr"),
                 ],
             ),
         ];
@@ -188,7 +189,10 @@ pub(crate) mod tests {
     fn an_unknown_kind_is_answered_with_a_remedy() {
         let kinds = kinds();
         let error = |word: &str| kinds.find(word).unwrap_err().to_string();
-        assert!(error("deployment.extensions").contains("did you mean deployments, basicdeployments?"));
+        assert!(
+            error("deployment.extensions")
+                .contains("did you mean deployments, basicdeployments, basicdeploymentrestarts?")
+        );
         assert!(error("basicthing").contains("the chart of its controller"));
         assert!(error("xyz").contains("kubectl api-resources"));
     }

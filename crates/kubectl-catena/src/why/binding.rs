@@ -14,21 +14,12 @@ use command_binder::{
     verdict::Verdict,
 };
 use jiff::Timestamp;
-use k8s_openapi::{
-    api::core::v1::ConfigMap, apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
-};
-use kube::{
-    Api,
-    api::{ListParams, ObjectMeta},
-    core::DynamicObject,
-    discovery::ApiResource,
-};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::{Api, api::ObjectMeta, core::DynamicObject, discovery::ApiResource};
 use operator_kit::watch::{ServedKind, TrimmedObject};
 
-use crate::{chain::Gap, connection::Cluster, errors::read_failure, object::Identity, pages};
-
-/// Its settings, in each of its installations.
-const SETTINGS: &str = "app.kubernetes.io/part-of=catena,app.kubernetes.io/component=command-binder";
+use super::rules::{as_watched, settings};
+use crate::{chain::Gap, connection::Cluster, errors::read_failure, object::Identity};
 
 /// The obstacle to binding an object of a foreign kind, if its kind is one of commands.
 pub async fn binding_obstacle(cluster: &Cluster, object: &DynamicObject) -> Result<Option<Verdict>, Gap> {
@@ -47,7 +38,9 @@ async fn foreign_obstacle(
     metadata: &ObjectMeta,
 ) -> kube::Result<Option<Verdict>> {
     let Some(kind) = rule(cluster, identity).await? else { return Ok(None) };
-    let Some(object) = as_watched(cluster, &kind, metadata).await? else { return Ok(None) };
+    let Some(object) = as_watched(cluster, &kind.resource, kind.selector.as_deref(), metadata).await? else {
+        return Ok(None);
+    };
     let (metadata, row) = (object.metadata.clone(), CommandRow::of(&kind, object));
     let target = match &row.finding {
         Finding::Target(to) if row.proven_target(to, false).is_none() => {
@@ -62,10 +55,7 @@ async fn foreign_obstacle(
 
 /// The rule for binding objects of a kind: from the settings, or else from the definition of the kind.
 async fn rule(cluster: &Cluster, identity: &Identity) -> kube::Result<Option<Arc<CommandKind>>> {
-    let found = Api::<ConfigMap>::all(cluster.client.clone());
-    let found = pages::all(&found, ListParams::default().labels(SETTINGS)).await?;
-    let texts = found.into_iter().filter_map(|settings| settings.data?.remove("settings.yaml"));
-    let settings: Vec<Settings> = texts.filter_map(|text| serde_saphyr::from_str(&text).ok()).collect();
+    let settings: Vec<Settings> = settings(cluster, "command-binder").await?;
     let discovers = settings.iter().any(|settings| settings.discovers);
     let is_of = |kind: &CommandKind| {
         (&*kind.resource.group, &*kind.resource.kind) == (identity.group(), &*identity.kind)
@@ -86,19 +76,6 @@ async fn rule(cluster: &Cluster, identity: &Identity) -> kube::Result<Option<Arc
         labels.and_then(|labels| labels.get(keys::COMMAND_KIND)).is_some_and(|says| says == "true")
     };
     Ok(definition.filter(is_command).and_then(|definition| describe(&definition).ok()).map(Arc::new))
-}
-
-/// The object as command-binder sees it, in the version that it watches; `None` where it does not look at it.
-async fn as_watched(
-    cluster: &Cluster,
-    kind: &CommandKind,
-    ObjectMeta { name, namespace, uid, .. }: &ObjectMeta,
-) -> kube::Result<Option<TrimmedObject>> {
-    let Some(served) = cluster.kinds.served(&kind.resource) else { return Ok(None) };
-    let this = format!("metadata.name={}", name.as_deref().unwrap_or_default());
-    let params = ListParams { label_selector: kind.selector.clone(), ..ListParams::default().fields(&this) };
-    let found = pages::all(&cluster.api::<TrimmedObject>(served, namespace.as_deref()), params).await?;
-    Ok(found.into_iter().find(|object| object.metadata.uid == *uid))
 }
 
 async fn find_target(cluster: &Cluster, metadata: &ObjectMeta, to: &Reference) -> kube::Result<Target> {

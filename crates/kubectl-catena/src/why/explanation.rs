@@ -34,8 +34,9 @@ pub async fn explanation(cluster: &Cluster, target: &Target) -> Result<Answer> {
         gaps.push(gap);
         None
     });
+    let now = Timestamp::now();
     let kept_for = match asked.health.state {
-        State::Done | State::Failed => kept_for(cluster, &asked.object).await,
+        State::Done | State::Failed => kept_for(cluster, &asked.object, now).await,
         _ => None,
     };
     let lost = fetched.lost_owners.into_iter().find(|(uid, _)| *uid == fetched.asked);
@@ -47,5 +48,5 @@ pub async fn explanation(cluster: &Cluster, target: &Target) -> Result<Answer> {
         kept_for,
         ..surroundings
     };
-    Ok(diagnose(&Facts { asked, top: &top, surroundings: &surroundings, now: Timestamp::now() }))
+    Ok(diagnose(&Facts { asked, top: &top, surroundings: &surroundings, now }))
 }

@@ -1,98 +1,151 @@
-//! Whether command-reaper keeps a command because it is declared elsewhere: the Event that reports it expires.
+//! Whether command-reaper's rules keep a command because it is declared elsewhere: the Event that reports it expires.
 
-use std::collections::BTreeMap;
-
-use k8s_openapi::api::core::v1::ConfigMap;
-use kube::{
-    Api,
-    api::{ListParams, ObjectMeta},
-    core::DynamicObject,
+use command_reaper::{
+    Settings,
+    command::{CommandRow, Expiry},
+    settings::Kind,
 };
-use serde::Deserialize;
+use jiff::Timestamp;
+use kube::{api::ObjectMeta, core::DynamicObject};
 
-use crate::{connection::Cluster, object::Identity, pages};
+use super::rules::{as_watched, settings};
+use crate::{connection::Cluster, object::Identity};
 
-/// Its settings, in each of its installations.
-const SETTINGS: &str = "app.kubernetes.io/part-of=catena,app.kubernetes.io/component=command-reaper";
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Settings {
-    #[serde(default)]
-    declared_by: Marks,
-    #[serde(default)]
-    kinds: Vec<Entry>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Entry {
-    #[serde(default)]
-    group: String,
-    kind: String,
-    #[serde(default)]
-    declared_by: Marks,
-}
-
-/// Labels and annotations of tools that recreate missing objects.
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Marks {
-    labels: Vec<String>,
-    annotations: Vec<String>,
-}
-
-/// The label or annotation for which command-reaper keeps an object; none also where its settings may not be read.
-pub async fn kept_for(cluster: &Cluster, object: &DynamicObject) -> Option<String> {
-    let found = Api::<ConfigMap>::all(cluster.client.clone());
-    let found = pages::all(&found, ListParams::default().labels(SETTINGS)).await.ok()?;
-    let texts = found.into_iter().filter_map(|settings| settings.data?.remove("settings.yaml"));
+/// The label or annotation for which an object is kept beyond its TTL; none also where the settings may not be read.
+pub async fn kept_for(cluster: &Cluster, object: &DynamicObject, now: Timestamp) -> Option<String> {
+    if object.metadata.deletion_timestamp.is_some() {
+        return None;
+    }
+    let settings: Vec<Settings> = settings(cluster, "command-reaper").await.ok()?;
     let identity = Identity::of(object);
-    texts.into_iter().find_map(|settings| mark(&settings, &identity, &object.metadata))
+    let is_of =
+        |kind: &Kind| (&*kind.resource.group, &*kind.resource.kind) == (identity.group(), &*identity.kind);
+    for kind in settings.into_iter().flat_map(|settings| settings.kinds).filter(is_of) {
+        if let Some(mark) = kept_by(cluster, &kind, &object.metadata, now).await {
+            return Some(mark);
+        }
+    }
+    None
 }
 
-fn mark(settings: &str, identity: &Identity, metadata: &ObjectMeta) -> Option<String> {
-    let Settings { declared_by, kinds } = serde_saphyr::from_str(settings).ok()?;
-    let is_of = |entry: &&Entry| (&*entry.group, &entry.kind) == (identity.group(), &identity.kind);
-    let entry = kinds.iter().find(is_of)?;
-    [&declared_by, &entry.declared_by].into_iter().find_map(|marks| marks.on(metadata)).cloned()
-}
-
-impl Marks {
-    fn on(&self, ObjectMeta { labels, annotations, .. }: &ObjectMeta) -> Option<&String> {
-        let found = |keys: &'_ [String], map: &Option<BTreeMap<String, String>>| {
-            keys.iter().position(|key| map.as_ref().is_some_and(|map| map.contains_key(key)))
-        };
-        let annotation = found(&self.annotations, annotations).map(|at| &self.annotations[at]);
-        annotation.or_else(|| found(&self.labels, labels).map(|at| &self.labels[at]))
+async fn kept_by(cluster: &Cluster, kind: &Kind, metadata: &ObjectMeta, now: Timestamp) -> Option<String> {
+    let object = as_watched(cluster, &kind.resource, kind.selector.as_deref(), metadata).await.ok()??;
+    match CommandRow::of(object, &kind.reading) {
+        CommandRow { expiry: Expiry::At(at), declared_by, .. } if at <= now => declared_by.map(Into::into),
+        _ => None,
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
+    use operator_kit::testing::{Answer, answering};
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::kinds::tests::kinds;
 
-    const TEXT: &str = "{declaredBy: {annotations: [tool/tracks]}, kinds: [
-        {id: r, group: catena.dev, version: v1alpha1, resource: rs, kind: Restart, finishedAt: '', ttlSeconds: '', declaredBy: {labels: [tool/instance]}},
-        {id: j, group: batch, version: v1, resource: jobs, kind: Job, finishedAt: '', ttlSeconds: ''}]}";
+    const FINISHED: &str = "2026-01-01T12:00:00Z";
+    const OVER: &str = "2026-01-01T12:10:00Z";
 
-    #[test]
-    fn an_object_with_a_mark_of_its_kind_is_kept() {
-        let mark = |api_version: &str, kind: &str, metadata: Value| {
-            let identity =
-                Identity { api_version: api_version.into(), kind: kind.into(), ..Identity::default() };
-            mark(TEXT, &identity, &serde_json::from_value(metadata).unwrap())
+    /// The settings that the chart makes by default.
+    fn shipped() -> Value {
+        let values = include_str!("../../../../charts/command-reaper/values.yaml");
+        let values: Value = serde_saphyr::from_str(values).unwrap();
+        json!({"kinds": values["kinds"], "declaredBy": values["declaredBy"]})
+    }
+
+    /// A finished command of Argo CD with ten minutes to live.
+    fn restart() -> Value {
+        json!({
+            "apiVersion": "catena.dev/v1alpha1", "kind": "BasicDeploymentRestart",
+            "metadata": {
+                "name": "r", "namespace": "shop", "uid": "u", "creationTimestamp": "2026-01-01T11:59:00Z",
+                "labels": {"tier": "batch"}, "annotations": {"argocd.argoproj.io/tracking-id": "x"},
+            },
+            "spec": {"targetRef": {"name": "web"}, "ttlSecondsAfterFinished": 600},
+            "status": {
+                "completionTime": FINISHED, "conditions": [{"type": "Succeeded", "status": "True"}],
+            },
+        })
+    }
+
+    /// Whether a server with these settings of command-reaper has the object kept at this time, and for which mark.
+    async fn kept(settings: Value, object: Value, now: &str) -> Option<String> {
+        let asked = serde_json::from_value(object.clone()).unwrap();
+        let (client, _) = answering(move |sent| {
+            let items = if sent.uri.starts_with("/api/v1/configmaps?") {
+                json!([{"metadata": {"name": "reaper"}, "data": {"settings.yaml": settings.to_string()}}])
+            } else if selects(&sent.uri, &object["metadata"]["labels"]) {
+                json!([object])
+            } else {
+                json!([])
+            };
+            Answer::Json(200, json!({"metadata": {}, "items": items}))
+        });
+        let cluster = Cluster { client, namespace: "shop".into(), kinds: kinds() };
+        kept_for(&cluster, &asked, now.parse().unwrap()).await
+    }
+
+    /// Whether a list has objects with these labels: selectors are `key=value` here.
+    fn selects(uri: &str, labels: &Value) -> bool {
+        let parameters = uri.split(['?', '&']).filter_map(|parameter| parameter.split_once('='));
+        let parameters: BTreeMap<_, _> = parameters.collect();
+        parameters.get("labelSelector").is_none_or(|selector| {
+            let (key, value) = selector.split_once("%3D").unwrap();
+            labels[key] == value
+        })
+    }
+
+    fn with(mut object: Value, pointer: &str, value: Value) -> Value {
+        let (parent, field) = pointer.rsplit_once('/').unwrap();
+        object.pointer_mut(parent).unwrap()[field] = value;
+        object
+    }
+
+    #[tokio::test]
+    async fn a_declared_command_is_kept_from_the_time_that_its_ttl_is_over() {
+        let mark = Some("argocd.argoproj.io/tracking-id".to_owned());
+        assert_eq!(kept(shipped(), restart(), OVER).await, mark);
+        assert_eq!(kept(shipped(), restart(), "2026-01-01T12:09:59Z").await, None);
+    }
+
+    #[tokio::test]
+    async fn only_what_command_reaper_would_delete_without_its_mark_is_kept() {
+        for (field, value) in [
+            ("/metadata/annotations", json!({})),
+            ("/metadata/deletionTimestamp", json!(FINISHED)),
+            ("/spec/ttlSecondsAfterFinished", Value::Null),
+            ("/status/completionTime", Value::Null),
+            ("/status/conditions", json!([])),
+            ("/kind", json!("BasicReplicaSet")),
+        ] {
+            assert_eq!(kept(shipped(), with(restart(), field, value), OVER).await, None, "{field}");
+        }
+    }
+
+    #[tokio::test]
+    async fn each_entry_of_the_kind_counts_that_selects_the_object() {
+        let entry = |id: &str, selector: &str, label: &str| {
+            let mut entry = shipped()["kinds"][0].clone();
+            for (field, value) in
+                [("id", json!(id)), ("selector", json!(selector)), ("declaredBy", json!({"labels": [label]}))]
+            {
+                entry[field] = value;
+            }
+            entry
         };
-        let (labelled, annotated) =
-            (json!({"labels": {"tool/instance": "x"}}), json!({"annotations": {"tool/tracks": "x"}}));
-        let ours = "catena.dev/v1alpha1";
-        assert_eq!(mark(ours, "Restart", labelled.clone()), Some("tool/instance".into()));
-        assert_eq!(mark(ours, "Restart", annotated.clone()), Some("tool/tracks".into()));
-        assert_eq!(mark("batch/v1", "Job", labelled), None);
-        assert_eq!(mark("batch/v1", "Job", annotated.clone()), Some("tool/tracks".into()));
-        assert_eq!(mark("v1", "ConfigMap", annotated), None);
-        assert_eq!(mark(ours, "Restart", json!({})), None);
+        let (other, fitting) = ("tier=other", "tier=batch");
+        let tier = Some("tier".to_owned());
+        for (first, second, expected) in [
+            (entry("a", fitting, "tier"), entry("b", other, "none"), &tier),
+            (entry("a", other, "tier"), entry("b", other, "tier"), &None),
+            (entry("a", other, "none"), entry("b", fitting, "tier"), &tier),
+            (entry("a", other, "tier"), entry("b", fitting, "none"), &None),
+        ] {
+            let settings = json!({"kinds": [first, second]});
+            assert_eq!(kept(settings.clone(), restart(), OVER).await, *expected, "{settings}");
+        }
     }
 }

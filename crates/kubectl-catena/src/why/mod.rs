@@ -1,6 +1,6 @@
 //! Why an object is not as it should be: evidence → the root cause.
 //!
-//! `explanation` asks the server, with `gather`, `binding` and `kept`; everything else is pure.
+//! `explanation` asks the server, with `gather`, `binding`, `kept` and `rules`; everything else is pure.
 
 mod advice;
 mod answer;
@@ -15,6 +15,7 @@ mod facts;
 mod gather;
 mod kept;
 mod refusal;
+mod rules;
 #[cfg(test)]
 mod tests;
 mod text;
