@@ -116,7 +116,7 @@ async fn a_command_that_a_tool_would_create_again_stays_and_says_why() -> Result
     }
     // The Event expires. What it said is found out from the settings then.
     let said = succeeds(&namespace.name, &["why", "basicdeploymentrestart/helm"]).await?.out;
-    ensure!(said.contains("meta.helm.sh/release-name says that it is declared elsewhere"), "{said}");
+    ensure!(said.contains("meta.helm.sh/release-name marks it as declared elsewhere"), "{said}");
     assert_eq!(names(&namespace).await?, tools.keys().copied().collect::<Vec<_>>());
     Ok(())
 }
