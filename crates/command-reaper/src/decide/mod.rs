@@ -9,8 +9,9 @@ use crate::{command::Expiry, notice::Notice, observed::Observed};
 
 /// The clock is looked at again after this long at the latest, so that one that was set right is noticed.
 const LOOK_INTERVAL: Duration = Duration::from_secs(3600);
-/// How long it is news that a command is kept: as long as the API server keeps the Event that tells it. Most of what is kept is
-/// meant to be there, for ever, so that neither time nor a restart of this process makes it worth another one.
+/// How long after its TTL it is reported that a command is kept: as long as the API server keeps an Event.
+/// Usually that is reported once; a restart of this process within this time may repeat it. Most kept commands
+/// are meant to stay, so that a later Event would only be noise.
 const NEWS: SignedDuration = SignedDuration::from_hours(1);
 
 /// One step for a command.
