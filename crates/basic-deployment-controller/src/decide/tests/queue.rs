@@ -302,8 +302,8 @@ fn a_rollback_is_superseded_when_spec_or_template_move_on() {
 #[test]
 fn commands_are_told_also_while_the_child_cannot_be_written() {
     let mut observed = with(restarted("a", json!({})), &[restart("a", 10, json!({}))]);
-    observed.attempt = Attempt::Deferred(operator_kit::report::Failure {
-        category: operator_kit::report::Category::Transient,
+    observed.attempt = Attempt::Deferred(Failure {
+        category: Category::Transient,
         reason: "Forbidden",
         message: String::new(),
         is_expected: false,
