@@ -100,10 +100,11 @@ impl Observed {
         self.unclear + own.count()
     }
 
-    /// Whether a name may soon be held by a pod that the watch shows, or by nobody.
+    /// Whether the watch is about to show a pod of the set's own. Marks that fail have their backoff, and names of
+    /// others theirs.
     #[must_use]
     pub fn waits_for_a_name(&self) -> bool {
-        self.taken.iter().any(|taken| matches!(taken.holder, Holder::Own | Holder::Unmarked { .. }))
+        self.taken.iter().any(|taken| taken.holder == Holder::Own)
     }
 
     /// Whether a pod ended by itself long enough ago to be replaced.

@@ -18,7 +18,10 @@ fn a_pod_of_ours_without_its_marks_is_marked_and_no_other_is_made_in_its_place()
     assert_eq!(decide(&observed), mark);
     observed.attempt = Attempt::Without(HeldUp::default().and_step(step::MARK, failure("Forbidden")));
     let status = written(decide(&observed));
-    assert_eq!(status.blocked_by.unwrap().reason, "Forbidden", "it runs, and one more would be too many");
+    let reason = status.blocked_by.as_ref().map(|blocker| blocker.reason.as_str());
+    assert_eq!(reason, Some("Forbidden"), "it runs, and one more would be too many");
+    Arc::make_mut(&mut observed.set).status = Some(status);
+    assert_eq!(decide(&observed), Action::Settle, "and nobody looks for it once a second");
 }
 
 #[test]
