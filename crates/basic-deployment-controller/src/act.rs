@@ -8,7 +8,7 @@ use basic_deployment_controller::{
     contest::{Additions, changed_field},
     decide::Action,
     desired::Desired,
-    error::{Error, Untold},
+    error::Error,
     observed::{Observed, WatchedResource, WatchedResources},
     revision::{self, Rejects, Revision},
     status::CONDITIONS,
@@ -18,10 +18,10 @@ use catena_api::{BasicDeployment, CommandStatus, keys};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use operator_kit::{
     render::Rendered,
-    report::{self, StatusAge},
+    report::StatusAge,
     run::Next,
     watch::Watermark,
-    write::{Batch, WriteError, Writer, owner::controller_reference, slow_start},
+    write::{WriteError, Writer, owner::controller_reference, slow_start},
 };
 use serde_json::{Value, json};
 
@@ -86,7 +86,7 @@ impl Executor {
                     self.tell(deployment, &command, &status).await
                 };
                 let told = slow_start(news, tell, may_go_on).await;
-                untold(told)?;
+                told.by_item(|(command, _)| command.uid.clone(), may_go_on)?;
             }
             Action::Refuse(refusal) => return Err(refusal.into()),
             Action::WriteStatus(status) => self.writer.write_status(deployment, &status, &CONDITIONS).await?,
@@ -310,21 +310,6 @@ fn uid(deployment: &BasicDeployment) -> &str {
 }
 
 /// Whether a batch goes on after an error of one of its items.
-/// What follows from telling commands: one that could not be told holds up itself alone.
-fn untold(told: Batch<(Arc<Command>, CommandStatus), Error>) -> Result<(), Error> {
-    let part = |((command, _), error): &((Arc<Command>, CommandStatus), Error)| {
-        if may_go_on(error) {
-            report::Part::item(command.uid.clone(), error)
-        } else {
-            report::Part::whole(error)
-        }
-    };
-    let parts = told.failed.iter().map(part).collect();
-    let has_progressed = told.done > 0;
-    let first = told.failed.into_iter().next();
-    first.map_or(Ok(()), |(_, first)| Err(Error::Untold(Box::new(Untold { first, parts, has_progressed }))))
-}
-
 fn may_go_on(error: &Error) -> bool {
     matches!(error, Error::Write(error) if error.may_concern_one_object())
 }

@@ -4,7 +4,7 @@ use operator_kit::{
     render::TemplateError,
     report::{Category, Part, Reported},
     watch::ReadError,
-    write::WriteError,
+    write::{Failed, WriteError},
 };
 use thiserror::Error;
 
@@ -28,19 +28,7 @@ pub enum Error {
     Read(#[from] ReadError),
     /// Some commands could not be told how far they are.
     #[error(transparent)]
-    Untold(Box<Untold>),
-}
-
-/// Commands that could not be told how far they are.
-#[derive(Debug, Error)]
-#[error("{first}")]
-pub struct Untold {
-    /// The first error.
-    pub first: Error,
-    /// What is held up by them.
-    pub parts: Vec<Part>,
-    /// Whether another command was told.
-    pub has_progressed: bool,
+    Untold(#[from] Box<Failed<Self>>),
 }
 
 /// A decision not to go on, because it would not do what was asked for.
@@ -135,7 +123,7 @@ impl Reported for Error {
     fn wrapped(&self) -> Option<&dyn Reported> {
         match self {
             Self::Write(error) => Some(error),
-            Self::Untold(untold) => untold.first.wrapped(),
+            Self::Untold(untold) => Some(&untold.first),
             _ => None,
         }
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use basic_replicaset_controller::{
     adoption::Origin,
     decide::Action,
-    error::{Error, Failed},
+    error::Error,
     observed::TakenName,
     pod::PodRow,
     revision::{self, subject},
@@ -15,7 +15,7 @@ use catena_api::{BasicReplicaSet, keys};
 use k8s_openapi::api::core::v1::Pod;
 use kube::discovery::ApiResource;
 use operator_kit::{
-    report::{Part, StatusAge},
+    report::StatusAge,
     run::{Next, Settings},
     watch::Watermark,
     write::{Batch, WriteError, Writer, owner::controller_reference, slow_start},
@@ -65,17 +65,19 @@ impl Executor {
                 let tried = batch.failed.len();
                 batch.failed.retain(|(slot, error)| !self.is_taken(set, &revision, *slot, error));
                 let has_taken = batch.failed.len() < tried;
-                let next = written(batch, u32::to_string, Error::is_for_its_name)?;
+                batch.by_item(u32::to_string, Error::is_for_its_name)?;
                 // The next pass looks whose they are.
-                Ok(if has_taken { Next::Again } else { next })
+                Ok(if has_taken { Next::Again } else { Next::Written })
             }
             Action::Delete(pods) => {
                 let batch = slow_start(pods, |pod| self.delete(set, pod), Error::is_for_its_pod).await;
-                written(batch, |pod| pod.uid.to_string(), Error::is_for_its_pod)
+                batch.by_item(|pod| pod.uid.to_string(), Error::is_for_its_pod)?;
+                Ok(Next::Written)
             }
             Action::Adopt(pods) => {
                 let batch = slow_start(pods, |pod| self.adopt(set, pod), Error::is_for_its_pod).await;
-                written(batch, |pod| pod.uid.to_string(), Error::is_for_its_pod)
+                batch.by_item(|pod| pod.uid.to_string(), Error::is_for_its_pod)?;
+                Ok(Next::Written)
             }
             Action::GiveUp(error) => Err(error.into()),
             Action::Refuse(error) => Err(error.into()),
@@ -132,7 +134,8 @@ impl Executor {
             self.memory.name_settled(uid(set), slot);
             (slot, Error::NameTaken { name })
         });
-        written(Batch { done: 0, failed: failed.collect() }, u32::to_string, Error::is_for_its_name)
+        Batch { done: 0, failed: failed.collect() }.by_item(u32::to_string, Error::is_for_its_name)?;
+        Ok(Next::Written)
     }
 
     /// Puts the label on a pod that its watch does not show without, and the place that it fills.
@@ -171,23 +174,6 @@ impl Executor {
             | WriteError::Unknown { code: 500, message, .. } => Error::DeleteRefused { name: name.to_string(), message },
             error => error.into(),
         })
-    }
-}
-
-/// What follows from a batch: what failed for a reason of its own holds up nothing but itself.
-fn written<T>(
-    batch: Batch<T, Error>,
-    item: impl Fn(&T) -> String,
-    is_its_own: impl Fn(&Error) -> bool,
-) -> Result<Next, Error> {
-    let part = |(which, error): &(T, Error)| {
-        if is_its_own(error) { Part::item(item(which), error) } else { Part::whole(error) }
-    };
-    let parts = batch.failed.iter().map(part).collect();
-    let has_progressed = batch.done > 0;
-    match batch.failed.into_iter().next() {
-        None => Ok(Next::Written),
-        Some((_, first)) => Err(Error::Some(Box::new(Failed { first, parts, has_progressed }))),
     }
 }
 

@@ -6,7 +6,7 @@ use operator_kit::{
     render::TemplateError,
     report::{Category, Part, Reported},
     watch::ReadError,
-    write::WriteError,
+    write::{Failed, WriteError},
 };
 use thiserror::Error;
 
@@ -45,7 +45,7 @@ pub enum Error {
     TemplateChanged,
     /// Some of a batch failed.
     #[error(transparent)]
-    Some(Box<Failed>),
+    Some(#[from] Box<Failed<Self>>),
     /// The pods are not known.
     #[error("the pods cannot be observed: {problem}")]
     NotObserved {
@@ -55,18 +55,6 @@ pub enum Error {
     /// The API server did not answer a read.
     #[error(transparent)]
     Read(#[from] ReadError),
-}
-
-/// What failed of a batch.
-#[derive(Debug, Error)]
-#[error("{first}")]
-pub struct Failed {
-    /// The first error.
-    pub first: Error,
-    /// What is held up by them.
-    pub parts: Vec<Part>,
-    /// Whether another one of the batch worked.
-    pub has_progressed: bool,
 }
 
 impl Error {
@@ -122,23 +110,18 @@ impl Reported for Error {
     fn wrapped(&self) -> Option<&dyn Reported> {
         match self {
             Self::Write(error) => Some(error),
-            Self::Some(failed) => failed.first.wrapped(),
+            Self::Some(failed) => Some(&failed.first),
             _ => None,
         }
     }
 
     fn is_expected(&self) -> bool {
-        match self {
-            Self::TemplateChanged => true,
-            Self::Some(failed) => failed.first.is_expected(),
-            _ => self.wrapped().is_some_and(Reported::is_expected),
-        }
+        matches!(self, Self::TemplateChanged) || self.wrapped().is_some_and(Reported::is_expected)
     }
 
     fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::TemplateChanged => Some(TEMPLATE_RETRY_DELAY),
-            Self::Some(failed) => failed.first.retry_after(),
             _ => self.wrapped().and_then(Reported::retry_after),
         }
     }

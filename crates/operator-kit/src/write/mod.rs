@@ -7,7 +7,7 @@ mod write_error;
 mod writer;
 
 pub use {
-    slow_start::{Batch, slow_start},
+    slow_start::{Batch, Failed, slow_start},
     write_error::WriteError,
     writer::{Writer, Written},
 };

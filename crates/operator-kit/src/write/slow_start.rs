@@ -1,4 +1,7 @@
 use futures::{StreamExt, stream};
+use thiserror::Error;
+
+use crate::report::{Part, Reported};
 
 /// How many calls run side by side at most.
 const SIDE_BY_SIDE: usize = 32;
@@ -22,6 +25,39 @@ impl<T, E> Batch<T, E> {
     pub fn all(self) -> Result<(), E> {
         self.failed.into_iter().next().map_or(Ok(()), |(_, error)| Err(error))
     }
+}
+
+impl<T, E: Reported> Batch<T, E> {
+    /// Holds up single items: what failed for a reason of its own (`is_its_own`) is held up under the name that `item`
+    /// gives it, and what would meet all others too holds up the whole step.
+    ///
+    /// # Errors
+    /// When a call failed.
+    pub fn by_item(
+        self,
+        item: impl Fn(&T) -> String,
+        is_its_own: impl Fn(&E) -> bool,
+    ) -> Result<(), Box<Failed<E>>> {
+        let part = |(which, error): &(T, E)| {
+            if is_its_own(error) { Part::item(item(which), error) } else { Part::whole(error) }
+        };
+        let parts = self.failed.iter().map(part).collect();
+        let has_progressed = self.done > 0;
+        let first = self.failed.into_iter().next();
+        first.map_or(Ok(()), |(_, first)| Err(Box::new(Failed { first, parts, has_progressed })))
+    }
+}
+
+/// What failed of a batch.
+#[derive(Debug, Error)]
+#[error("{first}")]
+pub struct Failed<E: Reported> {
+    /// The first error.
+    pub first: E,
+    /// What is held up by them.
+    pub parts: Vec<Part>,
+    /// Whether another one of the batch worked.
+    pub has_progressed: bool,
 }
 
 /// Runs a call for each item in batches of 1, 2, 4, …
