@@ -16,10 +16,11 @@ use catena_api::keys::BACKUP_STATUS;
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::Resource;
 use operator_kit::{
+    object::ObjectId,
     report::Events,
     run::Next,
-    watch::Watched,
-    write::{WriteError, Writer},
+    watch::{Watched, WatchedResource},
+    write::{WriteCause, Writer},
 };
 use serde_json::{Value, json};
 
@@ -61,18 +62,19 @@ impl Executor {
     /// Takes a step.
     pub async fn act(&self, observed: &Observed, action: Action) -> Result<Next, Error> {
         let (Some(kind), target) = (&observed.kind, &*observed.target) else { return Ok(Next::Settled) };
+        let id = ObjectId::of(target);
         match action {
-            Action::Protect => self.amend(target, &finalizer::add(uid(target), &target.row.finalizers)).await,
+            Action::Protect => self.amend(target, &finalizer::add(id.uid, &target.row.finalizers)).await,
             Action::TakeBack => {
                 let version = target.metadata.resource_version.as_deref().unwrap_or_default();
-                let patch = finalizer::take_back(uid(target), version, &target.row.finalizers);
+                let patch = finalizer::take_back(id.uid, version, &target.row.finalizers);
                 self.amend(target, &patch.unwrap_or_default()).await
             }
             Action::Create(backup) => self.create(kind, target, backup).await,
             Action::Refuse(problem) => Err(problem.into()),
             Action::ReportMissing(missing) => {
                 if matches!(missing, Missing::NotServed { .. }) {
-                    self.memory.refused(uid(target));
+                    self.memory.refused(id.uid);
                 }
                 Err(missing.into())
             }
@@ -94,9 +96,8 @@ impl Executor {
         target: &Watched<Row>,
         patch: &[json_patch::PatchOperation],
     ) -> Result<Next, Error> {
-        let (uid, place) = (uid(target), place(target));
-        let source = &target.source;
-        self.writer.amend(uid, &source.seen, &source.resource, place, patch).await?;
+        let id = ObjectId::of(target);
+        self.writer.on_behalf_of(id).amend(&target.source.watched, id, patch).await?;
         Ok(Next::Written)
     }
 
@@ -115,29 +116,34 @@ impl Executor {
                 resource.api_version
             );
         }
-        let seen = self.backups.seen(&kind.backup);
-        let created = self.writer.create(uid(target), &seen, &resource, &backup).await;
-        if created.as_ref().is_err_and(is_refusal) {
-            self.memory.refused(uid(target));
+        let target = ObjectId::of(target);
+        let backups = WatchedResource::new(resource.clone(), &self.backups.seen(&kind.backup));
+        let Err(error) = self.writer.on_behalf_of(target).create(&backups, &backup).await else {
+            return Ok(self.created(target));
+        };
+        if is_refusal(&error) {
+            self.memory.refused(target.uid);
         }
-        match created {
+        match error.cause {
             // From a try of which the answer was lost; it is judged where it is looked up.
-            Ok(()) | Err(WriteError::AlreadyExists { .. }) => {
-                self.memory.forget(uid(target));
-                Ok(Next::Wait(FIRST_LOOK_DELAY))
-            }
+            WriteCause::AlreadyExists => Ok(self.created(target)),
             // The next pass looks what is missing: its namespace, its kind, or only the version.
-            Err(WriteError::Gone { .. }) => {
-                self.memory.note_unplaced(uid(target), Unplaced::new(resource, &backup));
+            WriteCause::Gone => {
+                self.memory.note_unplaced(target.uid, Unplaced::new(resource, &backup));
                 Ok(Next::Again)
             }
-            Err(WriteError::NamespaceTerminating { kind: created }) => Err(Error::NamespaceTerminating {
+            WriteCause::NamespaceTerminating => Err(Error::NamespaceTerminating {
                 backup: kind.backup.name.clone(),
-                kind: created,
+                kind: error.object.kind,
                 namespace: metadata::text(&backup, "namespace").to_owned(),
             }),
-            Err(error) => Err(error.into()),
+            _ => Err(error.into()),
         }
+    }
+
+    fn created(&self, target: ObjectId<'_>) -> Next {
+        self.memory.forget(target.uid);
+        Next::Wait(FIRST_LOOK_DELAY)
     }
 
     /// Says on the object why it waits.
@@ -147,17 +153,10 @@ impl Executor {
         held: Option<&Held>,
         status: &BackupStatus,
     ) -> Result<(), Error> {
-        let source = &target.source;
-        let (namespace, name) = place(target);
-        let mut patch = json!({
-            "apiVersion": source.resource.api_version,
-            "kind": source.resource.kind,
-            "metadata": {"name": name, "uid": uid(target), "annotations": {BACKUP_STATUS: status.text()}},
-        });
-        if !namespace.is_empty() {
-            patch["metadata"]["namespace"] = namespace.into();
-        }
-        self.writer.merge(uid(target), &source.seen, &source.resource, &patch).await?;
+        let (id, resource) = (ObjectId::of(target), target.resource());
+        let mut patch = json!({"apiVersion": resource.api_version, "kind": resource.kind, "metadata": id});
+        patch["metadata"]["annotations"] = json!({BACKUP_STATUS: status.text()});
+        self.writer.on_behalf_of(id).merge(&target.source.watched, &patch).await?;
         let before = held.and_then(|held| held.status.as_ref()).map(|status| (status.state, status.attempt));
         // The kit tells of what it backs off from.
         if before != Some((status.state, status.attempt)) && status.state != State::Blocked {
@@ -179,8 +178,9 @@ impl Executor {
         release: &Release,
     ) -> Result<Next, Error> {
         let target = &*observed.target;
+        let id = ObjectId::of(target);
         let Some(held) = &observed.held else { return Ok(Next::Settled) };
-        let Some(mut patch) = finalizer::remove(uid(target), &held.finalizers) else {
+        let Some(mut patch) = finalizer::remove(id.uid, &held.finalizers) else {
             return Ok(Next::Settled);
         };
         let stays = held.finalizers.len() > 1;
@@ -198,7 +198,7 @@ impl Executor {
                 &format!("released without a backup, as onFailure says: {message}"),
             ),
             Outcome::Forced => {
-                tracing::warn!(object = ?place(target), kind = kind.id, reason = message, "force-released");
+                tracing::warn!(object = %id, kind = kind.id, reason = message, "force-released");
                 self.events.warn(
                     &reference(target),
                     "ForceReleased",
@@ -207,28 +207,19 @@ impl Executor {
             }
         }
         let next = self.amend(target, &patch).await?;
-        self.metrics.released(uid(target), &kind.id, release.outcome, held.age());
+        self.metrics.released(id.uid, &kind.id, release.outcome, held.age());
         Ok(next)
     }
 
     fn note(&self, kind: &ProtectedKind, observed: &Observed, status: &BackupStatus) {
         if let Some(held) = &observed.held {
-            self.metrics.note(uid(&observed.target), &kind.id, &status.reason, held.age());
+            self.metrics.note(ObjectId::of(&*observed.target).uid, &kind.id, &status.reason, held.age());
         }
     }
 }
 
-fn uid(target: &Watched<Row>) -> &str {
-    target.metadata.uid.as_deref().unwrap_or_default()
-}
-
-fn place(target: &Watched<Row>) -> (&str, &str) {
-    let metadata = &target.metadata;
-    (metadata.namespace.as_deref().unwrap_or_default(), metadata.name.as_deref().unwrap_or_default())
-}
-
 fn reference(target: &Watched<Row>) -> ObjectReference {
-    target.object_ref(&target.source.resource)
+    target.object_ref(&target.source.watched.resource)
 }
 
 #[cfg(test)]

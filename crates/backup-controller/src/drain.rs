@@ -20,9 +20,10 @@ use kube::{
     discovery::ApiResource,
 };
 use operator_kit::{
+    object::ObjectId,
     run::{Arguments, Operator, Validate},
-    watch::{ServedKinds, TrimmedObject, Watermark, live},
-    write::{WriteError, Writer},
+    watch::{ServedKinds, TrimmedObject, WatchedResource, live},
+    write::{WriteCause, WriteError, Writer},
 };
 use serde::Deserialize;
 
@@ -237,12 +238,11 @@ async fn release(
     object: &Found,
     held_objects: HeldObjects,
 ) -> anyhow::Result<()> {
-    let uid = object.metadata.uid.as_deref().unwrap_or_default();
-    let place = (object.metadata.namespace.as_deref().unwrap_or_default(), object.name_any());
-    let Some(patch) = held_objects.patch(uid, object.finalizers()) else { return Ok(()) };
-    match writer.amend(uid, &Watermark::unwatched(), kind, (place.0, &place.1), &patch).await {
+    let id = ObjectId::of(object);
+    let Some(patch) = held_objects.patch(id.uid, object.finalizers()) else { return Ok(()) };
+    match writer.on_behalf_of(id).amend(&WatchedResource::unwatched(kind.clone()), id, &patch).await {
         // It is gone or changed; the next look tells.
-        Ok(()) | Err(WriteError::Gone { .. } | WriteError::Changed { .. }) => Ok(()),
+        Ok(()) | Err(WriteError { cause: WriteCause::Gone | WriteCause::Changed { .. }, .. }) => Ok(()),
         Err(error) => Err(error).with_context(|| format!("could not drain {}", title(kind, object))),
     }
 }
@@ -282,14 +282,13 @@ async fn delete(
     let Some(found) = found.with_context(|| format!("could not look up {} {name}", kind.kind))? else {
         return Ok(());
     };
-    let uid = found.uid.unwrap_or_default();
-    let deleted = operator.writer().delete(&uid, &Watermark::unwatched(), kind, namespace, name, &uid).await;
+    let (writer, id) = (operator.writer(), ObjectId::from(&found));
+    let deleted = writer.on_behalf_of(id).delete(&WatchedResource::unwatched(kind.clone()), id).await;
     deleted.with_context(|| format!("could not delete {} {name}", kind.kind))
 }
 
 fn title(kind: &ApiResource, object: &Found) -> String {
-    let namespace = object.metadata.namespace.as_deref().unwrap_or_default();
-    format!("{} {namespace}/{}", kind.kind, object.name_any())
+    format!("{} {}", kind.kind, ObjectId::of(object))
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use operator_kit::{
     render::TemplateError,
     report::{Category, Reported},
     watch::ReadError,
-    write::WriteError,
+    write::{WriteCause, WriteError},
 };
 use thiserror::Error;
 
@@ -206,14 +206,14 @@ impl Reported for Error {
 /// there may be only the version that was asked for: it has to be looked for first.
 #[must_use]
 pub fn is_refusal(error: &WriteError) -> bool {
-    match error {
-        WriteError::Forbidden { .. }
-        | WriteError::QuotaExceeded { .. }
-        | WriteError::QuotaRefused { .. }
-        | WriteError::DefinitionTerminating { .. }
-        | WriteError::NamespaceTerminating { .. }
-        | WriteError::Invalid { .. } => true,
-        WriteError::Unknown { code, .. } => (400..500).contains(code),
+    match &error.cause {
+        WriteCause::Forbidden { .. }
+        | WriteCause::QuotaExceeded { .. }
+        | WriteCause::QuotaRefused { .. }
+        | WriteCause::DefinitionTerminating
+        | WriteCause::NamespaceTerminating
+        | WriteCause::Invalid { .. } => true,
+        WriteCause::Unknown { code, .. } => (400..500).contains(code),
         _ => false,
     }
 }
@@ -222,43 +222,36 @@ pub fn is_refusal(error: &WriteError) -> bool {
 mod tests {
     use std::time::Duration;
 
+    use operator_kit::object::Named;
+
     use super::*;
 
     #[test]
     fn only_what_the_server_refuses_for_a_reason_of_its_own_is_a_try() {
-        let (kind, name, message) = ("Job".to_owned(), "dump".to_owned(), String::new());
-        let unknown = |code| WriteError::Unknown {
-            kind: kind.clone(),
-            name: name.clone(),
-            code,
-            message: message.clone(),
-        };
+        let message = String::new;
+        let of = |cause| WriteError { object: Named::new("Job", "dump"), cause };
+        let unknown = |code| WriteCause::Unknown { code, message: message() };
         let refused = [
-            WriteError::Forbidden { kind: kind.clone(), name: name.clone(), message: message.clone() },
-            WriteError::QuotaExceeded { kind: kind.clone(), name: name.clone(), message: message.clone() },
-            WriteError::Invalid {
-                kind: kind.clone(),
-                name: name.clone(),
-                message: message.clone(),
-                fields: Vec::new(),
-            },
-            WriteError::QuotaRefused { kind: kind.clone(), name: name.clone(), message: message.clone() },
-            WriteError::NamespaceTerminating { kind: kind.clone() },
-            WriteError::DefinitionTerminating { kind: kind.clone() },
+            WriteCause::Forbidden { message: message() },
+            WriteCause::QuotaExceeded { message: message() },
+            WriteCause::Invalid { message: message(), fields: Vec::new() },
+            WriteCause::QuotaRefused { message: message() },
+            WriteCause::NamespaceTerminating,
+            WriteCause::DefinitionTerminating,
             unknown(413),
         ];
-        for error in refused {
+        for error in refused.map(of) {
             assert!(is_refusal(&error), "{error}");
         }
         let others = [
-            WriteError::Busy { message: message.clone(), retry_after: Duration::ZERO },
-            WriteError::Changed { kind: kind.clone(), name: name.clone(), message: message.clone() },
-            WriteError::AlreadyExists { kind: kind.clone(), name: name.clone() },
-            WriteError::gone(&kind, &name),
+            WriteCause::Busy { message: message(), retry_after: Duration::ZERO },
+            WriteCause::Changed { message: message() },
+            WriteCause::AlreadyExists,
+            WriteCause::Gone,
             unknown(0),
             unknown(503),
         ];
-        for error in others {
+        for error in others.map(of) {
             assert!(!is_refusal(&error), "{error}");
         }
     }

@@ -13,7 +13,7 @@ use catena_api::keys::{BACKUP_FINALIZER, BACKUP_TARGET};
 use kube::api::ObjectMeta;
 use operator_kit::{
     run::Attempt,
-    watch::{Source, Watched, Watermark},
+    watch::{Source, Watched, WatchedResource},
 };
 use serde_json::{Value, json};
 
@@ -70,7 +70,7 @@ pub fn created(settings: &Settings, target: &Value, attempt: u32) -> Value {
 pub fn watched(settings: &Settings, object: &Value) -> Arc<Watched<Row>> {
     let metadata: ObjectMeta = serde_json::from_value(object["metadata"].clone()).unwrap();
     let resource = settings.kinds["maps"].resource.clone();
-    let source = Source { id: "configmaps".into(), resource: resource.into(), seen: Watermark::unwatched() };
+    let source = Source { id: "configmaps".into(), watched: WatchedResource::unwatched(resource) };
     let row = Row {
         selected_by: vec!["maps".into()],
         judged_by: settings.by_resource["configmaps"].fingerprint().clone(),

@@ -22,8 +22,9 @@ use backup_controller::{
 };
 use kube::Client;
 use operator_kit::{
+    object::{Named, ObjectId},
     run::{Attempt, Settings},
-    watch::{Bounded, ReadError, ServedKinds, Watched},
+    watch::{Bounded, ReadCause, ReadError, ServedKinds, Watched},
 };
 use serde_json::Value;
 
@@ -58,7 +59,7 @@ impl Observer {
     /// What there is of an object.
     pub async fn observe(&self, target: Arc<Watched<Row>>, attempt: Attempt) -> Result<Observed, Error> {
         let settings = self.settings.current();
-        let unplaced = self.memory.take_unplaced(uid(&target));
+        let unplaced = self.memory.take_unplaced(ObjectId::of(&*target).uid);
         // While it backs off, nothing is created, so that nothing has to be known of what could not be.
         let unplaced = unplaced.filter(|_| attempt == Attempt::Allowed);
         let (kind, selection) = match settings.entries(&target.source.id, &target.row.judged_by) {
@@ -112,14 +113,13 @@ impl Observer {
         target: &Watched<Row>,
         unplaced: Option<Unplaced>,
     ) -> Result<(Arc<ProtectedKind>, Option<Held>), Error> {
-        let namespace = target.metadata.namespace.as_deref().unwrap_or_default();
-        let name = target.metadata.name.as_deref().unwrap_or_default();
-        let answer = live::read(&self.client, &target.source.resource, namespace, name).await?;
+        let ObjectId { namespace, name, uid } = ObjectId::of(target);
+        let answer = live::read(&self.client, target.resource(), namespace, name).await?;
         let Some(Bounded { value: mut object, is_whole }) = answer.object else { return Ok((kind, None)) };
         let now = answer.at;
         let finalizers = metadata::finalizers(&object);
         let Some(since) = metadata::time(&object, "deletionTimestamp") else { return Ok((kind, None)) };
-        if metadata::text(&object, "uid") != uid(target) || !finalizer::is_there(&finalizers) {
+        if metadata::text(&object, "uid") != uid || !finalizer::is_there(&finalizers) {
             return Ok((kind, None));
         }
         let status = BackupStatus::of(&object);
@@ -141,7 +141,8 @@ impl Observer {
             Some(survey.situation(first, BackupStatus::former_attempt(&object)).await?)
         } else {
             // A backup that is made from it would lack what is below.
-            let problem = ReadError::TooDeep { kind: kind.resource.kind.clone(), name: name.to_owned() };
+            let object = Named::new(&*kind.resource.kind, name);
+            let problem = ReadError { object, cause: ReadCause::TooDeep };
             Some(Situation::Unusable(Unusable::OutOfReach(problem)))
         };
         let held = Held {
@@ -151,7 +152,7 @@ impl Observer {
             now,
             status,
             force_release,
-            refusals: self.memory.refusals(uid(target)),
+            refusals: self.memory.refusals(uid),
             missing: self.missing(&kind, situation.as_ref(), unplaced).await,
             situation,
         };
@@ -171,10 +172,6 @@ impl Observer {
         }
         Some(versions::missing(&self.client, &self.served_kinds, &kind.backup, &unplaced).await)
     }
-}
-
-fn uid(target: &Watched<Row>) -> &str {
-    target.metadata.uid.as_deref().unwrap_or_default()
 }
 
 #[cfg(test)]

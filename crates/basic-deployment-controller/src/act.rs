@@ -9,19 +9,19 @@ use basic_deployment_controller::{
     decide::Action,
     desired::Desired,
     error::Error,
-    observed::{Observed, WatchedResource, WatchedResources},
+    observed::{Observed, WatchedResources},
     revision::{self, Rejects, Revision},
     status::CONDITIONS,
     undone::Part,
 };
 use catena_api::{BasicDeployment, CommandStatus, keys};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use operator_kit::{
+    object::ObjectId,
     render::Rendered,
     report::StatusAge,
     run::Next,
-    watch::Watermark,
-    write::{WriteError, Writer, owner::controller_reference, slow_start},
+    watch::WatchedResource,
+    write::{WriteCause, WriteError, Writer, owner::controller_reference, slow_start},
 };
 use serde_json::{Value, json};
 
@@ -42,7 +42,7 @@ impl Executor {
 
     /// How long the status of a `BasicDeployment` has been as it is.
     pub fn status_age(&self, deployment: &BasicDeployment) -> StatusAge {
-        self.writer.status_age(uid(deployment))
+        self.writer.status_age(ObjectId::of(deployment).uid)
     }
 
     /// Takes a step.
@@ -51,7 +51,9 @@ impl Executor {
         match action {
             Action::Record { rendered, number } => return self.record(deployment, rendered, number).await,
             Action::Reclaim { name, uid, hash, number } => {
-                self.reclaim(deployment, [&name, &uid, &hash], number).await?;
+                let namespace = ObjectId::of(deployment).namespace;
+                let revision = ObjectId { namespace, name: &name, uid: &uid };
+                self.reclaim(deployment, revision, &hash, number).await?;
             }
             Action::Renumber { revision, number, rejects } => {
                 self.renumber(deployment, &revision, number, &rejects).await?;
@@ -68,16 +70,16 @@ impl Executor {
             }
             Action::Strip { child, additions } => self.strip(observed, &child, &additions).await?,
             Action::Delete(children) => {
+                let own = self.writer.on_behalf_of(ObjectId::of(deployment));
                 let delete = async |child: Arc<Child>| {
-                    self.delete(deployment, &observed.place, [&child.namespace, &child.name, &child.uid])
-                        .await
+                    own.delete(&observed.place, child.id()).await.map_err(Error::from)
                 };
                 slow_start(children, delete, may_go_on).await.all()?;
             }
             Action::Prune(revisions) => {
+                let own = self.writer.on_behalf_of(ObjectId::of(deployment));
                 let delete = async |old: Arc<Revision>| {
-                    self.delete(deployment, &self.places.revisions, [&old.namespace, &old.name, &old.uid])
-                        .await
+                    own.delete(&self.places.revisions, old.id()).await.map_err(Error::from)
                 };
                 slow_start(revisions, delete, may_go_on).await.all()?;
             }
@@ -102,30 +104,30 @@ impl Executor {
         rendered: Rendered,
         number: i64,
     ) -> Result<Next, Error> {
-        let (name, uid) = (deployment.metadata.name.as_deref().unwrap_or_default(), uid(deployment));
-        let WatchedResource { resource, seen } = &self.places.revisions;
+        let own = ObjectId::of(deployment);
+        let resource = &self.places.revisions.resource;
         let revision = json!({
             "apiVersion": resource.api_version,
             "kind": resource.kind,
             "metadata": {
-                "name": revision::name(name, uid, &rendered.hash),
-                "namespace": deployment.metadata.namespace,
-                "labels": {keys::DEPLOYMENT_UID: uid},
+                "name": revision::name(own.name, own.uid, &rendered.hash),
+                "namespace": own.namespace,
+                "labels": {keys::DEPLOYMENT_UID: own.uid},
                 "annotations": {keys::HASH: rendered.hash},
                 "ownerReferences": [controller_reference(deployment)],
             },
             "data": rendered.object,
             "revision": number,
         });
-        match self.writer.create(uid, seen, resource, &revision).await {
+        match self.writer.on_behalf_of(own).create(&self.places.revisions, &revision).await {
             // Perhaps by an earlier try whose answer was lost: the next pass looks what it is.
-            Err(WriteError::AlreadyExists { .. }) => {
-                self.memory.name_is_taken(uid, &rendered.hash);
+            Err(WriteError { cause: WriteCause::AlreadyExists, .. }) => {
+                self.memory.name_is_taken(own.uid, &rendered.hash);
                 Ok(Next::Again)
             }
             created => {
                 created?;
-                self.memory.recorded(uid);
+                self.memory.recorded(own.uid);
                 Ok(Next::Written)
             }
         }
@@ -134,17 +136,16 @@ impl Executor {
     async fn reclaim(
         &self,
         deployment: &BasicDeployment,
-        [name, its_uid, hash]: [&str; 3],
+        revision: ObjectId<'_>,
+        hash: &str,
         number: i64,
     ) -> Result<(), Error> {
-        let metadata = json!({
-            "name": name, "namespace": deployment.metadata.namespace, "uid": its_uid,
-            "labels": {keys::DEPLOYMENT_UID: uid(deployment)},
-            "annotations": {keys::HASH: hash},
-        });
-        let patch = json!({"metadata": metadata, "revision": number});
+        let uid = ObjectId::of(deployment).uid;
+        let mut patch = json!({"metadata": revision, "revision": number});
+        patch["metadata"]["labels"] = json!({keys::DEPLOYMENT_UID: uid});
+        patch["metadata"]["annotations"] = json!({keys::HASH: hash});
         self.merge(deployment, &self.places.revisions, &patch).await?;
-        self.memory.recorded(uid(deployment));
+        self.memory.recorded(uid);
         Ok(())
     }
 
@@ -155,10 +156,9 @@ impl Executor {
         number: i64,
         rejects: &Rejects,
     ) -> Result<(), Error> {
-        let Revision { namespace, name, uid, .. } = revision;
-        let annotations = json!({keys::REJECTED_HASH: rejects.hash, keys::ROLLED_BACK_BY: rejects.command});
-        let metadata = json!({"name": name, "namespace": namespace, "uid": uid, "annotations": annotations});
-        let patch = json!({"metadata": metadata, "revision": number});
+        let mut patch = json!({"metadata": revision.id(), "revision": number});
+        patch["metadata"]["annotations"] =
+            json!({keys::REJECTED_HASH: rejects.hash, keys::ROLLED_BACK_BY: rejects.command});
         self.merge(deployment, &self.places.revisions, &patch).await
     }
 
@@ -170,7 +170,7 @@ impl Executor {
         command: &Command,
         token: Option<String>,
     ) -> Result<(), Error> {
-        let mut patch = patch_of(child);
+        let mut patch = json!({"metadata": child.id()});
         patch["metadata"]["annotations"] = json!({keys::LAST_COMMAND: command.uid});
         if let (Some(restarted_at), Some(token)) = (&observed.contract.restarted_at, token) {
             restarted_at.set(&mut patch, token.into());
@@ -180,10 +180,10 @@ impl Executor {
 
     async fn scale(&self, observed: &Observed, child: &Child, heals: bool) -> Result<(), Error> {
         let (deployment, field) = (&*observed.deployment, &observed.contract.replicas);
-        let mut patch = patch_of(child);
+        let mut patch = json!({"metadata": child.id()});
         field.set(&mut patch, deployment.spec.replicas.into());
         self.merge(deployment, &observed.place, &patch).await?;
-        let whose = uid(deployment);
+        let whose = ObjectId::of(deployment).uid;
         self.memory.scaled(whose, &child.uid, deployment.spec.replicas, is_known_in(observed));
         if heals {
             self.memory.undid(whose, Part::Replicas, field.to_string());
@@ -192,14 +192,14 @@ impl Executor {
     }
 
     async fn strip(&self, observed: &Observed, child: &Child, additions: &[Additions]) -> Result<(), Error> {
-        let mut patch = patch_of(child);
+        let mut patch = json!({"metadata": child.id()});
         for added in additions {
             added.removed_in(&mut patch);
         }
         self.merge(&observed.deployment, &observed.place, &patch).await?;
         let first = additions.first().and_then(|added| Some((&added.map, added.keys.first()?)));
         let field = first.map(|(map, key)| format!("{map}[{key:?}]")).unwrap_or_default();
-        self.memory.undid(uid(&observed.deployment), Part::Additions, field);
+        self.memory.undid(ObjectId::of(&*observed.deployment).uid, Part::Additions, field);
         Ok(())
     }
 
@@ -222,14 +222,14 @@ impl Executor {
         if let Some(child) = child {
             object["metadata"]["uid"] = child.uid.as_str().into();
         }
-        let whose = uid(deployment);
-        let answer = self.writer.apply(whose, &place.seen, &place.resource, &object).await?;
-        self.memory.applied(whose, &desired.hash, desired.seen_in(&answer));
+        let own = ObjectId::of(deployment);
+        let answer = self.writer.on_behalf_of(own).apply(place, &object).await?;
+        self.memory.applied(own.uid, &desired.hash, desired.seen_in(&answer));
         let applied = answer["metadata"]["uid"].as_str().unwrap_or_default();
-        self.memory.scaled(whose, applied, deployment.spec.replicas, is_known_in(observed));
+        self.memory.scaled(own.uid, applied, deployment.spec.replicas, is_known_in(observed));
         if let Some(child) = child.filter(|_| heals) {
             let field = changed_field(child, desired).unwrap_or_default();
-            self.memory.undid(whose, Part::Rendering, field);
+            self.memory.undid(own.uid, Part::Rendering, field);
         }
         Ok(())
     }
@@ -241,30 +241,28 @@ impl Executor {
         command: &Command,
         status: &CommandStatus,
     ) -> Result<(), Error> {
-        let whose = uid(deployment);
-        let WatchedResource { resource, seen } = self.places.of(command.kind);
-        let metadata = metadata_of(command);
-        let write = self.writer.write_status_for(whose, seen, resource, &metadata, status, &REPORTED);
-        let told = write.await;
-        self.memory.told(whose);
-        match told {
+        let own = ObjectId::of(deployment);
+        let (writes, kind) = (self.writer.on_behalf_of(own), self.places.of(command.kind));
+        let told = writes.write_status(kind, command.id(), status, &REPORTED).await;
+        self.memory.told(own.uid);
+        let Err(error) = told else { return Ok(()) };
+        match error.cause {
             // It was cancelled meanwhile.
-            Ok(()) | Err(WriteError::Gone { .. } | WriteError::Changed { .. }) => Ok(()),
-            Err(error @ WriteError::StatusRefused { is_invalid: true, .. }) => {
+            WriteCause::Gone | WriteCause::Changed { .. } => Ok(()),
+            WriteCause::StatusRefused { is_invalid: true, .. } => {
                 tracing::warn!(command = command.name, "a command is left alone: {error}");
-                self.memory.is_unheard(whose, &command.uid);
+                self.memory.is_unheard(own.uid, &command.uid);
                 Ok(())
             }
-            Err(error) => Err(error.into()),
+            _ => Err(error.into()),
         }
     }
 
     /// Ends a command that no `BasicDeployment` ends; no pass waits for it.
     pub async fn end(&self, command: &Command, status: &CommandStatus) -> Result<(), Error> {
-        let WatchedResource { resource, .. } = self.places.of(command.kind);
-        let (metadata, seen) = (metadata_of(command), Watermark::unwatched());
-        let write = self.writer.write_status_for(&command.uid, &seen, resource, &metadata, status, &REPORTED);
-        Ok(write.await?)
+        let kind = WatchedResource::unwatched(self.places.of(command.kind).resource.clone());
+        let writes = self.writer.on_behalf_of(command.id());
+        Ok(writes.write_status(&kind, command.id(), status, &REPORTED).await?)
     }
 
     async fn merge(
@@ -273,45 +271,17 @@ impl Executor {
         place: &WatchedResource,
         patch: &Value,
     ) -> Result<(), Error> {
-        Ok(self.writer.merge(uid(deployment), &place.seen, &place.resource, patch).await?)
+        Ok(self.writer.on_behalf_of(ObjectId::of(deployment)).merge(place, patch).await?)
     }
-
-    async fn delete(
-        &self,
-        deployment: &BasicDeployment,
-        place: &WatchedResource,
-        [namespace, name, its_uid]: [&str; 3],
-    ) -> Result<(), Error> {
-        let WatchedResource { resource, seen } = place;
-        Ok(self.writer.delete(uid(deployment), seen, resource, namespace, name, its_uid).await?)
-    }
-}
-
-/// A patch of nothing but this very child.
-fn patch_of(child: &Child) -> Value {
-    json!({"metadata": {"name": child.name, "namespace": child.namespace, "uid": child.uid}})
 }
 
 fn is_known_in(observed: &Observed) -> impl Fn(&str) -> bool {
     |uid| observed.children().any(|child| child.uid == uid)
 }
 
-fn metadata_of(command: &Command) -> ObjectMeta {
-    ObjectMeta {
-        name: Some(command.name.clone()),
-        namespace: Some(command.namespace.clone()),
-        uid: Some(command.uid.clone()),
-        ..ObjectMeta::default()
-    }
-}
-
-fn uid(deployment: &BasicDeployment) -> &str {
-    deployment.metadata.uid.as_deref().unwrap_or_default()
-}
-
 /// Whether a batch goes on after an error of one of its items.
 fn may_go_on(error: &Error) -> bool {
-    matches!(error, Error::Write(error) if error.may_concern_one_object())
+    matches!(error, Error::Write(error) if error.cause.may_concern_one_object())
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ use catena_api::{BasicDeployment, BlockedBy, contract::ReplicaContract, keys};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::discovery::ApiResource;
 use operator_kit::{
+    object::ObjectId,
     watch::{Row, TrimmedObject},
     write::owner::controller_of,
 };
@@ -107,6 +108,12 @@ impl Row for Child {
 }
 
 impl Child {
+    /// Which object it is.
+    #[must_use]
+    pub fn id(&self) -> ObjectId<'_> {
+        ObjectId { namespace: &self.namespace, name: &self.name, uid: &self.uid }
+    }
+
     /// What is kept of an object of the children's kind.
     pub fn of(object: TrimmedObject, kind: &ApiResource) -> Self {
         let TrimmedObject { metadata, mut data } = object;

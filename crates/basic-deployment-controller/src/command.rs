@@ -11,6 +11,7 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::discovery::ApiResource;
 use operator_kit::{
+    object::ObjectId,
     report::conditions,
     watch::{Row, TrimmedObject},
 };
@@ -119,6 +120,12 @@ impl Row for Command {
 }
 
 impl Command {
+    /// Which object it is.
+    #[must_use]
+    pub fn id(&self) -> ObjectId<'_> {
+        ObjectId { namespace: &self.namespace, name: &self.name, uid: &self.uid }
+    }
+
     /// What is kept of an object of a command kind. One that is malformed is kept too, so that it can be told.
     #[must_use]
     pub fn of(object: TrimmedObject, kind: CommandKind) -> Self {

@@ -6,7 +6,10 @@ use catena_api::{
 };
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use operator_kit::report::conditions::{Conditions, is_true};
+use operator_kit::{
+    object::ObjectId,
+    report::conditions::{Conditions, is_true},
+};
 
 use crate::{
     child::{Child, Owner},
@@ -108,7 +111,7 @@ fn status(command: &Command, standing: &Standing, observed: &Observed) -> Comman
 }
 
 fn report(command: &Command, standing: &Standing, observed: &Observed) -> Report {
-    let name = observed.deployment.metadata.name.as_deref().unwrap_or_default();
+    let name = ObjectId::of(&*observed.deployment).name;
     let say = |succeeded, reason: &str, message: String| Report { succeeded, reason: reason.into(), message };
     match standing {
         Standing::Malformed(why) => say(

@@ -2,8 +2,9 @@
 
 use catena_api::{BasicDeployment, keys};
 use operator_kit::{
+    object::ObjectId,
     render::{Rendered, Subject},
-    write::{WriteError, owner::controller_reference},
+    write::{WriteCause, WriteError, owner::controller_reference},
 };
 use serde_json::{Value, json};
 
@@ -50,7 +51,7 @@ pub fn located(
     kind: &ChildKind,
     settings: &Settings,
 ) -> WriteError {
-    if !matches!(&error, WriteError::Invalid { kind: of, .. } if *of == kind.kind) {
+    if !matches!(error.cause, WriteCause::Invalid { .. }) || error.object.kind != kind.kind {
         return error;
     }
     let (template, subject) = (&deployment.spec.template, subject(deployment));
@@ -59,10 +60,11 @@ pub fn located(
 
 fn subject(deployment: &BasicDeployment) -> Subject<'_> {
     let (meta, spec) = (&deployment.metadata, &deployment.spec);
+    let ObjectId { namespace, name, uid } = meta.into();
     Subject {
-        name: meta.name.as_deref().unwrap_or_default(),
-        namespace: meta.namespace.as_deref().unwrap_or_default(),
-        uid: meta.uid.as_deref().unwrap_or_default(),
+        name,
+        namespace,
+        uid,
         labels: meta.labels.as_ref(),
         annotations: meta.annotations.as_ref(),
         parameters: &spec.parameters,

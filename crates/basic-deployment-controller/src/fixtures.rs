@@ -10,14 +10,19 @@ use basic_deployment_controller::{
     child::Child,
     command::{Command, CommandKind},
     desired::Desired,
-    observed::{Found, Observed, WatchedResource, WatchedResources},
+    observed::{Found, Observed, WatchedResources},
     revision::{Rejects, Revision},
 };
 use catena_api::{BasicDeployment, BasicDeploymentSpec, BasicReplicaSet, contract::ReplicaContract, keys};
 use jiff::Timestamp;
 use k8s_openapi::{api::apps::v1::ControllerRevision, apimachinery::pkg::apis::meta::v1::ObjectMeta};
 use kube::discovery::ApiResource;
-use operator_kit::{render::Rendered, report::StatusAge, run::Attempt, watch::Watermark};
+use operator_kit::{
+    render::Rendered,
+    report::StatusAge,
+    run::Attempt,
+    watch::{WatchedResource, Watermark},
+};
 use serde_json::{Value, json};
 
 /// The field manager of the controller.
@@ -112,7 +117,7 @@ pub fn restart() -> Arc<Command> {
 }
 
 pub fn places() -> WatchedResources {
-    let place = |resource| WatchedResource { resource, seen: Watermark::default() };
+    let place = |resource| WatchedResource::new(resource, &Watermark::default());
     WatchedResources {
         revisions: place(ApiResource::erase::<ControllerRevision>(&())),
         restarts: place(CommandKind::Restart.resource()),
@@ -126,10 +131,7 @@ pub fn observed() -> Observed {
         attempt: Attempt::Allowed,
         is_blind: false,
         now: Timestamp::from_second(1_767_400_000).unwrap(),
-        place: WatchedResource {
-            resource: ApiResource::erase::<BasicReplicaSet>(&()),
-            seen: Watermark::default(),
-        },
+        place: WatchedResource::new(ApiResource::erase::<BasicReplicaSet>(&()), &Watermark::default()),
         contract: ReplicaContract::default(),
         rendered: Ok(rendered()),
         pin: None,

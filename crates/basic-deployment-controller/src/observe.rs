@@ -12,7 +12,7 @@ use basic_deployment_controller::{
     command::{Command, CommandKind, Order},
     desired::{Desired, located, render},
     error::{Error, Refusal},
-    observed::{Found, Observed, Prepared, WatchedResource, WatchedResources},
+    observed::{Found, Observed, Prepared, WatchedResources},
     revision::{self, Pin, Revision},
     rollback,
 };
@@ -20,10 +20,11 @@ use catena_api::BasicDeployment;
 use jiff::Timestamp;
 use kube::{Api, Client};
 use operator_kit::{
+    object::ObjectId,
     render::Rendered,
     report::StatusAge,
     run::{Attempt, Settings, Trigger},
-    watch::{ReadError, TrimmedObject, Watches},
+    watch::{ReadError, TrimmedObject, WatchedResource, Watches},
     write::{WriteError, owner::still_there},
 };
 
@@ -73,7 +74,7 @@ impl Observer {
 
     /// Another number for each set of commands that are bound to a `BasicDeployment`.
     pub fn commands_fingerprint(&self, deployment: &BasicDeployment) -> u64 {
-        let (namespace, _, uid) = parts(deployment);
+        let ObjectId { namespace, uid, .. } = ObjectId::of(deployment);
         self.commands.fingerprint(namespace, uid)
     }
 
@@ -110,7 +111,7 @@ impl Observer {
         if let Some(problem) = problem.filter(|_| is_allowed) {
             return Err(Error::NotObserved { problem });
         }
-        let (namespace, name, uid) = parts(&deployment);
+        let ObjectId { namespace, name, uid } = ObjectId::of(&*deployment);
         let contract = settings.child.contract.clone();
         let rendered = render(&deployment, &settings.child, &settings);
         let revisions = self.history.of(namespace, name, uid);
@@ -156,7 +157,7 @@ impl Observer {
             attempt,
             is_blind,
             now: Timestamp::now(),
-            place: WatchedResource { resource: known.resource.clone(), seen: known.cache.seen().clone() },
+            place: WatchedResource::new(known.resource.clone(), known.cache.seen()),
             since_progress: self.memory.since_progress(uid, moving),
             status_age,
             settled_as: remembered.settled_as,
@@ -199,7 +200,7 @@ impl Observer {
             Found::Ours(child) if child.name == desired.name() => observed.child.clone(),
             _ => {
                 let known = self.children.of(&self.settings.current().child);
-                if known.resource != observed.place.resource {
+                if known.resource != *observed.place.resource {
                     // The settings have changed meanwhile; so does the next pass.
                     return Ok(None);
                 }
@@ -212,7 +213,7 @@ impl Observer {
     /// What is there under the child's name: from the cache, else live, because what is missing from the cache would
     /// be created.
     async fn find(&self, known: &Known, deployment: &BasicDeployment, name: &str) -> Result<Found, Error> {
-        let (namespace, own_name, uid) = parts(deployment);
+        let ObjectId { namespace, name: own_name, uid } = ObjectId::of(deployment);
         if let Some(child) = known.cache.group(namespace, uid).into_iter().find(|child| child.name == name) {
             return Ok(Found::Ours(child));
         }
@@ -259,18 +260,9 @@ impl Observer {
         deployment: &BasicDeployment,
         revision: &Revision,
     ) -> Result<Option<Rendered>, Error> {
-        let (_, _, uid) = parts(deployment);
-        let object = self.history.rendering(uid, revision).await?;
+        let object = self.history.rendering(ObjectId::of(deployment).uid, revision).await?;
         Ok(object.map(|object| Rendered { object, hash: revision.hash.clone() }))
     }
-}
-
-/// Namespace, name and uid.
-fn parts(deployment: &BasicDeployment) -> (&str, &str, &str) {
-    let metadata = &deployment.metadata;
-    [&metadata.namespace, &metadata.name, &metadata.uid]
-        .map(|part| part.as_deref().unwrap_or_default())
-        .into()
 }
 
 #[cfg(test)]

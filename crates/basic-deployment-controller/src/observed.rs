@@ -8,12 +8,11 @@ use std::{
 
 use catena_api::{BasicDeployment, contract::ReplicaContract};
 use jiff::Timestamp;
-use kube::discovery::ApiResource;
 use operator_kit::{
     render::Rendered,
     report::{Failure, StatusAge, conditions::READY},
     run::Attempt,
-    watch::Watermark,
+    watch::WatchedResource,
 };
 use serde_json::Value;
 
@@ -73,15 +72,6 @@ pub struct Observed {
     pub since_progress: Duration,
     /// How long the status has been as it is.
     pub status_age: StatusAge,
-}
-
-/// Where objects of a kind are.
-#[derive(Clone, Debug)]
-pub struct WatchedResource {
-    /// The kind.
-    pub resource: ApiResource,
-    /// What its watch has shown.
-    pub seen: Watermark,
 }
 
 /// Where what else is written is, beside children.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use catena_api::keys;
 use kube::api::ObjectMeta;
 use operator_kit::{
+    object::ObjectId,
     render::{is_object_name, short_digest},
     watch::{Row, TrimmedObject},
     write::owner::controller_of,
@@ -123,6 +124,12 @@ impl Row for Revision {
 }
 
 impl Revision {
+    /// Which object it is.
+    #[must_use]
+    pub fn id(&self) -> ObjectId<'_> {
+        ObjectId { namespace: &self.namespace, name: &self.name, uid: &self.uid }
+    }
+
     /// What is kept of a `ControllerRevision`.
     pub fn of(object: TrimmedObject) -> Self {
         let TrimmedObject { metadata, data } = object;

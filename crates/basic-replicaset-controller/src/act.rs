@@ -15,10 +15,11 @@ use catena_api::{BasicReplicaSet, keys};
 use k8s_openapi::api::core::v1::Pod;
 use kube::discovery::ApiResource;
 use operator_kit::{
+    object::ObjectId,
     report::StatusAge,
     run::{Next, Settings},
-    watch::Watermark,
-    write::{Batch, WriteError, Writer, owner::controller_reference, slow_start},
+    watch::{WatchedResource, Watermark},
+    write::{Batch, WriteCause, WriteError, Writer, owner::controller_reference, slow_start},
 };
 use serde_json::{Value, json};
 
@@ -29,9 +30,7 @@ pub struct Executor {
     settings: Settings<basic_replicaset_controller::Settings>,
     writer: Writer,
     memory: Memory,
-    kind: ApiResource,
-    /// What the watch of pods has delivered.
-    seen: Watermark,
+    pods: WatchedResource,
 }
 
 impl Executor {
@@ -39,15 +38,16 @@ impl Executor {
     pub fn new(
         settings: Settings<basic_replicaset_controller::Settings>,
         writer: Writer,
-        seen: Watermark,
+        seen: &Watermark,
         memory: Memory,
     ) -> Self {
-        Self { settings, writer, memory, kind: ApiResource::erase::<Pod>(&()), seen }
+        let pods = WatchedResource::new(ApiResource::erase::<Pod>(&()), seen);
+        Self { settings, writer, memory, pods }
     }
 
     /// How long the status of a set has been as it is.
     pub fn status_age(&self, set: &BasicReplicaSet) -> StatusAge {
-        self.writer.status_age(uid(set))
+        self.writer.status_age(ObjectId::of(set).uid)
     }
 
     /// Takes a step.
@@ -55,7 +55,7 @@ impl Executor {
         match action {
             Action::Mark { name, uid, slot } => {
                 self.mark(set, &name, &uid, slot).await?;
-                self.memory.name_settled(self::uid(set), slot);
+                self.memory.name_settled(ObjectId::of(set).uid, slot);
                 Ok(Next::Written)
             }
             Action::PassOver(names) => self.pass_over(set, names),
@@ -91,10 +91,9 @@ impl Executor {
     }
 
     async fn create(&self, set: &BasicReplicaSet, revision: &str, slot: u32) -> Result<(), Error> {
-        let uid = uid(set);
-        let slot = slot.to_string();
+        let (own, slot) = (ObjectId::of(set), slot.to_string());
         // A create that is repeated, after a crash or with a stale cache, meets its own pod.
-        let suffix = Origin { set: uid, revision, slot: &slot }.suffix();
+        let suffix = Origin { set: own.uid, revision, slot: &slot }.suffix();
         let make = || -> Result<Value, Error> {
             let templates = &self.settings.current().templates;
             // Whether names differ by the suffix was asked when the revision was found.
@@ -104,13 +103,13 @@ impl Executor {
             }
             let mut pod = rendered.object;
             let metadata = &mut pod["metadata"];
-            metadata["labels"][keys::REPLICA_SET_UID] = uid.into();
+            metadata["labels"][keys::REPLICA_SET_UID] = own.uid.into();
             metadata["annotations"][keys::HASH] = revision.into();
             metadata["annotations"][keys::SLOT] = slot.as_str().into();
             metadata["ownerReferences"] = json!([controller_reference(set)]);
             Ok(pod)
         };
-        let created = self.writer.create_made(uid, &self.seen, &self.kind, make).await;
+        let created = self.writer.on_behalf_of(own).create_made(&self.pods, make).await;
         created.map_err(|error| match error {
             Error::Write(error) => {
                 let templates = &self.settings.current().templates;
@@ -122,16 +121,18 @@ impl Executor {
 
     /// Notes a name that is taken: by our own pod from an earlier try, or by somebody else's.
     fn is_taken(&self, set: &BasicReplicaSet, revision: &str, slot: u32, error: &Error) -> bool {
-        let Error::Write(WriteError::AlreadyExists { name, .. }) = error else { return false };
-        let taken = Taken { name: name.clone(), revision: revision.to_owned() };
-        self.memory.name_taken(uid(set), slot, taken);
+        let Error::Write(WriteError { object, cause: WriteCause::AlreadyExists }) = error else {
+            return false;
+        };
+        let taken = Taken { name: object.name.clone(), revision: revision.to_owned() };
+        self.memory.name_taken(ObjectId::of(set).uid, slot, taken);
         true
     }
 
     /// Tells that names are somebody else's. Each holds up its own place.
     fn pass_over(&self, set: &BasicReplicaSet, names: Vec<TakenName>) -> Result<Next, Error> {
         let failed = names.into_iter().map(|TakenName { slot, name, .. }| {
-            self.memory.name_settled(uid(set), slot);
+            self.memory.name_settled(ObjectId::of(set).uid, slot);
             (slot, Error::NameTaken { name })
         });
         Batch { done: 0, failed: failed.collect() }.by_item(u32::to_string, Error::is_for_its_name)?;
@@ -142,43 +143,36 @@ impl Executor {
     async fn mark(&self, set: &BasicReplicaSet, name: &str, of: &str, slot: u32) -> Result<(), Error> {
         let metadata = json!({
             "name": name, "namespace": set.metadata.namespace, "uid": of,
-            "labels": {keys::REPLICA_SET_UID: uid(set)},
+            "labels": {keys::REPLICA_SET_UID: ObjectId::of(set).uid},
             "annotations": {keys::SLOT: slot.to_string()},
         });
         self.patch(set, &metadata).await
     }
 
     async fn adopt(&self, set: &BasicReplicaSet, pod: Arc<PodRow>) -> Result<(), Error> {
-        let metadata = json!({
-            "name": pod.name, "namespace": pod.namespace, "uid": pod.uid,
-            "labels": {keys::REPLICA_SET_UID: uid(set)},
-            "ownerReferences": [controller_reference(set)],
-        });
+        let mut metadata = json!(pod.id());
+        metadata["labels"] = json!({keys::REPLICA_SET_UID: ObjectId::of(set).uid});
+        metadata["ownerReferences"] = json!([controller_reference(set)]);
         self.patch(set, &metadata).await
     }
 
     /// Adds to the pod's labels and owners; those of others stay.
     async fn patch(&self, set: &BasicReplicaSet, metadata: &Value) -> Result<(), Error> {
         let patch = json!({"apiVersion": "v1", "kind": "Pod", "metadata": metadata});
-        self.writer.apply(uid(set), &self.seen, &self.kind, &patch).await?;
+        self.writer.on_behalf_of(ObjectId::of(set)).apply(&self.pods, &patch).await?;
         Ok(())
     }
 
     async fn delete(&self, set: &BasicReplicaSet, pod: Arc<PodRow>) -> Result<(), Error> {
-        let PodRow { namespace, name, uid: which, .. } = &*pod;
-        let deleted = self.writer.delete(uid(set), &self.seen, &self.kind, namespace, name, which).await;
-        deleted.map_err(|error| match error {
-            WriteError::Forbidden { message, .. }
-            | WriteError::Invalid { message, .. }
+        let deleted = self.writer.on_behalf_of(ObjectId::of(set)).delete(&self.pods, pod.id()).await;
+        deleted.map_err(|WriteError { object, cause }| match cause {
+            WriteCause::Forbidden { message }
+            | WriteCause::Invalid { message, .. }
             // A webhook that does not answer.
-            | WriteError::Unknown { code: 500, message, .. } => Error::DeleteRefused { name: name.to_string(), message },
-            error => error.into(),
+            | WriteCause::Unknown { code: 500, message } => Error::DeleteRefused { name: object.name, message },
+            cause => WriteError { object, cause }.into(),
         })
     }
-}
-
-fn uid(set: &BasicReplicaSet) -> &str {
-    set.metadata.uid.as_deref().unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use operator_kit::{
     render::TemplateError,
     report::{Category, Part, Reported},
     watch::ReadError,
-    write::{Failed, WriteError},
+    write::{Failed, WriteCause, WriteError},
 };
 use thiserror::Error;
 
@@ -61,20 +61,20 @@ impl Error {
     /// Whether a pod could not be created only for the name that it would have had.
     #[must_use]
     pub fn is_for_its_name(&self) -> bool {
-        let is_stale = matches!(
-            self,
-            Self::Write(
-                WriteError::AlreadyExists { .. } | WriteError::Gone { .. } | WriteError::Changed { .. }
-            )
-        );
-        is_stale || matches!(self, Self::NameTaken { .. })
+        match self {
+            Self::Write(error) => matches!(
+                error.cause,
+                WriteCause::AlreadyExists | WriteCause::Gone | WriteCause::Changed { .. }
+            ),
+            _ => matches!(self, Self::NameTaken { .. }),
+        }
     }
 
     /// Whether a pod could not be changed or deleted for a reason that may be its own.
     #[must_use]
     pub fn is_for_its_pod(&self) -> bool {
         match self {
-            Self::Write(error) => error.may_concern_one_object(),
+            Self::Write(error) => error.cause.may_concern_one_object(),
             _ => matches!(self, Self::DeleteRefused { .. }),
         }
     }

@@ -39,7 +39,7 @@ async fn main() -> anyhow::Result<()> {
         }
     });
     let memory = Memory::default();
-    let executor = Executor::new(operator.settings(), operator.writer(), pods.seen().clone(), memory.clone());
+    let executor = Executor::new(operator.settings(), operator.writer(), pods.seen(), memory.clone());
     let observer = Observer::new(operator.client(), operator.settings(), pods, memory);
     operator.run(ReplicaSets { observer, executor }, queue).await
 }

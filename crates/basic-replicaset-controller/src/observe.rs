@@ -19,6 +19,7 @@ use jiff::Timestamp;
 use k8s_openapi::{api::core::v1::Pod, apimachinery::pkg::apis::meta::v1::ObjectMeta};
 use kube::{Api, Client, discovery::ApiResource};
 use operator_kit::{
+    object::ObjectId,
     render::{TemplateError, Templates},
     report::StatusAge,
     run::{Attempt, Settings},
@@ -87,8 +88,8 @@ impl Observer {
             return Err(Error::NotObserved { problem });
         }
         let revision = self.revision(&set);
-        let namespace = set.metadata.namespace.as_deref().unwrap_or_default();
-        let pods = self.pods.group(namespace, uid(&set));
+        let ObjectId { namespace, uid, .. } = ObjectId::of(&*set);
+        let pods = self.pods.group(namespace, uid);
         let LookedUp { orphans, taken, unclear, unanswered } = match &revision {
             Ok(revision) if !matches!(attempt, Attempt::Deferred(_)) => {
                 self.look_up(&set, revision, &pods, !attempt.holds(step::LOOK_UP)).await?
@@ -119,8 +120,8 @@ impl Observer {
 
     /// How many pods of the set there are, of each that takes room in a quota.
     pub fn pods_that_take_room(&self, set: &BasicReplicaSet) -> Vec<Arc<PodRow>> {
-        let namespace = set.metadata.namespace.as_deref().unwrap_or_default();
-        let mut pods = self.pods.group(namespace, uid(set));
+        let ObjectId { namespace, uid, .. } = ObjectId::of(set);
+        let mut pods = self.pods.group(namespace, uid);
         pods.retain(|pod| !matches!(pod.state, PodState::Finished(_)));
         pods
     }
@@ -134,8 +135,9 @@ impl Observer {
     fn revision(&self, set: &BasicReplicaSet) -> Result<String, TemplateError> {
         let settings = self.settings.version();
         let resource_version = &set.metadata.resource_version;
+        let uid = ObjectId::of(set).uid;
         let mut revisions = self.revisions.lock();
-        if let Some(known) = revisions.get(uid(set))
+        if let Some(known) = revisions.get(uid)
             && known.settings == settings
             && known.resource_version == *resource_version
         {
@@ -144,7 +146,7 @@ impl Observer {
         let revision = revision(&self.settings.current().templates, set);
         let rendered =
             Rendered { resource_version: resource_version.clone(), settings, revision: revision.clone() };
-        revisions.insert(uid(set).to_owned(), rendered);
+        revisions.insert(uid.to_owned(), rendered);
         revision
     }
 
@@ -175,11 +177,12 @@ impl Observer {
         found: &mut LookedUp,
     ) {
         let is_shown = |slot| pods.iter().any(|pod| pod.slot == Some(slot));
-        let names = self.memory.names_taken(uid(set)).into_iter();
+        let uid = ObjectId::of(set).uid;
+        let names = self.memory.names_taken(uid).into_iter();
         let (open, settled): (Vec<_>, Vec<_>) =
             names.partition(|(slot, taken)| taken.revision == revision && !is_shown(*slot));
         for (slot, _) in settled {
-            self.memory.name_settled(uid(set), slot);
+            self.memory.name_settled(uid, slot);
         }
         let looked_up = stream::iter(open).map(async |(slot, taken)| {
             let holder = if may_look {
@@ -194,7 +197,7 @@ impl Observer {
             let holder = match holder {
                 Ok(Some(holder)) => holder,
                 Ok(None) => {
-                    self.memory.name_settled(uid(set), slot);
+                    self.memory.name_settled(uid, slot);
                     continue;
                 }
                 Err(error) => {
@@ -215,10 +218,10 @@ impl Observer {
         slot: u32,
         name: &str,
     ) -> Result<Option<Holder>, ReadError> {
-        let namespace = set.metadata.namespace.as_deref().unwrap_or_default();
+        let ObjectId { namespace, uid, .. } = ObjectId::of(set);
         let found = live::metadata_opt(&self.client, &self.kind, namespace, name).await;
         let found = found.map_err(|error| ReadError::of(&error, "Pod", name))?;
-        Ok(found.map(|found| holder(found, uid(set), revision, slot)))
+        Ok(found.map(|found| holder(found, uid, revision, slot)))
     }
 
     /// The pods without a controller that may be the set's own.
@@ -229,10 +232,9 @@ impl Observer {
         may_look: bool,
         found: &mut LookedUp,
     ) -> Result<(), Error> {
-        let namespace = set.metadata.namespace.as_deref().unwrap_or_default();
+        let ObjectId { namespace, name, uid } = ObjectId::of(set);
         let mut candidates = self.pods.group(namespace, revision);
-        candidates
-            .retain(|pod| pod.owner.is_none() && pod.counts() && !self.memory.is_known_other(uid(set), pod));
+        candidates.retain(|pod| pod.owner.is_none() && pod.counts() && !self.memory.is_known_other(uid, pod));
         if !may_look {
             found.unclear += candidates.len();
             return Ok(());
@@ -245,7 +247,7 @@ impl Observer {
         for (live, pod) in looked_up {
             match live {
                 Ok(Some(live)) if is_own(&live, set, &settings.templates) => found.orphans.push(pod),
-                Ok(_) => self.memory.is_other(uid(set), &pod),
+                Ok(_) => self.memory.is_other(uid, &pod),
                 Err(error) => {
                     found.unclear += 1;
                     found.unanswered = Some(error);
@@ -255,7 +257,6 @@ impl Observer {
         if found.orphans.is_empty() {
             return Ok(());
         }
-        let name = set.metadata.name.as_deref().unwrap_or_default();
         match still_there(self.client.clone(), set).await {
             Ok(true) => {}
             Ok(false) => return Err(WriteError::gone("BasicReplicaSet", name).into()),
@@ -294,8 +295,4 @@ fn is_own(live: &TrimmedObject, set: &BasicReplicaSet, templates: &Templates) ->
     let Some(origin) = Origin::of(&live.metadata) else { return false };
     let rendered = templates.render(&set.spec.template, &subject(set, &origin.suffix()), "v1", "Pod");
     rendered.is_ok_and(|rendered| is_as_rendered(&live.data, live.metadata.name.as_deref(), &rendered.object))
-}
-
-fn uid(set: &BasicReplicaSet) -> &str {
-    set.metadata.uid.as_deref().unwrap_or_default()
 }

@@ -8,6 +8,7 @@ use k8s_openapi::{
 };
 use kube::Resource;
 use operator_kit::{
+    object::ObjectId,
     watch::{Row, trimmed_metadata, trimmed_time},
     write::owner::controller_of,
 };
@@ -90,6 +91,14 @@ pub struct PodRow {
     pub deletion_cost: i32,
     /// Where it is in its life.
     pub state: PodState,
+}
+
+impl PodRow {
+    /// Which pod it is.
+    #[must_use]
+    pub fn id(&self) -> ObjectId<'_> {
+        ObjectId { namespace: &self.namespace, name: &self.name, uid: &self.uid }
+    }
 }
 
 /// The controller of a pod.

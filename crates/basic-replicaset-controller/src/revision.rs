@@ -1,7 +1,10 @@
 //! What a pod is made from.
 
 use catena_api::BasicReplicaSet;
-use operator_kit::render::{Rendered, Subject, TemplateError, Templates, sha256};
+use operator_kit::{
+    object::ObjectId,
+    render::{Rendered, Subject, TemplateError, Templates, sha256},
+};
 
 /// Stands for the suffix of a pod's name where only the revision is asked for.
 const NO_POD: &str = "bcdfghjk";
@@ -25,10 +28,11 @@ pub fn of(rendered: &Rendered, set: &BasicReplicaSet) -> String {
 /// What a template may say about a pod of a set.
 #[must_use]
 pub fn subject<'s>(set: &'s BasicReplicaSet, suffix: &'s str) -> Subject<'s> {
+    let ObjectId { namespace, name, uid } = ObjectId::of(set);
     Subject {
-        name: set.metadata.name.as_deref().unwrap_or_default(),
-        namespace: set.metadata.namespace.as_deref().unwrap_or_default(),
-        uid: set.metadata.uid.as_deref().unwrap_or_default(),
+        name,
+        namespace,
+        uid,
         labels: set.metadata.labels.as_ref(),
         annotations: set.metadata.annotations.as_ref(),
         parameters: &set.spec.parameters,

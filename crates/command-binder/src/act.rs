@@ -14,7 +14,7 @@ use command_binder::{
 use json_patch::{AddOperation, PatchOperation, TestOperation, jsonptr::PointerBuf};
 use k8s_openapi::{api::core::v1::ObjectReference, apimachinery::pkg::apis::meta::v1::OwnerReference};
 use kube::Resource;
-use operator_kit::{report::Events, run::Next, watch::Watched, write::Writer};
+use operator_kit::{object::ObjectId, report::Events, run::Next, watch::Watched, write::Writer};
 use serde_json::{Value, json};
 
 use crate::memory::Memory;
@@ -52,8 +52,8 @@ impl Executor {
                     return Ok(Next::Wait(EVENTS_BUSY));
                 }
                 self.tell(command, &verdict);
-                let uid = command.metadata.uid.as_deref().unwrap_or_default();
-                self.memory.tell(uid, Told { reason: verdict.reason, at: observed.now });
+                self.memory
+                    .tell(ObjectId::of(command).uid, Told { reason: verdict.reason, at: observed.now });
                 // The next pass finds it told, and rests.
                 Ok(Next::Wait(Duration::ZERO))
             }
@@ -69,16 +69,12 @@ impl Executor {
     }
 
     async fn amend(&self, command: &Watched<CommandRow>, patch: &[PatchOperation]) -> Result<(), Error> {
-        let metadata = &command.metadata;
-        let place =
-            (metadata.namespace.as_deref().unwrap_or_default(), metadata.name.as_deref().unwrap_or_default());
-        let uid = metadata.uid.as_deref().unwrap_or_default();
-        let source = &command.source;
-        Ok(self.writer.amend(uid, &source.seen, &source.resource, place, patch).await?)
+        let id = ObjectId::of(command);
+        Ok(self.writer.on_behalf_of(id).amend(&command.source.watched, id, patch).await?)
     }
 
     fn tell(&self, command: &Watched<CommandRow>, verdict: &Verdict) {
-        let object = command.object_ref(&command.source.resource);
+        let object = command.object_ref(&command.source.watched.resource);
         if command.row.kind.mode == Mode::Observe && verdict.reason == "WouldBind" {
             self.events.tell(&object, verdict.reason, &verdict.message);
         } else {
@@ -90,11 +86,10 @@ impl Executor {
 /// Only what is added: the owners, labels and annotations of others stay. It holds only for the very object that
 /// was seen, as it was seen.
 fn patch(command: &Watched<CommandRow>, owner: &OwnerReference) -> Vec<PatchOperation> {
-    let metadata = &command.metadata;
     let row = &command.row;
     let mut patch = vec![
-        test("uid", metadata.uid.as_deref().unwrap_or_default()),
-        test("resourceVersion", metadata.resource_version.as_deref().unwrap_or_default()),
+        test("uid", command.metadata.uid.as_deref()),
+        test("resourceVersion", command.metadata.resource_version.as_deref()),
     ];
     let (map, key) = match row.kind.mode {
         Mode::Label => ("labels", keys::TARGET_UID),
@@ -115,9 +110,9 @@ fn patch(command: &Watched<CommandRow>, owner: &OwnerReference) -> Vec<PatchOper
     patch
 }
 
-fn test(field: &str, value: &str) -> PatchOperation {
+fn test(field: &str, value: Option<&str>) -> PatchOperation {
     let path = PointerBuf::from_tokens(["metadata", field]);
-    PatchOperation::Test(TestOperation { path, value: value.into() })
+    PatchOperation::Test(TestOperation { path, value: value.unwrap_or_default().into() })
 }
 
 fn add(path: Vec<&str>, value: Value) -> PatchOperation {

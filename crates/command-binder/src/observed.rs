@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use kube::api::ObjectMeta;
 use operator_kit::{
     run::Attempt,
-    watch::{ServedKind, Source, Watched, Watermark},
+    watch::{ServedKind, Source, Watched, WatchedResource},
 };
 
 use crate::command::CommandRow;
@@ -73,8 +73,8 @@ impl Observed {
         target: Option<Target>,
         now: Timestamp,
     ) -> Self {
-        let (id, resource) = (row.kind.id.clone(), row.kind.resource.clone().into());
-        let source = Arc::new(Source { id, resource, seen: Watermark::default() });
+        let watched = WatchedResource::unwatched(row.kind.resource.clone());
+        let source = Arc::new(Source { id: row.kind.id.clone(), watched });
         Self {
             command: Arc::new(Watched { metadata, source, row }),
             attempt: Attempt::Allowed,

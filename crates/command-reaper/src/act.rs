@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use command_reaper::{command::CommandRow, decide::Action, error::Error, notice::Notice, observed::Observed};
 use kube::{Resource, api::ObjectMeta};
-use operator_kit::{report::Events, run::Next, watch::Watched, write::Writer};
+use operator_kit::{object::ObjectId, report::Events, run::Next, watch::Watched, write::Writer};
 
 use crate::memory::Memory;
 
@@ -31,7 +31,7 @@ impl Executor {
                 self.writer.delete_as_seen(command).await?;
                 self.memory.remember_deletion(command, observed.now);
                 let ObjectMeta { namespace, name, .. } = &command.metadata;
-                tracing::info!(kind = command.source.resource.kind, namespace, name, "deleted after its TTL");
+                tracing::info!(kind = command.resource().kind, namespace, name, "deleted after its TTL");
                 Ok(Next::Written)
             }
             Action::Tell(notice) => {
@@ -39,8 +39,7 @@ impl Executor {
                     return Ok(Next::Wait(EVENTS_BUSY));
                 }
                 self.tell(command, &notice);
-                let uid = command.metadata.uid.as_deref().unwrap_or_default();
-                self.memory.tell(uid, observed.now);
+                self.memory.tell(ObjectId::of(command).uid, observed.now);
                 // The next pass knows when it is to be told again, if it is.
                 Ok(Next::Wait(Duration::ZERO))
             }
@@ -51,7 +50,7 @@ impl Executor {
     }
 
     fn tell(&self, command: &Watched<CommandRow>, Notice { is_warning, reason, note }: &Notice) {
-        let object = command.object_ref(&command.source.resource);
+        let object = command.object_ref(&command.source.watched.resource);
         if *is_warning {
             self.events.warn(&object, reason, note);
         } else {

@@ -3,7 +3,7 @@
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use jiff::{SignedDuration, Timestamp};
-use operator_kit::{render::ExpressionError, watch::TrimmedObject};
+use operator_kit::{object::ObjectId, render::ExpressionError, watch::TrimmedObject};
 use serde_json::Value;
 
 use crate::settings::Reading;
@@ -70,7 +70,7 @@ fn known<T>(value: Result<Option<T>, ExpressionError>) -> Result<Option<T>, Expr
 /// A digest of all but metadata and status. The items of a list of a built-in kind do not say of which kind they are.
 fn digest(object: &TrimmedObject) -> u64 {
     let mut hasher = DefaultHasher::new();
-    let uid = object.metadata.uid.as_deref().unwrap_or_default();
+    let uid = ObjectId::of(object).uid;
     for (key, value) in object.data.as_object().into_iter().flatten() {
         if !matches!(key.as_str(), "apiVersion" | "kind" | "status") {
             key.hash(&mut hasher);

@@ -81,7 +81,7 @@ mod tests {
 
     use command_reaper::command::Expiry;
     use kube::core::{ApiResource, GroupVersionKind};
-    use operator_kit::watch::{Source, Watermark};
+    use operator_kit::watch::{Source, WatchedResource};
     use serde_json::json;
 
     use super::*;
@@ -95,11 +95,7 @@ mod tests {
             json!({"name": name, "namespace": "shop", "uid": created, "creationTimestamp": created});
         Watched {
             metadata: serde_json::from_value(metadata).unwrap(),
-            source: Arc::new(Source {
-                id: "tasks".into(),
-                resource: resource.into(),
-                seen: Watermark::default(),
-            }),
+            source: Arc::new(Source { id: "tasks".into(), watched: WatchedResource::unwatched(resource) }),
             row: CommandRow { expiry: Expiry::Open, declared_by: None, spec },
         }
     }

@@ -1,7 +1,7 @@
 //! How every controller of Catena runs.
 //!
 //! A controller says what it watches, how it observes, decides and acts ([`run::Controller`]); the kit does the
-//! rest, in five wings. Each imports only from those below it:
+//! rest, in six wings. Each imports only from those below it:
 //!
 //! | wing | holds |
 //! |---|---|
@@ -10,6 +10,7 @@
 //! | [`watch`] | watches with one backoff each, caches, live look-ups |
 //! | [`render`] | templates, expressions, hashes |
 //! | [`report`] | failures, conditions, Events, health, metrics, logs |
+//! | [`object`] | which object is meant |
 //!
 //! A whole controller, which keeps a `ConfigMap` beside each `ServiceAccount`:
 //!
@@ -18,11 +19,12 @@
 //!
 //! use clap::Parser;
 //! use k8s_openapi::api::core::v1::{ConfigMap, ServiceAccount};
-//! use kube::{Api, Resource, discovery::ApiResource};
+//! use kube::{Api, discovery::ApiResource};
 //! use operator_kit::{
+//!     object::ObjectId,
 //!     report::{Category, Reported},
 //!     run::{Arguments, Attempt, Controller, Next, Operator, Queue, Validate},
-//!     watch::{Cache, Row, Watch},
+//!     watch::{Cache, Row, Watch, WatchedResource},
 //!     write::{WriteError, Writer, owner::controller_of, owner::controller_reference},
 //! };
 //! use serde_json::{Value, json};
@@ -81,22 +83,22 @@
 //!         if let Some(problem) = self.cards.problem() {
 //!             return Err(Error::NotObserved(problem));
 //!         }
-//!         let of = |text: &Option<String>| text.clone().unwrap_or_default();
-//!         let cards = self.cards.group(&of(&account.metadata.namespace), &of(&account.metadata.uid));
+//!         let ObjectId { namespace, uid, .. } = ObjectId::of(&*account);
+//!         let cards = self.cards.group(namespace, uid);
 //!         Ok(Observed { account, has_card: !cards.is_empty() })
 //!     }
 //!
 //!     fn decide(&self, Observed { account, has_card }: &Observed) -> Action {
-//!         let metadata = account.meta();
-//!         if *has_card || metadata.deletion_timestamp.is_some() {
+//!         let ObjectId { namespace, name, .. } = ObjectId::of(&**account);
+//!         if *has_card || account.metadata.deletion_timestamp.is_some() {
 //!             return Action::Settle;
 //!         }
 //!         // The name follows from the owner: a create that is repeated meets its own object.
 //!         Action::Create(json!({
 //!             "apiVersion": "v1", "kind": "ConfigMap",
 //!             "metadata": {
-//!                 "name": format!("card-of-{}", metadata.name.as_deref().unwrap_or_default()),
-//!                 "namespace": metadata.namespace,
+//!                 "name": format!("card-of-{name}"),
+//!                 "namespace": namespace,
 //!                 "ownerReferences": [controller_reference(&**account)],
 //!             },
 //!         }))
@@ -104,9 +106,8 @@
 //!
 //!     async fn act(&self, observed: Observed, action: Action) -> Result<Next, Error> {
 //!         let Action::Create(card) = action else { return Ok(Next::Settled) };
-//!         let whose = observed.account.metadata.uid.as_deref().unwrap_or_default();
-//!         let kind = ApiResource::erase::<ConfigMap>(&());
-//!         self.writer.create(whose, self.cards.seen(), &kind, &card).await?;
+//!         let cards = WatchedResource::new(ApiResource::erase::<ConfigMap>(&()), self.cards.seen());
+//!         self.writer.on_behalf_of(ObjectId::of(&*observed.account)).create(&cards, &card).await?;
 //!         Ok(Next::Written)
 //!     }
 //! }
@@ -135,6 +136,7 @@
 //! }
 //! ```
 
+pub mod object;
 pub mod render;
 pub mod report;
 pub mod run;

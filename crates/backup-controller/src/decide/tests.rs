@@ -5,7 +5,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::api::ObjectMeta;
 use operator_kit::{
     report::{Category, Failure},
-    watch::{Source, Watched, Watermark},
+    watch::{Source, Watched, WatchedResource},
 };
 use serde_json::json;
 
@@ -40,8 +40,8 @@ fn kind(id: &str) -> Arc<ProtectedKind> {
 
 fn living(selection: Selection, finalizers: &[&str]) -> Observed {
     let kind = kind("held");
-    let source =
-        Source { id: "held".into(), resource: kind.resource.clone().into(), seen: Watermark::default() };
+    let watched = WatchedResource::unwatched(kind.resource.clone());
+    let source = Source { id: "held".into(), watched };
     let finalizers = finalizers.iter().map(|finalizer| (*finalizer).to_owned()).collect();
     let metadata = ObjectMeta { name: Some("a".into()), uid: Some("u".into()), ..ObjectMeta::default() };
     let row = Row { selected_by: vec!["held".into()], judged_by: "".into(), finalizers };

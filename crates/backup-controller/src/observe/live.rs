@@ -46,11 +46,9 @@ pub async fn read(
         code => return Err(read_error(refusal(code, &body))),
     };
     let date = head.headers.get("date").and_then(|date| date.to_str().ok());
-    let at = date.and_then(|date| rfc2822::parse(date).ok()).ok_or_else(|| ReadError::Unanswered {
-        kind: resource.kind.clone(),
-        name: name.to_owned(),
-        message: "the answer has no Date header, so that no deadline can be told; let proxies pass it on"
-            .into(),
+    let at = date.and_then(|date| rfc2822::parse(date).ok()).ok_or_else(|| {
+        let lack = "the answer has no Date header, so that no deadline can be told; let proxies pass it on";
+        ReadError::unanswered(&resource.kind, name, lack)
     })?;
     Ok(Answer { object, is_served, at: at.timestamp() })
 }

@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use kube::Client;
 use operator_kit::{
     render::Templates,
-    watch::{ReadError, ServedKinds},
+    watch::{ReadCause, ReadError, ServedKinds},
 };
 use serde_json::Value;
 
@@ -42,7 +42,7 @@ impl Survey<'_> {
                 Err(problem) => return Ok(Situation::Unusable(problem)),
             };
             let found = match self.look_up(&mut backup).await {
-                Err(problem @ ReadError::Forbidden { .. }) => {
+                Err(problem @ ReadError { cause: ReadCause::Forbidden { .. }, .. }) => {
                     return Ok(Situation::Unusable(Unusable::OutOfReach(problem)));
                 }
                 found => found?,

@@ -71,11 +71,8 @@ async fn instead(
         return Ok(None);
     }
     // What is listed follows what is served, and may be behind.
-    Err(ReadError::Unanswered {
-        kind: tried.kind.clone(),
-        name: name.clone(),
-        message: format!("the cluster lists {} and does not serve it", tried.api_version),
-    })
+    let doubt = format!("the cluster lists {} and does not serve it", tried.api_version);
+    Err(ReadError::unanswered(&tried.kind, name, doubt))
 }
 
 /// The version that a kind is served in now, after `tried` was answered as one that is not served: such an answer says

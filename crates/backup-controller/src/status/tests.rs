@@ -4,7 +4,7 @@ use kube::api::ObjectMeta;
 use operator_kit::{
     report::Category,
     run::Attempt,
-    watch::{Source, Watched, Watermark},
+    watch::{Source, Watched, WatchedResource},
 };
 
 use super::*;
@@ -26,10 +26,10 @@ fn observed() -> Observed {
     )
     .unwrap();
     let kind = settings.kinds["maps"].clone();
-    let resource = kind.resource.clone().into();
+    let watched = WatchedResource::unwatched(kind.resource.clone());
     let metadata = ObjectMeta { uid: Some("u".into()), ..ObjectMeta::default() };
     let row = Row { selected_by: Vec::new(), judged_by: "".into(), finalizers: Vec::new() };
-    let source = Source { id: "configmaps".into(), resource, seen: Watermark::default() };
+    let source = Source { id: "configmaps".into(), watched };
     Observed {
         target: Arc::new(Watched { metadata, source: source.into(), row }),
         attempt: Attempt::Allowed,

@@ -6,13 +6,12 @@ use std::{
 use basic_deployment_controller::{
     command::{Command, CommandKind},
     error::Error,
-    observed::WatchedResource,
 };
 use catena_api::BasicDeployment;
 use kube::{Api, Client, discovery::ApiResource};
 use operator_kit::{
     run::Trigger,
-    watch::{Cache, ReadError, TrimmedObject, Watch, Watches},
+    watch::{Cache, ReadError, TrimmedObject, Watch, WatchedResource, Watches},
 };
 use tokio::sync::Notify;
 
@@ -79,7 +78,7 @@ impl Commands {
     /// Whether a command is still there and still waits: looked up live, because what a cache does not show yet
     /// would be run although it was cancelled, or a second time.
     pub async fn still_waits(&self, command: &Command) -> Result<bool, Error> {
-        let WatchedResource { resource, .. } = self.place(command.kind);
+        let resource = command.kind.resource();
         let api: Api<TrimmedObject> =
             Api::namespaced_with(self.client.clone(), &command.namespace, &resource);
         let found = api
@@ -99,6 +98,6 @@ impl Commands {
             CommandKind::Restart => restarts,
             CommandKind::Rollback => rollbacks,
         };
-        WatchedResource { resource: resource.clone(), seen: cache.seen().clone() }
+        WatchedResource::new(resource.clone(), cache.seen())
     }
 }

@@ -2,15 +2,16 @@ use std::{collections::HashMap, sync::Arc};
 
 use basic_deployment_controller::{
     error::Error,
-    observed::{Occupant, WatchedResource},
+    observed::Occupant,
     revision::{self, Revision},
 };
 use catena_api::{BasicDeployment, keys};
-use k8s_openapi::{api::apps::v1::ControllerRevision, apimachinery::pkg::apis::meta::v1::ObjectMeta};
+use k8s_openapi::api::apps::v1::ControllerRevision;
 use kube::{Api, Client, discovery::ApiResource};
 use operator_kit::{
+    object::ObjectId,
     run::Trigger,
-    watch::{Cache, ReadError, TrimmedObject, Watch, Watches, live},
+    watch::{Cache, ReadError, TrimmedObject, Watch, WatchedResource, Watches, live},
     write::owner::is_controlled_by,
 };
 use parking_lot::{Mutex, MutexGuard};
@@ -83,10 +84,7 @@ impl History {
         deployment: &BasicDeployment,
         hash: &str,
     ) -> Result<Option<Occupant>, Error> {
-        let [namespace, name, uid] = {
-            let ObjectMeta { namespace, name, uid, .. } = &deployment.metadata;
-            [namespace, name, uid].map(|part| part.as_deref().unwrap_or_default())
-        };
+        let ObjectId { namespace, name, uid } = ObjectId::of(deployment);
         let name = revision::name(name, uid, hash);
         let found = live::metadata_opt(&self.client, &self.resource, namespace, &name).await;
         let found = found.map_err(|error| ReadError::of(&error, &self.resource.kind, &name))?;
@@ -101,7 +99,7 @@ impl History {
 
     /// Where revisions are.
     pub fn place(&self) -> WatchedResource {
-        WatchedResource { resource: self.resource.clone(), seen: self.cache.seen().clone() }
+        WatchedResource::new(self.resource.clone(), self.cache.seen())
     }
 
     /// Forgets what was read for a `BasicDeployment`.

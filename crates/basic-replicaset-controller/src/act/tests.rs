@@ -72,7 +72,7 @@ async fn take(action: Action, answers: &[Answer]) -> (Vec<Sent>, Result<Next, Er
     let executor = Executor::new(
         Settings::fixed(settings()),
         Writer::over(client, MANAGER),
-        Watermark::unwatched(),
+        &Watermark::unwatched(),
         memory.clone(),
     );
     let result = executor.act(&set(), action).await;

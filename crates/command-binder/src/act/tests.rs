@@ -11,7 +11,7 @@ use operator_kit::{
         Answer::{self, Done, Json, Lost, Refusal},
         Log, Sent, answering, in_turn,
     },
-    watch::{Source, TrimmedObject, Watermark},
+    watch::TrimmedObject,
 };
 
 use super::*;
@@ -50,12 +50,7 @@ fn observed_in(mode: &str, metadata: &Value) -> Observed {
     let object: TrimmedObject = serde_json::from_value(object).unwrap();
     let metadata = object.metadata.clone();
     let row = CommandRow::of(&kind, object);
-    let mut observed = Observed::by_onlooker(metadata, row, None, "2026-01-01T12:00:00Z".parse().unwrap());
-    let Watched { metadata, source, row } = Watched::clone(&observed.command);
-    let source =
-        Source { id: source.id.clone(), resource: source.resource.clone(), seen: Watermark::unwatched() };
-    observed.command = Arc::new(Watched { metadata, source: Arc::new(source), row });
-    observed
+    Observed::by_onlooker(metadata, row, None, "2026-01-01T12:00:00Z".parse().unwrap())
 }
 
 fn observed() -> Observed {

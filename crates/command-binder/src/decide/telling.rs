@@ -3,7 +3,10 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
-use operator_kit::report::{share, tell_again_after};
+use operator_kit::{
+    object::ObjectId,
+    report::{share, tell_again_after},
+};
 
 use crate::{observed::Observed, verdict::Verdict};
 
@@ -19,7 +22,7 @@ pub fn due(observed: &Observed, verdict: &Verdict) -> Option<Duration> {
     if verdict.is_bound || is_noise || observed.attempt.failure().is_some() {
         return None;
     }
-    let uid = observed.command.metadata.uid.as_deref().unwrap_or_default();
+    let uid = ObjectId::of(&*observed.command).uid;
     let at = match observed.told {
         Some(told) if told.reason == verdict.reason => later(told.at, tell_again_after(uid)),
         None if is_old(observed) => later(observed.started, share(uid, START_SPREAD)),

@@ -12,6 +12,7 @@ use command_binder::{
 };
 use kube::{Api, Client, discovery::ApiResource};
 use operator_kit::{
+    object::ObjectId,
     run::{Operator, Settings, Triggers},
     watch::{Notices, ServedKinds, TrimmedObject, Watch, WatchedKind, Watches},
 };
@@ -153,11 +154,8 @@ impl Catalog {
         let api = Api::all_with(self.client.clone(), resource);
         let watch = Watch::metadata(api, format!("{} (as a target)", kind.resource.kind));
         self.watches.notice(watch, move |target: &TrimmedObject| {
-            let target = TargetName {
-                kind: kind.clone(),
-                namespace: target.metadata.namespace.as_deref().unwrap_or_default().into(),
-                name: target.metadata.name.as_deref().unwrap_or_default().into(),
-            };
+            let ObjectId { namespace, name, .. } = ObjectId::of(target);
+            let target = TargetName { kind: kind.clone(), namespace: namespace.into(), name: name.into() };
             waiting.target_came(target, &triggers);
         })
     }

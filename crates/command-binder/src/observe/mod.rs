@@ -16,6 +16,7 @@ use command_binder::{
 use jiff::Timestamp;
 use kube::Client;
 use operator_kit::{
+    object::ObjectId,
     run::Attempt,
     watch::{ReadError, ServedKind, ServedKinds, Watched, live},
 };
@@ -47,7 +48,7 @@ impl Observer {
         command: Arc<Watched<CommandRow>>,
         attempt: Attempt,
     ) -> Result<Observed, Error> {
-        let uid = command.metadata.uid.as_deref().unwrap_or_default();
+        let uid = ObjectId::of(&*command).uid;
         let is_label_checked = self.memory.is_label_checked(uid, &command.row);
         if attempt == Attempt::Allowed {
             // Whatever it still lacks, it waits for again when that is looked up.
@@ -67,8 +68,7 @@ impl Observer {
             self.memory.label_is_right(uid, &object.uid);
         }
         let told = self.memory.told(uid);
-        let can_report =
-            self.schemas.take_condition(&command.row.kind, &command.source.resource.version).await?;
+        let can_report = self.schemas.take_condition(&command.row.kind, &command.resource().version).await?;
         let (now, started) = (Timestamp::now(), self.started);
         Ok(Observed { command, attempt, now, started, target, is_label_checked, can_report, told })
     }
@@ -120,7 +120,7 @@ impl Observer {
         self.waiting.enter(command, Awaited::Target(name));
         let target = get(&self.client, kind, namespace, &to.name).await?;
         if target.found().is_some_and(|(_, object)| !object.is_terminating) {
-            self.waiting.leave(command.metadata.uid.as_deref().unwrap_or_default());
+            self.waiting.leave(ObjectId::of(command).uid);
         }
         Ok(target)
     }

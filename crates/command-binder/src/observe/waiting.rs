@@ -6,7 +6,7 @@ use std::{
 };
 
 use command_binder::{command::CommandRow, kind::TargetKind};
-use operator_kit::{run::Triggers, watch::Watched};
+use operator_kit::{object::ObjectId, run::Triggers, watch::Watched};
 use parking_lot::Mutex;
 
 /// A target by its name: there may be no such object.
@@ -50,13 +50,9 @@ struct Command {
 impl Waiting {
     /// From now on the command is woken when this comes, and nothing else.
     pub fn enter(&self, command: &Watched<CommandRow>, awaited: Awaited) {
-        let metadata = &command.metadata;
-        let uid = metadata.uid.as_deref().unwrap_or_default();
-        let waiting = Command {
-            kind: command.source.id.clone(),
-            namespace: metadata.namespace.as_deref().unwrap_or_default().into(),
-            name: metadata.name.as_deref().unwrap_or_default().into(),
-        };
+        let ObjectId { namespace, name, uid } = ObjectId::of(command);
+        let waiting =
+            Command { kind: command.source.id.clone(), namespace: namespace.into(), name: name.into() };
         let mut index = self.0.lock();
         index.leave(uid);
         index.by_awaited.entry(awaited.clone()).or_default().insert(waiting.clone());
@@ -120,7 +116,7 @@ impl Index {
 #[cfg(test)]
 mod tests {
     use command_binder::kind::CommandKind;
-    use operator_kit::watch::{Source, TrimmedObject, Watermark};
+    use operator_kit::watch::{Source, TrimmedObject, WatchedResource};
     use serde_json::json;
 
     use super::*;
@@ -139,10 +135,10 @@ mod tests {
     fn command(kind: &Arc<CommandKind>, name: &str) -> Watched<CommandRow> {
         let object = json!({"metadata": {"name": name, "uid": name}, "spec": {"to": "here"}});
         let object: TrimmedObject = serde_json::from_value(object).unwrap();
-        let resource = kind.resource.clone().into();
+        let watched = WatchedResource::unwatched(kind.resource.clone());
         Watched {
             metadata: object.metadata.clone(),
-            source: Arc::new(Source { id: kind.id.clone(), resource, seen: Watermark::default() }),
+            source: Arc::new(Source { id: kind.id.clone(), watched }),
             row: CommandRow::of(kind, object),
         }
     }

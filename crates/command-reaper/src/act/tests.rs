@@ -13,7 +13,7 @@ use operator_kit::{
         Answer::{self, Done, Lost, Refusal},
         Sent, answering, in_turn,
     },
-    watch::{Source, Watermark},
+    watch::{Source, WatchedResource},
 };
 use serde_json::json;
 
@@ -36,11 +36,7 @@ fn observed() -> Observed {
     let metadata = json!({"name": "dump", "namespace": "shop", "uid": "task", "resourceVersion": "7"});
     let command = Watched {
         metadata: serde_json::from_value(metadata).unwrap(),
-        source: Arc::new(Source {
-            id: "tasks".into(),
-            resource: resource.into(),
-            seen: Watermark::unwatched(),
-        }),
+        source: Arc::new(Source { id: "tasks".into(), watched: WatchedResource::unwatched(resource) }),
         row: CommandRow { expiry: Expiry::Open, declared_by: None, spec: 1 },
     };
     Observed {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
-use operator_kit::{render::ExpressionError, report::tell_again_after, run::Attempt};
+use operator_kit::{object::ObjectId, render::ExpressionError, report::tell_again_after, run::Attempt};
 
 use crate::{command::Expiry, notice::Notice, observed::Observed};
 
@@ -65,7 +65,7 @@ fn expired(observed: &Observed, since: Timestamp) -> Action {
 /// Somebody has to mend where it is declared: it is told again before the Event about it expires.
 fn tell_came_back(observed: &Observed) -> Action {
     let Some(told) = observed.told else { return Action::Tell(Notice::created_again()) };
-    let uid = observed.command.metadata.uid.as_deref().unwrap_or_default();
+    let uid = ObjectId::of(&*observed.command).uid;
     let since = Duration::try_from(observed.now.duration_since(told)).unwrap_or_default();
     let left = tell_again_after(uid).saturating_sub(since);
     if left.is_zero() { Action::Tell(Notice::created_again()) } else { Action::Wait(left) }

@@ -8,7 +8,7 @@ use kube::{
 use operator_kit::{
     render::Expression,
     report::{Category, Failure},
-    watch::{Source, Watched, Watermark},
+    watch::{Source, Watched, WatchedResource},
 };
 use proptest::prelude::*;
 
@@ -21,11 +21,8 @@ fn now() -> Timestamp {
 
 fn observed(expiry: Expiry) -> Observed {
     let kind = GroupVersionKind::gvk("example.com", "v1", "Task");
-    let source = Source {
-        id: "tasks".into(),
-        resource: ApiResource::from_gvk(&kind).into(),
-        seen: Watermark::default(),
-    };
+    let watched = WatchedResource::unwatched(ApiResource::from_gvk(&kind));
+    let source = Source { id: "tasks".into(), watched };
     let command = Watched {
         metadata: ObjectMeta { name: Some("task".into()), uid: Some("1".into()), ..ObjectMeta::default() },
         source: Arc::new(source),

@@ -5,6 +5,7 @@ use std::collections::{HashMap, HashSet};
 use anyhow::Result;
 use futures::{StreamExt, stream};
 use kube::{api::ListParams, core::DynamicObject};
+use operator_kit::object::ObjectId;
 use serde::Serialize;
 
 use super::{
@@ -201,8 +202,7 @@ async fn complete(
         .map(async |object| {
             let kind = partial.get(&uid(object))?;
             let namespace = object.metadata.namespace.as_deref();
-            let name = object.metadata.name.as_deref().unwrap_or_default();
-            Some(cluster.find(kind, namespace, name).await)
+            Some(cluster.find(kind, namespace, ObjectId::of(object).name).await)
         })
         .buffered(MAX_CONCURRENT_REQUESTS)
         .collect()

@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use catena_api::keys;
 use jiff::Timestamp;
 use kube::core::DynamicObject;
+use operator_kit::object::ObjectId;
 use serde::Serialize;
 
 use super::{
@@ -63,7 +64,7 @@ fn node(
     objects: &[DynamicObject],
     used: &mut HashSet<Option<String>>,
 ) -> Node {
-    let uid = object.metadata.uid.as_deref().unwrap_or_default();
+    let uid = ObjectId::of(object).uid;
     let mut below: Vec<(&DynamicObject, bool)> = objects
         .iter()
         .filter_map(|other| match first_owner(&other.metadata) {

@@ -14,6 +14,7 @@ use kube::{
     api::PostParams,
     core::{DynamicObject, Request},
 };
+use operator_kit::object::ObjectId;
 use serde_json::{Value, json};
 
 use crate::{
@@ -146,7 +147,7 @@ impl Issuing {
         let mut request = Request::new(path).create(&params, serde_json::to_vec(object)?)?;
         // As in kubectl, an unknown field is an error and not silently dropped.
         *request.uri_mut() = format!("{}&fieldValidation=Strict", request.uri()).parse()?;
-        let name = object.metadata.name.as_deref().unwrap_or_default();
+        let name = ObjectId::of(object).name;
         let created = cluster.client.request::<DynamicObject>(request).await;
         let mut created = created.map_err(|error| cluster.refused(kind, name, "create", error))?;
         created.types.get_or_insert_with(|| types(kind));
@@ -161,7 +162,7 @@ impl Issuing {
     }
 
     fn print(&self, kind: &Kind, object: &DynamicObject) -> Result<()> {
-        let name = object.metadata.name.as_deref().unwrap_or_default();
+        let name = ObjectId::of(object).name;
         match self.output {
             None => write(&format!("{} created\n", Identity::of(object))),
             Some(Printed::Name) => {

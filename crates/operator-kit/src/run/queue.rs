@@ -6,6 +6,8 @@ use kube::{
 };
 use tokio::sync::mpsc;
 
+use crate::object::ObjectId;
+
 /// How many objects are asked for at once when all are.
 const SLICE_SIZE: usize = 64;
 /// How long the next ones wait: passes that have nothing to do take no longer.
@@ -65,8 +67,8 @@ impl<K: Resource<DynamicType: Clone>> Trigger<K> {
 
     /// Asks for a pass over an object.
     pub(crate) fn notify_of(&self, object: &K) {
-        let meta = object.meta();
-        self.notify(meta.namespace.as_deref().unwrap_or_default(), meta.name.as_deref().unwrap_or_default());
+        let ObjectId { namespace, name, .. } = ObjectId::of(object);
+        self.notify(namespace, name);
     }
 }
 

@@ -25,6 +25,7 @@ use tokio::{
 use tracing::Instrument;
 
 use crate::{
+    object::ObjectId,
     report::{health::Health, metrics::Metrics},
     run::{Controller, Trigger, controller::Passes, queue::ask_for_all, work_queue::WorkQueue},
     watch::{Follower, Intake, Unread, lenient::Place, readable},
@@ -191,7 +192,7 @@ async fn watch<C: Controller, Raw>(
             store.apply_watcher_event(&event);
             match &event {
                 Event::Apply(object) => trigger.notify_of(object),
-                Event::Delete(object) => passes.forget(object.meta().uid.as_deref().unwrap_or_default()),
+                Event::Delete(object) => passes.forget(ObjectId::of(object).uid),
                 // The store shows a list only when it is complete.
                 Event::Init | Event::InitApply(_) => {}
                 Event::InitDone => {
@@ -248,7 +249,7 @@ where
 fn forget_gone<C: Controller>(before: &[Arc<C::Kind>], now: &[Arc<C::Kind>], passes: &Passes<C>) {
     let uids: HashSet<_> = now.iter().map(|object| object.meta().uid.as_deref()).collect();
     for gone in before.iter().filter(|object| !uids.contains(&object.meta().uid.as_deref())) {
-        passes.forget(gone.meta().uid.as_deref().unwrap_or_default());
+        passes.forget(ObjectId::of(&**gone).uid);
     }
 }
 

@@ -114,7 +114,7 @@ mod tests {
     };
 
     use super::*;
-    use crate::watch::{Source, Watermark};
+    use crate::watch::{Source, WatchedResource};
 
     const KIND: &str = "gadgets";
 
@@ -130,8 +130,8 @@ mod tests {
     }
 
     fn fill(filled: &mut Writer<Watched<()>>, namespaces: usize, objects: usize) {
-        let resource = kind().resource().clone();
-        let source = Arc::new(Source { id: KIND.into(), resource, seen: Watermark::default() });
+        let watched = WatchedResource::unwatched(kind().resource().clone());
+        let source = Arc::new(Source { id: KIND.into(), watched });
         filled.apply_watcher_event(&Event::Init);
         for number in 0..objects {
             let metadata = ObjectMeta {

@@ -10,17 +10,19 @@ mod served;
 mod stream;
 mod trimmed;
 mod watched_kind;
+mod watched_resource;
 
 pub use {
     bounded::Bounded,
     cache::{Cache, Row},
     consistency::Watermark,
     lenient::Unmanaged,
-    read_error::ReadError,
+    read_error::{ReadCause, ReadError},
     served::{ServedKind, ServedKinds},
     stream::{Notices, Watch, Watches},
     trimmed::{Trimmed, TrimmedObject, trimmed_metadata, trimmed_time},
     watched_kind::{Source, Watched, WatchedKind},
+    watched_resource::WatchedResource,
 };
 pub(crate) use {
     read_error::words,

@@ -2,40 +2,33 @@
 
 use thiserror::Error;
 
-use crate::report::{Category, Reported, with_causes};
+use crate::{
+    object::Named,
+    report::{Category, Reported, with_causes},
+};
 
 /// A read that got no answer.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum ReadError {
+#[error("{}", cause.told_of(object))]
+pub struct ReadError {
+    /// What was to be read.
+    pub object: Named,
+    /// Why it was not.
+    pub cause: ReadCause,
+}
+
+/// Why a read got no answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ReadCause {
     /// The server does not allow it.
-    #[error(
-        "{kind} {name:?} may not be read: {message}; grant get, list and watch on its kind to the controller's ServiceAccount"
-    )]
     Forbidden {
-        /// The object's kind.
-        kind: String,
-        /// The object's name.
-        name: String,
         /// The server's words.
         message: String,
     },
     /// It goes deeper than anything here reads.
-    #[error(
-        "{kind} {name:?} is nested deeper than a hundred levels, so that not all of it can be read: make it flatter, or do by hand what has to be done with it"
-    )]
-    TooDeep {
-        /// The object's kind.
-        kind: String,
-        /// The object's name.
-        name: String,
-    },
+    TooDeep,
     /// Anything else, such as a broken connection.
-    #[error("cannot look up {kind} {name:?}: {message}; trying again")]
     Unanswered {
-        /// The object's kind.
-        kind: String,
-        /// The object's name.
-        name: String,
         /// The server's words, or what kept them from coming.
         message: String,
     },
@@ -45,27 +38,50 @@ impl ReadError {
     /// What an error of the client amounts to.
     #[must_use]
     pub fn of(error: &kube::Error, kind: &str, name: &str) -> Self {
-        let (kind, name, message) = (kind.to_owned(), name.to_owned(), words(error));
-        match error {
-            kube::Error::Api(status) if status.code == 403 => Self::Forbidden { kind, name, message },
-            _ => Self::Unanswered { kind, name, message },
+        let message = words(error);
+        let cause = match error {
+            kube::Error::Api(status) if status.code == 403 => ReadCause::Forbidden { message },
+            _ => ReadCause::Unanswered { message },
+        };
+        Self { object: Named::new(kind, name), cause }
+    }
+
+    /// There is no answer, or none that says enough.
+    #[must_use]
+    pub fn unanswered(kind: &str, name: &str, message: impl Into<String>) -> Self {
+        let cause = ReadCause::Unanswered { message: message.into() };
+        Self { object: Named::new(kind, name), cause }
+    }
+}
+
+impl ReadCause {
+    /// What it means for the object, and what to do, for people.
+    fn told_of(&self, object: &Named) -> String {
+        match self {
+            Self::Forbidden { message } => format!(
+                "{object} may not be read: {message}; grant get, list and watch on its kind to the controller's ServiceAccount"
+            ),
+            Self::TooDeep => format!(
+                "{object} is nested deeper than a hundred levels, so that not all of it can be read: make it flatter, or do by hand what has to be done with it"
+            ),
+            Self::Unanswered { message } => format!("cannot look up {object}: {message}; trying again"),
         }
     }
 }
 
 impl Reported for ReadError {
     fn category(&self) -> Category {
-        match self {
-            Self::Forbidden { .. } | Self::TooDeep { .. } => Category::WaitsForChange,
-            Self::Unanswered { .. } => Category::Transient,
+        match self.cause {
+            ReadCause::Forbidden { .. } | ReadCause::TooDeep => Category::WaitsForChange,
+            ReadCause::Unanswered { .. } => Category::Transient,
         }
     }
 
     fn reason(&self) -> &'static str {
-        match self {
-            Self::Forbidden { .. } => "Forbidden",
-            Self::TooDeep { .. } => "TooDeep",
-            Self::Unanswered { .. } => "LookUpFailed",
+        match self.cause {
+            ReadCause::Forbidden { .. } => "Forbidden",
+            ReadCause::TooDeep => "TooDeep",
+            ReadCause::Unanswered { .. } => "LookUpFailed",
         }
     }
 }

@@ -9,7 +9,7 @@ use kube::{Api, Client, api::ObjectMeta, discovery::ApiResource};
 
 use crate::{
     report::health::Health,
-    watch::{Task, TrimmedObject, Watch, Watermark, trimmed::resource_of_any_kind},
+    watch::{Task, TrimmedObject, Watch, WatchedResource, Watermark, trimmed::resource_of_any_kind},
 };
 
 /// Objects per page of a list: many kinds are listed side by side at a start, and each holds a page decoded.
@@ -31,10 +31,8 @@ pub struct Watched<R> {
 pub struct Source {
     /// The name under which the controller knows the kind.
     pub id: Arc<str>,
-    /// The kind.
-    pub resource: Arc<ApiResource>,
-    /// What its watch has delivered, for [`crate::write::Writer`] to wait for.
-    pub seen: Watermark,
+    /// The kind, and how far its watch is, for [`crate::write::Writer`] to wait for.
+    pub watched: WatchedResource,
 }
 
 /// A kind to watch.
@@ -143,8 +141,8 @@ impl<R> WatchedKind<R> {
         if let Some(selector) = selector {
             watch = watch.labelled(&selector);
         }
-        let source = Arc::new(Source { id, resource, seen: Watermark::default() });
-        let task = Task::of(health.optional_watch(watch.kind()), source.seen.clone());
+        let source = Arc::new(Source { id, watched: WatchedResource::new(resource, &Watermark::default()) });
+        let task = Task::of(health.optional_watch(watch.kind()), source.watched.seen.clone());
         let trim = move |object: TrimmedObject| {
             let metadata = ObjectMeta {
                 name: object.metadata.name.clone(),
@@ -159,6 +157,14 @@ impl<R> WatchedKind<R> {
             Watched { metadata, source: source.clone(), row: trim(object) }
         };
         Intake { watch, task, trim: Box::new(trim) }
+    }
+}
+
+impl<R> Watched<R> {
+    /// Its kind as the API server knows it.
+    #[must_use]
+    pub fn resource(&self) -> &ApiResource {
+        &self.source.watched.resource
     }
 }
 

@@ -8,6 +8,6 @@ mod writer;
 
 pub use {
     slow_start::{Batch, Failed, slow_start},
-    write_error::WriteError,
-    writer::{Writer, Written},
+    write_error::{WriteCause, WriteError},
+    writer::{OnBehalf, Writer, Written},
 };

@@ -3,7 +3,7 @@
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use kube::{Client, Resource, core::NamespaceResourceScope, discovery::ApiResource};
 
-use crate::watch::live;
+use crate::{object::ObjectId, watch::live};
 
 /// The owner reference that marks the controller of an object.
 #[must_use]
@@ -25,11 +25,9 @@ pub async fn still_there<K>(client: Client, object: &K) -> kube::Result<bool>
 where
     K: Resource<DynamicType = (), Scope = NamespaceResourceScope>,
 {
-    let (namespace, name) = (object.meta().namespace.as_deref(), object.meta().name.as_deref());
-    let kind = ApiResource::erase::<K>(&());
-    let found =
-        live::metadata_opt(&client, &kind, namespace.unwrap_or_default(), name.unwrap_or_default()).await?;
-    Ok(found.is_some_and(|found| found.uid == object.meta().uid && found.deletion_timestamp.is_none()))
+    let ObjectId { namespace, name, uid } = ObjectId::of(object);
+    let found = live::metadata_opt(&client, &ApiResource::erase::<K>(&()), namespace, name).await?;
+    Ok(found.is_some_and(|found| ObjectId::from(&found).uid == uid && found.deletion_timestamp.is_none()))
 }
 
 /// A reference that makes `owner` the controller of what it is put on, and lets a foreground deletion of the

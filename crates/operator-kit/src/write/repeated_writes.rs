@@ -13,7 +13,10 @@ use axum::http::{Request, header::CONTENT_TYPE};
 use serde_json::Value;
 use tokio::time::Instant;
 
-use crate::report::{Category, Failure};
+use crate::{
+    object::Named,
+    report::{Category, Failure},
+};
 
 /// Times that the very same write may be made in quick succession.
 const BURST: f64 = 30.0;
@@ -50,18 +53,16 @@ struct Level {
 pub(crate) struct Repeated {
     /// How it writes.
     pub verb: &'static str,
-    /// The kind of what is written.
-    pub kind: String,
-    /// Its name.
-    pub name: String,
+    /// The object that it writes.
+    pub object: Named,
 }
 
 impl Repeated {
     /// The failure that it amounts to, for people.
     pub fn failure(&self) -> Failure {
-        let Self { verb, kind, name } = self;
+        let Self { verb, object } = self;
         let message = format!(
-            "the very same {verb} of {kind} {name:?} is made again and again: it has no effect, or somebody undoes it; it is made more and more seldom, up to once a minute: find out who else writes there, for example with kubectl get --show-managed-fields"
+            "the very same {verb} of {object} is made again and again: it has no effect, or somebody undoes it; it is made more and more seldom, up to once a minute: find out who else writes there, for example with kubectl get --show-managed-fields"
         );
         Failure { category: Category::Transient, reason: "RepeatedWrites", message, is_expected: false }
     }
@@ -150,7 +151,7 @@ mod tests {
     use super::*;
 
     fn repeated() -> Repeated {
-        Repeated { verb: "apply", kind: "Pod".into(), name: "web-1".into() }
+        Repeated { verb: "apply", object: Named::new("Pod", "web-1") }
     }
 
     fn patch(body: &str) -> u64 {

@@ -118,7 +118,7 @@ fn release(outcome: Outcome) -> Action {
 fn missing(is_unclear: bool) -> Missing {
     let (kind, name) = ("Job".to_owned(), "web-1".to_owned());
     if is_unclear {
-        return Missing::Unclear(ReadError::Unanswered { kind, name, message: String::new() });
+        return Missing::Unclear(ReadError::unanswered(&kind, &name, ""));
     }
     Missing::NotServed { kind, name, namespace: "backups".into() }
 }

@@ -22,7 +22,7 @@ use operator_kit::{
     render::Rendered,
     report::{StatusAge, conditions},
     run::Attempt,
-    watch::Watermark,
+    watch::WatchedResource,
 };
 use serde_json::{Value, json};
 
@@ -33,7 +33,7 @@ use crate::{
     contest,
     desired::Desired,
     error::Refusal,
-    observed::{Found, WatchedResource},
+    observed::Found,
     revision::{Pin, Rejects, Revision, kept_marks},
     rollback,
     status::status,
@@ -134,10 +134,7 @@ fn command(kind: CommandKind, uid: &str, second: i64, changes: Value) -> Arc<Com
 fn observed(child: Found) -> Observed {
     Observed {
         deployment: Arc::new(deployment()),
-        place: WatchedResource {
-            resource: ApiResource::erase::<catena_api::BasicReplicaSet>(&()),
-            seen: Watermark::default(),
-        },
+        place: WatchedResource::unwatched(ApiResource::erase::<catena_api::BasicReplicaSet>(&())),
         rendered: Ok(rendered(NEW)),
         pin: None,
         revisions: vec![revision(1, NEW)],

@@ -7,7 +7,7 @@ fn taken(slot: u32, holder: Holder) -> TakenName {
 }
 
 fn unreadable() -> ReadError {
-    ReadError::Unanswered { kind: "Pod".into(), name: "web-0".into(), message: "503".into() }
+    ReadError::unanswered("Pod", "web-0", "503")
 }
 
 #[test]

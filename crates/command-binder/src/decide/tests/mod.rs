@@ -5,7 +5,7 @@ use kube::{core::GroupVersionKind, discovery::ApiResource};
 use operator_kit::{
     report::{Category, Failure},
     run::Attempt,
-    watch::{ServedKind, Source, TrimmedObject, Watched, Watermark},
+    watch::{ServedKind, Source, TrimmedObject, Watched, WatchedResource},
 };
 use serde_json::{Value, json};
 
@@ -58,11 +58,7 @@ fn row(kind: &Arc<CommandKind>, more: &Value) -> (CommandRow, TrimmedObject) {
 }
 
 fn source(kind: &CommandKind) -> Arc<Source> {
-    Arc::new(Source {
-        id: kind.id.clone(),
-        resource: kind.resource.clone().into(),
-        seen: Watermark::default(),
-    })
+    Arc::new(Source { id: kind.id.clone(), watched: WatchedResource::unwatched(kind.resource.clone()) })
 }
 
 fn observed(kind: &Arc<CommandKind>, more: &Value, target: Option<Target>) -> Observed {

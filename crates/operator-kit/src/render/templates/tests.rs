@@ -3,6 +3,10 @@ use serde_json::json;
 
 use super::*;
 use crate::report::Reported;
+use crate::{
+    object::Named,
+    write::{WriteCause, WriteError},
+};
 
 const POD: &str = r"
 apiVersion: v1
@@ -218,12 +222,8 @@ spec:
 
 fn refused(given: &[(&str, &str)], message: &str, field: &str) -> String {
     let given = parameters(given);
-    let error = crate::write::WriteError::Invalid {
-        kind: "Pod".into(),
-        name: "web".into(),
-        message: message.into(),
-        fields: vec![field.to_owned()],
-    };
+    let cause = WriteCause::Invalid { message: message.into(), fields: vec![field.to_owned()] };
+    let error = WriteError { object: Named::new("Pod", "web"), cause };
     error.located(&templates(&[("typed", TYPED)]), "typed", &subject(&given, ""), "v1", "Pod").to_string()
 }
 
@@ -280,12 +280,8 @@ fn a_refusal_of_many_fields_is_looked_into_for_few_of_them() {
     let given = parameters(&[("image", "nginx:1"), ("port", "abc")]);
     let fields = ["kind", "apiVersion", "metadata.labels.tier", "spec.containers[0].ports[0].containerPort"];
     let message = fields.join(" and ");
-    let error = crate::write::WriteError::Invalid {
-        kind: "Pod".into(),
-        name: "web".into(),
-        message: message.clone(),
-        fields: fields.map(str::to_owned).to_vec(),
-    };
+    let cause = WriteCause::Invalid { message: message.clone(), fields: fields.map(str::to_owned).to_vec() };
+    let error = WriteError { object: Named::new("Pod", "web"), cause };
     let templates = templates(&[("typed", TYPED)]);
     let told = error.located(&templates, "typed", &subject(&given, ""), "v1", "Pod").to_string();
     assert!(told.contains(&message) && !told.contains("spec.parameters.port"), "{told}");

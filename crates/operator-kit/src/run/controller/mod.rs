@@ -9,6 +9,7 @@ use kube::{
 use tokio::time::Instant;
 
 use crate::{
+    object::ObjectId,
     report::{Events, Failure, Part, Reported, health::Health, metrics::Metrics},
     run::{
         Attempt,
@@ -159,7 +160,7 @@ impl<C: Controller> Passes<C> {
         let failed = match (result, repeated) {
             (Ok(Ok(_)), Some(repeated)) => {
                 self.metrics.passed("repeated", took);
-                self.metrics.repeated(&repeated.kind);
+                self.metrics.repeated(&repeated.object.kind);
                 tried.longest = tried.longest.min(MAX_REPEATED_WRITE_DELAY);
                 vec![Part { item: None, failure: repeated.failure(), retry_after: None }]
             }
@@ -240,7 +241,7 @@ impl<C: Controller> Passes<C> {
     /// Forgets all objects of a kind that is not watched any more: nobody would tell when they go.
     pub fn forget_all(&self) {
         for object in self.store.state() {
-            self.forget(object.meta().uid.as_deref().unwrap_or_default());
+            self.forget(ObjectId::of(&*object).uid);
         }
     }
 

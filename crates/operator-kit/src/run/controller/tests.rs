@@ -13,7 +13,7 @@ use kube::{
 };
 
 use super::*;
-use crate::{report::Category, watch::Watermark, write::WriteError};
+use crate::{object::ObjectId, report::Category, watch::WatchedResource, write::WriteError};
 
 /// Keeps the versions of what it was given.
 #[derive(Default)]
@@ -185,8 +185,8 @@ impl Controller for InVain {
     async fn act(&self, _: Attempt, action: Option<&'static str>) -> Result<Next, WriteError> {
         let Some(name) = action else { return Ok(Next::Settled) };
         let object = serde_json::json!({"metadata": {"namespace": "shop", "name": name}});
-        let resource = ApiResource::erase::<ConfigMap>(&());
-        self.0.create("a", &Watermark::unwatched(), &resource, &object).await?;
+        let maps = WatchedResource::unwatched(ApiResource::erase::<ConfigMap>(&()));
+        self.0.on_behalf_of(ObjectId { uid: "a", ..ObjectId::default() }).create(&maps, &object).await?;
         Ok(Next::Written)
     }
 }

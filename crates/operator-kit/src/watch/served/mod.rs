@@ -113,11 +113,11 @@ impl ServedKinds {
         }
         let kind = match timeout(DISCOVERY_TIMEOUT, ask(&self.client, wanted)).await {
             Ok(answer) => answer.map_err(|error| ReadError::of(&error, "the API group", &wanted.group)),
-            Err(_) => Err(ReadError::Unanswered {
-                kind: "the API group".into(),
-                name: wanted.group.clone(),
-                message: format!("there was no answer within {DISCOVERY_TIMEOUT:?}"),
-            }),
+            Err(_) => Err(ReadError::unanswered(
+                "the API group",
+                &wanted.group,
+                format!("there was no answer within {DISCOVERY_TIMEOUT:?}"),
+            )),
         };
         self.known().insert(wanted.clone(), Answer { kind: kind.clone(), since: Instant::now() });
         kind

@@ -62,8 +62,7 @@ impl Unread {
         let text = format!(
             "this object cannot be read, and is left as it was when it could be: {error}; correct or delete it"
         );
-        let object =
-            format!("{}/{}", namespace.as_deref().unwrap_or_default(), name.as_deref().unwrap_or_default());
+        let object = [&namespace, &name].map(|part| part.as_deref().unwrap_or_default()).join("/");
         tracing::error!(kind = self.kind, object, "{text}");
         let Some(events) = &self.events else { return };
         let reference = ObjectReference {

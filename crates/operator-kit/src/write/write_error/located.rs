@@ -1,4 +1,4 @@
-use super::WriteError;
+use super::{WriteCause, WriteError};
 use crate::render::{Subject, Templates};
 
 impl WriteError {
@@ -13,7 +13,7 @@ impl WriteError {
         api_version: &str,
         kind: &str,
     ) -> Self {
-        if let Self::Invalid { message, fields, .. } = &mut self {
+        if let WriteCause::Invalid { message, fields } = &mut self.cause {
             for culprit in templates.culprits((message, fields), name, subject, api_version, kind) {
                 message.push_str("; ");
                 message.push_str(&culprit);

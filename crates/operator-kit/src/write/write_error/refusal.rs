@@ -14,6 +14,15 @@ pub(super) fn refuser(message: &str) -> String {
     named(message).map_or_else(|| "the API server".to_owned(), |found| format!("the {found}"))
 }
 
+/// What to do about a refusal: the server says of a missing right who cannot do what.
+pub(super) fn way_out(message: &str) -> &'static str {
+    if message.contains(" cannot ") {
+        "grant it to the controller's ServiceAccount"
+    } else {
+        "do as it says, or correct the template, the parameters or the rules of the namespace"
+    }
+}
+
 /// What to do where a controller may not report.
 pub(super) fn way_to_report(message: &str) -> &'static str {
     if is_of_admission(message) {

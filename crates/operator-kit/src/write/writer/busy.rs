@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use crate::write::WriteError;
+use crate::write::{WriteCause, WriteError};
 
 /// Times that a write is sent again after the server said that it has too much to do (and did nothing).
 const TRIES: u32 = 4;
@@ -14,7 +14,7 @@ pub(super) struct Busy {
 impl Busy {
     /// Waits as long as the server asked for. False when it is another error, or it has been asked often enough.
     pub async fn passes(&mut self, error: &WriteError) -> bool {
-        let WriteError::Busy { retry_after, .. } = error else { return false };
+        let WriteCause::Busy { retry_after, .. } = &error.cause else { return false };
         if self.tries == TRIES {
             return false;
         }

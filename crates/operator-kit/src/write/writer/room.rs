@@ -1,12 +1,14 @@
 //! Creates of what is only made when its turn comes, so that how much waits to be sent is bounded by bytes and not by
 //! how many ask for it.
 
-use kube::discovery::ApiResource;
 use serde_json::Value;
 use tokio::sync::{Mutex, Semaphore, SemaphorePermit};
 
-use super::{Writer, busy::Busy, place};
-use crate::{watch::Watermark, write::WriteError};
+use super::{OnBehalf, Written, busy::Busy, send::Target};
+use crate::{
+    watch::{Trimmed, WatchedResource},
+    write::WriteError,
+};
 
 const KIBIBYTE: usize = 1024;
 /// Kibibytes of objects that are made and not yet answered for. The server's answers are as large, and what is sent
@@ -49,34 +51,33 @@ struct Text {
     name: String,
 }
 
-impl Writer {
-    /// Creates an object that `make` gives, on behalf of the object with the uid `whose`; `seen` will show it.
+impl OnBehalf<'_> {
+    /// Creates an object that `make` gives.
     ///
     /// # Errors
-    /// What `make` says, and what [`Writer::create`] does.
+    /// What `make` says, and what [`OnBehalf::create`] does.
     pub async fn create_made<E: From<WriteError>>(
         &self,
-        whose: &str,
-        seen: &Watermark,
-        resource: &ApiResource,
+        kind: &WatchedResource,
         make: impl Fn() -> Result<Value, E>,
     ) -> Result<(), E> {
         let text = || {
             let object = make()?;
-            let (namespace, name) = place(&object);
+            let Target { namespace, name, .. } = Target::of(kind, &object);
             let (namespace, name) = (namespace.to_owned(), name.to_owned());
             Ok::<_, E>(Text { body: serde_json::to_vec(&object).unwrap_or_default(), namespace, name })
         };
         let mut busy = Busy::default();
         loop {
-            let (text, room) = self.shared.room.make(text).await?;
-            let place = (text.namespace.as_str(), text.name.as_str());
-            let sent = self.create_once(whose, seen, resource, place, &text.body).await;
+            let (text, room) = self.writer.shared.room.make(text).await?;
+            let target = Target { kind, namespace: &text.namespace, name: &text.name };
+            let request = self.creation(target, &text.body);
+            let sent: Written<Trimmed> = self.send_once("create", target, request).await;
             // While it waits for a busy server, others have its room.
             drop((text, room));
             match sent {
                 Err(error) if busy.passes(&error).await => {}
-                ended => return Ok(ended?),
+                ended => return Ok(ended.map(drop)?),
             }
         }
     }
@@ -87,11 +88,16 @@ mod tests {
     use std::time::Duration;
 
     use axum::http::{Request, Response};
-    use kube::{Client, client::Body};
+    use k8s_openapi::api::core::v1::ConfigMap;
+    use kube::{Client, client::Body, discovery::ApiResource};
     use serde_json::json;
     use tokio::time::timeout;
 
     use super::*;
+    use crate::{
+        object::ObjectId,
+        write::{WriteCause, Writer},
+    };
 
     fn text(bytes: usize) -> Text {
         Text { body: vec![0; bytes], namespace: String::new(), name: String::new() }
@@ -152,13 +158,12 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn what_waits_for_a_busy_server_keeps_nobody_elses_room() {
         let writer = Writer::over(busy_for("refused"), "test");
-        let kind = ApiResource::erase::<k8s_openapi::api::core::v1::ConfigMap>(&());
+        let kind = WatchedResource::unwatched(ApiResource::erase::<ConfigMap>(&()));
         let text = "x".repeat(KIBIBYTES * KIBIBYTE * 3 / 4);
         let create = async |name: &str| {
             let object = json!({"metadata": {"name": name, "namespace": "shop"}, "data": {"text": text}});
-            writer
-                .create_made("uid", &Watermark::unwatched(), &kind, || Ok::<_, WriteError>(object.clone()))
-                .await
+            let own = writer.on_behalf_of(ObjectId::default());
+            own.create_made(&kind, || Ok::<_, WriteError>(object.clone())).await
         };
         let refused = create("refused");
         let other = async {
@@ -167,7 +172,7 @@ mod tests {
             timeout(Duration::from_millis(100), create("other")).await
         };
         let (refused, other) = tokio::join!(refused, other);
-        assert!(matches!(refused, Err(WriteError::Busy { .. })), "{refused:?}");
+        assert!(matches!(refused, Err(WriteError { cause: WriteCause::Busy { .. }, .. })), "{refused:?}");
         assert!(matches!(other, Ok(Ok(()))), "{other:?}");
     }
 }

@@ -12,10 +12,15 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::{Status, Writer, Written, as_yaml, excess::excess, request};
+use super::{
+    OnBehalf, Status, Writer, Written,
+    excess::excess,
+    send::{Target, Versioned, as_yaml},
+};
 use crate::{
-    watch::{Source, Watched, Watermark, trimmed_metadata},
-    write::WriteError,
+    object::ObjectId,
+    watch::{Watched, WatchedResource, trimmed_metadata},
+    write::{WriteCause, WriteError},
 };
 
 /// An object as far as its status goes.
@@ -27,13 +32,23 @@ struct Answer {
     status: Value,
 }
 
-/// Whose status is written, on whose behalf, and what will show it.
+impl Versioned for Answer {
+    fn resource_version(&self) -> Option<&str> {
+        self.metadata.resource_version.as_deref()
+    }
+}
+
+/// Whose status is written.
 #[derive(Clone, Copy)]
-struct StatusWrite<'p> {
-    whose: &'p str,
-    seen: &'p Watermark,
-    resource: &'p ApiResource,
-    meta: &'p ObjectMeta,
+struct StatusOf<'s> {
+    target: Target<'s>,
+    uid: &'s str,
+}
+
+impl<'s> StatusOf<'s> {
+    fn new(kind: &'s WatchedResource, object: ObjectId<'s>) -> Self {
+        Self { target: Target::new(kind, object), uid: object.uid }
+    }
 }
 
 impl Writer {
@@ -41,50 +56,70 @@ impl Writer {
     /// types than `types` aside.
     ///
     /// # Errors
-    /// [`WriteError::Changed`] when the object was replaced by another one of its name, and
-    /// [`WriteError::StatusRefused`].
+    /// [`WriteCause::Changed`] when the object was replaced by another one of its name, and
+    /// [`WriteCause::StatusRefused`].
     pub async fn write_status<K, S>(&self, object: &K, status: &S, types: &[&str]) -> Written<()>
     where
         K: Resource<DynamicType = ()>,
         S: Serialize + Sync,
     {
-        let resource = ApiResource::erase::<K>(&());
-        let uid = object.meta().uid.as_deref().unwrap_or_default();
-        self.write_status_for(uid, &self.primary, &resource, object.meta(), status, types).await?;
-        self.wrote_status(uid);
+        let kind = WatchedResource::new(ApiResource::erase::<K>(&()), &self.primary);
+        let id = ObjectId::of(object);
+        self.on_behalf_of(id).write_status(&kind, id, status, types).await?;
+        self.wrote_status(id.uid);
         Ok(())
     }
 
-    /// The same for an object that is not the one that is being reconciled, on behalf of the object with the uid
-    /// `whose`; `seen` will show it.
+    /// Applies the part of a status that is this controller's, of an object of one of several kinds.
     ///
     /// # Errors
-    /// [`WriteError::Changed`] when the object was replaced by another one of its name, and
-    /// [`WriteError::StatusRefused`].
-    pub async fn write_status_for<S: Serialize + Sync>(
+    /// [`WriteCause::Changed`] when the object was replaced by another one of its name, and
+    /// [`WriteCause::StatusRefused`].
+    pub async fn apply_status_of<R, S: Serialize + Sync>(
         &self,
-        whose: &str,
-        seen: &Watermark,
-        resource: &ApiResource,
-        meta: &ObjectMeta,
+        object: &Watched<R>,
+        status: &S,
+    ) -> Written<()> {
+        let id = ObjectId::of(object);
+        let place = StatusOf::new(&object.source.watched, id);
+        let said = serde_json::to_value(status).unwrap_or_default();
+        self.on_behalf_of(id).apply_in(place, &said).await.map_err(WriteError::of_status)?;
+        self.wrote_status(id.uid);
+        Ok(())
+    }
+
+    fn wrote_status(&self, uid: &str) {
+        self.statuses().insert(uid.to_owned(), Status::Written(Instant::now()));
+    }
+}
+
+impl OnBehalf<'_> {
+    /// What [`Writer::write_status`] does, for an object that is not the one that is being reconciled.
+    ///
+    /// # Errors
+    /// [`WriteCause::Changed`] when the object was replaced by another one of its name, and
+    /// [`WriteCause::StatusRefused`].
+    pub async fn write_status<S: Serialize + Sync>(
+        &self,
+        kind: &WatchedResource,
+        object: ObjectId<'_>,
         status: &S,
         types: &[&str],
     ) -> Written<()> {
-        let place = StatusWrite { whose, seen, resource, meta };
-        self.replace_in(place, status, types).await.map_err(WriteError::of_status)
+        self.replace_in(StatusOf::new(kind, object), status, types).await.map_err(WriteError::of_status)
     }
 
     async fn replace_in<S: Serialize + Sync>(
         &self,
-        place: StatusWrite<'_>,
+        place: StatusOf<'_>,
         status: &S,
         types: &[&str],
     ) -> Written<()> {
         let said = serde_json::to_value(status).unwrap_or_default();
         let applied = match self.apply_in(place, &said).await {
             // What would be left of a condition that somebody else has a part of is not valid.
-            Err(refused @ WriteError::Invalid { .. }) => {
-                let found = self.read_in(place).await?;
+            Err(refused @ WriteError { cause: WriteCause::Invalid { .. }, .. }) => {
+                let found = self.read_in(place.target).await?;
                 if !self.take_away(place, &found, &said, types).await? {
                     return Err(refused);
                 }
@@ -96,63 +131,32 @@ impl Writer {
         Ok(())
     }
 
-    /// Applies the part of a status that is this controller's, of an object of one of several kinds.
-    ///
-    /// # Errors
-    /// [`WriteError::Changed`] when the object was replaced by another one of its name, and
-    /// [`WriteError::StatusRefused`].
-    pub async fn apply_status_of<R, S: Serialize + Sync>(
-        &self,
-        object: &Watched<R>,
-        status: &S,
-    ) -> Written<()> {
-        let Source { resource, seen, .. } = &*object.source;
-        let whose = object.metadata.uid.as_deref().unwrap_or_default();
-        let place = StatusWrite { whose, seen, resource, meta: &object.metadata };
-        let said = serde_json::to_value(status).unwrap_or_default();
-        self.apply_in(place, &said).await.map_err(WriteError::of_status)?;
-        self.wrote_status(whose);
-        Ok(())
-    }
-
-    fn wrote_status(&self, uid: &str) {
-        self.statuses().insert(uid.to_owned(), Status::Written(Instant::now()));
-    }
-
-    async fn apply_in(&self, place: StatusWrite<'_>, status: &Value) -> Written<Answer> {
-        let StatusWrite { whose, seen, resource, .. } = place;
-        let (namespace, name, uid) = place.parts();
+    async fn apply_in(&self, StatusOf { target, uid }: StatusOf<'_>, status: &Value) -> Written<Answer> {
         let patch = json!({
-            "apiVersion": resource.api_version,
-            "kind": resource.kind,
-            "metadata": {"name": name, "uid": uid},
+            "apiVersion": target.kind.resource.api_version,
+            "kind": target.kind.resource.kind,
+            "metadata": {"name": target.name, "uid": uid},
             "status": status,
         });
-        let params = PatchParams::apply(self.manager).force();
+        let params = PatchParams::apply(self.writer.manager).force();
         let build = || {
-            request(resource, namespace)
-                .patch_subresource("status", name, &params, &Patch::Apply(&patch))
-                .map(as_yaml)
+            let request = target.request();
+            request.patch_subresource("status", target.name, &params, &Patch::Apply(&patch)).map(as_yaml)
         };
-        let answer: Answer = self.send(whose, "apply_status", &resource.kind, name, build).await?;
-        self.remember(whose, seen, answer.metadata.resource_version.as_deref());
-        Ok(answer)
+        self.send("apply_status", target, build).await
     }
 
-    async fn read_in(&self, place: StatusWrite<'_>) -> Written<Answer> {
-        let (namespace, name, _) = place.parts();
-        let kind = &place.resource.kind;
-        let refused = |error| WriteError::of(error, kind, name);
-        let read = request(place.resource, namespace).get(name, &GetParams::default());
-        let read = read.map_err(|error| refused(kube::Error::BuildRequest(error)))?;
-        self.client.request(read).await.map_err(refused)
+    async fn read_in(&self, target: Target<'_>) -> Written<Answer> {
+        let read = target.request().get(target.name, &GetParams::default());
+        let read = read.map_err(|error| target.error(kube::Error::BuildRequest(error)))?;
+        self.writer.client.request(read).await.map_err(|error| target.error(error))
     }
 
     /// Removes what a status says beyond `said`, from the very object that was found, as it was found; whether
     /// there was anything.
     async fn take_away(
         &self,
-        place: StatusWrite<'_>,
+        StatusOf { target, uid }: StatusOf<'_>,
         found: &Answer,
         said: &Value,
         types: &[&str],
@@ -161,30 +165,17 @@ impl Writer {
         if excess.is_empty() {
             return Ok(false);
         }
-        let StatusWrite { whose, seen, resource, .. } = place;
-        let (namespace, name, uid) = place.parts();
-        let version = found.metadata.resource_version.as_deref().unwrap_or_default();
+        let version = found.resource_version().unwrap_or_default();
         let tests = [("uid", uid), ("resourceVersion", version)].map(|(field, value)| {
             let path = PointerBuf::from_tokens(["metadata", field]);
             PatchOperation::Test(TestOperation { path, value: value.into() })
         });
         let removals = excess.into_iter().map(|path| PatchOperation::Remove(RemoveOperation { path }));
         let patch: Patch<()> = Patch::Json(json_patch::Patch(tests.into_iter().chain(removals).collect()));
-        let params = PatchParams { field_manager: Some(self.manager.into()), ..PatchParams::default() };
-        let build = || request(resource, namespace).patch_subresource("status", name, &params, &patch);
-        let answer: Answer = self
-            .send(whose, "amend_status", &resource.kind, name, build)
-            .await
-            .map_err(WriteError::of_failed_test)?;
-        self.remember(whose, seen, answer.metadata.resource_version.as_deref());
+        let params = self.patch_params();
+        let build = || target.request().patch_subresource("status", target.name, &params, &patch);
+        let amended: Written<Answer> = self.send("amend_status", target, build).await;
+        amended.map_err(WriteError::of_failed_test)?;
         Ok(true)
-    }
-}
-
-impl StatusWrite<'_> {
-    /// Namespace, name and uid.
-    fn parts(&self) -> (&str, &str, &str) {
-        let ObjectMeta { namespace, name, uid, .. } = self.meta;
-        [namespace, name, uid].map(|part| part.as_deref().unwrap_or_default()).into()
     }
 }

@@ -1,0 +1,62 @@
+use std::fmt::{self, Display};
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::Resource;
+use serde::Serialize;
+
+/// One very object of a kind. As JSON it is the `metadata` of a patch that is meant for this object alone.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize)]
+pub struct ObjectId<'o> {
+    /// Its namespace; empty for a cluster-scoped object.
+    #[serde(skip_serializing_if = "str::is_empty")]
+    pub namespace: &'o str,
+    /// Its name.
+    pub name: &'o str,
+    /// Its uid; another object of the same name has another one.
+    pub uid: &'o str,
+}
+
+impl<'o> ObjectId<'o> {
+    /// The id of an object that comes from a server. Of one that does not, all that is missing is empty.
+    pub fn of<K: Resource>(object: &'o K) -> Self {
+        object.meta().into()
+    }
+}
+
+impl<'o> From<&'o ObjectMeta> for ObjectId<'o> {
+    fn from(ObjectMeta { namespace, name, uid, .. }: &'o ObjectMeta) -> Self {
+        let [namespace, name, uid] = [namespace, name, uid].map(|part| part.as_deref().unwrap_or_default());
+        Self { namespace, name, uid }
+    }
+}
+
+impl Display for ObjectId<'_> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.namespace {
+            "" => formatter.write_str(self.name),
+            namespace => write!(formatter, "{namespace}/{}", self.name),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn only_an_object_in_a_namespace_is_told_and_patched_with_one() {
+        let metadata = |namespace: Option<&str>| ObjectMeta {
+            namespace: namespace.map(str::to_owned),
+            name: Some("web".into()),
+            uid: Some("u1".into()),
+            ..ObjectMeta::default()
+        };
+        let (namespaced, cluster_scoped) = (metadata(Some("shop")), metadata(None));
+        let ids = [&namespaced, &cluster_scoped].map(ObjectId::from);
+        assert_eq!(ids.map(|id| id.to_string()), ["shop/web", "web"]);
+        assert_eq!(json!(ids[0]), json!({"namespace": "shop", "name": "web", "uid": "u1"}));
+        assert_eq!(json!(ids[1]), json!({"name": "web", "uid": "u1"}));
+    }
+}

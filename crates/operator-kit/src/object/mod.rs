@@ -1,0 +1,6 @@
+//! Which object is meant.
+
+mod id;
+mod named;
+
+pub use {id::ObjectId, named::Named};

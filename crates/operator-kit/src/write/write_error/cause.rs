@@ -1,0 +1,164 @@
+use std::time::Duration;
+
+use super::refusal;
+use crate::object::Named;
+
+/// Why a write did not happen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum WriteCause {
+    /// An object of the name is there.
+    AlreadyExists,
+    /// The object is gone.
+    Gone,
+    /// The object is another one by now, or changed meanwhile.
+    Changed {
+        /// The server's words.
+        message: String,
+    },
+    /// The namespace is being deleted and takes nothing new.
+    NamespaceTerminating,
+    /// The definition of the kind is being deleted and takes nothing new.
+    DefinitionTerminating,
+    /// A quota is used up.
+    QuotaExceeded {
+        /// The server's words.
+        message: String,
+    },
+    /// A quota asks for something that is not said of the object, such as a limit.
+    QuotaRefused {
+        /// The server's words.
+        message: String,
+    },
+    /// The server's check of owner references does not know a kind yet whose CRD is new: it learns every 30 s.
+    OwnerKindUnknown,
+    /// The server does not allow it.
+    Forbidden {
+        /// The server's words.
+        message: String,
+    },
+    /// The server does not accept the object.
+    Invalid {
+        /// The server's words.
+        message: String,
+        /// The fields that it names, as it writes them.
+        fields: Vec<String>,
+    },
+    /// The server does not take what a controller reports: a policy or webhook refuses it, a right is missing, or the
+    /// definition knows other fields.
+    StatusRefused {
+        /// The server's words.
+        message: String,
+        /// Whether it is not valid, rather than not allowed.
+        is_invalid: bool,
+    },
+    /// The server has too much to do.
+    Busy {
+        /// The server's words.
+        message: String,
+        /// When it asked to be tried again.
+        retry_after: Duration,
+    },
+    /// Anything else, such as a broken connection: it may have happened.
+    Unknown {
+        /// The server's answer; 0 when there was none.
+        code: u16,
+        /// The server's words, or what kept them from coming.
+        message: String,
+    },
+}
+
+impl WriteCause {
+    /// Whether it may concern this object alone, so that the same may be done with another one.
+    #[must_use]
+    pub fn may_concern_one_object(&self) -> bool {
+        match self {
+            Self::AlreadyExists
+            | Self::Gone
+            | Self::Changed { .. }
+            | Self::Forbidden { .. }
+            | Self::StatusRefused { .. }
+            | Self::Invalid { .. } => true,
+            // A webhook that does not answer is asked for some objects only; a server that does not, for none.
+            Self::Unknown { code, .. } => *code != 0,
+            Self::NamespaceTerminating
+            | Self::DefinitionTerminating
+            | Self::QuotaExceeded { .. }
+            | Self::QuotaRefused { .. }
+            | Self::OwnerKindUnknown
+            | Self::Busy { .. } => false,
+        }
+    }
+
+    /// One `PascalCase` word.
+    pub(super) fn reason(&self) -> &'static str {
+        match self {
+            Self::AlreadyExists => "AlreadyExists",
+            Self::Gone => "NotFound",
+            Self::Changed { .. } => "Conflict",
+            Self::NamespaceTerminating => "NamespaceTerminating",
+            Self::DefinitionTerminating => "DefinitionTerminating",
+            Self::QuotaExceeded { .. } => "QuotaExceeded",
+            Self::QuotaRefused { .. } => "QuotaRefused",
+            Self::OwnerKindUnknown => "OwnerKindUnknown",
+            Self::Forbidden { .. } => "Forbidden",
+            Self::Invalid { .. } => "Invalid",
+            Self::StatusRefused { .. } => "StatusRefused",
+            Self::Busy { .. } => "ServerBusy",
+            Self::Unknown { .. } => "WriteFailed",
+        }
+    }
+
+    /// The HTTP status that the server answered with; 0 when it did not answer.
+    pub(crate) fn code(&self) -> u16 {
+        match self {
+            Self::AlreadyExists | Self::Changed { .. } => 409,
+            Self::Gone => 404,
+            Self::NamespaceTerminating
+            | Self::DefinitionTerminating
+            | Self::QuotaExceeded { .. }
+            | Self::QuotaRefused { .. }
+            | Self::OwnerKindUnknown
+            | Self::StatusRefused { is_invalid: false, .. }
+            | Self::Forbidden { .. } => 403,
+            Self::Invalid { .. } | Self::StatusRefused { .. } => 422,
+            Self::Busy { .. } => 429,
+            Self::Unknown { code, .. } => *code,
+        }
+    }
+
+    /// What it means for the object, and what to do, for people.
+    pub(super) fn told_of(&self, object: &Named) -> String {
+        let kind = &object.kind;
+        match self {
+            Self::AlreadyExists => format!("{object} already exists"),
+            Self::Gone => format!("{object} is gone"),
+            Self::Changed { message } => format!("{object} is not the one that was seen any more: {message}"),
+            Self::NamespaceTerminating => format!("the namespace is terminating and takes no new {kind}"),
+            Self::DefinitionTerminating => format!(
+                "the definition of {kind} is being deleted and takes no new object; create it again, or wait until it is gone"
+            ),
+            Self::QuotaExceeded { message } => {
+                format!("a quota refuses {object}: {message}; raise the ResourceQuota or ask for less")
+            }
+            Self::QuotaRefused { message } => format!(
+                "a quota refuses {object}: {message}; where it asks for requests or limits, set them in the template or give the namespace a LimitRange with defaults"
+            ),
+            Self::OwnerKindUnknown => format!(
+                "the API server has not learned yet of the kind that owns {object}; it does so within 30 s"
+            ),
+            Self::Forbidden { message } => {
+                format!("{object} is refused: {message}; {}", refusal::way_out(message))
+            }
+            Self::Invalid { message, .. } => format!(
+                "{object} is not accepted: {message}; if it comes from a template, correct that or spec.parameters"
+            ),
+            Self::StatusRefused { message, .. } => format!(
+                "the status of {object} cannot be written: {} refuses it: {message}; {}",
+                refusal::refuser(message),
+                refusal::way_to_report(message)
+            ),
+            Self::Busy { message, .. } => format!("the API server is busy: {message}"),
+            Self::Unknown { message, .. } => format!("writing {object} failed: {message}"),
+        }
+    }
+}

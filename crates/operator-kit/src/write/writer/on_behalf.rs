@@ -1,0 +1,130 @@
+//! The writes, each on behalf of the object that a pass is over: its next pass waits until the caches show them.
+
+use json_patch::PatchOperation;
+use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
+use serde_json::Value;
+
+use super::{
+    Writer,
+    send::{Built, Target, answered_by_metadata, as_yaml},
+};
+use crate::{
+    object::ObjectId,
+    watch::{Bounded, Trimmed, WatchedResource},
+    write::{WriteCause, WriteError},
+};
+
+/// What a server answers to a write.
+pub type Written<T> = Result<T, WriteError>;
+
+/// Writes on behalf of one object.
+#[derive(Clone, Copy)]
+pub struct OnBehalf<'w> {
+    pub(super) writer: &'w Writer,
+    /// The object's uid.
+    pub(super) whose: &'w str,
+}
+
+impl Writer {
+    /// Writes on behalf of an object: its next pass waits until the caches show them.
+    #[must_use]
+    pub fn on_behalf_of<'w>(&'w self, object: ObjectId<'w>) -> OnBehalf<'w> {
+        OnBehalf { writer: self, whose: object.uid }
+    }
+}
+
+impl OnBehalf<'_> {
+    /// Creates an object.
+    ///
+    /// # Errors
+    /// [`WriteCause::AlreadyExists`] also after an earlier try of which the answer was lost: look whose it is.
+    pub async fn create(&self, kind: &WatchedResource, object: &Value) -> Written<()> {
+        let body = serde_json::to_vec(object).unwrap_or_default();
+        let target = Target::of(kind, object);
+        let _: Trimmed = self.send("create", target, || self.creation(target, &body)).await?;
+        Ok(())
+    }
+
+    pub(super) fn creation(&self, target: Target<'_>, body: &[u8]) -> Built {
+        let params = PostParams { field_manager: Some(self.writer.manager.into()), ..PostParams::default() };
+        target.request().create(&params, body.to_vec()).map(answered_by_metadata)
+    }
+
+    /// Applies an object (server-side apply), and gives what the server made of it.
+    ///
+    /// With a `metadata.uid` it takes fields over from other managers, and only of that very object. Without
+    /// one it is meant to create: of an object that somebody else made meanwhile it takes no field over (but adds
+    /// those that are not there), so look for one before.
+    ///
+    /// # Errors
+    /// [`WriteCause::Changed`] when the name is another object's.
+    pub async fn apply(&self, kind: &WatchedResource, object: &Value) -> Written<Value> {
+        let target = Target::of(kind, object);
+        let force = object.pointer("/metadata/uid").is_some();
+        let params = PatchParams { force, ..PatchParams::apply(self.writer.manager) };
+        let build = || target.request().patch(target.name, &params, &Patch::Apply(object)).map(as_yaml);
+        let answer: Bounded = self.send("apply", target, build).await?;
+        Ok(answer.value)
+    }
+
+    /// Merges a patch that names the uid of what is patched: for single fields, where an apply would have to
+    /// repeat all others.
+    ///
+    /// # Errors
+    /// [`WriteCause::Changed`] when the object is another one by now.
+    pub async fn merge(&self, kind: &WatchedResource, patch: &Value) -> Written<()> {
+        let target = Target::of(kind, patch);
+        let params = self.patch_params();
+        let build = || target.request().patch(target.name, &params, &Patch::Merge(patch));
+        let _: Trimmed = self.send("merge", target, build).await?;
+        Ok(())
+    }
+
+    /// Changes an object by a JSON patch, for lists of which only one item is ours. The patch tests what it
+    /// relies on; at the least the uid.
+    ///
+    /// # Errors
+    /// [`WriteCause::Changed`] when one of its tests does not hold any more.
+    pub async fn amend(
+        &self,
+        kind: &WatchedResource,
+        object: ObjectId<'_>,
+        patch: &[PatchOperation],
+    ) -> Written<()> {
+        let target = Target::new(kind, object);
+        let params = self.patch_params();
+        let patch: Patch<()> = Patch::Json(json_patch::Patch(patch.to_vec()));
+        let build = || target.request().patch(target.name, &params, &patch);
+        let amended: Written<Trimmed> = self.send("amend", target, build).await;
+        amended.map_err(WriteError::of_failed_test)?;
+        Ok(())
+    }
+
+    pub(super) fn patch_params(&self) -> PatchParams {
+        PatchParams { field_manager: Some(self.writer.manager.into()), ..PatchParams::default() }
+    }
+
+    /// Deletes an object, if it still is the one with this uid. That it is gone already is a success.
+    ///
+    /// # Errors
+    /// [`WriteCause::Forbidden`] and the like.
+    pub async fn delete(&self, kind: &WatchedResource, object: ObjectId<'_>) -> Written<()> {
+        let preconditions = Preconditions { uid: Some(object.uid.into()), resource_version: None };
+        let params = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::default() };
+        match self.delete_with(kind, object, &params).await {
+            Err(WriteError { cause: WriteCause::Gone | WriteCause::Changed { .. }, .. }) => Ok(()),
+            ended => ended,
+        }
+    }
+
+    pub(super) async fn delete_with(
+        &self,
+        kind: &WatchedResource,
+        object: ObjectId<'_>,
+        params: &DeleteParams,
+    ) -> Written<()> {
+        let target = Target::new(kind, object);
+        let _: Trimmed = self.send("delete", target, || target.request().delete(target.name, params)).await?;
+        Ok(())
+    }
+}

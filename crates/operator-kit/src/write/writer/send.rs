@@ -1,0 +1,130 @@
+//! The one way to the server: each write is counted, remembered until its watch shows it, and sent again while the
+//! server has too much to do.
+
+use axum::http::{self, HeaderValue, header::ACCEPT};
+use kube::{Resource, api::DynamicObject, core::Request};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use super::{OnBehalf, Written, busy::Busy};
+use crate::{
+    object::{Named, ObjectId},
+    render::yaml,
+    watch::{Bounded, Trimmed, WatchedResource},
+    write::{
+        WriteCause, WriteError,
+        repeated_writes::{Repeated, content},
+    },
+};
+
+/// The metadata of an object alone; a server that does not know it answers with all of it.
+const METADATA: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json";
+
+/// A request that may not have been possible to build.
+pub(super) type Built = Result<http::Request<Vec<u8>>, kube::core::request::Error>;
+
+/// Where a write goes.
+#[derive(Clone, Copy)]
+pub(super) struct Target<'t> {
+    pub kind: &'t WatchedResource,
+    pub namespace: &'t str,
+    pub name: &'t str,
+}
+
+impl<'t> Target<'t> {
+    pub fn new(kind: &'t WatchedResource, ObjectId { namespace, name, .. }: ObjectId<'t>) -> Self {
+        Self { kind, namespace, name }
+    }
+
+    /// Where an object or a patch goes.
+    pub fn of(kind: &'t WatchedResource, object: &'t Value) -> Self {
+        let text = |field| object["metadata"][field].as_str().unwrap_or_default();
+        Self { kind, namespace: text("namespace"), name: text("name") }
+    }
+
+    pub fn request(&self) -> Request {
+        let namespace = Some(self.namespace).filter(|namespace| !namespace.is_empty());
+        Request::new(DynamicObject::url_path(&self.kind.resource, namespace))
+    }
+
+    pub fn error(&self, error: kube::Error) -> WriteError {
+        WriteError::of(error, Named::new(&*self.kind.resource.kind, self.name))
+    }
+}
+
+/// An answer that says which version of the object was written.
+pub(super) trait Versioned: DeserializeOwned {
+    fn resource_version(&self) -> Option<&str>;
+}
+
+impl Versioned for Trimmed {
+    fn resource_version(&self) -> Option<&str> {
+        self.metadata.resource_version.as_deref()
+    }
+}
+
+impl Versioned for Bounded {
+    fn resource_version(&self) -> Option<&str> {
+        self.value["metadata"]["resourceVersion"].as_str()
+    }
+}
+
+impl OnBehalf<'_> {
+    pub(super) async fn send<T: Versioned>(
+        &self,
+        verb: &'static str,
+        target: Target<'_>,
+        build: impl Fn() -> Built,
+    ) -> Written<T> {
+        let mut busy = Busy::default();
+        loop {
+            match self.send_once(verb, target, build()).await {
+                Err(error) if busy.passes(&error).await => {}
+                ended => return ended,
+            }
+        }
+    }
+
+    pub(super) async fn send_once<T: Versioned>(
+        &self,
+        verb: &'static str,
+        target: Target<'_>,
+        request: Built,
+    ) -> Written<T> {
+        let (writer, shared) = (self.writer, &self.writer.shared);
+        let Target { kind: WatchedResource { resource, seen }, name, .. } = target;
+        let request = request.map_err(|error| target.error(kube::Error::BuildRequest(error)))?;
+        let content = content(&request);
+        let permit = shared.permits.acquire().await;
+        let result = writer.client.request::<T>(request).await.map_err(|error| target.error(error));
+        drop(permit);
+        // What is refused has its backoff; that something is there already is no failure to many.
+        if matches!(result, Ok(_) | Err(WriteError { cause: WriteCause::AlreadyExists, .. })) {
+            let write = || Repeated { verb, object: Named::new(&*resource.kind, name) };
+            shared.repeated.record(self.whose, content, write);
+        }
+        match &result {
+            Ok(answer) => {
+                shared.metrics.wrote(verb, 200);
+                tracing::debug!(verb, kind = resource.kind, name, "wrote");
+                shared.consistency.wrote(self.whose, seen, answer.resource_version());
+            }
+            Err(error) => shared.metrics.wrote(verb, error.cause.code()),
+        }
+        result
+    }
+}
+
+/// Asks for no more of the object in the answer than its metadata: the rest is what was sent.
+pub(super) fn answered_by_metadata(mut request: http::Request<Vec<u8>>) -> http::Request<Vec<u8>> {
+    request.headers_mut().insert(ACCEPT, HeaderValue::from_static(METADATA));
+    request
+}
+
+/// The API server reads the body of an apply as YAML.
+pub(super) fn as_yaml(request: http::Request<Vec<u8>>) -> http::Request<Vec<u8>> {
+    request.map(|body| match String::from_utf8(body) {
+        Ok(json) => yaml::escape(&json).into_bytes(),
+        Err(error) => error.into_bytes(),
+    })
+}
