@@ -20,6 +20,7 @@ mod kubectl;
 mod namespace;
 mod needs;
 mod objects;
+mod open_kind;
 mod own_process;
 mod page;
 mod plugin;
@@ -49,6 +50,7 @@ pub use kubectl::{kubectl, kubectl_apply, kubectl_create, kubectl_with_input, re
 pub use namespace::Namespace;
 pub use needs::{Need, has};
 pub use objects::{GROUP_VERSION, another_image, condition, deployment, image, is_true, replica_set};
+pub use open_kind::open_kind;
 pub use own_process::OwnProcess;
 pub use page::{Block, Page, Typed, checkout};
 pub use plugin::{Said, catena, catena_as, succeeds, until_explained};

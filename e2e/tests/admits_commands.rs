@@ -5,6 +5,7 @@ use anyhow::{Result, ensure};
 use catena_api::BasicDeploymentRestart;
 use e2e::{
     BINDER, COMMANDED, Cluster, Namespace, PATIENCE, Release, deployment, eventually, kubectl_with_input,
+    open_kind,
 };
 use kube::ResourceExt;
 use serde_json::{Value, json};
@@ -134,21 +135,9 @@ async fn a_user_commands_only_what_the_user_may_change() -> Result<()> {
 }
 
 /// A kind of somebody else: only what is labelled and of the type Command is one, for a Shop beside it or a Node.
-const OPERATIONS: &str = r"
-apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata: {name: operations.admission.example.com}
-spec:
-  group: admission.example.com
-  scope: Namespaced
-  names: {plural: operations, singular: operation, kind: Operation}
-  versions:
-    - name: v1
-      served: true
-      storage: true
-      schema:
-        openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}
-";
+fn operation_kind() -> String {
+    open_kind("admission.example.com", "Operation", &["v1"]).to_string()
+}
 
 fn operation(name: &str, labels: &Value, spec: &Value) -> String {
     json!({
@@ -165,7 +154,7 @@ async fn commands_of_a_foreign_kind_ask_for_the_configured_verb_on_the_kind_that
     let cluster = Cluster::changing_one_of(&COMMANDED, BINDER).await?;
     let namespace = cluster.namespace("admission").await?;
     let administrator = As { namespace: &namespace, who: ADMINISTRATOR };
-    administrator.succeeds(&["apply"], OPERATIONS).await?;
+    administrator.succeeds(&["apply"], &operation_kind()).await?;
     let operations = json!([{
         "apiGroups": ["admission.example.com"], "resources": ["operations"], "verbs": ["create", "get", "patch"],
     }]);
@@ -223,30 +212,9 @@ async fn commands_of_a_foreign_kind_ask_for_the_configured_verb_on_the_kind_that
     // Nor is a right on one target one on another.
     ann.is_refused(APPLY, &operation("ann", &gold, &on("Node"))).await?;
     release.restore().await?;
-    kubectl_with_input(&["delete", "--filename", "-"], OPERATIONS).await?;
+    kubectl_with_input(&["delete", "--filename", "-"], &operation_kind()).await?;
     Ok(())
 }
-
-/// A kind that is served in two versions, which differ in nothing but their names.
-const MOVES: &str = r"
-apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata: {name: moves.versions.example.com}
-spec:
-  group: versions.example.com
-  scope: Namespaced
-  names: {plural: moves, singular: move, kind: Move}
-  versions:
-    - name: v1
-      served: true
-      storage: true
-      schema: &open
-        openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}
-    - name: v2
-      served: true
-      storage: false
-      schema: *open
-";
 
 #[tokio::test]
 async fn a_policy_reads_a_command_as_the_binder_does_in_whatever_version_it_comes() -> Result<()> {
@@ -254,7 +222,7 @@ async fn a_policy_reads_a_command_as_the_binder_does_in_whatever_version_it_come
     let cluster = Cluster::changing_one_of(&COMMANDED, BINDER).await?;
     let namespace = cluster.namespace("admission").await?;
     let [administrator, ann, bob] = [ADMINISTRATOR, ANN, BOB].map(|who| As { namespace: &namespace, who });
-    administrator.succeeds(&["apply"], OPERATIONS).await?;
+    administrator.succeeds(&["apply"], &operation_kind()).await?;
     let operations =
         json!([{"apiGroups": ["admission.example.com"], "resources": ["operations"], "verbs": ["create"]}]);
     grant(&namespace, "operations", operations, &[("User", "ann"), ("User", "bob")]).await?;
@@ -299,7 +267,7 @@ async fn a_policy_reads_a_command_as_the_binder_does_in_whatever_version_it_come
     let said = bob.is_refused(dry_run, &node).await?;
     ensure!(!said.contains(&format!("in the namespace {}", namespace.name)), "{said}");
     release.restore().await?;
-    kubectl_with_input(&["delete", "--filename", "-"], OPERATIONS).await?;
+    kubectl_with_input(&["delete", "--filename", "-"], &operation_kind()).await?;
     Ok(())
 }
 
@@ -308,7 +276,8 @@ async fn a_command_in_another_version_is_judged_as_the_configured_one_and_as_it_
     let cluster = Cluster::changing_one_of(&COMMANDED, BINDER).await?;
     let namespace = cluster.namespace("admission").await?;
     let [administrator, bob] = [ADMINISTRATOR, BOB].map(|who| As { namespace: &namespace, who });
-    administrator.succeeds(&["apply"], MOVES).await?;
+    let kind = open_kind("versions.example.com", "Move", &["v1", "v2"]).to_string();
+    administrator.succeeds(&["apply"], &kind).await?;
     let moves = json!([{"apiGroups": ["versions.example.com"], "resources": ["moves"], "verbs": ["create"]}]);
     grant(&namespace, "moves", moves, &[("User", "bob")]).await?;
     let one = |version: &str| {
@@ -350,6 +319,6 @@ async fn a_command_in_another_version_is_judged_as_the_configured_one_and_as_it_
     ensure!(said.contains("ValidatingAdmissionPolicy 'command-binder-moves-other-versions'"), "{said}");
     release.restore().await?;
     bob.until(true, &one("v2")).await;
-    kubectl_with_input(&["delete", "--filename", "-"], MOVES).await?;
+    kubectl_with_input(&["delete", "--filename", "-"], &kind).await?;
     Ok(())
 }

@@ -4,7 +4,7 @@ use anyhow::{Context, Result, ensure};
 use catena_api::keys::{BACKUP_FINALIZER, CONFIRM_DELETE};
 use e2e::{
     BACKUP_BY, BACKUPS, Cluster, Namespace, PATIENCE, Paused, Release, eventually, is_protected, kubectl,
-    kubectl_with_input, protecting,
+    kubectl_with_input, open_kind, protecting,
 };
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace as CoreNamespace};
 use kube::{
@@ -76,30 +76,11 @@ async fn refused(namespace: &Namespace, name: &str, how: &DeleteParams) -> Strin
     }
 }
 
-/// A kind that is served in two versions, of which the settings name one.
-const GADGETS: &str = r"
-apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata: {name: gadgets.e2e.catena.dev}
-spec:
-  group: e2e.catena.dev
-  scope: Namespaced
-  names: {plural: gadgets, singular: gadget, kind: Gadget}
-  versions:
-    - name: v1
-      served: true
-      storage: true
-      schema: &open
-        openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}
-    - name: v2
-      served: true
-      storage: false
-      schema: *open
-";
-
 /// The policies meet a request in whatever version of the kind it comes.
 async fn another_version_is_no_way_around(namespace: &Namespace) -> Result<()> {
-    let (is_made, said) = kubectl_with_input(&["apply", "--filename", "-"], GADGETS).await?;
+    // The settings name one of its versions.
+    let kind = open_kind("e2e.catena.dev", "Gadget", &["v1", "v2"]).to_string();
+    let (is_made, said) = kubectl_with_input(&["apply", "--filename", "-"], &kind).await?;
     ensure!(is_made, "{said}");
     let gadget = json!({
         "apiVersion": "e2e.catena.dev/v2", "kind": "Gadget",

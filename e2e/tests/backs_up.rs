@@ -5,8 +5,8 @@ use std::{collections::BTreeMap, sync::Arc};
 use anyhow::{Context, Result, ensure};
 use catena_api::{BasicDeployment, keys::BACKUP_OF};
 use e2e::{
-    BACKUP_BY, BACKUPS, Cluster, Namespace, PATIENCE, deployment, eventually, is_protected, kubectl, protect,
-    texts,
+    BACKUP_BY, BACKUPS, Cluster, Namespace, PATIENCE, deployment, eventually, is_protected, kubectl,
+    open_kind, protect, texts,
 };
 use k8s_openapi::{
     api::{
@@ -218,15 +218,8 @@ async fn a_kind_that_comes_late_is_protected_and_goes_with_backups_of_all() -> R
     protect(&cluster).await?;
     let namespace = cluster.namespace("late").await?;
     let crds = cluster.all::<CustomResourceDefinition>();
-    let crd: CustomResourceDefinition = serde_json::from_value(json!({
-        "metadata": {"name": "gadgets.e2e.catena.dev"},
-        "spec": {
-            "group": "e2e.catena.dev", "scope": "Namespaced",
-            "names": {"kind": "Gadget", "plural": "gadgets"},
-            "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {
-                "type": "object", "x-kubernetes-preserve-unknown-fields": true}}}],
-        },
-    }))?;
+    let crd = open_kind("e2e.catena.dev", "Gadget", &["v1"]);
+    let crd: CustomResourceDefinition = serde_json::from_value(crd)?;
     // Twice, because a kind may go and come back.
     for round in 0..2 {
         crds.create(&PostParams::default(), &crd).await?;

@@ -7,7 +7,7 @@ use anyhow::{Context, Result, ensure};
 use catena_api::keys;
 use e2e::{
     AuditLog, BINDER, Cluster, Namespace, Release, Request, eventually, kubectl, kubectl_apply,
-    kubectl_with_input, until_explained, yaml,
+    kubectl_with_input, open_kind, until_explained, yaml,
 };
 use jiff::{SignedDuration, Timestamp};
 use kube::{Api, ResourceExt, api::DynamicObject, core::GroupVersionKind, discovery::ApiResource};
@@ -19,23 +19,14 @@ const LIMIT: Duration = Duration::from_secs(60);
 
 /// A definition that takes any field, and serves these versions, the last of which is stored.
 fn definition(group: &str, kind: &str, scope: &str, versions: &[(&str, bool)]) -> Value {
-    let singular = kind.to_lowercase();
-    let stored = versions.last().map(|(name, _)| *name);
-    let version = |(name, served): &(&str, bool)| {
-        json!({
-            "name": name, "served": served, "storage": Some(*name) == stored,
-            "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}},
-        })
-    };
-    json!({
-        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-        "metadata": {"name": format!("{singular}s.{group}")},
-        "spec": {
-            "group": group, "scope": scope,
-            "names": {"plural": format!("{singular}s"), "singular": singular, "kind": kind},
-            "versions": versions.iter().map(version).collect::<Vec<_>>(),
-        },
-    })
+    let latest_first: Vec<_> = versions.iter().rev().collect();
+    let names: Vec<_> = latest_first.iter().map(|(name, _)| *name).collect();
+    let mut definition = open_kind(group, kind, &names);
+    definition["spec"]["scope"] = scope.into();
+    for (index, (_, is_served)) in latest_first.into_iter().enumerate() {
+        definition["spec"]["versions"][index]["served"] = (*is_served).into();
+    }
+    definition
 }
 
 /// Makes the definitions what they are here, and waits until they are served so.

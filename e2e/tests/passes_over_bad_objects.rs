@@ -6,7 +6,7 @@ use anyhow::{Context, Result, ensure};
 use catena_api::keys;
 use e2e::{
     AuditLog, BACKUP_BY, BACKUPS, BINDER, CHAIN, Cluster, DEPLOYMENTS, Namespace, PATIENCE, Request,
-    deployment, eventually, is_protected, kubectl, kubectl_apply, protect, succeeds, texts,
+    deployment, eventually, is_protected, kubectl, kubectl_apply, open_kind, protect, succeeds, texts,
 };
 use k8s_openapi::{
     api::{core::v1::ConfigMap, rbac::v1::ClusterRole},
@@ -137,17 +137,11 @@ async fn a_protected_object_with_times_that_no_client_reads_is_backed_up_like_al
     Ok(())
 }
 
-/// The definition of a kind whose objects may hold anything.
-fn open_kind(kind: &str, metadata: &Value) -> Result<CustomResourceDefinition> {
-    let plural = format!("{}s", kind.to_lowercase());
-    let schema = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
-    Ok(serde_json::from_value(json!({
-        "metadata": metadata,
-        "spec": {
-            "group": "e2e.catena.dev", "scope": "Namespaced", "names": {"kind": kind, "plural": plural},
-            "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": schema}}],
-        },
-    }))?)
+/// The definition of a kind whose objects may hold anything, with this metadata.
+fn definition(kind: &str, metadata: &Value) -> Result<CustomResourceDefinition> {
+    let mut definition = open_kind("e2e.catena.dev", kind, &["v1"]);
+    definition["metadata"] = metadata.clone();
+    Ok(serde_json::from_value(definition)?)
 }
 
 /// Creates an object of such a kind as soon as it is served, and tells when that was.
@@ -195,7 +189,7 @@ async fn a_command_that_is_nested_deeper_than_anyone_reads_is_bound_like_all_oth
     }))?;
     cluster.all::<ClusterRole>().create(&PostParams::default(), &role).await?;
     let kinds = cluster.all::<CustomResourceDefinition>();
-    kinds.create(&PostParams::default(), &open_kind("Dive", &metadata)?).await?;
+    kinds.create(&PostParams::default(), &definition("Dive", &metadata)?).await?;
     let mut target = ConfigMap::default();
     target.metadata.name = Some("target".into());
     namespace.create(&target).await?;
@@ -231,7 +225,7 @@ async fn a_protected_object_that_is_too_deep_for_a_backup_is_held_and_can_be_let
     protect(&cluster).await?;
     let namespace = cluster.namespace("too-deep").await?;
     let kind = "depths.e2e.catena.dev";
-    let definition = open_kind("Depth", &namespace.owns(kind))?;
+    let definition = definition("Depth", &namespace.owns(kind))?;
     cluster.all::<CustomResourceDefinition>().create(&PostParams::default(), &definition).await?;
     let depth = |name: &str, more: Value| {
         json!({
@@ -272,7 +266,7 @@ async fn a_definition_that_is_created_again_is_protected_within_seconds() -> Res
     protect(&cluster).await?;
     let namespace = cluster.namespace("again-served").await?;
     let name = "relics.e2e.catena.dev";
-    let definition = open_kind("Relic", &namespace.owns(name))?;
+    let definition = definition("Relic", &namespace.owns(name))?;
     let kinds: Api<CustomResourceDefinition> = cluster.all();
     let relic = |name: &str| {
         json!({

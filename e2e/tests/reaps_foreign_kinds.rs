@@ -1,7 +1,7 @@
 //! Kinds that the reaper was not compiled with, by configuration alone. Each test changes the release.
 
 use anyhow::{Result, ensure};
-use e2e::{Cluster, Namespace, PATIENCE, REAPER, Release, eventually, kubectl_with_input};
+use e2e::{Cluster, Namespace, PATIENCE, REAPER, Release, eventually, kubectl_with_input, open_kind};
 use jiff::Timestamp;
 use k8s_openapi::{
     api::{batch::v1::Job, core::v1::ConfigMap},
@@ -34,18 +34,7 @@ fn values() -> Value {
 const CRD: &str = "etcdopstasks.reaping.example.com";
 
 fn crd() -> Result<CustomResourceDefinition> {
-    Ok(serde_json::from_value(json!({
-        "metadata": {"name": CRD},
-        "spec": {
-            "group": "reaping.example.com",
-            "scope": "Namespaced",
-            "names": {"plural": "etcdopstasks", "singular": "etcdopstask", "kind": "EtcdOpsTask"},
-            "versions": [{
-                "name": "v1", "served": true, "storage": true,
-                "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}},
-            }],
-        },
-    }))?)
+    Ok(serde_json::from_value(open_kind("reaping.example.com", "EtcdOpsTask", &["v1"]))?)
 }
 
 fn tasks(cluster: &Cluster, namespace: &Namespace) -> Api<DynamicObject> {
