@@ -20,7 +20,7 @@ use operator_kit::{
     render::Rendered,
     report::StatusAge,
     run::Next,
-    watch::WatchedResource,
+    watch::{Row, WatchedResource},
     write::{WriteCause, WriteError, Writer, owner::controller_reference, slow_start},
 };
 use serde_json::{Value, json};

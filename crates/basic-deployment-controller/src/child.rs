@@ -94,12 +94,8 @@ pub struct Said {
 }
 
 impl Row for Child {
-    fn uid(&self) -> &str {
-        &self.uid
-    }
-
-    fn namespace(&self) -> &str {
-        &self.namespace
+    fn id(&self) -> ObjectId<'_> {
+        ObjectId { namespace: &self.namespace, name: &self.name, uid: &self.uid }
     }
 
     fn group(&self) -> Option<&str> {
@@ -108,12 +104,6 @@ impl Row for Child {
 }
 
 impl Child {
-    /// Which object it is.
-    #[must_use]
-    pub fn id(&self) -> ObjectId<'_> {
-        ObjectId { namespace: &self.namespace, name: &self.name, uid: &self.uid }
-    }
-
     /// What is kept of an object of the children's kind.
     pub fn of(object: TrimmedObject, kind: &ApiResource) -> Self {
         let TrimmedObject { metadata, mut data } = object;

@@ -106,12 +106,8 @@ impl CommandKind {
 }
 
 impl Row for Command {
-    fn uid(&self) -> &str {
-        &self.uid
-    }
-
-    fn namespace(&self) -> &str {
-        &self.namespace
+    fn id(&self) -> ObjectId<'_> {
+        ObjectId { namespace: &self.namespace, name: &self.name, uid: &self.uid }
     }
 
     fn group(&self) -> Option<&str> {
@@ -120,12 +116,6 @@ impl Row for Command {
 }
 
 impl Command {
-    /// Which object it is.
-    #[must_use]
-    pub fn id(&self) -> ObjectId<'_> {
-        ObjectId { namespace: &self.namespace, name: &self.name, uid: &self.uid }
-    }
-
     /// What is kept of an object of a command kind. One that is malformed is kept too, so that it can be told.
     #[must_use]
     pub fn of(object: TrimmedObject, kind: CommandKind) -> Self {

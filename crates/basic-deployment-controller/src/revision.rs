@@ -110,12 +110,8 @@ impl Pin {
 }
 
 impl Row for Revision {
-    fn uid(&self) -> &str {
-        &self.uid
-    }
-
-    fn namespace(&self) -> &str {
-        &self.namespace
+    fn id(&self) -> ObjectId<'_> {
+        ObjectId { namespace: &self.namespace, name: &self.name, uid: &self.uid }
     }
 
     fn group(&self) -> Option<&str> {
@@ -124,12 +120,6 @@ impl Row for Revision {
 }
 
 impl Revision {
-    /// Which object it is.
-    #[must_use]
-    pub fn id(&self) -> ObjectId<'_> {
-        ObjectId { namespace: &self.namespace, name: &self.name, uid: &self.uid }
-    }
-
     /// What is kept of a `ControllerRevision`.
     pub fn of(object: TrimmedObject) -> Self {
         let TrimmedObject { metadata, data } = object;

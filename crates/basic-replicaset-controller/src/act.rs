@@ -18,7 +18,7 @@ use operator_kit::{
     object::ObjectId,
     report::StatusAge,
     run::{Next, Settings},
-    watch::{WatchedResource, Watermark},
+    watch::{Row, WatchedResource, Watermark},
     write::{Batch, WriteCause, WriteError, Writer, owner::controller_reference, slow_start},
 };
 use serde_json::{Value, json};

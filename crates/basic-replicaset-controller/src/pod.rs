@@ -93,14 +93,6 @@ pub struct PodRow {
     pub state: PodState,
 }
 
-impl PodRow {
-    /// Which pod it is.
-    #[must_use]
-    pub fn id(&self) -> ObjectId<'_> {
-        ObjectId { namespace: &self.namespace, name: &self.name, uid: &self.uid }
-    }
-}
-
 /// The controller of a pod.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Owner {
@@ -146,12 +138,8 @@ pub struct Trouble {
 }
 
 impl Row for PodRow {
-    fn uid(&self) -> &str {
-        &self.uid
-    }
-
-    fn namespace(&self) -> &str {
-        &self.namespace
+    fn id(&self) -> ObjectId<'_> {
+        ObjectId { namespace: &self.namespace, name: &self.name, uid: &self.uid }
     }
 
     /// An orphan is found by its revision, which tells whose it was.

@@ -30,19 +30,20 @@
 //! use serde_json::{Value, json};
 //!
 //! /// What is kept of a `ConfigMap`: whose it is.
-//! struct Card { uid: String, namespace: String, owner: Option<String> }
+//! struct Card { namespace: String, name: String, uid: String, owner: Option<String> }
 //!
 //! impl Card {
 //!     fn of(map: ConfigMap) -> Self {
 //!         let owner = controller_of(&map.metadata).map(|owner| owner.uid.clone());
-//!         let (uid, namespace) = (map.metadata.uid.unwrap_or_default(), map.metadata.namespace.unwrap_or_default());
-//!         Self { uid, namespace, owner }
+//!         let ObjectId { namespace, name, uid } = ObjectId::of(&map);
+//!         Self { namespace: namespace.into(), name: name.into(), uid: uid.into(), owner }
 //!     }
 //! }
 //!
 //! impl Row for Card {
-//!     fn uid(&self) -> &str { &self.uid }
-//!     fn namespace(&self) -> &str { &self.namespace }
+//!     fn id(&self) -> ObjectId<'_> {
+//!         ObjectId { namespace: &self.namespace, name: &self.name, uid: &self.uid }
+//!     }
 //!     fn group(&self) -> Option<&str> { self.owner.as_deref() }
 //! }
 //!

@@ -10,6 +10,7 @@ use kube::{
     discovery::ApiResource,
 };
 use operator_kit::{
+    object::ObjectId,
     run::Triggers,
     watch::{Cache, Row as CacheRow, TrimmedObject, Watch, Watches},
 };
@@ -34,12 +35,8 @@ struct NamespaceRow {
 }
 
 impl CacheRow for NamespaceRow {
-    fn uid(&self) -> &str {
-        &self.uid
-    }
-
-    fn namespace(&self) -> &'static str {
-        ""
+    fn id(&self) -> ObjectId<'_> {
+        ObjectId { namespace: "", name: &self.name, uid: &self.uid }
     }
 
     fn group(&self) -> Option<&str> {

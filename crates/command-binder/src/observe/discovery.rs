@@ -9,7 +9,10 @@ use k8s_openapi::{
     apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
 };
 use kube::{Api, Client, discovery::ApiResource};
-use operator_kit::watch::{Cache, Row, TrimmedObject, Watch, Watches};
+use operator_kit::{
+    object::ObjectId,
+    watch::{Cache, Row, TrimmedObject, Watch, Watches},
+};
 
 /// All definitions are one group.
 const GROUP: &str = "all";
@@ -19,18 +22,15 @@ pub type OnMalformed = Arc<dyn Fn(&ObjectReference, &str) + Send + Sync>;
 
 /// A definition with the label of commands.
 pub struct Discovered {
+    name: Box<str>,
     uid: Box<str>,
     /// The kind, or why the definition does not describe one.
     pub kind: Result<Arc<CommandKind>, String>,
 }
 
 impl Row for Discovered {
-    fn uid(&self) -> &str {
-        &self.uid
-    }
-
-    fn namespace(&self) -> &'static str {
-        ""
+    fn id(&self) -> ObjectId<'_> {
+        ObjectId { namespace: "", name: &self.name, uid: &self.uid }
     }
 
     fn group(&self) -> Option<&str> {
@@ -67,7 +67,8 @@ impl Definitions {
                 };
                 on_malformed(&reference, problem);
             }
-            Discovered { uid: definition.metadata.uid.unwrap_or_default().into(), kind: kind.map(Arc::new) }
+            let ObjectId { name, uid, .. } = ObjectId::of(&definition);
+            Discovered { name: name.into(), uid: uid.into(), kind: kind.map(Arc::new) }
         };
         Self(watches.cache(watch, trim, move |_| changed()))
     }

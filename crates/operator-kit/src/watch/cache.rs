@@ -4,14 +4,15 @@ use parking_lot::{RwLock, RwLockReadGuard};
 
 use kube::runtime::watcher::Event;
 
-use crate::watch::{Task, consistency::Watermark};
+use crate::{
+    object::ObjectId,
+    watch::{Task, consistency::Watermark},
+};
 
 /// What a controller keeps of a watched object: only the fields that it reads.
 pub trait Row: Send + Sync + 'static {
-    /// The object's uid.
-    fn uid(&self) -> &str;
-    /// The object's namespace; empty for a cluster-wide one.
-    fn namespace(&self) -> &str;
+    /// Which object it is.
+    fn id(&self) -> ObjectId<'_>;
     /// What the object is looked up by: the uid of its controller, or for an object without one, whatever its
     /// next owner would know it by.
     fn group(&self) -> Option<&str>;
@@ -43,7 +44,7 @@ impl<R: Row> Cache<R> {
     pub fn group(&self, namespace: &str, group: &str) -> Vec<Arc<R>> {
         let rows = self.read();
         let members = rows.by_group.get(group).into_iter().flatten();
-        members.filter(|row| row.namespace() == namespace).cloned().collect()
+        members.filter(|row| row.id().namespace == namespace).cloned().collect()
     }
 
     /// The rows of any group of which something holds, in no order: it is asked of every row.
@@ -84,14 +85,14 @@ impl<R: Row> Cache<R> {
         let mut rows = self.rows.write();
         let affected = match event {
             Event::Apply(row) => rows.put(row),
-            Event::Delete(row) => rows.remove(row.uid()).into_iter().collect(),
+            Event::Delete(row) => rows.remove(row.id().uid).into_iter().collect(),
             Event::Init => {
                 rows.relist = Some(HashMap::new());
                 Vec::new()
             }
             Event::InitApply(row) => {
                 let relist = rows.relist.get_or_insert_default();
-                relist.insert(row.uid().into(), row);
+                relist.insert(row.id().uid.into(), row);
                 Vec::new()
             }
             Event::InitDone => rows.replace(),
@@ -109,11 +110,11 @@ impl<R: Row> Cache<R> {
 
 impl<R: Row> Rows<R> {
     fn put(&mut self, row: Arc<R>) -> Vec<Arc<R>> {
-        let old = self.remove(row.uid());
+        let old = self.remove(row.id().uid);
         if let Some(group) = row.group() {
             self.by_group.entry(group.into()).or_default().push(row.clone());
         }
-        self.by_uid.insert(row.uid().into(), row.clone());
+        self.by_uid.insert(row.id().uid.into(), row.clone());
         // Who had it before needs to know only when it moved.
         let moved = old.filter(|old| old.group() != row.group());
         moved.into_iter().chain([row]).collect()
@@ -124,7 +125,7 @@ impl<R: Row> Rows<R> {
         if let Some(group) = old.group()
             && let Some(members) = self.by_group.get_mut(group)
         {
-            members.retain(|member| member.uid() != uid);
+            members.retain(|member| member.id().uid != uid);
             if members.is_empty() {
                 self.by_group.remove(group);
             }
@@ -136,7 +137,7 @@ impl<R: Row> Rows<R> {
         let Some(new) = self.relist.take() else { return Vec::new() };
         let old = std::mem::take(&mut self.by_uid);
         self.by_group.clear();
-        let gone = old.into_values().filter(|row| !new.contains_key(row.uid()));
+        let gone = old.into_values().filter(|row| !new.contains_key(row.id().uid));
         let affected: Vec<_> = gone.chain(new.values().cloned()).collect();
         for row in new.into_values() {
             self.put(row);
@@ -154,11 +155,9 @@ mod tests {
     struct Pod(&'static str, Option<&'static str>);
 
     impl Row for Pod {
-        fn uid(&self) -> &str {
-            self.0
-        }
-        fn namespace(&self) -> &str {
-            self.0.split_once('/').map_or("", |(namespace, _)| namespace)
+        fn id(&self) -> ObjectId<'_> {
+            let (namespace, name) = self.0.split_once('/').unwrap_or(("", self.0));
+            ObjectId { namespace, name, uid: self.0 }
         }
         fn group(&self) -> Option<&str> {
             self.1

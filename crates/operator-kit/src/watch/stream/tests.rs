@@ -13,7 +13,10 @@ use serde_json::{Value, json};
 use tokio::time::{Instant, sleep, timeout};
 
 use super::*;
-use crate::watch::{consistency::Consistency, lenient::Unmanaged};
+use crate::{
+    object::ObjectId,
+    watch::{consistency::Consistency, lenient::Unmanaged},
+};
 
 /// An answer of the API server.
 #[derive(Clone)]
@@ -107,11 +110,8 @@ impl Map {
 }
 
 impl Row for Map {
-    fn uid(&self) -> &str {
-        &self.uid
-    }
-    fn namespace(&self) -> &'static str {
-        ""
+    fn id(&self) -> ObjectId<'_> {
+        ObjectId { namespace: "", name: &self.uid, uid: &self.uid }
     }
     fn group(&self) -> Option<&str> {
         None
