@@ -8,7 +8,7 @@ use kube::{
     Api, Client, Config, Resource,
     api::{GetParams, ListParams},
     config::{KubeConfigOptions, Kubeconfig, KubeconfigError},
-    core::{DynamicObject, DynamicResourceScope, ObjectMeta, Request, request},
+    core::{DynamicObject, DynamicResourceScope, ObjectMeta, Request},
     discovery::ApiResource,
 };
 use operator_kit::{render::is_object_name, watch::live};
@@ -138,7 +138,7 @@ impl Cluster {
         name: &str,
     ) -> kube::Result<Option<DynamicObject>> {
         let namespace = namespace.filter(|_| kind.is_namespaced);
-        check_names(namespace, name)?;
+        live::check_names(namespace, name)?;
         let path = DynamicObject::url_path(&kind.resource, namespace);
         let request = Request::new(path).get(name, &GetParams::default());
         match self.client.request(request.map_err(kube::Error::BuildRequest)?).await {
@@ -158,9 +158,7 @@ impl Cluster {
         namespace: Option<&str>,
         name: &str,
     ) -> kube::Result<Option<ObjectMeta>> {
-        let namespace = namespace.filter(|_| kind.is_namespaced);
-        check_names(namespace, name)?;
-        let namespace = namespace.unwrap_or_default();
+        let namespace = namespace.filter(|_| kind.is_namespaced).unwrap_or_default();
         live::metadata_opt(&self.client, &kind.resource, namespace, name).await
     }
 
@@ -191,18 +189,6 @@ impl Cluster {
             namespace: kind.is_namespaced.then(|| self.namespace.clone()),
         };
         errors::refused(&subject, verb, error)
-    }
-}
-
-/// Any text may stand in a reference, and the client puts names into URLs as they are: `?watch=true` would be a request
-/// without an end.
-fn check_names(namespace: Option<&str>, name: &str) -> kube::Result<()> {
-    match namespace.into_iter().chain([name]).find(|name| !is_object_name(name)) {
-        None => Ok(()),
-        Some(name) => {
-            let error = request::Error::Validation(format!("{name:?} is not an object name"));
-            Err(kube::Error::BuildRequest(error))
-        }
     }
 }
 

@@ -8,7 +8,7 @@ use kube::{
     core::{Request, response::Status},
     discovery::ApiResource,
 };
-use operator_kit::watch::{Bounded, ReadError};
+use operator_kit::watch::{Bounded, ReadError, live::check_names};
 use serde_json::Value;
 
 /// What the API server answers to a read.
@@ -30,6 +30,7 @@ pub async fn read(
 ) -> Result<Answer, ReadError> {
     let read_error = |error: kube::Error| ReadError::of(&error, &resource.kind, name);
     let namespace = Some(namespace).filter(|namespace| !namespace.is_empty());
+    check_names(namespace, name).map_err(read_error)?;
     let request = Request::new(DynamicObject::url_path(resource, namespace))
         .get(name, &GetParams::default())
         .map_err(|error| read_error(kube::Error::BuildRequest(error)))?;

@@ -4,13 +4,26 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::{
     Client, Resource,
     api::{DynamicObject, GetParams},
-    core::Request,
+    core::{Request, request},
     discovery::ApiResource,
 };
 
-use crate::watch::Trimmed;
+use crate::{render::is_object_name, watch::Trimmed};
 
-/// The metadata of an object, without `managedFields`. `namespace` is empty for a cluster-wide one.
+/// Refuses what cannot be the name of an object. Any text may stand in a reference, and the client puts names into URLs as
+/// they are: `?watch=true` would be a request without an end.
+pub fn check_names(namespace: Option<&str>, name: &str) -> kube::Result<()> {
+    match namespace.into_iter().chain([name]).find(|name| !is_object_name(name)) {
+        None => Ok(()),
+        Some(name) => {
+            let error = request::Error::Validation(format!("{name:?} is not an object name"));
+            Err(kube::Error::BuildRequest(error))
+        }
+    }
+}
+
+/// The metadata of an object, without `managedFields`. `namespace` is empty for a cluster-wide one. What is no name is
+/// refused without a request.
 pub async fn metadata(
     client: &Client,
     resource: &ApiResource,
@@ -18,6 +31,7 @@ pub async fn metadata(
     name: &str,
 ) -> kube::Result<ObjectMeta> {
     let namespace = Some(namespace).filter(|namespace| !namespace.is_empty());
+    check_names(namespace, name)?;
     let request = Request::new(DynamicObject::url_path(resource, namespace))
         .get_metadata(name, &GetParams::default())
         .map_err(kube::Error::BuildRequest)?;
@@ -35,5 +49,39 @@ pub async fn metadata_opt(
         Ok(found) => Ok(Some(found)),
         Err(kube::Error::Api(status)) if status.is_not_found() => Ok(None),
         Err(error) => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    };
+
+    use axum::http::{Request, Response};
+    use k8s_openapi::api::core::v1::ConfigMap;
+    use kube::client::Body;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn what_is_no_name_is_never_asked_for() {
+        let asked = Arc::new(AtomicUsize::new(0));
+        let count = asked.clone();
+        let service = move |_: Request<Body>| {
+            count.fetch_add(1, Ordering::Relaxed);
+            async { anyhow::Ok(Response::new(Body::from(br#"{"metadata": {"name": "web"}}"#.to_vec()))) }
+        };
+        let client = Client::new(tower::service_fn(service), "default");
+        let maps = ApiResource::erase::<ConfigMap>(&());
+        for (namespace, name) in [("shop", "?watch=true"), ("shop", ""), ("shop/configmaps", "web")] {
+            let found = metadata_opt(&client, &maps, namespace, name).await;
+            assert!(matches!(found, Err(kube::Error::BuildRequest(_))), "{namespace} {name}: {found:?}");
+        }
+        assert_eq!(asked.load(Ordering::Relaxed), 0);
+        for namespace in ["shop", ""] {
+            assert!(metadata(&client, &maps, namespace, "web").await.is_ok());
+        }
     }
 }
