@@ -27,7 +27,6 @@ use serde_json::{Value, json};
 use crate::{
     memory::{Memory, Unplaced},
     metrics::HeldMetrics,
-    observe::BackupWatches,
 };
 
 /// When a backup that was created is looked at, if nobody tells of it before.
@@ -37,21 +36,13 @@ const FIRST_LOOK_DELAY: Duration = Duration::from_secs(1);
 pub struct Executor {
     writer: Writer,
     events: Events,
-    backups: BackupWatches,
     memory: Memory,
     metrics: HeldMetrics,
 }
 
 impl Executor {
-    /// An executor whose backups show up in these watches.
-    pub fn new(
-        writer: Writer,
-        events: Events,
-        backups: BackupWatches,
-        memory: Memory,
-        metrics: HeldMetrics,
-    ) -> Self {
-        Self { writer, events, backups, memory, metrics }
+    pub fn new(writer: Writer, events: Events, memory: Memory, metrics: HeldMetrics) -> Self {
+        Self { writer, events, memory, metrics }
     }
 
     /// Forgets an object that is gone.
@@ -70,7 +61,7 @@ impl Executor {
                 let patch = finalizer::take_back(id.uid, version, &target.row.finalizers);
                 self.amend(target, &patch.unwrap_or_default()).await
             }
-            Action::Create(backup) => self.create(kind, target, backup).await,
+            Action::Create(backup) => self.create(kind, observed, backup).await,
             Action::Refuse(problem) => Err(problem.into()),
             Action::ReportMissing(missing) => {
                 if matches!(missing, Missing::NotServed { .. }) {
@@ -101,12 +92,7 @@ impl Executor {
         Ok(Next::Written)
     }
 
-    async fn create(
-        &self,
-        kind: &ProtectedKind,
-        target: &Watched<Row>,
-        backup: Value,
-    ) -> Result<Next, Error> {
+    async fn create(&self, kind: &ProtectedKind, observed: &Observed, backup: Value) -> Result<Next, Error> {
         let resource = written_as(&kind.backup, &backup);
         if resource.version != kind.backup.resource.version {
             tracing::warn!(
@@ -116,8 +102,8 @@ impl Executor {
                 resource.api_version
             );
         }
-        let target = ObjectId::of(target);
-        let backups = WatchedResource::new(resource.clone(), &self.backups.seen(&kind.backup));
+        let target = ObjectId::of(&*observed.target);
+        let backups = WatchedResource::new(resource.clone(), &observed.backups);
         let Err(error) = self.writer.on_behalf_of(target).create(&backups, &backup).await else {
             return Ok(self.created(target));
         };

@@ -13,7 +13,7 @@ use catena_api::keys::{BACKUP_FINALIZER, BACKUP_TARGET};
 use kube::api::ObjectMeta;
 use operator_kit::{
     run::Attempt,
-    watch::{Source, Watched, WatchedResource},
+    watch::{Source, Watched, WatchedResource, Watermark},
 };
 use serde_json::{Value, json};
 
@@ -87,6 +87,7 @@ pub fn held(settings: &Settings, object: &Value, situation: Situation) -> Observ
         attempt: Attempt::Allowed,
         kind: Some(settings.kinds["maps"].clone()),
         selection: Selection::Selected,
+        backups: Watermark::unwatched(),
         held: Some(Held {
             finalizers: metadata::finalizers(object),
             is_annotated: object.pointer("/metadata/annotations").is_some(),

@@ -67,7 +67,7 @@ async fn control(arguments: Arguments) -> anyhow::Result<()> {
     let metrics = HeldMetrics::new();
     operator.add_metrics(|registry| metrics.register(registry));
     let memory = Memory::default();
-    let executor = Executor::new(operator.writer(), operator.events(), backups, memory.clone(), metrics);
-    let observer = Observer::new(client, served_kinds, operator.settings(), namespaces, memory);
+    let executor = Executor::new(operator.writer(), operator.events(), memory.clone(), metrics);
+    let observer = Observer::new(client, served_kinds, operator.settings(), namespaces, backups, memory);
     operator.run_each(ProtectedObjects { observer, executor }, kinds, triggers).await
 }

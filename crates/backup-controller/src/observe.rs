@@ -24,7 +24,7 @@ use kube::Client;
 use operator_kit::{
     object::{Named, ObjectId},
     run::{Attempt, Settings},
-    watch::{Bounded, ReadCause, ReadError, ServedKinds, Watched},
+    watch::{Bounded, ReadCause, ReadError, ServedKinds, Watched, Watermark},
 };
 use serde_json::Value;
 
@@ -41,19 +41,21 @@ pub struct Observer {
     served_kinds: ServedKinds,
     settings: Settings<backup_controller::Settings>,
     namespaces: Namespaces,
+    backups: BackupWatches,
     memory: Memory,
 }
 
 impl Observer {
-    /// An observer that knows the labels of these namespaces.
+    /// An observer that knows the labels of these namespaces, and is told of backups by these watches.
     pub fn new(
         client: Client,
         served_kinds: ServedKinds,
         settings: Settings<backup_controller::Settings>,
         namespaces: Namespaces,
+        backups: BackupWatches,
         memory: Memory,
     ) -> Self {
-        Self { client, served_kinds, settings, namespaces, memory }
+        Self { client, served_kinds, settings, namespaces, backups, memory }
     }
 
     /// What there is of an object.
@@ -75,7 +77,9 @@ impl Observer {
             }
             kind => (kind, None),
         };
-        Ok(Observed { target, attempt, kind, selection, held })
+        let backups = kind.as_ref().map(|kind| self.backups.seen(&kind.backup));
+        let backups = backups.unwrap_or_else(Watermark::unwatched);
+        Ok(Observed { target, attempt, kind, selection, backups, held })
     }
 
     /// Forgets an object that is gone.

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use kube::core::{Selector, SelectorExt};
 use operator_kit::{
     run::Attempt,
-    watch::{TrimmedObject, Watched},
+    watch::{TrimmedObject, Watched, Watermark},
 };
 
 use crate::{
@@ -36,6 +36,8 @@ pub struct Observed {
     pub kind: Option<Arc<ProtectedKind>>,
     /// Whether it is to be protected.
     pub selection: Selection,
+    /// How far the watch of its backups is.
+    pub backups: Watermark,
     /// What is known live of an object that is being deleted and has our finalizer.
     pub held: Option<Held>,
 }

@@ -29,8 +29,8 @@ fn controller(
     let backups = BackupWatches::new(client.clone(), served_kinds.clone(), watches.clone(), triggers.clone());
     let namespaces = Namespaces::new(client.clone(), watches, triggers);
     let settings = Settings::fixed(settings(TEMPLATE, "backups"));
-    let executor = Executor::new(writer, events, backups, memory.clone(), HeldMetrics::new());
-    let observer = Observer::new(client, served_kinds, settings, namespaces, memory.clone());
+    let executor = Executor::new(writer, events, memory.clone(), HeldMetrics::new());
+    let observer = Observer::new(client, served_kinds, settings, namespaces, backups, memory.clone());
     (ProtectedObjects { observer, executor }, log)
 }
 

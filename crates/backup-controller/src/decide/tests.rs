@@ -5,7 +5,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::api::ObjectMeta;
 use operator_kit::{
     report::{Category, Failure},
-    watch::{Source, Watched, WatchedResource},
+    watch::{Source, Watched, WatchedResource, Watermark},
 };
 use serde_json::json;
 
@@ -50,6 +50,7 @@ fn living(selection: Selection, finalizers: &[&str]) -> Observed {
         attempt: Attempt::Allowed,
         kind: Some(kind),
         selection,
+        backups: Watermark::unwatched(),
         held: None,
     }
 }

@@ -31,7 +31,9 @@ fn observer(web: Option<Value>, memory: Memory) -> (Observer, Log) {
     let served_kinds = ServedKinds::new(client.clone());
     let namespaces = Namespaces::new(client.clone(), Watches::default(), Triggers::default());
     let settings = Settings::fixed(settings(TEMPLATE, "backups"));
-    (Observer::new(client, served_kinds, settings, namespaces, memory), log)
+    let backups =
+        BackupWatches::new(client.clone(), served_kinds.clone(), Watches::default(), Triggers::default());
+    (Observer::new(client, served_kinds, settings, namespaces, backups, memory), log)
 }
 
 async fn observe(observer: &Observer, attempt: Attempt) -> Option<Held> {

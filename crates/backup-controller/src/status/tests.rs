@@ -4,7 +4,7 @@ use kube::api::ObjectMeta;
 use operator_kit::{
     report::Category,
     run::Attempt,
-    watch::{Source, Watched, WatchedResource},
+    watch::{Source, Watched, WatchedResource, Watermark},
 };
 
 use super::*;
@@ -35,6 +35,7 @@ fn observed() -> Observed {
         attempt: Attempt::Allowed,
         kind: Some(kind),
         selection: Selection::Selected,
+        backups: Watermark::unwatched(),
         held: Some(Held {
             finalizers: Vec::new(),
             is_annotated: false,

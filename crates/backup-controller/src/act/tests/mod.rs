@@ -8,8 +8,8 @@ use backup_controller::{Settings, backup::Situation, decide::decide, error::Unus
 use catena_api::keys::BACKUP_FINALIZER;
 use operator_kit::{
     report::{Failure, Reported},
-    run::{Attempt, Triggers},
-    watch::{ReadError, ServedKinds, Watches},
+    run::Attempt,
+    watch::ReadError,
 };
 use prometheus_client::{encoding::text::encode, registry::Registry};
 
@@ -46,12 +46,9 @@ async fn act_on(observed: &Observed, action: Action, answers: &[Answer]) -> Acte
     let memory = Memory::default();
     memory.refused("u");
     let metrics = HeldMetrics::new();
-    let served_kinds = ServedKinds::new(client.clone());
-    let backups = BackupWatches::new(client.clone(), served_kinds, Watches::default(), Triggers::default());
     let executor = Executor::new(
         Writer::over(client.clone(), MANAGER),
         Events::over(client, MANAGER),
-        backups,
         memory.clone(),
         metrics.clone(),
     );
