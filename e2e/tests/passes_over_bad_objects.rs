@@ -154,7 +154,7 @@ async fn arrive(namespace: &Namespace, object: &Value) -> Instant {
     .await
 }
 
-/// A value that is nested deeper than anyone reads.
+/// A value nested deeper than anyone reads.
 fn deep() -> Value {
     (0..DEPTH).fold(json!(1), |inner, _| json!({"in": inner}))
 }
@@ -250,7 +250,7 @@ async fn a_protected_object_that_is_too_deep_for_a_backup_is_held_and_can_be_let
     };
     until_gone("web").await;
     let said = namespace.until_told("deep", "TooDeep").await;
-    ensure!(said.contains("nested deeper"), "{said}");
+    ensure!(said.contains("a hundred levels deep"), "{said}");
     let release = format!("{}=it is not needed", keys::FORCE_RELEASE);
     kubectl(&["annotate", kind, "deep", &release, "--namespace", &namespace.name]).await?;
     until_gone("deep").await;

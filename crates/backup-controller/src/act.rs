@@ -96,7 +96,7 @@ impl Executor {
         let resource = written_as(&kind.backup, &backup);
         if resource.version != kind.backup.resource.version {
             tracing::warn!(
-                "backups.{}.apiVersion: {} is not served (any more), so that {} is used; name a version that is served",
+                "backups.{}.apiVersion: {} is not served, so {} is used instead; set it to a served version",
                 kind.backup.name,
                 kind.backup.resource.api_version,
                 resource.api_version
@@ -181,7 +181,7 @@ impl Executor {
             Outcome::GivenUp => self.events.warn(
                 &reference(target),
                 "ReleasedWithoutBackup",
-                &format!("released without a backup, as onFailure says: {message}"),
+                &format!("released without a backup, as the settings allow: {message}"),
             ),
             Outcome::Forced => {
                 tracing::warn!(object = %id, kind = kind.id, reason = message, "force-released");

@@ -39,23 +39,23 @@ const EXIT_REFUSED: u8 = 3;
 /// What is drained, and how.
 #[derive(Args)]
 pub struct Options {
-    /// Deployment of the controller in the Lease's namespace; it is deleted first, so that no finalizer is put on again
+    /// Deployment of the controller in the Lease's namespace; it is deleted first, so that no finalizer is added again
     #[arg(long, value_name = "NAME")]
     deployment: Option<String>,
-    /// Binding of a mutating admission policy that puts the finalizer on; deleted first; may be given several times
+    /// Binding of a mutating admission policy that adds the finalizer; it is deleted first; can be given several times
     #[arg(long, value_name = "NAME")]
     policy_binding: Vec<String>,
-    /// What follows if objects wait for their backup
+    /// Handling of objects that are waiting for their backup
     #[arg(long, value_enum, value_name = "WHAT", default_value_t = HeldObjects::Release)]
     held_objects: HeldObjects,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum HeldObjects {
-    /// They are let go without one.
+    /// Release them without one.
     #[value(name = "Release")]
     Release,
-    /// Nothing is drained.
+    /// Drain nothing.
     #[value(name = "Refuse")]
     Refuse,
 }
@@ -135,7 +135,7 @@ pub async fn run(arguments: Arguments, options: &Options) -> anyhow::Result<Exit
                         Drained::Found(count) => found += count,
                         Drained::Refused(held) => {
                             tracing::error!(
-                                "{}; the controller has ended: start it again with helm rollback",
+                                "{}; the controller has been stopped: start it again with helm rollback",
                                 refusal(&held)
                             );
                             return Ok(ExitCode::from(EXIT_REFUSED));
@@ -161,7 +161,8 @@ async fn served(served_kinds: &ServedKinds, kinds: Vec<ApiResource>) -> anyhow::
     let mut served = Vec::new();
     for kind in kinds {
         let found = served_kinds.find(&kind).await;
-        let found = found.with_context(|| format!("could not find out how {} is served", kind.plural))?;
+        let found =
+            found.with_context(|| format!("could not look up the served version of {}", kind.plural))?;
         served.extend(found.map(|found| found.resource));
     }
     Ok(served)
@@ -191,8 +192,7 @@ fn held_of(kind: &ApiResource, objects: &[Found]) -> Vec<String> {
 
 fn refusal(held: &[String]) -> String {
     format!(
-        "{} objects wait for their backup, and drain.heldObjects is Refuse: {}; wait for them, or let them go with the \
-         annotation catena.dev/force-release: <reason>",
+        "{} objects are waiting for their backup, and drain.heldObjects is Refuse: {}; wait until they are gone, or release them with the annotation catena.dev/force-release: <reason>",
         held.len(),
         held.iter().take(20).map(String::as_str).collect::<Vec<_>>().join(", ")
     )
@@ -222,7 +222,7 @@ async fn drain(
     while let Some(outcome) = released.next().await {
         let (is_held, reference) = outcome?;
         if is_held {
-            let note = "released without a proven backup, because the controller is uninstalled";
+            let note = "released without a proven backup, because the controller is being uninstalled";
             operator.events().warn(&reference, "ReleasedByUninstall", note);
         }
     }

@@ -19,8 +19,7 @@ pub enum Error {
     Write(#[from] WriteError),
     /// The backup would go to a namespace that is being deleted.
     #[error(
-        "the namespace {namespace:?} is being deleted and takes no new {kind}: the backup must go to another one; set \
-         backups.{backup}.namespace in the controller's values, or let the object go without a backup with the \
+        "the namespace {namespace:?} is being deleted and accepts no new {kind}; set backups.{backup}.namespace in the controller's values to another one, or release the object without a backup with the \
          annotation catena.dev/force-release: <reason>"
     )]
     NamespaceTerminating {
@@ -44,8 +43,7 @@ pub enum Error {
 pub enum Missing {
     /// There is nowhere to create the backup.
     #[error(
-        "{kind} {name:?} cannot be created: the cluster does not serve the kind, or has no namespace {namespace:?}; \
-         install the one or create the other"
+        "{kind} {name:?} cannot be created: either the cluster does not serve this kind, or the namespace {namespace:?} does not exist; install the CustomResourceDefinition, or create the namespace"
     )]
     NotServed {
         /// The backup's kind.
@@ -57,8 +55,7 @@ pub enum Missing {
     },
     /// The version changed in which the cluster serves the backup's kind.
     #[error(
-        "{kind} {name:?} could not be created: {tried} is not served any more, and {served} is; it is tried in that \
-         version: set backups.{backup}.apiVersion in the controller's values to it"
+        "{kind} {name:?} could not be created: {tried} is no longer served, but {served} is, and the backup is retried in that version; set backups.{backup}.apiVersion in the controller's values to it"
     )]
     OtherVersion {
         /// The backup's name in the settings.
@@ -85,8 +82,7 @@ pub enum Unusable {
     Template(#[from] TemplateError),
     /// The template's name does not follow from the suffix.
     #[error(
-        "the template {backup:?} gives the name {name:?}, which does not hold the suffix: two backups would have the same \
-         name; write for example {{{{ name ~ \"-\" ~ suffix }}}}"
+        "the template {backup:?} renders the name {name:?}, which does not contain the suffix, so that two backups would have the same name; write, for example, {{{{ name ~ \"-\" ~ suffix }}}}"
     )]
     NotUnique {
         /// The backup's name in the settings.
@@ -96,7 +92,7 @@ pub enum Unusable {
     },
     /// The template asks for a namespace of its own.
     #[error(
-        "the template {backup:?} sets metadata.namespace to {found:?}; leave it out, and set backups.{backup}.namespace"
+        "the template {backup:?} sets metadata.namespace to {found:?}; remove it, and set backups.{backup}.namespace instead"
     )]
     OtherNamespace {
         /// The backup's name in the settings.
@@ -106,7 +102,7 @@ pub enum Unusable {
     },
     /// An object without a namespace is backed up by one that needs one.
     #[error(
-        "backups.{backup}.namespace is not set, and the object has no namespace that its backup could go to; set it"
+        "backups.{backup}.namespace is not set, and the object is cluster-scoped, so that its backup has no namespace; set it"
     )]
     NoNamespace {
         /// The backup's name in the settings.
@@ -117,7 +113,7 @@ pub enum Unusable {
     OutOfReach(ReadError),
     /// The template gives the backup an owner.
     #[error(
-        "the template {backup:?} sets metadata.ownerReferences, with which a backup goes when its owner does; take it out"
+        "the template {backup:?} sets metadata.ownerReferences, so that the backup would be deleted with its owner; remove that field"
     )]
     HasOwner {
         /// The backup's name in the settings.
@@ -125,8 +121,7 @@ pub enum Unusable {
     },
     /// Somebody made the object the owner of its backup.
     #[error(
-        "{title} is owned by the object and would go with it, so that it proves nothing; take the owner reference away, \
-         and see who sets it"
+        "{title} is owned by the object and would be deleted with it, so that it proves nothing; remove the owner reference, and find out who sets it"
     )]
     Owned {
         /// The backup.
@@ -134,8 +129,7 @@ pub enum Unusable {
     },
     /// Something of the name is there that is not the backup.
     #[error(
-        "{title} is there and does not count as the backup of this object: {why}; delete or rename it, or change the name \
-         in the template"
+        "{title} exists, but does not count as the backup of this object: {why}; delete it, or change the name in the template"
     )]
     NameTaken {
         /// What is there.
@@ -145,7 +139,7 @@ pub enum Unusable {
     },
     /// No other try has a number.
     #[error(
-        "{tries} backups failed, and no other one is tried; let the object go without a backup with the annotation \
+        "{tries} backups failed, and no further attempt is made; release the object without a backup with the annotation \
              catena.dev/force-release: <reason>"
     )]
     Exhausted {

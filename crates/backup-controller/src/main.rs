@@ -38,7 +38,7 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Task {
-    /// Take the finalizer from every object, before the controller is uninstalled
+    /// Remove the finalizer from every object, before the controller is uninstalled
     #[command(
         after_help = "Example: backup-controller --settings settings.yaml drain --deployment backup-controller"
     )]

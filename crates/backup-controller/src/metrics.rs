@@ -63,12 +63,12 @@ impl HeldMetrics {
     pub fn register(&self, registry: &mut Registry) {
         registry.register(
             "released_objects",
-            "Protected objects that were let go, by kind and outcome",
+            "Protected objects that were released, by kind and outcome",
             self.released.clone(),
         );
         registry.register_with_unit(
             "held",
-            "Time from an object's deletion until it was let go",
+            "Time from an object's deletion until its release",
             Unit::Seconds,
             self.seconds.clone(),
         );
@@ -109,12 +109,12 @@ impl Collector for HeldMetrics {
             *oldest = oldest.max((held.age + held.noted.elapsed()).as_secs_f64());
         }
         let gauge = ConstGauge::new(0_i64).metric_type();
-        let help = "Objects that wait for their backup, by kind and reason";
+        let help = "Objects that are waiting for their backup, by kind and reason";
         let mut counts = encoder.encode_descriptor("held_objects", help, None, gauge)?;
         for (why, (count, _)) in &by_reason {
             ConstGauge::new(*count).encode(counts.encode_family(why)?)?;
         }
-        let help = "Age of the oldest deletion that waits for its backup, by kind and reason";
+        let help = "Age of the oldest deletion that is waiting for a backup, by kind and reason";
         let mut oldest = encoder.encode_descriptor("held_oldest", help, Some(&Unit::Seconds), gauge)?;
         for (why, (_, age)) in &by_reason {
             ConstGauge::new(*age).encode(oldest.encode_family(why)?)?;

@@ -215,8 +215,7 @@ impl Settings {
             let has_owner = metadata::list(&rendered, "ownerReferences").next().is_some();
             has_owner.then(|| {
                 format!(
-                    "backups.{}.template: it sets metadata.ownerReferences, with which a backup goes when its owner does; \
-                     take it out",
+                    "backups.{}.template: it sets metadata.ownerReferences, so that the backup would be deleted with its owner; remove that field",
                     backup.name
                 )
             })
@@ -291,7 +290,10 @@ impl KindEntry {
         // What is wrong with one that is there is told of that one.
         if !named.contains(&self.backup) {
             let known = named.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
-            mistake("backup", &format!("there is no backup {:?}; use one of backups ({known})", self.backup));
+            mistake(
+                "backup",
+                &format!("there is no backup {:?}; use one of those under backups ({known})", self.backup),
+            );
         }
         let backup = backup?;
         Some(ProtectedKind {
@@ -321,7 +323,9 @@ impl BackupEntry {
         let succeeded = compile("succeeded", &self.succeeded);
         let failed = self.failed.map(|source| compile("failed", &source)).transpose();
         if self.cluster_scoped && !self.namespace.is_empty() {
-            mistakes.push(format!("backups.{name}.namespace: leave it out where clusterScoped is true"));
+            mistakes.push(format!(
+                "backups.{name}.namespace: cannot be combined with clusterScoped: true; remove one of them"
+            ));
         }
         Some(Backup {
             name: name.to_owned(),
@@ -340,8 +344,9 @@ impl BackupEntry {
 /// # Errors
 /// With the problem, when `api_version` is none.
 pub fn resource(api_version: &str, kind: &str, plural: &str) -> Result<ApiResource, String> {
-    let GroupVersion { group, version, .. } =
-        api_version.parse().map_err(|_| format!("{api_version:?} is not like apps/v1 or v1"))?;
+    let GroupVersion { group, version, .. } = api_version
+        .parse()
+        .map_err(|_| format!("{api_version:?} is not an API version such as apps/v1 or v1"))?;
     Ok(ApiResource::from_gvk_with_plural(&GroupVersionKind { group, version, kind: kind.to_owned() }, plural))
 }
 
@@ -353,10 +358,10 @@ fn selector_of(selector: LabelSelector) -> Result<Selector, String> {
 const MIN_DURATION: Duration = Duration::from_secs(1);
 
 fn duration(text: &str) -> Result<Duration, String> {
-    let problem = || format!("{text:?} is no duration like 90s, 10m or 2h");
+    let problem = || format!("{text:?} is not a duration such as 90s, 10m or 2h");
     let parsed: SignedDuration = text.parse().map_err(|_| problem())?;
     let duration = Duration::try_from(parsed).map_err(|_| problem())?;
-    if duration < MIN_DURATION { Err(format!("{text:?} is less than a second")) } else { Ok(duration) }
+    if duration < MIN_DURATION { Err(format!("{text:?} is less than one second")) } else { Ok(duration) }
 }
 
 impl Validate for Settings {

@@ -27,9 +27,9 @@ pub fn running(observed: &Observed, held: &Held, last: &Try, verdict: &Verdict) 
     let (reason, message) = match verdict {
         Verdict::Going => (
             "BackupBeingDeleted",
-            "the backup is being deleted; another one is made when it is gone".to_owned(),
+            "the backup is being deleted; another one is created once it is gone".to_owned(),
         ),
-        Verdict::Running(Some(note)) => ("BackupRunning", format!("waiting for the backup; so far, {note}")),
+        Verdict::Running(Some(note)) => ("BackupRunning", format!("waiting for the backup: {note}")),
         _ => ("BackupRunning", "waiting for the backup".to_owned()),
     };
     status(observed, held, State::BackingUp, last.attempt, Some(last), reason, message)
@@ -38,8 +38,7 @@ pub fn running(observed: &Observed, held: &Held, last: &Try, verdict: &Verdict) 
 /// One that proves nothing is under way.
 #[must_use]
 pub fn former(observed: &Observed, held: &Held, last: &Try) -> BackupStatus {
-    let message = "waiting for the end of a backup that does not say which settings it is by, and so proves nothing; \
-                   another one is made then";
+    let message = "waiting for a former backup to finish; it proves nothing, because it does not record the settings that it was created with; another one is created afterwards";
     status(observed, held, State::BackingUp, last.attempt, Some(last), FORMER_BACKUP, message.to_owned())
 }
 
@@ -47,8 +46,7 @@ pub fn former(observed: &Observed, held: &Held, last: &Try) -> BackupStatus {
 #[must_use]
 pub fn overdue(observed: &Observed, kind: &ProtectedKind, held: &Held, last: &Try) -> BackupStatus {
     let message = format!(
-        "the backup has not ended within {:?}; it is still waited for: mend it, or delete it to have another one made, \
-         or let the object go without a backup with the annotation catena.dev/force-release: <reason>",
+        "the backup did not finish within {:?}, and the object is still held: fix the backup, or delete it to have another one created, or release the object without a backup with the annotation catena.dev/force-release: <reason>",
         kind.deadline
     );
     status(observed, held, State::Overdue, last.attempt, Some(last), "BackupOverdue", message)
@@ -58,8 +56,7 @@ pub fn overdue(observed: &Observed, kind: &ProtectedKind, held: &Held, last: &Tr
 #[must_use]
 pub fn failed(observed: &Observed, held: &Held, last: &Try, due: Timestamp) -> BackupStatus {
     let message = format!(
-        "the backup failed; the next one is tried at {due:.0}: mend what made it fail, or let the object go without a \
-         backup with the annotation catena.dev/force-release: <reason>"
+        "the backup failed; the next attempt is due at {due:.0}: fix the cause, or release the object without a backup with the annotation catena.dev/force-release: <reason>"
     );
     status(observed, held, State::Failed, last.attempt, Some(last), "BackupFailed", message)
 }
@@ -103,8 +100,7 @@ fn status(
     let ignored = held.force_release.ignored();
     let message = match ignored {
         Some(_) => format!(
-            "{message}; its annotation catena.dev/force-release was there before it was held, and may be another \
-             object's: to let this one go without a backup, set it to {:?}",
+            "{message}; its annotation catena.dev/force-release was set before the object was held, and may have been copied from another one: to release this one without a backup, set it to {:?}",
             format!("{uid} <reason>")
         ),
         None => message,

@@ -250,7 +250,10 @@ impl Executor {
             // It was cancelled meanwhile.
             WriteCause::Gone | WriteCause::Changed { .. } => Ok(()),
             WriteCause::StatusRefused { is_invalid: true, .. } => {
-                tracing::warn!(command = command.name, "a command is left alone: {error}");
+                tracing::warn!(
+                    command = command.name,
+                    "the status of a command is not written again: {error}"
+                );
                 self.memory.is_unheard(own.uid, &command.uid);
                 Ok(())
             }

@@ -116,7 +116,7 @@ impl<'o> Line<'o> {
         if observed.deployment.spec.paused {
             return Standing::Hindered(
                 "Paused",
-                "spec.paused of the BasicDeployment keeps the child as it is",
+                "the BasicDeployment is paused, so that its child is not changed; set its spec.paused to false",
             );
         }
         if !matches!(&observed.child, Found::Ours(child) if !child.is_deleting) {
@@ -125,7 +125,10 @@ impl<'o> Line<'o> {
         match asks.order {
             Order::Restart if observed.contract.restarted_at.is_none() => Standing::Impossible(
                 "ChildHasNoRestart",
-                format!("the kind {} has no restart token", observed.place.resource.kind),
+                format!(
+                    "the replica contract maps no restartedAt for the kind {}, so that it cannot be restarted; map it in the controller's values if the kind has such a field",
+                    observed.place.resource.kind
+                ),
             ),
             Order::Restart => Standing::Next,
             Order::Rollback(to) => match rollback::target(to, observed) {

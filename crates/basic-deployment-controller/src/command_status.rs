@@ -24,7 +24,7 @@ use crate::{
 const DEADLINE_EXCEEDED: &str = "DeadlineExceeded";
 
 /// What is said of a command that is accepted.
-const IN_TURN: &str = "it is carried out when it is its turn";
+const IN_TURN: &str = "it is carried out when its turn comes";
 
 /// What became of a command.
 struct Report {
@@ -58,16 +58,16 @@ pub fn unclaimed(command: &Command, now: Timestamp) -> CommandStatus {
     let before = &command.status;
     let what = match &command.owner {
         _ if before.start_time.is_some() => {
-            "it was carried out, and its end was not told; what it has done stays done".to_owned()
+            "it was carried out, but its outcome was not reported; its effect remains".to_owned()
         }
         Some(Owner { name, .. }) => {
             format!(
-                "the BasicDeployment {name:?}, which it is bound to, has not told that it was carried out"
+                "the BasicDeployment {name:?}, to which it is bound, has not reported that it was carried out"
             )
         }
         None => "no BasicDeployment has carried it out: see the condition Bound".to_owned(),
     };
-    let message = format!("spec.activeDeadlineSeconds have passed: {what}");
+    let message = format!("spec.activeDeadlineSeconds has passed: {what}");
     let conditions = Conditions::new(command.generation, now);
     let conditions = if before.start_time.is_some() || is_true(&before.conditions, ACCEPTED) {
         conditions.with(ACCEPTED, true, "Accepted", IN_TURN)
@@ -117,34 +117,32 @@ fn report(command: &Command, standing: &Standing, observed: &Observed) -> Report
         Standing::Malformed(why) => say(
             Some(false),
             "Malformed",
-            format!("the command cannot be read: {why}; delete it and create another one"),
+            format!("the command cannot be read: {why}; delete it and create a corrected one"),
         ),
         Standing::Misdirected => say(
             None,
             "NotTheTarget",
             format!(
-                "the command is owned by the BasicDeployment {name:?}, but spec.targetRef names another object; it is not carried out here"
+                "the command is owned by the BasicDeployment {name:?}, but spec.targetRef names another object, so that it is not carried out; delete it and create it again"
             ),
         ),
         Standing::Expired => {
             let has_begun = observed.carrier(command).is_some();
             let what = if has_begun {
-                "it was carried out, but the replicas were not done in time; what it has done stays done"
+                "it was carried out, but the replicas were not ready in time; its effect remains"
             } else {
                 "it was not carried out in time"
             };
-            say(Some(false), DEADLINE_EXCEEDED, format!("spec.activeDeadlineSeconds have passed: {what}"))
+            say(Some(false), DEADLINE_EXCEEDED, format!("spec.activeDeadlineSeconds has passed: {what}"))
         }
         Standing::Overtaken(rollback) => say(
             Some(false),
             "Superseded",
-            format!(
-                "its replicas did not get ready, and the rollback {rollback:?} puts others in their place"
-            ),
+            format!("its replicas did not become ready, and the rollback {rollback:?} replaces them"),
         ),
         Standing::Impossible(reason, message) => say(Some(false), reason, message.clone()),
         Standing::Hindered(reason, message) => say(None, reason, (*message).to_owned()),
-        Standing::Queued => say(None, "Queued", "commands that are older come first".into()),
+        Standing::Queued => say(None, "Queued", "older commands are carried out first".into()),
         Standing::Next => match (observed.refused_target(), observed.held_up()) {
             (Some(refusal), _) => say(Some(false), "ChildNotOwned", refusal.to_string()),
             (None, Some(failure)) => say(None, failure.reason, failure.message.clone()),
@@ -162,22 +160,22 @@ fn report(command: &Command, standing: &Standing, observed: &Observed) -> Report
 fn outcome(command: &Command, order: Order, observed: &Observed) -> (Option<bool>, &'static str, String) {
     let superseded = |why: &str| (Some(false), "Superseded", why.to_owned());
     let running = |what: &str| (None, "Running", what.to_owned());
-    let Some(child) = observed.child.ours() else { return running("the child is being created again") };
+    let Some(child) = observed.child.ours() else { return running("the child is being re-created") };
     let is_carrier = child.bears(&command.uid);
     let is_done = observed.serves(child);
     match order {
         Order::Restart => match child.restarted_at(&observed.contract) {
             token if !is_carrier && !token.is_some_and(|token| covers(token, command, observed)) => {
-                superseded("another child took over from the one that was restarted")
+                superseded("another child replaced the one that was restarted")
             }
             None => (
                 Some(false),
                 "ChildHasNoRestart",
-                "the child has no restart token though it was set: its kind does not know the field, or somebody removed it"
+                "the child has no restart token, although it was set: either its kind does not have the field, or somebody removed it"
                     .into(),
             ),
             Some(token) if !covers(token, command, observed) => {
-                superseded("the restart token of the child was set to another value")
+                superseded("the restart token of the child was changed to another value")
             }
             Some(token) if is_done => (Some(true), "Complete", served(token, command, observed)),
             Some(_) => running("replicas are being replaced"),
@@ -190,7 +188,7 @@ fn outcome(command: &Command, order: Order, observed: &Observed) -> (Option<bool
                 && by == Some(&command.uid);
             let comes = observed.pin.as_ref().and_then(|pin| pin.rejects.command.as_ref()) == Some(&command.uid);
             if !is_kept && !comes {
-                return superseded("the spec or the template moved on to another rendering");
+                return superseded("the spec or the template has changed to another rendering");
             }
             let number = revision.map_or_else(
                 || "the revision".into(),
@@ -207,14 +205,16 @@ fn outcome(command: &Command, order: Order, observed: &Observed) -> (Option<bool
 
 /// All replicas are new: those of restarts that share a token are replaced once for all of them.
 fn served(token: &str, command: &Command, observed: &Observed) -> String {
-    let all = "all replicas are new and serve";
+    let all = "all replicas are new and serving";
     if token != command.token() {
-        return format!("{all}; it was served together with a later restart, that of {token}");
+        return format!("{all}; it was carried out together with a later restart, that of {token}");
     }
     match others_of_the_same_second(command, observed) {
         0 => all.to_owned(),
-        1 => format!("{all}; it was served together with another restart of the same second"),
-        others => format!("{all}; it was served together with {others} other restarts of the same second"),
+        1 => format!("{all}; it was carried out together with another restart of the same second"),
+        others => {
+            format!("{all}; it was carried out together with {others} other restarts of the same second")
+        }
     }
 }
 

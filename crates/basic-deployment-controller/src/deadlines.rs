@@ -89,6 +89,6 @@ fn warn(command: &Command, why: &dyn Display) {
     tracing::warn!(
         namespace = command.namespace,
         name = command.name,
-        "its deadline could not be told: {why}"
+        "could not report that its deadline has passed: {why}"
     );
 }

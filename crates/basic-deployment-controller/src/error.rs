@@ -39,7 +39,7 @@ pub enum Refusal {
     Template(#[from] TemplateError),
     /// The template sets a field that is this controller's.
     #[error(
-        "the template {template:?} sets {field}, which the controller sets from the BasicDeployment; take it out of the template"
+        "the template {template:?} sets {field}, which the controller sets from the BasicDeployment; remove it from the template"
     )]
     ReservedField {
         /// The template.
@@ -49,14 +49,14 @@ pub enum Refusal {
     },
     /// The revision that a rollback chose is not there any more.
     #[error(
-        "the child was rolled back to a revision (hash {hash}) whose ControllerRevision was deleted; it is left as it is until spec or template give another rendering"
+        "the child was rolled back to a revision (hash {hash}) whose ControllerRevision was deleted; it is not changed until the spec or the template gives another rendering"
     )]
     RevisionGone {
         /// The revision's hash.
         hash: String,
     },
     /// The name of a revision is taken.
-    #[error("ControllerRevision {name:?} exists and is not of this BasicDeployment; delete it")]
+    #[error("ControllerRevision {name:?} exists, but does not belong to this BasicDeployment; delete it")]
     RevisionNameTaken {
         /// The revision's name.
         name: String,
@@ -73,7 +73,7 @@ pub enum Refusal {
     },
     /// The name of the child is that of one that was left behind, made from something else.
     #[error(
-        "{kind} {name:?} exists without an owner and was made from another content; with the spec and template that it was made from it is adopted without downtime, and can be changed from there; or delete it, or change the name in the template"
+        "{kind} {name:?} exists without an owner and was rendered from another spec or template; restore those to have it adopted without downtime, and change them afterwards; otherwise delete it, or change the name in the template"
     )]
     ChildOfAnotherContent {
         /// The child's kind.

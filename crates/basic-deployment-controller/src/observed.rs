@@ -240,7 +240,7 @@ impl Found {
         match owner {
             Some(owner) => format!("{} {:?}", owner.kind, owner.name),
             None => {
-                "nobody that is known: it has no controller and does not come from this template".to_owned()
+                "an unknown owner: it has no controller, and was not rendered from this template".to_owned()
             }
         }
     }

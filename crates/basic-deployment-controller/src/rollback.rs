@@ -21,11 +21,11 @@ pub fn target(to: i64, observed: &Observed) -> Result<&Arc<Revision>, String> {
     let Some(found) = observed.revisions.iter().find(|revision| revision.number == to) else {
         let numbers: Vec<_> = observed.revisions.iter().map(|revision| revision.number.to_string()).collect();
         let numbers = if numbers.is_empty() { "none".to_owned() } else { numbers.join(", ") };
-        return Err(format!("there is no revision {to}; there are: {numbers}"));
+        return Err(format!("there is no revision {to}; existing ones: {numbers}"));
     };
     Some(found).filter(is_of_kind).ok_or_else(|| {
         format!(
-            "revision {to} is a {}, and the children are of the kind {} now",
+            "revision {to} is a {}, but the kind of the children is now {}",
             found.kind.1, observed.place.resource.kind
         )
     })

@@ -67,17 +67,18 @@ impl Validate for Settings {
     fn validate(&self) -> Result<(), Vec<String>> {
         let mut problems = Vec::new();
         if self.is_empty {
-            problems.push("templates: there is none; add one, by convention under the name default".into());
+            problems.push("templates: is empty; add a template, by convention under the name default".into());
         }
         if self.child.api_version.is_empty() {
             problems.push(
-                "child.apiVersion: is empty; give the API version of the child's kind, such as apps/v1"
+                "child.apiVersion: is empty; set it to the API version of the child's kind, such as apps/v1"
                     .into(),
             );
         }
         if self.child.kind.is_empty() {
-            problems
-                .push("child.kind: is empty; give the kind of the children, such as BasicReplicaSet".into());
+            problems.push(
+                "child.kind: is empty; set it to the kind of the children, such as BasicReplicaSet".into(),
+            );
         }
         if problems.is_empty() { Ok(()) } else { Err(problems) }
     }

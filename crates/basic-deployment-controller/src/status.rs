@@ -106,14 +106,14 @@ fn fought_over(fields: &[&str], observed: &Observed) -> String {
     let kind = &observed.place.resource.kind;
     let fields = fields.join(" and ");
     format!(
-        "somebody else goes on changing {fields} of the {kind}, which is put back once in five seconds; make the change in the BasicDeployment or its template, or stop who makes it"
+        "somebody else keeps changing {fields} of the {kind}, which the controller changes back once in five seconds; make the change in the BasicDeployment or its template, or stop the other writer"
     )
 }
 
 fn rolled_back(pin: &Pin) -> String {
     let number = pin.revision.as_ref().map(|revision| revision.number).unwrap_or_default();
     format!(
-        "revision {number} stays until spec or template change; mend there what was rolled back, or it comes back with any other change"
+        "revision {number} stays until the spec or the template changes; fix there what was rolled back, or the next change brings it back"
     )
 }
 
@@ -175,7 +175,7 @@ fn summary(
     blocker: Option<&BlockedBy>,
 ) -> Summary {
     let wanted = observed.deployment.spec.replicas;
-    let counted = format!("{active} of {wanted} replicas serve{}", by_former(observed));
+    let counted = format!("{active} of {wanted} replicas are serving{}", by_former(observed));
     let say =
         |reason: &str, message: String, is_stalled| Summary { reason: reason.into(), message, is_stalled };
     if let Some(failure) = observed.held_up() {
@@ -192,12 +192,16 @@ fn summary(
     let is_outdated =
         matches!((child, &observed.desired), (Some(child), Ok(desired)) if child.hash() != desired.hash);
     if observed.deployment.spec.paused && (is_outdated || child.is_none()) {
-        return say(PAUSED, format!("{counted}; spec.paused keeps the child as it is"), false);
+        return say(
+            PAUSED,
+            format!("{counted}; spec.paused is true, so that the child is not changed"),
+            false,
+        );
     }
     if let Found::Leaving(left) = &observed.child {
         let (kind, name) = (&observed.place.resource.kind, &left.name);
         let text = format!(
-            "{kind} {name:?} of a former BasicDeployment of this name is still there; what is new follows when it is gone"
+            "{kind} {name:?} of a former BasicDeployment of this name still exists; the new one is created once it is gone"
         );
         return say("FormerChildLeaving", text, false);
     }
@@ -210,7 +214,7 @@ fn summary(
         let seconds = observed.deployment.spec.progress_deadline_seconds;
         return say(
             "ProgressDeadlineExceeded",
-            format!("{counted}, and nothing moved for {seconds} s{whom}"),
+            format!("{counted}, without progress for {seconds} s{whom}"),
             true,
         );
     }

@@ -24,16 +24,14 @@ pub enum Error {
     Write(#[from] WriteError),
     /// A pod's name is taken by somebody else's pod.
     #[error(
-        "the pod name {name:?} is taken by another pod, so that its place is passed over; delete that pod, or change the name in the template"
+        "the pod name {name:?} is taken by another pod, so that its slot is skipped; delete that pod, or change the name in the template"
     )]
     NameTaken {
         /// The name.
         name: String,
     },
     /// A pod may not be deleted.
-    #[error(
-        "the pod {name:?} may not be deleted: {message}; change what refuses it, or delete the pod yourself"
-    )]
+    #[error("the pod {name:?} cannot be deleted: {message}; remove the obstacle, or delete the pod yourself")]
     DeleteRefused {
         /// The pod.
         name: String,

@@ -242,7 +242,7 @@ impl Status {
             if let Some(terminated) = container.state.terminated.as_ref().filter(|ended| ended.exit_code != 0)
             {
                 let message =
-                    format!("container {:?} ended with exit code {}", container.name, terminated.exit_code);
+                    format!("container {:?} exited with code {}", container.name, terminated.exit_code);
                 return known(&terminated.reason, &message, since);
             }
         }

@@ -29,7 +29,7 @@ impl From<File> for Settings {
 impl Validate for Settings {
     fn validate(&self) -> Result<(), Vec<String>> {
         if self.is_empty {
-            Err(vec!["templates: there is none; add one, by convention under the name default".into()])
+            Err(vec!["templates: is empty; add a template, by convention under the name default".into()])
         } else {
             Ok(())
         }

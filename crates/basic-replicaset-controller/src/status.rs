@@ -52,12 +52,12 @@ pub fn status(observed: &Observed) -> BasicReplicaSetStatus {
 
     let (reason, message) = match &failure {
         Some(failure) => (failure.reason, failure.message.clone()),
-        None if is_ready => ("Complete", format!("{active} of {wanted} pods serve")),
-        None if updated == replicas => ("Scaling", format!("{serving} of {wanted} pods serve")),
+        None if is_ready => ("Complete", format!("{active} of {wanted} pods are serving")),
+        None if updated == replicas => ("Scaling", format!("{serving} of {wanted} pods are serving")),
         None => (
             "Replacing",
             format!(
-                "{serving} of {wanted} pods of the current template serve, {} are old",
+                "{serving} of {wanted} pods of the current template are serving, {} are old",
                 replicas - updated
             ),
         ),

@@ -79,7 +79,7 @@ impl CommandRow {
         let owners: Box<[OwnerReference]> = metadata.owner_references.clone().unwrap_or_default().into();
         let finalizer = metadata.finalizers.iter().flatten().find(|&f| kind.refuse_finalizers.contains(f));
         let refused = finalizer.map(|finalizer| {
-            format!("it carries the finalizer {finalizer}, which refuseFinalizers names: deleting it with its target would do harm")
+            format!("it has the finalizer {finalizer}, which refuseFinalizers lists: deleting it with its target would do harm")
         });
         let condition = data
             .pointer("/status/conditions")
@@ -178,18 +178,22 @@ fn find(kind: &CommandKind, object: &Value, refused: Option<String>, is_bound: b
             Ok(true) => return Finding::Refused(refusal.message.as_str().into()),
             Err(_) if is_bound => {}
             Err(error) => {
-                return Finding::Refused(format!("whether it may be bound is not known: {error}").into());
+                return Finding::Refused(
+                    format!("it cannot be determined whether it may be bound: {error}").into(),
+                );
             }
         }
     }
     match kind.after.as_ref().map(|after| object.holds(after)) {
         None | Some(Ok(true)) => {}
         Some(Ok(false)) => {
-            return Finding::NotYet("it is bound once what `after` of its kind asks for holds".into());
+            return Finding::NotYet("it is bound once the expression `after` of its kind is true".into());
         }
         Some(Err(_)) if is_bound => {}
         Some(Err(error)) => {
-            return Finding::NotYet(format!("whether it is time to bind it is not known: {error}").into());
+            return Finding::NotYet(
+                format!("it cannot be determined whether it may be bound yet: {error}").into(),
+            );
         }
     }
     reference(kind, &object).unwrap_or_else(|error| Finding::Invalid(error.to_string().into()))
@@ -199,20 +203,17 @@ fn reference(kind: &CommandKind, object: &Object) -> Result<Finding, ExpressionE
     let fields = &kind.target;
     let invalid = |text: String| Ok(Finding::Invalid(text.into()));
     let Some(name) = object.text(Some(&fields.name))? else {
-        return invalid(format!(
-            "it names no target: `{}` gives nothing; set that field",
-            fields.name.source()
-        ));
+        return invalid(format!("it names no target: `{}` is empty; set that field", fields.name.source()));
     };
     if !is_object_name(&name) {
         return invalid(format!(
-            "it names the target {name:?}, which is no name of an object; correct that field"
+            "it names the target {name:?}, which is not a valid object name; correct that field"
         ));
     }
     let namespace = object.text(fields.namespace.as_ref())?;
     if let Some(namespace) = namespace.as_ref().filter(|namespace| !is_object_name(namespace)) {
         return invalid(format!(
-            "it names the namespace {namespace:?}, which is no name; correct that field"
+            "it names the namespace {namespace:?}, which is not a valid name; correct that field"
         ));
     }
     let target = match target_kind(fields, object)? {
@@ -249,14 +250,14 @@ fn target_kind(
             Some(group) => format!(" of the group {group:?}"),
         };
         return Ok(Err(format!(
-            "it names a target{kind}{group}, and commands of this kind can have: {}",
+            "it names a target{kind}{group}, but commands of this kind can only have: {}",
             known.join(", ")
         )));
     };
     let other = fitting.find(|other| other.resource.kind == target.resource.kind);
     Ok(match (other, &fields.group) {
         (Some(other), Some(group)) => Err(format!(
-            "it names a target that can be {} or {}: target.group, `{}`, gives nothing; set that field, to an empty text for the core group",
+            "it names a target that can be {} or {}, because target.group, `{}`, is empty; set that field, to an empty string for the core group",
             display(target),
             display(other),
             group.source()

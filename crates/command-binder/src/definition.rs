@@ -19,10 +19,13 @@ struct Annotation {
 pub fn describe(definition: &TrimmedObject) -> Result<CommandKind, String> {
     let annotation = definition.metadata.annotations.as_ref().and_then(|all| all.get(keys::BINDING));
     let annotation = annotation.ok_or_else(|| {
-        format!("the annotation {} is missing; it says how commands of this kind are bound", keys::BINDING)
+        format!(
+            "the annotation {} is missing; describe in it how commands of this kind are bound",
+            keys::BINDING
+        )
     })?;
     let Annotation { binding } = serde_saphyr::from_str(annotation)
-        .map_err(|error| format!("the annotation {} is not understood: {error}", keys::BINDING))?;
+        .map_err(|error| format!("the annotation {} cannot be parsed: {error}", keys::BINDING))?;
     let spec = &definition.data["spec"];
     let resource = served(spec).ok_or("the definition serves no version; serve one")?;
     CommandKind::compile(KindFile::discovered(resource, binding))

@@ -167,7 +167,7 @@ impl CommandKind {
         let field = |name: &str| format!("kinds[{id}].{name}");
         for (name, text) in [("id", &id), ("version", &version), ("resource", &resource), ("kind", &kind)] {
             if text.is_empty() {
-                return Err(format!("{}: is empty; give a value", field(name)));
+                return Err(format!("{}: is empty; set it", field(name)));
             }
         }
         let compile = |name: &str, text: &str| {
@@ -175,14 +175,14 @@ impl CommandKind {
         };
         let optional = |name: &str, text: Option<&String>| text.map(|text| compile(name, text)).transpose();
         if binding.controller && binding.mode != Mode::Owner {
-            return Err(format!("{}: has a meaning only with mode Owner", field("controller")));
+            return Err(format!(
+                "{}: applies only to mode: Owner; remove it, or set that mode",
+                field("controller")
+            ));
         }
         let target = binding.target;
         if target.kinds.is_empty() {
-            return Err(format!(
-                "{}: is empty; list the kinds that a target can be of",
-                field("target.kinds")
-            ));
+            return Err(format!("{}: is empty; list the possible kinds of a target", field("target.kinds")));
         }
         choosable(&target).map_err(|(name, problem)| format!("{}: {problem}", field(name)))?;
         let mut refuse = Vec::new();
@@ -217,18 +217,19 @@ impl CommandKind {
 /// Whether a reference can say which of several kinds is meant; else the field that has to be changed, and how.
 fn choosable(target: &TargetFile) -> Result<(), (&'static str, String)> {
     if target.kinds.len() > 1 && target.kind.is_none() && target.group.is_none() {
-        let problem = "is missing; with several target.kinds it says which one is meant";
+        let problem = "is missing; set it, because it chooses one of several target.kinds";
         return Err(("target.kind", problem.into()));
     }
     for (index, one) in target.kinds.iter().enumerate() {
         for other in target.kinds.iter().take(index).filter(|other| other.kind == one.kind) {
             if other.group == one.group {
-                let problem = format!("{} of the group {:?} is there twice; keep one", one.kind, one.group);
+                let problem =
+                    format!("{} of the group {:?} is listed twice; remove one", one.kind, one.group);
                 return Err(("target.kinds", problem));
             }
             if target.group.is_none() {
                 let problem = format!(
-                    "is missing; several of target.kinds are called {}, and it says which one is meant",
+                    "is missing; set it, because it chooses one of several target.kinds that are called {}",
                     one.kind
                 );
                 return Err(("target.group", problem));

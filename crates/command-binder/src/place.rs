@@ -13,11 +13,12 @@ pub fn place<'c>(
     kind: &ServedKind,
 ) -> Result<Option<&'c str>, Verdict> {
     if to.kind.scope.is_some_and(|said| (said == Scope::Namespaced) != kind.is_namespaced) {
-        let (lives, said) = if kind.is_namespaced { ("in", "outside of") } else { ("outside of", "in") };
+        let (scope, said) =
+            if kind.is_namespaced { ("Namespaced", "Cluster") } else { ("Cluster", "Namespaced") };
         return Err(Verdict::refused(
             "ScopeMismatch",
             format!(
-                "the {to} lives {lives} namespaces, and the settings say {said} them, as which an admission policy asks for rights on it; correct scope in target.kinds"
+                "the scope of the {to} is {scope}, but the settings say {said}, and an admission policy checks rights on it accordingly; correct scope in target.kinds"
             ),
         ));
     }
@@ -27,12 +28,12 @@ pub fn place<'c>(
     match (metadata.namespace.as_deref(), to.namespace.as_deref()) {
         (None, _) => Err(Verdict::refused(
             "CrossNamespace",
-            format!("it lives outside of namespaces, and the {to} in one: such a target cannot own it"),
+            format!("it is cluster-scoped, but the {to} is namespaced: such a target cannot own it"),
         )),
         (Some(own), Some(other)) if own != other => Err(Verdict::refused(
             "CrossNamespace",
             format!(
-                "the {to} is in the namespace {other}, and only a target in its own namespace {own} can own it; create the command there"
+                "the {to} is in the namespace {other}, but only a target in its own namespace {own} can own it; create the command in {other}"
             ),
         )),
         (own, _) => Ok(own),

@@ -54,11 +54,11 @@ impl Validate for Settings {
         for kind in &self.kinds {
             let resource = &kind.resource;
             if ids.insert(&*kind.id, ()).is_some() {
-                problems.push(format!("kinds: the id {} is there twice; give one another", kind.id));
+                problems.push(format!("kinds: the id {} is used twice; change one of them", kind.id));
             }
             if let Some(other) = resources.insert((&resource.group, &resource.plural), &kind.id) {
                 problems.push(format!(
-                    "kinds: {other} and {} are the same resource {}.{}; one entry can choose among several target kinds with target.kind",
+                    "kinds: {other} and {} are for the same resource {}.{}; merge them, because one entry can choose among several target kinds with target.kind",
                     kind.id, resource.plural, resource.group
                 ));
             }
@@ -68,7 +68,7 @@ impl Validate for Settings {
 
     fn warnings(&self) -> Vec<String> {
         if self.kinds.is_empty() && !self.discovers {
-            vec!["kinds: there is none and discovery is not enabled, so that nothing is ever bound".into()]
+            vec!["kinds: is empty and discovery is not enabled, so that nothing is ever bound".into()]
         } else {
             Vec::new()
         }

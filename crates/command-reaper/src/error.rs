@@ -11,7 +11,7 @@ use thiserror::Error;
 #[derive(Debug, Error)]
 pub enum Error {
     /// It is not known whether it finished, or how long it stays.
-    #[error("whether this command is to be deleted cannot be told: {0}")]
+    #[error("it cannot be determined when this command expires: {0}")]
     Unreadable(ExpressionError),
     /// The API server did not take a write.
     #[error(transparent)]

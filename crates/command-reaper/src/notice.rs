@@ -19,8 +19,7 @@ impl Notice {
             is_warning: false,
             reason: "KeptAsDeclared",
             note: format!(
-                "its TTL is over, but it is kept: {mark} says that it is declared elsewhere, where it would be \
-                 created again and run again; delete it there"
+                "its TTL has expired, but it is kept: {mark} marks it as declared elsewhere, from where it would be created and run again; delete it there"
             ),
         }
     }
@@ -32,9 +31,7 @@ impl Notice {
             is_warning: true,
             reason: "CreatedAgain",
             note:
-                "it was deleted after its TTL and created again with the same name and spec, so that it runs \
-                   once more; it is kept now, so that this does not go on; leave out its TTL where it is \
-                   declared, or give it another name to run it on purpose"
+                "it was deleted after its TTL and created again with the same name and spec, so that it runs once more; it is kept now, so that this does not repeat; remove its TTL where it is declared, or give it another name to run it on purpose"
                     .into(),
         }
     }
@@ -47,7 +44,7 @@ mod tests {
     #[test]
     fn a_notice_says_what_is_so_why_and_what_to_do() {
         let kept = Notice::kept("helm.sh/chart");
-        assert!(kept.note.contains("helm.sh/chart says that it is declared elsewhere"), "{}", kept.note);
+        assert!(kept.note.contains("helm.sh/chart marks it as declared elsewhere"), "{}", kept.note);
         assert!(kept.note.ends_with("delete it there"), "{}", kept.note);
         let again = Notice::created_again();
         assert!(
@@ -55,7 +52,7 @@ mod tests {
             "{}",
             again.note
         );
-        assert!(again.note.contains("leave out its TTL where it is declared"), "{}", again.note);
+        assert!(again.note.contains("remove its TTL where it is declared"), "{}", again.note);
     }
 
     #[test]

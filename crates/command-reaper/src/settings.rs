@@ -78,7 +78,7 @@ impl From<File> for Settings {
         for (place, entry) in file.kinds.into_iter().enumerate() {
             let field = format!("kinds[{place}]");
             if !ids.insert(entry.id.clone()) {
-                problems.push(format!("{field}.id: {:?} is there already; give each its own", entry.id));
+                problems.push(format!("{field}.id: {:?} is used twice; change one of them", entry.id));
             }
             match entry.compile(&field, &file.declared_by) {
                 Ok(kind) => kinds.push(kind),
@@ -118,7 +118,7 @@ impl Validate for Settings {
 
     fn warnings(&self) -> Vec<String> {
         let is_idle = self.kinds.is_empty() && self.problems.is_empty();
-        is_idle.then(|| "kinds: there is none, so that nothing is ever deleted".into()).into_iter().collect()
+        is_idle.then(|| "kinds: is empty, so that nothing is ever deleted".into()).into_iter().collect()
     }
 }
 

@@ -36,11 +36,9 @@ impl Doubt {
     pub fn about(self, title: String) -> Unusable {
         let why = match self {
             Self::Owned => return Unusable::Owned { title },
-            Self::NotOfIt => {
-                "its label and annotation do not name the object and what asks for its backup now"
-            }
-            Self::TooOld => "it was made before the object was deleted",
-            Self::NotOurs => "its managed fields do not say that backup-controller made it",
+            Self::NotOfIt => "its label and annotation do not name this object, entry and attempt",
+            Self::TooOld => "it was created before the object was deleted",
+            Self::NotOurs => "its managedFields do not show that backup-controller created it",
         };
         Unusable::NameTaken { title, why }
     }
@@ -109,7 +107,7 @@ pub fn judge(backup: &Backup, object: &Value, target: &Value) -> Verdict {
 fn so_far(error: &ExpressionError) -> String {
     match error {
         ExpressionError::Missing { field, key, .. } => {
-            format!("there is no field {key} yet, which {field} reads")
+            format!("the field {key}, which {field} reads, is not set yet")
         }
         error => error.to_string(),
     }

@@ -67,7 +67,7 @@ fn of_a_field_that_is_not_there_yet_nobody_is_told_to_set_it() {
     let Verdict::Running(Some(note)) = judge(&backup, &json!({}), &json!({})) else {
         panic!("nothing is told")
     };
-    assert_eq!(note, "there is no field status yet, which backups.job.succeeded reads");
+    assert_eq!(note, "the field status, which backups.job.succeeded reads, is not set yet");
 }
 
 #[test]

@@ -60,7 +60,10 @@ fn let_go(observed: &Observed, kind: &ProtectedKind, held: &Held) -> Action {
                 return hold::running(observed, kind, held, last, verdict);
             }
             if !kind.always_holds() {
-                return given_up(Some(last), &format!("the backup took longer than {:?}", kind.deadline));
+                return given_up(
+                    Some(last),
+                    &format!("the backup did not finish within {:?}", kind.deadline),
+                );
             }
             hold::overdue(observed, kind, held, last)
         }
@@ -79,7 +82,7 @@ fn let_go(observed: &Observed, kind: &ProtectedKind, held: &Held) -> Action {
         }
         Some(Situation::Unusable(problem)) if !kind.protect => given_up(
             None,
-            &format!("its entry does not protect any more, and there can be no backup: {problem}"),
+            &format!("its entry no longer protects objects, and no backup can be created: {problem}"),
         ),
         Some(without @ (Situation::Absent { .. } | Situation::Unusable(_))) => {
             if let Some(why) = tried_in_vain(kind, held, 0) {

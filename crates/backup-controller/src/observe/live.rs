@@ -48,7 +48,7 @@ pub async fn read(
     };
     let date = head.headers.get("date").and_then(|date| date.to_str().ok());
     let at = date.and_then(|date| rfc2822::parse(date).ok()).ok_or_else(|| {
-        let lack = "the answer has no Date header, so that no deadline can be told; let proxies pass it on";
+        let lack = "the response has no Date header, so that deadlines cannot be determined; have proxies pass the header on";
         ReadError::unanswered(&resource.kind, name, lack)
     })?;
     Ok(Answer { object, is_served, at: at.timestamp() })

@@ -71,7 +71,7 @@ async fn instead(
         return Ok(None);
     }
     // What is listed follows what is served, and may be behind.
-    let doubt = format!("the cluster lists {} and does not serve it", tried.api_version);
+    let doubt = format!("the cluster lists {}, but does not serve it", tried.api_version);
     Err(ReadError::unanswered(&tried.kind, name, doubt))
 }
 

@@ -80,7 +80,7 @@ fn a_status_says_of_which_object_entry_try_and_backup_it_is_and_since_when() {
 fn each_kind_of_waiting_has_a_state_and_a_reason_and_says_what_to_do() {
     let observed = observed();
     let (kind, held, last) = (observed.kind.as_ref().unwrap(), held(&observed), last());
-    let note = Verdict::Running(Some("there is no field status yet".into()));
+    let note = Verdict::Running(Some("the field status is not set yet".into()));
     let release = "catena.dev/force-release: <reason>";
     for (status, state, reason, said) in [
         (
@@ -89,15 +89,20 @@ fn each_kind_of_waiting_has_a_state_and_a_reason_and_says_what_to_do() {
             "BackupRunning",
             "waiting",
         ),
-        (running(&observed, held, &last, &note), State::BackingUp, "BackupRunning", "no field status yet"),
+        (
+            running(&observed, held, &last, &note),
+            State::BackingUp,
+            "BackupRunning",
+            "waiting for the backup: the field status",
+        ),
         (
             running(&observed, held, &last, &Verdict::Going),
             State::BackingUp,
             "BackupBeingDeleted",
-            "another one is made",
+            "another one is created",
         ),
         (former(&observed, held, &last), State::BackingUp, "FormerBackupRunning", "proves nothing"),
-        (overdue(&observed, kind, held, &last), State::Overdue, "BackupOverdue", "not ended within 600s"),
+        (overdue(&observed, kind, held, &last), State::Overdue, "BackupOverdue", "not finish within 600s"),
         (overdue(&observed, kind, held, &last), State::Overdue, "BackupOverdue", release),
         (
             failed(&observed, held, &last, time("12:02:00")),

@@ -134,6 +134,6 @@ mod tests {
         assert!(conditions::is_false(&status.conditions, SUCCEEDED));
         assert!(conditions::is_true(&status.conditions, ACCEPTED));
         assert_eq!(status.start_time, begun.status.start_time);
-        assert!(message(&status).contains("what it has done stays done"), "{}", message(&status));
+        assert!(message(&status).contains("its effect remains"), "{}", message(&status));
     }
 }

@@ -16,7 +16,7 @@ impl fmt::Display for InvalidFieldPath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "{:?} is not a field path: write the names of the fields with dots between them, such as status.active",
+            "{:?} is not a field path: separate the names of the fields by dots, as in status.active",
             self.0
         )
     }
@@ -117,7 +117,7 @@ mod tests {
     fn an_empty_name_in_a_path_is_refused_with_an_example() {
         for text in ["", "spec.", ".spec", "a..b", "status[0]"] {
             let error = text.parse::<FieldPath>().unwrap_err().to_string();
-            assert!(error.contains("such as status.active"), "{error}");
+            assert!(error.contains("as in status.active"), "{error}");
         }
     }
 }

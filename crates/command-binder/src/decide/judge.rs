@@ -45,13 +45,13 @@ pub(super) fn judge(observed: &Observed) -> Judgement {
         Finding::NoCommand | Finding::Settled => Judgement::Ignore,
         Finding::Unclear(why) => Judgement::Say(Verdict::refused(
             "FilterFailed",
-            format!("whether it is a command is not known, so that it is not bound: {why}"),
+            format!("it is not bound, because it cannot be determined whether it is a command: {why}"),
         )),
         Finding::NotYet(why) => Judgement::Say(Verdict::refused("WaitingForOthers", why.to_string())),
         Finding::Refused(why) => Judgement::Say(Verdict::refused(
             "OwnershipRefused",
             format!(
-                "{why}; bind commands of this kind with mode Label, or take the refusal out of its settings"
+                "{why}; bind commands of this kind with mode: Label, or remove the refusal from its settings"
             ),
         )),
         Finding::Invalid(why) => Judgement::Say(Verdict::refused("InvalidReference", why.to_string())),
@@ -72,7 +72,7 @@ fn judge_target(observed: &Observed, to: &Reference) -> Judgement {
             return Judgement::Say(Verdict::waiting(
                 "KindNotServed",
                 format!(
-                    "the cluster serves {} in no version; install its CustomResourceDefinition, or correct target.kinds in the settings",
+                    "the cluster does not serve {} in any version; install its CustomResourceDefinition, or correct target.kinds in the settings",
                     format!("{}.{}", to.kind.resource.plural, to.kind.resource.group).trim_end_matches('.')
                 ),
             ));
@@ -90,7 +90,7 @@ fn judge_target(observed: &Observed, to: &Reference) -> Judgement {
             Judgement::Say(Verdict::waiting(
                 "TargetNotFound",
                 format!(
-                    "there is no {to}; create it, or delete this command; it is bound as soon as the target is there"
+                    "there is no {to}; create it, or delete this command; it is bound as soon as the target exists"
                 ),
             ))
         };
@@ -99,7 +99,7 @@ fn judge_target(observed: &Observed, to: &Reference) -> Judgement {
         return Judgement::Say(Verdict::refused(
             "TargetReplaced",
             format!(
-                "its label {} names the uid {label}, and the {to} has the uid {uid}: it was for one of that name that is gone, or somebody else wrote the label; remove the label to have it bound to the {to} that is there",
+                "its label {} has the uid {label}, but the {to} has the uid {uid}: either it was for a former object of that name, or somebody else set the label; remove the label to have it bound to the current {to}",
                 keys::TARGET_UID
             ),
         ));
@@ -108,7 +108,7 @@ fn judge_target(observed: &Observed, to: &Reference) -> Judgement {
         return Judgement::Say(Verdict::refused(
             "TargetReplaced",
             format!(
-                "it is for the {to} with the uid {other}, and now there is another one with the uid {uid}; create a new command for that"
+                "it is for the {to} with the uid {other}, but the current one has the uid {uid}; create a new command for that"
             ),
         ));
     }
@@ -138,9 +138,7 @@ fn judge_target(observed: &Observed, to: &Reference) -> Judgement {
     if row.kind.mode == Mode::Observe {
         return Judgement::Say(Verdict::refused(
             "WouldBind",
-            format!(
-                "the {to} would become an owner of it; set mode: Owner for commands of this kind to have it so"
-            ),
+            format!("the {to} would become its owner; set mode: Owner for commands of this kind to bind it"),
         ));
     }
     Judgement::Bind(owner(&row.kind, kind, to, uid))

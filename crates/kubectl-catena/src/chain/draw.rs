@@ -219,7 +219,7 @@ mod tests {
 
     fn chain() -> Vec<DynamicObject> {
         let numbers = json!({"spec": {"replicas": 9}, "status": {"active": 3, "revision": 2, "conditions": [
-            {"type": "Ready", "status": "False", "reason": "Progressing", "message": "3 of 9 replicas serve"},
+            {"type": "Ready", "status": "False", "reason": "Progressing", "message": "3 of 9 replicas are serving"},
         ]}});
         let target = json!({"spec": {"targetRef": {"name": "web"}}});
         let held = json!({

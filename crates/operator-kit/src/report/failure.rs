@@ -102,7 +102,7 @@ impl Failure {
     /// That a pass took too long.
     pub(crate) fn timed_out(patience: Duration) -> Self {
         let message = format!(
-            "a pass took longer than {} s: the API server does not answer; trying again",
+            "reconciling took longer than {} s: the API server does not answer; retrying",
             patience.as_secs()
         );
         Self { category: Category::Transient, reason: "TimedOut", message, is_expected: false }

@@ -28,7 +28,7 @@ pub(crate) fn start(directives: &str, format: LogFormat) -> anyhow::Result<()> {
 fn filter(directives: &str) -> anyhow::Result<EnvFilter> {
     let problem = || {
         format!(
-            "--log {directives:?} is not understood: give off, error, warn, info, debug or trace, or directives such as \
+            "--log {directives:?} is not valid: use off, error, warn, info, debug or trace, or directives such as \
              info,operator_kit=debug"
         )
     };

@@ -80,50 +80,50 @@ impl Default for Metrics {
             unserved: Gauge::default(),
             registry: Mutex::default(),
         };
-        registry.register("reconcile", "Passes over an object, by result", metrics.passes.clone());
+        registry.register("reconcile", "Reconciliations of an object, by result", metrics.passes.clone());
         registry.register_with_unit(
             "reconcile_time",
-            "Duration of a pass",
+            "Duration of a reconciliation",
             Unit::Seconds,
             metrics.pass_seconds.clone(),
         );
         registry.register(
             "reconcile_errors",
-            "Failed passes, by category and reason",
+            "Failed reconciliations, by category and reason",
             metrics.errors.clone(),
         );
         registry.register(
             "objects_in_backoff",
-            "Objects whose last attempt failed",
+            "Objects whose last reconciliation failed",
             metrics.backing_off.clone(),
         );
         registry.register_with_unit(
             "last_successful_reconcile_timestamp",
-            "When a pass last succeeded, in seconds since 1970",
+            "Time of the last successful reconciliation, in seconds since 1970",
             Unit::Seconds,
             metrics.last_success.clone(),
         );
         registry.register("watch_errors", "Failures of watches, by kind", metrics.watch_errors.clone());
         registry.register(
             "unreadable_objects",
-            "Objects that cannot be read and are passed over, by kind",
+            "Objects that cannot be read and are skipped, by kind",
             metrics.unreadable.clone(),
         );
         registry.register(
             "kind_observed",
-            "1 while a watched kind is observed; 0 while it is not served, or its watch only fails",
+            "1 while a watched kind is observed; 0 while it is not served, or its watch keeps failing",
             metrics.kinds_observed.clone(),
         );
         registry.register("writes", "Writes to the API server, by verb and answer", metrics.writes.clone());
         registry.register(
             "repeated_writes",
-            "Passes that made the very same write again, too often, by the kind written",
+            "Reconciliations that repeated the same write too often, by the kind written",
             metrics.repeated_writes.clone(),
         );
         registry.register("leader", "1 while this process holds the Lease", metrics.leader.clone());
         registry.register(
             "settings_errors",
-            "Changed settings that were refused",
+            "Changes of the settings that were rejected",
             metrics.settings_errors.clone(),
         );
         registry.register(
@@ -133,7 +133,7 @@ impl Default for Metrics {
         );
         registry.register(
             "kinds_not_served",
-            "Configured kinds that the cluster does not serve, at least not in the version that is asked for",
+            "Configured kinds that the cluster does not serve in the configured version",
             metrics.unserved.clone(),
         );
         Self { registry: Mutex::new(registry), ..metrics }

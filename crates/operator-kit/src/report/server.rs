@@ -25,7 +25,7 @@ pub(crate) async fn serve(
         .route("/readyz", get(async move || answer(&ready.unready())))
         .route("/healthz", get(async move || answer(alive.dead().as_slice())))
         .route("/metrics", get(async move || exposition(&metrics, &health)));
-    axum::serve(listener, routes).await.context("the health and metrics server ended")
+    axum::serve(listener, routes).await.context("the health and metrics server stopped")
 }
 
 fn answer(problems: &[String]) -> (StatusCode, String) {

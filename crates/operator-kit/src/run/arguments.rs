@@ -5,14 +5,14 @@ use clap::Args;
 
 use crate::report::LogFormat;
 
-/// What every controller takes on its command line or from its environment.
+/// The command line and environment of every controller.
 #[derive(Clone, Debug, Args)]
 pub struct Arguments {
     /// File with the settings (YAML); it is read again when it changes.
     #[arg(long, env = "CATENA_SETTINGS", value_name = "FILE", default_value = "/etc/catena/settings.yaml")]
     pub settings: PathBuf,
 
-    /// Run nothing, but ask a controller that runs until it answers that all is well, for 30 s at most.
+    /// Start no controller, but query a running one until it answers that all is well, for at most 30 s.
     #[arg(long, value_name = "URL")]
     pub probe: Option<Uri>,
 
@@ -20,11 +20,11 @@ pub struct Arguments {
     #[arg(long, env = "CATENA_LISTEN", value_name = "IP:PORT", default_value = "0.0.0.0:8080")]
     pub listen: SocketAddr,
 
-    /// What is logged: a level, or directives such as `info,operator_kit=debug`, which adds each decision and write.
+    /// Filter of the logs: a level, or directives such as `info,operator_kit=debug`, which adds each decision and write.
     #[arg(long, env = "CATENA_LOG", value_name = "DIRECTIVES", default_value = "info")]
     pub log: String,
 
-    /// How logs are written.
+    /// Format of the logs.
     #[arg(long, env = "CATENA_LOG_FORMAT", value_enum, default_value_t = LogFormat::Json)]
     pub log_format: LogFormat,
 
@@ -40,11 +40,11 @@ pub struct Arguments {
     #[arg(long, env = "CATENA_LEASE_NAME", value_name = "NAME")]
     pub lease_name: Option<String>,
 
-    /// Who this process is among its replicas; in a cluster, the pod's name.
+    /// Identity of this process among its replicas; in a cluster, the name of its pod.
     #[arg(long, env = "POD_NAME", value_name = "NAME", default_value = "local")]
     pub identity: String,
 
-    /// How many objects are looked at side by side.
+    /// Maximum number of objects that are reconciled concurrently.
     #[arg(long, env = "CATENA_CONCURRENCY", value_name = "N", default_value_t = 32, value_parser = clap::value_parser!(u16).range(1..=1000))]
     pub concurrency: u16,
 }

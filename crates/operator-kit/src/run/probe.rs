@@ -21,14 +21,15 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 pub(crate) async fn probe(url: &Uri) -> anyhow::Result<String> {
     ensure!(
         url.scheme() == Some(&Scheme::HTTP),
-        "--probe {url}: that is no URL of a controller; an example is http://controller:8080/readyz"
+        "--probe {url}: must be an http URL of a controller, such as http://controller:8080/readyz"
     );
     let deadline = Instant::now() + PROBE_TIMEOUT;
     loop {
         let answer = timeout(REQUEST_TIMEOUT, ask(url)).await;
         let answer = answer.unwrap_or_else(|_| bail!("no answer within {} s", REQUEST_TIMEOUT.as_secs()));
         if answer.is_ok() || Instant::now() + PROBE_INTERVAL > deadline {
-            return answer.with_context(|| format!("{url} was not well for {} s", PROBE_TIMEOUT.as_secs()));
+            return answer
+                .with_context(|| format!("{url} reported no success within {} s", PROBE_TIMEOUT.as_secs()));
         }
         sleep(PROBE_INTERVAL).await;
     }
@@ -95,7 +96,7 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}/readyz", listener.local_addr().unwrap()).parse().unwrap();
         let error = format!("{:#}", probe(&url).await.unwrap_err());
-        assert!(error.contains("not well for 30 s: no answer within 5 s"), "{error}");
+        assert!(error.contains("reported no success within 30 s: no answer within 5 s"), "{error}");
     }
 
     #[tokio::test]
@@ -111,7 +112,7 @@ mod tests {
     async fn what_is_no_url_of_a_controller_is_refused_at_once() {
         for text in ["controller:8080", "/readyz", "ftp://controller/readyz"] {
             let error = probe(&text.parse().unwrap()).await.unwrap_err().to_string();
-            assert!(error.contains("an example is"), "{text}: {error}");
+            assert!(error.contains("such as http://"), "{text}: {error}");
         }
     }
 }

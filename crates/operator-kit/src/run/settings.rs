@@ -39,7 +39,7 @@ pub enum SettingsError {
         source: std::io::Error,
     },
     /// The file does not hold settings.
-    #[error("the settings file {path} is not understood: {problem}")]
+    #[error("the settings file {path} cannot be parsed: {problem}")]
     Malformed {
         /// The file.
         path: PathBuf,
@@ -124,7 +124,7 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Settings<S> {
                     }
                     Err(error) => {
                         metrics.settings_refused();
-                        tracing::error!("{error}; the settings from before stay in force");
+                        tracing::error!("{error}; the previous settings stay in force");
                     }
                 }
             }

@@ -59,12 +59,12 @@ impl ReadCause {
     fn told_of(&self, object: &Named) -> String {
         match self {
             Self::Forbidden { message } => format!(
-                "{object} may not be read: {message}; grant get, list and watch on its kind to the controller's ServiceAccount"
+                "{object} cannot be read: {message}; grant get, list and watch on its kind to the controller's ServiceAccount"
             ),
             Self::TooDeep => format!(
-                "{object} is nested deeper than a hundred levels, so that not all of it can be read: make it flatter, or do by hand what has to be done with it"
+                "{object} is nested more than a hundred levels deep, so that it cannot be read completely; reduce the nesting, or handle the object by hand"
             ),
-            Self::Unanswered { message } => format!("cannot look up {object}: {message}; trying again"),
+            Self::Unanswered { message } => format!("cannot look up {object}: {message}; retrying"),
         }
     }
 }
@@ -110,14 +110,14 @@ mod tests {
         let error = ReadError::of(&refused, "Job", "cook");
         assert_eq!(
             error.to_string(),
-            "Job \"cook\" may not be read: jobs is forbidden; grant get, list and watch on its kind to the controller's ServiceAccount"
+            "Job \"cook\" cannot be read: jobs is forbidden; grant get, list and watch on its kind to the controller's ServiceAccount"
         );
         assert_eq!((error.reason(), error.category()), ("Forbidden", Category::WaitsForChange));
         let silent = kube::Error::Api(Box::new(Status::failure("", "ServiceUnavailable").with_code(503)));
         let error = ReadError::of(&silent, "Job", "cook");
         assert_eq!(
             error.to_string(),
-            "cannot look up Job \"cook\": the API server answered 503 ServiceUnavailable; trying again"
+            "cannot look up Job \"cook\": the API server answered 503 ServiceUnavailable; retrying"
         );
         assert_eq!((error.reason(), error.category()), ("LookUpFailed", Category::Transient));
     }

@@ -62,7 +62,7 @@ impl Repeated {
     pub fn failure(&self) -> Failure {
         let Self { verb, object } = self;
         let message = format!(
-            "the very same {verb} of {object} is made again and again: it has no effect, or somebody undoes it; it is made more and more seldom, up to once a minute: find out who else writes there, for example with kubectl get --show-managed-fields"
+            "the same {verb} of {object} is repeated again and again: either it has no effect, or somebody undoes it; it is retried with exponential backoff, down to once a minute; find the other writer, for example with kubectl get --show-managed-fields"
         );
         Failure { category: Category::Transient, reason: "RepeatedWrites", message, is_expected: false }
     }

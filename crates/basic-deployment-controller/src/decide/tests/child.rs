@@ -176,7 +176,10 @@ fn the_leaf_that_blocks_is_named_at_the_top() {
     let status = written(decide(&ours(json!({"status": {"active": 2, "blockedBy": blocker}}))));
     assert_eq!(status.blocked_by.as_ref().unwrap().name, "web-x");
     let message = &conditions::find(&status.conditions, conditions::READY).unwrap().message;
-    assert_eq!(message, "2 of 3 replicas serve; Pod web-x is not ready: ImagePullBackOff: no such image");
+    assert_eq!(
+        message,
+        "2 of 3 replicas are serving; Pod web-x is not ready: ImagePullBackOff: no such image"
+    );
 }
 
 #[test]
@@ -230,7 +233,7 @@ fn a_child_of_an_earlier_name_counts_and_is_scaled_until_the_new_one_serves() {
     let status = written(decide(&starting));
     assert_eq!((status.active, status.ready, status.selector.as_deref()), (4, false, Some("old=1")));
     let message = &conditions::find(&status.conditions, conditions::READY).unwrap().message;
-    assert_eq!(message, "4 of 3 replicas serve, 3 of them of the former BasicReplicaSet \"old-name\"");
+    assert_eq!(message, "4 of 3 replicas are serving, 3 of them of the former BasicReplicaSet \"old-name\"");
 
     let unscaled = other(2);
     for child in [starting.child.clone(), Found::Nothing, Found::Foreign(child(json!({})))] {

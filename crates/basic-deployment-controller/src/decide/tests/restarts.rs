@@ -91,7 +91,7 @@ fn restarts_of_one_second_say_that_they_were_served_together() {
     for (count, says) in [(1, None), (2, Some("another restart of the same second")), (3, Some("another"))] {
         let told = message(decide(&with(restarted("a", json!({})), &all[..count])));
         match says {
-            None => assert_eq!(told, "all replicas are new and serve"),
+            None => assert_eq!(told, "all replicas are new and serving"),
             Some(says) => assert!(told.contains("together") && told.contains(says), "{told}"),
         }
     }

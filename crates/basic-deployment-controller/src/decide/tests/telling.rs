@@ -22,8 +22,8 @@ fn held_up(category: Category, reason: &'static str) -> Attempt {
 #[test]
 fn a_child_that_is_as_wanted_and_serves_is_complete() {
     let status = status(&ours(json!({})));
-    assert_eq!(said(&status, READY).unwrap(), ["True", "Complete", "3 of 3 replicas serve"]);
-    assert_eq!(said(&status, PROGRESSING).unwrap(), ["True", "Complete", "3 of 3 replicas serve"]);
+    assert_eq!(said(&status, READY).unwrap(), ["True", "Complete", "3 of 3 replicas are serving"]);
+    assert_eq!(said(&status, PROGRESSING).unwrap(), ["True", "Complete", "3 of 3 replicas are serving"]);
     for absent in [RECONCILING, STALLED, "Contested", "RolledBack"] {
         assert_eq!(said(&status, absent), None);
     }
@@ -39,11 +39,11 @@ fn a_child_that_is_as_wanted_and_serves_is_complete() {
 fn what_is_on_its_way_says_whether_its_rendering_changes() {
     let updating =
         status(&ours(json!({"metadata": {"annotations": {keys::HASH: "old"}}, "status": {"active": 2}})));
-    assert_eq!(said(&updating, READY).unwrap(), ["False", "Updating", "2 of 3 replicas serve"]);
-    assert_eq!(said(&updating, RECONCILING).unwrap(), ["True", "Updating", "2 of 3 replicas serve"]);
+    assert_eq!(said(&updating, READY).unwrap(), ["False", "Updating", "2 of 3 replicas are serving"]);
+    assert_eq!(said(&updating, RECONCILING).unwrap(), ["True", "Updating", "2 of 3 replicas are serving"]);
     assert_eq!(updating.revision, None, "its revision is gone");
     let starting = status(&observed(Found::Nothing));
-    assert_eq!(said(&starting, READY).unwrap(), ["False", "Progressing", "0 of 3 replicas serve"]);
+    assert_eq!(said(&starting, READY).unwrap(), ["False", "Progressing", "0 of 3 replicas are serving"]);
     assert_eq!((starting.progress.as_str(), starting.child), ("0/3", None));
 }
 
@@ -53,7 +53,7 @@ fn a_child_that_is_stalled_stalls_its_parent_and_is_named_as_what_blocks() {
         json!([{"type": "Stalled", "status": "True", "reason": "QuotaExceeded", "message": "no room"}]);
     let mut observed = ours(json!({"status": {"active": 1, "conditions": stalled}}));
     let first = status(&observed);
-    let message = "1 of 3 replicas serve; BasicReplicaSet web is not ready: QuotaExceeded: no room";
+    let message = "1 of 3 replicas are serving; BasicReplicaSet web is not ready: QuotaExceeded: no room";
     assert_eq!(said(&first, STALLED).unwrap(), ["True", "QuotaExceeded", message]);
     assert_eq!(said(&first, PROGRESSING).unwrap(), ["False", "QuotaExceeded", message]);
     assert_eq!(said(&first, RECONCILING), None);
@@ -93,7 +93,7 @@ fn what_is_paused_neither_goes_on_nor_is_stalled() {
         let status = status(&observed);
         let [ready, reason, message] = said(&status, READY).unwrap();
         assert_eq!((ready.as_str(), reason.as_str()), ("False", "Paused"));
-        assert!(message.ends_with("; spec.paused keeps the child as it is"), "{message}");
+        assert!(message.ends_with("; spec.paused is true, so that the child is not changed"), "{message}");
         assert_eq!(said(&status, PROGRESSING).unwrap()[0], "False");
         assert_eq!((said(&status, STALLED), said(&status, RECONCILING)), (None, None));
     }
@@ -109,7 +109,7 @@ fn a_rollback_is_told_with_its_revision_while_it_holds_the_child() {
     });
     let [is, reason, message] = said(&status(&observed), "RolledBack").unwrap();
     assert_eq!((is.as_str(), reason.as_str()), ("True", "Rollback"));
-    assert!(message.starts_with("revision 1 stays until spec or template change"), "{message}");
+    assert!(message.starts_with("revision 1 stays until the spec or the template changes"), "{message}");
     observed.desired = Err(Refusal::RevisionGone { hash: NEW.into() });
     assert_eq!(said(&status(&observed), "RolledBack"), None, "nothing holds it there");
 }

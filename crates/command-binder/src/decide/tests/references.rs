@@ -46,7 +46,10 @@ fn an_empty_group_is_the_core_group_and_one_that_is_left_open_must_leave_no_choi
     }
     for spec in [json!({"kind": "Service"}), json!({})] {
         let Finding::Invalid(why) = target(spec.clone()) else { panic!("{spec}: a choice was made") };
-        assert!(why.contains("Service.apps.example or Service (core): target.group"), "{spec}: {why}");
+        assert!(
+            why.contains("Service.apps.example or Service (core), because target.group"),
+            "{spec}: {why}"
+        );
     }
     let Finding::Invalid(why) = target(json!({"kind": "Node", "group": "apps.example"})) else { panic!() };
     assert!(why.contains("of the kind \"Node\" of the group \"apps.example\""), "{why}");
@@ -59,7 +62,7 @@ fn kinds_between_which_no_reference_could_choose_are_refused_with_the_settings()
         (json!([shop("a.example"), shop("b.example")]), "kinds[k].target.group: is missing"),
         (
             json!([shop("a.example"), shop("a.example")]),
-            "kinds[k].target.kinds: Shop of the group \"a.example\" is there twice",
+            "kinds[k].target.kinds: Shop of the group \"a.example\" is listed twice",
         ),
     ] {
         let file = json!({

@@ -25,12 +25,17 @@ fn a_ready_object_is_reported_as_ready() {
 #[test]
 fn a_rollback_is_mentioned_while_the_object_is_ready() {
     let mut body = ready();
-    let held = condition("RolledBack", "True", "Rollback", "revision 1 stays until spec or template change");
+    let held = condition(
+        "RolledBack",
+        "True",
+        "Rollback",
+        "revision 1 stays until the spec or the template changes",
+    );
     body["status"]["conditions"].as_array_mut().unwrap().push(held);
     insta::assert_snapshot!(explained(WEB, &[deployment(body), set(ready())], &calm()), @r"
     BasicDeployment/web is ready: 3/3 serve.
 
-    Note: it was rolled back: revision 1 stays until spec or template change.
+    Note: it was rolled back: revision 1 stays until the spec or the template changes.
     ");
 }
 
@@ -38,12 +43,12 @@ fn a_rollback_is_mentioned_while_the_object_is_ready() {
 fn a_child_that_somebody_else_keeps_changing_is_a_remark() {
     let mut body = ready();
     let contested =
-        condition("Contested", "True", "ChangedByOthers", "somebody else goes on changing spec.replicas");
+        condition("Contested", "True", "ChangedByOthers", "somebody else keeps changing spec.replicas");
     body["status"]["conditions"].as_array_mut().unwrap().push(contested);
     insta::assert_snapshot!(explained(WEB, &[deployment(body), set(ready())], &calm()), @r"
     BasicDeployment/web is ready: 3/3 serve.
 
-    Note: somebody else goes on changing spec.replicas.
+    Note: somebody else keeps changing spec.replicas.
     ");
 }
 
@@ -51,7 +56,12 @@ fn a_child_that_somebody_else_keeps_changing_is_a_remark() {
 fn after_a_rollback_to_a_bad_revision_the_spec_is_not_to_blame() {
     let pod = waiting("web-x", "ImagePullBackOff", "Back-off pulling image \"missing:1\"");
     let mut objects = blocked_by_pod(pod, "ImagePullBackOff");
-    let held = condition("RolledBack", "True", "Rollback", "revision 1 stays until spec or template change");
+    let held = condition(
+        "RolledBack",
+        "True",
+        "Rollback",
+        "revision 1 stays until the spec or the template changes",
+    );
     objects[0].data["status"]["conditions"].as_array_mut().unwrap().push(held);
     insta::assert_snapshot!(explained(WEB, &objects, &calm()));
 }
@@ -158,7 +168,7 @@ fn a_template_that_does_not_exist() {
 
 #[test]
 fn a_child_that_is_refused_is_followed_to_the_child() {
-    let message = "Pod \"web-x\" is not accepted: spec.containers[0].image: Required value";
+    let message = "Pod \"web-x\" is rejected: spec.containers[0].image: Required value";
     let body = || not_ready("Invalid", message, blocker("BasicReplicaSet", "web", "Invalid", message));
     insta::assert_snapshot!(explained(WEB, &[deployment(body()), set(body())], &calm()));
 }
@@ -209,7 +219,7 @@ fn a_controller_that_is_not_running() {
 fn a_controller_further_down_that_is_not_running() {
     let mut child = set(ready());
     child.metadata.generation = Some(2);
-    let objects = [deployment(not_ready("Progressing", "2 of 3 replicas serve", Value::Null)), child];
+    let objects = [deployment(not_ready("Progressing", "2 of 3 replicas are serving", Value::Null)), child];
     insta::assert_snapshot!(explained(WEB, &objects, &without("basic-replicaset-controller")));
 }
 
@@ -232,7 +242,7 @@ fn an_object_held_by_a_finalizer() {
 
 #[test]
 fn an_object_held_for_its_backup() {
-    let status = json!({"state": "Failed", "attempt": 2, "backup": "Job backups/web-2", "since": THEN, "reason": "BackupFailed", "message": "the backup failed; the next one is tried at 00:12"});
+    let status = json!({"state": "Failed", "attempt": 2, "backup": "Job backups/web-2", "since": THEN, "reason": "BackupFailed", "message": "the backup failed; the next attempt is due at 00:12"});
     let mut body = ready();
     body["metadata"] = json!({
         "deletionTimestamp": THEN, "finalizers": ["catena.dev/backup"],
@@ -272,7 +282,7 @@ fn a_pod_whose_node_is_gone() {
 
 #[test]
 fn a_paused_rollout() {
-    let message = "2 of 3 replicas serve; spec.paused keeps the child as it is";
+    let message = "2 of 3 replicas are serving; spec.paused is true, so that the child is not changed";
     insta::assert_snapshot!(
         ask(WEB, &[deployment(not_ready("Paused", message, Value::Null)), set(ready())], &calm()).sentence
     );

@@ -67,7 +67,7 @@ pub fn blocker(kind: &str, name: &str, reason: &str, message: &str) -> Value {
 }
 
 pub fn ready() -> Value {
-    let conditions = [condition("Ready", "True", "Complete", "3 of 3 replicas serve")];
+    let conditions = [condition("Ready", "True", "Complete", "3 of 3 replicas are serving")];
     json!({"spec": {"replicas": 3}, "status": {"observedGeneration": 1, "active": 3, "conditions": conditions}})
 }
 
@@ -104,7 +104,11 @@ pub fn waiting(name: &str, reason: &str, message: &str) -> DynamicObject {
 pub fn blocked_by_pod(pod: DynamicObject, reason: &str) -> Vec<DynamicObject> {
     let name = pod.metadata.name.clone().unwrap();
     let body = || {
-        not_ready("Progressing", "2 of 3 replicas serve", blocker("Pod", &name, reason, "as the pod says"))
+        not_ready(
+            "Progressing",
+            "2 of 3 replicas are serving",
+            blocker("Pod", &name, reason, "as the pod says"),
+        )
     };
     vec![deployment(body()), set(body()), pod, serving("web-1"), serving("web-2")]
 }

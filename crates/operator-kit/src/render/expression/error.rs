@@ -22,7 +22,7 @@ pub enum ExpressionError {
     },
     /// The object does not have a field that the expression reads.
     #[error(
-        "{field}: `{expression}` has no value: the field {key} is missing; set it, or read it with has(…) or .?"
+        "{field}: `{expression}` has no value: the field {key} is missing; set it, or guard it with has(…) or .?"
     )]
     Missing {
         /// The field of the settings.
@@ -33,7 +33,7 @@ pub enum ExpressionError {
         key: String,
     },
     /// The value is of another type than is asked for.
-    #[error("{field}: `{expression}` must give {wanted}, but gives {got}")]
+    #[error("{field}: `{expression}` must return {wanted}, but returns {got}")]
     WrongType {
         /// The field of the settings.
         field: Arc<str>,
@@ -45,7 +45,7 @@ pub enum ExpressionError {
         got: String,
     },
     /// Its operations do not fit the values of this object.
-    #[error("{field}: `{expression}` has no value: {problem}; check the fields of the object that it reads")]
+    #[error("{field}: `{expression}` has no value: {problem}; check the fields that it reads")]
     Failed {
         /// The field of the settings.
         field: Arc<str>,
@@ -56,7 +56,7 @@ pub enum ExpressionError {
     },
     /// Its loops take too many steps over this object.
     #[error(
-        "{field}: `{expression}` is given up after {steps} steps: the lists that it goes through are too long"
+        "{field}: `{expression}` was stopped after {steps} steps: the lists that it iterates over are too long"
     )]
     TooCostly {
         /// The field of the settings.

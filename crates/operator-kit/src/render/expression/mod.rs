@@ -83,7 +83,7 @@ impl Expression {
 
     /// The value as text.
     pub fn text(&self, variables: &[(&str, &Value)]) -> Result<String, ExpressionError> {
-        self.optional_text(variables)?.ok_or_else(|| self.wrong("text", None))
+        self.optional_text(variables)?.ok_or_else(|| self.wrong("a string", None))
     }
 
     /// The value as text; `None` for null and for an optional without a value.
@@ -91,7 +91,7 @@ impl Expression {
         match self.evaluate(variables)? {
             None => Ok(None),
             Some(cel::Value::String(text)) => Ok(Some(Arc::unwrap_or_clone(text))),
-            other => Err(self.wrong("text", other.as_ref())),
+            other => Err(self.wrong("a string", other.as_ref())),
         }
     }
 
@@ -174,7 +174,7 @@ fn compile(source: &str, variables: &[&str]) -> Result<cel::parser::Expression, 
         return Err("it is empty".into());
     }
     if source.len() > LONGEST {
-        return Err(format!("it has {} bytes, and at most {LONGEST} are taken", source.len()));
+        return Err(format!("it has {} bytes, but at most {LONGEST} are allowed", source.len()));
     }
     let parse = || {
         let parser = Parser::new().enable_optional_syntax(true);
@@ -184,8 +184,8 @@ fn compile(source: &str, variables: &[&str]) -> Result<cel::parser::Expression, 
     };
     thread::scope(|scope| {
         let thread = thread::Builder::new().stack_size(PARSER_STACK).spawn_scoped(scope, parse);
-        let thread = thread.map_err(|error| format!("no thread to parse it can be started: {error}"))?;
-        thread.join().unwrap_or_else(|_| Err("the parser failed on it".into()))
+        let thread = thread.map_err(|error| format!("cannot start a thread to parse it: {error}"))?;
+        thread.join().unwrap_or_else(|_| Err("the parser crashed".into()))
     })
 }
 

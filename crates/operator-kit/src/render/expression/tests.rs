@@ -75,7 +75,7 @@ fn numbers_are_whole_ones() {
     }
     for source in ["object.half", "object.text", "true", "18446744073709551615u"] {
         let error = compiled(source).optional_int(&variables).unwrap_err().to_string();
-        assert!(error.contains("must give a whole number"), "{source}: {error}");
+        assert!(error.contains("must return a whole number"), "{source}: {error}");
     }
 }
 
@@ -91,7 +91,7 @@ fn times_are_timestamps_or_text() {
     let hours = "timestamp(now) - timestamp(object.metadata.creationTimestamp) > duration('1h')";
     assert!(compiled(hours).bool(&variables).unwrap());
     let error = compiled("object.spec.text").timestamp(&variables).unwrap_err().to_string();
-    assert!(error.contains("must give a timestamp, but gives the text \"abc\""), "{error}");
+    assert!(error.contains("must return a timestamp, but returns the string \"abc\""), "{error}");
 }
 
 #[test]
@@ -99,12 +99,15 @@ fn what_does_not_compile_is_refused_with_the_settings_field() {
     let cases = [
         ("", "it is empty"),
         ("object.spec.", "does not compile"),
-        ("objct.spec.name", "there is no variable objct; there are: object"),
+        ("objct.spec.name", "there is no variable objct; existing ones: object"),
         ("object.spec.name.lowerAsci()", "there is no function lowerAsci"),
         ("target.name", "there is no variable target"),
-        ("Pod{name: 'a'}", "there are only maps"),
-        ("[1].all(a, [1].all(b, [1].all(c, true)))", "nested deeper than 2"),
-        ("object.metadata.finalizers.exists(f, g == 'x')", "there is no variable g; there are: object, f"),
+        ("Pod{name: 'a'}", "only maps are supported"),
+        ("[1].all(a, [1].all(b, [1].all(c, true)))", "nested more than 2 levels deep"),
+        (
+            "object.metadata.finalizers.exists(f, g == 'x')",
+            "there is no variable g; existing ones: object, f",
+        ),
     ];
     for (source, expected) in cases {
         let error = refused(source);
@@ -168,7 +171,7 @@ fn a_missing_field_and_a_wrong_type_are_told_apart() {
     ));
     assert!(matches!(text("object.spec.text.name").unwrap_err(), ExpressionError::Failed { .. }));
     let none = compiled("object.?nothing").text(&[("object", &task())]).unwrap_err();
-    assert!(none.to_string().contains("must give text, but gives nothing"), "{none}");
+    assert!(none.to_string().contains("must return a string, but returns nothing"), "{none}");
 }
 
 #[test]

@@ -18,7 +18,7 @@ use super::{FUNCTIONS, budget};
 /// How deep loops may be nested: the text that one builds is an input of the next.
 const LOOPS: usize = 2;
 
-const NO_MESSAGES: &str = "it makes a message, and there are only maps";
+const NO_MESSAGES: &str = "it constructs a message, but only maps are supported";
 
 /// How deep its parts may be nested: an evaluation calls itself for each, on the stack of any thread.
 const DEEPEST: usize = 64;
@@ -54,7 +54,7 @@ impl Scope {
     fn visit(&mut self, node: &mut IdedExpr) -> Result<(), String> {
         self.depth += 1;
         if self.depth > DEEPEST {
-            return Err(format!("its parts are nested deeper than {DEEPEST}"));
+            return Err(format!("its parts are nested more than {DEEPEST} levels deep"));
         }
         match &mut node.expr {
             Expr::Unspecified => return Err("it has an empty part".into()),
@@ -88,7 +88,7 @@ impl Scope {
         }
         let known: Vec<_> =
             self.names.iter().map(String::as_str).filter(|name| !name.starts_with('@')).collect();
-        Err(format!("there is no variable {name}; there are: {}", known.join(", ")))
+        Err(format!("there is no variable {name}; existing ones: {}", known.join(", ")))
     }
 
     fn visit_call(&mut self, call: &mut CallExpr) -> Result<(), String> {
@@ -114,7 +114,7 @@ impl Scope {
         self.visit(&mut comprehension.accu_init)?;
         self.loops += 1;
         if self.loops > LOOPS {
-            return Err(format!("its loops are nested deeper than {LOOPS}"));
+            return Err(format!("its loops are nested more than {LOOPS} levels deep"));
         }
         let outer = self.names.len();
         self.names.push(comprehension.accu_var.clone());

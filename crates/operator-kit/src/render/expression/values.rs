@@ -44,7 +44,7 @@ pub(super) fn present(value: cel::Value) -> Option<cel::Value> {
 pub(super) fn described(value: &cel::Value) -> String {
     match value {
         cel::Value::List(_) | cel::Value::Map(_) => format!("a {}", value.type_of()),
-        cel::Value::String(text) => clip(&format!("the text {text:?}")),
+        cel::Value::String(text) => clip(&format!("the string {text:?}")),
         other => clip(&format!("the {} {other:?}", other.type_of())),
     }
 }

@@ -142,5 +142,5 @@ fn said(path: &str, text: &str, parameter: Option<&str>) -> String {
 }
 
 fn shown(text: &str) -> String {
-    if text.len() > SHOWN { "a longer text".to_owned() } else { format!("{text:?}") }
+    if text.len() > SHOWN { "a longer string".to_owned() } else { format!("{text:?}") }
 }

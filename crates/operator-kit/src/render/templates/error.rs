@@ -16,7 +16,7 @@ pub enum TemplateError {
         known: String,
     },
     /// The template cannot be compiled.
-    #[error("the template {template:?} is broken: {problem}; mend it in the controller's templates")]
+    #[error("the template {template:?} is broken: {problem}; fix it in the controller's templates")]
     Broken {
         /// The template.
         template: String,
@@ -24,7 +24,7 @@ pub enum TemplateError {
         problem: String,
     },
     /// The template uses a parameter that was not given.
-    #[error("spec.parameters.{parameter} is missing: the template {template:?} needs it; set it")]
+    #[error("spec.parameters.{parameter} is missing: the template {template:?} requires it; set it")]
     MissingParameter {
         /// The template.
         template: String,
@@ -33,7 +33,7 @@ pub enum TemplateError {
     },
     /// The template failed with the values at hand.
     #[error(
-        "the template {template:?} cannot be filled in: {problem}; correct what it is filled in with, such as spec.parameters, or the template"
+        "the template {template:?} cannot be rendered: {problem}; correct its input, such as spec.parameters, or the template"
     )]
     Failed {
         /// The template.
@@ -43,7 +43,7 @@ pub enum TemplateError {
     },
     /// What comes out is not YAML.
     #[error(
-        "the template {template:?} does not give YAML: {problem}; values are quoted by the engine, so write {{{{ value }}}} without quotes around it"
+        "the template {template:?} does not render to YAML: {problem}; the engine quotes values, so write {{{{ value }}}} without quotes around it"
     )]
     NotYaml {
         /// The template.
@@ -53,7 +53,7 @@ pub enum TemplateError {
     },
     /// What comes out is of another kind.
     #[error(
-        "the template {template:?} gives a {found:?}, but the controller is configured for {wanted:?}; change one of the two"
+        "the template {template:?} renders {found:?}, but the controller is configured for {wanted:?}; change one of the two"
     )]
     WrongKind {
         /// The template.
@@ -64,14 +64,14 @@ pub enum TemplateError {
         wanted: String,
     },
     /// What comes out has no name.
-    #[error("the template {template:?} gives no metadata.name; add one, for example {{{{ name }}}}")]
+    #[error("the template {template:?} renders no metadata.name; add one, for example {{{{ name }}}}")]
     NoName {
         /// The template.
         template: String,
     },
     /// What comes out has a name or namespace that no object can have.
     #[error(
-        "the template {template:?} gives the {field} {found:?}, which no object can have; correct spec.parameters, or the template"
+        "the template {template:?} renders the {field} {found:?}, which is not valid; correct spec.parameters, or the template"
     )]
     NotAName {
         /// The template.
@@ -83,7 +83,7 @@ pub enum TemplateError {
     },
     /// The name that comes out is the same for all objects of one subject.
     #[error(
-        "the template {template:?} gives the name {name:?}, which does not hold suffix: many objects are made from it, and it tells them apart; write for example {{{{ name ~ \"-\" ~ suffix }}}}"
+        "the template {template:?} renders the name {name:?}, which does not contain suffix: many objects are created from the template, and only suffix keeps their names apart; write, for example, {{{{ name ~ \"-\" ~ suffix }}}}"
     )]
     NotUnique {
         /// The template.
@@ -93,7 +93,7 @@ pub enum TemplateError {
     },
     /// The labels or annotations that come out are no map.
     #[error(
-        "the template {template:?} gives {field} that is not a map of texts; write one entry a line, or {{{{ labels }}}}"
+        "the template {template:?} renders {field} that is not a map of strings; write one entry per line, or {{{{ labels }}}}"
     )]
     NotAMap {
         /// The template.
@@ -103,7 +103,7 @@ pub enum TemplateError {
     },
     /// What comes out is for another namespace.
     #[error(
-        "the template {template:?} sets metadata.namespace to {found:?}; leave it out, the object goes to the namespace of its owner"
+        "the template {template:?} sets metadata.namespace to {found:?}; remove it, because the object is created in the namespace of its owner"
     )]
     OtherNamespace {
         /// The template.
@@ -112,7 +112,9 @@ pub enum TemplateError {
         found: String,
     },
     /// What comes out is too long.
-    #[error("the template {template:?} gives more than 1 MiB, which no API server takes; make it smaller")]
+    #[error(
+        "the template {template:?} renders more than 1 MiB, which no API server accepts; make it smaller"
+    )]
     TooLong {
         /// The template.
         template: String,

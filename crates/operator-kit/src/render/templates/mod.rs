@@ -87,7 +87,7 @@ impl Templates {
             let compiled = if source.contains("autoescape") {
                 Err(TemplateError::broken(
                     name,
-                    "it switches autoescape, which would let a parameter change the structure; take that out",
+                    "it switches autoescape, which would let a parameter change the structure; remove that",
                 ))
             } else {
                 environment

@@ -136,11 +136,11 @@ impl Health {
     pub fn dead(&self) -> Option<String> {
         let silent = self.heartbeat.lock().elapsed();
         if silent > HEARTBEAT_TIMEOUT {
-            return Some(format!("the main loop has not turned for {} s", silent.as_secs()));
+            return Some(format!("the main loop has made no progress for {} s", silent.as_secs()));
         }
         self.statuses().into_iter().filter(|(_, status)| status.is_needed()).find_map(|(kind, status)| {
             let silent = status.stalled()?;
-            Some(format!("{kind}: the list has not been answered for {} s", silent.as_secs()))
+            Some(format!("{kind}: the list request has not been answered for {} s", silent.as_secs()))
         })
     }
 

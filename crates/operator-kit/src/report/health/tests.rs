@@ -125,7 +125,7 @@ async fn a_list_that_nobody_answers_is_not_alive_after_minutes_and_one_that_is_r
     pods.listing();
     tokio::time::advance(STALLED).await;
     health.beat();
-    assert_eq!(health.dead().unwrap(), "Pod: the list has not been answered for 450 s");
+    assert_eq!(health.dead().unwrap(), "Pod: the list request has not been answered for 450 s");
     pods.progressed();
     assert_eq!(health.dead(), None);
     pods.synced();

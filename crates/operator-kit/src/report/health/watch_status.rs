@@ -180,7 +180,7 @@ impl WatchStatus {
             {
                 Some(error.text().to_owned())
             }
-            (None, false) => Some("the first list has not come yet; waiting for it".into()),
+            (None, false) => Some("waiting for the first list".into()),
             _ => None,
         }
     }

@@ -43,7 +43,7 @@ pub(crate) struct Leadership {
 /// Why leading cannot go on for now.
 #[derive(Debug, Error)]
 enum Lost {
-    #[error("another holds the Lease")]
+    #[error("another replica holds the Lease")]
     To(String),
     #[error(transparent)]
     Sight(#[from] kube::Error),
@@ -70,7 +70,7 @@ impl Candidate {
                     return Leadership { candidate: self, lease, renewed: before };
                 }
                 Ok(Ok(None)) => {}
-                Ok(Err(error)) => tracing::warn!(lease = self.name, "cannot take the Lease: {error:#}"),
+                Ok(Err(error)) => tracing::warn!(lease = self.name, "cannot acquire the Lease: {error:#}"),
                 Err(_) => tracing::warn!(lease = self.name, "the API server did not answer in time"),
             }
             tokio::time::sleep(RETRY_INTERVAL).await;
@@ -151,11 +151,13 @@ impl Leadership {
                             bail!("the Lease {} is held by {holder:?}: stopping", self.candidate.name)
                         }
                         Ok(Err(Lost::Sight(error))) => tracing::warn!("cannot read the Lease: {error}"),
-                        Err(_) => tracing::warn!("reading the Lease: the API server did not answer in time"),
+                        Err(_) => {
+                            tracing::warn!("cannot read the Lease: the API server did not answer in time")
+                        }
                     }
                 }
                 Ok(Err(error)) => tracing::warn!("cannot renew the Lease: {error}"),
-                Err(_) => tracing::warn!("renewing the Lease: the API server did not answer in time"),
+                Err(_) => tracing::warn!("cannot renew the Lease: the API server did not answer in time"),
             }
             tokio::time::sleep(RETRY_INTERVAL.min(left)).await;
         }
@@ -186,8 +188,8 @@ impl Leadership {
     pub async fn release(mut self) {
         match tokio::time::timeout(REQUEST_TIMEOUT, self.give_up()).await {
             Ok(Ok(())) => tracing::info!("released the Lease"),
-            Ok(Err(error)) => tracing::warn!("cannot release the Lease: {error:#}; it runs out by itself"),
-            Err(_) => tracing::warn!("cannot release the Lease in time; it runs out by itself"),
+            Ok(Err(error)) => tracing::warn!("cannot release the Lease: {error:#}; it expires by itself"),
+            Err(_) => tracing::warn!("cannot release the Lease in time; it expires by itself"),
         }
     }
 
@@ -199,7 +201,7 @@ impl Leadership {
             lease.spec.renew_time = Some(Moment::now());
             match self.candidate.leases.replace(&self.candidate.name, &PostParams::default(), &lease).await {
                 Err(kube::Error::Api(status)) if status.is_conflict() => {
-                    self.reread().await.map_err(|_| anyhow::anyhow!("it is not ours any more"))?;
+                    self.reread().await.map_err(|_| anyhow::anyhow!("another replica holds it"))?;
                 }
                 released => return Ok(released.map(drop)?),
             }

@@ -84,7 +84,7 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
             if let Ok(ended) = tokio::time::timeout(SHUTDOWN_TIMEOUT, work).await {
                 ended?;
             } else {
-                tracing::warn!("some passes were still under way");
+                tracing::warn!("some reconciliations were still in progress");
             }
             release(leadership).await?;
         }
@@ -99,7 +99,7 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
         let mut leadership = self.lead().await;
         let outcome = select! {
             outcome = work => outcome,
-            lost = keep(leadership.as_mut()) => Err(lost.err().unwrap_or_else(|| anyhow::anyhow!("the Lease ended"))),
+            lost = keep(leadership.as_mut()) => Err(lost.err().unwrap_or_else(|| anyhow::anyhow!("the Lease was lost"))),
         };
         release(leadership).await?;
         outcome

@@ -67,7 +67,7 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
         // It would repeat a POST whose answer was lost (kube-rs/kube#2082).
         config.default_retry = false;
         config.connect_timeout = Some(CONNECT_TIMEOUT);
-        let client = Client::try_from(config).context("the cluster's configuration cannot be used")?;
+        let client = Client::try_from(config).context("the configuration of the cluster cannot be used")?;
         let writer = Writer::new(client.clone(), name, metrics.clone());
         let events = Events::new(client.clone(), name, &arguments.identity, metrics.clone());
         Ok(Self {
@@ -221,7 +221,7 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
             running.retain(|(kind, task, passes)| {
                 let stays = wanted.iter().any(|wanted| wanted.is_same(kind));
                 if !stays {
-                    tracing::info!(id = %kind.id(), kind = kind.resource().kind, "not watched any more");
+                    tracing::info!(id = %kind.id(), kind = kind.resource().kind, "no longer watched");
                     task.abort();
                     passes.forget_all();
                     triggers.close(kind);
@@ -241,7 +241,7 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
             }
             select! {
                 never = &mut namespaces => match never {},
-                changed = kinds.changed() => changed.context("the kinds are not followed any more")?,
+                changed = kinds.changed() => changed.context("the kinds are no longer followed")?,
                 Some(ended) = tasks.join_next() => went_on(ended)?,
                 stopping = phase.wait_for(|phase| *phase == Phase::Stopping) => {
                     drop(stopping?);
@@ -313,5 +313,5 @@ fn went_on(ended: Result<anyhow::Result<()>, JoinError>) -> anyhow::Result<()> {
 }
 
 fn unexpected() -> anyhow::Result<()> {
-    Err(anyhow::anyhow!("the queue ended"))
+    Err(anyhow::anyhow!("the queue was closed"))
 }

@@ -116,7 +116,7 @@ impl ServedKinds {
             Err(_) => Err(ReadError::unanswered(
                 "the API group",
                 &wanted.group,
-                format!("there was no answer within {DISCOVERY_TIMEOUT:?}"),
+                format!("the API server did not answer within {DISCOVERY_TIMEOUT:?}"),
             )),
         };
         self.known().insert(wanted.clone(), Answer { kind: kind.clone(), since: Instant::now() });
@@ -228,7 +228,7 @@ fn choose(others: &mut HashMap<ApiResource, ApiResource>, wanted: ApiResource, f
     } else if others.get(&wanted) != Some(&found) {
         tracing::warn!(
             kind = wanted.kind,
-            "{} is not served (any more), so that {} is used; name a version in the settings that is served",
+            "{} is not served, so {} is used instead; set a served version in the settings",
             wanted.api_version,
             found.api_version
         );

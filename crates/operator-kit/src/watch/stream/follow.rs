@@ -92,7 +92,10 @@ impl<K: Resource + Clone + DeserializeOwned + Send + 'static> Follower<K> {
                 Ok(()) if began.elapsed() > SHORT_WATCH => {}
                 Ok(()) => sleep(self.backoff.before_retry()).await,
                 Err(interruption) if interruption.is_expired() => {
-                    tracing::debug!(kind = self.kind, "the version {version} has expired; listing again");
+                    tracing::debug!(
+                        kind = self.kind,
+                        "the resourceVersion {version} has expired; listing again"
+                    );
                     return sleep(self.backoff.before_retry()).await;
                 }
                 Err(interruption) => {

@@ -34,29 +34,29 @@ impl Interruption {
         let status = match self {
             Self::Refused(kube::Error::Api(status)) => status,
             Self::Refused(error) => {
-                return WatchFailure::Other(format!("{kind} cannot be watched: {error}; trying again"));
+                return WatchFailure::Other(format!("{kind} cannot be watched: {error}; retrying"));
             }
             Self::Silent(limit) => {
                 let seconds = limit.as_secs();
                 return WatchFailure::Silent(format!(
-                    "{kind} cannot be watched: the API server did not answer within {seconds} s; trying again"
+                    "{kind} cannot be watched: the API server did not answer within {seconds} s; retrying"
                 ));
             }
             Self::Unversioned => {
                 return WatchFailure::Other(format!(
-                    "{kind} cannot be watched: its list has no resourceVersion; trying again"
+                    "{kind} cannot be watched: its list has no resourceVersion; retrying"
                 ));
             }
         };
         let message = &status.message;
         match status.code {
             404 => WatchFailure::NotServed(format!(
-                "{kind} is not served by the cluster: install its CustomResourceDefinition; the watch starts by itself then"
+                "{kind} is not served by the cluster: install its CustomResourceDefinition; the watch then starts by itself"
             )),
             403 => WatchFailure::Other(format!(
-                "{kind} may not be watched: {message}; grant get, list and watch on it to this ServiceAccount"
+                "{kind} cannot be watched: {message}; grant get, list and watch on it to the controller's ServiceAccount"
             )),
-            _ => WatchFailure::Other(format!("{kind} cannot be watched: {message}; trying again")),
+            _ => WatchFailure::Other(format!("{kind} cannot be watched: {message}; retrying")),
         }
     }
 }

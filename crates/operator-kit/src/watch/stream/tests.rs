@@ -240,7 +240,7 @@ async fn a_page_that_does_not_come_is_given_up_and_asked_for_again() {
     let watches = Watches::default();
     let cache = server.caches(&watches);
     sleep(Duration::from_secs(59)).await;
-    assert!(cache.problem().unwrap().contains("has not come yet"));
+    assert!(cache.problem().unwrap().contains("waiting for the first list"));
     until_kept(&cache, &[("a", "x")]).await;
     assert_eq!((server.asked().len() >= 2, cache.problem()), (true, None));
 }
@@ -273,7 +273,7 @@ async fn a_list_that_nobody_answers_ends_the_process_after_minutes() {
     beat().await;
     assert_eq!(watches.health.dead(), None);
     beat().await;
-    assert!(watches.health.dead().unwrap().starts_with("ConfigMap: the list has not been answered"));
+    assert!(watches.health.dead().unwrap().starts_with("ConfigMap: the list request has not been answered"));
 }
 
 #[tokio::test(start_paused = true)]

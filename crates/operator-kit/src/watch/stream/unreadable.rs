@@ -59,9 +59,8 @@ impl Unread {
             return;
         }
         self.count();
-        let text = format!(
-            "this object cannot be read, and is left as it was when it could be: {error}; correct or delete it"
-        );
+        let text =
+            format!("this object cannot be read and is skipped until it can: {error}; correct or delete it");
         let object = [&namespace, &name].map(|part| part.as_deref().unwrap_or_default()).join("/");
         tracing::error!(kind = self.kind, object, "{text}");
         let Some(events) = &self.events else { return };

@@ -132,25 +132,27 @@ impl WriteCause {
         match self {
             Self::AlreadyExists => format!("{object} already exists"),
             Self::Gone => format!("{object} is gone"),
-            Self::Changed { message } => format!("{object} is not the one that was seen any more: {message}"),
-            Self::NamespaceTerminating => format!("the namespace is terminating and takes no new {kind}"),
+            Self::Changed { message } => {
+                format!("{object} was changed or replaced in the meantime: {message}")
+            }
+            Self::NamespaceTerminating => format!("the namespace is terminating and accepts no new {kind}"),
             Self::DefinitionTerminating => format!(
-                "the definition of {kind} is being deleted and takes no new object; create it again, or wait until it is gone"
+                "the CustomResourceDefinition of {kind} is being deleted and accepts no new object; create it again, or wait until it is gone"
             ),
             Self::QuotaExceeded { message } => {
-                format!("a quota refuses {object}: {message}; raise the ResourceQuota or ask for less")
+                format!("a quota refuses {object}: {message}; raise the ResourceQuota, or request less")
             }
             Self::QuotaRefused { message } => format!(
-                "a quota refuses {object}: {message}; where it asks for requests or limits, set them in the template or give the namespace a LimitRange with defaults"
+                "a quota refuses {object}: {message}; if it demands requests or limits, set them in the template, or give the namespace a LimitRange with defaults"
             ),
             Self::OwnerKindUnknown => format!(
-                "the API server has not learned yet of the kind that owns {object}; it does so within 30 s"
+                "the API server does not know the kind of the owner of {object} yet; it learns of it within 30 s"
             ),
             Self::Forbidden { message } => {
                 format!("{object} is refused: {message}; {}", refusal::way_out(message))
             }
             Self::Invalid { message, .. } => format!(
-                "{object} is not accepted: {message}; if it comes from a template, correct that or spec.parameters"
+                "{object} is rejected: {message}; if it is rendered from a template, correct that or spec.parameters"
             ),
             Self::StatusRefused { message, .. } => format!(
                 "the status of {object} cannot be written: {} refuses it: {message}; {}",

@@ -181,7 +181,7 @@ mod tests {
         let by_schema = "Pod \"web-x\" is invalid: status.phase: Unsupported value";
         for (code, message, part, is_of_schema) in [
             (422, by_policy, "the ValidatingAdmissionPolicy 'still' refuses it", false),
-            (403, by_policy, "let the controller's ServiceAccount write it", false),
+            (403, by_policy, "allow the controller's ServiceAccount to write it", false),
             (400, by_webhook, "the admission webhook \"still.example.com\" refuses it", false),
             (403, by_rights, "grant it to the controller's ServiceAccount", false),
             (422, by_schema, "CustomResourceDefinition", true),

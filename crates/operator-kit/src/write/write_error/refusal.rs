@@ -19,18 +19,18 @@ pub(super) fn way_out(message: &str) -> &'static str {
     if message.contains(" cannot ") {
         "grant it to the controller's ServiceAccount"
     } else {
-        "do as it says, or correct the template, the parameters or the rules of the namespace"
+        "follow this message, or correct the template, the parameters or the policies of the namespace"
     }
 }
 
 /// What to do where a controller may not report.
 pub(super) fn way_to_report(message: &str) -> &'static str {
     if is_of_admission(message) {
-        "let the controller's ServiceAccount write it"
+        "allow the controller's ServiceAccount to write it"
     } else if message.contains(" cannot ") {
         "grant it to the controller's ServiceAccount"
     } else {
-        "see whether the CustomResourceDefinition is as new as the controller"
+        "check that the CustomResourceDefinition is as new as the controller"
     }
 }
 
