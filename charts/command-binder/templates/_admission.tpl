@@ -73,7 +73,7 @@
 {{- else if regexMatch "^[-A-Za-z0-9._/]+$" $term }}
 {{- $all = append $all (printf "%s.hasValue()" $label) }}
 {{- else }}
-{{- fail (printf "kinds: the selector of %s has %q, which an admission policy cannot have: write it with =, !=, a key or !key, or set admission.enabled=false for this kind" .id $term) }}
+{{- fail (printf "kinds: the selector of %s has %q, which an admission policy does not support: write it with =, !=, a key or !key, or set admission.enabled=false for this kind" .id $term) }}
 {{- end }}
 {{- end }}
 {{- with .filter }}
