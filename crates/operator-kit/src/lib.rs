@@ -1,7 +1,7 @@
-//! How every controller of Catena runs.
+//! The framework of every controller of Catena.
 //!
-//! A controller says what it watches, how it observes, decides and acts ([`run::Controller`]); the kit does the
-//! rest, in six wings. Each imports only from those below it:
+//! A controller defines what it watches, and how it observes, decides and acts ([`run::Controller`]). The kit does the
+//! rest, in six wings, each of which imports only from those below it:
 //!
 //! | wing | holds |
 //! |---|---|
@@ -29,7 +29,7 @@
 //! };
 //! use serde_json::{Value, json};
 //!
-//! /// What is kept of a `ConfigMap`: whose it is.
+//! /// The row of a `ConfigMap`, with its owner.
 //! struct Card { namespace: String, name: String, uid: String, owner: Option<String> }
 //!
 //! impl Card {
@@ -94,7 +94,7 @@
 //!         if *has_card || account.metadata.deletion_timestamp.is_some() {
 //!             return Action::Settle;
 //!         }
-//!         // The name follows from the owner: a create that is repeated meets its own object.
+//!         // The name follows from the owner, so a repeated create meets its own object.
 //!         Action::Create(json!({
 //!             "apiVersion": "v1", "kind": "ConfigMap",
 //!             "metadata": {

@@ -1,4 +1,4 @@
-//! A mocked API server for tests: it answers as a test says, and keeps what it was sent.
+//! A mocked API server for tests: it gives the answers of a test, and records the requests.
 
 use std::{collections::VecDeque, sync::Arc};
 
@@ -11,62 +11,62 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tower_test::mock::{Handle, pair};
 
-/// A request as far as tests tell requests apart.
+/// The parts of a request that tests compare.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sent {
-    /// The method, and for a patch which kind of patch it is.
+    /// The method, and for a patch its type.
     pub verb: String,
     /// Path and query.
     pub uri: String,
-    /// The body; null where there is none.
+    /// The body; null if there is none.
     pub body: Value,
 }
 
-/// What the server does with a request.
+/// The server's reaction to a request.
 #[derive(Clone, Debug)]
 pub enum Answer {
     /// It answers with a code and a body.
     Json(u16, Value),
-    /// It does it, and answers with this object.
+    /// It performs the request, and answers with this object.
     Object(Value),
-    /// It does it, and answers with what was sent, or, where nothing was, with an object without any field.
+    /// It performs the request, and answers with the body of the request, or with an empty object if there was none.
     Done,
-    /// It does it, and answers with what was sent, as the object with this uid.
+    /// It performs the request, and answers with the body of the request, as the object with this uid.
     Echo(&'static str),
     /// It refuses with this code and reason.
     Refusal(u16, &'static str),
-    /// It may have done it, but its answer is lost.
+    /// It may have performed the request, but its answer is lost.
     Lost,
     /// It does not answer.
     Silence,
 }
 
-/// What a server was sent, in order.
+/// The requests to a server, in order.
 #[derive(Clone, Default)]
 pub struct Log(Arc<Mutex<Vec<Sent>>>);
 
 impl Log {
-    /// What was sent since this was last asked.
+    /// The requests since the last call.
     #[must_use]
     pub fn take(&self) -> Vec<Sent> {
         std::mem::take(&mut self.0.lock())
     }
 }
 
-/// The answers in turn, and the last one for ever.
+/// The answers in turn, and then the last one forever.
 pub fn in_turn(answers: &[Answer]) -> impl FnMut(&Sent) -> Answer + Send + 'static {
     let last = answers.last().cloned().unwrap_or(Answer::Done);
     let mut answers: VecDeque<_> = answers.iter().cloned().collect();
     move |_| answers.pop_front().unwrap_or_else(|| last.clone())
 }
 
-/// A client of a server that answers each request so; requests that are answered by [`Answer::Silence`] are not kept.
-/// It needs a runtime.
+/// A client of a server that answers each request by `answer`; requests that are answered by [`Answer::Silence`] are
+/// not recorded. It needs a runtime.
 pub fn answering(answer: impl FnMut(&Sent) -> Answer + Send + 'static) -> (Client, Log) {
     mocked(None, answer)
 }
 
-/// The same with a server that says what time it is, as in `Mon, 01 Jun 2026 12:00:00 GMT`.
+/// Like [`answering`], with a server that sends a Date header, such as `Mon, 01 Jun 2026 12:00:00 GMT`.
 pub fn answering_at(
     date: &'static str,
     answer: impl FnMut(&Sent) -> Answer + Send + 'static,

@@ -1,7 +1,7 @@
-//! Where in an object the field is that the API server speaks of. It writes paths in three ways: as its validation
-//! does (`spec.containers[0].image`), as Go's JSON decoder does, which leaves out the places of lists
-//! (`ContainerPort.spec.containers.ports.containerPort`), and as an apply does
-//! (`.spec.containers[name="main"].image`). Of a quantity it names no field at all.
+//! Finds the field of an object that the API server names. The server writes paths in three ways: like its validation
+//! (`spec.containers[0].image`), like Go's JSON decoder, which omits list indices
+//! (`ContainerPort.spec.containers.ports.containerPort`), and like an apply (`.spec.containers[name="main"].image`).
+//! For a quantity, it names no field at all.
 
 use serde_json::Value;
 
@@ -25,7 +25,7 @@ enum Step<'f> {
     Item(&'f str),
 }
 
-/// The places that an answer of the server names, by its causes or else by its words.
+/// The places that an answer of the server names, in its causes or else in its message.
 pub(crate) fn named(message: &str, fields: &[String], object: &Value) -> Vec<Place> {
     if !fields.is_empty() {
         return fields.iter().flat_map(|field| places(field, object)).map(|(place, _)| place).collect();
@@ -60,7 +60,7 @@ fn type_of(value: &Value) -> &'static str {
     }
 }
 
-/// All places that a path can mean: one that leaves out the place in a list means all its items.
+/// All places that a path can mean: a path without a list index means all items of the list.
 fn places<'o>(field: &str, object: &'o Value) -> Vec<(Place, &'o Value)> {
     let mut found = vec![(Place::root(), object)];
     for step in steps(field) {
@@ -87,7 +87,7 @@ fn take<'o>(step: Step<'_>, place: &Place, value: &'o Value) -> Vec<(Place, &'o 
     }
 }
 
-/// Whether an item has a key with the value that is written after it.
+/// Whether an item has a key with the given value, as in `name="main"`.
 fn has(item: &Value, key: &str) -> bool {
     let wanted =
         key.split_once('=').and_then(|(key, value)| Some((key, serde_json::from_str::<Value>(value).ok()?)));

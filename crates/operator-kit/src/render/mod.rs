@@ -1,4 +1,4 @@
-//! Templates and expressions, with limits on what they may cost.
+//! Templates and expressions, with limits on their cost.
 
 mod digest;
 mod expression;

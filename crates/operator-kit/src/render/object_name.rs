@@ -1,5 +1,5 @@
-/// Whether a text can stand in a URL's path as the name of an object, or as a namespace. The client puts names into URLs
-/// as they are: a GET of an empty name is a list, and one of `?watch=true` never ends.
+/// Whether a text is safe in the path of a URL as the name of an object or a namespace. The client does not escape
+/// names in URLs: a GET of an empty name is a list, and a GET of `?watch=true` never ends.
 #[must_use]
 pub fn is_object_name(text: &str) -> bool {
     let may_stand = |character: char| character.is_ascii_alphanumeric() || "-._:@~+=".contains(character);

@@ -1,8 +1,8 @@
-//! JSON that every YAML parser takes for the same: for what is put into templates, and for the bodies of server-side
-//! apply, which the API server reads as YAML.
+//! JSON that every YAML parser reads alike, for values in templates and for the bodies of server-side apply, which the
+//! API server reads as YAML.
 
-/// Escapes the characters that are plain in JSON and not in YAML: line breaks and what is not printable. A parser
-/// folds U+0085 in a quoted text into a space, for example.
+/// Escapes the characters that are plain in JSON but not in YAML: line breaks and unprintable characters. In a quoted
+/// text, for example, a parser folds U+0085 into a space.
 pub(crate) fn escape(json: &str) -> String {
     json.chars().fold(String::with_capacity(json.len()), |mut text, character| {
         match character {

@@ -1,18 +1,18 @@
-//! Conditions as kstatus and `kubectl wait` read them.
+//! Conditions in the form that kstatus and `kubectl wait` read.
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 
-/// The whole is as wanted.
+/// The object matches its spec.
 pub const READY: &str = "Ready";
-/// A rollout goes on, or ended.
+/// A rollout is in progress or complete.
 pub const PROGRESSING: &str = "Progressing";
 /// Present only while true: work is under way (kstatus: `InProgress`).
 pub const RECONCILING: &str = "Reconciling";
-/// Present only while true: work cannot go on without a change (kstatus: `Failed`).
+/// Present only while true: work cannot continue without a change (kstatus: `Failed`).
 pub const STALLED: &str = "Stalled";
 
-/// Longest message that the API's schema takes.
+/// Maximum length of a message in the API's schema.
 const LONGEST_MESSAGE: usize = 32_768;
 
 /// The conditions of one status, all of one generation.
@@ -36,7 +36,7 @@ impl Conditions {
         self.push(type_, if status { "True" } else { "False" }, reason, message.into())
     }
 
-    /// Adds a condition of which it cannot be said yet whether it holds.
+    /// Adds a condition with the status `Unknown`.
     #[must_use]
     pub fn unknown(self, type_: &str, reason: &str, message: impl Into<String>) -> Self {
         self.push(type_, "Unknown", reason, message.into())
@@ -58,13 +58,13 @@ impl Conditions {
         self
     }
 
-    /// Adds a condition that is present only while it holds.
+    /// Adds a condition that is present only while it is true.
     #[must_use]
     pub fn while_true(self, type_: &str, holds: bool, reason: &str, message: impl Into<String>) -> Self {
         if holds { self.with(type_, true, reason, message) } else { self }
     }
 
-    /// The list, in which a condition that did not flip keeps the time of its last transition.
+    /// The list, in which a condition with an unchanged status keeps the time of its last transition.
     #[must_use]
     pub fn since(mut self, before: &[Condition]) -> Vec<Condition> {
         for condition in &mut self.list {
@@ -76,7 +76,7 @@ impl Conditions {
     }
 }
 
-/// The conditions of these types, in their order: those of other types are others'.
+/// The conditions of these types, in their order; other controllers own all others.
 #[must_use]
 pub fn of_types(conditions: &[Condition], types: &[&str]) -> Vec<Condition> {
     types.iter().filter_map(|type_| find(conditions, type_)).cloned().collect()
@@ -88,13 +88,13 @@ pub fn find<'c>(conditions: &'c [Condition], type_: &str) -> Option<&'c Conditio
     conditions.iter().find(|condition| condition.type_ == type_)
 }
 
-/// Whether the condition of a type is there and true.
+/// Whether the condition of a type exists and is true.
 #[must_use]
 pub fn is_true(conditions: &[Condition], type_: &str) -> bool {
     find(conditions, type_).is_some_and(|condition| condition.status == "True")
 }
 
-/// Whether the condition of a type is there and false.
+/// Whether the condition of a type exists and is false.
 #[must_use]
 pub fn is_false(conditions: &[Condition], type_: &str) -> bool {
     find(conditions, type_).is_some_and(|condition| condition.status == "False")

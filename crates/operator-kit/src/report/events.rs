@@ -12,20 +12,20 @@ use tokio::{
 
 use crate::report::metrics::Metrics;
 
-/// Longest note and action that the Events API takes.
+/// Maximum length of a note and an action in the Events API.
 const LONGEST_NOTE: usize = 1024;
-/// Longest name of the reporting instance.
+/// Maximum length of the name of the reporting instance.
 const LONGEST_INSTANCE: usize = 128;
-/// How long publishing one may take.
+/// Time limit for publishing one Event.
 const PUBLISH_TIMEOUT: Duration = Duration::from_secs(5);
-/// How many may wait to be published; more are dropped.
+/// Maximum number of queued Events; more are dropped.
 const QUEUE: usize = 1000;
-/// The pause after each: at most 50 a second.
+/// Pause after each Event: at most 50 a second.
 const EVENT_INTERVAL: Duration = Duration::from_millis(20);
-/// After so many, the recorder's memory of what may be a repeat is emptied.
+/// Number of Events after which the recorder forgets which ones may repeat.
 const REMEMBERED: usize = 1000;
 
-/// Tells people about objects with Events: best effort, aggregated, never a reason to fail. They are published one after
+/// Publishes Events about objects: best effort, aggregated, never a reason to fail. They are published one after
 /// another in the background, from a bounded queue.
 #[derive(Clone)]
 pub struct Events {
@@ -53,17 +53,17 @@ impl Events {
         Self { queue, metrics }
     }
 
-    /// Publishes a warning. Repeats are counted by the API under their reason, so that what varies must not be in it.
+    /// Publishes a warning. The API counts repeats by reason, so the reason must not contain variable parts.
     pub fn warn(&self, object: &ObjectReference, reason: &'static str, note: &str) {
         self.enqueue(EventType::Warning, object, reason, note);
     }
 
-    /// Publishes what went as it should.
+    /// Publishes an Event of the type `Normal`.
     pub fn tell(&self, object: &ObjectReference, reason: &'static str, note: &str) {
         self.enqueue(EventType::Normal, object, reason, note);
     }
 
-    /// Whether one more would be published; else it would be dropped, because too many others wait.
+    /// Whether the queue has room for another Event; otherwise it would be dropped.
     #[must_use]
     pub fn has_room(&self) -> bool {
         self.queue.capacity() > 0
@@ -83,7 +83,7 @@ impl Events {
     }
 }
 
-/// Publishes what is queued, until nobody can queue any more.
+/// Publishes queued Events until the queue is closed.
 async fn publish(client: Client, reporter: Reporter, mut queued: Receiver<Queued>, metrics: Arc<Metrics>) {
     let recorder = || Recorder::new(client.clone(), reporter.clone());
     let (mut current, mut published) = (recorder(), 0);
@@ -93,7 +93,7 @@ async fn publish(client: Client, reporter: Reporter, mut queued: Receiver<Queued
         }
         let mut outcome = timeout(PUBLISH_TIMEOUT, current.publish(&event, &about)).await;
         if matches!(&outcome, Ok(Err(kube::Error::Api(status))) if status.code == 404) {
-            // It was taken for a repeat of one that somebody deleted.
+            // The recorder took it for a repeat of an Event that somebody has deleted.
             (current, published) = (recorder(), 0);
             outcome = timeout(PUBLISH_TIMEOUT, current.publish(&event, &about)).await;
         }

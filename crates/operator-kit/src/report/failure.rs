@@ -1,12 +1,12 @@
 use std::{fmt, time::Duration};
 
-/// What can end a failure. It is retried with exponential backoff in any case, because what was mended is not
-/// always seen; but people are told which. Bounded, so that it can be a metric label.
+/// The way out of a failure. Every failure is retried with exponential backoff, because a fix is not always visible,
+/// but the category is reported. Bounded, so that it can be a metric label.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Category {
-    /// It may work next time.
+    /// The next attempt may succeed.
     Transient,
-    /// It cannot work until somebody changes something: the object is stalled.
+    /// No attempt can succeed until somebody changes something: the object is stalled.
     WaitsForChange,
 }
 
@@ -23,53 +23,53 @@ impl Category {
 
 /// An error that a controller can report on the object it concerns.
 pub trait Reported: std::error::Error + Send + Sync + 'static {
-    /// What can end it.
+    /// The way out of it.
     fn category(&self) -> Category;
     /// One `PascalCase` word for a condition or an Event.
     fn reason(&self) -> &'static str;
-    /// The error that it wraps, if that one knows whether it is expected and when to retry.
+    /// The wrapped error, if that one knows whether it is expected and when to retry.
     fn wrapped(&self) -> Option<&dyn Reported> {
         None
     }
-    /// Whether it belongs to the normal course of things and passes by itself, so that nobody need be told.
+    /// Whether it is a normal event that passes by itself and need not be reported.
     fn is_expected(&self) -> bool {
         self.wrapped().is_some_and(Reported::is_expected)
     }
-    /// When the server asked to be tried again, if it did.
+    /// The delay that the server asked for, if it did.
     fn retry_after(&self) -> Option<Duration> {
         self.wrapped().and_then(Reported::retry_after)
     }
-    /// What failed: the step as a whole, or single items of its batch, which alone are held up then.
+    /// The failed parts: the step as a whole, or single items of its batch, which then back off alone.
     fn parts(&self) -> Vec<Part>
     where
         Self: Sized,
     {
         vec![Part::whole(self)]
     }
-    /// Whether some of the step was done nevertheless.
+    /// Whether a part of the step succeeded nevertheless.
     fn has_progressed(&self) -> bool {
         false
     }
 }
 
-/// What failed of a step.
+/// A failed part of a step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Part {
-    /// The item, by the name that `decide` knows it by; `None` for the step as a whole.
+    /// The item, by its name in `decide`; `None` for the step as a whole.
     pub item: Option<String>,
     /// Why.
     pub failure: Failure,
-    /// When the server asked to be tried again, if it did.
+    /// The delay that the server asked for, if it did.
     pub retry_after: Option<Duration>,
 }
 
 impl Part {
-    /// That a step failed as a whole.
+    /// The failure of a step as a whole.
     pub fn whole(error: &impl Reported) -> Self {
         Self { item: None, failure: Failure::of(error), retry_after: error.retry_after() }
     }
 
-    /// That a step failed for one item.
+    /// The failure of a step for one item.
     pub fn item(item: String, error: &impl Reported) -> Self {
         Self { item: Some(item), ..Self::whole(error) }
     }
@@ -78,18 +78,18 @@ impl Part {
 /// The last error of an object, kept until an attempt succeeds, for its status.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
-    /// What can end it.
+    /// The way out of it.
     pub category: Category,
     /// One `PascalCase` word.
     pub reason: &'static str,
-    /// What happened, why, and what to do, for people.
+    /// The message to users: what happened, why, and what to do.
     pub message: String,
-    /// Whether it passes by itself and nobody need be told.
+    /// Whether it passes by itself and need not be reported.
     pub is_expected: bool,
 }
 
 impl Failure {
-    /// The failure that an error amounts to, with its whole chain of causes in the message.
+    /// Converts an error, with its whole chain of causes in the message.
     pub fn of(error: &impl Reported) -> Self {
         Self {
             category: error.category(),
@@ -99,7 +99,7 @@ impl Failure {
         }
     }
 
-    /// That a pass took too long.
+    /// The failure of a pass that took too long.
     pub(crate) fn timed_out(patience: Duration) -> Self {
         let message = format!(
             "reconciling took longer than {} s: the API server does not answer; retrying",

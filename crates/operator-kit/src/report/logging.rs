@@ -4,10 +4,10 @@ use tracing_subscriber::{
     EnvFilter, Layer, filter::LevelFilter, fmt, layer::SubscriberExt, util::SubscriberInitExt,
 };
 
-/// How logs are written.
+/// The format of logs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum LogFormat {
-    /// One JSON object a line.
+    /// One JSON object per line.
     Json,
     /// For people.
     Text,
@@ -32,7 +32,7 @@ fn filter(directives: &str) -> anyhow::Result<EnvFilter> {
              info,operator_kit=debug"
         )
     };
-    // A lone word that is no level would be taken for the name of a part of the program, and all others be silent.
+    // A single word that is not a level would be read as the name of a module, and all other modules would be silent.
     let is_level = |word: &str| !word.is_empty() && word.parse::<LevelFilter>().is_ok();
     let is_known =
         directives.split(',').all(|directive| directive.contains(['=', '[']) || is_level(directive));

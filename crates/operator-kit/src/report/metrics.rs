@@ -1,4 +1,4 @@
-//! Metrics with bounded labels; names after the Prometheus and controller-runtime conventions.
+//! Metrics with bounded labels, named by the conventions of Prometheus and controller-runtime.
 
 use std::{
     collections::BTreeMap,
@@ -41,7 +41,7 @@ struct Write {
     code: u16,
 }
 
-/// What the process counts.
+/// The metrics of the process.
 pub(crate) struct Metrics {
     registry: Mutex<Registry>,
     passes: Family<Outcome, Counter>,
@@ -167,7 +167,7 @@ impl Metrics {
         self.unreadable.get_or_create(&Kind { kind: kind.to_owned() }).set(objects);
     }
 
-    /// Whether each kind is observed; one that is not watched any more is not told.
+    /// Sets whether each kind is observed; kinds that are no longer watched disappear.
     pub fn observed(&self, kinds: &BTreeMap<String, bool>) {
         self.kinds_observed.clear();
         for (kind, observed) in kinds {
@@ -199,12 +199,12 @@ impl Metrics {
         self.events.get_or_create(&Outcome { result }).inc();
     }
 
-    /// What is served, for a controller to add its own.
+    /// The registry, to which a controller can add its own metrics.
     pub fn registry(&self) -> MutexGuard<'_, Registry> {
         self.registry.lock()
     }
 
-    /// All metrics as Prometheus (`OpenMetrics`) reads them.
+    /// All metrics in the format of Prometheus (`OpenMetrics`).
     pub fn encode(&self) -> Result<String, std::fmt::Error> {
         let mut page = String::new();
         text::encode(&mut page, &self.registry())?;

@@ -1,22 +1,22 @@
-//! When what an Event says is told again. Pure.
+//! Decides when an Event is repeated. Pure.
 
 use std::{
     hash::{DefaultHasher, Hash, Hasher},
     time::Duration,
 };
 
-/// The same is told again after this long at the soonest: the API server forgets Events after an hour.
+/// Minimum time before an Event is repeated: the API server deletes Events after an hour.
 const REPEAT_INTERVAL: Duration = Duration::from_secs(30 * 60);
-/// Up to this much later, another time for each object.
+/// Maximum additional delay, different for each object.
 const REPEAT_SPREAD: Duration = Duration::from_secs(20 * 60);
 
-/// After how long an Event about an object is told again, as long as what it says is so.
+/// The time after which an Event about an object is repeated while its reason persists.
 #[must_use]
 pub fn tell_again_after(uid: &str) -> Duration {
     REPEAT_INTERVAL + share(uid, REPEAT_SPREAD)
 }
 
-/// A part of a time span, always the same for an object, so that objects which began together do not go on together.
+/// A part of a time span, constant for each object, so that objects which began together spread out.
 #[must_use]
 pub fn share(uid: &str, of: Duration) -> Duration {
     let mut hasher = DefaultHasher::new();

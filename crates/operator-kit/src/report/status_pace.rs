@@ -1,38 +1,38 @@
 use std::time::Duration;
 
-/// How long the first status of an object may wait for something better to tell: what is ready by then costs one
-/// write and not two. Until then the default of its definition says that nobody has reported yet.
+/// Maximum delay of the first status of an object: an object that is ready by then costs one write instead of two.
+/// Until then, the default of its definition shows that no controller has reported yet.
 const FIRST_STATUS_DELAY: Duration = Duration::from_secs(10);
-/// How often a status is rewritten for numbers alone.
+/// Minimum time between writes of a status in which only numbers change.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(20);
-/// How often where the numbers have come to rest: a person, an autoscaler or a parent waits for them, and what goes
-/// up and down without end still costs few writes.
+/// The same, once the numbers are stable: people, autoscalers and parents wait for them, and constantly fluctuating
+/// numbers still cost few writes.
 const REST_DELAY: Duration = Duration::from_secs(5);
 
-/// How soon a changed status is to be written.
+/// The urgency of a changed status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pace {
-    /// Others wait for what changed.
+    /// Others wait for the change.
     Urgent,
-    /// Only numbers changed, and as far as can be seen they do not go on changing.
+    /// Only numbers changed, and they appear stable now.
     Settled,
-    /// Only numbers changed, and they go on.
+    /// Only numbers changed, and they keep changing.
     Counting,
 }
 
-/// How long the status of an object has been as it is, as far as this process knows.
+/// The age of the status of an object, as far as this process knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StatusAge {
-    /// This process wrote it so long ago.
+    /// The time since this process wrote it.
     Written(Duration),
-    /// This process did not write it yet, and has known the object for so long.
+    /// This process has not written it yet; the time since it first saw the object.
     Unwritten(Duration),
 }
 
 impl StatusAge {
-    /// When a changed status is to be written: `None` is now.
+    /// The delay before a changed status is written; `None` means now.
     ///
-    /// Mere numbers are gathered, so that a rollout of many replicas costs few writes.
+    /// Changes of numbers are batched, so that a rollout of many replicas costs few writes.
     #[must_use]
     pub fn due_in(self, pace: Pace) -> Option<Duration> {
         let left = match (self, pace) {

@@ -2,19 +2,19 @@ use std::collections::BTreeMap;
 
 use crate::report::Failure;
 
-/// What a pass over an object may do.
+/// The steps that a pass over an object may take.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Attempt {
     /// Anything.
     Allowed,
-    /// Nothing but reporting the failure: the object is backing off from it.
+    /// Only reporting the failure from which the object is backing off.
     Deferred(Failure),
-    /// Anything but the steps and items that are backing off. It also tells of items that may be tried again.
+    /// Anything except the steps and items that are backing off. It also includes items that may be retried.
     Without(HeldUp),
 }
 
 impl Attempt {
-    /// The failure that holds up everything, or else a step; one that passes by itself is not worth a word.
+    /// The failure that holds up everything, or else a step; failures that pass by themselves are not reported.
     #[must_use]
     pub fn failure(&self) -> Option<&Failure> {
         match self {
@@ -37,14 +37,14 @@ impl Attempt {
         }
     }
 
-    /// The failure of one of the items of a step that still matter; one that passes by itself is not worth a word.
+    /// The failure of an item of a step that still matters; failures that pass by themselves are not reported.
     #[must_use]
     pub fn item_failure(&self, step: &str, matters: impl Fn(&str) -> bool) -> Option<&Failure> {
         let of_items = self.items(step)?.iter().filter(|(item, _)| matters(item));
         of_items.map(|(_, item)| &item.failure).find(|failure| !failure.is_expected)
     }
 
-    /// Whether a step is not to be taken.
+    /// Whether a step is held up.
     #[must_use]
     pub fn holds(&self, step: &str) -> bool {
         match self {
@@ -54,14 +54,14 @@ impl Attempt {
         }
     }
 
-    /// Whether a step is not to be taken for one item.
+    /// Whether a step is held up for one item.
     #[must_use]
     pub fn holds_item(&self, step: &str, item: &str) -> bool {
         let held = self.items(step).and_then(|items| items.get(item));
         self.holds(step) || held.is_some_and(|item| !item.is_due)
     }
 
-    /// Whether a step failed for an item when it was last tried; it may be due for another try.
+    /// Whether the last try of a step failed for an item; it may be due for a retry.
     #[must_use]
     pub fn failed_item(&self, step: &str, item: &str) -> bool {
         self.items(step).is_some_and(|items| items.contains_key(item))
@@ -81,7 +81,7 @@ impl Attempt {
     }
 }
 
-/// What an object is backing off from, step by step.
+/// The failures from which an object is backing off, by step.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HeldUp(BTreeMap<&'static str, HeldStep>);
 
@@ -96,7 +96,7 @@ struct HeldStep {
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct HeldItem {
     failure: Failure,
-    /// Whether it may be tried again.
+    /// Whether it may be retried.
     is_due: bool,
 }
 
@@ -114,7 +114,7 @@ impl HeldUp {
         self.and(step, item, HeldItem { failure, is_due: false })
     }
 
-    /// The same, with an item of a step that failed and may be tried again.
+    /// The same, with a failed item of a step that may be retried.
     #[must_use]
     pub fn and_due(self, step: &'static str, item: &str, failure: Failure) -> Self {
         self.and(step, item, HeldItem { failure, is_due: true })

@@ -1,4 +1,4 @@
-//! The process: it starts, leads, and runs passes over objects with one backoff each.
+//! The process: it starts, leads, and makes passes over objects with one backoff each.
 
 mod arguments;
 mod attempt;

@@ -8,16 +8,16 @@ use axum::http::{
 use kube::{Client, Config, client::Body};
 use tokio::time::{Instant, sleep, timeout};
 
-/// How long it is asked again: a pod may be starting, and a name may be new.
+/// Time limit of all tries: a pod may be starting, and a name may be new.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(30);
 const PROBE_INTERVAL: Duration = Duration::from_secs(1);
-/// How long one answer may take.
+/// Time limit of one request.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Asks a running controller for a page, such as /readyz, until it answers that all is well, and gives its answer.
+/// Requests a page of a running controller, such as /readyz, until the answer is a success, and returns it.
 ///
 /// # Errors
-/// When it does not in time: the last answer, or why there was none.
+/// When there was no success in time: the last answer, or the reason why there was none.
 pub(crate) async fn probe(url: &Uri) -> anyhow::Result<String> {
     ensure!(
         url.scheme() == Some(&Scheme::HTTP),
@@ -41,7 +41,7 @@ async fn ask(url: &Uri) -> anyhow::Result<String> {
     let page = origin.path_and_query.replace(PathAndQuery::from_static("/"));
     let mut config = Config::new(Uri::from_parts(origin)?);
     config.default_retry = false;
-    // No TLS is spoken, and an image that holds nothing but the controller has no roots to load.
+    // TLS is not used, and an image with nothing but the controller has no root certificates to load.
     config.root_cert = Some(Vec::new());
     let request = Request::get(page.as_ref().map_or("/", PathAndQuery::as_str)).body(Body::empty())?;
     let response = Client::try_from(config)?.send(request).await?;
@@ -63,7 +63,7 @@ mod tests {
 
     use super::*;
 
-    /// Serves a page that is not well so many times.
+    /// Serves a page that fails this many times.
     async fn serve(unwell: i32) -> Uri {
         let left = Arc::new(AtomicI32::new(unwell));
         let answer = async move || {

@@ -8,14 +8,14 @@ use tokio::sync::mpsc;
 
 use crate::object::ObjectId;
 
-/// How many objects are asked for at once when all are.
+/// Number of objects per slice when all objects are queued.
 const SLICE_SIZE: usize = 64;
-/// How long the next ones wait: passes that have nothing to do take no longer.
+/// Pause between slices, about as long as passes without work take.
 const SLICE_INTERVAL: Duration = Duration::from_millis(2);
-/// How many objects are looked through before others have their turn.
+/// Number of objects that are examined before other tasks have their turn.
 const STRETCH_SIZE: usize = 4096;
 
-/// The objects to look at, before they are deduplicated.
+/// The requested objects, before they are deduplicated.
 pub struct Queue<K: Resource> {
     pub(crate) dynamic_type: K::DynamicType,
     sender: mpsc::UnboundedSender<ObjectRef<K>>,
@@ -35,14 +35,14 @@ impl<K: Resource<DynamicType: Clone>> Queue<K> {
         Self { dynamic_type, sender, receiver }
     }
 
-    /// A way to ask for a pass over an object.
+    /// A handle for requesting passes.
     #[must_use]
     pub fn trigger(&self) -> Trigger<K> {
         Trigger { dynamic_type: self.dynamic_type.clone(), sender: self.sender.clone() }
     }
 }
 
-/// Asks for a pass over an object; asking again before it comes is the same as asking once.
+/// Requests passes over objects; repeated requests before a pass count as one.
 pub struct Trigger<K: Resource> {
     dynamic_type: K::DynamicType,
     sender: mpsc::UnboundedSender<ObjectRef<K>>,
@@ -55,7 +55,7 @@ impl<K: Resource<DynamicType: Clone>> Clone for Trigger<K> {
 }
 
 impl<K: Resource<DynamicType: Clone>> Trigger<K> {
-    /// Asks for a pass over the object of this name; the namespace of what has none is empty.
+    /// Requests a pass over the object with this name; the namespace of a cluster-scoped object is empty.
     pub fn notify(&self, namespace: &str, name: &str) {
         let mut reference = ObjectRef::new_with(name, self.dynamic_type.clone());
         if !namespace.is_empty() {
@@ -65,15 +65,15 @@ impl<K: Resource<DynamicType: Clone>> Trigger<K> {
         let _ = self.sender.send(reference);
     }
 
-    /// Asks for a pass over an object.
+    /// Requests a pass over an object.
     pub(crate) fn notify_of(&self, object: &K) {
         let ObjectId { namespace, name, .. } = ObjectId::of(object);
         self.notify(namespace, name);
     }
 }
 
-/// Asks for a pass over every object that `is_asked`, a slice at a time: what waits in the queue weighs more than a small
-/// row, and everything else runs on the same thread.
+/// Requests a pass over every object that `is_asked`, slice by slice: a queue entry is larger than a small row, and
+/// everything else runs on the same thread.
 pub(crate) async fn ask_for_all<K>(store: &Store<K>, trigger: &Trigger<K>, is_asked: impl Fn(&K) -> bool)
 where
     K: Resource<DynamicType: Hash + Eq + Clone> + Clone + 'static,

@@ -31,17 +31,17 @@ use crate::{
     watch::{Follower, Intake, Unread, lenient::Place, readable},
 };
 
-/// How long watches that come to life, or lose their kind, are gathered before every object is looked at again.
+/// Time in which recoveries and losses of watches are gathered before every object is reconciled again.
 const RETRIGGER_DEBOUNCE: Duration = Duration::from_secs(1);
 
-/// What the process is up to.
+/// The phase of the process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Phase {
-    /// Another replica acts; caches are kept warm.
+    /// Another replica is active; caches are kept warm.
     Standby,
-    /// This replica acts.
+    /// This replica is active.
     Leading,
-    /// Passes that are under way end, and no other begins.
+    /// Current passes finish, and no new one begins.
     Stopping,
 }
 
@@ -102,8 +102,8 @@ async fn work<C: Controller>(
     concurrency: u16,
     mut phase: flag::Receiver<Phase>,
 ) -> anyhow::Result<()> {
-    // Followers keep their caches warm and are ready, so that a rollout of two replicas goes on; what is asked
-    // of them meanwhile is dropped.
+    // Followers keep their caches warm and are ready, so that a rollout of two replicas proceeds; requests meanwhile
+    // are dropped.
     select! {
         biased;
         left = phase.wait_for(|phase| *phase != Phase::Standby) => drop(left?),
@@ -117,7 +117,7 @@ async fn work<C: Controller>(
     .1
 }
 
-/// Makes passes over what is asked for, once the first list is complete, until it stops.
+/// Makes the requested passes, once the first list is complete, until it stops.
 async fn make_passes<C: Controller>(
     passes: Arc<Passes<C>>,
     store: &Store<C::Kind>,
@@ -177,7 +177,7 @@ async fn watch<C: Controller, Raw>(
 ) where
     Raw: Resource + Clone + DeserializeOwned + Send + 'static,
 {
-    // The task says that the watch has ended when this is dropped.
+    // When this is dropped, the task reports that the watch has ended.
     let Intake { watch, task, trim } = intake;
     let known = store.as_reader();
     let follower = Follower::new(watch, &task, metrics);
@@ -204,7 +204,7 @@ async fn watch<C: Controller, Raw>(
         .await;
 }
 
-/// An object as it was when it could be read last.
+/// The last readable state of an object.
 fn find<K>(known: &Store<K>, dynamic_type: &K::DynamicType, place: &Place) -> Option<K>
 where
     K: Resource<DynamicType: Hash + Eq + Clone> + Clone + 'static,
@@ -217,7 +217,7 @@ where
     (object.meta().uid == place.uid).then(|| K::clone(&object))
 }
 
-/// Looks at every object again after a new list, when the settings change, or a watch came to life or lost its kind.
+/// Requeues every object after a new list, when the settings change, or when a watch recovers or loses its kind.
 async fn retrigger<K>(
     mut settings: BoxStream<'static, ()>,
     health: &Health,
@@ -231,12 +231,12 @@ where
     let mut epoch = health.epoch();
     loop {
         select! {
-            // The first list is news too, for which nobody has to wait.
+            // The first list counts as well, but nobody has to wait for it.
             biased;
             () = relisted.notified() => {}
             Some(()) = settings.next() => {}
             () = health.next_epoch(epoch) => {
-                // At a start, and after an outage, they come one after another.
+                // At a start and after an outage, watches recover one after another.
                 tokio::time::sleep(RETRIGGER_DEBOUNCE).await;
                 epoch = health.epoch();
             }
@@ -245,7 +245,7 @@ where
     }
 }
 
-/// Forgets the objects that went while nobody watched.
+/// Forgets the objects that were deleted while the watch was interrupted.
 fn forget_gone<C: Controller>(before: &[Arc<C::Kind>], now: &[Arc<C::Kind>], passes: &Passes<C>) {
     let uids: HashSet<_> = now.iter().map(|object| object.meta().uid.as_deref()).collect();
     for gone in before.iter().filter(|object| !uids.contains(&object.meta().uid.as_deref())) {
@@ -253,7 +253,7 @@ fn forget_gone<C: Controller>(before: &[Arc<C::Kind>], now: &[Arc<C::Kind>], pas
     }
 }
 
-/// Drops what is asked, for ever.
+/// Drops all requests, forever.
 async fn drain<T>(receiver: &mut UnboundedReceiver<T>) -> Infallible {
     while receiver.recv().await.is_some() {}
     pending().await
@@ -274,7 +274,7 @@ mod tests {
         },
     };
 
-    /// Takes a moment for each pass, and keeps the order of them.
+    /// Takes a moment for each pass, and records their order.
     #[derive(Default)]
     struct Slow(Mutex<Vec<String>>);
 

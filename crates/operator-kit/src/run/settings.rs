@@ -10,22 +10,22 @@ use tokio::sync::watch;
 
 use crate::report::metrics::Metrics;
 
-/// How often the file is looked at. A kubelet brings a changed `ConfigMap` within about a minute anyway.
+/// Time between checks of the file. A kubelet takes about a minute to deliver a changed `ConfigMap` anyway.
 const POLL_INTERVAL: Duration = Duration::from_secs(2);
 
-/// What the kit asks of a controller's settings.
+/// The validation of a controller's settings.
 pub trait Validate {
     /// # Errors
-    /// One line for each mistake: which field, what is wrong, and what to do.
+    /// One line for each mistake, with the field, the problem and the remedy.
     fn validate(&self) -> Result<(), Vec<String>>;
 
-    /// What is wrong without keeping the controller from running, for the log.
+    /// Mistakes that do not keep the controller from running, for the log.
     fn warnings(&self) -> Vec<String> {
         Vec::new()
     }
 }
 
-/// Settings that cannot be used.
+/// Unusable settings.
 #[derive(Debug, Error)]
 pub enum SettingsError {
     /// The file cannot be read.
@@ -38,12 +38,12 @@ pub enum SettingsError {
         /// Why.
         source: std::io::Error,
     },
-    /// The file does not hold settings.
+    /// The file cannot be parsed as settings.
     #[error("the settings file {path} cannot be parsed: {problem}")]
     Malformed {
         /// The file.
         path: PathBuf,
-        /// Where and what.
+        /// The problem and its place.
         problem: String,
     },
     /// The settings contradict themselves.
@@ -56,8 +56,8 @@ pub enum SettingsError {
     },
 }
 
-/// Settings that follow their file: a change takes effect without a restart, and a mistake in it leaves the
-/// last good settings in force.
+/// Settings that are updated with their file: a change takes effect without a restart, and after a mistake the last
+/// good settings stay in force.
 pub struct Settings<S>(watch::Receiver<Current<S>>);
 
 struct Current<S> {
@@ -78,13 +78,13 @@ impl<S> Settings<S> {
         self.0.borrow().settings.clone()
     }
 
-    /// Rises with each change.
+    /// A number that rises with each change.
     #[must_use]
     pub fn version(&self) -> u64 {
         self.0.borrow().version
     }
 
-    /// Waits for the next change; for ever once the process stops.
+    /// Waits for the next change; forever once the process stops.
     pub async fn changed(&mut self) {
         if self.0.changed().await.is_err() {
             std::future::pending::<()>().await;
@@ -99,7 +99,7 @@ impl<S> Settings<S> {
 }
 
 impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Settings<S> {
-    /// Reads the file, and goes on following it.
+    /// Reads the file, and keeps following it.
     pub(crate) async fn follow(path: PathBuf, metrics: Arc<Metrics>) -> Result<Self, SettingsError> {
         let mut text = read(&path).await?;
         let settings = parse::<S>(&path, &text)?;
@@ -109,7 +109,7 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Settings<S> {
             let mut version = 1;
             while !sender.is_closed() {
                 tokio::time::sleep(POLL_INTERVAL).await;
-                // While a kubelet swaps the volume the file may be missing for a moment.
+                // While a kubelet swaps the volume, the file may be missing for a moment.
                 let Ok(new) = read(&path).await else { continue };
                 if new == text {
                     continue;

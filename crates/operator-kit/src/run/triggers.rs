@@ -1,4 +1,4 @@
-//! Asking for passes over objects of kinds that come and go.
+//! Requests for passes over objects of kinds that change at run time.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -20,12 +20,12 @@ use crate::{
     watch::{Watched, WatchedKind},
 };
 
-/// Asks for passes over objects of any of a controller's kinds.
+/// Requests passes over objects of any of a controller's kinds.
 pub struct Triggers<R: 'static>(Arc<Shared<R>>);
 
 struct Shared<R: 'static> {
     by_id: Mutex<ById<R>>,
-    /// The namespaces of which every object is to be looked at.
+    /// The namespaces whose objects are all to be reconciled.
     namespaces: Mutex<HashSet<String>>,
     asked: Notify,
 }
@@ -49,22 +49,21 @@ impl<R: 'static> Default for Triggers<R> {
 }
 
 impl<R: Clone + 'static> Triggers<R> {
-    /// Asks for a pass over an object of the kind that is known under `id`; nothing happens when it is not
-    /// watched any more.
+    /// Requests a pass over an object of the kind with this `id`; does nothing if the kind is no longer watched.
     pub fn notify(&self, id: &str, namespace: &str, name: &str) {
         if let Some((trigger, _)) = self.by_id().get(id) {
             trigger.notify(namespace, name);
         }
     }
 
-    /// Asks for a pass over every object of a namespace, soon: one walk over all objects serves all namespaces that were
-    /// asked for meanwhile.
+    /// Requests a pass over every object of a namespace, soon: one walk over all objects serves all namespaces that are
+    /// requested meanwhile.
     pub fn notify_all_in(&self, namespace: &str) {
         self.namespaces().insert(namespace.to_owned());
         self.0.asked.notify_one();
     }
 
-    /// Does what [`Self::notify_all_in`] promised, for ever.
+    /// Serves the requests of [`Self::notify_all_in`], forever.
     pub(crate) async fn follow_namespaces(&self) -> Infallible {
         loop {
             self.0.asked.notified().await;
@@ -90,7 +89,7 @@ impl<R: Clone + 'static> Triggers<R> {
         (queue, filled)
     }
 
-    /// Lets go of what was kept of a kind that is not watched any more.
+    /// Drops the queue and the store of a kind that is no longer watched.
     pub(crate) fn close(&self, kind: &WatchedKind<R>) {
         self.by_id().remove(kind.id());
     }

@@ -1,5 +1,5 @@
-//! Which object is looked at next: first come, first served. An object waits once, however often it is asked for, and
-//! there are never two passes over one object at once. client-go's `workqueue` has the same rules.
+//! The order of passes: first come, first served. An object waits only once, however often it is requested, and there
+//! are never two passes over one object at once. client-go's `workqueue` has the same rules.
 
 use std::{
     collections::{HashMap, HashSet, VecDeque},
@@ -10,19 +10,19 @@ use std::{
 
 use tokio_util::time::{DelayQueue, delay_queue::Key};
 
-/// The longest time after which an object comes again: a [`DelayQueue`] takes two years at most, and a pass that comes
-/// early finds nothing to do.
+/// Longest delay of a requeued object: a [`DelayQueue`] allows two years at most, and an early pass finds nothing to
+/// do.
 const MAX_DELAY: Duration = Duration::from_secs(24 * 3600);
 
 /// Objects that wait for a pass.
 pub(super) struct WorkQueue<T> {
-    /// In the order in which they were asked for.
+    /// In the order of their requests.
     waiting: VecDeque<T>,
-    /// Those that wait, and those that are to be looked at again after the pass that is under way.
+    /// Those that wait, and those that are reconciled again after their current pass.
     asked: HashSet<T>,
     under_way: HashSet<T>,
     later: DelayQueue<T>,
-    /// Where an object is in `later`.
+    /// The key of each object in `later`.
     scheduled: HashMap<T, Key>,
 }
 
@@ -39,7 +39,7 @@ impl<T> Default for WorkQueue<T> {
 }
 
 impl<T: Clone + Eq + Hash> WorkQueue<T> {
-    /// Asks for a pass over an object.
+    /// Requests a pass over an object.
     pub fn ask(&mut self, object: T) {
         if let Some(key) = self.scheduled.remove(&object) {
             self.later.remove(&key);
@@ -49,7 +49,7 @@ impl<T: Clone + Eq + Hash> WorkQueue<T> {
         }
     }
 
-    /// The object whose turn it is: a pass over it is under way until [`Self::done`].
+    /// The next object; its pass lasts until [`Self::done`].
     pub fn next(&mut self) -> Option<T> {
         let object = self.waiting.pop_front()?;
         self.asked.remove(&object);
@@ -57,7 +57,7 @@ impl<T: Clone + Eq + Hash> WorkQueue<T> {
         Some(object)
     }
 
-    /// A pass over an object ended; another one is to come after this time.
+    /// Records the end of a pass; another one follows after this time.
     pub fn done(&mut self, object: T, again: Option<Duration>) {
         self.under_way.remove(&object);
         if self.asked.contains(&object) {
@@ -72,7 +72,7 @@ impl<T: Clone + Eq + Hash> WorkQueue<T> {
         }
     }
 
-    /// The next object whose time comes; for ever while there is none.
+    /// Waits for the next object that becomes due; forever while there is none.
     pub async fn due(&mut self) -> T {
         loop {
             if let Some(expired) = poll_fn(|context| self.later.poll_expired(context)).await {

@@ -1,4 +1,4 @@
-//! JSON that is decoded only so deep.
+//! JSON that is decoded to a limited depth.
 
 use std::{cell::Cell, fmt};
 
@@ -8,11 +8,11 @@ use serde::{
 };
 use serde_json::{Map, Value};
 
-/// Levels that are decoded: fewer than the 128 at which `serde_json` gives an object up, and more than any schema,
-/// template or rule goes down. The API server takes 10,000.
+/// Number of decoded levels: fewer than the 128 at which `serde_json` gives up, and more than any schema, template or
+/// rule needs. The API server accepts 10,000.
 const DEEPEST: usize = 100;
 
-/// A value in which everything that is nested deeper than a hundred levels is null.
+/// A value in which everything below a hundred levels is null.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Bounded {
     /// The value.
@@ -29,7 +29,7 @@ impl<'de> Deserialize<'de> for Bounded {
     }
 }
 
-/// So many levels are still decoded.
+/// The remaining levels.
 #[derive(Clone, Copy)]
 struct Levels<'w> {
     left: usize,

@@ -9,18 +9,18 @@ use crate::{
     watch::{Task, consistency::Watermark},
 };
 
-/// What a controller keeps of a watched object: only the fields that it reads.
+/// The part of a watched object that a controller keeps: only the fields that it reads.
 pub trait Row: Send + Sync + 'static {
-    /// Which object it is.
+    /// The object's identity.
     fn id(&self) -> ObjectId<'_>;
-    /// What the object is looked up by: the uid of its controller, or for an object without one, whatever its
-    /// next owner would know it by.
+    /// The key for looking up the object: the uid of its controller, or for an object without one, a key that its next
+    /// owner knows.
     fn group(&self) -> Option<&str>;
 }
 
 /// The rows of one watch, by uid and by group.
 ///
-/// A relist is put in place at once when it is complete, so that a reader never sees half of it.
+/// A new list replaces the old one at once when it is complete, so that a reader never sees half of it.
 pub struct Cache<R> {
     rows: RwLock<Rows<R>>,
     pub(crate) task: Task,
@@ -38,8 +38,8 @@ impl<R: Row> Cache<R> {
         Self { rows: RwLock::new(rows), task }
     }
 
-    /// The rows of a group in a namespace, in no order. An owner is in the same namespace as what it owns: whoever
-    /// may write to another one may name any uid there.
+    /// The rows of a group in a namespace, in no order. Owners and dependents are in the same namespace, because users
+    /// with rights in another one could name any uid there.
     #[must_use]
     pub fn group(&self, namespace: &str, group: &str) -> Vec<Arc<R>> {
         let rows = self.read();
@@ -47,7 +47,7 @@ impl<R: Row> Cache<R> {
         members.filter(|row| row.id().namespace == namespace).cloned().collect()
     }
 
-    /// The rows of any group of which something holds, in no order: it is asked of every row.
+    /// The rows of any group for which `holds` is true, in no order. It is called for every row.
     pub fn find(&self, holds: impl Fn(&R) -> bool) -> Vec<Arc<R>> {
         self.read().by_uid.values().filter(|row| holds(row)).cloned().collect()
     }
@@ -57,7 +57,7 @@ impl<R: Row> Cache<R> {
         self.read().by_uid.get(uid).cloned()
     }
 
-    /// How many objects there are.
+    /// The number of objects.
     #[must_use]
     pub fn len(&self) -> usize {
         self.read().by_uid.len()
@@ -69,18 +69,18 @@ impl<R: Row> Cache<R> {
         self.len() == 0
     }
 
-    /// Why the cache cannot be relied on, if so: its first list did not come yet, or it lately only failed.
+    /// The reason why the cache is unreliable, if it is: its first list is missing, or its watch keeps failing.
     pub fn problem(&self) -> Option<String> {
         self.task.status.problem()
     }
 
-    /// What the watch has delivered, for [`crate::write::Writer`] to wait for.
+    /// The highest version that the watch has delivered, for [`crate::write::Writer`] to wait for.
     #[must_use]
     pub fn seen(&self) -> &Watermark {
         &self.task.seen
     }
 
-    /// Takes one event in, and tells `changed` each row that is new, changed (also as it was before) or gone.
+    /// Applies one event, and passes each row that is new, changed (also its former state) or gone to `changed`.
     pub(crate) fn take(&self, event: Event<Arc<R>>, changed: impl Fn(&R)) {
         let mut rows = self.rows.write();
         let affected = match event {
@@ -115,7 +115,7 @@ impl<R: Row> Rows<R> {
             self.by_group.entry(group.into()).or_default().push(row.clone());
         }
         self.by_uid.insert(row.id().uid.into(), row.clone());
-        // Who had it before needs to know only when it moved.
+        // The former owner needs to know only if the row moved.
         let moved = old.filter(|old| old.group() != row.group());
         moved.into_iter().chain([row]).collect()
     }

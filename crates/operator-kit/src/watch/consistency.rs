@@ -17,9 +17,9 @@ use parking_lot::{Mutex, MutexGuard};
 
 use tokio::time::Instant;
 
-/// How long a decision waits at most. The watches of an API server that has all it can do are 20 s behind, and
-/// what is decided too soon adds to its work; only one that is broken gets this far. Safety does not rest on
-/// waiting, because names are deterministic and deletes carry a uid.
+/// Longest wait of a decision. The watches of an overloaded API server lag by up to 20 s, and premature decisions add
+/// to its load; only a broken watch takes this long. Safety does not depend on the wait, because names are
+/// deterministic and deletions carry a uid.
 const CATCH_UP_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The highest resourceVersion that a watch has delivered.
@@ -27,7 +27,7 @@ const CATCH_UP_TIMEOUT: Duration = Duration::from_secs(60);
 pub struct Watermark(Arc<AtomicU64>);
 
 impl Watermark {
-    /// For what no watch shows: nothing waits for it.
+    /// A watermark for objects that no watch shows: nothing waits for it.
     #[must_use]
     pub fn unwatched() -> Self {
         let seen = Self::default();
@@ -35,7 +35,7 @@ impl Watermark {
         seen
     }
 
-    /// The watch ended: nobody waits for what it would have shown.
+    /// Ends the watch, so that nothing waits for it any more.
     pub(crate) fn end(&self) {
         self.0.store(u64::MAX, Ordering::Relaxed);
     }
@@ -62,7 +62,7 @@ struct Awaited {
 pub(crate) struct Consistency(Mutex<HashMap<String, Vec<Awaited>>>);
 
 impl Consistency {
-    /// Records a write made for the object `uid`, which `seen` will show.
+    /// Records a write for the object `uid`, which `seen` will show.
     pub fn wrote(&self, uid: &str, seen: &Watermark, resource_version: Option<&str>) {
         let Some(version) = number(resource_version) else { return };
         if seen.reached(version) {
@@ -74,7 +74,7 @@ impl Consistency {
         writes.push(Awaited { seen: seen.clone(), version, until: Instant::now() + CATCH_UP_TIMEOUT });
     }
 
-    /// Whether every write for the object has come back.
+    /// Whether the caches show every write for the object.
     pub fn is_current(&self, uid: &str) -> bool {
         let mut awaited = self.lock();
         let Some(writes) = awaited.get_mut(uid) else { return true };

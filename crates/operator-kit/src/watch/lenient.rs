@@ -1,4 +1,4 @@
-//! Objects are decoded one by one: what is wrong with one spoils neither its list nor its watch.
+//! Objects are decoded one by one, so that a malformed one breaks neither its list nor its watch.
 
 use std::{borrow::Cow, collections::BTreeMap};
 
@@ -10,19 +10,19 @@ use serde::{
 };
 use serde_json::value::RawValue;
 
-/// An object as it came, whether it can be read or not.
+/// A received object, whether it can be read or not.
 #[derive(Clone, Debug)]
 pub(crate) struct Lenient<K>(pub Result<K, Unreadable>);
 
-/// An object that is not what its kind says.
+/// An object that does not match its kind.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Unreadable {
     pub identity: Identity,
-    /// What is wrong with it.
+    /// The mistake in it.
     pub error: String,
 }
 
-/// What is known also of an object that cannot be read.
+/// The part of an object that is known even if the rest cannot be read.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct Identity {
@@ -32,7 +32,7 @@ pub(crate) struct Identity {
     pub metadata: Place,
 }
 
-/// The texts of an object's metadata that tell it from others.
+/// The part of the metadata that identifies an object.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct Place {
@@ -68,9 +68,9 @@ impl<'de, K: DeserializeOwned> Deserialize<'de> for Lenient<K> {
 }
 
 /// An object of a kind that decodes all of its metadata, without its `managedFields`: nobody reads them, anybody may
-/// write them, and the API server takes times in them that cannot be decoded here. Conditions that cannot be decoded are
-/// left out: they are somebody else's. Any other status that cannot be decoded is none: it is written anew from what is
-/// observed.
+/// write them, and the API server accepts times in them that cannot be decoded here. Conditions that cannot be decoded
+/// are dropped, because they belong to somebody else. Any other status that cannot be decoded counts as missing, and is
+/// rebuilt from the observation.
 #[derive(Clone, Debug)]
 pub struct Unmanaged<K>(pub K);
 

@@ -1,4 +1,4 @@
-//! Live reads: what is decided on them must not come from a cache that is behind.
+//! Live reads, for decisions that must not rely on a stale cache.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::{

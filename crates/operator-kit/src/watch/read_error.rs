@@ -1,4 +1,4 @@
-//! Why a live read got no answer, and what to do.
+//! Failed live reads and their remedies.
 
 use thiserror::Error;
 
@@ -7,35 +7,35 @@ use crate::{
     report::{Category, Reported, with_causes},
 };
 
-/// A read that got no answer.
+/// A failed read.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{}", cause.told_of(object))]
 pub struct ReadError {
-    /// What was to be read.
+    /// The object of the read.
     pub object: Named,
-    /// Why it was not.
+    /// The reason of the failure.
     pub cause: ReadCause,
 }
 
-/// Why a read got no answer.
+/// Why a read failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ReadCause {
     /// The server does not allow it.
     Forbidden {
-        /// The server's words.
+        /// The server's message.
         message: String,
     },
-    /// It goes deeper than anything here reads.
+    /// It is nested too deep to be read.
     TooDeep,
     /// Anything else, such as a broken connection.
     Unanswered {
-        /// The server's words, or what kept them from coming.
+        /// The server's message, or the reason why there is none.
         message: String,
     },
 }
 
 impl ReadError {
-    /// What an error of the client amounts to.
+    /// Converts an error of the client.
     #[must_use]
     pub fn of(error: &kube::Error, kind: &str, name: &str) -> Self {
         let message = words(error);
@@ -46,7 +46,7 @@ impl ReadError {
         Self { object: Named::new(kind, name), cause }
     }
 
-    /// There is no answer, or none that says enough.
+    /// A read without an answer, or without one that says enough.
     #[must_use]
     pub fn unanswered(kind: &str, name: &str, message: impl Into<String>) -> Self {
         let cause = ReadCause::Unanswered { message: message.into() };
@@ -55,7 +55,7 @@ impl ReadError {
 }
 
 impl ReadCause {
-    /// What it means for the object, and what to do, for people.
+    /// The failure and its remedy, for people.
     fn told_of(&self, object: &Named) -> String {
         match self {
             Self::Forbidden { message } => format!(
@@ -86,7 +86,7 @@ impl Reported for ReadError {
     }
 }
 
-/// What an error says to people. The client's own text holds the server's answer a second time, as Rust prints it.
+/// The message of an error to users. The client's own text repeats the server's answer in Rust's debug format.
 pub(crate) fn words(error: &kube::Error) -> String {
     match error {
         kube::Error::Api(status) if status.message.is_empty() => {

@@ -1,7 +1,7 @@
-//! Decoding only what is read.
+//! Decodes only the fields that are read.
 //!
-//! `managedFields` is most of what a client holds of a pod: a store of 15,000 whole pods of 20 KB takes
-//! 2.6 GiB, of metadata without it 33 MiB. So it is skipped while decoding, not dropped afterwards.
+//! `managedFields` is the largest part of a pod in a client: a store of 15,000 whole pods of 20 KB takes 2.6 GiB, and
+//! one of metadata without `managedFields` 33 MiB. So it is skipped while decoding, not dropped afterwards.
 
 use std::{collections::BTreeMap, fmt};
 
@@ -53,14 +53,15 @@ pub fn trimmed_metadata<'de, D: Deserializer<'de>>(decoder: D) -> Result<ObjectM
     })
 }
 
-/// Decodes a time; for `#[serde(default, deserialize_with = …)]`. The API server takes later ones than can be told here,
-/// and they are the latest that can: a pod that may take until the year 9999 to end is ending all the same.
+/// Decodes a time; for `#[serde(default, deserialize_with = …)]`. The API server accepts later times than this type can
+/// represent; they become the latest possible one, because a pod that may take until the year 9999 to end is
+/// terminating nevertheless.
 pub fn trimmed_time<'de, D: Deserializer<'de>>(decoder: D) -> Result<Option<Time>, D::Error> {
     let text = Option::<String>::deserialize(decoder)?;
     Ok(text.map(|text| Time(text.parse().unwrap_or(Timestamp::MAX))))
 }
 
-/// What a server answers to a write, as far as it is read: the metadata.
+/// The server's answer to a write, reduced to the metadata.
 #[derive(Clone, Debug, Default, Deserialize)]
 pub struct Trimmed {
     /// The object's metadata, without `managedFields`.
@@ -73,7 +74,7 @@ pub struct Trimmed {
 pub struct TrimmedObject {
     /// The object's metadata.
     pub metadata: ObjectMeta,
-    /// All other fields, as deep as anybody reads them ([`Bounded`]).
+    /// All other fields, to the depth of [`Bounded`].
     pub data: Value,
 }
 
@@ -83,7 +84,7 @@ impl<'de> Deserialize<'de> for TrimmedObject {
     }
 }
 
-/// Reads an object field by field: `#[serde(flatten)]` would hold all of it twice, however deep it is.
+/// Reads an object field by field: `#[serde(flatten)]` would hold all of it twice, at any depth.
 struct Fields;
 
 impl<'de> Visitor<'de> for Fields {

@@ -1,4 +1,4 @@
-//! Kinds that a controller was not compiled with, and of which there are any number.
+//! Any number of kinds that are unknown at compile time.
 
 use std::{
     fmt::{self, Debug},
@@ -12,17 +12,17 @@ use crate::{
     watch::{Task, TrimmedObject, Watch, WatchedResource, Watermark, trimmed::resource_of_any_kind},
 };
 
-/// Objects per page of a list: many kinds are listed side by side at a start, and each holds a page decoded.
+/// Objects per page of a list: many kinds are listed concurrently at a start, and each holds a decoded page.
 const PAGE: u32 = 50;
 
-/// An object of a kind that is known only at run time, cut down to what its controller reads.
+/// An object of a kind that is known only at run time, trimmed to the fields that its controller reads.
 #[derive(Clone, Debug)]
 pub struct Watched<R> {
     /// Name, namespace, uid, versions and times; nothing else.
     pub metadata: ObjectMeta,
-    /// Where it comes from.
+    /// Its kind and watch.
     pub source: Arc<Source>,
-    /// What its controller keeps of it.
+    /// The part of it that its controller keeps.
     pub row: R,
 }
 
@@ -31,7 +31,7 @@ pub struct Watched<R> {
 pub struct Source {
     /// The name under which the controller knows the kind.
     pub id: Arc<str>,
-    /// The kind, and how far its watch is, for [`crate::write::Writer`] to wait for.
+    /// The kind, and the highest version that its watch has delivered, for [`crate::write::Writer`] to wait for.
     pub watched: WatchedResource,
 }
 
@@ -67,8 +67,8 @@ impl<R> Debug for WatchedKind<R> {
 }
 
 impl<R> WatchedKind<R> {
-    /// All objects of a kind, each kept as what `trim` makes of it. `id` is unique among the kinds of one
-    /// controller; with another `fingerprint` of what `trim` depends on, the watch starts anew.
+    /// Watches all objects of a kind, each kept as the row that `trim` returns. `id` is unique among the kinds of one
+    /// controller. `fingerprint` identifies the inputs of `trim`: when it changes, the watch starts again.
     #[must_use]
     pub fn new(
         id: impl Into<Arc<str>>,
@@ -86,14 +86,14 @@ impl<R> WatchedKind<R> {
         }
     }
 
-    /// Only objects with these labels; others never reach this process.
+    /// Narrows the watch to objects with these labels; others never reach this process.
     #[must_use]
     pub fn labelled(mut self, selector: Option<String>) -> Self {
         self.selector = selector;
         self
     }
 
-    /// Only their metadata; the other fields are null.
+    /// Watches only the metadata; the other fields are null.
     #[must_use]
     pub fn metadata_only(mut self) -> Self {
         self.is_metadata_only = true;
@@ -108,7 +108,7 @@ impl<R> WatchedKind<R> {
         &self.resource
     }
 
-    /// What its watch is called for people.
+    /// The name of its watch in messages.
     pub(crate) fn for_people(&self) -> String {
         format!("{} ({})", self.resource.kind, self.id)
     }
@@ -125,7 +125,7 @@ impl<R> WatchedKind<R> {
             == (&other.id, &other.resource, &other.fingerprint, &other.selector, other.is_metadata_only)
     }
 
-    /// How its objects come in.
+    /// The intake of its objects.
     pub(crate) fn intake(self, client: &Client, health: &Health) -> Intake<TrimmedObject, Watched<R>>
     where
         R: 'static,
@@ -168,7 +168,7 @@ impl<R> Watched<R> {
     }
 }
 
-/// How objects of a kind come in, and what is kept of each.
+/// The intake of objects of a kind: their watch, and the trimming of each object.
 pub(crate) struct Intake<Raw, K> {
     pub watch: Watch<Raw>,
     pub task: Task,

@@ -2,14 +2,14 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use kube_cel::cel::{Value, context::VariableResolver};
 
-/// How many steps all loops of one evaluation may take together. Lists of Kubernetes objects are short, and
-/// what a loop collects is copied at each step.
+/// Steps that all loops of one evaluation may take together. Lists of Kubernetes objects are short, and the result of a
+/// loop is copied at each step.
 pub(super) const STEPS: u32 = 2000;
 
 /// The variable that each loop reads before each step. No user can write such a name.
 pub(super) const VARIABLE: &str = "@budget";
 
-/// What is left for one evaluation.
+/// The remaining steps of one evaluation.
 pub(super) struct Budget(AtomicU32);
 
 impl Budget {

@@ -4,20 +4,20 @@ use thiserror::Error;
 
 use crate::report::{Category, Reported};
 
-/// Longer texts of the interpreter are cut: they quote values of any size.
+/// Maximum length, in characters, of a text of the interpreter, which quotes values of any size.
 const CLIPPED: usize = 200;
 
 /// An expression that has no usable value.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum ExpressionError {
-    /// It is not CEL, or it names what does not exist.
+    /// It is not CEL, or uses an unknown variable or function.
     #[error("{field}: `{expression}` does not compile: {problem}; correct the expression")]
     Compile {
-        /// The field of the settings.
+        /// The field of the settings with the expression.
         field: Arc<str>,
         /// The expression.
         expression: Arc<str>,
-        /// What is wrong.
+        /// The mistake in it.
         problem: String,
     },
     /// The object does not have a field that the expression reads.
@@ -25,29 +25,29 @@ pub enum ExpressionError {
         "{field}: `{expression}` has no value: the field {key} is missing; set it, or guard it with has(…) or .?"
     )]
     Missing {
-        /// The field of the settings.
+        /// The field of the settings with the expression.
         field: Arc<str>,
         /// The expression.
         expression: Arc<str>,
         /// The missing field.
         key: String,
     },
-    /// The value is of another type than is asked for.
+    /// The value has another type than the requested one.
     #[error("{field}: `{expression}` must return {wanted}, but returns {got}")]
     WrongType {
-        /// The field of the settings.
+        /// The field of the settings with the expression.
         field: Arc<str>,
         /// The expression.
         expression: Arc<str>,
-        /// What is asked for.
+        /// The requested type.
         wanted: &'static str,
-        /// What it gives.
+        /// The value that it renders.
         got: String,
     },
-    /// Its operations do not fit the values of this object.
+    /// Its operations are not possible with the values of this object.
     #[error("{field}: `{expression}` has no value: {problem}; check the fields that it reads")]
     Failed {
-        /// The field of the settings.
+        /// The field of the settings with the expression.
         field: Arc<str>,
         /// The expression.
         expression: Arc<str>,
@@ -59,11 +59,11 @@ pub enum ExpressionError {
         "{field}: `{expression}` was stopped after {steps} steps: the lists that it iterates over are too long"
     )]
     TooCostly {
-        /// The field of the settings.
+        /// The field of the settings with the expression.
         field: Arc<str>,
         /// The expression.
         expression: Arc<str>,
-        /// How many steps are allowed.
+        /// The number of allowed steps.
         steps: u32,
     },
 }
@@ -83,7 +83,7 @@ impl Reported for ExpressionError {
     }
 }
 
-/// A text of the interpreter on one line of bounded length.
+/// Puts a text of the interpreter on one line of bounded length.
 pub(super) fn clip(text: &str) -> String {
     let mut line = text.split_whitespace().collect::<Vec<_>>().join(" ");
     if let Some((end, _)) = line.char_indices().nth(CLIPPED) {

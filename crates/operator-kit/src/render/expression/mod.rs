@@ -1,4 +1,4 @@
-//! CEL over objects of kinds that a controller was not compiled with.
+//! CEL over objects of kinds that are unknown at compile time.
 
 mod budget;
 mod error;
@@ -24,14 +24,14 @@ use serde_json::Value;
 use budget::Budget;
 pub use error::ExpressionError;
 
-/// The functions, made once; an evaluation adds its variables in a scope of its own.
+/// The functions, created once; each evaluation adds its variables in an inner scope.
 static FUNCTIONS: LazyLock<Context<'static>> = LazyLock::new(|| Context::default().with_all());
 
-/// The longest expression that is taken, in bytes.
+/// Maximum length of an expression, in bytes.
 const LONGEST: usize = 2048;
 
-/// Enough for the longest expression, whatever it is made of. Only what is used of it costs memory, and only
-/// while an expression is compiled.
+/// Stack size in bytes, enough for any expression of maximum length. Only the used part costs memory, and only during a
+/// compilation.
 const PARSER_STACK: usize = 256 << 20;
 
 /// A CEL expression of the settings, with Kubernetes' functions and optional fields
@@ -47,7 +47,7 @@ pub struct Expression {
 }
 
 impl Expression {
-    /// Compiles an expression that stands in `field` of the settings and may read `variables`.
+    /// Compiles the expression in `field` of the settings, which may read `variables`.
     pub fn compile(
         field: impl Into<Arc<str>>,
         source: &str,
@@ -60,14 +60,14 @@ impl Expression {
         }
     }
 
-    /// What was written.
+    /// The source text.
     #[must_use]
     pub fn source(&self) -> &str {
         &self.source
     }
 
-    /// Whether it only names a field, such as `object.metadata.labels['a']`: one that is not there is not given, while any
-    /// other expression that reads a missing field has no value.
+    /// Whether it only names a field, such as `object.metadata.labels['a']`. Where that field is missing, it counts as
+    /// not set; any other expression that reads a missing field has no value.
     #[must_use]
     pub fn is_path(&self) -> bool {
         tree::is_path(&self.program)
@@ -108,7 +108,7 @@ impl Expression {
         }
     }
 
-    /// The value as a point in time: a `timestamp(…)`, or text after RFC 3339.
+    /// The value as a point in time: a `timestamp(…)`, or a string in the format of RFC 3339.
     pub fn timestamp(&self, variables: &[(&str, &Value)]) -> Result<Timestamp, ExpressionError> {
         self.optional_timestamp(variables)?.ok_or_else(|| self.wrong("a timestamp", None))
     }
@@ -168,7 +168,7 @@ impl Expression {
     }
 }
 
-/// On a stack of its own: the parser calls itself for each nested part of whatever text it is given.
+/// Compiles on a separate stack, because the parser recurses into each nested part of an arbitrary text.
 fn compile(source: &str, variables: &[&str]) -> Result<cel::parser::Expression, String> {
     if source.trim().is_empty() {
         return Err("it is empty".into());

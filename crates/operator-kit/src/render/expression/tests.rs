@@ -132,7 +132,7 @@ fn no_depth_overflows_a_stack() {
         format!("true{}", "&&true".repeat(340)),
         format!("object{}", ".map(x,x)".repeat(225)),
     ] {
-        // Either way: the process is still there.
+        // The outcome does not matter, as long as the process survives.
         if let Ok(expression) = Expression::compile("f", &source, &["object"]) {
             let _ = expression.optional_text(&[("object", &task())]);
         }
@@ -197,7 +197,7 @@ fn an_error_does_not_quote_a_large_object() {
 }
 
 proptest! {
-    /// The process ends with a panic, so nothing that somebody writes into an annotation may cause one.
+    /// A panic ends the process, so no text in an annotation may cause one.
     #[test]
     fn no_text_makes_the_compiler_or_the_interpreter_panic(
         parts in prop::collection::vec(prop::sample::select(vec![

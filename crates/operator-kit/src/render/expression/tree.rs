@@ -15,23 +15,23 @@ use kube_cel::cel::{
 
 use super::{FUNCTIONS, budget};
 
-/// How deep loops may be nested: the text that one builds is an input of the next.
+/// Maximum nesting of loops: the text that an inner one builds is an input of the outer one.
 const LOOPS: usize = 2;
 
 const NO_MESSAGES: &str = "it constructs a message, but only maps are supported";
 
-/// How deep its parts may be nested: an evaluation calls itself for each, on the stack of any thread.
+/// Maximum nesting of an expression: an evaluation recurses into each level, on the stack of any thread.
 const DEEPEST: usize = 64;
 
-/// Refuses what the interpreter does not know, lets each loop ask the budget before each step, and has fields
-/// read as map entries are: the interpreter gives `false` for a field of what has no fields, and an error for
-/// an optional field that is missing.
+/// Rejects unknown names, makes each loop check the budget before each step, and turns field accesses into map
+/// accesses: the interpreter returns `false` for a field of a value without fields, and an error for a missing optional
+/// field.
 pub(super) fn prepare(program: &mut IdedExpr, variables: &[&str]) -> Result<(), String> {
     let names = variables.iter().map(|&name| name.to_owned()).collect();
     Scope { names, depth: 0, loops: 0 }.visit(program)
 }
 
-/// Whether an expression, once it is prepared, is a variable or a field of one.
+/// Whether a prepared expression is a variable or a field of one.
 pub(super) fn is_path(program: &IdedExpr) -> bool {
     match &program.expr {
         Expr::Ident(_) => true,
@@ -43,7 +43,7 @@ pub(super) fn is_path(program: &IdedExpr) -> bool {
     }
 }
 
-/// What is known where a part of the expression stands.
+/// The names and depths at one part of the expression.
 struct Scope {
     names: Vec<String>,
     depth: usize,
@@ -136,7 +136,8 @@ fn asking_the_budget(condition: IdedExpr) -> IdedExpr {
     IdedExpr { id: 0, expr: Expr::Call(CallExpr { func_name: LOGICAL_AND.to_owned(), target: None, args }) }
 }
 
-/// Operators have names that no user can write; the parser makes no others.
+/// Whether the name is a function or an operator. No user can write the names of operators, and the parser creates no
+/// others.
 fn is_function(name: &str) -> bool {
     if !name.starts_with(|first: char| first.is_ascii_alphabetic()) {
         return true;

@@ -40,7 +40,7 @@ pub(super) fn present(value: cel::Value) -> Option<cel::Value> {
     }
 }
 
-/// A value for people.
+/// The value in the words of an error message.
 pub(super) fn described(value: &cel::Value) -> String {
     match value {
         cel::Value::List(_) | cel::Value::Map(_) => format!("a {}", value.type_of()),

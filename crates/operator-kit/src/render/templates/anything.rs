@@ -5,7 +5,7 @@ use minijinja::{
     value::{Enumerator, Object, ObjectRepr},
 };
 
-/// A value that has every field, each of which is like it, and is written as `1`: to try a template out.
+/// A value for trying out templates: it renders as `1`, and each of its fields is such a value again.
 #[derive(Debug)]
 pub(super) struct Anything;
 

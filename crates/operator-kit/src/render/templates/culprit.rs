@@ -1,5 +1,5 @@
-//! Which parameter stands where something is wrong. It is found out by rendering with another value, not by likeness:
-//! a text of the template's own may be the same as a parameter's.
+//! Finds the parameter that causes a mistake, by rendering with another value. Equal texts are no evidence, because the
+//! template itself may contain the same text.
 
 use std::{collections::BTreeMap, ops::Range, sync::Arc};
 
@@ -9,21 +9,21 @@ use serde_json::Value;
 use super::{More, Parameters, Rendered, Subject, TemplateError, Templates, values};
 use crate::render::field_path;
 
-/// Values that no author gives; the second is for what is made a number.
+/// Values that no author uses; the second is for parameters that are converted to numbers.
 const OTHERS: [&str; 2] = ["catena-other-value", "919191919"];
-/// How many parameters are tried: an author may give as many of one value as an object holds.
+/// Maximum number of parameters that are tried: many parameters may have the same value.
 const TRIED: usize = 4;
-/// How many places are looked at.
+/// Maximum number of places that are examined.
 const MAX_PLACES: usize = 3;
-/// The largest object, in bytes, of which parameters are tried: it is rendered some twenty times, and everything else
-/// runs on the same thread.
+/// Maximum size, in bytes, of an object whose parameters are tried: it is rendered about twenty times, and everything
+/// else runs on the same thread.
 const MAX_TRIED_BYTES: usize = 64 * 1024;
-/// Longest value that is repeated to people.
+/// Maximum length of a value in a message, in bytes.
 const SHOWN: usize = 60;
 
 impl Templates {
-    /// The values at the fields that the server names in a refusal of what a template gave, by its words and by its
-    /// list of fields, and the parameters that they are from: a text for each.
+    /// Describes each field that the server names when it refuses a rendered object, in its message or its list of
+    /// fields: the field's value, and the parameter that the value comes from.
     #[must_use]
     pub fn culprits(
         &self,
@@ -51,7 +51,7 @@ impl Templates {
     }
 }
 
-/// Why a template could not be filled in: where, and for which parameter.
+/// The error for a template that failed to render, with the place and the parameter that caused it.
 pub(super) fn failure(
     template: &Template<'_, '_>,
     subject: &Subject<'_>,
@@ -86,7 +86,7 @@ pub(super) fn failure(
     }
 }
 
-/// The block of a template, such as `{{ … }}`, that a part of it is in.
+/// The block of a template, such as `{{ … }}`, around a part of it.
 fn block(source: &str, part: Range<usize>) -> Option<&str> {
     let (before, after) = (source.get(..part.start)?, source.get(part.end..)?);
     let start = before.rfind("{{").max(before.rfind("{%"))?;
@@ -94,7 +94,7 @@ fn block(source: &str, part: Range<usize>) -> Option<&str> {
     source.get(start..part.end + end + "}}".len())
 }
 
-/// Whether another value of a parameter is another value at a place.
+/// Whether a change of the parameter changes the value at a place.
 fn moves(
     render: impl Fn(&Subject<'_>) -> Option<Rendered>,
     subject: &Subject<'_>,
@@ -109,7 +109,7 @@ fn moves(
     })
 }
 
-/// The only parameter that may be it and is, if few may.
+/// The only candidate for which `is` holds, if there are few candidates.
 fn only_one(
     parameters: &BTreeMap<String, String>,
     may_be: impl Fn(&str, &str) -> bool,
@@ -127,7 +127,7 @@ fn with(parameters: &BTreeMap<String, String>, name: &str, value: &str) -> BTree
     parameters
 }
 
-/// A single value as a text.
+/// A scalar value as text.
 fn text(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(text.clone()),

@@ -2,17 +2,17 @@ use thiserror::Error;
 
 use crate::report::{Category, Reported};
 
-/// Why a template did not give an object.
+/// A template that did not render an object.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum TemplateError {
-    /// There is no template of the name.
+    /// There is no template with this name.
     #[error(
         "spec.template: there is no template {template:?}; use one of those configured ({known}) or have it added to the controller's templates"
     )]
     Unknown {
-        /// The name asked for.
+        /// The requested name.
         template: String,
-        /// The names that there are.
+        /// The existing names.
         known: String,
     },
     /// The template cannot be compiled.
@@ -20,10 +20,10 @@ pub enum TemplateError {
     Broken {
         /// The template.
         template: String,
-        /// Where and what.
+        /// The problem and its place.
         problem: String,
     },
-    /// The template uses a parameter that was not given.
+    /// The template uses a parameter that is not set.
     #[error("spec.parameters.{parameter} is missing: the template {template:?} requires it; set it")]
     MissingParameter {
         /// The template.
@@ -38,38 +38,38 @@ pub enum TemplateError {
     Failed {
         /// The template.
         template: String,
-        /// Where and what.
+        /// The problem and its place.
         problem: String,
     },
-    /// What comes out is not YAML.
+    /// It renders to something other than YAML.
     #[error(
         "the template {template:?} does not render to YAML: {problem}; the engine quotes values, so write {{{{ value }}}} without quotes around it"
     )]
     NotYaml {
         /// The template.
         template: String,
-        /// Where and what.
+        /// The problem and its place.
         problem: String,
     },
-    /// What comes out is of another kind.
+    /// It renders an object of another kind.
     #[error(
         "the template {template:?} renders {found:?}, but the controller is configured for {wanted:?}; change one of the two"
     )]
     WrongKind {
         /// The template.
         template: String,
-        /// The kind that came out.
+        /// The rendered kind.
         found: String,
         /// The kind that is configured.
         wanted: String,
     },
-    /// What comes out has no name.
+    /// It renders an object without a name.
     #[error("the template {template:?} renders no metadata.name; add one, for example {{{{ name }}}}")]
     NoName {
         /// The template.
         template: String,
     },
-    /// What comes out has a name or namespace that no object can have.
+    /// It renders an invalid name or namespace.
     #[error(
         "the template {template:?} renders the {field} {found:?}, which is not valid; correct spec.parameters, or the template"
     )]
@@ -78,10 +78,10 @@ pub enum TemplateError {
         template: String,
         /// The field.
         field: &'static str,
-        /// What it gives.
+        /// The value that it renders.
         found: String,
     },
-    /// The name that comes out is the same for all objects of one subject.
+    /// It renders the same name for all objects of one subject.
     #[error(
         "the template {template:?} renders the name {name:?}, which does not contain suffix: many objects are created from the template, and only suffix keeps their names apart; write, for example, {{{{ name ~ \"-\" ~ suffix }}}}"
     )]
@@ -91,7 +91,7 @@ pub enum TemplateError {
         /// The name.
         name: String,
     },
-    /// The labels or annotations that come out are no map.
+    /// It renders labels or annotations that are not a map.
     #[error(
         "the template {template:?} renders {field} that is not a map of strings; write one entry per line, or {{{{ labels }}}}"
     )]
@@ -101,7 +101,7 @@ pub enum TemplateError {
         /// The field.
         field: &'static str,
     },
-    /// What comes out is for another namespace.
+    /// It renders an object for another namespace.
     #[error(
         "the template {template:?} sets metadata.namespace to {found:?}; remove it, because the object is created in the namespace of its owner"
     )]
@@ -111,7 +111,7 @@ pub enum TemplateError {
         /// The namespace that it sets.
         found: String,
     },
-    /// What comes out is too long.
+    /// It renders too much text.
     #[error(
         "the template {template:?} renders more than 1 MiB, which no API server accepts; make it smaller"
     )]

@@ -1,7 +1,7 @@
 //! Templates of downstream objects: rendered, then parsed, then hashed.
 //!
-//! Every value that is put in is written as JSON, which YAML takes as it is; so a value can never change the
-//! structure of what is rendered.
+//! Every inserted value is written as JSON, which is also YAML, so a value can never change the structure of the
+//! rendered object.
 
 mod anything;
 mod culprit;
@@ -20,15 +20,15 @@ use parameters::Parameters;
 
 use crate::render::{is_object_name, sha256};
 
-/// Steps that a template may take; a loop that never ends is stopped here.
+/// Maximum number of steps of a rendering, which stops endless loops.
 const FUEL: u64 = 200_000;
-/// What is longer than this no API server takes.
+/// Maximum length of a rendered text, in bytes: no API server accepts more.
 const LONGEST: usize = 1024 * 1024;
 
-/// The suffix with which templates are tried out.
+/// The suffix for trying out templates.
 const PROBE: &str = "suffix";
 
-/// Values that only some templates can speak about, by name.
+/// Values for some templates only, by name.
 type More<'m> = BTreeMap<&'m str, TemplateValue>;
 
 /// A set of named templates.
@@ -38,7 +38,7 @@ pub struct Templates {
     names: Vec<String>,
 }
 
-/// What a template can speak about.
+/// The values that a template can use.
 #[derive(Clone, Copy, Debug)]
 pub struct Subject<'s> {
     /// `{{ name }}`: the name of the object that the template is rendered for.
@@ -51,14 +51,14 @@ pub struct Subject<'s> {
     pub labels: Option<&'s BTreeMap<String, String>>,
     /// `{{ annotations }}`: its annotations.
     pub annotations: Option<&'s BTreeMap<String, String>>,
-    /// `{{ parameters }}`: the values that its author gave.
+    /// `{{ parameters }}`: the values that the author of the object sets.
     pub parameters: &'s BTreeMap<String, String>,
-    /// `{{ suffix }}`: what tells apart several objects of one rendering. The hash is taken with it empty, so
-    /// that they all have the same.
+    /// `{{ suffix }}`: keeps the names of several objects of one rendering apart. The hash is computed with an empty
+    /// suffix, so that all of them have the same hash.
     pub suffix: &'s str,
 }
 
-/// A template filled in.
+/// A rendered template.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rendered {
     /// The object.
@@ -68,19 +68,19 @@ pub struct Rendered {
 }
 
 impl Templates {
-    /// Compiles templates. One that cannot be compiled is reported by [`Templates::problems`] and whenever it
-    /// is used, and keeps no other from working.
+    /// Compiles templates. A broken one is reported by [`Templates::problems`] and whenever it is used, and does not
+    /// affect the others.
     #[must_use]
     pub fn compile(sources: &BTreeMap<String, String>) -> Self {
         let mut environment = Environment::new();
         environment.set_undefined_behavior(UndefinedBehavior::Strict);
         environment.set_auto_escape_callback(|_| AutoEscape::Json);
         environment.set_formatter(quoting::format);
-        // What is written is quoted in any case; the filter of the engine would quote in another way.
+        // Every value is quoted anyway, and the filter of the engine would quote it differently.
         environment.add_filter("tojson", |value: TemplateValue| value);
         environment.set_fuel(Some(FUEL));
         environment.set_debug(false);
-        // The two ways to put a value in as it is would also let it change the structure.
+        // Both ways to insert a value without quoting would let it change the structure.
         environment.remove_filter("safe");
         let mut broken = BTreeMap::new();
         for (name, source) in sources {
@@ -101,14 +101,15 @@ impl Templates {
         Self { environment, broken, names: sources.keys().cloned().collect() }
     }
 
-    /// What is wrong with the templates, as far as it can be told before they are used: a template is tried
-    /// with every parameter set to `1`.
+    /// The mistakes in the templates that can be found before their use: each template is tried with every parameter
+    /// set to `1`.
     #[must_use]
     pub fn problems(&self, api_version: &str, kind: &str) -> Vec<TemplateError> {
         self.names.iter().filter_map(|name| self.problem(name, &[], api_version, kind)).collect()
     }
 
-    /// The same for templates of which each subject gets many objects: their names have to tell them apart.
+    /// Like [`Templates::problems`], for templates that render many objects for each subject, which must have different
+    /// names.
     #[must_use]
     pub fn problems_of_many(&self, api_version: &str, kind: &str) -> Vec<TemplateError> {
         let problem = |name: &String| {
@@ -118,14 +119,14 @@ impl Templates {
         self.names.iter().filter_map(problem).collect()
     }
 
-    /// What is wrong with one template, as far as it can be told before it is used: it is tried with every parameter
-    /// set to `1`, and with values under the names in `more` that have every field.
+    /// The mistake in one template, if one can be found before its use: the template is tried with every parameter set
+    /// to `1`, and with values that have every field for the names in `more`.
     #[must_use]
     pub fn problem(&self, name: &str, more: &[&str], api_version: &str, kind: &str) -> Option<TemplateError> {
         self.tried(name, more, api_version, kind).err()
     }
 
-    /// What one template gives when it is tried as [`Templates::problem`] does.
+    /// The trial rendering of one template, as in [`Templates::problem`].
     ///
     /// # Errors
     /// As [`Templates::render`].
@@ -161,11 +162,11 @@ impl Templates {
         parse(name, &text, api_version, kind)
     }
 
-    /// Fills a template in.
+    /// Renders a template.
     ///
     /// # Errors
-    /// When the template is not there or broken, when a parameter is missing, or when what comes out is not
-    /// one object of the given kind.
+    /// When the template is missing or broken, when a parameter is missing, or when the result is not one object of the
+    /// given kind.
     pub fn render(
         &self,
         name: &str,
@@ -186,7 +187,7 @@ impl Templates {
         Ok(Rendered { object, hash })
     }
 
-    /// Fills in a template for one of the many objects that its subject gets.
+    /// Renders a template for one of the many objects of its subject.
     ///
     /// # Errors
     /// As [`Templates::render`], and [`TemplateError::NotUnique`] when the name does not differ by the suffix.
@@ -203,8 +204,8 @@ impl Templates {
         Ok(rendered)
     }
 
-    /// Fills in a template that may also speak about `more`, each value under its name. The namespace of what comes
-    /// out is left to the caller.
+    /// Renders a template that can also use `more`, each value by its name. The caller decides on the namespace of the
+    /// result.
     ///
     /// # Errors
     /// As [`Templates::render`].
@@ -257,7 +258,7 @@ fn values(subject: &Subject<'_>, parameters: &Arc<Parameters>, more: More<'_>) -
     }
 }
 
-/// Parses what was rendered, and checks that it is one object of the kind that it is to be.
+/// Parses a rendered text, and checks that it is one object of the expected kind.
 fn parse(name: &str, text: &str, api_version: &str, kind: &str) -> Result<Value, TemplateError> {
     let object: Value = serde_saphyr::from_str(text)
         .map_err(|error| TemplateError::NotYaml { template: name.to_owned(), problem: error.to_string() })?;
@@ -293,7 +294,7 @@ fn check_names(template: &str, object: &Value) -> Result<(), TemplateError> {
     }
 }
 
-/// Where names do not differ by the suffix, the second of many objects would be taken for the first.
+/// Checks that names differ by the suffix: otherwise, the second of many objects would be taken for the first.
 fn unique(name: &str, one: &Value, without_suffix: &Value) -> Result<(), TemplateError> {
     let name_of = |object: &'_ Value| object.pointer("/metadata/name").cloned().unwrap_or_default();
     let given = name_of(one);
@@ -304,7 +305,7 @@ fn unique(name: &str, one: &Value, without_suffix: &Value) -> Result<(), Templat
     Err(TemplateError::NotUnique { template: name.to_owned(), name: given })
 }
 
-/// What is rendered goes to the namespace of the object that it is rendered for, and nowhere else.
+/// Puts the rendered object into the namespace of its subject; any other namespace is an error.
 fn settle_namespace(name: &str, object: &mut Value, namespace: &str) -> Result<(), TemplateError> {
     let place = &mut object["metadata"]["namespace"];
     match place.as_str() {

@@ -7,7 +7,7 @@ use minijinja::{
     value::{Enumerator, Object},
 };
 
-/// The `parameters` of a template, which remember the one that was asked for in vain.
+/// The `parameters` of a template, which record the last missing one that it read.
 #[derive(Debug)]
 pub(super) struct Parameters {
     values: BTreeMap<String, String>,
@@ -26,7 +26,7 @@ impl Parameters {
         Self { values: BTreeMap::new(), probe: true, missing: Mutex::default() }
     }
 
-    /// The last parameter that was asked for and is not there.
+    /// The last missing parameter that was read.
     pub fn missing(&self) -> Option<String> {
         self.missing.lock().clone()
     }

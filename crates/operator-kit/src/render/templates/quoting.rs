@@ -1,10 +1,10 @@
-//! How values are written into a template: as JSON that every YAML parser takes for the same.
+//! Writes values into a template, as JSON that every YAML parser reads alike.
 
 use minijinja::{Error, ErrorKind, Output, State, Value};
 
 use crate::render::yaml::escape;
 
-/// Writes a value. What a template itself put together (a macro, a block) is quoted already.
+/// Writes a value. The output of a macro or a block is quoted already.
 pub(super) fn format(out: &mut Output, _state: &State, value: &Value) -> Result<(), Error> {
     if value.is_safe() {
         return out.write_str(value.as_str().unwrap_or_default()).map_err(Error::from);

@@ -145,7 +145,7 @@ fn ways_around_the_quoting_are_refused() {
 }
 
 proptest! {
-    /// Whatever a user writes into a parameter, it is one string in one place, and nothing else moves.
+    /// Any text in a parameter stays one string in one place, and changes nothing else.
     #[test]
     fn a_parameter_never_changes_the_structure(value in any::<String>()) {
         let rendered = render(POD, &[("image", &value)]).unwrap();
@@ -157,7 +157,7 @@ proptest! {
         prop_assert_eq!(rendered.object, expected);
     }
 
-    /// The same with text made to break out, and with what YAML takes for a line break or refuses.
+    /// The same with text that attempts to break out, and with characters that YAML rejects or reads as line breaks.
     #[test]
     fn a_parameter_made_of_yaml_stays_a_string(
         before in r#"["'{}\[\]:,\n\r\t#&*!|>%@`\\ -]{0,20}(kind: Secret)?\n?(---)?"#,
@@ -232,12 +232,12 @@ fn where_the_server_names_a_field_the_parameter_is_named_whose_value_stands_ther
     let port = "spec.containers[0].ports[0].containerPort";
     let said = refused(&[("image", "a"), ("port", "abc")], "no number", port);
     assert!(said.contains(&format!("{port} is \"abc\", from spec.parameters.port; ")), "{said}");
-    // A parameter of the same value that stands elsewhere is not blamed, nor one whose value is the template's own.
+    // Neither an unrelated parameter with the same value is blamed, nor one whose value is also in the template itself.
     let said = refused(&[("image", "abc"), ("port", "abc")], "no number", port);
     assert!(said.contains("from spec.parameters.port;"), "{said}");
     let said = refused(&[("image", "web"), ("port", "1")], "bad label", "metadata.labels.tier");
     assert!(said.contains("metadata.labels.tier is \"web\";") && !said.contains("from spec"), "{said}");
-    // Two make up what stands there.
+    // Two parameters together form the value.
     let said = refused(&[("image", "a"), ("port", "1"), ("protocol", "x")], "bad", "spec.containers[0].note");
     assert!(said.contains("note is \"1/x\";") && !said.contains("from spec"), "{said}");
     let long = "x".repeat(1000);

@@ -19,10 +19,10 @@ use tokio::{sync::Notify, time::Instant};
 use self::watch_status::Need;
 pub(crate) use self::{watch_failure::WatchFailure, watch_status::WatchStatus};
 
-/// A process whose main loop did not turn for this long is no more alive.
+/// Time without a turn of the main loop after which the process is not alive.
 const HEARTBEAT_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Whether the process is ready and alive, made of one status for each watch and a heartbeat.
+/// Whether the process is ready and alive, from one status for each watch and a heartbeat.
 #[derive(Debug)]
 pub(crate) struct Health {
     watches: Mutex<BTreeMap<String, Vec<Arc<WatchStatus>>>>,
@@ -50,12 +50,13 @@ impl Health {
         self.add(kind, Need::Always)
     }
 
-    /// A status for a new watch of a kind that others bring, in any order: what waits for it says so itself.
+    /// A status for a new watch of a kind that another installation brings, in any order; objects that wait for it
+    /// report that themselves.
     pub fn watch_while_served(&self, kind: &str) -> Arc<WatchStatus> {
         self.add(kind, Need::WhileServed)
     }
 
-    /// A status for a new watch of one kind of many, without which the others go on.
+    /// A status for a new watch of one kind of many, whose failure does not affect the others.
     pub fn optional_watch(&self, kind: &str) -> Arc<WatchStatus> {
         self.add(kind, Need::Never)
     }
@@ -71,13 +72,13 @@ impl Health {
         self.watches().get(kind).and_then(|all| all.last()).is_some_and(|status| status.is_unserved())
     }
 
-    /// Rises when a watch came (back) to life, or lost its kind: what was found out before may hold no more. For each
-    /// watch that is bounded, because every object's backoff ends with it.
+    /// A counter that rises when a watch recovers or loses its kind, because earlier findings may then be outdated. The
+    /// rises of each watch are bounded, because each one ends the backoff of every object.
     pub fn epoch(&self) -> u64 {
         self.epoch.load(Ordering::Relaxed)
     }
 
-    /// Waits until the epoch is another than `before`.
+    /// Waits until the epoch differs from `before`.
     pub async fn next_epoch(&self, before: u64) {
         loop {
             let changed = self.changed.notified();
@@ -99,7 +100,7 @@ impl Health {
         }
     }
 
-    /// The main loop turned.
+    /// Records a turn of the main loop.
     pub fn beat(&self) {
         for (_, status) in self.statuses() {
             status.catch_up();
@@ -107,12 +108,12 @@ impl Health {
         *self.heartbeat.lock() = Instant::now();
     }
 
-    /// The process is about to end.
+    /// Records that the process is about to end.
     pub fn stopping(&self) {
         self.stopping.store(true, Ordering::Relaxed);
     }
 
-    /// Why the process is not ready, a line for each watch; empty when it is.
+    /// The reasons why the process is not ready, a line for each watch; empty when it is ready.
     pub fn unready(&self) -> Vec<String> {
         if self.stopping.load(Ordering::Relaxed) {
             return vec!["stopping".into()];
@@ -123,7 +124,7 @@ impl Health {
         self.statuses().into_iter().filter(|(_, status)| status.is_needed()).filter_map(problem).collect()
     }
 
-    /// Whether each kind is observed: as its watch fares that fares worst.
+    /// Whether each kind is observed: only if all its watches work.
     pub fn observed(&self) -> BTreeMap<String, bool> {
         let mut kinds = BTreeMap::new();
         for (kind, status) in self.statuses() {
@@ -132,7 +133,7 @@ impl Health {
         kinds
     }
 
-    /// Why the process is to be restarted, if so.
+    /// The reason to restart the process, if there is one.
     pub fn dead(&self) -> Option<String> {
         let silent = self.heartbeat.lock().elapsed();
         if silent > HEARTBEAT_TIMEOUT {

@@ -12,16 +12,16 @@ use tokio::{sync::Notify, time::Instant};
 
 use super::WatchFailure;
 
-/// A watch that only failed for this long makes the process not ready.
+/// Time of continuous failure of a watch after which the process is not ready.
 pub(super) const TOLERATED: Duration = Duration::from_secs(30);
-/// How often one watch may have every object looked at again in [`FLAPPING`]: a start, an outage and its end.
+/// How often one watch may requeue every object in [`FLAPPING`]: a start, an outage and its end.
 pub(super) const TURNS: u32 = 3;
-/// A watch that fails and recovers again and again voids no more backoffs than that in this time.
+/// The time in which a watch that keeps failing and recovering may end all backoffs at most [`TURNS`] times.
 pub(super) const FLAPPING: Duration = Duration::from_secs(60);
-/// A list that was not answered for this long will not be: neither with a page nor with an error.
+/// Time after which an unanswered list will never be answered, neither with a page nor with an error.
 pub(super) const STALLED: Duration = Duration::from_secs(300);
 
-/// How one watch fares.
+/// The status of one watch.
 #[derive(Debug, Default)]
 pub(crate) struct WatchStatus(Mutex<State>);
 
@@ -31,20 +31,20 @@ struct State {
     listed: bool,
     ended: bool,
     failing: Option<Failing>,
-    /// When the list that is under way was last answered.
+    /// The time of the last answer to the current list.
     listing: Option<Instant>,
     turns: Turns,
     epoch: Option<Arc<AtomicU64>>,
     changed: Option<Arc<Notify>>,
 }
 
-/// What the process is without a watch.
+/// The readiness of the process while a watch fails.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Need {
     /// Not ready.
     #[default]
     Always,
-    /// Ready while the cluster does not know the kind: whoever brings it may wait for this process.
+    /// Ready while the cluster does not know the kind: its installation may wait for this process.
     WhileServed,
     /// Ready: it is one kind of many.
     Never,
@@ -56,12 +56,12 @@ struct Failing {
     error: WatchFailure,
 }
 
-/// How often a watch has turned lately.
+/// The recent recoveries and losses of a watch.
 #[derive(Debug, Default)]
 struct Turns {
     since: Option<Instant>,
     count: u32,
-    /// One more is to come when it may.
+    /// Another one is due as soon as it is allowed.
     is_owed: bool,
 }
 
@@ -77,7 +77,7 @@ impl Turns {
 }
 
 impl State {
-    /// What was found out before may hold no more.
+    /// Records that earlier findings may be outdated.
     fn turned(&mut self) {
         if self.turns.take()
             && let Some(epoch) = &self.epoch
@@ -110,17 +110,17 @@ impl WatchStatus {
         Self(Mutex::new(state))
     }
 
-    /// A list begins, which is nothing to rely on before it is complete.
+    /// Records the start of a list, which is unreliable until it is complete.
     pub fn listing(&self) {
         self.lock().listing.get_or_insert_with(Instant::now);
     }
 
-    /// A part of the list came.
+    /// Records the arrival of a part of the list.
     pub fn progressed(&self) {
         self.lock().progressed();
     }
 
-    /// The list is complete. True when it was not before, or the watch had failed.
+    /// Records that the list is complete. True if it was incomplete before, or the watch had failed.
     pub fn synced(&self) -> bool {
         let mut state = self.lock();
         let news = !state.listed || state.failing.is_some();
@@ -133,7 +133,7 @@ impl WatchStatus {
         news
     }
 
-    /// The server has agreed to tell what changes.
+    /// Records that the server has started the watch.
     pub fn alive(&self) {
         let mut state = self.lock();
         if state.listed && state.failing.take().is_some() {
@@ -147,7 +147,7 @@ impl WatchStatus {
         !state.ended && state.is_not_served()
     }
 
-    /// The watch failed. True when it fails otherwise than before.
+    /// Records a failure. True if it differs from the one before.
     pub fn failed(&self, error: WatchFailure) -> bool {
         let mut state = self.lock();
         if !matches!(error, WatchFailure::Silent(_)) {
@@ -171,7 +171,7 @@ impl WatchStatus {
         self.lock().ended = true;
     }
 
-    /// Why its cache cannot be relied on, if so.
+    /// The reason why its cache is unreliable, if it is.
     pub fn problem(&self) -> Option<String> {
         let state = self.lock();
         match (&state.failing, state.listed) {
@@ -185,13 +185,13 @@ impl WatchStatus {
         }
     }
 
-    /// For how long its list has not been answered, if that is longer than a list can take.
+    /// The time without an answer to its list, if that is longer than a list can take.
     pub(super) fn stalled(&self) -> Option<Duration> {
         let state = self.lock();
         state.listing.map(|since| since.elapsed()).filter(|silent| *silent > STALLED)
     }
 
-    /// Turns if that is owed and may be by now.
+    /// Performs a deferred turn as soon as it is allowed.
     pub(super) fn catch_up(&self) {
         let mut state = self.lock();
         if state.turns.is_owed && state.turns.since.is_none_or(|since| since.elapsed() > FLAPPING) {

@@ -16,23 +16,24 @@ use crate::{
 const MIN_DELAY: Duration = Duration::from_secs(5);
 /// Longest delay after failures, unless the controller asks for a shorter one.
 pub(crate) const MAX_DELAY: Duration = Duration::from_secs(300);
-/// Longest delay after what passes by itself, or for which the server asked for a delay of its own.
+/// Longest delay after a failure that passes by itself, or for which the server asked for a delay.
 const MAX_PASSING_DELAY: Duration = Duration::from_secs(60);
 
-/// Failures in a row after which a delay of their own grows too, and after which what was expected is told.
+/// Failures in a row after which a delay that the server asked for grows too, and after which expected failures are
+/// reported.
 const PATIENT_FAILURES: u32 = 10;
 
-/// How soon after a try another retry key counts: keys can change in quick succession.
+/// Minimum time between a try and a retry because of another retry key: keys can change in quick succession.
 const RETRY_KEY_DELAY: Duration = Duration::from_secs(1);
 
-/// Retries a second of all objects together at most, in the long run: above it, the longest delay grows.
+/// Maximum retries per second of all objects together, in the long run: above it, the longest delay grows.
 const RETRIES_PER_SECOND: u64 = 20;
 
 /// The step of a failure that holds up everything, such as one of observing.
 pub(crate) const EVERYTHING: &str = "";
 
-/// What a failure belongs to: another generation of the object or of the settings is retried at once, and so is
-/// another retry key of the controller.
+/// The versions that a failure belongs to: with another generation of the object, other settings or another retry key
+/// of the controller, it is retried at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Version {
     pub generation: i64,
@@ -43,18 +44,18 @@ pub(crate) struct Version {
 /// A step that was taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Tried {
-    /// Which one.
+    /// Its name.
     pub step: &'static str,
-    /// The step's own retry key right before it.
+    /// The retry key of the step right before it.
     pub retry_key: u64,
     /// The longest delay, if it failed.
     pub longest: Duration,
-    /// Whether some of it was done nevertheless.
+    /// Whether a part of it succeeded nevertheless.
     pub has_progressed: bool,
 }
 
-/// The backoff of each object, by uid: exponential with jitter for each step and item by itself, respected also
-/// when an event comes early, reset by progress, forgotten on delete. kube-runtime has none.
+/// The backoff of each object, by uid: exponential with jitter for each step and item separately, respected also when
+/// an event comes early, reset by progress, forgotten on deletion. kube-runtime has no such backoff.
 #[derive(Default)]
 pub(crate) struct Backoff(Mutex<HashMap<String, Object>>);
 
@@ -63,7 +64,7 @@ struct Object {
     failed: HashMap<FailedPart, Entry>,
 }
 
-/// What failed: a step as a whole, or one item of it.
+/// A failed step as a whole, or one failed item of it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct FailedPart {
     step: &'static str,
@@ -79,16 +80,16 @@ struct Entry {
 }
 
 impl Entry {
-    /// Until when it is known of an item that it failed, after it might have been tried again: those that are left
-    /// out are counted otherwise, and it may not be their turn.
+    /// The time until which the failure of an item is remembered after its retry became due: skipped items count
+    /// differently, and their turn may come later.
     fn forgotten_at(&self, place: &FailedPart) -> Option<Instant> {
         place.item.is_some().then(|| self.retry_at + MAX_DELAY)
     }
 }
 
 impl Backoff {
-    /// What may be done with the object now, and when more may. `retry_key` tells what makes a step that failed as a
-    /// whole worth another try.
+    /// The steps that are allowed now, and the time when more are. `retry_key` gives the key whose change makes a step
+    /// that failed as a whole worth a retry.
     pub fn attempt(
         &self,
         uid: &str,
@@ -130,8 +131,8 @@ impl Backoff {
         (attempt, next)
     }
 
-    /// Records what failed of a step, and gives the failure back when people are to be told: when the step did not
-    /// fail in this way before.
+    /// Records a failed part of a step, and returns the failure if it is to be reported, because the step has not
+    /// failed in this way before.
     pub fn failed(&self, uid: &str, version: Version, tried: Tried, part: Part) -> Option<Failure> {
         let mut objects = self.lock();
         let longest = tried.longest.max(spread(objects.len()));
@@ -158,12 +159,12 @@ impl Backoff {
         news
     }
 
-    /// Forgets the failure of a step that was taken now. Which items it was taken for is not known.
+    /// Forgets the failure of a step that succeeded now. Its items stay, because the step may have left them out.
     pub fn progressed(&self, uid: &str, step: &'static str) {
         self.retain(uid, |place, _| place.step != step || place.item.is_some());
     }
 
-    /// Forgets what was not tried again although it might have been: there is no need any more.
+    /// Forgets failures that are due for a retry but were not retried: they no longer matter.
     pub fn settled(&self, uid: &str) {
         let now = Instant::now();
         self.retain(uid, |place, entry| {
@@ -176,7 +177,7 @@ impl Backoff {
         self.lock().remove(uid);
     }
 
-    /// How many objects are backing off.
+    /// The number of objects that are backing off.
     pub fn len(&self) -> usize {
         self.lock().len()
     }
@@ -196,9 +197,8 @@ impl Backoff {
     }
 }
 
-/// 5 s, 10 s, 20 s … up to the longest; or what the server asked for (or what usually passes at once), which grows
-/// in the same way when it goes on and on. Each up to a fifth longer, so that what failed together is not retried
-/// together.
+/// 5 s, 10 s, 20 s … up to the longest; or the delay that the error asks for, which grows in the same way after many
+/// failures in a row. A jitter of up to a fifth is added, so that simultaneous failures are not retried simultaneously.
 fn delay(failures: u32, retry_after: Option<Duration>, longest: Duration) -> Duration {
     let (first, doublings) = match retry_after {
         Some(short) => (short, failures.saturating_sub(PATIENT_FAILURES)),
@@ -208,7 +208,7 @@ fn delay(failures: u32, retry_after: Option<Duration>, longest: Duration) -> Dur
     base.mul_f64(1.0 + 0.2 * rand::random::<f64>())
 }
 
-/// The delay at which so many objects ask no more than [`RETRIES_PER_SECOND`].
+/// The delay at which this number of objects causes no more than [`RETRIES_PER_SECOND`].
 fn spread(objects: usize) -> Duration {
     let seconds = u64::try_from(objects).unwrap_or(u64::MAX) / RETRIES_PER_SECOND;
     Duration::from_secs(seconds).min(MAX_DELAY)

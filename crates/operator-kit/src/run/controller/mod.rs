@@ -1,4 +1,4 @@
-//! observe → decide → act, once a pass.
+//! observe → decide → act, once per pass.
 
 use std::{fmt::Debug, hash::Hash, sync::Arc, time::Duration};
 
@@ -18,33 +18,33 @@ use crate::{
     write::Writer,
 };
 
-/// How long one pass may take; nothing else bounds a request that hangs.
+/// Time limit of a pass; nothing else bounds a request that hangs.
 const PASS_TIMEOUT: Duration = Duration::from_secs(60);
-/// When a pass is tried again whose own write has not come back; the event usually does it sooner.
+/// Delay before a retry while the last write has not reached the cache; its event usually comes sooner.
 const CATCH_UP_INTERVAL: Duration = Duration::from_secs(1);
-/// The longest time between two writes that are the very same and in vain.
+/// Longest delay between two identical writes without effect.
 const MAX_REPEATED_WRITE_DELAY: Duration = Duration::from_secs(60);
-/// When a failure that could not be reported is reported again at the soonest.
+/// Minimum delay before a report that failed is retried.
 const REPORT_RETRY_DELAY: Duration = Duration::from_secs(5);
 
-/// A controller of one kind, or of several that are alike, in three rooms.
+/// A controller of one kind, or of several similar ones, in three rooms.
 pub trait Controller: Send + Sync + 'static {
-    /// The kind that is reconciled.
+    /// The reconciled kind.
     type Kind: Resource<DynamicType: Clone + Debug + Eq + Hash + Unpin + Send + Sync>
         + Clone
         + Debug
         + Send
         + Sync
         + 'static;
-    /// What a decision is made from.
+    /// The input of a decision.
     type Observed: Send;
-    /// What was decided: one step.
+    /// The decision: one step.
     type Action: Debug + Send;
-    /// What can go wrong.
+    /// The errors of observe and act.
     type Error: Reported;
 
-    /// Reads caches, and live where a wrong answer would lose data. `attempt` goes into what is observed: an
-    /// object that is backing off may only have its failure reported.
+    /// Reads caches, and live where a wrong answer would lose data. `attempt` becomes part of the observation: for an
+    /// object that is backing off, only its failure may be reported.
     fn observe(
         &self,
         object: Arc<Self::Kind>,
@@ -54,30 +54,31 @@ pub trait Controller: Send + Sync + 'static {
     /// Decides on the next step. Pure: no I/O, no clock, no randomness.
     fn decide(&self, observed: &Self::Observed) -> Self::Action;
 
-    /// The step that an action belongs to: what fails holds up its own step, so that `decide` goes on with others,
-    /// and a step that is taken is progress of its own. One of few labels, or an empty one while a failure is to
-    /// hold up everything.
+    /// The step that an action belongs to. A failure holds up only its own step, so that `decide` continues with
+    /// others, and each step makes progress separately. One of few labels, or an empty one if a failure is to hold up
+    /// everything.
     fn step(&self, _action: &Self::Action) -> &'static str {
         EVERYTHING
     }
 
-    /// What makes a step that failed as a whole worth another try: a key other than right before the failure.
+    /// A key for steps that failed as a whole: when it differs from the key right before the failure, the step is worth
+    /// a retry.
     fn step_retry_key(&self, _object: &Self::Kind, _step: &'static str) -> u64 {
         0
     }
 
-    /// The longest time between two tries of what fails.
+    /// The longest delay between two tries of a failing step.
     fn longest_backoff(&self) -> Duration {
         MAX_DELAY
     }
 
-    /// What else, beside another generation or other settings, is worth a retry at once although the object is
-    /// backing off: a key other than at the failure.
+    /// A key for immediate retries: like another generation or other settings, a key that differs from the one at the
+    /// failure ends the backoff of the object.
     fn retry_key(&self, _object: &Self::Kind) -> u64 {
         0
     }
 
-    /// Forgets what is remembered of an object that is gone.
+    /// Forgets an object that is gone.
     fn forget(&self, _uid: &str) {}
 
     /// Takes the step: one write, or one bounded batch of independent writes of the same kind.
@@ -88,12 +89,12 @@ pub trait Controller: Send + Sync + 'static {
     ) -> impl Future<Output = Result<Next, Self::Error>> + Send;
 }
 
-/// What follows a step.
+/// The continuation after a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
-    /// Something was written; its own watch event brings the next pass.
+    /// Something was written; its watch event triggers the next pass.
     Written,
-    /// Something came to light that the next pass has to look at, at once.
+    /// Something was found that the next pass must handle at once.
     Again,
     /// Nothing is left to do until something changes.
     Settled,
@@ -115,19 +116,19 @@ pub(crate) struct Passes<C: Controller> {
 }
 
 impl<C: Controller> Passes<C> {
-    /// One pass over an object, and when another is to come if nothing happens before. Never fails: what went wrong is
-    /// kept for the object's status.
+    /// Makes one pass over an object, and returns the delay before the next one if nothing happens before. Never fails:
+    /// errors are kept for the object's status.
     pub async fn pass(&self, object: Arc<C::Kind>) -> Option<Duration> {
         let uid = object.meta().uid.clone().unwrap_or_default();
         let again = self.pass_over(&object, &uid).await;
-        // What the pass remembers of an object that went meanwhile would never be forgotten.
+        // Memory of an object that was deleted during the pass would never be cleared.
         if self.current(&object).is_none() {
             self.forget(&uid);
         }
         again
     }
 
-    /// The object as its watch shows it now; `None` when it went.
+    /// The object in the cache now; `None` if it is gone.
     fn current(&self, object: &C::Kind) -> Option<Arc<C::Kind>> {
         let current = self.store.get(&ObjectRef::from_obj_with(object, self.dynamic_type.clone()))?;
         (current.meta().uid == object.meta().uid).then_some(current)
@@ -137,11 +138,11 @@ impl<C: Controller> Passes<C> {
         if !self.writer.is_current(uid) {
             return Some(CATCH_UP_INTERVAL);
         }
-        // What was queued may be from before a write that has come back since.
+        // The queued object may be older than a write that has reached the cache since.
         let object = self.current(queued)?;
         let version = Version {
             generation: object.meta().generation.unwrap_or_default(),
-            // What failed for want of a watch is tried again when the watch came.
+            // Failures for lack of a watch are retried when the watch recovers.
             settings: (self.settings_version)().wrapping_add(self.health.epoch() << 32),
             retry_key: self.controller.retry_key(&object),
         };
@@ -192,13 +193,13 @@ impl<C: Controller> Passes<C> {
         let was_held =
             |part: &Part| part.item.as_ref().is_some_and(|item| attempt.holds_item(tried.step, item));
         if attempt.holds(tried.step) || failed.iter().all(was_held) {
-            // Not even the failure could be reported; that is no new attempt.
+            // Not even the failure could be reported, which is not a new attempt.
             return Some(retry_in.unwrap_or_default().max(REPORT_RETRY_DELAY));
         }
         for part in failed {
             self.failed(&object, uid, version, tried, part);
         }
-        // The next pass goes on with what did not fail, and reports the failure on the object.
+        // The next pass continues with the other steps, and reports the failure on the object.
         Some(Duration::ZERO)
     }
 
@@ -216,12 +217,12 @@ impl<C: Controller> Passes<C> {
         self.controller.act(observed, action).await
     }
 
-    /// What was done is not backing off any more, and when nothing is left to do, neither is what would have been.
+    /// Ends the backoff of a step that succeeded, and, if nothing is left to do, of all retries that became due.
     fn succeeded(&self, uid: &str, attempt: &Attempt, step: &'static str, next: Next) {
         match (attempt, next) {
-            // The failure was reported; it is as before.
+            // Only the failure was reported, so its backoff stays.
             (Attempt::Deferred(_), _) => return,
-            // With one step for everything, what fails may be the one after this.
+            // With one step for everything, the failure may belong to the action after this one.
             (_, Next::Written | Next::Again) if step == EVERYTHING => return,
             (_, Next::Written | Next::Again) => self.backoff.progressed(uid, step),
             (_, Next::Settled | Next::Wait(_)) => self.backoff.settled(uid),
@@ -238,7 +239,7 @@ impl<C: Controller> Passes<C> {
         self.metrics.backing_off(self.backoff.len());
     }
 
-    /// Forgets all objects of a kind that is not watched any more: nobody would tell when they go.
+    /// Forgets all objects of a kind that is no longer watched, because their deletions go unnoticed.
     pub fn forget_all(&self) {
         for object in self.store.state() {
             self.forget(ObjectId::of(&*object).uid);

@@ -15,7 +15,7 @@ use kube::{
 use super::*;
 use crate::{object::ObjectId, report::Category, watch::WatchedResource, write::WriteError};
 
-/// Keeps the versions of what it was given.
+/// Records the versions of the given objects.
 #[derive(Default)]
 struct Versions(Mutex<Vec<String>>);
 
@@ -107,7 +107,7 @@ async fn there_is_no_pass_over_what_is_gone_or_another_one_by_now() {
     assert!(passes.controller.0.lock().unwrap().is_empty());
 }
 
-/// Never gets one step done, and always finds something to do in the other.
+/// Always fails in one step, and always finds work in the other.
 struct TwoSteps(Mutex<Vec<&'static str>>);
 
 #[derive(Debug, thiserror::Error)]

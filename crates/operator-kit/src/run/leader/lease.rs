@@ -1,5 +1,5 @@
-//! A Lease as far as an election goes. Whoever may write one may write times that cannot be told here, which the API
-//! server takes: they are compared, and not read.
+//! The parts of a Lease that an election needs. The API server accepts times that cannot be parsed here, so times are
+//! compared as text.
 
 use k8s_openapi::{api::coordination::v1 as api, apimachinery::pkg::apis::meta::v1::MicroTime};
 use kube::{
@@ -22,7 +22,7 @@ pub(super) struct Lease {
 }
 
 impl Lease {
-    /// One that is to be created.
+    /// A Lease to create.
     pub fn new(name: &str, spec: Spec) -> Self {
         let metadata = ObjectMeta { name: Some(name.to_owned()), ..ObjectMeta::default() };
         Self { types: Some(TypeMeta::resource::<api::Lease>()), metadata, spec }
@@ -39,7 +39,7 @@ pub(super) struct Spec {
     pub renew_time: Option<Moment>,
 }
 
-/// A time as it is written.
+/// A time as text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub(super) struct Moment(Value);
@@ -50,7 +50,7 @@ impl Moment {
     }
 }
 
-/// Metadata as it is to be written again, without `managedFields`: a write without them leaves them as they are.
+/// Metadata for the next write, without `managedFields`: a write without them leaves them unchanged.
 fn unmanaged<'de, D: Deserializer<'de>>(decoder: D) -> Result<ObjectMeta, D::Error> {
     let mut metadata = Map::deserialize(decoder)?;
     metadata.remove("managedFields");

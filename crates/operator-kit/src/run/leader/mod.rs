@@ -15,18 +15,18 @@ use tokio::time::Instant;
 
 use lease::{Lease, Moment, Spec};
 
-/// How long a Lease that is not renewed still holds.
+/// Validity of a Lease after its last renewal.
 const LEASE_DURATION: Duration = Duration::from_secs(30);
-/// How long a leader goes on without having renewed.
+/// Time without a renewal after which the leader stops.
 const RENEW_DEADLINE: Duration = Duration::from_secs(20);
 /// Time between renewals.
 const RENEW_INTERVAL: Duration = Duration::from_secs(10);
-/// Time between tries to take the Lease, and to renew it after a failure.
+/// Time between tries to acquire the Lease, and to renew it after a failure.
 const RETRY_INTERVAL: Duration = Duration::from_secs(2);
-/// How long one request may take.
+/// Time limit of a request.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// A candidate for leading.
+/// A candidate for leadership.
 pub(crate) struct Candidate {
     leases: Api<Lease>,
     name: String,
@@ -40,7 +40,7 @@ pub(crate) struct Leadership {
     renewed: Instant,
 }
 
-/// Why leading cannot go on for now.
+/// A failed check of the Lease.
 #[derive(Debug, Error)]
 enum Lost {
     #[error("another replica holds the Lease")]
@@ -60,7 +60,7 @@ impl Candidate {
 
     /// Waits until this process leads.
     pub async fn lead(self) -> Leadership {
-        // Another's Lease is over when it was not renewed for its duration of *our* clock.
+        // Another's Lease has expired if it was not renewed for its duration, measured by *our* clock.
         let mut other: Option<(Option<Moment>, Instant)> = None;
         loop {
             let before = Instant::now();
@@ -98,7 +98,7 @@ impl Candidate {
             }
         }
         lease.spec = self.spec(Some(&spec));
-        // The resourceVersion that was read goes along: of two candidates one gets a conflict.
+        // The write carries the resourceVersion of the read, so one of two candidates gets a conflict.
         Ok(Some(self.leases.replace(&self.name, &PostParams::default(), &lease).await?))
     }
 
@@ -120,7 +120,7 @@ impl Candidate {
 }
 
 impl Leadership {
-    /// Keeps the Lease; ends with an error when it is lost, or could not be renewed in time.
+    /// Renews the Lease; ends with an error when it is lost, or could not be renewed in time.
     pub async fn keep(&mut self) -> anyhow::Result<()> {
         loop {
             tokio::time::sleep(RENEW_INTERVAL.saturating_sub(self.renewed.elapsed())).await;
@@ -169,7 +169,7 @@ impl Leadership {
         self.candidate.leases.replace(&self.candidate.name, &PostParams::default(), &lease).await
     }
 
-    /// Somebody wrote or deleted the Lease: goes on if it still is ours, or can be made anew.
+    /// Reads a Lease that somebody has written or deleted: fails unless it is still ours, or can be created again.
     async fn reread(&mut self) -> Result<(), Lost> {
         let Some(lease) = self.candidate.leases.get_opt(&self.candidate.name).await? else {
             let lease = Lease::new(&self.candidate.name, self.candidate.spec(None));
@@ -184,7 +184,7 @@ impl Leadership {
         Ok(())
     }
 
-    /// Gives the Lease up, so that another replica need not wait for its end.
+    /// Releases the Lease, so that another replica need not wait for its expiry.
     pub async fn release(mut self) {
         match tokio::time::timeout(REQUEST_TIMEOUT, self.give_up()).await {
             Ok(Ok(())) => tracing::info!("released the Lease"),

@@ -1,4 +1,4 @@
-//! The election against a server that keeps one Lease, on a clock that only moves when everybody waits.
+//! The election against a server with one Lease, on a clock that advances only while all tasks wait.
 
 use std::{future::pending, sync::Arc};
 
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::*;
 
-/// A server that keeps one Lease.
+/// A server with one Lease.
 #[derive(Clone, Default)]
 struct Server(Arc<Mutex<Kept>>);
 
@@ -19,18 +19,18 @@ struct Kept {
     version: u64,
 }
 
-/// What a client is to the server.
+/// The state of the connection to the server.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 enum Line {
     #[default]
     Works,
-    /// Requests arrive nowhere, and no answer comes.
+    /// Requests get lost, and no answer comes.
     Hangs,
     /// Each request is answered by an error.
     Fails,
 }
 
-/// One end of a line to the server.
+/// A client's connection to the server.
 #[derive(Clone, Default)]
 struct Connection(Arc<Mutex<Line>>);
 
@@ -41,7 +41,7 @@ impl Connection {
 }
 
 impl Server {
-    /// A candidate of this name, and its line to the server.
+    /// A candidate with this name, and its connection to the server.
     fn candidate(&self, name: &str) -> (Candidate, Connection) {
         let (server, connection) = (self.clone(), Connection::default());
         let line = connection.clone();
@@ -82,7 +82,7 @@ impl Server {
         Ok(answered(&lease))
     }
 
-    /// Somebody writes the Lease without asking anybody.
+    /// Writes the Lease on behalf of somebody else.
     fn write(&self, holder: &str, renewed: &str) {
         let mut kept = self.0.lock();
         kept.version += 1;
@@ -117,7 +117,7 @@ fn failed(code: u16) -> Response<Body> {
     response
 }
 
-/// How long something takes.
+/// The result of a future, and the time that it took.
 async fn time<T>(what: impl Future<Output = T>) -> (T, Duration) {
     let before = Instant::now();
     (what.await, before.elapsed())
@@ -132,7 +132,7 @@ async fn a_lease_that_nobody_holds_is_taken_at_once() {
 
 #[tokio::test(start_paused = true)]
 async fn anothers_lease_is_over_when_it_was_not_renewed_for_its_duration_of_our_own_clock() {
-    // Clocks may jump or differ: neither a time long ago nor one far ahead says anything.
+    // Clocks may jump or differ: neither a time long ago nor one far ahead means anything.
     for renewed in ["1999-01-01T00:00:00.000000Z", "2999-01-01T00:00:00.000000Z"] {
         let server = Server::default();
         server.write("other", renewed);

@@ -20,11 +20,11 @@ use crate::{
     },
 };
 
-/// How often the heartbeat for liveness is given.
+/// Time between heartbeats for liveness.
 const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(5);
-/// How long the start waits for watches that neither deliver nor fail.
+/// Maximum time that the start waits for watches that neither deliver nor fail.
 const START_TIMEOUT: Duration = Duration::from_secs(30);
-/// How long passes that are under way may take after SIGTERM.
+/// Time limit of current passes after SIGTERM.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(15);
 
 impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
@@ -91,7 +91,7 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
         outcome
     }
 
-    /// Does work while no replica of the controller acts: it waits for the Lease, and keeps it meanwhile.
+    /// Does work while no replica of the controller is active: it acquires the Lease first, and renews it meanwhile.
     ///
     /// # Errors
     /// When the work failed, or the Lease was lost.
@@ -114,7 +114,7 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
         Some(Candidate::new(self.client.clone(), namespace, name, &self.arguments.identity).lead().await)
     }
 
-    /// Gives the heartbeat, for ever.
+    /// Sends heartbeats, forever.
     async fn idle(&self) {
         loop {
             self.health.beat();

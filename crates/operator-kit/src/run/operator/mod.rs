@@ -30,10 +30,10 @@ use crate::{
     write::Writer,
 };
 
-/// How long a connection may take to come about.
+/// Time limit for establishing a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// A controller's process: what it starts from, and what it runs on.
+/// A controller's process: its arguments, settings, client and health.
 pub struct Operator<S> {
     name: &'static str,
     arguments: Arguments,
@@ -47,15 +47,15 @@ pub struct Operator<S> {
 }
 
 impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
-    /// Starts logging, reads the settings and finds the cluster. `name` is the field manager, the Lease and the
-    /// reporter of Events. With `--probe` the process ends here, when it has its answer.
+    /// Starts logging, reads the settings and connects to the cluster. `name` becomes the field manager, the name of
+    /// the Lease and the reporter of Events. With `--probe`, the process ends here, once it has an answer.
     ///
     /// # Errors
     /// When the settings are not valid, or no cluster is configured; with `--probe`, when the answer is not good.
     pub async fn start(name: &'static str, arguments: Arguments) -> anyhow::Result<Self> {
         if let Some(url) = &arguments.probe {
             println!("{url} answers: {}", probe(url).await?);
-            // As after --version: that was all.
+            // As with --version, there is nothing more to do.
             exit(0);
         }
         logging::start(&arguments.log, arguments.log_format)?;
@@ -95,7 +95,7 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
         self.arguments.lease_namespace.as_deref().unwrap_or_else(|| self.client.default_namespace())
     }
 
-    /// The settings, which follow their file.
+    /// The settings, updated with their file.
     #[must_use]
     pub fn settings(&self) -> Settings<S> {
         self.settings.clone()
@@ -107,19 +107,19 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
         self.writer.clone()
     }
 
-    /// Tells people about objects.
+    /// Publishes Events about objects.
     #[must_use]
     pub fn events(&self) -> Events {
         self.events.clone()
     }
 
-    /// Asks the cluster how it serves kinds.
+    /// Looks up the served versions of kinds.
     #[must_use]
     pub fn served_kinds(&self) -> ServedKinds {
         self.served_kinds.clone()
     }
 
-    /// Adds metrics of the controller's own to those that are served; their names get the prefix `catena`.
+    /// Adds the controller's own metrics, with the prefix `catena`.
     pub fn add_metrics(&self, add: impl FnOnce(&mut Registry)) {
         add(&mut self.metrics.registry());
     }
@@ -134,10 +134,10 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
         }
     }
 
-    /// Runs a controller of one kind until SIGTERM or SIGINT; passes that are under way end first.
+    /// Runs a controller of one kind until SIGTERM or SIGINT; current passes finish first.
     ///
     /// # Errors
-    /// When the Lease is lost, or a part that must not end did.
+    /// When the Lease is lost, or an essential task ended.
     pub async fn run<C>(self, controller: C, queue: Queue<C::Kind>) -> anyhow::Result<()>
     where
         C: Controller<Kind: Resource<DynamicType = ()> + DeserializeOwned>,
@@ -145,10 +145,10 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
         Box::pin(self.run_beside(controller, queue, pending())).await
     }
 
-    /// The same with something else to do beside the passes, while this process acts.
+    /// Like [`Operator::run`], with another task beside the passes while this process is active.
     ///
     /// # Errors
-    /// When the Lease is lost, or a part that must not end did.
+    /// When the Lease is lost, or an essential task ended.
     pub async fn run_beside<C>(
         self,
         controller: C,
@@ -180,11 +180,11 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
         self.steer(phase, Box::pin(work)).await
     }
 
-    /// Runs a controller of any number of kinds, which come and go with `kinds`, until SIGTERM or SIGINT. A kind whose
-    /// version is not served is watched in another one.
+    /// Runs a controller of any number of kinds, which change with `kinds`, until SIGTERM or SIGINT. A kind whose
+    /// version is not served is watched in another version.
     ///
     /// # Errors
-    /// When the Lease is lost, or a part that must not end did. A kind that is not served ends nothing.
+    /// When the Lease is lost, or an essential task ended. A kind that is not served is no error.
     pub async fn run_each<C, R>(
         self,
         controller: C,
@@ -304,7 +304,7 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
     }
 }
 
-/// A kind that is not wanted any more is cancelled; everything else must not end.
+/// Tasks of removed kinds are cancelled; all other tasks must not end.
 fn went_on(ended: Result<anyhow::Result<()>, JoinError>) -> anyhow::Result<()> {
     match ended {
         Err(error) if error.is_cancelled() => Ok(()),

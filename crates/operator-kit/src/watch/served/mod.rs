@@ -1,5 +1,5 @@
-//! In which version the cluster serves a kind, and whether in namespaces: asked of the cluster, so that a version which is
-//! not served any more stops nothing.
+//! Looks up the served version and the scope of a kind in the cluster, so that a version that is no longer served does
+//! not stop a controller.
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
@@ -23,19 +23,19 @@ use crate::{
     watch::{ReadError, WatchedKind},
 };
 
-/// How long an answer is relied on while nothing speaks against it.
+/// Lifetime of an answer that nothing contradicts.
 const ANSWER_LIFETIME: Duration = Duration::from_secs(300);
-/// How long it is relied on although a request was answered as for a kind that is not served.
+/// Lifetime of an answer after a request was answered as if the kind were not served.
 const DOUBTED_LIFETIME: Duration = Duration::from_secs(5);
-/// How long many objects share an answer that must be new, or that their kind is not served.
+/// Time for which objects share an answer that must be new, or that says that their kind is not served.
 const SHARED_LIFETIME: Duration = Duration::from_secs(1);
-/// How often the cluster is asked for a kind that it does not serve while objects wait for it.
+/// Time between look-ups of a kind that is not served while objects wait for it.
 const AWAITED_INTERVAL: Duration = Duration::from_secs(5);
-/// How often the cluster is asked for a kind that it does not serve while only its watch wants to know.
+/// Time between look-ups of a kind that is not served while only its watch needs it.
 const UNSERVED_INTERVAL: Duration = Duration::from_secs(30);
-/// How long the cluster may take to say how it serves a kind. The client waits for an answer without end.
+/// Time limit of a look-up. The client itself would wait forever.
 const DISCOVERY_TIMEOUT: Duration = Duration::from_secs(10);
-/// How often watches are looked at whose kind may not be served any more. No request comes from it.
+/// Time between checks of watches whose kind may no longer be served. A check makes no request.
 const WATCH_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// A kind as the cluster serves it.
@@ -43,11 +43,11 @@ const WATCH_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 pub struct ServedKind {
     /// The kind, in a version that is served.
     pub resource: ApiResource,
-    /// Whether it lives in namespaces.
+    /// Whether it is namespaced.
     pub is_namespaced: bool,
 }
 
-/// Asks the cluster how it serves kinds, and remembers the answers for a while.
+/// Looks up the served versions of kinds, and caches the answers for a while.
 #[derive(Clone)]
 pub struct ServedKinds {
     client: Client,
@@ -61,33 +61,35 @@ struct Answer {
 }
 
 impl ServedKinds {
-    /// Nothing is known at first.
+    /// Begins with an empty cache.
     #[must_use]
     pub fn new(client: Client) -> Self {
         Self { client, known: Arc::default() }
     }
 
-    /// A kind in the wanted version if that is served, else in the preferred one; `None` when it is served in none.
+    /// A kind in the wanted version if that is served, otherwise in the preferred one; `None` if it is served in no
+    /// version.
     pub async fn find(&self, wanted: &ApiResource) -> Result<Option<ServedKind>, ReadError> {
         self.answer(wanted, ANSWER_LIFETIME, SHARED_LIFETIME).await
     }
 
-    /// The same, after a request was answered as for a kind that is not served.
+    /// Like [`Self::find`], after a request was answered as if the kind were not served.
     pub async fn find_again(&self, wanted: &ApiResource) -> Result<Option<ServedKind>, ReadError> {
         self.answer(wanted, DOUBTED_LIFETIME, UNSERVED_INTERVAL).await
     }
 
-    /// The same, as it is now: for what cannot be taken back. Only questions of the same second share an answer.
+    /// Like [`Self::find`], with a new answer, for decisions that cannot be undone. Only look-ups within one second
+    /// share an answer.
     pub async fn find_now(&self, wanted: &ApiResource) -> Result<Option<ServedKind>, ReadError> {
         self.answer(wanted, SHARED_LIFETIME, SHARED_LIFETIME).await
     }
 
-    /// The same, for a kind that was not served, as long as objects wait for it.
+    /// Like [`Self::find`], for a kind that was not served, while objects wait for it.
     pub async fn find_awaited(&self, wanted: &ApiResource) -> Result<Option<ServedKind>, ReadError> {
         self.answer(wanted, ANSWER_LIFETIME, AWAITED_INTERVAL).await
     }
 
-    /// The same, for a watch that is looked at again and again: whether it fails because its kind is not served, or is in
+    /// Like [`Self::find`], for a watch that is checked repeatedly because its kind is not served, or is watched in
     /// another version than the wanted one.
     pub async fn find_for_watch(
         &self,
@@ -98,8 +100,8 @@ impl ServedKinds {
             .await
     }
 
-    /// An answer that is not older than this, by whether the kind is served. That there was none is known as long as
-    /// that the kind is not served.
+    /// An answer within its lifetime, which depends on whether the kind is served. A failed look-up has the same
+    /// lifetime as the answer that the kind is not served.
     async fn answer(
         &self,
         wanted: &ApiResource,
@@ -139,7 +141,7 @@ async fn ask(client: &Client, wanted: &ApiResource) -> kube::Result<Option<Serve
     Ok(versions.find_map(|version| in_version(&group, version, wanted)))
 }
 
-/// `None` for what the cluster does not have.
+/// `None` if the cluster does not have the group.
 fn present(group: kube::Result<ApiGroup>) -> kube::Result<Option<ApiGroup>> {
     match group {
         Ok(group) => Ok(Some(group)),
@@ -160,8 +162,8 @@ fn in_version(group: &ApiGroup, version: &str, wanted: &ApiResource) -> Option<S
     })
 }
 
-/// The kinds that are wanted, in versions that the cluster serves: another than the wanted one only while a watch finds
-/// that this is not served.
+/// The wanted kinds, in versions that the cluster serves: in another version than the wanted one only while a watch
+/// finds that one not served.
 pub(crate) fn follow<R: 'static>(
     served: ServedKinds,
     health: Arc<Health>,
@@ -189,7 +191,7 @@ pub(crate) fn follow<R: 'static>(
                 }
             }));
             for (resource, found) in found.await {
-                // Its watch tells why it fails.
+                // Its watch reports the failure.
                 if let Ok(Some(found)) = found {
                     choose(&mut others, resource, found.resource);
                 }
@@ -210,8 +212,8 @@ pub(crate) fn follow<R: 'static>(
     receiver
 }
 
-/// The kinds that are not served as they are wanted, and whether their watch fails for it: one that is watched in another
-/// version is asked for, too, so that the wanted one is watched again when it is served again.
+/// The kinds that are not served in the wanted version, and whether their watch fails because of that. Kinds that are
+/// watched in another version are included, so that the wanted version is watched again as soon as it is served.
 fn doubted<R>(
     kinds: &[WatchedKind<R>],
     others: &HashMap<ApiResource, ApiResource>,

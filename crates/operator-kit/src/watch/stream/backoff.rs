@@ -4,13 +4,13 @@ use tokio::time::Instant;
 
 const MIN_DELAY: Duration = Duration::from_millis(800);
 const MAX_DELAY: Duration = Duration::from_secs(10);
-/// How often a kind is asked for that is not served: an object that is created as soon as it is must not be without
-/// its controller for long.
+/// Time between tries while a kind is not served: an object that is created right after its kind must not wait long for
+/// its controller.
 const UNSERVED_DELAY: Duration = Duration::from_secs(2);
-/// What has not failed for this long works.
+/// Time without a failure after which the backoff is reset.
 const RESET_AFTER: Duration = Duration::from_secs(25);
 
-/// How long a watch pauses: 0.8 s doubling to 10 s, with jitter.
+/// The backoff of a watch: 0.8 s, doubling to 10 s, with jitter.
 pub(super) struct WatchBackoff {
     next: Duration,
     last: Option<Instant>,
@@ -39,7 +39,7 @@ impl WatchBackoff {
         jittered(UNSERVED_DELAY)
     }
 
-    /// The pause before something that usually helps at once: none, unless it was tried just now.
+    /// The pause before a remedy that usually helps at once: none, unless it was tried just now.
     pub fn before_retry(&mut self) -> Duration {
         if self.is_recent() {
             return self.after_failure();

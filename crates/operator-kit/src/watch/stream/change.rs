@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 use super::interruption::Interruption;
 use crate::watch::lenient::Lenient;
 
-/// What a line of a watch tells.
+/// The content of a line of a watch.
 pub(super) enum Change<K> {
     /// An object is new or changed.
     Applied(Lenient<K>),

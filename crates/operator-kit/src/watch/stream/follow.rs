@@ -1,8 +1,7 @@
-//! A list and the watch that goes on from it, for ever.
+//! A list and the watch that continues it, forever.
 //!
-//! kube's `watcher` sets no time limit for a page or for the start of a watch and does not tell when one has started,
-//! resumes an old version of a kind that is gone and comes again, and gives a whole page up for one object that it
-//! cannot decode.
+//! kube's `watcher` has no time limit for a page or the start of a watch, and does not report the start. It resumes an
+//! old version of a kind that was deleted and created again, and drops a whole page if one object cannot be decoded.
 
 use std::{pin::pin, sync::Arc, time::Duration};
 
@@ -20,9 +19,9 @@ use crate::{
     watch::{Watermark, lenient::Lenient},
 };
 
-/// How long a watch may be silent: the server ends it, or tells how far it is, at least once a minute.
+/// Maximum silence of a watch: the server ends it, or reports its progress, at least once a minute.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(65);
-/// A watch that the server ends sooner is not begun again at once.
+/// Minimum duration of a watch that is restarted without a pause.
 const SHORT_WATCH: Duration = Duration::from_secs(1);
 
 /// Follows one watch.
@@ -44,8 +43,7 @@ impl<K> Follower<K> {
 }
 
 impl<K: Resource + Clone + DeserializeOwned + Send + 'static> Follower<K> {
-    /// Tells everything that is there, and then each change; after an interruption that it cannot go on from, everything
-    /// again.
+    /// Delivers all objects, then each change; after an interruption that it cannot resume from, all objects again.
     pub async fn run(mut self, mut take: impl FnMut(Event<Lenient<K>>)) {
         loop {
             match self.list(&mut take).await {
@@ -57,7 +55,7 @@ impl<K: Resource + Clone + DeserializeOwned + Send + 'static> Follower<K> {
         }
     }
 
-    /// Tells all objects, and gives the version that they are of.
+    /// Delivers all objects, and returns their resourceVersion.
     async fn list(&mut self, take: &mut impl FnMut(Event<Lenient<K>>)) -> Result<String, Interruption> {
         self.status.listing();
         let mut page = self.source.page(None).await?;
@@ -76,7 +74,7 @@ impl<K: Resource + Clone + DeserializeOwned + Send + 'static> Follower<K> {
         let version = page.metadata.resource_version.filter(|version| !version.is_empty());
         let version = version.ok_or(Interruption::Unversioned)?;
         take(Event::InitDone);
-        // Only now may a reader rely on it.
+        // From now on, readers may rely on it.
         self.seen.observe(Some(&version));
         if self.status.synced() {
             tracing::info!(kind = self.kind, "watching");
@@ -84,7 +82,7 @@ impl<K: Resource + Clone + DeserializeOwned + Send + 'static> Follower<K> {
         Ok(version)
     }
 
-    /// Tells what changes, until only a new list tells what there is.
+    /// Delivers changes until a new list is needed.
     async fn watch(&mut self, mut version: String, take: &mut impl FnMut(Event<Lenient<K>>)) {
         loop {
             let began = Instant::now();
@@ -107,7 +105,7 @@ impl<K: Resource + Clone + DeserializeOwned + Send + 'static> Follower<K> {
         }
     }
 
-    /// Tells what changes after a version, which goes with it, until the server ends the watch.
+    /// Delivers the changes after a version, which is advanced, until the server ends the watch.
     async fn hear(
         &mut self,
         version: &mut String,
@@ -141,8 +139,7 @@ impl<K: Resource + Clone + DeserializeOwned + Send + 'static> Follower<K> {
         Ok(())
     }
 
-    /// Reports an interruption and waits for what it may take to pass. True when the kind is gone: what comes under
-    /// its name is another one.
+    /// Reports an interruption and pauses. True if the kind is gone, because a new kind with its name is another one.
     async fn pause(&mut self, interruption: Interruption) -> bool {
         self.metrics.watch_failed(&self.kind);
         let failure = interruption.explain(&self.kind);

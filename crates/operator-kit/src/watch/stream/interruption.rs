@@ -2,14 +2,14 @@ use std::time::Duration;
 
 use crate::report::health::WatchFailure;
 
-/// What keeps a list or a watch from going on.
+/// An interruption of a list or a watch.
 #[derive(Debug)]
 pub(super) enum Interruption {
-    /// The server's answer, or what kept it from coming.
+    /// The server's answer, or the reason why there is none.
     Refused(kube::Error),
     /// No answer came for this long.
     Silent(Duration),
-    /// A list does not say of which version it is.
+    /// A list has no resourceVersion.
     Unversioned,
 }
 
@@ -20,7 +20,7 @@ impl From<kube::Error> for Interruption {
 }
 
 impl Interruption {
-    /// Whether the version is too old, or of a definition that was there before: only a new list tells what there is.
+    /// Whether the version is too old, or belongs to a former definition of the kind, so that a new list is needed.
     pub fn is_expired(&self) -> bool {
         matches!(self, Self::Refused(kube::Error::Api(status)) if status.code == 410)
     }

@@ -1,7 +1,7 @@
 //! Watches that each have their own backoff, so that one that fails does not delay the others.
 //!
-//! The stock `Controller` puts all its triggers behind one joint backoff: with one missing child CRD, events
-//! of every other kind came up to 5.9 s late.
+//! The stock `Controller` puts all its triggers behind one joint backoff: with one missing child CRD, events of every
+//! other kind were delayed by up to 5.9 s.
 
 mod backoff;
 mod change;
@@ -37,7 +37,7 @@ pub struct Watch<K> {
 }
 
 impl<K: Resource + Clone + DeserializeOwned + Send + 'static> Watch<K> {
-    /// Watches everything that `api` covers. `kind` is for people.
+    /// Watches everything that `api` covers. `kind` is its name in messages.
     #[must_use]
     pub fn new(api: Api<K>, kind: impl Into<String>) -> Self {
         Self { kind: kind.into(), source: Source::of(api) }
@@ -53,12 +53,12 @@ impl Watch<TrimmedObject> {
 }
 
 impl<K> Watch<K> {
-    /// What is watched, for people.
+    /// The watched kind, for messages.
     pub(crate) fn kind(&self) -> &str {
         &self.kind
     }
 
-    /// Lists so many objects a page.
+    /// Lists this many objects per page.
     pub(crate) fn in_pages_of(mut self, count: u32) -> Self {
         self.source.page_size = count;
         self
@@ -76,7 +76,7 @@ impl<K> Watch<K> {
 #[derive(Default)]
 pub(crate) struct Task {
     pub status: Arc<WatchStatus>,
-    /// What it has delivered.
+    /// The highest version that it has delivered.
     pub seen: Watermark,
     handle: OnceLock<JoinHandle<()>>,
 }
@@ -102,25 +102,25 @@ impl Drop for Task {
     }
 }
 
-/// A watch of which nothing is kept.
+/// A watch that keeps no objects.
 pub struct Notices {
     task: Task,
 }
 
 impl Notices {
-    /// What the watch has delivered, for [`crate::write::Writer`] to wait for.
+    /// The highest version that the watch has delivered, for [`crate::write::Writer`] to wait for.
     #[must_use]
     pub fn seen(&self) -> &Watermark {
         &self.task.seen
     }
 
-    /// Whether nothing is noticed because the cluster does not serve the kind, or not in this version.
+    /// Whether the watch fails because the cluster does not serve the kind, or not in this version.
     #[must_use]
     pub fn is_unserved(&self) -> bool {
         self.task.status.is_unserved()
     }
 
-    /// Why nothing is noticed, if so.
+    /// The reason why the watch fails, if it does.
     #[must_use]
     pub fn problem(&self) -> Option<String> {
         self.task.status.problem()
@@ -132,13 +132,13 @@ impl Notices {
 pub struct Watches {
     pub(crate) health: Arc<Health>,
     pub(crate) metrics: Arc<Metrics>,
-    /// Without them, what cannot be read is only logged and counted.
+    /// Without them, unreadable objects are only logged and counted.
     pub(crate) events: Option<Events>,
 }
 
 impl Watches {
-    /// Tells `changed` every object that is there, comes, changes or goes, and keeps none of them. The process is
-    /// ready also without this watch. It ends when the answer is dropped.
+    /// Passes every object that exists, comes, changes or goes to `changed`, and keeps none of them. The process is
+    /// ready even without this watch. Dropping the result ends the watch.
     pub fn notice<K>(&self, watch: Watch<K>, changed: impl Fn(&K) + Send + Sync + 'static) -> Notices
     where
         K: Resource + Clone + DeserializeOwned + Send + 'static,
@@ -157,9 +157,9 @@ impl Watches {
         Notices { task }
     }
 
-    /// Keeps a cache of what is watched, each object cut down to a row, and tells `changed` each row that
-    /// came, changed or went. Dropping the cache ends the watch. While the kind is not served, the process is ready
-    /// all the same, and [`Cache::problem`] says so.
+    /// Keeps a cache of the watched objects, each trimmed to a row, and passes each row that comes, changes or goes to
+    /// `changed`. Dropping the cache ends the watch. While the kind is not served, the process is ready nevertheless,
+    /// and [`Cache::problem`] reports it.
     pub fn cache<K, R>(
         &self,
         watch: Watch<K>,
@@ -186,7 +186,7 @@ impl Watches {
         cache
     }
 
-    /// What is told of objects of a kind that cannot be read.
+    /// The reports about unreadable objects of a kind.
     pub(crate) fn unread(&self, kind: &str) -> Unread {
         Unread::new(kind, self.events.clone(), self.metrics.clone())
     }

@@ -2,8 +2,7 @@ use kube::runtime::watcher::Event;
 
 use crate::watch::lenient::{Lenient, Place, Unreadable};
 
-/// What an event tells that can be read. An object that cannot be read stays as it was `known` when it could: it must
-/// not look deleted.
+/// The readable part of an event. An unreadable object keeps its last `known` state, because it must not look deleted.
 pub(crate) fn readable<K, R>(
     event: Event<Lenient<K>>,
     trim: impl FnOnce(K) -> R,

@@ -1,4 +1,4 @@
-//! The requests that a watch consists of, each with its time limit.
+//! The requests of a watch, each with a time limit.
 
 use std::{io, marker::PhantomData, time::Duration};
 
@@ -17,9 +17,9 @@ use crate::watch::lenient::Lenient;
 
 /// Objects per page of a list: a page of whole pods is decoded in memory at once.
 const PAGE: u32 = 100;
-/// How long a page may take: the API server gives a list up after 60 s.
+/// Time limit of a page: the API server gives up a list after 60 s.
 const PAGE_TIMEOUT: Duration = Duration::from_secs(60);
-/// How long a watch may take to start: the API server answers before anything has happened.
+/// Time limit for starting a watch: the API server answers before the first change.
 const START_TIMEOUT: Duration = Duration::from_secs(30);
 /// Seconds after which the server ends a watch, so that a dead connection is noticed soon.
 const WATCH_SECONDS: u32 = 60;
@@ -84,7 +84,7 @@ impl<K: Clone + DeserializeOwned + Send + 'static> Source<K> {
         Ok(page.map_err(|_| Interruption::Silent(PAGE_TIMEOUT))??)
     }
 
-    /// What has changed since a version; `Ok` as soon as the server has agreed to tell.
+    /// The changes since a version; `Ok` as soon as the server has started the watch.
     pub async fn changes(
         &self,
         version: &str,
@@ -102,11 +102,11 @@ impl<K: Clone + DeserializeOwned + Send + 'static> Source<K> {
             watch.watch(&params, version)
         };
         let mut request = request.map_err(kube::Error::BuildRequest)?;
-        // Each event would be a gzip member of its own, of which the client decodes the first one.
+        // Each event would be a separate gzip member, of which the client decodes only the first.
         request.headers_mut().insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
         let answer = timeout(START_TIMEOUT, self.client.request_stream(request)).await;
         let lines = answer.map_err(|_| Interruption::Silent(START_TIMEOUT))??.lines();
-        // A connection that breaks is the end of the watch, as the server's own is; what it may cut off comes again.
+        // A broken connection ends the watch, as the server itself does; a line that it cuts off comes again.
         let is_told = |line: &io::Result<String>| match line {
             Ok(_) => true,
             Err(error) => error.kind() == io::ErrorKind::InvalidData,

@@ -24,11 +24,11 @@ enum Answer {
     List(&'static str, Vec<Value>),
     Refused(u16),
     Silence,
-    /// These events, and then none for ever.
+    /// These events, and then silence forever.
     Events(Vec<Value>),
 }
 
-/// An API server that gives the answers of a script in turn, and then is silent; it keeps what it was asked.
+/// An API server that gives the answers of a script in turn, and is then silent; it records the requests.
 #[derive(Clone, Default)]
 struct Server(Arc<Mutex<Script>>);
 
@@ -38,7 +38,7 @@ struct Script {
     asked: Vec<Asked>,
 }
 
-/// When something was asked for, and where.
+/// The time and the path of a request.
 type Asked = (Instant, String);
 
 impl Server {
@@ -95,7 +95,7 @@ impl Server {
     }
 }
 
-/// A map as it is kept.
+/// The row of a `ConfigMap`.
 #[derive(Debug, PartialEq)]
 struct Map {
     uid: String,
@@ -176,7 +176,7 @@ async fn an_object_that_cannot_be_read_is_counted_and_keeps_no_other_from_being_
     ]);
     let watches = Watches::default();
     let cache = server.caches(&watches);
-    // What could be read before stays as it was.
+    // An object that was readable before keeps its last state.
     until_kept(&cache, &[("a", "new"), ("b", "mended"), ("c", "z")]).await;
     assert_eq!(unreadable(&watches), "2");
     assert_eq!(cache.problem(), None);
@@ -224,7 +224,7 @@ async fn an_object_that_cannot_be_read_is_told_once_until_something_else_is_wron
     let cache = server.caches(&watches);
     until_kept(&cache, &[("b", "x")]).await;
     assert_eq!(unreadable(&watches), "0", "it is gone");
-    // Events are published one after another, and each is given up after a while.
+    // Events are published one after another, each with a time limit.
     sleep(Duration::from_secs(60)).await;
     let told: Vec<_> = listener.asked().into_iter().map(|(_, path)| path).collect();
     assert_eq!(told.len(), 2, "{told:?}");

@@ -11,14 +11,14 @@ use crate::{
     watch::lenient::{Identity, Lenient, Place, Unreadable},
 };
 
-/// The objects of a watch that cannot be read: each is told once, and counted until it can be read or is gone.
+/// The unreadable objects of a watch: each is reported once, and counted until it can be read or is gone.
 pub(crate) struct Unread {
     kind: String,
     events: Option<Events>,
     metrics: Arc<Metrics>,
-    /// What is wrong with each, by its uid.
+    /// The mistake in each, by its uid.
     known: HashMap<String, String>,
-    /// Those of a list that is under way.
+    /// Those of the current list.
     listed: HashSet<String>,
 }
 

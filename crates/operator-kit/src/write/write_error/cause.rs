@@ -12,33 +12,33 @@ pub enum WriteCause {
     Gone,
     /// The object is another one by now, or changed meanwhile.
     Changed {
-        /// The server's words.
+        /// The server's message.
         message: String,
     },
-    /// The namespace is being deleted and takes nothing new.
+    /// The namespace is being deleted and accepts nothing new.
     NamespaceTerminating,
-    /// The definition of the kind is being deleted and takes nothing new.
+    /// The definition of the kind is being deleted and accepts nothing new.
     DefinitionTerminating,
     /// A quota is used up.
     QuotaExceeded {
-        /// The server's words.
+        /// The server's message.
         message: String,
     },
     /// A quota asks for something that is not said of the object, such as a limit.
     QuotaRefused {
-        /// The server's words.
+        /// The server's message.
         message: String,
     },
     /// The server's check of owner references does not know a kind yet whose CRD is new: it learns every 30 s.
     OwnerKindUnknown,
     /// The server does not allow it.
     Forbidden {
-        /// The server's words.
+        /// The server's message.
         message: String,
     },
     /// The server does not accept the object.
     Invalid {
-        /// The server's words.
+        /// The server's message.
         message: String,
         /// The fields that it names, as it writes them.
         fields: Vec<String>,
@@ -46,14 +46,14 @@ pub enum WriteCause {
     /// The server does not take what a controller reports: a policy or webhook refuses it, a right is missing, or the
     /// definition knows other fields.
     StatusRefused {
-        /// The server's words.
+        /// The server's message.
         message: String,
         /// Whether it is not valid, rather than not allowed.
         is_invalid: bool,
     },
     /// The server has too much to do.
     Busy {
-        /// The server's words.
+        /// The server's message.
         message: String,
         /// When it asked to be tried again.
         retry_after: Duration,
@@ -62,7 +62,7 @@ pub enum WriteCause {
     Unknown {
         /// The server's answer; 0 when there was none.
         code: u16,
-        /// The server's words, or what kept them from coming.
+        /// The server's message, or the reason why there is none.
         message: String,
     },
 }
@@ -126,7 +126,7 @@ impl WriteCause {
         }
     }
 
-    /// What it means for the object, and what to do, for people.
+    /// The failure and its remedy, for people.
     pub(super) fn told_of(&self, object: &Named) -> String {
         let kind = &object.kind;
         match self {

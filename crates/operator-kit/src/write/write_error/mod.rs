@@ -26,9 +26,9 @@ const QUOTA_WORDS: [&str; 3] =
 #[derive(Debug, Error)]
 #[error("{}", cause.told_of(object))]
 pub struct WriteError {
-    /// What was to be written.
+    /// The object of the write.
     pub object: Named,
-    /// Why it was not.
+    /// The reason of the failure.
     pub cause: WriteCause,
 }
 
