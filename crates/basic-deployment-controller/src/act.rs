@@ -27,7 +27,7 @@ use serde_json::{Value, json};
 
 use crate::memory::Memory;
 
-/// Writes children, revisions and statuses, and remembers what the server made of them.
+/// Writes children, revisions and statuses, and remembers their last states on the server.
 #[derive(Clone)]
 pub struct Executor {
     writer: Writer,
@@ -40,7 +40,7 @@ impl Executor {
         Self { writer, places, memory }
     }
 
-    /// How long the status of a `BasicDeployment` has been as it is.
+    /// The age of the status of a `BasicDeployment`.
     pub fn status_age(&self, deployment: &BasicDeployment) -> StatusAge {
         self.writer.status_age(ObjectId::of(deployment).uid)
     }
@@ -120,7 +120,7 @@ impl Executor {
             "revision": number,
         });
         match self.writer.on_behalf_of(own).create(&self.places.revisions, &revision).await {
-            // Perhaps by an earlier try whose answer was lost: the next pass looks what it is.
+            // An earlier try whose answer was lost may have created it: the next pass looks it up.
             Err(WriteError { cause: WriteCause::AlreadyExists, .. }) => {
                 self.memory.name_is_taken(own.uid, &rendered.hash);
                 Ok(Next::Again)
@@ -162,7 +162,7 @@ impl Executor {
         self.merge(deployment, &self.places.revisions, &patch).await
     }
 
-    /// The effect of a restart and the proof that it happened.
+    /// Writes the effect of a restart together with the proof that it happened.
     async fn restart(
         &self,
         observed: &Observed,
@@ -214,7 +214,7 @@ impl Executor {
         let mut object = desired.object.clone();
         let contract = &observed.contract;
         contract.replicas.set(&mut object, deployment.spec.replicas.into());
-        // A token that was applied once, and is left out later, would be taken away.
+        // A token that was applied once and is missing in a later apply would be removed.
         let token = child.map_or(desired.token.as_deref(), |child| child.restarted_at(contract));
         if let (Some(restarted_at), Some(token)) = (&contract.restarted_at, token) {
             restarted_at.set(&mut object, token.into());
@@ -234,7 +234,8 @@ impl Executor {
         Ok(())
     }
 
-    /// Writes a command's status. One that the server never takes is no reason to stop: it is left alone.
+    /// Writes a command's status. A status that the server never accepts is skipped from then on, and stops nothing
+    /// else.
     async fn tell(
         &self,
         deployment: &BasicDeployment,
@@ -247,7 +248,7 @@ impl Executor {
         self.memory.told(own.uid);
         let Err(error) = told else { return Ok(()) };
         match error.cause {
-            // It was cancelled meanwhile.
+            // The command was cancelled meanwhile.
             WriteCause::Gone | WriteCause::Changed { .. } => Ok(()),
             WriteCause::StatusRefused { is_invalid: true, .. } => {
                 tracing::warn!(
@@ -282,7 +283,7 @@ fn is_known_in(observed: &Observed) -> impl Fn(&str) -> bool {
     |uid| observed.children().any(|child| child.uid == uid)
 }
 
-/// Whether a batch goes on after an error of one of its items.
+/// Whether a batch continues after an error of one of its items.
 fn may_go_on(error: &Error) -> bool {
     matches!(error, Error::Write(error) if error.cause.may_concern_one_object())
 }

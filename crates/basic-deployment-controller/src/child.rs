@@ -1,4 +1,4 @@
-//! A child as the replica contract shows it.
+//! A child, seen through the replica contract.
 
 use catena_api::{BasicDeployment, BlockedBy, contract::ReplicaContract, keys};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
@@ -10,7 +10,7 @@ use operator_kit::{
 };
 use serde_json::{Value, json};
 
-/// A child as it is kept: the whole object without `managedFields`, because any of its fields may be ours.
+/// A child in the cache: the whole object without `managedFields`, because any of its fields may be ours.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Child {
     /// Its namespace.
@@ -25,7 +25,7 @@ pub struct Child {
     pub is_deleting: bool,
     /// Its controller.
     pub owner: Option<Owner>,
-    /// All of it.
+    /// The whole object.
     pub object: Value,
 }
 
@@ -43,7 +43,7 @@ pub struct Owner {
 }
 
 impl Owner {
-    /// What is kept of an owner reference.
+    /// Trims an owner reference.
     #[must_use]
     pub fn of(reference: &OwnerReference) -> Self {
         Self {
@@ -61,7 +61,7 @@ impl Owner {
         group == Some(keys::GROUP) && self.kind == "BasicDeployment"
     }
 
-    /// Whether it is a `BasicDeployment` that had the name of this one before.
+    /// Whether it is a former `BasicDeployment` with the name of this one.
     #[must_use]
     pub fn is_former(&self, deployment: &BasicDeployment) -> bool {
         let metadata = &deployment.metadata;
@@ -71,21 +71,21 @@ impl Owner {
     }
 }
 
-/// What is recorded on a child of commands that were carried out on it.
+/// The record on a child of the commands that were carried out on it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Marks {
     /// The uid of the last one.
     pub last_command: Option<String>,
-    /// The uid of the rollback that put it on the rendering that it is on.
+    /// The uid of the rollback that put it on its present rendering.
     pub rolled_back_by: Option<String>,
     /// The hash of the rendering that a rollback rejected.
     pub rejected: Option<String>,
 }
 
-/// What a condition of a child says.
+/// A condition of a child.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Said {
-    /// Whether it holds.
+    /// Whether it is true.
     pub is_true: bool,
     /// One word.
     pub reason: String,
@@ -104,11 +104,11 @@ impl Row for Child {
 }
 
 impl Child {
-    /// What is kept of an object of the children's kind.
+    /// Trims an object of the children's kind.
     pub fn of(object: TrimmedObject, kind: &ApiResource) -> Self {
         let TrimmedObject { metadata, mut data } = object;
         let owner = controller_of(&metadata).map(Owner::of);
-        // The items of a list of a built-in kind do not say what they are.
+        // The items of a list of a built-in kind have no kind of their own.
         data["apiVersion"] = kind.api_version.as_str().into();
         data["kind"] = kind.kind.as_str().into();
         data["metadata"] =
@@ -124,19 +124,19 @@ impl Child {
         }
     }
 
-    /// The hash of the text that it was rendered from.
+    /// The hash of the text from which it was rendered.
     #[must_use]
     pub fn hash(&self) -> &str {
         self.annotation(keys::HASH).unwrap_or_default()
     }
 
-    /// Whether a former `BasicDeployment` left it behind, and nobody has it.
+    /// Whether a former `BasicDeployment` orphaned it, and nobody has adopted it.
     #[must_use]
     pub fn was_left_behind(&self) -> bool {
         self.owner.is_none() && !self.is_deleting && !self.hash().is_empty()
     }
 
-    /// What is recorded on it of commands that were carried out on it.
+    /// The record of the commands that were carried out on it.
     #[must_use]
     pub fn marks(&self) -> Marks {
         let text = |key| self.annotation(key).map(str::to_owned);
@@ -147,7 +147,7 @@ impl Child {
         }
     }
 
-    /// Whether a command was carried out on it, and none after.
+    /// Whether a command was the last one that was carried out on it.
     #[must_use]
     pub fn bears(&self, command: &str) -> bool {
         self.annotation(keys::LAST_COMMAND) == Some(command)
@@ -163,41 +163,41 @@ impl Child {
         contract.restarted_at.as_ref()?.get(&self.object)?.as_str()
     }
 
-    /// How many of its replicas are of the current template and token, if it tells it.
+    /// The number of its replicas with the current template and token, if it reports that.
     #[must_use]
     pub fn updated(&self, contract: &ReplicaContract) -> Option<i32> {
         number(contract.updated.get(&self.object))
     }
 
-    /// How many replicas it is asked for.
+    /// The number of its desired replicas.
     #[must_use]
     pub fn replicas(&self, contract: &ReplicaContract) -> Option<i32> {
         number(contract.replicas.get(&self.object))
     }
 
-    /// How many of its replicas serve.
+    /// The number of its serving replicas.
     #[must_use]
     pub fn active(&self, contract: &ReplicaContract) -> i32 {
         number(contract.active.get(&self.object)).unwrap_or(0)
     }
 
-    /// Whether its status refers to its spec as it is now.
+    /// Whether its status refers to its current spec.
     pub fn is_current(&self, contract: &ReplicaContract) -> bool {
         contract.observed_generation.get(&self.object).and_then(Value::as_i64) == Some(self.generation)
     }
 
-    /// The label selector of its pods, if it tells it.
+    /// The label selector of its pods, if it reports one.
     pub fn selector(&self, contract: &ReplicaContract) -> Option<String> {
         contract.selector.get(&self.object)?.as_str().map(str::to_owned)
     }
 
-    /// What keeps it from being ready, if it tells it.
+    /// Its blocker, if it reports one.
     #[must_use]
     pub fn blocked_by(&self, contract: &ReplicaContract) -> Option<BlockedBy> {
         serde_json::from_value(contract.blocked_by.get(&self.object)?.clone()).ok()
     }
 
-    /// A condition, if it has it and it refers to the spec as it is now.
+    /// A condition, if it exists and refers to the current spec.
     #[must_use]
     pub fn condition(&self, contract: &ReplicaContract, type_: &str) -> Option<Said> {
         let conditions = contract.conditions.get(&self.object)?.as_array()?;
@@ -217,9 +217,9 @@ fn number(value: Option<&Value>) -> Option<i32> {
     value.and_then(Value::as_i64).and_then(|number| i32::try_from(number).ok())
 }
 
-/// What `observed` has in the places that `wanted` speaks about; a field that is missing there is null.
+/// The values of `observed` in the fields that `wanted` sets; a missing field is null.
 ///
-/// Lists count as one value: what stands in them is the template's.
+/// Lists count as one value: their content belongs to the template.
 #[must_use]
 pub fn projection(wanted: &Value, observed: &Value) -> Value {
     match wanted {

@@ -31,7 +31,7 @@ pub enum CommandKind {
     Rollback,
 }
 
-/// A command as it is kept.
+/// A command in the cache.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Command {
     /// Its kind.
@@ -48,26 +48,26 @@ pub struct Command {
     pub created: Timestamp,
     /// Whether it is being deleted.
     pub is_deleting: bool,
-    /// The `BasicDeployment` that it is bound to.
+    /// The `BasicDeployment` to which it is bound.
     pub owner: Option<Owner>,
-    /// What it asks for, or why that cannot be said.
+    /// The request, or the reason why it cannot be read.
     pub asks: Result<Asks, String>,
-    /// Its status, as far as it is this controller's.
+    /// The part of its status that belongs to this controller.
     pub status: CommandStatus,
 }
 
-/// What a command asks for.
+/// The request of a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Asks {
-    /// Of whom.
+    /// Its target.
     pub target: TargetRef,
-    /// Until when after its creation.
+    /// Its deadline, as the time since its creation.
     pub deadline: Option<Duration>,
-    /// For what.
+    /// The requested operation.
     pub order: Order,
 }
 
-/// What is to be done.
+/// A requested operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
     /// Replace all pods.
@@ -77,7 +77,7 @@ pub enum Order {
 }
 
 impl CommandKind {
-    /// All of them.
+    /// All kinds of commands.
     pub const ALL: [Self; 2] = [Self::Restart, Self::Rollback];
 
     /// The kind as the API server knows it.
@@ -116,7 +116,7 @@ impl Row for Command {
 }
 
 impl Command {
-    /// What is kept of an object of a command kind. One that is malformed is kept too, so that it can be told.
+    /// Trims an object of a command kind. A malformed one is kept too, so that it can be reported.
     #[must_use]
     pub fn of(object: TrimmedObject, kind: CommandKind) -> Self {
         let TrimmedObject { metadata, mut data } = object;
@@ -124,7 +124,8 @@ impl Command {
         let target = asks.as_ref().ok().map(|asks| asks.target.name.as_str());
         let owner = owner(&metadata, target);
         let mut status: CommandStatus = serde_json::from_value(data["status"].take()).unwrap_or_default();
-        // Others' conditions are none of ours, and one without a generation is the default of the definition.
+        // Conditions of other controllers are not ours, and a condition without a generation is the default of the
+        // definition.
         status.conditions = conditions::of_types(&status.conditions, &REPORTED);
         status.conditions.retain(|condition| condition.observed_generation.is_some());
         Self {
@@ -154,7 +155,7 @@ impl Command {
         conditions::is_false(&self.status.conditions, SUCCEEDED)
     }
 
-    /// Whether it names the `BasicDeployment` that it is bound to.
+    /// Whether it names the `BasicDeployment` to which it is bound.
     #[must_use]
     pub fn is_directed_at(&self, deployment: &BasicDeployment) -> bool {
         let Ok(asks) = &self.asks else { return false };
@@ -165,13 +166,13 @@ impl Command {
             && namespace.is_none_or(|namespace| *namespace == self.namespace)
     }
 
-    /// Whether it asks to go to a revision.
+    /// Whether it is a rollback.
     #[must_use]
     pub fn is_rollback(&self) -> bool {
         self.asks.as_ref().is_ok_and(|asks| matches!(asks.order, Order::Rollback(_)))
     }
 
-    /// How much time it has left, if it has a deadline.
+    /// The time until its deadline, if it has one.
     #[must_use]
     pub fn left(&self, now: Timestamp) -> Option<Duration> {
         let deadline = self.asks.as_ref().ok()?.deadline?;
@@ -184,20 +185,20 @@ impl Command {
         self.left(now).is_some_and(|left| left.is_zero())
     }
 
-    /// How long it has been there.
+    /// Its age.
     #[must_use]
     pub fn age(&self, now: Timestamp) -> Duration {
         Duration::try_from(now.duration_since(self.created)).unwrap_or_default()
     }
 
-    /// The value that a restart gives to the child: the server's clock when it was asked for.
+    /// The restart token that a restart sets: the time of its creation by the server's clock.
     #[must_use]
     pub fn token(&self) -> String {
         self.created.to_string()
     }
 }
 
-/// The `BasicDeployment` among the owners: where there are several, the one that the command names.
+/// The `BasicDeployment` among the owners: if there are several, the one that the command names.
 fn owner(metadata: &ObjectMeta, target: Option<&str>) -> Option<Owner> {
     let owners = || metadata.owner_references.iter().flatten().map(Owner::of).filter(Owner::is_deployment);
     owners().find(|owner| Some(owner.name.as_str()) == target).or_else(|| owners().next())

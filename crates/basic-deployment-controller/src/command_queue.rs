@@ -1,4 +1,4 @@
-//! Whose turn it is: one command at a time, the oldest first.
+//! The order of commands: one at a time, the oldest first.
 
 use std::{sync::Arc, time::Duration};
 
@@ -10,43 +10,43 @@ use crate::{
     rollback,
 };
 
-/// A restart of which nothing has moved for this long is stuck, also where the child does not say what blocks it.
+/// Time without progress after which a restart is stuck, even if the child reports no blocker.
 const STUCK_AFTER: Duration = Duration::from_secs(30);
 
-/// Where the commands of a `BasicDeployment` stand whose status may still change.
+/// The standing of each command of a `BasicDeployment` whose status may still change.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CommandQueue {
     /// The oldest first.
     standings: Vec<(Arc<Command>, Standing)>,
-    /// When restarts that run count as stuck, if a rollback waits for them.
+    /// The time until running restarts count as stuck, if a rollback waits for them.
     pub stuck_in: Option<Duration>,
 }
 
-/// Where a command stands.
+/// The standing of a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Standing {
     /// It cannot be read.
     Malformed(String),
-    /// It is bound to this `BasicDeployment` and names another object.
+    /// It is bound to this `BasicDeployment`, but names another object.
     Misdirected,
-    /// Its time is over.
+    /// Its deadline has passed.
     Expired,
     /// It was carried out, and its outcome is awaited.
     Running,
-    /// It is a restart that got stuck, and the rollback of this name took its turn.
+    /// It is a stuck restart, and the rollback with this name took its turn.
     Overtaken(String),
-    /// It is its turn, and it can never be carried out: a reason and a message.
+    /// It is its turn, but it can never be carried out: a reason and a message.
     Impossible(&'static str, String),
-    /// It is its turn, and something has to change first: a reason and a message.
+    /// It is its turn, but something has to change first: a reason and a message.
     Hindered(&'static str, &'static str),
-    /// It is its turn, as far as can be told without a live look.
+    /// It is its turn, as far as the caches show.
     Next,
     /// Others come first.
     Queued,
 }
 
 impl CommandQueue {
-    /// Where each command stands by what was observed, live looks for the next one aside.
+    /// The standing of each command in an observation, without the live reads for the next one.
     #[must_use]
     pub fn of(observed: &Observed) -> Self {
         let line = Line::of(observed);
@@ -64,13 +64,13 @@ impl CommandQueue {
         self.iter().find(|(_, standing)| **standing == Standing::Next).map(|(command, _)| command)
     }
 
-    /// The commands and where they stand, the oldest first.
+    /// The commands and their standings, the oldest first.
     pub fn iter(&self) -> impl Iterator<Item = (&Arc<Command>, &Standing)> {
         self.standings.iter().map(|(command, standing)| (command, standing))
     }
 }
 
-/// All commands, with what the standing of one may ask of each other.
+/// All commands, with the facts about each other that their standings depend on.
 struct Line<'o> {
     observed: &'o Observed,
     commands: Vec<Candidate<'o>>,
@@ -138,8 +138,8 @@ impl<'o> Line<'o> {
         }
     }
 
-    /// The oldest command that waits, unless another one is being carried out. A rollback does not wait for restarts
-    /// that are stuck: it is what gets the replicas going again.
+    /// The oldest waiting command, unless another one is being carried out. A rollback does not wait for stuck
+    /// restarts, because it is the way to repair their replicas.
     fn turn(&self, stuck_in: Option<Duration>) -> Option<&'o Command> {
         if self.running().next().is_none() {
             return self.first(self.open());
@@ -155,7 +155,7 @@ impl<'o> Line<'o> {
         self.open().filter(|candidate| candidate.is_carried_out)
     }
 
-    /// The first one whose time is not over.
+    /// The first one whose deadline has not passed.
     fn first<'l>(&self, mut of: impl Iterator<Item = &'l Candidate<'o>>) -> Option<&'o Command>
     where
         'o: 'l,
@@ -164,20 +164,20 @@ impl<'o> Line<'o> {
         Some(first.command)
     }
 
-    /// The oldest rollback that waits for nothing but restarts.
+    /// The oldest rollback that waits only for restarts.
     fn waiting_rollback(&self) -> Option<&'o Command> {
         let is_any_running = self.running().any(|candidate| candidate.command.is_rollback());
         let rollbacks = self.open().filter(|candidate| candidate.command.is_rollback());
         self.first(rollbacks).filter(|_| !is_any_running)
     }
 
-    /// When restarts that run count as stuck, if a rollback waits for them.
+    /// The time until running restarts count as stuck, if a rollback waits for them.
     fn stuck_in(&self) -> Option<Duration> {
         let observed = self.observed;
         let child = observed.child.ours().filter(|child| !observed.serves(child))?;
         let mut running = self.running().peekable();
         running.peek()?;
-        // A restart ends by what it was told before: that it has begun.
+        // A restart can only end after its status has reported its begin.
         if running.any(|restart| restart.command.status.start_time.is_none()) {
             return None;
         }
@@ -187,9 +187,9 @@ impl<'o> Line<'o> {
         Some(if says_so { Duration::ZERO } else { STUCK_AFTER.saturating_sub(observed.since_progress) })
     }
 
-    /// The rollback that took the turn of a restart which had begun.
+    /// The rollback that took the turn of a begun restart.
     fn overtaken_by(&self, command: &Command) -> Option<&'o Command> {
-        // Of two of one second, uids do not say which took the turn of the other.
+        // Within one second, uids do not show which one took the turn of the other.
         let child = self.observed.child.ours();
         let is_last = |other: &Command| child.is_some_and(|child| child.bears(&other.uid));
         if command.is_rollback() || command.status.start_time.is_none() || is_last(command) {
@@ -198,7 +198,7 @@ impl<'o> Line<'o> {
         let is_later = |other: &Command| {
             other.created > command.created || (other.created == command.created && is_last(other))
         };
-        // A rollback only puts an end to what had begun before it, whichever was created first.
+        // A rollback only ends restarts that had begun before it, whichever was created first.
         let began_later = |rollback: &Command| {
             let began = rollback.status.start_time.as_ref();
             began.is_none_or(|began| Some(began) >= command.status.start_time.as_ref())

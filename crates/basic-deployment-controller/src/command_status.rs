@@ -20,13 +20,13 @@ use crate::{
     revision,
 };
 
-/// Reason: its time was over.
+/// Reason: its deadline has passed.
 const DEADLINE_EXCEEDED: &str = "DeadlineExceeded";
 
-/// What is said of a command that is accepted.
+/// The message of an accepted command.
 const IN_TURN: &str = "it is carried out when its turn comes";
 
-/// What became of a command.
+/// The outcome of a command.
 struct Report {
     /// `None` while it has not ended.
     succeeded: Option<bool>,
@@ -34,11 +34,11 @@ struct Report {
     message: String,
 }
 
-/// The status that a command of the queue is to have, where it is another than it has.
+/// The new status of a command of the queue, if it differs from the present one.
 #[must_use]
 pub fn news(command: &Command, standing: &Standing, observed: &Observed) -> Option<CommandStatus> {
     let is_impossible = observed.refused_target().is_some();
-    // What happens at once is told afterwards, in one write.
+    // An immediate effect is reported afterwards, in one write.
     if *standing == Standing::Next && observed.held_up().is_none() && !is_impossible {
         return None;
     }
@@ -46,13 +46,13 @@ pub fn news(command: &Command, standing: &Standing, observed: &Observed) -> Opti
     (new != command.status).then_some(new)
 }
 
-/// Whether nothing but numbers of a command that goes on are another.
+/// Whether only numbers of a running command differ.
 #[must_use]
 pub fn is_progress(before: &CommandStatus, after: &CommandStatus) -> bool {
     before.start_time.is_some() && after.completion_time.is_none() && before.conditions == after.conditions
 }
 
-/// The status of a command whose time is over and that no `BasicDeployment` has ended.
+/// The status of a command whose deadline has passed and that no `BasicDeployment` has ended.
 #[must_use]
 pub fn unclaimed(command: &Command, now: Timestamp) -> CommandStatus {
     let before = &command.status;
@@ -156,7 +156,7 @@ fn report(command: &Command, standing: &Standing, observed: &Observed) -> Report
     }
 }
 
-/// How a command is getting on that was carried out.
+/// The progress of a command that was carried out.
 fn outcome(command: &Command, order: Order, observed: &Observed) -> (Option<bool>, &'static str, String) {
     let superseded = |why: &str| (Some(false), "Superseded", why.to_owned());
     let running = |what: &str| (None, "Running", what.to_owned());
@@ -203,7 +203,7 @@ fn outcome(command: &Command, order: Order, observed: &Observed) -> (Option<bool
     }
 }
 
-/// All replicas are new: those of restarts that share a token are replaced once for all of them.
+/// The message when all replicas are new. Restarts that share a token replace the replicas only once.
 fn served(token: &str, command: &Command, observed: &Observed) -> String {
     let all = "all replicas are new and serving";
     if token != command.token() {
@@ -224,7 +224,7 @@ fn progress(observed: &Observed) -> Option<String> {
     Some(format!("{}/{wanted}", done(child, observed).min(wanted)))
 }
 
-/// How many replicas are new and serve, as far as can be told.
+/// The number of new serving replicas, as far as the child reports it.
 fn done(child: &Child, observed: &Observed) -> i32 {
     let contract = &observed.contract;
     if !child.is_current(contract) {

@@ -1,4 +1,4 @@
-//! Changes of the child by somebody else: what they are, how often they are put back, and when that is told. Pure.
+//! Changes of the child by somebody else: their detection, the pace of undoing them, and their report. Pure.
 
 use std::time::Duration;
 
@@ -22,18 +22,18 @@ pub struct Additions {
 }
 
 impl Additions {
-    /// A patch that takes them away.
+    /// Removes them in a patch.
     pub fn removed_in(&self, patch: &mut Value) {
         let nothing: Map<_, _> = self.keys.iter().map(|key| (key.clone(), Value::Null)).collect();
         self.map.set(patch, Value::Object(nothing));
     }
 }
 
-/// What somebody has added to the maps that are the template's.
+/// The keys that somebody has added to maps of the template.
 #[must_use]
 pub fn additions(child: &Child, desired: &Desired, observed: &Observed) -> Vec<Additions> {
     let contract = &observed.contract;
-    // The token may stand in such a map, as one of its keys.
+    // The token may be one of the keys of such a map.
     let mut rendered = desired.object.clone();
     for field in [Some(&contract.replicas), contract.restarted_at.as_ref()].into_iter().flatten() {
         field.set(&mut rendered, Value::Bool(true));
@@ -47,7 +47,7 @@ pub fn additions(child: &Child, desired: &Desired, observed: &Observed) -> Vec<A
     contract.maps.iter().filter_map(added).collect()
 }
 
-/// The first field of a rendering that a child has otherwise.
+/// The first field of a rendering with another value on the child.
 #[must_use]
 pub fn changed_field(child: &Child, desired: &Desired) -> Option<String> {
     first_difference(&desired.comparable(), &desired.seen_in(&child.object), String::new())
@@ -63,13 +63,13 @@ fn first_difference(wanted: &Value, seen: &Value, path: String) -> Option<String
     }
 }
 
-/// How long a change of a part is still left.
+/// The time until a change of a part is undone.
 #[must_use]
 pub fn left_for(part: Part, observed: &Observed) -> Option<Duration> {
     observed.undone.get(&part)?.left_for()
 }
 
-/// The fields that somebody else goes on changing.
+/// The fields that somebody else keeps changing.
 #[must_use]
 pub fn contested(observed: &Observed) -> Vec<&str> {
     let mut fields: Vec<_> = going_on(observed).map(|undone| undone.field.as_str()).collect();
@@ -77,7 +77,7 @@ pub fn contested(observed: &Observed) -> Vec<&str> {
     fields
 }
 
-/// When the next contest will be over.
+/// The time until the next contest is over.
 #[must_use]
 pub fn over_in(observed: &Observed) -> Option<Duration> {
     going_on(observed).map(|undone| QUIET.saturating_sub(undone.since)).min()

@@ -1,12 +1,12 @@
 //! A pass over a `BasicDeployment`:
 //!
-//! 1. [`Observer::observe`] gathers what is there: from the caches, and live where a cache must not be believed.
-//! 2. [`CommandQueue::of`] finds where each of its commands stands.
-//! 3. [`Observer::prepare`] looks up live what the next command takes.
+//! 1. [`Observer::observe`] reads the present state: from the caches, and live where a cache is not enough.
+//! 2. [`CommandQueue::of`] finds the standing of each of its commands.
+//! 3. [`Observer::prepare`] reads live what the next command needs.
 //! 4. [`decide`] chooses one step.
 //! 5. [`Executor::act`] takes it: one write, or one batch of writes of the same kind.
 //!
-//! What was written brings the next pass.
+//! The write triggers the next pass.
 
 use std::sync::Arc;
 
@@ -64,7 +64,7 @@ impl Controller for Deployments {
         acted.map_err(|error| self.observer.located(error, &observed))
     }
 
-    /// A command, such as a rollback, may be what ends the failure.
+    /// A command, such as a rollback, may end the failure.
     fn retry_key(&self, deployment: &BasicDeployment) -> u64 {
         self.observer.commands_fingerprint(deployment)
     }

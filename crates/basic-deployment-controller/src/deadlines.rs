@@ -1,4 +1,4 @@
-//! Ends commands whose time is over and of which no `BasicDeployment` says so: those that nobody has bound.
+//! Ends commands whose deadline has passed without a report by a `BasicDeployment`: those that are not bound.
 
 use std::{
     collections::HashMap,
@@ -16,22 +16,22 @@ use tokio::time::{sleep, timeout};
 
 use crate::{act::Executor, observe::Commands};
 
-/// Changes of commands are gathered for so long before all are looked at again.
+/// Time in which changes of commands are gathered before all are checked again.
 const DEBOUNCE: Duration = Duration::from_secs(1);
-/// When a command is tried again of which the status could not be written, or does not come back.
+/// Delay before a command is retried whose status could not be written, or has not reached the cache.
 const RETRY_INTERVAL: Duration = Duration::from_secs(60);
-/// How long ending one may take; nothing else bounds a request that hangs.
+/// Time limit for ending one command; nothing else bounds a request that hangs.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(60);
-/// How often all are looked at when nothing happens.
+/// Time between checks of all commands when nothing happens.
 const LOOK_INTERVAL: Duration = Duration::from_secs(600);
 
 /// The commands that nobody else ends.
 pub struct Deadlines {
     commands: Arc<Commands>,
     executor: Executor,
-    /// When those were ended, or tried to, which are still shown as open; by uid.
+    /// The time of the last try for each command that the cache still shows as open; by uid.
     tried: HashMap<String, Instant>,
-    /// Since when this process acts.
+    /// The time since which this process is active.
     began: Instant,
 }
 
@@ -40,7 +40,7 @@ impl Deadlines {
         Self { commands, executor, tried: HashMap::new(), began: Instant::now() }
     }
 
-    /// Ends each when its time is over.
+    /// Ends each command when its deadline has passed.
     pub async fn keep(mut self) -> Infallible {
         self.began = Instant::now();
         loop {
@@ -52,7 +52,7 @@ impl Deadlines {
         }
     }
 
-    /// Ends those whose time is over, and gives when the next one's will be.
+    /// Ends the commands whose deadline has passed, and returns the time until the next one.
     async fn pass(&mut self) -> Duration {
         let (now, acting) = (Timestamp::now(), self.began.elapsed());
         let open = self.commands.find(|command| due_in(command, now, acting).is_some());

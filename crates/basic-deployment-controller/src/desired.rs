@@ -1,4 +1,4 @@
-//! What the child is to be.
+//! The desired child.
 
 use catena_api::{BasicDeployment, keys};
 use operator_kit::{
@@ -14,21 +14,21 @@ use crate::{
     settings::{ChildKind, Settings},
 };
 
-/// The annotations that commands leave; what they say is not the template's.
+/// The annotations of commands, whose values do not belong to the template.
 const MARKS: [&str; 3] = [keys::LAST_COMMAND, keys::ROLLED_BACK_BY, keys::REJECTED_HASH];
 
-/// What a child is to be.
+/// The desired state of a child.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Desired {
     /// The object, without replicas and restart token.
     pub object: Value,
     /// sha256 of its text.
     pub hash: String,
-    /// The restart token that it is made under.
+    /// The restart token that it is created with.
     pub token: Option<String>,
 }
 
-/// What spec and template give now.
+/// The current rendering of spec and template.
 pub fn render(
     deployment: &BasicDeployment,
     kind: &ChildKind,
@@ -44,7 +44,7 @@ pub fn render(
     Ok(rendered)
 }
 
-/// The same error; where the server does not accept the child, with the parameters that stand where it says.
+/// Adds the responsible parameters to an error, if the server rejects the child and names fields.
 pub fn located(
     error: WriteError,
     deployment: &BasicDeployment,
@@ -73,8 +73,8 @@ fn subject(deployment: &BasicDeployment) -> Subject<'_> {
 }
 
 impl Desired {
-    /// What was rendered, marked as the deployment's. What is stored may have been written by whoever may write revisions: of its
-    /// metadata nothing is taken but what a template can give, and never another namespace.
+    /// A rendering, marked as the deployment's. Anybody who may write revisions may have written a stored one, so only
+    /// the metadata that a template can set is kept, and never another namespace.
     #[must_use]
     pub fn new(deployment: &BasicDeployment, rendered: Rendered) -> Self {
         let Rendered { mut object, hash } = rendered;
@@ -88,7 +88,7 @@ impl Desired {
         Self { object, hash, token: None }
     }
 
-    /// The same with what is to be recorded of commands: what an apply leaves out it takes away.
+    /// The same with the record of commands, because an apply removes the fields that it leaves out.
     #[must_use]
     pub fn marked(mut self, marks: Marks) -> Self {
         let Marks { last_command, rolled_back_by, rejected } = marks;
@@ -100,7 +100,7 @@ impl Desired {
         self
     }
 
-    /// The same, to be made under a restart token.
+    /// The same, to be created with a restart token.
     #[must_use]
     pub fn under(self, token: Option<String>) -> Self {
         Self { token, ..self }
@@ -112,14 +112,14 @@ impl Desired {
         self.object["metadata"]["name"].as_str().unwrap_or_default()
     }
 
-    /// What an object has in the places that this one speaks about. The owner is compared by uid elsewhere, and
-    /// the namespace follows from where it was found.
+    /// The values of an object in the fields that this one sets. The owner is compared by uid elsewhere, and the
+    /// namespace is known from the look-up.
     #[must_use]
     pub fn seen_in(&self, observed: &Value) -> Value {
         projection(&self.comparable(), observed)
     }
 
-    /// This object, as [`Desired::seen_in`] shows one that is as wanted.
+    /// This object, in the form of [`Desired::seen_in`] for an object in its desired state.
     #[must_use]
     pub fn comparable(&self) -> Value {
         let mut object = self.object.clone();

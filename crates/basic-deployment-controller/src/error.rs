@@ -1,4 +1,4 @@
-//! Why a `BasicDeployment` does not get its child, and what to do.
+//! The obstacles between a `BasicDeployment` and its child, and their remedies.
 
 use operator_kit::{
     render::TemplateError,
@@ -8,13 +8,13 @@ use operator_kit::{
 };
 use thiserror::Error;
 
-/// What can keep a `BasicDeployment` from its child.
+/// An obstacle between a `BasicDeployment` and its child.
 #[derive(Debug, Error)]
 pub enum Error {
-    /// It was decided not to go on.
+    /// A decision not to continue.
     #[error(transparent)]
     Refused(#[from] Refusal),
-    /// The API server did not take a write.
+    /// The API server refused a write.
     #[error(transparent)]
     Write(#[from] WriteError),
     /// The children are not known.
@@ -26,18 +26,18 @@ pub enum Error {
     /// The API server did not answer a read.
     #[error(transparent)]
     Read(#[from] ReadError),
-    /// Some commands could not be told how far they are.
+    /// The statuses of some commands could not be written.
     #[error(transparent)]
     Untold(#[from] Box<Failed<Self>>),
 }
 
-/// A decision not to go on, because it would not do what was asked for.
+/// A decision not to continue, because the spec cannot be followed.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum Refusal {
-    /// The template gives no child.
+    /// The template renders no child.
     #[error(transparent)]
     Template(#[from] TemplateError),
-    /// The template sets a field that is this controller's.
+    /// The template sets a field that belongs to this controller.
     #[error(
         "the template {template:?} sets {field}, which the controller sets from the BasicDeployment; remove it from the template"
     )]
@@ -47,7 +47,7 @@ pub enum Refusal {
         /// The field.
         field: String,
     },
-    /// The revision that a rollback chose is not there any more.
+    /// The revision that a rollback chose no longer exists.
     #[error(
         "the child was rolled back to a revision (hash {hash}) whose ControllerRevision was deleted; it is not changed until the spec or the template gives another rendering"
     )]
@@ -68,10 +68,10 @@ pub enum Refusal {
         kind: String,
         /// The child's name.
         name: String,
-        /// Whose it is.
+        /// Its owner.
         holder: String,
     },
-    /// The name of the child is that of one that was left behind, made from something else.
+    /// The name of the child belongs to an orphaned child with another rendering.
     #[error(
         "{kind} {name:?} exists without an owner and was rendered from another spec or template; restore those to have it adopted without downtime, and change them afterwards; otherwise delete it, or change the name in the template"
     )]

@@ -1,4 +1,4 @@
-//! A `BasicDeployment` and what belongs to it, as it is observed when everything is as wanted.
+//! A `BasicDeployment` and its objects, observed in their desired state.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -54,7 +54,7 @@ pub fn desired() -> Desired {
     Desired::new(&deployment(), rendered())
 }
 
-/// The owner reference of what belongs to a `BasicDeployment` of this name with this uid.
+/// The owner reference of dependents of the `BasicDeployment` with this uid.
 pub fn owner(uid: &str) -> Value {
     json!({
         "apiVersion": "catena.dev/v1alpha1", "kind": "BasicDeployment", "name": "web", "uid": uid,
@@ -62,7 +62,7 @@ pub fn owner(uid: &str) -> Value {
     })
 }
 
-/// The child as the server has it.
+/// The child on the server.
 pub fn child_object(name: &str, uid: &str) -> Value {
     json!({
         "apiVersion": "catena.dev/v1alpha1", "kind": "BasicReplicaSet",
@@ -96,7 +96,7 @@ pub fn revision(name: &str) -> Arc<Revision> {
     })
 }
 
-/// A command as the server has it.
+/// A command on the server.
 pub fn command_object(uid: &str, spec: &Value) -> Value {
     let mut object = json!({
         "metadata": {

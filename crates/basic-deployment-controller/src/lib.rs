@@ -1,5 +1,5 @@
-//! The rules by which a `BasicDeployment` keeps its child and carries out its commands: pure, for the controller and for
-//! whoever wants to know what it would do.
+//! The rules by which a `BasicDeployment` keeps its child and carries out its commands. They are pure, so that the
+//! controller, models and other tools can call them.
 
 pub mod child;
 pub mod command;

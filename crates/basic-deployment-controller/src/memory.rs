@@ -1,4 +1,4 @@
-//! What is remembered of each `BasicDeployment` between passes, and lost with the process.
+//! The memory of each `BasicDeployment` between passes, which is lost with the process.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -16,7 +16,7 @@ use operator_kit::report::conditions::READY;
 use parking_lot::{Mutex, MutexGuard};
 use serde_json::Value;
 
-/// What is remembered, by the uid of the `BasicDeployment`.
+/// The memory, by the uid of the `BasicDeployment`.
 #[derive(Clone, Default)]
 pub struct Memory(Arc<Mutex<HashMap<String, OfOne>>>);
 
@@ -28,7 +28,7 @@ struct OfOne {
     undone: HashMap<Part, UndoneAt>,
     told: Option<Instant>,
     unheard: HashSet<String>,
-    /// The hash of the rendering for whose revision the name is taken.
+    /// The hash of the rendering whose revision could not be created because its name is taken.
     taken: Option<String>,
     progress: Option<(Progress, Instant)>,
 }
@@ -44,13 +44,13 @@ struct UndoneAt {
     times: u32,
 }
 
-/// What of a child moves.
+/// The progress of a child.
 #[derive(Default, PartialEq)]
 pub struct Progress {
     uid: String,
     generation: i64,
     active: i32,
-    /// What it says of itself, which moves also while as many replicas serve as before.
+    /// Its own report of progress, which can change while the number of serving replicas stays the same.
     says: String,
 }
 
@@ -62,33 +62,33 @@ impl Progress {
     }
 }
 
-/// What a decision may know of the last writes.
+/// The part of the last writes that a decision may use.
 #[derive(Default)]
 pub struct Remembered {
-    /// What the server made of the rendering that is still wanted.
+    /// The state of the child after the last apply of the rendering that is still wanted.
     pub settled_as: Option<Value>,
-    /// The replicas that each child was given last, by its uid.
+    /// The last replicas that were set on each child, by its uid.
     pub replicas: HashMap<String, i32>,
-    /// What was put back lately.
+    /// The recently undone changes.
     pub undone: HashMap<Part, Undone>,
-    /// How long ago a command's status was written.
+    /// The time since a command's status was written.
     pub since_told: Option<Duration>,
-    /// Commands whose status the server does not take.
+    /// Commands whose status the server does not accept.
     pub unheard: HashSet<String>,
 }
 
 impl Memory {
-    /// What is remembered, as far as it is about what is still wanted.
+    /// The part of the memory that concerns the wanted rendering.
     pub fn recall(&self, uid: &str, desired: Option<&Desired>) -> Remembered {
         self.lock().get(uid).map(|of_one| of_one.recall(desired)).unwrap_or_default()
     }
 
-    /// A rendering was applied, and this is what the server made of it.
+    /// Records an applied rendering, and its state on the server.
     pub fn applied(&self, uid: &str, hash: &str, settled_as: Value) {
         self.change(uid, |of_one| of_one.applied = Some(Applied { hash: hash.to_owned(), settled_as }));
     }
 
-    /// A child was given so many replicas; nothing is kept of children that are not known any more.
+    /// Records the replicas that were set on a child, and forgets children that are no longer known.
     pub fn scaled(&self, uid: &str, child: &str, replicas: i32, is_known: impl Fn(&str) -> bool) {
         self.change(uid, |of_one| {
             of_one.replicas.retain(|child, _| is_known(child));
@@ -96,7 +96,7 @@ impl Memory {
         });
     }
 
-    /// Somebody's change was put back.
+    /// Records that somebody's change was undone.
     pub fn undid(&self, uid: &str, part: Part, field: String) {
         self.change(uid, |of_one| {
             let before = of_one.undone.get(&part).filter(|before| before.at.elapsed() < QUIET);
@@ -105,34 +105,34 @@ impl Memory {
         });
     }
 
-    /// A command's status was written.
+    /// Records that a command's status was written.
     pub fn told(&self, uid: &str) {
         self.change(uid, |of_one| of_one.told = Some(Instant::now()));
     }
 
-    /// The server does not take a command's status.
+    /// Records that the server does not accept a command's status.
     pub fn is_unheard(&self, uid: &str, command: &str) {
         self.change(uid, |of_one| {
             of_one.unheard.insert(command.to_owned());
         });
     }
 
-    /// The revision of a rendering could not be created, because something has its name.
+    /// Records that the revision of a rendering could not be created, because its name is taken.
     pub fn name_is_taken(&self, uid: &str, hash: &str) {
         self.change(uid, |of_one| of_one.taken = Some(hash.to_owned()));
     }
 
-    /// A revision was stored.
+    /// Records that a revision was stored.
     pub fn recorded(&self, uid: &str) {
         self.change(uid, |of_one| of_one.taken = None);
     }
 
-    /// Whether something had the name of a rendering's revision when it was to be created.
+    /// Whether the name of a rendering's revision was taken at its creation.
     pub fn is_name_taken(&self, uid: &str, hash: &str) -> bool {
         self.lock().get(uid).is_some_and(|of_one| of_one.taken.as_deref() == Some(hash))
     }
 
-    /// How long nothing of a child has moved.
+    /// The time since the last progress of a child.
     pub fn since_progress(&self, uid: &str, now: Progress) -> Duration {
         self.change(uid, |of_one| match &of_one.progress {
             Some((before, since)) if *before == now => since.elapsed(),

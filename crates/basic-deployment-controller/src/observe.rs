@@ -1,4 +1,4 @@
-//! What is there: from the caches, and live where a cache must not be believed. The only reader.
+//! Reads the present state: from the caches, and live where a cache is not enough. The only reader.
 
 mod children;
 mod commands;
@@ -36,7 +36,7 @@ use {
     history::History,
 };
 
-/// Reads what a decision is made from; it owns the caches.
+/// Reads the input of a decision; it owns the caches.
 pub struct Observer {
     client: Client,
     settings: Settings<Configured>,
@@ -61,7 +61,7 @@ impl Observer {
         Self { client, settings, children, history, commands, memory }
     }
 
-    /// Where revisions and commands are.
+    /// The kinds and watches of revisions and commands.
     pub fn places(&self) -> WatchedResources {
         let [restarts, rollbacks] = CommandKind::ALL.map(|kind| self.commands.place(kind));
         WatchedResources { revisions: self.history.place(), restarts, rollbacks }
@@ -72,16 +72,16 @@ impl Observer {
         self.commands.clone()
     }
 
-    /// Another number for each set of commands that are bound to a `BasicDeployment`.
+    /// A number that identifies the set of commands that are bound to a `BasicDeployment`.
     pub fn commands_fingerprint(&self, deployment: &BasicDeployment) -> u64 {
         let ObjectId { namespace, uid, .. } = ObjectId::of(deployment);
         self.commands.fingerprint(namespace, uid)
     }
 
-    /// The same error; where the server does not accept the child, with the parameters that stand where it says.
+    /// Adds the responsible parameters to an error, if the server rejects the child and names fields.
     pub fn located(&self, error: Error, observed: &Observed) -> Error {
         match error {
-            // What was rolled back to is another template's, or of other parameters.
+            // The rendering of a rollback comes from another template or other parameters.
             Error::Write(error) if observed.pin.is_none() => {
                 let settings = self.settings.current();
                 located(error, &observed.deployment, &settings.child, &settings).into()
@@ -96,7 +96,7 @@ impl Observer {
         self.memory.forget(uid);
     }
 
-    /// What is there, but for what only the next command takes.
+    /// Reads the present state, without the facts that only the next command needs.
     pub async fn observe(
         &self,
         deployment: Arc<BasicDeployment>,
@@ -120,7 +120,7 @@ impl Observer {
         let pin = rendered.as_ref().ok().and_then(|rendered| Pin::of(&rendered.hash, &own, &revisions));
         let desired = self.desired(&deployment, rendered.clone(), pin.as_ref()).await?;
         let is_stored = |desired: &Desired| revision::find(&revisions, &desired.hash).is_some();
-        // A rendering is recorded before anything is done with it: until then nobody has to look.
+        // A rendering is recorded before it is used, so until then no look-up is needed.
         let is_looked_for = |desired: &Desired| deployment.spec.paused || is_stored(desired);
         let child = match &desired {
             Ok(desired)
@@ -179,7 +179,7 @@ impl Observer {
         })
     }
 
-    /// Looks up live what carrying out the next command takes; `None` when it does not wait any more.
+    /// Reads live what the next command needs; `None` if it no longer waits.
     pub async fn prepare(
         &self,
         observed: &Observed,
@@ -201,7 +201,7 @@ impl Observer {
             _ => {
                 let known = self.children.of(&self.settings.current().child);
                 if known.resource != *observed.place.resource {
-                    // The settings have changed meanwhile; so does the next pass.
+                    // The settings have changed meanwhile, so the next pass uses the new ones.
                     return Ok(None);
                 }
                 self.find(&known, &observed.deployment, desired.name()).await?
@@ -210,8 +210,8 @@ impl Observer {
         Ok(Some(Prepared { command: command.uid.clone(), target: Some((desired, found)) }))
     }
 
-    /// What is there under the child's name: from the cache, else live, because what is missing from the cache would
-    /// be created.
+    /// The object that has the child's name: from the cache, otherwise live, because a child that is missing in the
+    /// cache would be created.
     async fn find(&self, known: &Known, deployment: &BasicDeployment, name: &str) -> Result<Found, Error> {
         let ObjectId { namespace, name: own_name, uid } = ObjectId::of(deployment);
         if let Some(child) = known.cache.group(namespace, uid).into_iter().find(|child| child.name == name) {
@@ -232,13 +232,13 @@ impl Observer {
         Ok(match &child.owner {
             None => Found::Orphan(child),
             Some(owner) if owner.uid == uid => Found::Ours(child),
-            // Its end comes through the watch, under the name that both have.
+            // Its end comes through the watch, under the name that it shares with the new one.
             Some(owner) if owner.is_former(deployment) => Found::Leaving(child),
             Some(_) => Found::Foreign(child),
         })
     }
 
-    /// What the child is to be: what a rollback holds it on, or what is rendered.
+    /// The desired child: on the rendering that a rollback holds, or on the current one.
     async fn desired(
         &self,
         deployment: &BasicDeployment,
@@ -254,7 +254,7 @@ impl Observer {
         Ok(stored.map(|rendered| Desired::new(deployment, rendered)).ok_or_else(gone))
     }
 
-    /// The rendering of a revision; `None` when it went meanwhile.
+    /// The rendering of a revision; `None` if it was deleted meanwhile.
     async fn stored(
         &self,
         deployment: &BasicDeployment,

@@ -1,4 +1,4 @@
-//! What a decision about a `BasicDeployment` is made from, as plain data.
+//! The input of a decision about a `BasicDeployment`, as plain data.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -25,56 +25,56 @@ use crate::{
     undone::{Part, Undone},
 };
 
-/// What a decision about a `BasicDeployment` is made from.
+/// The input of a decision about a `BasicDeployment`.
 #[derive(Clone)]
 pub struct Observed {
     /// The `BasicDeployment`.
     pub deployment: Arc<BasicDeployment>,
-    /// What this pass may do.
+    /// The steps that this pass may take.
     pub attempt: Attempt,
-    /// Whether children and revisions are not known: what is there may be missing below.
+    /// Whether children and revisions are unknown, so that existing ones may be missing below.
     pub is_blind: bool,
-    /// When it was observed.
+    /// The time of the observation.
     pub now: Timestamp,
-    /// Where children are.
+    /// The kind and watch of children.
     pub place: WatchedResource,
-    /// Where children have their fields.
+    /// The paths of the fields of children.
     pub contract: ReplicaContract,
-    /// What spec and template give, or why they give nothing.
+    /// The rendering of spec and template, or the reason why there is none.
     pub rendered: Result<Rendered, Refusal>,
-    /// What holds the child on another rendering than that.
+    /// The rollback that holds the child on another rendering.
     pub pin: Option<Pin>,
-    /// What the child is to be, or why there is nothing.
+    /// The desired child, or the reason why there is none.
     pub desired: Result<Desired, Refusal>,
-    /// What is there under the child's name.
+    /// The object that has the child's name.
     pub child: Found,
-    /// Children of other names, from an earlier template.
+    /// Children with other names, from a former template.
     pub others: Vec<Arc<Child>>,
     /// The revisions, the oldest first.
     pub revisions: Vec<Arc<Revision>>,
-    /// What has the name of the revision that is to be stored, looked up live where it could not be created.
+    /// The object that has the name of the next revision, read live if that could not be created.
     pub occupant: Option<Occupant>,
-    /// The commands that are bound to it, the oldest first; `None` while they are not known.
+    /// The commands that are bound to it, the oldest first; `None` while they are unknown.
     pub commands: Option<Vec<Arc<Command>>>,
-    /// What the next command takes, if it may be carried out.
+    /// The prerequisites of the next command, if it may be carried out.
     pub prepared: Option<Prepared>,
-    /// Commands whose status the server does not take: they are left alone.
+    /// Commands whose status the server does not accept, and which are skipped.
     pub unheard: HashSet<String>,
-    /// How long ago a command's status was written.
+    /// The time since a command's status was written.
     pub since_told: Option<Duration>,
-    /// What the server made of the last apply of this hash, where it was not what was asked for.
+    /// The state after the last apply of this hash, if the server changed the applied object.
     pub settled_as: Option<Value>,
-    /// The replicas that each child was given last, by its uid.
+    /// The last replicas that were set on each child, by its uid.
     pub given_replicas: HashMap<String, i32>,
-    /// What somebody else had changed on the child, and was put back lately.
+    /// The recently undone changes of the child by somebody else.
     pub undone: HashMap<Part, Undone>,
-    /// How long nothing has moved.
+    /// The time since the last progress.
     pub since_progress: Duration,
-    /// How long the status has been as it is.
+    /// The age of the status.
     pub status_age: StatusAge,
 }
 
-/// Where what else is written is, beside children.
+/// The kinds and watches of all written objects except children.
 #[derive(Clone, Debug)]
 pub struct WatchedResources {
     /// Revisions.
@@ -85,7 +85,7 @@ pub struct WatchedResources {
     pub rollbacks: WatchedResource,
 }
 
-/// What is there under the child's name.
+/// The object that has the child's name.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Found {
     /// Nothing.
@@ -94,16 +94,16 @@ pub enum Found {
     Ours(Arc<Child>),
     /// An object without a controller.
     Orphan(Arc<Child>),
-    /// What a former `BasicDeployment` of this name left: the garbage collector takes it.
+    /// A child of a former `BasicDeployment` of this name, which the garbage collector will delete.
     Leaving(Arc<Child>),
     /// An object that somebody else controls.
     Foreign(Arc<Child>),
 }
 
-/// What has the name of a revision and is not known as one.
+/// An object that has the name of a revision, but is not known as one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Occupant {
-    /// The revision, of which somebody took the label or the hash.
+    /// The revision, after somebody removed its label or its hash.
     Ours {
         /// Its name.
         name: String,
@@ -117,12 +117,12 @@ pub enum Occupant {
     },
 }
 
-/// What carrying out a command takes, looked up live.
+/// The prerequisites of a command, read live.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Prepared {
     /// The uid of the command, which still waits.
     pub command: String,
-    /// For a rollback: what the child is to be, and what is there under its name.
+    /// For a rollback: the desired child, and the object that has its name.
     pub target: Option<(Desired, Found)>,
 }
 
@@ -136,24 +136,24 @@ impl Observed {
         }
     }
 
-    /// All children, the one that is wanted first.
+    /// All children, the wanted one first.
     pub fn children(&self) -> impl Iterator<Item = &Arc<Child>> {
         self.child.ours().into_iter().chain(&self.others)
     }
 
-    /// Children of former names, which serve until the child is ready.
+    /// Children with former names, which serve until the child is ready.
     pub fn former_children(&self) -> impl Iterator<Item = &Arc<Child>> {
         self.others.iter().filter(|other| !other.is_deleting)
     }
 
-    /// Whether all wanted replicas serve what the child is to be.
+    /// Whether all desired replicas serve the desired rendering.
     #[must_use]
     pub fn is_ready(&self) -> bool {
         let (Some(child), Ok(desired)) = (self.child.ours(), &self.desired) else { return false };
         self.held_up().is_none() && child.hash() == desired.hash && self.serves(child)
     }
 
-    /// Whether all wanted replicas of a child serve what the child is now.
+    /// Whether all desired replicas of a child serve its present rendering.
     #[must_use]
     pub fn serves(&self, child: &Child) -> bool {
         let (contract, wanted) = (&self.contract, self.deployment.spec.replicas);
@@ -166,7 +166,7 @@ impl Observed {
             && says_ready
     }
 
-    /// The hash of what the child is to be.
+    /// The hash of the desired rendering.
     #[must_use]
     pub fn wanted_hash(&self) -> Option<&str> {
         match &self.desired {
@@ -187,14 +187,13 @@ impl Observed {
         self.may_tell(command) && command.is_directed_at(&self.deployment)
     }
 
-    /// The child that a command was carried out on.
+    /// The child on which a command was carried out.
     #[must_use]
     pub fn carrier(&self, command: &Command) -> Option<&Arc<Child>> {
         self.children().find(|child| child.bears(&command.uid))
     }
 
-    /// Whether a command was carried out: the child bears its uid, or what is to become the child does, or what it
-    /// once became.
+    /// Whether a command was carried out: the child, the desired child, or a revision carries its uid.
     #[must_use]
     pub fn is_carried_out(&self, command: &Command) -> bool {
         let is_it = |named: Option<&String>| named == Some(&command.uid);
@@ -203,7 +202,7 @@ impl Observed {
             || self.revisions.iter().any(|revision| is_it(revision.rejects.command.as_ref()))
     }
 
-    /// Why the next command can never be carried out, as far as it takes a live look to know.
+    /// The reason why the next command can never be carried out, if the live reads gave one.
     #[must_use]
     pub fn refused_target(&self) -> Option<Refusal> {
         let (desired, found) = self.prepared.as_ref()?.target.as_ref()?;
@@ -219,7 +218,7 @@ impl Observed {
 }
 
 impl WatchedResources {
-    /// Where commands of a kind are.
+    /// The kind and watch of commands of a kind.
     #[must_use]
     pub fn of(&self, kind: CommandKind) -> &WatchedResource {
         match kind {
@@ -230,7 +229,7 @@ impl WatchedResources {
 }
 
 impl Found {
-    /// Who holds it, for people.
+    /// Its holder, for messages.
     #[must_use]
     pub fn holder(&self) -> String {
         let owner = match self {
@@ -245,7 +244,7 @@ impl Found {
         }
     }
 
-    /// The child, if it is there and ours.
+    /// The child, if it exists and is ours.
     #[must_use]
     pub fn ours(&self) -> Option<&Arc<Child>> {
         match self {

@@ -1,5 +1,5 @@
-//! Restart tokens. A token is the time at which a restart was asked for: what was made under it is newer than every
-//! restart up to that time. So a token only ever rises, and setting it twice is setting it once.
+//! Restart tokens. A token is the creation time of a restart: pods that were created with it are newer than every
+//! restart up to that time. So a token only ever rises, and setting it twice has no further effect.
 
 use std::sync::Arc;
 
@@ -11,24 +11,24 @@ use crate::{
     observed::Observed,
 };
 
-/// Whether everything that was made under a token is newer than a restart.
+/// Whether all pods that were created with a token are newer than a restart.
 pub fn covers(token: &str, restart: &Command, observed: &Observed) -> bool {
-    // Tokens are of the server's clock, which may be ahead of this one.
+    // Tokens come from the server's clock, which may be ahead of this one.
     let seen = observed.commands.iter().flatten().map(|command| command.created);
     let latest = seen.fold(observed.now, Timestamp::max);
-    // A time that is yet to come proves nothing: somebody wrote it, and older replicas may run under it.
+    // A future time proves nothing: somebody wrote it, and older replicas may have it.
     let is_later = |at: Timestamp| at >= restart.created && at <= latest;
     token == restart.token() || token.parse().is_ok_and(is_later)
 }
 
-/// The token that carrying out a restart sets; `None` where the child's own does already.
+/// The token that a restart sets; `None` if the child's own token already covers it.
 #[must_use]
 pub fn token(child: &Child, restart: &Command, observed: &Observed) -> Option<String> {
     let own = child.restarted_at(&observed.contract);
     (!own.is_some_and(|own| covers(own, restart, observed))).then(|| restart.token())
 }
 
-/// The token that a new child is made under: all its replicas will be newer than every restart that was asked for.
+/// The token of a new child, all of whose replicas will be newer than every requested restart.
 #[must_use]
 pub fn token_of_new(observed: &Observed) -> Option<String> {
     observed.contract.restarted_at.as_ref()?;
@@ -36,7 +36,7 @@ pub fn token_of_new(observed: &Observed) -> Option<String> {
     served.max_by_key(|restart| restart.created).map(|restart| restart.token())
 }
 
-/// How many others ask for the same token.
+/// The number of other restarts with the same token.
 #[must_use]
 pub fn others_of_the_same_second(restart: &Command, observed: &Observed) -> usize {
     let is_another = |other: &&Arc<Command>| {

@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use crate::child::{Child, Marks, Owner};
 
-/// A `ControllerRevision` as it is kept: without the rendering, which is read when it is needed.
+/// A `ControllerRevision` in the cache, without the rendering, which is read when it is needed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Revision {
     /// Its namespace.
@@ -23,22 +23,22 @@ pub struct Revision {
     pub name: String,
     /// Its uid.
     pub uid: String,
-    /// The `BasicDeployment` that it is of.
+    /// The `BasicDeployment` that it belongs to.
     pub owner: Option<Owner>,
-    /// Its number; the highest is the one that is wanted.
+    /// Its number; the highest is the wanted one.
     pub number: i64,
-    /// sha256 of the text that was rendered.
+    /// sha256 of the rendered text.
     pub hash: String,
     /// API version and kind of the child.
     pub kind: (String, String),
-    /// What a rollback to it rejected.
+    /// The rejection by a rollback to it.
     pub rejects: Rejects,
-    /// Whether it was deleted, and somebody's finalizer holds it.
+    /// Whether it is being deleted, and held by somebody's finalizer.
     pub is_deleting: bool,
 }
 
-/// The rendering that a rollback rejected, and which command did. The command stays named when nothing is rejected any
-/// more: it is the proof that it was carried out, which outlives the child.
+/// The rendering that a rollback rejected, and the command of that rollback. The command remains when nothing is
+/// rejected any more, as the proof that it was carried out, which outlives the child.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rejects {
     /// The hash of the rendering.
@@ -47,14 +47,14 @@ pub struct Rejects {
     pub command: Option<String>,
 }
 
-/// What holds a `BasicDeployment` on an older revision than its spec and template give.
+/// A rollback that holds a `BasicDeployment` on an older revision than its spec and template give.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Pin {
-    /// The hash of the rendering that it is held on.
+    /// The hash of the held rendering.
     pub hash: String,
     /// The revision; `None` when somebody deleted it.
     pub revision: Option<Arc<Revision>>,
-    /// What was rejected, by which command.
+    /// The rejected rendering, and the command that rejected it.
     pub rejects: Rejects,
 }
 
@@ -70,7 +70,7 @@ pub fn find<'r>(revisions: &'r [Arc<Revision>], hash: &str) -> Option<&'r Arc<Re
     revisions.iter().find(|revision| revision.hash == hash)
 }
 
-/// What stays recorded on the child when it is written again.
+/// The marks that stay on the child in its next write.
 pub fn kept_marks(desired: &str, pin: Option<&Pin>, child: Option<&Child>) -> Marks {
     let on_child = child.map(Child::marks).unwrap_or_default();
     match pin {
@@ -90,8 +90,8 @@ pub fn kept_marks(desired: &str, pin: Option<&Pin>, child: Option<&Child>) -> Ma
 }
 
 impl Pin {
-    /// Whether a rollback holds the child, as it is recorded on the child itself, and if there is no child, on the
-    /// revision that was wanted last.
+    /// The rollback that holds the child, by the marks on the child itself, or if there is no child, on the last wanted
+    /// revision.
     #[must_use]
     pub fn of(rendered: &str, children: &[Arc<Child>], revisions: &[Arc<Revision>]) -> Option<Self> {
         if children.is_empty() {
@@ -120,7 +120,7 @@ impl Row for Revision {
 }
 
 impl Revision {
-    /// What is kept of a `ControllerRevision`.
+    /// Trims a `ControllerRevision`.
     pub fn of(object: TrimmedObject) -> Self {
         let TrimmedObject { metadata, data } = object;
         let text = |field: &str| data["data"][field].as_str().unwrap_or_default().to_owned();
@@ -140,13 +140,13 @@ impl Revision {
         }
     }
 
-    /// Whether it is the one that was stored for its hash: another one may say anything of itself.
+    /// Whether it is the revision that was stored for its hash, because any other one may claim anything.
     #[must_use]
     pub fn is_genuine(&self, deployment: &str, uid: &str) -> bool {
         self.name == name(deployment, uid, &self.hash)
     }
 
-    /// The rendering that is stored in a `ControllerRevision`; `None` when somebody has put something else there.
+    /// The rendering in a `ControllerRevision`; `None` if somebody has replaced it.
     pub fn rendering(mut object: TrimmedObject) -> Option<Value> {
         let rendering = object.data.get_mut("data")?.take();
         let is_map =

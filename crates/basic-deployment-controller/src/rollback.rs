@@ -1,10 +1,10 @@
-//! Which revision a rollback goes to, and what it records on the child.
+//! The target revision of a rollback, and its marks on the child.
 
 use std::sync::Arc;
 
 use crate::{child::Marks, observed::Observed, revision::Revision};
 
-/// The revision that a rollback asks for, or why there is none.
+/// The revision that a rollback requests, or the reason why there is none.
 pub fn target(to: i64, observed: &Observed) -> Result<&Arc<Revision>, String> {
     let is_of_kind = |revision: &&Arc<Revision>| {
         let kind = &observed.place.resource;
@@ -31,7 +31,7 @@ pub fn target(to: i64, observed: &Observed) -> Result<&Arc<Revision>, String> {
     })
 }
 
-/// What is recorded on a child that a rollback puts on a revision.
+/// The marks on a child that a rollback puts on a revision.
 pub fn marks(command: &str, target: &Revision, observed: &Observed) -> Marks {
     let rejected = match &observed.rendered {
         Ok(rendered) => Some(rendered.hash.as_str()),
@@ -40,7 +40,7 @@ pub fn marks(command: &str, target: &Revision, observed: &Observed) -> Marks {
     Marks {
         last_command: Some(command.to_owned()),
         rolled_back_by: Some(command.to_owned()),
-        // Back to what spec and template give: then they are followed again.
+        // The target is the rendering of spec and template, which are then followed again.
         rejected: rejected.filter(|rejected| *rejected != target.hash).map(str::to_owned),
     }
 }

@@ -1,4 +1,4 @@
-//! What can be configured.
+//! The settings.
 
 use std::collections::BTreeMap;
 
@@ -7,13 +7,13 @@ use kube::{core::GroupVersionKind, discovery::ApiResource};
 use operator_kit::{render::Templates, run::Validate};
 use serde::Deserialize;
 
-/// What can be configured.
+/// The settings.
 #[derive(Deserialize)]
 #[serde(from = "File")]
 pub struct Settings {
     /// The kind of the children.
     pub child: ChildKind,
-    /// The templates of children, by the name that `spec.template` asks for.
+    /// The templates of children, by the name that `spec.template` refers to.
     pub templates: Templates,
     is_empty: bool,
 }
@@ -28,7 +28,7 @@ pub struct ChildKind {
     pub kind: String,
     /// Its name in URLs, for example `deployments`; the kind in lower case with an s by default.
     pub resource: Option<String>,
-    /// Where it has the fields of the contract.
+    /// The paths of the fields of the contract.
     #[serde(default)]
     pub contract: ReplicaContract,
 }

@@ -17,10 +17,10 @@ use crate::{
     step,
 };
 
-/// The types of the conditions that are this controller's.
+/// The types of this controller's conditions.
 pub const CONDITIONS: [&str; 6] = [READY, PROGRESSING, RECONCILING, STALLED, CONTESTED, ROLLED_BACK];
 
-/// The status as it was told last: what others say in conditions of their own is none of it.
+/// The last reported status, without conditions of other controllers.
 #[must_use]
 pub fn told(deployment: &BasicDeployment) -> BasicDeploymentStatus {
     let mut told = deployment.status.clone().unwrap_or_default();
@@ -28,7 +28,7 @@ pub fn told(deployment: &BasicDeployment) -> BasicDeploymentStatus {
     told
 }
 
-/// The status that tells what was observed.
+/// The status that reports an observation.
 pub fn status(observed: &Observed) -> BasicDeploymentStatus {
     let (deployment, contract) = (&observed.deployment, &observed.contract);
     let before = told(deployment).conditions;
@@ -67,7 +67,7 @@ pub fn status(observed: &Observed) -> BasicDeploymentStatus {
         conditions,
     };
     match deployment.status.clone().filter(|_| observed.is_blind) {
-        // Nobody has seen that it is otherwise.
+        // Without an observation, the last values remain.
         Some(BasicDeploymentStatus { active, replicas, progress, revision, selector, child, .. }) => {
             BasicDeploymentStatus { active, replicas, progress, revision, selector, child, ..new }
         }
@@ -75,20 +75,20 @@ pub fn status(observed: &Observed) -> BasicDeploymentStatus {
     }
 }
 
-/// How many replicas serve, of whatever child.
+/// The number of serving replicas of all children.
 fn active(observed: &Observed) -> i32 {
     let children = observed.child.ours().into_iter().chain(observed.former_children());
     children.map(|child| child.active(&observed.contract)).fold(0, i32::saturating_add)
 }
 
-/// The child of which the most replicas serve, rather the one that is wanted: an autoscaler measures these.
+/// The child with the most serving replicas, preferably the wanted one, for autoscalers to measure.
 fn main_server(observed: &Observed) -> Option<&Child> {
-    // Of those that are equal the last one counts.
+    // Among equal ones, the last one wins.
     let children = observed.former_children().chain(observed.child.ours());
     children.max_by_key(|child| child.active(&observed.contract)).map(AsRef::as_ref)
 }
 
-/// What children of former names still do, for people.
+/// A message about children with former names.
 fn by_former(observed: &Observed) -> String {
     let kind = &observed.place.resource.kind;
     let counted = observed.former_children().map(|child| (child.active(&observed.contract), &child.name));
@@ -117,10 +117,10 @@ fn rolled_back(pin: &Pin) -> String {
     )
 }
 
-/// How soon `after` is to be told.
+/// The urgency of `after`.
 ///
-/// Others wait for more than numbers, and for more than which of many pods is the first that blocks for the same
-/// reason. Numbers have come to rest when the child serves what it is, or says what keeps it from that.
+/// Mere numbers are not urgent, nor is another pod that blocks for the same reason. Numbers are settled when the child
+/// serves its rendering, or names its blocker.
 #[must_use]
 pub fn pace(before: &BasicDeploymentStatus, after: &BasicDeploymentStatus, observed: &Observed) -> Pace {
     let known = |status: &BasicDeploymentStatus| {
@@ -128,7 +128,7 @@ pub fn pace(before: &BasicDeploymentStatus, after: &BasicDeploymentStatus, obser
             status.blocked_by.as_ref().map(|blocker| (blocker.kind.clone(), blocker.reason.clone()));
         let holds = [READY, STALLED].map(|type_| conditions::is_true(&status.conditions, type_));
         let goes_on = !conditions::is_false(&status.conditions, PROGRESSING);
-        // Nobody waits for the first generation to be observed, but for what comes of it.
+        // Nobody waits for the observation of the first generation, only for its effects.
         (status.observed_generation.or(after.observed_generation), status.ready, blocker, holds, goes_on)
     };
     if known(before) != known(after) {
@@ -139,7 +139,7 @@ pub fn pace(before: &BasicDeploymentStatus, after: &BasicDeploymentStatus, obser
     if are_at_rest { Pace::Settled } else { Pace::Counting }
 }
 
-/// When the progress deadline passes, if it is running.
+/// The time until the progress deadline, if it is running.
 #[must_use]
 pub fn deadline_in(observed: &Observed) -> Option<Duration> {
     let is_waiting = !observed.is_ready() && !observed.deployment.spec.paused && observed.held_up().is_none();
@@ -157,7 +157,7 @@ fn deadline(observed: &Observed) -> Duration {
 const PAUSED: &str = "Paused";
 /// Condition: present only while the child is held on an older revision than spec and template give.
 const ROLLED_BACK: &str = "RolledBack";
-/// Condition: present only while somebody else goes on changing fields of the child that are put back.
+/// Condition: present only while somebody else keeps changing fields of the child that are restored.
 const CONTESTED: &str = "Contested";
 
 struct Summary {
@@ -166,7 +166,7 @@ struct Summary {
     is_stalled: bool,
 }
 
-/// Why it is as it is: the first cause that holds.
+/// Summarizes the state by the first cause that applies.
 fn summary(
     observed: &Observed,
     child: Option<&Child>,
@@ -221,7 +221,7 @@ fn summary(
     say(if is_outdated { "Updating" } else { "Progressing" }, format!("{counted}{whom}"), false)
 }
 
-/// This object itself while it cannot go on, else what the child says, else the child where it is stalled.
+/// This object itself while it cannot continue, otherwise the child's blocker, otherwise the child if it is stalled.
 fn blocked_by(observed: &Observed, child: Option<&Child>) -> Option<BlockedBy> {
     let deployment = &observed.deployment;
     let before = deployment.status.as_ref().and_then(|status| status.blocked_by.as_ref());

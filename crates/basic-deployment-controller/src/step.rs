@@ -1,8 +1,8 @@
-//! The steps that fail by themselves, and stop no other.
+//! The steps whose failures do not hold up others.
 
-/// A child of an earlier name is scaled.
+/// Scaling a child with a former name.
 pub const SCALE_FORMER: &str = "scaleFormer";
-/// The own status is written.
+/// Writing the own status.
 pub const STATUS: &str = "status";
-/// The statuses of commands are written; an item is a command's uid.
+/// Writing the statuses of commands; an item is a command's uid.
 pub const TELL: &str = "tell";

@@ -1,45 +1,44 @@
-//! How often somebody's change of the child was put back.
+//! Counts how often somebody's change of the child was undone.
 
 use std::time::Duration;
 
-/// How long a change is left before it is put back once more: where two want the same field, this is how often it
-/// changes.
+/// Minimum time before another change is undone: if two writers fight over a field, it changes at this pace.
 const PACE: Duration = Duration::from_secs(5);
-/// So many times in a row is no slip, but a contest.
+/// Number of undone changes in a row that make a contest.
 const OFTEN: u32 = 3;
-/// A contest is over when nothing had to be put back for this long.
+/// Time without an undone change after which a contest is over.
 pub const QUIET: Duration = Duration::from_secs(60);
 
-/// What of a child somebody else may change.
+/// A part of a child that somebody else may change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Part {
     /// A field that the template renders.
     Rendering,
     /// The replicas.
     Replicas,
-    /// A key in a map that is the template's as a whole.
+    /// A key in a map that belongs to the template as a whole.
     Additions,
 }
 
-/// How often a part was put back lately.
+/// The recently undone changes of a part.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Undone {
     /// The field.
     pub field: String,
-    /// How long ago.
+    /// The time since the last one.
     pub since: Duration,
-    /// So many times, with no quiet between.
+    /// Their number, without a quiet time in between.
     pub times: u32,
 }
 
 impl Undone {
-    /// How long another change of the part is still left.
+    /// The time until another change of the part is undone.
     #[must_use]
     pub fn left_for(&self) -> Option<Duration> {
         PACE.checked_sub(self.since).filter(|left| !left.is_zero())
     }
 
-    /// Whether somebody goes on changing the part.
+    /// Whether somebody keeps changing the part.
     #[must_use]
     pub fn is_contest(&self) -> bool {
         self.times >= OFTEN && self.since < QUIET

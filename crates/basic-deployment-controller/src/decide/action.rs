@@ -1,4 +1,4 @@
-//! What can be done in one step.
+//! The possible steps.
 
 use std::{sync::Arc, time::Duration};
 
@@ -20,38 +20,38 @@ use crate::{
 pub enum Action {
     /// Store a rendering as a revision.
     Record {
-        /// What was rendered.
+        /// The rendering.
         rendered: Rendered,
         /// The revision's number.
         number: i64,
     },
-    /// Mark what has a revision's name as that revision again: somebody took its label, or its hash.
+    /// Restore the label and hash of a revision, after somebody removed one of them.
     Reclaim {
         /// The revision's name.
         name: String,
         /// Its uid.
         uid: String,
-        /// The hash of what it stores.
+        /// The hash of its rendering.
         hash: String,
         /// Its number.
         number: i64,
     },
-    /// Make a revision the one that is wanted.
+    /// Make a revision the wanted one.
     Renumber {
         /// The revision.
         revision: Arc<Revision>,
         /// Its new number.
         number: i64,
-        /// What is recorded on it of a rollback.
+        /// The record of a rollback on it.
         rejects: Rejects,
     },
     /// Create the child.
     Create(Desired),
-    /// Make the child what it is to be: adopt it, change it to another rendering, or undo what somebody changed.
+    /// Bring the child to its desired state: adopt it, change it to another rendering, or undo somebody's change.
     Apply {
         /// The child.
         child: Arc<Child>,
-        /// What it is to be.
+        /// Its desired state.
         desired: Desired,
         /// Whether its rendering is the same as before.
         heals: bool,
@@ -62,7 +62,7 @@ pub enum Action {
         child: Arc<Child>,
         /// The command.
         command: Arc<Command>,
-        /// The token; `None` when the child's own is new enough.
+        /// The token; `None` if the child's own is new enough.
         token: Option<String>,
     },
     /// Set the child's replicas.
@@ -72,38 +72,38 @@ pub enum Action {
         /// Whether somebody else has changed them.
         heals: bool,
     },
-    /// Set the replicas of a child of an earlier name.
+    /// Set the replicas of a child with a former name.
     ScaleFormer {
         /// The child.
         child: Arc<Child>,
         /// Whether somebody else has changed them.
         heals: bool,
     },
-    /// Take away what somebody else has added to maps that are the template's.
+    /// Remove keys that somebody else has added to maps of the template.
     Strip {
         /// The child.
         child: Arc<Child>,
         /// The keys.
         additions: Vec<Additions>,
     },
-    /// Delete children that others took over from.
+    /// Delete children that were replaced by another one.
     Delete(Vec<Arc<Child>>),
     /// Delete revisions beyond the limit.
     Prune(Vec<Arc<Revision>>),
     /// Write the statuses of commands.
     Tell(Vec<(Arc<Command>, CommandStatus)>),
-    /// Report that it would not do what was asked for.
+    /// Report that the spec cannot be followed.
     Refuse(Refusal),
     /// Write the status.
     WriteStatus(Box<BasicDeploymentStatus>),
-    /// Come back later, when nothing happened before.
+    /// Reconcile again later, unless something happens before.
     Wait(Duration),
     /// Nothing is left to do.
     Settle,
 }
 
 impl Action {
-    /// The step that it is; an empty one where a failure holds up everything.
+    /// The step of the action; empty if a failure holds up everything.
     #[must_use]
     pub fn step(&self) -> &'static str {
         match self {

@@ -1,4 +1,4 @@
-//! The child is kept as it is to be.
+//! Keeps the child in its desired state.
 
 use std::sync::Arc;
 
@@ -43,8 +43,8 @@ pub fn keep(desired: &Desired, observed: &Observed, queue: &CommandQueue) -> Opt
     }
 }
 
-/// A new rendering is applied at once; what somebody else changed is undone, unless the server itself shapes
-/// what it is given.
+/// Applies a new rendering at once, and undoes changes by somebody else, unless the server itself changes the applied
+/// object.
 fn align(child: &Arc<Child>, desired: &Desired, observed: &Observed) -> Option<Action> {
     let apply = |heals| Some(Action::Apply { child: child.clone(), desired: desired.clone(), heals });
     if child.hash() != desired.hash {
@@ -63,12 +63,12 @@ pub fn is_as_wanted(child: &Child, desired: &Desired, observed: &Observed) -> bo
     seen == desired.comparable() || observed.settled_as.as_ref() == Some(&seen)
 }
 
-/// What the deployment asks for is set at once; what somebody else makes of it afterwards is put back.
+/// Sets the replicas of the deployment at once, and undoes later changes by somebody else.
 pub fn scale(child: &Arc<Child>, observed: &Observed) -> Option<Action> {
     heals_scale(child, observed).map(|heals| Action::Scale { child: child.clone(), heals })
 }
 
-/// Whether setting a child's replicas undoes what somebody else did; `None` when they are not to be set now.
+/// Whether setting a child's replicas undoes a change by somebody else; `None` if they are not to be set now.
 fn heals_scale(child: &Child, observed: &Observed) -> Option<bool> {
     let heals = observed.given_replicas.get(&child.uid) == Some(&observed.deployment.spec.replicas);
     let is_left = heals && left_for(Part::Replicas, observed).is_some();
@@ -79,7 +79,7 @@ pub fn is_out_of_scale(child: &Child, observed: &Observed) -> bool {
     child.replicas(&observed.contract) != Some(observed.deployment.spec.replicas)
 }
 
-/// A child of an earlier name serves until the new one is ready: the number that is asked for reaches it too.
+/// Scales a child with a former name, which serves until the new one is ready.
 pub fn scale_former(observed: &Observed) -> Option<Action> {
     if observed.attempt.holds(step::SCALE_FORMER) {
         return None;
@@ -89,7 +89,7 @@ pub fn scale_former(observed: &Observed) -> Option<Action> {
     })
 }
 
-/// Children of an earlier name go when the new one serves.
+/// Deletes children with a former name when the new one serves.
 pub fn clean_up(observed: &Observed) -> Option<Action> {
     let others: Vec<_> = observed.former_children().cloned().collect();
     (!others.is_empty() && observed.is_ready()).then_some(Action::Delete(others))

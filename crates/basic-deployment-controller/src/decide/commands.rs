@@ -1,4 +1,4 @@
-//! What is done for the command whose turn it is, and what is told of all.
+//! Carries out the next command, and reports on all commands.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::{
     restarts, step,
 };
 
-/// How often the status of a command is rewritten for its progress alone.
+/// Minimum time between writes of a command's status in which only the progress changes.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(5);
 
 /// Carries out the next command: the effect, and the proof that it happened, in one write.
@@ -32,7 +32,7 @@ pub fn start(observed: &Observed, queue: &CommandQueue) -> Option<Action> {
     }
 }
 
-/// Tells each command how far it is, where that is news.
+/// Writes the status of each command where it has changed.
 pub fn tell(observed: &Observed, queue: &CommandQueue) -> Option<Action> {
     let is_held = |uid: &str| observed.held_up().is_none() && observed.attempt.holds_item(step::TELL, uid);
     let news: Vec<_> = queue
@@ -47,7 +47,7 @@ pub fn tell(observed: &Observed, queue: &CommandQueue) -> Option<Action> {
     (!news.is_empty()).then_some(Action::Tell(news))
 }
 
-/// When commands are to be looked at again, if nothing happens before.
+/// The time until commands need another pass, if nothing happens before.
 pub fn due_in(observed: &Observed, queue: &CommandQueue) -> Option<Duration> {
     let deadlines = queue.iter().filter_map(|(command, _)| command.left(observed.now));
     let has_news = |command, standing| command_status::news(command, standing, observed).is_some();
@@ -56,7 +56,7 @@ pub fn due_in(observed: &Observed, queue: &CommandQueue) -> Option<Duration> {
     deadlines.chain(progress).chain(queue.stuck_in).filter(|left| !left.is_zero()).min()
 }
 
-/// How long mere progress is not told yet.
+/// The time until progress alone may be reported.
 fn progress_in(observed: &Observed) -> Option<Duration> {
     PROGRESS_INTERVAL.checked_sub(observed.since_told?).filter(|left| !left.is_zero())
 }

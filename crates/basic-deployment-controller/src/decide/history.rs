@@ -1,4 +1,4 @@
-//! Which revisions there are to be.
+//! Stores and prunes revisions.
 
 use std::collections::HashSet;
 
@@ -12,13 +12,13 @@ use crate::{
     rollback,
 };
 
-/// Stores what the child is to become before it does, as the revision of the highest number.
+/// Stores the next rendering of the child before the child is changed to it, as the revision with the highest number.
 pub fn record(desired: &Desired, observed: &Observed) -> Option<Action> {
     let last = observed.revisions.last();
     let next = last.map_or(1, |last| last.number.saturating_add(1));
     let mut rejects = observed.pin.as_ref().map(|pin| pin.rejects.clone()).unwrap_or_default();
     let Some(revision) = find(&observed.revisions, &desired.hash) else {
-        // What is held by a rollback has a revision, or is refused.
+        // A rendering that a rollback holds has a revision, or is refused.
         let rendered = observed.rendered.as_ref().ok().filter(|rendered| rendered.hash == desired.hash)?;
         return Some(match observed.occupant.clone() {
             None => Action::Record { rendered: rendered.clone(), number: next },
@@ -39,9 +39,9 @@ pub fn record(desired: &Desired, observed: &Observed) -> Option<Action> {
     })
 }
 
-/// Deletes the oldest revisions beyond the limit, but none that is wanted, live or asked for.
+/// Deletes the oldest revisions beyond the limit, except those that are wanted, live or requested.
 pub fn prune(observed: &Observed) -> Option<Action> {
-    // What is not known may ask for any.
+    // Unknown commands may request any revision.
     let commands = observed.commands.as_ref()?;
     let mut kept: HashSet<&str> = observed.children().map(|child| child.hash()).collect();
     kept.extend(observed.wanted_hash());
@@ -54,7 +54,7 @@ pub fn prune(observed: &Observed) -> Option<Action> {
     let old: Vec<_> =
         observed.revisions.iter().filter(|revision| !kept.contains(revision.hash.as_str())).collect();
     let limit = usize::try_from(observed.deployment.spec.revision_history_limit).unwrap_or(0);
-    // Those that are kept anyway and are not the wanted one count as old ones too.
+    // Revisions that are kept anyway, except the wanted one, count as old ones too.
     let all_old = observed.revisions.len().saturating_sub(1);
     let surplus = all_old.saturating_sub(limit).min(old.len());
     let surplus: Vec<_> =

@@ -15,28 +15,28 @@ use crate::{command_queue::CommandQueue, decide::report::report, observed::Obser
 #[must_use]
 pub fn decide(observed: &Observed, queue: &CommandQueue) -> Action {
     if observed.deployment.metadata.deletion_timestamp.is_some() {
-        // The garbage collector takes the child; creating another would keep it from ending.
+        // The garbage collector deletes the child; a new child would delay the end of the deletion.
         return Action::Settle;
     }
     if observed.held_up().is_none() {
         return step(observed, queue).unwrap_or_else(|| report(observed, queue));
     }
-    // The own status first: it may be a command's that the server refuses.
+    // The own status comes first, because the refused status may be that of a command.
     match report(observed, queue) {
         told @ Action::WriteStatus(_) => told,
         otherwise => commands::tell(observed, queue).unwrap_or(otherwise),
     }
 }
 
-/// The child first, so that nothing that is only to be told can hold it up; then commands, before a child goes
-/// that was the proof of one.
+/// The child comes first, so that no report can hold it up; then commands, before a child is deleted that proves one of
+/// them.
 fn step(observed: &Observed, queue: &CommandQueue) -> Option<Action> {
     if let Some(scaled) = child::scale_former(observed) {
         return Some(scaled);
     }
     let desired = match &observed.desired {
         Ok(desired) => desired,
-        // A child that is there still follows commands, and is scaled.
+        // An existing child still follows commands, and is scaled.
         Err(refusal) => {
             return commands::start(observed, queue)
                 .or_else(|| observed.child.ours().and_then(|child| child::scale(child, observed)))

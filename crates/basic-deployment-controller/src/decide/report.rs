@@ -1,4 +1,4 @@
-//! When the status is written, and when the next pass is due.
+//! Decides when the status is written, and when the next pass is due.
 
 use std::time::Duration;
 
@@ -21,11 +21,11 @@ use crate::{
     undone::Part,
 };
 
-/// How long the first status may wait for readiness where nothing blocks: a large child takes longer than the
-/// kit waits for one object, and each status that only counts is a write.
+/// Maximum delay of the first status while nothing blocks: a large child takes longer to become ready than the kit's
+/// own delay, and each status with mere numbers costs a write.
 const FIRST_STATUS_DELAY: Duration = Duration::from_secs(20);
 
-/// Writes the status where it is news and due, or waits for what comes next by itself.
+/// Writes a changed status when it is due, or waits until something becomes due.
 pub fn report(observed: &Observed, queue: &CommandQueue) -> Action {
     let current = told(&observed.deployment);
     let new = status(observed);
@@ -53,7 +53,7 @@ pub fn report(observed: &Observed, queue: &CommandQueue) -> Action {
     .map_or(Action::Settle, Action::Wait)
 }
 
-/// When somebody's change is undone, if one is there of a part that was put back only just now.
+/// The time until somebody's change is undone, if its part was restored only just now.
 fn healing_in(observed: &Observed) -> Option<Duration> {
     let child = observed.child.ours();
     let is_changed = |part: &Part| match (part, child, &observed.desired) {

@@ -1,4 +1,4 @@
-//! When a command is ended of which no `BasicDeployment` says that its time is over.
+//! Decides when a command is ended whose deadline has passed without a report by a `BasicDeployment`.
 
 use std::time::Duration;
 
@@ -6,12 +6,12 @@ use jiff::Timestamp;
 
 use crate::command::Command;
 
-/// How long a `BasicDeployment` may take to end a command of its own.
+/// Time that a `BasicDeployment` may take to end a command of its own.
 const CLAIM_TOLERANCE: Duration = Duration::from_secs(60);
 
-/// When a command is to be ended here, by a process that has been acting for so long; `None` when it is not.
+/// The time until a command is ended here, by a process that has been active for this long; `None` if it is not.
 ///
-/// What is bound may have been carried out while no process acted: its `BasicDeployment` is to say so first.
+/// A bound command may have been carried out while no process was active, so its `BasicDeployment` reports first.
 #[must_use]
 pub fn due_in(command: &Command, now: Timestamp, acting: Duration) -> Option<Duration> {
     if command.has_ended() || command.is_deleting {

@@ -9,7 +9,7 @@ use operator_kit::{
 };
 use parking_lot::Mutex;
 
-/// The children of the configured kind, watched; another kind in the settings is another watch.
+/// The watched children of the configured kind; with another kind in the settings, the watch is replaced.
 pub struct Children {
     client: Client,
     watches: Watches,
@@ -17,12 +17,12 @@ pub struct Children {
     watched: Mutex<Option<Known>>,
 }
 
-/// Children of one kind, as they are known.
+/// The known children of one kind.
 #[derive(Clone)]
 pub struct Known {
     /// Their kind.
     pub resource: ApiResource,
-    /// What the watch shows.
+    /// The cache of their watch.
     pub cache: Arc<Cache<Child>>,
 }
 
@@ -31,7 +31,7 @@ impl Children {
         Self { client, watches, trigger, watched: Mutex::default() }
     }
 
-    /// The children of a kind; a kind that was not asked for before is watched from now on instead of the last.
+    /// The children of a kind; a new kind is watched from now on instead of the last one.
     pub fn of(&self, kind: &ChildKind) -> Known {
         let resource = kind.api_resource();
         let mut watched = self.watched.lock();

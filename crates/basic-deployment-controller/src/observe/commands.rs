@@ -49,13 +49,13 @@ impl Commands {
         self.changed.notified().await;
     }
 
-    /// All commands, of whomever, of which something holds.
+    /// All commands for which `holds` is true, with any owner.
     pub fn find(&self, holds: impl Fn(&Command) -> bool) -> Vec<Arc<Command>> {
         self.caches.iter().flat_map(|(_, _, cache)| cache.find(&holds)).collect()
     }
 
-    /// The commands that are bound to a `BasicDeployment` and in its namespace, the oldest first; `None` while
-    /// not all are known.
+    /// The commands that are bound to a `BasicDeployment`, in its namespace, the oldest first; `None` while some may be
+    /// unknown.
     pub fn of(&self, namespace: &str, uid: &str) -> Option<Vec<Arc<Command>>> {
         if self.caches.iter().any(|(_, _, cache)| cache.problem().is_some()) {
             return None;
@@ -66,7 +66,7 @@ impl Commands {
         Some(commands)
     }
 
-    /// Another number for each set of commands that are bound to a `BasicDeployment`.
+    /// A number that identifies the set of commands that are bound to a `BasicDeployment`.
     pub fn fingerprint(&self, namespace: &str, uid: &str) -> u64 {
         let mut hasher = DefaultHasher::new();
         for command in self.of(namespace, uid).into_iter().flatten() {
@@ -75,8 +75,8 @@ impl Commands {
         hasher.finish()
     }
 
-    /// Whether a command is still there and still waits: looked up live, because what a cache does not show yet
-    /// would be run although it was cancelled, or a second time.
+    /// Whether a command still exists and waits: read live, because with a stale cache it could run although it was
+    /// cancelled, or a second time.
     pub async fn still_waits(&self, command: &Command) -> Result<bool, Error> {
         let resource = command.kind.resource();
         let api: Api<TrimmedObject> =
@@ -91,7 +91,7 @@ impl Commands {
         }))
     }
 
-    /// Where commands of a kind are.
+    /// The kind and watch of commands of a kind.
     pub fn place(&self, kind: CommandKind) -> WatchedResource {
         let [restarts, rollbacks] = &self.caches;
         let (_, resource, cache) = match kind {

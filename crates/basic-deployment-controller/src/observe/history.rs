@@ -17,12 +17,12 @@ use operator_kit::{
 use parking_lot::{Mutex, MutexGuard};
 use serde_json::Value;
 
-/// The revisions of all `BasicDeployments`, watched; what is stored in one is read when it is needed.
+/// The watched revisions of all `BasicDeployments`; the content of a revision is read when it is needed.
 pub struct History {
     client: Client,
     resource: ApiResource,
     cache: Arc<Cache<Revision>>,
-    /// The rendering that was read last, by the uid of the `BasicDeployment`. It never changes.
+    /// The last rendering that was read, by the uid of the `BasicDeployment`. It never changes.
     read: Mutex<HashMap<String, Read>>,
 }
 
@@ -44,7 +44,7 @@ impl History {
         Self { client, resource, cache, read: Mutex::default() }
     }
 
-    /// Why the history cannot be relied on, if so.
+    /// The reason why the history is unreliable, if it is.
     pub fn problem(&self) -> Option<String> {
         self.cache.problem()
     }
@@ -57,7 +57,7 @@ impl History {
         revisions
     }
 
-    /// The rendering that is stored in a revision; `None` when it went meanwhile, or somebody changed it to something else.
+    /// The rendering in a revision; `None` if the revision was deleted meanwhile, or somebody changed its content.
     pub async fn rendering(&self, whose: &str, revision: &Revision) -> Result<Option<Value>, Error> {
         if let Some(read) = self.lock().get(whose).filter(|read| read.revision == revision.uid) {
             return Ok(Some(read.rendering.clone()));
@@ -77,8 +77,8 @@ impl History {
         Ok(Some(rendering))
     }
 
-    /// What has the name of the revision of a rendering, and is not known as one: somebody took its label or its hash,
-    /// it is somebody else's, or it has just been created.
+    /// The object that has the name of a rendering's revision, but is not known as one: somebody removed its label or
+    /// its hash, it belongs to somebody else, or it has just been created.
     pub async fn occupant(
         &self,
         deployment: &BasicDeployment,
@@ -97,12 +97,12 @@ impl History {
         }))
     }
 
-    /// Where revisions are.
+    /// The kind and watch of revisions.
     pub fn place(&self) -> WatchedResource {
         WatchedResource::new(self.resource.clone(), self.cache.seen())
     }
 
-    /// Forgets what was read for a `BasicDeployment`.
+    /// Forgets the rendering that was read for a `BasicDeployment`.
     pub fn forget(&self, uid: &str) {
         self.lock().remove(uid);
     }

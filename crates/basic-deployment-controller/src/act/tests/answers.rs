@@ -1,4 +1,4 @@
-//! What each answer of the server leads to.
+//! The effects of each answer of the server.
 
 use operator_kit::report::{Category, Reported};
 
@@ -19,12 +19,12 @@ fn is_done_when_gone(action: &Action) -> bool {
     matches!(action, Action::Delete(_) | Action::Prune(_) | Action::Tell(_))
 }
 
-/// What a refusal is told as: of a status, that it is one.
+/// The reason of a refusal, which for statuses is one of its own.
 fn refused_as(action: &Action, otherwise: &'static str) -> &'static str {
     if matches!(action, Action::Tell(_) | Action::WriteStatus(_)) { "StatusRefused" } else { otherwise }
 }
 
-/// The reason of the failure that an answer leads to; `None` where it is none.
+/// The reason of the failure that an answer causes; `None` if it causes none.
 async fn reason(action: Action, answer: Answer) -> Option<&'static str> {
     match act(action, &[answer]).await.result {
         Ok(next) => {

@@ -1,4 +1,4 @@
-//! Each action over a mocked client: the requests that it makes, and what follows from each answer.
+//! Each action over a mocked client: its requests, and the effects of each answer.
 
 mod answers;
 mod requests;
@@ -17,14 +17,14 @@ const CHILDREN: &str = "/apis/catena.dev/v1alpha1/namespaces/shop/basicreplicase
 const RESTARTS: &str = "/apis/catena.dev/v1alpha1/namespaces/shop/basicdeploymentrestarts";
 const DEPLOYMENTS: &str = "/apis/catena.dev/v1alpha1/namespaces/shop/basicdeployments";
 
-/// What became of an action.
+/// The outcome of an action.
 struct Acted {
     sent: Vec<Sent>,
     result: Result<Next, Error>,
     memory: Memory,
 }
 
-/// Takes a step against a server that gives these answers, the last one for ever.
+/// Takes a step against a server that gives these answers, and then the last one forever.
 async fn act_on(observed: &Observed, action: Action, answers: &[Answer]) -> Acted {
     let mut answers: Vec<_> = answers.iter().rev().cloned().collect();
     let last = answers.first().unwrap().clone();

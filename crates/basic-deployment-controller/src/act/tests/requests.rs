@@ -1,10 +1,10 @@
-//! What each action asks of the server.
+//! The requests of each action.
 
 use operator_kit::report::StatusAge;
 
 use super::*;
 
-/// The one request that an action makes where all goes well.
+/// The only request of a successful action.
 async fn request_of(action: Action) -> Sent {
     let Acted { mut sent, result, .. } = act(action, &[DONE]).await;
     assert_eq!(result.unwrap(), Next::Written);
@@ -55,7 +55,7 @@ async fn a_revision_is_marked_again_and_renumbered_only_as_the_very_object_that_
     assert_eq!(request_of(renumber()).await, sent("MERGE", &uri, renumbered));
 }
 
-/// What is applied of the child, with a restart token.
+/// The applied fields of the child, with a restart token.
 fn applied(token: &str) -> Value {
     let mut object = desired().object;
     object["spec"]["replicas"] = 3.into();

@@ -1,4 +1,4 @@
-//! The child is kept as it is to be.
+//! Keeps the child in its desired state.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use operator_kit::{
@@ -138,7 +138,7 @@ fn a_status_that_is_refused_is_not_written_again_and_stops_nothing_else() {
     assert_eq!(decide(&held_up), Action::Settle);
     let unscaled = Observed { attempt: held(), ..ours(json!({"spec": {"replicas": 1}})) };
     assert!(matches!(decide(&unscaled), Action::Scale { .. }));
-    // The kit defers everything for a step without a name.
+    // The kit holds up everything for a step without a name.
     assert_ne!(step, "");
 }
 

@@ -1,8 +1,8 @@
-//! What somebody else goes on changing is put back at a pace, and told.
+//! Repeated changes by somebody else are undone at a limited pace, and reported.
 
 use super::*;
 
-/// A child with a key more in the map that its template renders.
+/// A child with an additional key in the map that its template renders.
 fn with_a_key() -> Observed {
     ours(json!({"spec": {"parameters": {"env.EVIL": "yes"}}}))
 }

@@ -1,4 +1,4 @@
-//! Fixtures, and the tests by what they are about.
+//! Fixtures, and the tests by topic.
 
 mod child;
 mod contests;
@@ -40,7 +40,7 @@ use crate::{
     undone::{Part, Undone},
 };
 
-/// The next step by what was observed.
+/// The next step for an observation.
 fn decide(observed: &Observed) -> Action {
     super::decide(observed, &CommandQueue::of(observed))
 }
@@ -61,7 +61,7 @@ fn desired() -> Desired {
     Desired::new(&deployment(), rendered(NEW))
 }
 
-/// A child that is as wanted, with `changes` merged over it.
+/// A child in its desired state, with `changes` merged over it.
 fn child(changes: Value) -> Arc<Child> {
     let mut object = json!({
         "metadata": {
@@ -101,7 +101,7 @@ fn deployment() -> BasicDeployment {
     BasicDeployment { metadata, spec, status: None }
 }
 
-/// A revision as it is stored for a hash.
+/// The stored revision for a hash.
 fn revision(number: i64, hash: &str) -> Arc<Revision> {
     Arc::new(Revision {
         namespace: "shop".into(),
@@ -116,7 +116,7 @@ fn revision(number: i64, hash: &str) -> Arc<Revision> {
     })
 }
 
-/// A command that was created at a second, bound to the deployment.
+/// A command that is bound to the deployment, with a creation time in seconds.
 fn command(kind: CommandKind, uid: &str, second: i64, changes: Value) -> Arc<Command> {
     let mut object = json!({
         "metadata": {
@@ -130,7 +130,7 @@ fn command(kind: CommandKind, uid: &str, second: i64, changes: Value) -> Arc<Com
     Arc::new(Command::of(serde_json::from_value(object).unwrap(), kind))
 }
 
-/// What is observed of a deployment whose rendering is stored as its first revision.
+/// The observation of a deployment whose rendering is stored as its first revision.
 fn observed(child: Found) -> Observed {
     Observed {
         deployment: Arc::new(deployment()),
@@ -162,7 +162,7 @@ fn ours(changes: Value) -> Observed {
     observed(Found::Ours(child(changes)))
 }
 
-/// That somebody's change of a part was put back, so many times in a row.
+/// Records that somebody's change of a part was undone, this many times in a row.
 fn undone(observed: &mut Observed, part: Part, field: &str, since: u64, times: u32) {
     let undone = Undone { field: field.into(), since: Duration::from_secs(since), times };
     observed.undone.insert(part, undone);

@@ -1,4 +1,4 @@
-//! Whatever happens in whatever order, each command runs at most once, after all older ones, and alone.
+//! In any order of events, each command runs at most once, after all older ones, and alone.
 //!
 //! A pass reads everything from the world and keeps nothing, so that a crash can come between any two of them.
 
@@ -14,7 +14,7 @@ use crate::child::Marks;
 enum Event {
     /// One pass of the controller.
     Pass,
-    /// The child's own controller is done with what is asked of it.
+    /// The child's own controller has brought it up to date.
     ChildCatchesUp,
     Restart {
         deadline: Option<i64>,
@@ -24,17 +24,17 @@ enum Event {
     },
     Malformed,
     Misdirected,
-    /// Somebody deletes the command of this place.
+    /// Somebody deletes the command with this index.
     Cancel(usize),
-    /// Spec or template give another text.
+    /// The spec or the template gives another text.
     Render(u8),
     Pause(bool),
     Seconds(i64),
-    /// The child's replicas do not get ready, or do again.
+    /// The child's replicas stop or resume becoming ready.
     Stuck(bool),
     /// Somebody deletes the child.
     ChildGoes,
-    /// Somebody wipes the status of the command of this place.
+    /// Somebody wipes the status of the command with this index.
     Wipe(usize),
 }
 
@@ -50,9 +50,9 @@ struct World {
     carried_out: Vec<String>,
     outcomes: BTreeMap<String, String>,
     is_stuck: bool,
-    /// Commands that are open and do not run: their status was wiped, their child went, or who overtook them did.
+    /// Open commands that do not run: their status was wiped, or their child or the command that overtook them is gone.
     idle: BTreeSet<String>,
-    /// Commands of which nothing is left, so that they may run once more.
+    /// Commands without any trace, which may run once more.
     lost: BTreeSet<String>,
 }
 
@@ -98,7 +98,7 @@ impl World {
         observed
     }
 
-    /// One pass: whether it wrote anything.
+    /// Makes one pass, and returns whether it wrote anything.
     fn pass(&mut self) -> bool {
         let observed = self.observe();
         match decide(&observed) {
@@ -138,7 +138,7 @@ impl World {
         true
     }
 
-    /// A token only rises, so that no replicas are replaced for a restart that they are newer than.
+    /// A token only rises, so that no replicas are replaced for a restart that is older than they are.
     fn set_token(&mut self, token: String) {
         let child = self.child.as_mut().unwrap();
         let before = child["spec"]["restartedAt"].as_str().map(|before| before.parse::<Timestamp>().unwrap());
@@ -155,10 +155,10 @@ impl World {
         let proof = annotations[keys::LAST_COMMAND].as_str().map(str::to_owned);
         let bore = before.as_ref().and_then(|child| child.marks().last_command);
         match proof {
-            // A child that comes back as a rollback left it bears the rollback's proof again.
+            // A child that is re-created on the rendering of a rollback carries the rollback's proof again.
             Some(proof) if before.is_none() && self.carried_out.contains(&proof) => {}
             Some(proof) if Some(&proof) != bore.as_ref() => self.carry_out(&proof, false),
-            // What an apply leaves out is taken away by the server.
+            // The server removes fields that an apply leaves out.
             proof => assert_eq!(proof, bore, "a proof is lost"),
         }
         let mut child =
@@ -185,7 +185,7 @@ impl World {
         let open = |other: &&Arc<Command>| !other.has_ended() && other.uid != uid;
         let runs =
             |other: &&Arc<Command>| self.carried_out.contains(&other.uid) && !self.idle.contains(&other.uid);
-        // A rollback takes the turn of restarts that are stuck.
+        // A rollback takes the turn of stuck restarts.
         let has_begun = |other: &Arc<Command>| is_restart(other) && other.status.start_time.is_some();
         let overtakes =
             self.is_stuck && !is_restart(command) && self.commands.iter().filter(open).any(has_begun);
@@ -210,7 +210,7 @@ impl World {
         if condition.status != "Unknown" {
             let before = self.outcomes.insert(told.uid.clone(), condition.reason.clone());
             assert_eq!(before, None, "{} ends twice", told.uid);
-            // Of what the child bears, nothing came after.
+            // The child carries the mark of the latest command.
             let is_carrier = self.child().is_some_and(|child| child.bears(&told.uid));
             assert!(
                 !(is_restart(told) && is_carrier && condition.reason == "Superseded"),
@@ -225,7 +225,7 @@ impl World {
 
     fn create(&mut self, kind: CommandKind, changes: Value) {
         self.made += 1;
-        // Uids are not in the order of creation, and several come within a second.
+        // Uids are not in the order of creation, and several commands are created within a second.
         let uid = format!("{}-{}", (self.made * 7) % 10, self.made);
         self.commands.push(command(kind, &uid, self.now, changes));
         self.commands.sort_by(|a, b| (a.created, &a.uid).cmp(&(b.created, &b.uid)));
@@ -263,7 +263,7 @@ impl World {
     fn lose_child(&mut self) {
         self.child = None;
         self.idle_but_for_the_carrier();
-        // The next child is made under the token of restarts. Of a rollback that no revision names yet, nothing is left.
+        // The next child is created with the token of restarts. A rollback that no revision names yet leaves no trace.
         let is_proven = |command: &Command| {
             let named = |revision: &Arc<Revision>| revision.rejects.command.as_ref() == Some(&command.uid);
             is_restart(command) || self.revisions.iter().any(named)
@@ -274,7 +274,7 @@ impl World {
         self.lost.extend(lost);
     }
 
-    /// Restarts that are open run no more, but for the one that the child bears.
+    /// Open restarts stop running, except the one that the child carries.
     fn idle_but_for_the_carrier(&mut self) {
         let child = self.child();
         let is_idle = |restart: &Command| {
@@ -289,7 +289,7 @@ impl World {
         let token = self.child.as_ref().and_then(|child| child["spec"]["restartedAt"].as_str());
         let token = token.map(|token| token.parse::<Timestamp>().unwrap());
         if let Some(command) = self.commands.get_mut(place % count).filter(|command| is_restart(command)) {
-            // A child that came after it failed is not made under its token.
+            // A child that was created after its failure does not have its token.
             if command.has_failed() && token < Some(command.created) {
                 self.lost.insert(command.uid.clone());
             }
@@ -328,7 +328,7 @@ fn is_restart(command: &Command) -> bool {
     command.kind == CommandKind::Restart
 }
 
-/// The child has another spec, of which its status knows nothing.
+/// Gives the child another spec, which its status has not observed.
 fn outdate(child: &mut Value) {
     child["metadata"]["generation"] = (child["metadata"]["generation"].as_i64().unwrap() + 1).into();
 }
@@ -366,7 +366,7 @@ proptest! {
             let is_malformed = command.asks.is_err();
             prop_assert_eq!(command.has_ended(), is_ours || is_malformed, "{} {:?}", &command.uid, &command.status);
         }
-        // At rest, the child is on what spec and template give, or a rollback holds it.
+        // At rest, the child is on the rendering of spec and template, or a rollback holds it.
         let child = world.child().unwrap();
         let Marks { rejected, .. } = child.marks();
         if child.hash() == world.rendering {

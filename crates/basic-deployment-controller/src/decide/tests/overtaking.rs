@@ -8,7 +8,7 @@ use super::{
 };
 use crate::command_queue::Standing;
 
-/// A restart that has begun, and a rollback behind it; the child is as `changes` say.
+/// A begun restart and a later rollback; `changes` are merged over the child.
 fn behind(changes: Value) -> Observed {
     let begun = json!({"status": {"startTime": "1970-01-01T00:00:11Z"}});
     let commands = [restart("stuck", 10, begun), restart("waits", 15, json!({})), rollback("undo", 20, 1)];
@@ -53,7 +53,7 @@ fn a_rollback_that_cannot_be_carried_out_ends_no_restart() {
     assert_eq!(told(action, "stuck"), outcome("Unknown", "Running"));
 }
 
-/// The rollback took the turn of the restart, and its replicas do not serve yet.
+/// The state after the rollback took the turn of the restart, before its replicas serve.
 fn rolled_back() -> Observed {
     let mut observed = behind(stuck());
     let marks = json!({keys::HASH: "good", keys::LAST_COMMAND: "undo", keys::ROLLED_BACK_BY: "undo", keys::REJECTED_HASH: NEW});
@@ -80,7 +80,7 @@ fn the_restart_that_was_overtaken_names_the_rollback_and_the_one_that_waited_com
     assert!(conditions::find(&status.conditions, "Succeeded").unwrap().message.contains("\"undo\""));
 }
 
-/// A command of `of` as it is with a status: when it began, and its outcome if it has ended.
+/// Gives a command of `of` a status: the time of its begin, and its outcome if it has ended.
 fn has_begun(of: &mut Observed, uid: &str, at: i64, outcome: Option<(&str, &str)>) {
     let command = of.commands.iter_mut().flatten().find(|command| command.uid == uid).unwrap();
     let ended = outcome.map(|(status, reason)| {
@@ -110,7 +110,7 @@ fn a_restart_that_runs_after_a_rollback_is_not_overtaken_by_it() {
     prepare(&mut observed);
     assert_eq!(told(decide(&observed), "waits"), outcome("Unknown", "Running"));
 
-    // A child that is created again on what a rollback holds bears the rollback once more.
+    // A child that is re-created on the rendering that a rollback holds carries the rollback again.
     has_begun(&mut observed, "waits", 31, None);
     observed.child = rolled_back().child;
     prepare(&mut observed);

@@ -1,4 +1,4 @@
-//! Commands: whose turn it is, and what is told of each.
+//! The order of commands, and the report on each.
 
 use catena_api::command::{ACCEPTED, SUCCEEDED};
 use operator_kit::{
@@ -17,7 +17,7 @@ pub(super) fn rollback(uid: &str, second: i64, to: i64) -> Arc<Command> {
     command(CommandKind::Rollback, uid, second, json!({"spec": {"toRevision": to}}))
 }
 
-/// A child that is as wanted, with commands.
+/// A child in its desired state, with commands.
 pub(super) fn with(child: Value, commands: &[Arc<Command>]) -> Observed {
     let mut observed = ours(child);
     observed.commands = Some(commands.to_vec());
@@ -25,7 +25,7 @@ pub(super) fn with(child: Value, commands: &[Arc<Command>]) -> Observed {
     observed
 }
 
-/// What the live look-ups would find.
+/// Sets the results of the live look-ups.
 pub(super) fn prepare(observed: &mut Observed) {
     observed.prepared = None;
     let Some(next) = CommandQueue::of(observed).next().cloned() else { return };
@@ -41,7 +41,7 @@ pub(super) fn prepare(observed: &mut Observed) {
     observed.prepared = Some(Prepared { command: next.uid.clone(), target });
 }
 
-/// The outcome of a command that is told: its Succeeded condition's status and reason.
+/// The reported outcome of a command: the status and reason of its condition Succeeded.
 pub(super) fn told(action: Action, uid: &str) -> (String, String) {
     let Action::Tell(news) = action else { panic!("{action:?}") };
     let (_, status) = news.into_iter().find(|(command, _)| command.uid == uid).unwrap();
@@ -85,7 +85,7 @@ fn no_command_runs_while_another_one_does() {
     let action = decide(&running);
     assert_eq!(told(action.clone(), "a"), outcome("Unknown", "Running"));
     assert_eq!(told(action, "b"), outcome("Unknown", "Queued"));
-    // Also when one that is older is bound late.
+    // Also when an older one is bound late.
     let commands = [restart("a", 5, json!({})), restart("b", 10, json!({}))];
     let running = with(restarted("b", json!({"status": {"updated": 1}})), &commands);
     assert_eq!(told(decide(&running), "a"), outcome("Unknown", "Queued"));
@@ -308,7 +308,7 @@ fn commands_are_told_also_while_the_child_cannot_be_written() {
         message: String::new(),
         is_expected: false,
     });
-    // After the own status: it may be this command's that the server does not take.
+    // After the own status, because the server may refuse the status of this command.
     let status = written(decide(&observed));
     Arc::make_mut(&mut observed.deployment).status = Some(status);
     assert_eq!(told(decide(&observed), "a"), outcome("True", "Complete"));

@@ -1,4 +1,4 @@
-//! A restart is done once: what is newer than it needs no second replacement.
+//! A restart is carried out once: replicas that are newer need no second replacement.
 
 use catena_api::command::SUCCEEDED;
 
@@ -7,7 +7,7 @@ use super::{
     *,
 };
 
-/// The token that a decision sets, if it carries a restart out.
+/// The token that a decision sets, if it carries out a restart.
 fn token_set(action: Action) -> Option<String> {
     match action {
         Action::Restart { token, .. } => token,
@@ -56,7 +56,7 @@ fn a_token_is_only_ever_raised() {
         (Some("1970-01-01T00:00:10Z"), false),
         (Some("1970-01-01T00:00:30Z"), false),
         (Some("by hand"), true),
-        // Nobody has asked for anything then: what runs under it may be older.
+        // Nobody has requested a restart at that time, so replicas with this token may be older.
         (Some("9999-12-31T23:59:59Z"), true),
     ];
     for (token, is_set) in tokens {
@@ -74,7 +74,7 @@ fn a_token_of_a_server_whose_clock_is_ahead_is_believed() {
 
 #[test]
 fn a_finished_restart_whose_status_is_wiped_succeeds_again_without_replacing_anything() {
-    // The last one bears its own proof; an earlier one is covered by the token of a later one.
+    // The last one has a proof of its own; an earlier one is covered by the token of a later one.
     let last = with(restarted("a", json!({})), &[restart("a", 10, json!({}))]);
     assert_eq!(told(decide(&last), "a"), outcome("True", "Complete"));
     let later = json!({"spec": {"restartedAt": "1970-01-01T00:00:20Z"}});

@@ -94,12 +94,12 @@ fn a_child_that_somebody_deletes_comes_back_as_the_rollback_left_it() {
 #[test]
 fn a_rollback_that_its_revision_names_was_carried_out_also_without_its_child_and_its_status() {
     let undo = || command(CommandKind::Rollback, "undo", 10, json!({"spec": {"toRevision": 1}}));
-    // Spec and template have moved on since, and nothing on the child tells of it any more.
+    // Spec and template have changed since, and no mark on the child shows it any more.
     let mut observed = ours(json!({}));
     observed.commands = Some(vec![undo()]);
     observed.revisions = vec![rejecting(revision(1, "good"), "bad", "undo"), revision(2, NEW)];
     assert!(CommandQueue::of(&observed).next().is_none(), "it would be rolled back once more");
-    // It gave what is wanted: the revision that names it is the live one.
+    // It gave the wanted rendering: the revision that names it is the live one.
     observed.revisions = vec![rejecting(revision(1, NEW), "bad", "undo")];
     let Action::Renumber { rejects, .. } = decide(&observed) else { panic!() };
     assert_eq!(rejects, Rejects { hash: None, command: Some("undo".into()) }, "its proof stays");
@@ -236,7 +236,7 @@ fn nothing_is_pruned_while_commands_are_not_known() {
 fn the_previous_revision_is_the_one_before_what_is_wanted() {
     let mut observed = ours(json!({"metadata": {"annotations": {keys::HASH: "a"}}}));
     observed.revisions = vec![revision(1, "a"), revision(2, NEW)];
-    // The child is still on the older one, because the new one was not taken by the server.
+    // The child is still on the older one, because the server did not accept the new one.
     assert_eq!(rollback::target(0, &observed).unwrap().hash, "a");
     assert_eq!(rollback::target(2, &observed).unwrap().hash, NEW);
     let error = rollback::target(7, &observed).unwrap_err();

@@ -1,4 +1,4 @@
-//! What the status says.
+//! The content of the status.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use operator_kit::report::{
@@ -9,7 +9,7 @@ use operator_kit::report::{
 use super::*;
 use crate::status::{CONDITIONS, deadline_in, pace};
 
-/// Status, reason and message of a condition; `None` where it is not there.
+/// Status, reason and message of a condition; `None` if it does not exist.
 fn said(status: &BasicDeploymentStatus, type_: &str) -> Option<[String; 3]> {
     let Condition { status, reason, message, .. } = conditions::find(&status.conditions, type_)?;
     Some([status.clone(), reason.clone(), message.clone()])

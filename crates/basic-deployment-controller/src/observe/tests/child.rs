@@ -1,15 +1,15 @@
-//! What is there under the child's name.
+//! The object that has the child's name.
 
 use super::*;
 
-/// A child of an owner; of nobody where there is none.
+/// A child with an owner, or without one.
 fn owned_by(owner: Option<Value>) -> Answer {
     let mut object = child_object("web", "found");
     object["metadata"]["ownerReferences"] = owner.into_iter().collect();
     Answer::Object(object)
 }
 
-/// What is found where the child is answered so and the `BasicDeployment` itself so, and the requests for it.
+/// The finding for these answers about the child and the `BasicDeployment`, and the requests for it.
 async fn found(child: Answer, own: Answer) -> (Result<Found, Error>, Vec<String>) {
     let answer =
         move |sent: &Sent| if sent.uri.starts_with(DEPLOYMENT) { own.clone() } else { child.clone() };

@@ -1,25 +1,25 @@
-//! What the next command takes is looked up before it is carried out.
+//! The next command's prerequisites are read before it is carried out.
 
 use super::*;
 
 const RESTART: &str = "/apis/catena.dev/v1alpha1/namespaces/shop/basicdeploymentrestarts/again";
 const ROLLBACK: &str = "/apis/catena.dev/v1alpha1/namespaces/shop/basicdeploymentrollbacks/again";
 
-/// A restart as the server has it, with one change of its metadata.
+/// A restart on the server, with one change of its metadata.
 fn changed(field: &str, value: Value) -> Answer {
     let mut object = command_object("command", &json!({}));
     object["metadata"][field] = value;
     Answer::Object(object)
 }
 
-/// A rendering that another template once gave, under a name of its own.
+/// A rendering of a former template, with a name of its own.
 fn earlier(name: &str) -> Rendered {
     let mut object = rendering().object;
     object["metadata"]["name"] = name.into();
     Rendered { object, hash: "earlier".into() }
 }
 
-/// A cluster with the child as wanted, a command, and two revisions of which the first is `earlier`.
+/// A cluster with the child in its desired state, a command, and two revisions of which the first is `earlier`.
 async fn cluster(
     command: (&'static str, Value),
     earlier: &Rendered,
@@ -69,8 +69,8 @@ async fn a_command_that_cannot_be_looked_up_fails_the_pass_and_is_not_run() {
     }
 }
 
-/// What a rollback to the first revision takes, which stores `earlier`; the stored one and a child of another name are
-/// answered so.
+/// Prepares a rollback to the first revision, which stores `earlier`, with these answers about the revision and about a
+/// child with another name.
 async fn rolling_back(
     earlier: Rendered,
     stored: Answer,

@@ -1,4 +1,4 @@
-//! What is read live over a mocked client, and what follows from each answer.
+//! Live reads over a mocked client, and the effects of each answer.
 
 mod child;
 mod commands;
@@ -30,14 +30,14 @@ const MISSING: Answer = Answer::Refusal(404, "NotFound");
 const FORBIDDEN: Answer = Answer::Refusal(403, "Forbidden");
 const BROKEN: Answer = Answer::Refusal(500, "InternalError");
 
-/// A controller whose caches have shown what there is.
+/// A controller with filled caches.
 struct Cluster {
     deployments: Deployments,
     log: Log,
 }
 
 impl Cluster {
-    /// Of these objects, by the plural of their kind; other requests are answered so.
+    /// A cluster with these objects, by the plural of their kind, and an answer to all other requests.
     async fn of(
         listed: Vec<(&'static str, Value)>,
         mut answer: impl FnMut(&Sent) -> Answer + Send + 'static,
@@ -74,14 +74,14 @@ impl Cluster {
         Ok(self.deployments.observe(Arc::new(deployment), attempt).await?.0)
     }
 
-    /// A pass, as the kit makes it.
+    /// Makes a pass, like the kit.
     async fn pass(&self) -> Result<Next, Error> {
         let observed = self.deployments.observe(Arc::new(deployment()), Attempt::Allowed).await?;
         let action = self.deployments.decide(&observed);
         self.deployments.act(observed, action).await
     }
 
-    /// The requests since this was last asked: verb and path.
+    /// The requests since the last call: verb and path.
     fn asked(&self) -> Vec<String> {
         let asked = self.log.take().into_iter();
         asked.map(|Sent { verb, uri, .. }| format!("{verb} {}", uri.split('?').next().unwrap())).collect()
@@ -97,7 +97,7 @@ fn settings_of_child() -> basic_deployment_controller::settings::ChildKind {
     settings().child
 }
 
-/// What spec and template give.
+/// The rendering of spec and template.
 fn rendering() -> Rendered {
     let settings = settings();
     render(&deployment(), &settings.child, &settings).unwrap()
@@ -107,7 +107,7 @@ fn name_of(hash: &str) -> String {
     revision::name("web", "deployment", hash)
 }
 
-/// The revision of a rendering as the server has it.
+/// The revision of a rendering on the server.
 fn revision_object(rendered: &Rendered, number: i64, uid: &str, owner_uid: &str) -> Value {
     json!({
         "metadata": {
@@ -121,7 +121,7 @@ fn revision_object(rendered: &Rendered, number: i64, uid: &str, owner_uid: &str)
     })
 }
 
-/// That what spec and template give is stored.
+/// The stored rendering of spec and template.
 fn stored() -> (&'static str, Value) {
     ("controllerrevisions", revision_object(&rendering(), 1, "stored", "deployment"))
 }

@@ -1,8 +1,8 @@
-//! The name of a revision is taken: the pass after looks live, and decides.
+//! The name of a revision is taken: the next pass reads live, and decides.
 
 use super::*;
 
-/// A cluster in which the revision cannot be created, and a live look at its name is answered so.
+/// A cluster in which the revision cannot be created, with this answer to a live read of its name.
 async fn cluster(found: Answer) -> Cluster {
     Cluster::of(Vec::new(), move |sent| match sent.verb.as_str() {
         "POST" => Answer::Refusal(409, "AlreadyExists"),
@@ -26,7 +26,7 @@ async fn a_revision_whose_label_somebody_took_is_looked_at_by_the_next_pass_and_
     assert_eq!(cluster.asked(), std::slice::from_ref(&create), "the pass that writes looks at nothing");
     assert_eq!(cluster.pass().await.unwrap(), Next::Written);
     assert_eq!(cluster.asked(), [look, mark]);
-    // Its watch is to show it; until then the same may happen once more.
+    // Its watch will show it; until then, the same may happen once more.
     assert_eq!(cluster.pass().await.unwrap(), Next::Again);
     assert_eq!(cluster.asked(), [create]);
 }
