@@ -29,7 +29,7 @@ use crate::{
     metrics::HeldMetrics,
 };
 
-/// When a backup that was created is looked at, if nobody tells of it before.
+/// Delay before a new backup is checked, if no event comes before.
 const FIRST_LOOK_DELAY: Duration = Duration::from_secs(1);
 
 /// Takes steps.
@@ -111,9 +111,9 @@ impl Executor {
             self.memory.refused(target.uid);
         }
         match error.cause {
-            // From a try of which the answer was lost; it is judged where it is looked up.
+            // It comes from a try whose answer was lost, and is judged in the next look-up.
             WriteCause::AlreadyExists => Ok(self.created(target)),
-            // The next pass looks what is missing: its namespace, its kind, or only the version.
+            // The next pass finds out whether its namespace, its kind, or only the version is missing.
             WriteCause::Gone => {
                 self.memory.note_unplaced(target.uid, Unplaced::new(resource, &backup));
                 Ok(Next::Again)
@@ -132,7 +132,7 @@ impl Executor {
         Next::Wait(FIRST_LOOK_DELAY)
     }
 
-    /// Says on the object why it waits.
+    /// Records on the object the reason for its waiting.
     async fn tell(
         &self,
         target: &Watched<Row>,
@@ -144,7 +144,7 @@ impl Executor {
         patch["metadata"]["annotations"] = json!({BACKUP_STATUS: status.text()});
         self.writer.on_behalf_of(id).merge(&target.source.watched, &patch).await?;
         let before = held.and_then(|held| held.status.as_ref()).map(|status| (status.state, status.attempt));
-        // The kit tells of what it backs off from.
+        // The kit reports the failures from which it backs off.
         if before != Some((status.state, status.attempt)) && status.state != State::Blocked {
             let backup = status.backup.as_deref().unwrap_or("the backup");
             let note = format!("{backup}: {}", status.message);
@@ -174,7 +174,7 @@ impl Executor {
             patch.push(finalizer::annotate(BACKUP_STATUS, &release.status.text()));
         }
         let message = &release.status.message;
-        // Before the write, so that a crash after it leaves an audit all the same.
+        // Before the write, so that a crash after it leaves an audit trail nevertheless.
         match release.outcome {
             Outcome::BackedUp if held.status.is_none() => {}
             Outcome::BackedUp => self.events.tell(&reference(target), "BackedUp", message),

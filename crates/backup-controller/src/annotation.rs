@@ -1,4 +1,4 @@
-//! What a held object says about its waiting, as it stands on the object.
+//! The annotation in which a held object reports the reason for its waiting.
 
 use catena_api::keys::BACKUP_STATUS;
 use jiff::Timestamp;
@@ -7,30 +7,30 @@ use serde_json::Value;
 
 use crate::{metadata, settings::LAST_ATTEMPT};
 
-/// Of an object whose backup was begun by a controller that did not tell policies apart.
+/// Reason: a backup from a controller version that did not distinguish policies is still running.
 pub const FORMER_BACKUP: &str = "FormerBackupRunning";
 
-/// Why an object that is to be deleted is still there, as its annotation says it.
+/// The reason why a deleted object still exists, in its annotation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct BackupStatus {
-    /// The object that says it. A copy of the object brings the annotation along, and another uid.
+    /// The uid of the object. A copy of the object has the annotation, but another uid.
     #[serde(default)]
     pub uid: String,
-    /// What goes on.
+    /// The state.
     pub state: State,
-    /// The entry of the settings that it belonged to when it was deleted, whatever its labels say since.
+    /// The entry of the settings that it belonged to when it was deleted, independent of later labels.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub entry: String,
-    /// The number of the try, from 1.
+    /// The number of the attempt, from 1.
     pub attempt: u32,
     /// The backup: its kind, namespace and name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub backup: Option<String>,
-    /// The digest of a force-release that was there before the object was held, and so does not count.
+    /// The digest of a force-release that was set before the object was held, and so does not count.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ignored_release: Option<String>,
-    /// Since when the state is what it is, for this reason, by the server's clock.
+    /// The begin of the state, for this reason, by the server's clock.
     pub since: Timestamp,
     /// One `PascalCase` word.
     pub reason: String,
@@ -38,30 +38,30 @@ pub struct BackupStatus {
     pub message: String,
 }
 
-/// What goes on with a held object.
+/// The state of a held object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum State {
-    /// A backup is under way.
+    /// A backup is running.
     BackingUp,
-    /// A backup cannot be made.
+    /// A backup cannot be created.
     Blocked,
     /// A backup failed.
     Failed,
-    /// A backup takes longer than it may.
+    /// A backup takes longer than its deadline.
     Overdue,
-    /// It is not held any more.
+    /// It is no longer held.
     Released,
 }
 
 impl BackupStatus {
-    /// What an object says of itself; nothing if its annotation is another object's, or is not understood.
+    /// The status in an object's annotation; `None` if the annotation belongs to another object, or cannot be parsed.
     #[must_use]
     pub fn of(object: &Value) -> Option<Self> {
         Self::written_on(object).filter(|status| status.uid == metadata::text(object, "uid"))
     }
 
-    /// The try of a backup that a controller may have begun that did not tell policies apart. In its first seconds nothing
-    /// is said of a backup, so that the first may have begun where an object says nothing.
+    /// The attempt that a controller version without policies may have begun. In the first seconds of a backup nothing
+    /// is reported, so the first attempt may have begun even if an object reports nothing.
     #[must_use]
     pub fn former_attempt(object: &Value) -> Option<u32> {
         match (Self::former(object), Self::of(object)) {
@@ -71,7 +71,7 @@ impl BackupStatus {
         }
     }
 
-    /// What a controller said that did not name the object which it was about: it may be another one's.
+    /// A report of a controller version that did not name the object, so that it may belong to another one.
     #[must_use]
     pub fn former(object: &Value) -> Option<Self> {
         Self::written_on(object).filter(|status| status.uid.is_empty())
@@ -83,11 +83,11 @@ impl BackupStatus {
         (1..=LAST_ATTEMPT).contains(&status.attempt).then_some(status)
     }
 
-    /// With the time since when it is so, given what was said before.
+    /// The status with its begin, which stays if the former status was the same.
     #[must_use]
     pub fn continuing(self, before: Option<&Self>) -> Self {
         match before {
-            // Another try that failed is a new failure: the pause after it begins with it.
+            // Another failed attempt is a new failure, with which a new pause begins.
             Some(before)
                 if (before.state, &before.reason, before.attempt)
                     == (self.state, &self.reason, self.attempt) =>
@@ -152,7 +152,7 @@ mod tests {
         let mut waits = status(Some("u"), 3);
         waits["reason"] = FORMER_BACKUP.into();
         assert_eq!(BackupStatus::former_attempt(&object("u", &waits)), Some(3));
-        // Of itself, the copy says nothing.
+        // The copy has no status of its own.
         assert_eq!(BackupStatus::former_attempt(&object("v", &waits)), Some(1));
     }
 

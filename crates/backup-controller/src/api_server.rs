@@ -1,10 +1,10 @@
-//! A mocked API server that says what time it is: backups are judged by its clock.
+//! A mocked API server with a Date header, because backups are judged by its clock.
 
 use kube::Client;
 pub use operator_kit::testing::{Answer, Log, Sent};
 use serde_json::Value;
 
-/// The time at which the server answers.
+/// The time of the server's answers.
 pub const DATE: &str = "Mon, 01 Jun 2026 12:00:00 GMT";
 
 /// A client of a server that answers each path with a code and a body.
@@ -16,7 +16,7 @@ pub fn server(date: Option<&'static str>, answer: impl Fn(&str) -> (u16, Value) 
     answering(date, by_path).0
 }
 
-/// A client of a server that answers each request so.
+/// A client of a server that answers each request by `answer`.
 pub fn answering(
     date: Option<&'static str>,
     answer: impl FnMut(&Sent) -> Answer + Send + 'static,

@@ -1,10 +1,10 @@
 //! A pass over an object of a protected kind:
 //!
-//! 1. [`Observer`] finds the entry of the settings that the object belongs to, and reads live how its backups stand when
-//!    it is being deleted.
-//! 2. [`decide`] chooses one step: putting the finalizer on or taking it back, creating a backup, saying why the object is
-//!    held, or letting it go.
-//! 3. [`Executor`] takes it. What it wrote brings the next pass.
+//! 1. [`Observer`] finds the entry of the settings that the object belongs to, and reads its backups live when it is
+//!    being deleted.
+//! 2. [`decide`] chooses one step: adding or removing the finalizer, creating a backup, reporting why the object is
+//!    held, or releasing it.
+//! 3. [`Executor`] takes it. The write triggers the next pass.
 
 use std::sync::Arc;
 

@@ -1,8 +1,8 @@
-//! Takes our finalizer from every object while the rights to do so are still there. What is left when it is
-//! interrupted is found by the next run.
+//! Removes our finalizer from every object while the rights to do so still exist. After an interruption, the next run
+//! handles the rest.
 //!
-//! A mode of its own beside the passes of the controller, which has ended by then: it lists, writes and lists again until
-//! nothing is left, so that it reads and writes here.
+//! A mode of its own beside the passes of the controller, which has stopped by then. It lists, writes and lists again
+//! until nothing is left, so it reads and writes here.
 
 use std::{collections::BTreeMap, process::ExitCode, time::Duration};
 
@@ -29,14 +29,15 @@ use serde::Deserialize;
 
 /// Objects per page of a list.
 const PAGE_SIZE: u32 = 500;
-/// Objects that lose the finalizer side by side.
+/// Number of concurrent removals of the finalizer.
 const SIDE_BY_SIDE: usize = 16;
-/// After nothing was found, it is looked once more: what an ending controller or a policy put on last is found then.
+/// Delay before the last check after nothing was found, for finalizers that a stopping controller or a policy added
+/// last.
 const LAST_LOOK_DELAY: Duration = Duration::from_secs(3);
-/// Exit code of a drain that refuses: to the chart's Job, one that is not worth another try.
+/// Exit code of a refused drain, which the chart's Job does not retry.
 const EXIT_REFUSED: u8 = 3;
 
-/// What is drained, and how.
+/// The options of a drain.
 #[derive(Args)]
 pub struct Options {
     /// Deployment of the controller in the Lease's namespace; it is deleted first, so that no finalizer is added again
@@ -61,7 +62,7 @@ enum HeldObjects {
 }
 
 impl HeldObjects {
-    /// Takes the finalizer from an object that has these. The server tests what must hold when it does so.
+    /// A patch that removes the finalizer from an object with these finalizers. The server tests the preconditions.
     fn patch(self, uid: &str, finalizers: &[String]) -> Option<Vec<PatchOperation>> {
         match self {
             Self::Release => finalizer::remove(uid, finalizers),
@@ -70,7 +71,7 @@ impl HeldObjects {
     }
 }
 
-/// What a drain needs of the settings. Whatever else is wrong with them must not keep anybody from uninstalling.
+/// The part of the settings that a drain needs. Mistakes in the rest must not prevent an uninstall.
 #[derive(Deserialize)]
 struct Settings {
     #[serde(default)]
@@ -156,7 +157,7 @@ pub async fn run(arguments: Arguments, options: &Options) -> anyhow::Result<Exit
         .await
 }
 
-/// The kinds in versions that the cluster serves; one that it serves in none has no objects.
+/// The kinds in served versions; a kind that is not served has no objects.
 async fn served(served_kinds: &ServedKinds, kinds: Vec<ApiResource>) -> anyhow::Result<Vec<ApiResource>> {
     let mut served = Vec::new();
     for kind in kinds {
@@ -168,11 +169,11 @@ async fn served(served_kinds: &ServedKinds, kinds: Vec<ApiResource>) -> anyhow::
     Ok(served)
 }
 
-/// What came of one look at a kind.
+/// The outcome of draining a kind once.
 enum Drained {
-    /// So many objects had the finalizer.
+    /// The number of objects that had the finalizer.
     Found(usize),
-    /// Objects wait for their backup, and none is let go without one.
+    /// Objects wait for their backup, and none may be released without one.
     Refused(Vec<String>),
 }
 
@@ -198,8 +199,8 @@ fn refusal(held: &[String]) -> String {
     )
 }
 
-/// Takes the finalizer from the objects of a kind. Where held objects are not let go, one that is deleted meanwhile keeps
-/// it, and the next look refuses.
+/// Removes the finalizer from the objects of a kind. If held objects are not released, an object that is deleted
+/// meanwhile keeps it, and the next round refuses.
 async fn drain(
     operator: &Operator<Settings>,
     kind: &ApiResource,
@@ -241,7 +242,7 @@ async fn release(
     let id = ObjectId::of(object);
     let Some(patch) = held_objects.patch(id.uid, object.finalizers()) else { return Ok(()) };
     match writer.on_behalf_of(id).amend(&WatchedResource::unwatched(kind.clone()), id, &patch).await {
-        // It is gone or changed; the next look tells.
+        // It is gone or changed; the next round finds out.
         Ok(()) | Err(WriteError { cause: WriteCause::Gone | WriteCause::Changed { .. }, .. }) => Ok(()),
         Err(error) => Err(error).with_context(|| format!("could not drain {}", title(kind, object))),
     }
@@ -256,7 +257,7 @@ async fn protected(client: &Client, kind: &ApiResource) -> anyhow::Result<Vec<Fo
         let request = all.list_metadata(&page).map_err(kube::Error::BuildRequest)?;
         let objects = match client.request::<ObjectList<Found>>(request).await {
             Ok(objects) => objects,
-            // Of a group that is not served, the answer is no Status and has no reason.
+            // For a group that is not served, the answer is not a Status and has no reason.
             Err(kube::Error::Api(status)) if status.code == 404 => return Ok(found),
             Err(error) => return Err(error).with_context(|| format!("could not list {}", kind.plural)),
         };
@@ -271,7 +272,7 @@ async fn protected(client: &Client, kind: &ApiResource) -> anyhow::Result<Vec<Fo
     }
 }
 
-/// Deletes an object, if it is there.
+/// Deletes an object, if it exists.
 async fn delete(
     operator: &Operator<Settings>,
     kind: &ApiResource,

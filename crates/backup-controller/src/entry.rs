@@ -9,8 +9,8 @@ use crate::{
     settings::{Entries, ProtectedKind},
 };
 
-/// The entry that a held object says it belongs to, whatever its labels are by now; else the one given. What may have been
-/// said of another object lets none go more easily.
+/// The entry in the annotation of a held object, whatever its labels are by now; otherwise the given one. An annotation
+/// that may come from another object never makes the release easier.
 #[must_use]
 pub fn recorded(entries: &Entries, object: &Value, otherwise: Arc<ProtectedKind>) -> Arc<ProtectedKind> {
     let said = BackupStatus::of(object).and_then(|status| entries.named(&status.entry));

@@ -1,4 +1,4 @@
-//! What can keep an object from its backup.
+//! An obstacle between an object and its backup.
 
 use operator_kit::{
     render::TemplateError,
@@ -8,13 +8,13 @@ use operator_kit::{
 };
 use thiserror::Error;
 
-/// What can keep an object from its backup.
+/// An obstacle between an object and its backup.
 #[derive(Debug, Error)]
 pub enum Error {
     /// There is nothing to create.
     #[error(transparent)]
     Unusable(#[from] Unusable),
-    /// The API server did not take a write.
+    /// The API server refused a write.
     #[error(transparent)]
     Write(#[from] WriteError),
     /// The backup would go to a namespace that is being deleted.
@@ -38,7 +38,7 @@ pub enum Error {
     Read(#[from] ReadError),
 }
 
-/// Why the creation of a backup was answered as of something that is not there.
+/// The reason why the creation of a backup was answered with "not found".
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum Missing {
     /// There is nowhere to create the backup.
@@ -53,7 +53,7 @@ pub enum Missing {
         /// The namespace.
         namespace: String,
     },
-    /// The version changed in which the cluster serves the backup's kind.
+    /// The cluster now serves the backup's kind in another version.
     #[error(
         "{kind} {name:?} could not be created: {tried} is no longer served, but {served} is, and the backup is retried in that version; set backups.{backup}.apiVersion in the controller's values to it"
     )]
@@ -64,20 +64,20 @@ pub enum Missing {
         kind: String,
         /// The backup's name.
         name: String,
-        /// The version that it was to be created in.
+        /// The version in which it was to be created.
         tried: String,
-        /// The version that is served.
+        /// The served version.
         served: String,
     },
-    /// Nobody could look what it is.
+    /// The look-up of the cause failed.
     #[error(transparent)]
     Unclear(ReadError),
 }
 
-/// Why there is no backup that could be created or judged, until somebody changes something.
+/// The reason why no backup can be created or judged until somebody changes something.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum Unusable {
-    /// The template gives no object.
+    /// The template renders no object.
     #[error(transparent)]
     Template(#[from] TemplateError),
     /// The template's name does not follow from the suffix.
@@ -87,20 +87,20 @@ pub enum Unusable {
     NotUnique {
         /// The backup's name in the settings.
         backup: String,
-        /// The name that came out.
+        /// The rendered name.
         name: String,
     },
-    /// The template asks for a namespace of its own.
+    /// The template sets a namespace of its own.
     #[error(
         "the template {backup:?} sets metadata.namespace to {found:?}; remove it, and set backups.{backup}.namespace instead"
     )]
     OtherNamespace {
         /// The backup's name in the settings.
         backup: String,
-        /// The namespace that came out.
+        /// The rendered namespace.
         found: String,
     },
-    /// An object without a namespace is backed up by one that needs one.
+    /// A cluster-scoped object has a backup that needs a namespace.
     #[error(
         "backups.{backup}.namespace is not set, and the object is cluster-scoped, so that its backup has no namespace; set it"
     )]
@@ -108,10 +108,10 @@ pub enum Unusable {
         /// The backup's name in the settings.
         backup: String,
     },
-    /// Whether there is one cannot be seen.
+    /// The look-up of the backup failed.
     #[error(transparent)]
     OutOfReach(ReadError),
-    /// The template gives the backup an owner.
+    /// The template sets an owner on the backup.
     #[error(
         "the template {backup:?} sets metadata.ownerReferences, so that the backup would be deleted with its owner; remove that field"
     )]
@@ -127,23 +127,23 @@ pub enum Unusable {
         /// The backup.
         title: String,
     },
-    /// Something of the name is there that is not the backup.
+    /// Another object has the name of the backup.
     #[error(
         "{title} exists, but does not count as the backup of this object: {why}; delete it, or change the name in the template"
     )]
     NameTaken {
-        /// What is there.
+        /// The object.
         title: String,
-        /// Why it does not count.
+        /// The reason why it does not count.
         why: &'static str,
     },
-    /// No other try has a number.
+    /// All attempt numbers are used up.
     #[error(
         "{tries} backups failed, and no further attempt is made; release the object without a backup with the annotation \
              catena.dev/force-release: <reason>"
     )]
     Exhausted {
-        /// How many there were.
+        /// The number of attempts.
         tries: u32,
     },
 }
@@ -196,8 +196,8 @@ impl Reported for Error {
     }
 }
 
-/// Whether the server refused a backup for a reason of its own, and not because it was busy or is not heard. What is not
-/// there may be only the version that was asked for: it has to be looked for first.
+/// Whether the server refused a backup on its merits, and not because it was busy or unreachable. After "not found",
+/// only the requested version may be missing, which has to be looked up first.
 #[must_use]
 pub fn is_refusal(error: &WriteError) -> bool {
     match &error.cause {

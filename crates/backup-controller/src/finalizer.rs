@@ -1,4 +1,4 @@
-//! Adding and taking away one finalizer: ours, of the very object that was seen, and nothing else.
+//! Adds and removes one finalizer: ours, on exactly the observed object, and nothing else.
 
 use catena_api::keys::BACKUP_FINALIZER;
 use json_patch::{AddOperation, PatchOperation, RemoveOperation, TestOperation, jsonptr::PointerBuf};
@@ -22,8 +22,8 @@ pub fn add(uid: &str, finalizers: &[String]) -> Vec<PatchOperation> {
     vec![test(&["metadata", "uid"], json!(uid)), is_not_deleted(), test(&list, seen), put(&place, value)]
 }
 
-/// Takes ours away from an object that is not being deleted and is in every respect as it was seen: another label may
-/// have made it one that is to be protected. `None` if it is not there.
+/// Removes ours from an object that is not being deleted and has not changed since it was observed: another label may
+/// require its protection. `None` if it is missing.
 #[must_use]
 pub fn take_back(uid: &str, version: &str, finalizers: &[String]) -> Option<Vec<PatchOperation>> {
     let mut patch = remove_from_living(uid, finalizers)?;
@@ -31,7 +31,7 @@ pub fn take_back(uid: &str, version: &str, finalizers: &[String]) -> Option<Vec<
     Some(patch)
 }
 
-/// Takes ours away from an object that is not being deleted. `None` if it is not there.
+/// Removes ours from an object that is not being deleted. `None` if it is missing.
 #[must_use]
 pub fn remove_from_living(uid: &str, finalizers: &[String]) -> Option<Vec<PatchOperation>> {
     let mut patch = remove(uid, finalizers)?;
@@ -39,7 +39,7 @@ pub fn remove_from_living(uid: &str, finalizers: &[String]) -> Option<Vec<PatchO
     Some(patch)
 }
 
-/// Takes ours away, whatever is done with the object. `None` if it is not there.
+/// Removes ours, whether the object is being deleted or not. `None` if it is missing.
 #[must_use]
 pub fn remove(uid: &str, finalizers: &[String]) -> Option<Vec<PatchOperation>> {
     let index = finalizers.iter().position(|finalizer| finalizer == BACKUP_FINALIZER)?.to_string();

@@ -1,4 +1,4 @@
-//! A protected object, its settings and its backups, as tests need them.
+//! A protected object, its settings and its backups, for tests.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ pub const MANAGER: &str = "backup-controller";
 
 pub const TEMPLATE: &str = "{apiVersion: batch/v1, kind: Job, metadata: {name: {{ name ~ '-' ~ suffix }}}}";
 
-/// Settings of this template, by which a `ConfigMap` is backed up by a Job in a namespace.
+/// Settings with this template, which back up a `ConfigMap` by a Job in a namespace.
 pub fn settings(template: &str, namespace: &str) -> Settings {
     with_policy(template, namespace, &json!({}))
 }
@@ -42,7 +42,7 @@ pub fn with_policy(template: &str, namespace: &str, policy: &Value) -> Settings 
     serde_json::from_value(settings).unwrap()
 }
 
-/// An object that is being deleted and held, as it is read live.
+/// An object that is being deleted and held, from a live read.
 pub fn target(namespace: &str) -> Value {
     json!({
         "apiVersion": "v1", "kind": "ConfigMap", "data": {"a": "b"},
@@ -54,7 +54,7 @@ pub fn target(namespace: &str) -> Value {
     })
 }
 
-/// What the server makes of a backup.
+/// A backup on the server.
 pub fn created(settings: &Settings, target: &Value, attempt: u32) -> Value {
     let mut backup = render(&settings.templates, &settings.kinds["maps"], target, attempt).unwrap();
     backup["metadata"]["creationTimestamp"] = json!("2026-06-01T12:00:00Z");
@@ -66,7 +66,7 @@ pub fn created(settings: &Settings, target: &Value, attempt: u32) -> Value {
     backup
 }
 
-/// An object as its watch shows it.
+/// An object from its watch.
 pub fn watched(settings: &Settings, object: &Value) -> Arc<Watched<Row>> {
     let metadata: ObjectMeta = serde_json::from_value(object["metadata"].clone()).unwrap();
     let resource = settings.kinds["maps"].resource.clone();
@@ -79,7 +79,7 @@ pub fn watched(settings: &Settings, object: &Value) -> Arc<Watched<Row>> {
     Arc::new(Watched { metadata, source: source.into(), row })
 }
 
-/// An object that is held, and how its backups stand.
+/// A held object, with the state of its backups.
 pub fn held(settings: &Settings, object: &Value, situation: Situation) -> Observed {
     let time = |text: &str| text.parse().unwrap();
     Observed {

@@ -1,7 +1,7 @@
-//! The annotation by which somebody lets a held object go without a backup, and whether it is meant for this object.
+//! The annotation that releases a held object without a backup, and the check that it is meant for this object.
 //!
-//! A copy of an object (`kubectl get --output yaml`, a restore) brings the annotation along. So it counts when it names
-//! the object's uid, or when it came after the object had said of itself, without it, that it is held.
+//! A copy of an object (`kubectl get --output yaml`, a restore) contains the annotation. So it counts only if it names
+//! the object's uid, or if it was added after the object had reported, without it, that it is held.
 
 use catena_api::keys::FORCE_RELEASE;
 use operator_kit::render::short_digest;
@@ -9,20 +9,20 @@ use serde_json::Value;
 
 use crate::{annotation::BackupStatus, metadata};
 
-/// What an object says about being let go without a backup.
+/// The request on an object for a release without a backup.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum ForceRelease {
     /// Nothing.
     #[default]
     Unasked,
-    /// Something that may be another object's; its digest.
+    /// A request that may belong to another object; its digest.
     Unproven(String),
-    /// It is to go, for this reason.
+    /// A valid request, with its reason.
     Granted(String),
 }
 
 impl ForceRelease {
-    /// What an object that is held says, given what it said of its waiting before.
+    /// The request on a held object, judged by its former status.
     #[must_use]
     pub fn of(object: &Value, status: Option<&BackupStatus>) -> Self {
         let text = metadata::entry(object, "annotations", FORCE_RELEASE).unwrap_or_default().trim();
@@ -41,7 +41,7 @@ impl ForceRelease {
         }
     }
 
-    /// The digest of what does not count.
+    /// The digest of an ignored request.
     #[must_use]
     pub fn ignored(&self) -> Option<&str> {
         match self {
@@ -51,7 +51,7 @@ impl ForceRelease {
     }
 }
 
-/// The uid that a text begins with, and what follows it.
+/// The uid at the begin of a text, and the rest.
 fn addressed(text: &str) -> Option<(&str, &str)> {
     const DASHES: [usize; 4] = [8, 13, 18, 23];
     let (uid, reason) = text.split_at_checked(36)?;

@@ -1,5 +1,5 @@
-//! The rules by which a protected object is held until its backup is proven: pure, for the controller and for whoever
-//! wants to know what it would do.
+//! The rules by which a protected object is held until its backup is proven. They are pure, so that the controller,
+//! models and other tools can call them.
 
 pub mod annotation;
 pub mod backup;

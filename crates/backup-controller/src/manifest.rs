@@ -3,14 +3,14 @@
 use catena_api::keys;
 use serde_json::{Map, Value};
 
-/// Fields of `metadata` that belong to the author. All others are the server's, or point to what may be gone:
-/// with a stale owner the garbage collector would take the restored object away, and a finalizer belongs to
-/// whoever put it there.
+/// Fields of `metadata` that belong to the author. All others belong to the server, or refer to objects that may be
+/// gone: with a stale owner, the garbage collector would delete the restored object, and a finalizer belongs to the
+/// controller that added it.
 const METADATA: [&str; 4] = ["name", "namespace", "labels", "annotations"];
-/// Annotations that speak about the object's end.
+/// Annotations about the object's deletion.
 const ANNOTATIONS: [&str; 3] = [keys::BACKUP_STATUS, keys::FORCE_RELEASE, keys::CONFIRM_DELETE];
 
-/// What `kubectl create -f` takes to make the object again, as JSON.
+/// The input for `kubectl create -f` that creates the object again, as JSON.
 pub fn manifest(object: &Value) -> String {
     let mut object = object.clone();
     if let Some(fields) = object.as_object_mut() {

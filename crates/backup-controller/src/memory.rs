@@ -1,5 +1,4 @@
-//! What is remembered of objects between passes. All of it may be lost: then an object is held longer, and not let go
-//! sooner.
+//! The memory of objects between passes. All of it may be lost: then an object is held longer, and not released sooner.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -8,7 +7,7 @@ use kube::discovery::ApiResource;
 use parking_lot::Mutex;
 use serde_json::Value;
 
-/// What is remembered of objects, by their uid.
+/// The memory of objects, by their uid.
 #[derive(Clone, Default)]
 pub struct Memory(Arc<Mutex<HashMap<String, Remembered>>>);
 
@@ -18,11 +17,11 @@ struct Remembered {
     unplaced: Option<Unplaced>,
 }
 
-/// A backup whose creation was answered as of something that is not there. Only where it was to go is kept: a rendered
-/// backup may contain the whole object, and all held objects may have one here at the same time.
+/// A backup whose creation was answered with "not found". Only its place is kept: a rendered backup may contain the
+/// whole object, and all held objects may have one here at the same time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Unplaced {
-    /// The kind in the version that it was to be created in.
+    /// The kind, in the version in which it was to be created.
     pub tried: ApiResource,
     /// The backup's namespace.
     pub namespace: String,
@@ -31,42 +30,43 @@ pub struct Unplaced {
 }
 
 impl Unplaced {
-    /// A backup that was to be created in this version.
+    /// Records the place of a backup that was to be created in this version.
     pub fn new(tried: ApiResource, backup: &Value) -> Self {
         let [namespace, name] = ["namespace", "name"].map(|field| metadata::text(backup, field).to_owned());
         Self { tried, namespace, name }
     }
 
-    /// Whether it is this backup, in whatever version.
+    /// Whether it is this backup, in any version.
     pub fn is(&self, backup: &Value) -> bool {
         metadata::text(backup, "namespace") == self.namespace && metadata::text(backup, "name") == self.name
     }
 }
 
 impl Memory {
-    /// How often in a row the server refused to create a backup of an object.
+    /// The number of refusals in a row to create a backup of an object.
     pub fn refusals(&self, uid: &str) -> u32 {
         self.0.lock().get(uid).map_or(0, |remembered| remembered.refusals)
     }
 
-    /// The server refused to create a backup of an object.
+    /// Records that the server refused to create a backup of an object.
     pub fn refused(&self, uid: &str) {
         let mut objects = self.0.lock();
         let refusals = &mut objects.entry(uid.to_owned()).or_default().refusals;
         *refusals = refusals.saturating_add(1);
     }
 
-    /// A backup of an object could not be created for what was not there: the next pass looks what that is.
+    /// Records that a backup of an object could not be created because something is missing, which the next pass looks
+    /// up.
     pub fn note_unplaced(&self, uid: &str, unplaced: Unplaced) {
         self.0.lock().entry(uid.to_owned()).or_default().unplaced = Some(unplaced);
     }
 
-    /// The backup that the pass before could not create; it is asked for once.
+    /// Takes the backup that the last pass could not create.
     pub fn take_unplaced(&self, uid: &str) -> Option<Unplaced> {
         self.0.lock().get_mut(uid)?.unplaced.take()
     }
 
-    /// Forgets an object that is gone, or of which a backup was created.
+    /// Forgets an object that is gone, or whose backup was created.
     pub fn forget(&self, uid: &str) {
         self.0.lock().remove(uid);
     }

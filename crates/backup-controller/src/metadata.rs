@@ -8,7 +8,8 @@ pub fn text<'o>(object: &'o Value, name: &str) -> &'o str {
     field(object, name).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// A time of an object's metadata. The API server takes later ones than can be told here; they are the latest.
+/// A time of an object's metadata. The API server accepts later times than this type can represent; they become the
+/// latest one.
 #[must_use]
 pub fn time(object: &Value, name: &str) -> Option<Timestamp> {
     Some(field(object, name)?.as_str()?.parse().unwrap_or(Timestamp::MAX))

@@ -1,4 +1,4 @@
-//! Metrics of what is held, and of how it ended.
+//! Metrics of held objects and of their releases.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -20,7 +20,7 @@ use prometheus_client::{
     registry::{Registry, Unit},
 };
 
-/// What is held now, and how many objects were let go.
+/// The currently held objects, and the number of released ones.
 #[derive(Clone, Debug)]
 pub struct HeldMetrics {
     held: Arc<Mutex<HashMap<String, HeldObject>>>,
@@ -31,7 +31,8 @@ pub struct HeldMetrics {
 #[derive(Debug)]
 struct HeldObject {
     why: Why,
-    /// How long it had been held when that was noted: the server's times are compared with no other clock.
+    /// The time for which it had been held when that was recorded, because times of the server are not compared with
+    /// another clock.
     age: Duration,
     noted: Instant,
 }
@@ -75,13 +76,13 @@ impl HeldMetrics {
         registry.register_collector(Box::new(self.clone()));
     }
 
-    /// Notes that an object is held, for so long by now.
+    /// Records that an object is held, and for how long.
     pub fn note(&self, uid: &str, kind: &str, reason: &str, age: Duration) {
         let why = Why { kind: kind.to_owned(), reason: reason.to_owned() };
         self.held.lock().insert(uid.to_owned(), HeldObject { why, age, noted: Instant::now() });
     }
 
-    /// Notes that an object was let go, after it was held for so long.
+    /// Records that an object was released, and for how long it was held.
     pub fn released(&self, uid: &str, kind: &str, outcome: Outcome, age: Duration) {
         self.forget(uid);
         let outcome = match outcome {

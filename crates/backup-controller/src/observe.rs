@@ -35,7 +35,7 @@ pub use backup_watches::BackupWatches;
 pub use kinds::follow;
 pub use namespaces::Namespaces;
 
-/// Reads what there is of a protected object.
+/// Reads the state of a protected object.
 pub struct Observer {
     client: Client,
     served_kinds: ServedKinds,
@@ -58,11 +58,11 @@ impl Observer {
         Self { client, served_kinds, settings, namespaces, backups, memory }
     }
 
-    /// What there is of an object.
+    /// Reads the state of an object.
     pub async fn observe(&self, target: Arc<Watched<Row>>, attempt: Attempt) -> Result<Observed, Error> {
         let settings = self.settings.current();
         let unplaced = self.memory.take_unplaced(ObjectId::of(&*target).uid);
-        // While it backs off, nothing is created, so that nothing has to be known of what could not be.
+        // While it backs off, nothing is created, so the last failed creation does not matter.
         let unplaced = unplaced.filter(|_| attempt == Attempt::Allowed);
         let (kind, selection) = match settings.entries(&target.source.id, &target.row.judged_by) {
             Some(entries) => self.entry(entries, &target).await?,
@@ -109,7 +109,7 @@ impl Observer {
         Ok((entries.strictest().cloned(), Selection::NotSelected))
     }
 
-    /// What is known live of an object that waits for its backup, and the entry of the settings that it belongs to.
+    /// Reads live an object that waits for its backup, and finds the entry of the settings that it belongs to.
     async fn held(
         &self,
         settings: &backup_controller::Settings,
@@ -140,11 +140,11 @@ impl Observer {
         } else if is_whole {
             let (client, served_kinds, templates) = (&self.client, &self.served_kinds, &settings.templates);
             let survey = Survey { client, served_kinds, templates, kind: &kind, target: &object, now };
-            // Where to begin; what is there is judged in any case.
+            // The attempt to begin with; existing backups are judged anyway.
             let first = status.as_ref().map_or(1, |status| status.attempt);
             Some(survey.situation(first, BackupStatus::former_attempt(&object)).await?)
         } else {
-            // A backup that is made from it would lack what is below.
+            // A backup of it would lack the deeper levels.
             let object = Named::new(&*kind.resource.kind, name);
             let problem = ReadError { object, cause: ReadCause::TooDeep };
             Some(Situation::Unusable(Unusable::OutOfReach(problem)))
@@ -163,7 +163,7 @@ impl Observer {
         Ok((kind, Some(held)))
     }
 
-    /// What was missing when the pass before created the backup that would be the next.
+    /// The missing object, if the last pass could not create the next backup.
     async fn missing(
         &self,
         kind: &ProtectedKind,

@@ -1,4 +1,4 @@
-//! What a decision about a protected object is made from, as plain data.
+//! The input of a decision about a protected object, as plain data.
 
 use std::{sync::Arc, time::Duration};
 
@@ -14,31 +14,31 @@ use crate::{
     settings::ProtectedKind,
 };
 
-/// What is kept of an object of a protected kind.
+/// The row of an object of a protected kind.
 #[derive(Clone, Debug)]
 pub struct Row {
     /// The entries of the settings whose selector selects it.
     pub selected_by: Vec<Arc<str>>,
-    /// The fingerprint of those entries: other ones are not judged by what these select.
+    /// The fingerprint of those entries: their selection does not apply to other ones.
     pub judged_by: Arc<str>,
     /// Its finalizers.
     pub finalizers: Vec<String>,
 }
 
-/// What a decision about an object is made from.
+/// The input of a decision about an object.
 #[derive(Debug)]
 pub struct Observed {
-    /// The object, as its watch shows it.
+    /// The object, from its watch.
     pub target: Arc<Watched<Row>>,
-    /// What this pass may do.
+    /// The steps that this pass may take.
     pub attempt: Attempt,
-    /// The entry of the settings that it belongs to; none while they are changing.
+    /// The entry of the settings that it belongs to; `None` while they are changing.
     pub kind: Option<Arc<ProtectedKind>>,
     /// Whether it is to be protected.
     pub selection: Selection,
-    /// How far the watch of its backups is.
+    /// The highest version that the watch of its backups has delivered.
     pub backups: Watermark,
-    /// What is known live of an object that is being deleted and has our finalizer.
+    /// The live state of an object that is being deleted and has our finalizer.
     pub held: Option<Held>,
 }
 
@@ -51,31 +51,31 @@ pub enum Selection {
     NotSelected,
 }
 
-/// An object that is being deleted and has our finalizer, read live.
+/// An object that is being deleted and has our finalizer, from a live read.
 #[derive(Clone, Debug)]
 pub struct Held {
     /// Its finalizers.
     pub finalizers: Vec<String>,
     /// Whether it has annotations.
     pub is_annotated: bool,
-    /// When it was deleted, by the server's clock.
+    /// The time of its deletion, by the server's clock.
     pub since: Timestamp,
-    /// When it was read, by the server's clock.
+    /// The time of the read, by the server's clock.
     pub now: Timestamp,
-    /// What it says of its waiting.
+    /// The status in its annotation.
     pub status: Option<BackupStatus>,
-    /// Whether somebody lets it go.
+    /// The request to release it without a backup.
     pub force_release: ForceRelease,
-    /// How often in a row the server refused to create a backup.
+    /// The number of refusals in a row to create a backup.
     pub refusals: u32,
-    /// How its backups stand; not asked when somebody lets it go.
+    /// The state of its backups; not read if somebody releases it.
     pub situation: Option<Situation>,
-    /// What the pass before found missing when it created the very backup that would be the next.
+    /// The missing object, if the last pass could not create the same backup that is the next one.
     pub missing: Option<Missing>,
 }
 
 impl Row {
-    /// What is kept of an object.
+    /// Trims an object.
     #[must_use]
     pub fn of(object: TrimmedObject, selectors: &[(Arc<str>, Selector)], judged_by: &Arc<str>) -> Self {
         let labels = object.metadata.labels.unwrap_or_default();
@@ -89,13 +89,13 @@ impl Row {
 }
 
 impl Held {
-    /// For how long it has been held.
+    /// The time for which it has been held.
     #[must_use]
     pub fn age(&self) -> Duration {
         Duration::try_from(self.now.duration_since(self.since)).unwrap_or_default()
     }
 
-    /// What is left of a span that began at a time.
+    /// The rest of a span that began at a time.
     #[must_use]
     pub fn left(&self, since: Timestamp, span: Duration) -> Duration {
         let passed = Duration::try_from(self.now.duration_since(since)).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! What can be configured, with its validation.
+//! The settings, with their validation.
 
 mod entries;
 
@@ -25,23 +25,23 @@ pub use entries::Entries;
 
 use crate::metadata;
 
-/// What a template and the expressions can speak about, besides the subject of a template.
+/// The variable for the whole object, in templates and expressions.
 pub const OBJECT: &str = "object";
 /// The object's manifest as text, for templates.
 pub const MANIFEST: &str = "manifest";
-/// The number of the try, for templates.
+/// The number of the attempt, for templates.
 pub const ATTEMPT: &str = "attempt";
-/// The object that a backup is of, for expressions.
+/// The protected object, for expressions.
 pub const TARGET: &str = "target";
 
-/// No object has more tries: the pauses between as many add up to more than a year.
+/// Maximum number of attempts for an object: the pauses between them add up to more than a year.
 pub const LAST_ATTEMPT: u32 = 10_000;
 
-/// What can be configured.
+/// The settings.
 #[derive(Deserialize)]
 #[serde(from = "File")]
 pub struct Settings {
-    /// What is protected, by the name that the entry has here.
+    /// The protected kinds, by the names of their entries.
     pub kinds: BTreeMap<String, Arc<ProtectedKind>>,
     /// The same by [`ProtectedKind::resource_id`].
     pub by_resource: BTreeMap<String, Entries>,
@@ -53,43 +53,42 @@ pub struct Settings {
 /// A kind whose objects are not deleted before their backup is proven.
 #[derive(Debug)]
 pub struct ProtectedKind {
-    /// The name that it has in the settings.
+    /// Its name in the settings.
     pub id: String,
     /// The kind.
     pub resource: ApiResource,
-    /// When false, nothing is held any more: objects that have the finalizer lose it.
+    /// If false, nothing is held any more, and objects that have the finalizer lose it.
     pub protect: bool,
-    /// Which objects are protected.
+    /// The selector of the protected objects.
     pub selector: Selector,
-    /// In which namespaces, by their labels; everywhere if there is none.
+    /// The selector of their namespaces; all if there is none.
     pub namespaces: Option<Selector>,
-    /// How it is backed up.
+    /// Its kind of backup.
     pub backup: Arc<Backup>,
-    /// Follows from the entry and from what is created by its template: a backup that another policy asked for proves
-    /// nothing of this one.
+    /// A digest of the entry and the backup that it creates: a backup of another policy proves nothing for this one.
     pub policy: String,
-    /// How long one backup may take, and how long none at all may be there.
+    /// Time limit of one backup, and of the time without any backup.
     pub deadline: Duration,
-    /// What follows a backup that failed or took too long.
+    /// The reaction to a backup that failed or took too long.
     pub on_failure: OnFailure,
-    /// How many backups are tried, which is created or refused by the server, before an object is released without one.
+    /// Number of attempts, each created or refused by the server, before an object is released without a backup.
     pub tries: u32,
-    /// How long after a try that failed the next one begins; it doubles each time.
+    /// Delay of the next attempt after a failed one; it doubles each time.
     pub retry_after: Duration,
 }
 
 /// A kind of backup.
 #[derive(Debug)]
 pub struct Backup {
-    /// The name that it has in the settings; also that of its template.
+    /// Its name in the settings, which is also that of its template.
     pub name: String,
-    /// What is created.
+    /// The created kind.
     pub resource: ApiResource,
     /// sha256 of the template's text.
     pub template: String,
-    /// Where; in the namespace of the object that it is of if there is none.
+    /// Its namespace; that of the protected object if there is none.
     pub namespace: Option<String>,
-    /// Whether the kind has no namespaces.
+    /// Whether the kind is cluster-scoped.
     pub is_cluster_scoped: bool,
     /// Whether the backup is proven.
     pub succeeded: Expression,
@@ -97,13 +96,13 @@ pub struct Backup {
     pub failed: Option<Expression>,
 }
 
-/// What follows a backup that failed or took too long.
+/// The reaction to a backup that failed or took too long.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 pub enum OnFailure {
-    /// The object is held until a backup is proven, or somebody lets it go.
+    /// The object is held until a backup is proven, or somebody releases it.
     #[default]
     Hold,
-    /// The object is let go without a backup.
+    /// The object is released without a backup.
     Release,
 }
 
@@ -202,13 +201,13 @@ impl From<File> for Settings {
 }
 
 impl Settings {
-    /// The entries of a kind, for an object that was selected by entries of this fingerprint. None for what others
-    /// selected: it waits for the watch of the present ones.
+    /// The entries of a kind, for an object that was selected by entries of this fingerprint. `None` for objects that
+    /// other entries selected, which wait for the watch of the present ones.
     pub fn entries(&self, id: &str, fingerprint: &str) -> Option<&Entries> {
         self.by_resource.get(id).filter(|entries| **entries.fingerprint() == *fingerprint)
     }
 
-    /// What no object can change about a template, as far as it can be told before it is used.
+    /// The mistakes in templates that do not depend on the object, if they can be found before their use.
     fn mistakes_of_templates(&self) -> Vec<String> {
         let mistake = |backup: &&Backup| {
             let rendered = self.tried(backup).ok()?;
@@ -228,7 +227,7 @@ impl Settings {
         self.kinds.values().map(|kind| (kind.backup.name.as_str(), &*kind.backup)).collect()
     }
 
-    /// What comes out of a template for an object that has every field.
+    /// The trial rendering of a template for an object that has every field.
     fn tried(&self, backup: &Backup) -> Result<Value, TemplateError> {
         let Backup { name, resource, .. } = backup;
         self.templates.tried(name, &[OBJECT, MANIFEST, ATTEMPT], &resource.api_version, &resource.kind)
@@ -236,14 +235,14 @@ impl Settings {
 }
 
 impl ProtectedKind {
-    /// Group and plural: `configmaps`, `clusters.postgresql.cnpg.io`. Several entries may be of one.
+    /// Group and plural: `configmaps`, `clusters.postgresql.cnpg.io`. Several entries may have the same one.
     #[must_use]
     pub fn resource_id(&self) -> String {
         let ApiResource { group, plural, .. } = &self.resource;
         if group.is_empty() { plural.clone() } else { format!("{plural}.{group}") }
     }
 
-    /// Whether nothing but a proven backup or somebody's word lets an object go.
+    /// Whether only a proven backup or a user can release an object.
     #[must_use]
     pub fn always_holds(&self) -> bool {
         self.protect && self.on_failure == OnFailure::Hold
@@ -251,8 +250,8 @@ impl ProtectedKind {
 }
 
 impl Backup {
-    /// What tells the backups of an entry from those of others, and of itself under other settings. The version of the
-    /// kind is none of it: it names the same objects.
+    /// A digest that distinguishes the backups of an entry from those of others, and from its own under other settings.
+    /// It ignores the version of the kind, because all versions name the same objects.
     fn policy(&self, entry: &str) -> String {
         let ApiResource { group, kind, .. } = &self.resource;
         let namespace = self.namespace.as_deref().unwrap_or_default();
@@ -278,7 +277,7 @@ impl KindEntry {
             .namespace_selector
             .map(selector_of)
             .transpose()
-            // One that selects all is none, and needs no right to look at namespaces.
+            // A selector that selects all namespaces counts as none, and needs no right to read namespaces.
             .map(|selector| selector.filter(|selector| !selector.selects_all()))
             .map_err(|problem| mistake("namespaceSelector", &problem));
         let deadline = duration(&self.deadline).map_err(|problem| mistake("deadline", &problem));
@@ -287,7 +286,7 @@ impl KindEntry {
             mistake("tries", &format!("must be from 1 to {LAST_ATTEMPT}"));
         }
         let backup = backups.get(&self.backup).cloned();
-        // What is wrong with one that is there is told of that one.
+        // Mistakes in an existing backup are reported there.
         if !named.contains(&self.backup) {
             let known = named.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
             mistake(
@@ -339,10 +338,10 @@ impl BackupEntry {
     }
 }
 
-/// A kind as the settings name it.
+/// A kind of the settings.
 ///
 /// # Errors
-/// With the problem, when `api_version` is none.
+/// With the problem, if `api_version` is invalid.
 pub fn resource(api_version: &str, kind: &str, plural: &str) -> Result<ApiResource, String> {
     let GroupVersion { group, version, .. } = api_version
         .parse()
@@ -354,7 +353,7 @@ fn selector_of(selector: LabelSelector) -> Result<Selector, String> {
     Selector::try_from(selector).map_err(|error| error.to_string())
 }
 
-/// Less would be a loop of backups.
+/// Minimum duration, because a shorter one would cause a loop of backups.
 const MIN_DURATION: Duration = Duration::from_secs(1);
 
 fn duration(text: &str) -> Result<Duration, String> {

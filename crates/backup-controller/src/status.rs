@@ -1,4 +1,4 @@
-//! Observed → what a held object says about its waiting. Pure.
+//! Observed → the status of a held object. Pure.
 
 use jiff::Timestamp;
 use operator_kit::report::Failure;
@@ -10,18 +10,18 @@ use crate::{
     settings::ProtectedKind,
 };
 
-/// Why an object may go.
+/// The reason for a release.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Outcome {
     /// Its backup is proven.
     BackedUp,
-    /// No backup is proven, and the settings say to let it go then.
+    /// No backup is proven, and the settings allow a release without one.
     GivenUp,
-    /// Somebody lets it go.
+    /// Somebody releases it.
     Forced,
 }
 
-/// A backup is under way.
+/// A backup is running.
 #[must_use]
 pub fn running(observed: &Observed, held: &Held, last: &Try, verdict: &Verdict) -> BackupStatus {
     let (reason, message) = match verdict {
@@ -35,7 +35,7 @@ pub fn running(observed: &Observed, held: &Held, last: &Try, verdict: &Verdict) 
     status(observed, held, State::BackingUp, last.attempt, Some(last), reason, message)
 }
 
-/// One that proves nothing is under way.
+/// A backup that proves nothing is running.
 #[must_use]
 pub fn former(observed: &Observed, held: &Held, last: &Try) -> BackupStatus {
     let message = "waiting for a former backup to finish; it proves nothing, because it does not record the settings that it was created with; another one is created afterwards";
@@ -52,7 +52,7 @@ pub fn overdue(observed: &Observed, kind: &ProtectedKind, held: &Held, last: &Tr
     status(observed, held, State::Overdue, last.attempt, Some(last), "BackupOverdue", message)
 }
 
-/// A backup failed, and its successor has to wait.
+/// A backup failed, and the next attempt has to wait.
 #[must_use]
 pub fn failed(observed: &Observed, held: &Held, last: &Try, due: Timestamp) -> BackupStatus {
     let message = format!(
@@ -61,13 +61,13 @@ pub fn failed(observed: &Observed, held: &Held, last: &Try, due: Timestamp) -> B
     status(observed, held, State::Failed, last.attempt, Some(last), "BackupFailed", message)
 }
 
-/// A backup cannot be made.
+/// A backup cannot be created.
 #[must_use]
 pub fn blocked(observed: &Observed, held: &Held, attempt: u32, failure: &Failure) -> BackupStatus {
     status(observed, held, State::Blocked, attempt, None, failure.reason, failure.message.clone())
 }
 
-/// Nothing holds it any more.
+/// The object is released.
 #[must_use]
 pub fn released(
     observed: &Observed,

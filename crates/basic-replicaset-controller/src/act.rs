@@ -34,7 +34,7 @@ pub struct Executor {
 }
 
 impl Executor {
-    /// An executor whose writes to pods show up in `seen`.
+    /// An executor whose writes to pods appear in `seen`.
     pub fn new(
         settings: Settings<basic_replicaset_controller::Settings>,
         writer: Writer,
@@ -45,7 +45,7 @@ impl Executor {
         Self { settings, writer, memory, pods }
     }
 
-    /// How long the status of a set has been as it is.
+    /// The age of the status of a set.
     pub fn status_age(&self, set: &BasicReplicaSet) -> StatusAge {
         self.writer.status_age(ObjectId::of(set).uid)
     }
@@ -66,7 +66,7 @@ impl Executor {
                 batch.failed.retain(|(slot, error)| !self.is_taken(set, &revision, *slot, error));
                 let has_taken = batch.failed.len() < tried;
                 batch.by_item(u32::to_string, Error::is_for_its_name)?;
-                // The next pass looks whose they are.
+                // The next pass looks up their holders.
                 Ok(if has_taken { Next::Again } else { Next::Written })
             }
             Action::Delete(pods) => {
@@ -92,11 +92,11 @@ impl Executor {
 
     async fn create(&self, set: &BasicReplicaSet, revision: &str, slot: u32) -> Result<(), Error> {
         let (own, slot) = (ObjectId::of(set), slot.to_string());
-        // A create that is repeated, after a crash or with a stale cache, meets its own pod.
+        // A repeated create, after a crash or with a stale cache, meets its own pod.
         let suffix = Origin { set: own.uid, revision, slot: &slot }.suffix();
         let make = || -> Result<Value, Error> {
             let templates = &self.settings.current().templates;
-            // Whether names differ by the suffix was asked when the revision was found.
+            // The computation of the revision has checked that names differ by the suffix.
             let rendered = templates.render(&set.spec.template, &subject(set, &suffix), "v1", "Pod")?;
             if revision::of(&rendered, set) != revision {
                 return Err(Error::TemplateChanged);
@@ -119,7 +119,7 @@ impl Executor {
         })
     }
 
-    /// Notes a name that is taken: by our own pod from an earlier try, or by somebody else's.
+    /// Records a taken name, which belongs to our own pod from an earlier try or to somebody else's.
     fn is_taken(&self, set: &BasicReplicaSet, revision: &str, slot: u32, error: &Error) -> bool {
         let Error::Write(WriteError { object, cause: WriteCause::AlreadyExists }) = error else {
             return false;
@@ -129,7 +129,7 @@ impl Executor {
         true
     }
 
-    /// Tells that names are somebody else's. Each holds up its own place.
+    /// Reports names that belong to somebody else. Each holds up only its own slot.
     fn pass_over(&self, set: &BasicReplicaSet, names: Vec<TakenName>) -> Result<Next, Error> {
         let failed = names.into_iter().map(|TakenName { slot, name, .. }| {
             self.memory.name_settled(ObjectId::of(set).uid, slot);
@@ -139,7 +139,7 @@ impl Executor {
         Ok(Next::Written)
     }
 
-    /// Puts the label on a pod that its watch does not show without, and the place that it fills.
+    /// Sets the label on a pod without which its watch does not show it, and its slot.
     async fn mark(&self, set: &BasicReplicaSet, name: &str, of: &str, slot: u32) -> Result<(), Error> {
         let metadata = json!({
             "name": name, "namespace": set.metadata.namespace, "uid": of,
@@ -156,7 +156,7 @@ impl Executor {
         self.patch(set, &metadata).await
     }
 
-    /// Adds to the pod's labels and owners; those of others stay.
+    /// Adds to the pod's labels and owners, and keeps all others.
     async fn patch(&self, set: &BasicReplicaSet, metadata: &Value) -> Result<(), Error> {
         let patch = json!({"apiVersion": "v1", "kind": "Pod", "metadata": metadata});
         self.writer.on_behalf_of(ObjectId::of(set)).apply(&self.pods, &patch).await?;
@@ -168,7 +168,7 @@ impl Executor {
         deleted.map_err(|WriteError { object, cause }| match cause {
             WriteCause::Forbidden { message }
             | WriteCause::Invalid { message, .. }
-            // A webhook that does not answer.
+            // The answer for a webhook that does not answer.
             | WriteCause::Unknown { code: 500, message } => Error::DeleteRefused { name: object.name, message },
             cause => WriteError { object, cause }.into(),
         })

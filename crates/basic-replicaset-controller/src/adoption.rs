@@ -1,8 +1,8 @@
-//! Which pods without a controller may be made a set's own. Pure.
+//! Which pods without a controller a set may adopt. Pure.
 //!
-//! Labels and annotations can be copied: `kubectl debug --copy-to` does it. So a pod is taken back only under the name
-//! that follows from what it says it was made from, and only while it runs what was rendered. In doubt it is left
-//! alone, which costs a pod more; a wrong one would serve.
+//! Labels and annotations can be copied, as `kubectl debug --copy-to` does. So a pod is adopted only if its name
+//! follows from its label and annotations, and only while it runs the rendered containers. In doubt it is left alone,
+//! which costs an additional pod; a wrong pod would serve.
 
 use std::collections::BTreeSet;
 
@@ -11,12 +11,12 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use operator_kit::{render::short_digest, write::owner::controller_of};
 use serde_json::Value;
 
-/// The fields of a container that decide on what runs in it, and to which neither defaults nor admission add.
+/// The fields that define a container's command, to which neither defaults nor admission add.
 const COMMAND: [&str; 3] = ["command", "args", "workingDir"];
-/// Those to which they may add.
+/// The fields to which defaults or admission may add.
 const SURROUNDINGS: [&str; 3] = ["image", "env", "envFrom"];
 
-/// From what a pod was made.
+/// The origin of a pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Origin<'p> {
     /// The uid of the set.
@@ -28,7 +28,7 @@ pub struct Origin<'p> {
 }
 
 impl<'p> Origin<'p> {
-    /// What a pod says of it; `None` where it does not say all, and where it has a controller.
+    /// The origin that a pod claims; `None` if the claim is incomplete, or if the pod has a controller.
     #[must_use]
     pub fn of(metadata: &'p ObjectMeta) -> Option<Self> {
         let label = metadata.labels.as_ref()?.get(keys::REPLICA_SET_UID)?;
@@ -37,7 +37,7 @@ impl<'p> Origin<'p> {
         controller_of(metadata).is_none().then_some(Self { set: label, revision, slot })
     }
 
-    /// The suffix of the pod's name: a create that is repeated, after a crash or with a stale cache, meets its own
+    /// The suffix of the pod's name, by which a repeated create, after a crash or with a stale cache, meets its own
     /// pod.
     #[must_use]
     pub fn suffix(&self) -> String {
@@ -45,7 +45,7 @@ impl<'p> Origin<'p> {
     }
 }
 
-/// Whether a live pod is the one that `rendered` was made into, and still runs that.
+/// Whether a live pod was created from `rendered`, and still runs it.
 #[must_use]
 pub fn is_as_rendered(live: &Value, name: Option<&str>, rendered: &Value) -> bool {
     let (spec, rendered_spec) = (&live["spec"], &rendered["spec"]);
@@ -73,13 +73,13 @@ fn names(list: &Value) -> BTreeSet<Option<&str>> {
     items(list).map(|item| item["name"].as_str()).collect()
 }
 
-/// The server leaves empty lists and texts out.
+/// A value that the server keeps: it drops empty lists and strings.
 fn given(value: &Value) -> Option<&Value> {
     let is_empty = value.is_null() || value == "" || value.as_array().is_some_and(Vec::is_empty);
     (!is_empty).then_some(value)
 }
 
-/// Whether what is live has all that was rendered: the server adds defaults, and admission adds variables.
+/// Whether a live value contains the rendered one, because the server adds defaults, and admission adds variables.
 fn covers(live: &Value, rendered: &Value) -> bool {
     match rendered {
         Value::Null => true,
@@ -119,7 +119,7 @@ mod tests {
         })
     }
 
-    /// What a server makes of it: defaults, and what admission adds.
+    /// The pod on a server, with defaults and additions by admission.
     fn live() -> Value {
         let mut live = rendered();
         let spec = &mut live["spec"];

@@ -1,8 +1,8 @@
 //! A pass over a `BasicReplicaSet`:
 //!
-//! 1. [`Observer`] reads its pods from the cache, renders its revision, and looks up live what may be its own.
-//! 2. [`decide`] chooses one step: marking or taking back what is the set's own, deleting, creating, or the status.
-//! 3. [`Executor`] takes it. What it wrote brings the next pass.
+//! 1. [`Observer`] reads its pods from the cache, renders its revision, and reads live the pods that may be its own.
+//! 2. [`decide`] chooses one step: marking or adopting pods of the set, deleting, creating, or writing the status.
+//! 3. [`Executor`] takes it. The write triggers the next pass.
 
 use std::{
     hash::{DefaultHasher, Hash, Hasher},
@@ -21,7 +21,7 @@ use operator_kit::run::{Attempt, Controller, Next};
 
 use crate::{act::Executor, observe::Observer};
 
-/// The longest time until missing pods are tried again: whatever refused them may be lifted unseen.
+/// Longest delay before missing pods are retried, because a refusal may be lifted unnoticed.
 const MAX_BACKOFF: Duration = Duration::from_secs(60);
 
 /// The controller of `BasicReplicaSets`.
@@ -55,7 +55,7 @@ impl Controller for ReplicaSets {
         action.step()
     }
 
-    /// For creates, a pod that left: there may be room for another one in a quota.
+    /// For creates, the key changes when a pod goes, because a quota may then have room for another one.
     fn step_retry_key(&self, set: &BasicReplicaSet, step: &'static str) -> u64 {
         if step != step::CREATE {
             return 0;

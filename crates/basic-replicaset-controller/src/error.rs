@@ -1,4 +1,4 @@
-//! What can keep a `BasicReplicaSet` from its pods.
+//! An obstacle between a `BasicReplicaSet` and its pods.
 
 use std::time::Duration;
 
@@ -10,16 +10,16 @@ use operator_kit::{
 };
 use thiserror::Error;
 
-/// When pods are made from a template that has just changed: the next pass renders it.
+/// Delay of a retry after the template has just changed: the next pass renders it.
 const TEMPLATE_RETRY_DELAY: Duration = Duration::from_secs(1);
 
-/// What can keep a `BasicReplicaSet` from its pods.
+/// An obstacle between a `BasicReplicaSet` and its pods.
 #[derive(Debug, Error)]
 pub enum Error {
-    /// The template gives no pod.
+    /// The template renders no pod.
     #[error(transparent)]
     Template(#[from] TemplateError),
-    /// The API server did not take a write.
+    /// The API server refused a write.
     #[error(transparent)]
     Write(#[from] WriteError),
     /// A pod's name is taken by somebody else's pod.
@@ -30,7 +30,7 @@ pub enum Error {
         /// The name.
         name: String,
     },
-    /// A pod may not be deleted.
+    /// A pod cannot be deleted.
     #[error("the pod {name:?} cannot be deleted: {message}; remove the obstacle, or delete the pod yourself")]
     DeleteRefused {
         /// The pod.
@@ -38,10 +38,10 @@ pub enum Error {
         /// The server's words.
         message: String,
     },
-    /// The template changed since it was decided what pods are made from.
+    /// The template changed after the decision on the revision of the pods.
     #[error("the template has just changed")]
     TemplateChanged,
-    /// Some of a batch failed.
+    /// A part of a batch failed.
     #[error(transparent)]
     Some(#[from] Box<Failed<Self>>),
     /// The pods are not known.
@@ -56,7 +56,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// Whether a pod could not be created only for the name that it would have had.
+    /// Whether a pod could not be created only because of its name.
     #[must_use]
     pub fn is_for_its_name(&self) -> bool {
         match self {
@@ -68,7 +68,7 @@ impl Error {
         }
     }
 
-    /// Whether a pod could not be changed or deleted for a reason that may be its own.
+    /// Whether a pod could not be changed or deleted for a reason that may concern it alone.
     #[must_use]
     pub fn is_for_its_pod(&self) -> bool {
         match self {

@@ -1,4 +1,4 @@
-//! What is decided and said of a `BasicReplicaSet`: pure, for the controller and for models of it.
+//! The decisions and reports about a `BasicReplicaSet`: pure, for the controller and for models of it.
 
 pub mod adoption;
 pub mod decide;

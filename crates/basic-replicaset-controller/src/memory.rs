@@ -1,4 +1,4 @@
-//! What is remembered of sets between passes. All of it may be lost: it is found out again then.
+//! The memory of sets between passes. All of it may be lost, and is then found again.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -11,18 +11,18 @@ use tokio::time::Instant;
 
 use basic_replicaset_controller::pod::PodRow;
 
-/// How long a pod that is none of the set's, but looks like it, is not looked up again.
+/// Lifetime of the finding that a pod only looks like one of the set.
 const LOOK_UP_LIFETIME: Duration = Duration::from_secs(60);
 
-/// What is remembered of sets, by their uid.
+/// The memory of sets, by their uid.
 #[derive(Clone, Default)]
 pub struct Memory(Arc<Mutex<HashMap<String, Remembered>>>);
 
 #[derive(Default)]
 struct Remembered {
-    /// Names that were taken when pods were to be created, by their place.
+    /// Names that were taken when pods were to be created, by their slot.
     taken: BTreeMap<u32, Taken>,
-    /// When a look-alike was found to be none of the set's, by its uid and revision.
+    /// The time at which a pod was found not to belong to the set, by its uid and revision.
     others: HashMap<(Box<str>, Box<str>), Instant>,
 }
 
@@ -31,29 +31,29 @@ struct Remembered {
 pub struct Taken {
     /// The name.
     pub name: String,
-    /// What the pod was to be made from.
+    /// The revision of the pod that was to be created.
     pub revision: String,
 }
 
 impl Memory {
-    /// A name was taken when a pod was to be created.
+    /// Records a name that was taken when a pod was to be created.
     pub fn name_taken(&self, set: &str, slot: u32, taken: Taken) {
         self.0.lock().entry(set.to_owned()).or_default().taken.insert(slot, taken);
     }
 
-    /// It is known what became of a name.
+    /// Forgets a taken name, because its holder is known.
     pub fn name_settled(&self, set: &str, slot: u32) {
         if let Some(remembered) = self.0.lock().get_mut(set) {
             remembered.taken.remove(&slot);
         }
     }
 
-    /// The names that were taken, by their place.
+    /// The names that were taken, by their slot.
     pub fn names_taken(&self, set: &str) -> BTreeMap<u32, Taken> {
         self.0.lock().get(set).map(|remembered| remembered.taken.clone()).unwrap_or_default()
     }
 
-    /// A pod that looks like one of the set's is none.
+    /// Records that a pod only looks like one of the set.
     pub fn is_other(&self, set: &str, pod: &PodRow) {
         let mut sets = self.0.lock();
         let others = &mut sets.entry(set.to_owned()).or_default().others;
@@ -61,7 +61,7 @@ impl Memory {
         others.insert((pod.uid.clone(), pod.revision.clone()), Instant::now());
     }
 
-    /// Whether a pod was lately found to be none of the set's.
+    /// Whether a pod was recently found not to belong to the set.
     pub fn is_known_other(&self, set: &str, pod: &PodRow) -> bool {
         let sets = self.0.lock();
         let looked_up =

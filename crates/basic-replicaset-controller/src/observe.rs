@@ -33,17 +33,17 @@ use parking_lot::Mutex;
 
 use crate::memory::Memory;
 
-/// Pods that are looked up live at once.
+/// Number of concurrent live look-ups of pods.
 const SIDE_BY_SIDE: usize = 16;
 
-/// Reads what there is of a set.
+/// Reads the state of a set.
 pub struct Observer {
     client: Client,
     settings: Settings<basic_replicaset_controller::Settings>,
     pods: Arc<Cache<PodRow>>,
     memory: Memory,
     kind: ApiResource,
-    /// The revision of each set as last rendered, so that the events of its pods need no rendering.
+    /// The last rendered revision of each set, so that the events of its pods need no rendering.
     revisions: Mutex<HashMap<String, Rendered>>,
 }
 
@@ -53,7 +53,7 @@ struct Rendered {
     revision: Result<String, TemplateError>,
 }
 
-/// Pods that may be a set's own, looked up live.
+/// Pods that may belong to a set, read live.
 #[derive(Default)]
 struct LookedUp {
     orphans: Vec<Arc<PodRow>>,
@@ -74,14 +74,14 @@ impl Observer {
         Self { client, settings, pods, memory, kind, revisions: Mutex::default() }
     }
 
-    /// What there is of a set.
+    /// Reads the state of a set.
     pub async fn observe(
         &self,
         set: Arc<BasicReplicaSet>,
         attempt: Attempt,
         status_age: StatusAge,
     ) -> Result<Observed, Error> {
-        // What is missing from a cache that is not complete would be created again.
+        // Pods that are missing in an incomplete cache would be created again.
         let problem = self.pods.problem();
         let is_blind = problem.is_some();
         if let Some(problem) = problem.filter(|_| !matches!(attempt, Attempt::Deferred(_))) {
@@ -118,7 +118,7 @@ impl Observer {
         })
     }
 
-    /// How many pods of the set there are, of each that takes room in a quota.
+    /// The pods of the set that take room in a quota.
     pub fn pods_that_take_room(&self, set: &BasicReplicaSet) -> Vec<Arc<PodRow>> {
         let ObjectId { namespace, uid, .. } = ObjectId::of(set);
         let mut pods = self.pods.group(namespace, uid);
@@ -150,8 +150,8 @@ impl Observer {
         revision
     }
 
-    /// What may be the set's own without its watch or its owner reference saying so. A look-up that fails is counted,
-    /// and stops no other; nor is there any while `may_look` is false.
+    /// Reads the pods that may belong to the set although neither its watch nor an owner reference shows it. A failed
+    /// look-up is counted, and stops no other. There is none while `may_look` is false.
     async fn look_up(
         &self,
         set: &BasicReplicaSet,
@@ -167,7 +167,7 @@ impl Observer {
         Ok(found)
     }
 
-    /// Who has the names that were taken when pods were to be created.
+    /// The holders of the names that were taken when pods were to be created.
     async fn look_up_names(
         &self,
         set: &BasicReplicaSet,
@@ -210,7 +210,7 @@ impl Observer {
         }
     }
 
-    /// Who has a name; `None` when it is free by now.
+    /// The holder of a name; `None` if it is free by now.
     async fn holder(
         &self,
         set: &BasicReplicaSet,
@@ -224,7 +224,7 @@ impl Observer {
         Ok(found.map(|found| holder(found, uid, revision, slot)))
     }
 
-    /// The pods without a controller that may be the set's own.
+    /// The pods without a controller that may belong to the set.
     async fn look_up_orphans(
         &self,
         set: &BasicReplicaSet,
@@ -268,7 +268,7 @@ impl Observer {
         Ok(())
     }
 
-    /// A pod as it is now; `None` when it went, or its name is another one's.
+    /// The present state of a pod; `None` if it is gone, or its name belongs to another one.
     async fn live(&self, pod: &PodRow) -> Result<Option<TrimmedObject>, ReadError> {
         let pods: Api<TrimmedObject> = Api::namespaced_with(self.client.clone(), &pod.namespace, &self.kind);
         let found = pods.get_opt(&pod.name).await.map_err(|error| ReadError::of(&error, "Pod", &pod.name))?;
@@ -276,7 +276,7 @@ impl Observer {
     }
 }
 
-/// Who has a name, by what the pod of that name says.
+/// The holder of a name, by the metadata of the pod with that name.
 fn holder(found: ObjectMeta, set: &str, revision: &str, slot: u32) -> Holder {
     let has = |map: &Option<BTreeMap<String, String>>, key: &str, value: &str| {
         map.as_ref().and_then(|map| map.get(key)).is_some_and(|found| found == value)
@@ -289,8 +289,8 @@ fn holder(found: ObjectMeta, set: &str, revision: &str, slot: u32) -> Holder {
     if is_marked { Holder::Own } else { Holder::Unmarked { uid: found.uid.unwrap_or_default() } }
 }
 
-/// Whether a live pod without a controller was made for this set or a former one of its name, and runs what is
-/// rendered.
+/// Whether a live pod without a controller was created for this set or a former one of its name, and runs the rendered
+/// containers.
 fn is_own(live: &TrimmedObject, set: &BasicReplicaSet, templates: &Templates) -> bool {
     let Some(origin) = Origin::of(&live.metadata) else { return false };
     let rendered = templates.render(&set.spec.template, &subject(set, &origin.suffix()), "v1", "Pod");

@@ -1,4 +1,4 @@
-//! What a decision about a `BasicReplicaSet` is made from, as plain data.
+//! The input of a decision about a `BasicReplicaSet`, as plain data.
 
 use std::{sync::Arc, time::Duration};
 
@@ -8,100 +8,101 @@ use operator_kit::{render::TemplateError, report::StatusAge, run::Attempt, watch
 
 use crate::pod::{PodRow, PodState};
 
-/// How long a pod that ended by itself is kept before its place is filled again, so that a pod that always
-/// ends at once is not made again in a tight loop.
+/// Time for which a pod that ended by itself is kept before its slot is filled again, so that a pod that always ends at
+/// once is not re-created in a tight loop.
 const REPLACE_DELAY: Duration = Duration::from_secs(10);
-/// Places or pods of a step that fail, beyond the wanted number, before the step is taken for no other: names that
-/// are all taken would be tried for ever.
+/// Number of failed slots or pods, beyond the desired number, after which a step is taken for no other one: otherwise,
+/// names that are all taken would be tried forever.
 pub(crate) const MAX_FAILED_ITEMS: usize = 32;
-/// How old a set is when it waits no longer for the garbage collector, which may not run.
+/// Age at which a set stops waiting for the garbage collector, which may not be running.
 const SUCCESSION_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// What a decision about a `BasicReplicaSet` is made from.
+/// The input of a decision about a `BasicReplicaSet`.
 #[derive(Clone, Debug)]
 pub struct Observed {
     /// The set.
     pub set: Arc<BasicReplicaSet>,
-    /// What this pass may do.
+    /// The steps that this pass may take.
     pub attempt: Attempt,
-    /// Whether pods are not known: what is there may be missing below.
+    /// Whether pods are unknown, so that existing ones may be missing below.
     pub is_blind: bool,
-    /// When it was observed.
+    /// The time of the observation.
     pub now: Timestamp,
-    /// What pods are to be made from, or why there is nothing.
+    /// The revision of new pods, or the reason why there is none.
     pub revision: Result<String, TemplateError>,
     /// The pods that the set controls.
     pub pods: Vec<Arc<PodRow>>,
-    /// Pods without a controller that were made from the very same, and still run it; looked for only while pods are
-    /// missing.
+    /// Pods without a controller that were created from the same revision, and still run it; looked up only while pods
+    /// are missing.
     pub orphans: Vec<Arc<PodRow>>,
     /// Names that were taken when pods were to be created.
     pub taken: Vec<TakenName>,
     /// Orphans and pods of taken names that could not be looked up.
     pub unclear: usize,
-    /// Why one of them could not be looked up in this pass.
+    /// The reason why one of them could not be looked up in this pass.
     pub unanswered: Option<ReadError>,
-    /// Pods of a former set of this name, as long as the garbage collector may not have come to them.
+    /// Pods of a former set of this name, while the garbage collector may not have handled them.
     pub former: Vec<Arc<PodRow>>,
-    /// How long the status has been as it is.
+    /// The age of the status.
     pub status_age: StatusAge,
 }
 
 /// A name that was taken when a pod was to be created.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TakenName {
-    /// The place that the pod was to fill.
+    /// The slot of the pod that was to be created.
     pub slot: u32,
     /// The name.
     pub name: String,
-    /// Whose it is.
+    /// Its holder.
     pub holder: Holder,
 }
 
-/// Who has a name.
+/// The holder of a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Holder {
-    /// The very pod that was to be created; no watch has shown it yet.
+    /// The pod that was to be created itself; no watch has shown it yet.
     Own,
-    /// The same without its label or its place, so that the watch never shows it or nobody knows which place it fills.
+    /// The same without its label or its slot, so that the watch never shows it, or its slot is unknown.
     Unmarked {
         /// Its uid.
         uid: String,
     },
     /// Somebody else's pod.
     Other,
-    /// Nobody could look.
+    /// It could not be looked up.
     Unclear,
 }
 
 impl Observed {
-    /// How many pods the set is to have.
+    /// The number of desired pods of the set.
     #[must_use]
     pub fn wanted(&self) -> usize {
         wanted(&self.set)
     }
 
-    /// Whether a step failed for so many places or pods that it will not do for another one either.
+    /// Whether a step failed for so many slots or pods that it will fail for another one, too.
     #[must_use]
     pub fn is_in_vain(&self, step: &str) -> bool {
         self.attempt.held_items(step) >= MAX_FAILED_ITEMS + self.wanted()
     }
 
-    /// Pods that the set has or may have, and that are not among [`Self::pods`]: no others are made in their place.
+    /// The number of pods that the set has or may have, but that are not among [`Self::pods`]: no others are created in
+    /// their place.
     #[must_use]
     pub fn unseen(&self) -> usize {
         let is_shown = |uid: &str| self.pods.iter().any(|pod| &*pod.uid == uid);
         let own = self.taken.iter().filter(|taken| match &taken.holder {
             Holder::Own => true,
-            // One that has only lost its place is among the pods.
+            // A pod that has only lost its slot is among the pods.
             Holder::Unmarked { uid } => !is_shown(uid),
             Holder::Other | Holder::Unclear => false,
         });
         self.unclear + own.count()
     }
 
-    /// Whether the watch is about to show a pod of the set's own. Marks that fail have their backoff, and names of
-    /// others theirs.
+    /// Whether the watch is about to show another pod of the set. Failed marks and names of others have backoffs of
+    /// their own.
     #[must_use]
     pub fn waits_for_a_name(&self) -> bool {
         self.taken.iter().any(|taken| taken.holder == Holder::Own)
@@ -113,26 +114,26 @@ impl Observed {
         matches!(pod.state, PodState::Finished(_)) && self.kept_for(pod).is_zero()
     }
 
-    /// How long a pod that ended by itself is still kept.
+    /// The time for which a pod that ended by itself is still kept.
     #[must_use]
     pub fn kept_for(&self, pod: &PodRow) -> Duration {
         REPLACE_DELAY.saturating_sub(self.since(pod.created))
     }
 
-    /// How long ago something was.
+    /// The time since something.
     #[must_use]
     pub fn since(&self, then: Timestamp) -> Duration {
         Duration::try_from(self.now.duration_since(then)).unwrap_or_default()
     }
 }
 
-/// How many pods a set is to have.
+/// The number of desired pods of a set.
 #[must_use]
 pub fn wanted(set: &BasicReplicaSet) -> usize {
     usize::try_from(set.spec.replicas).unwrap_or(0)
 }
 
-/// How long a new set waits at most for what is to become of the pods of a former one of its name.
+/// The longest time for which a new set waits for the garbage collection of the pods of a former one of its name.
 #[must_use]
 pub fn succession_ends_in(set: &BasicReplicaSet, now: Timestamp) -> Option<Duration> {
     let created = set.metadata.creation_timestamp.as_ref()?.0;

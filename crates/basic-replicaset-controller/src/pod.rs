@@ -1,4 +1,4 @@
-//! What is read of a pod, and nothing else: 15,000 pods fit in a few megabytes.
+//! The fields of a pod that are read: 15,000 pods fit in a few megabytes.
 
 use catena_api::{BasicReplicaSet, keys};
 use jiff::Timestamp;
@@ -14,7 +14,7 @@ use operator_kit::{
 };
 use serde::Deserialize;
 
-/// A pod as it is decoded from the watch.
+/// A pod, as decoded from the watch.
 #[derive(Clone, Debug, Deserialize, Resource)]
 #[resource(inherit = "Pod")]
 pub struct WatchedPod {
@@ -70,7 +70,7 @@ struct Cause {
     exit_code: i32,
 }
 
-/// A pod as it is kept.
+/// A pod in the cache.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PodRow {
     /// Its namespace.
@@ -81,15 +81,15 @@ pub struct PodRow {
     pub uid: Box<str>,
     /// Its controller.
     pub owner: Option<Owner>,
-    /// What it was made from: [`keys::HASH`].
+    /// Its revision: [`keys::HASH`].
     pub revision: Box<str>,
-    /// The place that it fills: [`keys::SLOT`].
+    /// Its slot: [`keys::SLOT`].
     pub slot: Option<u32>,
     /// When it was created.
     pub created: Timestamp,
-    /// How dear it is on scale-down; lower goes first.
+    /// Its deletion cost; pods with a lower one are deleted first.
     pub deletion_cost: i32,
-    /// Where it is in its life.
+    /// Its phase of life.
     pub state: PodState,
 }
 
@@ -103,7 +103,7 @@ pub struct Owner {
 }
 
 impl Owner {
-    /// Whether it is a set that had the name of this one before; both are in one namespace.
+    /// Whether it is a former set with the name of this one; both are in one namespace.
     #[must_use]
     pub fn is_former(&self, set: &BasicReplicaSet) -> bool {
         let metadata = &set.metadata;
@@ -111,7 +111,7 @@ impl Owner {
     }
 }
 
-/// Where a pod is in its life.
+/// The phase of life of a pod.
 #[derive(Clone, Debug, PartialEq)]
 pub enum PodState {
     /// It serves.
@@ -124,7 +124,7 @@ pub enum PodState {
     Terminating,
 }
 
-/// Why a pod does not serve.
+/// The reason why a pod does not serve.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Trouble {
     /// One word.
@@ -133,7 +133,7 @@ pub struct Trouble {
     pub message: Box<str>,
     /// Since when.
     pub since: Timestamp,
-    /// Whether it is more than a pod that is just starting.
+    /// Whether the cause is known, and the pod is not just starting.
     pub is_known: bool,
 }
 
@@ -142,14 +142,14 @@ impl Row for PodRow {
         ObjectId { namespace: &self.namespace, name: &self.name, uid: &self.uid }
     }
 
-    /// An orphan is found by its revision, which tells whose it was.
+    /// An orphan is grouped by its revision, by which its next set looks it up.
     fn group(&self) -> Option<&str> {
         Some(self.owner.as_ref().map_or(&self.revision, |owner| &owner.uid))
     }
 }
 
 impl PodRow {
-    /// What is kept of a pod.
+    /// Trims a pod.
     #[must_use]
     pub fn of(pod: WatchedPod) -> Self {
         let WatchedPod { metadata, status } = pod;
@@ -214,7 +214,7 @@ impl Status {
         }
     }
 
-    /// The first cause that is known: no node, a container that cannot start, or one that ended.
+    /// The first known cause: no node, a container that cannot start, or one that ended.
     fn trouble(&self, created: Timestamp) -> Trouble {
         let known = |reason: &str, message: &str, since| Trouble {
             reason: if reason.is_empty() { "Unknown" } else { reason }.into(),

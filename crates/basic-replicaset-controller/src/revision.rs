@@ -1,4 +1,4 @@
-//! What a pod is made from.
+//! The revision of pods.
 
 use catena_api::BasicReplicaSet;
 use operator_kit::{
@@ -6,13 +6,13 @@ use operator_kit::{
     render::{Rendered, Subject, TemplateError, Templates, sha256},
 };
 
-/// Stands for the suffix of a pod's name where only the revision is asked for.
+/// The suffix for renderings that only compute the revision.
 const NO_POD: &str = "bcdfghjk";
 
-/// What the pods of a set are made from: the rendered text, and the restart token if there is one.
+/// The revision of the pods of a set: a hash of the rendered text, and of the restart token if there is one.
 ///
 /// # Errors
-/// When the template gives no pod, or pods whose names do not differ.
+/// When the template renders no pod, or pods whose names do not differ.
 pub fn revision(templates: &Templates, set: &BasicReplicaSet) -> Result<String, TemplateError> {
     let rendered = templates.render_one_of_many(&set.spec.template, &subject(set, NO_POD), "v1", "Pod")?;
     Ok(of(&rendered, set))
@@ -25,7 +25,7 @@ pub fn of(rendered: &Rendered, set: &BasicReplicaSet) -> String {
     token.map_or_else(|| rendered.hash.clone(), |token| sha256(&format!("{}\n{token}", rendered.hash)))
 }
 
-/// What a template may say about a pod of a set.
+/// The values that a template can use for a pod of a set.
 #[must_use]
 pub fn subject<'s>(set: &'s BasicReplicaSet, suffix: &'s str) -> Subject<'s> {
     let ObjectId { namespace, name, uid } = ObjectId::of(set);

@@ -1,15 +1,15 @@
-//! What can be configured, with its validation.
+//! The settings, with their validation.
 
 use std::collections::BTreeMap;
 
 use operator_kit::{render::Templates, run::Validate};
 use serde::Deserialize;
 
-/// What can be configured.
+/// The settings.
 #[derive(Deserialize)]
 #[serde(from = "File")]
 pub struct Settings {
-    /// The templates of pods, by the name that `spec.template` asks for.
+    /// The templates of pods, by the name that `spec.template` refers to.
     pub templates: Templates,
     is_empty: bool,
 }

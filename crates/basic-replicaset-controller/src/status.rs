@@ -18,13 +18,13 @@ use crate::{
     step,
 };
 
-/// How long a pod may be just starting before it is told as what blocks.
+/// Time for which a pod may be starting before it is reported as the blocker.
 const START_TOLERANCE: Duration = Duration::from_secs(30);
 
-/// The types of the conditions that are this controller's.
+/// The types of this controller's conditions.
 pub const CONDITIONS: [&str; 3] = [READY, RECONCILING, STALLED];
 
-/// The status as it was told last: what others say in conditions of their own is none of it.
+/// The last reported status, without conditions of other controllers.
 #[must_use]
 pub fn told(set: &BasicReplicaSet) -> BasicReplicaSetStatus {
     let mut told = set.status.clone().unwrap_or_default();
@@ -32,7 +32,7 @@ pub fn told(set: &BasicReplicaSet) -> BasicReplicaSetStatus {
     told
 }
 
-/// The status that tells what was observed.
+/// The status that reports an observation.
 pub fn status(observed: &Observed) -> BasicReplicaSetStatus {
     let set = &observed.set;
     let before = told(set).conditions;
@@ -77,7 +77,7 @@ pub fn status(observed: &Observed) -> BasicReplicaSetStatus {
         conditions,
     };
     match set.status.clone().filter(|_| observed.is_blind) {
-        // Nobody has seen that it is otherwise.
+        // Without an observation, the last values remain.
         Some(BasicReplicaSetStatus { replicas, active, updated, .. }) => {
             BasicReplicaSetStatus { replicas, active, updated, ..new }
         }
@@ -85,17 +85,17 @@ pub fn status(observed: &Observed) -> BasicReplicaSetStatus {
     }
 }
 
-/// How soon `after` is to be told.
+/// The urgency of `after`.
 ///
-/// Others wait for more than numbers, and for more than which of many pods is the first that blocks for the same
-/// reason. Numbers have come to rest when no pod is on its way in or out.
+/// Mere numbers are not urgent, nor is another pod that blocks for the same reason. Numbers are settled when no pod is
+/// starting or terminating.
 #[must_use]
 pub fn pace(before: &BasicReplicaSetStatus, after: &BasicReplicaSetStatus, observed: &Observed) -> Pace {
     let known = |status: &BasicReplicaSetStatus| {
         let blocker =
             status.blocked_by.as_ref().map(|blocker| (blocker.kind.clone(), blocker.reason.clone()));
         let state = [READY, STALLED].map(|type_| conditions::is_true(&status.conditions, type_));
-        // Nobody waits for the first generation to be observed, but for what comes of it.
+        // Nobody waits for the observation of the first generation, only for its effects.
         (status.observed_generation.or(after.observed_generation), blocker, state)
     };
     if known(before) != known(after) {
@@ -111,7 +111,7 @@ pub fn pace(before: &BasicReplicaSetStatus, after: &BasicReplicaSetStatus, obser
     if are_at_rest { Pace::Settled } else { Pace::Counting }
 }
 
-/// When a pod that is just starting will have taken too long.
+/// The time until a starting pod has taken too long.
 #[must_use]
 pub fn next_blocker(observed: &Observed) -> Option<Duration> {
     let left = |pod: &PodRow| match &pod.state {
@@ -123,8 +123,8 @@ pub fn next_blocker(observed: &Observed) -> Option<Duration> {
     observed.pods.iter().filter_map(|pod| left(pod)).filter(|left| !left.is_zero()).min()
 }
 
-/// What keeps the set from its pods: also a template that is gone while its pods still run. A step that failed is
-/// nothing to tell where all is as wanted, nor is a place that was passed over while there are others.
+/// The failure that keeps the set from its pods, including a missing template while its pods still run. A failed step
+/// is not reported while the set is complete, nor is a skipped slot while there are others.
 fn failure(observed: &Observed, is_complete: bool) -> Option<Failure> {
     let attempt = &observed.attempt;
     let of_step = match attempt {
@@ -141,7 +141,7 @@ fn failure(observed: &Observed, is_complete: bool) -> Option<Failure> {
     of_step.cloned().or_else(|| observed.revision.as_ref().err().map(Failure::of))
 }
 
-/// The set itself while it cannot make pods, else the first pod with a trouble, in the order of their places.
+/// The set itself while it cannot create pods, otherwise the first pod with a trouble, in the order of their slots.
 fn blocked_by(observed: &Observed, failure: Option<Failure>) -> Option<BlockedBy> {
     let set = &observed.set;
     let before = set.status.as_ref().and_then(|status| status.blocked_by.as_ref());

@@ -1,14 +1,14 @@
-//! The steps that fail by themselves: one that is held up stops no other.
+//! The steps whose failures do not hold up others.
 
-/// Orphans are taken back.
+/// Adopting orphans.
 pub const ADOPT: &str = "adopt";
-/// Pods are created; an item is a place.
+/// Creating pods; an item is a slot.
 pub const CREATE: &str = "create";
-/// Pods are deleted; an item is a pod's uid.
+/// Deleting pods; an item is a pod's uid.
 pub const DELETE: &str = "delete";
-/// Pods that may be the set's own are looked up live.
+/// Reading live the pods that may belong to the set.
 pub const LOOK_UP: &str = "lookUp";
-/// A pod of the set's own is marked as such.
+/// Marking a pod of the set.
 pub const MARK: &str = "mark";
-/// The status is written.
+/// Writing the status.
 pub const STATUS: &str = "status";

@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 
 use crate::memory::Memory;
 
-/// How long an Event waits while too many others are queued.
+/// Delay of an Event while too many others are queued.
 const EVENTS_BUSY: Duration = Duration::from_secs(60);
 
 /// Takes steps.
@@ -54,7 +54,7 @@ impl Executor {
                 self.tell(command, &verdict);
                 self.memory
                     .tell(ObjectId::of(command).uid, Told { reason: verdict.reason, at: observed.now });
-                // The next pass finds it told, and rests.
+                // The next pass finds it reported, and waits.
                 Ok(Next::Wait(Duration::ZERO))
             }
             Action::Wait(time) => Ok(Next::Wait(time)),
@@ -83,8 +83,8 @@ impl Executor {
     }
 }
 
-/// Only what is added: the owners, labels and annotations of others stay. It holds only for the very object that
-/// was seen, as it was seen.
+/// Adds fields only: the owners, labels and annotations of others stay. It applies only to exactly the observed object
+/// in its observed state.
 fn patch(command: &Watched<CommandRow>, owner: &OwnerReference) -> Vec<PatchOperation> {
     let row = &command.row;
     let mut patch = vec![

@@ -1,4 +1,4 @@
-//! A command, cut down to what a decision needs: its expressions are evaluated when it comes in.
+//! A command, trimmed to the input of a decision: its expressions are evaluated when it arrives.
 
 use std::{
     collections::BTreeMap,
@@ -16,57 +16,57 @@ use serde_json::{Value, json};
 
 use crate::kind::{CommandKind, Mode, TargetKind, TargetReference};
 
-/// What is kept of a command.
+/// The row of a command.
 #[derive(Clone, Debug)]
 pub struct CommandRow {
     /// Its kind.
     pub kind: Arc<CommandKind>,
-    /// What it refers to.
+    /// The finding about its reference.
     pub finding: Finding,
-    /// Who owns it.
+    /// Its owners.
     pub owners: Box<[OwnerReference]>,
-    /// The uid of the target that it was bound to.
+    /// The uid of the target to which it was bound.
     pub bound_to: Option<Box<str>>,
-    /// Whether there is a map that the record of its target goes into.
+    /// Whether the map for the record of its target exists.
     pub has_map: bool,
     /// The condition `Bound`.
     pub condition: Option<Box<Condition>>,
 }
 
-/// What was found in a command.
+/// The finding about a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Finding {
-    /// It is none.
+    /// It is not a command.
     NoCommand,
-    /// Whether it is one is not known.
+    /// It is unknown whether it is one.
     Unclear(Box<str>),
-    /// It is bound, and nothing is to be said of it: most are, so that nothing else is kept of them.
+    /// It is bound, and needs no report. Most commands are, so nothing else is kept of them.
     Settled,
     /// It is not to be bound yet.
     NotYet(Box<str>),
     /// It must not be bound.
     Refused(Box<str>),
-    /// Its reference cannot be used.
+    /// Its reference is invalid.
     Invalid(Box<str>),
     /// Its target.
     Target(Reference),
 }
 
-/// What a command refers to.
+/// The target that a command refers to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reference {
     /// The target's kind.
     pub kind: Arc<TargetKind>,
     /// Its name, fit for a path.
     pub name: Box<str>,
-    /// Its namespace where it is given.
+    /// Its namespace, if it is set.
     pub namespace: Option<Box<str>>,
-    /// Its uid where it is given.
+    /// Its uid, if it is set.
     pub uid: Option<Box<str>>,
 }
 
 impl CommandRow {
-    /// What is kept of an object of the kind.
+    /// Trims an object of the kind.
     pub fn of(kind: &Arc<CommandKind>, object: TrimmedObject) -> Self {
         let TrimmedObject { mut metadata, mut data } = object;
         let record = |map: &Option<BTreeMap<String, String>>, key: &str| {
@@ -88,7 +88,7 @@ impl CommandRow {
             .and_then(|condition| serde_json::from_value(condition.clone()).ok());
         let generation = metadata.generation;
         let namespace = metadata.namespace.take();
-        // The items of a list of a built-in kind do not say of which version they are.
+        // The items of a list of a built-in kind have no version of their own.
         if data["apiVersion"].is_null() {
             data["apiVersion"] = json!(kind.resource.api_version);
         }
@@ -108,7 +108,7 @@ impl CommandRow {
         }
     }
 
-    /// Whether it says that it is bound, if commands of its kind say so.
+    /// Whether it reports that it is bound, if commands of its kind do so.
     fn says_so(&self, generation: Option<i64>) -> bool {
         let says =
             |condition: &Condition| condition.status == "True" && condition.observed_generation == generation;
@@ -121,8 +121,8 @@ impl CommandRow {
         Self { kind, finding: Finding::Settled, owners, bound_to: None, has_map, condition: None }
     }
 
-    /// The target's uid, where the command shows that it is bound already. A label proves nothing until it was compared
-    /// with the target: anybody can write one, while an owner that does not exist is the end of its dependent.
+    /// The target's uid, if the command shows that it is bound already. A label proves nothing until it is compared
+    /// with the target, because anybody can set one; a wrong owner would lead to the deletion of the command.
     #[must_use]
     pub fn proven_target(&self, to: &Reference, is_label_checked: bool) -> Option<&str> {
         let uid = self.bound_to.as_deref()?;
@@ -143,7 +143,7 @@ impl CommandRow {
 }
 
 impl Reference {
-    /// Whether an owner is of the target's kind and name.
+    /// Whether an owner has the target's kind and name.
     #[must_use]
     pub fn is_named_by(&self, owner: &OwnerReference) -> bool {
         let group = owner.api_version.split_once('/').map_or("", |(group, _)| group);
@@ -152,15 +152,15 @@ impl Reference {
     }
 }
 
-/// Kind and name, for people.
+/// Kind and name, for messages.
 impl Display for Reference {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "{} {}", self.kind.resource.kind, self.name)
     }
 }
 
-/// As checks in order; the first that applies decides. What has no value, because a field is missing or for another reason,
-/// decides against binding, and is told; of a command that is bound already it decides nothing.
+/// A chain of checks; the first that applies decides. An expression without a value, because of a missing field or
+/// another reason, decides against binding, and is reported; for a command that is bound already, it is ignored.
 fn find(kind: &CommandKind, object: &Value, refused: Option<String>, is_bound: bool) -> Finding {
     let object = Object(object);
     match kind.filter.as_ref().map(|filter| object.holds(filter)) {
@@ -228,13 +228,14 @@ fn reference(kind: &CommandKind, object: &Object) -> Result<Finding, ExpressionE
     }))
 }
 
-/// The kind that is meant. One that is left open is the first; a group that is left open must not be open to choice.
+/// The kind of the target. If the kind is not set, the first one applies; if the group is not set, there must be no
+/// choice.
 fn target_kind(
     fields: &TargetReference,
     object: &Object,
 ) -> Result<Result<Arc<TargetKind>, String>, ExpressionError> {
     let kind = object.text(fields.kind.as_ref())?;
-    // Empty text is the core group, as everywhere in Kubernetes.
+    // An empty string is the core group, as everywhere in Kubernetes.
     let group = object.given(fields.group.as_ref())?;
     let fits = |found: &&Arc<TargetKind>| {
         kind.as_ref().is_none_or(|wanted| *wanted == found.resource.kind)
@@ -275,7 +276,7 @@ fn display(kind: &TargetKind) -> String {
     }
 }
 
-/// The object that expressions read. A field that an expression only names is not given where it is missing; any other
+/// The object that expressions read. If an expression only names a field, a missing field counts as not set; any other
 /// expression that reads a missing field has no value.
 struct Object<'o>(&'o Value);
 

@@ -1,9 +1,9 @@
 //! A pass over a command:
 //!
-//! 1. [`Observer`] looks its target up live, unless the command shows that it is bound.
+//! 1. [`Observer`] reads its target live, unless the command shows that it is bound.
 //! 2. [`decide`] chooses one step: binding it to its target, reporting by a condition or an Event why it is not bound,
-//!    or waiting for what is missing.
-//! 3. [`Executor`] takes it. What it wrote brings the next pass.
+//!    or waiting for a missing object.
+//! 3. [`Executor`] takes it. The write triggers the next pass.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! A kind of commands that its definition describes itself.
+//! A kind of commands that is described by its own definition.
 
 use catena_api::keys;
 use kube::discovery::ApiResource;
@@ -15,7 +15,7 @@ struct Annotation {
     binding: BindingFile,
 }
 
-/// The kind of commands that a definition describes in its annotation, or what is wrong with that.
+/// The kind of commands that a definition describes in its annotation, or the mistake in it.
 pub fn describe(definition: &TrimmedObject) -> Result<CommandKind, String> {
     let annotation = definition.metadata.annotations.as_ref().and_then(|all| all.get(keys::BINDING));
     let annotation = annotation.ok_or_else(|| {
@@ -32,7 +32,7 @@ pub fn describe(definition: &TrimmedObject) -> Result<CommandKind, String> {
         .map_err(|problem| format!("the annotation {}: {problem}", keys::BINDING))
 }
 
-/// The kind in the version that is stored if it is served, else in the first that is.
+/// The kind, in the stored version if it is served, otherwise in the first served one.
 fn served(spec: &Value) -> Option<ApiResource> {
     let text = |value: &Value| value.as_str().map(str::to_owned);
     let versions = spec["versions"].as_array()?;

@@ -1,4 +1,4 @@
-//! What can keep a command from being bound, besides what it refers to.
+//! An obstacle to binding a command, besides its reference.
 
 use operator_kit::{
     report::{Category, Reported},
@@ -7,10 +7,10 @@ use operator_kit::{
 };
 use thiserror::Error;
 
-/// What can keep a command from being bound, besides what it refers to.
+/// An obstacle to binding a command, besides its reference.
 #[derive(Debug, Error)]
 pub enum Error {
-    /// The API server did not take a write.
+    /// The API server refused a write.
     #[error(transparent)]
     Write(#[from] WriteError),
     /// The API server did not answer a read.

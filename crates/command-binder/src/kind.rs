@@ -1,4 +1,4 @@
-//! A kind of command: what is configured of it, compiled.
+//! A kind of command: its compiled settings.
 
 use std::sync::Arc;
 
@@ -9,25 +9,25 @@ use serde::{Deserialize, Serialize};
 /// How a command is tied to its target.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Mode {
-    /// The target becomes an owner of the command: the command goes when the target goes.
+    /// The target becomes an owner of the command, which is then deleted with it.
     #[default]
     Owner,
     /// The command gets a label with the target's uid, and nothing else.
     Label,
-    /// Nothing is written; what would be done is told.
+    /// Nothing is written; the controller only reports what it would do.
     Observe,
 }
 
-/// Whether a kind lives in namespaces.
+/// The scope of a kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Scope {
-    /// In namespaces.
+    /// Its objects are in namespaces.
     Namespaced,
-    /// Outside of them.
+    /// Its objects are outside of namespaces.
     Cluster,
 }
 
-/// One kind, as it is written.
+/// One kind, as it is configured.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct KindFile {
@@ -41,7 +41,7 @@ pub struct KindFile {
     binding: BindingFile,
 }
 
-/// How commands of a kind are bound, as it is written: in the settings, and in the annotation of a definition.
+/// The binding of commands of a kind, as it is configured in the settings, and in the annotation of a definition.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct BindingFile {
@@ -101,17 +101,17 @@ pub struct CommandKind {
     pub resource: ApiResource,
     /// How its commands are tied to their targets.
     pub mode: Mode,
-    /// Which objects are watched at all.
+    /// The selector of the watched objects.
     pub selector: Option<String>,
     /// Whether an object is a command.
     pub filter: Option<Expression>,
-    /// Whether it is time to bind it.
+    /// Whether it can be bound yet.
     pub after: Option<Expression>,
-    /// Where its reference stands.
+    /// The expressions for its reference.
     pub target: TargetReference,
-    /// When it must not be bound.
+    /// The conditions against binding it.
     pub refuse: Vec<Refusal>,
-    /// Finalizers with which it must not be bound.
+    /// Finalizers that prevent binding.
     pub refuse_finalizers: Vec<String>,
     /// Whether the owner is its controller.
     pub controller: bool,
@@ -119,24 +119,24 @@ pub struct CommandKind {
     pub block_owner_deletion: bool,
     /// Whether the condition `Bound` is written.
     pub reports_bound: bool,
-    /// All of this as text: another one is another watch.
+    /// All of this as text: when it changes, the watch is replaced.
     pub fingerprint: Arc<str>,
 }
 
-/// Where a reference stands.
+/// The expressions for a reference.
 #[derive(Clone, Debug)]
 pub struct TargetReference {
     /// The target's name.
     pub name: Expression,
-    /// Its namespace; the command's own where it is not given.
+    /// Its namespace; the command's own if it is not set.
     pub namespace: Option<Expression>,
-    /// Its uid, checked where it is given.
+    /// Its uid, checked if it is set.
     pub uid: Option<Expression>,
     /// Its kind, which chooses among several.
     pub kind: Option<Expression>,
-    /// Its group, which chooses among several; empty text is the core group.
+    /// Its group, which chooses among several; an empty string is the core group.
     pub group: Option<Expression>,
-    /// The kinds that it can be of.
+    /// Its possible kinds.
     pub kinds: Vec<Arc<TargetKind>>,
 }
 
@@ -145,7 +145,7 @@ pub struct TargetReference {
 pub struct TargetKind {
     /// The kind.
     pub resource: ApiResource,
-    /// Whether it is said to live in namespaces; the cluster knows, and where it says otherwise nothing is bound.
+    /// The configured scope, if any; if the cluster has another one, nothing is bound.
     pub scope: Option<Scope>,
 }
 
@@ -160,7 +160,7 @@ pub struct Refusal {
 
 impl CommandKind {
     /// # Errors
-    /// Which field is wrong, what is wrong with it and what to do.
+    /// The wrong field, the problem and the remedy.
     pub fn compile(file: KindFile) -> Result<Self, String> {
         let fingerprint = serde_json::to_string(&file).unwrap_or_default();
         let KindFile { id, group, version, resource, kind, binding } = file;
@@ -214,7 +214,7 @@ impl CommandKind {
     }
 }
 
-/// Whether a reference can say which of several kinds is meant; else the field that has to be changed, and how.
+/// Whether a reference can choose among several kinds; otherwise the field to change, and the remedy.
 fn choosable(target: &TargetFile) -> Result<(), (&'static str, String)> {
     if target.kinds.len() > 1 && target.kind.is_none() && target.group.is_none() {
         let problem = "is missing; set it, because it chooses one of several target.kinds";
@@ -240,7 +240,7 @@ fn choosable(target: &TargetFile) -> Result<(), (&'static str, String)> {
 }
 
 impl KindFile {
-    /// The kind of a definition that says itself how its commands are bound.
+    /// The kind of a definition that describes the binding of its commands.
     #[must_use]
     pub fn discovered(resource: ApiResource, binding: BindingFile) -> Self {
         let ApiResource { group, version, kind, plural, .. } = resource;

@@ -1,5 +1,5 @@
-//! The rules by which commands of any kind are bound to their targets: pure, for the controller and for whoever wants to
-//! know what it would do.
+//! The rules by which commands of any kind are bound to their targets. They are pure, so that the controller, models
+//! and other tools can call them.
 
 pub mod command;
 pub mod decide;

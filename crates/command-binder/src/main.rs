@@ -1,4 +1,4 @@
-//! Finds the target of each command, of whatever kind, and makes it the command's owner.
+//! Finds the target of each command, of any kind, and makes it the command's owner.
 
 mod act;
 mod controller;
@@ -19,7 +19,7 @@ use crate::{
     observe::{Observer, Waiting, catalog::Catalog},
 };
 
-/// Finds the target of each command, of whatever kind, and makes it the command's owner.
+/// Finds the target of each command, of any kind, and makes it the command's owner.
 #[derive(Parser)]
 #[command(version, after_help = "Example: command-binder --settings settings.yaml --log-format text")]
 struct Cli {

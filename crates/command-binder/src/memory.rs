@@ -1,11 +1,11 @@
-//! What is remembered of commands between passes. All of it may be lost: it is found out or told again then.
+//! The memory of commands between passes. All of it may be lost, and is then found or reported again.
 
 use std::{collections::HashMap, sync::Arc};
 
 use command_binder::{command::CommandRow, observed::Told};
 use parking_lot::Mutex;
 
-/// What is remembered of commands that are not bound, or bound by a label, by their uid.
+/// The memory of commands that are not bound, or bound by a label, by their uid.
 #[derive(Clone, Default)]
 pub struct Memory(Arc<Mutex<HashMap<String, Remembered>>>);
 
@@ -17,12 +17,12 @@ struct Remembered {
 }
 
 impl Memory {
-    /// What was told last of a command.
+    /// The last report on a command.
     pub fn told(&self, uid: &str) -> Option<Told> {
         self.0.lock().get(uid)?.told
     }
 
-    /// Something was told of a command.
+    /// Records a report on a command.
     pub fn tell(&self, uid: &str, told: Told) {
         self.0.lock().entry(uid.to_owned()).or_default().told = Some(told);
     }
@@ -34,7 +34,7 @@ impl Memory {
         checked.is_some() && checked == row.bound_to.as_ref()
     }
 
-    /// The label that a command carries names its target.
+    /// Records that the label of a command names its target.
     pub fn label_is_right(&self, uid: &str, label: &str) {
         self.0.lock().entry(uid.to_owned()).or_default().label = Some(label.into());
     }

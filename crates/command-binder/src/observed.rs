@@ -1,4 +1,4 @@
-//! What a decision about a command is made from, as plain data.
+//! The input of a decision about a command, as plain data.
 
 use std::{sync::Arc, time::Duration};
 
@@ -11,24 +11,24 @@ use operator_kit::{
 
 use crate::command::CommandRow;
 
-/// What a decision about a command is made from.
+/// The input of a decision about a command.
 #[derive(Clone, Debug)]
 pub struct Observed {
     /// The command.
     pub command: Arc<Watched<CommandRow>>,
-    /// What this pass may do.
+    /// The steps that this pass may take.
     pub attempt: Attempt,
-    /// When it was observed.
+    /// The time of the observation.
     pub now: Timestamp,
-    /// When this process started: what was told before is not known.
+    /// The start of this process: earlier reports are unknown.
     pub started: Timestamp,
-    /// Its target, where one had to be looked up.
+    /// Its target, if it had to be looked up.
     pub target: Option<Target>,
-    /// Whether its label was found to name the target: anybody can write a label.
+    /// Whether its label was found to name the target, because anybody can set a label.
     pub is_label_checked: bool,
-    /// Whether the condition `Bound` may be written; else Events tell.
+    /// Whether the condition `Bound` may be written; otherwise Events are published.
     pub can_report: bool,
-    /// What was told last of it by an Event.
+    /// The last report on it by an Event.
     pub told: Option<Told>,
 }
 
@@ -37,11 +37,11 @@ pub struct Observed {
 pub enum Target {
     /// The cluster does not serve its kind in any version.
     NotServed,
-    /// Its kind is there.
+    /// Its kind is served.
     Served {
-        /// The kind as the cluster serves it.
+        /// The served kind.
         kind: ServedKind,
-        /// The object of that name, if there is one where the command may have its target.
+        /// The object with that name, if there is one where the command may have its target.
         object: Option<TargetObject>,
     },
 }
@@ -55,7 +55,7 @@ pub struct TargetObject {
     pub is_terminating: bool,
 }
 
-/// What was told by an Event.
+/// A report by an Event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Told {
     /// The reason.
@@ -65,7 +65,7 @@ pub struct Told {
 }
 
 impl Observed {
-    /// What somebody observes who only wants to know what is to be said of a command.
+    /// An observation for tools that only explain a command.
     #[must_use]
     pub fn by_onlooker(
         metadata: ObjectMeta,
@@ -87,7 +87,7 @@ impl Observed {
         }
     }
 
-    /// How long the command has been there.
+    /// The age of the command.
     #[must_use]
     pub fn age(&self) -> Duration {
         let created = self.command.metadata.creation_timestamp.as_ref();
@@ -98,7 +98,7 @@ impl Observed {
 }
 
 impl Target {
-    /// The kind and the object, if both are there.
+    /// The kind and the object, if both exist.
     #[must_use]
     pub fn found(&self) -> Option<(&ServedKind, &TargetObject)> {
         match self {

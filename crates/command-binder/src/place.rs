@@ -1,12 +1,12 @@
-//! Where the target of a command lives.
+//! The namespace of a command's target.
 
 use kube::api::ObjectMeta;
 use operator_kit::watch::ServedKind;
 
 use crate::{command::Reference, kind::Scope, verdict::Verdict};
 
-/// Where the target lives, if it can own a command with this metadata: a dependent whose owner is elsewhere is deleted by
-/// garbage collection.
+/// The namespace of the target, if it can own a command with this metadata: garbage collection would delete a dependent
+/// whose owner is elsewhere.
 pub fn place<'c>(
     metadata: &'c ObjectMeta,
     to: &Reference,

@@ -1,4 +1,4 @@
-//! What can be configured, with its validation.
+//! The settings, with their validation.
 
 use std::collections::HashMap;
 
@@ -7,13 +7,13 @@ use serde::Deserialize;
 
 use crate::kind::{CommandKind, KindFile};
 
-/// What can be configured.
+/// The settings.
 #[derive(Debug, Deserialize)]
 #[serde(try_from = "File")]
 pub struct Settings {
     /// The kinds of commands.
     pub kinds: Vec<CommandKind>,
-    /// Whether kinds are also found by the label on their definitions.
+    /// Whether kinds are also discovered by the label on their definitions.
     pub discovers: bool,
 }
 

@@ -6,7 +6,7 @@ use operator_kit::report::conditions::Conditions;
 
 use crate::{observed::Observed, verdict::Verdict};
 
-/// The condition that tells the verdict, unless the command shows it already.
+/// The condition that reports the verdict, unless the command shows it already.
 #[must_use]
 pub fn changed(observed: &Observed, verdict: &Verdict) -> Option<Condition> {
     let command = &observed.command;
@@ -60,7 +60,7 @@ mod tests {
         Verdict::waiting("TargetNotFound", "there is no Shop a".into())
     }
 
-    /// The condition that says that the target is missing, since before, with another value of one field.
+    /// The condition that reports the missing target, with another value of one field.
     fn said(field: &str, value: Value) -> Value {
         let mut condition = json!({
             "type": BOUND, "status": "False", "reason": "TargetNotFound", "message": "there is no Shop a",

@@ -1,13 +1,13 @@
-//! What is to be said of a command.
+//! The verdict on a command.
 
-/// What is to be said of a command.
+/// The verdict on a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Verdict {
     /// Whether it is bound.
     pub is_bound: bool,
     /// One `PascalCase` word.
     pub reason: &'static str,
-    /// What is so, why, and what to do.
+    /// The state, its reason and the remedy.
     pub message: String,
     /// Whether it may pass by itself.
     pub may_pass: bool,

@@ -8,7 +8,7 @@ use operator_kit::{object::ObjectId, report::Events, run::Next, watch::Watched, 
 
 use crate::memory::Memory;
 
-/// How long an Event waits while too many others are queued.
+/// Delay of an Event while too many others are queued.
 const EVENTS_BUSY: Duration = Duration::from_secs(60);
 
 /// Takes steps.
@@ -40,7 +40,7 @@ impl Executor {
                 }
                 self.tell(command, &notice);
                 self.memory.tell(ObjectId::of(command).uid, observed.now);
-                // The next pass knows when it is to be told again, if it is.
+                // The next pass knows when it is to be repeated, if at all.
                 Ok(Next::Wait(Duration::ZERO))
             }
             Action::Refuse(error) => Err(Error::Unreadable(*error)),

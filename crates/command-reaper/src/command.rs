@@ -1,4 +1,4 @@
-//! What is kept of a command.
+//! The row of a command.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -8,21 +8,21 @@ use serde_json::Value;
 
 use crate::settings::Reading;
 
-/// What is kept of a command, besides its metadata.
+/// The row of a command, besides its metadata.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CommandRow {
-    /// When it may go.
+    /// The time of its deletion.
     pub expiry: Expiry,
-    /// The label or annotation that tells that something would create it again.
+    /// The label or annotation that marks it as declared elsewhere.
     pub declared_by: Option<Box<str>>,
-    /// A digest of what was asked for, to know it again.
+    /// A digest of its spec, to recognise it when it is re-created.
     pub spec: u64,
 }
 
-/// When a command may go.
+/// The expiry of a command.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Expiry {
-    /// Not as it is now: it has not finished, or has no time to live.
+    /// None in its present state: it has not finished, or has no TTL.
     Open,
     /// From then on.
     At(Timestamp),
@@ -38,7 +38,7 @@ impl CommandRow {
         let created = object.metadata.creation_timestamp.as_ref().map(|time| time.0);
         let spec = digest(&object);
         let expiry = match expiry(&whole(object), reading) {
-            // What was finished before it was created comes from a backup; its time begins when it is there.
+            // A command that finished before its creation comes from a backup; its TTL begins with the creation.
             Ok(Some((finished, ttl))) => {
                 let begin = created.map_or(finished, |created| created.max(finished));
                 begin.checked_add(ttl).map_or(Expiry::Open, Expiry::At)
@@ -50,13 +50,13 @@ impl CommandRow {
     }
 }
 
-/// When it finished and how long it stays, if both are so. The fields of a status are absent until they are
-/// known, so that an expression which reads an absent one means the same as null.
+/// The time of its end and its TTL, if it has both. The fields of a status are absent until they are known, so an
+/// expression that reads an absent one counts as null.
 fn expiry(object: &Value, reading: &Reading) -> Result<Option<(Timestamp, SignedDuration)>, ExpressionError> {
     let variables = [("object", object)];
     let Some(seconds) = known(reading.ttl_seconds.optional_int(&variables))? else { return Ok(None) };
     let Some(finished) = known(reading.finished_at.optional_timestamp(&variables))? else { return Ok(None) };
-    // Less than nothing is no time to live.
+    // A negative number means no TTL.
     Ok((seconds >= 0).then(|| (finished, SignedDuration::from_secs(seconds))))
 }
 
@@ -67,7 +67,7 @@ fn known<T>(value: Result<Option<T>, ExpressionError>) -> Result<Option<T>, Expr
     }
 }
 
-/// A digest of all but metadata and status. The items of a list of a built-in kind do not say of which kind they are.
+/// A digest of everything except metadata and status, and the kind, which the items of a list of a built-in kind lack.
 fn digest(object: &TrimmedObject) -> u64 {
     let mut hasher = DefaultHasher::new();
     let uid = ObjectId::of(object).uid;
@@ -101,7 +101,7 @@ fn feed(value: &Value, uid: &str, hasher: &mut impl Hasher) {
     }
 }
 
-/// The object as its expressions see it.
+/// The object as input of its expressions.
 fn whole(object: TrimmedObject) -> Value {
     let TrimmedObject { metadata, mut data } = object;
     data["metadata"] = serde_json::to_value(metadata).unwrap_or_default();
@@ -147,7 +147,7 @@ mod tests {
             })
         };
         let finished = json!("2026-01-01T00:01:00Z");
-        // A time that a restored or invented status has.
+        // A time from a restored or invented status.
         let mut unproven = command(json!(0), finished.clone());
         unproven["status"]["conditions"][0]["status"] = "Unknown".into();
         let mut only_timed = unproven.clone();

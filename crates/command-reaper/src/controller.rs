@@ -1,7 +1,7 @@
 //! A pass over a command:
 //!
-//! 1. [`Observer`] looks up what this process remembers of it: a deletion, and what people were told.
-//! 2. [`decide`] chooses one step: deleting it once its TTL is over, telling people why it stays, or waiting.
+//! 1. [`Observer`] reads the memory of this process about it: a deletion, and the last report.
+//! 2. [`decide`] chooses one step: deleting it once its TTL has expired, reporting why it is kept, or waiting.
 //! 3. [`Executor`] takes it.
 
 use std::sync::Arc;

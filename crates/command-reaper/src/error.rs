@@ -1,4 +1,4 @@
-//! What can keep a command from being deleted.
+//! An obstacle to the deletion of a command.
 
 use operator_kit::{
     render::ExpressionError,
@@ -7,13 +7,13 @@ use operator_kit::{
 };
 use thiserror::Error;
 
-/// What can keep a command from being deleted.
+/// An obstacle to the deletion of a command.
 #[derive(Debug, Error)]
 pub enum Error {
-    /// It is not known whether it finished, or how long it stays.
+    /// Its end or its TTL is unknown.
     #[error("it cannot be determined when this command expires: {0}")]
     Unreadable(ExpressionError),
-    /// The API server did not take a write.
+    /// The API server refused a write.
     #[error(transparent)]
     Write(#[from] WriteError),
 }

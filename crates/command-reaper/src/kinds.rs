@@ -4,7 +4,7 @@ use command_reaper::{Settings, command::CommandRow, settings::Kind};
 use operator_kit::watch::WatchedKind;
 use tokio::sync::watch;
 
-/// The kinds as they are configured, now and after each change.
+/// The configured kinds, now and after each change.
 pub fn follow(
     mut settings: operator_kit::run::Settings<Settings>,
 ) -> watch::Receiver<Vec<WatchedKind<CommandRow>>> {

@@ -1,4 +1,4 @@
-//! Which finished commands are deleted, and when: pure, for the controller and for models of it.
+//! The rules by which finished commands are deleted: pure, for the controller and for models of it.
 
 pub mod command;
 pub mod decide;

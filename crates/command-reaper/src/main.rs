@@ -13,7 +13,7 @@ use operator_kit::run::{Arguments, Operator, Triggers};
 
 use crate::{act::Executor, controller::Commands, memory::Memory, observe::Observer};
 
-/// Deletes finished commands when their time to live is over, and keeps those that something would create again.
+/// Deletes finished commands when their TTL has expired, and keeps those that something would create again.
 #[derive(Parser)]
 #[command(version, after_help = "Example: command-reaper --settings settings.yaml --log-format text")]
 struct Cli {

@@ -1,12 +1,12 @@
-//! How to tell a command that something would create again.
+//! Recognises commands that something would create again.
 
 use std::collections::BTreeMap;
 
 use kube::api::ObjectMeta;
 use serde::Deserialize;
 
-/// Labels and annotations of tools that keep a cluster in line with a declaration: Argo CD, Flux, Helm and
-/// others. What they declare and do not find, they create again.
+/// Labels and annotations of tools that keep a cluster in line with a declaration: Argo CD, Flux, Helm and others. They
+/// re-create missing objects of their declaration.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Marks {
@@ -17,7 +17,7 @@ pub struct Marks {
 }
 
 impl Marks {
-    /// These and those.
+    /// The union of both.
     #[must_use]
     pub fn and(&self, more: &Self) -> Self {
         Self {

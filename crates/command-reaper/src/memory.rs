@@ -1,4 +1,4 @@
-//! What is remembered of commands between passes. All of it may be lost with the process.
+//! The memory of commands between passes. All of it may be lost with the process.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -9,29 +9,29 @@ use parking_lot::Mutex;
 
 use crate::removed::Removed;
 
-/// What is remembered of commands.
+/// The memory of commands.
 #[derive(Clone, Default)]
 pub struct Memory(Arc<Mutex<Remembered>>);
 
 #[derive(Default)]
 struct Remembered {
-    /// When people were told that a command is kept, by its uid.
+    /// The time of the last report that a command is kept, by its uid.
     told: HashMap<String, Timestamp>,
     removed: Removed,
 }
 
 impl Memory {
-    /// When people were told that a command is kept.
+    /// The time of the last report that a command is kept.
     pub fn told(&self, uid: &str) -> Option<Timestamp> {
         self.0.lock().told.get(uid).copied()
     }
 
-    /// People were told that a command is kept.
+    /// Records a report that a command is kept.
     pub fn tell(&self, uid: &str, at: Timestamp) {
         self.0.lock().told.insert(uid.to_owned(), at);
     }
 
-    /// A command was deleted.
+    /// Records the deletion of a command.
     pub fn remember_deletion(&self, command: &Watched<CommandRow>, at: Timestamp) {
         self.0.lock().removed.remember(command, at);
     }
@@ -46,7 +46,7 @@ impl Memory {
         self.0.lock().removed.came_back(command)
     }
 
-    /// Forgets what was told of a command that is gone. That it was deleted is remembered, to know what comes back.
+    /// Forgets the reports about a command that is gone. Its deletion is remembered, to recognise it if it comes back.
     pub fn forget(&self, uid: &str) {
         self.0.lock().told.remove(uid);
     }

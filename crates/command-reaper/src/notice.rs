@@ -1,18 +1,18 @@
-//! What people are told of a command that is kept. Pure.
+//! The report about a kept command. Pure.
 
-/// What an Event about a command says.
+/// The content of an Event about a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Notice {
     /// Whether somebody has to act.
     pub is_warning: bool,
     /// One `PascalCase` word.
     pub reason: &'static str,
-    /// What is so, why, and what to do.
+    /// The state, its reason and the remedy.
     pub note: String,
 }
 
 impl Notice {
-    /// A command stays because this label or annotation says that it is declared elsewhere.
+    /// A command is kept because this label or annotation marks it as declared elsewhere.
     #[must_use]
     pub fn kept(mark: &str) -> Self {
         Self {
@@ -24,7 +24,7 @@ impl Notice {
         }
     }
 
-    /// A command runs once more, and stays from now on.
+    /// A command runs once more, and is kept from now on.
     #[must_use]
     pub fn created_again() -> Self {
         Self {

@@ -1,4 +1,4 @@
-//! What is known of a command → Observed. The only reader: all that it reads came in with the watches.
+//! Memory and caches → Observed. The only reader: all its input came with the watches.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use operator_kit::{object::ObjectId, run::Attempt, watch::Watched};
 
 use crate::memory::Memory;
 
-/// Reads what is known of a command.
+/// Reads the state of a command.
 pub struct Observer {
     memory: Memory,
 }
@@ -18,7 +18,7 @@ impl Observer {
         Self { memory }
     }
 
-    /// Reads what is known of a command.
+    /// Reads the state of a command.
     pub fn observe(&self, command: Arc<Watched<CommandRow>>, attempt: Attempt) -> Observed {
         let (is_deleted, came_back) = (self.memory.is_deleted(&command), self.memory.came_back(&command));
         let told = self.memory.told(ObjectId::of(&*command).uid);

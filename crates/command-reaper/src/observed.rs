@@ -1,4 +1,4 @@
-//! What a decision about a command is made from, as plain data.
+//! The input of a decision about a command, as plain data.
 
 use std::sync::Arc;
 
@@ -7,19 +7,19 @@ use operator_kit::{run::Attempt, watch::Watched};
 
 use crate::command::CommandRow;
 
-/// What a decision about a command is made from.
+/// The input of a decision about a command.
 #[derive(Clone, Debug)]
 pub struct Observed {
     /// The command.
     pub command: Arc<Watched<CommandRow>>,
-    /// What this pass may do.
+    /// The steps that this pass may take.
     pub attempt: Attempt,
-    /// When it was observed, on this machine's clock.
+    /// The time of the observation, by this machine's clock.
     pub now: Timestamp,
-    /// Whether it was deleted here, and the cache has yet to show it.
+    /// Whether it was deleted here, which the cache has yet to show.
     pub is_deleted: bool,
     /// Whether it was created again soon after it had been deleted here.
     pub came_back: bool,
-    /// When people were told that it is kept, by this process.
+    /// The time of this process's last report that it is kept.
     pub told: Option<Timestamp>,
 }

@@ -1,4 +1,4 @@
-//! What was deleted here, to know what comes back.
+//! The recent deletions, to recognise commands that come back.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -9,9 +9,9 @@ use command_reaper::command::CommandRow;
 use jiff::{SignedDuration, Timestamp};
 use operator_kit::watch::Watched;
 
-/// How many deletions are remembered; they take well under a megabyte.
+/// Maximum number of remembered deletions, which take well under a megabyte.
 const CAPACITY: usize = 10_000;
-/// What is there again within this time was created by a tool: they look once an hour or more often.
+/// Time within which a re-created command counts as created by a tool: tools reconcile at least once an hour.
 const SOON: SignedDuration = SignedDuration::from_hours(1);
 
 /// The last deletions.
@@ -88,7 +88,7 @@ mod tests {
 
     const DELETED: &str = "2026-01-01T12:00:00Z";
 
-    /// Its uid tells when it was created.
+    /// A command whose uid is its creation time.
     fn command(name: &str, created: &str, spec: u64) -> Watched<CommandRow> {
         let resource = ApiResource::from_gvk(&GroupVersionKind::gvk("example.com", "v1", "Task"));
         let metadata =

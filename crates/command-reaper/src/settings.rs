@@ -1,4 +1,4 @@
-//! What can be configured, with its validation.
+//! The settings, with their validation.
 
 use std::{collections::HashSet, sync::Arc};
 
@@ -11,7 +11,7 @@ use serde::Deserialize;
 
 use crate::marks::Marks;
 
-/// What can be configured.
+/// The settings.
 #[derive(Deserialize)]
 #[serde(from = "File")]
 pub struct Settings {
@@ -27,22 +27,22 @@ pub struct Kind {
     pub id: Arc<str>,
     /// The kind.
     pub resource: ApiResource,
-    /// Which of its objects are looked at; all without one.
+    /// The label selector of its objects; all without one.
     pub selector: Option<String>,
-    /// How its objects are read.
+    /// The expressions for its objects.
     pub reading: Reading,
     /// All that its watch depends on.
     pub fingerprint: String,
 }
 
-/// How a command of a kind is read.
+/// The expressions for commands of a kind.
 #[derive(Clone)]
 pub struct Reading {
-    /// When it finished; null while it has not.
+    /// The time of its end; null before the end.
     pub finished_at: Expression,
-    /// How many seconds it stays from then on; null for ever.
+    /// The seconds from its end to its deletion; null means forever.
     pub ttl_seconds: Expression,
-    /// How to tell that something would create it again.
+    /// The marks of commands that something would create again.
     pub declared_by: Marks,
 }
 
@@ -128,7 +128,7 @@ pub(crate) mod tests {
 
     use super::*;
 
-    /// The settings that the chart makes by default.
+    /// The default settings of the chart.
     pub fn shipped() -> Settings {
         let values: Value =
             serde_saphyr::from_str(include_str!("../../../charts/command-reaper/values.yaml")).unwrap();

@@ -1,4 +1,4 @@
-//! Backups that were begun by a version whose names did not tell policies apart.
+//! Backups from a version whose names did not distinguish policies.
 
 use catena_api::keys::{BACKUP_OF, BACKUP_TARGET};
 use jiff::{SignedDuration, Timestamp};
@@ -19,7 +19,7 @@ pub fn render(
     render_as(templates, kind, target, attempt, &suffix)
 }
 
-/// What was found under the name of such a backup, as long as that runs and has time to.
+/// Such a backup, if it is found, is running, and has not exceeded its deadline.
 #[must_use]
 pub fn judge_as_former(
     kind: &ProtectedKind,

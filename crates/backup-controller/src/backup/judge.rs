@@ -1,4 +1,4 @@
-//! Whether what was found under the name of a backup is one, and how it fares.
+//! Judges whether an object that has the name of a backup is one, and its state.
 
 use catena_api::keys::{BACKUP_OF, BACKUP_TARGET};
 use jiff::{SignedDuration, Timestamp};
@@ -12,26 +12,26 @@ use crate::{
     settings::{Backup, OBJECT, TARGET},
 };
 
-/// The name by which this controller writes.
+/// The field manager of this controller.
 const MANAGER: &str = env!("CARGO_PKG_NAME");
-/// By how much the clocks of a cluster's API servers may differ.
+/// Maximum difference between the clocks of a cluster's API servers.
 const CLOCK_TOLERANCE: SignedDuration = SignedDuration::from_secs(10);
 
-/// Why what was found does not count as the backup that is looked for.
+/// The reason why an object does not count as the wanted backup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Doubt {
-    /// Its label or annotation does not name this object, try and policy.
+    /// Its label or annotation does not name this object, attempt and policy.
     NotOfIt,
-    /// It was there before the object was deleted.
+    /// It existed before the object was deleted.
     TooOld,
-    /// Somebody else made it.
+    /// Somebody else created it.
     NotOurs,
-    /// It goes when the object goes.
+    /// It would be deleted with the object.
     Owned,
 }
 
 impl Doubt {
-    /// What is said of it.
+    /// The error for the backup with this title.
     #[must_use]
     pub fn about(self, title: String) -> Unusable {
         let why = match self {
@@ -44,7 +44,7 @@ impl Doubt {
     }
 }
 
-/// Why what was found is not the backup that is looked for; none if it is.
+/// The reason why an object is not the wanted backup; `None` if it is.
 #[must_use]
 pub fn doubt(found: &Value, sought: &Target, target: &Value) -> Option<Doubt> {
     let uid = metadata::text(target, "uid");
@@ -68,22 +68,22 @@ pub fn doubt(found: &Value, sought: &Target, target: &Value) -> Option<Doubt> {
     is_owned.then_some(Doubt::Owned)
 }
 
-/// When the deletion of an object was asked for.
+/// The time of the deletion request of an object.
 fn asked_at(object: &Value) -> Option<Timestamp> {
     let grace = object.pointer("/metadata/deletionGracePeriodSeconds").and_then(Value::as_i64);
     let grace = SignedDuration::from_secs(grace.unwrap_or_default());
     metadata::time(object, "deletionTimestamp")?.checked_sub(grace).ok()
 }
 
-/// Whether an entry of the managed fields is that of a create by this controller. Whoever may create objects may give any
-/// name there, so that this tells mistakes and copies, and no intent.
+/// Whether an entry of the managed fields comes from a create by this controller. Anybody who may create objects can
+/// use any field manager, so this detects mistakes and copies, but no intent.
 fn is_our_create(entry: &Value) -> bool {
     let annotation = ["fieldsV1", "f:metadata", "f:annotations", &format!("f:{BACKUP_TARGET}")];
     let owned = annotation.iter().try_fold(entry, |fields, field| fields.get(field));
     entry["manager"] == MANAGER && entry["operation"] == "Update" && owned.is_some()
 }
 
-/// How a backup fares. What is not known is still running.
+/// The state of a backup. An unknown state counts as running.
 #[must_use]
 pub fn judge(backup: &Backup, object: &Value, target: &Value) -> Verdict {
     if metadata::is_deleted(object) {
@@ -103,7 +103,7 @@ pub fn judge(backup: &Backup, object: &Value, target: &Value) -> Verdict {
     }
 }
 
-/// What is said of a backup of which an expression has no value. A field that is missing is what a backup begins with.
+/// The message for an expression without a value. A missing field is normal at the begin of a backup.
 fn so_far(error: &ExpressionError) -> String {
     match error {
         ExpressionError::Missing { field, key, .. } => {

@@ -1,4 +1,4 @@
-//! The backups of one object: what they are made of, and how they fare.
+//! The backups of one object: their content and their state.
 
 pub mod former;
 mod judge;
@@ -18,47 +18,47 @@ pub use judge::{doubt, judge};
 pub use render::render;
 pub use target::Target;
 
-/// How the backups of an object stand.
+/// The state of all backups of an object.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Situation {
-    /// There is none, and none can be made or judged.
+    /// There is none, and none can be created or judged.
     Unusable(Unusable),
     /// There is none; this one would be the next.
     Absent {
-        /// What is to be created.
+        /// The object to create.
         backup: Value,
     },
-    /// The last one did not fail, as far as is known.
+    /// The last one has not failed, as far as is known.
     There {
-        /// Which one it is.
+        /// The backup.
         last: Try,
-        /// How it fares.
+        /// Its state.
         verdict: Verdict,
     },
     /// The last one failed; the next one would be this.
     Failed {
-        /// Which one it is.
+        /// The backup.
         last: Try,
-        /// What is to be created next.
+        /// The next object to create.
         next: Value,
     },
-    /// All that were looked up failed, and there may be later ones.
+    /// All attempts that were looked up failed, and there may be later ones.
     Unfinished {
-        /// The last one that was looked up.
+        /// The last attempt that was looked up.
         last: Try,
     },
-    /// There is none, but one that was begun before policies were told apart still runs: it proves nothing, and one more
+    /// There is none, but one from before policies were distinguished still runs: it proves nothing, and another one
     /// beside it might disturb it.
     Former {
-        /// Which one it is.
+        /// The backup.
         last: Try,
     },
 }
 
-/// A backup that is there.
+/// An existing backup.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Try {
-    /// The number of the try, from 1.
+    /// The number of the attempt, from 1.
     pub attempt: u32,
     /// Its kind, namespace and name.
     pub title: String,
@@ -66,21 +66,21 @@ pub struct Try {
     pub created: Timestamp,
 }
 
-/// How a backup fares.
+/// The state of a backup.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// It is proven.
     Succeeded,
-    /// It goes on, or nothing is known of it, for the reason given if there is one.
+    /// It is running, or its state is unknown, with the reason if there is one.
     Running(Option<String>),
-    /// It is being deleted, and so proves nothing any more.
+    /// It is being deleted, and so no longer proves anything.
     Going,
     /// It failed.
     Failed,
 }
 
 impl Situation {
-    /// The backup that is to be created next, as far as that is known.
+    /// The next backup to create, if it is known.
     #[must_use]
     pub fn next(&self) -> Option<&Value> {
         match self {
@@ -98,7 +98,7 @@ pub fn title(kind: &Backup, backup: &Value) -> String {
     if namespace.is_empty() { format!("{kind} {name}") } else { format!("{kind} {namespace}/{name}") }
 }
 
-/// The kind of a backup in the version that the backup is written in.
+/// The kind of a backup, in the version of the object.
 #[must_use]
 pub fn written_as(kind: &Backup, backup: &Value) -> ApiResource {
     let wanted = &kind.resource;

@@ -1,4 +1,4 @@
-//! What a backup is made of.
+//! The content of a backup.
 
 use std::collections::BTreeMap;
 
@@ -24,7 +24,7 @@ pub fn render(
     render_as(templates, kind, target, attempt, &suffix(kind, target, attempt))
 }
 
-/// A backup of an object, with a suffix that tells it from all others.
+/// A backup of an object, with a suffix that distinguishes it from all others.
 pub(super) fn render_as(
     templates: &Templates,
     kind: &ProtectedKind,

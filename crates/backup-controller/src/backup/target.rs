@@ -1,4 +1,4 @@
-//! What stands on a backup for whoever finds it: which object it is of, and by which policy.
+//! The mark on a backup that names its object and policy.
 
 use operator_kit::render::short_digest;
 use serde::{Deserialize, Serialize};
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::{metadata, settings::ProtectedKind};
 
-/// Which object a backup is of, and which try it is.
+/// The object and the attempt of a backup.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Target {
@@ -20,13 +20,13 @@ pub struct Target {
     /// The object's name.
     pub name: String,
     pub(super) attempt: u32,
-    /// What the backup was asked for by: [`ProtectedKind::policy`].
+    /// The policy of the backup: [`ProtectedKind::policy`].
     #[serde(default)]
     pub(super) policy: String,
 }
 
 impl Target {
-    /// What stands on a backup of an object.
+    /// The mark on a backup of an object.
     #[must_use]
     pub fn of(kind: &ProtectedKind, object: &Value, attempt: u32) -> Self {
         Self {
@@ -40,7 +40,7 @@ impl Target {
         }
     }
 
-    /// Whether both are the same try of the same object by the same policy, in whatever version it was read.
+    /// Whether both are the same attempt for the same object by the same policy, in any version.
     pub(super) fn is_same(&self, other: &Self) -> bool {
         let identity = |target: &Self| {
             let Self { id, namespace, name, attempt, policy, .. } = target;
@@ -50,8 +50,8 @@ impl Target {
     }
 }
 
-/// What tells one backup from all others. A create that is repeated, after a crash or with a stale cache, meets its own
-/// backup by it, and never one that another policy asked for.
+/// The suffix that distinguishes a backup from all others. By it, a repeated create, after a crash or with a stale
+/// cache, meets its own backup, and never one of another policy.
 pub(super) fn suffix(kind: &ProtectedKind, object: &Value, attempt: u32) -> String {
     short_digest(&[metadata::text(object, "uid"), &kind.policy, &attempt.to_string()])
 }

@@ -27,7 +27,7 @@ fn target(namespace: &str) -> Value {
 
 const TEMPLATE: &str = "{apiVersion: batch/v1, kind: Job, metadata: {name: {{ name ~ '-' ~ suffix }}}, spec: {text: {{ manifest }}, a: {{ object.data.a }}}}";
 
-/// What the server makes of a backup.
+/// A backup on the server.
 fn created(settings: &Settings, target: &Value, attempt: u32) -> Value {
     let mut backup = render(&settings.templates, &settings.kinds["maps"], target, attempt).unwrap();
     backup["metadata"]["creationTimestamp"] = json!("2026-06-01T12:00:00Z");

@@ -1,4 +1,4 @@
-//! Passes one after another.
+//! Several passes in a row.
 
 use operator_kit::{
     report::{Events, Reported},
@@ -17,7 +17,7 @@ use crate::{
     observe::{BackupWatches, Namespaces},
 };
 
-/// The controller of a cluster whose kind of backups is served in these versions, and in which no backup is.
+/// The controller in a cluster without backups that serves their kind in these versions.
 fn controller(
     versions: &'static [&'static str],
     memory: &Memory,
@@ -55,7 +55,7 @@ fn answer(versions: &[&str], sent: &Sent) -> Answer {
         let job = json!({"name": "jobs", "singularName": "", "namespaced": true, "kind": "Job", "verbs": []});
         return Answer::Json(200, json!({"groupVersion": format!("batch/{served}"), "resources": [job]}));
     }
-    // There is no namespace: of a create, the answer names that; of a read, the object.
+    // The namespace is missing: the answer to a create names the namespace, the answer to a read names the object.
     if sent.verb == "POST" { status(json!({"name": "backups"})) } else { status(json!({"name": name})) }
 }
 

@@ -11,36 +11,36 @@ use crate::{
 /// One step for an object.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Action {
-    /// Put our finalizer on.
+    /// Add our finalizer.
     Protect,
-    /// Take our finalizer from what is not to be protected, and is not being deleted.
+    /// Remove our finalizer from an object that is not to be protected, and is not being deleted.
     TakeBack,
     /// Create a backup.
     Create(Value),
     /// Report that there is nothing to create.
     Refuse(Unusable),
-    /// Report what was missing when a backup was created.
+    /// Report the object that was missing when a backup was created.
     ReportMissing(Missing),
-    /// Take our finalizer from what is being deleted.
+    /// Remove our finalizer from an object that is being deleted.
     Release(Release),
-    /// Leave it held.
+    /// Keep holding it.
     Hold {
         /// Why.
         status: BackupStatus,
-        /// Whether the object does not say so yet, and is to.
+        /// Whether the status is to be written to the object.
         tell: bool,
-        /// When to look again, if nothing happens before.
+        /// The time until the next check, if nothing happens before.
         again: Duration,
     },
     /// Nothing is left to do.
     Settle,
 }
 
-/// How an object is let go.
+/// The release of an object.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Release {
-    /// Why it may go.
+    /// The reason for the release.
     pub outcome: Outcome,
-    /// What is said about it.
+    /// The reported status.
     pub status: BackupStatus,
 }

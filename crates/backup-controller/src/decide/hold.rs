@@ -1,4 +1,4 @@
-//! When an object that is held is looked at again, and whether it says why.
+//! Decides when a held object is checked again, and whether its status is written.
 
 use std::time::Duration;
 
@@ -14,12 +14,12 @@ use crate::{
     status::{self, Outcome},
 };
 
-/// A running backup is looked at this often also when nobody tells of it.
+/// Time between checks of a running backup without events.
 const LOOK_INTERVAL: Duration = Duration::from_secs(30);
-/// What ends sooner is not worth a write that says so.
+/// Minimum duration of a state that is worth a write.
 const TELL_DELAY: Duration = Duration::from_secs(3);
 
-/// A backup is under way.
+/// A backup is running.
 pub(super) fn running(
     observed: &Observed,
     kind: &ProtectedKind,
@@ -36,7 +36,7 @@ pub(super) fn running(
     hold(held, status, again)
 }
 
-/// One that proves nothing is under way.
+/// A backup that proves nothing is running.
 pub(super) fn former(observed: &Observed, kind: &ProtectedKind, held: &Held, last: &Try) -> Action {
     hold(held, status::former(observed, held, last), until_deadline(kind, held, last))
 }
@@ -46,18 +46,18 @@ pub(super) fn overdue(observed: &Observed, kind: &ProtectedKind, held: &Held, la
     hold(held, status::overdue(observed, kind, held, last), LOOK_INTERVAL)
 }
 
-/// A backup failed, and its successor has to wait.
+/// A backup failed, and the next attempt has to wait.
 pub(super) fn failed(observed: &Observed, held: &Held, last: &Try, due: Timestamp) -> Action {
     let pause = Duration::try_from(due.duration_since(held.now)).unwrap_or_default();
     hold(held, status::failed(observed, held, last, due), pause)
 }
 
-/// A backup cannot be made.
+/// A backup cannot be created.
 pub(super) fn blocked(observed: &Observed, held: &Held, attempt: u32, failure: &Failure) -> Action {
     hold(held, status::blocked(observed, held, attempt, failure), LOOK_INTERVAL)
 }
 
-/// Nothing holds it any more.
+/// The object is released.
 pub(super) fn release(
     observed: &Observed,
     held: &Held,

@@ -21,7 +21,7 @@ use crate::{
     status::Outcome,
 };
 
-/// The longest time between two tries.
+/// The longest delay between two attempts.
 const MAX_RETRY_DELAY: Duration = Duration::from_secs(3600);
 
 /// The next step for an object.
@@ -29,7 +29,7 @@ const MAX_RETRY_DELAY: Duration = Duration::from_secs(3600);
 pub fn decide(observed: &Observed) -> Action {
     let Some(kind) = &observed.kind else { return Action::Settle };
     if observed.target.metadata.deletion_timestamp.is_some() {
-        // Whether it is still selected does not matter: it was when it was deleted.
+        // It does not matter whether it is still selected, because it was selected when it was deleted.
         return observed.held.as_ref().map_or(Action::Settle, |held| let_go(observed, kind, held));
     }
     let is_protected = finalizer::is_there(&observed.target.row.finalizers);
@@ -99,14 +99,14 @@ fn let_go(observed: &Observed, kind: &ProtectedKind, held: &Held) -> Action {
     }
 }
 
-/// Creates a backup, or reports what was missing when that was tried.
+/// Creates a backup, or reports the object that was missing in the last try.
 fn create(held: &Held, backup: &Value) -> Action {
     held.missing.clone().map_or_else(|| Action::Create(backup.clone()), Action::ReportMissing)
 }
 
-/// Why an object may go now, if as much was tried as the settings ask for, and in vain. Only a backup that was created and
-/// failed is a try, and one that the server refused: reads that fail, and a controller that does not run, are none. What is
-/// refused may be granted later, so that the deadline has to pass, too.
+/// The reason why an object may be released now, after all attempts of the settings were in vain. Only a backup that
+/// was created and failed, or that the server refused, is an attempt; failed reads and times without a running
+/// controller are not. A refused backup may be granted later, so the deadline has to pass as well.
 fn tried_in_vain(kind: &ProtectedKind, held: &Held, failed: u32) -> Option<String> {
     let tries = if kind.protect { kind.tries } else { 1 };
     let is_overdue = !kind.protect || held.left(held.since, kind.deadline).is_zero();
@@ -116,14 +116,14 @@ fn tried_in_vain(kind: &ProtectedKind, held: &Held, failed: u32) -> Option<Strin
         .then(|| format!("{failed} backups failed, and {} were refused by the API server", held.refusals))
 }
 
-/// When the successor of a failed try is due: some time after the object first said that it failed. What says so is on
-/// the object, so that a crash does not shorten it.
+/// The time at which the next attempt is due: some time after the object first reported the failure. The report is on
+/// the object, so that a crash does not shorten the pause.
 fn retry_at(kind: &ProtectedKind, held: &Held, last: &Try) -> Timestamp {
     let doublings = last.attempt.saturating_sub(1).min(16);
     let pause = kind.retry_after.saturating_mul(1 << doublings).min(MAX_RETRY_DELAY);
     match held.status.as_ref().filter(|status| status.attempt == last.attempt) {
         Some(status) if status.state == State::Failed => end(status.since, pause),
-        // Its creation was tried, and backs off by itself.
+        // Its creation was tried, and has its own backoff.
         Some(status) if status.state == State::Blocked => held.now,
         _ => end(held.now, pause),
     }

@@ -144,7 +144,7 @@ fn what_left_the_selection_before_it_was_deleted_is_backed_up_all_the_same() {
     assert_eq!(decide(&observed), Action::Create(json!({"first": true})));
 }
 
-/// The invariant: under `Hold`, nothing but a proven backup or a user's word lets an object go.
+/// The invariant: under `Hold`, only a proven backup or a user releases an object.
 #[test]
 fn under_hold_only_a_proven_backup_or_a_user_lets_go() {
     let ages = [0, 5, 601, 100_000];
@@ -244,7 +244,7 @@ fn the_failure_of_an_earlier_try_does_not_count_for_a_later_one() {
     held(&mut observed).situation = Some(failed(2, 100));
     held(&mut observed).now = now() + Duration::from_secs(1000);
     let Action::Hold { status, again, .. } = decide(&observed) else { panic!("not held") };
-    // Its pause begins anew, and is twice as long.
+    // Its pause begins again, and is twice as long.
     assert_eq!(
         (status.state, status.since, again),
         (State::Failed, held(&mut observed).now, Duration::from_secs(120))
@@ -269,7 +269,7 @@ fn release_lets_go_what_cannot_be_backed_up_only_after_tries_and_deadline() {
     assert_eq!(let_go(2, 600), Some(Outcome::GivenUp));
     assert_eq!(let_go(2, 599), None);
     assert_eq!(let_go(1, 100_000), None);
-    // Refused beside one that failed.
+    // One refused attempt beside a failed one.
     let mut observed = deleted("released", failed(1, 1000));
     held(&mut observed).refusals = 1;
     assert_eq!(outcome(decide(&observed)), None);
@@ -277,7 +277,7 @@ fn release_lets_go_what_cannot_be_backed_up_only_after_tries_and_deadline() {
     assert_eq!(outcome(decide(&observed)), Some(Outcome::GivenUp));
 }
 
-/// The controller may not have run for longer than the deadline; and what fails first then may be a mere read.
+/// The controller may have been down for longer than the deadline, and the first failure afterwards may be a mere read.
 #[test]
 fn what_was_never_tried_is_not_let_go() {
     let unusable = Situation::Unusable(Unusable::NoNamespace { backup: "b".into() });

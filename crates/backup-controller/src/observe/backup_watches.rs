@@ -1,4 +1,4 @@
-//! Being told that a backup changed. What it says is read live.
+//! Watches for changes of backups. Their content is read live.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -15,7 +15,7 @@ use operator_kit::{
 };
 use parking_lot::Mutex;
 
-/// The watches of the kinds that backups are of.
+/// The watches of the kinds of backups.
 #[derive(Clone)]
 pub struct BackupWatches {
     client: Client,
@@ -27,7 +27,7 @@ pub struct BackupWatches {
 
 struct Running {
     backup: Arc<Backup>,
-    /// The kind in the version that is watched.
+    /// The kind, in the watched version.
     watched: ApiResource,
     notices: Notices,
 }
@@ -36,12 +36,12 @@ struct Running {
 type Place = (String, String, Option<String>);
 
 impl BackupWatches {
-    /// None is watched yet.
+    /// Begins without any watch.
     pub fn new(client: Client, served_kinds: ServedKinds, watches: Watches, triggers: Triggers<Row>) -> Self {
         Self { client, served_kinds, watches, triggers, running: Arc::default() }
     }
 
-    /// Watches what these backups are of, and nothing else any more.
+    /// Watches exactly the kinds of these backups.
     pub fn keep(&self, settings: &Settings) {
         let wanted: BTreeMap<Place, &Arc<Backup>> =
             settings.kinds.values().map(|kind| (place(&kind.backup), &kind.backup)).collect();
@@ -52,7 +52,7 @@ impl BackupWatches {
         }
     }
 
-    /// Looks whether another version is to be watched, because that of the settings is not served (any more), or is again.
+    /// Switches to another version when that of the settings is not served, and back when it is served again.
     pub async fn follow_versions(&self) {
         let doubt = |(place, running): (&Place, &Running)| {
             let Running { backup, watched, notices } = running;
@@ -62,7 +62,7 @@ impl BackupWatches {
         };
         let doubted: Vec<_> = self.running.lock().iter().filter_map(doubt).collect();
         for (place, backup, watched, is_unserved) in doubted {
-            // Without the watch, a backup is looked at from time to time.
+            // Without the watch, a backup is checked from time to time.
             let found = self.served_kinds.find_for_watch(&backup.resource, is_unserved).await;
             if let Ok(Some(found)) = found
                 && found.resource != watched
@@ -73,7 +73,7 @@ impl BackupWatches {
         }
     }
 
-    /// What the watch of these backups has delivered.
+    /// The highest version that the watch of these backups has delivered.
     pub fn seen(&self, backup: &Backup) -> Watermark {
         let running = self.running.lock();
         let notices = running.get(&place(backup)).map(|running| &running.notices);

@@ -1,4 +1,4 @@
-//! Keeps what is watched in line with the settings.
+//! Keeps the watches in line with the settings.
 
 use std::time::Duration;
 
@@ -8,10 +8,10 @@ use tokio::{select, sync::watch, time::sleep};
 
 use super::{backup_watches::BackupWatches, namespaces::Namespaces};
 
-/// How often watches of backups are looked at whose kind may not be served any more. No request comes from it.
+/// Time between checks of watches of backups whose kind may no longer be served. A check makes no request.
 const VERSION_LOOK_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Follows the settings for ever.
+/// Follows the settings, forever.
 pub async fn follow(
     mut settings: Settings<backup_controller::Settings>,
     wanted: watch::Sender<Vec<WatchedKind<Row>>>,
@@ -33,8 +33,8 @@ pub async fn follow(
     }
 }
 
-/// All objects of a kind, also those that are not selected: one that has our finalizer and leaves the selection has
-/// to lose it.
+/// Watches all objects of a kind, even those that are not selected, because an object that leaves the selection has to
+/// lose our finalizer.
 fn watched(id: &str, entries: &Entries) -> Option<WatchedKind<Row>> {
     let (selectors, fingerprint) = (entries.selectors(), entries.fingerprint().clone());
     let resource = entries.first()?.resource.clone();

@@ -1,4 +1,4 @@
-//! Live reads: what is decided on them must not come from a cache that is behind.
+//! Live reads, for decisions that must not rely on a stale cache.
 
 use jiff::{Timestamp, fmt::rfc2822};
 use kube::{
@@ -11,13 +11,13 @@ use kube::{
 use operator_kit::watch::{Bounded, ReadError, live::check_names};
 use serde_json::Value;
 
-/// What the API server answers to a read.
+/// The API server's answer to a read.
 pub struct Answer {
-    /// The object, as deep as anybody asks for its fields; none if it is not there.
+    /// The object, to the depth of [`Bounded`]; `None` if it does not exist.
     pub object: Option<Bounded>,
     /// Whether the server knows the kind in this version.
     pub is_served: bool,
-    /// When the server answered, by its own clock: its times are compared with no other.
+    /// The time of the answer by the server's clock, because its times are not compared with another clock.
     pub at: Timestamp,
 }
 
@@ -42,7 +42,8 @@ pub async fn read(
             let object = serde_json::from_slice(&body);
             (Some(object.map_err(|error| read_error(kube::Error::SerdeError(error)))?), true)
         }
-        // Only the answer about an object names it. Of a group that is not served, it is no Status and has no reason.
+        // Only an answer about a missing object names it. For a group that is not served, it is not a Status and has no
+        // reason.
         404 => (None, serde_json::from_slice(&body).is_ok_and(|status: Status| names(&status, name))),
         code => return Err(read_error(refusal(code, &body))),
     };
@@ -54,7 +55,7 @@ pub async fn read(
     Ok(Answer { object, is_served, at: at.timestamp() })
 }
 
-/// Reads an object from the API server, as deep as anybody asks for its fields; `None` if it is not there.
+/// Reads an object from the API server, to the depth of [`Bounded`]; `None` if it does not exist.
 pub async fn get(
     client: &Client,
     resource: &ApiResource,
@@ -68,7 +69,7 @@ fn names(status: &Status, name: &str) -> bool {
     status.details.as_ref().is_some_and(|details| details.name == name)
 }
 
-/// What keeps an answer from being an object, which need not be a Status.
+/// The error in an answer, which need not be a Status.
 fn refusal(code: u16, body: &[u8]) -> kube::Error {
     let status = serde_json::from_slice::<Status>(body)
         .unwrap_or_else(|_| Status::failure(String::from_utf8_lossy(body).trim(), "Unknown").with_code(code));

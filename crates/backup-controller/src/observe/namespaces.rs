@@ -1,4 +1,4 @@
-//! The labels of namespaces, known only where a kind asks for them.
+//! The labels of namespaces, read only if a kind needs them.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -27,7 +27,7 @@ pub struct Namespaces {
     cache: Arc<Mutex<Option<Arc<Cache<NamespaceRow>>>>>,
 }
 
-/// What is kept of a namespace.
+/// The row of a namespace.
 struct NamespaceRow {
     uid: String,
     name: String,
@@ -45,12 +45,12 @@ impl CacheRow for NamespaceRow {
 }
 
 impl Namespaces {
-    /// None is watched yet.
+    /// Begins without any watch.
     pub fn new(client: Client, watches: Watches, triggers: Triggers<Row>) -> Self {
         Self { client, watches, triggers, cache: Arc::default() }
     }
 
-    /// Watches them if a kind asks for their labels.
+    /// Watches them if a kind needs their labels.
     pub fn keep(&self, settings: &Settings) {
         let needed = settings.kinds.values().any(|kind| kind.namespaces.is_some());
         let mut cache = self.cache.lock();
@@ -61,7 +61,7 @@ impl Namespaces {
         }
     }
 
-    /// Whether a selector selects a namespace. One that has not been seen yet is looked up live.
+    /// Whether a selector selects a namespace. A namespace that the watch has not shown yet is read live.
     pub async fn selects(&self, selector: &Selector, namespace: &str) -> Result<bool, Error> {
         let cache = self.cache.lock().clone();
         let known = cache.and_then(|cache| cache.group("", namespace).first().cloned());

@@ -1,4 +1,4 @@
-//! Reading live how the backups of an object stand.
+//! Reads the backups of an object live.
 
 use backup_controller::{
     backup::{Situation, Target, Try, Verdict, doubt, former, judge, render, title},
@@ -16,23 +16,23 @@ use serde_json::Value;
 
 use super::versions;
 
-/// Tries that are looked up in one pass.
+/// Maximum number of attempts that are looked up in one pass.
 const MAX_LOOK_UPS: u32 = 32;
 
-/// An object whose backups are looked for.
+/// An object whose backups are looked up.
 pub struct Survey<'s> {
     pub client: &'s Client,
     pub served_kinds: &'s ServedKinds,
     pub templates: &'s Templates,
     pub kind: &'s ProtectedKind,
-    /// The object, as it was read live.
+    /// The object, from a live read.
     pub target: &'s Value,
-    /// When it was read, by the server's clock.
+    /// The time of the read, by the server's clock.
     pub now: Timestamp,
 }
 
 impl Survey<'_> {
-    /// How they stand, beginning with try number `first`.
+    /// The state of its backups, beginning with the attempt `first`.
     pub async fn situation(&self, first: u32, former_attempt: Option<u32>) -> Result<Situation, Error> {
         let first = first.clamp(1, LAST_ATTEMPT);
         let (mut failed, mut attempt) = (None, first);
@@ -76,12 +76,13 @@ impl Survey<'_> {
         }
     }
 
-    /// What stands under the name of a backup, which is given the version that it is looked for in.
+    /// The object that has the name of a backup. The backup gets the version of the look-up.
     async fn look_up(&self, backup: &mut Value) -> Result<Option<Value>, ReadError> {
         versions::look_up(self.client, self.served_kinds, &self.kind.backup, backup).await
     }
 
-    /// A backup of this try that was begun before policies were told apart, as long as it runs and has time to.
+    /// A backup of this attempt from before policies were distinguished, if it is running and has not exceeded its
+    /// deadline.
     async fn former(&self, attempt: Option<u32>) -> Result<Option<Try>, ReadError> {
         let Some(attempt) = attempt else { return Ok(None) };
         let Ok(mut backup) = former::render(self.templates, self.kind, self.target, attempt) else {

@@ -14,7 +14,7 @@ use crate::{
 
 const WEB: &str = "/api/v1/namespaces/shop/configmaps/web";
 
-/// An observer in a cluster in which this stands under the name of the object, and no backup is.
+/// An observer in a cluster with this object under the name `web`, and without backups.
 fn observer(web: Option<Value>, memory: Memory) -> (Observer, Log) {
     let (client, log) = answering(Some(DATE), move |sent| {
         let name = sent.uri.split('?').next().unwrap().rsplit('/').next().unwrap().to_owned();
@@ -41,7 +41,7 @@ async fn observe(observer: &Observer, attempt: Attempt) -> Option<Held> {
     observer.observe(watched(&settings, &target("shop")), attempt).await.unwrap().held
 }
 
-/// A backup that the pass before could not create.
+/// A backup that the last pass could not create.
 fn unplaced(attempt: u32) -> Unplaced {
     let settings = settings(TEMPLATE, "backups");
     let tried = settings.kinds["maps"].backup.resource.clone();

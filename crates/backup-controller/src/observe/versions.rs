@@ -1,5 +1,5 @@
-//! In which version backups are read and created: that of the settings, or another one where that is not served. All
-//! versions of a kind are of the same objects, so that none of them is missed for the version it is asked for in.
+//! The version in which backups are read and created: that of the settings, or another one if that is not served. All
+//! versions of a kind show the same objects, so no backup is missed because of its version.
 
 use backup_controller::{error::Missing, metadata, settings::Backup};
 use kube::{Client, discovery::ApiResource};
@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::live::{self, Answer};
 use crate::memory::Unplaced;
 
-/// What stands under the name of a backup, which is given the version that it is looked for in.
+/// The object that has the name of a backup. The backup gets the version of the look-up.
 pub async fn look_up(
     client: &Client,
     served_kinds: &ServedKinds,
@@ -32,7 +32,7 @@ async fn read(client: &Client, kind: &ApiResource, backup: &Value) -> Result<Ans
     live::read(client, kind, namespace, name).await
 }
 
-/// What was missing when a backup was to be created and that was answered as of something that is not there.
+/// The missing object after the creation of a backup was answered with "not found".
 pub async fn missing(
     client: &Client,
     served_kinds: &ServedKinds,
@@ -55,8 +55,8 @@ pub async fn missing(
     }
 }
 
-/// Where a backup is to be created instead, after `tried` was answered as for a kind that is not served. None where that
-/// is a refusal: no version is served, or the namespace is missing.
+/// The kind for another try, after `tried` was answered as if it were not served. `None` if that is a refusal: no
+/// version is served, or the namespace is missing.
 async fn instead(
     client: &Client,
     served_kinds: &ServedKinds,
@@ -70,13 +70,13 @@ async fn instead(
     if live::read(client, tried, namespace, name).await?.is_served {
         return Ok(None);
     }
-    // What is listed follows what is served, and may be behind.
+    // The list of kinds may lag behind the served ones.
     let doubt = format!("the cluster lists {}, but does not serve it", tried.api_version);
     Err(ReadError::unanswered(&tried.kind, name, doubt))
 }
 
-/// The version that a kind is served in now, after `tried` was answered as one that is not served: such an answer says
-/// nothing of a backup. None if there is no other.
+/// The served version of a kind, after `tried` was answered as if it were not served, which says nothing about a
+/// backup. `None` if there is no other one.
 async fn other_version(
     served_kinds: &ServedKinds,
     kind: &Backup,

@@ -1,4 +1,4 @@
-//! The entries of the settings that are of one kind.
+//! The entries of the settings for one kind.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ pub struct Entries {
 }
 
 impl Entries {
-    /// At least one entry; all are of the same kind.
+    /// Takes at least one entry; all have the same kind.
     #[must_use]
     pub fn new(all: Vec<Arc<ProtectedKind>>) -> Self {
         let selectors: Vec<_> = all.iter().map(|entry| (&entry.id, &entry.selector)).collect();
@@ -21,7 +21,7 @@ impl Entries {
         Self { all, fingerprint }
     }
 
-    /// Follows from the names and the selectors: what was selected by others is not judged by these.
+    /// A fingerprint of the names and selectors: a selection by other entries does not apply to these.
     #[must_use]
     pub fn fingerprint(&self) -> &Arc<str> {
         &self.fingerprint
@@ -33,7 +33,7 @@ impl Entries {
         self.all.iter().map(|entry| (entry.id.as_str().into(), entry.selector.clone())).collect()
     }
 
-    /// Any of them, for what they have in common.
+    /// Any of them, for their common fields.
     #[must_use]
     pub fn first(&self) -> Option<&Arc<ProtectedKind>> {
         self.all.first()
@@ -44,14 +44,13 @@ impl Entries {
         self.all.iter().filter(|entry| entry.protect)
     }
 
-    /// The entry of a name.
+    /// The entry with a name.
     #[must_use]
     pub fn named(&self, id: &str) -> Option<&Arc<ProtectedKind>> {
         self.all.iter().find(|entry| entry.id == id)
     }
 
-    /// The entry by which a deleted object is held that belongs to none: none that lets go more easily is taken as long
-    /// as there is another.
+    /// The entry for a deleted object that belongs to none: the one with the strictest release.
     #[must_use]
     pub fn strictest(&self) -> Option<&Arc<ProtectedKind>> {
         self.all.iter().min_by_key(|entry| (!entry.protect, entry.on_failure != OnFailure::Hold))

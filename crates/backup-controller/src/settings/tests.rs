@@ -1,6 +1,6 @@
 use super::*;
 
-/// Else the namespace of every object would have to be looked up, and the chart grants no right to do so.
+/// Otherwise, the namespace of every object would have to be looked up, and the chart grants no right to do so.
 #[test]
 fn a_selector_of_all_namespaces_is_none() {
     let settings = |selector: &str| -> Settings {
@@ -73,9 +73,9 @@ fn what_the_selectors_of_other_entries_selected_is_not_judged() {
     let former = settings(&entry("former", ""));
     let selected_by = former.by_resource["as"].fingerprint();
     assert!(former.entries("as", selected_by).is_some());
-    // The object belongs to `present` now, which what its watch shows of it does not know.
+    // The object belongs to `present` now, which its row does not show yet.
     let moved = settings(&format!("{}, {}", entry("former", "protect: false"), entry("present", "")));
     assert!(moved.entries("as", selected_by).is_none());
-    // The same selectors judge by what is new about their entries at once.
+    // With the same selectors, other changes of the entries take effect at once.
     assert!(settings(&entry("former", "protect: false")).entries("as", selected_by).is_some());
 }

@@ -18,7 +18,7 @@ fn time(text: &str) -> Timestamp {
     format!("2026-06-01T{text}Z").parse().unwrap()
 }
 
-/// An object that was deleted a minute ago, and of which nothing was said yet.
+/// An object that was deleted a minute ago, without a status yet.
 fn observed() -> Observed {
     let settings: Settings = serde_saphyr::from_str(
         "{kinds: {maps: {apiVersion: v1, kind: ConfigMap, resource: configmaps, backup: b, deadline: 10m}},

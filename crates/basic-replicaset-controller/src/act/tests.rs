@@ -1,4 +1,4 @@
-//! Each step as the requests that it makes, and what follows from each answer.
+//! Each step: its requests, and the effects of each answer.
 
 use basic_replicaset_controller::{
     observed::Holder,
@@ -65,7 +65,7 @@ fn name() -> String {
     format!("web-{}", Origin { set: "set", revision: &made_from(), slot: "0" }.suffix())
 }
 
-/// Takes a step against a server that answers in this way, to the last answer for ever.
+/// Takes a step against a server that gives these answers, and then the last one forever.
 async fn take(action: Action, answers: &[Answer]) -> (Vec<Sent>, Result<Next, Error>, Memory) {
     let (client, log) = answering(in_turn(answers));
     let memory = Memory::default();
@@ -79,12 +79,12 @@ async fn take(action: Action, answers: &[Answer]) -> (Vec<Sent>, Result<Next, Er
     (log.take(), result, memory)
 }
 
-/// What a refusal with this code leads to.
+/// A refusal with this code.
 fn refused(code: u16) -> Answer {
     Refusal(code, if code == 409 { "AlreadyExists" } else { "" })
 }
 
-/// What an answer leads to: the reason that is told, and the places or pods that are held up; of none, the whole step.
+/// The effect of an answer: the reported reason, and the slots or pods that are held up; without any, the whole step.
 async fn outcome(action: Action, answer: Answer) -> Result<Next, (&'static str, Vec<Option<String>>)> {
     let (_, result, _) = take(action, &[answer]).await;
     result.map_err(|error| (error.reason(), error.parts().into_iter().map(|part| part.item).collect()))

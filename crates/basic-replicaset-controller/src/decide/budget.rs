@@ -1,20 +1,20 @@
 use catena_api::BasicReplicaSetSpec;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
-/// How far a replacement may go above and below the wanted number.
+/// The limits of a replacement above and below the desired number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Budget {
-    /// Pods wanted.
+    /// Desired pods.
     pub wanted: usize,
-    /// Pods that may exist on top.
+    /// Pods that may exist in addition.
     pub surge: usize,
     /// Pods that may be missing.
     pub unavailable: usize,
 }
 
 impl Budget {
-    /// The budget of a set: percentages of the surge are rounded up, of the missing ones down, and both
-    /// together are never 0 (as for a Deployment).
+    /// The budget of a set: percentages of the surge are rounded up, those of the missing pods down, and both are never
+    /// 0 at once (as for a Deployment).
     pub fn of(spec: &BasicReplicaSetSpec) -> Self {
         let wanted = usize::try_from(spec.replicas).unwrap_or(0);
         let surge = resolve(&spec.max_surge, wanted, usize::div_ceil);
@@ -22,20 +22,20 @@ impl Budget {
         Self { wanted, surge, unavailable: if surge == 0 { unavailable.max(1) } else { unavailable } }
     }
 
-    /// How many pods may be created now.
+    /// The number of pods that may be created now.
     #[must_use]
     pub fn creatable(&self, updated: usize, outdated: usize) -> usize {
         let room = (self.most(outdated)).saturating_sub(updated + outdated);
         self.wanted.saturating_sub(updated).min(room)
     }
 
-    /// How many pods may exist: some on top only while there are old ones to replace.
+    /// The maximum number of pods: the surge counts only while there are old ones to replace.
     #[must_use]
     pub fn most(&self, outdated: usize) -> usize {
         if outdated == 0 { self.wanted } else { self.wanted + self.surge }
     }
 
-    /// How many pods must serve.
+    /// The minimum number of serving pods.
     #[must_use]
     pub fn least(&self) -> usize {
         self.wanted.saturating_sub(self.unavailable)
@@ -45,7 +45,7 @@ impl Budget {
 fn resolve(amount: &IntOrString, wanted: usize, divide: impl Fn(usize, usize) -> usize) -> usize {
     match amount {
         IntOrString::Int(number) => usize::try_from(*number).unwrap_or(0),
-        // The schema lets nothing else than a percentage in.
+        // The schema allows only a percentage here.
         IntOrString::String(text) => {
             let percent: usize = text.trim_end_matches('%').parse().unwrap_or(0);
             divide(wanted * percent, 100)

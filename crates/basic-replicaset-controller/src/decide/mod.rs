@@ -19,33 +19,33 @@ use crate::{
 
 /// Pods created or deleted in one step at most, as in kube-controller-manager.
 const BATCH: usize = 500;
-/// When a pod is looked for again that is there and was not shown by its watch.
+/// Time between look-ups of an existing pod that its watch has not shown.
 const LOOK_UP_INTERVAL: Duration = Duration::from_secs(1);
 
 /// One step for a set.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Action {
-    /// Make these orphans ours again.
+    /// Adopt these orphans.
     Adopt(Vec<Arc<PodRow>>),
-    /// Create pods of the revision in these places.
+    /// Create pods of the revision in these slots.
     Create {
-        /// What they are made from.
+        /// Their revision.
         revision: String,
-        /// The places that they fill.
+        /// Their slots.
         slots: Vec<u32>,
     },
     /// Delete these pods.
     Delete(Vec<Arc<PodRow>>),
-    /// Mark a pod of ours that lost its marks, or never had them.
+    /// Restore the marks of a pod of ours.
     Mark {
         /// Its name.
         name: String,
         /// Its uid.
         uid: String,
-        /// The place that it fills.
+        /// Its slot.
         slot: u32,
     },
-    /// Report that names are somebody else's, so that their places are passed over.
+    /// Report names that belong to somebody else, so that their slots are skipped.
     PassOver(Vec<TakenName>),
     /// Report that pods that may be ours could not be looked up.
     GiveUp(ReadError),
@@ -53,14 +53,14 @@ pub enum Action {
     Refuse(TemplateError),
     /// Write the status.
     WriteStatus(Box<BasicReplicaSetStatus>),
-    /// Come back later, when nothing happened before.
+    /// Reconcile again later, unless something happens before.
     Wait(Duration),
     /// Nothing is left to do.
     Settle,
 }
 
 impl Action {
-    /// The step that it is, if it can fail.
+    /// The step of the action, if it can fail.
     #[must_use]
     pub fn step(&self) -> &'static str {
         match self {
@@ -79,7 +79,7 @@ impl Action {
 #[must_use]
 pub fn decide(observed: &Observed) -> Action {
     if observed.set.metadata.deletion_timestamp.is_some() {
-        // The garbage collector takes the pods; creating others would keep it from ending.
+        // The garbage collector deletes the pods; new ones would delay the end of the deletion.
         return Action::Settle;
     }
     let step = match observed.attempt {
@@ -92,7 +92,7 @@ pub fn decide(observed: &Observed) -> Action {
     step.unwrap_or_else(|| report(observed))
 }
 
-/// What a name is taken by: our pod from an earlier try, or somebody else's.
+/// Handles taken names, which belong to our pod from an earlier try or to somebody else's.
 fn recognise(observed: &Observed) -> Option<Action> {
     let unmarked = observed.taken.iter().find_map(|taken| match &taken.holder {
         Holder::Unmarked { uid } if !observed.attempt.holds(step::MARK) => {
@@ -111,7 +111,7 @@ fn recognise(observed: &Observed) -> Option<Action> {
     unmarked.or_else(others)
 }
 
-/// Orphans are taken back before pods are created in their place.
+/// Adopts orphans before pods are created in their place.
 fn adopt(observed: &Observed) -> Option<Action> {
     if observed.attempt.holds(step::ADOPT) {
         return None;
@@ -141,9 +141,9 @@ fn replace(observed: &Observed) -> Option<Action> {
         .iter()
         .filter(|pod| pod.counts())
         .cloned()
-        // Without a template nothing can take the place of an old pod, so that none counts as outdated.
+        // Without a template nothing can replace an old pod, so none counts as outdated.
         .partition(|pod| revision.is_err() || revision.is_ok_and(|revision| **revision == *pod.revision));
-    // An old pod that may not be deleted counts like one that is going already: for nothing but that it serves.
+    // An old pod that cannot be deleted counts like a terminating one: only as serving.
     let (stubborn, outdated): (Vec<_>, Vec<_>) =
         outdated.into_iter().partition(|pod| observed.attempt.failed_item(step::DELETE, &pod.uid));
     let budget = Budget::of(&observed.set.spec);
@@ -159,7 +159,7 @@ fn replace(observed: &Observed) -> Option<Action> {
     if missing == 0 || waits_to_create(observed) {
         return None;
     }
-    // They are orphans to take back, or gone, in a moment; one too many would stay.
+    // In a moment, they are orphans to adopt, or gone; an additional pod would stay.
     if let Some(time) =
         succession_ends_in(&observed.set, observed.now).filter(|_| !observed.former.is_empty())
     {
@@ -173,7 +173,7 @@ fn replace(observed: &Observed) -> Option<Action> {
     })
 }
 
-/// Whether no pod is to be created now: because of a failure, or because others are to be taken back first.
+/// Whether no pod is to be created now: because of a failure, or because others may be adopted first.
 fn waits_to_create(observed: &Observed) -> bool {
     let takes_back_first = observed.attempt.holds(step::ADOPT) && !observed.orphans.is_empty();
     takes_back_first || observed.attempt.holds(step::CREATE) || observed.is_in_vain(step::CREATE)
@@ -184,8 +184,8 @@ fn delete(mut pods: Vec<Arc<PodRow>>) -> Action {
     Action::Delete(pods)
 }
 
-/// The lowest places that no pod has, not even one that is going, because names follow from places. A place whose
-/// name is somebody else's is passed over; the next one has another name.
+/// The lowest slots without a pod, not even a terminating one, because names follow from slots. A slot whose name
+/// belongs to somebody else is skipped; the next one has another name.
 fn free_slots(observed: &Observed, count: usize) -> Vec<u32> {
     let looked_at = observed.taken.iter().map(|taken| taken.slot);
     let taken: BTreeSet<u32> = observed.pods.iter().filter_map(|pod| pod.slot).chain(looked_at).collect();

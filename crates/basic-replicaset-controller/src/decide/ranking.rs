@@ -3,12 +3,12 @@ use std::{cmp::Reverse, sync::Arc};
 use super::Budget;
 use crate::pod::PodRow;
 
-/// The pods to delete now: what is above the wanted number, and old pods that others took over from.
+/// The pods to delete now: those above the desired number, and old pods that were replaced.
 ///
-/// The bounds are those of kube-controller-manager's Deployment: never fewer serving pods than the budget
-/// allows, and an old pod that does not serve goes before one that does. Pods that may not go now stop no other:
-/// those that are too many keep their turn; and `stubborn` ones, old ones that could not be deleted before, are
-/// tried again as soon as those that serve can do without.
+/// The bounds are those of kube-controller-manager's Deployment: never fewer serving pods than the budget allows, and
+/// an old pod that does not serve goes before one that does. Pods that cannot be deleted now do not hold up others:
+/// surplus ones keep their turn, and `stubborn` ones, whose deletion failed before, are retried as soon as enough other
+/// pods serve.
 pub fn doomed(
     budget: &Budget,
     updated: &[Arc<PodRow>],
@@ -21,7 +21,7 @@ pub fn doomed(
         total.saturating_sub(budget.most(outdated.len())).max(updated.len().saturating_sub(budget.wanted));
     if excess > 0 {
         let ((ready, unready), (ready_new, unready_new)) = (by_readiness(outdated), by_readiness(updated));
-        // What does not serve goes first, even if it is new: a rollout that is stuck must not cost those that serve.
+        // Pods that do not serve go first, even new ones: a stuck rollout must not cost serving pods.
         let mut doomed = first(excess, &unready, &unready_new);
         doomed.extend(first(excess - doomed.len(), &ready, &ready_new));
         doomed.retain(&may_go);
@@ -42,13 +42,13 @@ pub fn doomed(
     doomed.filter(may_go).collect()
 }
 
-/// Those that serve, and those that do not.
+/// Splits pods into those that serve and those that do not.
 fn by_readiness(pods: &[Arc<PodRow>]) -> (Vec<Arc<PodRow>>, Vec<Arc<PodRow>>) {
     pods.iter().cloned().partition(|pod| pod.is_ready())
 }
 
-/// The first `count` pods to go: of `before` sooner than of `after`; among them the unready, the cheap and the
-/// new ones first.
+/// The first `count` pods to delete: those of `before` precede those of `after`; within each, unready, cheap and new
+/// ones come first.
 fn first(count: usize, before: &[Arc<PodRow>], after: &[Arc<PodRow>]) -> Vec<Arc<PodRow>> {
     let rank =
         |pod: &Arc<PodRow>| (pod.is_ready(), pod.deletion_cost, Reverse(pod.created), pod.name.clone());

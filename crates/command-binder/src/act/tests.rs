@@ -1,4 +1,4 @@
-//! Each step as the requests that it makes, and what follows from each answer.
+//! Each step: its requests, and the effects of each answer.
 
 use std::sync::Arc;
 
@@ -20,10 +20,10 @@ const MANAGER: &str = "command-binder";
 const COMMAND: &str = "/apis/ops.example/v1/namespaces/here/restarts/c";
 const EVENTS: &str = "/apis/events.k8s.io/v1/namespaces/here/events";
 
-/// How the API server says that a test of a JSON patch does not hold.
+/// The API server's answer to a JSON patch with a failed test.
 const FAILED_TEST: &str = "the server rejected our request due to an error in our request";
 
-/// A step that was taken.
+/// A step, and the requests that it made.
 struct Taken {
     sent: Vec<Sent>,
     result: Result<Next, Error>,
@@ -31,7 +31,7 @@ struct Taken {
     observed: Observed,
 }
 
-/// A command of a kind that is bound in this mode.
+/// A command of a kind with this mode.
 fn observed_in(mode: &str, metadata: &Value) -> Observed {
     let file = json!({
         "id": "restarts", "group": "ops.example", "version": "v1", "resource": "restarts", "kind": "Restart",
@@ -82,7 +82,7 @@ fn verdict(reason: &'static str) -> Verdict {
     Verdict { is_bound: false, reason, message: "there is no Shop a".into(), may_pass: true }
 }
 
-/// What a refusal with this code leads to.
+/// A refusal with this code.
 fn refused(code: u16) -> Answer {
     Refusal(code, if code == 409 { "Conflict" } else { "" })
 }
@@ -95,7 +95,7 @@ fn failed_test() -> Answer {
     )
 }
 
-/// Takes a step for a command against a server that answers in this way.
+/// Takes a step for a command against a server that gives these answers.
 async fn take_for(observed: Observed, action: Action, answers: &[Answer]) -> Taken {
     let (client, log) = answering(in_turn(answers));
     let memory = Memory::default();
@@ -110,14 +110,14 @@ async fn take(action: Action, answers: &[Answer]) -> Taken {
     take_for(observed(), action, answers).await
 }
 
-/// Events are published in the background, until nobody can queue any more.
+/// Events are published in the background until their queue is closed.
 async fn requests(executor: Executor, log: &Log) -> Vec<Sent> {
     drop(executor);
     tokio::time::sleep(Duration::from_secs(60)).await;
     log.take()
 }
 
-/// What a command is bound by: what is added to it, after the tests.
+/// The additions to a command that bind it, after the tests of the patch.
 async fn additions(observed: Observed, owner: OwnerReference) -> Vec<Value> {
     let Taken { sent, .. } = take_for(observed, Action::Bind(owner), &[Done]).await;
     sent[0].body.as_array().unwrap()[2..].to_vec()
@@ -191,7 +191,7 @@ async fn a_command_that_was_not_bound_for_certain_is_tried_again() {
         (refused(422), "Invalid", Category::WaitsForChange, 1),
         (refused(429), "ServerBusy", Category::Transient, 5),
         (refused(500), "WriteFailed", Category::Transient, 1),
-        // Sent again by the next pass, which sees whether it is needed.
+        // The next pass sends it again, if it is still needed.
         (Lost, "WriteFailed", Category::Transient, 1),
     ] {
         let Taken { sent, result, .. } = take(Action::Bind(owner()), std::slice::from_ref(&answer)).await;
@@ -248,7 +248,7 @@ async fn a_condition_that_was_not_written_for_certain_is_written_again() {
 async fn people_are_told_by_an_event_on_the_command_and_that_is_remembered() {
     for (mode, reason, type_) in [
         ("Owner", "TargetNotFound", "Warning"),
-        // What is only observed is no trouble.
+        // Observing only is no reason for a warning.
         ("Observe", "WouldBind", "Normal"),
         ("Observe", "TargetNotFound", "Warning"),
     ] {

@@ -1,4 +1,4 @@
-//! What is to be done about a command, or said of it. Pure.
+//! The judgement on a command: a step, or a report. Pure.
 
 use catena_api::keys;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
@@ -12,17 +12,17 @@ use crate::{
     verdict::Verdict,
 };
 
-/// What is to be done about a command.
+/// The judgement on a command.
 pub(super) enum Judgement {
     /// Nothing.
     Ignore,
     /// Bind it to its target, which is this owner.
     Bind(OwnerReference),
-    /// Say this.
+    /// Report this verdict.
     Say(Verdict),
 }
 
-/// What is to be said of a command, if there is something: for those who only want to know.
+/// The verdict on a command, if there is one, for tools that only explain it.
 #[must_use]
 pub fn verdict(observed: &Observed) -> Option<Verdict> {
     match judge(observed) {
@@ -31,7 +31,7 @@ pub fn verdict(observed: &Observed) -> Option<Verdict> {
     }
 }
 
-/// As checks in order; the first that applies decides.
+/// A chain of checks; the first that applies decides.
 pub(super) fn judge(observed: &Observed) -> Judgement {
     let command = &observed.command;
     let is_done = matches!(command.row.finding, Finding::NoCommand | Finding::Settled);
@@ -66,7 +66,7 @@ fn judge_target(observed: &Observed, to: &Reference) -> Judgement {
     }
     let (kind, object) = match &observed.target {
         None => return Judgement::Ignore,
-        // What stands for data outlives also the kind of its target.
+        // A command that represents data outlives even the kind of its target.
         Some(Target::NotServed) if command.row.label().is_some() => return Judgement::Ignore,
         Some(Target::NotServed) => {
             return Judgement::Say(Verdict::waiting(
@@ -83,7 +83,7 @@ fn judge_target(observed: &Observed, to: &Reference) -> Judgement {
         return Judgement::Say(verdict);
     }
     let Some(TargetObject { uid, is_terminating }) = object else {
-        // What stands for data outlives its target, and its label tells of which it was.
+        // A command that represents data outlives its target, and its label still names it.
         return if command.row.label().is_some() {
             Judgement::Ignore
         } else {
@@ -144,7 +144,7 @@ fn judge_target(observed: &Observed, to: &Reference) -> Judgement {
     Judgement::Bind(owner(&row.kind, kind, to, uid))
 }
 
-/// The uid of the target that it is for, if that is another one.
+/// The uid of the target that it was created for, if that is another one.
 fn other_target<'c>(command: &'c Watched<CommandRow>, to: &'c Reference, uid: &str) -> Option<&'c str> {
     let given = to.uid.as_deref();
     let before = command.row.bound_to.as_deref();
@@ -152,7 +152,7 @@ fn other_target<'c>(command: &'c Watched<CommandRow>, to: &'c Reference, uid: &s
     [given, before, owner].into_iter().flatten().find(|&other| other != uid)
 }
 
-/// The target as an owner. What is false is left out, as everybody else writes it.
+/// The target as an owner. False values are omitted, as everywhere else.
 fn owner(kind: &CommandKind, target: &ServedKind, to: &Reference, uid: &str) -> OwnerReference {
     let target = &target.resource;
     OwnerReference {

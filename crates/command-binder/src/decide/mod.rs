@@ -12,19 +12,19 @@ pub use judge::verdict;
 use crate::{observed::Observed, status, verdict::Verdict};
 use judge::{Judgement, judge};
 
-/// How often a target that is missing is looked up again at the most, should its arrival not be noticed.
+/// Shortest time between look-ups of a missing target, in case its arrival is not noticed.
 const MIN_LOOK_UP_INTERVAL: Duration = Duration::from_secs(5);
-/// How often at the least.
+/// Longest time between these look-ups.
 const MAX_LOOK_UP_INTERVAL: Duration = Duration::from_secs(300);
 
 /// One step.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Action {
-    /// Tie the command to its target, which is this owner, in one write.
+    /// Bind the command to its target, which is this owner, in one write.
     Bind(OwnerReference),
     /// Write the condition `Bound`.
     Report(Box<Condition>),
-    /// Tell people by an Event.
+    /// Report by an Event.
     Tell(Verdict),
     /// Look again after this time.
     Wait(Duration),
@@ -53,7 +53,7 @@ fn say(observed: &Observed, verdict: Verdict) -> Action {
     if due == Some(Duration::ZERO) { Action::Tell(verdict) } else { rest(&verdict, observed.age(), due) }
 }
 
-/// As long again as it has waited, and not longer than until something is due.
+/// Waits as long again as the command has existed, but only until something is due.
 fn rest(verdict: &Verdict, age: Duration, due: Option<Duration>) -> Action {
     let look = verdict.may_pass.then(|| age.clamp(MIN_LOOK_UP_INTERVAL, MAX_LOOK_UP_INTERVAL));
     look.into_iter().chain(due).min().map_or(Action::Settle, Action::Wait)

@@ -1,4 +1,4 @@
-//! When people are told by an Event: at once, and again before it expires. Pure.
+//! Decides when a verdict is reported by an Event: at once, and again before it expires. Pure.
 
 use std::time::Duration;
 
@@ -10,14 +10,15 @@ use operator_kit::{
 
 use crate::{observed::Observed, verdict::Verdict};
 
-/// How long the API server keeps Events, if nobody configured it otherwise.
+/// The default lifetime of Events in the API server.
 const EVENT_LIFETIME: Duration = Duration::from_secs(3600);
-/// What may have been told of an older command by an earlier process is told within this time of the start.
+/// Time after the start within which verdicts on older commands are reported, because an earlier process may have
+/// reported them already.
 const START_SPREAD: Duration = Duration::from_secs(10 * 60);
 
-/// In which time a verdict is to be told; `None` if it is not.
+/// The time until a verdict is reported; `None` if it is not.
 pub fn due(observed: &Observed, verdict: &Verdict) -> Option<Duration> {
-    // That it would be bound is no trouble, and a failure is told by whoever it happened to.
+    // A command that would be bound is no problem, and failures are reported elsewhere.
     let is_noise = verdict.reason == "WouldBind" && observed.age() >= EVENT_LIFETIME;
     if verdict.is_bound || is_noise || observed.attempt.failure().is_some() {
         return None;
@@ -31,7 +32,7 @@ pub fn due(observed: &Observed, verdict: &Verdict) -> Option<Duration> {
     Some(Duration::try_from(at.duration_since(observed.now)).unwrap_or_default())
 }
 
-/// Whether an earlier process had all the time to tell it.
+/// Whether an earlier process had enough time to report it.
 fn is_old(observed: &Observed) -> bool {
     let created = observed.command.metadata.creation_timestamp.as_ref();
     created.is_some_and(|created| later(created.0, EVENT_LIFETIME) < observed.started)

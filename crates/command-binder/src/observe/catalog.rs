@@ -1,4 +1,4 @@
-//! Keeps the watches in line with the kinds: those of the settings, and those that definitions describe.
+//! Keeps the watches in line with the kinds of the settings and of definitions.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -27,10 +27,10 @@ use super::{
     waiting::{TargetName, Waiting},
 };
 
-/// How often kinds of targets are looked at that may not be served, or not any more. No request comes from it by itself.
+/// Time between checks of kinds of targets that may not be served. A check alone makes no request.
 const DISCOVERY_INTERVAL: Duration = Duration::from_secs(1);
 
-/// The kinds of commands, as they come and go.
+/// The kinds of commands, which change at run time.
 pub struct Catalog {
     client: Client,
     watches: Watches,
@@ -65,7 +65,7 @@ impl Catalog {
         }
     }
 
-    /// Tells the kinds, for ever.
+    /// Sends the kinds, forever.
     pub async fn follow(mut self, kinds: watch::Sender<Vec<WatchedKind<CommandRow>>>) {
         loop {
             let wanted = self.wanted();
@@ -84,7 +84,7 @@ impl Catalog {
         }
     }
 
-    /// What the settings say of a kind comes before what its definition says.
+    /// The wanted kinds. The settings of a kind take precedence over its definition.
     fn wanted(&mut self) -> Vec<Arc<CommandKind>> {
         let settings = self.settings.current();
         let mut wanted: Vec<_> = settings.kinds.iter().cloned().map(Arc::new).collect();
@@ -109,7 +109,7 @@ impl Catalog {
         wanted
     }
 
-    /// Only what wakes waiting commands is read of targets, and nothing of it is kept.
+    /// Of targets, only the names that wake waiting commands are read, and nothing is kept.
     fn watch_targets(&mut self, kinds: &[Arc<CommandKind>]) {
         let wanted: HashSet<_> = kinds.iter().flat_map(|kind| kind.target.kinds.iter().cloned()).collect();
         self.targets.retain(|kind, _| wanted.contains(kind));
@@ -121,7 +121,7 @@ impl Catalog {
         }
     }
 
-    /// Where the version of a watch is not served any more, one in another version takes its place, until it is again.
+    /// If the version of a watch is no longer served, another version is watched until it is served again.
     async fn follow_targets(&mut self) {
         let doubted = self.targets.iter().filter_map(|(kind, (watched, notices))| {
             let is_unserved = notices.is_unserved();
@@ -130,7 +130,7 @@ impl Catalog {
         });
         let doubted: Vec<_> = doubted.collect();
         for (kind, watched, is_unserved) in doubted {
-            // The watch tells why it fails, and the commands that wait for it are told.
+            // The watch reports its failure, and so do the commands that wait for it.
             let found = self.served_kinds.find_for_watch(&kind.resource, is_unserved).await;
             let Ok(Some(found)) = found else { continue };
             if found.resource != watched {
@@ -140,7 +140,7 @@ impl Catalog {
         }
     }
 
-    /// Wakes the commands whose target was of a kind that was not served, when it is.
+    /// Wakes the commands whose target's kind was not served, as soon as it is.
     async fn follow_awaited(&self) {
         for kind in self.waiting.kinds() {
             if let Ok(Some(_)) = self.served_kinds.find_awaited(&kind.resource).await {

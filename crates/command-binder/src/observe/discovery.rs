@@ -1,4 +1,4 @@
-//! Kinds of commands that their definitions describe themselves.
+//! Kinds of commands that are described by their own definitions.
 
 use std::sync::Arc;
 
@@ -17,14 +17,14 @@ use operator_kit::{
 /// All definitions are one group.
 const GROUP: &str = "all";
 
-/// Is told of each definition that describes no kind of commands, and why.
+/// Called for each definition that describes no kind of commands, with the reason.
 pub type OnMalformed = Arc<dyn Fn(&ObjectReference, &str) + Send + Sync>;
 
 /// A definition with the label of commands.
 pub struct Discovered {
     name: Box<str>,
     uid: Box<str>,
-    /// The kind, or why the definition does not describe one.
+    /// The kind, or the reason why the definition does not describe one.
     pub kind: Result<Arc<CommandKind>, String>,
 }
 

@@ -26,7 +26,7 @@ use schemas::Schemas;
 pub use waiting::Waiting;
 use waiting::{Awaited, TargetName};
 
-/// Reads what there is of a command and its target.
+/// Reads the state of a command and its target.
 pub struct Observer {
     client: Client,
     served_kinds: ServedKinds,
@@ -42,7 +42,7 @@ impl Observer {
         Self { client, served_kinds, started, waiting, schemas, memory }
     }
 
-    /// Reads what there is of a command, and looks its target up live unless the command shows that it is bound.
+    /// Reads the state of a command, and its target live unless the command shows that it is bound.
     pub async fn observe(
         &self,
         command: Arc<Watched<CommandRow>>,
@@ -51,7 +51,7 @@ impl Observer {
         let uid = ObjectId::of(&*command).uid;
         let is_label_checked = self.memory.is_label_checked(uid, &command.row);
         if attempt == Attempt::Allowed {
-            // Whatever it still lacks, it waits for again when that is looked up.
+            // The next look-up enters whatever is still missing.
             self.waiting.leave(uid);
         }
         let is_needed = attempt == Attempt::Allowed && command.metadata.deletion_timestamp.is_none();
@@ -94,7 +94,7 @@ impl Observer {
         }
     }
 
-    /// The command is woken when the kind is served, unless its label tells already for which target it is.
+    /// The command is woken when the kind is served, unless its label names its target already.
     fn without_kind(&self, command: &Watched<CommandRow>, to: &Reference) -> Target {
         if command.row.label().is_none() {
             self.waiting.enter(command, Awaited::Kind(to.kind.clone()));
@@ -102,7 +102,7 @@ impl Observer {
         Target::NotServed
     }
 
-    /// The command is woken when the target comes, also when that is before the answer that there is none.
+    /// The command is woken when the target comes, even if that happens before the answer that there is none.
     async fn look_up_as(
         &self,
         command: &Watched<CommandRow>,
@@ -126,7 +126,7 @@ impl Observer {
     }
 }
 
-/// A target as it is now: a cache might still show one that was replaced.
+/// The present state of a target, because a cache might still show one that was replaced.
 async fn get(
     client: &Client,
     kind: ServedKind,
@@ -139,7 +139,7 @@ async fn get(
             let is_terminating = found.deletion_timestamp.is_some();
             Ok(Target::Served { kind, object: Some(TargetObject { uid, is_terminating }) })
         }
-        // Only the answer about an object names it; the other says that the path is not known.
+        // Only an answer about a missing object names it; the other one is about an unknown path.
         Err(kube::Error::Api(status)) if status.code == 404 => {
             let is_about_object = status.details.as_ref().is_some_and(|details| details.name == name);
             Ok(if is_about_object { Target::Served { kind, object: None } } else { Target::NotServed })

@@ -1,4 +1,4 @@
-//! Which kinds take a condition.
+//! Finds the kinds that accept the condition.
 
 use std::{
     collections::HashMap,
@@ -13,17 +13,17 @@ use operator_kit::watch::{ReadError, TrimmedObject};
 use parking_lot::Mutex;
 use serde_json::Value;
 
-/// How long it is believed what a definition said: it may be mended.
+/// Lifetime of a finding about a definition, which may be fixed.
 const SCHEMA_LIFETIME: Duration = Duration::from_secs(300);
 
-/// Knows of each kind whether its conditions are a list with the key `type`, in any other of which an apply would wipe the
-/// conditions of others, and whether they have the generation that ours is of.
+/// Knows for each kind whether its conditions are a list with the key `type`, and have `observedGeneration`. In any
+/// other list, an apply would wipe the conditions of others.
 pub struct Schemas {
     client: Client,
     known: Mutex<Known>,
 }
 
-/// By fingerprint and version: whether it takes the condition, and since when that is known.
+/// By fingerprint and version: whether it accepts the condition, and the time of the finding.
 type Known = HashMap<(Arc<str>, String), (bool, Instant)>;
 
 impl Schemas {
@@ -31,7 +31,7 @@ impl Schemas {
         Self { client, known: Mutex::default() }
     }
 
-    /// Whether the condition `Bound` may be written on commands of a kind that is read in a version.
+    /// Whether the condition `Bound` may be written on commands of a kind in a version.
     pub async fn take_condition(&self, kind: &CommandKind, version: &str) -> Result<bool, ReadError> {
         if !kind.reports_bound {
             return Ok(false);
@@ -50,7 +50,7 @@ impl Schemas {
             .await
             .map_err(|error| ReadError::of(&error, "CustomResourceDefinition", &name))?;
         let takes = definition.is_some_and(|definition| has_keyed_conditions(&definition.data, version));
-        // Passes side by side ask side by side; the first that finds it out says so.
+        // Concurrent passes look it up concurrently; the first one logs it.
         let before = self.known.lock().insert(key, (takes, Instant::now()));
         if !takes && before.is_none_or(|(before, _)| before) {
             tracing::warn!(

@@ -1,4 +1,4 @@
-//! What is asked of the server for a command, and what each answer says of its target.
+//! The requests for a command, and the effects of each answer on its target.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ const SHOPS: &str = "/apis/apps.example/v1";
 const SHOP: &str = "/apis/apps.example/v1/namespaces/here/shops/a";
 const DEFINITION: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/restarts.ops.example";
 
-/// Code and body, by path; what is not in it is unknown to the server. Without a code, the answer is lost.
+/// Code and body, by path; other paths are unknown to the server. Without a code, the answer is lost.
 type Answers = BTreeMap<&'static str, (Option<u16>, Value)>;
 
 /// A server that serves shops.
@@ -65,7 +65,7 @@ fn merge(into: &mut Value, more: &Value) {
     }
 }
 
-/// An observer of a server that answers in this way, and what it was asked for.
+/// An observer of a server with these answers, and the log of requests.
 fn observer(answers: Answers) -> (Observer, Log) {
     let (client, log) = answering(move |sent| {
         let unknown = failure(404, "");
@@ -87,7 +87,7 @@ fn asked(log: &Log) -> Vec<String> {
     log.take().iter().map(|sent| format!("{} {}", sent.verb, path(sent))).collect()
 }
 
-/// What a pass observes of the target of a command, and the paths that it asked for.
+/// The target of a command in the observation of a pass, and the requested paths.
 async fn look(answers: Answers) -> (Result<Option<Target>, Error>, Vec<String>) {
     let (observer, log) = observer(answers);
     let seen = observer.observe(command(&json!({}), &json!({})), Attempt::Allowed).await;

@@ -1,4 +1,4 @@
-//! Which commands wait for a target that is not there, or for the kind of their target to be served.
+//! The commands that wait for a missing target, or for its kind to be served.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -14,22 +14,22 @@ use parking_lot::Mutex;
 pub struct TargetName {
     /// Its kind.
     pub kind: Arc<TargetKind>,
-    /// Its namespace; empty outside of namespaces.
+    /// Its namespace; empty for a cluster-scoped one.
     pub namespace: Box<str>,
     /// Its name.
     pub name: Box<str>,
 }
 
-/// What a command waits for.
+/// The reason of a wait.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Awaited {
-    /// That the cluster serves the kind of its target.
+    /// The kind of its target is to be served.
     Kind(Arc<TargetKind>),
     /// Its target.
     Target(TargetName),
 }
 
-/// Wakes commands when what they wait for comes.
+/// Wakes commands when their wait ends.
 #[derive(Clone, Default)]
 pub struct Waiting(Arc<Mutex<Index>>);
 
@@ -48,7 +48,7 @@ struct Command {
 }
 
 impl Waiting {
-    /// From now on the command is woken when this comes, and nothing else.
+    /// From now on, the command is woken only by this.
     pub fn enter(&self, command: &Watched<CommandRow>, awaited: Awaited) {
         let ObjectId { namespace, name, uid } = ObjectId::of(command);
         let waiting =
@@ -64,7 +64,7 @@ impl Waiting {
         self.0.lock().leave(uid);
     }
 
-    /// A target came or changed. What waits for it goes on waiting until a pass has found it.
+    /// Handles a target that came or changed. Its commands keep waiting until a pass has found it.
     pub fn target_came(&self, target: TargetName, triggers: &Triggers<CommandRow>) {
         let commands = self.0.lock().by_awaited.get(&Awaited::Target(target)).cloned();
         wake(commands.unwrap_or_default(), triggers);
@@ -80,7 +80,8 @@ impl Waiting {
         index.by_awaited.keys().filter_map(kind).collect()
     }
 
-    /// A kind is served. What waits for it is woken once: the next pass knows what else is missing.
+    /// Handles a kind that is now served. Its commands are woken once, because the next pass finds whatever else is
+    /// missing.
     pub fn kind_came(&self, kind: Arc<TargetKind>, triggers: &Triggers<CommandRow>) {
         wake(self.0.lock().take(&Awaited::Kind(kind)), triggers);
     }
@@ -103,7 +104,7 @@ impl Index {
         }
     }
 
-    /// The commands that waited for this, and wait no more.
+    /// Takes the commands that waited for this.
     fn take(&mut self, awaited: &Awaited) -> HashSet<Command> {
         let commands = self.by_awaited.remove(awaited).unwrap_or_default();
         if !commands.is_empty() {

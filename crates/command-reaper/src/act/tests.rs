@@ -1,4 +1,4 @@
-//! Each step as the requests that it makes, and what follows from each answer.
+//! Each step: its requests, and the effects of each answer.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ const MANAGER: &str = "command-reaper";
 const TASK: &str = "/apis/example.com/v1/namespaces/shop/tasks/dump";
 const EVENTS: &str = "/apis/events.k8s.io/v1/namespaces/shop/events";
 
-/// A step that was taken.
+/// A step, and the requests that it made.
 struct Taken {
     sent: Vec<Sent>,
     result: Result<Next, Error>,
@@ -49,12 +49,12 @@ fn observed() -> Observed {
     }
 }
 
-/// What a refusal with this code leads to.
+/// A refusal with this code.
 fn refused(code: u16) -> Answer {
     Refusal(code, if code == 409 { "Conflict" } else { "" })
 }
 
-/// Takes a step against a server that answers in this way.
+/// Takes a step against a server that gives these answers.
 async fn take(action: Action, answers: &[Answer]) -> Taken {
     let (client, log) = answering(in_turn(answers));
     let memory = Memory::default();
@@ -62,7 +62,7 @@ async fn take(action: Action, answers: &[Answer]) -> Taken {
         Executor::new(Writer::over(client.clone(), MANAGER), Events::over(client, MANAGER), memory.clone());
     let observed = observed();
     let result = executor.act(&observed, action).await;
-    // Events are published in the background, until nobody can queue any more.
+    // Events are published in the background until their queue is closed.
     drop(executor);
     tokio::time::sleep(Duration::from_secs(60)).await;
     Taken { sent: log.take(), result, memory, observed }
@@ -100,7 +100,7 @@ async fn a_command_that_is_gone_already_counts_as_deleted() {
 async fn a_command_that_was_not_deleted_for_certain_is_tried_again() {
     for (answer, reason, category, tries) in [
         (refused(403), "Forbidden", Category::Transient, 1),
-        // It changed meanwhile: the next pass sees what it is now.
+        // It changed meanwhile: the next pass sees its new state.
         (refused(409), "Conflict", Category::Transient, 1),
         (refused(422), "Invalid", Category::WaitsForChange, 1),
         (refused(429), "ServerBusy", Category::Transient, 5),

@@ -7,7 +7,7 @@ use operator_kit::{object::ObjectId, render::ExpressionError, report::tell_again
 
 use crate::{command::Expiry, notice::Notice, observed::Observed};
 
-/// The clock is looked at again after this long at the latest, so that one that was set right is noticed.
+/// Longest time between checks of the clock, so that a corrected clock is noticed.
 const LOOK_INTERVAL: Duration = Duration::from_secs(3600);
 /// How long after its TTL it is reported that a command is kept: as long as the API server keeps an Event.
 /// Usually that is reported once; a restart of this process within this time may repeat it. Most kept commands
@@ -19,11 +19,11 @@ const NEWS: SignedDuration = SignedDuration::from_hours(1);
 pub enum Action {
     /// Delete it, exactly as it was seen.
     Delete,
-    /// Tell people by an Event why it is kept.
+    /// Report by an Event why it is kept.
     Tell(Notice),
     /// Report that its fields cannot be read.
     Refuse(Box<ExpressionError>),
-    /// Come back later, when nothing happened before.
+    /// Reconcile again later, unless something happens before.
     Wait(Duration),
     /// Nothing is left to do.
     Settle,
@@ -38,7 +38,7 @@ pub fn decide(observed: &Observed) -> Action {
         return Action::Settle;
     }
     if observed.came_back {
-        // Deleted again, it would come again, and run again without an end.
+        // If it were deleted again, it would come back and run again, without end.
         return tell_came_back(observed);
     }
     match &command.row.expiry {
@@ -62,7 +62,7 @@ fn expired(observed: &Observed, since: Timestamp) -> Action {
     }
 }
 
-/// Somebody has to mend where it is declared: it is told again before the Event about it expires.
+/// Somebody has to fix its declaration, so the report is repeated before its Event expires.
 fn tell_came_back(observed: &Observed) -> Action {
     let Some(told) = observed.told else { return Action::Tell(Notice::created_again()) };
     let uid = ObjectId::of(&*observed.command).uid;

@@ -69,7 +69,7 @@ fn a_command_that_is_open_stays() {
     assert_eq!(decide(&observed(Expiry::Open)), Action::Settle);
 }
 
-/// So many minutes later.
+/// The same observation some minutes later.
 fn later(minutes: i64, observed: &Observed) -> Observed {
     Observed { now: now() + SignedDuration::from_mins(minutes), ..observed.clone() }
 }
@@ -84,7 +84,7 @@ fn a_command_that_would_be_created_again_is_kept_and_that_is_told_once_while_it_
     for minutes in [0, 31, 59, 60, 6000] {
         assert_eq!(decide(&later(minutes, &told)), Action::Settle);
     }
-    // What another process may have told of is not told by each that starts.
+    // A report that another process may have made is not repeated by each new process.
     for minutes in [60, 6000] {
         assert_eq!(decide(&later(minutes, &declared)), Action::Settle);
     }

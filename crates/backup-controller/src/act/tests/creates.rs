@@ -1,4 +1,4 @@
-//! What follows from each answer to the creation of a backup, and where there is none to create.
+//! The effects of each answer to the creation of a backup, and of a backup that cannot be created.
 
 use super::*;
 
@@ -28,7 +28,7 @@ async fn only_what_the_server_refuses_for_a_reason_of_its_own_counts_as_a_try() 
     answers.retain(|(_, reason)| *reason != "NotFound");
     answers.push((Answer::Json(403, terminating), "NamespaceTerminating"));
     for (answer, reason) in answers {
-        // That a test of a patch does not hold is said of no create.
+        // A failed test of a patch is no answer to a create.
         let is_failed_test = matches!(&answer, Answer::Json(422, _));
         let reason = if is_failed_test { "Invalid" } else { reason };
         let acted = act(Action::Create(backup()), answer.clone()).await;
@@ -67,7 +67,7 @@ async fn of_a_backup_that_could_not_be_created_no_content_is_remembered() {
     let acted = act(Action::Create(backup), Answer::Refusal(404, "NotFound")).await;
     let unplaced = acted.memory.take_unplaced("u").unwrap();
     assert!(!format!("{unplaced:?}").contains("c2VjcmV0"), "{unplaced:?}");
-    // Names every field, so that a new one does not compile here: it must not hold content either.
+    // Names every field, so that a new one does not compile here: it must not contain any content either.
     let Unplaced { tried, namespace, name } = unplaced;
     assert_eq!((tried.api_version.as_str(), namespace.as_str()), ("batch/v1", "backups"));
     assert!(name.starts_with("web-"), "{name}");

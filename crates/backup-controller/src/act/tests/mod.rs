@@ -1,4 +1,4 @@
-//! Each step as the requests that it makes, and what follows from each answer.
+//! Each step: its requests, and the effects of each answer.
 
 mod creates;
 
@@ -21,12 +21,12 @@ use crate::{
 
 const WEB: &str = "/api/v1/namespaces/shop/configmaps/web?&fieldManager=backup-controller";
 
-/// What the API server says of a JSON patch of which a test does not hold.
+/// The answer of the API server to a JSON patch with a failed test.
 const FAILED_TEST: &str = "the server rejected our request due to an error in our request";
 
-/// What became of a step.
+/// The outcome of a step.
 struct Acted {
-    /// What was sent, without Events.
+    /// The requests, without Events.
     sent: Vec<Sent>,
     /// The reasons of the Events.
     told: Vec<String>,
@@ -35,7 +35,8 @@ struct Acted {
     metrics: String,
 }
 
-/// Takes a step against a server that gives these answers, the last one for ever. The server refused one backup before.
+/// Takes a step against a server that gives these answers, and then the last one forever. The server refused one backup
+/// before.
 async fn act_on(observed: &Observed, action: Action, answers: &[Answer]) -> Acted {
     let mut answers: Vec<_> = answers.iter().rev().cloned().collect();
     let last = answers.first().unwrap().clone();
@@ -53,7 +54,7 @@ async fn act_on(observed: &Observed, action: Action, answers: &[Answer]) -> Acte
         metrics.clone(),
     );
     let result = executor.act(observed, action).await;
-    // Events are published in the background; time passes only while nothing is left to do.
+    // Events are published in the background; time advances only while all tasks wait.
     tokio::time::sleep(Duration::from_secs(1)).await;
     let (events, sent): (Vec<_>, _) = log.take().into_iter().partition(is_event);
     let told = events.iter().map(|event| event.body["reason"].as_str().unwrap().to_owned()).collect();
@@ -67,7 +68,7 @@ async fn act(action: Action, answer: Answer) -> Acted {
     act_on(&observed(), action, &[answer]).await
 }
 
-/// What followed from a step: what comes next, or the reason why it failed.
+/// The effect of a step: its continuation, or the reason of its failure.
 fn outcome(acted: &Acted) -> Result<Next, &'static str> {
     acted.result.as_ref().copied().map_err(Reported::reason)
 }
@@ -130,7 +131,7 @@ fn other_version() -> Missing {
     }
 }
 
-/// The answers that are not as wished, and the reason that each is reported by.
+/// The failures among the answers, and the reported reason of each.
 fn refusals() -> Vec<(Answer, &'static str)> {
     let failed_test = json!({"kind": "Status", "status": "Failure", "code": 422, "message": FAILED_TEST});
     vec![
@@ -270,8 +271,9 @@ async fn what_the_server_does_not_take_is_reported_and_repeated_by_no_step() {
     }
 }
 
-/// The invariant: no answer lets an object go. Only [`Action::Release`] takes the finalizer from what is being deleted,
-/// and what is remembered of answers leads to it only where the server refused the backup, and the settings say so.
+/// The invariant: no answer releases an object. Only [`Action::Release`] removes the finalizer from an object that is
+/// being deleted, and the memory of answers leads to it only if the server refused the backup and the settings allow
+/// it.
 #[tokio::test(start_paused = true)]
 async fn no_answer_lets_an_object_go_without_a_proven_backup() {
     let releasing = json!({"onFailure": "Release", "tries": 2, "deadline": "1s"});
@@ -301,7 +303,7 @@ async fn no_answer_lets_an_object_go_without_a_proven_backup() {
     }
 }
 
-/// Whether the next pass lets an object go that has been held for an hour and of which no backup is there.
+/// Whether the next pass releases an object that has been held for an hour without a backup.
 fn is_let_go(settings: &Settings, acted: &Acted) -> Option<Outcome> {
     let mut observed = held(settings, &target("shop"), Situation::Absent { backup: backup() });
     observed.held.as_mut().unwrap().refusals = acted.memory.refusals("u");

@@ -19,7 +19,7 @@ use crate::{
     memory::Unplaced,
 };
 
-/// What stands in the cluster, by name, and how many look-ups there were.
+/// A cluster with these backups, and the number of look-ups.
 fn cluster(backups: Vec<Value>) -> (Client, Arc<AtomicU32>) {
     let backups: HashMap<String, Value> =
         backups.into_iter().map(|backup| (metadata::text(&backup, "name").to_owned(), backup)).collect();
@@ -46,7 +46,7 @@ async fn survey(client: &Client, settings: &Settings, first: u32, former: Option
     survey.situation(first, former).await.unwrap()
 }
 
-/// The situation of an object, beginning with a try, where each of these tries failed, and how many were looked up.
+/// The situation of an object whose given attempts failed, beginning with one of them, and the number of look-ups.
 async fn situation(tries: impl Iterator<Item = u32>, first: u32) -> (Situation, u32) {
     let settings = settings(TEMPLATE, "backups");
     let failed = |attempt| {
@@ -113,7 +113,7 @@ async fn tries_come_to_an_end_whatever_number_they_begin_with() {
     }
 }
 
-/// What stands in a cluster that serves Jobs in v2 only, by name.
+/// A cluster that serves Jobs only in v2, with this backup.
 fn upgraded(backup: Option<Value>) -> Client {
     server(Some(DATE), move |path| {
         let version = json!({"groupVersion": "batch/v2", "version": "v2"});
@@ -174,7 +174,7 @@ async fn a_create_in_a_version_that_is_not_served_is_no_refusal_while_another_on
     let without_version = missing(nowhere(), &kind.resource).await;
     assert!(matches!(&without_version, Missing::NotServed { .. }), "{without_version:?}");
     let silent = server(None, |_| (503, json!({"status": "Failure", "code": 503})));
-    // What is listed follows what is served, and may be behind.
+    // The list of kinds may lag behind the served ones.
     let behind = server(Some(DATE), |path| {
         let job = json!({"name": "jobs", "singularName": "", "namespaced": true, "kind": "Job", "verbs": []});
         match path {

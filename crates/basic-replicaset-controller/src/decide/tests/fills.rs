@@ -1,4 +1,4 @@
-//! What is missing is created, or taken back.
+//! Missing pods are created, or adopted.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 

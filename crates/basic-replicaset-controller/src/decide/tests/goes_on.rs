@@ -1,4 +1,4 @@
-//! What fails holds up nothing but itself.
+//! A failure holds up only its own item.
 
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use operator_kit::report::conditions;
@@ -11,7 +11,7 @@ fn without(held_up: HeldUp) -> Attempt {
     Attempt::Without(held_up)
 }
 
-/// A pod that may not be deleted, or (`is_due`) may be tried again.
+/// A pod that cannot be deleted, or (`is_due`) is due for a retry.
 fn refused(slot: u32, is_due: bool) -> Attempt {
     let pod = format!("pod-{slot}");
     let held_up = HeldUp::default();
@@ -79,7 +79,7 @@ fn a_create_that_fails_holds_up_neither_deletes_nor_the_status() {
 
 #[test]
 fn a_delete_that_is_refused_stops_neither_other_deletes_nor_creates() {
-    // Newer ones go first.
+    // Newer ones are deleted first.
     let mut observed = observed(3, serving(0..6));
     let first = deleted(&decide(&observed));
     assert_eq!(first.len(), 3);
@@ -132,7 +132,7 @@ fn an_old_pod_that_may_not_be_deleted_does_not_cost_one_that_starts_when_it_is_t
     assert!(matches!(decide(&observed), Action::WriteStatus(_)), "{:?}", decide(&observed));
 }
 
-/// A cluster in which one pod may not be deleted, and others become ready one after the other.
+/// A cluster in which one pod cannot be deleted, and others become ready one after another.
 fn play(mut observed: Observed, stays: &str) -> Observed {
     let budget = Budget::of(&observed.set.spec);
     let start = observed.pods.iter().filter(|pod| pod.is_ready()).count();
@@ -167,7 +167,7 @@ fn play(mut observed: Observed, stays: &str) -> Observed {
 }
 
 proptest! {
-    /// Whichever old pod may not be deleted, and whether it serves or not, all others are replaced within the budget.
+    /// For any old pod that cannot be deleted, serving or not, all others are replaced within the budget.
     #[test]
     fn a_pod_that_may_not_be_deleted_stops_no_replacement(
         replicas in 1..10u32,

@@ -23,7 +23,7 @@ fn what_is_over_the_number_goes_unready_first_then_cheap_then_new() {
 
 #[test]
 fn a_replacement_goes_step_by_step_within_the_budget() {
-    // 4 wanted: one on top, one missing.
+    // 4 desired: one in addition, one missing.
     let old = |slot| pod(slot, OLD, PodState::Ready);
     let all_old = observed(4, (0..4).map(old).collect());
     assert_eq!(deleted(&decide(&all_old)).len(), 1, "one may be missing");
@@ -70,7 +70,7 @@ fn a_changed_number_of_replicas_needs_no_template_to_shrink() {
     assert!(matches!(decide(&observed), Action::Refuse(_)));
 }
 
-/// A cluster that does what it is told, and in which pods become ready one after the other.
+/// A cluster that performs all actions, and in which pods become ready one after another.
 fn play(mut observed: Observed, disturb: &[u8]) -> (Observed, usize) {
     let budget = Budget::of(&observed.set.spec);
     let start = observed.pods.iter().filter(|pod| pod.is_ready()).count();
@@ -107,8 +107,8 @@ fn play(mut observed: Observed, disturb: &[u8]) -> (Observed, usize) {
 }
 
 proptest! {
-    /// Whatever there is at first, and in whatever order pods become ready, it ends with the wanted pods of the
-    /// new template, and on the way there are never too many nor too few.
+    /// For any initial pods, and any order in which pods become ready, it ends with the desired pods of the new
+    /// template, and there are never too many or too few on the way.
     #[test]
     fn every_replacement_ends_and_keeps_to_its_budget(
         replicas in 0..12i32,

@@ -1,4 +1,4 @@
-//! What is told, and how often.
+//! The content and pace of reports.
 
 use operator_kit::report::conditions;
 
@@ -138,7 +138,7 @@ fn what_others_say_in_conditions_of_their_own_is_no_reason_to_write() {
     status.conditions.splice(0..0, theirs);
     Arc::make_mut(&mut observed.set).status = Some(status.clone());
     assert_eq!(decide(&observed), Action::Settle);
-    // Of its own types there is one only while it is said.
+    // A condition of its own types exists only while it is reported.
     status.conditions[0].type_ = conditions::STALLED.into();
     Arc::make_mut(&mut observed.set).status = Some(status);
     assert!(matches!(decide(&observed), Action::WriteStatus(_)));

@@ -80,7 +80,7 @@ fn time(text: &str) -> Timestamp {
     text.parse().unwrap()
 }
 
-/// Shops, as the cluster serves them.
+/// The served kind of shops.
 fn shops(is_namespaced: bool) -> ServedKind {
     let kind = GroupVersionKind::gvk("apps.example", "v2", "Shop");
     ServedKind { resource: ApiResource::from_gvk_with_plural(&kind, "shops"), is_namespaced }
@@ -107,7 +107,7 @@ fn bind() -> Action {
     })
 }
 
-/// What is told of a command, with the reason first.
+/// The report on a command, with the reason first.
 fn told(kind: &Arc<CommandKind>, more: &Value, target: Option<Target>) -> (&'static str, String) {
     match decide(&observed(kind, more, target)) {
         Action::Tell(verdict) => (verdict.reason, verdict.message),

@@ -1,4 +1,4 @@
-//! Which object a command means.
+//! The target of a command.
 
 use super::*;
 
@@ -92,7 +92,7 @@ fn a_group_is_cut_out_of_an_api_version_of_any_group() {
         };
         assert_eq!(to.kind.resource.group, group);
     }
-    // Not only named, so that what is missing is no choice.
+    // The expression does more than name a field, so a missing field is not "not set".
     let Finding::Invalid(why) = target(json!({"kind": "Service"})) else { panic!("a choice was made") };
     assert!(why.contains("the field apiVersion is missing"), "{why}");
 }
@@ -119,7 +119,7 @@ fn a_label_is_believed_only_when_it_was_compared_with_the_target() {
     let (reason, message) = told(&kind, &labelled("somebody-elses"), found(UID));
     assert!(reason == "TargetReplaced" && message.contains("remove the label"), "{message}");
     assert_eq!(decide(&observed(&kind, &labelled(UID), found(UID))), Action::Settle);
-    // What stands for data outlives its target.
+    // A command that represents data outlives its target.
     assert_eq!(decide(&observed(&kind, &labelled(UID), missing())), Action::Settle);
     let (row, _) = row(&kind, &labelled("somebody-elses"));
     let Finding::Target(to) = &row.finding else { panic!("{:?}", row.finding) };

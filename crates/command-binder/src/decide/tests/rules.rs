@@ -1,4 +1,5 @@
-//! Filters, refusals and when to bind: what has no value decides against binding, and is told.
+//! Filters, refusals and conditions for binding: an expression without a value decides against binding, and is
+//! reported.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! What is told by Events, and when it is told again.
+//! The content of Events, and their repetition.
 
 use super::*;
 
@@ -30,7 +30,7 @@ fn what_is_told_is_told_again_before_its_event_expires_and_not_sooner() {
     assert!((30..50).contains(&rests), "{rests} min");
     told.now = told.now.checked_add(Duration::from_secs(60 * (rests + 1))).unwrap();
     assert!(matches!(decide(&told), Action::Tell(_)));
-    // Another reason is news.
+    // Another reason is reported at once.
     told.told = Some(Told { reason: "TargetNotFound", at: told.now });
     assert!(matches!(decide(&told), Action::Tell(_)));
 }
