@@ -16,10 +16,10 @@ use crate::{
     Controller, DEPLOYMENTS, PATIENCE, REPLICA_SETS, cluster::path_from, eventually, eventually_every,
 };
 
-/// Reading all that was written down is work, which others would wait for.
+/// Pause between reads of the log, each of which is so much work that others would wait for it.
 const BETWEEN_READS: Duration = Duration::from_secs(1);
 
-/// What the API server was asked for since this was made.
+/// The requests to the API server since a point in time.
 pub struct AuditLog {
     path: PathBuf,
     from: u64,
@@ -28,15 +28,15 @@ pub struct AuditLog {
 /// A request that the API server answered.
 #[derive(Clone, Debug)]
 pub struct Request {
-    /// Who asked.
+    /// The user.
     pub user: String,
-    /// For what: `create`, `patch`, `list`, `watch`, …
+    /// The verb: `create`, `patch`, `list`, `watch`, …
     pub verb: String,
-    /// Of which kind, with its subresource: `pods`, `basicdeployments/status`.
+    /// The resource with its subresource: `pods`, `basicdeployments/status`.
     pub resource: String,
-    /// In which namespace; empty for none.
+    /// The namespace; empty if there is none.
     pub namespace: String,
-    /// Of which name; empty for none, and for a create.
+    /// The name; empty if there is none, and for a create.
     pub name: String,
     /// The answer's HTTP status.
     pub code: u16,
@@ -44,7 +44,7 @@ pub struct Request {
     pub at: Timestamp,
 }
 
-/// How often what was asked for, for messages.
+/// Counts of requests, for messages.
 #[derive(Default, PartialEq, Eq)]
 pub struct Tally(BTreeMap<String, usize>);
 
@@ -91,15 +91,16 @@ impl AuditLog {
         Ok(Self { path, from })
     }
 
-    /// What was asked for, by whomever. A watch counts when it starts.
+    /// All requests of all users. A watch counts when it starts.
     pub fn requests(&self) -> Result<Vec<Request>> {
         let mut file =
             File::open(&self.path).with_context(|| format!("could not open {}", self.path.display()))?;
-        // From the last byte before, because a line may have been under way then: that one was asked for before.
+        // Begins with the last byte before, because a line may have been incomplete then; it belongs to an earlier
+        // request.
         file.seek(SeekFrom::Start(self.from.saturating_sub(1)))?;
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes)?;
-        // The last line may still be under way.
+        // The last line may still be incomplete.
         let complete = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
         let lines = bytes[..complete].split(|byte| *byte == b'\n').skip(usize::from(self.from > 0));
         lines
@@ -111,21 +112,21 @@ impl AuditLog {
             .collect()
     }
 
-    /// What the controllers of the chain asked for.
+    /// The requests of the controllers of the chain.
     pub fn of_controllers(&self) -> Result<Vec<Request>> {
         let users = [DEPLOYMENTS, REPLICA_SETS].map(Controller::user);
         Ok(self.requests()?.into_iter().filter(|request| users.contains(&request.user)).collect())
     }
 
-    /// What a controller asked for in a namespace.
+    /// The requests of a controller in a namespace.
     pub fn by(&self, controller: Controller, namespace: &str) -> Result<Vec<Request>> {
         let user = controller.user();
         let all = self.requests()?.into_iter();
         Ok(all.filter(|request| request.user == user && request.namespace == namespace).collect())
     }
 
-    /// Waits until so many requests fit `which`, and gives them: an effect can be seen a moment before its request is
-    /// written down.
+    /// Waits until this number of requests matches `which`, and returns them: an effect can be seen a moment before its
+    /// request is logged.
     ///
     /// # Panics
     /// When there are fewer in time.
@@ -138,8 +139,8 @@ impl AuditLog {
         .await
     }
 
-    /// Waits until the controllers have written nothing for a while that fits `which`, and gives all that they
-    /// had written before.
+    /// Waits until the controllers have made no writes that match `which` for a while, and returns all writes before
+    /// that.
     ///
     /// # Panics
     /// When they still write after `limit`.
@@ -192,13 +193,13 @@ impl Line {
 }
 
 impl Request {
-    /// Whether it changes something.
+    /// Whether it is a write.
     #[must_use]
     pub fn is_write(&self) -> bool {
         matches!(self.verb.as_str(), "create" | "update" | "patch" | "delete" | "deletecollection")
     }
 
-    /// Whether it is of this verb and kind.
+    /// Whether it has this verb and resource.
     #[must_use]
     pub fn is(&self, verb: &str, resource: &str) -> bool {
         self.verb == verb && self.resource == resource

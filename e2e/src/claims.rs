@@ -1,5 +1,5 @@
-//! Which controllers a test needs as they are, and which it changes. What would disturb each other runs one after another; all
-//! else runs side by side.
+//! The controllers that a test needs unchanged, and those that it changes. Tests that would disturb each other run one
+//! after another; all others run concurrently.
 
 use std::{
     cmp::Reverse,
@@ -10,20 +10,20 @@ use tokio::sync::Notify;
 
 use crate::Controller;
 
-/// How many tests run side by side: they mostly wait, but a machine has only so many processors.
+/// Maximum number of concurrent tests: they mostly wait, but the number of processors is limited.
 const SIDE_BY_SIDE: usize = 6;
 
-/// What a test asks of the cluster while it runs.
+/// The claim of a test on the cluster while it runs.
 #[derive(Clone, Debug)]
 pub(crate) enum Claim {
-    /// Some controllers, side by side with tests that neither disturbs.
+    /// Some controllers, beside tests that do not disturb this one or are disturbed by it.
     Beside {
-        /// Those that are to stay as they are.
+        /// Those that must not change.
         uses: Vec<Controller>,
         /// Those that it kills, upgrades or confuses.
         changes: Vec<Controller>,
     },
-    /// No other test beside.
+    /// The whole cluster.
     Alone,
 }
 
@@ -39,7 +39,7 @@ struct Entry {
     holds: bool,
 }
 
-/// All claims that wait or hold, in the order in which they came.
+/// All waiting and holding claims, in the order of their arrival.
 struct Claims {
     entries: Vec<Entry>,
     next: u64,
@@ -50,7 +50,7 @@ static CLAIMS: Mutex<Claims> = Mutex::new(Claims { entries: Vec::new(), next: 0 
 static ENDED: Notify = Notify::const_new();
 
 fn claims() -> MutexGuard<'static, Claims> {
-    // Each change is complete by itself, so that a test that panicked meanwhile has broken nothing.
+    // Each change is complete by itself, so a test that panicked meanwhile has broken nothing.
     CLAIMS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -117,8 +117,8 @@ impl Claims {
         may
     }
 
-    /// Who wants the cluster alone waits for all others, so that they are not kept from running side by side. Who only uses a
-    /// controller waits for all who change it: one after another, they wait but once until nobody uses it any more.
+    /// Claims on the whole cluster wait for all others, so that these can run concurrently. Claims that only use a
+    /// controller wait for all that change it: in a row, those wait only once until nobody uses it any more.
     fn may_hold(&self, place: usize) -> bool {
         let entry = &self.entries[place];
         let holding = self.entries.iter().filter(|other| other.holds);
@@ -139,7 +139,8 @@ impl Claims {
 }
 
 impl Entry {
-    /// Who changes more goes first, so that others can run beside those that change less; who only uses comes last.
+    /// Claims that change more come first, so that others can run beside those that change less; claims that only use
+    /// come last.
     fn goes_before(&self, other: &Self) -> bool {
         let place = |entry: &Self| (Reverse(entry.claim.changed().len()), entry.id);
         place(self) < place(other)
@@ -163,7 +164,7 @@ mod tests {
         Claim::Beside { uses: uses.to_vec(), changes: changes.to_vec() }
     }
 
-    /// Those that hold after each claim came in this order.
+    /// The claims that hold after all have arrived in this order.
     fn holding(claims: &[Claim]) -> Vec<bool> {
         let mut all = Claims { entries: Vec::new(), next: 0 };
         let ids: Vec<u64> = claims.iter().map(|claim| all.ask(claim.clone())).collect();

@@ -3,8 +3,8 @@ use std::thread;
 use anyhow::{Context, Result, anyhow};
 use kube::Client;
 
-/// Runs `work` to its end from within a `drop`: on a thread and a runtime of its own, because that of the test
-/// may be ending.
+/// Runs `work` to its end from within a `drop`, on a separate thread and runtime, because those of the test may be
+/// ending.
 pub(crate) fn clean_up<F, Fut>(what: &str, work: F)
 where
     F: FnOnce(Client) -> Fut + Send + 'static,

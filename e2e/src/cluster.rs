@@ -15,10 +15,10 @@ use crate::{
     eventually,
 };
 
-/// The label of a namespace that a test has made. `cargo xtask e2e --on current` deletes by it what a test has left.
+/// The label of the namespaces of tests, by which `cargo xtask e2e --on current` deletes leftovers.
 const OF_A_TEST: &str = "e2e.catena.dev/test";
 
-/// The cluster that is tested, in use until this is dropped.
+/// The tested cluster, in use until this is dropped.
 pub struct Cluster {
     /// As administrator.
     pub client: Client,
@@ -26,7 +26,7 @@ pub struct Cluster {
 }
 
 impl Cluster {
-    /// The cluster with all its controllers as they are, while other tests use them too.
+    /// The cluster with all its controllers unchanged, while other tests use them too.
     pub async fn shared() -> Result<Self> {
         Self::with(&CONTROLLERS).await
     }
@@ -47,13 +47,13 @@ impl Cluster {
         Self::connect(Claim::Beside { uses, changes: vec![changed] }).await
     }
 
-    /// The cluster without any other test: for what disturbs everybody, or is disturbed by everybody.
+    /// The cluster without any other test, for tests that disturb all others, or are disturbed by them.
     pub async fn alone() -> Result<Self> {
         Self::connect(Claim::Alone).await
     }
 
     async fn connect(claim: Claim) -> Result<Self> {
-        // The suite deletes what is in its way: no cluster is taken because it happens to be the current one.
+        // The suite deletes objects in its way, so it never takes a cluster just because it is the current one.
         ensure!(
             std::env::var_os("CATENA_ON").is_some(),
             "no cluster was chosen: run the suite with `cargo xtask e2e`, which makes one, or asks"
@@ -63,14 +63,14 @@ impl Cluster {
         Ok(Self { client, held })
     }
 
-    /// That the test has said that it changes a controller.
+    /// Fails unless the test has claimed to change a controller.
     pub(crate) fn ensure_it_may_change(&self, controller: Controller) -> Result<()> {
         let name = controller.name();
         ensure!(self.held.may_change(controller), "the test has to say that it is `changing` {name}");
         Ok(())
     }
 
-    /// Makes a namespace for a test. It is deleted when it is dropped.
+    /// Creates a namespace for a test. It is deleted when it is dropped.
     pub async fn namespace(&self, what: &str) -> Result<Namespace> {
         let namespace = serde_json::from_value(json!({
             "metadata": {
@@ -91,7 +91,7 @@ impl Cluster {
         Api::all(self.client.clone())
     }
 
-    /// Waits until the namespaces of other tests are gone with all that was in them.
+    /// Waits until the namespaces of other tests are gone with all their objects.
     pub async fn without_others(&self) {
         eventually("the namespaces of other tests are gone", 2 * PATIENCE, async || {
             let others = self.all::<CoreNamespace>().list(&ListParams::default().labels(OF_A_TEST)).await;
@@ -103,7 +103,7 @@ impl Cluster {
     }
 }
 
-/// A namespace, and what the API server says of why it is still there.
+/// A namespace, and the reason why it still exists in the words of the API server.
 fn what_keeps(namespace: &CoreNamespace) -> String {
     let status = namespace.status.as_ref();
     let phase = status.and_then(|status| status.phase.as_deref()).unwrap_or_default();

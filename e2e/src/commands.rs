@@ -1,4 +1,4 @@
-//! Commands for a `BasicDeployment`, bound from the start as command-binder binds them.
+//! Commands for a `BasicDeployment`, bound from the start in the way of command-binder.
 
 use std::fmt::Debug;
 
@@ -23,13 +23,13 @@ pub async fn ready(namespace: &Namespace, replicas: i32) -> Result<BasicDeployme
     Ok(namespace.until_ready("web").await)
 }
 
-/// A change to a version that the pods never get ready with.
+/// A change to a version whose pods never become ready.
 #[must_use]
 pub fn never_ready() -> Value {
     json!({"spec": {"parameters": {"image": "registry.invalid/missing:1"}}})
 }
 
-/// A reference as command-binder sets it.
+/// An owner reference in the form of command-binder.
 #[must_use]
 pub fn owned_by(parent: &BasicDeployment) -> OwnerReference {
     OwnerReference { controller: None, ..parent.controller_owner_ref(&()).unwrap_or_default() }
@@ -62,17 +62,17 @@ fn bind(metadata: &mut ObjectMeta, parent: &BasicDeployment) {
     metadata.annotations = Some(texts! { keys::BOUND_TO => parent.uid().unwrap_or_default() });
 }
 
-/// What a command says of a condition.
+/// The condition of a type on a command.
 pub fn said<'c>(command: &'c impl HasStatus<Status = CommandStatus>, r#type: &str) -> Option<&'c Condition> {
     condition(&command.status()?.conditions, r#type)
 }
 
-/// Whether a command says this of its success.
+/// Whether the condition Succeeded of a command has this status and reason.
 pub fn says(command: &impl HasStatus<Status = CommandStatus>, status: &str, reason: &str) -> bool {
     said(command, SUCCEEDED).is_some_and(|said| said.status == status && said.reason == reason)
 }
 
-/// Waits until a command says this of its success.
+/// Waits until the condition Succeeded of a command has this status and reason.
 pub async fn until_says<K>(namespace: &Namespace, name: &str, status: &str, reason: &str) -> K
 where
     K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + HasStatus<Status = CommandStatus>,
@@ -83,7 +83,7 @@ where
         .await
 }
 
-/// Waits until a restart says this of its success.
+/// Waits until the condition Succeeded of a restart has this status and reason.
 pub async fn until_restart(
     namespace: &Namespace,
     name: &str,
@@ -98,7 +98,7 @@ pub async fn until_restarted(namespace: &Namespace, name: &str) -> BasicDeployme
     until_restart(namespace, name, "True", "Complete").await
 }
 
-/// Makes restarts while the parent is paused, so that all of them wait before the first may begin.
+/// Creates restarts while the parent is paused, so that all of them wait before the first one can begin.
 pub async fn queue_restarts(
     namespace: &Namespace,
     parent: &BasicDeployment,

@@ -27,10 +27,10 @@ pub const BACKUPS: Controller = Controller("backup-controller");
 /// All of them.
 pub const CONTROLLERS: [Controller; 5] = [DEPLOYMENTS, REPLICA_SETS, BINDER, REAPER, BACKUPS];
 
-/// Those that bring a BasicDeployment's pods up.
+/// Those that bring up the pods of a BasicDeployment.
 pub const CHAIN: [Controller; 2] = [DEPLOYMENTS, REPLICA_SETS];
 
-/// Those that carry a command for a BasicDeployment out.
+/// Those that carry out a command for a BasicDeployment.
 pub const COMMANDED: [Controller; 3] = [DEPLOYMENTS, REPLICA_SETS, BINDER];
 
 /// Waits until each controller is ready.
@@ -55,7 +55,7 @@ impl Controller {
         Ok(path_from("CATENA_CHARTS")?.join(self.0))
     }
 
-    /// Who it is for the API server.
+    /// Its user in the API server.
     #[must_use]
     pub fn user(self) -> String {
         format!("system:serviceaccount:{NAMESPACE}:{}", self.0)
@@ -69,13 +69,13 @@ impl Controller {
         Ok(pods.remove(0))
     }
 
-    /// The process that runs now.
+    /// The process that is running now.
     pub async fn process(self, cluster: &Cluster) -> Result<Process> {
         let pod = self.pod(cluster).await?;
         Process::of(self, &pod)
     }
 
-    /// Waits until the controller is ready, and gives its process.
+    /// Waits until the controller is ready, and returns its process.
     ///
     /// # Panics
     /// When it is not ready in time.

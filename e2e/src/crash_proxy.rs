@@ -1,5 +1,5 @@
-//! Between a controller and the API server: kills the controller when a chosen write has taken effect and before it
-//! hears of it. That is every crash point there is: what lies between two writes leaves nothing behind.
+//! A proxy between a controller and the API server that kills the controller after a chosen write has taken effect,
+//! before the answer arrives. These are all possible crash points, because nothing between two writes leaves a trace.
 
 use std::{
     net::SocketAddr,
@@ -33,12 +33,12 @@ struct Shared {
 #[derive(Default)]
 struct Plan {
     writes: Vec<String>,
-    /// The number of the write after which, and how, the crash comes.
+    /// The number of the write before the crash, and the channel that announces it.
     crash: Option<(usize, oneshot::Sender<()>)>,
 }
 
 impl CrashProxy {
-    /// Starts one that hands everything on as `client`.
+    /// Starts one that forwards everything as `client`.
     pub async fn start(client: Client) -> Result<Self> {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let address = listener.local_addr()?;
@@ -52,7 +52,7 @@ impl CrashProxy {
         Ok(Self { address, shared, task })
     }
 
-    /// Tells when the write with this number from now on, counted from 1, has taken effect; its answer never comes.
+    /// Announces that the write with this number from now on, counted from 1, has taken effect; its answer never comes.
     #[must_use]
     pub fn crash_after(&self, write: usize) -> oneshot::Receiver<()> {
         let (sender, receiver) = oneshot::channel();
@@ -61,7 +61,7 @@ impl CrashProxy {
         receiver
     }
 
-    /// The writes that were handed on so far, without those of Leases and Events.
+    /// The number of forwarded writes so far, without those of Leases and Events.
     #[must_use]
     pub fn writes(&self) -> Vec<String> {
         self.shared.plan().writes.clone()

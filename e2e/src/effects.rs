@@ -10,14 +10,14 @@ use tokio::{sync::watch, task::JoinHandle, time::timeout};
 
 use crate::{Namespace, PATIENCE};
 
-/// What was carried out on a child, in order: told by a watch, so that nothing between two looks is missed.
+/// The commands that were carried out on a child, in order, recorded by a watch, so that no change is missed.
 pub struct Effects {
     seen: watch::Receiver<Vec<String>>,
     watch: JoinHandle<()>,
 }
 
 impl Effects {
-    /// Records the commands that the children of a namespace bear from now on.
+    /// Records the commands in the annotations of the children of a namespace from now on.
     pub async fn record(namespace: &Namespace) -> Self {
         let (sender, mut seen) = watch::channel(Vec::new());
         let children = namespace.api::<BasicReplicaSet>();
@@ -41,10 +41,10 @@ impl Effects {
         Self { seen, watch }
     }
 
-    /// Waits until so many commands have been carried out.
+    /// Waits until this number of commands has been carried out.
     ///
     /// # Panics
-    /// When they are not in time.
+    /// When they are not carried out in time.
     pub async fn until(&self, count: usize) {
         let mut seen = self.seen.clone();
         let came = timeout(PATIENCE, seen.wait_for(|seen| seen.len() >= count)).await.is_ok();

@@ -3,17 +3,16 @@ use std::{fmt::Debug, panic::Location, time::Duration};
 use serde::Serialize;
 use tokio::time::{Instant, sleep};
 
-/// How long a test waits for what is to happen, unless it says otherwise: far longer than it takes, because the
-/// machine may be busy.
+/// The default time limit for an expected event: far longer than usual, because the machine may be busy.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Each look is work for the API server, which many tests share.
+/// Pause between two checks, each of which is work for the API server that many tests share.
 const EVERY: Duration = Duration::from_millis(250);
 
-/// Asks again and again until the answer is `Ok`, which is given back. An `Err` is what was seen instead.
+/// Repeats a check until it returns `Ok`, which is returned. An `Err` describes the observed state.
 ///
 /// # Panics
-/// After `limit`, with the caller's place and the last `Err`.
+/// After `limit`, with the caller's location and the last `Err`.
 #[track_caller]
 pub fn eventually<T, E: Debug>(
     what: &str,
@@ -23,10 +22,10 @@ pub fn eventually<T, E: Debug>(
     eventually_every(EVERY, what, limit, probe)
 }
 
-/// The same with another pause between two looks, where each is so much work that others would wait for it.
+/// Like [`eventually`], with another pause between checks, for checks that are so much work that others would wait.
 ///
 /// # Panics
-/// As [`eventually`] does.
+/// Like [`eventually`].
 #[track_caller]
 pub fn eventually_every<T, E: Debug>(
     every: Duration,
@@ -51,7 +50,7 @@ pub fn eventually_every<T, E: Debug>(
     }
 }
 
-/// An object as people read it, without what nobody wants to read.
+/// An object as YAML, without fields that are irrelevant to readers.
 pub fn yaml(object: &impl Serialize) -> String {
     let mut value = serde_json::to_value(object).unwrap_or_default();
     if let Some(metadata) = value.get_mut("metadata").and_then(serde_json::Value::as_object_mut) {

@@ -2,7 +2,7 @@ use anyhow::{Context, Result};
 
 use crate::{checkout, objects::loaded_image};
 
-/// A file under examples, as a user applies it.
+/// The text of a file under examples.
 pub fn example(name: &str) -> Result<String> {
     let path = checkout().join("examples").join(name);
     let text =
@@ -10,7 +10,7 @@ pub fn example(name: &str) -> Result<String> {
     Ok(with_loaded_image(&text))
 }
 
-/// A text with the image that was loaded into the nodes, if they are real and pull none.
+/// A text with the image that was loaded into the nodes, if they are real and cannot pull.
 pub(crate) fn with_loaded_image(text: &str) -> String {
     let Some(image) = loaded_image() else { return text.to_owned() };
     let lines = text.lines().map(|line| match line.split_once("image: ") {

@@ -4,14 +4,14 @@ use anyhow::{Result, ensure};
 
 use crate::{Need, cleanup::clean_up, has, kubectl};
 
-/// Kinds of other projects, as `e2e/crds` defines them. They go when this is dropped.
+/// Kinds of other projects, from `e2e/crds`. They are removed when this is dropped.
 pub struct ForeignKinds {
     files: Vec<String>,
 }
 
 impl ForeignKinds {
-    /// Installs the kinds of some projects and waits until they are served. Tests that want the same project must not run
-    /// side by side.
+    /// Installs the kinds of some projects and waits until they are served. Tests that need the same project must not
+    /// run concurrently.
     pub async fn install(projects: &[&str]) -> Result<Self> {
         ensure!(has(&[Need::NoKindsOfOthers]), "the test has to say that it `needs!(NoKindsOfOthers)`");
         let kinds = Self { files: projects.iter().map(|project| definitions(project)).collect() };

@@ -5,7 +5,7 @@ use tokio::process::Command;
 
 use crate::{cluster::path_from, controllers::NAMESPACE};
 
-/// Runs helm in the namespace of the charts, and gives what it printed.
+/// Runs helm in the namespace of the charts, and returns its output.
 pub async fn helm(arguments: &[&str]) -> Result<String> {
     let output = Command::new(path_from("CATENA_HELM")?)
         .args(arguments)

@@ -8,7 +8,7 @@ use tokio::{io::AsyncWriteExt, process::Command};
 
 use crate::cluster::path_from;
 
-/// Runs kubectl, and gives what it printed.
+/// Runs kubectl, and returns its output.
 pub async fn kubectl(arguments: &[&str]) -> Result<String> {
     let output = Command::from(program()?)
         .args(arguments)
@@ -21,14 +21,14 @@ pub async fn kubectl(arguments: &[&str]) -> Result<String> {
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// Applies what `yaml` holds in a namespace, as a user does.
+/// Applies `yaml` in a namespace, like a user.
 pub async fn kubectl_apply(namespace: &str, yaml: &str) -> Result<String> {
     let (succeeded, said) = apply(namespace, yaml).await?;
     ensure!(succeeded, "kubectl apply: {said}");
     Ok(said)
 }
 
-/// Creates what `yaml` holds in a namespace, as a user does, and gives what it is named: `kind.group/name`.
+/// Creates the object of `yaml` in a namespace, like a user, and returns its name: `kind.group/name`.
 pub async fn kubectl_create(namespace: &str, yaml: &str) -> Result<String> {
     let arguments = ["create", "--namespace", namespace, "--filename", "-", "--output", "name"];
     let (succeeded, said) = kubectl_with_input(&arguments, yaml).await?;
@@ -36,7 +36,7 @@ pub async fn kubectl_create(namespace: &str, yaml: &str) -> Result<String> {
     Ok(said.trim().to_owned())
 }
 
-/// Applies what must be refused, and gives what is said about it.
+/// Applies an object that must be refused, and returns the message.
 pub async fn refused_by_kubectl(namespace: &str, yaml: &str) -> Result<String> {
     match apply(namespace, yaml).await? {
         (false, said) => Ok(said),
@@ -48,7 +48,7 @@ async fn apply(namespace: &str, yaml: &str) -> Result<(bool, String)> {
     kubectl_with_input(&["apply", "--namespace", namespace, "--filename", "-"], yaml).await
 }
 
-/// Runs kubectl with something to read, and gives whether it succeeded and what it said.
+/// Runs kubectl with an input, and returns whether it succeeded, with its output.
 pub async fn kubectl_with_input(arguments: &[&str], text: &str) -> Result<(bool, String)> {
     let mut kubectl = Command::from(program()?)
         .args(arguments)
@@ -65,7 +65,8 @@ pub async fn kubectl_with_input(arguments: &[&str], text: &str) -> Result<(bool,
     Ok((output.status.success(), String::from_utf8_lossy(&said).into_owned()))
 }
 
-/// kubectl with a cache of its own beside the kubeconfig: the user's may know another cluster of the same address.
+/// kubectl with a cache of its own beside the kubeconfig, because the user's cache may belong to another cluster with
+/// the same address.
 fn program() -> Result<StdCommand> {
     let mut kubectl = StdCommand::new(path_from("CATENA_KUBECTL")?);
     let kubeconfig = path_from("KUBECONFIG")?;
@@ -74,7 +75,7 @@ fn program() -> Result<StdCommand> {
     Ok(kubectl)
 }
 
-/// What is in a namespace, for the output of a test that failed.
+/// The objects in a namespace, for the output of a failed test.
 pub(crate) fn inspect(namespace: &str) -> String {
     let show = |arguments: &[&str]| -> Result<String> {
         let output = program()?.args(["--namespace", namespace]).args(arguments).output()?;

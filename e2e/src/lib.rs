@@ -1,4 +1,4 @@
-//! Aids of the end-to-end suite. What they wait for has a time limit, and a message that tells the last state.
+//! Helpers of the end-to-end suite. Every wait has a time limit, and a message with the last state.
 //!
 //! The suite runs against the cluster of `KUBECONFIG`, on which the charts are installed; `cargo xtask test
 //! --only e2e` brings one up. Tests run side by side, unless one changes a
@@ -66,7 +66,7 @@ pub use releases::{Release, Uninstalled, shipped_template};
 pub use stolen_time::StolenTime;
 pub use undo::Undo;
 
-/// Builds a `BTreeMap` of texts.
+/// Builds a `BTreeMap` of strings.
 #[macro_export]
 macro_rules! texts {
     ($($key:expr => $value:expr),* $(,)?) => {

@@ -19,7 +19,7 @@ use tokio::time::timeout;
 
 use crate::{PATIENCE, cleanup::clean_up, eventually, kubectl::inspect, pods, yaml};
 
-/// A namespace of one test, deleted in the end with all that is in it.
+/// A namespace of one test, deleted at the end with all its objects.
 pub struct Namespace {
     /// Its name.
     pub name: String,
@@ -32,7 +32,7 @@ impl Namespace {
         Self { name: made.name_any(), uid: made.uid().unwrap_or_default(), client }
     }
 
-    /// The metadata of a cluster-wide object of the test, which goes with its namespace.
+    /// The metadata of a cluster-wide object of the test, which is deleted with its namespace.
     #[must_use]
     pub fn owns(&self, name: &str) -> Value {
         let owner = json!({"apiVersion": "v1", "kind": "Namespace", "name": self.name, "uid": self.uid});
@@ -74,10 +74,10 @@ impl Namespace {
         Ok(())
     }
 
-    /// Waits until an object is as `is` says.
+    /// Waits until `is` is true for an object.
     ///
     /// # Panics
-    /// When it is not so in time; with the object as it was last.
+    /// When that does not happen in time; with the last state of the object.
     #[track_caller]
     pub fn until<K>(&self, name: &str, what: &str, is: impl Fn(&K) -> bool) -> impl Future<Output = K>
     where
@@ -87,10 +87,10 @@ impl Namespace {
         self.until_within(PATIENCE, name, what, is)
     }
 
-    /// As [`Namespace::until`], with another time limit.
+    /// Like [`Namespace::until`], with another time limit.
     ///
     /// # Panics
-    /// When it is not so in time; with the object as it was last.
+    /// When that does not happen in time; with the last state of the object.
     #[track_caller]
     pub fn until_within<K>(
         &self,
@@ -127,7 +127,7 @@ impl Namespace {
     /// Waits until an object is gone.
     ///
     /// # Panics
-    /// When it is still there after a time.
+    /// When it still exists after the time limit.
     #[track_caller]
     pub fn until_gone<K>(&self, name: &str) -> impl Future<Output = ()>
     where
@@ -142,10 +142,10 @@ impl Namespace {
         })
     }
 
-    /// Waits until an Event about an object has a reason, and gives what it says.
+    /// Waits for an Event with a reason about an object, and returns its note.
     ///
     /// # Panics
-    /// When there is none in time; with what others say of the object.
+    /// When there is none in time; with the other Events about the object.
     #[track_caller]
     pub fn until_told(&self, name: &str, reason: &str) -> impl Future<Output = String> {
         eventually("an Event says so", PATIENCE, async move || {
@@ -164,7 +164,7 @@ impl Namespace {
         })
     }
 
-    /// Waits until a `BasicDeployment` is ready as its spec is now.
+    /// Waits until a `BasicDeployment` is ready with its current spec.
     ///
     /// # Panics
     /// When it is not ready in time.
@@ -178,7 +178,7 @@ impl Namespace {
         })
     }
 
-    /// Waits until a `BasicReplicaSet` is ready as its spec is now.
+    /// Waits until a `BasicReplicaSet` is ready with its current spec.
     ///
     /// # Panics
     /// When it is not ready in time.
@@ -199,10 +199,10 @@ impl Namespace {
         Ok(pods)
     }
 
-    /// Waits until the pods that are not terminating are as `are` says.
+    /// Waits until `are` is true for the pods that are not terminating.
     ///
     /// # Panics
-    /// When they are not so in time; with the pods as they were last.
+    /// When that does not happen in time; with the last state of the pods.
     #[track_caller]
     pub fn until_pods(&self, what: &str, are: impl Fn(&[Pod]) -> bool) -> impl Future<Output = Vec<Pod>> {
         eventually(what, PATIENCE, async move || {
@@ -211,10 +211,10 @@ impl Namespace {
         })
     }
 
-    /// Waits until exactly so many pods are there that are not terminating, and each is ready.
+    /// Waits until exactly this number of pods exists that are not terminating, and each is ready.
     ///
     /// # Panics
-    /// When they are not so in time; with the pods as they were last.
+    /// When that does not happen in time; with the last state of the pods.
     #[track_caller]
     pub fn until_ready_pods(&self, count: usize) -> impl Future<Output = Vec<Pod>> {
         let what = format!("{count} pods serve, and there is no other");

@@ -1,28 +1,29 @@
-//! What a test needs that not every cluster has.
+//! The needs of a test that not every cluster fulfils.
 
 use std::io::Write;
 
 /// Something that only some clusters have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Need {
-    /// What the API server was asked, in a file.
+    /// A file with the requests to the API server.
     AuditLog,
     /// Controllers whose process can be killed, frozen and measured: on this machine, or in the nodes of kind.
     Processes,
     /// Controllers that run on this machine, beside fake nodes.
     HostProcesses,
-    /// Kubelets, on nodes that can be looked into.
+    /// Kubelets, on accessible nodes.
     RealNodes,
-    /// Nodes that take hundreds of pods in no time, of any image.
+    /// Nodes that accept hundreds of pods at once, with any image.
     FakeNodes,
-    /// Nobody else's objects, which an example of ours could select by its label.
+    /// No objects of others, which an example of ours could select by its label.
     NobodyElse,
-    /// No kinds of other projects but those that the test installs for a time: it would take somebody's objects away.
+    /// No kinds of other projects except those that the test installs temporarily, because it would delete somebody's
+    /// objects.
     NoKindsOfOthers,
 }
 
 impl Need {
-    /// Why the cluster does not have it, if so.
+    /// The reason why the cluster does not have it, if it does not.
     fn missing(self) -> Option<&'static str> {
         let is_on = |cluster: &str| std::env::var("CATENA_ON").is_ok_and(|on| on == cluster);
         match self {
@@ -50,18 +51,19 @@ impl Need {
     }
 }
 
-/// Whether the cluster has all that a test needs. When not, says that the test is left out and why; `needs!` does both.
+/// Whether the cluster has everything that a test needs. If not, reports that the test is left out, and why; `needs!`
+/// does both.
 #[must_use]
 pub fn has(needs: &[Need]) -> bool {
     let Some(why) = needs.iter().find_map(|need| need.missing()) else { return true };
     let thread = std::thread::current();
     let test = thread.name().unwrap_or("a test");
-    // Past the test program's own capture, which hides what a test prints that does not fail.
+    // Bypasses the test program's capture, which hides the output of tests that pass.
     writeln!(std::io::stderr(), "left out: {test}: {why}").ok();
     false
 }
 
-/// Leaves a test out, and says so, where the cluster has not what it needs.
+/// Leaves a test out, and reports that, if the cluster does not have everything that it needs.
 #[macro_export]
 macro_rules! needs {
     ($($need:ident),+ $(,)?) => {

@@ -11,7 +11,7 @@ pub(crate) fn loaded_image() -> Option<String> {
     std::env::var("CATENA_WORKLOAD_IMAGE").ok()
 }
 
-/// What runs in the pods: an image that was loaded into real nodes; fake nodes take any.
+/// The image of the pods: one that was loaded into real nodes; fake nodes accept any.
 #[must_use]
 pub fn image() -> String {
     loaded_image().unwrap_or_else(|| "registry.k8s.io/pause:3.10".into())
@@ -54,7 +54,7 @@ pub fn condition<'c>(conditions: &'c [Condition], r#type: &str) -> Option<&'c Co
     conditions.iter().find(|condition| condition.type_ == r#type)
 }
 
-/// Whether the condition of a type is there and true.
+/// Whether the condition of a type exists and is true.
 #[must_use]
 pub fn is_true(conditions: &[Condition], r#type: &str) -> bool {
     condition(conditions, r#type).is_some_and(|condition| condition.status == "True")

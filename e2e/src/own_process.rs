@@ -34,25 +34,25 @@ impl OwnProcess {
         Ok(process)
     }
 
-    /// Gives it other settings, which it reads by itself.
+    /// Writes other settings, which it reads by itself.
     pub fn configure(&self, settings: &Value) -> Result<()> {
         Ok(std::fs::write(self.directory.join("settings.yaml"), settings.to_string())?)
     }
 
-    /// Kills it without a word (SIGKILL), and starts it anew.
+    /// Kills it (SIGKILL), and starts it again.
     pub async fn crash(&mut self) -> Result<()> {
         self.stop().await?;
-        // Little at a time, so that many kills fit into one run.
+        // Small steps, so that many kills fit into one run.
         self.child = Some(self.spawn(&["--concurrency", "8"])?);
         Ok(())
     }
 
-    /// Kills it without a word (SIGKILL).
+    /// Kills it (SIGKILL).
     pub async fn stop(&mut self) -> Result<()> {
         Ok(self.child.take().context("it does not run")?.kill().await?)
     }
 
-    /// Its memory: resident bytes now.
+    /// Its resident memory in bytes.
     pub fn resident(&self) -> Result<u64> {
         let pid = self.child.as_ref().and_then(Child::id).context("it does not run")?;
         let status = std::fs::read_to_string(format!("/proc/{pid}/status"))?;

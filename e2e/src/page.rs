@@ -1,4 +1,4 @@
-//! A page of the documentation, as the suite reads it.
+//! A page of the documentation.
 
 use std::path::{Path, PathBuf};
 
@@ -14,7 +14,7 @@ pub struct Page {
 
 /// A fenced block.
 pub struct Block {
-    /// What stands behind the opening fence: `sh`, `console`, `yaml`, `text`; empty for nothing.
+    /// The language after the opening fence: `sh`, `console`, `yaml`, `text`; empty if there is none.
     pub language: String,
     /// The number of its first line in the page.
     pub line: usize,
@@ -22,18 +22,18 @@ pub struct Block {
     pub lines: Vec<String>,
 }
 
-/// A command as a reader types it.
+/// A command that a reader types.
 pub struct Typed {
     /// The number of its line in the page.
     pub line: usize,
-    /// What is typed.
+    /// The text of the command.
     pub command: String,
-    /// What the page shows of its output: nothing in a block `sh`, lines in a block `console`.
+    /// The output on the page: none in a block `sh`, lines in a block `console`.
     pub shown: Option<Vec<String>>,
 }
 
 impl Page {
-    /// Reads one, by its path in the checkout.
+    /// Reads a page, by its path in the checkout.
     pub fn read(path: &str) -> Result<Self> {
         let text =
             std::fs::read_to_string(checkout().join(path)).with_context(|| format!("no page {path}"))?;
@@ -64,7 +64,7 @@ impl Page {
         Ok(blocks)
     }
 
-    /// What a reader types, from top to bottom.
+    /// The commands of the page, from top to bottom.
     pub fn typed(&self) -> Result<Vec<Typed>> {
         let mut all = Vec::new();
         for block in self.blocks()? {
@@ -79,7 +79,7 @@ impl Page {
 }
 
 impl Block {
-    /// One command a line, or several lines of which all but the last end with a backslash.
+    /// One command per line, or several lines of which all but the last end with a backslash.
     fn commands(&self) -> Vec<Typed> {
         let mut commands: Vec<Typed> = Vec::new();
         let mut goes_on = false;
@@ -94,7 +94,7 @@ impl Block {
         commands
     }
 
-    /// `$ command`, and below what it prints.
+    /// `$ command`, followed by its output.
     fn dialogue(&self) -> Vec<Typed> {
         let mut commands: Vec<Typed> = Vec::new();
         for (line, text) in (self.line..).zip(&self.lines) {

@@ -6,7 +6,7 @@ use tokio::process::Command;
 
 use crate::{PATIENCE, cluster::path_from, eventually};
 
-/// What kubectl-catena printed.
+/// The output of kubectl-catena.
 #[derive(Debug)]
 pub struct Said {
     /// Its exit code.
@@ -24,19 +24,19 @@ impl Said {
     }
 }
 
-/// Runs kubectl-catena as a user does, in a namespace.
+/// Runs kubectl-catena like a user, in a namespace.
 pub async fn catena(namespace: &str, arguments: &[&str]) -> Result<Said> {
     catena_as(&path_from("KUBECONFIG")?, &[&["--namespace", namespace], arguments].concat()).await
 }
 
-/// Runs kubectl-catena, which must end well.
+/// Runs kubectl-catena, which must succeed.
 pub async fn succeeds(namespace: &str, arguments: &[&str]) -> Result<Said> {
     let said = catena(namespace, arguments).await?;
     ensure!(said.code == 0, "{arguments:?}: {said:?}");
     Ok(said)
 }
 
-/// Waits until `why` names a reason as the root cause, and gives the answer.
+/// Waits until `why` names a reason as the root cause, and returns the answer.
 pub async fn until_explained(namespace: &str, object: &str, reason: &str) -> Value {
     eventually(&format!("why {object} is explained by {reason}"), PATIENCE, async || {
         let said = catena(namespace, &["why", object, "-o", "json"]).await;

@@ -22,7 +22,7 @@ pub fn is_ready(pod: &Pod) -> bool {
     conditions.into_iter().any(|condition| condition.type_ == "Ready" && condition.status == "True")
 }
 
-/// How often a pod's containers were started again.
+/// The number of restarts of a pod's containers.
 #[must_use]
 pub fn restarts(pod: &Pod) -> i32 {
     let containers = pod.status.iter().flat_map(|status| status.container_statuses.iter().flatten());

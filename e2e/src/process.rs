@@ -12,31 +12,31 @@ use tokio::{
 
 use crate::{Cluster, Controller, PATIENCE, controllers::NAMESPACE, eventually};
 
-/// The annotation that tells the process of a pod which runs on the test's own machine.
+/// The annotation with the process id of a pod that runs on the test's own machine.
 const PID: &str = "catena.dev/host-pid";
 
 /// A run of a controller.
 #[derive(Clone, Debug)]
 pub struct Process {
-    /// Its process id where it runs; where that cannot be known, another number that no other run has.
+    /// Its process id on its machine; if that is unknown, a number that is unique among runs.
     pub pid: i32,
     controller: Controller,
     pod: String,
     place: Place,
 }
 
-/// Where a process runs.
+/// The location of a process.
 #[derive(Clone, Debug)]
 enum Place {
     /// On this machine, reached at this address.
     Here { address: String },
     /// In a kind node, which is a container of this name.
     Node(String),
-    /// On a node that nobody can look into.
+    /// On an inaccessible node.
     Elsewhere,
 }
 
-/// A process that does nothing, until this is dropped.
+/// A stopped process, until this is dropped.
 pub struct Frozen(Process);
 
 impl Drop for Frozen {
@@ -56,7 +56,7 @@ impl Process {
             let place = Place::Here { address: address.context("the pod has no address")? };
             return Ok(Self { pid: pid.parse()?, controller, pod: name, place });
         }
-        // Where controllers run beside the tests, a pod without a process is one that is being started again.
+        // If controllers run beside the tests, a pod without a process is being restarted.
         match std::env::var("CATENA_ON").as_deref() {
             Ok("local") => bail!("no process of {name} runs"),
             Ok("kind") => {}
@@ -70,13 +70,13 @@ impl Process {
         Ok(Self { pid, controller, pod: name, place: Place::Node(node) })
     }
 
-    /// Kills it without a word (SIGKILL).
+    /// Kills it (SIGKILL).
     pub fn kill(&self) -> Result<()> {
         self.signal(Signal::KILL)
             .with_context(|| format!("could not kill {} ({})", self.controller.name(), self.pid))
     }
 
-    /// Stops it in the middle of whatever it does, until what is given back is dropped.
+    /// Stops it at an arbitrary point, until the result is dropped.
     pub fn freeze(&self) -> Result<Frozen> {
         self.signal(Signal::STOP)?;
         Ok(Frozen(self.clone()))
@@ -94,10 +94,10 @@ impl Process {
         }
     }
 
-    /// Waits until another process runs in its place, ready or not.
+    /// Waits until another process replaces it, ready or not.
     ///
     /// # Panics
-    /// When none does in time.
+    /// When that does not happen in time.
     pub async fn until_replaced(&self, cluster: &Cluster) -> Self {
         let what = format!("{} was started again", self.controller.name());
         eventually(&what, PATIENCE, async || match self.controller.process(cluster).await {
@@ -107,7 +107,7 @@ impl Process {
         .await
     }
 
-    /// Its memory: resident bytes now.
+    /// Its resident memory in bytes.
     pub fn resident(&self) -> Result<u64> {
         let status = self.read("status")?;
         let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
@@ -115,10 +115,10 @@ impl Process {
         Ok(1024 * kibibytes.context("the process tells no VmRSS")?)
     }
 
-    /// The processor time that it took so far.
+    /// Its processor time so far.
     pub fn processor_time(&self) -> Result<Duration> {
         let stat = self.read("stat")?;
-        // The second field is the name, in parentheses, and may hold spaces.
+        // The second field is the name, in parentheses, and may contain spaces.
         let after_name = stat.rsplit_once(')').context("the process tells no times")?.1;
         let fields: Vec<u64> = after_name.split_whitespace().filter_map(|field| field.parse().ok()).collect();
         // Without pid, name and state: user time is the 11th, system time the 12th, in hundredths of a second.
@@ -126,12 +126,12 @@ impl Process {
         Ok(Duration::from_millis(10 * ticks))
     }
 
-    /// What it answers under /readyz: the status and the text.
+    /// Its answer under /readyz: the status and the text.
     pub async fn readiness(&self) -> Result<(u16, String)> {
         self.page("readyz").await
     }
 
-    /// What it answers under /metrics.
+    /// Its answer under /metrics.
     pub async fn metrics(&self) -> Result<String> {
         Ok(self.page("metrics").await?.1)
     }
@@ -140,7 +140,7 @@ impl Process {
         let Place::Here { address } = &self.place else {
             let path = format!("/api/v1/namespaces/{NAMESPACE}/pods/{}:8080/proxy/{page}", self.pod);
             let request = Request::get(path).body(Body::empty())?;
-            // Neither read as a Status nor asked for again and again: the proxy hands on what the controller answers.
+            // The answer is neither parsed as a Status nor retried, because the proxy forwards the controller's answer.
             let mut config = Config::infer().await?;
             config.default_retry = false;
             let (head, body) = Client::try_from(config)?.send(request).await?.into_parts();
@@ -174,7 +174,7 @@ impl Process {
     }
 }
 
-/// A number that tells the runs of a pod's container, and those of other pods, apart.
+/// A number that distinguishes the runs of a pod's container, and those of other pods.
 fn run(pod: &Pod) -> Result<i32> {
     let uid = pod.uid().context("the pod has no uid")?;
     let start = i32::from_str_radix(uid.get(..7).unwrap_or_default(), 16).context("an odd uid")?;
@@ -182,7 +182,7 @@ fn run(pod: &Pod) -> Result<i32> {
     Ok(start + containers.map(|container| container.restart_count).sum::<i32>())
 }
 
-/// Runs a program in a kind node, and gives what it says.
+/// Runs a program in a kind node, and returns its output.
 fn in_node(node: &str, command: &[&str]) -> Result<String> {
     let output = Command::new("docker").args(["exec", node]).args(command).output()?;
     let error = String::from_utf8_lossy(&output.stderr);

@@ -1,4 +1,4 @@
-//! backup-controller in the suite: what it protects there.
+//! The protection by backup-controller in the suite.
 
 use std::{
     fmt::Debug,
@@ -22,7 +22,7 @@ use crate::{
     controllers::NAMESPACE, eventually,
 };
 
-/// The label whose value says how an object of the suite is backed up.
+/// The label whose value selects the kind of backup for an object of the suite.
 pub const BACKUP_BY: &str = "e2e.catena.dev/backup-by";
 
 /// The values of an example under examples/backups, such as `manifest`.
@@ -33,13 +33,13 @@ pub fn backup_example(name: &str) -> Result<Value> {
     serde_saphyr::from_str(&text).with_context(|| format!("the example {name}"))
 }
 
-/// Whether an object waits for its backup when it is deleted.
+/// Whether an object is protected.
 pub fn is_protected(object: &impl ResourceExt) -> bool {
     object.finalizers().iter().any(|finalizer| finalizer == BACKUP_FINALIZER)
 }
 
-/// Lets backup-controller protect what the suite labels with [`BACKUP_BY`], and stay so until another test says
-/// otherwise, who has to be [changing](Cluster::changing) the controller for that.
+/// Makes backup-controller protect the objects that the suite labels with [`BACKUP_BY`], until another test changes
+/// that, which has to be [changing](Cluster::changing) the controller.
 pub async fn protect(cluster: &Cluster) -> Result<()> {
     static IN_TURN: Mutex<()> = Mutex::const_new(());
     let _turn = IN_TURN.lock().await;
@@ -52,8 +52,8 @@ pub async fn protect(cluster: &Cluster) -> Result<()> {
     Ok(())
 }
 
-/// Waits until no object of another test is left that waits for its backup, or will when it is deleted. Its test may have
-/// ended: its namespace has not, for that long.
+/// Waits until no protected object of another test is left. Its test may have ended, but its namespace remains for that
+/// long.
 ///
 /// # Panics
 /// When there still is one after two minutes.
@@ -66,7 +66,7 @@ pub async fn until_nothing_is_protected(cluster: &Cluster) {
     .await;
 }
 
-/// The objects of a kind that the suite lets be protected.
+/// The objects of a kind that the suite has labelled for protection.
 async fn labelled<K>(cluster: &Cluster) -> kube::Result<Vec<String>>
 where
     K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned,
@@ -129,7 +129,7 @@ pub fn protecting() -> Result<Value> {
     }))
 }
 
-/// A backup that has ended when somebody says so.
+/// A backup that ends when a test ends it.
 fn slow_backup() -> Value {
     let template =
         r#"{apiVersion: v1, kind: ConfigMap, metadata: {name: {{ "slow-" ~ suffix }}}, data: {done: "no"}}"#;
@@ -139,11 +139,11 @@ fn slow_backup() -> Value {
     })
 }
 
-/// A Job that runs the controller's own image, with an argument with which it ends at once, well or not.
+/// A Job that runs the controller's own image, with an argument with which it ends at once, successfully or not.
 fn job(argument: &str) -> Value {
     let example = backup_example("job").unwrap_or_default();
     let image = std::env::var("CATENA_JOB_IMAGE").unwrap_or_else(|_| "catena/backup-controller:0.1.0".into());
-    // Where there are fake nodes, only the other one runs it.
+    // If there are fake nodes, only the host runner's node runs it.
     let is_local = std::env::var("CATENA_ON").is_ok_and(|on| on == "local");
     let selector = if is_local { r#"{catena.dev/host-runner: "true"}"# } else { "{}" };
     let template = format!(
@@ -178,7 +178,7 @@ spec:
 pub struct Paused(());
 
 impl Paused {
-    /// Ends it, so that a test can run it in its own way; tells where its program is.
+    /// Stops it, so that a test can run it in its own way; returns the path of its program.
     pub async fn pause(cluster: &Cluster) -> Result<(Self, PathBuf)> {
         cluster.ensure_it_may_change(BACKUPS)?;
         let process = BACKUPS.until_ready(cluster).await;
@@ -200,8 +200,8 @@ impl Drop for Paused {
     }
 }
 
-/// When dropped, removes the finalizer from each `ConfigMap` of a namespace. Drop it after the test's own controller has
-/// ended, which would put it on again.
+/// When dropped, removes the finalizer from each `ConfigMap` of a namespace. Drop it after the test's own controller,
+/// which would add the finalizer again.
 pub struct LetGo {
     namespace: String,
 }

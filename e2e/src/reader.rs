@@ -1,4 +1,4 @@
-//! Somebody who types what a page says, in a checkout, with kubectl, helm and cargo on the PATH.
+//! A reader who types the commands of a page, in a checkout, with kubectl, helm and cargo on the PATH.
 
 use std::{
     fs,
@@ -18,10 +18,10 @@ use crate::{
     page::{Page, Typed, checkout},
 };
 
-/// How long all commands of a page may take together.
+/// Time limit of all commands of a page together.
 const LIMIT: Duration = Duration::from_secs(600);
 
-/// The programs that are not those of a reader's machine, and in what they differ.
+/// The replaced programs of a reader's machine, with their replacements.
 const PROGRAMS: [(&str, &str); 3] = [
     ("kubectl", include_str!("reader/kubectl.sh")),
     ("helm", include_str!("reader/helm.sh")),
@@ -47,7 +47,7 @@ impl Reader {
         }
         reader.check_out()?;
         let kubeconfig = reader.kubeconfig().display().to_string();
-        // Their own copy: which namespace is the current one stands in it.
+        // A copy of its own, because it contains the current namespace.
         reader.types("kubectl config view --raw --flatten >.kubeconfig", &path_from("KUBECONFIG")?).await?;
         fs::rename(reader.directory.join("checkout/.kubeconfig"), &kubeconfig)?;
         let current = format!("kubectl config set-context --current --namespace {}", namespace.name);
@@ -55,12 +55,12 @@ impl Reader {
         Ok(reader)
     }
 
-    /// Types one command that stands in no page.
+    /// Types one command that is not on a page.
     pub async fn does(&self, command: &str) -> Result<()> {
         self.types(command, &self.kubeconfig()).await
     }
 
-    /// Types what a page says, command by command in one shell, until one fails or shows something else than the page.
+    /// Types the commands of a page in one shell, until one fails or its output differs from the page.
     pub async fn follows(&self, page: &Page) -> Result<()> {
         let typed: Vec<Typed> = page.typed()?.into_iter().filter(|typed| !typed.is_of_the_plugin()).collect();
         ensure!(!typed.is_empty(), "{} has no command", page.path);
@@ -91,7 +91,7 @@ impl Reader {
         Ok(())
     }
 
-    /// Runs a script, and gives what it printed.
+    /// Runs a script, and returns its output.
     async fn bash(&self, script: &str, kubeconfig: &Path) -> Result<String> {
         let home = self.directory.join("home");
         let path = std::env::var("PATH").unwrap_or_default();
@@ -116,7 +116,7 @@ impl Reader {
         self.directory.join("kubeconfig")
     }
 
-    /// What is in the checkout, with the built binaries, and with an image in the examples that the cluster has.
+    /// Copies the checkout with the built binaries, and with an available image in the examples.
     fn check_out(&self) -> Result<()> {
         let here = self.directory.join("checkout");
         for entry in fs::read_dir(checkout())? {
@@ -150,12 +150,12 @@ impl Drop for Reader {
 }
 
 impl Typed {
-    /// Whether it is a command of the plugin whose output is shown: those are `keeps_the_transcript.rs`'s.
+    /// Whether it is a command of the plugin whose output is shown; `keeps_the_transcript.rs` tests those.
     fn is_of_the_plugin(&self) -> bool {
         self.shown.is_some() && self.command.starts_with("kubectl catena")
     }
 
-    /// Compares what was said with what the page shows: of a table its head, as all else differs from run to run.
+    /// Compares the output with the page: of a table only the head, because the rest differs from run to run.
     fn shows(&self, said: &str) -> Result<()> {
         let Some(shown) = &self.shown else { return Ok(()) };
         let head = |line: Option<&str>| -> Vec<String> {

@@ -14,24 +14,24 @@ use tokio::{sync::watch, task::JoinHandle, time::timeout};
 
 use crate::{Namespace, PATIENCE, pods};
 
-/// How many pods there are, told by a watch: no moment between two changes is missed.
+/// The numbers of pods over time, recorded by a watch, so that no change is missed.
 pub struct Recording {
     recorded: watch::Receiver<Recorded>,
     watch: JoinHandle<()>,
 }
 
-/// What was seen so far.
+/// The observed numbers so far.
 #[derive(Clone, Copy, Debug)]
 pub struct Recorded {
     /// Pods now that are not terminating.
     pub alive: usize,
     /// Pods now that are ready, and not terminating.
     pub ready: usize,
-    /// Pods that were there at once at most, without those that were terminating.
+    /// The largest number of pods at once, without terminating ones.
     pub most: usize,
-    /// Pods that were ready at least.
+    /// The smallest number of ready pods.
     pub fewest_ready: usize,
-    /// Pods that there ever were.
+    /// The number of all pods that ever existed.
     pub made: usize,
 }
 
@@ -45,7 +45,7 @@ impl Recording {
         Self { recorded, watch }
     }
 
-    /// Waits for a moment, and is told of it at once.
+    /// Waits for a moment, without delay.
     ///
     /// # Panics
     /// When it does not come in time.
@@ -58,7 +58,7 @@ impl Recording {
         }
     }
 
-    /// What was seen so far.
+    /// The observed numbers so far.
     #[must_use]
     pub fn so_far(&self) -> Recorded {
         *self.recorded.borrow()

@@ -1,4 +1,4 @@
-//! Policies of the cluster that refuse what a user does in one namespace.
+//! Policies of the cluster that refuse requests of a user in one namespace.
 
 use anyhow::Result;
 use k8s_openapi::api::admissionregistration::v1::{
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::{Cluster, Namespace};
 
-/// Allows a user what a rule selects only where an expression holds. The API server takes it in a little later.
+/// Allows a user the requests of a rule only if an expression is true. The API server enforces it a little later.
 pub async fn forbid_unless(
     cluster: &Cluster,
     namespace: &Namespace,

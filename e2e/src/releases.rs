@@ -39,7 +39,7 @@ impl Release {
         ManuallyDrop::new(Self { controller }).change(values).await
     }
 
-    /// Puts another chart in the place of a release's own, such as an earlier one, until this is dropped.
+    /// Replaces the chart of a release, for example by an earlier one, until this is dropped.
     pub async fn of_chart(
         cluster: &Cluster,
         controller: Controller,
@@ -54,18 +54,18 @@ impl Release {
     async fn to_change(cluster: &Cluster, controller: Controller) -> Result<Self> {
         cluster.ensure_it_may_change(controller)?;
         if controller == BACKUPS {
-            // With other values, nobody would let go what waits for its backup.
+            // With other values, objects that wait for their backup would never be released.
             until_nothing_is_protected(cluster).await;
         }
         Ok(Self { controller })
     }
 
-    /// Upgrades it once more, to the chart's present state, with these values instead.
+    /// Upgrades it again, to the chart's present state, with these values instead.
     pub async fn change(&self, values: &Value) -> Result<()> {
         self.install(&self.controller.chart()?, values).await
     }
 
-    /// Takes it back to what it was before its last upgrade.
+    /// Rolls it back to the state before its last upgrade.
     pub async fn rollback(&self) -> Result<()> {
         helm(&["rollback", self.controller.name()]).await?;
         Ok(())
@@ -88,7 +88,7 @@ impl Release {
         Ok(())
     }
 
-    /// Uninstalls a release, as a user does; it is there again when the answer is dropped.
+    /// Uninstalls a release, like a user; it is installed again when the result is dropped.
     pub async fn uninstall(cluster: &Cluster, controller: Controller) -> Result<Uninstalled> {
         cluster.ensure_it_may_change(controller)?;
         let uninstalled = Uninstalled(controller);
@@ -96,7 +96,7 @@ impl Release {
         Ok(uninstalled)
     }
 
-    /// Uninstalls a release; where that fails, it stays as it is.
+    /// Uninstalls a release; if that fails, it remains unchanged.
     pub async fn try_uninstall(cluster: &Cluster, controller: Controller) -> Result<()> {
         cluster.ensure_it_may_change(controller)?;
         helm(&["uninstall", controller.name(), "--wait", "--timeout", "240s"]).await?;
@@ -117,7 +117,7 @@ impl Release {
         Ok(found.with_context(|| format!("no release {}", controller.name()))?.revision.parse()?)
     }
 
-    /// Puts the values back that the suite was started with.
+    /// Restores the values that the suite was started with.
     pub async fn restore(self) -> Result<()> {
         // Dropping it would do the same, and could not fail.
         ManuallyDrop::new(self).change(&json!({})).await
@@ -137,7 +137,7 @@ impl Drop for Release {
     }
 }
 
-/// A release that is not there, until this is dropped.
+/// An uninstalled release, until this is dropped.
 pub struct Uninstalled(Controller);
 
 impl Drop for Uninstalled {
@@ -153,8 +153,8 @@ fn upgrade(controller: Controller, chart: &Path) -> Result<Command> {
         values.push(format!("{}.yaml", controller.name()));
     }
     let mut helm = Command::new(path_from("CATENA_HELM")?);
-    // The API server validates what it is given; that helm does it too, first, is half of an upgrade's time.
-    // Where no values are given, helm would take those of the last upgrade.
+    // The API server validates all objects; a validation by helm before that takes half of an upgrade's time. Without
+    // values, helm would reuse those of the last upgrade.
     helm.args(["upgrade", "--install", "--reset-values", controller.name()])
         .arg(chart)
         .args(["--disable-openapi-validation", "--namespace", NAMESPACE, "--values"])
@@ -162,7 +162,7 @@ fn upgrade(controller: Controller, chart: &Path) -> Result<Command> {
     Ok(helm)
 }
 
-/// The template `default` of a controller's chart, as it is shipped.
+/// The shipped template `default` of a controller's chart.
 pub fn shipped_template(controller: Controller) -> Result<String> {
     let path = controller.chart()?.join("values.yaml");
     let values: Value = serde_saphyr::from_str(&std::fs::read_to_string(path)?)?;

@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// What a hypervisor takes of this machine's processors: nobody here could have been faster in that time.
+/// The share of this machine's processors that a hypervisor takes, in which no process here could have run.
 pub struct StolenTime {
     since: Instant,
     from: Option<Ticks>,
@@ -15,13 +15,13 @@ struct Ticks {
 }
 
 impl StolenTime {
-    /// What is taken from now on.
+    /// Measures from now on.
     #[must_use]
     pub fn from_now() -> Self {
         Self { since: Instant::now(), from: Ticks::now() }
     }
 
-    /// How much of the time since then the processors were away on average; nothing where that cannot be known.
+    /// The average share of the time since then in which the processors were taken; `None` if it is unknown.
     #[must_use]
     pub fn so_far(&self) -> Duration {
         let (Some(from), Some(to)) = (&self.from, Ticks::now()) else { return Duration::ZERO };
@@ -32,7 +32,8 @@ impl StolenTime {
 }
 
 impl Ticks {
-    /// See `proc_stat(5)`: user, nice, system, idle, iowait, irq, softirq, steal; what follows is part of the first two.
+    /// See `proc_stat(5)`: user, nice, system, idle, iowait, irq, softirq, steal; the following ones are part of the
+    /// first two.
     fn now() -> Option<Self> {
         Self::read(&std::fs::read_to_string("/proc/stat").ok()?)
     }

@@ -10,7 +10,7 @@ use serde::{Serialize, de::DeserializeOwned};
 
 use crate::cleanup::clean_up;
 
-/// A cluster-wide object as it was, which it becomes again when this is dropped.
+/// The former state of a cluster-wide object, which is restored when this is dropped.
 pub struct Undo<K>
 where
     K: Resource<DynamicType = (), Scope = ClusterResourceScope>,
@@ -24,7 +24,7 @@ where
     K: Resource<DynamicType = (), Scope = ClusterResourceScope>,
     K: Clone + Debug + Serialize + DeserializeOwned + Send + 'static,
 {
-    /// Keeps an object as it is now.
+    /// Saves the present state of an object.
     pub async fn keep(api: &Api<K>, name: &str) -> Result<Self> {
         let mut before = api.get(name).await?;
         let metadata = before.meta_mut();
@@ -35,13 +35,13 @@ where
         Ok(Self { before })
     }
 
-    /// Puts it back now.
+    /// Restores it now.
     pub async fn now(&self, client: Client) -> Result<()> {
         put_back(client, &self.before).await
     }
 }
 
-/// Over what is there by now, or anew.
+/// Replaces the present object, or creates it again.
 async fn put_back<K>(client: Client, before: &K) -> Result<()>
 where
     K: Resource<DynamicType = (), Scope = ClusterResourceScope>,
@@ -50,7 +50,7 @@ where
     let mut object = serde_json::to_value(before)?;
     object["apiVersion"] = K::api_version(&()).into();
     object["kind"] = K::kind(&()).into();
-    // With helm's name, so that the next upgrade meets no field of somebody else.
+    // With helm's field manager, so that the next upgrade meets no field of another manager.
     let params = PatchParams::apply("helm").force();
     Api::<K>::all(client).patch(&before.name_any(), &params, &Patch::Apply(object)).await?;
     Ok(())

@@ -1,8 +1,8 @@
-//! Waiting until the API server's admission knows newly installed kinds.
+//! Waits until the API server's admission knows newly installed kinds.
 //!
 //! `OwnerReferencesPermissionEnforcement` looks an owner's kind up in a map that it renews every 30 s. Until then a
-//! dependent with `blockOwnerDeletion` is refused, and controllers back off. Who may set every finalizer, as an
-//! administrator may, is not asked: so the question is put in the name of a controller.
+//! dependent with `blockOwnerDeletion` is refused, and controllers back off. Users who may set every finalizer, such as
+//! an administrator, are not checked, so the request is made in the name of a controller.
 
 use std::{path::Path, time::Duration};
 
@@ -18,15 +18,15 @@ use local_cluster::{client, client_as};
 use serde_json::json;
 use tokio::time::{sleep, timeout};
 
-/// Twice what the renewal takes.
+/// Time limit: twice the time of a renewal.
 const PATIENCE: Duration = Duration::from_secs(60);
 const PAUSE: Duration = Duration::from_millis(200);
 
 /// A controller of every cluster that may create pods, and set finalizers of one kind only.
 const ASKER: &str = "system:serviceaccount:kube-system:replicaset-controller";
 
-/// Creates the kinds that are missing, before any Deployment: the first question fills the map, so that on a
-/// fresh cluster nobody has to wait for its renewal. The charts take them over.
+/// Creates the kinds that are missing, before any Deployment: the first question fills the map, so that on a fresh
+/// cluster nobody has to wait for its renewal. The charts adopt them.
 pub async fn create_missing_kinds(client: &Client) -> Result<()> {
     let kinds = Api::<CustomResourceDefinition>::all(client.clone());
     for crd in catena_api::crds() {
@@ -42,7 +42,7 @@ pub async fn create_missing_kinds(client: &Client) -> Result<()> {
     Ok(())
 }
 
-/// Asks until it is so of a definition.
+/// Repeats a check of a definition until it is true.
 async fn until(definition: &str, problem: &str, is_so: impl AsyncFn() -> Result<bool>) -> Result<()> {
     let asked = async {
         while !is_so().await? {
@@ -60,7 +60,7 @@ async fn is_served(client: &Client, crd: &CustomResourceDefinition) -> Result<bo
     let version = format!("{}/{}", crd.spec.group, served_version(crd));
     match client.list_api_group_resources(&version).await {
         Ok(list) => Ok(list.resources.iter().any(|resource| resource.kind == crd.spec.names.kind)),
-        // A group that is not served yet is answered with a page, not with a Status that names its reason.
+        // For a group that is not served yet, the answer is a page and not a Status with a reason.
         Err(kube::Error::Api(status)) if status.code == 404 => Ok(false),
         Err(error) => Err(error).with_context(|| format!("could not ask for the kinds of {version}")),
     }
@@ -71,7 +71,7 @@ fn served_version(crd: &CustomResourceDefinition) -> &str {
     served.map(|version| version.name.as_str()).unwrap_or_default()
 }
 
-/// Asks until every kind of ours that the cluster has is known.
+/// Repeats the request until every installed kind of ours is known.
 pub async fn our_kinds(kubeconfig: &Path) -> Result<()> {
     let administrator = client(kubeconfig).await?;
     let asker = client_as(kubeconfig, Some(ASKER)).await?;
@@ -104,7 +104,7 @@ async fn is_known(asker: &Client, crd: &CustomResourceDefinition) -> Result<bool
     let dry_run = PostParams { dry_run: true, ..PostParams::default() };
     match Api::<Pod>::default_namespaced(asker.clone()).create(&dry_run, &dependent).await {
         Ok(_) => Ok(true),
-        // Refused either way: once the kind is known, because the asker may not set its finalizers.
+        // Refused in any case: once the kind is known, because the user may not set its finalizers.
         Err(kube::Error::Api(status)) if status.is_forbidden() => {
             Ok(!status.message.contains("cannot find RESTMapping"))
         }

@@ -1,4 +1,4 @@
-//! Cargo, started by a program that cargo started.
+//! Runs cargo from a program that cargo started.
 
 use std::process::Command;
 
@@ -7,11 +7,11 @@ use local_cluster::Interrupt;
 
 use crate::workspace;
 
-/// What cargo tells a program that it runs about that program's package.
+/// The variables by which cargo describes a program's package to it.
 const OF_THIS_PACKAGE: [&str; 2] = ["CARGO_PKG_", "CARGO_MANIFEST_"];
 
-/// Cargo in the checkout. It does not see what was said about this package: build scripts look at such variables, so
-/// that cargo here and cargo by hand would each build again what the other has built.
+/// Cargo in the checkout, without the variables about this package: build scripts read them, so that cargo here and
+/// cargo by hand would rebuild each other's results.
 pub fn command() -> Command {
     let mut command = Command::new("cargo");
     command.current_dir(workspace::root());

@@ -35,7 +35,7 @@ pub struct Chart {
 }
 
 impl Chart {
-    /// Value files that each must render: charts/NAME/ci/*.yaml.
+    /// Value files that must all render: charts/NAME/ci/*.yaml.
     pub fn ci_values(&self) -> Vec<PathBuf> {
         let mut files: Vec<PathBuf> = fs::read_dir(self.directory.join("ci"))
             .into_iter()
@@ -53,7 +53,7 @@ pub fn all() -> Vec<Chart> {
     within(&workspace::charts())
 }
 
-/// The charts in a directory: its directories that have a Chart.yaml, which `_shared` has not.
+/// The charts in a directory: its directories with a Chart.yaml, unlike `_shared`.
 pub fn within(directory: &Path) -> Vec<Chart> {
     let mut charts: Vec<Chart> = fs::read_dir(directory)
         .into_iter()
@@ -69,8 +69,8 @@ pub fn within(directory: &Path) -> Vec<Chart> {
     charts
 }
 
-/// Installs or upgrades the charts with the cluster's values, all at once, and waits until they are ready: none
-/// may need another one's order.
+/// Installs or upgrades the charts with the cluster's values, all at once, and waits until they are ready, because they
+/// must not depend on an order.
 pub async fn install(cluster: &Cluster, charts: &[Chart], interrupt: &Interrupt) -> Result<()> {
     let client = client(&cluster.access.kubeconfig).await?;
     create_namespace(&client).await?;
@@ -164,7 +164,7 @@ fn is_ready(deployment: &Deployment) -> bool {
     })
 }
 
-/// What the pods that are not ready say about it.
+/// The reasons of the pods that are not ready.
 async fn reasons(client: &Client) -> Vec<String> {
     let pods = Api::<Pod>::namespaced(client.clone(), NAMESPACE).list(&ListParams::default()).await;
     let mut reasons: Vec<String> =

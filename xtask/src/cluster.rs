@@ -1,4 +1,4 @@
-//! A cluster that charts are installed on, whatever kind of cluster it is.
+//! A cluster of any kind with installed charts.
 
 use std::path::PathBuf;
 
@@ -7,16 +7,16 @@ use local_cluster::{Access, KindCluster, LocalCluster};
 
 use crate::workspace;
 
-/// How a cluster is reached, and what charts are installed on it with.
+/// The access to a cluster, and the values of the charts on it.
 #[derive(Clone, Debug)]
 pub struct Cluster {
     pub access: Access,
-    /// Values with which every chart is installed: a file for all, or a directory with a file for each.
+    /// Values of all charts: a file for all, or a directory with a file for each.
     pub values: PathBuf,
 }
 
 impl Cluster {
-    /// The cluster that `--name` means: a local one, else the one that the demo made on kind.
+    /// The cluster of `--name`: a local one, otherwise the demo's cluster on kind.
     ///
     /// # Errors
     /// When there is neither.

@@ -12,18 +12,18 @@ use crate::workspace;
 
 /// All files that one command generates.
 pub struct Generated {
-    /// What they are generated from, as a part of a sentence.
+    /// Their source, as a part of a sentence.
     pub source: &'static str,
     /// The command that writes them.
     pub command: &'static str,
     /// The text of each file.
     pub wanted: BTreeMap<PathBuf, String>,
-    /// Files that were generated once and are no longer.
+    /// Formerly generated files.
     pub surplus: Vec<PathBuf>,
 }
 
 impl Generated {
-    /// Fails, naming every file that is not as it would be written.
+    /// Fails with the names of all files that are out of date.
     pub fn check(&self) -> Result<()> {
         let wrong: Vec<String> = self.differing().chain(&self.surplus).map(|path| shown(path)).collect();
         if !wrong.is_empty() {
@@ -70,7 +70,7 @@ impl Generated {
     }
 }
 
-/// A path as it is told: relative to the checkout.
+/// A path for messages, relative to the checkout.
 pub fn shown(path: &Path) -> String {
     path.strip_prefix(workspace::root()).unwrap_or(path).display().to_string()
 }

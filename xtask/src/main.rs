@@ -26,7 +26,7 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Start a local cluster, or say that it is up already
+    /// Start a local cluster, unless it is up already
     #[command(after_help = "Example: cargo xtask up --nodes 10")]
     Up {
         #[command(flatten)]
@@ -39,11 +39,11 @@ enum Command {
     Down {
         #[command(flatten)]
         cluster: ClusterName,
-        /// Take down every local cluster of this user, and every one on kind that was made here
+        /// Take down every local cluster of this user, and every one on kind that was created here
         #[arg(long)]
         all: bool,
     },
-    /// Show the local clusters, their processes and where their logs are
+    /// Show the local clusters, their processes and the paths of their logs
     Status,
     /// Print the path of the kubeconfig
     #[command(after_help = "Example: export KUBECONFIG=$(cargo xtask kubeconfig)")]
@@ -54,17 +54,17 @@ enum Command {
     /// Run the cluster's own kubectl against it
     #[command(after_help = "Example: cargo xtask kubectl get pods -A")]
     Kubectl(PassOn),
-    /// Run the cluster's own helm against it; charts of the checkout get the values that they need there
+    /// Run the cluster's own helm against it; charts of the checkout get the values for this cluster
     #[command(after_help = "Example: cargo xtask helm list -A")]
     Helm(PassOn),
-    /// Show what a controller (or a component such as api-server) wrote
+    /// Show the log of a controller, or of a component such as api-server
     #[command(after_help = "Example: cargo xtask logs basic-deployment-controller --follow")]
     Logs {
         #[command(flatten)]
         cluster: ClusterName,
         /// A part of the pod's name, its label app.kubernetes.io/name, or a component
         controller: String,
-        /// Keep showing what is added
+        /// Follow the log
         #[arg(long, short)]
         follow: bool,
     },
@@ -76,10 +76,11 @@ enum Command {
         #[command(flatten)]
         options: commands::demo::Options,
     },
-    /// Make every check: format, lints, tests, CRDs, charts, end-to-end, demo
+    /// Run all checks: format, lints, tests, CRDs, charts, end-to-end, demo
     #[command(after_help = "Example: cargo xtask test --only e2e -- heals")]
     Test(commands::test::Options),
-    /// Run the end-to-end suite: on kind where Docker and kind answer, else on a local cluster, or on the current one
+    /// Run the end-to-end suite: on kind if Docker and kind are available, otherwise on a local cluster, or on the
+    /// current one
     #[command(
         after_help = "Example: cargo xtask e2e --on kind --node-image kindest/node:v1.36.0 --only rolls_out"
     )]
@@ -89,32 +90,32 @@ enum Command {
     Bench(commands::bench::Options),
     /// Write crds/*.yaml from the types
     Crds {
-        /// Change nothing; fail when a file is not what the types say
+        /// Change nothing; fail if a file does not match the types
         #[arg(long)]
         check: bool,
     },
-    /// Write what all charts share into each chart, from charts/_shared
+    /// Write the common parts of all charts into each, from charts/_shared
     Charts {
-        /// Change nothing; fail when a file is not as it would be written
+        /// Change nothing; fail if a file is out of date
         #[arg(long)]
         check: bool,
     },
-    /// Make a container image of each controller and load it into Docker
+    /// Build a container image of each controller and load it into Docker
     #[command(after_help = "Example: cargo xtask images --only backup-controller")]
     Images(commands::images::Options),
     /// Build the local cluster's programs now instead of at the first `up`
     Toolchain,
 }
 
-/// Which cluster is meant.
+/// The selected cluster.
 #[derive(Args)]
 struct ClusterName {
-    /// The cluster's name; several run side by side
+    /// The cluster's name; several can run concurrently
     #[arg(long, env = "CATENA_CLUSTER", default_value = "default")]
     name: String,
 }
 
-/// A program's own arguments, handed on untouched.
+/// A program's own arguments, passed on unchanged.
 #[derive(Args)]
 struct PassOn {
     #[command(flatten)]

@@ -1,4 +1,4 @@
-//! What is kept of a run that failed: one folder, out of reach of taking the cluster down.
+//! Keeps the evidence of a failed run, in a folder that survives the cluster.
 
 use std::{fs, path::Path, process::Stdio};
 
@@ -7,10 +7,10 @@ use local_cluster::{Access, Step, explain};
 
 use crate::workspace;
 
-/// What the cluster is asked, and the file for its answer.
+/// The queries to the cluster, and the files for their answers.
 const QUESTIONS: [(&str, &[&str]); 6] = [
     ("events.txt", &["get", "events", "--all-namespaces", "--sort-by=.lastTimestamp"]),
-    // A category of its own: where no such kind is installed, nothing else of the question is answered either.
+    // A separate query, because a missing kind makes the whole query fail.
     ("catena.yaml", &["get", "catena", "--all-namespaces", "--output=yaml"]),
     (
         "objects.yaml",
@@ -39,8 +39,8 @@ const QUESTIONS: [(&str, &[&str]); 6] = [
 
 const OF_CONTROLLERS: [&str; 2] = ["--namespace=catena-system", "--selector=app.kubernetes.io/name"];
 
-/// When `result` is a failure, keeps what the cluster holds, its logs and its audit log, and adds to the failure where.
-/// There is no `access` to a cluster that never came up.
+/// If `result` is a failure, keeps the objects of the cluster, its logs and its audit log, and adds their path to the
+/// failure. There is no `access` to a cluster that never came up.
 pub fn on_failure(result: Result<()>, cluster: &str, logs: &Path, access: Option<&Access>) -> Result<()> {
     let Err(error) = result else { return Ok(()) };
     let folder = workspace::target().join("e2e-failures").join(cluster);
@@ -61,7 +61,7 @@ pub fn on_failure(result: Result<()>, cluster: &str, logs: &Path, access: Option
     }
 }
 
-/// What a run comes to whose cluster was taken down after it: its own failure matters more than one of that.
+/// The result of a run whose cluster was taken down afterwards: its own failure takes precedence.
 pub fn ended(result: Result<()>, taken_down: Result<()>) -> Result<()> {
     match (result, taken_down) {
         (Ok(()), taken_down) => taken_down,
@@ -87,7 +87,7 @@ fn collect(folder: &Path, logs: &Path, access: Option<&Access>) -> Result<usize>
     Ok(files)
 }
 
-/// What the cluster says, or why it says nothing.
+/// The answer of the cluster, or the reason why there is none.
 fn answer(access: &Access, question: &[&str]) -> Vec<u8> {
     let output = access.kubectl().args(question).arg("--request-timeout=20s").stdin(Stdio::null()).output();
     output

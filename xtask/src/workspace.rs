@@ -1,10 +1,10 @@
-//! Where things lie in the checkout.
+//! The paths in the checkout.
 
 use std::path::{Path, PathBuf};
 
 /// The root of the checkout.
 pub fn root() -> PathBuf {
-    // `cargo run` says where the manifest lies now; the value of build time covers a direct start.
+    // `cargo run` gives the present path of the manifest; the value from the build covers a direct start.
     let manifest = std::env::var_os("CARGO_MANIFEST_DIR")
         .map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")), PathBuf::from);
     manifest.parent().map(Path::to_path_buf).unwrap_or(manifest)
@@ -25,12 +25,12 @@ pub fn kind_values() -> PathBuf {
     root().join("xtask/values/kind.yaml")
 }
 
-/// Where Cargo puts what it builds.
+/// Cargo's target directory.
 pub fn target() -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
 }
 
-/// Where release binaries land: what the host runner runs by default.
+/// The directory of release binaries, which the host runner runs by default.
 pub fn release_binaries() -> PathBuf {
     target().join("release")
 }

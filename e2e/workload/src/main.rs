@@ -1,4 +1,4 @@
-//! What the end-to-end suite runs in pods of real nodes, where nothing can be pulled.
+//! The program that the end-to-end suite runs in pods of real nodes, where nothing can be pulled.
 //!
 //! Without arguments it serves: it accepts connections on `PORT` (8080), from `LISTEN_AFTER` seconds (0) after its start,
 //! until SIGTERM. `workload store FILE` writes the text of the variable `CONTENT` to a file and ends.
@@ -26,7 +26,7 @@ async fn main() -> Result<()> {
     let arguments: Vec<String> = env::args().skip(1).collect();
     match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         [] => {
-            // As the first process of a container it would ignore SIGTERM, unless it asks for it.
+            // As the first process of a container, it would ignore SIGTERM without a handler.
             let mut terminate = signal(SignalKind::terminate())?;
             select! { served = serve() => served, _ = terminate.recv() => Ok(()) }
         }
@@ -49,12 +49,12 @@ async fn serve() -> Result<()> {
     println!("serving on {port}");
     loop {
         let (mut connection, _) = listener.accept().await?;
-        // A probe closes the connection without a word.
+        // A probe closes the connection without sending anything.
         connection.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n").await.ok();
     }
 }
 
-/// Stores durably: a backup that is said to be there must be there.
+/// Stores durably, because a reported backup must exist.
 fn store(path: &Path) -> Result<()> {
     let content = env::var("CONTENT").context("CONTENT is not set")?;
     let unfinished = path.with_extension("unfinished");

@@ -1,4 +1,4 @@
-//! How a cluster is reached, whatever kind of cluster it is.
+//! Access to a cluster of any kind.
 
 use std::{
     path::{Path, PathBuf},
@@ -8,11 +8,11 @@ use std::{
 /// Everything that a program needs to work with a running cluster.
 #[derive(Clone, Debug)]
 pub struct Access {
-    /// As administrator; its one context is the current one.
+    /// The administrator's kubeconfig, with one context.
     pub kubeconfig: PathBuf,
     /// The directory of the logs.
     pub logs: PathBuf,
-    /// The requests that the API server was sent, where the cluster records them.
+    /// The requests to the API server, if the cluster records them.
     pub audit_log: Option<PathBuf>,
     /// The program kubectl.
     pub kubectl: PathBuf,

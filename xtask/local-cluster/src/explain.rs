@@ -1,4 +1,4 @@
-//! Errors as a person reads them.
+//! Errors in a readable form.
 
 /// The chain of causes in one line. A layer that only repeats the next one is left out.
 #[must_use]

@@ -1,4 +1,4 @@
-//! The directory that holds everything of one cluster.
+//! The directory with all files of one cluster.
 
 use std::{
     fs,
@@ -10,7 +10,7 @@ use anyhow::{Context, Result, ensure};
 
 use crate::cache;
 
-/// One cluster's directory, and the names of what lies in it.
+/// One cluster's directory, and the names of its files.
 #[derive(Clone, Debug)]
 pub struct Home {
     name: String,
@@ -46,7 +46,7 @@ impl Home {
         Ok(homes)
     }
 
-    /// Makes the directories. Keys lie here, so that nobody else may look.
+    /// Creates the directories. They contain keys, so only their owner can read them.
     pub fn create(&self) -> Result<()> {
         for directory in
             [&self.directory, &self.certificates(), &self.logs(), &self.configs(), &self.pods(), &self.data()]
@@ -117,7 +117,7 @@ impl Home {
         self.directory.join("pods")
     }
 
-    /// The copy of this program that supervises: a rebuild must not pull it away.
+    /// The copy of this program that supervises, so that a rebuild does not replace it.
     pub fn supervisor_binary(&self) -> PathBuf {
         self.directory.join("supervisor")
     }
@@ -126,17 +126,18 @@ impl Home {
         self.directory.join("supervisor.pid")
     }
 
-    /// Held locked by the supervisor as long as it lives; the kernel lets go when it dies.
+    /// Locked by the supervisor as long as it lives; the kernel unlocks it when it dies.
     pub fn supervisor_lock(&self) -> PathBuf {
         self.directory.join("supervisor.lock")
     }
 
-    /// What the supervisor last knew of its children.
+    /// The last state of the supervisor's children.
     pub fn components(&self) -> PathBuf {
         self.directory.join("components.json")
     }
 
-    /// Held while somebody brings the cluster up or takes it down. Outside, as the directory goes with the cluster.
+    /// Locked while somebody brings the cluster up or takes it down. It is outside the directory, which is deleted with
+    /// the cluster.
     pub fn change_lock(&self) -> PathBuf {
         self.directory.with_file_name(format!(".{}.lock", self.name))
     }
@@ -149,7 +150,7 @@ pub fn all_clusters() -> Result<PathBuf> {
     Ok(directory)
 }
 
-/// Writes a file so that nobody ever reads half of it.
+/// Writes a file so that no reader sees half of it.
 pub fn write_atomically(path: &Path, content: &[u8]) -> Result<()> {
     let unfinished = path.with_extension("unfinished");
     fs::write(&unfinished, content)

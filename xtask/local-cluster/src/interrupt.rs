@@ -1,4 +1,4 @@
-//! Ctrl-C and SIGTERM as something to react to: what was started is taken down before this program ends.
+//! Handles Ctrl-C and SIGTERM, so that everything that was started is taken down before this program ends.
 
 use std::{fs::File, process::Stdio, time::Duration};
 
@@ -13,7 +13,7 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-/// A child that was told to end may tidy up first.
+/// Time that a child may take to clean up after it was asked to end.
 const CHILD_GRACE: Duration = Duration::from_secs(10);
 
 /// Set once a signal to end has come.
@@ -52,8 +52,8 @@ impl Interrupt {
         }
     }
 
-    /// Runs a program to its end; an error when it fails or a signal comes. What it has started ends with it: cargo passes
-    /// no signal on to the tests that it runs, which would go on in a cluster that is taken down or is somebody's.
+    /// Runs a program to its end; an error when it fails or a signal comes. Its children end with it: cargo passes no
+    /// signal on to its tests, which would continue in a cluster that is being taken down or belongs to somebody.
     pub async fn run(&self, command: &mut std::process::Command) -> Result<()> {
         let program = command.get_program().to_string_lossy().into_owned();
         if self.came() {
@@ -62,7 +62,7 @@ impl Interrupt {
         let mut child = Command::from(std::mem::replace(command, std::process::Command::new("true")))
             .kill_on_drop(true)
             .process_group(0)
-            // A terminal stops whoever reads from it and is not of its own group.
+            // A terminal stops readers that are not in its own process group.
             .stdin(Stdio::null())
             .spawn()
             .with_context(|| format!("could not run {program}: is it installed?"))?;
@@ -85,8 +85,8 @@ impl Interrupt {
     }
 }
 
-/// Nobody reads any more. To write to a terminal that is gone is an error, with which this program would end before it has taken
-/// down what it started.
+/// Handles a closed terminal. Writing to it would be an error that ends this program before it has taken down its
+/// cluster.
 fn forget_terminal() {
     if let Ok(nowhere) = File::options().write(true).open("/dev/null") {
         dup2_stdout(&nowhere).ok();
@@ -110,7 +110,7 @@ mod tests {
     async fn what_a_program_has_started_ends_with_it_when_a_signal_comes() {
         let (output, input) = pipe().unwrap();
         let mut program = StdCommand::new("sh");
-        // As cargo does: it ends at once, and what it has started does not hear of it.
+        // Like cargo: it ends at once, and its children are not notified.
         program.args(["-c", "sleep 60 & echo started; wait"]).stdout(input);
         let interrupt = Interrupt(CancellationToken::new());
         let (token, (ended, all_ended)) = (interrupt.0.clone(), oneshot::channel());
@@ -118,7 +118,7 @@ mod tests {
             let mut output = BufReader::new(output);
             output.read_line(&mut String::new()).unwrap();
             token.cancel();
-            // It ends when nobody is left who could write.
+            // It ends when no writer is left.
             output.read_line(&mut String::new()).unwrap();
             ended.send(()).ok();
         });

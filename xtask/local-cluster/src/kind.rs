@@ -18,19 +18,19 @@ use crate::{
     toolchain::{Tool, Toolchain},
 };
 
-/// How long the nodes may take to become ready.
+/// Time limit for the nodes to become ready.
 const WAIT: &str = "300s";
 /// A registry that cannot exist (RFC 6761), for images that are never pulled.
 const NO_REGISTRY: &str = "registry.invalid";
 
-/// One kind cluster, and where what belongs to it lies.
+/// One kind cluster, and the paths of its files.
 #[derive(Clone, Debug)]
 pub struct KindCluster {
     name: String,
     directory: PathBuf,
 }
 
-/// Why there can be no kind cluster on this machine, if so.
+/// The reason why no kind cluster is possible on this machine, if there is one.
 #[must_use]
 pub fn problem() -> Option<String> {
     let answers = |program: &str, argument: &str| {
@@ -44,12 +44,12 @@ pub fn problem() -> Option<String> {
 }
 
 impl KindCluster {
-    /// The cluster that kind knows by a name, whether or not it exists.
+    /// The cluster with a name in kind, whether or not it exists.
     fn of(name: &str) -> Result<Self> {
         Ok(Self { name: name.to_owned(), directory: cache::directory()?.join("kind").join(name) })
     }
 
-    /// The cluster of this name, whether or not it exists; kind itself knows it under a longer one.
+    /// The cluster with this name, whether or not it exists; kind uses a longer one.
     ///
     /// # Errors
     /// When there is no cache directory.
@@ -57,7 +57,7 @@ impl KindCluster {
         Self::of(&format!("catena-{name}"))
     }
 
-    /// All that were made on this machine and not taken down since by [`Self::delete`].
+    /// All that were created on this machine and not deleted by [`Self::delete`].
     ///
     /// # Errors
     /// When they cannot be listed.
@@ -70,13 +70,13 @@ impl KindCluster {
         entries.map(|entry| Self::of(&entry?.file_name().to_string_lossy())).collect()
     }
 
-    /// Whether it was made on this machine.
+    /// Whether it was created on this machine.
     #[must_use]
     pub fn is_known(&self) -> bool {
         self.directory.exists()
     }
 
-    /// The name under which kind knows it.
+    /// Its name in kind.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
@@ -102,7 +102,7 @@ impl KindCluster {
         self.logs().join("audit.log")
     }
 
-    /// Whether kind has it.
+    /// Whether it exists in kind.
     #[must_use]
     pub fn exists(&self) -> bool {
         let output = Command::new("kind").args(["get", "clusters"]).stderr(Stdio::null()).output();
@@ -111,10 +111,10 @@ impl KindCluster {
         })
     }
 
-    /// Creates it, from a node image or from the one that kind comes with.
+    /// Creates it, from a node image or from kind's default one.
     ///
     /// # Errors
-    /// When kind cannot; what it said is in the log that the error names.
+    /// When kind fails; the error names the log with its output.
     pub async fn create(&self, node_image: Option<&str>, interrupt: &Interrupt) -> Result<()> {
         let step = Step::start(format!("kind create cluster --name {}", self.name));
         for directory in [self.configs(), self.logs()] {
@@ -127,13 +127,13 @@ impl KindCluster {
             anyhow::Ok(path)
         };
         write("audit-policy.yaml", include_str!("../control-plane/audit-policy.yaml"))?;
-        // The API server, which is root in its node, would make it so that nobody else can read it.
+        // Otherwise, the API server, which is root in its node, would create it readable by root only.
         let audit_log = self.audit_log();
         fs::File::create(&audit_log).with_context(|| format!("could not create {}", audit_log.display()))?;
         let nothing = write("nothing.sh", "#!/bin/sh\n")?;
         fs::set_permissions(&nothing, fs::Permissions::from_mode(0o755))
             .with_context(|| format!("could not make {} executable", nothing.display()))?;
-        // Quoted as JSON, which YAML reads: a path may hold anything.
+        // Quoted as JSON, which is also YAML, because a path may contain any character.
         let quoted = |path: &Path| serde_json::to_string(&path.display().to_string());
         let config = include_str!("../kind/cluster.yaml")
             .replace("${CONFIGS}", &quoted(&self.configs())?)
@@ -153,7 +153,7 @@ impl KindCluster {
             self.refuse_at_once(interrupt).await
         };
         if let Err(error) = created.await {
-            // Half a cluster would be taken for one by whoever comes next.
+            // The next run would take half a cluster for a complete one.
             return Err(match self.delete_nodes() {
                 Ok(()) => error,
                 Err(left) => error.context(format!("half a cluster is left: {left:#}")),
@@ -163,8 +163,8 @@ impl KindCluster {
         Ok(())
     }
 
-    /// Lets nodes know at once that there is no such registry: where no name server answers, they would wait a minute
-    /// before they say that an image cannot be pulled.
+    /// Makes the nodes fail at once for the missing registry: without a name server, they would wait for a minute
+    /// before they report that an image cannot be pulled.
     async fn refuse_at_once(&self, interrupt: &Interrupt) -> Result<()> {
         for node in self.nodes()? {
             let mut docker = Command::new("docker");
@@ -183,7 +183,7 @@ impl KindCluster {
     /// Loads images into the nodes that run pods of users.
     ///
     /// # Errors
-    /// When kind cannot.
+    /// When kind fails.
     pub async fn load(&self, archives: &[PathBuf], interrupt: &Interrupt) -> Result<()> {
         let step = Step::start("loading the images into the nodes");
         let workers: Vec<String> =
@@ -200,7 +200,7 @@ impl KindCluster {
         Ok(())
     }
 
-    /// How it is reached.
+    /// Its access.
     ///
     /// # Errors
     /// When there is no kubectl or helm, and no Go to build them with.
@@ -215,10 +215,10 @@ impl KindCluster {
         })
     }
 
-    /// Removes it, with all that belongs to it.
+    /// Removes it with all its files.
     ///
     /// # Errors
-    /// When kind cannot.
+    /// When kind fails.
     pub fn delete(&self) -> Result<()> {
         let step = Step::start(format!("kind delete cluster --name {}", self.name));
         self.delete_nodes()?;
@@ -242,7 +242,7 @@ impl KindCluster {
         Ok(())
     }
 
-    /// Runs a command whose words only matter when it fails.
+    /// Runs a command whose output matters only when it fails.
     async fn quietly(&self, command: &mut Command, log: &str, interrupt: &Interrupt) -> Result<()> {
         let path = self.logs().join(log);
         let file = fs::File::create(&path).with_context(|| format!("could not create {}", path.display()))?;

@@ -1,4 +1,4 @@
-//! Kubeconfigs: written, and used by a client.
+//! Kubeconfigs, and clients that use them.
 
 use std::{io::Write, os::unix::fs::OpenOptionsExt, path::Path};
 
@@ -9,7 +9,7 @@ use kube::{
 };
 use serde_json::{Value, json};
 
-/// A kubeconfig with which a local process is its pod's ServiceAccount.
+/// A kubeconfig by which a local process acts as its pod's ServiceAccount.
 pub fn for_pod(server: &str, ca: &Path, token: &Path, namespace: &str) -> Value {
     let cluster = json!({ "server": server, "certificate-authority": ca });
     document("in-cluster", &cluster, &json!({ "tokenFile": token }), namespace)

@@ -4,8 +4,8 @@
 //!   this machine.
 //! - [`KindCluster`]: real kubelets and real images, on Docker.
 //!
-//! Both are reached by an [`Access`]. What takes its time is shown by a [`Step`] and ended by an [`Interrupt`]. A program that brings up a [`LocalCluster`] runs in it as well: its `main` asks
-//! [`Role::given`] first.
+//! Both are reached by an [`Access`]. Long operations are shown by a [`Step`] and ended by an [`Interrupt`]. A program
+//! that brings up a [`LocalCluster`] also runs inside it: its `main` calls [`Role::given`] first.
 
 mod access;
 mod cache;

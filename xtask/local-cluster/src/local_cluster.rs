@@ -1,4 +1,4 @@
-//! A local cluster, as other programs see it.
+//! A local cluster, for other programs.
 
 use std::{collections::BTreeMap, path::PathBuf};
 
@@ -17,20 +17,20 @@ use crate::{
     toolchain::Tool,
 };
 
-/// One cluster of local processes; several run side by side.
+/// One cluster of local processes; several can run concurrently.
 #[derive(Clone, Debug)]
 pub struct LocalCluster(Home);
 
 impl LocalCluster {
-    /// The cluster of this name, whether or not it exists.
+    /// The cluster with this name, whether or not it exists.
     ///
     /// # Errors
-    /// When no cluster can be called so, or there is no cache directory.
+    /// When the name is invalid, or there is no cache directory.
     pub fn named(name: &str) -> Result<Self> {
         Home::of(name).map(Self)
     }
 
-    /// All that there are of this user, running or not, by name.
+    /// All clusters of this user, running or not, by name.
     ///
     /// # Errors
     /// When they cannot be listed.
@@ -44,13 +44,13 @@ impl LocalCluster {
         self.0.name()
     }
 
-    /// Whether there is anything of it, running or not.
+    /// Whether it exists, running or not.
     #[must_use]
     pub fn exists(&self) -> bool {
         self.0.exists()
     }
 
-    /// Whether it was set up, so that it can be reached as soon as it runs.
+    /// Whether it was set up, so that it is accessible as soon as it runs.
     #[must_use]
     pub fn is_set_up(&self) -> bool {
         self.0.state().is_file()
@@ -74,22 +74,22 @@ impl LocalCluster {
         self.0.log_of(component)
     }
 
-    /// The log of a container that runs, or ran, as a process of this machine.
+    /// The log of a container that runs or ran as a process of this machine.
     #[must_use]
     pub fn log_of_container(&self, namespace: &str, pod: &str, container: &str) -> PathBuf {
         self.0.log_of_container(namespace, pod, container)
     }
 
-    /// The requests that its API server was sent.
+    /// The log of the requests to its API server.
     #[must_use]
     pub fn audit_log(&self) -> PathBuf {
         self.0.audit_log()
     }
 
-    /// Brings it up; returns false when it was up already. The caller's `main` asks [`crate::Role::given`] first.
+    /// Brings it up; returns false when it was up already. The caller's `main` calls [`crate::Role::given`] first.
     ///
     /// # Errors
-    /// When it does not come up in time; the error says what it waited for.
+    /// When it does not come up in time; the error names the missing part.
     pub async fn bring_up(&self, wanted: &Wanted) -> Result<bool> {
         bring_up(&self.0, wanted).await
     }
@@ -102,18 +102,18 @@ impl LocalCluster {
         take_down(&self.0)
     }
 
-    /// How it is; None when it does not run.
+    /// Its health; `None` if it is not running.
     pub async fn health(&self) -> Option<Health> {
         health(&self.0).await
     }
 
-    /// The components of its control plane by name, as they were last known.
+    /// The last known state of the components of its control plane, by name.
     #[must_use]
     pub fn components(&self) -> BTreeMap<String, Kept> {
         Roster::read(&self.0)
     }
 
-    /// How it is reached.
+    /// Its access.
     ///
     /// # Errors
     /// When it was never set up.

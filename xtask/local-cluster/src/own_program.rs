@@ -1,5 +1,5 @@
-//! The program that brought the cluster up, started again from a copy of its own file: as the cluster's supervisor, and as what
-//! turns into each of the supervisor's children, so that none outlives it.
+//! The program that brought the cluster up, started again from a copy of its own file: as the cluster's supervisor, and
+//! as the process that becomes each of its children, so that none outlives it.
 
 use std::{
     convert::Infallible,
@@ -14,7 +14,7 @@ use rustix::process::{Pid, Signal, getppid, set_parent_process_death_signal};
 
 /// First argument of a supervisor; the cluster's name follows.
 pub const SUPERVISE: &str = "local-cluster-supervise";
-/// First argument of what becomes a child; the parent's pid, the program and its arguments follow.
+/// First argument of a process that becomes a child; the parent's pid, the program and its arguments follow.
 pub const BECOME_CHILD: &str = "local-cluster-become-child";
 
 /// A command that supervises the cluster of this name.
@@ -36,7 +36,7 @@ pub fn child(copy: &Path, program: &Path, arguments: &[String]) -> Command {
         .arg(program)
         .args(arguments)
         .stdin(Stdio::null())
-        // Proxies and the like of the user's shell have no place in the cluster.
+        // Proxies and the like of the user's shell must not affect the cluster.
         .env_clear()
         .env("PATH", std::env::var_os("PATH").unwrap_or_default());
     command

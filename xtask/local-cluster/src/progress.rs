@@ -1,4 +1,4 @@
-//! What a person sees while something takes its time.
+//! The visible progress of long operations.
 
 use std::{
     io::IsTerminal,
@@ -12,7 +12,7 @@ use std::{
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-/// Without a terminal, a line this often says that work goes on.
+/// Time between lines that show progress without a terminal.
 const PLAIN_INTERVAL: Duration = Duration::from_secs(15);
 
 /// One visible step: a spinner on a terminal, plain lines elsewhere.
@@ -35,7 +35,7 @@ impl Step {
         Self { label, started: Instant::now(), shown }
     }
 
-    /// Says what is being done just now.
+    /// Shows the current activity.
     pub fn note(&self, text: impl Into<String>) {
         let text = text.into();
         match &self.shown {
@@ -46,7 +46,7 @@ impl Step {
         }
     }
 
-    /// Ends the step well; `result` is what a reader wants to know of it.
+    /// Ends the step successfully; `result` describes the outcome.
     pub fn done(mut self, result: impl AsRef<str>) {
         let text = match result.as_ref() {
             "" => String::new(),
@@ -63,7 +63,7 @@ impl Step {
             Shown::Lines { stop, ticker, .. } => {
                 stop.take();
                 if let Some(ticker) = ticker.take() {
-                    // The ticker only prints: a panic in it is no reason to fail.
+                    // The ticker only prints, so a panic in it is no reason to fail.
                     ticker.join().ok();
                 }
             }
@@ -99,7 +99,7 @@ fn lines(label: &str) -> Shown {
     Shown::Lines { note, stop: Some(stop), ticker: Some(ticker) }
 }
 
-/// A duration as a person would say it.
+/// A duration in readable units.
 #[must_use]
 pub fn seconds(duration: Duration) -> String {
     match duration.as_secs() {

@@ -1,4 +1,4 @@
-//! The parts that this program plays inside a cluster that it brought up, recognised by its arguments.
+//! The roles of this program inside a cluster that it brought up, recognised by its arguments.
 
 use std::{ffi::OsString, path::PathBuf, process::ExitCode};
 
@@ -11,7 +11,7 @@ use crate::{
     own_program::{BECOME_CHILD, SUPERVISE, become_child},
 };
 
-/// A part that this program was started again to play.
+/// A role for which this program was started again.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Role(Part);
 
@@ -22,8 +22,8 @@ enum Part {
 }
 
 impl Role {
-    /// The role that the arguments of this process give it, if they do. To be asked at the very start of `main`, and to be
-    /// played on the main thread.
+    /// The role in the arguments of this process, if there is one. Call it at the very start of `main`, and play the
+    /// role on the main thread.
     #[must_use]
     pub fn given() -> Option<Self> {
         Self::read(std::env::args_os().skip(1))

@@ -1,4 +1,4 @@
-//! What a cluster was set up with: written when it is brought up, read by everything else.
+//! The setup of a cluster: written when it is brought up, read by everything else.
 
 use std::{fs, path::PathBuf};
 
@@ -14,7 +14,7 @@ use crate::{
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct State {
     pub addresses: Addresses,
-    /// Where the host runner finds the binary for an image.
+    /// The directory in which the host runner finds the binaries for images.
     pub bin_dir: PathBuf,
     pub toolchain: Toolchain,
 }
@@ -37,7 +37,7 @@ impl Addresses {
         format!("https://127.0.0.1:{}", self.api_server)
     }
 
-    /// All ports, to keep other clusters off them.
+    /// All ports, so that other clusters avoid them.
     pub fn ports(&self) -> [u16; 5] {
         [self.etcd, self.etcd_peer, self.api_server, self.controller_manager, self.scheduler]
     }

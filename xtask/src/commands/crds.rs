@@ -14,8 +14,7 @@ use crate::{charts, generated::Generated, workspace};
 
 const HEADER: &str = "# Generated from crates/catena-api by `cargo xtask crds`. Do not edit.\n";
 
-/// Writes crds/*.yaml and the charts' copies from the types; with `check`, only says whether all files are as
-/// they would be written.
+/// Writes crds/*.yaml and the charts' copies from the types; with `check`, only checks that all files are up to date.
 pub fn run(check: bool) -> Result<()> {
     let directory = workspace::root().join("crds");
     let definitions = definitions()?;

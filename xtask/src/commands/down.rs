@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::Result;
 use local_cluster::{KindCluster, LocalCluster};
 
-/// Takes one cluster down, the demo's on kind if there is no local one of that name; or all.
+/// Takes down one cluster, the demo's on kind if there is no local one with that name; or all.
 pub fn run(name: &str, all: bool) -> Result<()> {
     let (locals, kinds) = match LocalCluster::named(name)? {
         _ if all => (LocalCluster::all()?, KindCluster::known()?),

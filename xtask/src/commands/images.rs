@@ -15,10 +15,10 @@ use crate::{
     workspace,
 };
 
-/// What is made.
+/// The options of the images.
 #[derive(clap::Args)]
 pub struct Options {
-    /// Make only this controller's image; may be given several times
+    /// Build only this controller's image; can be given several times
     #[arg(long, value_name = "CONTROLLER")]
     only: Vec<String>,
     /// Only write the archives to target/images, and load none into Docker
@@ -38,7 +38,7 @@ pub async fn run(options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// Builds and writes the images as archives, and gives their paths.
+/// Builds the images as archives, and returns their paths.
 pub async fn write(controllers: &[String], interrupt: &Interrupt) -> Result<Vec<std::path::PathBuf>> {
     let binaries = Binaries::build(controllers, interrupt).await?;
     let directory = workspace::target().join("images");

@@ -38,7 +38,7 @@ pub async fn run(name: &str, controller: &str, follow: bool) -> Result<()> {
     Ok(())
 }
 
-/// There pods' logs are on the nodes, and kubectl has to fetch them.
+/// On kind, the logs of pods are on the nodes, and kubectl has to fetch them.
 async fn on_kind(name: &str, controller: &str, follow: bool) -> Result<()> {
     let kubeconfig = Cluster::named(name)?.access.kubeconfig;
     let all = Api::<Pod>::all(client(&kubeconfig).await?).list(&ListParams::default()).await?;
@@ -57,7 +57,7 @@ async fn find(cluster: &LocalCluster, controller: &str) -> Result<Vec<PathBuf>> 
     if component.is_file() {
         return Ok(vec![component]);
     }
-    // An API server that is down must not keep anybody from reading logs.
+    // Logs can be read even while the API server is down.
     if let Some(pod) = newest_pod(cluster, controller).await.unwrap_or_default() {
         let containers = pod.spec.iter().flat_map(|spec| &spec.containers);
         let namespace = pod.namespace().unwrap_or_default();
@@ -102,7 +102,7 @@ fn files(cluster: &LocalCluster) -> Result<impl Iterator<Item = DirEntry>> {
     Ok(entries.filter_map(Result::ok))
 }
 
-/// What there are logs of.
+/// The names of all logs.
 fn names(cluster: &LocalCluster) -> Result<Vec<String>> {
     let mut names: Vec<String> = files(cluster)?
         .filter_map(|entry| entry.file_name().to_string_lossy().strip_suffix(".log").map(str::to_owned))

@@ -6,19 +6,19 @@ use anyhow::{Context, Result};
 
 use crate::{charts, cluster::Cluster};
 
-/// Becomes kubectl, pointed at the cluster; returns only when that fails.
+/// Replaces this process by kubectl for the cluster; returns only if that fails.
 pub fn kubectl(name: &str, arguments: &[OsString]) -> Result<()> {
     become_client(Cluster::named(name)?.access.kubectl().args(arguments))
 }
 
-/// Becomes helm, with the values that every chart of the checkout needs on this cluster: without them the pods of a local one
-/// land on fake nodes, where they only look as if they ran.
+/// Replaces this process by helm, with the values that every chart of the checkout needs on this cluster: without them,
+/// the pods of a local one land on fake nodes, where they only appear to run.
 pub fn helm(name: &str, arguments: &[OsString]) -> Result<()> {
     let cluster = Cluster::named(name)?;
     let mut arguments = arguments.to_vec();
     if let Some(verb) = renders_a_chart_of_ours(&arguments) {
         eprintln!("with --values {}", cluster.values.display());
-        // Before the user's, which have the last word.
+        // Before the user's values, which take precedence.
         let users = arguments.split_off(verb + 1);
         arguments.extend(["--values".into(), cluster.values.clone().into_os_string()]);
         arguments.extend(users);
@@ -31,7 +31,7 @@ fn become_client(client: &mut Command) -> Result<()> {
     Err(error).with_context(|| format!("could not run {}", client.get_program().display()))
 }
 
-/// The place of the verb that renders a chart of the checkout, if one does.
+/// The position of the verb that renders a chart of the checkout, if there is one.
 fn renders_a_chart_of_ours(arguments: &[OsString]) -> Option<usize> {
     let charts: Vec<_> =
         charts::all().into_iter().filter_map(|chart| fs::canonicalize(chart.directory).ok()).collect();

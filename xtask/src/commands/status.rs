@@ -5,7 +5,7 @@ use std::io::Write;
 use anyhow::Result;
 use local_cluster::{KindCluster, LocalCluster};
 
-/// Shows every local cluster, and where those on kind are found.
+/// Shows every local cluster, and the paths of those on kind.
 pub async fn run() -> Result<()> {
     let (locals, kinds) = (LocalCluster::all()?, KindCluster::known()?);
     if locals.is_empty() && kinds.is_empty() {
@@ -24,7 +24,7 @@ pub async fn run() -> Result<()> {
             kind.kubeconfig().display()
         ));
     }
-    // Written at once, and a reader that has seen enough (`| head`) is no failure.
+    // Written at once; a reader that has seen enough (`| head`) is no failure.
     std::io::stdout().write_all(shown.join("\n").as_bytes()).ok();
     Ok(())
 }

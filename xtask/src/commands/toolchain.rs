@@ -3,7 +3,7 @@
 use anyhow::Result;
 use local_cluster::Toolchain;
 
-/// Builds what is missing and says where everything lies.
+/// Builds the missing tools and prints all paths.
 pub fn run() -> Result<()> {
     for (name, path) in Toolchain::provide()?.iter() {
         println!("{name:<24} {}", path.display());

@@ -7,18 +7,18 @@ use local_cluster::{LocalCluster, Wanted, seconds};
 
 use crate::workspace;
 
-/// What the cluster shall be like.
+/// The options of the cluster.
 #[derive(clap::Args)]
 pub struct Options {
-    /// How many fake nodes there are at least
+    /// Minimum number of fake nodes
     #[arg(long, default_value_t = 3)]
     nodes: u32,
-    /// Where the host runner finds binaries named like images [default: the workspace's target/release]
+    /// Directory in which the host runner finds binaries named like images [default: the workspace's target/release]
     #[arg(long, value_name = "DIRECTORY")]
     bin_dir: Option<PathBuf>,
 }
 
-/// Starts the cluster and says how to use it.
+/// Starts the cluster and explains its use.
 pub async fn run(name: &str, options: Options) -> Result<()> {
     let started = Instant::now();
     let cluster = LocalCluster::named(name)?;

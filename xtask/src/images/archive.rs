@@ -1,7 +1,7 @@
 //! An image as an archive for `docker load`, the same bytes for the same binary.
 //!
-//! A Dockerfile would do but for one thing: the classic builder writes the time of the build into the image, so
-//! that no two builds have the same digest.
+//! A Dockerfile is not enough, because the classic builder writes the time of the build into the image, so that no two
+//! builds have the same digest.
 
 use std::{collections::BTreeMap, io::Write, path::Path};
 
@@ -11,10 +11,10 @@ use sha2::{Digest, Sha256};
 
 /// The user that the charts run the controllers as.
 const USER: &str = "65532:65532";
-/// No build writes its own time.
+/// The creation time of all images, because no build writes its own.
 const CREATED: &str = "1970-01-01T00:00:00Z";
 
-/// What an image is made of.
+/// The content of an image.
 pub struct Image<'a> {
     /// Its names with tags.
     pub references: &'a [String],
@@ -28,10 +28,10 @@ pub struct Image<'a> {
     pub labels: BTreeMap<&'a str, &'a str>,
 }
 
-/// Digests of an image that was written.
+/// The digests of a written image.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Written {
-    /// What `docker images --no-trunc` shows.
+    /// The id in `docker images --no-trunc`.
     pub id: String,
     /// Bytes of all layers.
     pub size: u64,

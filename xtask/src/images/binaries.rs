@@ -7,10 +7,10 @@ use local_cluster::Interrupt;
 
 use crate::{cargo, charts, workspace};
 
-/// Where the binaries for a target are, and for which machines they are.
+/// The binaries for a target: their directory and architecture.
 pub struct Binaries {
     directory: PathBuf,
-    /// As Docker calls it.
+    /// The architecture in Docker's terms.
     pub architecture: &'static str,
 }
 
@@ -32,7 +32,7 @@ impl Binaries {
             "aarch64" => ("aarch64-unknown-linux-gnu", "arm64"),
             other => bail!("images are built on x86_64 and aarch64, and this is {other}"),
         };
-        // Paths of this machine are left out of what panics say, so that a build elsewhere has the same digest.
+        // Paths of this machine are removed from panic messages, so that a build elsewhere has the same digest.
         let cargo_home = cargo_home().context("cargo's home is not known: set CARGO_HOME")?;
         let flags = [
             "-Ctarget-feature=+crt-static".to_owned(),

@@ -3,10 +3,10 @@
 pub mod archive;
 pub mod binaries;
 
-/// What the end-to-end tests and the demo run where nothing can be pulled.
+/// The program of the end-to-end tests and the demo if nothing can be pulled.
 pub const WORKLOAD: &str = "workload";
 
-/// The names of an image of this checkout. The workload has two, so that there are two versions to change between.
+/// The names of an image of this checkout. The workload has two, for changes between two versions.
 pub fn references(program: &str) -> Vec<String> {
     let mut references = vec![reference(program)];
     if program == WORKLOAD {

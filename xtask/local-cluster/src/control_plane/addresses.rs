@@ -1,4 +1,4 @@
-//! Choosing ports and addresses that nobody else uses.
+//! Chooses unused ports and addresses.
 
 use std::{collections::BTreeSet, fs::File, net::TcpListener};
 
@@ -9,17 +9,16 @@ use crate::{
     state::{Addresses, State},
 };
 
-/// Below the range from which the kernel gives ports to outgoing connections, so that none is taken away
-/// between choosing and listening.
+/// Below the kernel's range for outgoing connections, so that no port is taken between the choice and its use.
 const PORTS: std::ops::Range<u16> = 20_000..32_000;
 
 /// 127.64.0.0/16 to 127.127.0.0/16.
 const POD_RANGES: std::ops::Range<u8> = 64..128;
 
-/// A choice that stays ours as soon as it is written to the cluster's state.
+/// A choice that is reserved as soon as it is written to the cluster's state.
 pub struct Choice {
     pub addresses: Addresses,
-    /// Other runs choose after us.
+    /// Held so that other runs choose later.
     _lock: File,
 }
 
@@ -32,7 +31,7 @@ pub fn choose() -> Result<Choice> {
     let mut taken = BTreeSet::new();
     let mut ranges = BTreeSet::new();
     for home in Home::existing()? {
-        // A state that cannot be read is that cluster's trouble; its ports show when they are bound.
+        // An unreadable state is a problem of that cluster; its ports are detected when they are bound.
         if let Ok(Some(state)) = State::read(&home) {
             taken.extend(state.addresses.ports());
             ranges.insert(state.addresses.pods);

@@ -30,19 +30,19 @@ pub fn component(home: &Home, state: &State) -> Result<Component> {
             ("service-account-issuer", "https://kubernetes.default.svc".to_owned()),
             ("service-cluster-ip-range", "10.96.0.0/16".to_owned()),
             ("authorization-mode", "Node,RBAC".to_owned()),
-            // As many clusters have it: setting blockOwnerDeletion needs a right on the owner's finalizers.
+            // As in many clusters, setting blockOwnerDeletion requires a right on the owner's finalizers.
             ("enable-admission-plugins", "OwnerReferencesPermissionEnforcement".to_owned()),
             ("audit-policy-file", policy.display().to_string()),
             ("audit-log-path", home.audit_log().display().to_string()),
-            // Tests read one file: it is not rotated away under them.
+            // Tests read one file, so it is not rotated.
             ("audit-log-maxsize", "4096".to_owned()),
-            // The only endpoint would be a loopback address, which an EndpointSlice may not hold.
+            // The only endpoint would be a loopback address, which an EndpointSlice must not contain.
             ("endpoint-reconciler-type", "none".to_owned()),
             ("max-requests-inflight", "3000".to_owned()),
             ("max-mutating-requests-inflight", "1500".to_owned()),
         ],
     )?;
-    // Whatever waits in this cluster waits for this process: its garbage is collected a quarter as often, as long as there is
-    // memory for it on a small machine.
+    // Everything in this cluster waits for this process, so its garbage collection runs a quarter as often, as far as
+    // the memory of a small machine allows.
     Ok(component.with_variable("GOGC", "400").with_variable("GOMEMLIMIT", "2GiB"))
 }

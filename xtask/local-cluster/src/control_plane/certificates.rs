@@ -1,4 +1,4 @@
-//! The cluster's own certificate authority and what it signs.
+//! The cluster's own certificate authority and its certificates.
 
 use std::{fs, path::Path};
 
@@ -10,7 +10,7 @@ use rcgen::{
 
 use crate::home::Home;
 
-/// A certificate authority in memory: the certificates of one `up` are all signed at once.
+/// A certificate authority in memory, because all certificates of one `up` are signed at once.
 pub struct Authority {
     issuer: CertifiedIssuer<'static, KeyPair>,
 }
@@ -63,12 +63,12 @@ fn params(common_name: &str, names: Vec<String>) -> Result<CertificateParams> {
     params.distinguished_name.remove(DnType::CommonName);
     params.distinguished_name.push(DnType::CommonName, common_name);
     params.not_before = date_time_ymd(2020, 1, 1);
-    // A local cluster is thrown away long before.
+    // A local cluster is deleted long before that.
     params.not_after = date_time_ymd(2120, 1, 1);
     Ok(params)
 }
 
-/// Writes what the API server and the controller manager read from files.
+/// Writes the files for the API server and the controller manager.
 pub fn write(authority: &Authority, home: &Home) -> Result<()> {
     let directory = home.certificates();
     let put = |file: &str, text: &str| write_private(&directory.join(file), text);

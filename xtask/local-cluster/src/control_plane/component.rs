@@ -1,4 +1,4 @@
-//! One program of the control plane: what to run, with which flags.
+//! One program of the control plane, with its flags.
 
 use std::path::PathBuf;
 

@@ -22,12 +22,12 @@ pub fn component(home: &Home, state: &State) -> Result<Component> {
             ("cluster-signing-key-file", certificate(home, "ca.key")),
             ("use-service-account-credentials", "true".to_owned()),
             ("leader-elect", "false".to_owned()),
-            // apps/v1 Deployments are what ours are measured against: they run without a brake.
+            // Ours are measured against apps/v1 Deployments, which therefore run without rate limits.
             ("kube-api-qps", "2000".to_owned()),
             ("kube-api-burst", "4000".to_owned()),
             ("concurrent-deployment-syncs", "20".to_owned()),
             ("concurrent-replicaset-syncs", "20".to_owned()),
-            // A busy machine is late with heartbeats; that must not evict pods in the middle of a test.
+            // Heartbeats are late on a busy machine, which must not evict pods in the middle of a test.
             ("node-monitor-grace-period", "5m".to_owned()),
         ],
     )

@@ -11,7 +11,7 @@ use crate::{
     state::Addresses,
 };
 
-/// The programs that have a user of their own, so that the audit log tells them apart.
+/// The programs with a user of their own, so that the audit log distinguishes them.
 const PROGRAMS: [(&str, &str, Option<&str>); 4] = [
     ("controller-manager", "system:kube-controller-manager", None),
     ("scheduler", "system:kube-scheduler", None),

@@ -22,7 +22,7 @@ pub fn component(home: &Home, state: &State) -> Result<Component> {
             ("listen-peer-urls", peers.clone()),
             ("initial-advertise-peer-urls", peers.clone()),
             ("initial-cluster", format!("local={peers}")),
-            // For clusters that are thrown away: a power cut may lose data, a killed process does not.
+            // For short-lived clusters: a power cut may lose data, but a killed process does not.
             ("unsafe-no-fsync", "true".to_owned()),
             // Room for big benchmarks; the default of 2 GiB is soon full of old versions.
             ("quota-backend-bytes", (8_u64 << 30).to_string()),

@@ -1,4 +1,4 @@
-//! The nodes that kwok plays.
+//! The nodes that kwok simulates.
 
 use anyhow::{Context, Result};
 use k8s_openapi::api::core::v1::Node;
@@ -8,7 +8,7 @@ use kube::{
 };
 use serde_json::json;
 
-/// Creates the fake nodes `fake-1` to `fake-COUNT` that are missing; says how many are new.
+/// Creates the missing ones of the fake nodes `fake-1` to `fake-COUNT`, and returns their number.
 pub async fn create(client: &Client, count: u32) -> Result<u32> {
     let nodes = Api::<Node>::all(client.clone());
     let mut created = 0;

@@ -1,4 +1,4 @@
-//! Keeping one component of the control plane alive.
+//! Keeps one component of the control plane running.
 
 use std::{
     collections::BTreeMap,
@@ -25,19 +25,19 @@ use crate::{
 const STOP_TIMEOUT: Duration = Duration::from_secs(30);
 const FIRST_BACKOFF: Duration = Duration::from_millis(500);
 const LONGEST_BACKOFF: Duration = Duration::from_secs(10);
-/// A component that ran this long was well: the next restart is quick again.
+/// Running time after which the backoff of a component is reset.
 const WELL_AFTER: Duration = Duration::from_secs(60);
 
-/// What is known of one component's process.
+/// The state of one component's process.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct Kept {
-    /// None while it is down.
+    /// `None` while it is down.
     pub pid: Option<u32>,
-    /// How often it was started again.
+    /// The number of its restarts.
     pub restarts: u32,
 }
 
-/// What is known of all components; written to a file that `up` and `status` read.
+/// The state of all components, in a file that `up` and `status` read.
 pub struct Roster {
     home: Home,
     components: Mutex<BTreeMap<String, Kept>>,
@@ -48,7 +48,7 @@ impl Roster {
         Self { home, components: Mutex::default() }
     }
 
-    /// Reads what the supervisor wrote last.
+    /// Reads the last state that the supervisor wrote.
     pub fn read(home: &Home) -> BTreeMap<String, Kept> {
         std::fs::read(home.components())
             .ok()
@@ -68,7 +68,7 @@ impl Roster {
     }
 }
 
-/// Runs the component until `stop`, again after each unexpected end.
+/// Runs the component until `stop`, and restarts it after each unexpected end.
 pub async fn keep(component: Component, home: Home, roster: &Roster, stop: CancellationToken) {
     let name = component.name;
     let mut restarts = 0;

@@ -1,4 +1,4 @@
-//! kwok, which plays the kubelets of the fake nodes.
+//! kwok, which simulates the kubelets of the fake nodes.
 
 use anyhow::Result;
 

@@ -1,4 +1,4 @@
-//! The programs of a control plane, and what they need before they start.
+//! The programs of a control plane, and their prerequisites.
 
 pub mod addresses;
 pub mod api_server;

@@ -1,20 +1,20 @@
-//! Asking the API server whether the cluster can be used.
+//! Checks by the API server whether the cluster is usable.
 
 use std::time::Duration;
 
 use anyhow::Result;
 use k8s_openapi::api::core::v1::{Node, ServiceAccount};
 use kube::{Api, Client, api::ListParams};
-/// How long a readiness request may take: a server that starts may accept and not answer.
+/// Time limit of a readiness request: a starting server may accept a connection without answering.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Whether `/readyz` says ok.
+/// Whether `/readyz` answers ok.
 pub async fn api_server_is_ready(client: &Client) -> bool {
     let Ok(request) = http::Request::get("/readyz").body(Vec::new()) else { return false };
     matches!(tokio::time::timeout(PATIENCE, client.request_text(request)).await, Ok(Ok(_)))
 }
 
-/// How many nodes are ready to take pods, of how many.
+/// The number of nodes that are ready for pods, and of all nodes.
 pub async fn nodes_ready(client: &Client) -> Result<(usize, usize)> {
     let nodes = Api::<Node>::all(client.clone()).list(&ListParams::default()).await?;
     let ready = nodes.items.iter().filter(|node| is_ready(node)).count();
@@ -25,7 +25,7 @@ fn is_ready(node: &Node) -> bool {
     let conditions = node.status.as_ref().and_then(|status| status.conditions.as_deref()).unwrap_or_default();
     let taints = node.spec.as_ref().and_then(|spec| spec.taints.as_deref()).unwrap_or_default();
     conditions.iter().any(|condition| condition.type_ == "Ready" && condition.status == "True")
-        // The controller manager takes this taint away a moment after the node is ready.
+        // The controller manager removes this taint a moment after the node is ready.
         && !taints.iter().any(|taint| taint.key == "node.kubernetes.io/not-ready")
 }
 

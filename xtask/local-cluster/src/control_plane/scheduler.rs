@@ -14,7 +14,7 @@ pub const NAME: &str = "scheduler";
 pub fn component(home: &Home, state: &State) -> Result<Component> {
     let config = home.configs().join("scheduler.yaml");
     let kubeconfig = home.kubeconfig_of(NAME).display().to_string();
-    // Quoted as JSON, which YAML reads: a path may hold anything.
+    // Quoted as JSON, which is also YAML, because a path may contain any character.
     let text = include_str!("../../control-plane/scheduler.yaml")
         .replace("${KUBECONFIG}", &serde_json::to_string(&kubeconfig)?);
     write_atomically(&config, text.as_bytes())?;

@@ -1,7 +1,7 @@
-//! Files that change all at once, as a kubelet writes ConfigMap and Secret volumes.
+//! Files that change atomically, like a kubelet's ConfigMap and Secret volumes.
 //!
-//! The files lie in a dated directory, `..data` is a link to it, and each visible name is a link through
-//! `..data`: swapping that one link changes everything, and a watcher sees what it sees in a real pod.
+//! The files lie in a dated directory, `..data` is a link to it, and each visible name is a link through `..data`:
+//! swapping that one link changes everything, and a watcher sees the same as in a real pod.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -17,7 +17,7 @@ const DATA: &str = "..data";
 /// Relative path → content.
 pub type Payload = BTreeMap<String, Vec<u8>>;
 
-/// Makes the directory hold exactly the payload. Says whether anything was written.
+/// Makes the directory contain exactly the payload. Returns whether anything was written.
 pub fn write(directory: &Path, payload: &Payload) -> Result<bool> {
     for path in payload.keys() {
         let plain = Path::new(path).components().all(|part| matches!(part, Component::Normal(_)));

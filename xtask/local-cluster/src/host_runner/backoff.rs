@@ -1,13 +1,13 @@
-//! How long a container that ended waits before it is started again.
+//! The pause before an ended container is restarted.
 
 use std::time::Duration;
 
 const FIRST: Duration = Duration::from_secs(1);
 const LONGEST: Duration = Duration::from_secs(10);
-/// After running this long a container is well again.
+/// Running time after which the backoff of a container is reset.
 const WELL_AFTER: Duration = Duration::from_secs(60);
 
-/// As a kubelet's, with shorter times: the first restart comes at once, then 1 s, doubling up to 10 s.
+/// Like a kubelet's, with shorter times: the first restart comes at once, then after 1 s, doubling up to 10 s.
 #[derive(Debug, Default)]
 pub struct Backoff {
     next: Option<Duration>,

@@ -1,10 +1,10 @@
-//! What is known of a pod's containers: written by each container's task, read for the pod's status.
+//! The state of a pod's containers: written by each container's task, read for the pod's status.
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Container, ContainerStatus, Pod};
 use tokio::sync::watch;
 
-/// Why a container does not run, in a kubelet's words.
+/// The reason why a container does not run, in a kubelet's words.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trouble {
     pub reason: String,
@@ -17,7 +17,7 @@ impl Trouble {
     }
 }
 
-/// How a run of a container ended.
+/// The end of a run of a container.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct End {
     pub exit_code: i32,
@@ -28,7 +28,7 @@ pub struct End {
     pub finished: Timestamp,
 }
 
-/// What a container does now.
+/// The present state of a container.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Activity {
     Waiting(Trouble),
@@ -51,7 +51,7 @@ pub struct Record {
 pub struct Board(watch::Sender<Vec<Record>>);
 
 impl Board {
-    /// The containers before their start, with what is known from the supervisor's earlier life.
+    /// The containers before their start, with their state from a former supervisor.
     pub fn new(pod: &Pod) -> Self {
         let spec = pod.spec.as_ref();
         let status = pod.status.as_ref();
@@ -71,7 +71,7 @@ impl Board {
         });
     }
 
-    /// The container waits, for this reason.
+    /// Records that the container waits, for this reason.
     pub fn waits(&self, name: &str, trouble: Trouble) {
         self.update(name, |record| {
             record.activity = Activity::Waiting(trouble);
@@ -79,7 +79,7 @@ impl Board {
         });
     }
 
-    /// The container ended.
+    /// Records the end of the container.
     pub fn ended(&self, name: &str, end: End) {
         self.update(name, |record| {
             record.activity = Activity::Ended(end);

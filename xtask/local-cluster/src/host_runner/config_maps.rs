@@ -1,4 +1,4 @@
-//! Each ConfigMap behind a pod's volumes, watched by itself.
+//! The ConfigMaps of a pod's volumes, each with its own watch.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -16,7 +16,7 @@ use tokio::{sync::Notify, task::JoinSet};
 /// Key → content.
 pub type Entries = BTreeMap<String, Vec<u8>>;
 
-/// What is known of a ConfigMap.
+/// The last known state of a ConfigMap.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Watermark {
     NotYet,
@@ -24,7 +24,7 @@ pub enum Watermark {
     Present(Entries),
 }
 
-/// Watches them as long as it lives.
+/// Watches ConfigMaps as long as it lives.
 pub struct ConfigMaps {
     board: Arc<Board>,
     _watches: JoinSet<()>,
@@ -47,7 +47,7 @@ impl ConfigMaps {
         Self { board, _watches: watches }
     }
 
-    /// What is known of one now.
+    /// The last known state of one.
     pub fn get(&self, name: &str) -> Watermark {
         let seen = self.board.seen.lock().unwrap_or_else(PoisonError::into_inner);
         seen.get(name).cloned().unwrap_or(Watermark::NotYet)
@@ -83,7 +83,7 @@ async fn follow(api: Api<ConfigMap>, name: String, board: Arc<Board>) {
                 let now = listed.take().map_or(Watermark::Missing, |map| Watermark::Present(entries(map)));
                 board.put(&name, now);
             }
-            // The stream tries again by itself; until then the last known state holds.
+            // The stream retries by itself; until then, the last known state applies.
             Err(_) => {}
         }
     }

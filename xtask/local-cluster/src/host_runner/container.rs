@@ -1,4 +1,4 @@
-//! One container: started, probed, and started again, until the pod ends.
+//! One container: started, probed and restarted, until the pod ends.
 
 use std::{
     collections::BTreeMap,
@@ -27,12 +27,12 @@ use super::{
 };
 use crate::{journal::note, kubeconfig};
 
-/// What could not be started is tried again this often: a binary is built, a ConfigMap created.
+/// Pause before a failed start is retried, for example until a binary is built or a ConfigMap created.
 const RETRY: Duration = Duration::from_secs(1);
-/// Where every Kubernetes client looks for its ServiceAccount.
+/// The path where every Kubernetes client looks for its ServiceAccount.
 const SERVICE_ACCOUNT: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 
-/// Runs the container until its policy or the shutdown says that it is over.
+/// Runs the container until its policy or the shutdown ends it.
 pub async fn keep(
     sandbox: &Sandbox,
     container: &Container,
@@ -137,7 +137,7 @@ async fn program(sandbox: &Sandbox, container: &Container) -> Result<Program, Tr
     })
 }
 
-/// What a container finds in its environment without asking.
+/// The environment variables that every container gets.
 fn given_environment(sandbox: &Sandbox, mounts: &Mounts) -> Result<BTreeMap<String, String>, Trouble> {
     let port = sandbox.runner.server_port.to_string();
     let pod = sandbox.pod();
@@ -150,8 +150,8 @@ fn given_environment(sandbox: &Sandbox, mounts: &Mounts) -> Result<BTreeMap<Stri
     ]
     .map(|(name, value)| (name.to_owned(), value))
     .into();
-    // A client looks at the fixed path of a container, which is nobody's on this machine; a kubeconfig says
-    // the same and is looked at first.
+    // A client reads the fixed path of a container, which does not exist on this machine; a kubeconfig has the same
+    // content and is read first.
     if let Some(account) = mounts.local(SERVICE_ACCOUNT) {
         let path = sandbox.directory.join("kubeconfig");
         let server = format!("https://{HOST_IP}:{port}");

@@ -1,4 +1,4 @@
-//! The downward API: what a pod may know of itself.
+//! The downward API: facts about a pod for its containers.
 
 use std::net::Ipv4Addr;
 

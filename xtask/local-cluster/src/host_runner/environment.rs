@@ -8,7 +8,7 @@ use super::{board::Trouble, downward, variables::expand};
 
 type Values = BTreeMap<String, String>;
 
-/// Adds the container's variables to those that are given, expanded in the order in which Kubernetes does it.
+/// Adds the container's variables to the given ones, expanded in the order of Kubernetes.
 pub fn resolve(
     pod: &Pod,
     container: &Container,

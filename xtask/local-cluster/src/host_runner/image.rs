@@ -1,4 +1,4 @@
-//! From an image's name to a binary of this machine.
+//! Finds the binary on this machine for the name of an image.
 
 use std::path::{Path, PathBuf};
 
@@ -11,7 +11,7 @@ pub fn binary_name(image: &str) -> &str {
     last.split(':').next().unwrap_or(last)
 }
 
-/// The binary for an image, or what a kubelet would report, with the remedy.
+/// The binary for an image, or the report of a kubelet, with the remedy.
 pub fn locate(image: &str, pull_policy: Option<&str>, bin_dir: &Path) -> Result<PathBuf, Trouble> {
     let name = binary_name(image);
     let path = bin_dir.join(name);

@@ -1,4 +1,4 @@
-//! Runs the pods of one real node as local processes: what a kubelet does, without containers.
+//! Runs the pods of one real node as local processes, like a kubelet, without containers.
 //!
 //! Pods are written as for any node; this turns them into processes with the
 //! pods' arguments, environment, volumes, ServiceAccount token and probes.
@@ -42,7 +42,7 @@ use crate::{home::Home, journal::note, kubeconfig, state::State};
 pub use publisher::PID_ANNOTATION;
 pub use runner::NODE_NAME;
 
-/// Plays the node until `stop`, then ends its processes.
+/// Acts as the node until `stop`, then ends its processes.
 pub async fn run(home: &Home, state: &State, stop: CancellationToken) {
     let client = match kubeconfig::client(&home.kubeconfig_of("host-runner")).await {
         Ok(client) => client,

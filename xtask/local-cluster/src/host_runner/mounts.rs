@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-/// Which local path stands for which path in the container.
+/// The local paths for the paths in a container.
 #[derive(Clone, Debug, Default)]
 pub struct Mounts {
     /// Longest mounted path first, so that the innermost mount wins.
@@ -26,7 +26,7 @@ impl Mounts {
         self.mounts.iter().find(|(path, _)| path == mounted).map(|(_, local)| local.as_path())
     }
 
-    /// The text with every mounted path in it replaced, where it stands as a path or the start of one.
+    /// The text with every mounted path replaced that is a path or the start of one.
     pub fn rewrite(&self, text: &str) -> String {
         let mut rewritten = String::with_capacity(text.len());
         let mut rest = text;
@@ -49,7 +49,7 @@ impl Mounts {
     }
 }
 
-/// `--config=/etc/x`, `a:/etc/x` and `/etc/x` hold the path /etc/x; `/opt/etc/x` does not.
+/// `--config=/etc/x`, `a:/etc/x` and `/etc/x` contain the path /etc/x; `/opt/etc/x` does not.
 fn starts_path(before: Option<char>) -> bool {
     before.is_none_or(|before| !is_name(before) && before != '/')
 }

@@ -1,4 +1,4 @@
-//! The node that stands for this machine.
+//! The node that represents this machine.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ const LEASE_SECONDS: u64 = 40;
 const RENEW_EVERY: Duration = Duration::from_secs(10);
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
-/// Registers the node and renews its lease for ever.
+/// Registers the node and renews its lease, forever.
 pub async fn keep_ready(client: &Client) {
     loop {
         let result = register(client).await;
@@ -116,7 +116,7 @@ async fn renew(client: &Client) -> Result<()> {
     say_ready(client).await
 }
 
-/// Sets the status where it is not Ready: at the start, and after this machine slept.
+/// Sets the status to Ready if it is not: at the start, and after this machine slept.
 async fn say_ready(client: &Client) -> Result<()> {
     let nodes = Api::<Node>::all(client.clone());
     let node = nodes.get(NODE_NAME).await.context("could not read the node")?;

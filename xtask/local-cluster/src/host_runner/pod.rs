@@ -24,12 +24,12 @@ use super::{
 };
 use crate::journal::note;
 
-/// When the whole cluster stops, nobody waits longer than this for a pod.
+/// Longest grace period of a pod when the whole cluster stops.
 const LONGEST_GRACE_AT_STOP: Duration = Duration::from_secs(10);
-/// How long a final status may take when nobody is going to need it.
+/// Time limit for a final status that nobody needs.
 const LAST_WORD: Duration = Duration::from_secs(2);
 
-/// Lives the pod to its end, or until `stop`.
+/// Runs the pod to its end, or until `stop`.
 pub async fn live(runner: Arc<Runner>, pod: Arc<Pod>, latest: Latest, stop: CancellationToken) {
     let status = pod.status.as_ref();
     let before = status.and_then(|status| status.pod_ip.as_ref()?.parse().ok());
@@ -39,7 +39,7 @@ pub async fn live(runner: Arc<Runner>, pod: Arc<Pod>, latest: Latest, stop: Canc
     if let Err(error) = fs::create_dir_all(&sandbox.directory) {
         note(&format!("could not create {}: {error}", sandbox.directory.display()));
     }
-    // On the heap: a pod's whole life is a large future.
+    // On the heap, because the future for a pod's whole life is large.
     Box::pin(run(&sandbox, &stop)).await;
     if !stop.is_cancelled() {
         until_deleted(&sandbox, &stop).await;
@@ -60,7 +60,7 @@ async fn run(sandbox: &Sandbox, stop: &CancellationToken) {
     let (teller, shutdown) = shutdown::channel();
     let mut publisher = Publisher::new(sandbox, policy, board.follow());
     if phase == Some("Running") && policy == RestartPolicy::Never {
-        // It ran when the supervisor died, and must not run twice.
+        // It was running when the supervisor died, and must not run twice.
         lost(&spec, &board);
     } else {
         tokio::select! {
@@ -71,12 +71,12 @@ async fn run(sandbox: &Sandbox, stop: &CancellationToken) {
     }
     tokio::select! {
         () = publisher.publish() => {}
-        // Then the object goes, or everything does: what it says of its containers is of little use.
+        // Then the object or the whole cluster is deleted, so the state of the containers is of little use.
         () = until_over(sandbox, stop) => {}
     }
 }
 
-/// Waits until the pod is to be deleted or the cluster stops, and some more, for a last word.
+/// Waits until the pod is to be deleted or the cluster stops, and a little longer, for a last status.
 async fn until_over(sandbox: &Sandbox, stop: &CancellationToken) {
     let mut latest = sandbox.latest();
     let deleted =
@@ -119,7 +119,7 @@ async fn run_containers(
     }
 }
 
-/// Tells the containers when the pod is deleted, sooner when it is deleted by force, or when the cluster stops.
+/// Asks the containers to end when the pod is deleted, sooner when it is deleted by force, or when the cluster stops.
 async fn relay_end(sandbox: &Sandbox, teller: &Teller, stop: &CancellationToken) {
     let mut latest = sandbox.latest();
     loop {
@@ -142,7 +142,7 @@ async fn relay_end(sandbox: &Sandbox, teller: &Teller, stop: &CancellationToken)
     }
 }
 
-/// Waits for the pod's deletion and completes it, as the node's kubelet does.
+/// Waits for the pod's deletion and completes it, like a kubelet.
 async fn until_deleted(sandbox: &Sandbox, stop: &CancellationToken) {
     let mut latest = sandbox.latest();
     let deleted =

@@ -23,8 +23,7 @@ impl PodAddresses {
         Self { range, taken: Mutex::default() }
     }
 
-    /// The address that the pod had before, or one that no pod has now. One that was given back comes again as
-    /// late as possible.
+    /// The former address of the pod, or an unused one. Returned addresses are reused as late as possible.
     pub fn take(&self, before: Option<Ipv4Addr>) -> Ipv4Addr {
         let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(before) = before

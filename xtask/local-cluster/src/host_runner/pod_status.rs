@@ -1,4 +1,4 @@
-//! A pod's status, from what is known of its containers.
+//! A pod's status, from the state of its containers.
 
 use std::net::Ipv4Addr;
 
@@ -12,7 +12,7 @@ use super::{
     runner::HOST_IP,
 };
 
-/// The status as a strategic merge patch; what it leaves out (`PodScheduled` and the like) stays.
+/// The status as a strategic merge patch; other fields (`PodScheduled` and the like) stay.
 pub fn status(
     pod: &Pod,
     records: &[Record],
@@ -81,7 +81,7 @@ fn condition(
     let status = if holds { "True" } else { "False" };
     let same = previous.iter().find(|condition| condition.type_ == kind && condition.status == status);
     let since = same.and_then(|condition| condition.last_transition_time.as_ref()).map_or(now, |time| time.0);
-    // An explicit null takes away what an earlier patch has set.
+    // An explicit null removes a field that an earlier patch has set.
     json!({ "type": kind, "status": status, "reason": reason, "message": message, "lastTransitionTime": since })
 }
 
@@ -96,7 +96,7 @@ fn container_status(record: &Record) -> Value {
         Activity::Ended(end) => (terminated(end), None),
     };
     let last = match (&record.activity, &record.last_end) {
-        // The end that is the state now is not also the one before it.
+        // The end in the present state is not also the last one before it.
         (Activity::Ended(_), _) | (_, None) => json!({}),
         (_, Some(end)) => terminated(end),
     };
@@ -113,7 +113,8 @@ fn container_status(record: &Record) -> Value {
     })
 }
 
-/// Nobody waits for what is added to a pod that runs (`kubectl debug`): a process has nothing to share with it.
+/// The status of a container that was added to a running pod (`kubectl debug`), which never runs, because a process has
+/// nothing to share with it.
 fn never_run(container: &EphemeralContainer) -> Value {
     json!({
         "name": container.name,

@@ -24,7 +24,7 @@ use crate::journal::note;
 /// Longer than the longest grace of a pod when the cluster stops.
 const LONGEST_STOP: Duration = Duration::from_secs(15);
 
-/// Starts a task for each pod and hands it every change, until `stop`; then waits for all of them.
+/// Starts a task for each pod and sends it every change, until `stop`; then waits for all of them.
 pub async fn run(runner: Arc<Runner>, stop: CancellationToken) {
     let api = Api::<Pod>::all(runner.client.clone());
     let on_the_node = watcher::Config::default().fields(&format!("spec.nodeName={NODE_NAME}"));
@@ -57,7 +57,7 @@ pub async fn run(runner: Arc<Runner>, stop: CancellationToken) {
     }
     let all_ended = async { while pods.lives.join_next().await.is_some() {} };
     if tokio::time::timeout(LONGEST_STOP, all_ended).await.is_err() {
-        // What still runs gets its death signal when the supervisor ends.
+        // Remaining processes get their death signal when the supervisor ends.
         note("some pods did not end in time");
     }
 }
@@ -89,7 +89,7 @@ impl Pods {
         }
     }
 
-    /// After a new list: what is not in it was deleted while we did not watch.
+    /// Applies a new list: missing pods were deleted while the watch was interrupted.
     fn only(&mut self, listed: &BTreeSet<String>) {
         let gone: Vec<String> = self.known.keys().filter(|uid| !listed.contains(*uid)).cloned().collect();
         for uid in gone {

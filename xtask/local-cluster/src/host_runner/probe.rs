@@ -1,4 +1,4 @@
-//! A container's probes: when they are made, and what their results mean.
+//! A container's probes: their timing, and the meaning of their results.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use k8s_openapi::api::core::v1::{Container, Probe};
 
 use super::probe_attempt::{Target, seconds};
 
-/// A local process is up within milliseconds: until the first success it is asked more often than said.
+/// Interval until the first success, shorter than requested, because a local process starts within milliseconds.
 const EAGER: Duration = Duration::from_millis(200);
 
 /// Counts results against the thresholds.
@@ -33,7 +33,7 @@ impl Tally {
         }
     }
 
-    /// Counts one result; says the new verdict when it changes.
+    /// Counts one result; returns the new verdict when it changes.
     pub fn count(&mut self, success: bool) -> Option<bool> {
         if success {
             self.successes += 1;

@@ -14,14 +14,14 @@ use tokio::{
 /// Enough for a status line.
 const ENOUGH: usize = 1024;
 
-/// The process that is probed.
+/// The probed process.
 pub struct Target<'a> {
     pub address: Ipv4Addr,
     pub ports: &'a [ContainerPort],
 }
 
 impl Target<'_> {
-    /// Makes the probe once; the error says why it failed.
+    /// Makes the probe once; the error is the reason of the failure.
     pub async fn attempt(&self, probe: &Probe) -> Result<(), String> {
         let timeout = seconds(probe.timeout_seconds, 1).max(Duration::from_secs(1));
         match tokio::time::timeout(timeout, self.ask(probe)).await {

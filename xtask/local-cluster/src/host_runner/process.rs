@@ -17,7 +17,7 @@ use tokio::{process::Child, time::Instant};
 use super::{board::End, shutdown::Shutdown};
 use crate::own_program;
 
-/// What is run, with everything settled: arguments expanded, paths local.
+/// A resolved command: arguments expanded, paths local.
 #[derive(Clone, Debug)]
 pub struct Program {
     pub supervisor_binary: PathBuf,
@@ -47,7 +47,7 @@ impl Program {
     }
 }
 
-/// A process that was started.
+/// A started process.
 pub struct Process {
     child: Child,
     pub pid: u32,
@@ -58,7 +58,7 @@ impl Process {
     /// Waits for its end.
     pub async fn end(&mut self) -> End {
         let status = self.child.wait().await;
-        // What it left behind in its group has lost its container.
+        // The remaining processes of its group have lost their container.
         self.signal(Signal::KILL);
         let status = status.unwrap_or_else(|_| ExitStatus::from_raw(255 << 8));
         end(status, self.started)
@@ -86,7 +86,7 @@ impl Process {
 
     fn signal(&self, signal: Signal) {
         if let Some(group) = Pid::from_raw(self.pid.cast_signed()) {
-            // Nobody left to receive it is what we want.
+            // No remaining receiver is a success.
             kill_process_group(group, signal).ok();
         }
     }

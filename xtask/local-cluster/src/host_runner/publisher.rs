@@ -1,4 +1,4 @@
-//! Telling the API server how a pod's containers are.
+//! Reports the state of a pod's containers to the API server.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -47,7 +47,8 @@ impl<'a> Publisher<'a> {
             self.publish().await;
             tokio::select! {
                 Ok(()) = self.board.changed() => {}
-                // Its deletion makes the end of a container another phase; an ephemeral container may have come.
+                // During a deletion, the end of a container leads to another phase; and an ephemeral container may have
+                // been added.
                 Ok(()) = pod.changed() => {}
                 () = tokio::time::sleep(RECHECK) => self.notice_overwriting(),
             }
@@ -66,13 +67,13 @@ impl<'a> Publisher<'a> {
         }
     }
 
-    /// Publishes what is on the board now, again and again until it is accepted or the pod is gone.
+    /// Publishes the present state of the board, and retries until it is accepted or the pod is gone.
     pub async fn publish(&mut self) {
         while let Err(error) = self.write().await {
             if let Some(kube::Error::Api(status)) = error.downcast_ref()
                 && (status.is_not_found() || status.is_conflict())
             {
-                // Gone, or another pod of the same name: nobody is left to be told.
+                // Gone, or replaced by another pod of the same name: there is nothing left to report to.
                 return;
             }
             note(&format!("{}: {}", self.sandbox.title(), explain(&error)));
@@ -87,7 +88,7 @@ impl<'a> Publisher<'a> {
             Api::<Pod>::namespaced(self.sandbox.runner.client.clone(), &pod.namespace().unwrap_or_default());
         let (name, uid) = (pod.name_any(), pod.uid());
 
-        // Before the status: who waits for Ready may read the pid at once.
+        // Before the status, because a test that waits for Ready may read the pid at once.
         let annotations = pids(&records);
         if self.annotations.as_ref() != Some(&annotations) {
             let patch = json!({ "metadata": { "uid": uid, "annotations": annotations } });
@@ -96,7 +97,7 @@ impl<'a> Publisher<'a> {
                 .context("could not write the pid")?;
             self.annotations = Some(annotations);
         }
-        // The times of a status that says nothing new must not make it new.
+        // Times alone must not make a status new.
         let mut basis = pod.as_ref().clone();
         if let Some(status) = &self.status {
             basis.status = serde_json::from_value(status.clone()).ok();
@@ -104,7 +105,7 @@ impl<'a> Publisher<'a> {
         let status = status(&basis, &records, self.policy, self.sandbox.address, Timestamp::now());
         if self.status.as_ref() != Some(&status) {
             let mut patch = json!({ "metadata": { "uid": uid }, "status": status });
-            // By default the list is merged: an address from an earlier life would stay in it.
+            // By default the list is merged, so an address of a former run would stay in it.
             patch["status"]["podIPs"] = json!([{ "$patch": "replace" }, { "ip": self.sandbox.address }]);
             pods.patch_status(&name, &PatchParams::default(), &Patch::Strategic(patch))
                 .await
@@ -115,7 +116,7 @@ impl<'a> Publisher<'a> {
     }
 }
 
-/// The annotation of every container; null takes away the pid of one that does not run.
+/// The annotation of every container; null removes the pid of a stopped one.
 fn pids(records: &[Record]) -> BTreeMap<String, Option<String>> {
     let containers = records.iter().enumerate();
     containers

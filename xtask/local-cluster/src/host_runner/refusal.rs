@@ -1,11 +1,11 @@
-//! What a pod asks for that the host runner does not do: named, instead of run without it.
+//! Refuses pods with fields that the host runner does not support, instead of running them without.
 
 use k8s_openapi::api::core::v1::PodSpec;
 use serde_json::Value;
 
 use super::board::Trouble;
 
-/// Fields that are carried out, each with everything below it.
+/// Supported fields, each with everything below it.
 const CARRIED_OUT: &[&str] = &[
     "containers.args",
     "containers.env.name",
@@ -45,7 +45,7 @@ const CARRIED_OUT: &[&str] = &[
     "volumes.projected.sources.serviceAccountToken",
 ];
 
-/// Fields of the scheduler, of admission, and of what a container has and a process has not: it is not confined.
+/// Fields of the scheduler, of admission, and of containers that a process lacks, because it is not confined.
 const WITHOUT_EFFECT: &[&str] = &[
     "affinity",
     "automountServiceAccountToken",
@@ -56,7 +56,7 @@ const WITHOUT_EFFECT: &[&str] = &[
     "containers.volumeMounts.readOnly",
     "dnsPolicy",
     "enableServiceLinks",
-    // Added to pods that run already: their status says that they never run.
+    // They are added to running pods, and their status shows that they never run.
     "ephemeralContainers",
     "imagePullSecrets",
     "nodeName",
@@ -73,14 +73,14 @@ const WITHOUT_EFFECT: &[&str] = &[
     "volumes.projected.defaultMode",
 ];
 
-/// Fields of which some values only are carried out.
+/// Fields of which only some values are supported.
 const VALUES: &[(&str, &[&str])] = &[
     ("restartPolicy", &["Always", "Never"]),
     ("containers.livenessProbe.httpGet.scheme", &["HTTP"]),
     ("containers.readinessProbe.httpGet.scheme", &["HTTP"]),
 ];
 
-/// Why the pod is not run, if it asks for something that the host runner does not do.
+/// The reason why the pod is not run, if it has an unsupported field.
 pub fn of(spec: &PodSpec) -> Option<Trouble> {
     let asked = match serde_json::to_value(spec) {
         Ok(spec) => first_unknown(&spec, "")?,
@@ -91,7 +91,7 @@ pub fn of(spec: &PodSpec) -> Option<Trouble> {
     Some(Trouble::new("CreateContainerConfigError", message))
 }
 
-/// The first field, or field with its value, that is not carried out.
+/// The first unsupported field, or field with its value.
 fn first_unknown(value: &Value, path: &str) -> Option<String> {
     if is_known(path) {
         let text = value.as_str()?;
@@ -127,7 +127,7 @@ mod tests {
 
     use super::*;
 
-    /// A controller's pod, as the API server gives it back.
+    /// A controller's pod, as returned by the API server.
     fn pod() -> Value {
         json!({
             "containers": [{

@@ -1,4 +1,4 @@
-//! When a container that ended is started again.
+//! Decides when an ended container is restarted.
 
 use k8s_openapi::api::core::v1::PodSpec;
 
@@ -10,7 +10,7 @@ pub enum RestartPolicy {
 }
 
 impl RestartPolicy {
-    /// The pod's policy; there is no other one among the pods that are run.
+    /// The pod's policy; the supported pods have no other one.
     pub fn of(spec: &PodSpec) -> Self {
         match spec.restart_policy.as_deref() {
             Some("Never") => Self::Never,

@@ -1,4 +1,4 @@
-//! What all pods of the node share.
+//! The common state of all pods of the node.
 
 use std::path::PathBuf;
 
@@ -12,7 +12,7 @@ pub const NODE_NAME: &str = "catena-host";
 /// The node's own address.
 pub const HOST_IP: &str = "127.0.0.1";
 
-/// The cluster that the node is part of, and the addresses that its pods have.
+/// The cluster of the node, and the addresses of its pods.
 pub struct Runner {
     pub client: Client,
     pub home: Home,
@@ -21,7 +21,7 @@ pub struct Runner {
 }
 
 impl Runner {
-    /// Where binaries are looked up now: bringing the cluster up again may change it while it runs.
+    /// The present directory of binaries, which another `up` may change while the cluster is running.
     pub fn bin_dir(&self) -> PathBuf {
         State::read(&self.home).ok().flatten().map(|state| state.bin_dir).unwrap_or_default()
     }

@@ -1,4 +1,4 @@
-//! What the parts of one pod share.
+//! The common state of the parts of one pod.
 
 use std::{net::Ipv4Addr, path::PathBuf, sync::Arc, time::Duration};
 
@@ -11,7 +11,7 @@ use super::runner::Runner;
 /// As Kubernetes' own default.
 const DEFAULT_GRACE: Duration = Duration::from_secs(30);
 
-/// The newest version of the pod's object; None once it is gone.
+/// The newest version of the pod's object; `None` once it is gone.
 pub type Latest = watch::Receiver<Option<Arc<Pod>>>;
 
 /// One pod of the node: its object, its address and its directory.
@@ -34,7 +34,7 @@ impl Sandbox {
         Self { runner, first, latest, address, directory }
     }
 
-    /// The pod as it is now, or as it was last.
+    /// The present or last state of the pod.
     pub fn pod(&self) -> Arc<Pod> {
         self.latest.borrow().clone().unwrap_or_else(|| Arc::clone(&self.first))
     }
@@ -49,7 +49,7 @@ impl Sandbox {
         format!("{}/{}", self.first.namespace().unwrap_or_default(), self.first.name_any())
     }
 
-    /// How long a container gets to end.
+    /// The grace period of a container.
     pub fn grace(&self) -> Duration {
         let pod = self.pod();
         let of_deletion = pod.metadata.deletion_grace_period_seconds;

@@ -1,12 +1,12 @@
-//! Addresses in place of Services' names: this machine has no DNS of the cluster, and nothing that spreads connections.
+//! Replaces the names of Services by addresses, because this machine has no cluster DNS and no load balancing.
 
 use k8s_openapi::api::core::v1::{Pod, Service, ServiceSpec};
 use kube::{Api, Client, api::ListParams};
 
 const SUFFIX: &str = ".svc";
 
-/// The text with every `NAME.NAMESPACE.svc` in it replaced by the address of a pod of that Service. A name that leads
-/// to no pod now stays, and leads nowhere.
+/// The text with every `NAME.NAMESPACE.svc` replaced by the address of a pod of that Service. The name of a Service
+/// without a pod stays, and does not resolve.
 pub async fn resolve(client: &Client, text: String) -> kube::Result<String> {
     let mut resolved = text.clone();
     for (host, name, namespace) in names(&text) {

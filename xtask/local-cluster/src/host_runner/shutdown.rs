@@ -1,13 +1,13 @@
-//! Telling the containers of a pod to end, and how much time they have.
+//! Asks the containers of a pod to end within a time.
 
 use std::time::Duration;
 
 use tokio::sync::watch;
 
-/// The side that tells.
+/// The sending side.
 pub struct Teller(watch::Sender<Option<Duration>>);
 
-/// The side that is told; each container has one.
+/// The receiving side; each container has one.
 #[derive(Clone)]
 pub struct Shutdown(watch::Receiver<Option<Duration>>);
 
@@ -40,7 +40,7 @@ impl Shutdown {
     pub async fn asked(&mut self) -> Duration {
         match self.0.wait_for(Option::is_some).await {
             Ok(grace) => grace.unwrap_or_default(),
-            // The pod's task is gone, and with it everything that could be waited for.
+            // The pod's task is gone, so nothing is left to wait for.
             Err(_) => Duration::ZERO,
         }
     }
@@ -52,7 +52,7 @@ impl Shutdown {
         }
     }
 
-    /// Sleeps; true when it was not asked to end meanwhile.
+    /// Sleeps; true unless it was asked to end meanwhile.
     pub async fn sleeps(&mut self, duration: Duration) -> bool {
         tokio::time::timeout(duration, self.asked()).await.is_err()
     }

@@ -51,7 +51,7 @@ pub async fn request(client: &Client, pod: &Pod, wanted: &ServiceAccountTokenPro
         .status
         .and_then(|status| status.token)
         .context("the answer to a token request holds no token")?;
-    // A kubelet renews at 80 % of the lifetime; an answer may live longer than was asked for.
+    // A kubelet renews at 80 % of the lifetime; a token may live longer than requested.
     let lifetime = u64::try_from(seconds).unwrap_or_default();
     let renew_at = Timestamp::now() + Duration::from_secs(lifetime * 8 / 10);
     Ok(Token { text, renew_at })

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-/// Replaces `$(NAME)` by its value; what is not defined stays as it is; `$$` is one dollar.
+/// Replaces `$(NAME)` by its value; undefined names stay unchanged; `$$` is one dollar.
 pub fn expand(text: &str, variables: &BTreeMap<String, String>) -> String {
     let mut expanded = String::with_capacity(text.len());
     let mut rest = text;

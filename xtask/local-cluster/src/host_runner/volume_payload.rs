@@ -1,4 +1,4 @@
-//! What stands in a volume, from what is known of its sources.
+//! The content of a volume, from its sources.
 
 use k8s_openapi::api::core::v1::{KeyToPath, Pod, Volume, VolumeProjection};
 
@@ -9,7 +9,7 @@ use super::{
     downward,
 };
 
-/// What a payload is made from.
+/// The sources of a payload.
 pub struct Known<'a> {
     pub pod: &'a Pod,
     pub address: std::net::Ipv4Addr,
@@ -60,7 +60,7 @@ fn config_map(known: &Known<'_>, name: &str, items: Option<&[KeyToPath]>) -> Res
     }
 }
 
-/// All entries under their keys, or the chosen ones under their paths; an error is the key that is missing.
+/// All entries under their keys, or the chosen ones under their paths; an error is the missing key.
 fn select(entries: Entries, items: Option<&[KeyToPath]>) -> Result<Payload, String> {
     let Some(items) = items.filter(|items| !items.is_empty()) else { return Ok(entries) };
     let chosen = |item: &KeyToPath| {

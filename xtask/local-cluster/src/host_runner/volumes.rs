@@ -1,4 +1,4 @@
-//! The volumes of one pod, as directories that follow their sources.
+//! The volumes of one pod, as directories that are updated with their sources.
 
 use std::{
     collections::BTreeMap,
@@ -23,7 +23,7 @@ use super::{
 };
 use crate::journal::note;
 
-/// Tokens are looked at this often; a failed write is tried again.
+/// Time between checks of tokens and retries of failed writes.
 const TICK: Duration = Duration::from_secs(10);
 
 /// The volumes, kept current as long as [`Volumes::keep_current`] runs.
@@ -36,7 +36,7 @@ pub struct Volumes<'a> {
 }
 
 impl<'a> Volumes<'a> {
-    /// Starts watching what the volumes refer to; nothing is written yet.
+    /// Starts watching the sources of the volumes; nothing is written yet.
     pub fn new(sandbox: &'a Sandbox, spec: &PodSpec) -> Self {
         let namespace = sandbox.pod().namespace().unwrap_or_default();
         Self {
@@ -47,7 +47,7 @@ impl<'a> Volumes<'a> {
         }
     }
 
-    /// Writes every volume; an error says what a container has to wait for.
+    /// Writes every volume; an error is the reason why a container has to wait.
     pub async fn write_all(&self) -> Result<(), Trouble> {
         for volume in &self.declared {
             self.write(volume).await?;
@@ -68,7 +68,7 @@ impl<'a> Volumes<'a> {
                 () = tokio::time::sleep(TICK) => {}
             }
             for volume in &self.declared {
-                // As with a kubelet: what was there stays while its source is gone.
+                // As with a kubelet, the files stay while their source is gone.
                 if let Err(trouble) = self.write(volume).await
                     && trouble.reason != "CreateContainerConfigError"
                 {
@@ -113,7 +113,7 @@ impl<'a> Volumes<'a> {
     }
 }
 
-/// Where the mounts of a container are on this machine.
+/// The local paths of the mounts of a container.
 pub fn mounts(pod_directory: &Path, spec: &PodSpec, container: &Container) -> Mounts {
     let volumes = spec.volumes.as_deref().unwrap_or_default();
     Mounts::new(container.volume_mounts.iter().flatten().filter_map(|mount| {

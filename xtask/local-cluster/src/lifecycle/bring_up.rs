@@ -1,4 +1,4 @@
-//! From nothing, or from an earlier life, to a cluster that takes pods.
+//! Brings up a new or a stopped cluster until it accepts pods.
 
 use std::{
     fs::{self, File, OpenOptions},
@@ -26,16 +26,17 @@ use crate::{
     toolchain::Toolchain,
 };
 
-/// A loaded machine with two cores needs more than a quiet one.
+/// Time limit of the start, which takes long on a loaded machine with two cores.
 const PATIENCE: Duration = Duration::from_secs(180);
-/// A component that ended this often will not come up by waiting.
+/// Number of restarts of a component after which waiting is pointless.
 const HOPELESS_RESTARTS: u32 = 4;
 
-/// What a cluster shall be like.
+/// The options of a cluster.
 pub struct Wanted {
-    /// How many fake nodes there are at least.
+    /// Minimum number of fake nodes.
     pub nodes: u32,
-    /// Where the host runner finds programs named like images. None: where it finds them now, or the default.
+    /// The directory in which the host runner finds programs named like images; `None` keeps the present one, or the
+    /// default.
     pub bin_dir: Option<PathBuf>,
     /// The same for a new cluster.
     pub default_bin_dir: PathBuf,
@@ -68,7 +69,7 @@ pub async fn bring_up(home: &Home, wanted: &Wanted) -> Result<bool> {
     let mut supervisor = if was_running { None } else { Some(start_supervisor(home)?) };
     let result = wait_until_usable(home, &state, wanted.nodes, supervisor.as_mut()).await;
     if result.is_err() && supervisor.is_some() {
-        // Half a cluster helps nobody; its logs stay.
+        // Half a cluster is useless; its logs stay.
         supervision::stop_supervisor(home, Duration::from_secs(60), |_| {})?;
     }
     result?;
@@ -87,7 +88,7 @@ fn set_up(home: &Home, toolchain: Toolchain, wanted: &Wanted) -> Result<State> {
         bin_dir: wanted.bin_dir.clone().unwrap_or_else(|| wanted.default_bin_dir.clone()),
         toolchain,
     };
-    // Written last: a directory without a state is a setup that was cut short, and is set up again.
+    // Written last: a directory without a state is an incomplete setup, and is set up again.
     state.write(home)?;
     step.done(format!("API server at {}", state.addresses.server()));
     Ok(state)
@@ -96,7 +97,7 @@ fn set_up(home: &Home, toolchain: Toolchain, wanted: &Wanted) -> Result<State> {
 fn start_supervisor(home: &Home) -> Result<Child> {
     let own = std::env::current_exe().context("could not find this program's own file")?;
     let copy = home.supervisor_binary();
-    // Written beside and moved: a supervisor that has just died may still hold the old file busy.
+    // Written beside and moved, because a supervisor that has just died may still keep the old file busy.
     let unfinished = copy.with_extension("unfinished");
     fs::copy(&own, &unfinished)
         .and_then(|_| fs::rename(&unfinished, &copy))
@@ -148,7 +149,7 @@ async fn wait_until_usable(
 }
 
 async fn wait_for_nodes(client: &Client, watch: &mut Watch<'_>, step: &Step, nodes: u32) -> Result<usize> {
-    // The host runner's own node comes on top of the fake ones.
+    // The host runner's own node comes in addition to the fake ones.
     let wanted = nodes as usize + 1;
     loop {
         let (ready, known) = readiness::nodes_ready(client).await?;
@@ -159,7 +160,7 @@ async fn wait_for_nodes(client: &Client, watch: &mut Watch<'_>, step: &Step, nod
     }
 }
 
-/// Waiting that notices when it is in vain.
+/// Waits, and fails early when that is pointless.
 struct Watch<'a> {
     home: &'a Home,
     supervisor: Option<&'a mut Child>,

@@ -1,4 +1,4 @@
-//! How a cluster is that runs.
+//! The health of a running cluster.
 
 use std::{collections::BTreeMap, path::PathBuf};
 
@@ -15,29 +15,29 @@ use crate::{
     state::State,
 };
 
-/// What is known of a cluster that runs.
+/// The state of a running cluster.
 #[derive(Debug)]
 pub struct Health {
     /// The supervisor's pid.
     pub supervisor: i32,
-    /// How many nodes are ready, of how many; an error says why the cluster cannot be used.
+    /// The number of ready and of all nodes; an error is the reason why the cluster is not usable.
     pub nodes: Result<(usize, usize)>,
-    /// Where it is; an error when it was set up by another version of this program.
+    /// Its setup; an error if it was set up by another version of this program.
     pub setup: Result<Setup>,
     /// The components of the control plane by name.
     pub components: BTreeMap<String, Kept>,
 }
 
-/// What a cluster was set up with.
+/// The setup of a cluster.
 #[derive(Debug)]
 pub struct Setup {
     /// The API server's URL.
     pub server: String,
-    /// Where the host runner finds programs named like images.
+    /// The directory in which the host runner finds programs named like images.
     pub bin_dir: PathBuf,
 }
 
-/// None when it does not run.
+/// The health; `None` if it is not running.
 pub async fn health(home: &Home) -> Option<Health> {
     let supervisor = supervision::supervisor_pid(home).filter(|_| supervision::is_running(home))?;
     Some(Health {

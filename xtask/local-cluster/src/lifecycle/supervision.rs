@@ -11,18 +11,18 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::home::Home;
 
-/// Whether a supervisor runs this cluster now.
+/// Whether a supervisor is running this cluster.
 pub fn is_running(home: &Home) -> bool {
-    // Its lock is the truth: a pid file may be stale.
+    // The lock is decisive, because a pid file may be stale.
     File::open(home.supervisor_lock()).is_ok_and(|lock| lock.try_lock_shared().is_err())
 }
 
-/// The supervisor's pid, if it is alive and really this cluster's.
+/// The supervisor's pid, if it is alive and belongs to this cluster.
 pub fn supervisor_pid(home: &Home) -> Option<Pid> {
     let pid: i32 = fs::read_to_string(home.supervisor_pid()).ok()?.trim().parse().ok()?;
     let command_line = fs::read(format!("/proc/{pid}/cmdline")).ok()?;
     let program = command_line.split(|byte| *byte == 0).next()?;
-    // A pid is used again by others: only the copy of this program in this cluster's directory is ours.
+    // A pid may be reused: only the copy of this program in this cluster's directory is ours.
     (program == home.supervisor_binary().as_os_str().as_bytes()).then(|| Pid::from_raw(pid)).flatten()
 }
 

@@ -31,7 +31,7 @@ use crate::{
 /// Runs until SIGTERM. Must be called on the main thread, outside of other runtimes: see
 /// [`crate::own_program::child`].
 pub async fn supervise(home: Home) -> Result<()> {
-    // Closing the terminal that said `up` must not reach the cluster.
+    // Closing the terminal of `up` must not affect the cluster.
     if let Err(error) = rustix::process::setsid() {
         note(&format!("keeping the terminal's session: {error}"));
     }
@@ -43,7 +43,7 @@ pub async fn supervise(home: Home) -> Result<()> {
     note(&format!("supervising {:?} as pid {}", home.name(), std::process::id()));
 
     let roster = Roster::new(home.clone());
-    // Whoever talks to a server ends before it: processes of pods, then the control plane, then etcd.
+    // Clients end before their servers: processes of pods, then the control plane, then etcd.
     let (stop_pods, stop_control_plane, stop_etcd) =
         (CancellationToken::new(), CancellationToken::new(), CancellationToken::new());
     let api_ready = CancellationToken::new();
@@ -87,7 +87,7 @@ pub async fn supervise(home: Home) -> Result<()> {
     };
     tokio::join!(etcd, control_plane_then_etcd);
     note("stopped");
-    // The lock goes with the process at the latest; here it is plain that it was held until now.
+    // The lock ends with the process at the latest; this line shows that it is held until here.
     drop(lock);
     Ok(())
 }

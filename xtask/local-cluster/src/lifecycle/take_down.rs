@@ -1,4 +1,4 @@
-//! Ending a cluster and everything of it.
+//! Takes down a cluster and removes its data.
 
 use std::{
     fs::{self, File},
@@ -10,7 +10,7 @@ use anyhow::{Context, Result};
 use super::supervision;
 use crate::{home::Home, progress::Step};
 
-/// The supervisor waits for its slowest child; a little more than that.
+/// Time limit of the supervisor, a little more than its slowest child may take.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Stops all processes of the cluster and removes its data; returns false when there was nothing.

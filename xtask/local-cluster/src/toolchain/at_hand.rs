@@ -1,4 +1,4 @@
-//! Tools that are on this machine already, used only when they are what go.mod pins.
+//! Tools that are on this machine already, used only in the version that go.mod pins.
 
 use std::{
     path::{Path, PathBuf},
@@ -27,7 +27,7 @@ fn version(tool: Tool, binary: &Path) -> Option<(u32, u32)> {
     first_version(&String::from_utf8_lossy(&output.stdout))
 }
 
-/// The first word that looks like a version, whatever stands around it.
+/// The first word that looks like a version, in any context.
 fn first_version(text: &str) -> Option<(u32, u32)> {
     text.split_whitespace()
         .filter(|word| word.trim_start_matches('v').starts_with(|c: char| c.is_ascii_digit()))

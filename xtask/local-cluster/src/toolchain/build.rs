@@ -1,4 +1,4 @@
-//! Building the tools that are not at hand, once per user.
+//! Builds missing tools, once per user.
 
 use std::{
     fs::{self, File},
@@ -16,7 +16,7 @@ use crate::{cache, progress::Step};
 pub const GO_MOD: &str = include_str!("../../control-plane/go.mod");
 const GO_SUM: &str = include_str!("../../control-plane/go.sum");
 
-/// Where the tools of the present go.mod are kept, whether or not they are built yet.
+/// The directory of the tools of the present go.mod, whether or not they are built yet.
 pub fn directory(pins: &Pins) -> Result<PathBuf> {
     let mut hasher = Sha256::new();
     hasher.update(GO_MOD);
@@ -62,7 +62,7 @@ fn lock(directory: &Path) -> Result<File> {
     Ok(lock)
 }
 
-/// The module in a directory of its own: no checkout is needed to build the tools.
+/// Writes the module to a separate directory, so that the tools can be built without a checkout.
 fn write_module(directory: &Path) -> Result<PathBuf> {
     let module = directory.join("module");
     fs::create_dir_all(&module).with_context(|| format!("could not create {}", module.display()))?;
@@ -131,7 +131,7 @@ fn go_version(pins: &Pins) -> Result<String> {
     Ok(version)
 }
 
-/// Without these, Kubernetes' programs say that they are v0.0.0-master.
+/// Without these flags, Kubernetes' programs report the version v0.0.0-master.
 fn linker_flags(pins: &Pins) -> Result<String> {
     let version = pins.version(Tool::ApiServer)?;
     let (major, minor) =

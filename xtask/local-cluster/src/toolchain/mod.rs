@@ -1,4 +1,4 @@
-//! The real programs that a local cluster consists of, pinned in `control-plane/go.mod`.
+//! The real programs of a local cluster, pinned in `control-plane/go.mod`.
 
 mod at_hand;
 mod build;
@@ -12,19 +12,19 @@ use serde::{Deserialize, Serialize};
 use self::pins::Pins;
 pub use self::pins::Tool;
 
-/// Where each tool lies.
+/// The path of each tool.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct Toolchain {
     binaries: BTreeMap<String, PathBuf>,
 }
 
 impl Toolchain {
-    /// Finds each tool in the cache or on this machine, and builds what is missing.
+    /// Finds each tool in the cache or on this machine, and builds the missing ones.
     pub fn provide() -> Result<Self> {
         Self::of(&Tool::ALL)
     }
 
-    /// Finds or builds what works on any cluster: kubectl and helm.
+    /// Finds or builds the tools for any cluster: kubectl and helm.
     pub fn clients() -> Result<Self> {
         Self::of(&[Tool::Kubectl, Tool::Helm])
     }
@@ -46,7 +46,7 @@ impl Toolchain {
             }
         }
         if !missing.is_empty() {
-            // Only now does it matter whether there is a Go to build with.
+            // Go is needed only from here on.
             let directory = built?;
             build::build(&missing, &pins, &directory)?;
             for tool in missing {

@@ -15,7 +15,7 @@ pub enum Tool {
     Scheduler,
     /// kubectl
     Kubectl,
-    /// kwok, which plays the fake nodes
+    /// kwok, which simulates the fake nodes
     Kwok,
     /// helm
     Helm,

@@ -21,18 +21,18 @@ use subject::Subject;
 
 /// Connections that create the objects.
 const CONNECTIONS: usize = 16;
-/// How long the cluster rests before each subject, so that it starts from quiet.
+/// Pause before each subject, so that it starts on a quiet cluster.
 const REST: Duration = Duration::from_secs(5);
-/// How often readiness is asked for; each answer is small, because it comes from a count.
+/// Time between readiness checks, whose answers are small, because they are counts.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// What is measured.
+/// The options of a benchmark.
 #[derive(clap::Args)]
 pub struct Options {
-    /// How many objects are created at once
+    /// Number of objects that are created at once
     #[arg(long, default_value_t = 300, value_name = "COUNT")]
     objects: usize,
-    /// How many replicas each has
+    /// Number of replicas of each object
     #[arg(long, default_value_t = 3, value_name = "COUNT")]
     replicas: usize,
     /// Times that each subject is measured
@@ -46,7 +46,7 @@ pub struct Options {
     patience: u64,
 }
 
-/// Measures on a cluster of its own, which is taken down whatever happens.
+/// Measures on a cluster of its own, which is always taken down.
 pub async fn run(options: &Options) -> Result<()> {
     let interrupt = Interrupt::listen()?;
     let cluster = LocalCluster::named(&format!("bench-{}", std::process::id()))?;
@@ -66,7 +66,7 @@ async fn measure(cluster: &LocalCluster, options: &Options, interrupt: &Interrup
     println!("\n{} objects with {} replicas each: {pods} pods", options.objects, options.replicas);
     for run in 0..options.runs {
         let mut subjects = [Subject::Catena, Subject::Native];
-        // The first work of a cluster is the slowest, and what was before is still in the API server's memory.
+        // The first work of a cluster is the slowest, and earlier objects are still in the API server's memory.
         if run % 2 == 1 {
             subjects.reverse();
         }
@@ -102,7 +102,7 @@ async fn one(cluster: &LocalCluster, client: &Client, subject: Subject, options:
         .await?;
     let ready = seconds(started.elapsed());
     step.done(format!("created in {}, all ready {ready} after the first was created", seconds(created)));
-    // What follows readiness belongs to the work as well.
+    // The work after readiness counts as well.
     tokio::time::sleep(Duration::from_secs(2)).await;
     for (process, before) in processes.iter().zip(&before) {
         let after = process.usage()?;

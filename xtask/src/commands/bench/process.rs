@@ -10,25 +10,25 @@ pub struct Process {
     pub pid: u32,
 }
 
-/// What a process used up to now.
+/// The resource usage of a process so far.
 pub struct Usage {
     /// CPU time, of all its threads.
     pub cpu: Duration,
     /// Resident memory in KiB.
     pub resident: u64,
-    /// The most that was ever resident, in KiB.
+    /// Peak resident memory in KiB.
     pub resident_at_most: u64,
 }
 
 impl Process {
-    /// What it used up to now.
+    /// Its usage so far.
     pub fn usage(&self) -> Result<Usage> {
         let read = |file: &str| {
             let path = format!("/proc/{}/{file}", self.pid);
             fs::read_to_string(&path).with_context(|| format!("could not read {path}: {} ended", self.name))
         };
         let stat = read("stat")?;
-        // The name in parentheses may hold spaces; utime and stime are the 12th and 13th fields after it.
+        // The name in parentheses may contain spaces; utime and stime are the 12th and 13th fields after it.
         let fields: Vec<u64> = stat
             .rsplit_once(')')
             .map(|(_, rest)| rest.split_whitespace().map(|field| field.parse().unwrap_or(0)).collect())

@@ -1,4 +1,4 @@
-//! Requests counted from the audit log, by who made them.
+//! Counts requests in the audit log, by user.
 
 use std::{
     collections::BTreeMap,
@@ -11,7 +11,7 @@ use anyhow::{Context, Result};
 use local_cluster::LocalCluster;
 use serde::Deserialize;
 
-/// A place in the audit log.
+/// A position in the audit log.
 pub struct Requests {
     offset: u64,
 }
@@ -46,20 +46,20 @@ struct Answer {
 }
 
 impl Requests {
-    /// The place where the log ends now.
+    /// The present end of the log.
     pub fn from_now(cluster: &LocalCluster) -> Result<Self> {
         let log = File::open(cluster.audit_log()).context("could not open the audit log")?;
         Ok(Self { offset: log.metadata()?.len() })
     }
 
-    /// What the users wrote since, as lines to print; Leases are left out.
+    /// The writes of the users since then, as lines to print, without Leases.
     pub fn since(&self, cluster: &LocalCluster, users: &[&str], objects: usize) -> Result<String> {
         let mut log = File::open(cluster.audit_log()).context("could not open the audit log")?;
         log.seek(SeekFrom::Start(self.offset))?;
         let mut writes: BTreeMap<String, usize> = BTreeMap::new();
         let mut refused: BTreeMap<u16, (usize, String)> = BTreeMap::new();
         for line in BufReader::new(log).lines() {
-            // The last line may be half written.
+            // The last line may be incomplete.
             let Ok(entry) = serde_json::from_str::<Entry>(&line?) else { continue };
             let object = entry.object_ref.unwrap_or(Object { resource: String::new(), subresource: None });
             let is_write = matches!(entry.verb.as_str(), "create" | "update" | "patch" | "delete");

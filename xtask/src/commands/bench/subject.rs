@@ -1,4 +1,4 @@
-//! Who is measured.
+//! The measured subjects.
 
 use std::{
     pin::pin,
@@ -47,7 +47,7 @@ impl Subject {
         }
     }
 
-    /// Whose requests count.
+    /// The users whose requests count.
     pub fn users(self) -> &'static [&'static str] {
         match self {
             Self::Catena => &[
@@ -68,7 +68,7 @@ impl Subject {
         let name = format!("{prefix}{}", jiff::Timestamp::now().as_millisecond());
         let namespace = serde_json::from_value(json!({"metadata": {"name": name}}))?;
         namespaces.create(&PostParams::default(), &namespace).await?;
-        // No pod is admitted before the namespace's service account is there.
+        // No pod is admitted before the namespace's service account exists.
         let accounts: Api<ServiceAccount> = Api::namespaced(client.clone(), &name);
         while accounts.get_opt("default").await?.is_none() {
             tokio::time::sleep(Duration::from_millis(50)).await;
@@ -76,7 +76,7 @@ impl Subject {
         Ok(name)
     }
 
-    /// An object that makes pods of the same shape, whoever makes them.
+    /// An object whose pods have the same shape for each subject.
     pub fn object(self, name: &str, replicas: usize) -> DynamicObject {
         let data = match self {
             Self::Catena => json!({"spec": {"replicas": replicas, "parameters": {"image": "nginx:1.29"}}}),
@@ -92,7 +92,7 @@ impl Subject {
             let pid = kept.and_then(|kept| kept.pid).with_context(|| format!("{name} does not run"))?;
             anyhow::Ok(Process { name: name.to_owned(), pid })
         };
-        // What the requests cost where they are answered.
+        // The cost of the requests on the server.
         let api_server = component("api-server")?;
         if self == Self::Native {
             return Ok(vec![component("controller-manager")?, api_server]);
@@ -150,7 +150,7 @@ impl Subject {
     }
 }
 
-/// What the default templates of the charts render to, as a Deployment.
+/// The rendering of the charts' default templates, as a Deployment.
 fn native(name: &str, replicas: usize) -> Value {
     let labels = json!({"app.kubernetes.io/name": name, "app.kubernetes.io/managed-by": "bench"});
     json!({"spec": {

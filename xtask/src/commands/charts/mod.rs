@@ -1,4 +1,4 @@
-//! `cargo xtask charts`: what all charts share is written into each, because a chart is packaged without its
+//! `cargo xtask charts`: writes the common parts of all charts into each, because a chart is packaged without its
 //! surroundings.
 
 mod names;
@@ -19,17 +19,17 @@ use crate::{
     workspace,
 };
 
-/// In the first line of each file that is generated as a whole.
+/// The text in the first line of each fully generated file.
 const NOTE: &str = "Generated from charts/_shared by `cargo xtask charts`. Do not edit.";
-/// In the line between a file's own beginning and its generated ending.
+/// The text in the line between a file's own part and its generated ending.
 const ENDING_NOTE: &str = "From here on generated from charts/_shared by `cargo xtask charts`. Do not edit.";
 
-/// Stands for the chart's name in an ending.
+/// The placeholder for the chart's name in an ending.
 const CHART_NAME: &str = "CHART_NAME";
-/// Stands for the table of the chart's values in the ending of its README.
+/// The placeholder for the table of the chart's values in the ending of its README.
 const VALUES_TABLE: &str = "VALUES_TABLE";
 
-/// Writes what is generated of every chart; with `check`, only says whether all of it is up to date.
+/// Writes the generated files of every chart; with `check`, only checks that all of them are up to date.
 pub fn run(check: bool) -> Result<()> {
     let generated = generated(&workspace::charts())?;
     if check { generated.check() } else { generated.write() }
@@ -67,7 +67,7 @@ fn generated(directory: &Path) -> Result<Generated> {
         let schema = values_schema(&chart, &shared_schema)?;
         generated.wanted.insert(chart.directory.join("values.schema.json"), schema);
         for path in below(&chart.directory)?.into_iter().filter(|path| !generated.wanted.contains_key(path)) {
-            // An icon, for example, is no text.
+            // An icon, for example, is not text.
             let Ok(text) = fs::read_to_string(&path) else { continue };
             if text.lines().next().is_some_and(|line| line.contains(NOTE)) {
                 generated.surplus.push(path);
@@ -82,14 +82,14 @@ fn generated(directory: &Path) -> Result<Generated> {
 /// A file of every chart.
 fn whole(place: &Path, text: &str) -> String {
     if place.starts_with("templates") {
-        // A comment of the template's and not of its output: what renders to nothing stays empty.
+        // A comment of the template and not of its output, so that an empty rendering stays empty.
         format!("{{{{- /* {NOTE} */ -}}}}\n{text}")
     } else {
         format!("# {NOTE}\n{text}")
     }
 }
 
-/// The own beginning of a chart's file, as it is, with the ending that all charts have.
+/// A chart's own part of a file, unchanged, with the common ending.
 fn with_ending(path: &Path, ending: &str) -> Result<String> {
     let is_markdown = path.extension().is_some_and(|extension| extension == "md");
     let mark = if is_markdown { format!("<!-- {ENDING_NOTE} -->") } else { format!("# {ENDING_NOTE}") };
@@ -97,7 +97,7 @@ fn with_ending(path: &Path, ending: &str) -> Result<String> {
     let own = present.split(&mark).next().unwrap_or_default().trim_end();
     let text = format!("{own}\n\n{mark}\n\n{ending}");
     if !is_markdown {
-        // A value that stands in both parts is refused here.
+        // A value in both parts is refused here.
         serde_saphyr::from_str::<Value>(&text).with_context(|| format!("{} is not YAML", shown(path)))?;
     }
     Ok(text.trim_start().to_owned())

@@ -1,5 +1,5 @@
-//! The named templates of a chart. A parent chart puts those of all of its parts into one set, where the last one
-//! of a name counts for all: a name that two charts fill differently would give one chart the other's objects.
+//! The named templates of a chart. A parent chart merges those of all its subcharts, and the last definition of a name
+//! applies to all of them: a name that two charts define differently would give one chart the other's objects.
 
 use anyhow::{Result, bail};
 

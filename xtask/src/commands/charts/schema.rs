@@ -1,9 +1,9 @@
-//! The schema of a chart's values: what all charts share, and what the chart adds.
+//! The schema of a chart's values: the common part, and the chart's own part.
 
 use anyhow::{Result, bail};
 use serde_json::{Map, Value};
 
-/// Both schemas as one: objects are joined and lists put together. Neither can contradict the other.
+/// Joins both schemas: objects are merged and lists concatenated. Neither can contradict the other.
 pub fn join(shared: &Value, own: Value) -> Result<Value> {
     let mut joined = shared.clone();
     add(&mut joined, own, "")?;

@@ -1,6 +1,6 @@
 use super::*;
 
-/// Two charts with the least that each must have, and a `_shared` beside them.
+/// Two minimal charts, and a `_shared` beside them.
 struct Charts(tempfile::TempDir);
 
 impl Charts {
@@ -34,12 +34,12 @@ impl Charts {
         generated(self.0.path()).unwrap()
     }
 
-    /// What a check complains of.
+    /// The error of a check.
     fn complaint(&self) -> String {
         self.generated().check().unwrap_err().to_string()
     }
 
-    /// Why nothing can be generated.
+    /// The error of a generation.
     fn refusal(&self) -> String {
         format!("{:#}", generated(self.0.path()).err().unwrap())
     }

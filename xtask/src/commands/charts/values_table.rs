@@ -3,10 +3,10 @@
 use anyhow::{Context, Result};
 use serde_json::Value;
 
-/// Longer defaults are looked up in values.yaml, so that the table can be read; in characters.
+/// Maximum length of a default in the table, in characters; longer ones are only in values.yaml.
 const LONGEST_DEFAULT: usize = 80;
 
-/// The rows that the text of a values.yaml gives, as Markdown.
+/// The rows for the text of a values.yaml, as Markdown.
 pub fn of(values: &str) -> Result<String> {
     let defaults: Value = serde_saphyr::from_str(values)?;
     let mut rows = vec!["| value | default | |\n|---|---|---|".to_owned()];
@@ -25,8 +25,8 @@ fn shown(default: &Value) -> String {
     if text.chars().count() > LONGEST_DEFAULT { "see values.yaml".to_owned() } else { format!("`{text}`") }
 }
 
-/// The path and the description of each value that has one. A description ends before a line of comment that is
-/// empty or indented.
+/// The path and the description of each value that has one. A description ends before an empty or indented comment
+/// line.
 fn described(values: &str) -> Vec<(Vec<&str>, String)> {
     let mut described = Vec::new();
     let mut path: Vec<(usize, &str)> = Vec::new();

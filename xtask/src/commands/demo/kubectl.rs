@@ -1,4 +1,4 @@
-//! kubectl, with each command shown as a reader would type it.
+//! kubectl, with each command printed in the form that a reader would type.
 
 use std::process::{Command, Stdio};
 

@@ -21,16 +21,16 @@ use crate::{
 use kubectl::Kubectl;
 use story::say;
 
-/// What the backup-controller protects in the demo.
+/// The values of backup-controller in the demo.
 const BACKUPS: &str = "examples/backups/basicdeployments.yaml";
 
-/// Where the story is told.
+/// The options of the demo.
 #[derive(clap::Args)]
 pub struct Options {
     /// The cluster: the control plane as local processes, or kind
     #[arg(long, value_enum, value_name = "CLUSTER", default_value_t = On::Local)]
     on: On,
-    /// The image of kind's nodes, of Kubernetes 1.32 or later; the one that kind comes with by default
+    /// The image of kind's nodes, of Kubernetes 1.32 or later; kind's own one by default
     #[arg(long, value_name = "IMAGE")]
     node_image: Option<String>,
 }
@@ -43,7 +43,7 @@ enum On {
     Kind,
 }
 
-/// Tells the story step by step and leaves the cluster running.
+/// Shows the story step by step and leaves the cluster running.
 pub async fn run(name: &str, options: &Options) -> Result<()> {
     if options.node_image.is_some() && options.on != On::Kind {
         bail!("--node-image is for kind: add `--on kind`");
@@ -68,7 +68,7 @@ pub async fn run(name: &str, options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// Tells the story on a local cluster of its own, which is taken down whatever happens.
+/// Shows the story on a local cluster of its own, which is always taken down.
 pub async fn rehearse(interrupt: &Interrupt) -> Result<()> {
     let name = format!("demo-{}", std::process::id());
     let told = tell(&name, &Options { on: On::Local, node_image: None }, interrupt).await;
@@ -126,7 +126,7 @@ async fn on_kind(name: &str, node_image: Option<&str>, interrupt: &Interrupt) ->
     Cluster::on_kind(&cluster)
 }
 
-/// What tells other commands which cluster.
+/// The flag by which other commands select the cluster.
 fn flag(name: &str) -> String {
     if name == "default" { String::new() } else { format!(" --name {name}") }
 }

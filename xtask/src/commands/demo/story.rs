@@ -1,4 +1,4 @@
-//! What the demo tells: run, restart, roll back, delete, restore.
+//! The story of the demo: run, restart, roll back, delete, restore.
 
 use anyhow::{Context, Result};
 
@@ -11,7 +11,7 @@ const NO_IMAGE: &str = r#"{"spec":{"parameters":{"image":"registry.invalid/hello
 const READY: [&str; 4] = ["wait", "--for=condition=Ready", "basicdeployment/hello", "--timeout=120s"];
 const BACKUPS_OF_HELLO: &str = "--selector=example.com/backup-of=hello";
 
-/// Tells it; `image` is what runs where nothing may be pulled.
+/// Shows it; `image` is used if nothing can be pulled.
 pub async fn tell(kubectl: &Kubectl<'_>, image: Option<&str>) -> Result<()> {
     run(kubectl, image).await?;
     restart(kubectl).await?;
@@ -75,7 +75,7 @@ pub fn say(line: &str) {
     println!("\n{line}");
 }
 
-/// Creates a command and follows it to its end.
+/// Creates a command and waits for its end.
 async fn command(kubectl: &Kubectl<'_>, file: &str) -> Result<()> {
     let created = kubectl.ask(&["create", "--filename", file, "--output=name"]).await?;
     kubectl.run(&["wait", "--for=condition=Succeeded", &created, "--timeout=120s"]).await

@@ -1,4 +1,4 @@
-//! The suite on a local cluster of its own, which is taken down whatever happens.
+//! The suite on a local cluster of its own, which is always taken down.
 
 use anyhow::Result;
 use local_cluster::{Interrupt, LocalCluster, Wanted};

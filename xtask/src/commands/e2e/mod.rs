@@ -15,16 +15,16 @@ use only::Only;
 
 pub use suite::Suite;
 
-/// What is tested, and where.
+/// The options of the suite.
 #[derive(clap::Args)]
 pub struct Options {
-    /// The cluster; by default kind where Docker and kind answer, else local
+    /// The cluster; by default kind if Docker and kind are available, otherwise local
     #[arg(long, value_enum, value_name = "CLUSTER")]
     on: Option<On>,
-    /// Only this file of e2e/tests, or the tests that have this in their name; may be given several times
+    /// Only this file of e2e/tests, or the tests with this in their name; can be given several times
     #[arg(long, value_name = "NAME")]
     only: Vec<Only>,
-    /// With --on kind: the image of its nodes, of Kubernetes 1.32 or later; the one that kind comes with by default
+    /// With --on kind: the image of its nodes, of Kubernetes 1.32 or later; kind's own one by default
     #[arg(long, value_name = "IMAGE")]
     node_image: Option<String>,
     #[command(flatten)]
@@ -66,7 +66,7 @@ pub async fn run_locally(suite: &Suite, interrupt: &Interrupt) -> Result<()> {
 }
 
 impl Options {
-    /// Nothing that was asked for is passed over in silence.
+    /// Fails if an option does not apply, instead of ignoring it.
     fn fit(&self, on: On) -> Result<()> {
         if self.node_image.is_some() && on != On::Kind {
             bail!("--node-image is for kind: add `--on kind`");

@@ -1,4 +1,4 @@
-//! `--only NAME`: a file of the suite, or the tests that have it in their name.
+//! `--only NAME`: a file of the suite, or the tests with this in their name.
 
 use std::{fs, path::Path, str::FromStr};
 
@@ -6,17 +6,17 @@ use anyhow::{Context, Result, bail};
 
 use crate::workspace;
 
-/// A part of the suite, which exists: a name that fits nothing would pass without a test.
+/// An existing part of the suite, because a name that matches nothing would pass without a test.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Only {
     /// All tests of e2e/tests/NAME.rs.
     File(String),
-    /// All tests that have this in their name.
+    /// All tests with this in their name.
     Tests(String),
 }
 
 impl Only {
-    /// As the test program takes it: all tests whose full name has this in it.
+    /// The filter of the test program: all tests with this in their full name.
     pub fn filter(&self) -> String {
         match self {
             Self::File(name) => format!("{name}::"),
@@ -30,7 +30,7 @@ impl FromStr for Only {
 
     fn from_str(name: &str) -> Result<Self> {
         let files = files()?;
-        // What a shell completes is a path.
+        // A shell completes to a path.
         let file = Path::new(name).file_stem().unwrap_or_default();
         if let Some((found, _)) = files.iter().find(|(stem, _)| file == stem.as_str()) {
             return Ok(Self::File(found.clone()));
@@ -53,7 +53,7 @@ fn files() -> Result<Vec<(String, String)>> {
         let path = entry?.path();
         if path.extension().is_some_and(|extension| extension == "rs")
             && let Some(stem) = path.file_stem().and_then(|stem| stem.to_str())
-            // That one only says of which files the suite consists.
+            // That one only lists the files of the suite.
             && stem != "suite"
         {
             let text = fs::read_to_string(&path);

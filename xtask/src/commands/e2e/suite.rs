@@ -6,13 +6,13 @@ use local_cluster::Interrupt;
 use super::only::Only;
 use crate::{cargo, cluster::Cluster, workspace};
 
-/// How the suite is run.
+/// The options of a run.
 #[derive(Clone, clap::Args)]
 pub struct Suite {
-    /// How many end-to-end tests are begun at a time; most of them wait until those end that disturb them
+    /// Number of end-to-end tests that are started at once; most of them wait for tests that would disturb them
     #[arg(long, default_value_t = 256, value_name = "COUNT")]
     test_threads: usize,
-    /// Leave the cluster of the end-to-end tests as it is then
+    /// Keep the cluster of the end-to-end tests afterwards
     #[arg(long, alias = "keep-cluster")]
     pub keep: bool,
     /// Arguments for the end-to-end tests, such as a part of a test's name
@@ -23,12 +23,12 @@ pub struct Suite {
 }
 
 impl Suite {
-    /// The same, of which only a part is run.
+    /// The same for only a part of the suite.
     pub fn narrowed_to(&self, only: &[Only]) -> Self {
         Self { only: only.to_vec(), ..self.clone() }
     }
 
-    /// Runs the tests; `variables` tell them what only this cluster has.
+    /// Runs the tests; `variables` describe this cluster.
     ///
     /// # Errors
     /// When one fails.

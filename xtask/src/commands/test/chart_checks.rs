@@ -1,5 +1,5 @@
-//! What is generated of the charts is up to date; and every chart lints and renders, with its defaults, its CI values and
-//! the local values.
+//! Checks that the generated files of the charts are up to date, and that every chart lints and renders with its
+//! defaults, its CI values and the local values.
 
 use std::{
     path::Path,
@@ -55,7 +55,7 @@ fn checks(helm: &Path, chart: &Chart) -> Vec<(String, Command)> {
         if let Some(values) = values {
             command.arg("--values").arg(values);
         }
-        // What is rendered is of no interest here; what is wrong is on standard error.
+        // The rendered objects are irrelevant here; mistakes are on standard error.
         command.stdin(Stdio::null()).stdout(Stdio::null());
         command
     };

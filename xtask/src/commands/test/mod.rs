@@ -14,20 +14,20 @@ use local_cluster::{Interrupt, explain, seconds};
 use super::{crds, demo, e2e};
 use crate::cargo;
 
-/// Which steps are made.
+/// The options of the checks.
 #[derive(clap::Args)]
 pub struct Options {
-    /// Make only this step; may be given several times
+    /// Run only this step; can be given several times
     #[arg(long, value_enum, value_name = "STEP")]
     only: Vec<Step>,
-    /// Leave this step out; may be given several times
+    /// Leave this step out; can be given several times
     #[arg(long, value_enum, value_name = "STEP")]
     skip: Vec<Step>,
     #[command(flatten)]
     e2e: e2e::Suite,
 }
 
-/// The steps, in their order: what is quick and often fails comes first.
+/// The steps, in their order: quick ones that often fail come first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Step {
     /// cargo fmt --check
@@ -36,11 +36,11 @@ enum Step {
     Clippy,
     /// cargo test of everything but e2e
     Unit,
-    /// The committed CRDs are what the types say
+    /// The committed CRDs match the types
     Crds,
     /// cargo deny, if it is installed
     Deny,
-    /// What all charts share is in each; helm lint and helm template of every chart, with all of its value files
+    /// The common parts are in all charts; helm lint and helm template of every chart, with all of its value files
     Charts,
     /// The end-to-end suite on a cluster of its own
     E2e,
@@ -54,7 +54,7 @@ enum Outcome {
     Skipped(String),
 }
 
-/// Makes the steps, each even when one before it failed, and sums up.
+/// Runs the steps, each even if an earlier one failed, and prints a summary.
 pub async fn run(options: Options) -> Result<()> {
     let interrupt = Interrupt::listen()?;
     let mut done: Vec<(Step, Outcome, Duration)> = Vec::new();

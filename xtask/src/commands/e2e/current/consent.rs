@@ -1,4 +1,4 @@
-//! Nothing is touched before somebody has read which cluster it is, and what will be done to it.
+//! Asks for consent before anything is changed, and names the cluster and the changes.
 
 use std::{
     fmt,
@@ -12,11 +12,11 @@ use tokio::sync::oneshot;
 
 use crate::charts::NAMESPACE;
 
-/// What will be done.
+/// The planned changes.
 pub struct Plan<'a> {
     pub context: &'a str,
     pub server: &'a str,
-    /// Those that are there already, and stay untouched.
+    /// Those that exist already, and stay untouched.
     pub kinds_of_others: &'a [String],
     pub keep: bool,
 }
@@ -62,7 +62,7 @@ impl fmt::Display for Plan<'_> {
 pub async fn ask(yes: bool, interrupt: &Interrupt) -> Result<()> {
     let answer = async || {
         let (tell, told) = oneshot::channel();
-        // A thread of its own, for which nobody waits when a signal comes first.
+        // A separate thread, which is abandoned if a signal comes first.
         thread::spawn(move || tell.send(read()));
         interrupt.or(async { Ok(told.await??) }).await
     };

@@ -1,4 +1,4 @@
-//! Which cluster is the current one, and how it is reached.
+//! The current cluster and its access.
 
 use std::{
     fs,
@@ -13,10 +13,10 @@ use serde_json::Value;
 
 use crate::{charts, cluster::Cluster};
 
-/// What stands for a chart's name in the values of all charts.
+/// The placeholder for a chart's name in the values of all charts.
 const CHART: &str = "${CHART}";
 
-/// A context of the user's kubeconfig, as it was when it was read.
+/// A copy of a context of the user's kubeconfig.
 pub struct Context {
     pub name: String,
     pub server: String,
@@ -25,8 +25,8 @@ pub struct Context {
 }
 
 impl Context {
-    /// The current one. A copy of it alone is used from then on, so that nobody changes the cluster by changing the
-    /// context while the suite runs.
+    /// Copies the current context. Only the copy is used from then on, so that a change of the context while the suite
+    /// runs does not change the cluster.
     pub fn current(values: Option<&Path>) -> Result<Self> {
         let clients = Toolchain::clients()?;
         let kubectl = clients.path(Tool::Kubectl)?.clone();
@@ -49,7 +49,7 @@ impl Context {
             helm: clients.path(Tool::Helm)?.clone(),
         };
         let cluster = Cluster { access, values: directory.join("values") };
-        // From here on, whatever fails, what is written is removed with it.
+        // From here on, the written files are removed on any failure.
         let context = Self { name, server, cluster, directory };
         for directory in [&context.cluster.access.logs, &context.cluster.values] {
             fs::create_dir_all(directory)
@@ -78,7 +78,7 @@ impl Drop for Context {
     }
 }
 
-/// A file for each chart, made from the one that the user gives.
+/// Writes a file for each chart, from the one of the user.
 fn write_values(cluster: &Cluster, given: Option<&Path>) -> Result<()> {
     let text = match given {
         Some(path) => {
@@ -94,7 +94,8 @@ fn write_values(cluster: &Cluster, given: Option<&Path>) -> Result<()> {
     Ok(())
 }
 
-/// What a program prints, or why it failed. Ctrl-C does not reach it: it may be taking away what the suite made.
+/// The output of a program, or the reason of its failure. Ctrl-C does not reach it, because it may be cleaning up after
+/// the suite.
 fn said(command: &mut Command) -> Result<String> {
     command.process_group(0);
     let shown = Path::new(command.get_program()).file_name().unwrap_or_default().display().to_string();

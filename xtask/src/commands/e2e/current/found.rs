@@ -1,4 +1,4 @@
-//! What a cluster has before the suite, so that this stays and the rest goes.
+//! The content of a cluster before the suite, so that everything else can be removed.
 
 use std::collections::BTreeSet;
 
@@ -10,12 +10,12 @@ use super::context::Context;
 use crate::{charts::NAMESPACE, workspace};
 
 const DEFINITION: &str = "customresourcedefinition.apiextensions.k8s.io/";
-/// What a test's namespace is known by: others may be called e2e-*, too.
+/// The selector of test namespaces, because others may be called e2e-*, too.
 pub const OF_A_TEST: &str = "--selector=e2e.catena.dev/test";
-/// What the charts put on everything that they install, under whatever name.
+/// The selector of everything that the charts install, under any name.
 const INSTALLED: &str = "--selector=app.kubernetes.io/part-of=catena";
 
-/// Names as kubectl prints them.
+/// Names in the format of kubectl.
 pub struct Found {
     /// Namespaces and definitions.
     names: BTreeSet<String>,
@@ -37,7 +37,8 @@ impl Found {
         Ok(Self { names: lines(&names), releases: lines(&releases) })
     }
 
-    /// Installations of the charts and objects of our kinds, which the suite would replace or delete although they are somebody's.
+    /// Installations of the charts and objects of our kinds that belong to somebody, and that the suite would replace
+    /// or delete.
     pub fn in_the_way(&self, context: &Context) -> Result<BTreeSet<String>> {
         let mut in_the_way = titles(context, &["deployments", INSTALLED])?;
         let ours: Vec<&str> = self
@@ -59,7 +60,7 @@ impl Found {
         Ok(there.map(ToOwned::to_owned).collect())
     }
 
-    /// Takes away what is there now and was not there before, as far as the suite makes such things.
+    /// Removes new objects of the kinds that the suite creates.
     pub fn take_away_the_rest(&self, context: &Context) -> Result<()> {
         let step = Step::start("taking away what the suite made");
         let now = Self::look(context)?;
@@ -75,8 +76,8 @@ impl Found {
         let system = format!("namespace/{NAMESPACE}");
         let system: Vec<&str> = if self.names.contains(&system) { Vec::new() } else { vec![&system] };
 
-        // Each whatever became of the one before. What is deleted first may wait for backup-controller to let go of it,
-        // which it does when it is uninstalled.
+        // Each step runs even if the one before failed. Objects that are deleted first may be held by
+        // backup-controller, which releases them when it is uninstalled.
         let mut done = vec![delete(context, &namespaces_of_tests, "--wait=false")];
         for release in now.releases.difference(&self.releases) {
             let uninstall = ["uninstall", release, "--namespace", NAMESPACE, "--wait", "--timeout=180s"];
@@ -96,7 +97,7 @@ impl Found {
     }
 }
 
-/// The objects of a question to kubectl, as people name them.
+/// The objects of a kubectl query, by readable names.
 fn titles(context: &Context, question: &[&str]) -> Result<BTreeSet<String>> {
     let columns = "--output=custom-columns=A:.kind,B:.metadata.namespace,C:.metadata.name";
     let listed =
@@ -115,8 +116,8 @@ fn delete(context: &Context, names: &[&str], wait: &str) -> Result<()> {
     Ok(())
 }
 
-/// Takes the finalizers from what is left in a namespace that does not end: a test that was interrupted put them on, and
-/// nobody will take them away.
+/// Removes the finalizers from the rest of a namespace that does not terminate: they come from an interrupted test, and
+/// nobody else will remove them.
 fn free(context: &Context, namespace: &str) -> Result<()> {
     let Some(name) = namespace.strip_prefix("namespace/") else { return Ok(()) };
     let kinds = context.kubectl(&["api-resources", "--namespaced", "--verbs=list,patch", "--output=name"])?;
@@ -130,7 +131,7 @@ fn free(context: &Context, namespace: &str) -> Result<()> {
     Ok(())
 }
 
-/// The objects of a list that have finalizers, as kubectl takes them: `kind.version.group/name`.
+/// The objects of a list that have finalizers, in the format of kubectl: `kind.version.group/name`.
 fn held(list: &Value) -> Vec<String> {
     let text = |object: &Value, field: &str| {
         object.pointer(field).and_then(Value::as_str).map(ToOwned::to_owned).unwrap_or_default()
@@ -146,7 +147,7 @@ fn held(list: &Value) -> Vec<String> {
     list["items"].as_array().into_iter().flatten().filter(has_finalizers).map(title).collect()
 }
 
-/// The definitions that the suite installs for a time.
+/// The definitions that the suite installs temporarily.
 fn of_other_projects(context: &Context) -> Result<BTreeSet<String>> {
     let files = workspace::root().join("e2e/crds").display().to_string();
     let names = ["create", "--dry-run=client", "--validate=false", "--output=name", "--filename", &files];

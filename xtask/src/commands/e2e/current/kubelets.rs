@@ -1,5 +1,5 @@
-//! What a controller reads of its settings is a ConfigMap that a kubelet mounts. A kubelet of somebody's cluster looks once a minute
-//! for what changed in it, and at once when the pod itself changes; tests change settings often.
+//! A controller reads its settings from a mounted ConfigMap. A kubelet of somebody's cluster checks it for changes once
+//! a minute, and at once when the pod itself changes; tests change settings often.
 
 use std::{process::Stdio, time::Duration};
 
@@ -9,13 +9,13 @@ use tokio::{process::Command, time::sleep};
 
 use crate::charts::NAMESPACE;
 
-/// An annotation that means nothing.
+/// An annotation without a meaning.
 const TOUCHED: &str = "e2e.catena.dev/touched-at";
-/// A test's patience with new settings is a minute.
+/// Time between touches; tests wait for new settings for a minute.
 const EVERY: Duration = Duration::from_secs(3);
 
-/// Touches the controllers' pods again and again, until it is dropped. What fails is tried again: a test may have taken the
-/// controllers away.
+/// Touches the controllers' pods again and again, until it is dropped. Failures are retried, because a test may have
+/// uninstalled a controller.
 pub async fn look_often(access: &Access) -> ! {
     loop {
         let touched = format!("{TOUCHED}={}", Timestamp::now());

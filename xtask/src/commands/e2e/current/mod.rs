@@ -1,5 +1,5 @@
-//! The suite on the cluster of the current kubeconfig context. It may be somebody's: it is agreed on first, and what the
-//! suite made is taken away.
+//! The suite on the cluster of the current kubeconfig context. The cluster may belong to somebody, so consent is
+//! required first, and everything that the suite creates is removed.
 
 mod consent;
 mod context;
@@ -20,7 +20,7 @@ use consent::Plan;
 use context::Context;
 use found::{Found, OF_A_TEST};
 
-/// How the current cluster is used.
+/// The options for the current cluster.
 #[derive(clap::Args)]
 pub struct OnCurrent {
     /// With --on current: do not ask, for scripts
@@ -37,20 +37,20 @@ impl OnCurrent {
     }
 }
 
-/// The current cluster, with leave to use it.
+/// The current cluster, with the consent to use it.
 pub struct Current {
     context: Context,
-    /// What was there before.
+    /// The content before the suite.
     found: Found,
     /// Kinds of other projects that stay untouched.
     kinds_of_others: Vec<String>,
 }
 
 impl Current {
-    /// Says what would be done to which cluster, and asks for it. Until then the cluster is only read.
+    /// Describes the changes to the cluster, and asks for consent. Until then, the cluster is only read.
     ///
     /// # Errors
-    /// When there is no cluster, when the suite could harm what is there, or when nobody agrees.
+    /// When there is no cluster, when the suite could harm existing objects, or without consent.
     pub async fn agreed(options: &OnCurrent, keep: bool, interrupt: &Interrupt) -> Result<Self> {
         let context = Context::current(options.values.as_deref())?;
         let found = Found::look(&context)?;
@@ -72,7 +72,7 @@ impl Current {
         Ok(Self { context, found, kinds_of_others })
     }
 
-    /// Builds, installs, tests, takes away.
+    /// Builds, installs, tests and cleans up.
     pub async fn run(self, suite: &Suite, interrupt: &Interrupt) -> Result<()> {
         let access = &self.context.cluster.access;
         let result = self.on_cluster(suite, interrupt).await;
@@ -94,7 +94,7 @@ impl Current {
     }
 
     async fn on_cluster(&self, suite: &Suite, interrupt: &Interrupt) -> Result<()> {
-        // The one program that is run from here; all others come from images.
+        // The only program that runs from here; all others come from images.
         cargo::run(&["build", "--release", "--package", "kubectl-catena"], interrupt).await?;
         let cluster = &self.context.cluster;
         charts::install(cluster, &charts::all(), interrupt).await?;
