@@ -17,10 +17,10 @@ pub fn is_controlled_by(meta: &ObjectMeta, uid: &str) -> bool {
     controller_of(meta).is_some_and(|owner| owner.uid == uid)
 }
 
-/// Whether the very object is still there and not being deleted, looked up live.
+/// Whether exactly this object still exists and is not being deleted, by a live read.
 ///
-/// Before something is adopted: an object that is deleted with `--cascade=orphan` leaves its dependents behind on
-/// purpose, and taking them back would get them deleted with it. kube-controller-manager does the same.
+/// Call this before an adoption: an object that is deleted with `--cascade=orphan` leaves its dependents behind on
+/// purpose, and adopting them again would delete them with it. kube-controller-manager does the same.
 pub async fn still_there<K>(client: Client, object: &K) -> kube::Result<bool>
 where
     K: Resource<DynamicType = (), Scope = NamespaceResourceScope>,
@@ -30,8 +30,8 @@ where
     Ok(found.is_some_and(|found| ObjectId::from(&found).uid == uid && found.deletion_timestamp.is_none()))
 }
 
-/// A reference that makes `owner` the controller of what it is put on, and lets a foreground deletion of the
-/// owner wait for it. `None` for an object that does not come from a server.
+/// An owner reference that makes `owner` the controller of a dependent, and makes a foreground deletion of the owner
+/// wait for the dependent. `None` for an owner that does not come from a server.
 pub fn controller_reference<K: Resource<DynamicType = ()>>(owner: &K) -> Option<OwnerReference> {
     owner
         .controller_owner_ref(&())

@@ -1,5 +1,5 @@
-//! Sees a write that is made again and again: it has no effect, or somebody undoes it. Each pass that makes it
-//! succeeds, so that no backoff would ever slow it down.
+//! Detects writes that are repeated again and again, because they have no effect or somebody undoes them. Each pass
+//! with such a write succeeds, so no backoff would ever slow it down.
 
 use std::{
     collections::HashMap,
@@ -18,30 +18,31 @@ use crate::{
     report::{Category, Failure},
 };
 
-/// Times that the very same write may be made in quick succession.
+/// Number of times that the same write may be made in quick succession.
 const BURST: f64 = 30.0;
-/// One more may be made each time this has passed.
+/// Time after which another repetition is allowed.
 const PACE: Duration = Duration::from_secs(2);
-/// How long it must not be made to be forgotten, once it was too often.
+/// Time without the write after which too frequent repetitions are forgotten.
 const QUIET: Duration = Duration::from_secs(300);
-/// Writes that are remembered before those are looked for that are long enough ago.
+/// Number of remembered writes above which old ones are removed.
 const FEW: usize = 1_024;
 
-/// What was written lately, for the objects on whose behalf it was.
+/// The recent writes, and the objects on whose behalf they were made.
 #[derive(Default)]
 pub(crate) struct RepeatedWrites(Mutex<State>);
 
 #[derive(Default)]
 struct State {
-    /// By a digest of on whose behalf, where and what: only a write of the very same content is the same.
+    /// By a digest of the object on whose behalf the write was made, its place and its content.
     writes: HashMap<u64, Level>,
-    /// How many may be remembered before some are forgotten.
+    /// The number of remembered writes above which some are forgotten.
     limit: usize,
-    /// By the uid of the object on whose behalf: what was written too often since it was last asked.
+    /// The writes that were repeated too often since the last call, by the uid of the object on whose behalf they were
+    /// made.
     too_often: HashMap<String, Repeated>,
 }
 
-/// How full the bucket of a write is; it leaks.
+/// The level of the leaky bucket of a write.
 struct Level {
     filled: f64,
     at: Instant,
@@ -51,14 +52,14 @@ struct Level {
 /// A write that was made too often.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Repeated {
-    /// How it writes.
+    /// Its verb.
     pub verb: &'static str,
     /// The object that it writes.
     pub object: Named,
 }
 
 impl Repeated {
-    /// The failure that it amounts to, for people.
+    /// The failure to report.
     pub fn failure(&self) -> Failure {
         let Self { verb, object } = self;
         let message = format!(
@@ -69,7 +70,7 @@ impl Repeated {
 }
 
 impl RepeatedWrites {
-    /// Records a write, and whether it was made too often.
+    /// Records a write, and notes it if it was repeated too often.
     pub fn record(&self, whose: &str, content: u64, write: impl FnOnce() -> Repeated) {
         let mut state = self.lock();
         let now = Instant::now();
@@ -86,7 +87,7 @@ impl RepeatedWrites {
         }
     }
 
-    /// What was written too often on behalf of an object since this was last asked.
+    /// The write that was repeated too often on behalf of an object since the last call.
     pub fn take(&self, whose: &str) -> Option<Repeated> {
         self.lock().too_often.remove(whose)
     }
@@ -97,7 +98,7 @@ impl RepeatedWrites {
 }
 
 impl Level {
-    /// Adds one. True when it is too much.
+    /// Adds one. True if the bucket overflows.
     fn add(&mut self, now: Instant) -> bool {
         if self.is_over(now) {
             (self.filled, self.is_full) = (0.0, false);
@@ -118,8 +119,8 @@ impl Level {
     }
 }
 
-/// A digest of where and what a request writes. What a JSON patch tests is not written, and of a status, the time of a
-/// condition's transition says nothing new.
+/// A digest of the place and content of a write. It ignores the tests of a JSON patch and the transition times of
+/// conditions.
 pub(crate) fn content(request: &Request<Vec<u8>>) -> u64 {
     let mut hasher = DefaultHasher::new();
     (request.method(), request.uri()).hash(&mut hasher);

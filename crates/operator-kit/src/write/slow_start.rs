@@ -3,22 +3,22 @@ use thiserror::Error;
 
 use crate::report::{Part, Reported};
 
-/// How many calls run side by side at most.
+/// Maximum number of concurrent calls.
 const SIDE_BY_SIDE: usize = 32;
-/// Calls that fail before the first one works, after which no other is made.
+/// Number of failed calls, without a success, after which no further call is made.
 const IN_VAIN: usize = 7;
 
-/// What became of a batch.
+/// The outcome of a batch.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Batch<T, E> {
-    /// How many calls worked.
+    /// The number of successful calls.
     pub done: usize,
     /// The items whose call failed.
     pub failed: Vec<(T, E)>,
 }
 
 impl<T, E> Batch<T, E> {
-    /// The first error, for those to whom it is all the same which one.
+    /// The first error, for callers that need no other.
     ///
     /// # Errors
     /// When a call failed.
@@ -28,8 +28,8 @@ impl<T, E> Batch<T, E> {
 }
 
 impl<T, E: Reported> Batch<T, E> {
-    /// Holds up single items: what failed for a reason of its own (`is_its_own`) is held up under the name that `item`
-    /// gives it, and what would meet all others too holds up the whole step.
+    /// Holds up single items: an item that failed for a reason of its own (`is_its_own`) is held up under its name from
+    /// `item`, and a failure that would affect all others holds up the whole step.
     ///
     /// # Errors
     /// When a call failed.
@@ -48,24 +48,24 @@ impl<T, E: Reported> Batch<T, E> {
     }
 }
 
-/// What failed of a batch.
+/// The failures of a batch.
 #[derive(Debug, Error)]
 #[error("{first}")]
 pub struct Failed<E: Reported> {
     /// The first error.
     pub first: E,
-    /// What is held up by them.
+    /// The parts that they hold up.
     pub parts: Vec<Part>,
-    /// Whether another one of the batch worked.
+    /// Whether another item of the batch succeeded.
     pub has_progressed: bool,
 }
 
 /// Runs a call for each item in batches of 1, 2, 4, …
 ///
-/// What fails for a reason of its own (`is_its_own`: a name that is taken, a pod that may not be deleted) stops no
-/// other. What would meet all others too (a quota, a server that is busy) ends it after its batch, and so does it when
-/// nothing has worked yet: what cannot work costs a few calls, not one for each item. Beyond, the same rule as
-/// kube-controller-manager's `slowStartBatch`.
+/// A failure for a reason of its own (`is_its_own`: a taken name, a pod that cannot be deleted) does not stop the
+/// others. A failure that would affect all others (a quota, a busy server) ends the run after its batch, and so do
+/// failures without any success: work that cannot succeed costs a few calls, not one for each item. Otherwise, the rule
+/// is that of kube-controller-manager's `slowStartBatch`.
 pub async fn slow_start<T, F, Fut, E>(items: Vec<T>, call: F, is_its_own: impl Fn(&E) -> bool) -> Batch<T, E>
 where
     T: Clone,

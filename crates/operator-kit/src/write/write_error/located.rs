@@ -2,8 +2,8 @@ use super::{WriteCause, WriteError};
 use crate::render::{Subject, Templates};
 
 impl WriteError {
-    /// The same error; where the server does not accept what a template gave, with the values at the fields that it
-    /// names, and the parameters that they are from.
+    /// Adds details to an error, if the server rejects a rendered object: the values of the fields that it names, and
+    /// the parameters that they come from.
     #[must_use]
     pub fn located(
         mut self,

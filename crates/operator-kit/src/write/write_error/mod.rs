@@ -1,4 +1,4 @@
-//! Why a write did not happen, in the words of the field, and what to do.
+//! Failed writes, in Kubernetes terms, and their remedies.
 
 mod cause;
 mod located;
@@ -22,7 +22,7 @@ pub use cause::WriteCause;
 const QUOTA_WORDS: [&str; 3] =
     ["failed quota: ", "insufficient quota to match these scopes: ", "status unknown for quota: "];
 
-/// A write that did not happen, as far as is known.
+/// A write that failed, as far as is known.
 #[derive(Debug, Error)]
 #[error("{}", cause.told_of(object))]
 pub struct WriteError {
@@ -33,7 +33,7 @@ pub struct WriteError {
 }
 
 impl WriteError {
-    /// That an object is gone.
+    /// The error for an object that is gone.
     #[must_use]
     pub fn gone(kind: &str, name: &str) -> Self {
         Self { object: Named::new(kind, name), cause: WriteCause::Gone }
@@ -58,7 +58,7 @@ impl WriteError {
         self
     }
 
-    /// What the error is where a status was to be written.
+    /// Converts the error of a write to a status.
     pub(crate) fn of_status(self) -> Self {
         let Self { object, cause } = self;
         let cause = match cause {
@@ -132,7 +132,7 @@ fn has_cause(status: &Status, reason: &str) -> bool {
     status.details.iter().flat_map(|details| &details.causes).any(|cause| cause.reason == reason)
 }
 
-/// The fields that the server names; what it cannot decode it names in its words alone.
+/// The fields that the server names; a field that it cannot decode is only in its message.
 fn fields(status: &Status) -> Vec<String> {
     let causes = status.details.iter().flat_map(|details| &details.causes);
     causes.map(|cause| cause.field.clone()).filter(|field| !field.is_empty()).collect()

@@ -1,6 +1,7 @@
-//! Who refuses a write, by the API server's words: admission puts them together, and gives no field of its own.
+//! Finds the gatekeeper that refuses a write in the API server's message, because admission has no separate field for
+//! it.
 
-/// How admission names a policy, up to the quote that ends its name, and what follows a name.
+/// The text before the name of a policy in a message of admission, and the quote after it.
 const POLICY: (&str, char) = ("ValidatingAdmissionPolicy '", '\'');
 const WEBHOOK: (&str, char) = ("admission webhook \"", '"');
 
@@ -9,7 +10,7 @@ pub(super) fn is_of_admission(message: &str) -> bool {
     named(message).is_some()
 }
 
-/// Who refuses, for people.
+/// The gatekeeper, for messages.
 pub(super) fn refuser(message: &str) -> String {
     named(message).map_or_else(|| "the API server".to_owned(), |found| format!("the {found}"))
 }

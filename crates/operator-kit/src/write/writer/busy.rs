@@ -2,17 +2,17 @@ use std::time::Duration;
 
 use crate::write::{WriteCause, WriteError};
 
-/// Times that a write is sent again after the server said that it has too much to do (and did nothing).
+/// Number of retries of a write after the server answered that it is overloaded (and did nothing).
 const TRIES: u32 = 4;
 
-/// The tries of a write for which the server had no time.
+/// The retries of a write that an overloaded server did not perform.
 #[derive(Default)]
 pub(super) struct Busy {
     tries: u32,
 }
 
 impl Busy {
-    /// Waits as long as the server asked for. False when it is another error, or it has been asked often enough.
+    /// Waits for the delay that the server asked for. False for another error, or after the last retry.
     pub async fn passes(&mut self, error: &WriteError) -> bool {
         let WriteCause::Busy { retry_after, .. } = &error.cause else { return false };
         if self.tries == TRIES {
@@ -24,7 +24,7 @@ impl Busy {
     }
 }
 
-/// Writes that were refused together do not come back together.
+/// Adds a jitter, so that writes that were refused together do not return together.
 fn jittered(time: Duration) -> Duration {
     time.mul_f64(0.5 + rand::random::<f64>())
 }

@@ -1,8 +1,8 @@
 use json_patch::jsonptr::PointerBuf;
 use serde_json::Value;
 
-/// Where a status says more than it is to say: fields, and conditions of `types`. Of the conditions the last comes
-/// first, so that each place still holds when those before are gone.
+/// The superfluous parts of a status: fields, and conditions of `types`. The last condition comes first, so that each
+/// index stays valid while the others are removed.
 pub fn excess(said: &Value, found: &Value, types: &[&str]) -> Vec<PointerBuf> {
     let mut places = Vec::new();
     collect(&PointerBuf::from_tokens(["status"]), said, found, types, &mut places);

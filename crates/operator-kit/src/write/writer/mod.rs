@@ -1,5 +1,5 @@
-//! The only way to write: creates that may be repeated, patches and deletes that carry a uid, and each write
-//! remembered until the caches show it.
+//! The only way to write: repeatable creates, patches and deletes with a uid, and each write recorded until the caches
+//! show it.
 
 mod busy;
 mod excess;
@@ -52,11 +52,11 @@ struct Shared {
     statuses: Mutex<HashMap<String, Status>>,
 }
 
-/// What is remembered of an object's status.
+/// The memory of an object's status.
 enum Status {
-    /// This process wrote it then.
+    /// The time at which this process wrote it.
     Written(Instant),
-    /// It was not written yet; the object was first asked about then.
+    /// It was not written yet; the time of the first question about the object.
     Unwritten(Instant),
 }
 
@@ -110,17 +110,17 @@ impl Writer {
         }
     }
 
-    /// What the primary watch has delivered.
+    /// The highest version that the primary watch has delivered.
     pub(crate) fn primary(&self) -> &Watermark {
         &self.primary
     }
 
-    /// Whether the caches show every write that was made for the object.
+    /// Whether the caches show every write for the object.
     pub(crate) fn is_current(&self, uid: &str) -> bool {
         self.shared.consistency.is_current(uid)
     }
 
-    /// What was written too often on behalf of an object since this was last asked.
+    /// The write that was repeated too often on behalf of an object since the last call.
     pub(crate) fn repeated(&self, uid: &str) -> Option<Repeated> {
         self.shared.repeated.take(uid)
     }

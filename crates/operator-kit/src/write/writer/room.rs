@@ -1,5 +1,5 @@
-//! Creates of what is only made when its turn comes, so that how much waits to be sent is bounded by bytes and not by
-//! how many ask for it.
+//! Creates of objects that are built only when their turn comes, so that waiting objects are bounded by bytes and not
+//! by number.
 
 use serde_json::Value;
 use tokio::sync::{Mutex, Semaphore, SemaphorePermit};
@@ -11,13 +11,13 @@ use crate::{
 };
 
 const KIBIBYTE: usize = 1024;
-/// Kibibytes of objects that are made and not yet answered for. The server's answers are as large, and what is sent
-/// is held twice while it is sent.
+/// Maximum size, in KiB, of objects that are built and not yet answered. The server's answers are as large, and each
+/// object is in memory twice while it is sent.
 const KIBIBYTES: usize = 2 * KIBIBYTE;
 
-/// Room for what is made and not yet answered for.
+/// Room for objects that are built and not yet answered.
 pub(super) struct Room {
-    /// One is made at a time: before that, nobody knows how large it is.
+    /// One is built at a time, because its size is unknown before.
     making: Mutex<()>,
     free: Semaphore,
 }
@@ -29,8 +29,8 @@ impl Default for Room {
 }
 
 impl Room {
-    /// Makes something once there is room for what was made before, and waits until there is room for it too. What is
-    /// larger than all room has it to itself.
+    /// Builds an object once there is room for the one before, and waits until there is room for it, too. An object
+    /// that is larger than the whole room gets all of it.
     async fn make<E>(
         &self,
         make: impl FnOnce() -> Result<Text, E>,
@@ -44,7 +44,7 @@ impl Room {
     }
 }
 
-/// An object as it is sent, and where to.
+/// An encoded object, and its destination.
 struct Text {
     body: Vec<u8>,
     namespace: String,

@@ -1,5 +1,5 @@
-//! Writes of statuses. A status that is this controller's as a whole says nothing else afterwards, whoever wrote
-//! what: an apply takes away only what nobody else has a part of.
+//! Writes of statuses. A status that belongs to this controller as a whole has no other content afterwards, by any
+//! writer: an apply alone removes only the fields without another manager.
 
 use json_patch::{PatchOperation, RemoveOperation, TestOperation, jsonptr::PointerBuf};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -23,7 +23,7 @@ use crate::{
     write::{WriteCause, WriteError},
 };
 
-/// An object as far as its status goes.
+/// An object, reduced to its status.
 #[derive(Deserialize)]
 struct Answer {
     #[serde(deserialize_with = "trimmed_metadata")]
@@ -52,8 +52,7 @@ impl<'s> StatusOf<'s> {
 }
 
 impl Writer {
-    /// Makes the status of the object that is being reconciled say this and nothing else, conditions of other
-    /// types than `types` aside.
+    /// Makes this the whole status of the reconciled object, except for conditions of other types than `types`.
     ///
     /// # Errors
     /// [`WriteCause::Changed`] when the object was replaced by another one of its name, and
@@ -152,8 +151,8 @@ impl OnBehalf<'_> {
         self.writer.client.request(read).await.map_err(|error| target.error(error))
     }
 
-    /// Removes what a status says beyond `said`, from the very object that was found, as it was found; whether
-    /// there was anything.
+    /// Removes everything beyond `said` from a status, on exactly the object that was found, in the state in which it
+    /// was found. Returns whether there was anything.
     async fn take_away(
         &self,
         StatusOf { target, uid }: StatusOf<'_>,
