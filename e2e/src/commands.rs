@@ -63,39 +63,42 @@ fn bind(metadata: &mut ObjectMeta, parent: &BasicDeployment) {
 }
 
 /// The condition of a type on a command.
-pub fn said<'c>(command: &'c impl HasStatus<Status = CommandStatus>, r#type: &str) -> Option<&'c Condition> {
+pub fn condition_of<'c>(
+    command: &'c impl HasStatus<Status = CommandStatus>,
+    r#type: &str,
+) -> Option<&'c Condition> {
     condition(&command.status()?.conditions, r#type)
 }
 
 /// Whether the condition Succeeded of a command has this status and reason.
-pub fn says(command: &impl HasStatus<Status = CommandStatus>, status: &str, reason: &str) -> bool {
-    said(command, SUCCEEDED).is_some_and(|said| said.status == status && said.reason == reason)
+pub fn has_outcome(command: &impl HasStatus<Status = CommandStatus>, status: &str, reason: &str) -> bool {
+    condition_of(command, SUCCEEDED).is_some_and(|said| said.status == status && said.reason == reason)
 }
 
 /// Waits until the condition Succeeded of a command has this status and reason.
-pub async fn until_says<K>(namespace: &Namespace, name: &str, status: &str, reason: &str) -> K
+pub async fn until_outcome<K>(namespace: &Namespace, name: &str, status: &str, reason: &str) -> K
 where
     K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + HasStatus<Status = CommandStatus>,
     K: Clone + Debug + Serialize + DeserializeOwned + Send + 'static,
 {
     namespace
-        .until(name, &format!("says {status}, {reason}"), |command: &K| says(command, status, reason))
+        .until(name, &format!("says {status}, {reason}"), |command: &K| has_outcome(command, status, reason))
         .await
 }
 
 /// Waits until the condition Succeeded of a restart has this status and reason.
-pub async fn until_restart(
+pub async fn until_restart_outcome(
     namespace: &Namespace,
     name: &str,
     status: &str,
     reason: &str,
 ) -> BasicDeploymentRestart {
-    until_says(namespace, name, status, reason).await
+    until_outcome(namespace, name, status, reason).await
 }
 
 /// Waits until a restart has been carried out.
 pub async fn until_restarted(namespace: &Namespace, name: &str) -> BasicDeploymentRestart {
-    until_restart(namespace, name, "True", "Complete").await
+    until_restart_outcome(namespace, name, "True", "Complete").await
 }
 
 /// Creates restarts while the parent is paused, so that all of them wait before the first one can begin.
@@ -111,7 +114,7 @@ pub async fn queue_restarts(
     }
     for command in &made {
         let waits = |restart: &BasicDeploymentRestart| {
-            says(restart, "Unknown", "Paused") || says(restart, "Unknown", "Queued")
+            has_outcome(restart, "Unknown", "Paused") || has_outcome(restart, "Unknown", "Queued")
         };
         namespace.until(&command.name_any(), "is told to wait", waits).await;
     }

@@ -53,11 +53,12 @@ pub use objects::{GROUP_VERSION, another_image, condition, deployment, image, is
 pub use open_kind::open_kind;
 pub use own_process::OwnProcess;
 pub use page::{Block, Page, Typed, checkout};
-pub use plugin::{Said, catena, catena_as, succeeds, until_explained};
+pub use plugin::{Said, catena, catena_as, succeeds, until_root_cause};
 pub use pods::{alive, is_alive, is_ready, names, restarts, uids};
 pub use process::{Frozen, Process};
 pub use protection::{
-    BACKUP_BY, LetGo, Paused, backup_example, is_protected, protect, protecting, until_nothing_is_protected,
+    BACKUP_BY, FinalizerCleanup, Paused, backup_example, is_protected, protect, protecting,
+    until_nothing_is_protected,
 };
 pub use reader::Reader;
 pub use recording::{Recorded, Recording};

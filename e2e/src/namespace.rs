@@ -147,7 +147,7 @@ impl Namespace {
     /// # Panics
     /// When there is none in time; with the other Events about the object.
     #[track_caller]
-    pub fn until_told(&self, name: &str, reason: &str) -> impl Future<Output = String> {
+    pub fn until_event(&self, name: &str, reason: &str) -> impl Future<Output = String> {
         eventually("an Event says so", PATIENCE, async move || {
             let events = self.api::<Event>().list(&ListParams::default()).await;
             let events = events.map_err(|error| vec![error.to_string()])?.items;

@@ -37,7 +37,7 @@ pub async fn succeeds(namespace: &str, arguments: &[&str]) -> Result<Said> {
 }
 
 /// Waits until `why` names a reason as the root cause, and returns the answer.
-pub async fn until_explained(namespace: &str, object: &str, reason: &str) -> Value {
+pub async fn until_root_cause(namespace: &str, object: &str, reason: &str) -> Value {
     eventually(&format!("why {object} is explained by {reason}"), PATIENCE, async || {
         let said = catena(namespace, &["why", object, "-o", "json"]).await;
         let answer = said.and_then(|said| said.json()).map_err(|error| json!(format!("{error:#}")))?;

@@ -202,19 +202,19 @@ impl Drop for Paused {
 
 /// When dropped, removes the finalizer from each `ConfigMap` of a namespace. Drop it after the test's own controller,
 /// which would add the finalizer again.
-pub struct LetGo {
+pub struct FinalizerCleanup {
     namespace: String,
 }
 
-impl LetGo {
-    /// In this namespace.
+impl FinalizerCleanup {
+    /// A cleanup of this namespace.
     #[must_use]
-    pub fn at_last(namespace: &Namespace) -> Self {
+    pub fn of(namespace: &Namespace) -> Self {
         Self { namespace: namespace.name.clone() }
     }
 }
 
-impl Drop for LetGo {
+impl Drop for FinalizerCleanup {
     fn drop(&mut self) {
         let namespace = self.namespace.clone();
         clean_up("letting go what is still protected", async move |client| {

@@ -7,7 +7,7 @@ use anyhow::{Context, Result, ensure};
 use catena_api::keys;
 use e2e::{
     AuditLog, BINDER, Cluster, Namespace, Release, Request, eventually, kubectl, kubectl_apply,
-    kubectl_with_input, open_kind, until_explained, yaml,
+    kubectl_with_input, open_kind, until_root_cause, yaml,
 };
 use jiff::{SignedDuration, Timestamp};
 use kube::{Api, ResourceExt, api::DynamicObject, core::GroupVersionKind, discovery::ApiResource};
@@ -164,7 +164,7 @@ async fn what_a_rule_or_a_reference_leaves_open_is_not_bound_and_told() -> Resul
         ("forged", "TargetReplaced", keys::TARGET_UID),
         ("refused", "OwnershipRefused", "v1 says so"),
     ] {
-        let told = namespace.until_told(name, reason).await;
+        let told = namespace.until_event(name, reason).await;
         assert!(told.contains(expected), "{name}: {told}");
     }
     for name in ["unmarked", "skipped", "unsaid", "ambiguous"] {
@@ -180,7 +180,7 @@ async fn what_a_rule_or_a_reference_leaves_open_is_not_bound_and_told() -> Resul
         ("note.rules.example.com/forged", "TargetReplaced"),
         ("note.rules.example.com/refused", "OwnershipRefused"),
     ] {
-        until_explained(&namespace.name, name, reason).await;
+        until_root_cause(&namespace.name, name, reason).await;
     }
     release.restore().await?;
     undefine(&definitions).await
@@ -269,8 +269,8 @@ async fn a_target_that_comes_late_and_one_whose_kind_does_are_noticed_within_sec
     apply("Move", "to-berth", json!({"kind": "Berth", "to": "there"})).await?;
     apply("Move", "to-place", json!({"kind": "Place", "to": "there"})).await?;
     let applied = Timestamp::now();
-    namespace.until_told("to-place", "TargetNotFound").await;
-    namespace.until_told("to-berth", "KindNotServed").await;
+    namespace.until_event("to-place", "TargetNotFound").await;
+    namespace.until_event("to-berth", "KindNotServed").await;
     let is_late_look = |request: &Request| {
         let by_binder = request.user == BINDER.user() && request.namespace == namespace.name;
         by_binder && request.resource == "places" && request.at > applied + WAITED

@@ -179,7 +179,7 @@ async fn commands_of_other_projects_are_bound_by_configuration_alone() -> Result
         ("late", "TargetReplaced", "another"),
     ];
     for (name, reason, expected) in refused {
-        let told = namespace.until_told(name, reason).await;
+        let told = namespace.until_event(name, reason).await;
         assert!(told.contains(expected), "{name}: {told}");
     }
     for (api, name) in [
@@ -285,7 +285,7 @@ metadata: {name: db}
 ",
     )
     .await?;
-    namespace.until_told("defragment", "TargetNotFound").await;
+    namespace.until_event("defragment", "TargetNotFound").await;
     let etcd = "apiVersion: druid.gardener.cloud/v1alpha1\nkind: Etcd\nmetadata: {name: main}\n";
     kubectl_apply(&namespace.name, etcd).await?;
     let etcd = api(&cluster, here, "druid.gardener.cloud/v1alpha1/Etcd")?.get("main").await?;

@@ -4,7 +4,7 @@ use anyhow::{Context, Result};
 use catena_api::{BasicDeploymentRestart, BasicDeploymentRestartSpec, TargetRef};
 use e2e::{
     CHAIN, Cluster, Namespace, PATIENCE, REPLICA_SETS, Release, deployment, eventually, replica_set,
-    succeeds, until_explained,
+    succeeds, until_root_cause,
 };
 use k8s_openapi::api::{
     admissionregistration::v1::{
@@ -38,7 +38,7 @@ async fn why_names_the_pod_that_blocks_and_what_to_do() -> Result<()> {
     namespace.create(&image).await?;
     namespace.create(&large).await?;
 
-    let answer = until_explained(&namespace.name, "image", "ImagePullBackOff").await;
+    let answer = until_root_cause(&namespace.name, "image", "ImagePullBackOff").await;
     assert_eq!(answer["rootCause"]["object"]["kind"], "Pod");
     let evidence: Vec<_> =
         answer["evidence"].as_array().context("evidence")?.iter().map(|one| &one["kind"]).collect();
@@ -48,7 +48,7 @@ async fn why_names_the_pod_that_blocks_and_what_to_do() -> Result<()> {
     assert!(text.contains("What to do: correct the image"), "{text}");
     assert!(!text.contains('\u{1b}'), "colours without a terminal: {text}");
 
-    let answer = until_explained(&namespace.name, "large", "Unschedulable").await;
+    let answer = until_root_cause(&namespace.name, "large", "Unschedulable").await;
     assert!(answer["rootCause"]["message"].to_string().contains("Insufficient cpu"), "{answer}");
     Ok(())
 }
@@ -73,7 +73,7 @@ async fn why_names_each_mistake_where_it_was_made() -> Result<()> {
         ("invalid", "Invalid", "BasicReplicaSet"),
         ("taken", "ChildNotOwned", "BasicDeployment"),
     ] {
-        let answer = until_explained(&namespace.name, name, reason).await;
+        let answer = until_root_cause(&namespace.name, name, reason).await;
         assert_eq!(answer["rootCause"]["object"]["kind"], kind, "{answer}");
         assert!(answer["rootCause"]["advice"].as_str().is_some_and(|advice| !advice.is_empty()), "{answer}");
     }
@@ -93,7 +93,7 @@ async fn why_names_a_used_up_quota() -> Result<()> {
         })
         .await;
     namespace.create(&deployment("web", 5)).await?;
-    let answer = until_explained(&namespace.name, "web", "QuotaExceeded").await;
+    let answer = until_root_cause(&namespace.name, "web", "QuotaExceeded").await;
     assert!(answer["sentence"].to_string().contains("ResourceQuota (two-pods)"), "{answer}");
     Ok(())
 }
@@ -108,7 +108,7 @@ async fn why_names_a_finalizer_and_who_holds_it() -> Result<()> {
     namespace.api::<ConfigMap>().create(&params, &map).await?;
     namespace.delete::<ConfigMap>("kept").await?;
 
-    let answer = until_explained(&namespace.name, "configmap/kept", "HeldByFinalizer").await;
+    let answer = until_root_cause(&namespace.name, "configmap/kept", "HeldByFinalizer").await;
     let sentence = answer["sentence"].to_string();
     assert!(sentence.contains("example.com/cleanup") && sentence.contains("example-operator"), "{sentence}");
     let tree = succeeds(&namespace.name, &["tree", "configmap", "kept"]).await?.out;
@@ -130,7 +130,7 @@ async fn why_names_a_controller_that_does_not_run() -> Result<()> {
     })
     .await;
     namespace.create(&deployment("web", 1)).await?;
-    let answer = until_explained(&namespace.name, "web", "ControllerNotRunning").await;
+    let answer = until_root_cause(&namespace.name, "web", "ControllerNotRunning").await;
     assert_eq!(answer["rootCause"]["object"]["kind"], "BasicReplicaSet", "{answer}");
     let sentence = answer["sentence"].to_string();
     assert!(sentence.contains("no basic-replicaset-controller is running"), "{sentence}");
@@ -148,20 +148,20 @@ async fn why_and_tree_show_commands_that_wait() -> Result<()> {
         ..BasicDeploymentRestartSpec::default()
     };
     namespace.create(&BasicDeploymentRestart::new("lost", spec)).await?;
-    let answer = until_explained(&namespace.name, "basicdeploymentrestart/lost", "TargetNotFound").await;
+    let answer = until_root_cause(&namespace.name, "basicdeploymentrestart/lost", "TargetNotFound").await;
     assert!(answer["sentence"].to_string().contains("BasicDeployment/nobody"), "{answer}");
 
     let mut web = deployment("web", 2);
     web.spec.parameters.insert("image".into(), "registry.invalid/missing:1".into());
     namespace.create(&web).await?;
-    until_explained(&namespace.name, "web", "ImagePullBackOff").await;
+    until_root_cause(&namespace.name, "web", "ImagePullBackOff").await;
     succeeds(&namespace.name, &["restart", "web", "--name", "first"]).await?;
-    let blocked = until_explained(&namespace.name, "basicdeploymentrestart/first", "ImagePullBackOff").await;
+    let blocked = until_root_cause(&namespace.name, "basicdeploymentrestart/first", "ImagePullBackOff").await;
     assert_eq!(blocked["rootCause"]["object"]["kind"], "Pod", "{blocked}");
     // Those that were created in the same second have no order but that of their uids.
     until_another_second(&namespace, "first").await?;
     succeeds(&namespace.name, &["restart", "web", "--name", "second"]).await?;
-    let queued = until_explained(&namespace.name, "basicdeploymentrestart/second", "Queued").await;
+    let queued = until_root_cause(&namespace.name, "basicdeploymentrestart/second", "Queued").await;
     assert!(queued["sentence"].to_string().contains("BasicDeploymentRestart/first"), "{queued}");
     let tree = succeeds(&namespace.name, &["tree", "web"]).await?.out;
     assert!(
@@ -226,7 +226,7 @@ async fn why_names_a_policy_that_refuses_the_pods() -> Result<()> {
     until_pods_are_refused(&namespace).await;
     namespace.create(&deployment("web", 1)).await?;
     // The API server answers as for an object that is not valid.
-    let answer = until_explained(&namespace.name, "web", "Invalid").await;
+    let answer = until_root_cause(&namespace.name, "web", "Invalid").await;
     let sentence = answer["sentence"].to_string();
     assert!(sentence.contains("ValidatingAdmissionPolicy") && sentence.contains(&name), "{sentence}");
     Ok(())
@@ -247,7 +247,7 @@ async fn why_names_a_webhook_that_does_not_answer() -> Result<()> {
     cluster.all().create(&PostParams::default(), &configuration).await?;
     until_pods_are_refused(&namespace).await;
     namespace.create(&deployment("web", 1)).await?;
-    let answer = until_explained(&namespace.name, "web", "WriteFailed").await;
+    let answer = until_root_cause(&namespace.name, "web", "WriteFailed").await;
     let sentence = answer["sentence"].to_string();
     assert!(sentence.contains("webhook does not answer (images.e2e-explains.dev)"), "{sentence}");
     Ok(())

@@ -167,7 +167,7 @@ async fn a_write_that_is_undone_again_and_again_is_slowed_down_and_told() -> Res
         }
     })
     .await;
-    let note = namespace.until_told("web", "RepeatedWrites").await;
+    let note = namespace.until_event("web", "RepeatedWrites").await;
     assert!(note.contains(&pod), "{note}");
     // It is not given up.
     namespace.until_set_ready("web").await;

@@ -50,7 +50,7 @@ fn failed_at(jobs: &[Job]) -> Option<Timestamp> {
     failed.filter_map(|condition| Some(condition.last_transition_time.as_ref()?.0)).min()
 }
 
-async fn until_told(namespace: &Namespace, reason: &str) -> Event {
+async fn until_event(namespace: &Namespace, reason: &str) -> Event {
     eventually(&format!("{reason} is told"), PATIENCE, async || {
         let events = namespace.api::<Event>().list(&ListParams::default()).await;
         let events = events.map_err(|error| vec![error.to_string()])?.items;
@@ -92,7 +92,7 @@ async fn a_failed_backup_holds_the_object_says_why_and_is_tried_again_until_some
     assert!(took <= SignedDuration::from_secs(10), "it was told {took:#} after the Job had failed");
     assert!(first["backup"].as_str().is_some_and(|backup| backup.starts_with("Job catena-system/backup-")));
     assert!(first["message"].as_str().is_some_and(|message| message.contains(FORCE_RELEASE)), "{first}");
-    until_told(&namespace, "BackupFailed").await;
+    until_event(&namespace, "BackupFailed").await;
 
     eventually("another one is tried, and the failed one is kept", PATIENCE, async || {
         let jobs = jobs(&cluster.client, &uid).await.map_err(|error| error.to_string())?;
@@ -114,7 +114,7 @@ async fn a_failed_backup_holds_the_object_says_why_and_is_tried_again_until_some
 
     force(&namespace, "web").await?;
     namespace.until_gone::<ConfigMap>("web").await;
-    let told = until_told(&namespace, "ForceReleased").await;
+    let told = until_event(&namespace, "ForceReleased").await;
     assert!(told.note.is_some_and(|note| note.contains("it is only a test")));
     let labels = ["kind=\"by-failing-job\"", "outcome=\"forced\""];
     eventually("it is counted", PATIENCE, async || {
@@ -134,7 +134,7 @@ async fn with_release_an_object_goes_after_so_many_failures() -> Result<()> {
     let namespace = cluster.namespace("release").await?;
     let map = deleted(&namespace, "web", "released").await?;
     namespace.until_gone::<ConfigMap>("web").await;
-    until_told(&namespace, "ReleasedWithoutBackup").await;
+    until_event(&namespace, "ReleasedWithoutBackup").await;
     assert_eq!(jobs(&cluster.client, &map.uid().context("uid")?).await?.len(), 2);
     Ok(())
 }
@@ -153,7 +153,7 @@ async fn a_backup_that_takes_too_long_holds_until_it_ends_or_lets_go_where_the_s
     let message = status(&held)["message"].as_str().unwrap_or_default().to_owned();
     assert!(message.contains("3s") && message.contains(FORCE_RELEASE), "{message}");
     namespace.until_gone::<ConfigMap>("left").await;
-    until_told(&namespace, "ReleasedWithoutBackup").await;
+    until_event(&namespace, "ReleasedWithoutBackup").await;
 
     let backups = Api::<ConfigMap>::namespaced(cluster.client.clone(), "catena-system");
     let of = ListParams::default().labels(&format!("{BACKUP_OF}={}", map.uid().context("uid")?));
@@ -255,7 +255,7 @@ async fn what_a_copy_brings_along_neither_releases_it_nor_says_where_its_backups
     let forced = json!({"metadata": {"annotations": {FORCE_RELEASE: format!("{uid} it is only a test")}}});
     namespace.merge::<ConfigMap>("web", forced).await?;
     namespace.until_gone::<ConfigMap>("web").await;
-    let told = until_told(&namespace, "ForceReleased").await;
+    let told = until_event(&namespace, "ForceReleased").await;
     assert!(told.note.is_some_and(|note| note.ends_with("it is only a test")));
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use catena_api::{BasicDeployment, BasicDeploymentRestart};
-use e2e::{Cluster, PATIENCE, catena, catena_as, deployment, eventually, succeeds, until_explained};
+use e2e::{Cluster, PATIENCE, catena, catena_as, deployment, eventually, succeeds, until_root_cause};
 use kube::api::DeleteParams;
 use serde_json::{Value, json};
 
@@ -26,7 +26,7 @@ async fn a_command_that_is_waited_for_tells_its_end_by_the_exit_code() -> Result
 
     let image = json!({"spec": {"parameters": {"image": "registry.invalid/missing:1"}}});
     namespace.merge::<BasicDeployment>("web", image).await?;
-    until_explained(&namespace.name, "web", "ImagePullBackOff").await;
+    until_root_cause(&namespace.name, "web", "ImagePullBackOff").await;
     let late = catena(&namespace.name, &["restart", "web", "--wait", "--timeout", "20s"]).await?;
     assert_eq!(late.code, 2, "{late:?}");
     // Once while it is waited, and once at the end.

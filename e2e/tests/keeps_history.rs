@@ -8,7 +8,7 @@ use catena_api::{
 };
 use e2e::{
     AuditLog, COMMANDED, Cluster, DEPLOYMENTS, Namespace, PATIENCE, Release, another_image,
-    commands::{owned_by, restart, rollback, said, until_restart, until_says},
+    commands::{condition_of, owned_by, restart, rollback, until_outcome, until_restart_outcome},
     condition, deployment, eventually, example, is_true, kubectl, kubectl_create, shipped_template, uids,
 };
 use k8s_openapi::api::{apps::v1::ControllerRevision, core::v1::Pod};
@@ -45,7 +45,7 @@ async fn until_on(namespace: &Namespace, revision: i64) -> BasicDeployment {
 }
 
 async fn until_ended(namespace: &Namespace, name: &str, status: &str, reason: &str) -> Rollback {
-    until_says(namespace, name, status, reason).await
+    until_outcome(namespace, name, status, reason).await
 }
 
 async fn version(namespace: &Namespace, version: &str) -> Result<()> {
@@ -261,11 +261,11 @@ async fn a_rollback_does_not_wait_for_a_restart_that_is_stuck() -> Result<()> {
     image(&namespace, BAD).await?;
     let web = until_blocked(&namespace).await;
     namespace.create(&restart(&web, "stuck")).await?;
-    until_restart(&namespace, "stuck", "Unknown", "Running").await;
+    until_restart_outcome(&namespace, "stuck", "Unknown", "Running").await;
     namespace.create(&rollback(&web, "undo", 0)).await?;
 
-    let stuck = until_restart(&namespace, "stuck", "False", "Superseded").await;
-    let message = &said(&stuck, SUCCEEDED).context("Succeeded")?.message;
+    let stuck = until_restart_outcome(&namespace, "stuck", "False", "Superseded").await;
+    let message = &condition_of(&stuck, SUCCEEDED).context("Succeeded")?.message;
     assert!(message.contains("\"undo\""), "{message}");
     until_ended(&namespace, "undo", "True", "Complete").await;
     assert!(!images(&namespace.until_ready_pods(2).await).contains(&BAD));

@@ -3,8 +3,8 @@
 use anyhow::{Result, ensure};
 use catena_api::keys::{BACKUP_OF, BACKUP_STATUS};
 use e2e::{
-    BACKUPS, Cluster, CrashProxy, LetGo, Namespace, OwnProcess, PATIENCE, Paused, eventually, is_protected,
-    texts,
+    BACKUPS, Cluster, CrashProxy, FinalizerCleanup, Namespace, OwnProcess, PATIENCE, Paused, eventually,
+    is_protected, texts,
 };
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{
@@ -23,7 +23,7 @@ struct Run {
     proxy: CrashProxy,
     process: OwnProcess,
     // In this order: what the process has left is let go when it has ended, and before another one begins.
-    _let_go: LetGo,
+    _cleanup: FinalizerCleanup,
     _paused: Paused,
 }
 
@@ -34,8 +34,8 @@ impl Run {
         let (paused, program) = Paused::pause(cluster).await?;
         let proxy = CrashProxy::start(cluster.client.clone()).await?;
         let process = OwnProcess::start(program, &proxy, &settings(&objects, &backups, kinds))?;
-        let let_go = LetGo::at_last(&objects);
-        Ok(Self { objects, backups, proxy, process, _let_go: let_go, _paused: paused })
+        let cleanup = FinalizerCleanup::of(&objects);
+        Ok(Self { objects, backups, proxy, process, _cleanup: cleanup, _paused: paused })
     }
 
     /// Gives it other entries.
@@ -77,7 +77,7 @@ impl Run {
         Ok(())
     }
 
-    async fn until_says(&self, name: &str, reason: &str) {
+    async fn until_reason(&self, name: &str, reason: &str) {
         self.objects
             .until(name, &format!("says {reason}"), |map: &ConfigMap| {
                 let status = map.annotations().get(BACKUP_STATUS).map(String::as_str).unwrap_or_default();
@@ -154,7 +154,7 @@ async fn what_somebody_else_made_under_the_name_of_a_backup_proves_nothing() -> 
     forged.data.get_or_insert_default().insert("phase".into(), "done".into());
     backups.create(&PostParams::default(), &forged).await?;
     let _again = run.process.spawn(&[])?;
-    run.until_says("web", "BackupNameTaken").await;
+    run.until_reason("web", "BackupNameTaken").await;
 
     backups.delete(&real.name_any(), &DeleteParams::default()).await?;
     let real = run.backup(&web, "first").await;
@@ -196,7 +196,7 @@ async fn what_waits_for_a_backup_of_a_lost_kind_goes_when_its_entry_protects_no_
     let run = Run::start(&cluster, "lost", &json!({"maps": entry("yes", "lost")})).await?;
     run.protected("web", "yes").await?;
     run.objects.delete::<ConfigMap>("web").await?;
-    run.until_says("web", "BackupKindNotServed").await;
+    run.until_reason("web", "BackupKindNotServed").await;
 
     let mut entry = entry("yes", "lost");
     entry["protect"] = false.into();

@@ -111,7 +111,7 @@ async fn a_command_that_a_tool_would_create_again_stays_and_says_why() -> Result
         finish(&namespace, name).await?;
     }
     for name in tools.keys() {
-        let note = namespace.until_told(name, "KeptAsDeclared").await;
+        let note = namespace.until_event(name, "KeptAsDeclared").await;
         ensure!(note.contains("delete it there"), "{note}");
     }
     // The Event expires. What it said is found out from the settings then.
@@ -149,7 +149,7 @@ async fn a_restart_goes_when_it_is_done_and_one_that_a_tool_declares_runs_once()
         }
     };
     let watched = async {
-        namespace.until_told("declared", "KeptAsDeclared").await;
+        namespace.until_event("declared", "KeptAsDeclared").await;
         let again = uids(&namespace.until_ready_pods(2).await);
         ensure!(again.is_disjoint(&restarted), "not every pod was replaced");
         let command = namespace.api::<Restart>().get("declared").await?;
@@ -183,7 +183,7 @@ async fn a_command_that_is_applied_again_and_again_runs_twice_and_not_without_an
     namespace.until_gone::<Restart>("restart").await;
 
     kubectl_apply(&namespace.name, manifest).await?;
-    let note = namespace.until_told("restart", "CreatedAgain").await;
+    let note = namespace.until_event("restart", "CreatedAgain").await;
     ensure!(note.contains("runs once more"), "{note}");
     let second = namespace.api::<Restart>().get("restart").await?;
     finish(&namespace, "restart").await?;
@@ -224,7 +224,7 @@ async fn a_command_that_changed_or_was_replaced_unseen_is_not_hit() -> Result<()
     sleep_until(Instant::now() + left + Duration::from_secs(1)).await;
     drop(frozen);
 
-    namespace.until_told("changed", "KeptAsDeclared").await;
+    namespace.until_event("changed", "KeptAsDeclared").await;
     namespace.create(&restart("marker", Some(0))).await?;
     finish(&namespace, "marker").await?;
     namespace.until_gone::<Restart>("marker").await;

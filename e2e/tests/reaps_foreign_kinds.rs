@@ -104,7 +104,7 @@ async fn finished_jobs_go_with_what_they_own_and_others_stay() -> Result<()> {
     namespace.until_gone::<ConfigMap>("owned").await;
     // Who creates it again and again has it run once more, and not for ever; though each Job has its uid in its own spec.
     namespace.create(&job("gone", &one_shot(), &json!({}))?).await?;
-    namespace.until_told("gone", "CreatedAgain").await;
+    namespace.until_event("gone", "CreatedAgain").await;
     for name in ["unlabelled", "kept"] {
         until_finished(&namespace, name).await;
     }

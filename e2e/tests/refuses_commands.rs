@@ -4,7 +4,10 @@ use anyhow::{Context, Result};
 use catena_api::{BasicDeployment, BasicDeploymentRestart, BasicReplicaSet, command::SUCCEEDED};
 use e2e::{
     COMMANDED, Cluster, DEPLOYMENTS, Effects, Namespace, PATIENCE, Release, Undo,
-    commands::{self, owned_by, queue_restarts, restart, said, says, until_restart, until_restarted},
+    commands::{
+        self, condition_of, has_outcome, owned_by, queue_restarts, restart, until_restart_outcome,
+        until_restarted,
+    },
     deployment, eventually,
 };
 use k8s_openapi::{
@@ -35,7 +38,7 @@ async fn a_command_that_names_another_target_or_is_elsewhere_is_not_run() -> Res
     let mut foreign = restart(&web, "foreign");
     foreign.spec.target_ref.namespace = Some(namespace.name.clone());
     elsewhere.create(&foreign).await?;
-    until_restart(&namespace, "misdirected", "Unknown", "NotTheTarget").await;
+    until_restart_outcome(&namespace, "misdirected", "Unknown", "NotTheTarget").await;
 
     // One that is younger runs, so that the others were passed over and do not just wait.
     let own = namespace.create(&restart(&web, "own")).await?;
@@ -75,7 +78,10 @@ async fn a_parent_that_was_made_again_is_not_touched_by_commands_that_waited() -
     assert_eq!(effects.so_far(), [fresh.uid().unwrap_or_default()]);
     for name in ["again-0", "again-1"] {
         let waiting = namespace.api::<Restart>().get(name).await?;
-        assert!(said(&waiting, SUCCEEDED).is_some_and(|said| said.status == "Unknown"), "{name} ended");
+        assert!(
+            condition_of(&waiting, SUCCEEDED).is_some_and(|said| said.status == "Unknown"),
+            "{name} ended"
+        );
     }
     Ok(())
 }
@@ -135,9 +141,9 @@ async fn deleting_a_command_that_waits_cancels_it() -> Result<()> {
     let effects = Effects::record(&namespace).await;
     namespace.merge::<BasicDeployment>("web", commands::never_ready()).await?;
     let first = namespace.create(&restart(&web, "first")).await?;
-    until_restart(&namespace, "first", "Unknown", "Running").await;
+    until_restart_outcome(&namespace, "first", "Unknown", "Running").await;
     namespace.create(&restart(&web, "second")).await?;
-    until_restart(&namespace, "second", "Unknown", "Queued").await;
+    until_restart_outcome(&namespace, "second", "Unknown", "Queued").await;
     namespace.delete::<Restart>("second").await?;
     let third = namespace.create(&restart(&web, "third")).await?;
 
@@ -169,9 +175,9 @@ async fn until_a_restart_says(namespace: &Namespace, web: &BasicDeployment, stat
         let name = format!("try-{}", made.items.len());
         namespace.create(&restart(web, &name)).await.map_err(|error| error.to_string())?;
         let has_ended =
-            |restart: &Restart| said(restart, SUCCEEDED).is_some_and(|said| said.status != "Unknown");
+            |restart: &Restart| condition_of(restart, SUCCEEDED).is_some_and(|said| said.status != "Unknown");
         let ended = namespace.until(&name, "has ended", has_ended).await;
-        if says(&ended, status, reason) { Ok(()) } else { Err(e2e::yaml(&ended)) }
+        if has_outcome(&ended, status, reason) { Ok(()) } else { Err(e2e::yaml(&ended)) }
     })
     .await;
 }

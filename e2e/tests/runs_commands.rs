@@ -10,7 +10,9 @@ use catena_api::{
 };
 use e2e::{
     BINDER, COMMANDED, Cluster, DEPLOYMENTS, Effects, REAPER,
-    commands::{self, owned_by, queue_restarts, restart, said, until_restart, until_restarted},
+    commands::{
+        self, condition_of, owned_by, queue_restarts, restart, until_restart_outcome, until_restarted,
+    },
     deployment, example, kubectl, kubectl_apply, kubectl_create, uids,
 };
 use k8s_openapi::api::core::v1::Pod;
@@ -48,7 +50,7 @@ async fn the_example_replaces_every_pod_and_can_be_waited_for() -> Result<()> {
     }
     let after = namespace.api::<BasicDeployment>().get("hello").await?;
     assert_eq!((after.metadata.generation, &after.spec), (hello.metadata.generation, &hello.spec));
-    let accepted = said(&restart, ACCEPTED).context("Accepted")?;
+    let accepted = condition_of(&restart, ACCEPTED).context("Accepted")?;
     assert_eq!(accepted.status, "True");
     let status = restart.status.context("status")?;
     assert_eq!((status.progress.as_deref(), status.observed_generation), (Some("3/3"), Some(1)));
@@ -125,20 +127,20 @@ async fn a_deadline_ends_a_command_that_runs_and_one_that_waits() -> Result<()> 
     let mut runs = restart(&web, "runs");
     runs.spec.active_deadline_seconds = Some(20);
     let runs = namespace.create(&runs).await?;
-    let running = until_restart(&namespace, "runs", "Unknown", "Running").await;
+    let running = until_restart_outcome(&namespace, "runs", "Unknown", "Running").await;
     assert!(
         running.status.and_then(|status| status.progress).is_some_and(|progress| progress.ends_with("/2"))
     );
     let mut waits = restart(&web, "waits");
     waits.spec.active_deadline_seconds = Some(1);
     namespace.create(&waits).await?;
-    until_restart(&namespace, "waits", "False", "DeadlineExceeded").await;
+    until_restart_outcome(&namespace, "waits", "False", "DeadlineExceeded").await;
     assert_eq!(effects.so_far(), [runs.uid().unwrap_or_default()], "one that waited was carried out");
-    let ended = until_restart(&namespace, "runs", "False", "DeadlineExceeded").await;
+    let ended = until_restart_outcome(&namespace, "runs", "False", "DeadlineExceeded").await;
 
     // The next one is not held up, and what has ended stays as it was.
     let next = namespace.create(&restart(&web, "next")).await?;
-    until_restart(&namespace, "next", "Unknown", "Running").await;
+    until_restart_outcome(&namespace, "next", "Unknown", "Running").await;
     let good = deployment("web", 2).spec.parameters;
     namespace.merge::<BasicDeployment>("web", json!({"spec": {"parameters": good}})).await?;
     until_restarted(&namespace, "next").await;
@@ -164,14 +166,20 @@ async fn a_deadline_ends_also_a_command_that_nobody_has_bound() -> Result<()> {
     let waits = namespace.create(&command("waits", None, None)).await?;
     assert_eq!(waits.spec.active_deadline_seconds, Some(86_400), "a day, unless it says otherwise");
 
-    let kept = until_restart(&namespace, "kept", "False", "DeadlineExceeded").await;
-    assert!(said(&kept, ACCEPTED).is_none_or(|accepted| accepted.status != "True"), "nobody has taken it");
+    let kept = until_restart_outcome(&namespace, "kept", "False", "DeadlineExceeded").await;
+    assert!(
+        condition_of(&kept, ACCEPTED).is_none_or(|accepted| accepted.status != "True"),
+        "nobody has taken it"
+    );
     assert!(
         kept.status.is_some_and(|status| status.completion_time.is_some() && status.start_time.is_none())
     );
     namespace.until_gone::<Restart>("reaped").await;
     let waits = namespace.api::<Restart>().get("waits").await?;
-    assert!(said(&waits, SUCCEEDED).is_none_or(|said| said.status == "Unknown"), "its time is not over");
+    assert!(
+        condition_of(&waits, SUCCEEDED).is_none_or(|said| said.status == "Unknown"),
+        "its time is not over"
+    );
     Ok(())
 }
 

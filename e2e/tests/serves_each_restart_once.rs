@@ -4,7 +4,7 @@ use anyhow::{Context, Result};
 use catena_api::{BasicDeployment, BasicDeploymentRestart, BasicReplicaSet, command::SUCCEEDED};
 use e2e::{
     COMMANDED, Cluster, PATIENCE,
-    commands::{self, restart, said, until_restart, until_restarted},
+    commands::{self, condition_of, restart, until_restart_outcome, until_restarted},
     deployment, eventually, uids,
 };
 use futures::future::try_join_all;
@@ -25,7 +25,7 @@ async fn a_child_that_is_deleted_during_a_restart_is_not_restarted_once_more() -
     // So that the restart is not done before the child goes.
     namespace.merge::<BasicDeployment>("web", commands::never_ready()).await?;
     let command = namespace.create(&restart(&web, "again")).await?;
-    until_restart(&namespace, "again", "Unknown", "Running").await;
+    until_restart_outcome(&namespace, "again", "Unknown", "Running").await;
     let before = namespace.api::<BasicReplicaSet>().get("web").await?;
     namespace.delete::<BasicReplicaSet>("web").await?;
     let is_another = |set: &BasicReplicaSet| set.uid() != before.uid();
@@ -92,7 +92,7 @@ async fn restarts_of_one_second_say_that_they_were_served_together() -> Result<(
         ended.push(until_restarted(&namespace, &command.name_any()).await);
     }
     for one in &ended {
-        let message = &said(one, SUCCEEDED).context("Succeeded")?.message;
+        let message = &condition_of(one, SUCCEEDED).context("Succeeded")?.message;
         let of_its_second = |other: &&Restart| other.creation_timestamp() == one.creation_timestamp();
         let is_alone = ended.iter().filter(of_its_second).count() == 1;
         assert_eq!(message.contains("together"), !is_alone, "{}: {message}", one.name_any());

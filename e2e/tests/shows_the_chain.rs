@@ -3,7 +3,7 @@
 use anyhow::{Context, Result};
 use catena_api::BasicDeployment;
 use e2e::{
-    BACKUP_BY, Cluster, PATIENCE, catena, deployment, eventually, protect, succeeds, texts, until_explained,
+    BACKUP_BY, Cluster, PATIENCE, catena, deployment, eventually, protect, succeeds, texts, until_root_cause,
 };
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::ResourceExt;
@@ -81,7 +81,7 @@ async fn what_waits_for_its_backup_is_listed_and_let_go_with_a_reason() -> Resul
     })
     .await;
     assert_eq!(held["items"][0]["name"], "precious", "{held}");
-    let why = until_explained(&namespace.name, "configmap/precious", "BackupFailed").await;
+    let why = until_root_cause(&namespace.name, "configmap/precious", "BackupFailed").await;
     assert!(why["rootCause"]["advice"].to_string().contains("release configmap/precious"), "{why}");
     succeeds(&namespace.name, &["release", "configmap/precious", "--reason", "a test"]).await?;
     namespace.until_gone::<ConfigMap>("precious").await;

@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use catena_api::{BasicDeployment, BasicReplicaSet};
 use e2e::{
     AuditLog, CHAIN, Cluster, Controller, DEPLOYMENTS, PATIENCE, REPLICA_SETS, Release, Tally, Undo,
-    condition, deployment, eventually, kubectl, replica_set, until_explained,
+    condition, deployment, eventually, kubectl, replica_set, until_root_cause,
 };
 use k8s_openapi::{
     api::rbac::v1::{ClusterRole, ClusterRoleBinding},
@@ -176,7 +176,7 @@ async fn a_kind_that_is_taken_away_is_told_and_found_again() -> Result<()> {
     assert_eq!(ready.pid, process.pid, "it was restarted");
     let metrics = process.metrics().await?;
     assert!(metrics.contains("catena_kind_observed{kind=\"BasicReplicaSet\"} 0"), "{metrics}");
-    until_explained(&namespace.name, "basicdeployment/late", "ChildrenNotObserved").await;
+    until_root_cause(&namespace.name, "basicdeployment/late", "ChildrenNotObserved").await;
     assert_eq!(DEPLOYMENTS.process(&cluster).await?.pid, process.pid, "it was restarted");
 
     let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../crds/basicreplicasets.catena.dev.yaml");

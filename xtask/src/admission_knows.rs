@@ -19,7 +19,7 @@ use serde_json::json;
 use tokio::time::{sleep, timeout};
 
 /// Time limit: twice the time of a renewal.
-const PATIENCE: Duration = Duration::from_secs(60);
+const ADMISSION_TIMEOUT: Duration = Duration::from_secs(60);
 const PAUSE: Duration = Duration::from_millis(200);
 
 /// A controller of every cluster that may create pods, and set finalizers of one kind only.
@@ -50,8 +50,8 @@ async fn until(definition: &str, problem: &str, is_so: impl AsyncFn() -> Result<
         }
         Ok(())
     };
-    timeout(PATIENCE, asked).await.with_context(|| {
-        let seconds = PATIENCE.as_secs();
+    timeout(ADMISSION_TIMEOUT, asked).await.with_context(|| {
+        let seconds = ADMISSION_TIMEOUT.as_secs();
         format!("{definition} {problem} after {seconds} s; `kubectl describe crd {definition}` may say why")
     })?
 }

@@ -24,7 +24,7 @@ use crate::{admission_knows, cluster::Cluster, workspace};
 /// The namespace that the controllers are installed in.
 pub const NAMESPACE: &str = "catena-system";
 
-const PATIENCE: Duration = Duration::from_secs(90);
+const READY_TIMEOUT: Duration = Duration::from_secs(90);
 
 /// A chart's directory; its name is the name of the controller.
 pub struct Chart {
@@ -131,7 +131,7 @@ async fn create_namespace(client: &Client) -> Result<()> {
 }
 
 async fn wait_until_ready(client: &Client, cluster: &Cluster, step: &Step) -> Result<usize> {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + READY_TIMEOUT;
     let deployments = Api::<Deployment>::namespaced(client.clone(), NAMESPACE);
     loop {
         let all = deployments.list(&ListParams::default()).await.context("could not list Deployments")?.items;
@@ -144,7 +144,7 @@ async fn wait_until_ready(client: &Client, cluster: &Cluster, step: &Step) -> Re
             bail!(
                 "{} not ready after {} s: {}; read the logs in {}",
                 waiting.join(", "),
-                PATIENCE.as_secs(),
+                READY_TIMEOUT.as_secs(),
                 reasons(client).await.join("; "),
                 cluster.access.logs.display()
             );

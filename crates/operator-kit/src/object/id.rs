@@ -4,7 +4,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Resource;
 use serde::Serialize;
 
-/// One very object of a kind. As JSON it is the `metadata` of a patch that is meant for this object alone.
+/// The identity of an object within its kind. As JSON, it is the `metadata` of a patch that applies to this object
+/// alone.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize)]
 pub struct ObjectId<'o> {
     /// Its namespace; empty for a cluster-scoped object.
@@ -12,12 +13,12 @@ pub struct ObjectId<'o> {
     pub namespace: &'o str,
     /// Its name.
     pub name: &'o str,
-    /// Its uid; another object of the same name has another one.
+    /// Its uid, which a later object with the same name does not share.
     pub uid: &'o str,
 }
 
 impl<'o> ObjectId<'o> {
-    /// The id of an object that comes from a server. Of one that does not, all that is missing is empty.
+    /// The identity of an object. Missing parts are empty, which happens only for objects that no server has stored.
     pub fn of<K: Resource>(object: &'o K) -> Self {
         object.meta().into()
     }

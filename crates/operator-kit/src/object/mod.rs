@@ -1,4 +1,4 @@
-//! Which object is meant.
+//! The identity of an object, for writes and for messages.
 
 mod id;
 mod named;

@@ -1,6 +1,6 @@
 use std::fmt::{self, Display};
 
-/// An object as messages name it: `Pod "web-x"`.
+/// The kind and name of an object, for messages: `Pod "web-x"`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Named {
     /// Its kind.

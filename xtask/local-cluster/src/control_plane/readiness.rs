@@ -6,12 +6,12 @@ use anyhow::Result;
 use k8s_openapi::api::core::v1::{Node, ServiceAccount};
 use kube::{Api, Client, api::ListParams};
 /// Time limit of a readiness request: a starting server may accept a connection without answering.
-const PATIENCE: Duration = Duration::from_secs(2);
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Whether `/readyz` answers ok.
 pub async fn api_server_is_ready(client: &Client) -> bool {
     let Ok(request) = http::Request::get("/readyz").body(Vec::new()) else { return false };
-    matches!(tokio::time::timeout(PATIENCE, client.request_text(request)).await, Ok(Ok(_)))
+    matches!(tokio::time::timeout(REQUEST_TIMEOUT, client.request_text(request)).await, Ok(Ok(_)))
 }
 
 /// The number of nodes that are ready for pods, and of all nodes.

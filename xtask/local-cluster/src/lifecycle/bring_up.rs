@@ -27,7 +27,7 @@ use crate::{
 };
 
 /// Time limit of the start, which takes long on a loaded machine with two cores.
-const PATIENCE: Duration = Duration::from_secs(180);
+const START_TIMEOUT: Duration = Duration::from_secs(180);
 /// Number of restarts of a component after which waiting is pointless.
 const HOPELESS_RESTARTS: u32 = 4;
 
@@ -124,7 +124,7 @@ async fn wait_until_usable(
     nodes: u32,
     supervisor: Option<&mut Child>,
 ) -> Result<()> {
-    let mut watch = Watch { home, supervisor, deadline: Instant::now() + PATIENCE };
+    let mut watch = Watch { home, supervisor, deadline: Instant::now() + START_TIMEOUT };
     let client = kubeconfig::client(&home.kubeconfig()).await?;
 
     let step = Step::start("control plane");
@@ -182,7 +182,7 @@ impl Watch<'_> {
         }
         if Instant::now() > self.deadline {
             let component = if waiting_for.contains("API server") { "api-server" } else { "supervisor" };
-            bail!("{waiting_for} after {} s\n{}", PATIENCE.as_secs(), self.tail(component));
+            bail!("{waiting_for} after {} s\n{}", START_TIMEOUT.as_secs(), self.tail(component));
         }
         tokio::time::sleep(Duration::from_millis(100)).await;
         Ok(())

@@ -11,7 +11,7 @@ use super::supervision;
 use crate::{home::Home, progress::Step};
 
 /// Time limit of the supervisor, a little more than its slowest child may take.
-const PATIENCE: Duration = Duration::from_secs(120);
+const STOP_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Stops all processes of the cluster and removes its data; returns false when there was nothing.
 pub fn take_down(home: &Home) -> Result<bool> {
@@ -22,7 +22,7 @@ pub fn take_down(home: &Home) -> Result<bool> {
     let lock = File::create(&path).with_context(|| format!("could not create {}", path.display()))?;
     lock.lock().with_context(|| format!("could not lock {}", path.display()))?;
     let step = Step::start(format!("taking down cluster {:?}", home.name()));
-    let was_running = supervision::stop_supervisor(home, PATIENCE, |last| step.note(last))?;
+    let was_running = supervision::stop_supervisor(home, STOP_TIMEOUT, |last| step.note(last))?;
     fs::remove_dir_all(home.directory())
         .with_context(|| format!("could not remove {}", home.directory().display()))?;
     step.done(if was_running { "stopped, data removed" } else { "was not running, data removed" });

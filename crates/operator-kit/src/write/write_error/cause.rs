@@ -3,33 +3,33 @@ use std::time::Duration;
 use super::refusal;
 use crate::object::Named;
 
-/// Why a write did not happen.
+/// The reason why a write failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WriteCause {
-    /// An object of the name is there.
+    /// An object with the name exists.
     AlreadyExists,
     /// The object is gone.
     Gone,
-    /// The object is another one by now, or changed meanwhile.
+    /// The object was replaced or changed meanwhile.
     Changed {
         /// The server's message.
         message: String,
     },
-    /// The namespace is being deleted and accepts nothing new.
+    /// The namespace is being deleted and accepts no new object.
     NamespaceTerminating,
-    /// The definition of the kind is being deleted and accepts nothing new.
+    /// The definition of the kind is being deleted and accepts no new object.
     DefinitionTerminating,
-    /// A quota is used up.
+    /// A quota is exhausted.
     QuotaExceeded {
         /// The server's message.
         message: String,
     },
-    /// A quota asks for something that is not said of the object, such as a limit.
+    /// A quota requires a value that is missing on the object, such as a limit.
     QuotaRefused {
         /// The server's message.
         message: String,
     },
-    /// The server's check of owner references does not know a kind yet whose CRD is new: it learns every 30 s.
+    /// The server's check of owner references does not yet know a kind whose CRD is new; it is updated every 30 s.
     OwnerKindUnknown,
     /// The server does not allow it.
     Forbidden {
@@ -40,27 +40,27 @@ pub enum WriteCause {
     Invalid {
         /// The server's message.
         message: String,
-        /// The fields that it names, as it writes them.
+        /// The fields that it names, in its notation.
         fields: Vec<String>,
     },
-    /// The server does not take what a controller reports: a policy or webhook refuses it, a right is missing, or the
-    /// definition knows other fields.
+    /// The server does not accept a status: a policy or webhook refuses it, a right is missing, or the definition has
+    /// other fields.
     StatusRefused {
         /// The server's message.
         message: String,
-        /// Whether it is not valid, rather than not allowed.
+        /// Whether it is invalid, rather than forbidden.
         is_invalid: bool,
     },
-    /// The server has too much to do.
+    /// The server is overloaded.
     Busy {
         /// The server's message.
         message: String,
-        /// When it asked to be tried again.
+        /// The delay that it asked for.
         retry_after: Duration,
     },
-    /// Anything else, such as a broken connection: it may have happened.
+    /// Anything else, such as a broken connection: the write may have taken effect.
     Unknown {
-        /// The server's answer; 0 when there was none.
+        /// The HTTP status of the answer; 0 if there was none.
         code: u16,
         /// The server's message, or the reason why there is none.
         message: String,
@@ -68,7 +68,7 @@ pub enum WriteCause {
 }
 
 impl WriteCause {
-    /// Whether it may concern this object alone, so that the same may be done with another one.
+    /// Whether it may concern this object alone, so that the same write may succeed for another one.
     #[must_use]
     pub fn may_concern_one_object(&self) -> bool {
         match self {
@@ -78,7 +78,8 @@ impl WriteCause {
             | Self::Forbidden { .. }
             | Self::StatusRefused { .. }
             | Self::Invalid { .. } => true,
-            // A webhook that does not answer is asked for some objects only; a server that does not, for none.
+            // A webhook that does not answer may concern some objects only, but a server that does not answer
+            // concerns all.
             Self::Unknown { code, .. } => *code != 0,
             Self::NamespaceTerminating
             | Self::DefinitionTerminating
@@ -89,7 +90,7 @@ impl WriteCause {
         }
     }
 
-    /// One `PascalCase` word.
+    /// The reason as one `PascalCase` word, for conditions and Events.
     pub(super) fn reason(&self) -> &'static str {
         match self {
             Self::AlreadyExists => "AlreadyExists",
@@ -108,7 +109,7 @@ impl WriteCause {
         }
     }
 
-    /// The HTTP status that the server answered with; 0 when it did not answer.
+    /// The HTTP status of the answer; 0 if there was none.
     pub(crate) fn code(&self) -> u16 {
         match self {
             Self::AlreadyExists | Self::Changed { .. } => 409,

@@ -17,8 +17,8 @@ use crate::{
 
 pub use cause::WriteCause;
 
-/// How a `ResourceQuota` that is not used up refuses: something is not said of the object, nothing covers its scope, or
-/// the quota is so new that its use has not been counted.
+/// The messages of a `ResourceQuota` that refuses although it is not exhausted: a value is missing on the object,
+/// nothing covers its scope, or the quota is so new that its use has not been counted.
 const QUOTA_WORDS: [&str; 3] =
     ["failed quota: ", "insufficient quota to match these scopes: ", "status unknown for quota: "];
 
@@ -47,10 +47,10 @@ impl WriteError {
         Self { object, cause }
     }
 
-    /// A JSON patch whose test does not hold is answered as if the object were not valid.
+    /// Converts the error of a JSON patch with a failed test, which the server answers like an invalid object.
     pub(crate) fn of_failed_test(mut self) -> Self {
         if let WriteCause::Invalid { message, .. } = &mut self.cause
-            // The API server does not say which test failed; of what is not valid it says the field.
+            // The API server does not name the failed test, but names the field of an invalid object.
             && message.contains("rejected our request due to an error in our request")
         {
             self.cause = WriteCause::Changed { message: std::mem::take(message) };
@@ -64,7 +64,7 @@ impl WriteError {
         let cause = match cause {
             WriteCause::Forbidden { message } => WriteCause::StatusRefused { message, is_invalid: false },
             WriteCause::Invalid { message, .. } => {
-                // The API server answers for most policies as if the object were not valid.
+                // For most policies, the API server answers like for an invalid object.
                 let is_invalid = !refusal::is_of_admission(&message);
                 WriteCause::StatusRefused { message, is_invalid }
             }
@@ -93,7 +93,7 @@ impl Reported for WriteError {
     fn retry_after(&self) -> Option<Duration> {
         match self.cause {
             WriteCause::Busy { retry_after, .. } => Some(retry_after),
-            // What was seen is stale; the event that shows the truth is on its way.
+            // The observation is stale; the event with the current state is on its way.
             WriteCause::Changed { .. } | WriteCause::Gone => Some(Duration::from_secs(1)),
             WriteCause::OwnerKindUnknown => Some(Duration::from_secs(3)),
             _ => None,
@@ -101,7 +101,7 @@ impl Reported for WriteError {
     }
 }
 
-/// Why the server says that it did not write.
+/// The reason of a failure by the server's answer.
 fn cause_of(status: &Status) -> WriteCause {
     let message = status.message.clone();
     match status.code {
@@ -118,7 +118,7 @@ fn cause_of(status: &Status) -> WriteCause {
             WriteCause::QuotaRefused { message }
         }
         403 => WriteCause::Forbidden { message },
-        // An apply of a value of a wrong type is answered as if the server had failed.
+        // The server answers an apply with a value of a wrong type like a failure of its own.
         _ if message.starts_with("failed to create typed patch object") => {
             WriteCause::Invalid { message, fields: Vec::new() }
         }

@@ -15,7 +15,7 @@ pub(super) fn refuser(message: &str) -> String {
     named(message).map_or_else(|| "the API server".to_owned(), |found| format!("the {found}"))
 }
 
-/// What to do about a refusal: the server says of a missing right who cannot do what.
+/// The remedy for a refusal. If a right is missing, the server's message says who cannot do what.
 pub(super) fn way_out(message: &str) -> &'static str {
     if message.contains(" cannot ") {
         "grant it to the controller's ServiceAccount"
@@ -24,7 +24,7 @@ pub(super) fn way_out(message: &str) -> &'static str {
     }
 }
 
-/// What to do where a controller may not report.
+/// The remedy where a controller may not write a status.
 pub(super) fn way_to_report(message: &str) -> &'static str {
     if is_of_admission(message) {
         "allow the controller's ServiceAccount to write it"

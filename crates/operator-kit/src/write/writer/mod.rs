@@ -31,7 +31,7 @@ use crate::{
 
 pub use on_behalf::{OnBehalf, Written};
 
-/// Writes under way at once; the API server's own limit for one client class is of this order.
+/// Maximum number of concurrent writes. The API server's limit for one class of clients is of this order.
 const SIDE_BY_SIDE: usize = 48;
 
 /// Writes as one field manager.
@@ -79,15 +79,15 @@ impl Writer {
         Self { client, manager, primary: Watermark::default(), shared: Arc::new(shared) }
     }
 
-    /// Deletes an object that is still exactly as its watch showed it; what it owns follows in the background.
-    /// That it is gone already is a success.
+    /// Deletes an object in exactly the state that its watch has shown; its dependents follow in the background. It is a
+    /// success if the object is already gone.
     ///
     /// # Errors
-    /// [`WriteCause::Changed`] when it changed meanwhile, or was replaced by another one of its name.
+    /// [`WriteCause::Changed`] if it was changed or replaced meanwhile.
     pub async fn delete_as_seen<R>(&self, object: &Watched<R>) -> Written<()> {
         let ObjectMeta { uid, resource_version, .. } = object.metadata.clone();
         let preconditions = Preconditions { uid, resource_version };
-        // Said aloud, because some kinds, such as Job, orphan what they own unless told otherwise.
+        // Explicit, because some kinds, such as Job, orphan their dependents by default.
         let params = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::background() };
         let id = ObjectId::of(object);
         match self.on_behalf_of(id).delete_with(&object.source.watched, id, &params).await {
@@ -96,7 +96,7 @@ impl Writer {
         }
     }
 
-    /// How long the status of the object has been as it is.
+    /// The age of the status of the object.
     #[must_use]
     pub fn status_age(&self, uid: &str) -> StatusAge {
         let mut statuses = self.statuses();

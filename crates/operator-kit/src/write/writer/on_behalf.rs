@@ -1,4 +1,4 @@
-//! The writes, each on behalf of the object that a pass is over: its next pass waits until the caches show them.
+//! Writes on behalf of the reconciled object, whose next pass waits until the caches show them.
 
 use json_patch::PatchOperation;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
@@ -14,7 +14,7 @@ use crate::{
     write::{WriteCause, WriteError},
 };
 
-/// What a server answers to a write.
+/// The result of a write.
 pub type Written<T> = Result<T, WriteError>;
 
 /// Writes on behalf of one object.
@@ -26,7 +26,7 @@ pub struct OnBehalf<'w> {
 }
 
 impl Writer {
-    /// Writes on behalf of an object: its next pass waits until the caches show them.
+    /// Writes on behalf of an object, whose next pass waits until the caches show them.
     #[must_use]
     pub fn on_behalf_of<'w>(&'w self, object: ObjectId<'w>) -> OnBehalf<'w> {
         OnBehalf { writer: self, whose: object.uid }
@@ -37,7 +37,7 @@ impl OnBehalf<'_> {
     /// Creates an object.
     ///
     /// # Errors
-    /// [`WriteCause::AlreadyExists`] also after an earlier try of which the answer was lost: look whose it is.
+    /// [`WriteCause::AlreadyExists`] also after an earlier try whose answer was lost: look up the owner.
     pub async fn create(&self, kind: &WatchedResource, object: &Value) -> Written<()> {
         let body = serde_json::to_vec(object).unwrap_or_default();
         let target = Target::of(kind, object);
@@ -50,14 +50,14 @@ impl OnBehalf<'_> {
         target.request().create(&params, body.to_vec()).map(answered_by_metadata)
     }
 
-    /// Applies an object (server-side apply), and gives what the server made of it.
+    /// Applies an object (server-side apply), and returns the stored object.
     ///
-    /// With a `metadata.uid` it takes fields over from other managers, and only of that very object. Without
-    /// one it is meant to create: of an object that somebody else made meanwhile it takes no field over (but adds
-    /// those that are not there), so look for one before.
+    /// With a `metadata.uid`, it applies to exactly that object, and takes fields over from other managers. Without
+    /// one, it is meant to create: it takes no field over from an object that somebody else created meanwhile (but
+    /// adds missing ones), so look for one first.
     ///
     /// # Errors
-    /// [`WriteCause::Changed`] when the name is another object's.
+    /// [`WriteCause::Changed`] if another object has the name.
     pub async fn apply(&self, kind: &WatchedResource, object: &Value) -> Written<Value> {
         let target = Target::of(kind, object);
         let force = object.pointer("/metadata/uid").is_some();
@@ -67,11 +67,10 @@ impl OnBehalf<'_> {
         Ok(answer.value)
     }
 
-    /// Merges a patch that names the uid of what is patched: for single fields, where an apply would have to
-    /// repeat all others.
+    /// Merges a patch with the uid of its object: for single fields, where an apply would have to repeat all others.
     ///
     /// # Errors
-    /// [`WriteCause::Changed`] when the object is another one by now.
+    /// [`WriteCause::Changed`] if the object was replaced.
     pub async fn merge(&self, kind: &WatchedResource, patch: &Value) -> Written<()> {
         let target = Target::of(kind, patch);
         let params = self.patch_params();
@@ -80,11 +79,11 @@ impl OnBehalf<'_> {
         Ok(())
     }
 
-    /// Changes an object by a JSON patch, for lists of which only one item is ours. The patch tests what it
-    /// relies on; at the least the uid.
+    /// Changes an object by a JSON patch, for lists with only one item of ours. The patch tests the values on which it
+    /// relies, at least the uid.
     ///
     /// # Errors
-    /// [`WriteCause::Changed`] when one of its tests does not hold any more.
+    /// [`WriteCause::Changed`] if one of its tests fails.
     pub async fn amend(
         &self,
         kind: &WatchedResource,
@@ -104,7 +103,7 @@ impl OnBehalf<'_> {
         PatchParams { field_manager: Some(self.writer.manager.into()), ..PatchParams::default() }
     }
 
-    /// Deletes an object, if it still is the one with this uid. That it is gone already is a success.
+    /// Deletes the object with this uid. It is a success if it is already gone.
     ///
     /// # Errors
     /// [`WriteCause::Forbidden`] and the like.

@@ -52,10 +52,10 @@ struct Text {
 }
 
 impl OnBehalf<'_> {
-    /// Creates an object that `make` gives.
+    /// Creates the object that `make` returns.
     ///
     /// # Errors
-    /// What `make` says, and what [`OnBehalf::create`] does.
+    /// The errors of `make`, and those of [`OnBehalf::create`].
     pub async fn create_made<E: From<WriteError>>(
         &self,
         kind: &WatchedResource,
@@ -73,7 +73,7 @@ impl OnBehalf<'_> {
             let target = Target { kind, namespace: &text.namespace, name: &text.name };
             let request = self.creation(target, &text.body);
             let sent: Written<Trimmed> = self.send_once("create", target, request).await;
-            // While it waits for a busy server, others have its room.
+            // While it waits for a busy server, others can use its room.
             drop((text, room));
             match sent {
                 Err(error) if busy.passes(&error).await => {}
@@ -167,7 +167,7 @@ mod tests {
         };
         let refused = create("refused");
         let other = async {
-            // Its body is made second.
+            // Its body is built second.
             tokio::task::yield_now().await;
             timeout(Duration::from_millis(100), create("other")).await
         };

@@ -1,5 +1,5 @@
-//! The one way to the server: each write is counted, remembered until its watch shows it, and sent again while the
-//! server has too much to do.
+//! The one way to the server: each write is counted, remembered until its watch shows it, and retried while the server
+//! is overloaded.
 
 use axum::http::{self, HeaderValue, header::ACCEPT};
 use kube::{Resource, api::DynamicObject, core::Request};
@@ -17,13 +17,13 @@ use crate::{
     },
 };
 
-/// The metadata of an object alone; a server that does not know it answers with all of it.
+/// Requests only the metadata of an object. A server that does not know this type answers with the whole object.
 const METADATA: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json";
 
-/// A request that may not have been possible to build.
+/// A request, or the error of building it.
 pub(super) type Built = Result<http::Request<Vec<u8>>, kube::core::request::Error>;
 
-/// Where a write goes.
+/// The destination of a write.
 #[derive(Clone, Copy)]
 pub(super) struct Target<'t> {
     pub kind: &'t WatchedResource,
@@ -36,7 +36,7 @@ impl<'t> Target<'t> {
         Self { kind, namespace, name }
     }
 
-    /// Where an object or a patch goes.
+    /// The destination of an object or a patch.
     pub fn of(kind: &'t WatchedResource, object: &'t Value) -> Self {
         let text = |field| object["metadata"][field].as_str().unwrap_or_default();
         Self { kind, namespace: text("namespace"), name: text("name") }
@@ -52,7 +52,7 @@ impl<'t> Target<'t> {
     }
 }
 
-/// An answer that says which version of the object was written.
+/// An answer with the version of the written object.
 pub(super) trait Versioned: DeserializeOwned {
     fn resource_version(&self) -> Option<&str>;
 }
@@ -98,7 +98,7 @@ impl OnBehalf<'_> {
         let permit = shared.permits.acquire().await;
         let result = writer.client.request::<T>(request).await.map_err(|error| target.error(error));
         drop(permit);
-        // What is refused has its backoff; that something is there already is no failure to many.
+        // Refused writes have their backoff, and an existing object is often no failure.
         if matches!(result, Ok(_) | Err(WriteError { cause: WriteCause::AlreadyExists, .. })) {
             let write = || Repeated { verb, object: Named::new(&*resource.kind, name) };
             shared.repeated.record(self.whose, content, write);
@@ -115,7 +115,7 @@ impl OnBehalf<'_> {
     }
 }
 
-/// Asks for no more of the object in the answer than its metadata: the rest is what was sent.
+/// Requests only the metadata of the object in the answer, because the rest is known.
 pub(super) fn answered_by_metadata(mut request: http::Request<Vec<u8>>) -> http::Request<Vec<u8>> {
     request.headers_mut().insert(ACCEPT, HeaderValue::from_static(METADATA));
     request

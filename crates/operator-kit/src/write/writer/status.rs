@@ -38,7 +38,7 @@ impl Versioned for Answer {
     }
 }
 
-/// Whose status is written.
+/// The object whose status is written.
 #[derive(Clone, Copy)]
 struct StatusOf<'s> {
     target: Target<'s>,
@@ -55,8 +55,7 @@ impl Writer {
     /// Makes this the whole status of the reconciled object, except for conditions of other types than `types`.
     ///
     /// # Errors
-    /// [`WriteCause::Changed`] when the object was replaced by another one of its name, and
-    /// [`WriteCause::StatusRefused`].
+    /// [`WriteCause::Changed`] when the object was replaced, and [`WriteCause::StatusRefused`].
     pub async fn write_status<K, S>(&self, object: &K, status: &S, types: &[&str]) -> Written<()>
     where
         K: Resource<DynamicType = ()>,
@@ -69,11 +68,10 @@ impl Writer {
         Ok(())
     }
 
-    /// Applies the part of a status that is this controller's, of an object of one of several kinds.
+    /// Applies this controller's part of a status, for an object of one of several kinds.
     ///
     /// # Errors
-    /// [`WriteCause::Changed`] when the object was replaced by another one of its name, and
-    /// [`WriteCause::StatusRefused`].
+    /// [`WriteCause::Changed`] when the object was replaced, and [`WriteCause::StatusRefused`].
     pub async fn apply_status_of<R, S: Serialize + Sync>(
         &self,
         object: &Watched<R>,
@@ -93,11 +91,10 @@ impl Writer {
 }
 
 impl OnBehalf<'_> {
-    /// What [`Writer::write_status`] does, for an object that is not the one that is being reconciled.
+    /// Like [`Writer::write_status`], for another object than the reconciled one.
     ///
     /// # Errors
-    /// [`WriteCause::Changed`] when the object was replaced by another one of its name, and
-    /// [`WriteCause::StatusRefused`].
+    /// [`WriteCause::Changed`] when the object was replaced, and [`WriteCause::StatusRefused`].
     pub async fn write_status<S: Serialize + Sync>(
         &self,
         kind: &WatchedResource,
@@ -116,7 +113,7 @@ impl OnBehalf<'_> {
     ) -> Written<()> {
         let said = serde_json::to_value(status).unwrap_or_default();
         let applied = match self.apply_in(place, &said).await {
-            // What would be left of a condition that somebody else has a part of is not valid.
+            // The rest of a condition that has fields of another manager would be invalid.
             Err(refused @ WriteError { cause: WriteCause::Invalid { .. }, .. }) => {
                 let found = self.read_in(place.target).await?;
                 if !self.take_away(place, &found, &said, types).await? {
