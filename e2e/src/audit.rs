@@ -13,7 +13,7 @@ use serde::Deserialize;
 use tokio::time::Instant;
 
 use crate::{
-    Controller, DEPLOYMENTS, PATIENCE, REPLICA_SETS, cluster::path_from, eventually, eventually_every,
+    Controller, DEPLOYMENTS, REPLICA_SETS, WAIT_TIMEOUT, cluster::path_from, eventually, eventually_every,
 };
 
 /// Pause between reads of the log, each of which is so much work that others would wait for it.
@@ -131,7 +131,7 @@ impl AuditLog {
     /// # Panics
     /// When there are fewer in time.
     pub async fn until_logged(&self, count: usize, which: impl Fn(&Request) -> bool) -> Vec<Request> {
-        eventually(&format!("{count} requests are written down"), PATIENCE, async || {
+        eventually(&format!("{count} requests are written down"), WAIT_TIMEOUT, async || {
             let mut asked = self.requests().map_err(|error| format!("{error:#}"))?;
             asked.retain(&which);
             if asked.len() >= count { Ok(asked) } else { Err(format!("{:?}", Tally::of(&asked))) }

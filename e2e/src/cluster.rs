@@ -10,7 +10,7 @@ use serde::de::DeserializeOwned;
 use serde_json::json;
 
 use crate::{
-    CONTROLLERS, Controller, Namespace, PATIENCE,
+    CONTROLLERS, Controller, Namespace, WAIT_TIMEOUT,
     claims::{Claim, Held},
     eventually,
 };
@@ -93,7 +93,7 @@ impl Cluster {
 
     /// Waits until the namespaces of other tests are gone with all their objects.
     pub async fn without_others(&self) {
-        eventually("the namespaces of other tests are gone", 2 * PATIENCE, async || {
+        eventually("the namespaces of other tests are gone", 2 * WAIT_TIMEOUT, async || {
             let others = self.all::<CoreNamespace>().list(&ListParams::default().labels(OF_A_TEST)).await;
             let others = others.map_err(|error| vec![error.to_string()])?;
             let left: Vec<_> = others.iter().map(what_keeps).collect();

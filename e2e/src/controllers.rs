@@ -4,7 +4,7 @@ use anyhow::{Result, ensure};
 use k8s_openapi::api::core::v1::Pod;
 use kube::{Api, api::ListParams};
 
-use crate::{Cluster, PATIENCE, Process, cluster::path_from, eventually, pods};
+use crate::{Cluster, Process, WAIT_TIMEOUT, cluster::path_from, eventually, pods};
 
 /// The namespace that `cargo xtask test` installs the charts in.
 pub(crate) const NAMESPACE: &str = "catena-system";
@@ -81,7 +81,7 @@ impl Controller {
     /// When it is not ready in time.
     pub async fn until_ready(self, cluster: &Cluster) -> Process {
         let what = format!("{} is ready", self.0);
-        eventually(&what, 2 * PATIENCE, async || {
+        eventually(&what, 2 * WAIT_TIMEOUT, async || {
             let pod = self.pod(cluster).await.map_err(|error| format!("{error:#}"))?;
             if !pods::is_ready(&pod) {
                 return Err(pods::describe(&pod));

@@ -8,7 +8,7 @@ use kube::{
 };
 use tokio::{sync::watch, task::JoinHandle, time::timeout};
 
-use crate::{Namespace, PATIENCE};
+use crate::{Namespace, WAIT_TIMEOUT};
 
 /// The commands that were carried out on a child, in order, recorded by a watch, so that no change is missed.
 pub struct Effects {
@@ -47,8 +47,8 @@ impl Effects {
     /// When they are not carried out in time.
     pub async fn until(&self, count: usize) {
         let mut seen = self.seen.clone();
-        let came = timeout(PATIENCE, seen.wait_for(|seen| seen.len() >= count)).await.is_ok();
-        assert!(came, "not {count} commands within {PATIENCE:?}: {:?}", self.so_far());
+        let came = timeout(WAIT_TIMEOUT, seen.wait_for(|seen| seen.len() >= count)).await.is_ok();
+        assert!(came, "not {count} commands within {WAIT_TIMEOUT:?}: {:?}", self.so_far());
     }
 
     /// The uids of the commands that were carried out so far, in order.

@@ -4,7 +4,7 @@ use serde::Serialize;
 use tokio::time::{Instant, sleep};
 
 /// The default time limit for an expected event: far longer than usual, because the machine may be busy.
-pub const PATIENCE: Duration = Duration::from_secs(60);
+pub const WAIT_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Pause between two checks, each of which is work for the API server that many tests share.
 const EVERY: Duration = Duration::from_millis(250);

@@ -42,7 +42,7 @@ pub use controllers::{
 };
 pub use crash_proxy::CrashProxy;
 pub use effects::Effects;
-pub use eventually::{PATIENCE, eventually, eventually_every, yaml};
+pub use eventually::{WAIT_TIMEOUT, eventually, eventually_every, yaml};
 pub use examples::example;
 pub use foreign_kinds::ForeignKinds;
 pub use helm::helm;

@@ -17,7 +17,7 @@ use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
-use crate::{PATIENCE, cleanup::clean_up, eventually, kubectl::inspect, pods, yaml};
+use crate::{WAIT_TIMEOUT, cleanup::clean_up, eventually, kubectl::inspect, pods, yaml};
 
 /// A namespace of one test, deleted at the end with all its objects.
 pub struct Namespace {
@@ -84,7 +84,7 @@ impl Namespace {
         K: Resource<DynamicType = (), Scope = NamespaceResourceScope>,
         K: Clone + Debug + Serialize + DeserializeOwned + Send + 'static,
     {
-        self.until_within(PATIENCE, name, what, is)
+        self.until_within(WAIT_TIMEOUT, name, what, is)
     }
 
     /// Like [`Namespace::until`], with another time limit.
@@ -135,7 +135,7 @@ impl Namespace {
         K: Clone + Debug + Serialize + DeserializeOwned,
     {
         let api = self.api::<K>();
-        eventually("it is gone", PATIENCE, async move || match api.get_opt(name).await {
+        eventually("it is gone", WAIT_TIMEOUT, async move || match api.get_opt(name).await {
             Ok(None) => Ok(()),
             Ok(Some(object)) => Err(yaml(&object)),
             Err(error) => Err(error.to_string()),
@@ -148,7 +148,7 @@ impl Namespace {
     /// When there is none in time; with the other Events about the object.
     #[track_caller]
     pub fn until_event(&self, name: &str, reason: &str) -> impl Future<Output = String> {
-        eventually("an Event says so", PATIENCE, async move || {
+        eventually("an Event says so", WAIT_TIMEOUT, async move || {
             let events = self.api::<Event>().list(&ListParams::default()).await;
             let events = events.map_err(|error| vec![error.to_string()])?.items;
             let about = events.into_iter().filter(|event| {
@@ -205,7 +205,7 @@ impl Namespace {
     /// When that does not happen in time; with the last state of the pods.
     #[track_caller]
     pub fn until_pods(&self, what: &str, are: impl Fn(&[Pod]) -> bool) -> impl Future<Output = Vec<Pod>> {
-        eventually(what, PATIENCE, async move || {
+        eventually(what, WAIT_TIMEOUT, async move || {
             let pods = pods::alive(self.pods().await.map_err(|error| vec![error.to_string()])?);
             if are(&pods) { Ok(pods) } else { Err(pods.iter().map(pods::describe).collect::<Vec<_>>()) }
         })

@@ -4,7 +4,7 @@ use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 use tokio::process::Command;
 
-use crate::{PATIENCE, cluster::path_from, eventually};
+use crate::{WAIT_TIMEOUT, cluster::path_from, eventually};
 
 /// The output of kubectl-catena.
 #[derive(Debug)]
@@ -38,7 +38,7 @@ pub async fn succeeds(namespace: &str, arguments: &[&str]) -> Result<Said> {
 
 /// Waits until `why` names a reason as the root cause, and returns the answer.
 pub async fn until_root_cause(namespace: &str, object: &str, reason: &str) -> Value {
-    eventually(&format!("why {object} is explained by {reason}"), PATIENCE, async || {
+    eventually(&format!("why {object} is explained by {reason}"), WAIT_TIMEOUT, async || {
         let said = catena(namespace, &["why", object, "-o", "json"]).await;
         let answer = said.and_then(|said| said.json()).map_err(|error| json!(format!("{error:#}")))?;
         if answer["rootCause"]["reason"] == reason { Ok(answer) } else { Err(answer) }

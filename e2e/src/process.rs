@@ -10,7 +10,7 @@ use tokio::{
     net::TcpStream,
 };
 
-use crate::{Cluster, Controller, PATIENCE, controllers::NAMESPACE, eventually};
+use crate::{Cluster, Controller, WAIT_TIMEOUT, controllers::NAMESPACE, eventually};
 
 /// The annotation with the process id of a pod that runs on the test's own machine.
 const PID: &str = "catena.dev/host-pid";
@@ -100,7 +100,7 @@ impl Process {
     /// When that does not happen in time.
     pub async fn until_replaced(&self, cluster: &Cluster) -> Self {
         let what = format!("{} was started again", self.controller.name());
-        eventually(&what, PATIENCE, async || match self.controller.process(cluster).await {
+        eventually(&what, WAIT_TIMEOUT, async || match self.controller.process(cluster).await {
             Ok(process) if process.pid != self.pid => Ok(process),
             other => Err(other),
         })

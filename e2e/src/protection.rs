@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use tokio::sync::Mutex;
 
 use crate::{
-    BACKUPS, Cluster, Namespace, PATIENCE, Release, cleanup::clean_up, cluster::path_from,
+    BACKUPS, Cluster, Namespace, Release, WAIT_TIMEOUT, cleanup::clean_up, cluster::path_from,
     controllers::NAMESPACE, eventually,
 };
 
@@ -58,7 +58,7 @@ pub async fn protect(cluster: &Cluster) -> Result<()> {
 /// # Panics
 /// When there still is one after two minutes.
 pub async fn until_nothing_is_protected(cluster: &Cluster) {
-    eventually("nothing is protected", 2 * PATIENCE, async || {
+    eventually("nothing is protected", 2 * WAIT_TIMEOUT, async || {
         let mut left = labelled::<ConfigMap>(cluster).await.map_err(|error| vec![error.to_string()])?;
         left.extend(labelled::<BasicDeployment>(cluster).await.map_err(|error| vec![error.to_string()])?);
         if left.is_empty() { Ok(()) } else { Err(left) }
@@ -185,7 +185,7 @@ impl Paused {
         let program = std::fs::read_link(format!("/proc/{}/exe", process.pid))?;
         let paused = Self(());
         scale(cluster.client.clone(), 0).await?;
-        eventually("backup-controller has ended", PATIENCE, async || match process.resident() {
+        eventually("backup-controller has ended", WAIT_TIMEOUT, async || match process.resident() {
             Err(_) => Ok(()),
             Ok(_) => Err("it still runs"),
         })

@@ -12,7 +12,7 @@ use kube::{
 };
 use tokio::{sync::watch, task::JoinHandle, time::timeout};
 
-use crate::{Namespace, PATIENCE, pods};
+use crate::{Namespace, WAIT_TIMEOUT, pods};
 
 /// The numbers of pods over time, recorded by a watch, so that no change is missed.
 pub struct Recording {
@@ -53,8 +53,8 @@ impl Recording {
     pub fn until(&self, is: impl Fn(&Recorded) -> bool) -> impl Future<Output = ()> {
         let (caller, mut recorded) = (Location::caller(), self.recorded.clone());
         async move {
-            let came = timeout(PATIENCE, recorded.wait_for(|recorded| is(recorded))).await.is_ok();
-            assert!(came, "{caller}: not within {PATIENCE:?}; there was last: {:?}", *recorded.borrow());
+            let came = timeout(WAIT_TIMEOUT, recorded.wait_for(|recorded| is(recorded))).await.is_ok();
+            assert!(came, "{caller}: not within {WAIT_TIMEOUT:?}; there was last: {:?}", *recorded.borrow());
         }
     }
 

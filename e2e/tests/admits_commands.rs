@@ -4,7 +4,7 @@
 use anyhow::{Result, ensure};
 use catena_api::BasicDeploymentRestart;
 use e2e::{
-    BINDER, COMMANDED, Cluster, Namespace, PATIENCE, Release, deployment, eventually, kubectl_with_input,
+    BINDER, COMMANDED, Cluster, Namespace, Release, WAIT_TIMEOUT, deployment, eventually, kubectl_with_input,
     open_kind,
 };
 use kube::ResourceExt;
@@ -57,9 +57,11 @@ impl As<'_> {
     /// Waits until creating it is refused, or not: a policy takes effect a moment after it was made.
     async fn until(&self, is_admitted: bool, object: &str) {
         let what = format!("{:?} is {}", self.who, if is_admitted { "admitted" } else { "refused" });
-        eventually(&what, PATIENCE, async || match self.run(&["create", "--dry-run=server"], object).await {
-            Ok((succeeded, _)) if succeeded == is_admitted => Ok(()),
-            other => Err(other),
+        eventually(&what, WAIT_TIMEOUT, async || {
+            match self.run(&["create", "--dry-run=server"], object).await {
+                Ok((succeeded, _)) if succeeded == is_admitted => Ok(()),
+                other => Err(other),
+            }
         })
         .await;
     }

@@ -3,7 +3,7 @@
 use anyhow::{Context, Result};
 use catena_api::{BasicDeployment, BasicReplicaSet, keys};
 use e2e::{
-    AuditLog, CHAIN, Cluster, Namespace, PATIENCE, REPLICA_SETS, another_image, condition, deployment,
+    AuditLog, CHAIN, Cluster, Namespace, REPLICA_SETS, WAIT_TIMEOUT, another_image, condition, deployment,
     eventually, image, kubectl, replica_set, uids,
 };
 use k8s_openapi::api::core::v1::Pod;
@@ -52,7 +52,7 @@ async fn until_the_garbage_collector_knows_sets(namespace: &Namespace) -> Result
         Ok(None) => Ok(()),
         other => Err(other),
     };
-    eventually("the garbage collector knows BasicReplicaSets", 2 * PATIENCE, is_gone).await;
+    eventually("the garbage collector knows BasicReplicaSets", 2 * WAIT_TIMEOUT, is_gone).await;
     Ok(probe)
 }
 

@@ -3,7 +3,7 @@
 use anyhow::{Context, Result, ensure};
 use catena_api::keys::{BACKUP_FINALIZER, CONFIRM_DELETE};
 use e2e::{
-    BACKUP_BY, BACKUPS, Cluster, Namespace, PATIENCE, Paused, Release, eventually, is_protected, kubectl,
+    BACKUP_BY, BACKUPS, Cluster, Namespace, Paused, Release, WAIT_TIMEOUT, eventually, is_protected, kubectl,
     kubectl_with_input, open_kind, protecting,
 };
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace as CoreNamespace};
@@ -21,7 +21,7 @@ async fn create(namespace: &Namespace, name: &str) -> Result<ConfigMap> {
 /// The policies work a moment after they were installed.
 async fn until_in_force(namespace: &Namespace) {
     let maps = namespace.api::<ConfigMap>();
-    eventually("the policies are in force", PATIENCE, async || {
+    eventually("the policies are in force", WAIT_TIMEOUT, async || {
         let map = json!({"metadata": {"name": "try", "labels": {BACKUP_BY: "manifest"}}});
         let map = serde_json::from_value(map).map_err(|error| error.to_string())?;
         let dry_run = PostParams { dry_run: true, ..PostParams::default() };
@@ -36,7 +36,7 @@ async fn until_in_force(namespace: &Namespace) {
     }
     for how in [DeleteParams::background(), DeleteParams::foreground()] {
         let how = DeleteParams { dry_run: true, ..how };
-        eventually("a deletion is refused", PATIENCE, async || match maps.delete("try", &how).await {
+        eventually("a deletion is refused", WAIT_TIMEOUT, async || match maps.delete("try", &how).await {
             Err(kube::Error::Api(status)) if status.code == 403 => Ok(()),
             other => Err(format!("{other:?}")),
         })
@@ -48,7 +48,7 @@ async fn until_in_force(namespace: &Namespace) {
 async fn until_out_of_force(cluster: &Cluster) -> Result<()> {
     let namespace = cluster.namespace("no-policies").await?;
     let maps = namespace.api::<ConfigMap>();
-    eventually("an object is made that nothing protects at once", PATIENCE, async || {
+    eventually("an object is made that nothing protects at once", WAIT_TIMEOUT, async || {
         let map = create(&namespace, "try").await.map_err(|error| error.to_string())?;
         if !is_protected(&map) {
             return Ok(());
@@ -61,7 +61,7 @@ async fn until_out_of_force(cluster: &Cluster) -> Result<()> {
     .await;
     for how in [DeleteParams::background(), DeleteParams::foreground()] {
         let how = DeleteParams { dry_run: true, ..how };
-        eventually("a deletion is taken", PATIENCE, async || {
+        eventually("a deletion is taken", WAIT_TIMEOUT, async || {
             maps.delete("try", &how).await.map(drop).map_err(|error| error.to_string())
         })
         .await;
@@ -92,7 +92,7 @@ async fn another_version_is_no_way_around(namespace: &Namespace) -> Result<()> {
     };
     let finalizer = format!("{BACKUP_FINALIZER:?}");
     let create = ["create", "--dry-run=server", "--output=json", "--filename", "-"];
-    eventually("a gadget of the other version is protected when it is made", PATIENCE, async || {
+    eventually("a gadget of the other version is protected when it is made", WAIT_TIMEOUT, async || {
         match in_namespace(&create).await {
             Ok((true, said)) if said.contains(&finalizer) => Ok(()),
             other => Err(format!("{other:?}")),
@@ -168,7 +168,7 @@ async fn policies_protect_at_creation_and_ask_for_a_confirmation_and_refuse_fore
     // A namespace goes without a confirmation of each object in it.
     let namespaces = cluster.all::<CoreNamespace>();
     namespaces.delete(&namespace.name, &DeleteParams::background()).await?;
-    eventually("the namespace is gone", 3 * PATIENCE, async || {
+    eventually("the namespace is gone", 3 * WAIT_TIMEOUT, async || {
         match namespaces.get_opt(&namespace.name).await {
             Ok(None) => Ok(()),
             other => Err(other.map(|left| e2e::yaml(&left)).map_err(|error| error.to_string())),

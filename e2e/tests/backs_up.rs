@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use anyhow::{Context, Result, ensure};
 use catena_api::{BasicDeployment, keys::BACKUP_OF};
 use e2e::{
-    BACKUP_BY, BACKUPS, Cluster, Namespace, PATIENCE, deployment, eventually, is_protected, kubectl,
+    BACKUP_BY, BACKUPS, Cluster, Namespace, WAIT_TIMEOUT, deployment, eventually, is_protected, kubectl,
     open_kind, protect, texts,
 };
 use k8s_openapi::{
@@ -106,13 +106,13 @@ async fn a_basic_deployment_and_a_cluster_wide_object_are_backed_up() -> Result<
     class["metadata"]["labels"] = json!({BACKUP_BY: "manifest"});
     let class: PriorityClass = serde_json::from_value(class)?;
     let class = classes.create(&PostParams::default(), &class).await?;
-    eventually("the PriorityClass is protected", PATIENCE, async || {
+    eventually("the PriorityClass is protected", WAIT_TIMEOUT, async || {
         let class = classes.get(&class.name_any()).await.map_err(|error| error.to_string())?;
         if is_protected(&class) { Ok(()) } else { Err(e2e::yaml(&class)) }
     })
     .await;
     classes.delete(&class.name_any(), &DeleteParams::default()).await?;
-    eventually("the PriorityClass is gone", PATIENCE, async || {
+    eventually("the PriorityClass is gone", WAIT_TIMEOUT, async || {
         match classes.get_opt(&class.name_any()).await {
             Ok(None) => Ok(()),
             other => Err(format!("{other:?}")),
@@ -200,7 +200,7 @@ async fn a_namespace_that_is_deleted_ends_with_all_backups_elsewhere() -> Result
 
 async fn until_namespace_gone(cluster: &Cluster, name: &str) {
     let all = cluster.all::<CoreNamespace>();
-    eventually("the namespace is gone", 3 * PATIENCE, async || match all.get_opt(name).await {
+    eventually("the namespace is gone", 3 * WAIT_TIMEOUT, async || match all.get_opt(name).await {
         Ok(None) => Ok(()),
         other => Err(other.map(|left| e2e::yaml(&left)).map_err(|error| error.to_string())),
     })
@@ -229,17 +229,17 @@ async fn a_kind_that_comes_late_is_protected_and_goes_with_backups_of_all() -> R
             "metadata": {"name": "it", "labels": {BACKUP_BY: "manifest"}, "finalizers": ["example.com/somebody-elses"]},
             "spec": {"size": round},
         }))?;
-        let created = eventually("the kind is served", PATIENCE, async || {
+        let created = eventually("the kind is served", WAIT_TIMEOUT, async || {
             gadgets.create(&PostParams::default(), &gadget).await.map_err(|error| error.to_string())
         })
         .await;
-        eventually("the gadget is protected", 2 * PATIENCE, async || {
+        eventually("the gadget is protected", 2 * WAIT_TIMEOUT, async || {
             let found = gadgets.get("it").await.map_err(|error| error.to_string())?;
             if is_protected(&found) { Ok(()) } else { Err(e2e::yaml(&found)) }
         })
         .await;
         crds.delete("gadgets.e2e.catena.dev", &DeleteParams::default()).await?;
-        eventually("only the finalizer of somebody else is left", PATIENCE, async || {
+        eventually("only the finalizer of somebody else is left", WAIT_TIMEOUT, async || {
             let found = gadgets.get("it").await.map_err(|error| error.to_string())?;
             let finalizers: Vec<_> = found
                 .finalizers()
@@ -257,7 +257,7 @@ async fn a_kind_that_comes_late_is_protected_and_goes_with_backups_of_all() -> R
         );
         let free = Patch::Merge(json!({"metadata": {"finalizers": null}}));
         gadgets.patch("it", &PatchParams::default(), &free).await?;
-        eventually("the kind is gone", PATIENCE, async || {
+        eventually("the kind is gone", WAIT_TIMEOUT, async || {
             match crds.get_opt("gadgets.e2e.catena.dev").await {
                 Ok(None) => Ok(()),
                 other => Err(format!("{:?}", other.map(|found| found.map(|found| found.status)))),

@@ -3,7 +3,7 @@
 use anyhow::{Context, Result, ensure};
 use catena_api::keys::BACKUP_STATUS;
 use e2e::{
-    BACKUPS, BINDER, Cluster, ForeignKinds, Namespace, PATIENCE, Release, backup_example, eventually,
+    BACKUPS, BINDER, Cluster, ForeignKinds, Namespace, Release, WAIT_TIMEOUT, backup_example, eventually,
     is_protected,
 };
 use k8s_openapi::api::{
@@ -55,12 +55,12 @@ impl Protected {
             object[field] = value.clone();
         }
         let object: DynamicObject = serde_json::from_value(object)?;
-        eventually("the kind is served", PATIENCE, async || {
+        eventually("the kind is served", WAIT_TIMEOUT, async || {
             api.create(&PostParams::default(), &object).await.map_err(|error| error.to_string())
         })
         .await;
         // Settings follow their values only after seconds.
-        eventually(&format!("an object is protected by {example}"), 3 * PATIENCE, async || {
+        eventually(&format!("an object is protected by {example}"), 3 * WAIT_TIMEOUT, async || {
             let found = api.get(name).await.map_err(|error| error.to_string())?;
             if is_protected(&found) { Ok(()) } else { Err(e2e::yaml(&found)) }
         })
@@ -75,7 +75,7 @@ impl Protected {
 
     /// Waits until it says that its backup runs.
     async fn until_backing_up(&self) {
-        eventually("it says that the backup runs", PATIENCE, async || {
+        eventually("it says that the backup runs", WAIT_TIMEOUT, async || {
             let held = self.api.get(self.name).await.map_err(|error| error.to_string())?;
             let status = held.annotations().get(BACKUP_STATUS).cloned().unwrap_or_default();
             if status.contains("BackupRunning") { Ok(()) } else { Err(e2e::yaml(&held)) }
@@ -84,7 +84,7 @@ impl Protected {
     }
 
     async fn until_gone(&self) {
-        eventually("it is gone", PATIENCE, async || match self.api.get_opt(self.name).await {
+        eventually("it is gone", WAIT_TIMEOUT, async || match self.api.get_opt(self.name).await {
             Ok(None) => Ok(()),
             other => Err(format!("{other:?}")),
         })
@@ -94,7 +94,7 @@ impl Protected {
 
 /// The one backup that is made.
 async fn until_made(backups: &Api<DynamicObject>) -> DynamicObject {
-    eventually("there is a backup", PATIENCE, async || {
+    eventually("there is a backup", WAIT_TIMEOUT, async || {
         let mut found = backups.list(&ListParams::default()).await.map_err(|error| error.to_string())?.items;
         if found.len() == 1 { Ok(found.remove(0)) } else { Err(format!("{} backups", found.len())) }
     })

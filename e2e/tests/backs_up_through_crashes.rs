@@ -6,7 +6,8 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use catena_api::keys::{BACKUP_FINALIZER, BACKUP_OF, BACKUP_STATUS};
 use e2e::{
-    Cluster, CrashProxy, Namespace, OwnProcess, PATIENCE, Paused, eventually, is_protected, protect, texts,
+    Cluster, CrashProxy, Namespace, OwnProcess, Paused, WAIT_TIMEOUT, eventually, is_protected, protect,
+    texts,
 };
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{Api, ResourceExt, api::ListParams};
@@ -150,7 +151,7 @@ async fn killed_after_any_write_it_loses_no_backup_makes_none_twice_and_lets_not
         let name = format!("instant-{crash_at}");
         let crashed = proxy.crash_after(crash_at);
         let disturb = async {
-            tokio::time::timeout(PATIENCE, crashed).await.context("it did not come to the crash")??;
+            tokio::time::timeout(WAIT_TIMEOUT, crashed).await.context("it did not come to the crash")??;
             run.crash().await
         };
         tokio::try_join!(instant(&namespace, &backups, &name), disturb)

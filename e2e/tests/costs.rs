@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use catena_api::BasicDeployment;
-use e2e::{AuditLog, CHAIN, Cluster, PATIENCE, Request, Tally, deployment, restarts};
+use e2e::{AuditLog, CHAIN, Cluster, Request, Tally, WAIT_TIMEOUT, deployment, restarts};
 use tokio::time::{Instant, sleep_until};
 
 /// More writes than pods: one for the child, and few for the two statuses.
@@ -21,7 +21,7 @@ async fn costs_at_most_five_writes_more_than_pods(replicas: i32) -> Result<()> {
     namespace.create(&deployment("web", replicas)).await?;
     let pods = usize::try_from(replicas)?;
     let is_ready = |web: &BasicDeployment| web.status.as_ref().is_some_and(|status| status.ready);
-    namespace.until_within(4 * PATIENCE, "web", "is ready", is_ready).await;
+    namespace.until_within(4 * WAIT_TIMEOUT, "web", "is ready", is_ready).await;
     // Where pods are slow, both objects tell how many there are every ten seconds; and where a node has to start one again,
     // that it does not serve, and why, and that it does.
     let counts = 2 * usize::try_from(began.elapsed().as_secs() / 10)?;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use anyhow::Result;
 use catena_api::{BasicDeployment, BasicReplicaSet};
 use e2e::{
-    AuditLog, CHAIN, Cluster, Namespace, PATIENCE, REPLICA_SETS, condition, deployment, eventually, uids,
+    AuditLog, CHAIN, Cluster, Namespace, REPLICA_SETS, WAIT_TIMEOUT, condition, deployment, eventually, uids,
 };
 use k8s_openapi::api::core::v1::{Namespace as CoreNamespace, Pod};
 use kube::{
@@ -23,7 +23,7 @@ async fn with_three_pods(namespace: &Namespace) -> Result<Vec<Pod>> {
 async fn until_nothing_is_left(namespace: &Namespace) {
     namespace.until_gone::<BasicDeployment>("web").await;
     namespace.until_gone::<BasicReplicaSet>("web").await;
-    eventually("no pod is left", PATIENCE, async || match namespace.pods().await {
+    eventually("no pod is left", WAIT_TIMEOUT, async || match namespace.pods().await {
         Ok(pods) if pods.is_empty() => Ok(()),
         other => Err(other.map(|pods| e2e::names(&pods))),
     })
@@ -75,7 +75,7 @@ async fn a_deployment_that_is_made_again_waits_for_what_the_former_one_left_and_
         ready.is_some_and(|ready| ready.reason == "FormerChildLeaving")
     };
     // The first status comes late where nothing is urgent.
-    namespace.until_within(2 * PATIENCE, "web", "waits for the former child", waits).await;
+    namespace.until_within(2 * WAIT_TIMEOUT, "web", "waits for the former child", waits).await;
     namespace.merge::<BasicReplicaSet>("web", json!({"metadata": {"finalizers": null}})).await?;
     // Nothing but its end wakes the new one: what has settled does not look again by itself.
     namespace.until_ready("web").await;

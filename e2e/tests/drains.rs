@@ -3,8 +3,8 @@
 use anyhow::{Result, ensure};
 use catena_api::keys::FORCE_RELEASE;
 use e2e::{
-    BACKUP_BY, BACKUPS, Cluster, CrashProxy, Namespace, OwnProcess, PATIENCE, Paused, Release, eventually,
-    is_protected, protect, protecting, until_nothing_is_protected,
+    BACKUP_BY, BACKUPS, Cluster, CrashProxy, Namespace, OwnProcess, Paused, Release, WAIT_TIMEOUT,
+    eventually, is_protected, protect, protecting, until_nothing_is_protected,
 };
 use futures::{StreamExt, TryStreamExt, stream};
 use k8s_openapi::api::{apps::v1::Deployment, batch::v1::Job, core::v1::ConfigMap};
@@ -26,7 +26,7 @@ async fn protected(namespace: &Namespace) -> Result<usize> {
 }
 
 async fn until_protected(namespace: &Namespace, count: usize) {
-    eventually(&format!("{count} objects are protected"), PATIENCE, async || {
+    eventually(&format!("{count} objects are protected"), WAIT_TIMEOUT, async || {
         match protected(namespace).await {
             Ok(found) if found == count => Ok(()),
             other => Err(format!("{other:?}")),

@@ -3,7 +3,7 @@
 use anyhow::{Context, Result};
 use catena_api::{BasicDeploymentRestart, BasicDeploymentRestartSpec, TargetRef};
 use e2e::{
-    CHAIN, Cluster, Namespace, PATIENCE, REPLICA_SETS, Release, deployment, eventually, replica_set,
+    CHAIN, Cluster, Namespace, REPLICA_SETS, Release, WAIT_TIMEOUT, deployment, eventually, replica_set,
     succeeds, until_root_cause,
 };
 use k8s_openapi::api::{
@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 async fn until_another_second(namespace: &Namespace, command: &str) -> Result<()> {
     let created = namespace.api::<BasicDeploymentRestart>().get(command).await?.creation_timestamp();
     let created = created.context("creationTimestamp")?.0;
-    eventually("a second has passed", PATIENCE, async || {
+    eventually("a second has passed", WAIT_TIMEOUT, async || {
         let age = jiff::Timestamp::now().duration_since(created);
         if age.as_secs() >= 1 { Ok(()) } else { Err(age) }
     })
@@ -124,7 +124,7 @@ async fn why_names_a_controller_that_does_not_run() -> Result<()> {
     let namespace = cluster.namespace("why-alone").await?;
     let process = REPLICA_SETS.until_ready(&cluster).await;
     let release = Release::upgrade(&cluster, REPLICA_SETS, &json!({"replicas": 0})).await?;
-    eventually("it has ended", PATIENCE, async || match process.resident() {
+    eventually("it has ended", WAIT_TIMEOUT, async || match process.resident() {
         Err(_) => Ok(()),
         Ok(_) => Err("it still runs"),
     })
@@ -192,7 +192,7 @@ async fn until_pods_are_refused(namespace: &Namespace) {
         },
     });
     let create = ["create", "--namespace", &namespace.name, "--dry-run=server", "--filename", "-"];
-    eventually("admission knows", PATIENCE, async || {
+    eventually("admission knows", WAIT_TIMEOUT, async || {
         match e2e::kubectl_with_input(&create, &pod.to_string()).await {
             Ok((false, said)) if said.contains("e2e-explains") => Ok(()),
             other => Err(format!("{other:?}")),

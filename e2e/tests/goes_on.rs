@@ -3,7 +3,7 @@
 use anyhow::{Context, Result};
 use catena_api::{BasicReplicaSet, keys};
 use e2e::{
-    Cluster, Namespace, PATIENCE, REPLICA_SETS, condition, eventually, eventually_every, forbid_unless,
+    Cluster, Namespace, REPLICA_SETS, WAIT_TIMEOUT, condition, eventually, eventually_every, forbid_unless,
     kubectl, names, replica_set, uids,
 };
 use k8s_openapi::{
@@ -96,7 +96,7 @@ async fn forbid_to_delete(cluster: &Cluster, namespace: &Namespace, pod: &str) -
     forbid_unless(cluster, namespace, &user, rule, &not_it, "this one stays").await?;
     let delete =
         ["--namespace", &namespace.name, "delete", "pod", pod, "--dry-run=server", "--as", user.as_str()];
-    eventually("the pod may not be deleted", PATIENCE, async || match kubectl(&delete).await {
+    eventually("the pod may not be deleted", WAIT_TIMEOUT, async || match kubectl(&delete).await {
         Err(refused) if format!("{refused:#}").contains("this one stays") => Ok(()),
         other => Err(format!("{other:?}")),
     })
@@ -155,7 +155,7 @@ async fn a_write_that_is_undone_again_and_again_is_slowed_down_and_told() -> Res
 
     let strip = json!({"metadata": {"labels": {keys::REPLICA_SET_UID: null}}});
     let often = std::time::Duration::from_millis(50);
-    eventually_every(often, "that it is in vain is told", PATIENCE, async || {
+    eventually_every(often, "that it is in vain is told", WAIT_TIMEOUT, async || {
         namespace.merge::<Pod>(&pod, strip.clone()).await.map_err(|error| error.to_string())?;
         let events = namespace.api::<Event>().list(&ListParams::default()).await;
         let events = events.map_err(|error| error.to_string())?.items;

@@ -3,7 +3,7 @@
 use anyhow::{Context, Result};
 use catena_api::{BasicDeployment, BasicReplicaSet, keys};
 use e2e::{
-    AuditLog, CHAIN, Cluster, DEPLOYMENTS, Namespace, PATIENCE, REPLICA_SETS, condition, deployment,
+    AuditLog, CHAIN, Cluster, DEPLOYMENTS, Namespace, REPLICA_SETS, WAIT_TIMEOUT, condition, deployment,
     eventually, replica_set, uids,
 };
 use k8s_openapi::{
@@ -123,7 +123,7 @@ async fn two_that_want_other_replicas_of_the_child_change_it_once_in_five_second
     let began = Instant::now();
 
     // For as long as it takes to undo it three times, somebody else wants two.
-    let is_told = eventually("it is told that two want it", PATIENCE, async || {
+    let is_told = eventually("it is told that two want it", WAIT_TIMEOUT, async || {
         let set = namespace.api::<BasicReplicaSet>().get("web").await.map_err(|error| error.to_string())?;
         if set.spec.replicas != 2 {
             let edit = json!({"spec": {"replicas": 2}});

@@ -3,7 +3,7 @@
 use anyhow::{Context, Result};
 use catena_api::keys::{BACKUP_OF, BACKUP_STATUS, FORCE_RELEASE};
 use e2e::{
-    BACKUP_BY, BACKUPS, Cluster, Namespace, PATIENCE, Release, backup_example, eventually, is_protected,
+    BACKUP_BY, BACKUPS, Cluster, Namespace, Release, WAIT_TIMEOUT, backup_example, eventually, is_protected,
     protect,
 };
 use jiff::{SignedDuration, Timestamp};
@@ -51,7 +51,7 @@ fn failed_at(jobs: &[Job]) -> Option<Timestamp> {
 }
 
 async fn until_event(namespace: &Namespace, reason: &str) -> Event {
-    eventually(&format!("{reason} is told"), PATIENCE, async || {
+    eventually(&format!("{reason} is told"), WAIT_TIMEOUT, async || {
         let events = namespace.api::<Event>().list(&ListParams::default()).await;
         let events = events.map_err(|error| vec![error.to_string()])?.items;
         let found = events.iter().find(|event| event.reason.as_deref() == Some(reason)).cloned();
@@ -94,14 +94,14 @@ async fn a_failed_backup_holds_the_object_says_why_and_is_tried_again_until_some
     assert!(first["message"].as_str().is_some_and(|message| message.contains(FORCE_RELEASE)), "{first}");
     until_event(&namespace, "BackupFailed").await;
 
-    eventually("another one is tried, and the failed one is kept", PATIENCE, async || {
+    eventually("another one is tried, and the failed one is kept", WAIT_TIMEOUT, async || {
         let jobs = jobs(&cluster.client, &uid).await.map_err(|error| error.to_string())?;
         let failed =
             jobs.iter().filter(|job| job.status.as_ref().and_then(|status| status.failed) == Some(1));
         if failed.count() >= 2 { Ok(()) } else { Err(format!("{} jobs", jobs.len())) }
     })
     .await;
-    eventually("it is measured", PATIENCE, async || {
+    eventually("it is measured", WAIT_TIMEOUT, async || {
         let labels = ["kind=\"by-failing-job\"", "reason=\"BackupFailed\""];
         let count =
             metric(&cluster, "catena_held_objects{", &labels).await.map_err(|error| error.to_string())?;
@@ -117,7 +117,7 @@ async fn a_failed_backup_holds_the_object_says_why_and_is_tried_again_until_some
     let told = until_event(&namespace, "ForceReleased").await;
     assert!(told.note.is_some_and(|note| note.contains("it is only a test")));
     let labels = ["kind=\"by-failing-job\"", "outcome=\"forced\""];
-    eventually("it is counted", PATIENCE, async || {
+    eventually("it is counted", WAIT_TIMEOUT, async || {
         match metric(&cluster, "catena_released_objects_total{", &labels).await {
             Ok(count) if count >= 1.0 => Ok(()),
             other => Err(format!("{other:?}")),
@@ -218,7 +218,7 @@ async fn in_a_namespace_that_ends_a_backup_beside_the_object_is_told_to_be_impos
     assert!(is_protected(&held));
 
     force(&namespace, "web").await?;
-    eventually("the namespace is gone", 2 * PATIENCE, async || {
+    eventually("the namespace is gone", 2 * WAIT_TIMEOUT, async || {
         match namespaces.get_opt(&namespace.name).await {
             Ok(None) => Ok(()),
             other => Err(other.map(|left| e2e::yaml(&left)).map_err(|error| error.to_string())),

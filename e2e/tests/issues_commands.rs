@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use catena_api::{BasicDeployment, BasicDeploymentRestart};
-use e2e::{Cluster, PATIENCE, catena, catena_as, deployment, eventually, succeeds, until_root_cause};
+use e2e::{Cluster, WAIT_TIMEOUT, catena, catena_as, deployment, eventually, succeeds, until_root_cause};
 use kube::api::DeleteParams;
 use serde_json::{Value, json};
 
@@ -101,7 +101,7 @@ async fn who_may_not_look_is_told_which_right_is_missing() -> Result<()> {
     let account = format!("--serviceaccount={}:nobody", namespace.name);
     e2e::kubectl(&[&in_namespace[..], &binding, &[&account]].concat()).await?;
     // What may not be read is told, and the rest is shown.
-    eventually("a viewer sees the tree", PATIENCE, async || {
+    eventually("a viewer sees the tree", WAIT_TIMEOUT, async || {
         let said = catena_as(&path, &[&in_namespace[..], &["why", "web"]].concat())
             .await
             .map_err(|error| error.to_string())?;

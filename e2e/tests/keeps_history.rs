@@ -7,7 +7,7 @@ use catena_api::{
     keys,
 };
 use e2e::{
-    AuditLog, COMMANDED, Cluster, DEPLOYMENTS, Namespace, PATIENCE, Release, another_image,
+    AuditLog, COMMANDED, Cluster, DEPLOYMENTS, Namespace, Release, WAIT_TIMEOUT, another_image,
     commands::{condition_of, owned_by, restart, rollback, until_outcome, until_restart_outcome},
     condition, deployment, eventually, example, is_true, kubectl, kubectl_create, shipped_template, uids,
 };
@@ -29,9 +29,11 @@ async fn numbers(namespace: &Namespace) -> kube::Result<Vec<i64>> {
 }
 
 async fn until_numbers(namespace: &Namespace, wanted: &[i64]) {
-    eventually(&format!("the revisions are {wanted:?}"), PATIENCE, async || match numbers(namespace).await {
-        Ok(numbers) if numbers == wanted => Ok(()),
-        other => Err(other),
+    eventually(&format!("the revisions are {wanted:?}"), WAIT_TIMEOUT, async || {
+        match numbers(namespace).await {
+            Ok(numbers) if numbers == wanted => Ok(()),
+            other => Err(other),
+        }
     })
     .await;
 }

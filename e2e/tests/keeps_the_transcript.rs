@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result, ensure};
 use catena_api::BasicDeployment;
-use e2e::{Cluster, Namespace, PATIENCE, Page, catena, checkout, deployment, eventually};
+use e2e::{Cluster, Namespace, Page, WAIT_TIMEOUT, catena, checkout, deployment, eventually};
 use serde_json::json;
 
 const PAGE: &str = "docs/kubectl-catena.md";
@@ -61,7 +61,7 @@ async fn play(namespace: &Namespace) -> Result<String> {
 
     let image = json!({"spec": {"parameters": {"image": "registry.invalid/missing:1"}}});
     namespace.merge::<BasicDeployment>("web", image).await?;
-    eventually("the cause is found", PATIENCE, async || {
+    eventually("the cause is found", WAIT_TIMEOUT, async || {
         let said = catena(&namespace.name, &["why", "web", "-o", "json"]).await.and_then(|said| said.json());
         let said = said.map_err(|error| json!(format!("{error:#}")))?;
         // The whole chain has heard of it.

@@ -8,7 +8,7 @@ use catena_api::{
     BasicReplicaSet, TargetRef,
 };
 use e2e::{
-    AuditLog, BINDER, CHAIN, Cluster, Controller, DEPLOYMENTS, Namespace, PATIENCE, REPLICA_SETS, Tally,
+    AuditLog, BINDER, CHAIN, Cluster, Controller, DEPLOYMENTS, Namespace, REPLICA_SETS, Tally, WAIT_TIMEOUT,
     condition, deployment, eventually, eventually_every, forbid_unless, is_true,
 };
 use k8s_openapi::{NamespaceResourceScope, api::events::v1::Event};
@@ -107,7 +107,7 @@ async fn a_status_that_was_restored_is_corrected() -> Result<()> {
         "conditions": conditions,
     }))?;
     let params = PostParams { field_manager: Some("restorer".into()), ..PostParams::default() };
-    eventually("the status is restored", PATIENCE, async || {
+    eventually("the status is restored", WAIT_TIMEOUT, async || {
         let api = namespace.api::<BasicDeployment>();
         let mut web = api.get("web").await?;
         web.status = Some(restored.clone());
@@ -219,7 +219,7 @@ async fn a_status_that_a_policy_refuses_is_told_as_that_and_the_rest_of_the_work
     // The API server takes the policies in a little later: until then it is a status like any other.
     let mut replicas = [2, 1].into_iter().cycle();
     let often = Duration::from_secs(1);
-    let note = eventually_every(often, "that the status is refused is told", PATIENCE, async || {
+    let note = eventually_every(often, "that the status is refused is told", WAIT_TIMEOUT, async || {
         let scale = json!({"spec": {"replicas": replicas.next()}});
         namespace.merge::<BasicDeployment>("web", scale).await.map_err(|error| error.to_string())?;
         let events = namespace.api::<Event>().list(&ListParams::default()).await;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use catena_api::keys;
 use e2e::{
-    AuditLog, BACKUP_BY, BACKUPS, BINDER, CHAIN, Cluster, DEPLOYMENTS, Namespace, PATIENCE, Request,
+    AuditLog, BACKUP_BY, BACKUPS, BINDER, CHAIN, Cluster, DEPLOYMENTS, Namespace, Request, WAIT_TIMEOUT,
     deployment, eventually, is_protected, kubectl, kubectl_apply, open_kind, protect, succeeds, texts,
 };
 use k8s_openapi::{
@@ -101,7 +101,7 @@ async fn a_basic_deployment_with_times_that_no_client_reads_is_served_like_all_o
     namespace.until_ready("web").await;
     let scale = ["scale", "basicdeployment/odd", "--replicas=2", "--namespace", &namespace.name];
     kubectl(&scale).await?;
-    eventually("the odd one is served too", PATIENCE, async || {
+    eventually("the odd one is served too", WAIT_TIMEOUT, async || {
         match field(&namespace, "basicdeployments", "odd", ".status.active").await {
             Ok(active) if active == "2" => Ok(()),
             other => Err(other),
@@ -147,7 +147,7 @@ fn definition(kind: &str, metadata: &Value) -> Result<CustomResourceDefinition> 
 /// Creates an object of such a kind as soon as it is served, and tells when that was.
 async fn arrive(namespace: &Namespace, object: &Value) -> Instant {
     let text = object.to_string();
-    eventually("the kind is served", PATIENCE, async || {
+    eventually("the kind is served", WAIT_TIMEOUT, async || {
         let created = kubectl_apply(&namespace.name, &text).await;
         created.map(|_| Instant::now()).map_err(|error| error.to_string())
     })
@@ -160,7 +160,7 @@ fn deep() -> Value {
 }
 
 async fn until_protected(namespace: &Namespace, resource: &str, name: &str) {
-    eventually(&format!("{name} is protected"), PATIENCE, async || {
+    eventually(&format!("{name} is protected"), WAIT_TIMEOUT, async || {
         match field(namespace, resource, name, ".metadata.finalizers").await {
             Ok(finalizers) if finalizers.contains(keys::BACKUP_FINALIZER) => Ok(()),
             other => Err(other),
@@ -204,7 +204,7 @@ async fn a_command_that_is_nested_deeper_than_anyone_reads_is_bound_like_all_oth
     BINDER.until_ready(&cluster).await.kill()?;
     kubectl_apply(&namespace.name, &dive("web", json!(1)).to_string()).await?;
     for name in ["web", "deep"] {
-        eventually(&format!("{name} is bound"), PATIENCE, async || {
+        eventually(&format!("{name} is bound"), WAIT_TIMEOUT, async || {
             match field(&namespace, "dives.e2e.catena.dev", name, ".metadata.ownerReferences[0].name").await {
                 Ok(owner) if owner == "target" => Ok(()),
                 other => Err(other),
@@ -240,7 +240,7 @@ async fn a_protected_object_that_is_too_deep_for_a_backup_is_held_and_can_be_let
         kubectl(&["delete", kind, name, "--wait=false", "--namespace", &namespace.name]).await?;
     }
     let until_gone = async |name: &str| {
-        eventually(&format!("{name} is gone"), PATIENCE, async || {
+        eventually(&format!("{name} is gone"), WAIT_TIMEOUT, async || {
             match field(&namespace, kind, name, ".metadata.name").await {
                 Err(gone) if gone.to_string().contains("NotFound") => Ok(()),
                 other => Err(other),

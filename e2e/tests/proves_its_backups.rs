@@ -3,7 +3,7 @@
 use anyhow::{Result, ensure};
 use catena_api::keys::{BACKUP_OF, BACKUP_STATUS};
 use e2e::{
-    BACKUPS, Cluster, CrashProxy, FinalizerCleanup, Namespace, OwnProcess, PATIENCE, Paused, eventually,
+    BACKUPS, Cluster, CrashProxy, FinalizerCleanup, Namespace, OwnProcess, Paused, WAIT_TIMEOUT, eventually,
     is_protected, texts,
 };
 use k8s_openapi::api::core::v1::ConfigMap;
@@ -63,7 +63,7 @@ impl Run {
     /// A backup of an object that a template made, once it is there and the object still is.
     async fn backup(&self, of: &ConfigMap, template: &str) -> ConfigMap {
         let selector = ListParams::default().labels(&format!("{BACKUP_OF}={}", of.uid().unwrap_or_default()));
-        eventually(&format!("there is a backup by {template}"), PATIENCE, async || {
+        eventually(&format!("there is a backup by {template}"), WAIT_TIMEOUT, async || {
             let found = self.backups.api::<ConfigMap>().list(&selector).await;
             let found = found.map_err(|error| error.to_string())?.items;
             let is_sought = |map: &&ConfigMap| map.data.iter().flatten().any(|(_, value)| value == template);

@@ -6,7 +6,7 @@ use std::{collections::BTreeMap, time::Duration};
 use anyhow::{Result, ensure};
 use catena_api::{BasicDeployment, BasicDeploymentRestart, BasicDeploymentRestartSpec, TargetRef};
 use e2e::{
-    AuditLog, BINDER, Cluster, GROUP_VERSION, Namespace, PATIENCE, REAPER, Request, Tally, condition,
+    AuditLog, BINDER, Cluster, GROUP_VERSION, Namespace, REAPER, Request, Tally, WAIT_TIMEOUT, condition,
     deployment, eventually, kubectl_apply, succeeds, texts, uids,
 };
 use futures::{StreamExt, TryStreamExt, stream};
@@ -282,7 +282,7 @@ async fn no_command_is_forgotten_when_the_reaper_dies_and_none_goes_early() -> R
     }
     process.kill()?;
     process.until_replaced(&cluster).await;
-    eventually("all of them are gone", PATIENCE, async || match names(&namespace).await {
+    eventually("all of them are gone", WAIT_TIMEOUT, async || match names(&namespace).await {
         Ok(names) if names.is_empty() => Ok(()),
         Ok(names) if names.len() < COUNT && began.elapsed() < Duration::from_secs(5) => {
             panic!("{} went before their time", COUNT - names.len())
@@ -312,7 +312,7 @@ async fn a_thousand_finished_commands_go_with_one_delete_each_and_then_there_is_
         })
         .await?;
     // Its last write about them: what changes while it is deleted is looked at again.
-    eventually("the binder has told that there is no target", 2 * PATIENCE, async || {
+    eventually("the binder has told that there is no target", 2 * WAIT_TIMEOUT, async || {
         let commands = namespace.api::<Restart>().list(&ListParams::default()).await;
         let commands = commands.map_err(|error| error.to_string())?;
         let is_told = |command: &&Restart| {
@@ -329,7 +329,7 @@ async fn a_thousand_finished_commands_go_with_one_delete_each_and_then_there_is_
         .await?;
     let full = process.resident()?;
     let late = Timestamp::now().duration_since(due);
-    eventually("all of them are gone", 2 * PATIENCE, async || match names(&namespace).await {
+    eventually("all of them are gone", 2 * WAIT_TIMEOUT, async || match names(&namespace).await {
         Ok(names) if names.is_empty() => Ok(()),
         Ok(names) => Err(names.len().to_string()),
         Err(error) => Err(format!("{error:#}")),

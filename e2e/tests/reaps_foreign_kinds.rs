@@ -1,7 +1,7 @@
 //! Kinds that the reaper was not compiled with, by configuration alone. Each test changes the release.
 
 use anyhow::{Result, ensure};
-use e2e::{Cluster, Namespace, PATIENCE, REAPER, Release, eventually, kubectl_with_input, open_kind};
+use e2e::{Cluster, Namespace, REAPER, Release, WAIT_TIMEOUT, eventually, kubectl_with_input, open_kind};
 use jiff::Timestamp;
 use k8s_openapi::{
     api::{batch::v1::Job, core::v1::ConfigMap},
@@ -79,7 +79,7 @@ async fn until_finished(namespace: &Namespace, name: &str) {
 }
 
 async fn until_gone_task(tasks: &Api<DynamicObject>, name: &str) {
-    eventually(&format!("{name} is gone"), PATIENCE, async || match tasks.get_opt(name).await {
+    eventually(&format!("{name} is gone"), WAIT_TIMEOUT, async || match tasks.get_opt(name).await {
         Ok(None) => Ok(()),
         other => Err(other),
     })
@@ -144,7 +144,7 @@ async fn a_kind_that_comes_late_is_reaped_and_one_that_is_missing_stops_no_other
         let task = task(name, status).map_err(|error| format!("{error:#}"))?;
         tasks.create(&PostParams::default(), &task).await.map_err(|error| error.to_string())
     };
-    eventually("the kind is served", PATIENCE, async || create("finished", &finished).await).await;
+    eventually("the kind is served", WAIT_TIMEOUT, async || create("finished", &finished).await).await;
     create("running", &json!({"state": "InProgress"})).await.map_err(anyhow::Error::msg)?;
     create("new", &Value::Null).await.map_err(anyhow::Error::msg)?;
     until_gone_task(&tasks, "finished").await;
@@ -158,13 +158,13 @@ async fn a_kind_that_comes_late_is_reaped_and_one_that_is_missing_stops_no_other
     assert_eq!(REAPER.process(&cluster).await?.pid, process.pid, "it was restarted");
 
     // And once more: the watch of a kind that went comes back with it.
-    eventually("the definition is gone", PATIENCE, async || match crds.get_opt(CRD).await {
+    eventually("the definition is gone", WAIT_TIMEOUT, async || match crds.get_opt(CRD).await {
         Ok(None) => Ok(()),
         other => Err(other),
     })
     .await;
     crds.create(&PostParams::default(), &crd()?).await?;
-    eventually("the kind is served again", PATIENCE, async || create("again", &finished).await).await;
+    eventually("the kind is served again", WAIT_TIMEOUT, async || create("again", &finished).await).await;
     until_gone_task(&tasks, "again").await;
     crds.delete(CRD, &DeleteParams::default()).await?;
     release.restore().await
@@ -213,7 +213,7 @@ async fn a_mistake_in_the_settings_leaves_those_from_before_in_force() -> Result
     broken["kinds"][0]["ttlSeconds"] = json!("object.spec.");
     release.change(&broken).await?;
     let process = REAPER.process(&cluster).await?;
-    eventually("the mistake is counted", PATIENCE, async || {
+    eventually("the mistake is counted", WAIT_TIMEOUT, async || {
         let metrics = process.metrics().await.map_err(|error| format!("{error:#}"))?;
         let line = metrics.lines().find(|line| line.starts_with("catena_settings_errors_total"));
         match line.and_then(|line| line.rsplit(' ').next()) {

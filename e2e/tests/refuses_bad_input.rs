@@ -6,7 +6,7 @@ use std::{collections::BTreeMap, time::Duration};
 use anyhow::{Context, Result, ensure};
 use catena_api::{BasicDeployment, BasicReplicaSet};
 use e2e::{
-    AuditLog, CHAIN, Cluster, DEPLOYMENTS, Namespace, PATIENCE, REPLICA_SETS, Release, Tally, condition,
+    AuditLog, CHAIN, Cluster, DEPLOYMENTS, Namespace, REPLICA_SETS, Release, Tally, WAIT_TIMEOUT, condition,
     deployment, is_true, refused_by_kubectl, replica_set, shipped_template,
 };
 use k8s_openapi::{
@@ -308,7 +308,7 @@ async fn a_used_up_quota_is_named_costs_little_and_harms_nobody_else() -> Result
 
     namespace.delete::<ResourceQuota>("two-pods").await?;
     namespace
-        .until_within(3 * PATIENCE, "web", "is ready", |web: &BasicDeployment| {
+        .until_within(3 * WAIT_TIMEOUT, "web", "is ready", |web: &BasicDeployment| {
             web.status.as_ref().is_some_and(|status| status.ready)
         })
         .await;

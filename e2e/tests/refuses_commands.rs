@@ -3,7 +3,7 @@
 use anyhow::{Context, Result};
 use catena_api::{BasicDeployment, BasicDeploymentRestart, BasicReplicaSet, command::SUCCEEDED};
 use e2e::{
-    COMMANDED, Cluster, DEPLOYMENTS, Effects, Namespace, PATIENCE, Release, Undo,
+    COMMANDED, Cluster, DEPLOYMENTS, Effects, Namespace, Release, Undo, WAIT_TIMEOUT,
     commands::{
         self, condition_of, has_outcome, owned_by, queue_restarts, restart, until_restart_outcome,
         until_restarted,
@@ -108,14 +108,14 @@ async fn a_malformed_command_says_so_and_blocks_nobody() -> Result<()> {
         },
         ..malformed
     };
-    eventually("the API server takes it", PATIENCE, async || {
+    eventually("the API server takes it", WAIT_TIMEOUT, async || {
         anything.create(&PostParams::default(), &malformed).await.map_err(|error| error.to_string())
     })
     .await;
 
     namespace.create(&restart(&web, "good")).await?;
     until_restarted(&namespace, "good").await;
-    eventually("it says that it is malformed", PATIENCE, async || {
+    eventually("it says that it is malformed", WAIT_TIMEOUT, async || {
         let object = anything.get("malformed").await.map_err(|error| error.to_string())?;
         let conditions = object.data["status"]["conditions"].as_array().cloned().unwrap_or_default();
         let is_told = |condition: &serde_json::Value| {
@@ -169,7 +169,7 @@ async fn a_child_that_cannot_be_restarted_says_so() -> Result<()> {
 
 /// Tries restarts until one ends in this way: settings follow their values only after seconds.
 async fn until_a_restart_says(namespace: &Namespace, web: &BasicDeployment, status: &str, reason: &str) {
-    eventually(&format!("a restart says {status}, {reason}"), 3 * PATIENCE, async || {
+    eventually(&format!("a restart says {status}, {reason}"), 3 * WAIT_TIMEOUT, async || {
         let restarts = namespace.api::<Restart>();
         let made = restarts.list(&ListParams::default()).await.map_err(|error| error.to_string())?;
         let name = format!("try-{}", made.items.len());

@@ -3,7 +3,7 @@
 use anyhow::{Context, Result};
 use catena_api::{BasicDeployment, BasicDeploymentRestart, BasicReplicaSet, command::SUCCEEDED};
 use e2e::{
-    COMMANDED, Cluster, PATIENCE,
+    COMMANDED, Cluster, WAIT_TIMEOUT,
     commands::{self, condition_of, restart, until_restart_outcome, until_restarted},
     deployment, eventually, uids,
 };
@@ -57,7 +57,7 @@ async fn a_finished_restart_whose_status_is_wiped_is_not_run_again() -> Result<(
         let asked = made.creation_timestamp().context("creation time")?.0;
         let is_over =
             async || (Timestamp::now() >= asked + SignedDuration::from_secs(1)).then_some(()).ok_or(asked);
-        eventually("the second is over", PATIENCE, is_over).await;
+        eventually("the second is over", WAIT_TIMEOUT, is_over).await;
     }
     let child = namespace.until_set_ready("web").await;
     let pods = namespace.until_ready_pods(2).await;

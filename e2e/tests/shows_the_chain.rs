@@ -3,7 +3,8 @@
 use anyhow::{Context, Result};
 use catena_api::BasicDeployment;
 use e2e::{
-    BACKUP_BY, Cluster, PATIENCE, catena, deployment, eventually, protect, succeeds, texts, until_root_cause,
+    BACKUP_BY, Cluster, WAIT_TIMEOUT, catena, deployment, eventually, protect, succeeds, texts,
+    until_root_cause,
 };
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::ResourceExt;
@@ -74,7 +75,7 @@ async fn what_waits_for_its_backup_is_listed_and_let_go_with_a_reason() -> Resul
     assert!(early.code == 1 && early.err.contains("delete it first"), "{early:?}");
     namespace.delete::<ConfigMap>("precious").await?;
 
-    let held = eventually("the failed backup is listed", 2 * PATIENCE, async || {
+    let held = eventually("the failed backup is listed", 2 * WAIT_TIMEOUT, async || {
         let said = catena(&namespace.name, &["held", "-o", "json"]).await.and_then(|said| said.json());
         let said = said.map_err(|error| json!(format!("{error:#}")))?;
         if said["items"][0]["reason"] == "BackupFailed" { Ok(said) } else { Err(said) }

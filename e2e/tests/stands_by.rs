@@ -3,7 +3,8 @@
 use anyhow::{Context, Result, ensure};
 use catena_api::{BasicDeploymentRestart, BasicDeploymentRestartSpec, TargetRef};
 use e2e::{
-    Cluster, GROUP_VERSION, Namespace, PATIENCE, REAPER, Release, alive, eventually, is_ready, kubectl, names,
+    Cluster, GROUP_VERSION, Namespace, REAPER, Release, WAIT_TIMEOUT, alive, eventually, is_ready, kubectl,
+    names,
 };
 use jiff::Timestamp;
 use k8s_openapi::api::{coordination::v1::Lease, core::v1::Pod, policy::v1::PodDisruptionBudget};
@@ -36,7 +37,7 @@ async fn until_both_are_ready(cluster: &Cluster) -> Result<Vec<Pod>> {
     let deployment = format!("deployment/{}", REAPER.name());
     kubectl(&["rollout", "status", &deployment, "--namespace", NAMESPACE, "--timeout=60s"]).await?;
     let of_reaper = ListParams::default().labels(&format!("app.kubernetes.io/name={}", REAPER.name()));
-    let both = eventually("both replicas are ready", 2 * PATIENCE, async || {
+    let both = eventually("both replicas are ready", 2 * WAIT_TIMEOUT, async || {
         let pods = api::<Pod>(cluster).list(&of_reaper).await.map_err(|error| error.to_string())?;
         let pods = alive(pods.items);
         let ready = pods.iter().filter(|pod| is_ready(pod)).count();
@@ -52,7 +53,7 @@ async fn until_both_are_ready(cluster: &Cluster) -> Result<Vec<Pod>> {
 
 /// Waits until such a pod holds the Lease, and gives its name.
 async fn until_held_by(cluster: &Cluster, such: impl Fn(&str) -> bool) -> String {
-    eventually("the Lease has its holder", PATIENCE, async || {
+    eventually("the Lease has its holder", WAIT_TIMEOUT, async || {
         let lease = api::<Lease>(cluster).get(REAPER.name()).await.map_err(|error| error.to_string())?;
         let holder = lease.spec.and_then(|spec| spec.holder_identity).unwrap_or_default();
         if such(&holder) { Ok(holder) } else { Err(holder) }
@@ -61,7 +62,7 @@ async fn until_held_by(cluster: &Cluster, such: impl Fn(&str) -> bool) -> String
 }
 
 async fn until_one_may_go(cluster: &Cluster) {
-    eventually("the budget allows one eviction", PATIENCE, async || {
+    eventually("the budget allows one eviction", WAIT_TIMEOUT, async || {
         let budget = api::<PodDisruptionBudget>(cluster).get(REAPER.name()).await;
         let status = budget.map_err(|error| error.to_string())?.status.unwrap_or_default();
         if status.disruptions_allowed == Some(1) { Ok(()) } else { Err(format!("{status:?}")) }

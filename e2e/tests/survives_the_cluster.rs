@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use catena_api::{BasicDeployment, BasicReplicaSet};
 use e2e::{
-    AuditLog, CHAIN, Cluster, Controller, DEPLOYMENTS, PATIENCE, REPLICA_SETS, Release, Tally, Undo,
+    AuditLog, CHAIN, Cluster, Controller, DEPLOYMENTS, REPLICA_SETS, Release, Tally, Undo, WAIT_TIMEOUT,
     condition, deployment, eventually, kubectl, replica_set, until_root_cause,
 };
 use k8s_openapi::{
@@ -31,7 +31,7 @@ async fn pids(cluster: &Cluster) -> Result<[i32; 2]> {
 async fn until_forbidden(controller: Controller, what: &[&str]) {
     let user = controller.user();
     let asked = [&["auth", "can-i"], what, &["--all-namespaces", "--as", &user]].concat();
-    eventually("it is forbidden", PATIENCE, async || match kubectl(&asked).await {
+    eventually("it is forbidden", WAIT_TIMEOUT, async || match kubectl(&asked).await {
         Err(_) => Ok(()),
         Ok(answer) => Err(answer),
     })

@@ -6,9 +6,9 @@ use std::{collections::BTreeSet, time::Duration};
 use anyhow::{Context, Result, ensure};
 use catena_api::{BasicDeployment, BasicDeploymentRestart, BasicDeploymentRestartSpec, TargetRef};
 use e2e::{
-    BACKUP_BY, BACKUPS, BINDER, CONTROLLERS, Cluster, Controller, DEPLOYMENTS, Namespace, PATIENCE, REAPER,
-    REPLICA_SETS, Release, StolenTime, deployment, eventually, is_protected, is_ready, kubectl, names,
-    protecting, texts, uids, until_all_are_ready,
+    BACKUP_BY, BACKUPS, BINDER, CONTROLLERS, Cluster, Controller, DEPLOYMENTS, Namespace, REAPER,
+    REPLICA_SETS, Release, StolenTime, WAIT_TIMEOUT, deployment, eventually, is_protected, is_ready, kubectl,
+    names, protecting, texts, uids, until_all_are_ready,
 };
 use futures::future::try_join_all;
 use k8s_openapi::api::core::v1::ConfigMap;
@@ -117,7 +117,7 @@ async fn uninstall(cluster: &Cluster, order: Order) -> Result<()> {
             controller.name()
         );
     }
-    eventually("nothing of the charts is left", PATIENCE, async || match of_releases().await {
+    eventually("nothing of the charts is left", WAIT_TIMEOUT, async || match of_releases().await {
         Ok(left) if left.is_empty() => Ok(()),
         other => Err(other),
     })
@@ -144,14 +144,14 @@ async fn goes_well(cluster: &Cluster, order: Order) -> Result<()> {
     for name in ["web", "paused"] {
         namespace.delete::<BasicDeployment>(name).await?;
     }
-    eventually("no pod is left", PATIENCE, async || match namespace.pods().await {
+    eventually("no pod is left", WAIT_TIMEOUT, async || match namespace.pods().await {
         Ok(pods) if pods.is_empty() => Ok(()),
         other => Err(other.map(|pods| names(&pods))),
     })
     .await;
     namespace.until_gone::<BasicDeploymentRestart>("done").await;
     kubectl(&["delete", "namespace", &namespace.name, "--timeout=60s"]).await?;
-    eventually("nothing is stuck", PATIENCE, async || match terminating().await {
+    eventually("nothing is stuck", WAIT_TIMEOUT, async || match terminating().await {
         Ok(stuck) if stuck.is_empty() => Ok(()),
         other => Err(other),
     })
