@@ -154,7 +154,7 @@ pub struct TargetKind {
 pub struct Refusal {
     /// Whether it applies.
     pub when: Expression,
-    /// Why, for people.
+    /// The reason of the refusal, for messages.
     pub message: String,
 }
 

@@ -74,7 +74,7 @@ impl Home {
         self.directory.join("state.json")
     }
 
-    /// The kubeconfig for people: `system:masters`.
+    /// The kubeconfig of the administrator: `system:masters`.
     pub fn kubeconfig(&self) -> PathBuf {
         self.directory.join("kubeconfig")
     }

@@ -30,7 +30,7 @@ use crate::{
     watch::{Cache, Row, TrimmedObject, Watermark, lenient::Place},
 };
 
-/// What to watch.
+/// The objects to watch, and the name of their kind in messages.
 pub struct Watch<K> {
     kind: String,
     source: Source<K>,
