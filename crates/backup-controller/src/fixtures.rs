@@ -20,6 +20,7 @@ use serde_json::{Value, json};
 /// The field manager of the controller.
 pub const MANAGER: &str = "backup-controller";
 
+/// The template of a backup that needs nothing but a name.
 pub const TEMPLATE: &str = "{apiVersion: batch/v1, kind: Job, metadata: {name: {{ name ~ '-' ~ suffix }}}}";
 
 /// Settings with this template, which back up a `ConfigMap` by a Job in a namespace.
@@ -60,9 +61,10 @@ pub fn created(settings: &Settings, target: &Value, attempt: u32) -> Value {
     backup["metadata"]["creationTimestamp"] = json!("2026-06-01T12:00:00Z");
     let mut annotations = json!({});
     annotations[format!("f:{BACKUP_TARGET}")] = json!({});
-    backup["metadata"]["managedFields"] = json!([{
-        "manager": MANAGER, "operation": "Update", "fieldsV1": {"f:metadata": {"f:annotations": annotations}},
-    }]);
+    backup["metadata"]["managedFields"] = json!([
+        {"manager": "kube-controller-manager", "operation": "Update", "fieldsV1": {"f:status": {}}},
+        {"manager": MANAGER, "operation": "Update", "fieldsV1": {"f:metadata": {"f:annotations": annotations}}},
+    ]);
     backup
 }
 
@@ -100,4 +102,15 @@ pub fn held(settings: &Settings, object: &Value, situation: Situation) -> Observ
             missing: None,
         }),
     }
+}
+
+/// An object that is not being deleted, and has these finalizers.
+pub fn living(settings: &Settings, finalizers: &[&str]) -> Observed {
+    let nothing = Situation::Absent { backup: json!({}) };
+    let mut observed = Observed { held: None, ..held(settings, &target("shop"), nothing) };
+    if let Some(target) = Arc::get_mut(&mut observed.target) {
+        target.metadata.deletion_timestamp = None;
+        target.row.finalizers = finalizers.iter().map(|finalizer| (*finalizer).to_owned()).collect();
+    }
+    observed
 }

@@ -15,3 +15,9 @@ pub mod settings;
 pub mod status;
 
 pub use settings::Settings;
+
+// The fixtures name this crate as the tests of the program do.
+#[cfg(test)]
+extern crate self as backup_controller;
+#[cfg(test)]
+pub mod fixtures;

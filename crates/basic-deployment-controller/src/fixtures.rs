@@ -28,6 +28,7 @@ use serde_json::{Value, json};
 /// The field manager of the controller.
 pub const MANAGER: &str = "basic-deployment-controller";
 
+/// A `BasicDeployment` of three replicas.
 pub fn deployment() -> BasicDeployment {
     let metadata = ObjectMeta {
         name: Some("web".into()),
@@ -40,6 +41,7 @@ pub fn deployment() -> BasicDeployment {
     BasicDeployment { metadata, spec, status: None }
 }
 
+/// What its template gives.
 pub fn rendered() -> Rendered {
     let object = json!({
         "apiVersion": "catena.dev/v1alpha1",
@@ -50,6 +52,7 @@ pub fn rendered() -> Rendered {
     Rendered { object, hash: "new".into() }
 }
 
+/// What its child is to be.
 pub fn desired() -> Desired {
     Desired::new(&deployment(), rendered())
 }
@@ -72,16 +75,18 @@ pub fn child_object(name: &str, uid: &str) -> Value {
             "annotations": {keys::HASH: "new"},
             "ownerReferences": [owner("deployment")],
         },
-        "spec": {"replicas": 3, "parameters": {"image": "nginx"}, "restartedAt": "2026-01-01T00:00:00Z"},
-        "status": {"active": 3, "observedGeneration": 1},
+        "spec": {"replicas": 3, "parameters": {"image": "nginx"}, "maxSurge": "25%"},
+        "status": {"active": 3, "observedGeneration": 1, "selector": "a=b"},
     })
 }
 
+/// The child as it is kept.
 pub fn child(name: &str, uid: &str) -> Arc<Child> {
     let object = serde_json::from_value(child_object(name, uid)).unwrap();
     Arc::new(Child::of(object, &ApiResource::erase::<BasicReplicaSet>(&())))
 }
 
+/// A revision of what is rendered now, under this name.
 pub fn revision(name: &str) -> Arc<Revision> {
     Arc::new(Revision {
         namespace: "shop".into(),
@@ -111,11 +116,13 @@ pub fn command_object(uid: &str, spec: &Value) -> Value {
     object
 }
 
+/// A restart that is bound and has not begun.
 pub fn restart() -> Arc<Command> {
     let object = serde_json::from_value(command_object("command", &json!({}))).unwrap();
     Arc::new(Command::of(object, CommandKind::Restart))
 }
 
+/// Where the other objects are that the controller writes.
 pub fn places() -> WatchedResources {
     let place = |resource| WatchedResource::new(resource, &Watermark::default());
     WatchedResources {
@@ -125,6 +132,7 @@ pub fn places() -> WatchedResources {
     }
 }
 
+/// What is observed when nothing is left to do.
 pub fn observed() -> Observed {
     Observed {
         deployment: Arc::new(deployment()),

@@ -19,3 +19,9 @@ pub mod step;
 pub mod undone;
 
 pub use settings::Settings;
+
+// The fixtures name this crate as the tests of the program do.
+#[cfg(test)]
+extern crate self as basic_deployment_controller;
+#[cfg(test)]
+pub mod fixtures;

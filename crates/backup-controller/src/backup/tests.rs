@@ -2,43 +2,18 @@ use catena_api::keys::{BACKUP_OF, BACKUP_TARGET};
 use serde_json::json;
 
 use super::{judge::Doubt, *};
-use crate::settings::Settings;
-
-fn settings(template: &str, namespace: &str) -> Settings {
-    let settings = json!({
-        "kinds": {"maps": {"apiVersion": "v1", "kind": "ConfigMap", "resource": "configmaps", "backup": "job"}},
-        "backups": {"job": {
-            "apiVersion": "batch/v1", "kind": "Job", "resource": "jobs", "namespace": namespace, "template": template,
-            "succeeded": "object.status.succeeded == 1", "failed": "object.status.failed == 1",
-        }},
-    });
-    serde_json::from_value(settings).unwrap()
-}
+use crate::{
+    fixtures::{self, created, settings},
+    settings::Settings,
+};
 
 fn target(namespace: &str) -> Value {
-    json!({
-        "kind": "ConfigMap", "data": {"a": "\"b: {{ c }}"},
-        "metadata": {
-            "name": "web", "namespace": namespace, "uid": "u", "deletionTimestamp": "2026-06-01T12:00:30Z",
-            "deletionGracePeriodSeconds": 30,
-        },
-    })
+    let mut target = fixtures::target(namespace);
+    target["data"]["a"] = "\"b: {{ c }}".into();
+    target
 }
 
 const TEMPLATE: &str = "{apiVersion: batch/v1, kind: Job, metadata: {name: {{ name ~ '-' ~ suffix }}}, spec: {text: {{ manifest }}, a: {{ object.data.a }}}}";
-
-/// A backup on the server.
-fn created(settings: &Settings, target: &Value, attempt: u32) -> Value {
-    let mut backup = render(&settings.templates, &settings.kinds["maps"], target, attempt).unwrap();
-    backup["metadata"]["creationTimestamp"] = json!("2026-06-01T12:00:00Z");
-    let mut annotations = json!({});
-    annotations[format!("f:{BACKUP_TARGET}")] = json!({});
-    backup["metadata"]["managedFields"] = json!([
-        {"manager": "kube-controller-manager", "operation": "Update", "fieldsV1": {"f:status": {}}},
-        {"manager": "backup-controller", "operation": "Update", "fieldsV1": {"f:metadata": {"f:annotations": annotations}}},
-    ]);
-    backup
-}
 
 fn doubted(found: &Value, settings: &Settings, target: &Value, attempt: u32) -> Option<Doubt> {
     doubt(found, &Target::of(&settings.kinds["maps"], target, attempt), target)

@@ -2,17 +2,13 @@ use std::sync::Arc;
 
 use catena_api::keys::BACKUP_FINALIZER;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use kube::api::ObjectMeta;
-use operator_kit::{
-    report::{Category, Failure},
-    watch::{Source, Watched, WatchedResource, Watermark},
-};
+use operator_kit::report::{Category, Failure};
 use serde_json::json;
 
 use super::*;
 use crate::{
     error::{Missing, Unusable},
-    observed::Row,
+    fixtures,
     settings::Settings,
 };
 
@@ -39,20 +35,8 @@ fn kind(id: &str) -> Arc<ProtectedKind> {
 }
 
 fn living(selection: Selection, finalizers: &[&str]) -> Observed {
-    let kind = kind("held");
-    let watched = WatchedResource::unwatched(kind.resource.clone());
-    let source = Source { id: "held".into(), watched };
-    let finalizers = finalizers.iter().map(|finalizer| (*finalizer).to_owned()).collect();
-    let metadata = ObjectMeta { name: Some("a".into()), uid: Some("u".into()), ..ObjectMeta::default() };
-    let row = Row { selected_by: vec!["held".into()], judged_by: "".into(), finalizers };
-    Observed {
-        target: Arc::new(Watched { metadata, source: Arc::new(source), row }),
-        attempt: Attempt::Allowed,
-        kind: Some(kind),
-        selection,
-        backups: Watermark::unwatched(),
-        held: None,
-    }
+    let observed = fixtures::living(&fixtures::settings(fixtures::TEMPLATE, ""), finalizers);
+    Observed { kind: Some(kind("held")), selection, ..observed }
 }
 
 /// An object that was deleted a minute ago.

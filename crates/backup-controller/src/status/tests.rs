@@ -1,17 +1,11 @@
-use std::sync::Arc;
-
-use kube::api::ObjectMeta;
-use operator_kit::{
-    report::Category,
-    run::Attempt,
-    watch::{Source, Watched, WatchedResource, Watermark},
-};
+use operator_kit::report::Category;
+use serde_json::json;
 
 use super::*;
 use crate::{
+    backup::Situation,
+    fixtures::{self, TEMPLATE, target, with_policy},
     force_release::ForceRelease,
-    observed::{Row, Selection},
-    settings::Settings,
 };
 
 fn time(text: &str) -> Timestamp {
@@ -20,34 +14,11 @@ fn time(text: &str) -> Timestamp {
 
 /// An object that was deleted a minute ago, without a status yet.
 fn observed() -> Observed {
-    let settings: Settings = serde_saphyr::from_str(
-        "{kinds: {maps: {apiVersion: v1, kind: ConfigMap, resource: configmaps, backup: b, deadline: 10m}},
-          backups: {b: {apiVersion: v1, kind: Secret, resource: secrets, template: x, succeeded: 'true'}}}",
-    )
-    .unwrap();
-    let kind = settings.kinds["maps"].clone();
-    let watched = WatchedResource::unwatched(kind.resource.clone());
-    let metadata = ObjectMeta { uid: Some("u".into()), ..ObjectMeta::default() };
-    let row = Row { selected_by: Vec::new(), judged_by: "".into(), finalizers: Vec::new() };
-    let source = Source { id: "configmaps".into(), watched };
-    Observed {
-        target: Arc::new(Watched { metadata, source: source.into(), row }),
-        attempt: Attempt::Allowed,
-        kind: Some(kind),
-        selection: Selection::Selected,
-        backups: Watermark::unwatched(),
-        held: Some(Held {
-            finalizers: Vec::new(),
-            is_annotated: false,
-            since: time("12:00:00"),
-            now: time("12:01:00"),
-            status: None,
-            force_release: ForceRelease::Unasked,
-            refusals: 0,
-            situation: None,
-            missing: None,
-        }),
-    }
+    let settings = with_policy(TEMPLATE, "", &json!({"deadline": "10m"}));
+    let mut observed = fixtures::held(&settings, &target("shop"), Situation::Absent { backup: json!({}) });
+    let held = observed.held.as_mut().unwrap();
+    (held.since, held.now, held.situation) = (time("12:00:00"), time("12:01:00"), None);
+    observed
 }
 
 fn held(observed: &Observed) -> &Held {

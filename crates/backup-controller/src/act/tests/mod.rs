@@ -2,8 +2,6 @@
 
 mod creates;
 
-use std::sync::Arc;
-
 use backup_controller::{Settings, backup::Situation, decide::decide, error::Unusable};
 use catena_api::keys::BACKUP_FINALIZER;
 use operator_kit::{
@@ -16,7 +14,7 @@ use prometheus_client::{encoding::text::encode, registry::Registry};
 use super::*;
 use crate::{
     api_server::{Answer, Sent, answering},
-    fixtures::{MANAGER, TEMPLATE, created, held, settings, target, with_policy},
+    fixtures::{self, MANAGER, TEMPLATE, created, held, settings, target, with_policy},
 };
 
 const WEB: &str = "/api/v1/namespaces/shop/configmaps/web?&fieldManager=backup-controller";
@@ -79,12 +77,7 @@ fn observed() -> Observed {
 }
 
 fn living(finalizers: &[&str]) -> Observed {
-    let mut observed = observed();
-    let target = Arc::get_mut(&mut observed.target).unwrap();
-    target.metadata.deletion_timestamp = None;
-    target.row.finalizers = finalizers.iter().map(|finalizer| (*finalizer).to_owned()).collect();
-    observed.held = None;
-    observed
+    fixtures::living(&settings(TEMPLATE, "backups"), finalizers)
 }
 
 fn backup() -> Value {

@@ -59,7 +59,9 @@ fn create() -> Action {
 }
 
 fn apply(heals: bool) -> Action {
-    Action::Apply { child: child("web", "child"), desired: desired(), heals }
+    let mut child = child("web", "child");
+    Arc::make_mut(&mut child).object["spec"]["restartedAt"] = "2026-01-01T00:00:00Z".into();
+    Action::Apply { child, desired: desired(), heals }
 }
 
 fn restart_with(token: Option<&str>) -> Action {
