@@ -1,6 +1,6 @@
 //! A mocked API server for tests: it gives the answers of a test, and records the requests.
 
-use std::{collections::VecDeque, sync::Arc};
+use std::{collections::VecDeque, sync::Arc, time::Duration};
 
 use axum::http::{
     HeaderValue, Request, Response, StatusCode,
@@ -10,6 +10,11 @@ use kube::{Client, client::Body};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tower_test::mock::{Handle, pair};
+
+use crate::run::Next;
+
+/// Time within which Events are published.
+const EVENT_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The parts of a request that tests compare.
 #[derive(Clone, Debug, PartialEq)]
@@ -51,6 +56,32 @@ impl Log {
     pub fn take(&self) -> Vec<Sent> {
         std::mem::take(&mut self.0.lock())
     }
+
+    /// Takes the requests after the end of `executor`, because Events are published in the background until their queue
+    /// is closed. Time must be paused.
+    pub async fn take_after<T>(&self, executor: T) -> Vec<Sent> {
+        drop(executor);
+        tokio::time::sleep(EVENT_TIMEOUT).await;
+        self.take()
+    }
+}
+
+/// A step, and its effects.
+pub struct Taken<O, M, E> {
+    /// The requests.
+    pub sent: Vec<Sent>,
+    /// The result of the step.
+    pub result: Result<Next, E>,
+    /// The memory after the step.
+    pub memory: M,
+    /// The observation on which it was decided.
+    pub observed: O,
+}
+
+/// A refusal with this code; a 409 is a conflict.
+#[must_use]
+pub fn refused(code: u16) -> Answer {
+    Answer::Refusal(code, if code == 409 { "Conflict" } else { "" })
 }
 
 /// The answers in turn, and then the last one forever.

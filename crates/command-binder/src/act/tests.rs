@@ -8,8 +8,9 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use operator_kit::{
     report::{Category, Reported},
     testing::{
-        Answer::{self, Done, Json, Lost, Refusal},
-        Log, Sent, answering, in_turn,
+        self,
+        Answer::{self, Done, Json, Lost},
+        Sent, answering, in_turn, refused,
     },
     watch::TrimmedObject,
 };
@@ -23,13 +24,7 @@ const EVENTS: &str = "/apis/events.k8s.io/v1/namespaces/here/events";
 /// The API server's answer to a JSON patch with a failed test.
 const FAILED_TEST: &str = "the server rejected our request due to an error in our request";
 
-/// A step, and the requests that it made.
-struct Taken {
-    sent: Vec<Sent>,
-    result: Result<Next, Error>,
-    memory: Memory,
-    observed: Observed,
-}
+type Taken = testing::Taken<Observed, Memory, Error>;
 
 /// A command of a kind with this mode.
 fn observed_in(mode: &str, metadata: &Value) -> Observed {
@@ -82,11 +77,6 @@ fn verdict(reason: &'static str) -> Verdict {
     Verdict { is_bound: false, reason, message: "there is no Shop a".into(), may_pass: true }
 }
 
-/// A refusal with this code.
-fn refused(code: u16) -> Answer {
-    Refusal(code, if code == 409 { "Conflict" } else { "" })
-}
-
 /// A test of the patch does not hold.
 fn failed_test() -> Answer {
     Json(
@@ -102,19 +92,12 @@ async fn take_for(observed: Observed, action: Action, answers: &[Answer]) -> Tak
     let executor =
         Executor::new(Writer::over(client.clone(), MANAGER), Events::over(client, MANAGER), memory.clone());
     let result = executor.act(&observed, action).await;
-    let sent = requests(executor, &log).await;
+    let sent = log.take_after(executor).await;
     Taken { sent, result, memory, observed }
 }
 
 async fn take(action: Action, answers: &[Answer]) -> Taken {
     take_for(observed(), action, answers).await
-}
-
-/// Events are published in the background until their queue is closed.
-async fn requests(executor: Executor, log: &Log) -> Vec<Sent> {
-    drop(executor);
-    tokio::time::sleep(Duration::from_secs(60)).await;
-    log.take()
 }
 
 /// The additions to a command that bind it, after the tests of the patch.
@@ -305,7 +288,7 @@ async fn a_definition_that_describes_no_kind_carries_an_event_that_says_why() {
     let definition =
         ObjectReference { name: Some("drains.ops.example".into()), ..ObjectReference::default() };
     executor.report_malformed(&definition, "target is missing");
-    let sent = requests(executor, &log).await;
+    let sent = log.take_after(executor).await;
     let [Sent { verb, body, .. }] = &sent[..] else { panic!("{sent:?}") };
     assert_eq!(verb, "POST");
     assert_eq!(

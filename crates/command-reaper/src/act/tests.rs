@@ -10,8 +10,9 @@ use operator_kit::{
     report::{Category, Reported},
     run::Attempt,
     testing::{
-        Answer::{self, Done, Lost, Refusal},
-        Sent, answering, in_turn,
+        self,
+        Answer::{self, Done, Lost},
+        Sent, answering, in_turn, refused,
     },
     watch::{Source, WatchedResource},
 };
@@ -23,13 +24,7 @@ const MANAGER: &str = "command-reaper";
 const TASK: &str = "/apis/example.com/v1/namespaces/shop/tasks/dump";
 const EVENTS: &str = "/apis/events.k8s.io/v1/namespaces/shop/events";
 
-/// A step, and the requests that it made.
-struct Taken {
-    sent: Vec<Sent>,
-    result: Result<Next, Error>,
-    memory: Memory,
-    observed: Observed,
-}
+type Taken = testing::Taken<Observed, Memory, Error>;
 
 fn observed() -> Observed {
     let resource = ApiResource::from_gvk(&GroupVersionKind::gvk("example.com", "v1", "Task"));
@@ -49,11 +44,6 @@ fn observed() -> Observed {
     }
 }
 
-/// A refusal with this code.
-fn refused(code: u16) -> Answer {
-    Refusal(code, if code == 409 { "Conflict" } else { "" })
-}
-
 /// Takes a step against a server that gives these answers.
 async fn take(action: Action, answers: &[Answer]) -> Taken {
     let (client, log) = answering(in_turn(answers));
@@ -62,10 +52,7 @@ async fn take(action: Action, answers: &[Answer]) -> Taken {
         Executor::new(Writer::over(client.clone(), MANAGER), Events::over(client, MANAGER), memory.clone());
     let observed = observed();
     let result = executor.act(&observed, action).await;
-    // Events are published in the background until their queue is closed.
-    drop(executor);
-    tokio::time::sleep(Duration::from_secs(60)).await;
-    Taken { sent: log.take(), result, memory, observed }
+    Taken { sent: log.take_after(executor).await, result, memory, observed }
 }
 
 fn created_again() -> Watched<CommandRow> {

@@ -7,6 +7,7 @@ use catena_api::keys::BACKUP_FINALIZER;
 use operator_kit::{
     report::{Failure, Reported},
     run::Attempt,
+    testing::in_turn,
     watch::ReadError,
 };
 use prometheus_client::{encoding::text::encode, registry::Registry};
@@ -36,12 +37,9 @@ struct Acted {
 /// Takes a step against a server that gives these answers, and then the last one forever. The server refused one backup
 /// before.
 async fn act_on(observed: &Observed, action: Action, answers: &[Answer]) -> Acted {
-    let mut answers: Vec<_> = answers.iter().rev().cloned().collect();
-    let last = answers.first().unwrap().clone();
+    let mut answer = in_turn(answers);
     let is_event = |sent: &Sent| sent.uri.contains("/events");
-    let (client, log) = answering(None, move |sent| {
-        if is_event(sent) { Answer::Done } else { answers.pop().unwrap_or_else(|| last.clone()) }
-    });
+    let (client, log) = answering(None, move |sent| if is_event(sent) { Answer::Done } else { answer(sent) });
     let memory = Memory::default();
     memory.refused("u");
     let metrics = HeldMetrics::new();

@@ -5,7 +5,7 @@ mod requests;
 
 use basic_deployment_controller::error::Refusal;
 use catena_api::BasicDeploymentStatus;
-use operator_kit::testing::{Answer, Sent, answering};
+use operator_kit::testing::{Answer, Sent, answering, in_turn};
 
 use super::*;
 use crate::fixtures::{
@@ -26,9 +26,7 @@ struct Acted {
 
 /// Takes a step against a server that gives these answers, and then the last one forever.
 async fn act_on(observed: &Observed, action: Action, answers: &[Answer]) -> Acted {
-    let mut answers: Vec<_> = answers.iter().rev().cloned().collect();
-    let last = answers.first().unwrap().clone();
-    let (client, log) = answering(move |_| answers.pop().unwrap_or_else(|| last.clone()));
+    let (client, log) = answering(in_turn(answers));
     let memory = Memory::default();
     let executor = Executor::new(Writer::over(client, MANAGER), places(), memory.clone());
     let result = executor.act(observed, action).await;

@@ -66,7 +66,7 @@ fn merge(object: &mut Value, changes: Value) {
     }
 }
 
-/// A revision as it is stored for a hash.
+/// The stored revision for a hash.
 fn revision(number: i64, hash: &str) -> Arc<Revision> {
     let stored = fixtures::revision(&format!("web-{hash}"));
     Arc::new(Revision { number, hash: hash.into(), ..Revision::clone(&stored) })
