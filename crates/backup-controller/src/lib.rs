@@ -20,4 +20,4 @@ pub use settings::Settings;
 #[cfg(test)]
 extern crate self as backup_controller;
 #[cfg(test)]
-pub mod fixtures;
+mod fixtures;

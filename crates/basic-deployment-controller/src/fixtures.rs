@@ -8,14 +8,13 @@ use std::{
 
 use basic_deployment_controller::{
     child::Child,
-    command::{Command, CommandKind},
     desired::Desired,
-    observed::{Found, Observed, WatchedResources},
+    observed::{Found, Observed},
     revision::{Rejects, Revision},
 };
 use catena_api::{BasicDeployment, BasicDeploymentSpec, BasicReplicaSet, contract::ReplicaContract, keys};
 use jiff::Timestamp;
-use k8s_openapi::{api::apps::v1::ControllerRevision, apimachinery::pkg::apis::meta::v1::ObjectMeta};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::discovery::ApiResource;
 use operator_kit::{
     render::Rendered,
@@ -24,9 +23,6 @@ use operator_kit::{
     watch::{WatchedResource, Watermark},
 };
 use serde_json::{Value, json};
-
-/// The field manager of the controller.
-pub const MANAGER: &str = "basic-deployment-controller";
 
 /// A `BasicDeployment` of three replicas.
 pub fn deployment() -> BasicDeployment {
@@ -114,22 +110,6 @@ pub fn command_object(uid: &str, spec: &Value) -> Value {
         object["spec"][field] = value.clone();
     }
     object
-}
-
-/// A restart that is bound and has not begun.
-pub fn restart() -> Arc<Command> {
-    let object = serde_json::from_value(command_object("command", &json!({}))).unwrap();
-    Arc::new(Command::of(object, CommandKind::Restart))
-}
-
-/// Where the other objects are that the controller writes.
-pub fn places() -> WatchedResources {
-    let place = |resource| WatchedResource::new(resource, &Watermark::default());
-    WatchedResources {
-        revisions: place(ApiResource::erase::<ControllerRevision>(&())),
-        restarts: place(CommandKind::Restart.resource()),
-        rollbacks: place(CommandKind::Rollback.resource()),
-    }
 }
 
 /// What is observed when nothing is left to do.

@@ -24,4 +24,4 @@ pub use settings::Settings;
 #[cfg(test)]
 extern crate self as basic_deployment_controller;
 #[cfg(test)]
-pub mod fixtures;
+mod fixtures;

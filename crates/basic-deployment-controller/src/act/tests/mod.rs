@@ -3,14 +3,20 @@
 mod answers;
 mod requests;
 
-use basic_deployment_controller::error::Refusal;
+use basic_deployment_controller::{command::CommandKind, error::Refusal};
 use catena_api::BasicDeploymentStatus;
-use operator_kit::testing::{Answer, Sent, answering, in_turn};
+use k8s_openapi::api::apps::v1::ControllerRevision;
+use kube::discovery::ApiResource;
+use operator_kit::{
+    testing::{Answer, Sent, answering, in_turn},
+    watch::Watermark,
+};
 
 use super::*;
-use crate::fixtures::{
-    MANAGER, child, deployment, desired, observed, owner, places, rendered, restart, revision,
-};
+use crate::fixtures::{child, command_object, deployment, desired, observed, owner, rendered, revision};
+
+/// The field manager of the controller.
+const MANAGER: &str = env!("CARGO_PKG_NAME");
 
 const REVISIONS: &str = "/apis/apps/v1/namespaces/shop/controllerrevisions";
 const CHILDREN: &str = "/apis/catena.dev/v1alpha1/namespaces/shop/basicreplicasets";
@@ -35,6 +41,22 @@ async fn act_on(observed: &Observed, action: Action, answers: &[Answer]) -> Acte
 
 async fn act(action: Action, answers: &[Answer]) -> Acted {
     act_on(&observed(), action, answers).await
+}
+
+/// A restart that is bound and has not begun.
+fn restart() -> Arc<Command> {
+    let object = serde_json::from_value(command_object("command", &json!({}))).unwrap();
+    Arc::new(Command::of(object, CommandKind::Restart))
+}
+
+/// Where the other objects are that the controller writes.
+fn places() -> WatchedResources {
+    let place = |resource| WatchedResource::new(resource, &Watermark::default());
+    WatchedResources {
+        revisions: place(ApiResource::erase::<ControllerRevision>(&())),
+        restarts: place(CommandKind::Restart.resource()),
+        rollbacks: place(CommandKind::Rollback.resource()),
+    }
 }
 
 const DONE: Answer = Answer::Echo("child");

@@ -18,7 +18,7 @@ use super::*;
 use crate::{
     act::Executor,
     controller::Deployments,
-    fixtures::{MANAGER, child_object, command_object, deployment, owner},
+    fixtures::{child_object, command_object, deployment, owner},
 };
 
 const TEMPLATE: &str = "{apiVersion: catena.dev/v1alpha1, kind: BasicReplicaSet, metadata: {name: {{ name }}}, spec: {parameters: {image: nginx}}}";
@@ -54,7 +54,7 @@ impl Cluster {
         let trigger = Queue::<BasicDeployment>::default().trigger();
         let (settings, memory) = (Settings::fixed(settings()), Memory::default());
         let observer = Observer::new(client.clone(), settings, Watches::default(), &trigger, memory.clone());
-        let executor = Executor::new(Writer::over(client, MANAGER), observer.places(), memory);
+        let executor = Executor::new(Writer::over(client, env!("CARGO_PKG_NAME")), observer.places(), memory);
         let blind = || {
             let Known { cache, .. } = observer.children.of(&settings_of_child());
             cache.problem().or(observer.history.problem()).is_some()
