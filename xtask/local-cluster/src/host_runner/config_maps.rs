@@ -1,4 +1,4 @@
-//! The ConfigMaps of a pod's volumes, each with its own watch.
+//! The `ConfigMaps` of a pod's volumes, each with its own watch.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -24,7 +24,7 @@ pub enum Watermark {
     Present(Entries),
 }
 
-/// Watches ConfigMaps as long as it lives.
+/// Watches them as long as it lives.
 pub struct ConfigMaps {
     board: Arc<Board>,
     _watches: JoinSet<()>,

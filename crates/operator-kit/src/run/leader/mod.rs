@@ -152,7 +152,7 @@ impl Leadership {
                         }
                         Ok(Err(Lost::Sight(error))) => tracing::warn!("cannot read the Lease: {error}"),
                         Err(_) => {
-                            tracing::warn!("cannot read the Lease: the API server did not answer in time")
+                            tracing::warn!("cannot read the Lease: the API server did not answer in time");
                         }
                     }
                 }
