@@ -4,7 +4,10 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use anyhow::{Result, ensure};
-use catena_api::{BasicDeployment, BasicDeploymentRestart, BasicDeploymentRestartSpec, TargetRef};
+use catena_api::{
+    BasicDeployment, BasicDeploymentRestart, BasicDeploymentRestartSpec, BasicDeploymentRollback,
+    BasicDeploymentRollbackSpec, TargetRef,
+};
 use e2e::{
     AuditLog, BINDER, Cluster, GROUP_VERSION, Namespace, REAPER, Request, Tally, WAIT_TIMEOUT, condition,
     deployment, eventually, kubectl_apply, succeeds, texts, uids,
@@ -53,6 +56,30 @@ async fn finish_at(namespace: &Namespace, name: &str, time: Timestamp) -> Result
 async fn names(namespace: &Namespace) -> Result<Vec<String>> {
     let found = namespace.api::<Restart>().list_metadata(&ListParams::default()).await?;
     Ok(found.iter().map(ResourceExt::name_any).collect())
+}
+
+#[tokio::test]
+async fn a_finished_rollback_goes_too() -> Result<()> {
+    let cluster = Cluster::with(&[BINDER, REAPER]).await?;
+    let namespace = cluster.namespace("rollback-ttl").await?;
+    let spec = BasicDeploymentRollbackSpec {
+        target_ref: TargetRef { name: "nothing".into(), namespace: None },
+        ttl_seconds_after_finished: Some(0),
+        ..BasicDeploymentRollbackSpec::default()
+    };
+    namespace.create(&BasicDeploymentRollback::new("done", spec)).await?;
+    let now = Timestamp::now();
+    let failed = json!({
+        "type": "Succeeded", "status": "False", "reason": "Failed", "message": "", "lastTransitionTime": now,
+    });
+    let status = json!({
+        "apiVersion": GROUP_VERSION, "kind": "BasicDeploymentRollback", "metadata": {"name": "done"},
+        "status": {"completionTime": now, "conditions": [failed]},
+    });
+    let params = PatchParams::apply("e2e").force();
+    namespace.api::<BasicDeploymentRollback>().patch_status("done", &params, &Patch::Apply(status)).await?;
+    namespace.until_gone::<BasicDeploymentRollback>("done").await;
+    Ok(())
 }
 
 #[tokio::test]

@@ -3,14 +3,15 @@
 use anyhow::{Context, Result, ensure};
 use catena_api::{BasicDeploymentRestart, BasicDeploymentRestartSpec, TargetRef};
 use e2e::{
-    Cluster, GROUP_VERSION, Namespace, REAPER, Release, WAIT_TIMEOUT, alive, eventually, is_ready, kubectl,
-    names,
+    CONTROLLERS, Cluster, Controller, GROUP_VERSION, Namespace, REAPER, Release, WAIT_TIMEOUT, alive,
+    eventually, is_ready, kubectl, names,
 };
+use futures::future::try_join_all;
 use jiff::Timestamp;
 use k8s_openapi::api::{coordination::v1::Lease, core::v1::Pod, policy::v1::PodDisruptionBudget};
 use kube::{
     Api, Client, Config,
-    api::{EvictParams, ListParams, Patch, PatchParams},
+    api::{DeleteParams, EvictParams, ListParams, Patch, PatchParams},
     core::Status,
 };
 use serde_json::json;
@@ -161,5 +162,35 @@ async fn a_budget_for_one_replica_is_refused_with_what_to_do() -> Result<()> {
     ensure!(said.contains("set replicas=2"), "{said}");
     assert_eq!(Release::revision(REAPER).await?, before);
     drop(cluster);
+    Ok(())
+}
+
+/// Deletes the Lease of a controller, and waits until its holder has made it again.
+async fn outlives_its_lease(cluster: &Cluster, controller: Controller) -> Result<()> {
+    let leases = api::<Lease>(cluster);
+    let holder = |lease: &Lease| lease.spec.as_ref().and_then(|spec| spec.holder_identity.clone());
+    let before = leases.get(controller.name()).await?;
+    leases.delete(controller.name(), &DeleteParams::default()).await?;
+    let what = format!("the Lease of {} is there again", controller.name());
+    let again = eventually(&what, WAIT_TIMEOUT, async || {
+        let lease = leases.get(controller.name()).await.map_err(|error| error.to_string())?;
+        if lease.metadata.uid == before.metadata.uid {
+            Err("it is the old one".to_owned())
+        } else {
+            Ok(lease)
+        }
+    })
+    .await;
+    ensure!(holder(&again) == holder(&before), "{:?} was followed by {:?}", holder(&before), holder(&again));
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_lease_that_somebody_deleted_is_made_again_by_its_holder() -> Result<()> {
+    let cluster = Cluster::shared().await?;
+    for controller in CONTROLLERS {
+        controller.until_ready(&cluster).await;
+    }
+    try_join_all(CONTROLLERS.map(|controller| outlives_its_lease(&cluster, controller))).await?;
     Ok(())
 }

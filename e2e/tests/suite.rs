@@ -26,6 +26,7 @@ mod issues_commands;
 mod keeps_history;
 mod keeps_the_transcript;
 mod keeps_up;
+mod meets_pod_security;
 mod owns_its_status;
 mod passes_over_bad_objects;
 mod proves_its_backups;

@@ -8,6 +8,7 @@ mod commands;
 mod generated;
 mod images;
 mod post_mortem;
+mod rights;
 mod workspace;
 
 use std::{ffi::OsString, process::ExitCode};

@@ -4,7 +4,7 @@ use anyhow::Result;
 use local_cluster::Interrupt;
 
 use super::only::Only;
-use crate::{cargo, cluster::Cluster, workspace};
+use crate::{cargo, cluster::Cluster, rights, workspace};
 
 /// The options of a run.
 #[derive(Clone, clap::Args)]
@@ -28,10 +28,11 @@ impl Suite {
         Self { only: only.to_vec(), ..self.clone() }
     }
 
-    /// Runs the tests; `variables` describe this cluster.
+    /// Runs the tests; `variables` describe this cluster. Afterwards, where the API server's audit log can be read,
+    /// compares the rights of the controllers with their requests.
     ///
     /// # Errors
-    /// When one fails.
+    /// When one fails, or the rights are not those that are used.
     pub async fn run(
         &self,
         cluster: &Cluster,
@@ -56,7 +57,20 @@ impl Suite {
         if let Some(audit_log) = &access.audit_log {
             tests.env("CATENA_AUDIT_LOG", audit_log);
         }
-        interrupt.run(&mut tests).await
+        interrupt.run(&mut tests).await?;
+        match &access.audit_log {
+            Some(audit_log) => rights::check(audit_log, self.part()),
+            None => Ok(()),
+        }
+    }
+
+    /// Who chooses tests, by whatever argument, runs not all of them.
+    fn part(&self) -> rights::Part {
+        if self.only.is_empty() && self.arguments.is_empty() {
+            rights::Part::Whole
+        } else {
+            rights::Part::Some
+        }
     }
 
     fn of_cargo(&self) -> Vec<String> {

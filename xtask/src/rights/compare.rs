@@ -1,0 +1,155 @@
+//! Granted rights against used ones.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+};
+
+use jiff::{SignedDuration, Timestamp};
+
+use super::{
+    exceptions::{Exception, Exceptions},
+    grants::{Account, Grant, Origin},
+    log::{Log, Request},
+};
+
+/// A controller that is upgraded or uninstalled still asks for this long for what it may no longer do.
+const WITHDRAWAL: SignedDuration = SignedDuration::from_secs(60);
+/// A controller may ask for this long before its new rights are in force.
+const ARRIVAL: SignedDuration = SignedDuration::from_secs(10);
+
+/// How much of the suite was run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// All: whatever is needed was used.
+    Whole,
+    /// Some tests: nobody knows what the others use.
+    Some,
+}
+
+/// A difference between what is granted and what is used.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Finding {
+    /// A right of the chart that no request needed.
+    Unused(Grant),
+    /// A right on each kind in a list of the values that no request needed for any of them.
+    UnusedForAnyKind(Vec<Grant>),
+    /// A request that RBAC denied, although no chart had just been changed.
+    Denied(Request, Timestamp),
+    /// A listed exception whose right was used.
+    UsedException(Exception, Grant),
+    /// A listed exception that nothing needs.
+    NeedlessException(Exception),
+}
+
+/// Finds the differences.
+pub fn compare(log: &Log, exceptions: &Exceptions, part: Part) -> Vec<Finding> {
+    let mut findings = denials(log, exceptions, part);
+    if part == Part::Whole {
+        findings.extend(unused(log, exceptions));
+    }
+    findings
+}
+
+fn denials(log: &Log, exceptions: &Exceptions, part: Part) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let mut needed = BTreeSet::new();
+    for (request, times) in &log.denied {
+        let listed =
+            |exception: &&Exception| exception.is_about(&request.account, &request.verb, &request.resource);
+        if let Some(exception) = exceptions.denied.iter().find(listed) {
+            needed.insert(exception);
+            continue;
+        }
+        let is_explained =
+            |at: &&Timestamp| log.ledger.allowed_between(request, **at - WITHDRAWAL, **at + ARRIVAL);
+        if let Some(at) = times.iter().find(|at| !is_explained(at)) {
+            findings.push(Finding::Denied(request.clone(), *at));
+        }
+    }
+    if part == Part::Whole {
+        let needless = exceptions.denied.iter().filter(|exception| !needed.contains(exception));
+        findings.extend(needless.cloned().map(Finding::NeedlessException));
+    }
+    findings
+}
+
+fn unused(log: &Log, exceptions: &Exceptions) -> Vec<Finding> {
+    let used = Used::of(&log.used);
+    let mut findings = Vec::new();
+    let mut needed = BTreeSet::new();
+    let mut by_values: BTreeMap<(Account, String, String), Vec<Grant>> = BTreeMap::new();
+    for grant in log.ledger.of_charts() {
+        let find = |exceptions: &'_ [Exception]| {
+            let is_about =
+                |exception: &&Exception| exception.is_about(&grant.account, &grant.verb, &grant.resource);
+            exceptions.iter().find(is_about).cloned()
+        };
+        let is_used = used.any(&grant);
+        if let Some(exception) = find(&exceptions.unused) {
+            if is_used {
+                findings.push(Finding::UsedException(exception.clone(), grant));
+            }
+            needed.insert(exception);
+        } else if let Some(exception) = find(&exceptions.sometimes) {
+            needed.insert(exception);
+        } else if let Origin::Values(rule) = &grant.origin {
+            let of_one_rule = (grant.account.clone(), rule.clone(), grant.verb.clone());
+            by_values.entry(of_one_rule).or_default().push(grant);
+        } else if !is_used {
+            findings.push(Finding::Unused(grant));
+        }
+    }
+    let without_use = by_values.into_values().filter(|grants| !grants.iter().any(|grant| used.any(grant)));
+    findings.extend(without_use.map(Finding::UnusedForAnyKind));
+    let listed = exceptions.unused.iter().chain(&exceptions.sometimes);
+    let needless = listed.filter(|exception| !needed.contains(*exception));
+    findings.extend(needless.cloned().map(Finding::NeedlessException));
+    findings
+}
+
+/// The requests by what tells most of them apart.
+struct Used<'a>(BTreeMap<(&'a str, &'a str), Vec<&'a Request>>);
+
+impl<'a> Used<'a> {
+    fn of(requests: &'a BTreeSet<Request>) -> Self {
+        let mut by_kind: BTreeMap<_, Vec<_>> = BTreeMap::new();
+        for request in requests {
+            by_kind.entry((request.verb.as_str(), request.resource.as_str())).or_default().push(request);
+        }
+        Self(by_kind)
+    }
+
+    fn any(&self, grant: &Grant) -> bool {
+        let requests = self.0.get(&(grant.verb.as_str(), grant.resource.as_str()));
+        requests.into_iter().flatten().any(|request| grant.covers(request))
+    }
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unused(grant) => write!(f, "granted and never used: {grant}"),
+            Self::UnusedForAnyKind(grants) => {
+                f.write_str("granted for each configured kind, and never used for any: ")?;
+                let grants: Vec<String> = grants.iter().map(ToString::to_string).collect();
+                f.write_str(&grants.join("; "))
+            }
+            Self::Denied(Request { account, verb, resource, namespace, name }, at) => {
+                write!(f, "denied at {at}: {account}: {verb} {resource} {namespace}/{name}")
+            }
+            Self::UsedException(exception, grant) => write!(
+                f,
+                "used, although e2e/rights.yaml says that it is not ({}: {}): {grant}",
+                exception.controller, exception.right
+            ),
+            Self::NeedlessException(Exception { controller, right, .. }) => {
+                write!(f, "nothing needs the exception in e2e/rights.yaml: {controller}: {right}")
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "tests.rs"]
+mod tests;

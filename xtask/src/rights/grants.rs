@@ -1,0 +1,240 @@
+//! Who was granted what, and when.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+};
+
+use jiff::Timestamp;
+use k8s_openapi::{
+    api::rbac::v1::{PolicyRule, RoleRef, Subject},
+    apimachinery::pkg::apis::meta::v1::ObjectMeta,
+};
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::log::{Request, resource};
+
+/// A controller, by the name of its ServiceAccount in the namespace of the charts.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Account(pub String);
+
+/// A role, or the binding of one.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct RbacObject {
+    pub metadata: ObjectMeta,
+    pub rules: Option<Vec<PolicyRule>>,
+    /// Its rules are those of other roles.
+    pub aggregation_rule: Option<Value>,
+    pub subjects: Option<Vec<Subject>>,
+    pub role_ref: Option<RoleRef>,
+}
+
+/// A change of rights.
+#[derive(Clone, Debug)]
+pub enum Change {
+    Written { resource: String, object: Box<RbacObject> },
+    Gone { resource: String, namespace: String, name: String },
+}
+
+/// All changes of rights in their order, each with its time.
+#[derive(Default)]
+pub struct Ledger {
+    pub changes: Vec<(Timestamp, Change)>,
+}
+
+/// One right of one controller.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Grant {
+    pub account: Account,
+    pub verb: String,
+    /// As in a [`Request`].
+    pub resource: String,
+    /// The only namespace of the right, if there is one.
+    pub namespace: Option<String>,
+    /// The only object of the right, if there is one.
+    pub name: Option<String>,
+    pub origin: Origin,
+}
+
+/// From which rule of a chart a right comes.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Origin {
+    /// The chart as the suite installs it.
+    Chart,
+    /// Values that a test has set: one rule of the chart serves each kind in a list of the values. Rules with the same verbs are
+    /// taken for the same one.
+    Values(String),
+}
+
+/// `roles` or `clusterroles`, the namespace, the name.
+type Key = (String, String, String);
+
+impl Grant {
+    /// Whether this right allows the request.
+    pub fn covers(&self, request: &Request) -> bool {
+        let only = |limit: &Option<String>, value: &String| limit.as_ref().is_none_or(|limit| limit == value);
+        self.account == request.account
+            && self.verb == request.verb
+            && self.resource == request.resource
+            && only(&self.namespace, &request.namespace)
+            && only(&self.name, &request.name)
+    }
+}
+
+impl Ledger {
+    /// Every right that a chart ever granted.
+    pub fn of_charts(&self) -> BTreeSet<Grant> {
+        let written = || {
+            self.changes.iter().filter_map(|(_, change)| match change {
+                Change::Written { resource, object } => Some((resource, object.as_ref())),
+                Change::Gone { .. } => None,
+            })
+        };
+        let bindings: Vec<_> = written()
+            .filter(|(_, object)| object.is_of_a_chart())
+            .flat_map(|(_, object)| object.bound())
+            .collect();
+        let mut grants = BTreeMap::new();
+        let mut known = BTreeSet::new();
+        for (resource, object) in
+            written().filter(|(_, object)| object.is_of_a_chart() && object.aggregation_rule.is_none())
+        {
+            let key = object.key(resource);
+            // The first version is that of the installation, before any test.
+            let is_first = known.insert(key.clone());
+            for (account, _, namespace) in bindings.iter().filter(|(_, role, _)| *role == key) {
+                for rule in object.rules.iter().flatten() {
+                    let origin = if is_first { Origin::Chart } else { Origin::Values(shape(rule)) };
+                    for grant in rights(account, rule, namespace.as_ref(), &origin) {
+                        let same = Grant { origin: Origin::Chart, ..grant.clone() };
+                        grants.entry(same).or_insert(grant.origin);
+                    }
+                }
+            }
+        }
+        grants.into_iter().map(|(grant, origin)| Grant { origin, ..grant }).collect()
+    }
+
+    /// Whether anybody's rule allowed the request at any time between two.
+    pub fn allowed_between(&self, request: &Request, from: Timestamp, to: Timestamp) -> bool {
+        let mut objects: BTreeMap<Key, &RbacObject> = BTreeMap::new();
+        let mut changes = self.changes.iter().peekable();
+        while let Some((_, change)) = changes.next() {
+            match change {
+                Change::Written { resource, object } => {
+                    objects.insert(object.key(resource), object);
+                }
+                Change::Gone { resource, namespace, name } => {
+                    objects.remove(&(resource.clone(), namespace.clone(), name.clone()));
+                }
+            }
+            // What holds until the next change.
+            let ends_before = changes.peek().is_some_and(|(next, _)| *next < from);
+            if !ends_before && allows(&objects, request) {
+                return true;
+            }
+            if changes.peek().is_some_and(|(next, _)| *next > to) {
+                return false;
+            }
+        }
+        false
+    }
+}
+
+fn allows(objects: &BTreeMap<Key, &RbacObject>, request: &Request) -> bool {
+    let bound = objects.values().flat_map(|object| object.bound());
+    bound.filter(|(account, ..)| *account == request.account).any(|(account, role, namespace)| {
+        let rules = objects.get(&role).and_then(|role| role.rules.as_ref());
+        rules.into_iter().flatten().any(|rule| {
+            let mut rights = rights(&account, rule, namespace.as_ref(), &Origin::Chart);
+            rights.any(|grant| grant.covers(request))
+        })
+    })
+}
+
+impl RbacObject {
+    fn is_of_a_chart(&self) -> bool {
+        let labels = self.metadata.labels.as_ref();
+        labels.is_some_and(|labels| {
+            labels.get("app.kubernetes.io/managed-by").is_some_and(|manager| manager == "Helm")
+        })
+    }
+
+    fn key(&self, resource: &str) -> Key {
+        let part = |value: &Option<String>| value.clone().unwrap_or_default();
+        (resource.to_owned(), part(&self.metadata.namespace), part(&self.metadata.name))
+    }
+
+    /// For a binding: whom it gives which role, in which namespace.
+    fn bound(&self) -> Vec<(Account, Key, Option<String>)> {
+        let Some(role) = &self.role_ref else { return Vec::new() };
+        let namespace = self.metadata.namespace.clone();
+        let key = match role.kind.as_str() {
+            "Role" => ("roles".to_owned(), namespace.clone().unwrap_or_default(), role.name.clone()),
+            _ => ("clusterroles".to_owned(), String::new(), role.name.clone()),
+        };
+        let accounts = self.subjects.iter().flatten().filter(|subject| subject.kind == "ServiceAccount");
+        accounts.map(|subject| (Account(subject.name.clone()), key.clone(), namespace.clone())).collect()
+    }
+}
+
+fn rights<'a>(
+    account: &'a Account,
+    rule: &'a PolicyRule,
+    namespace: Option<&'a String>,
+    origin: &'a Origin,
+) -> impl Iterator<Item = Grant> + 'a {
+    let names: Vec<Option<&String>> = match rule.resource_names.as_deref() {
+        Some([_, ..]) => rule.resource_names.iter().flatten().map(Some).collect(),
+        _ => vec![None],
+    };
+    let groups = rule.api_groups.iter().flatten();
+    let resources = groups.flat_map(|group| {
+        rule.resources.iter().flatten().map(|written| {
+            let (name, subresource) = written.split_once('/').unwrap_or((written, ""));
+            resource(group, name, subresource)
+        })
+    });
+    let resources: Vec<String> = resources.collect();
+    rule.verbs.iter().flat_map(move |verb| {
+        let names = names.clone();
+        resources.clone().into_iter().flat_map(move |resource| {
+            names.clone().into_iter().map(move |name| Grant {
+                account: account.clone(),
+                verb: verb.clone(),
+                resource: resource.clone(),
+                namespace: namespace.cloned(),
+                name: name.cloned(),
+                origin: origin.clone(),
+            })
+        })
+    })
+}
+
+/// What rules for different kinds have in common that come from the same lines of a chart.
+fn shape(rule: &PolicyRule) -> String {
+    let subresources: BTreeSet<&str> =
+        rule.resources.iter().flatten().filter_map(|resource| Some(resource.split_once('/')?.1)).collect();
+    let subresources: Vec<&str> = subresources.into_iter().collect();
+    format!("{} {}", rule.verbs.join(","), subresources.join(","))
+}
+
+impl fmt::Display for Account {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl fmt::Display for Grant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {} {}", self.account, self.verb, self.resource)?;
+        for (word, limit) in [("named", &self.name), ("in", &self.namespace)] {
+            if let Some(limit) = limit {
+                write!(f, " {word} {limit}")?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,255 @@
+//! What an audit log says of controllers and rights.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs::File,
+    io::{BufRead, BufReader},
+    path::Path,
+};
+
+use anyhow::{Context, Result};
+use jiff::Timestamp;
+use serde::Deserialize;
+
+use super::grants::{Account, Change, Ledger, RbacObject};
+
+/// The group of roles and their bindings.
+const RBAC: &str = "rbac.authorization.k8s.io";
+/// How the API server names the ServiceAccount of a controller.
+const ACCOUNTS: &str = "system:serviceaccount:catena-system:";
+
+/// Rights, and requests that needed them.
+#[derive(Default)]
+pub struct Log {
+    /// Who was granted what, and when.
+    pub ledger: Ledger,
+    /// The requests that were allowed, once each.
+    pub used: BTreeSet<Request>,
+    /// The requests that RBAC denied, with the time of each.
+    pub denied: BTreeMap<Request, Vec<Timestamp>>,
+}
+
+/// A request, as an authorizer sees it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Request {
+    pub account: Account,
+    pub verb: String,
+    /// With group and subresource: `basicdeployments.catena.dev/status`; a path where it is for no resource.
+    pub resource: String,
+    /// Empty for none.
+    pub namespace: String,
+    /// Empty for none.
+    pub name: String,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Line {
+    #[serde(rename = "requestURI")]
+    uri: String,
+    verb: String,
+    user: User,
+    object_ref: Option<ObjectRef>,
+    #[serde(default)]
+    response_status: ResponseStatus,
+    response_object: Option<RbacObject>,
+    request_received_timestamp: Timestamp,
+    stage_timestamp: Timestamp,
+    #[serde(default)]
+    annotations: BTreeMap<String, String>,
+}
+
+#[derive(Deserialize)]
+struct User {
+    #[serde(default)]
+    username: String,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct ObjectRef {
+    api_group: String,
+    resource: String,
+    subresource: String,
+    namespace: String,
+    name: String,
+}
+
+#[derive(Default, Deserialize)]
+struct ResponseStatus {
+    #[serde(default)]
+    code: u16,
+}
+
+impl Log {
+    /// Reads the log of a cluster from its start.
+    pub fn read(path: &Path) -> Result<Self> {
+        let file = File::open(path).with_context(|| format!("could not open {}", path.display()))?;
+        let mut log = Self::default();
+        for line in BufReader::new(file).lines() {
+            let line = line.with_context(|| format!("could not read {}", path.display()))?;
+            log.take(&line).with_context(|| format!("a line of {} is of another shape", path.display()))?;
+        }
+        Ok(log)
+    }
+
+    /// Takes one line; most are of others, and not even parsed.
+    fn take(&mut self, line: &str) -> serde_json::Result<()> {
+        if !line.contains(ACCOUNTS) && !line.contains(RBAC) {
+            return Ok(());
+        }
+        let line: Line = serde_json::from_str(line)?;
+        if line.is_dry_run() {
+            return Ok(());
+        }
+        if let Some(change) = line.change() {
+            self.ledger.changes.push((line.stage_timestamp, change));
+        }
+        let Some(account) = line.user.username.strip_prefix(ACCOUNTS) else { return Ok(()) };
+        let request = line.request(account);
+        match line.annotations.get("authorization.k8s.io/decision").map(String::as_str) {
+            Some("forbid") => {
+                self.denied.entry(request).or_default().push(line.request_received_timestamp);
+            }
+            Some("allow") => {
+                // An apply that makes its object needs both rights.
+                if line.verb == "patch" && line.response_status.code == 201 {
+                    self.used.insert(Request { verb: "create".into(), ..request.clone() });
+                }
+                self.used.insert(request);
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// How much was compared.
+    pub fn summary(&self) -> String {
+        let accounts: BTreeSet<&Account> = self.used.iter().map(|request| &request.account).collect();
+        format!("{} kinds of requests of {} controllers", self.kinds_of_requests(), accounts.len())
+    }
+
+    fn kinds_of_requests(&self) -> usize {
+        let kinds: BTreeSet<_> =
+            self.used.iter().map(|used| (&used.account, &used.verb, &used.resource)).collect();
+        kinds.len()
+    }
+}
+
+impl Line {
+    fn is_dry_run(&self) -> bool {
+        self.uri.contains("dryRun=All")
+    }
+
+    /// What this changed of anybody's rights.
+    fn change(&self) -> Option<Change> {
+        let object = self.object_ref.as_ref().filter(|object| object.api_group == RBAC)?;
+        if self.response_status.code >= 300 {
+            return None;
+        }
+        match self.verb.as_str() {
+            "delete" => Some(Change::Gone {
+                resource: object.resource.clone(),
+                namespace: object.namespace.clone(),
+                name: object.name.clone(),
+            }),
+            "create" | "update" | "patch" => {
+                let written = self.response_object.clone()?;
+                Some(Change::Written { resource: object.resource.clone(), object: Box::new(written) })
+            }
+            _ => None,
+        }
+    }
+
+    fn request(&self, account: &str) -> Request {
+        let object = self.object_ref.as_ref();
+        let resource = object.map_or_else(
+            || self.uri.split('?').next().unwrap_or_default().to_owned(),
+            |object| resource(&object.api_group, &object.resource, &object.subresource),
+        );
+        Request {
+            account: Account(account.to_owned()),
+            verb: self.verb.clone(),
+            resource,
+            namespace: object.map(|object| object.namespace.clone()).unwrap_or_default(),
+            name: object.map(|object| object.name.clone()).unwrap_or_default(),
+        }
+    }
+}
+
+/// A resource as it is written here: `pods`, `basicdeployments.catena.dev/status`.
+pub fn resource(group: &str, name: &str, subresource: &str) -> String {
+    let mut text = name.to_owned();
+    for (separator, part) in [('.', group), ('/', subresource)] {
+        if !part.is_empty() {
+            text.push(separator);
+            text.push_str(part);
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn line(verb: &str, code: u16, decision: &str, uri: &str) -> Value {
+        json!({
+            "requestURI": uri,
+            "verb": verb,
+            "user": {"username": "system:serviceaccount:catena-system:backup-controller"},
+            "objectRef": {"apiGroup": "batch", "resource": "jobs", "subresource": "status", "namespace": "shop", "name": "web"},
+            "responseStatus": {"code": code},
+            "requestReceivedTimestamp": "2026-01-01T00:00:00Z",
+            "stageTimestamp": "2026-01-01T00:00:01Z",
+            "annotations": {"authorization.k8s.io/decision": decision},
+        })
+    }
+
+    fn log(lines: &[Value]) -> Log {
+        let mut log = Log::default();
+        for line in lines {
+            log.take(&line.to_string()).unwrap();
+        }
+        log
+    }
+
+    fn verbs(log: &Log) -> Vec<&str> {
+        log.used.iter().map(|request| request.verb.as_str()).collect()
+    }
+
+    #[test]
+    fn an_apply_that_makes_its_object_uses_both_rights() {
+        assert_eq!(verbs(&log(&[line("patch", 200, "allow", "/")])), ["patch"]);
+        let made = log(&[line("patch", 201, "allow", "/")]);
+        assert_eq!(verbs(&made), ["create", "patch"]);
+        assert_eq!(made.used.first().unwrap().resource, "jobs.batch/status");
+    }
+
+    #[test]
+    fn only_what_rbac_denies_is_a_denial() {
+        let refused_by_admission = log(&[line("patch", 403, "allow", "/")]);
+        assert!(refused_by_admission.denied.is_empty());
+        assert_eq!(log(&[line("patch", 403, "forbid", "/")]).denied.len(), 1);
+    }
+
+    #[test]
+    fn a_dry_run_and_a_request_of_somebody_else_use_nothing() {
+        let mut of_others = line("patch", 200, "allow", "/");
+        of_others["user"]["username"] = json!("system:admin");
+        of_others["objectRef"]["apiGroup"] = json!(RBAC);
+        assert!(log(&[of_others, line("patch", 200, "allow", "/x?dryRun=All")]).used.is_empty());
+    }
+
+    #[test]
+    fn roles_are_taken_as_the_api_server_stored_them() {
+        let mut role = line("patch", 200, "allow", "/");
+        role["objectRef"] = json!({"apiGroup": RBAC, "resource": "clusterroles", "name": "x"});
+        role["responseObject"] = json!({"metadata": {"name": "x"}, "rules": [{"verbs": ["get"]}]});
+        assert_eq!(log(&[role.clone()]).ledger.changes.len(), 1);
+        role["responseStatus"]["code"] = json!(409);
+        assert!(log(&[role]).ledger.changes.is_empty());
+    }
+}

@@ -1,0 +1,40 @@
+//! The rights that the charts grant, compared with the requests of the controllers during the suite: no right is granted that
+//! nobody uses, and none is missing. e2e/rights.yaml lists the exceptions.
+
+mod compare;
+mod exceptions;
+mod grants;
+mod log;
+
+use std::path::Path;
+
+use anyhow::{Result, bail};
+use local_cluster::Step;
+
+use self::{exceptions::Exceptions, log::Log};
+use crate::workspace;
+
+pub use self::compare::Part;
+
+/// Compares the grants and the requests in an audit log.
+///
+/// # Errors
+/// When they differ in anything that is no listed exception.
+pub fn check(audit_log: &Path, part: Part) -> Result<()> {
+    let step = Step::start("comparing granted rights with used ones");
+    let exceptions = Exceptions::read(&workspace::root().join("e2e/rights.yaml"))?;
+    let log = Log::read(audit_log)?;
+    let findings = compare::compare(&log, &exceptions, part);
+    if findings.is_empty() {
+        step.done(log.summary());
+        return Ok(());
+    }
+    for finding in &findings {
+        println!("✗ {finding}");
+    }
+    bail!(
+        "{} rights differ from those in use: change the chart, add the missing test, or list it with its reason in \
+         e2e/rights.yaml",
+        findings.len()
+    )
+}
