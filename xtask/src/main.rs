@@ -2,6 +2,7 @@
 
 mod admission_knows;
 mod cargo;
+mod cargo_deny;
 mod charts;
 mod cluster;
 mod commands;
@@ -9,6 +10,7 @@ mod generated;
 mod images;
 mod post_mortem;
 mod rights;
+mod sbom;
 mod workspace;
 
 use std::{ffi::OsString, process::ExitCode};
@@ -104,6 +106,9 @@ enum Command {
     /// Build a container image of each controller and load it into Docker
     #[command(after_help = "Example: cargo xtask images --only backup-controller")]
     Images(commands::images::Options),
+    /// Write a software bill of materials of each program that ships: its crates and their licenses, as CycloneDX
+    #[command(after_help = "Example: cargo xtask sbom --only backup-controller")]
+    Sbom(commands::sbom::Options),
     /// Build the local cluster's programs now instead of at the first `up`
     Toolchain,
 }
@@ -166,6 +171,7 @@ fn run(command: Command) -> Result<()> {
         Command::Test(options) => runtime.block_on(commands::test::run(options))?,
         Command::Charts { check } => commands::charts::run(check)?,
         Command::Crds { check } => commands::crds::run(check)?,
+        Command::Sbom(options) => commands::sbom::run(&options)?,
         Command::Toolchain => commands::toolchain::run()?,
     }
     Ok(())

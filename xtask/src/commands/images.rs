@@ -12,7 +12,7 @@ use crate::{
         binaries::Binaries,
         reference, references,
     },
-    workspace,
+    sbom, workspace,
 };
 
 /// The options of the images.
@@ -48,10 +48,12 @@ pub async fn write(controllers: &[String], interrupt: &Interrupt) -> Result<Vec<
         let step = Step::start(reference(controller));
         let path = binaries.path(controller);
         let binary = fs::read(&path).with_context(|| format!("could not read {}", path.display()))?;
+        let bill_of_materials = sbom::bill_of(controller, binaries.target)?;
         let image = Image {
             references: &references(controller),
             program: controller,
             binary: &binary,
+            bill_of_materials: &bill_of_materials,
             architecture: binaries.architecture,
             labels: BTreeMap::from([
                 ("title", controller.as_str()),

@@ -10,6 +10,7 @@ pub mod images;
 pub mod kubeconfig;
 pub mod logs;
 pub mod pass_on;
+pub mod sbom;
 pub mod status;
 pub mod test;
 pub mod toolchain;

@@ -22,6 +22,8 @@ pub struct Image<'a> {
     pub program: &'a str,
     /// The program.
     pub binary: &'a [u8],
+    /// The crates that it consists of; scanners of images find it by the end of its name.
+    pub bill_of_materials: &'a [u8],
     /// `amd64`, `arm64`.
     pub architecture: &'a str,
     /// Labels under org.opencontainers.image.
@@ -42,7 +44,8 @@ pub struct Written {
 /// # Errors
 /// When it cannot be written.
 pub fn write(image: &Image<'_>, path: &Path) -> Result<Written> {
-    let layer = tar([(image.program, image.binary, 0o755)])?;
+    let bill = format!("{}.cdx.json", image.program);
+    let layer = tar([(image.program, image.binary, 0o755), (bill.as_str(), image.bill_of_materials, 0o644)])?;
     let layer_digest = sha256(&layer);
     let config = serde_json::to_vec(&config(image, &layer_digest))?;
     let id = sha256(&config);
@@ -98,6 +101,7 @@ mod tests {
             references: &[],
             program: "controller",
             binary,
+            bill_of_materials: b"{}",
             architecture: "amd64",
             labels: BTreeMap::from([("title", "controller")]),
         }
@@ -111,6 +115,20 @@ mod tests {
         assert_eq!(first, write(&image(b"program"), &b).unwrap());
         assert_eq!(std::fs::read(a).unwrap(), std::fs::read(b).unwrap());
         assert_ne!(first.id, write(&image(b"other"), &c).unwrap().id);
+    }
+
+    #[test]
+    fn the_bill_of_materials_lies_beside_the_program() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("image.tar");
+        write(&image(b"program"), &path).unwrap();
+        let mut archive = tar::Archive::new(std::fs::File::open(path).unwrap());
+        let is_layer = |path: &Path| path.ends_with("layer.tar");
+        let layer =
+            archive.entries().unwrap().map(Result::unwrap).find(|entry| is_layer(&entry.path().unwrap()));
+        let mut layer = tar::Archive::new(layer.unwrap());
+        let files = layer.entries().unwrap().map(|file| file.unwrap().path().unwrap().display().to_string());
+        assert_eq!(files.collect::<Vec<_>>(), ["controller", "controller.cdx.json"]);
     }
 
     #[test]

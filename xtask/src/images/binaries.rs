@@ -10,6 +10,8 @@ use crate::{cargo, charts, workspace};
 /// The binaries for a target: their directory and architecture.
 pub struct Binaries {
     directory: PathBuf,
+    /// The target in cargo's terms.
+    pub target: &'static str,
     /// The architecture in Docker's terms.
     pub architecture: &'static str,
 }
@@ -21,17 +23,7 @@ impl Binaries {
     /// # Errors
     /// When this is not Linux, or the build fails.
     pub async fn build(packages: &[String], interrupt: &Interrupt) -> Result<Self> {
-        if cfg!(not(target_os = "linux")) {
-            bail!(
-                "images hold Linux binaries, and this is {}: run `cargo xtask images` on Linux",
-                std::env::consts::OS
-            );
-        }
-        let (target, architecture) = match std::env::consts::ARCH {
-            "x86_64" => ("x86_64-unknown-linux-gnu", "amd64"),
-            "aarch64" => ("aarch64-unknown-linux-gnu", "arm64"),
-            other => bail!("images are built on x86_64 and aarch64, and this is {other}"),
-        };
+        let (target, architecture) = target()?;
         // Paths of this machine are removed from panic messages, so that a build elsewhere has the same digest.
         let cargo_home = cargo_home().context("cargo's home is not known: set CARGO_HOME")?;
         let flags = [
@@ -49,12 +41,27 @@ impl Binaries {
             build.env("CARGO_ENCODED_RUSTFLAGS", flags.join("\u{1f}"));
             interrupt.run(&mut build).await?;
         }
-        Ok(Self { directory: workspace::target().join(target).join("release"), architecture })
+        Ok(Self { directory: workspace::target().join(target).join("release"), target, architecture })
     }
 
     /// The binary of a package.
     pub fn path(&self, package: &str) -> PathBuf {
         self.directory.join(Path::new(package))
+    }
+}
+
+/// What images are built for: the target, and how Docker calls its architecture.
+///
+/// # Errors
+/// When none can be built on this machine.
+pub fn target() -> Result<(&'static str, &'static str)> {
+    if cfg!(not(target_os = "linux")) {
+        bail!("images hold Linux binaries, and this is {}: run this on Linux", std::env::consts::OS);
+    }
+    match std::env::consts::ARCH {
+        "x86_64" => Ok(("x86_64-unknown-linux-gnu", "amd64")),
+        "aarch64" => Ok(("aarch64-unknown-linux-gnu", "arm64")),
+        other => bail!("images are built on x86_64 and aarch64, and this is {other}"),
     }
 }
 

@@ -2,17 +2,14 @@
 
 mod chart_checks;
 
-use std::{
-    process::Stdio,
-    time::{Duration, Instant},
-};
+use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
 use clap::ValueEnum;
 use local_cluster::{Interrupt, explain, seconds};
 
 use super::{crds, demo, e2e};
-use crate::cargo;
+use crate::{cargo, cargo_deny};
 
 /// The options of the checks.
 #[derive(clap::Args)]
@@ -38,7 +35,7 @@ enum Step {
     Unit,
     /// The committed CRDs match the types
     Crds,
-    /// cargo deny, if it is installed
+    /// cargo deny, which is installed first where it is missing
     Deny,
     /// The common parts are in all charts; helm lint and helm template of every chart, with all of its value files
     Charts,
@@ -130,12 +127,7 @@ impl Step {
                 cargo::run(&["test", "--workspace", "--exclude", "e2e"], interrupt).await?;
             }
             Self::Crds => crds::run(true)?,
-            Self::Deny if !deny_is_installed() => {
-                let how = "cargo-deny is not installed; `cargo install --locked cargo-deny` installs it";
-                return Ok(Outcome::Skipped(how.to_owned()));
-            }
-            // Advisories are left to a scheduled job: they come from the network and change by themselves.
-            Self::Deny => cargo::run(&["deny", "check", "bans", "licenses", "sources"], interrupt).await?,
+            Self::Deny => return deny(interrupt).await,
             Self::Charts => chart_checks::run(interrupt).await?,
             Self::E2e => e2e::run_locally(&options.e2e, interrupt).await?,
             Self::Demo => demo::rehearse(interrupt).await?,
@@ -144,8 +136,16 @@ impl Step {
     }
 }
 
-fn deny_is_installed() -> bool {
-    let version =
-        cargo::command().args(["deny", "--version"]).stdout(Stdio::null()).stderr(Stdio::null()).status();
-    version.is_ok_and(|status| status.success())
+/// Advisories are left to a scheduled job: they come from the network and change by themselves.
+async fn deny(interrupt: &Interrupt) -> Result<Outcome> {
+    let mut deny = match cargo_deny::command(interrupt).await {
+        Ok(deny) => deny,
+        Err(error) if interrupt.came() => return Err(error),
+        // Without a network, everything else can still be checked.
+        Err(error) => {
+            return Ok(Outcome::Skipped(format!("cargo-deny could not be installed: {}", explain(&error))));
+        }
+    };
+    interrupt.run(deny.args(["check", "bans", "licenses", "sources"])).await?;
+    Ok(Outcome::Passed)
 }

@@ -1,0 +1,48 @@
+//! `cargo xtask sbom`: a bill of materials for each program that ships.
+
+use std::fs;
+
+use anyhow::{Context, Result, bail};
+
+use crate::{charts, images::binaries, sbom, workspace};
+
+/// The plugin ships as a program, without an image.
+const PLUGIN: &str = "kubectl-catena";
+
+/// What is listed.
+#[derive(clap::Args)]
+pub struct Options {
+    /// List only this program; may be given several times
+    #[arg(long, value_name = "PROGRAM")]
+    only: Vec<String>,
+    /// The target that it is built for; that of the images by default
+    #[arg(long, value_name = "TARGET")]
+    target: Option<String>,
+}
+
+/// Writes target/sbom/PROGRAM.cdx.json.
+pub fn run(options: &Options) -> Result<()> {
+    let all = programs();
+    if let Some(unknown) = options.only.iter().find(|name| !all.contains(name)) {
+        bail!("there is no program {unknown:?}; there are {}", all.join(", "));
+    }
+    let target = match &options.target {
+        Some(target) => target,
+        None => binaries::target()?.0,
+    };
+    let directory = workspace::target().join("sbom");
+    fs::create_dir_all(&directory).with_context(|| format!("could not create {}", directory.display()))?;
+    for program in if options.only.is_empty() { &all } else { &options.only } {
+        let path = directory.join(format!("{program}.cdx.json"));
+        fs::write(&path, sbom::bill_of(program, target)?)
+            .with_context(|| format!("could not write {}", path.display()))?;
+        println!("{}", path.display());
+    }
+    Ok(())
+}
+
+/// The programs that ship.
+pub fn programs() -> Vec<String> {
+    let controllers = charts::all().into_iter().map(|chart| chart.name);
+    controllers.chain([PLUGIN.to_owned()]).collect()
+}
