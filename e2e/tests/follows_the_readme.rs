@@ -221,6 +221,34 @@ fn each_link_leads_to_a_file_and_a_heading_in_it() -> Result<()> {
     Ok(())
 }
 
+/// The tests that a text names, in backticks behind a link to their file.
+fn named_tests(text: &str) -> impl Iterator<Item = (&str, &str)> {
+    text.split("](").skip(1).filter_map(|rest| rest.split_once(')')).flat_map(|(path, after)| {
+        let is_name = |word: &&str| {
+            word.matches('_').count() > 1 && word.chars().all(|c| c.is_ascii_lowercase() || c == '_')
+        };
+        let is_rust = Path::new(path).extension().is_some_and(|extension| extension == "rs");
+        let quoted = after.split('`').skip(1).step_by(2).filter(is_name);
+        quoted.filter(move |_| is_rust).map(move |name| (path, name))
+    })
+}
+
+#[test]
+fn each_test_that_a_page_names_is_in_the_file_that_it_links() -> Result<()> {
+    let mut found = 0;
+    for page in pages()? {
+        let directory = Path::new(&page.path).parent().context("a page is in a directory")?;
+        for (path, name) in named_tests(&page.text) {
+            let text = std::fs::read_to_string(checkout().join(directory).join(path))
+                .with_context(|| format!("{}: {path}", page.path))?;
+            ensure!(text.contains(&format!("fn {name}(")), "{}: no test {name} in {path}", page.path);
+            found += 1;
+        }
+    }
+    ensure!(found > 30, "only {found} tests are named");
+    Ok(())
+}
+
 /// The headings of a page as links name them.
 fn headings(text: &str) -> impl Iterator<Item = String> {
     text.lines().filter(|line| line.starts_with('#')).map(|line| {
