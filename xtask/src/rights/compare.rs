@@ -24,7 +24,7 @@ pub enum Part {
     /// All: whatever is needed was used.
     Whole,
     /// Some tests: nobody knows what the others use.
-    Some,
+    Selected,
 }
 
 /// A difference between what is granted and what is used.
@@ -55,9 +55,7 @@ fn denials(log: &Log, exceptions: &Exceptions, part: Part) -> Vec<Finding> {
     let mut findings = Vec::new();
     let mut needed = BTreeSet::new();
     for (request, times) in &log.denied {
-        let listed =
-            |exception: &&Exception| exception.is_about(&request.account, &request.verb, &request.resource);
-        if let Some(exception) = exceptions.denied.iter().find(listed) {
+        if let Some(exception) = exceptions.denied.iter().find(|listed| listed.is_about_request(request)) {
             needed.insert(exception);
             continue;
         }
@@ -80,7 +78,7 @@ fn unused(log: &Log, exceptions: &Exceptions) -> Vec<Finding> {
     let mut needed = BTreeSet::new();
     let mut by_values: BTreeMap<(Account, String, String), Vec<Grant>> = BTreeMap::new();
     for grant in log.ledger.of_charts() {
-        let find = |exceptions: &'_ [Exception]| {
+        let find = |exceptions: &[Exception]| {
             let is_about =
                 |exception: &&Exception| exception.is_about(&grant.account, &grant.verb, &grant.resource);
             exceptions.iter().find(is_about).cloned()
@@ -151,5 +149,4 @@ impl fmt::Display for Finding {
 }
 
 #[cfg(test)]
-#[path = "tests.rs"]
 mod tests;

@@ -5,7 +5,7 @@ use std::{fs, path::Path};
 use anyhow::{Context, Result, ensure};
 use serde::Deserialize;
 
-use super::grants::Account;
+use super::{grants::Account, log::Request};
 
 /// The exceptions of both directions.
 #[derive(Debug, Default, Deserialize)]
@@ -27,6 +27,8 @@ pub struct Exception {
     pub controller: String,
     /// A verb and a resource with its group and subresource; `*` for any name of a kind: `update */finalizers`.
     pub right: String,
+    /// Only in namespaces whose names begin like this; the end of a test's namespace is generated.
+    pub namespace: Option<String>,
     /// Why it is one.
     pub reason: String,
 }
@@ -49,6 +51,13 @@ impl Exceptions {
 }
 
 impl Exception {
+    /// Whether it is about this request.
+    pub fn is_about_request(&self, request: &Request) -> bool {
+        let is_there =
+            self.namespace.as_ref().is_none_or(|begin| request.namespace.starts_with(begin.as_str()));
+        is_there && self.is_about(&request.account, &request.verb, &request.resource)
+    }
+
     /// Whether it is about this right.
     pub fn is_about(&self, account: &Account, verb: &str, resource: &str) -> bool {
         let Some((for_verb, for_resource)) = self.right.split_once(' ') else { return false };
@@ -66,7 +75,12 @@ mod tests {
 
     #[test]
     fn a_star_is_any_kind_with_the_same_subresource() {
-        let any = |right: &str| Exception { controller: "*".into(), right: right.into(), reason: "x".into() };
+        let any = |right: &str| Exception {
+            controller: "*".into(),
+            right: right.into(),
+            namespace: None,
+            reason: "x".into(),
+        };
         let account = Account("command-binder".into());
         assert!(any("update */finalizers").is_about(&account, "update", "shops.example.com/finalizers"));
         assert!(!any("update */finalizers").is_about(&account, "update", "shops.example.com"));

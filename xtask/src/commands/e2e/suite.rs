@@ -69,7 +69,7 @@ impl Suite {
         if self.only.is_empty() && self.arguments.is_empty() {
             rights::Part::Whole
         } else {
-            rights::Part::Some
+            rights::Part::Selected
         }
     }
 

@@ -55,6 +55,7 @@ fn exceptions(unused: &[&str], denied: &[&str]) -> Exceptions {
         let exception = |right: &&str| Exception {
             controller: CONTROLLER.into(),
             right: (*right).into(),
+            namespace: None,
             reason: "it says why".into(),
         };
         rights.iter().map(exception).collect()
@@ -72,7 +73,7 @@ fn a_right_that_was_used_once_is_needed_and_one_that_was_not_is_told() {
         log(vec![binding(), role(0, &json!([rule(&["get", "delete"], "pods")]))], &[("get", "pods")]);
     let none = Exceptions::default();
     assert_eq!(told(&granted, &none, Part::Whole), ["granted and never used: command-reaper: delete pods"]);
-    assert_eq!(told(&granted, &none, Part::Some), [""; 0], "the other tests may use it");
+    assert_eq!(told(&granted, &none, Part::Selected), [""; 0], "the other tests may use it");
     assert_eq!(told(&granted, &exceptions(&["delete pods"], &[]), Part::Whole), [""; 0]);
 }
 
@@ -154,9 +155,16 @@ fn a_denied_request_is_told_unless_its_right_was_just_taken_or_is_just_coming() 
         let mut log = log(vec![binding(), role(0, &json!([])), with(), without()], &[]);
         log.denied.insert(request("get", "pods"), vec![at(second)]);
         let none = Exceptions::default();
-        assert_eq!(told(&log, &none, Part::Some).len(), usize::from(is_told), "after {second} s");
+        assert_eq!(told(&log, &none, Part::Selected).len(), usize::from(is_told), "after {second} s");
         let listed = exceptions(&[], &["get pods"]);
-        assert_eq!(told(&log, &listed, Part::Some), [""; 0], "a test says that it is on purpose");
+        assert_eq!(told(&log, &listed, Part::Selected), [""; 0], "a test says that it is on purpose");
+        let mut elsewhere = exceptions(&[], &["get pods"]);
+        elsewhere.denied[0].namespace = Some("e2e-other-".into());
+        assert_eq!(
+            told(&log, &elsewhere, Part::Selected).len(),
+            usize::from(is_told),
+            "in another namespace"
+        );
     }
 }
 
@@ -170,7 +178,7 @@ fn a_denied_request_is_explained_by_the_loss_of_a_binding() {
     let changes = vec![binding(), role(0, &json!([rule(&["get"], "pods")])), (at(100), gone)];
     let mut log = log(changes, &[]);
     log.denied.insert(request("get", "pods"), vec![at(110)]);
-    assert_eq!(told(&log, &Exceptions::default(), Part::Some), [""; 0]);
+    assert_eq!(told(&log, &Exceptions::default(), Part::Selected), [""; 0]);
     log.denied.insert(request("get", "pods"), vec![at(110), at(170)]);
-    assert_eq!(told(&log, &Exceptions::default(), Part::Some).len(), 1);
+    assert_eq!(told(&log, &Exceptions::default(), Part::Selected).len(), 1);
 }
