@@ -5,12 +5,12 @@
 //! controller that another needs ([`Cluster::changing`]), or wants the cluster alone ([`Cluster::alone`]).
 
 mod audit;
+pub mod chaos;
 mod claims;
 mod cleanup;
 mod cluster;
 pub mod commands;
 mod controllers;
-mod crash_proxy;
 mod effects;
 mod eventually;
 mod examples;
@@ -23,6 +23,7 @@ mod objects;
 mod open_kind;
 mod own_process;
 mod page;
+mod paused;
 mod plugin;
 mod pods;
 mod process;
@@ -35,12 +36,12 @@ mod stolen_time;
 mod undo;
 
 pub use audit::{AuditLog, Request, Tally};
+pub use chaos::ChaosProxy;
 pub use cluster::Cluster;
 pub use controllers::{
     BACKUPS, BINDER, CHAIN, COMMANDED, CONTROLLERS, Controller, DEPLOYMENTS, REAPER, REPLICA_SETS,
     until_all_are_ready,
 };
-pub use crash_proxy::CrashProxy;
 pub use effects::Effects;
 pub use eventually::{WAIT_TIMEOUT, eventually, eventually_every, yaml};
 pub use examples::example;
@@ -53,11 +54,12 @@ pub use objects::{GROUP_VERSION, another_image, condition, deployment, image, is
 pub use open_kind::open_kind;
 pub use own_process::OwnProcess;
 pub use page::{Block, Page, Typed, checkout};
+pub use paused::Paused;
 pub use plugin::{Said, catena, catena_as, succeeds, until_root_cause};
 pub use pods::{alive, is_alive, is_ready, names, restarts, uids};
 pub use process::{Frozen, Process};
 pub use protection::{
-    BACKUP_BY, FinalizerCleanup, Paused, backup_example, is_protected, protect, protecting,
+    BACKUP_BY, FinalizerCleanup, backup_example, is_protected, protect, protecting,
     until_nothing_is_protected,
 };
 pub use reader::Reader;

@@ -1,13 +1,14 @@
 use std::{
+    future::pending,
     path::{Path, PathBuf},
-    process::Stdio,
+    process::{ExitStatus, Stdio},
 };
 
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
 use tokio::process::{Child, Command};
 
-use crate::CrashProxy;
+use crate::ChaosProxy;
 
 /// A controller that a test runs by itself, behind a proxy, as administrator.
 pub struct OwnProcess {
@@ -18,7 +19,7 @@ pub struct OwnProcess {
 
 impl OwnProcess {
     /// Starts it.
-    pub fn start(program: PathBuf, proxy: &CrashProxy, settings: &Value) -> Result<Self> {
+    pub fn start(program: PathBuf, proxy: &ChaosProxy, settings: &Value) -> Result<Self> {
         let directory = std::env::temp_dir().join(format!("catena-{}", proxy.address.port()));
         std::fs::create_dir_all(&directory)?;
         let kubeconfig = json!({
@@ -42,6 +43,11 @@ impl OwnProcess {
     /// Kills it (SIGKILL), and starts it again.
     pub async fn crash(&mut self) -> Result<()> {
         self.stop().await?;
+        self.again()
+    }
+
+    /// Starts it again, after it has ended.
+    pub fn again(&mut self) -> Result<()> {
         // Small steps, so that many kills fit into one run.
         self.child = Some(self.spawn(&["--concurrency", "8"])?);
         Ok(())
@@ -50,6 +56,20 @@ impl OwnProcess {
     /// Kills it (SIGKILL).
     pub async fn stop(&mut self) -> Result<()> {
         Ok(self.child.take().context("it does not run")?.kill().await?)
+    }
+
+    /// Waits until it ends by itself, which it never should.
+    pub async fn until_ended(&mut self) -> Result<ExitStatus> {
+        match &mut self.child {
+            Some(child) => Ok(child.wait().await?),
+            None => pending().await,
+        }
+    }
+
+    /// The file that it logs to, which is removed with it.
+    #[must_use]
+    pub fn log_file(&self) -> PathBuf {
+        self.directory.join("log")
     }
 
     /// Its resident memory in bytes.
@@ -63,7 +83,7 @@ impl OwnProcess {
 
     /// Starts the program with the same settings and more arguments.
     pub fn spawn(&self, more: &[&str]) -> Result<Child> {
-        let log = std::fs::OpenOptions::new().create(true).append(true).open(self.directory.join("log"))?;
+        let log = std::fs::OpenOptions::new().create(true).append(true).open(self.log_file())?;
         let child = Command::new(&self.program)
             .args(["--settings", &self.path("settings.yaml"), "--listen", "127.0.0.1:0"])
             .args(["--leader-election", "false", "--log-format", "text"])
@@ -85,7 +105,7 @@ impl OwnProcess {
 impl Drop for OwnProcess {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            eprintln!("{}", std::fs::read_to_string(self.directory.join("log")).unwrap_or_default());
+            eprintln!("{}", std::fs::read_to_string(self.log_file()).unwrap_or_default());
         }
         std::fs::remove_dir_all(&self.directory).ok();
     }

@@ -1,15 +1,12 @@
 //! The protection by backup-controller in the suite.
 
-use std::{
-    fmt::Debug,
-    path::{Path, PathBuf},
-};
+use std::{fmt::Debug, path::Path};
 
 use anyhow::{Context, Result};
 use catena_api::{BasicDeployment, keys::BACKUP_FINALIZER};
-use k8s_openapi::api::{apps::v1::Deployment, core::v1::ConfigMap};
+use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{
-    Api, Client, Resource, ResourceExt,
+    Api, Resource, ResourceExt,
     api::{ListParams, Patch, PatchParams},
     core::PartialObjectMeta,
 };
@@ -18,8 +15,7 @@ use serde_json::{Value, json};
 use tokio::sync::Mutex;
 
 use crate::{
-    BACKUPS, Cluster, Namespace, Release, WAIT_TIMEOUT, cleanup::clean_up, cluster::path_from,
-    controllers::NAMESPACE, eventually,
+    BACKUPS, Cluster, Namespace, Release, WAIT_TIMEOUT, cleanup::clean_up, cluster::path_from, eventually,
 };
 
 /// The label whose value selects the kind of backup for an object of the suite.
@@ -174,32 +170,6 @@ spec:
     })
 }
 
-/// backup-controller without a pod, until this is dropped.
-pub struct Paused(());
-
-impl Paused {
-    /// Stops it, so that a test can run it in its own way; returns the path of its program.
-    pub async fn pause(cluster: &Cluster) -> Result<(Self, PathBuf)> {
-        cluster.ensure_it_may_change(BACKUPS)?;
-        let process = BACKUPS.until_ready(cluster).await;
-        let program = std::fs::read_link(format!("/proc/{}/exe", process.pid))?;
-        let paused = Self(());
-        scale(cluster.client.clone(), 0).await?;
-        eventually("backup-controller has ended", WAIT_TIMEOUT, async || match process.resident() {
-            Err(_) => Ok(()),
-            Ok(_) => Err("it still runs"),
-        })
-        .await;
-        Ok((paused, program))
-    }
-}
-
-impl Drop for Paused {
-    fn drop(&mut self) {
-        clean_up("starting backup-controller again", async move |client| scale(client, 1).await);
-    }
-}
-
 /// When dropped, removes the finalizer from each `ConfigMap` of a namespace. Drop it after the test's own controller,
 /// which would add the finalizer again.
 pub struct FinalizerCleanup {
@@ -230,11 +200,4 @@ impl Drop for FinalizerCleanup {
             Ok(())
         });
     }
-}
-
-async fn scale(client: Client, replicas: i32) -> Result<()> {
-    let scale = json!({"spec": {"replicas": replicas}});
-    let deployments = Api::<Deployment>::namespaced(client, NAMESPACE);
-    deployments.patch_scale(BACKUPS.name(), &PatchParams::default(), &Patch::Merge(scale)).await?;
-    Ok(())
 }

@@ -4,7 +4,9 @@ use std::{collections::BTreeSet, time::Duration};
 
 use anyhow::{Context, Result, ensure};
 use catena_api::keys::{BACKUP_FINALIZER, BACKUP_OF};
-use e2e::{Cluster, CrashProxy, Namespace, OwnProcess, Paused, eventually, eventually_every, protect};
+use e2e::{
+    BACKUPS, ChaosProxy, Cluster, Namespace, OwnProcess, Paused, eventually, eventually_every, protect,
+};
 use futures::{StreamExt, TryStreamExt, stream};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{
@@ -111,8 +113,8 @@ async fn a_tenth_of_thousands_deleted_at_once_is_all_backed_up_also_through_twen
     protect(&cluster).await?;
     let namespace = cluster.namespace("many").await?;
     let backups = cluster.namespace("kept").await?;
-    let (_paused, program) = Paused::pause(&cluster).await?;
-    let proxy = CrashProxy::start(cluster.client.clone()).await?;
+    let (_paused, program) = Paused::pause(&cluster, BACKUPS).await?;
+    let proxy = ChaosProxy::start().await?;
     let mut process = OwnProcess::start(program, &proxy, &settings(&backups, true))?;
 
     let started = Instant::now();
@@ -163,7 +165,7 @@ async fn a_tenth_of_thousands_deleted_at_once_is_all_backed_up_also_through_twen
     Ok(())
 }
 
-async fn until_written(proxy: &CrashProxy, count: usize) {
+async fn until_written(proxy: &ChaosProxy, count: usize) {
     eventually(&format!("{count} writes"), LONG, async || match proxy.writes().len() {
         written if written >= count => Ok(()),
         written => Err(written),
@@ -172,7 +174,7 @@ async fn until_written(proxy: &CrashProxy, count: usize) {
 }
 
 /// Waits until nothing more is written, and tells how many writes there were.
-async fn until_silent(proxy: &CrashProxy) -> usize {
+async fn until_silent(proxy: &ChaosProxy) -> usize {
     let mut before = 0;
     eventually_every(PAUSE, "nothing more is written", LONG, async || match proxy.writes().len() {
         written if written == before => Ok(written),

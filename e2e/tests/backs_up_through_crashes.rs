@@ -6,8 +6,8 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use catena_api::keys::{BACKUP_FINALIZER, BACKUP_OF, BACKUP_STATUS};
 use e2e::{
-    Cluster, CrashProxy, Namespace, OwnProcess, Paused, WAIT_TIMEOUT, eventually, is_protected, protect,
-    texts,
+    BACKUPS, ChaosProxy, Cluster, Namespace, OwnProcess, Paused, WAIT_TIMEOUT, eventually, is_protected,
+    protect, texts,
 };
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{Api, ResourceExt, api::ListParams};
@@ -134,8 +134,8 @@ async fn killed_after_any_write_it_loses_no_backup_makes_none_twice_and_lets_not
     protect(&cluster).await?;
     let namespace = cluster.namespace("crashes").await?;
     let backups = cluster.namespace("backups").await?;
-    let (_paused, program) = Paused::pause(&cluster).await?;
-    let proxy = CrashProxy::start(cluster.client.clone()).await?;
+    let (_paused, program) = Paused::pause(&cluster, BACKUPS).await?;
+    let proxy = ChaosProxy::start().await?;
     let mut run = OwnProcess::start(program, &proxy, &settings(&backups))?;
 
     // Undisturbed, for the number of writes.

@@ -3,7 +3,7 @@
 use anyhow::{Result, ensure};
 use catena_api::keys::FORCE_RELEASE;
 use e2e::{
-    BACKUP_BY, BACKUPS, Cluster, CrashProxy, Namespace, OwnProcess, Paused, Release, WAIT_TIMEOUT,
+    BACKUP_BY, BACKUPS, ChaosProxy, Cluster, Namespace, OwnProcess, Paused, Release, WAIT_TIMEOUT,
     eventually, is_protected, protect, protecting, until_nothing_is_protected,
 };
 use futures::{StreamExt, TryStreamExt, stream};
@@ -131,8 +131,8 @@ async fn a_drain_that_was_killed_goes_on_where_it_was() -> Result<()> {
     create(&namespace, 60).await?;
     until_protected(&namespace, 60).await;
 
-    let (_paused, program) = Paused::pause(&cluster).await?;
-    let proxy = CrashProxy::start(cluster.client.clone()).await?;
+    let (_paused, program) = Paused::pause(&cluster, BACKUPS).await?;
+    let proxy = ChaosProxy::start().await?;
     let settings = json!({"kinds": protecting()?["kinds"], "backups": protecting()?["backups"]});
     let mut process = OwnProcess::start(program, &proxy, &settings)?;
     process.stop().await?;

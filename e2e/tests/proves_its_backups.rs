@@ -3,7 +3,7 @@
 use anyhow::{Result, ensure};
 use catena_api::keys::{BACKUP_OF, BACKUP_STATUS};
 use e2e::{
-    BACKUPS, Cluster, CrashProxy, FinalizerCleanup, Namespace, OwnProcess, Paused, WAIT_TIMEOUT, eventually,
+    BACKUPS, ChaosProxy, Cluster, FinalizerCleanup, Namespace, OwnProcess, Paused, WAIT_TIMEOUT, eventually,
     is_protected, texts,
 };
 use k8s_openapi::api::core::v1::ConfigMap;
@@ -20,7 +20,7 @@ const ENTRY: &str = "e2e.catena.dev/proof";
 struct Run {
     objects: Namespace,
     backups: Namespace,
-    proxy: CrashProxy,
+    proxy: ChaosProxy,
     process: OwnProcess,
     // In this order: what the process has left is let go when it has ended, and before another one begins.
     _cleanup: FinalizerCleanup,
@@ -31,8 +31,8 @@ impl Run {
     async fn start(cluster: &Cluster, name: &str, kinds: &Value) -> Result<Self> {
         let objects = cluster.namespace(name).await?;
         let backups = cluster.namespace("proofs").await?;
-        let (paused, program) = Paused::pause(cluster).await?;
-        let proxy = CrashProxy::start(cluster.client.clone()).await?;
+        let (paused, program) = Paused::pause(cluster, BACKUPS).await?;
+        let proxy = ChaosProxy::start().await?;
         let process = OwnProcess::start(program, &proxy, &settings(&objects, &backups, kinds))?;
         let cleanup = FinalizerCleanup::of(&objects);
         Ok(Self { objects, backups, proxy, process, _cleanup: cleanup, _paused: paused })

@@ -42,6 +42,7 @@ mod scales;
 mod serves_each_restart_once;
 mod shows_the_chain;
 mod stands_by;
+mod survives_chaos;
 mod survives_crashes;
 mod survives_the_cluster;
 mod uninstalls_in_any_order;

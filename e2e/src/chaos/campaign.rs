@@ -1,0 +1,93 @@
+//! Many disturbed stories side by side, each in its own namespace with its own controllers.
+
+use std::{sync::Arc, time::Duration};
+
+use anyhow::{Result, ensure};
+use futures::{StreamExt, stream};
+use kube::Client;
+use tokio::time::Instant;
+
+use super::{
+    cast::Programs,
+    plan::Plan,
+    proxy::client,
+    story::{self, Outcome, Reference},
+    table::Table,
+};
+use crate::Cluster;
+
+/// How many stories are told at a time: they mostly wait.
+const SIDE_BY_SIDE: usize = 8;
+
+/// A cluster whose controllers are the stories' own, until it is ended.
+pub struct Campaign {
+    cluster: Cluster,
+    client: Client,
+    programs: Arc<Programs>,
+    reference: Reference,
+}
+
+impl Campaign {
+    /// Takes the cluster over, and learns from an undisturbed story what there is to disturb.
+    pub async fn begin() -> Result<Self> {
+        let cluster = Cluster::alone().await?;
+        let client = client().await?;
+        let programs = Arc::new(Programs::take_over(&cluster).await?);
+        let reference = story::undisturbed(&cluster, &client, &programs).await?;
+        for (controller, counts) in &reference.counts {
+            println!(
+                "{}: {} writes, {} lists, events {:?}",
+                controller.name(),
+                counts.writes,
+                counts.lists,
+                counts.events
+            );
+        }
+        Ok(Self { cluster, client, programs, reference })
+    }
+
+    /// What an undisturbed story is like.
+    #[must_use]
+    pub fn reference(&self) -> &Reference {
+        &self.reference
+    }
+
+    /// Tells a story for each of these sets of plans, and prints what came of them; none is begun after `limit`.
+    pub async fn run(&self, stories: impl IntoIterator<Item = Vec<Plan>>, limit: Duration) -> Result<()> {
+        let began = Instant::now();
+        let mut outcomes = stream::iter(stories)
+            .take_while(|_| std::future::ready(began.elapsed() < limit))
+            .map(|plans| self.tell(plans))
+            .buffer_unordered(SIDE_BY_SIDE);
+        let (mut table, mut runs, mut failed) = (Table::default(), 0, Vec::new());
+        while let Some((plans, outcome)) = outcomes.next().await {
+            runs += 1;
+            let outcome = outcome?;
+            table.add(&plans, &outcome);
+            let Outcome { lost, duplicated, offences, .. } = outcome;
+            let problems: Vec<String> = lost.into_iter().chain(duplicated).chain(offences).collect();
+            if !problems.is_empty() {
+                let plans = Plan::print(&plans);
+                eprintln!("`cargo xtask chaos --plan '{plans}'` replays: {}", problems.join("\n"));
+                failed.push(plans);
+            }
+        }
+        println!("{runs} runs in {:?}\n{table}", began.elapsed());
+        ensure!(failed.is_empty(), "{} of {runs} runs failed:\n{}", failed.len(), failed.join("\n"));
+        Ok(())
+    }
+
+    async fn tell(&self, plans: Vec<Plan>) -> (Vec<Plan>, Result<Outcome>) {
+        let told =
+            story::disturbed(&self.cluster, &self.client, &self.programs, &plans, &self.reference).await;
+        (plans, told)
+    }
+
+    /// Gives the cluster its controllers back.
+    pub async fn end(self) -> Result<()> {
+        if let Some(programs) = Arc::into_inner(self.programs) {
+            programs.give_back(&self.cluster).await?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,156 @@
+//! Everything that is in a namespace, and everything that ever was: told by watches, so that nothing is missed between two
+//! looks.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    pin::pin,
+    time::Duration,
+};
+
+use anyhow::{Result, bail};
+use futures::StreamExt;
+use kube::{
+    Api, Client, ResourceExt,
+    api::{ApiResource, DynamicObject, GroupVersionKind},
+    runtime::watcher::{self, Event, watcher},
+};
+use serde_json::Value;
+use tokio::{sync::watch, task::JoinSet, time::Instant, time::timeout};
+
+/// Group, version and kind of what a story is about.
+const KINDS: [(&str, &str, &str); 7] = [
+    ("catena.dev", "v1alpha1", "BasicDeployment"),
+    ("catena.dev", "v1alpha1", "BasicDeploymentRestart"),
+    ("catena.dev", "v1alpha1", "BasicDeploymentRollback"),
+    ("catena.dev", "v1alpha1", "BasicReplicaSet"),
+    ("apps", "v1", "ControllerRevision"),
+    ("", "v1", "Pod"),
+    ("", "v1", "Secret"),
+];
+
+/// Watches a namespace until it is dropped.
+pub struct Census {
+    seen: watch::Receiver<Seen>,
+    _watches: JoinSet<()>,
+}
+
+/// What was seen so far.
+#[derive(Clone, Debug)]
+pub struct Seen {
+    /// The objects that are there, by kind and name.
+    pub now: BTreeMap<(&'static str, String), Value>,
+    /// The uids of all objects that ever were there, by kind.
+    pub ever: BTreeMap<&'static str, BTreeSet<String>>,
+    /// Pods that were there at once at most, without those that were terminating.
+    pub most_pods: usize,
+    /// Those of pods that were made when their set was gone.
+    pub orphans: BTreeSet<String>,
+    /// When anything changed last.
+    pub changed: Instant,
+}
+
+impl Census {
+    /// Begins with a namespace in which nothing is yet.
+    pub async fn begin(client: &Client, namespace: &str) -> Self {
+        let nothing = Seen {
+            now: BTreeMap::new(),
+            ever: BTreeMap::new(),
+            most_pods: 0,
+            orphans: BTreeSet::new(),
+            changed: Instant::now(),
+        };
+        let (sender, seen) = watch::channel(nothing);
+        let (listed, mut lists) = tokio::sync::mpsc::channel(KINDS.len());
+        let mut watches = JoinSet::new();
+        for (group, version, kind) in KINDS {
+            let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind));
+            let api = Api::<DynamicObject>::namespaced_with(client.clone(), namespace, &resource);
+            watches.spawn(follow(kind, api, sender.clone(), listed.clone()));
+        }
+        for _ in KINDS {
+            lists.recv().await;
+        }
+        Self { seen, _watches: watches }
+    }
+
+    /// Waits for a moment.
+    pub async fn until(&self, what: &str, limit: Duration, is: impl Fn(&Seen) -> bool) -> Result<()> {
+        let mut seen = self.seen.clone();
+        match timeout(limit, seen.wait_for(|seen| is(seen))).await {
+            Ok(Ok(_)) => Ok(()),
+            _ => bail!("not within {limit:?}: {what}"),
+        }
+    }
+
+    /// What was seen so far.
+    #[must_use]
+    pub fn so_far(&self) -> Seen {
+        self.seen.borrow().clone()
+    }
+}
+
+impl Seen {
+    /// The objects of a kind.
+    pub fn all(&self, kind: &str) -> impl Iterator<Item = &Value> {
+        self.now.iter().filter(move |((of, _), _)| *of == kind).map(|(_, object)| object)
+    }
+
+    /// An object.
+    #[must_use]
+    pub fn get(&self, kind: &'static str, name: &str) -> Option<&Value> {
+        self.now.get(&(kind, name.to_owned()))
+    }
+
+    /// The pods that are not terminating.
+    pub fn alive(&self) -> impl Iterator<Item = &Value> {
+        self.all("Pod").filter(|pod| pod["metadata"]["deletionTimestamp"].is_null())
+    }
+
+    /// Whether what all this belongs to is deleted.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        let is_deleted = |web: &Value| !web["metadata"]["deletionTimestamp"].is_null();
+        self.get("BasicDeployment", "web").is_none_or(is_deleted)
+    }
+
+    /// How many objects of each kind there ever were.
+    #[must_use]
+    pub fn made(&self) -> BTreeMap<&'static str, usize> {
+        self.ever.iter().map(|(kind, uids)| (*kind, uids.len())).collect()
+    }
+}
+
+async fn follow(
+    kind: &'static str,
+    api: Api<DynamicObject>,
+    sender: watch::Sender<Seen>,
+    listed: tokio::sync::mpsc::Sender<()>,
+) {
+    let mut events = pin!(watcher(api, watcher::Config::default()));
+    while let Some(event) = events.next().await {
+        match event {
+            Ok(Event::Apply(object) | Event::InitApply(object)) => sender.send_modify(|seen| {
+                let name = object.name_any();
+                let is_new = seen.ever.entry(kind).or_default().insert(object.uid().unwrap_or_default());
+                if is_new && kind == "Pod" && seen.is_over() {
+                    seen.orphans.extend(object.uid());
+                }
+                seen.now.insert((kind, name), serde_json::to_value(&object).unwrap_or_default());
+                seen.most_pods = seen.most_pods.max(seen.alive().count());
+                seen.changed = Instant::now();
+            }),
+            Ok(Event::Delete(object)) => sender.send_modify(|seen| {
+                let key = (kind, object.name_any());
+                let is_it = |now: &Value| now["metadata"]["uid"].as_str() == object.uid().as_deref();
+                if seen.now.get(&key).is_some_and(is_it) {
+                    seen.now.remove(&key);
+                }
+                seen.changed = Instant::now();
+            }),
+            // Nobody listens any more once all have been listed.
+            Ok(Event::InitDone) => drop(listed.try_send(())),
+            Ok(Event::Init) => {}
+            Err(error) => eprintln!("the census of {kind}: {error}"),
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! The plans that a campaign can choose from: every fault at every request of an undisturbed story.
+
+use rand::{
+    Rng, RngExt,
+    seq::{IndexedRandom, SliceRandom},
+};
+
+use super::{
+    plan::{Commit, Fault, ListFault, Moment, Plan, WatchFault, WriteFault},
+    story::Reference,
+};
+
+/// How long something is delayed, frozen or withheld: longer than what the story takes between two writes.
+const A_WHILE: u64 = 3_000;
+/// How far back a stale view is: the last own write is not seen, or many are not.
+const BACK: [usize; 2] = [1, 8];
+/// The answers of an API server that does not do what it was asked.
+const REFUSALS: [u16; 6] = [409, 410, 429, 500, 503, 504];
+/// Those that may come although it did.
+const UNCERTAIN: [u16; 3] = [500, 503, 504];
+
+/// All faults that there are to choose from.
+pub struct Menu {
+    /// A process is killed around a write.
+    pub crashes: Vec<Plan>,
+    /// All that is not a crash, or more than one.
+    pub others: Vec<Plan>,
+}
+
+impl Menu {
+    /// What can befall a story like this one.
+    #[must_use]
+    pub fn of(reference: &Reference) -> Self {
+        let (mut crashes, mut others) = (Vec::new(), Vec::new());
+        for (controller, counts) in &reference.counts {
+            let plan = |fault| Plan { controller: controller.name().into(), faults: vec![fault] };
+            for number in 1..=counts.writes {
+                let write = |how| plan(Fault::Write { number, how });
+                crashes.extend(moments().map(|moment| write(WriteFault::Crash(moment))));
+                others.extend(write_faults().into_iter().map(write));
+            }
+            for number in 1..=counts.lists {
+                others.extend(list_faults().into_iter().map(|how| plan(Fault::List { number, how })));
+            }
+            for (resource, events) in &counts.events {
+                for event in 1..=*events {
+                    let watch = |how| plan(Fault::Watch { resource: resource.clone(), event, how });
+                    others.extend(watch_faults().map(watch));
+                }
+            }
+        }
+        Self { crashes, others }
+    }
+
+    /// Each kind of fault for each controller, at a request that chance chooses.
+    pub fn one_of_each(&self, chance: &mut impl Rng) -> Vec<Plan> {
+        let mut all: Vec<&Plan> = self.crashes.iter().chain(&self.others).collect();
+        all.shuffle(chance);
+        let kind = |plan: &Plan| (plan.faults.first().map(Fault::name), plan.controller.clone());
+        all.sort_by_key(|plan| kind(plan));
+        all.dedup_by_key(|plan| kind(plan));
+        all.shuffle(chance);
+        all.into_iter().cloned().collect()
+    }
+
+    /// One to three faults that befall the same story.
+    pub fn some(&self, chance: &mut impl Rng) -> Vec<Plan> {
+        let count = chance.random_range(1..=3);
+        let choose =
+            |_| if chance.random() { self.crashes.choose(chance) } else { self.others.choose(chance) };
+        (0..count).filter_map(choose).cloned().collect()
+    }
+}
+
+fn moments() -> impl Iterator<Item = Moment> {
+    [Moment::Unsent, Moment::Unanswered, Moment::Answered].into_iter()
+}
+
+fn write_faults() -> Vec<WriteFault> {
+    let mut faults = vec![
+        WriteFault::Drop(Commit::Before),
+        WriteFault::Drop(Commit::After),
+        WriteFault::Garble,
+        WriteFault::Delay { millis: A_WHILE },
+        WriteFault::BlackHole { millis: A_WHILE },
+        WriteFault::Slow { millis: A_WHILE },
+    ];
+    faults.extend(BACK.map(|back| WriteFault::TimeTravel { back, millis: A_WHILE }));
+    faults.extend(REFUSALS.map(|code| WriteFault::Refuse { code, commit: Commit::Before }));
+    faults.extend(UNCERTAIN.map(|code| WriteFault::Refuse { code, commit: Commit::After }));
+    faults
+}
+
+fn list_faults() -> Vec<ListFault> {
+    let mut faults = vec![ListFault::Stall, ListFault::Cut, ListFault::Garble];
+    faults.extend(REFUSALS.map(ListFault::Refuse));
+    faults
+}
+
+fn watch_faults() -> impl Iterator<Item = WatchFault> {
+    let (freeze, hold) = (WatchFault::Freeze { millis: A_WHILE }, WatchFault::Hold { millis: A_WHILE });
+    [WatchFault::Close, WatchFault::Expire, WatchFault::Repeat, freeze, hold].into_iter()
+}

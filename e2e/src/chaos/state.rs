@@ -1,0 +1,152 @@
+//! What a proxy has counted, and which faults are still to come.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use tokio::{sync::oneshot, time::Instant};
+
+use super::plan::{Fault, ListFault, Moment, WatchFault, WriteFault};
+
+/// What was passed on so far, and the faults that are still to come.
+pub(super) struct State {
+    /// Faults that did not occur yet.
+    pub ahead: Vec<Fault>,
+    /// Faults that occurred.
+    pub occurred: Vec<Fault>,
+    /// Writes that arrived.
+    pub arrived: usize,
+    /// Writes that the API server answered, and when they arrived.
+    pub writes: Vec<(Instant, String)>,
+    /// Writes that break the design's rule about preconditions.
+    pub unsafe_writes: Vec<String>,
+    /// When the last write arrived.
+    pub last_write: Instant,
+    /// The version of the world after each write.
+    pub versions: Vec<String>,
+    /// Pages of lists that arrived.
+    pub lists: usize,
+    /// Events so far, by resource.
+    pub events: BTreeMap<String, usize>,
+    /// Told of a crash instead of everybody.
+    pub crash_of_a_test: Option<oneshot::Sender<()>>,
+    /// The process is about to be killed: nothing that it still asks for is passed on.
+    pub is_dying: bool,
+    /// Until then, nothing is passed on.
+    pub stalled_until: Instant,
+    /// Until then, answers come at 1 kB/s.
+    pub slow_until: Instant,
+    /// The past that is shown to a new process.
+    pub travel: Option<Travel>,
+}
+
+/// A stale view.
+#[derive(Clone, Debug)]
+pub(super) struct Travel {
+    /// The version of lists.
+    pub version: String,
+    /// When the present is shown again.
+    pub until: Instant,
+}
+
+/// How much of each kind of request there is: the numbers that a plan can choose from.
+#[derive(Clone, Debug, Default)]
+pub struct Counts {
+    /// Writes, without those of Leases and Events.
+    pub writes: usize,
+    /// Pages of lists.
+    pub lists: usize,
+    /// Events of each watched resource.
+    pub events: BTreeMap<String, usize>,
+}
+
+impl State {
+    pub(super) fn new(ahead: Vec<Fault>) -> Self {
+        let now = Instant::now();
+        Self {
+            ahead,
+            occurred: Vec::new(),
+            arrived: 0,
+            writes: Vec::new(),
+            unsafe_writes: Vec::new(),
+            last_write: now,
+            versions: Vec::new(),
+            lists: 0,
+            events: BTreeMap::new(),
+            crash_of_a_test: None,
+            is_dying: false,
+            stalled_until: now,
+            slow_until: now,
+            travel: None,
+        }
+    }
+
+    pub(super) fn counts(&self) -> Counts {
+        Counts { writes: self.arrived, lists: self.lists, events: self.events.clone() }
+    }
+
+    /// Counts a write, and gives what befalls it.
+    pub(super) fn write(&mut self) -> Option<WriteFault> {
+        self.arrived += 1;
+        self.last_write = Instant::now();
+        let arrived = self.arrived;
+        let fault = self.take(|fault| match fault {
+            Fault::Write { number, how } if *number == arrived => Some(how.clone()),
+            _ => None,
+        });
+        match fault {
+            Some(WriteFault::BlackHole { millis }) => self.stalled_until = after(millis),
+            Some(WriteFault::Slow { millis }) => self.slow_until = after(millis),
+            _ => {}
+        }
+        fault
+    }
+
+    /// Counts a page of a list, and gives what befalls it.
+    pub(super) fn list(&mut self) -> Option<ListFault> {
+        self.lists += 1;
+        let lists = self.lists;
+        self.take(|fault| match fault {
+            Fault::List { number, how } if *number == lists => Some(how.clone()),
+            _ => None,
+        })
+    }
+
+    /// Counts an event, and gives what befalls its watch.
+    pub(super) fn event(&mut self, of: &str) -> Option<WatchFault> {
+        let count = self.events.entry(of.to_owned()).or_default();
+        *count += 1;
+        let count = *count;
+        self.take(|fault| match fault {
+            Fault::Watch { resource, event, how } if resource == of && *event == count => Some(how.clone()),
+            _ => None,
+        })
+    }
+
+    /// The process is to be killed, and shown the past when it comes again.
+    pub(super) fn travel(&mut self, back: usize, millis: u64) {
+        let past = self.versions.iter().rev().nth(back);
+        self.travel = past.map(|version| Travel { version: version.clone(), until: after(millis) });
+    }
+
+    fn take<T>(&mut self, which: impl Fn(&Fault) -> Option<T>) -> Option<T> {
+        let (place, how) =
+            self.ahead.iter().enumerate().find_map(|(place, fault)| Some((place, which(fault)?)))?;
+        let fault = self.ahead.remove(place);
+        self.occurred.push(fault);
+        Some(how)
+    }
+}
+
+impl WriteFault {
+    /// Whether the process is killed, and when.
+    pub(super) fn crash(&self) -> Option<Moment> {
+        match self {
+            Self::Crash(moment) => Some(*moment),
+            Self::TimeTravel { .. } => Some(Moment::Answered),
+            _ => None,
+        }
+    }
+}
+
+fn after(millis: u64) -> Instant {
+    Instant::now() + Duration::from_millis(millis)
+}

@@ -1,0 +1,280 @@
+//! The story that is told while faults befall the controllers: create, scale, roll out, restart, roll back, delete with a
+//! backup.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
+
+use anyhow::{Context, Result, bail, ensure};
+use catena_api::{
+    BasicDeployment, BasicDeploymentRestart, BasicDeploymentRestartSpec, BasicDeploymentRollback,
+    BasicDeploymentRollbackSpec, TargetRef,
+};
+use kube::Client;
+use serde_json::{Value, json};
+use tokio::time::{Instant, sleep, timeout};
+
+use super::{
+    cast::{Cast, Programs},
+    census::{Census, Seen},
+    plan::Plan,
+    state::Counts,
+    world::World,
+};
+use crate::{BACKUP_BY, Cluster, Namespace, deployment, texts};
+
+/// How long each step may take: an exponential backoff, a list that stops, and a machine that is busy.
+const STEP: Duration = Duration::from_secs(150);
+/// How long nothing may be written once all is done, so that what was written late is seen.
+const QUIET: Duration = Duration::from_secs(2);
+/// As long as that takes in an undisturbed story: statuses that only count are up to 20 s late.
+const ALL_SAID: Duration = Duration::from_secs(21);
+const EVERY: Duration = Duration::from_millis(100);
+/// Replicas, and one more while they are replaced.
+const MOST_PODS: usize = 4;
+
+/// What an undisturbed story leaves.
+#[derive(Clone, Debug)]
+pub struct Reference {
+    /// The world before the end.
+    before_deletion: World,
+    /// The world in the end.
+    in_the_end: World,
+    /// How many objects of each kind there ever were.
+    made: BTreeMap<&'static str, usize>,
+    /// The requests of each controller.
+    pub counts: Vec<(crate::Controller, Counts)>,
+    /// The writes in their order.
+    pub writes: Vec<String>,
+}
+
+/// How a disturbed story ended.
+#[derive(Debug, Default)]
+pub struct Outcome {
+    /// Why it did not come to its end, or not to the same.
+    pub lost: Option<String>,
+    /// What there was more of than in an undisturbed story.
+    pub duplicated: Option<String>,
+    /// What no controller may do.
+    pub offences: Vec<String>,
+    /// Whether every fault of the plan happened.
+    pub happened: bool,
+}
+
+/// One telling of the story.
+struct Telling<'p> {
+    namespace: Namespace,
+    census: Census,
+    cast: Cast,
+    plans: &'p [Plan],
+}
+
+/// Tells the story undisturbed.
+pub async fn undisturbed(cluster: &Cluster, client: &Client, programs: &Programs) -> Result<Reference> {
+    let telling = Telling::begin(cluster, client, programs, &[]).await?;
+    telling.until_rolled_back().await?;
+    telling.until_quiet(ALL_SAID).await?;
+    let before_deletion = telling.world();
+    telling.end().await?;
+    telling.until_quiet(QUIET).await?;
+    let offences = telling.cast.offences();
+    ensure!(offences.is_empty(), "undisturbed: {offences:#?}");
+    Ok(Reference {
+        before_deletion,
+        in_the_end: telling.world(),
+        made: telling.made(),
+        counts: telling.cast.counts().collect(),
+        writes: telling.cast.writes(),
+    })
+}
+
+/// Tells the story while the faults of a plan befall the controllers.
+pub async fn disturbed(
+    cluster: &Cluster,
+    client: &Client,
+    programs: &Programs,
+    plans: &[Plan],
+    reference: &Reference,
+) -> Result<Outcome> {
+    let telling = Telling::begin(cluster, client, programs, plans).await?;
+    let told = telling.tell(reference).await;
+    let seen = telling.census.so_far();
+    let mut outcome = Outcome {
+        offences: telling.cast.offences(),
+        happened: telling.cast.ahead().is_empty(),
+        ..Outcome::default()
+    };
+    let more: Vec<_> = telling
+        .made()
+        .iter()
+        .filter(|(kind, count)| **count > reference.made.get(*kind).copied().unwrap_or_default())
+        .map(|(kind, count)| {
+            format!("{count} × {kind} instead of {}", reference.made.get(kind).unwrap_or(&0))
+        })
+        .chain((seen.most_pods > MOST_PODS).then(|| format!("{} pods at once", seen.most_pods)))
+        .collect();
+    if !more.is_empty() {
+        outcome.duplicated = Some(format!("{}\n{}", more.join(", "), telling.explain()));
+    }
+    if let Err(error) = told {
+        outcome.lost = Some(format!("{error:#}\n{}", telling.explain()));
+    }
+    telling.let_go().await;
+    Ok(outcome)
+}
+
+impl<'p> Telling<'p> {
+    async fn begin(
+        cluster: &Cluster,
+        client: &Client,
+        programs: &Programs,
+        plans: &'p [Plan],
+    ) -> Result<Self> {
+        let namespace = cluster.namespace("chaos").await?;
+        let census = Census::begin(client, &namespace.name).await;
+        let cast = Cast::start(client, programs, &namespace.name, plans).await?;
+        Ok(Self { namespace, census, cast, plans })
+    }
+
+    async fn tell(&self, reference: &Reference) -> Result<()> {
+        self.until_rolled_back().await?;
+        self.until_like(&reference.before_deletion).await.context("before the deletion")?;
+        self.end().await?;
+        self.until_like(&reference.in_the_end).await.context("in the end")
+    }
+
+    async fn until_rolled_back(&self) -> Result<()> {
+        let mut web = deployment("web", 2);
+        web.metadata.labels = Some(texts! { BACKUP_BY => "chaos" });
+        self.namespace.create(&web).await?;
+        self.until("two pods serve", |seen| serves(seen, 2, None)).await?;
+
+        self.change(json!({"replicas": 3})).await?;
+        self.until("three pods serve", |seen| serves(seen, 3, None)).await?;
+
+        self.change(json!({"parameters": {"env.VERSION": "2"}})).await?;
+        self.until("version 2 serves", |seen| serves(seen, 3, Some("2"))).await?;
+
+        let before = uids(&self.census.so_far());
+        let target_ref = || TargetRef { name: "web".into(), namespace: None };
+        let restart = BasicDeploymentRestartSpec {
+            target_ref: target_ref(),
+            ttl_seconds_after_finished: Some(0),
+            ..BasicDeploymentRestartSpec::default()
+        };
+        self.namespace.create(&BasicDeploymentRestart::new("restart", restart)).await?;
+        self.until("the restart is done and gone, and other pods serve", |seen| {
+            seen.get("BasicDeploymentRestart", "restart").is_none()
+                && serves(seen, 3, Some("2"))
+                && uids(seen).is_disjoint(&before)
+        })
+        .await?;
+
+        let rollback = BasicDeploymentRollbackSpec {
+            target_ref: target_ref(),
+            ttl_seconds_after_finished: Some(0),
+            ..BasicDeploymentRollbackSpec::default()
+        };
+        self.namespace.create(&BasicDeploymentRollback::new("rollback", rollback)).await?;
+        self.until("the rollback is done and gone, and version 1 serves", |seen| {
+            seen.get("BasicDeploymentRollback", "rollback").is_none() && serves(seen, 3, None)
+        })
+        .await
+    }
+
+    async fn end(&self) -> Result<()> {
+        self.namespace.delete::<BasicDeployment>("web").await?;
+        self.until("nothing but a backup is left", |seen| {
+            seen.now.len() == 1 && seen.all("Secret").count() == 1
+        })
+        .await
+    }
+
+    async fn change(&self, spec: Value) -> Result<()> {
+        self.namespace.merge::<BasicDeployment>("web", json!({"spec": spec})).await?;
+        Ok(())
+    }
+
+    async fn until(&self, what: &str, is: impl Fn(&Seen) -> bool) -> Result<()> {
+        self.census.until(what, STEP, is).await
+    }
+
+    /// How many objects of each kind there ever were. In the end, a pod of a set that is just gone may be replaced once
+    /// more: the watch of pods may be ahead of that of sets. It has no owner, and garbage collection deletes it.
+    fn made(&self) -> BTreeMap<&'static str, usize> {
+        let seen = self.census.so_far();
+        let mut made = seen.made();
+        made.entry("Pod").and_modify(|pods| *pods -= seen.orphans.len());
+        made
+    }
+
+    fn world(&self) -> World {
+        World::of(&self.census.so_far(), &self.namespace.name)
+    }
+
+    /// Waits until the world is as in an undisturbed story, after which nothing is written any more.
+    async fn until_like(&self, reference: &World) -> Result<()> {
+        let deadline = Instant::now() + STEP;
+        while self.world() != *reference {
+            if Instant::now() > deadline {
+                let world = self.world();
+                bail!("there is {:#?} instead of {:#?}", world.beyond(reference), reference.beyond(&world));
+            }
+            sleep(EVERY).await;
+        }
+        let done = Instant::now();
+        sleep(QUIET).await;
+        let mut more = self.cast.written_since(done);
+        // As in `made`.
+        more.retain(|write| {
+            !(self.census.so_far().is_over() && write.starts_with("POST") && write.contains("/pods "))
+        });
+        ensure!(more.is_empty(), "it wrote when all was done: {more:#?}");
+        Ok(())
+    }
+
+    async fn until_quiet(&self, time: Duration) -> Result<()> {
+        let quiet = async {
+            while self.cast.quiet_for() < time || self.census.so_far().changed.elapsed() < QUIET {
+                sleep(EVERY).await;
+            }
+        };
+        timeout(STEP, quiet).await.context("the controllers went on writing")
+    }
+
+    fn explain(&self) -> String {
+        format!("{}\n{}", self.cast.writes().join("\n"), self.cast.last_words(self.plans))
+    }
+
+    /// Ends the controllers, and lets go what one of them still protects.
+    async fn let_go(self) {
+        let Self { namespace, cast, .. } = self;
+        drop(cast);
+        let unprotected = json!({"metadata": {"finalizers": null}});
+        // It is gone where the story came to its end.
+        let _ = namespace.merge::<BasicDeployment>("web", unprotected).await;
+    }
+}
+
+/// Whether so many pods of a version serve and no other pod does, and the `BasicDeployment` says so.
+fn serves(seen: &Seen, count: usize, version: Option<&str>) -> bool {
+    let is_ready = |pod: &Value| {
+        let conditions = pod["status"]["conditions"].as_array();
+        conditions.is_some_and(|all| all.iter().any(|one| one["type"] == "Ready" && one["status"] == "True"))
+    };
+    let pods: Vec<&Value> = seen.all("Pod").collect();
+    let is_right = |pod: &Value| {
+        is_ready(pod) && pod.pointer("/spec/containers/0/env/0/value").and_then(Value::as_str) == version
+    };
+    seen.get("BasicDeployment", "web").is_some_and(|web| {
+        web["status"]["ready"] == true
+            && web["status"]["active"] == count
+            && web["status"]["observedGeneration"] == web["metadata"]["generation"]
+    }) && pods.len() == count
+        && pods.into_iter().all(is_right)
+}
+
+fn uids(seen: &Seen) -> BTreeSet<String> {
+    seen.all("Pod").filter_map(|pod| pod["metadata"]["uid"].as_str().map(str::to_owned)).collect()
+}
