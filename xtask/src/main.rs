@@ -88,6 +88,9 @@ enum Command {
         after_help = "Example: cargo xtask e2e --on kind --node-image kindest/node:v1.36.0 --only rolls_out"
     )]
     E2e(commands::e2e::Options),
+    /// Tell stories in which processes, the network and the API server fail, and see that nothing is lost or made twice
+    #[command(after_help = "Example: cargo xtask chaos --seed 7 --minutes 30")]
+    Chaos(commands::chaos::Options),
     /// Measure Catena beside kube-controller-manager: time, CPU, memory, requests
     #[command(after_help = "Example: cargo xtask bench --objects 60 --replicas 250")]
     Bench(commands::bench::Options),
@@ -167,6 +170,7 @@ fn run(command: Command) -> Result<()> {
         }
         Command::E2e(options) => runtime.block_on(commands::e2e::run(&options))?,
         Command::Images(options) => runtime.block_on(commands::images::run(&options))?,
+        Command::Chaos(options) => runtime.block_on(commands::chaos::run(&options))?,
         Command::Bench(options) => runtime.block_on(commands::bench::run(&options))?,
         Command::Test(options) => runtime.block_on(commands::test::run(options))?,
         Command::Charts { check } => commands::charts::run(check)?,

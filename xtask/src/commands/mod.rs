@@ -1,6 +1,7 @@
 //! One file per command.
 
 pub mod bench;
+pub mod chaos;
 pub mod charts;
 pub mod crds;
 pub mod demo;

@@ -20,12 +20,20 @@ pub struct Suite {
     arguments: Vec<String>,
     #[arg(skip)]
     only: Vec<Only>,
+    #[arg(skip)]
+    variables: Vec<(&'static str, String)>,
 }
 
 impl Suite {
     /// The same for only a part of the suite.
     pub fn narrowed_to(&self, only: &[Only]) -> Self {
         Self { only: only.to_vec(), ..self.clone() }
+    }
+
+    /// One test that runs only on request, with variables that configure it.
+    pub fn on_request(test: &str, variables: Vec<(&'static str, String)>, keep: bool) -> Self {
+        let arguments = [test, "--ignored", "--nocapture"].map(Into::into).into();
+        Self { test_threads: 1, keep, arguments, only: Vec::new(), variables }
     }
 
     /// Runs the tests; `variables` describe this cluster. Afterwards, where the API server's audit log can be read,
@@ -53,7 +61,7 @@ impl Suite {
             .env("CATENA_XTASK", std::env::current_exe()?)
             .env("CATENA_CHARTS", workspace::charts())
             .env("CATENA_VALUES", &cluster.values)
-            .envs(variables.iter().map(|(name, value)| (name, value)));
+            .envs(self.variables.iter().chain(variables).map(|(name, value)| (name, value)));
         if let Some(audit_log) = &access.audit_log {
             tests.env("CATENA_AUDIT_LOG", audit_log);
         }
