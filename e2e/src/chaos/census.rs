@@ -45,6 +45,8 @@ pub struct Seen {
     pub most_pods: usize,
     /// Those of pods that were made when their set was gone.
     pub orphans: BTreeSet<String>,
+    /// The version of the world at which the `BasicDeployment` was gone.
+    pub gone_at: Option<u64>,
     /// When anything changed last.
     pub changed: Instant,
 }
@@ -57,6 +59,7 @@ impl Census {
             ever: BTreeMap::new(),
             most_pods: 0,
             orphans: BTreeSet::new(),
+            gone_at: None,
             changed: Instant::now(),
         };
         let (sender, seen) = watch::channel(nothing);
@@ -113,6 +116,14 @@ impl Seen {
         self.get("BasicDeployment", "web").is_none_or(is_deleted)
     }
 
+    /// Whether the `BasicDeployment` was backed up before it was gone.
+    #[must_use]
+    pub fn was_backed_up(&self) -> bool {
+        let version = |secret: &Value| secret["metadata"]["resourceVersion"].as_str()?.parse::<u64>().ok();
+        let backed_up_at = self.all("Secret").filter_map(version).min();
+        backed_up_at.zip(self.gone_at).is_some_and(|(backed_up_at, gone_at)| backed_up_at < gone_at)
+    }
+
     /// How many objects of each kind there ever were.
     #[must_use]
     pub fn made(&self) -> BTreeMap<&'static str, usize> {
@@ -144,6 +155,9 @@ async fn follow(
                 let is_it = |now: &Value| now["metadata"]["uid"].as_str() == object.uid().as_deref();
                 if seen.now.get(&key).is_some_and(is_it) {
                     seen.now.remove(&key);
+                }
+                if kind == "BasicDeployment" {
+                    seen.gone_at = object.resource_version().and_then(|version| version.parse().ok());
                 }
                 seen.changed = Instant::now();
             }),

@@ -18,7 +18,7 @@ use tokio::time::{Instant, sleep, timeout};
 use super::{
     cast::{Cast, Programs},
     census::{Census, Seen},
-    plan::Plan,
+    plan::{Fault, Plan},
     state::Counts,
     world::World,
 };
@@ -58,8 +58,8 @@ pub struct Outcome {
     pub duplicated: Option<String>,
     /// What no controller may do.
     pub offences: Vec<String>,
-    /// Whether every fault of the plan happened.
-    pub happened: bool,
+    /// Faults that did not happen: the story was over before.
+    pub ahead: Vec<Fault>,
 }
 
 /// One telling of the story.
@@ -100,11 +100,8 @@ pub async fn disturbed(
     let telling = Telling::begin(cluster, client, programs, plans).await?;
     let told = telling.tell(reference).await;
     let seen = telling.census.so_far();
-    let mut outcome = Outcome {
-        offences: telling.cast.offences(),
-        happened: telling.cast.ahead().is_empty(),
-        ..Outcome::default()
-    };
+    let mut outcome =
+        Outcome { offences: telling.cast.offences(), ahead: telling.cast.ahead(), ..Outcome::default() };
     let more: Vec<_> = telling
         .made()
         .iter()
@@ -188,7 +185,9 @@ impl<'p> Telling<'p> {
         self.until("nothing but a backup is left", |seen| {
             seen.now.len() == 1 && seen.all("Secret").count() == 1
         })
-        .await
+        .await?;
+        ensure!(self.census.so_far().was_backed_up(), "it was gone before its backup was there");
+        Ok(())
     }
 
     async fn change(&self, spec: Value) -> Result<()> {

@@ -24,7 +24,7 @@ impl Table {
         for (plan, fault) in faults {
             let row = self.0.entry((fault.name(), plan.controller.clone())).or_default();
             row.runs += 1;
-            row.not_reached += usize::from(!outcome.happened);
+            row.not_reached += usize::from(outcome.ahead.contains(fault));
             row.lost += usize::from(outcome.lost.is_some());
             row.duplicated += usize::from(outcome.duplicated.is_some());
             row.offences += usize::from(!outcome.offences.is_empty());
