@@ -10,8 +10,6 @@ use super::plan::{Fault, ListFault, Moment, WatchFault, WriteFault};
 pub(super) struct State {
     /// Faults that did not occur yet.
     pub ahead: Vec<Fault>,
-    /// Faults that occurred.
-    pub occurred: Vec<Fault>,
     /// Writes that arrived.
     pub arrived: usize,
     /// Writes that the API server answered, and when they arrived.
@@ -63,7 +61,6 @@ impl State {
         let now = Instant::now();
         Self {
             ahead,
-            occurred: Vec::new(),
             arrived: 0,
             writes: Vec::new(),
             unsafe_writes: Vec::new(),
@@ -130,8 +127,7 @@ impl State {
     fn take<T>(&mut self, which: impl Fn(&Fault) -> Option<T>) -> Option<T> {
         let (place, how) =
             self.ahead.iter().enumerate().find_map(|(place, fault)| Some((place, which(fault)?)))?;
-        let fault = self.ahead.remove(place);
-        self.occurred.push(fault);
+        self.ahead.remove(place);
         Some(how)
     }
 }
@@ -149,4 +145,30 @@ impl WriteFault {
 
 fn after(millis: u64) -> Instant {
     Instant::now() + Duration::from_millis(millis)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fault_befalls_the_request_of_its_number_once() {
+        let crash = WriteFault::Crash(Moment::Unsent);
+        let fault = Fault::Write { number: 2, how: crash.clone() };
+        let mut state = State::new(vec![fault.clone()]);
+        assert_eq!((state.list(), state.event("pods"), state.write()), (None, None, None));
+        assert_eq!(state.ahead, [fault]);
+        assert_eq!(state.write(), Some(crash));
+        assert_eq!(state.write(), None);
+        assert!(state.ahead.is_empty());
+    }
+
+    #[test]
+    fn events_are_numbered_for_each_resource() {
+        let how = WatchFault::Close;
+        let fault = Fault::Watch { resource: "pods".into(), event: 2, how: how.clone() };
+        let mut state = State::new(vec![fault]);
+        assert_eq!([state.event("pods"), state.event("secrets"), state.event("secrets")], [None, None, None]);
+        assert_eq!(state.event("pods"), Some(how));
+    }
 }

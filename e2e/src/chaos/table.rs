@@ -3,18 +3,20 @@
 use std::{collections::BTreeMap, fmt};
 
 use super::{plan::Plan, story::Outcome};
+use crate::CONTROLLERS;
 
-/// Counts the outcomes of runs by fault and controller.
+/// Counts the outcomes of runs by fault.
 #[derive(Default)]
-pub struct Table(BTreeMap<(String, String), Row>);
+pub struct Table(BTreeMap<String, Row>);
 
 #[derive(Default)]
 struct Row {
-    runs: usize,
+    /// By the name of the controller that the fault befell.
+    runs: BTreeMap<String, usize>,
     not_reached: usize,
     lost: usize,
     duplicated: usize,
-    offences: usize,
+    rule_broken: usize,
 }
 
 impl Table {
@@ -22,12 +24,12 @@ impl Table {
     pub fn add(&mut self, plans: &[Plan], outcome: &Outcome) {
         let faults = plans.iter().flat_map(|plan| plan.faults.iter().map(move |fault| (plan, fault)));
         for (plan, fault) in faults {
-            let row = self.0.entry((fault.name(), plan.controller.clone())).or_default();
-            row.runs += 1;
+            let row = self.0.entry(fault.name()).or_default();
+            *row.runs.entry(plan.controller.clone()).or_default() += 1;
             row.not_reached += usize::from(outcome.ahead.contains(fault));
             row.lost += usize::from(outcome.lost.is_some());
             row.duplicated += usize::from(outcome.duplicated.is_some());
-            row.offences += usize::from(!outcome.offences.is_empty());
+            row.rule_broken += usize::from(!outcome.offences.is_empty());
         }
     }
 }
@@ -35,15 +37,32 @@ impl Table {
 /// As Markdown, so that it can be kept in a page.
 impl fmt::Display for Table {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "| fault | controller | runs | not reached | lost | duplicated | rule broken |")?;
-        writeln!(f, "|---|---|---:|---:|---:|---:|---:|")?;
-        for ((fault, controller), row) in &self.0 {
-            let Row { runs, not_reached, lost, duplicated, offences } = row;
-            writeln!(
-                f,
-                "| {fault} | {controller} | {runs} | {not_reached} | {lost} | {duplicated} | {offences} |"
-            )?;
+        let names = CONTROLLERS.map(|controller| controller.name());
+        writeln!(f, "| fault | {} | not reached | lost | duplicated | rule broken |", names.join(" | "))?;
+        writeln!(f, "|---|{}", "---:|".repeat(names.len() + 4))?;
+        for (fault, row) in &self.0 {
+            let runs = names.map(|name| row.runs.get(name).copied().unwrap_or_default().to_string());
+            let Row { not_reached, lost, duplicated, rule_broken, .. } = row;
+            let runs = runs.join(" | ");
+            writeln!(f, "| {fault} | {runs} | {not_reached} | {lost} | {duplicated} | {rule_broken} |")?;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::chaos::{Fault, ListFault};
+
+    #[test]
+    fn a_run_counts_for_its_fault_and_controller() {
+        let faults = vec![Fault::List { number: 1, how: ListFault::Cut }];
+        let plans = [Plan { controller: "command-binder".into(), faults }];
+        let mut table = Table::default();
+        table.add(&plans, &Outcome::default());
+        table.add(&plans, &Outcome { lost: Some("it hangs".into()), ..Outcome::default() });
+        let text = table.to_string();
+        assert!(text.ends_with("| list cut halfway | 0 | 0 | 2 | 0 | 0 | 0 | 1 | 0 | 0 |\n"), "{text}");
     }
 }
