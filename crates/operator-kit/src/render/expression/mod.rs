@@ -2,6 +2,7 @@
 
 mod budget;
 mod error;
+mod functions;
 mod tree;
 mod values;
 
@@ -10,22 +11,17 @@ mod tests;
 
 use std::{
     fmt::{self, Debug},
-    sync::{Arc, LazyLock},
+    sync::Arc,
     thread,
 };
 
 use jiff::Timestamp;
-use kube_cel::{
-    KubeCelExt,
-    cel::{self, Context, ExecutionError, parser::Parser},
-};
+use kube_cel::cel::{self, ExecutionError, parser::Parser};
 use serde_json::Value;
 
 use budget::Budget;
 pub use error::ExpressionError;
-
-/// The functions, created once; each evaluation adds its variables in an inner scope.
-static FUNCTIONS: LazyLock<Context<'static>> = LazyLock::new(|| Context::default().with_all());
+use functions::FUNCTIONS;
 
 /// Maximum length of an expression, in bytes.
 const LONGEST: usize = 2048;

@@ -2,6 +2,7 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
+use crate::report::Reported;
 
 fn compiled(source: &str) -> Expression {
     Expression::compile("kinds[0].target.name", source, &["object", "now"]).unwrap()
@@ -211,5 +212,28 @@ proptest! {
         if let Ok(expression) = Expression::compile("f", &parts.concat(), &["object"]) {
             let _ = expression.optional_text(&[("object", &task())]);
         }
+    }
+}
+
+#[test]
+fn a_number_in_an_object_does_not_make_a_list_of_that_size() {
+    let expression = Expression::compile("f", "lists.range(object.n).size() > 0", &["object"]).unwrap();
+    let object = |n: i64| json!({"n": n});
+    assert_eq!(expression.bool(&[("object", &object(2000))]), Ok(true));
+    for n in [i64::MAX, 2001] {
+        let error = expression.bool(&[("object", &object(n))]).unwrap_err();
+        assert_eq!(error.reason(), "ExpressionFailed", "{error}");
+    }
+}
+
+#[test]
+fn a_format_asks_for_no_more_digits_than_a_number_has() {
+    let evaluate = |source: &str, object: &Value| {
+        Expression::compile("f", source, &["object"]).and_then(|it| it.text(&[("object", object)]))
+    };
+    assert_eq!(evaluate("'%s is %.2f'.format(['x', 1.5])", &json!({})).as_deref(), Ok("x is 1.50"));
+    for source in ["'%.70000f'.format([1.0])", "'%.99999999999e'.format([1.0])", "object.f.format([1.0])"] {
+        let error = evaluate(source, &json!({"f": "%.1000000000f"})).unwrap_err();
+        assert!(error.to_string().contains("digits"), "{error}");
     }
 }
