@@ -1,16 +1,65 @@
-//! Writes values into a template, as JSON that every YAML parser reads alike.
+//! Writes values into a template, as JSON that every YAML parser reads alike, and only as many as an object can hold.
+
+use std::io;
 
 use minijinja::{Error, ErrorKind, Output, State, Value};
 
+use super::LONGEST;
 use crate::render::yaml::escape;
 
+/// Maximum total size, in bytes, of the values of one rendering. The output of a macro counts where it is built and where
+/// it is inserted.
+const MAX_WRITTEN: usize = 4 * LONGEST;
+
+/// The key of the number of bytes that a rendering has written.
+const WRITTEN: &str = "@written";
+
 /// Writes a value. The output of a macro or a block is quoted already.
-pub(super) fn format(out: &mut Output, _state: &State, value: &Value) -> Result<(), Error> {
-    if value.is_safe() {
-        return out.write_str(value.as_str().unwrap_or_default()).map_err(Error::from);
-    }
-    let json = serde_json::to_string(value).map_err(|error| {
+pub(super) fn format(out: &mut Output, state: &State, value: &Value) -> Result<(), Error> {
+    let before = state.get_temp(WRITTEN).and_then(|written| written.as_usize()).unwrap_or_default();
+    let left = MAX_WRITTEN.saturating_sub(before);
+    let text = if value.is_safe() {
+        let text = value.as_str().unwrap_or_default();
+        if text.len() > left {
+            return Err(too_much());
+        }
+        text.to_owned()
+    } else {
+        json(value, left)?
+    };
+    state.set_temp(WRITTEN, Value::from(before + text.len()));
+    out.write_str(&text).map_err(Error::from)
+}
+
+fn json(value: &Value, left: usize) -> Result<String, Error> {
+    let mut json = Bounded { bytes: Vec::new(), left };
+    serde_json::to_writer(&mut json, value).map_err(|error| {
+        if error.is_io() {
+            return too_much();
+        }
         Error::new(ErrorKind::BadSerialization, "this value cannot be written").with_source(error)
     })?;
-    out.write_str(&escape(&json)).map_err(Error::from)
+    Ok(escape(&String::from_utf8_lossy(&json.bytes)))
+}
+
+fn too_much() -> Error {
+    Error::new(ErrorKind::InvalidOperation, format!("its values together have more than {MAX_WRITTEN} bytes"))
+}
+
+/// A buffer of limited size: a list may be of any length, and is generated while it is written.
+struct Bounded {
+    bytes: Vec<u8>,
+    left: usize,
+}
+
+impl io::Write for Bounded {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.left = self.left.checked_sub(bytes.len()).ok_or_else(|| io::Error::other("it is too long"))?;
+        self.bytes.extend(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }

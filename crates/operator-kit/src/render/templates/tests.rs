@@ -286,3 +286,19 @@ fn a_refusal_of_many_fields_is_looked_into_for_few_of_them() {
     let told = error.located(&templates, "typed", &subject(&given, ""), "v1", "Pod").to_string();
     assert!(told.contains(&message) && !told.contains("spec.parameters.port"), "{told}");
 }
+
+#[test]
+fn values_that_are_put_in_again_and_again_are_given_up_before_they_fill_the_memory() {
+    let twice =
+        "{% for a in parameters %}{% for b in parameters %}{{ parameters.image }}{% endfor %}{% endfor %}";
+    let within = format!("{{% macro m() %}}{twice}{{% endmacro %}}{{% set text = m() %}}{{{{ text }}}}");
+    let listed = "{{ [parameters.image] * 99999999 }}";
+    let image = "x".repeat(30_000);
+    let names: Vec<_> = (0..99).map(|number| format!("k{number}")).collect();
+    let mut given: Vec<_> = names.iter().map(|name| (&**name, "")).collect();
+    given.push(("image", &image));
+    for template in [twice, &within, listed] {
+        let error = render(template, &given).unwrap_err();
+        assert!(error.to_string().contains("its values together"), "{template}: {error}");
+    }
+}
