@@ -137,6 +137,8 @@
 //! }
 //! ```
 
+#[cfg(feature = "testing")]
+pub mod bytes;
 pub mod object;
 pub mod render;
 pub mod report;

@@ -13,6 +13,8 @@ mod settings;
 mod triggers;
 mod work_queue;
 
+#[cfg(feature = "testing")]
+pub(crate) use settings::parse as parse_settings;
 pub use {
     arguments::Arguments,
     attempt::{Attempt, HeldUp},

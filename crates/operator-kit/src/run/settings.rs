@@ -139,7 +139,7 @@ async fn read(path: &Path) -> Result<String, SettingsError> {
         .map_err(|source| SettingsError::Unreadable { path: path.to_owned(), source })
 }
 
-fn parse<S: DeserializeOwned + Validate>(path: &Path, text: &str) -> Result<S, SettingsError> {
+pub(crate) fn parse<S: DeserializeOwned + Validate>(path: &Path, text: &str) -> Result<S, SettingsError> {
     let settings: S = serde_saphyr::from_str(text)
         .map_err(|error| SettingsError::Malformed { path: path.to_owned(), problem: error.to_string() })?;
     settings.validate().map_err(|problems| SettingsError::Invalid { path: path.to_owned(), problems })?;

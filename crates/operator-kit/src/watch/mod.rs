@@ -24,6 +24,11 @@ pub use {
     watched_kind::{Source, Watched, WatchedKind},
     watched_resource::WatchedResource,
 };
+#[cfg(feature = "testing")]
+pub(crate) use {
+    lenient::Lenient,
+    stream::{read_change, read_page},
+};
 pub(crate) use {
     read_error::words,
     served::follow as follow_served,

@@ -6,6 +6,8 @@
 mod backoff;
 mod change;
 mod follow;
+#[cfg(feature = "testing")]
+mod from_text;
 mod interruption;
 mod readable;
 mod source;
@@ -19,6 +21,8 @@ use kube::{Api, Resource, runtime::watcher::Event};
 use serde::de::DeserializeOwned;
 use tokio::task::JoinHandle;
 
+#[cfg(feature = "testing")]
+pub(crate) use self::from_text::{read_change, read_page};
 use self::source::Source;
 pub(crate) use self::{follow::Follower, readable::readable, unreadable::Unread};
 use crate::{

@@ -1,0 +1,16 @@
+//! What comes out of the texts of a server, for tests that make them up.
+
+use serde::de::DeserializeOwned;
+
+use super::{change::Change, source::Page};
+use crate::watch::lenient::Lenient;
+
+/// The objects of a page of a list.
+pub(crate) fn read_page<K: DeserializeOwned>(text: &str) -> serde_json::Result<Vec<Lenient<K>>> {
+    serde_json::from_str::<Page<K>>(text).map(|mut page| page.take_items())
+}
+
+/// Whether a line of a watch is understood.
+pub(crate) fn read_change<K: DeserializeOwned>(line: &str) -> bool {
+    Change::<K>::read(line).is_ok()
+}

@@ -1,0 +1,37 @@
+//! What reading one input may cost.
+
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use peak_alloc::PeakAlloc;
+use rustix::time::{ClockId, clock_gettime};
+
+#[global_allocator]
+static MEMORY: PeakAlloc = PeakAlloc;
+
+/// CPU time for one input, in a build without optimisation. A template that takes all of its steps is tried many times.
+const LONGEST: Duration = Duration::from_secs(10);
+/// Memory for one input. What is rendered is at most a megabyte, and is held as text, as a tree and as what others of it
+/// are compared with.
+const MOST: usize = 128 << 20;
+
+/// The clock and the memory are those of the whole process.
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
+/// Reads, within bounds.
+pub fn keep(target: &str, read: impl FnOnce()) {
+    let _guard = ONE_AT_A_TIME.lock();
+    let (began, held) = (cpu_time(), MEMORY.current_usage());
+    MEMORY.reset_peak_usage();
+    read();
+    let took = cpu_time().saturating_sub(began);
+    let grew = MEMORY.peak_usage().saturating_sub(held);
+    assert!(took < LONGEST, "{target}: it took {took:?} of CPU time, and at most {LONGEST:?} are allowed");
+    assert!(grew < MOST, "{target}: it took {grew} bytes, and at most {MOST} are allowed");
+}
+
+fn cpu_time() -> Duration {
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    let nanoseconds = u32::try_from(time.tv_nsec).unwrap_or_default();
+    Duration::new(u64::try_from(time.tv_sec).unwrap_or_default(), nanoseconds)
+}

@@ -1,0 +1,79 @@
+//! Objects that controllers watch: anybody may have written anything into the fields that a schema leaves open.
+
+use std::sync::{Arc, LazyLock};
+
+use backup_controller::annotation::BackupStatus;
+use basic_deployment_controller::{
+    child::{Child, projection},
+    command::{Command, CommandKind},
+    revision::Revision,
+};
+use basic_replicaset_controller::pod::{PodRow, WatchedPod};
+use catena_api::contract::ReplicaContract;
+use jiff::Timestamp;
+use kube::{core::GroupVersionKind, discovery::ApiResource};
+use operator_kit::{bytes, watch::TrimmedObject};
+use serde_json::Value;
+
+static BOUND: LazyLock<Option<Arc<command_binder::kind::CommandKind>>> = LazyLock::new(|| {
+    let kind = serde_json::json!({
+        "id": "tasks", "version": "v1", "resource": "tasks", "kind": "Task", "reportsBound": true,
+        "filter": "has(object.spec)", "refuseFinalizers": ["example.com/data"],
+        "refuse": [{"when": "object.metadata.?name.orValue('') == 'no'", "message": "no"}],
+        "target": {
+            "name": "object.spec.targetRef.name", "namespace": "object.spec.?targetRef.?namespace",
+            "uid": "object.spec.?uid", "kinds": [{"version": "v1", "resource": "pods", "kind": "Pod"}],
+        },
+    });
+    command_binder::kind::CommandKind::compile(serde_json::from_value(kind).ok()?).ok().map(Arc::new)
+});
+
+static REAPED: LazyLock<Option<command_reaper::Settings>> = LazyLock::new(|| {
+    let values = include_str!("../../../charts/command-reaper/values.yaml");
+    let values: Value = serde_saphyr::from_str(values).ok()?;
+    let settings = serde_json::json!({"kinds": values["kinds"], "declaredBy": values["declaredBy"]});
+    bytes::settings(&settings.to_string()).ok()
+});
+
+pub fn read(input: &[u8]) {
+    let text = String::from_utf8_lossy(input);
+    if let Ok(pod) = serde_json::from_str::<WatchedPod>(&text) {
+        let row = PodRow::of(pod);
+        assert!(!row.is_ready() || row.counts(), "a pod that serves counts");
+    }
+    let Ok(object) = serde_json::from_str::<TrimmedObject>(&text) else { return };
+    read_child(object.clone());
+    read_commands(&object);
+    let name = object.metadata.name.clone().unwrap_or_default();
+    assert!(
+        !Revision::of(object.clone()).is_genuine("web", &name),
+        "a revision is forged by its words alone"
+    );
+    let _ = Revision::rendering(object.clone());
+    let whole: Value = serde_json::from_str(&text).unwrap_or_default();
+    let _ = (BackupStatus::of(&whole), BackupStatus::former_attempt(&whole));
+}
+
+fn read_child(object: TrimmedObject) {
+    let kind = ApiResource::from_gvk(&GroupVersionKind::gvk("apps", "v1", "Deployment"));
+    let child = Child::of(object, &kind);
+    let contract = ReplicaContract::default();
+    let _ = (child.marks(), child.hash(), child.restarted_at(&contract), child.updated(&contract));
+    let _ = (child.replicas(&contract), child.active(&contract), child.is_current(&contract));
+    let _ = (child.selector(&contract), child.blocked_by(&contract), child.condition(&contract, "Ready"));
+    assert_eq!(projection(&child.object, &child.object), child.object, "it has what it has");
+}
+
+fn read_commands(object: &TrimmedObject) {
+    for kind in CommandKind::ALL {
+        let command = Command::of(object.clone(), kind);
+        let now = Timestamp::MAX;
+        let _ = (command.has_ended(), command.is_expired(now), command.left(Timestamp::MIN), command.token());
+    }
+    let bound = BOUND.clone().unwrap_or_else(|| panic!("the kind of the commands is not understood"));
+    let _ = command_binder::command::CommandRow::of(&bound, object.clone());
+    let reaped = REAPED.as_ref().unwrap_or_else(|| panic!("the shipped settings are not understood"));
+    for kind in &reaped.kinds {
+        let _ = command_reaper::command::CommandRow::of(object.clone(), &kind.reading);
+    }
+}

@@ -1,0 +1,40 @@
+//! Bodies of server-side apply: written as JSON, read as YAML.
+
+use operator_kit::bytes;
+use serde_json::{Value, json};
+
+use crate::parts;
+
+/// The longest name of a field that YAML takes without a mark of its own. A template that gives a longer one is refused
+/// before anything is sent.
+const LONGEST_NAME: usize = 1024;
+
+pub fn read(input: &[u8]) {
+    let text = String::from_utf8_lossy(input);
+    if let Ok(value) = serde_json::from_str::<Value>(&text) {
+        arrives(&value);
+    }
+    let (first, rest) = parts::first_and_rest(input);
+    let fields: serde_json::Map<_, _> =
+        parts::pairs(&rest).map(|(name, value)| (name, Value::from(value))).collect();
+    arrives(&json!({"spec": {"parameters": fields, "template": first}}));
+}
+
+/// Sends a value, and reads it as the API server does.
+pub fn arrives(value: &Value) {
+    if !has_short_names(value) {
+        return;
+    }
+    let body = bytes::applied(value);
+    let read = serde_saphyr::from_str::<Value>(&body);
+    assert!(read.as_ref().is_ok_and(|read| read == value), "{body} is read as {read:?}");
+}
+
+fn has_short_names(value: &Value) -> bool {
+    let is_short = |name: &str| bytes::applied(&name.into()).len() < LONGEST_NAME;
+    match value {
+        Value::Object(fields) => fields.iter().all(|(name, value)| is_short(name) && has_short_names(value)),
+        Value::Array(items) => items.iter().all(has_short_names),
+        _ => true,
+    }
+}

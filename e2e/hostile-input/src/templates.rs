@@ -1,0 +1,43 @@
+//! Templates: of any text, with any parameters.
+
+use std::collections::BTreeMap;
+
+use operator_kit::render::{Subject, Templates, is_object_name};
+use serde_json::Value;
+
+use crate::{parts, sent};
+
+const NAMESPACE: &str = "shop";
+const POD: (&str, &str) = ("v1", "Pod");
+
+pub fn read(input: &[u8]) {
+    let (source, rest) = parts::first_and_rest(input);
+    let templates = Templates::compile(&[("default".to_owned(), source)].into());
+    let parameters: BTreeMap<_, _> = parts::pairs(&rest).collect();
+    let subject = Subject {
+        name: "web",
+        namespace: NAMESPACE,
+        uid: "u",
+        labels: Some(&parameters),
+        annotations: None,
+        parameters: &parameters,
+        suffix: "x",
+    };
+    let (version, kind) = POD;
+    let _ = (templates.problems(version, kind), templates.problems_of_many(version, kind));
+    if let Ok(rendered) = templates.render_one_of_many("default", &subject, version, kind) {
+        let text =
+            |pointer: &str| rendered.object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+        assert_eq!(
+            (text("/apiVersion"), text("/kind"), text("/metadata/namespace")),
+            (version, kind, NAMESPACE)
+        );
+        assert!(is_object_name(text("/metadata/name")), "{}", rendered.object);
+        sent::arrives(&rendered.object);
+        let message = "spec.containers[0].image: Invalid value";
+        let fields = ["spec.containers[0].image".to_owned(), "metadata.labels".to_owned()];
+        let _ = templates.culprits((message, &fields), "default", &subject, version, kind);
+    }
+    let object = serde_json::json!({"metadata": {"name": "web"}, "spec": parameters});
+    let _ = templates.render_with("default", &subject, &[("object", &object)], version, kind);
+}
