@@ -15,6 +15,7 @@ mod effects;
 mod eventually;
 mod examples;
 mod foreign_kinds;
+pub mod generated;
 mod helm;
 mod kubectl;
 mod namespace;
@@ -32,6 +33,7 @@ mod reader;
 mod recording;
 mod refusals;
 mod releases;
+pub mod schema;
 mod stolen_time;
 mod undo;
 
@@ -56,7 +58,7 @@ pub use own_process::OwnProcess;
 pub use page::{Block, Page, Typed, checkout};
 pub use paused::Paused;
 pub use plugin::{Said, catena, catena_as, succeeds, until_root_cause};
-pub use pods::{alive, is_alive, is_ready, names, restarts, uids};
+pub use pods::{alive, is_alive, is_ready, names, pods_of, restarts, uids};
 pub use process::{Frozen, Process};
 pub use protection::{
     BACKUP_BY, FinalizerCleanup, backup_example, is_protected, protect, protecting,

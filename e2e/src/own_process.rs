@@ -81,6 +81,12 @@ impl OwnProcess {
         Ok(1024 * kibibytes.context("it tells no VmRSS")?)
     }
 
+    /// What it has said so far.
+    #[must_use]
+    pub fn log(&self) -> String {
+        std::fs::read_to_string(self.directory.join("log")).unwrap_or_default()
+    }
+
     /// Starts the program with the same settings and more arguments.
     pub fn spawn(&self, more: &[&str]) -> Result<Child> {
         let log = std::fs::OpenOptions::new().create(true).append(true).open(self.log_file())?;
@@ -105,7 +111,7 @@ impl OwnProcess {
 impl Drop for OwnProcess {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            eprintln!("{}", std::fs::read_to_string(self.log_file()).unwrap_or_default());
+            eprintln!("{}", self.log());
         }
         std::fs::remove_dir_all(&self.directory).ok();
     }

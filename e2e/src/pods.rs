@@ -47,3 +47,10 @@ pub(crate) fn describe(pod: &Pod) -> String {
     let readiness = if is_ready(pod) { "ready" } else { "not ready" };
     format!("{} {} {phase}, {readiness}", pod.name_any(), pod.uid().unwrap_or_default())
 }
+
+/// The pods of an owner that are not terminating.
+#[must_use]
+pub fn pods_of(pods: Vec<Pod>, owner: &str) -> Vec<Pod> {
+    let is_of = |pod: &Pod| pod.owner_references().iter().any(|reference| reference.uid == owner);
+    alive(pods).into_iter().filter(is_of).collect()
+}

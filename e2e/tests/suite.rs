@@ -45,6 +45,8 @@ mod stands_by;
 mod survives_chaos;
 mod survives_crashes;
 mod survives_the_cluster;
+mod takes_any_settings;
+mod takes_any_spec;
 mod uninstalls_in_any_order;
 mod upgrades_charts;
 

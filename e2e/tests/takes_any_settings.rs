@@ -1,0 +1,179 @@
+//! Settings and templates that nobody would write: the process goes on, says which it takes, and good ones bring it back.
+//!
+//! `CATENA_SEED` repeats a run; `CATENA_OPERATIONS=100` makes a long one.
+
+use anyhow::{Context, Result, ensure};
+use catena_api::keys::BACKUP_OF;
+use e2e::{
+    BACKUPS, Cluster, CrashProxy, FinalizerCleanup, Namespace, OwnProcess, Paused, WAIT_TIMEOUT, eventually,
+    generated, is_protected, texts,
+};
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::{ResourceExt, api::ListParams};
+use proptest::{prelude::*, sample::select, strategy::ValueTree};
+use serde_json::{Value, json};
+
+/// Settings of a run, if nobody asks for more.
+const SETTINGS: usize = 4;
+/// What the process may hold, in bytes: a few objects, whatever its templates and expressions ask for.
+const MOST_MEMORY: u64 = 256 << 20;
+
+/// The label by which the test's objects are selected.
+const LABEL: &str = "e2e.catena.dev/any-settings";
+
+const TEMPLATES: [&str; 10] = [
+    "",
+    "{{ object.",
+    "{apiVersion: v1, kind: Secret, metadata: {name: x}}",
+    "{apiVersion: v1, kind: ConfigMap, metadata: {name: '{{ suffix }}'}}",
+    "{% for a in range(10000) %}{% for b in range(10000) %}x{% endfor %}{% endfor %}",
+    "{% macro again() %}{{ again() }}{% endmacro %}{{ again() }}",
+    "{apiVersion: v1, kind: ConfigMap, metadata: {name: {{ suffix }}}, data: {{ [manifest] * 99999999 }}}",
+    "{apiVersion: v1, kind: ConfigMap, metadata: {name: {{ suffix ~ manifest }}}}",
+    "{a: &a [x, x], b: &b [*a, *a], c: &c [*b, *b], d: [*c, *c]}",
+    "{apiVersion: v1, kind: ConfigMap, metadata: {name: {{ suffix }}, ownerReferences: [{uid: {{ uid }}}]}}",
+];
+
+const EXPRESSIONS: [&str; 9] = [
+    "",
+    "((((((((",
+    "object.metadata.name",
+    "object.nowhere.at.all",
+    "lists.range(99999999999).size() > 0",
+    "'%.70000f'.format([1.0]) == ''",
+    "lists.range(2000).exists(a, lists.range(2000).exists(b, a + b < 0))",
+    "timestamp('9999-12-31T23:59:59Z') + duration('1h') > timestamp(object.metadata.creationTimestamp)",
+    "object.metadata.name.matches('(a*)*(a*)*(a*)*b')",
+];
+
+/// Where settings are spoiled, and with what. The selector stays: without it, other tests' objects would be protected.
+fn spoils() -> impl Strategy<Value = (&'static str, Value)> {
+    let texts = |texts: &'static [&'static str]| select(texts.to_vec()).prop_map(Value::from);
+    let anything = select(vec![
+        json!(null),
+        json!(-1),
+        json!([]),
+        json!({}),
+        json!("\u{85}\u{2028}\n- a: b"),
+        json!(1e300),
+    ]);
+    let fields = [
+        "/kinds",
+        "/backups",
+        "/kinds/plain",
+        "/kinds/plain/backup",
+        "/kinds/plain/resource",
+        "/kinds/plain/retryAfter",
+        "/kinds/unknown",
+        "/backups/plain",
+        "/backups/plain/apiVersion",
+        "/backups/plain/namespace",
+        "/backups/plain/resource",
+    ];
+    prop_oneof![
+        texts(&TEMPLATES).prop_map(|value| ("/backups/plain/template", value)),
+        (select(vec!["/backups/plain/succeeded", "/backups/plain/failed"]), texts(&EXPRESSIONS)),
+        (select(fields.to_vec()), anything),
+    ]
+}
+
+fn settings(backups: &Namespace) -> Value {
+    json!({
+        "kinds": {"plain": {
+            "apiVersion": "v1", "kind": "ConfigMap", "resource": "configmaps", "backup": "plain", "retryAfter": "3s",
+            "selector": {"matchLabels": {LABEL: "yes"}},
+        }},
+        "backups": {"plain": {
+            "apiVersion": "v1", "kind": "ConfigMap", "resource": "configmaps", "namespace": backups.name,
+            "template": "{apiVersion: v1, kind: ConfigMap, metadata: {name: {{ name ~ '-' ~ suffix }}}, data: {manifest: {{ manifest }}}}",
+            "succeeded": "has(object.data.manifest)", "failed": "false",
+        }},
+    })
+}
+
+fn spoiled(mut settings: Value, place: &str, value: Value) -> Value {
+    let (parent, field) = place.rsplit_once('/').unwrap_or_default();
+    if let Some(parent) = settings.pointer_mut(parent) {
+        parent[field] = value;
+    }
+    settings
+}
+
+/// Gives the process other settings, and waits until it has said whether it takes them.
+async fn configure(process: &OwnProcess, settings: &Value) -> Result<()> {
+    let said = || {
+        let log = process.log();
+        ["the settings changed", "stay in force"]
+            .map(|words| log.matches(words).count())
+            .iter()
+            .sum::<usize>()
+    };
+    let before = said();
+    process.configure(settings)?;
+    eventually("it says what it thinks of its settings", WAIT_TIMEOUT, async || match said() {
+        count if count > before => Ok(()),
+        _ => Err(process.log().lines().last().map(str::to_owned)),
+    })
+    .await;
+    let memory = process.resident().context("it does not run any more")?;
+    ensure!(memory < MOST_MEMORY, "it holds {memory} bytes");
+    Ok(())
+}
+
+async fn create(namespace: &Namespace, name: &str) -> Result<String> {
+    let mut map = ConfigMap::default();
+    map.metadata.name = Some(name.into());
+    map.metadata.labels = Some(texts! { LABEL => "yes" });
+    namespace.create(&map).await?.uid().context("uid")
+}
+
+/// Protected, deleted, backed up once, gone.
+async fn is_backed_up(namespace: &Namespace, backups: &Namespace, name: &str) -> Result<()> {
+    let uid = create(namespace, name).await?;
+    namespace.until(name, "is protected", |map: &ConfigMap| is_protected(map)).await;
+    namespace.delete::<ConfigMap>(name).await?;
+    namespace.until_gone::<ConfigMap>(name).await;
+    let of = ListParams::default().labels(&format!("{BACKUP_OF}={uid}"));
+    let made = backups.api::<ConfigMap>().list(&of).await?.items.len();
+    ensure!(made == 1, "{name} has {made} backups");
+    Ok(())
+}
+
+#[tokio::test]
+async fn whatever_settings_it_is_given_the_process_goes_on_and_good_ones_bring_it_back() -> Result<()> {
+    e2e::needs!(HostProcesses);
+    let count = std::env::var("CATENA_OPERATIONS").map_or(Ok(SETTINGS), |count| count.parse())?;
+    let cluster = Cluster::changing(&[BACKUPS]).await?;
+    let namespace = cluster.namespace("any-settings").await?;
+    let backups = cluster.namespace("backups").await?;
+    let (_paused, program) = Paused::pause(&cluster).await?;
+    let _let_go = FinalizerCleanup::of(&namespace);
+    let proxy = CrashProxy::start(cluster.client.clone()).await?;
+    let good = settings(&backups);
+    let process = OwnProcess::start(program, &proxy, &good)?;
+    is_backed_up(&namespace, &backups, "before").await?;
+
+    let mut runner = generated::runner(0)?;
+    for number in 0..count {
+        let tree = spoils().new_tree(&mut runner).map_err(|reason| anyhow::anyhow!("{reason}"))?;
+        let (place, value) = tree.current();
+        let round = async {
+            let held = format!("held-{number}");
+            create(&namespace, &held).await?;
+            namespace.until(&held, "is protected", |map: &ConfigMap| is_protected(map)).await;
+            configure(&process, &spoiled(good.clone(), place, value.clone())).await?;
+            let name = format!("meanwhile-{number}");
+            create(&namespace, &name).await?;
+            namespace.delete::<ConfigMap>(&held).await?;
+            configure(&process, &good).await?;
+            is_backed_up(&namespace, &backups, &format!("after-{number}")).await?;
+            namespace.delete::<ConfigMap>(&name).await?;
+            namespace.until_gone::<ConfigMap>(&held).await;
+            namespace.until_gone::<ConfigMap>(&name).await;
+            Ok::<_, anyhow::Error>(())
+        };
+        println!("{number}: {place} is {value}");
+        round.await.with_context(|| format!("{number}: {place} is {value}"))?;
+    }
+    Ok(())
+}
