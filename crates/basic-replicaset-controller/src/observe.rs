@@ -1,9 +1,6 @@
 //! Caches and live reads → Observed. The only reader.
 
-use std::{
-    collections::{BTreeMap, HashMap},
-    sync::Arc,
-};
+use std::{collections::HashMap, sync::Arc};
 
 use basic_replicaset_controller::{
     adoption::{Origin, is_as_rendered},
@@ -13,10 +10,10 @@ use basic_replicaset_controller::{
     revision::{revision, subject},
     step,
 };
-use catena_api::{BasicReplicaSet, keys};
+use catena_api::BasicReplicaSet;
 use futures::{StreamExt, stream};
 use jiff::Timestamp;
-use k8s_openapi::{api::core::v1::Pod, apimachinery::pkg::apis::meta::v1::ObjectMeta};
+use k8s_openapi::api::core::v1::Pod;
 use kube::{Api, Client, discovery::ApiResource};
 use operator_kit::{
     object::ObjectId,
@@ -24,10 +21,7 @@ use operator_kit::{
     report::StatusAge,
     run::{Attempt, Settings},
     watch::{Cache, ReadError, TrimmedObject, live},
-    write::{
-        WriteError,
-        owner::{is_controlled_by, still_there},
-    },
+    write::{WriteError, owner::still_there},
 };
 use parking_lot::Mutex;
 
@@ -221,7 +215,7 @@ impl Observer {
         let ObjectId { namespace, uid, .. } = ObjectId::of(set);
         let found = live::metadata_opt(&self.client, &self.kind, namespace, name).await;
         let found = found.map_err(|error| ReadError::of(&error, "Pod", name))?;
-        Ok(found.map(|found| holder(found, uid, revision, slot)))
+        Ok(found.map(|found| Holder::of(found, uid, revision, slot)))
     }
 
     /// The pods without a controller that may belong to the set.
@@ -274,19 +268,6 @@ impl Observer {
         let found = pods.get_opt(&pod.name).await.map_err(|error| ReadError::of(&error, "Pod", &pod.name))?;
         Ok(found.filter(|found| found.metadata.uid.as_deref() == Some(&pod.uid)))
     }
-}
-
-/// The holder of a name, by the metadata of the pod with that name.
-fn holder(found: ObjectMeta, set: &str, revision: &str, slot: u32) -> Holder {
-    let has = |map: &Option<BTreeMap<String, String>>, key: &str, value: &str| {
-        map.as_ref().and_then(|map| map.get(key)).is_some_and(|found| found == value)
-    };
-    if !is_controlled_by(&found, set) || !has(&found.annotations, keys::HASH, revision) {
-        return Holder::Other;
-    }
-    let is_marked = has(&found.labels, keys::REPLICA_SET_UID, set)
-        && has(&found.annotations, keys::SLOT, &slot.to_string());
-    if is_marked { Holder::Own } else { Holder::Unmarked { uid: found.uid.unwrap_or_default() } }
 }
 
 /// Whether a live pod without a controller was created for this set or a former one of its name, and runs the rendered

@@ -1,10 +1,13 @@
 //! The input of a decision about a `BasicReplicaSet`, as plain data.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use catena_api::BasicReplicaSet;
+use catena_api::{BasicReplicaSet, keys};
 use jiff::Timestamp;
-use operator_kit::{render::TemplateError, report::StatusAge, run::Attempt, watch::ReadError};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use operator_kit::{
+    render::TemplateError, report::StatusAge, run::Attempt, watch::ReadError, write::owner::is_controlled_by,
+};
 
 use crate::pod::{PodRow, PodState};
 
@@ -72,6 +75,22 @@ pub enum Holder {
     Other,
     /// It could not be looked up.
     Unclear,
+}
+
+impl Holder {
+    /// Who has a name, by what the pod of that name says.
+    #[must_use]
+    pub fn of(found: ObjectMeta, set: &str, revision: &str, slot: u32) -> Self {
+        let has = |map: &Option<BTreeMap<String, String>>, key: &str, value: &str| {
+            map.as_ref().and_then(|map| map.get(key)).is_some_and(|found| found == value)
+        };
+        if !is_controlled_by(&found, set) || !has(&found.annotations, keys::HASH, revision) {
+            return Self::Other;
+        }
+        let is_marked = has(&found.labels, keys::REPLICA_SET_UID, set)
+            && has(&found.annotations, keys::SLOT, &slot.to_string());
+        if is_marked { Self::Own } else { Self::Unmarked { uid: found.uid.unwrap_or_default() } }
+    }
 }
 
 impl Observed {
