@@ -82,6 +82,9 @@ enum Command {
     /// Run all checks: format, lints, tests, CRDs, charts, end-to-end, demo
     #[command(after_help = "Example: cargo xtask test --only e2e -- heals")]
     Test(commands::test::Options),
+    /// Run the controllers' decisions against a model of the API server, in all orders of events
+    #[command(after_help = "Example: cargo xtask model --full")]
+    Model(commands::model::Options),
     /// Run the end-to-end suite: on kind if Docker and kind are available, otherwise on a local cluster, or on the
     /// current one
     #[command(
@@ -169,6 +172,7 @@ fn run(command: Command) -> Result<()> {
             runtime.block_on(commands::demo::run(&cluster.name, &options))?;
         }
         Command::E2e(options) => runtime.block_on(commands::e2e::run(&options))?,
+        Command::Model(options) => runtime.block_on(commands::model::run(&options))?,
         Command::Images(options) => runtime.block_on(commands::images::run(&options))?,
         Command::Chaos(options) => runtime.block_on(commands::chaos::run(&options))?,
         Command::Bench(options) => runtime.block_on(commands::bench::run(&options))?,

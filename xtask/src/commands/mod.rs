@@ -10,6 +10,7 @@ pub mod e2e;
 pub mod images;
 pub mod kubeconfig;
 pub mod logs;
+pub mod model;
 pub mod pass_on;
 pub mod sbom;
 pub mod status;

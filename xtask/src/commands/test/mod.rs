@@ -31,7 +31,7 @@ enum Step {
     Fmt,
     /// cargo clippy, where a warning is an error
     Clippy,
-    /// cargo test of everything but e2e
+    /// cargo test of everything but e2e, among it the models in their small size
     Unit,
     /// The committed CRDs match the types
     Crds,

@@ -1,0 +1,178 @@
+//! The controller's own `Action` → requests.
+
+use std::{collections::VecDeque, sync::Arc};
+
+use basic_replicaset_controller::{adoption::Origin, decide::Action, observed::Observed, pod::PodRow, step};
+use catena_api::{BasicReplicaSetStatus, keys};
+use operator_kit::report::conditions::{self, READY};
+
+use super::{
+    content::{Object, Server, Spec, Status, Stored, Told, real_meta, set_spec},
+    observe::pod_name,
+    process::{Process, Write},
+    sabotage::Sabotage,
+    scope::Scope,
+};
+use crate::server::{
+    object::{Key, Kind, Meta, Owner, Text},
+    operation::{Change, Operation, Preconditions, Verb},
+};
+
+/// What an action does at once, and the writes that it plans.
+pub fn plan(
+    process: &mut Process,
+    server: &Server,
+    scope: &Scope,
+    set: &Stored,
+    observed: &Observed,
+    action: Action,
+) {
+    let step = action.step();
+    let write = |item: Option<Text>, meant: Option<Text>, operation| Write {
+        set: set.clone(),
+        step,
+        item,
+        meant,
+        has_served: false,
+        operation,
+    };
+    let apply = |uid: &Text, name: Text, changes| Operation::Patch {
+        key: Key { kind: Kind::Pod, name },
+        verb: Verb::Apply,
+        preconditions: Preconditions::uid(uid),
+        changes,
+    };
+    let label = || Change::Label(keys::REPLICA_SET_UID.into(), Some(set.meta.uid.clone()));
+    process.plan = match action {
+        Action::Create { revision, slots } => {
+            let create = |(number, slot)| {
+                let suffix = scope.has(Sabotage::NamesAtRandom).then(|| server.version().0 + number);
+                write(Process::place(slot), None, Operation::Create(pod(set, &revision, slot, suffix)))
+            };
+            (0..).zip(slots).map(create).collect()
+        }
+        Action::Delete(pods) => {
+            let delete = |pod: Arc<PodRow>| {
+                let uid: Text = (&*pod.uid).into();
+                let preconditions = if scope.has(Sabotage::DeletesByName) {
+                    Preconditions::default()
+                } else {
+                    Preconditions::uid(&uid)
+                };
+                let key = Key { kind: Kind::Pod, name: (&*pod.name).into() };
+                let operation =
+                    Operation::Delete { key, preconditions, propagation: None, is_immediate: false };
+                let has_served = pod.is_ready();
+                Write { has_served, ..write(Some(uid.clone()), Some(uid), operation) }
+            };
+            doomed(scope, observed, pods).into_iter().map(delete).collect()
+        }
+        Action::Adopt(pods) => {
+            let owner = Owner {
+                key: set.meta.key.clone(),
+                uid: set.meta.uid.clone(),
+                is_controller: true,
+                blocks_deletion: true,
+            };
+            let adopt = |pod: Arc<PodRow>| {
+                let uid: Text = (&*pod.uid).into();
+                let changes = vec![label(), Change::AddOwner(owner.clone())];
+                write(Some(uid.clone()), Some(uid.clone()), apply(&uid, (&*pod.name).into(), changes))
+            };
+            pods.into_iter().map(adopt).collect()
+        }
+        Action::Mark { name, uid, slot } => {
+            let uid: Text = uid.into();
+            let place = Change::Annotation(keys::SLOT.into(), Process::place(slot));
+            let operation = apply(&uid, name.into(), vec![label(), place]);
+            VecDeque::from([write(Process::place(slot), Some(uid), operation)])
+        }
+        Action::PassOver(names) => {
+            for taken in &names {
+                process.passes_over(set, taken.slot);
+            }
+            VecDeque::new()
+        }
+        Action::WriteStatus(status) => VecDeque::from(
+            [report(scope, set, *status)].map(|operation| write(None, Some(set.meta.uid.clone()), operation)),
+        ),
+        Action::Settle | Action::Wait(_) if scope.has(Sabotage::WritesStatusAlways) => {
+            let mut status = basic_replicaset_controller::status::status(observed);
+            status.replicas += i32::try_from(server.version().0 % 2).unwrap_or_default();
+            VecDeque::from([report(scope, set, status)].map(|operation| Write {
+                step: step::STATUS,
+                ..write(None, Some(set.meta.uid.clone()), operation)
+            }))
+        }
+        // The model renders without fault, and every look-up is answered.
+        Action::GiveUp(_) | Action::Refuse(_) | Action::Wait(_) | Action::Settle => VecDeque::new(),
+    };
+}
+
+fn doomed(scope: &Scope, observed: &Observed, pods: Vec<Arc<PodRow>>) -> Vec<Arc<PodRow>> {
+    if !scope.has(Sabotage::ReplacesAllAtOnce) {
+        return pods;
+    }
+    let is_old = |pod: &&Arc<PodRow>| observed.revision.as_ref().is_ok_and(|new| **new != *pod.revision);
+    observed.pods.iter().filter(|pod| pod.counts()).filter(is_old).cloned().collect()
+}
+
+fn pod(set: &Object, revision: &str, slot: u32, random: Option<u64>) -> Object {
+    let uid = &set.meta.uid;
+    let name = match random {
+        Some(random) => format!("web-{random}"),
+        None => pod_name(uid, revision, slot),
+    };
+    let mut meta = Meta::new(Kind::Pod, name);
+    meta.labels = [(keys::REPLICA_SET_UID.into(), uid.clone())].into();
+    meta.annotations =
+        [(keys::HASH.into(), revision.into()), (keys::SLOT.into(), slot.to_string().into())].into();
+    meta.owners = vec![Owner {
+        key: set.meta.key.clone(),
+        uid: uid.clone(),
+        is_controller: true,
+        blocks_deletion: true,
+    }];
+    let runs = set_spec(set).map_or_else(|| "".into(), |spec| spec.text.clone());
+    Object { meta, spec: Spec::Pod(runs), status: Status::None }
+}
+
+fn report(scope: &Scope, set: &Object, mut status: BasicReplicaSetStatus) -> Operation<Spec, Status> {
+    let wanted = set_spec(set).map_or(0, |spec| i32::from(spec.replicas));
+    if scope.has(Sabotage::ReadyByNumber) && status.active >= wanted {
+        status.conditions.retain(|condition| condition.type_ == READY);
+        status.conditions.iter_mut().for_each(|condition| condition.status = "True".into());
+    }
+    Operation::PatchStatus {
+        key: set.meta.key.clone(),
+        preconditions: Preconditions::uid(&set.meta.uid),
+        status: Status::Set(Told(Arc::new(status))),
+    }
+}
+
+/// Whether a write says that the set is ready.
+#[must_use]
+pub fn says_ready(write: &Write) -> bool {
+    match &write.operation {
+        Operation::PatchStatus { status, .. } => is_ready(status),
+        _ => false,
+    }
+}
+
+/// Whether a status says that the set is ready.
+#[must_use]
+pub fn is_ready(status: &Status) -> bool {
+    matches!(status, Status::Set(Told(told)) if conditions::is_true(&told.conditions, READY))
+}
+
+/// Whether a pod may be written for a set: it is the set's, or nobody's and says that it was made for one. A delete that
+/// is under way meets also a pod whose owner a user takes away at this moment.
+#[must_use]
+pub fn may_write(pod: &Object, write: &Write) -> bool {
+    if let Some(controller) = pod.meta.controller() {
+        return *controller == write.set.meta.uid;
+    }
+    let meta = real_meta(&pod.meta);
+    let is_as_named = |origin: Origin| format!("web-{}", origin.suffix()) == *pod.meta.key.name;
+    [step::ADOPT, step::DELETE].contains(&write.step) && Origin::of(&meta).is_some_and(is_as_named)
+}

@@ -1,0 +1,255 @@
+//! What can happen next.
+
+use catena_api::keys;
+
+use super::{
+    content::{Object, Phase, Spec, Status, phase, set_spec},
+    process::Process,
+    sabotage::Sabotage,
+    scope::Scope,
+    world::{Fate, World, set_key},
+};
+use crate::server::{
+    garbage,
+    object::{Key, Kind, Meta},
+    operation::{Change, Operation, Preconditions, Verb},
+};
+
+/// What happens.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Event {
+    /// A process sees the next events of its two watches, and makes a pass.
+    Pass {
+        /// Which process.
+        process: usize,
+        /// Events of sets.
+        sets: usize,
+        /// Events of pods.
+        pods: usize,
+    },
+    /// A process sends the next write of the step that it takes.
+    Write(usize, Fate),
+    /// The backoffs of a process end.
+    Retry(usize),
+    /// A process ends, and another one begins.
+    Crash(usize),
+    /// The garbage collector makes one request.
+    Collect(Operation<Spec, Status>),
+    /// A kubelet says how a pod is.
+    Report(Key, Phase),
+    /// A kubelet says that a pod that was to go is gone.
+    Gone(Key),
+    /// A user sets the number of replicas.
+    Scale(u8),
+    /// The platform team changes the template.
+    Roll,
+    /// A user deletes the set.
+    Delete,
+    /// A user creates it again.
+    Create,
+    /// A user deletes a pod.
+    DeletePod(Key),
+    /// A user takes a pod's owner away.
+    Orphan(Key),
+    /// A user takes a pod's label away.
+    Strip(Key),
+    /// Time passes.
+    Tick,
+}
+
+impl World {
+    /// Everything that can happen now.
+    pub fn events(&self, scope: &Scope, events: &mut Vec<Event>) {
+        for (at, process) in self.processes.iter().enumerate() {
+            self.events_of(scope, at, process, events);
+        }
+        events.extend(garbage::work(&self.server).into_iter().map(Event::Collect));
+        self.events_of_pods(scope, events);
+        let set = self.server.get(&set_key());
+        match set {
+            Some(set) if !set.meta.is_deleting => {
+                if self.left.edits > 0
+                    && let Some(spec) = set_spec(set)
+                {
+                    let others = scope.sizes.iter().filter(|size| **size != spec.replicas);
+                    events.extend(others.map(|size| Event::Scale(*size)));
+                    events.push(Event::Roll);
+                }
+                if self.left.deletions > 0 {
+                    events.push(Event::Delete);
+                }
+            }
+            Some(_) => {}
+            None => events.push(Event::Create),
+        }
+        if self.left.ticks > 0 {
+            events.push(Event::Tick);
+        }
+    }
+
+    fn events_of(&self, scope: &Scope, at: usize, process: &Process, events: &mut Vec<Event>) {
+        if process.plan.is_empty() {
+            for sets in 0..=process.sets.lag() {
+                for pods in 0..=process.pods.lag() {
+                    if process.sets.is_current_after(sets) && process.pods.is_current_after(pods) {
+                        events.push(Event::Pass { process: at, sets, pods });
+                    }
+                }
+            }
+            if process.backs_off() && !scope.has(Sabotage::NeverRetries) {
+                events.push(Event::Retry(at));
+            }
+        } else {
+            events.push(Event::Write(at, Fate::Answered));
+            if self.left.lost_answers > 0 {
+                events.extend([Event::Write(at, Fate::LostBefore), Event::Write(at, Fate::LostAfter)]);
+            }
+        }
+        if self.left.crashes > 0 {
+            events.push(Event::Crash(at));
+        }
+    }
+
+    fn events_of_pods(&self, scope: &Scope, events: &mut Vec<Event>) {
+        let pods = self.server.objects().filter(|object| object.meta.key.kind == Kind::Pod);
+        // Another's pod has a kubelet of its own.
+        for pod in pods.filter(|pod| !pod.meta.labels.is_empty() || !pod.meta.owners.is_empty()) {
+            let key = || pod.meta.key.clone();
+            if pod.meta.is_deleting {
+                events.push(Event::Gone(key()));
+                continue;
+            }
+            if phase(pod).is_none() {
+                events.push(Event::Report(key(), Phase::Ready));
+            }
+            if self.left.failures > 0 && phase(pod) != Some(Phase::Failed) {
+                events.push(Event::Report(key(), Phase::Failed));
+            }
+            if self.left.meddling > 0 {
+                events.push(Event::DeletePod(key()));
+                if pod.meta.controller().is_some() {
+                    events.push(Event::Orphan(key()));
+                }
+                if scope.loses_labels && pod.meta.labels.contains_key(keys::REPLICA_SET_UID) {
+                    events.push(Event::Strip(key()));
+                }
+            }
+        }
+    }
+
+    /// Lets it happen. `false` if it makes no other state.
+    pub fn happens(&mut self, scope: &Scope, event: Event) -> bool {
+        match event {
+            Event::Pass { process, sets, pods } => return self.pass(scope, process, sets, pods),
+            Event::Write(process, fate) => {
+                if fate != Fate::Answered {
+                    self.left.lost_answers -= 1;
+                    self.ledger.is_doubtful = true;
+                }
+                self.write(scope, process, fate);
+            }
+            Event::Retry(process) => self.processes[process].retries(),
+            Event::Crash(process) => {
+                self.left.crashes -= 1;
+                self.ledger.is_doubtful = true;
+                self.processes[process] = if scope.has(Sabotage::BelievesAnOldList) {
+                    self.processes[process].begin_with_an_old_list()
+                } else {
+                    Process::begin(&self.server)
+                };
+            }
+            Event::Collect(operation) => drop(self.ask(operation)),
+            Event::Report(key, phase) => {
+                if phase == Phase::Failed {
+                    self.left.failures -= 1;
+                    self.ledger.is_disturbed = true;
+                }
+                self.ask(reports(key, phase));
+            }
+            Event::Gone(key) => drop(self.ask(delete(key, true))),
+            Event::Tick => {
+                self.left.ticks -= 1;
+                self.server.clock += 1;
+            }
+            edit => self.edit(scope, edit),
+        }
+        true
+    }
+
+    /// What people do.
+    fn edit(&mut self, scope: &Scope, event: Event) {
+        let Some(set) = self.server.get(&set_key()).cloned() else {
+            let set = first_set(scope);
+            (self.ledger.is_disturbed, self.ledger.is_doubtful) = (true, true);
+            self.ledger.begins(set_spec(&set).unwrap_or(&scope.spec()));
+            self.ask(Operation::Create(set));
+            return;
+        };
+        let mut spec = set_spec(&set).unwrap_or(&scope.spec()).clone();
+        let before = spec.clone();
+        match event {
+            Event::Scale(replicas) => spec.replicas = replicas,
+            Event::Roll => spec.text = if &*spec.text == "a" { "b".into() } else { "a".into() },
+            Event::Delete => {
+                self.left.deletions -= 1;
+                let propagation = Some(scope.propagation);
+                let preconditions = Preconditions::default();
+                self.ask(Operation::Delete {
+                    key: set_key(),
+                    preconditions,
+                    propagation,
+                    is_immediate: false,
+                });
+                return;
+            }
+            event => return self.meddle(&event),
+        }
+        self.left.edits -= 1;
+        self.ledger.changes(&before, &spec);
+        self.ask(patch(set_key(), Change::Spec(Spec::Set(spec))));
+    }
+
+    fn meddle(&mut self, event: &Event) {
+        self.left.meddling -= 1;
+        self.ledger.is_disturbed = true;
+        self.ledger.is_doubtful = true;
+        let (Event::DeletePod(key) | Event::Orphan(key) | Event::Strip(key)) = event else {
+            return;
+        };
+        let controller = self.server.get(key).and_then(|pod| pod.meta.controller().cloned());
+        let operation = match (event, controller) {
+            (Event::DeletePod(_), _) => delete(key.clone(), false),
+            (Event::Orphan(_), Some(uid)) => patch(key.clone(), Change::RemoveOwner(uid)),
+            _ => patch(key.clone(), Change::Label(keys::REPLICA_SET_UID.into(), None)),
+        };
+        self.ask(operation);
+    }
+}
+
+/// The set as a user creates it.
+#[must_use]
+pub fn first_set(scope: &Scope) -> Object {
+    let meta = Meta::new(Kind::ReplicaSet, "web");
+    Object { meta, spec: Spec::Set(scope.spec()), status: Status::None }
+}
+
+/// What a kubelet says of a pod.
+#[must_use]
+pub fn reports(key: Key, phase: Phase) -> Operation<Spec, Status> {
+    Operation::PatchStatus { key, preconditions: Preconditions::default(), status: Status::Pod(phase) }
+}
+
+/// A delete by name, as kubelets and people make it.
+#[must_use]
+pub fn delete(key: Key, is_immediate: bool) -> Operation<Spec, Status> {
+    Operation::Delete { key, preconditions: Preconditions::default(), propagation: None, is_immediate }
+}
+
+fn patch(key: Key, change: Change<Spec>) -> Operation<Spec, Status> {
+    Operation::Patch {
+        key,
+        verb: Verb::Merge,
+        preconditions: Preconditions::default(),
+        changes: vec![change],
+    }
+}

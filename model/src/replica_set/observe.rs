@@ -1,0 +1,164 @@
+//! Caches and live reads → the controller's own `Observed`.
+
+use std::sync::Arc;
+
+use basic_replicaset_controller::{
+    adoption::Origin,
+    observed::{Holder, Observed, TakenName, succession_ends_in, wanted},
+    pod::{Owner, PodRow, PodState},
+    revision,
+};
+use catena_api::BasicReplicaSet;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use operator_kit::render::Rendered;
+
+use super::{
+    content::{Object, Server, Spec, Stored, pod_row, real_meta, real_set, set_spec, time},
+    process::Process,
+    sabotage::Sabotage,
+    scope::Scope,
+};
+use crate::server::object::{Key, Kind, Text};
+
+/// The name that the template gives a pod.
+#[must_use]
+pub fn pod_name(set: &str, revision: &str, slot: u32) -> String {
+    format!("web-{}", Origin { set, revision, slot: &slot.to_string() }.suffix())
+}
+
+/// The revision of a set.
+#[must_use]
+pub fn revision_of(set: &Object, real: &BasicReplicaSet) -> String {
+    let text = set_spec(set).map_or("", |spec| &spec.text);
+    revision::of(&Rendered { object: serde_json::Value::Null, hash: text.into() }, real)
+}
+
+/// What a process observes of a set that its cache shows.
+pub fn observe(process: &mut Process, server: &Server, scope: &Scope, set: &Object) -> Observed {
+    let mut real = real_set(set);
+    if scope.has(Sabotage::OverlooksDeletion) {
+        real.metadata.deletion_timestamp = None;
+    }
+    let attempt = process.attempt(set);
+    let mut revision = revision_of(set, &real);
+    if scope.has(Sabotage::RendersOnce) {
+        revision = process.rendered.get_or_insert_with(|| revision.into()).to_string();
+    }
+    let pods = own_pods(process, scope, set);
+    let taken = look_up_names(process, server, scope, set, &revision, &pods);
+    let is_short = pods.iter().filter(|pod| pod.counts()).count() < wanted(&real);
+    let orphans = if is_short { look_up_orphans(process, server, scope, set, &revision) } else { Vec::new() };
+    let now = time(server.clock);
+    let is_former =
+        |pod: &PodRow| pod.owner.as_ref().is_some_and(|owner| owner.is_former(&real)) && pod.counts();
+    let former = match succession_ends_in(&real, now) {
+        Some(_) => {
+            process.pods.rows().map(|pod| Arc::new(pod_row(pod))).filter(|pod| is_former(pod)).collect()
+        }
+        None => Vec::new(),
+    };
+    let unclear = taken.iter().filter(|taken| taken.holder == Holder::Unclear).count();
+    Observed {
+        set: Arc::new(real),
+        attempt,
+        is_blind: false,
+        now,
+        revision: Ok(revision),
+        pods,
+        orphans,
+        taken,
+        unclear,
+        unanswered: None,
+        former,
+        status_age: process.status_age(server.clock),
+    }
+}
+
+fn own_pods(process: &Process, scope: &Scope, set: &Object) -> Vec<Arc<PodRow>> {
+    let is_own = |owner: &Owner| {
+        if scope.has(Sabotage::KnowsOwnersByName) {
+            *owner.name == *set.meta.key.name
+        } else {
+            *owner.uid == *set.meta.uid
+        }
+    };
+    let rows = process.pods.rows().map(|pod| pod_row(pod));
+    let mut own: Vec<_> = rows.filter(|row| row.owner.as_ref().is_some_and(is_own)).collect();
+    if scope.has(Sabotage::CountsTerminatingPods) {
+        own.iter_mut()
+            .filter(|row| row.state == PodState::Terminating)
+            .for_each(|row| row.state = PodState::Ready);
+    }
+    own.into_iter().map(Arc::new).collect()
+}
+
+/// Who has the names that were taken when pods were to be created.
+fn look_up_names(
+    process: &mut Process,
+    server: &Server,
+    scope: &Scope,
+    set: &Object,
+    revision: &str,
+    pods: &[Arc<PodRow>],
+) -> Vec<TakenName> {
+    let is_shown = |slot| pods.iter().any(|pod| pod.slot == Some(slot));
+    process.taken.retain(|slot, (_, of)| **of == *revision && !is_shown(*slot));
+    let mut found = Vec::new();
+    process.taken.retain(|slot, (name, _)| {
+        let Some(holder) = live(server, name) else { return false };
+        let holder = if scope.has(Sabotage::TakesNamesForPods) {
+            Holder::Own
+        } else {
+            Holder::of(real_meta(&holder.meta), &set.meta.uid, revision, *slot)
+        };
+        found.push(TakenName { slot: *slot, name: name.to_string(), holder });
+        true
+    });
+    found
+}
+
+/// The pods without a controller that may be the set's own.
+fn look_up_orphans(
+    process: &mut Process,
+    server: &Server,
+    scope: &Scope,
+    set: &Object,
+    revision: &str,
+) -> Vec<Arc<PodRow>> {
+    let is_there = server
+        .get(&set.meta.key)
+        .is_some_and(|found| found.meta.uid == set.meta.uid && !found.meta.is_deleting);
+    let is_blind = scope.has(Sabotage::AdoptsWithoutLook);
+    let mut orphans = Vec::new();
+    for pod in process.pods.rows() {
+        let row = pod_row(pod);
+        let known: (Text, Text) = (pod.meta.uid.clone(), (&*row.revision).into());
+        let is_candidate = row.owner.is_none() && row.counts() && *row.revision == *revision;
+        if !is_candidate || process.others.contains(&known) {
+            continue;
+        }
+        let live = live(server, &pod.meta.key.name).filter(|live| live.meta.uid == pod.meta.uid);
+        if is_blind || live.is_some_and(|live| is_own(live, set, revision)) {
+            orphans.push(Arc::new(row));
+        } else {
+            process.others.insert(known);
+        }
+    }
+    // The pass ends with an error where the set is gone.
+    if is_there || is_blind { orphans } else { Vec::new() }
+}
+
+/// Whether a live pod was made for this set or a former one, and runs what is rendered.
+fn is_own(live: &Object, set: &Object, revision: &str) -> bool {
+    let meta: ObjectMeta = real_meta(&live.meta);
+    let Some(origin) = Origin::of(&meta) else { return false };
+    let runs = match &live.spec {
+        Spec::Pod(text) => set_spec(set).is_some_and(|spec| spec.text == *text),
+        Spec::Set(_) => false,
+    };
+    origin.revision == revision && runs && format!("web-{}", origin.suffix()) == *live.meta.key.name
+}
+
+fn live<'s>(server: &'s Server, name: &Text) -> Option<&'s Stored> {
+    server.get(&Key { kind: Kind::Pod, name: name.clone() })
+}

@@ -1,0 +1,116 @@
+//! What must hold in every history.
+
+use super::content::{Object, Phase, SetSpec, phase, set_spec};
+
+/// One rule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Rule {
+    /// A create makes no more pods than the replicas, and in a rollout those of the surge.
+    Most,
+    /// A delete leaves as many pods that serve as the budget asks for.
+    Least,
+    /// Nobody's pods are written but the set's own.
+    Own,
+    /// A write meets the very object that it was decided for.
+    Meant,
+    /// Ready is said only while all pods are of this template, and serve.
+    Ready,
+    /// What was created is not created again.
+    Once,
+    /// From here, once nothing more goes wrong, all comes to be as wanted, and then nothing is written.
+    Rest,
+}
+
+impl Rule {
+    /// All of them.
+    pub const ALL: [Self; 7] =
+        [Self::Most, Self::Least, Self::Own, Self::Meant, Self::Ready, Self::Once, Self::Rest];
+
+    /// As a sentence.
+    #[must_use]
+    pub fn sentence(self) -> &'static str {
+        match self {
+            Self::Most => "there are never more pods than replicas and surge",
+            Self::Least => "no delete leaves fewer serving pods than the budget asks for",
+            Self::Own => "no pod is written but the set's own",
+            Self::Meant => "a write meets the very object that it was decided for",
+            Self::Ready => "ready is said only while all pods are new and serve",
+            Self::Once => "no pod is created that has been created",
+            Self::Rest => "all comes to rest as wanted",
+        }
+    }
+}
+
+/// What is known of a history, to judge the next write by.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Ledger {
+    /// The rules that were broken, as bits.
+    broken: u8,
+    /// The most pods that any spec of the set allowed.
+    most: u8,
+    /// The fewest serving pods that any spec of the set allowed.
+    least: u8,
+    /// Whether pods went, or ceased to serve, by anything but the controller.
+    pub is_disturbed: bool,
+    /// Whether a process may not know what was created.
+    pub is_doubtful: bool,
+}
+
+impl Ledger {
+    /// A rule was broken.
+    pub fn breaks(&mut self, rule: Rule) {
+        self.broken |= 1 << rule as u8;
+    }
+
+    /// Whether a rule was broken.
+    #[must_use]
+    pub fn has_broken(&self, rule: Rule) -> bool {
+        self.broken & (1 << rule as u8) != 0
+    }
+
+    /// A set was created.
+    pub fn begins(&mut self, spec: &SetSpec) {
+        (self.most, self.least) = (spec.replicas, spec.replicas.saturating_sub(allowed_missing(spec)));
+    }
+
+    /// A spec was changed.
+    pub fn changes(&mut self, before: &SetSpec, after: &SetSpec) {
+        let is_rollout = before.text != after.text;
+        // A rollout that goes on still has its surge.
+        let surge = if is_rollout || self.most > before.replicas { after.surge } else { 0 };
+        let most = (before.replicas.max(after.replicas)) + surge;
+        self.most = self.most.max(most);
+        self.least = self.least.min(after.replicas.saturating_sub(allowed_missing(after)));
+    }
+
+    /// A set got one more pod.
+    pub fn grows<'o>(&mut self, set: &str, pods: impl Iterator<Item = &'o Object>) {
+        let count = pods.filter(|pod| counts_for(pod, set)).count();
+        if count > usize::from(self.most) {
+            self.breaks(Rule::Most);
+        }
+    }
+
+    /// A set has lost this pod, which it was seen to have. What came to serve since it was seen does not count: nobody
+    /// could have known.
+    pub fn shrinks<'o>(&mut self, set: &str, lost: &Object, pods: impl Iterator<Item = &'o Object>) {
+        let serves = |pod: &Object| counts_for(pod, set) && phase(pod) == Some(Phase::Ready);
+        let left = pods.filter(|pod| serves(pod)).count();
+        if serves(lost) && !self.is_disturbed && left < usize::from(self.least) {
+            self.breaks(Rule::Least);
+        }
+    }
+}
+
+fn allowed_missing(spec: &SetSpec) -> u8 {
+    if spec.surge == 0 { spec.unavailable.max(1) } else { spec.unavailable }
+}
+
+/// Whether a pod is one of the replicas of a set.
+#[must_use]
+pub fn counts_for(pod: &Object, set: &str) -> bool {
+    set_spec(pod).is_none()
+        && pod.meta.controller().is_some_and(|controller| &**controller == set)
+        && !pod.meta.is_deleting
+        && phase(pod) != Some(Phase::Failed)
+}

@@ -1,0 +1,40 @@
+use super::{
+    check::{breaks, check},
+    sabotage::Sabotage,
+    scopes, *,
+};
+
+#[test]
+fn every_rule_holds_in_every_history() {
+    for scope in scopes::small() {
+        let checked = check(&scope);
+        assert!(checked.broken.is_empty(), "{}: {:#?}", checked.name, checked.broken);
+    }
+}
+
+#[test]
+fn each_sabotage_breaks_the_rule_that_is_there_for_it() {
+    for sabotage in Sabotage::ALL {
+        let (scope, rule) = scopes::revealing(sabotage);
+        let checked = breaks(&scope, rule);
+        assert!(checked.broken.contains_key(rule.sentence()), "{sabotage:?} is not caught: {checked:?}");
+    }
+}
+
+/// The watch of pods is narrowed by the label, and the next pod may have another place, and so another name.
+#[test]
+fn a_pod_that_loses_its_label_in_a_rollout_may_stay_beside_its_successor() {
+    let scope = Scope { loses_labels: true, ..scopes::meddling() };
+    let checked = breaks(&scope, Rule::Rest);
+    assert!(checked.broken.contains_key(Rule::Rest.sentence()));
+}
+
+/// The bounds of a rollout rest on one process that acts; that nothing is lost or doubled does not.
+#[test]
+fn two_leaders_at_once_may_exceed_the_budget_of_a_rollout() {
+    let scope = scopes::two_leaders();
+    for rule in [Rule::Most, Rule::Least] {
+        let scope = Scope { judges_budget: true, ..scope.clone() };
+        assert!(breaks(&scope, rule).broken.contains_key(rule.sentence()));
+    }
+}

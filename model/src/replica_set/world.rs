@@ -1,0 +1,232 @@
+//! Everything at one moment, and what can happen to it.
+
+use std::{
+    hash::{DefaultHasher, Hash, Hasher},
+    ops::Deref,
+};
+
+use basic_replicaset_controller::{decide::decide, step};
+
+use super::{
+    act::{self, may_write, says_ready},
+    content::{Object, Phase, Server, Spec, Status, phase, real_set, set_spec},
+    observe::{observe, revision_of},
+    process::{Process, Write},
+    rule::{Ledger, Rule, counts_for},
+    sabotage::Sabotage,
+    scope::{Budget, Scope},
+};
+use crate::server::{
+    object::{Key, Kind},
+    operation::{Answer, Operation},
+};
+
+/// Everything at one moment.
+#[derive(Clone, Debug)]
+pub struct World {
+    /// The API server.
+    pub server: Server,
+    /// The processes.
+    pub processes: Vec<Process>,
+    /// What may still happen.
+    pub left: Budget,
+    /// What is known of the history.
+    pub ledger: Ledger,
+    /// Writes that were sent.
+    pub writes: Writes,
+}
+
+/// How many writes were sent; no state differs by it.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Writes(pub u32);
+
+impl Hash for Writes {
+    fn hash<H: Hasher>(&self, _: &mut H) {}
+}
+
+/// Processes are alike: which one is which makes no other state.
+impl Hash for World {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.left.hash(state);
+        self.ledger.hash(state);
+        self.present(state);
+    }
+}
+
+/// As their hashes are.
+impl PartialEq for World {
+    fn eq(&self, other: &Self) -> bool {
+        digest(self) == digest(other)
+    }
+}
+
+/// What becomes of a write and its answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Fate {
+    /// It is made and answered.
+    Answered,
+    /// It is not made.
+    LostBefore,
+    /// It is made, and the answer is lost.
+    LostAfter,
+}
+
+/// The one set.
+#[must_use]
+pub fn set_key() -> Key {
+    Key { kind: Kind::ReplicaSet, name: "web".into() }
+}
+
+impl World {
+    /// What decides on the future when nothing more goes wrong.
+    pub fn present<H: Hasher>(&self, state: &mut H) {
+        let mut processes: Vec<u64> = self.processes.iter().map(digest).collect();
+        processes.sort_unstable();
+        processes.hash(state);
+        self.server.hash(state);
+    }
+
+    /// A request, which all watches hear of.
+    pub fn ask(&mut self, operation: Operation<Spec, Status>) -> Answer<Spec, Status> {
+        let answer = self.server.apply(operation);
+        for event in self.server.take_news() {
+            self.processes.iter_mut().for_each(|process| process.hear(&event));
+        }
+        answer
+    }
+
+    /// A process sees so many more events of sets and pods, and decides. Whether anything came of it but newer caches:
+    /// if not, it might as well see them later.
+    pub fn pass(&mut self, scope: &Scope, at: usize, sets: usize, pods: usize) -> bool {
+        let Self { server, processes, ledger, .. } = self;
+        let process = &mut processes[at];
+        let before = remembered(process);
+        process.show(sets, pods);
+        let Some(set) = process.sets.get(&set_key()).cloned() else { return false };
+        let observed = observe(process, server, scope, &set);
+        let action = decide(&observed);
+        act::plan(process, server, scope, &set, &observed, action);
+        if process.plan.front().is_some_and(says_ready) && !is_ready_as_shown(process, &set) {
+            ledger.breaks(Rule::Ready);
+        }
+        let is_there = || {
+            server.get(&set_key()).is_some_and(|live| live.meta.uid == set.meta.uid && !live.meta.is_deleting)
+        };
+        // A set that is gone leaves its pods to others, or to nobody.
+        if process.plan.front().is_some_and(|write| write.step == step::ADOPT) && !is_there() {
+            ledger.breaks(Rule::Own);
+        }
+        !process.plan.is_empty() || remembered(process) != before
+    }
+
+    /// A process sends its next write.
+    pub fn write(&mut self, scope: &Scope, at: usize, fate: Fate) {
+        let Some(write) = self.processes[at].plan.pop_front() else { return };
+        self.writes.0 += 1;
+        let answer = if fate == Fate::LostBefore { None } else { Some(self.commit(&write)) };
+        let process = &mut self.processes[at];
+        if let Some(answer) = answer.filter(|_| fate == Fate::Answered) {
+            hear_answer(process, &write, &answer, self.server.clock);
+        } else {
+            process.plan.clear();
+            if !scope.has(Sabotage::ForgetsLostAnswers) {
+                process.doubts(&write.operation, self.server.version());
+            }
+            process.fails(&write.set, write.step, None);
+        }
+        if scope.has(Sabotage::WaitsForNoWrite) {
+            process.sets.forget_writes();
+            process.pods.forget_writes();
+        }
+    }
+
+    /// A write is made, and judged.
+    fn commit(&mut self, write: &Write) -> Answer<Spec, Status> {
+        let key = write.operation.key().clone();
+        let before = self.server.get(&key).cloned();
+        let answer = self.ask(write.operation.clone());
+        let set = write.set.meta.uid.clone();
+        let pods = self.server.objects().map(Deref::deref);
+        match (&answer, before) {
+            (Answer::Done(_), None) => self.ledger.grows(&set, pods),
+            (Answer::Done(_), Some(before)) => {
+                if write.meant.as_ref() != Some(&before.meta.uid) {
+                    self.ledger.breaks(Rule::Meant);
+                }
+                if key.kind == Kind::Pod && !may_write(&before, write) {
+                    self.ledger.breaks(Rule::Own);
+                }
+                match write.operation {
+                    Operation::Delete { .. } if write.has_served => {
+                        self.ledger.shrinks(&set, &before, pods);
+                    }
+                    Operation::Delete { .. } => {}
+                    _ => self.ledger.grows(&set, pods),
+                }
+            }
+            (Answer::AlreadyExists, Some(before))
+                if before.meta.controller() == Some(&set) && !self.ledger.is_doubtful =>
+            {
+                self.ledger.breaks(Rule::Once);
+            }
+            _ => {}
+        }
+        answer
+    }
+}
+
+fn hear_answer(process: &mut Process, write: &Write, answer: &Answer<Spec, Status>, now: u8) {
+    let is_delete = matches!(write.operation, Operation::Delete { .. });
+    match answer {
+        Answer::Done(object) => {
+            let cache = if object.meta.key.kind == Kind::Pod { &mut process.pods } else { &mut process.sets };
+            cache.wrote(object.meta.version);
+            if write.step == step::STATUS {
+                process.told_at = Some(now);
+            }
+            if let Some(slot) = write.item.as_ref().and_then(|item| item.parse().ok()) {
+                process.name_settled(slot);
+            }
+            if process.plan.is_empty() {
+                process.progresses(write.step);
+            }
+        }
+        Answer::AlreadyExists => {
+            if let (Operation::Create(pod), Some(slot)) =
+                (&write.operation, write.item.as_ref().and_then(|item| item.parse().ok()))
+            {
+                let revision = pod.meta.annotations.get(catena_api::keys::HASH).cloned().unwrap_or_default();
+                process.taken.insert(slot, (pod.meta.key.name.clone(), revision));
+            }
+        }
+        // What is gone need not be deleted.
+        Answer::NotFound | Answer::Conflict if is_delete => {}
+        Answer::NotFound | Answer::Conflict | Answer::Invalid => {
+            process.fails(&write.set, write.step, write.item.clone());
+        }
+    }
+}
+
+/// Whether a set is ready by what the caches show: counted here by another hand than the controller's.
+fn is_ready_as_shown(process: &Process, set: &Object) -> bool {
+    let revision = revision_of(set, &real_set(set));
+    let own: Vec<_> = process.pods.rows().filter(|pod| counts_for(pod, &set.meta.uid)).collect();
+    let is_new = |pod: &Object| {
+        pod.meta.annotations.get(catena_api::keys::HASH).is_some_and(|hash| **hash == *revision)
+            && phase(pod) == Some(Phase::Ready)
+    };
+    own.iter().all(|pod| is_new(pod))
+        && set_spec(set).is_some_and(|spec| own.len() == usize::from(spec.replicas))
+}
+
+/// What a process remembers beside its caches.
+fn remembered(process: &Process) -> u64 {
+    digest(&(&process.taken, &process.others, &process.held, &process.plan, &process.rendered))
+}
+
+/// A number that stands for a value.
+pub fn digest(value: &impl Hash) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    value.hash(&mut hasher);
+    hasher.finish()
+}

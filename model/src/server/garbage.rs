@@ -1,0 +1,93 @@
+//! The garbage collector as a client of the server: which requests it would make now.
+//!
+//! The rules are those of kube-controller-manager (`pkg/controller/garbagecollector/garbagecollector.go`,
+//! `attemptToDeleteItem`); it looks owners up live before it deletes, and names the uid of what it deletes.
+
+use std::hash::Hash;
+
+use super::{
+    Server,
+    object::{FOREGROUND, ORPHAN, Object, Owner},
+    operation::{Change, Operation, Preconditions, Propagation, Verb},
+};
+
+/// The requests that the garbage collector would make, each by itself.
+#[must_use]
+pub fn work<S: Clone + PartialEq + Hash, T: Clone + PartialEq + Hash + Default>(
+    server: &Server<S, T>,
+) -> Vec<Operation<S, T>> {
+    server
+        .objects()
+        .filter_map(|object| of_owner(server, object).or_else(|| of_dependent(server, object)))
+        .collect()
+}
+
+/// What a deletion that is under way asks for.
+fn of_owner<S: Clone + PartialEq + Hash, T: Clone + PartialEq + Hash + Default>(
+    server: &Server<S, T>,
+    owner: &Object<S, T>,
+) -> Option<Operation<S, T>> {
+    if !owner.meta.is_deleting {
+        return None;
+    }
+    let uid = &owner.meta.uid;
+    let is_dependent = |object: &Object<S, T>| object.meta.owners.iter().any(|other| other.uid == *uid);
+    if owner.meta.is_held_by(ORPHAN) {
+        let dependent = server.objects().find(|object| is_dependent(object));
+        return Some(match dependent {
+            Some(dependent) => patch(dependent, Change::RemoveOwner(uid.clone())),
+            None => patch(owner, Change::RemoveFinalizer(ORPHAN.into())),
+        });
+    }
+    let blocks = |object: &Object<S, T>| {
+        object.meta.owners.iter().any(|other| other.uid == *uid && other.blocks_deletion)
+    };
+    let is_done = owner.meta.is_held_by(FOREGROUND) && !server.objects().any(|object| blocks(object));
+    is_done.then(|| patch(owner, Change::RemoveFinalizer(FOREGROUND.into())))
+}
+
+/// What becomes of an object by what became of its owners.
+fn of_dependent<S: Clone + PartialEq + Hash, T: Clone + PartialEq + Hash + Default>(
+    server: &Server<S, T>,
+    object: &Object<S, T>,
+) -> Option<Operation<S, T>> {
+    if object.meta.is_deleting {
+        return None;
+    }
+    let owner_of = |owner: &Owner| server.get(&owner.key).filter(|found| found.meta.uid == owner.uid);
+    let waits = |owner: &Owner| {
+        owner_of(owner).is_some_and(|owner| owner.meta.is_deleting && owner.meta.is_held_by(FOREGROUND))
+    };
+    let is_useless = |owner: &&Owner| owner_of(owner).is_none() || waits(owner);
+    let (useless, solid): (Vec<_>, Vec<_>) = object.meta.owners.iter().partition(is_useless);
+    let first = useless.first()?;
+    if !solid.is_empty() {
+        return Some(patch(object, Change::RemoveOwner(first.uid.clone())));
+    }
+    let has_dependents =
+        || server.objects().any(|other| other.meta.owners.iter().any(|owner| owner.uid == object.meta.uid));
+    let propagation = if useless.iter().any(|owner| waits(owner)) && has_dependents() {
+        Propagation::Foreground
+    } else if object.meta.is_held_by(ORPHAN) {
+        Propagation::Orphan
+    } else if object.meta.is_held_by(FOREGROUND) {
+        Propagation::Foreground
+    } else {
+        Propagation::Background
+    };
+    Some(Operation::Delete {
+        key: object.meta.key.clone(),
+        preconditions: Preconditions::uid(&object.meta.uid),
+        propagation: Some(propagation),
+        is_immediate: false,
+    })
+}
+
+fn patch<S, T>(object: &Object<S, T>, change: Change<S>) -> Operation<S, T> {
+    Operation::Patch {
+        key: object.meta.key.clone(),
+        verb: Verb::Merge,
+        preconditions: Preconditions::uid(&object.meta.uid),
+        changes: vec![change],
+    }
+}

@@ -1,0 +1,24 @@
+//! `cargo xtask model`
+
+use anyhow::Result;
+use local_cluster::Interrupt;
+
+use crate::cargo;
+
+/// How large the models are.
+#[derive(clap::Args)]
+pub struct Options {
+    /// Larger models, which take minutes
+    #[arg(long)]
+    full: bool,
+}
+
+/// Runs the models, and prints what came of each.
+///
+/// # Errors
+/// When a rule is broken, or a sabotage is not caught.
+pub async fn run(options: &Options) -> Result<()> {
+    let mut arguments = vec!["run", "--package", "model", "--quiet", "--"];
+    arguments.extend(options.full.then_some("--full"));
+    cargo::run(&arguments, &Interrupt::listen()?).await
+}
