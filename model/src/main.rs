@@ -15,11 +15,15 @@ struct Options {
     /// Larger models, which take minutes
     #[arg(long)]
     full: bool,
+    /// Only the models whose name contains this, and no sabotage
+    #[arg(long, value_name = "NAME")]
+    only: Option<String>,
 }
 
 fn main() -> ExitCode {
-    let Options { full } = Options::parse();
-    let scopes = if full { scopes::full() } else { scopes::small() };
+    let Options { full, only } = Options::parse();
+    let mut scopes = if full { scopes::full() } else { scopes::small() };
+    scopes.retain(|scope| only.as_ref().is_none_or(|name| scope.name.contains(name)));
     println!(
         "{:<32} {:>9} {:>6} {:>9} {:>8}",
         "basic-replicaset-controller", "states", "depth", "seconds", "rules"
@@ -30,6 +34,15 @@ fn main() -> ExitCode {
         tell(&checked);
         broken += checked.broken.len();
     }
+    if only.is_none() {
+        broken += sabotage();
+    }
+    if broken == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// How many sabotages are not caught.
+fn sabotage() -> usize {
+    let mut missed = 0;
     println!("\n{:<32} {:>9} {:>9}", "sabotage", "states", "seconds");
     for sabotage in Sabotage::ALL {
         let (scope, rule) = scopes::revealing(sabotage);
@@ -43,9 +56,9 @@ fn main() -> ExitCode {
             checked.states,
             rule.sentence()
         );
-        broken += usize::from(!is_caught);
+        missed += usize::from(!is_caught);
     }
-    if broken == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    missed
 }
 
 fn tell(checked: &Checked) {

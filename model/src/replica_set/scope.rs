@@ -44,7 +44,7 @@ pub struct Scope {
     pub has_squatter: bool,
     /// Whether the bounds of a rollout are judged: with two processes that act they do not hold.
     pub judges_budget: bool,
-    /// Whether users take labels away, so that watches show a pod no more: it may stay beside its successor then.
+    /// Whether people take labels away, so that watches show a pod no more.
     pub loses_labels: bool,
     /// Objects that a history may have: longer ones are not followed.
     pub objects: u8,

@@ -58,6 +58,16 @@ pub fn meddling() -> Scope {
     }
 }
 
+/// People take labels away while nobody changes the set.
+#[must_use]
+pub fn lost_labels() -> Scope {
+    Scope {
+        loses_labels: true,
+        budget: Budget { meddling: 1, ticks: 1, crashes: 1, ..NONE },
+        ..Scope::quiet("people take labels away")
+    }
+}
+
 /// Another's pod has the name of the first one.
 #[must_use]
 pub fn squatter() -> Scope {
@@ -96,6 +106,7 @@ pub fn small() -> Vec<Scope> {
         deletion("orphaned and created again", Propagation::Orphan),
         deletion("deleted in the foreground", Propagation::Foreground),
         meddling(),
+        lost_labels(),
         squatter(),
         two_quiet_leaders(),
     ]
@@ -117,8 +128,9 @@ pub fn full() -> Vec<Scope> {
         with(deletion("orphaned and created again", Propagation::Orphan), |budget| budget.ticks = 1),
         with(deletion("deleted in the foreground", Propagation::Foreground), |budget| budget.crashes = 1),
         with(meddling(), |budget| budget.crashes = 1),
+        with(lost_labels(), |budget| budget.lost_answers = 1),
         with(squatter(), |budget| budget.lost_answers = 1),
-        two_leaders(),
+        Scope { replicas: 2, ..two_quiet_leaders() },
     ]
 }
 

@@ -11,6 +11,9 @@ pub struct Options {
     /// Larger models, which take minutes
     #[arg(long)]
     full: bool,
+    /// Only the models whose name contains this, and no sabotage
+    #[arg(long, value_name = "NAME")]
+    only: Option<String>,
 }
 
 /// Runs the models, and prints what came of each.
@@ -20,5 +23,8 @@ pub struct Options {
 pub async fn run(options: &Options) -> Result<()> {
     let mut arguments = vec!["run", "--package", "model", "--quiet", "--"];
     arguments.extend(options.full.then_some("--full"));
+    if let Some(name) = &options.only {
+        arguments.extend(["--only", name]);
+    }
     cargo::run(&arguments, &Interrupt::listen()?).await
 }
