@@ -6,6 +6,7 @@ mod slow_start;
 mod write_error;
 mod writer;
 
+pub(crate) use writer::Gate;
 pub use {
     slow_start::{Batch, Failed, slow_start},
     write_error::{WriteCause, WriteError},

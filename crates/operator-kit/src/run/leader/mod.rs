@@ -1,8 +1,9 @@
 //! Leader election over a Lease, as client-go does it.
 //!
 //! kube-lease-manager reads the Lease before each renewal and measures its expiry by the wall clock; here a
-//! renewal is one write, tested by resourceVersion, and the leader stops by its monotonic clock before another
-//! may begin. Safety does not rest on it: writes are safe to repeat and carry uids.
+//! renewal is one write, tested by resourceVersion, and the leader stops writing by its monotonic clock before
+//! another may begin. It ends only when another has the Lease, so that an API server that is away for a while
+//! restarts no controller. Safety does not rest on it: writes are safe to repeat and carry uids.
 
 mod lease;
 
@@ -13,24 +14,26 @@ use kube::{Api, Client, api::PostParams};
 use thiserror::Error;
 use tokio::time::Instant;
 
+use crate::write::Gate;
 use lease::{Lease, Moment, Spec};
 
 /// Validity of a Lease after its last renewal.
-const LEASE_DURATION: Duration = Duration::from_secs(30);
-/// Time without a renewal after which the leader stops.
-const RENEW_DEADLINE: Duration = Duration::from_secs(20);
+const LEASE_DURATION: Duration = Duration::from_secs(15);
+/// Time without a renewal after which the leader writes nothing.
+const RENEW_DEADLINE: Duration = Duration::from_secs(10);
 /// Time between renewals.
-const RENEW_INTERVAL: Duration = Duration::from_secs(10);
+const RENEW_INTERVAL: Duration = Duration::from_secs(5);
 /// Time between tries to acquire the Lease, and to renew it after a failure.
-const RETRY_INTERVAL: Duration = Duration::from_secs(2);
+const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 /// Time limit of a request.
-const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// A candidate for leadership.
 pub(crate) struct Candidate {
     leases: Api<Lease>,
     name: String,
     identity: String,
+    gate: Gate,
 }
 
 /// The Lease as this process last wrote it.
@@ -50,11 +53,13 @@ enum Lost {
 }
 
 impl Candidate {
-    pub fn new(client: Client, namespace: &str, name: &str, identity: &str) -> Self {
+    /// A candidate that keeps the gate open while it leads.
+    pub fn new(client: Client, namespace: &str, name: &str, identity: &str, gate: Gate) -> Self {
         Self {
             leases: Api::namespaced(client, namespace),
             name: name.to_owned(),
             identity: identity.to_owned(),
+            gate,
         }
     }
 
@@ -67,6 +72,7 @@ impl Candidate {
             match tokio::time::timeout(REQUEST_TIMEOUT, self.take(&mut other)).await {
                 Ok(Ok(Some(lease))) => {
                     tracing::info!(lease = self.name, identity = self.identity, "leading");
+                    self.gate.open_until(before + RENEW_DEADLINE);
                     return Leadership { candidate: self, lease, renewed: before };
                 }
                 Ok(Ok(None)) => {}
@@ -120,7 +126,7 @@ impl Candidate {
 }
 
 impl Leadership {
-    /// Renews the Lease; ends with an error when it is lost, or could not be renewed in time.
+    /// Renews the Lease; ends with an error when another replica has it.
     pub async fn keep(&mut self) -> anyhow::Result<()> {
         loop {
             tokio::time::sleep(RENEW_INTERVAL.saturating_sub(self.renewed.elapsed())).await;
@@ -130,24 +136,19 @@ impl Leadership {
 
     async fn renew(&mut self) -> anyhow::Result<()> {
         loop {
-            let left = RENEW_DEADLINE.saturating_sub(self.renewed.elapsed());
-            if left.is_zero() {
-                bail!(
-                    "the Lease {} could not be renewed in time: stopping before another replica leads",
-                    self.candidate.name
-                );
-            }
             let before = Instant::now();
-            match tokio::time::timeout(left.min(REQUEST_TIMEOUT), self.write()).await {
+            match tokio::time::timeout(REQUEST_TIMEOUT, self.write()).await {
                 Ok(Ok(lease)) => {
                     self.lease = lease;
                     self.renewed = before;
+                    self.candidate.gate.open_until(before + RENEW_DEADLINE);
                     return Ok(());
                 }
                 Ok(Err(kube::Error::Api(status))) if status.is_conflict() || status.is_not_found() => {
-                    match tokio::time::timeout(left.min(REQUEST_TIMEOUT), self.reread()).await {
+                    match tokio::time::timeout(REQUEST_TIMEOUT, self.reread()).await {
                         Ok(Ok(())) => continue,
                         Ok(Err(Lost::To(holder))) => {
+                            self.candidate.gate.close();
                             bail!("the Lease {} is held by {holder:?}: stopping", self.candidate.name)
                         }
                         Ok(Err(Lost::Sight(error))) => tracing::warn!("cannot read the Lease: {error}"),
@@ -159,7 +160,7 @@ impl Leadership {
                 Ok(Err(error)) => tracing::warn!("cannot renew the Lease: {error}"),
                 Err(_) => tracing::warn!("cannot renew the Lease: the API server did not answer in time"),
             }
-            tokio::time::sleep(RETRY_INTERVAL.min(left)).await;
+            tokio::time::sleep(RETRY_INTERVAL).await;
         }
     }
 
@@ -186,6 +187,7 @@ impl Leadership {
 
     /// Releases the Lease, so that another replica need not wait for its expiry.
     pub async fn release(mut self) {
+        self.candidate.gate.close();
         match tokio::time::timeout(REQUEST_TIMEOUT, self.give_up()).await {
             Ok(Ok(())) => tracing::info!("released the Lease"),
             Ok(Err(error)) => tracing::warn!("cannot release the Lease: {error:#}; it expires by itself"),

@@ -55,7 +55,8 @@ impl Server {
                 }
             }
         });
-        (Candidate::new(Client::new(service, "default"), "catena-system", "reaper", name), connection)
+        let client = Client::new(service, "default");
+        (Candidate::new(client, "catena-system", "reaper", name, Gate::default()), connection)
     }
 
     async fn answer(&self, request: Request<Body>) -> anyhow::Result<Response<Body>> {
@@ -89,7 +90,7 @@ impl Server {
         kept.lease = Some(json!({
             "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
             "metadata": {"name": "reaper", "resourceVersion": kept.version.to_string()},
-            "spec": {"holderIdentity": holder, "leaseDurationSeconds": 30, "renewTime": renewed},
+            "spec": {"holderIdentity": holder, "leaseDurationSeconds": LEASE_DURATION.as_secs(), "renewTime": renewed},
         }));
     }
 
@@ -156,26 +157,86 @@ async fn a_lease_that_its_holder_renews_is_not_taken() {
     assert!(took.1 >= 29 * RENEW_INTERVAL + LEASE_DURATION, "{:?}", took.1);
 }
 
+/// Waits until the gate is closed, while the Lease is being renewed.
+async fn closed(leading: &mut Leadership) -> Instant {
+    let gate = leading.candidate.gate.clone();
+    let closing = async {
+        while gate.is_open() {
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+        Instant::now()
+    };
+    tokio::select! {
+        ended = leading.keep() => panic!("{ended:?}"),
+        closed = closing => closed,
+    }
+}
+
 #[tokio::test(start_paused = true)]
-async fn a_leader_whose_renewals_hang_or_fail_stops_before_another_may_begin() {
+async fn a_leader_whose_renewals_hang_or_fail_writes_nothing_before_another_may_begin() {
     for line in [Line::Hangs, Line::Fails] {
         let server = Server::default();
         let (a, to_a) = server.candidate("a");
         let mut leading = a.lead().await;
-        let (ended, next) = tokio::join!(
-            async {
-                tokio::time::sleep(RENEW_INTERVAL + RETRY_INTERVAL).await;
-                to_a.is(line);
-                time(leading.keep()).await.0.unwrap_err();
-                Instant::now()
-            },
-            async {
-                server.candidate("b").0.lead().await;
-                Instant::now()
-            }
-        );
-        assert!(ended + Duration::from_secs(5) < next, "{line:?}: {:?} before the next", next - ended);
+        tokio::time::timeout(RENEW_INTERVAL + RETRY_INTERVAL, leading.keep()).await.unwrap_err();
+        to_a.is(line);
+        let (b, _) = server.candidate("b");
+        let (closed, next) = tokio::join!(closed(&mut leading), async {
+            b.lead().await;
+            Instant::now()
+        });
+        assert!(closed + Duration::from_secs(4) < next, "{line:?}: {:?} before the next", next - closed);
+
+        to_a.is(Line::Works);
+        let ended = leading.keep().await.unwrap_err();
+        assert!(ended.to_string().contains("held by \"b\""), "{ended}");
+        assert!(!leading.candidate.gate.is_open(), "{line:?}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_leader_that_was_lost_is_replaced_within_twenty_seconds() {
+    for since_renewal in 0..RENEW_INTERVAL.as_secs() {
+        let server = Server::default();
+        let (a, to_a) = server.candidate("a");
+        let mut leading = a.lead().await;
+        let (b, _) = server.candidate("b");
+        let lost = async {
+            let kept = Duration::from_secs(since_renewal) + 3 * RENEW_INTERVAL;
+            tokio::time::timeout(kept, leading.keep()).await.unwrap_err();
+            to_a.is(Line::Hangs);
+            Instant::now()
+        };
+        let (lost, next) = tokio::join!(lost, async {
+            b.lead().await;
+            Instant::now()
+        });
+        assert!(next - lost < Duration::from_secs(18), "{:?}", next - lost);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_outage_of_any_length_ends_no_leader_whose_lease_nobody_took() {
+    let server = Server::default();
+    let (a, line) = server.candidate("a");
+    let mut leading = a.lead().await;
+    line.is(Line::Hangs);
+    closed(&mut leading).await;
+    tokio::time::timeout(100 * LEASE_DURATION, leading.keep()).await.unwrap_err();
+    assert!(!leading.candidate.gate.is_open());
+    line.is(Line::Works);
+    tokio::time::timeout(REQUEST_TIMEOUT + 2 * RETRY_INTERVAL, leading.keep()).await.unwrap_err();
+    assert!(leading.candidate.gate.is_open());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_leader_that_gives_up_its_lease_writes_nothing_more() {
+    let server = Server::default();
+    let leading = server.candidate("a").0.lead().await;
+    let gate = leading.candidate.gate.clone();
+    assert!(gate.is_open());
+    leading.release().await;
+    assert!(!gate.is_open());
 }
 
 #[tokio::test(start_paused = true)]

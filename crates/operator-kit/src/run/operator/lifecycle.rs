@@ -81,10 +81,12 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
         self.health.stopping();
         if outcome.is_ok() {
             phase.send_replace(Phase::Stopping);
-            if let Ok(ended) = tokio::time::timeout(SHUTDOWN_TIMEOUT, work).await {
-                ended?;
-            } else {
-                tracing::warn!("some reconciliations were still in progress");
+            select! {
+                ended = tokio::time::timeout(SHUTDOWN_TIMEOUT, work) => match ended {
+                    Ok(ended) => ended?,
+                    Err(_) => tracing::warn!("some reconciliations were still in progress"),
+                },
+                lost = keep(leadership.as_mut()) => return lost,
             }
             release(leadership).await?;
         }
@@ -111,7 +113,9 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
         }
         let namespace = self.namespace();
         let name = self.arguments.lease_name.as_deref().unwrap_or(self.name);
-        Some(Candidate::new(self.client.clone(), namespace, name, &self.arguments.identity).lead().await)
+        let gate = self.writer.gate().clone();
+        let candidate = Candidate::new(self.client.clone(), namespace, name, &self.arguments.identity, gate);
+        Some(candidate.lead().await)
     }
 
     /// Sends heartbeats, forever.

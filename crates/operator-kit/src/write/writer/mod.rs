@@ -3,6 +3,7 @@
 
 mod busy;
 mod excess;
+mod gate;
 mod on_behalf;
 mod room;
 mod send;
@@ -29,6 +30,7 @@ use crate::{
     },
 };
 
+pub(crate) use gate::Gate;
 pub use on_behalf::{OnBehalf, Written};
 
 /// Maximum number of concurrent writes. The API server's limit for one class of clients is of this order.
@@ -48,6 +50,7 @@ struct Shared {
     repeated: RepeatedWrites,
     metrics: Arc<Metrics>,
     permits: Semaphore,
+    gate: Gate,
     room: Room,
     statuses: Mutex<HashMap<String, Status>>,
 }
@@ -73,6 +76,7 @@ impl Writer {
             repeated: RepeatedWrites::default(),
             metrics,
             permits: Semaphore::new(SIDE_BY_SIDE),
+            gate: Gate::default(),
             room: Room::default(),
             statuses: Mutex::default(),
         };
@@ -108,6 +112,11 @@ impl Writer {
                 StatusAge::Unwritten(Duration::ZERO)
             }
         }
+    }
+
+    /// The gate that the leader keeps open.
+    pub(crate) fn gate(&self) -> &Gate {
+        &self.shared.gate
     }
 
     /// The highest version that the primary watch has delivered.

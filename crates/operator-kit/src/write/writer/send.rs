@@ -96,6 +96,7 @@ impl OnBehalf<'_> {
         let request = request.map_err(|error| target.error(kube::Error::BuildRequest(error)))?;
         let content = content(&request);
         let permit = shared.permits.acquire().await;
+        shared.gate.opens().await;
         let result = writer.client.request::<T>(request).await.map_err(|error| target.error(error));
         drop(permit);
         // Refused writes have their backoff, and an existing object is often no failure.
