@@ -116,8 +116,9 @@ async fn program(sandbox: &Sandbox, container: &Container) -> Result<Program, Tr
     let image = container.image.as_deref().unwrap_or_default();
     let binary = image::locate(image, container.image_pull_policy.as_deref(), &sandbox.runner.bin_dir())?;
     let mounts = volumes::mounts(&sandbox.directory, &spec, container);
-    let given = given_environment(sandbox, &mounts)?;
+    let given = given_environment(sandbox, &mounts);
     let variables = environment::resolve(&pod, container, sandbox.address, given)?;
+    write_kubeconfig(sandbox, &mounts, &variables)?;
     let local = |text: &String| mounts.rewrite(&expand(text, &variables));
     // The binary is the image's entrypoint.
     let mut arguments: Vec<String> = container.args.iter().flatten().map(local).collect();
@@ -138,7 +139,7 @@ async fn program(sandbox: &Sandbox, container: &Container) -> Result<Program, Tr
 }
 
 /// The environment variables that every container gets.
-fn given_environment(sandbox: &Sandbox, mounts: &Mounts) -> Result<BTreeMap<String, String>, Trouble> {
+fn given_environment(sandbox: &Sandbox, mounts: &Mounts) -> BTreeMap<String, String> {
     let port = sandbox.runner.server_port.to_string();
     let pod = sandbox.pod();
     let mut given: BTreeMap<String, String> = [
@@ -150,17 +151,26 @@ fn given_environment(sandbox: &Sandbox, mounts: &Mounts) -> Result<BTreeMap<Stri
     ]
     .map(|(name, value)| (name.to_owned(), value))
     .into();
-    // A client reads the fixed path of a container, which does not exist on this machine; a kubeconfig has the same
-    // content and is read first.
-    if let Some(account) = mounts.local(SERVICE_ACCOUNT) {
-        let path = sandbox.directory.join("kubeconfig");
-        let server = format!("https://{HOST_IP}:{port}");
-        let namespace = pod.namespace().unwrap_or_default();
-        let document =
-            kubeconfig::for_pod(&server, &account.join("ca.crt"), &account.join("token"), &namespace);
-        kubeconfig::write(&path, &document)
-            .map_err(|error| Trouble::new("CreateContainerError", format!("{error:#}")))?;
-        given.insert("KUBECONFIG".to_owned(), path.display().to_string());
+    if mounts.local(SERVICE_ACCOUNT).is_some() {
+        given.insert("KUBECONFIG".to_owned(), sandbox.directory.join("kubeconfig").display().to_string());
     }
-    Ok(given)
+    given
+}
+
+/// Writes the configuration of a client in the container. A client reads the fixed path of a container, which does not
+/// exist on this machine; a kubeconfig has the same content and is read first. As in a container, the variables say
+/// where the API server is.
+fn write_kubeconfig(
+    sandbox: &Sandbox,
+    mounts: &Mounts,
+    variables: &BTreeMap<String, String>,
+) -> Result<(), Trouble> {
+    let Some(account) = mounts.local(SERVICE_ACCOUNT) else { return Ok(()) };
+    let variable = |name: &str| variables.get(name).map(String::as_str).unwrap_or_default();
+    let server =
+        format!("https://{}:{}", variable("KUBERNETES_SERVICE_HOST"), variable("KUBERNETES_SERVICE_PORT"));
+    let namespace = sandbox.pod().namespace().unwrap_or_default();
+    let document = kubeconfig::for_pod(&server, &account.join("ca.crt"), &account.join("token"), &namespace);
+    kubeconfig::write(&sandbox.directory.join("kubeconfig"), &document)
+        .map_err(|error| Trouble::new("CreateContainerError", format!("{error:#}")))
 }
