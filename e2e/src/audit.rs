@@ -30,6 +30,8 @@ pub struct AuditLog {
 pub struct Request {
     /// The user.
     pub user: String,
+    /// The pod whose token was used; empty if the token is not bound to one.
+    pub pod: String,
     /// The verb: `create`, `patch`, `list`, `watch`, …
     pub verb: String,
     /// The resource with its subresource: `pods`, `basicdeployments/status`.
@@ -43,6 +45,9 @@ pub struct Request {
     /// When it arrived.
     pub at: Timestamp,
 }
+
+/// The pod to which a token is bound, in what the API server knows of its user.
+const POD: &str = "authentication.kubernetes.io/pod-name";
 
 /// Counts of requests, for messages.
 #[derive(Default, PartialEq, Eq)]
@@ -61,10 +66,11 @@ struct Line {
     request_received_timestamp: Timestamp,
 }
 
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
+#[serde(default)]
 struct User {
-    #[serde(default)]
     username: String,
+    extra: BTreeMap<String, Vec<String>>,
 }
 
 #[derive(Default, Deserialize)]
@@ -174,14 +180,16 @@ impl Line {
             "ResponseStarted" => is_watch,
             _ => !is_watch || self.response_status.code >= 400,
         };
-        let Self { object_ref, .. } = self;
+        let Self { object_ref, mut user, .. } = self;
+        let pod = user.extra.remove(POD).and_then(|names| names.into_iter().next());
         let resource = if object_ref.subresource.is_empty() {
             object_ref.resource
         } else {
             format!("{}/{}", object_ref.resource, object_ref.subresource)
         };
         counts.then_some(Request {
-            user: self.user.username,
+            user: user.username,
+            pod: pod.unwrap_or_default(),
             verb: self.verb,
             resource,
             namespace: object_ref.namespace,
@@ -197,6 +205,16 @@ impl Request {
     #[must_use]
     pub fn is_write(&self) -> bool {
         matches!(self.verb.as_str(), "create" | "update" | "patch" | "delete" | "deletecollection")
+    }
+
+    /// Whether it is a successful write of a controller, other than Events, which are no work, and Leases, which are
+    /// the election itself.
+    #[must_use]
+    pub fn is_work_of(&self, controller: Controller) -> bool {
+        self.user == controller.user()
+            && self.is_write()
+            && self.code < 300
+            && !["events", "leases"].contains(&self.resource.as_str())
     }
 
     /// Whether it has this verb and resource.

@@ -10,6 +10,7 @@ mod claims;
 mod cleanup;
 mod cluster;
 pub mod commands;
+mod control_plane;
 mod controllers;
 mod effects;
 mod eventually;
@@ -33,13 +34,17 @@ mod reader;
 mod recording;
 mod refusals;
 mod releases;
+mod replicas;
+mod route;
 pub mod schema;
 mod stolen_time;
 mod undo;
+mod work;
 
 pub use audit::{AuditLog, Request, Tally};
 pub use chaos::ChaosProxy;
 pub use cluster::Cluster;
+pub use control_plane::Component;
 pub use controllers::{
     BACKUPS, BINDER, CHAIN, COMMANDED, CONTROLLERS, Controller, DEPLOYMENTS, REAPER, REPLICA_SETS,
     until_all_are_ready,
@@ -68,8 +73,11 @@ pub use reader::Reader;
 pub use recording::{Recorded, Recording};
 pub use refusals::forbid_unless;
 pub use releases::{Release, Uninstalled, shipped_template};
+pub use replicas::Replicas;
+pub use route::Route;
 pub use stolen_time::StolenTime;
 pub use undo::Undo;
+pub use work::Work;
 
 /// Builds a `BTreeMap` of strings.
 #[macro_export]

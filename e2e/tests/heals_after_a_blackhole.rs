@@ -1,16 +1,16 @@
 //! An API server that takes connections and answers nothing, for minutes. It takes long, and so runs only on request:
 //! `cargo xtask test --only e2e -- --ignored blackhole`.
 
-use std::{fs, path::PathBuf, time::Duration};
+use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use catena_api::{BasicDeploymentRestart, BasicDeploymentRestartSpec, TargetRef};
 use e2e::{
-    AuditLog, BINDER, Cluster, Controller, DEPLOYMENTS, REAPER, REPLICA_SETS, Release, Tally, deployment,
-    uids,
+    AuditLog, BINDER, Cluster, Component, Controller, DEPLOYMENTS, REAPER, REPLICA_SETS, Release, Tally,
+    deployment, uids,
 };
-use rustix::process::{Pid, Signal, kill_process};
-use serde_json::{Value, json};
+use rustix::process::Signal;
+use serde_json::json;
 use tokio::time::{Instant, sleep_until};
 
 const BLACKHOLE: Duration = Duration::from_secs(120);
@@ -19,24 +19,19 @@ const BLACKHOLE: Duration = Duration::from_secs(120);
 const HEALED: Duration = Duration::from_secs(90);
 
 /// The cluster's API server, which does nothing until this is dropped.
-struct Frozen(Pid);
+struct Frozen(Component);
 
 impl Frozen {
     fn api_server() -> Result<Self> {
-        let logs = PathBuf::from(std::env::var_os("CATENA_LOGS").context("CATENA_LOGS is not set")?);
-        let file = logs.with_file_name("components.json");
-        let text = fs::read_to_string(&file).context("this test needs a local cluster")?;
-        let components: Value = serde_json::from_str(&text)?;
-        let pid = components.pointer("/api-server/pid").and_then(Value::as_i64).context("no API server")?;
-        let pid = Pid::from_raw(i32::try_from(pid)?).context("0 is no process")?;
-        kill_process(pid, Signal::STOP)?;
-        Ok(Self(pid))
+        let api_server = Component::running("api-server")?;
+        api_server.signal(Signal::STOP)?;
+        Ok(Self(api_server))
     }
 }
 
 impl Drop for Frozen {
     fn drop(&mut self) {
-        if let Err(error) = kill_process(self.0, Signal::CONT) {
+        if let Err(error) = self.0.signal(Signal::CONT) {
             eprintln!("clean-up failed: the API server stays frozen: {error}");
         }
     }

@@ -47,6 +47,7 @@ mod survives_crashes;
 mod survives_the_cluster;
 mod takes_any_settings;
 mod takes_any_spec;
+mod takes_over;
 mod uninstalls_in_any_order;
 mod upgrades_charts;
 

@@ -1,0 +1,195 @@
+//! Two replicas of every controller, and a leader that is lost in the middle of work: the other one takes over in time,
+//! the two never write at once, and nothing is lost.
+
+use std::{fs, path::Path, time::Duration};
+
+use anyhow::{Context, Result, ensure};
+use e2e::{
+    AuditLog, BACKUPS, CONTROLLERS, Cluster, Controller, REAPER, Release, Replicas, Request, Route,
+    StolenTime, Work, kubectl, protecting, until_all_are_ready,
+};
+use futures::future::{join_all, try_join_all};
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+const SYSTEM: &str = "catena-system";
+
+/// A leader that is lost is replaced this soon.
+const TAKEOVER: Duration = Duration::from_secs(20);
+
+/// The waves of work: before the loss of the leaders, after it, and as the lost ones come back.
+const WAVES: [&str; 3] = ["before", "after", "back"];
+
+fn values(controller: Controller) -> Result<Value> {
+    let mut values = if controller == BACKUPS { protecting()? } else { json!({}) };
+    values["replicas"] = 2.into();
+    Ok(values)
+}
+
+async fn all(cluster: &Cluster) -> Result<Vec<Replicas>> {
+    try_join_all(CONTROLLERS.map(async |controller| Replicas::until_ready(cluster, controller).await)).await
+}
+
+/// Fails unless the lost leader wrote nothing after the first write of another replica, which led in time.
+fn ensure_handed_over(
+    requests: &[Request],
+    lost: &Replicas,
+    since: Timestamp,
+    limit: Duration,
+) -> Result<()> {
+    let Replicas { controller, leader, .. } = lost;
+    let name = controller.name();
+    let renewed = requests.iter().filter(|request| {
+        request.user == controller.user()
+            && request.is("update", "leases")
+            && request.code < 300
+            && request.pod != *leader
+            && request.at >= since
+    });
+    let taken =
+        renewed.map(|request| request.at).min().with_context(|| format!("nobody took over {name}"))?;
+    let took = Duration::try_from(taken.duration_since(since))?;
+    println!("{name}: taken over after {took:?}");
+    ensure!(took < limit, "{name} was taken over after {took:?}");
+
+    let work: Vec<&Request> = requests.iter().filter(|request| request.is_work_of(*controller)).collect();
+    let of_others = work.iter().filter(|request| request.pod != *leader);
+    let first = of_others.map(|request| request.at).min();
+    let first = first.with_context(|| format!("the other replica of {name} wrote nothing"))?;
+    ensure!(first >= taken, "{name}: another replica wrote before it led");
+    let late: Vec<_> = work.iter().filter(|request| request.pod == *leader && request.at >= first).collect();
+    ensure!(late.is_empty(), "{name}: two wrote at once since {first}: {late:?}");
+    Ok(())
+}
+
+/// All leaders are lost in the middle of work, and come back when the others have taken over.
+async fn take_over<L>(
+    cluster: &Cluster,
+    lose: impl AsyncFnOnce(&[Replicas]) -> Result<L>,
+    come_back: impl AsyncFnOnce(L) -> Result<()>,
+) -> Result<()> {
+    let replicas = all(cluster).await?;
+    let work = Work::prepare(cluster, &WAVES).await?;
+    let (log, stolen) = (AuditLog::from_now()?, StolenTime::from_now());
+    work.begin(WAVES[0]).await?;
+    // Commands are deleted when all else is done.
+    for of in replicas.iter().filter(|of| of.controller != REAPER) {
+        log.until_logged(1, |request| request.is_work_of(of.controller)).await;
+    }
+    let since = Timestamp::now();
+    let lost = lose(&replicas).await?;
+    work.begin(WAVES[1]).await?;
+    join_all(replicas.iter().map(|lost| lost.until_taken_over(cluster))).await;
+    work.until_done(&WAVES[..2]).await;
+
+    work.begin(WAVES[2]).await?;
+    come_back(lost).await?;
+    work.until_done(&WAVES).await;
+    work.ensure_nothing_is_lost(cluster).await?;
+    let after = all(cluster).await?;
+    let requests = log.requests()?;
+    let limit = TAKEOVER + stolen.so_far();
+    let broken: Vec<String> = replicas
+        .iter()
+        .filter_map(|lost| ensure_handed_over(&requests, lost, since, limit).err())
+        .map(|error| format!("{error:#}"))
+        .collect();
+    ensure!(broken.is_empty(), "{broken:#?}");
+    for (before, after) in replicas.iter().zip(&after) {
+        ensure!(after.leader != before.leader, "{} leads again", before.leader);
+    }
+    Ok(())
+}
+
+async fn upgraded(cluster: &Cluster) -> Result<Vec<Release>> {
+    let upgrade = async |controller| Release::upgrade(cluster, controller, &values(controller)?).await;
+    try_join_all(CONTROLLERS.map(upgrade)).await
+}
+
+async fn restored(cluster: &Cluster, releases: Vec<Release>) -> Result<()> {
+    try_join_all(releases.into_iter().map(Release::restore)).await?;
+    until_all_are_ready(cluster).await;
+    Ok(())
+}
+
+#[tokio::test]
+async fn leaders_that_are_killed_with_their_pods_are_replaced_in_the_middle_of_work() -> Result<()> {
+    e2e::needs!(AuditLog, HostProcesses);
+    let cluster = Cluster::changing(&CONTROLLERS).await?;
+    let releases = upgraded(&cluster).await?;
+    let lose = async |replicas: &[Replicas]| {
+        for lost in replicas {
+            lost.process.kill()?;
+        }
+        // Otherwise they would be started again at once, as who they were.
+        let pods: Vec<&str> = replicas.iter().map(|lost| lost.leader.as_str()).collect();
+        let delete = ["delete", "pod", "--namespace", SYSTEM, "--grace-period=0", "--force"];
+        kubectl(&[&delete[..], &pods].concat()).await?;
+        Ok(())
+    };
+    take_over(&cluster, lose, async |()| Ok(())).await?;
+    restored(&cluster, releases).await
+}
+
+#[tokio::test]
+async fn leaders_that_are_stopped_for_longer_than_their_lease_never_write_beside_their_successors()
+-> Result<()> {
+    e2e::needs!(AuditLog, HostProcesses);
+    let cluster = Cluster::changing(&CONTROLLERS).await?;
+    let releases = upgraded(&cluster).await?;
+    let lose = async |replicas: &[Replicas]| {
+        replicas.iter().map(|lost| lost.process.freeze()).collect::<Result<Vec<_>>>()
+    };
+    take_over(&cluster, lose, async |frozen| {
+        drop(frozen);
+        Ok(())
+    })
+    .await?;
+    restored(&cluster, releases).await
+}
+
+#[tokio::test]
+async fn leaders_that_are_cut_off_from_the_api_server_never_write_beside_their_successors() -> Result<()> {
+    e2e::needs!(AuditLog, HostProcesses);
+    let cluster = Cluster::changing(&CONTROLLERS).await?;
+    let route = Route::open().await?;
+    let charts = std::env::temp_dir().join(format!("catena-routed-{}", route.port));
+    let routed = async |controller: Controller| {
+        let chart = charts.join(controller.name());
+        copy(&controller.chart()?, &chart)?;
+        let file = chart.join("templates/deployment.yaml");
+        let env = "          env:\n";
+        let more =
+            format!("{env}            - {{name: KUBERNETES_SERVICE_PORT, value: \"{}\"}}\n", route.port);
+        fs::write(&file, fs::read_to_string(&file)?.replacen(env, &more, 1))?;
+        Release::of_chart(&cluster, controller, &chart, &values(controller)?).await
+    };
+    let releases = try_join_all(CONTROLLERS.map(routed)).await?;
+    fs::remove_dir_all(&charts)?;
+    let lose = async |replicas: &[Replicas]| {
+        for lost in replicas {
+            route.cut(&lost.process);
+        }
+        Ok(())
+    };
+    take_over(&cluster, lose, async |()| {
+        route.heal();
+        Ok(())
+    })
+    .await?;
+    restored(&cluster, releases).await
+}
+
+fn copy(from: &Path, to: &Path) -> Result<()> {
+    fs::create_dir_all(to)?;
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        let target = to.join(entry.file_name());
+        if entry.file_type()?.is_dir() {
+            copy(&entry.path(), &target)?;
+        } else {
+            fs::copy(entry.path(), target)?;
+        }
+    }
+    Ok(())
+}
