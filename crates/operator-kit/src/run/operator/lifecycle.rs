@@ -81,12 +81,14 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
         self.health.stopping();
         if outcome.is_ok() {
             phase.send_replace(Phase::Stopping);
-            select! {
-                ended = tokio::time::timeout(SHUTDOWN_TIMEOUT, work) => match ended {
-                    Ok(ended) => ended?,
-                    Err(_) => tracing::warn!("some reconciliations were still in progress"),
-                },
+            let finished = select! {
+                finished = tokio::time::timeout(SHUTDOWN_TIMEOUT, work) => finished,
                 lost = keep(leadership.as_mut()) => return lost,
+            };
+            if let Ok(ended) = finished {
+                ended?;
+            } else {
+                tracing::warn!("some reconciliations were still in progress");
             }
             release(leadership).await?;
         }
