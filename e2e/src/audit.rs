@@ -13,7 +13,8 @@ use serde::Deserialize;
 use tokio::time::Instant;
 
 use crate::{
-    Controller, DEPLOYMENTS, REPLICA_SETS, WAIT_TIMEOUT, cluster::path_from, eventually, eventually_every,
+    CONTROLLERS, Controller, DEPLOYMENTS, REPLICA_SETS, WAIT_TIMEOUT, cluster::path_from, eventually,
+    eventually_every,
 };
 
 /// Pause between reads of the log, each of which is so much work that others would wait for it.
@@ -170,6 +171,24 @@ impl AuditLog {
             Err(format!("{:?}", Tally::of(&written)))
         })
         .await
+    }
+
+    /// Waits until no controller has done any work for a while.
+    ///
+    /// # Panics
+    /// When they still write after `limit`.
+    pub async fn until_no_work(&self, quiet: Duration, limit: Duration) {
+        let mut last = (0, Instant::now());
+        eventually_every(BETWEEN_READS, "no write follows", limit, async || {
+            let mut written = self.requests().map_err(|error| format!("{error:#}"))?;
+            written.retain(|request| CONTROLLERS.iter().any(|controller| request.is_work_of(*controller)));
+            if written.len() != last.0 {
+                last = (written.len(), Instant::now());
+            }
+            let newest = &written[written.len().saturating_sub(20)..];
+            if last.1.elapsed() >= quiet { Ok(()) } else { Err(format!("{:?}", Tally::of(newest))) }
+        })
+        .await;
     }
 }
 

@@ -3,10 +3,12 @@
 use std::fs;
 
 use anyhow::{Context, Result};
+use k8s_openapi::api::core::v1::Namespace as CoreNamespace;
+use kube::api::ListParams;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-use crate::cluster::path_from;
+use crate::{Cluster, WAIT_TIMEOUT, cluster::path_from, eventually, kubectl};
 
 /// A component of the control plane on this machine, such as `etcd` or `api-server`. It is started again when it ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,5 +27,27 @@ impl Component {
     /// Sends it a signal.
     pub fn signal(self, signal: Signal) -> Result<()> {
         Ok(kill_process(self.0, signal)?)
+    }
+
+    /// Kills the one with this name, and waits until another process of it serves.
+    ///
+    /// # Panics
+    /// When that does not happen in time.
+    pub async fn kill(cluster: &Cluster, name: &str) -> Result<()> {
+        let killed = Self::running(name)?;
+        killed.signal(Signal::KILL)?;
+        eventually(&format!("another {name} runs"), WAIT_TIMEOUT, async || match Self::running(name) {
+            Ok(running) if running != killed => Ok(()),
+            other => Err(format!("{other:?}")),
+        })
+        .await;
+        eventually("the API server reads and is ready", WAIT_TIMEOUT, async || {
+            let namespaces = cluster.all::<CoreNamespace>();
+            namespaces.list(&ListParams::default()).await.map_err(|error| error.to_string())?;
+            kubectl(&["get", "--raw", "/readyz"]).await.map_err(|error| format!("{error:#}"))
+        })
+        .await;
+        // A fake kubelet does not repeat a status that it could not write; a new one reads all pods.
+        Self::running("kwok")?.signal(Signal::KILL)
     }
 }

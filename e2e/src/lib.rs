@@ -73,7 +73,7 @@ pub use reader::Reader;
 pub use recording::{Recorded, Recording};
 pub use refusals::forbid_unless;
 pub use releases::{Release, Uninstalled, shipped_template};
-pub use replicas::Replicas;
+pub use replicas::{Replicas, doubled};
 pub use route::Route;
 pub use stolen_time::StolenTime;
 pub use undo::Undo;

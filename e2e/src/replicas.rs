@@ -3,8 +3,12 @@
 use anyhow::{Context, Result};
 use k8s_openapi::api::{coordination::v1::Lease, core::v1::Pod};
 use kube::{Api, ResourceExt, api::ListParams};
+use serde_json::{Value, json};
 
-use crate::{Cluster, Controller, Process, WAIT_TIMEOUT, controllers::NAMESPACE, eventually, kubectl, pods};
+use crate::{
+    BACKUPS, Cluster, Controller, Process, WAIT_TIMEOUT, controllers::NAMESPACE, eventually, kubectl, pods,
+    protecting,
+};
 
 /// Both replicas of a controller.
 #[derive(Debug)]
@@ -15,6 +19,13 @@ pub struct Replicas {
     pub leader: String,
     /// The leader's process.
     pub process: Process,
+}
+
+/// The values for two replicas of a controller in the suite.
+pub fn doubled(controller: Controller) -> Result<Value> {
+    let mut values = if controller == BACKUPS { protecting()? } else { json!({}) };
+    values["replicas"] = 2.into();
+    Ok(values)
 }
 
 impl Replicas {

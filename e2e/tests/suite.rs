@@ -44,6 +44,7 @@ mod shows_the_chain;
 mod stands_by;
 mod survives_chaos;
 mod survives_crashes;
+mod survives_outages;
 mod survives_the_cluster;
 mod takes_any_settings;
 mod takes_any_spec;

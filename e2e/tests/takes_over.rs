@@ -1,16 +1,15 @@
 //! Two replicas of every controller, and a leader that is lost in the middle of work: the other one takes over in time,
 //! the two never write at once, and nothing is lost.
 
-use std::{fs, path::Path, time::Duration};
+use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use e2e::{
-    AuditLog, BACKUPS, CONTROLLERS, Cluster, Controller, REAPER, Release, Replicas, Request, Route,
-    StolenTime, Work, kubectl, protecting, until_all_are_ready,
+    AuditLog, CONTROLLERS, Cluster, REAPER, Release, Replicas, Request, Route, StolenTime, Work, doubled,
+    kubectl, until_all_are_ready,
 };
 use futures::future::{join_all, try_join_all};
 use jiff::Timestamp;
-use serde_json::{Value, json};
 
 const SYSTEM: &str = "catena-system";
 
@@ -19,12 +18,6 @@ const TAKEOVER: Duration = Duration::from_secs(20);
 
 /// The waves of work: before the loss of the leaders, after it, and as the lost ones come back.
 const WAVES: [&str; 3] = ["before", "after", "back"];
-
-fn values(controller: Controller) -> Result<Value> {
-    let mut values = if controller == BACKUPS { protecting()? } else { json!({}) };
-    values["replicas"] = 2.into();
-    Ok(values)
-}
 
 async fn all(cluster: &Cluster) -> Result<Vec<Replicas>> {
     try_join_all(CONTROLLERS.map(async |controller| Replicas::until_ready(cluster, controller).await)).await
@@ -77,13 +70,13 @@ async fn take_over<L>(
         log.until_logged(1, |request| request.is_work_of(of.controller)).await;
     }
     let since = Timestamp::now();
-    let lost = lose(&replicas).await?;
+    let undone = lose(&replicas).await?;
     work.begin(WAVES[1]).await?;
     join_all(replicas.iter().map(|lost| lost.until_taken_over(cluster))).await;
     work.until_done(&WAVES[..2]).await;
 
     work.begin(WAVES[2]).await?;
-    come_back(lost).await?;
+    come_back(undone).await?;
     work.until_done(&WAVES).await;
     work.ensure_nothing_is_lost(cluster).await?;
     let after = all(cluster).await?;
@@ -102,7 +95,7 @@ async fn take_over<L>(
 }
 
 async fn upgraded(cluster: &Cluster) -> Result<Vec<Release>> {
-    let upgrade = async |controller| Release::upgrade(cluster, controller, &values(controller)?).await;
+    let upgrade = async |controller| Release::upgrade(cluster, controller, &doubled(controller)?).await;
     try_join_all(CONTROLLERS.map(upgrade)).await
 }
 
@@ -153,19 +146,8 @@ async fn leaders_that_are_cut_off_from_the_api_server_never_write_beside_their_s
     e2e::needs!(AuditLog, HostProcesses);
     let cluster = Cluster::changing(&CONTROLLERS).await?;
     let route = Route::open().await?;
-    let charts = std::env::temp_dir().join(format!("catena-routed-{}", route.port));
-    let routed = async |controller: Controller| {
-        let chart = charts.join(controller.name());
-        copy(&controller.chart()?, &chart)?;
-        let file = chart.join("templates/deployment.yaml");
-        let env = "          env:\n";
-        let more =
-            format!("{env}            - {{name: KUBERNETES_SERVICE_PORT, value: \"{}\"}}\n", route.port);
-        fs::write(&file, fs::read_to_string(&file)?.replacen(env, &more, 1))?;
-        Release::of_chart(&cluster, controller, &chart, &values(controller)?).await
-    };
+    let routed = async |controller| route.upgrade(&cluster, controller, &doubled(controller)?).await;
     let releases = try_join_all(CONTROLLERS.map(routed)).await?;
-    fs::remove_dir_all(&charts)?;
     let lose = async |replicas: &[Replicas]| {
         for lost in replicas {
             route.cut(&lost.process);
@@ -178,18 +160,4 @@ async fn leaders_that_are_cut_off_from_the_api_server_never_write_beside_their_s
     })
     .await?;
     restored(&cluster, releases).await
-}
-
-fn copy(from: &Path, to: &Path) -> Result<()> {
-    fs::create_dir_all(to)?;
-    for entry in fs::read_dir(from)? {
-        let entry = entry?;
-        let target = to.join(entry.file_name());
-        if entry.file_type()?.is_dir() {
-            copy(&entry.path(), &target)?;
-        } else {
-            fs::copy(entry.path(), target)?;
-        }
-    }
-    Ok(())
 }

@@ -1,0 +1,105 @@
+//! The control plane fails, and things are deleted, in the middle of work: no controller is restarted, all work is done,
+//! and no write follows.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use catena_api::BasicReplicaSet;
+use e2e::{AuditLog, CONTROLLERS, Cluster, Component, Undo, WAIT_TIMEOUT, Work, eventually, protect};
+use k8s_openapi::{
+    api::core::v1::Namespace as CoreNamespace,
+    apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
+};
+use kube::api::{DeleteParams, ListParams};
+
+/// For how long nothing is written when all work is done.
+const QUIET: Duration = Duration::from_secs(8);
+
+/// A watch that fails is tolerated for half a minute.
+const LONG: Duration = Duration::from_secs(150);
+
+const WAVES: [&str; 3] = ["first", "second", "third"];
+
+async fn pids(cluster: &Cluster) -> Vec<i32> {
+    let mut pids = Vec::new();
+    for controller in CONTROLLERS {
+        pids.push(controller.until_ready(cluster).await.pid);
+    }
+    pids
+}
+
+#[tokio::test]
+async fn etcd_and_the_api_server_are_killed_in_the_middle_of_work() -> Result<()> {
+    e2e::needs!(AuditLog, HostProcesses);
+    let cluster = Cluster::alone().await?;
+    protect(&cluster).await?;
+    let before = pids(&cluster).await;
+    let work = Work::prepare(&cluster, &WAVES).await?;
+    work.begin(WAVES[0]).await?;
+    Component::kill(&cluster, "etcd").await?;
+    work.begin(WAVES[1]).await?;
+    Component::kill(&cluster, "api-server").await?;
+    work.begin(WAVES[2]).await?;
+    work.until_done(&WAVES).await;
+    work.ensure_nothing_is_lost(&cluster).await?;
+    AuditLog::from_now()?.until_no_work(QUIET, 2 * WAIT_TIMEOUT).await;
+    assert_eq!(pids(&cluster).await, before, "a controller was restarted");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_definition_is_deleted_and_installed_again_in_the_middle_of_work() -> Result<()> {
+    e2e::needs!(AuditLog, HostProcesses);
+    let cluster = Cluster::alone().await?;
+    protect(&cluster).await?;
+    let before = pids(&cluster).await;
+    let work = Work::prepare(&cluster, &WAVES[..2]).await?;
+    work.begin(WAVES[0]).await?;
+    let definitions = cluster.all::<CustomResourceDefinition>();
+    let name = "basicreplicasets.catena.dev";
+    let undo = Undo::keep(&definitions, name).await?;
+    definitions.delete(name, &DeleteParams::default()).await?;
+    eventually("the definition is gone", WAIT_TIMEOUT, async || match definitions.get_opt(name).await {
+        Ok(None) => Ok(()),
+        other => Err(format!("{:?}", other.map(|_| "it is there"))),
+    })
+    .await;
+    undo.now(cluster.client.clone()).await?;
+    let sets = work.namespace.api::<BasicReplicaSet>();
+    eventually("the sets are made again", LONG, async || match sets.list(&ListParams::default()).await {
+        Ok(sets) if !sets.items.is_empty() => Ok(()),
+        other => Err(format!("{:?}", other.map(|_| "there is none"))),
+    })
+    .await;
+    work.begin(WAVES[1]).await?;
+    work.until_done(&WAVES[..2]).await;
+    work.ensure_nothing_is_lost(&cluster).await?;
+    AuditLog::from_now()?.until_no_work(QUIET, 2 * WAIT_TIMEOUT).await;
+    assert_eq!(pids(&cluster).await, before, "a controller was restarted");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_namespace_is_deleted_in_the_middle_of_work() -> Result<()> {
+    e2e::needs!(AuditLog, HostProcesses);
+    let cluster = Cluster::alone().await?;
+    protect(&cluster).await?;
+    let before = pids(&cluster).await;
+    let work = Work::prepare(&cluster, &WAVES[..2]).await?;
+    work.begin(WAVES[0]).await?;
+    let name = work.namespace.name.as_str();
+    let namespaces = cluster.all::<CoreNamespace>();
+    namespaces.delete(name, &DeleteParams::default()).await?;
+    eventually("the namespace is gone", 2 * WAIT_TIMEOUT, async || match namespaces.get_opt(name).await {
+        Ok(None) => Ok(()),
+        other => Err(format!("{other:?}")),
+    })
+    .await;
+    work.ensure_nothing_is_lost(&cluster).await?;
+    let log = AuditLog::from_now()?;
+    log.until_no_work(QUIET, 2 * WAIT_TIMEOUT).await;
+    let in_it = log.requests()?.into_iter().find(|request| request.is_write() && request.namespace == name);
+    ensure!(in_it.is_none(), "{:?}", in_it.context("a request"));
+    assert_eq!(pids(&cluster).await, before, "a controller was restarted");
+    Ok(())
+}
