@@ -3,12 +3,15 @@
 use std::fs;
 
 use anyhow::{Context, Result};
-use k8s_openapi::api::core::v1::Namespace as CoreNamespace;
-use kube::api::ListParams;
+use k8s_openapi::api::core::v1::{Namespace as CoreNamespace, Pod};
+use kube::{
+    Api, ResourceExt,
+    api::{ListParams, Patch, PatchParams},
+};
 use rustix::process::{Pid, Signal, kill_process};
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use crate::{Cluster, WAIT_TIMEOUT, cluster::path_from, eventually, kubectl};
+use crate::{Cluster, WAIT_TIMEOUT, cluster::path_from, eventually, is_alive, is_ready, kubectl};
 
 /// A component of the control plane on this machine, such as `etcd` or `api-server`. It is started again when it ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,7 +50,18 @@ impl Component {
             kubectl(&["get", "--raw", "/readyz"]).await.map_err(|error| format!("{error:#}"))
         })
         .await;
-        // A fake kubelet does not repeat a status that it could not write; a new one reads all pods.
-        Self::running("kwok")?.signal(Signal::KILL)
+        // A fake kubelet does not repeat a write that failed; it looks at a pod again when the pod changes.
+        let touched = Patch::Merge(json!({"metadata": {"annotations": {"e2e.catena.dev/outage": name}}}));
+        for pod in Api::<Pod>::all(cluster.client.clone()).list(&ListParams::default()).await? {
+            if is_ready(&pod) && is_alive(&pod) {
+                continue;
+            }
+            let pods = Api::<Pod>::namespaced(cluster.client.clone(), &pod.namespace().unwrap_or_default());
+            match pods.patch_metadata(&pod.name_any(), &PatchParams::default(), &touched).await {
+                Err(kube::Error::Api(status)) if status.is_not_found() => {}
+                patched => drop(patched?),
+            }
+        }
+        Ok(())
     }
 }

@@ -41,6 +41,7 @@ mod runs_on_real_nodes;
 mod scales;
 mod serves_each_restart_once;
 mod shows_the_chain;
+mod soaks;
 mod stands_by;
 mod survives_chaos;
 mod survives_crashes;

@@ -1,0 +1,124 @@
+//! Hours in fast motion: waves of work, and in the middle of each a fault that a seed chooses, of leaders or of the control
+//! plane. It takes as long as it is told, and so runs only on request:
+//! `CATENA_SOAK_SEED=7 CATENA_SOAK_MINUTES=20 cargo xtask e2e --on local --only soaks -- --include-ignored`.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use anyhow::{Context, Result, ensure};
+use e2e::{
+    AuditLog, CONTROLLERS, Cluster, Component, Controller, Release, Replicas, Route, WAIT_TIMEOUT, Work,
+    doubled, until_all_are_ready,
+};
+use futures::future::try_join_all;
+use rand::{RngExt, SeedableRng, rngs::StdRng};
+use tokio::time::{Instant, sleep};
+
+/// For how long nothing is written in the end.
+const QUIET: Duration = Duration::from_secs(8);
+
+/// The first rounds, in which caches and allocators still fill.
+const WARM: usize = 3;
+
+/// Something that fails in the middle of a wave of work.
+#[derive(Clone, Copy, Debug)]
+enum Fault {
+    /// The leader's process is killed, and started again.
+    Kill(Controller),
+    /// The leader's process is stopped for so many seconds, which may be longer than its Lease.
+    Freeze(Controller, u64),
+    /// The leader is cut off from the API server for so many seconds.
+    Cut(Controller, u64),
+    Etcd,
+    ApiServer,
+    Nothing,
+}
+
+impl Fault {
+    fn choose(chance: &mut impl RngExt) -> Self {
+        let controller = CONTROLLERS[chance.random_range(0..CONTROLLERS.len())];
+        let seconds = chance.random_range(1..=25);
+        match chance.random_range(0..6) {
+            0 => Self::Kill(controller),
+            1 => Self::Freeze(controller, seconds),
+            2 => Self::Cut(controller, seconds),
+            3 => Self::Etcd,
+            4 => Self::ApiServer,
+            _ => Self::Nothing,
+        }
+    }
+
+    async fn happen(self, cluster: &Cluster, route: &Route, replicas: &[Replicas]) -> Result<()> {
+        let process = |controller| {
+            let of_it = replicas.iter().find(|replicas| replicas.controller == controller);
+            of_it.map(|replicas| &replicas.process).context("no leader")
+        };
+        match self {
+            Self::Kill(controller) => process(controller)?.kill()?,
+            Self::Freeze(controller, seconds) => {
+                let _frozen = process(controller)?.freeze()?;
+                sleep(Duration::from_secs(seconds)).await;
+            }
+            Self::Cut(controller, seconds) => {
+                route.cut(process(controller)?);
+                sleep(Duration::from_secs(seconds)).await;
+                route.heal();
+            }
+            Self::Etcd => Component::kill(cluster, "etcd").await?,
+            Self::ApiServer => Component::kill(cluster, "api-server").await?,
+            Self::Nothing => {}
+        }
+        Ok(())
+    }
+}
+
+fn number(variable: &str) -> Result<Option<u64>> {
+    std::env::var(variable).ok().map(|text| text.parse().context("a number")).transpose()
+}
+
+#[tokio::test]
+#[ignore = "it takes as long as it is told"]
+async fn memory_stays_flat_and_nothing_is_lost_in_a_long_run_of_faults() -> Result<()> {
+    e2e::needs!(AuditLog, HostProcesses);
+    let seed = number("CATENA_SOAK_SEED")?.unwrap_or_else(rand::random);
+    let limit = Duration::from_secs(60 * number("CATENA_SOAK_MINUTES")?.unwrap_or(20));
+    println!("CATENA_SOAK_SEED={seed} chooses the same faults");
+    let mut chance = StdRng::seed_from_u64(seed);
+    let cluster = Cluster::alone().await?;
+    let route = Route::open().await?;
+    let upgrade = async |controller| route.upgrade(&cluster, controller, &doubled(controller)?).await;
+    let releases = try_join_all(CONTROLLERS.map(upgrade)).await?;
+
+    let (began, mut rounds) = (Instant::now(), 0);
+    let (mut at_first, mut last) = (BTreeMap::new(), BTreeMap::new());
+    while began.elapsed() < limit || rounds <= WARM {
+        rounds += 1;
+        let fault = Fault::choose(&mut chance);
+        let ready = async |controller| Replicas::until_ready(&cluster, controller).await;
+        let replicas = try_join_all(CONTROLLERS.map(ready)).await?;
+        for Replicas { controller, process, .. } in &replicas {
+            let resident = process.resident()?;
+            let largest: &mut u64 = at_first.entry(controller.name()).or_default();
+            if rounds <= WARM {
+                *largest = resident.max(*largest);
+            }
+            last.insert(controller.name(), resident);
+        }
+        println!("{:>5} s, round {rounds}: {fault:?}; bytes {last:?}", began.elapsed().as_secs());
+        let work = Work::prepare(&cluster, &["wave"]).await?;
+        work.begin("wave").await?;
+        fault.happen(&cluster, &route, &replicas).await?;
+        work.until_done(&["wave"]).await;
+        work.ensure_nothing_is_lost(&cluster).await?;
+    }
+    AuditLog::from_now()?.until_no_work(QUIET, 2 * WAIT_TIMEOUT).await;
+    for (name, resident) in &last {
+        let before = at_first.get(name).copied().unwrap_or_default();
+        ensure!(
+            *resident <= before + before / 2,
+            "{name}: {before} bytes at first, {resident} after {rounds} rounds"
+        );
+    }
+    try_join_all(releases.into_iter().map(Release::restore)).await?;
+    until_all_are_ready(&cluster).await;
+    Ok(())
+}
