@@ -5,7 +5,7 @@
 use anyhow::{Context, Result, ensure};
 use catena_api::keys::BACKUP_OF;
 use e2e::{
-    BACKUPS, Cluster, CrashProxy, FinalizerCleanup, Namespace, OwnProcess, Paused, WAIT_TIMEOUT, eventually,
+    BACKUPS, ChaosProxy, Cluster, FinalizerCleanup, Namespace, OwnProcess, Paused, WAIT_TIMEOUT, eventually,
     generated, is_protected, texts,
 };
 use k8s_openapi::api::core::v1::ConfigMap;
@@ -146,9 +146,9 @@ async fn whatever_settings_it_is_given_the_process_goes_on_and_good_ones_bring_i
     let cluster = Cluster::changing(&[BACKUPS]).await?;
     let namespace = cluster.namespace("any-settings").await?;
     let backups = cluster.namespace("backups").await?;
-    let (_paused, program) = Paused::pause(&cluster).await?;
+    let (_paused, program) = Paused::pause(&cluster, BACKUPS).await?;
     let _let_go = FinalizerCleanup::of(&namespace);
-    let proxy = CrashProxy::start(cluster.client.clone()).await?;
+    let proxy = ChaosProxy::start().await?;
     let good = settings(&backups);
     let process = OwnProcess::start(program, &proxy, &good)?;
     is_backed_up(&namespace, &backups, "before").await?;

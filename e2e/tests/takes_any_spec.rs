@@ -106,8 +106,8 @@ impl<'c> Story<'c> {
     async fn set_spec(&self, plural: &str, name: &str, spec: &Value) -> Result<u16> {
         let path = format!("{}/{name}", self.path(plural));
         let now: Value = self.cluster.client.request(HttpRequest::get(&path).body(Vec::new())?).await?;
-        let patch = json!({"spec": difference(&now["spec"], spec)});
-        write(&self.cluster.client, "PATCH", &path, &patch).await
+        let change = json!({"spec": difference(&now["spec"], spec)});
+        write(&self.cluster.client, "PATCH", &path, &change).await
     }
 
     /// Does one thing, and looks at what became of it.

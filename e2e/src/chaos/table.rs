@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, fmt};
 
 use super::{plan::Plan, story::Outcome};
-use crate::CONTROLLERS;
+use crate::{CONTROLLERS, Controller};
 
 /// Counts the outcomes of runs by fault.
 #[derive(Default)]
@@ -37,7 +37,7 @@ impl Table {
 /// As Markdown, so that it can be kept in a page.
 impl fmt::Display for Table {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let names = CONTROLLERS.map(|controller| controller.name());
+        let names = CONTROLLERS.map(Controller::name);
         writeln!(f, "| fault | {} | not reached | lost | duplicated | rule broken |", names.join(" | "))?;
         writeln!(f, "|---|{}", "---:|".repeat(names.len() + 4))?;
         for (fault, row) in &self.0 {
