@@ -10,6 +10,7 @@ mod plan;
 mod precondition;
 mod proxy;
 mod scope;
+mod shared;
 mod state;
 mod story;
 mod table;

@@ -2,7 +2,7 @@
 
 use std::{
     net::SocketAddr,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex},
     time::Duration,
 };
 
@@ -19,7 +19,7 @@ use tokio::{
     net::{TcpListener, TcpStream},
     sync::{mpsc, oneshot},
     task::{JoinHandle, JoinSet},
-    time::{Instant, sleep, sleep_until},
+    time::{Instant, sleep},
 };
 
 use super::{
@@ -27,6 +27,7 @@ use super::{
     plan::{Commit, Fault, ListFault, Moment, WriteFault},
     precondition::broken_by,
     scope::{Purpose, narrowed},
+    shared::Shared,
     state::{Counts, State},
     watch,
 };
@@ -46,13 +47,6 @@ pub struct ChaosProxy {
 #[derive(Debug, thiserror::Error)]
 #[error("the connection closes without an answer, as planned")]
 struct Dropped;
-
-pub(super) struct Shared {
-    client: Client,
-    namespace: Option<String>,
-    state: Mutex<State>,
-    crashes: mpsc::UnboundedSender<()>,
-}
 
 impl ChaosProxy {
     /// Passes everything on, and lets no fault happen but [`ChaosProxy::crash_after`].
@@ -180,26 +174,6 @@ async fn hand_on(shared: Arc<Shared>, request: Request<Incoming>) -> Result<Resp
 }
 
 impl Shared {
-    pub(super) fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub(super) fn is_slow(&self) -> bool {
-        Instant::now() < self.state().slow_until
-    }
-
-    /// Waits until requests are passed on.
-    pub(super) async fn until_open(&self) {
-        let (is_dying, stalled_until) = {
-            let state = self.state();
-            (state.is_dying, state.stalled_until)
-        };
-        if is_dying {
-            std::future::pending::<()>().await;
-        }
-        sleep_until(stalled_until).await;
-    }
-
     async fn write(&self, parts: &Parts, body: Bytes) -> Result<Response<Body>, Dropped> {
         let media =
             parts.headers.get("content-type").and_then(|media| media.to_str().ok()).unwrap_or_default();

@@ -8,10 +8,10 @@ use serde_json::{Value, json};
 use tokio::{
     select,
     sync::mpsc,
-    time::{Instant, sleep, sleep_until, timeout_at},
+    time::{Instant, sleep, timeout_at},
 };
 
-use super::{plan::WatchFault, proxy::Shared};
+use super::{plan::WatchFault, shared::Shared};
 
 /// Lines that are read ahead of the controller.
 const AHEAD: usize = 16;
@@ -103,16 +103,6 @@ impl Relay {
             }
         }
         self.sender.send(Ok(bytes)).await.map_err(|_| Ended)
-    }
-}
-
-impl Shared {
-    /// Waits until the present is shown.
-    async fn until_present(&self) {
-        let until = self.state().travel.as_ref().map(|travel| travel.until);
-        if let Some(until) = until {
-            sleep_until(until).await;
-        }
     }
 }
 

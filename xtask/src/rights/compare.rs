@@ -9,8 +9,9 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::{
     exceptions::{Exception, Exceptions},
-    grants::{Account, Grant, Origin},
-    log::{Log, Request},
+    grants::{Grant, Origin},
+    log::Log,
+    request::{Account, Request},
 };
 
 /// A controller that is upgraded or uninstalled still asks for this long for what it may no longer do.

@@ -5,7 +5,7 @@ use std::{fs, path::Path};
 use anyhow::{Context, Result, ensure};
 use serde::Deserialize;
 
-use super::{grants::Account, log::Request};
+use super::request::{Account, Request};
 
 /// The exceptions of both directions.
 #[derive(Debug, Default, Deserialize)]

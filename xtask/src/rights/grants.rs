@@ -13,11 +13,7 @@ use k8s_openapi::{
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::log::{Request, resource};
-
-/// A controller, by the name of its ServiceAccount in the namespace of the charts.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Account(pub String);
+use super::request::{Account, Request, resource};
 
 /// A role, or the binding of one.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -219,12 +215,6 @@ fn shape(rule: &PolicyRule) -> String {
         rule.resources.iter().flatten().filter_map(|resource| Some(resource.split_once('/')?.1)).collect();
     let subresources: Vec<&str> = subresources.into_iter().collect();
     format!("{} {}", rule.verbs.join(","), subresources.join(","))
-}
-
-impl fmt::Display for Account {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
 }
 
 impl fmt::Display for Grant {

@@ -11,7 +11,10 @@ use anyhow::{Context, Result};
 use jiff::Timestamp;
 use serde::Deserialize;
 
-use super::grants::{Account, Change, Ledger, RbacObject};
+use super::{
+    grants::{Change, Ledger, RbacObject},
+    request::{Account, Request, resource},
+};
 
 /// The group of roles and their bindings.
 const RBAC: &str = "rbac.authorization.k8s.io";
@@ -27,19 +30,6 @@ pub struct Log {
     pub used: BTreeSet<Request>,
     /// The requests that RBAC denied, with the time of each.
     pub denied: BTreeMap<Request, Vec<Timestamp>>,
-}
-
-/// A request, as an authorizer sees it.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Request {
-    pub account: Account,
-    pub verb: String,
-    /// With group and subresource: `basicdeployments.catena.dev/status`; a path where it is for no resource.
-    pub resource: String,
-    /// Empty for none.
-    pub namespace: String,
-    /// Empty for none.
-    pub name: String,
 }
 
 #[derive(Deserialize)]
@@ -175,18 +165,6 @@ impl Line {
             name: object.map(|object| object.name.clone()).unwrap_or_default(),
         }
     }
-}
-
-/// A resource as it is written here: `pods`, `basicdeployments.catena.dev/status`.
-pub fn resource(group: &str, name: &str, subresource: &str) -> String {
-    let mut text = name.to_owned();
-    for (separator, part) in [('.', group), ('/', subresource)] {
-        if !part.is_empty() {
-            text.push(separator);
-            text.push_str(part);
-        }
-    }
-    text
 }
 
 #[cfg(test)]

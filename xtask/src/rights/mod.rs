@@ -5,6 +5,7 @@ mod compare;
 mod exceptions;
 mod grants;
 mod log;
+mod request;
 
 use std::path::Path;
 
