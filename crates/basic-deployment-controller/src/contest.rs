@@ -9,7 +9,7 @@ use crate::{
     child::Child,
     desired::Desired,
     observed::Observed,
-    undone::{Part, QUIET, Undone},
+    undone::{CONTEST_END, Part, Undone},
 };
 
 /// Keys of a rendered map that the template does not render.
@@ -80,7 +80,7 @@ pub fn contested(observed: &Observed) -> Vec<&str> {
 /// The time until the next contest is over.
 #[must_use]
 pub fn over_in(observed: &Observed) -> Option<Duration> {
-    going_on(observed).map(|undone| QUIET.saturating_sub(undone.since)).min()
+    going_on(observed).map(|undone| CONTEST_END.saturating_sub(undone.since)).min()
 }
 
 fn going_on(observed: &Observed) -> impl Iterator<Item = &Undone> {

@@ -9,7 +9,7 @@ use std::{
 use basic_deployment_controller::{
     child::Child,
     desired::Desired,
-    undone::{Part, QUIET, Undone},
+    undone::{CONTEST_END, Part, Undone},
 };
 use catena_api::contract::ReplicaContract;
 use operator_kit::report::conditions::READY;
@@ -99,7 +99,7 @@ impl Memory {
     /// Records that somebody's change was undone.
     pub fn undid(&self, uid: &str, part: Part, field: String) {
         self.change(uid, |of_one| {
-            let before = of_one.undone.get(&part).filter(|before| before.at.elapsed() < QUIET);
+            let before = of_one.undone.get(&part).filter(|before| before.at.elapsed() < CONTEST_END);
             let times = before.map_or(1, |before| before.times.saturating_add(1));
             of_one.undone.insert(part, UndoneAt { field, at: Instant::now(), times });
         });

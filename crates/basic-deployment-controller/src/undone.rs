@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 /// Minimum time before another change is undone: if two writers fight over a field, it changes at this pace.
-const PACE: Duration = Duration::from_secs(5);
+const UNDO_INTERVAL: Duration = Duration::from_secs(5);
 /// Number of undone changes in a row that make a contest.
-const OFTEN: u32 = 3;
+const CONTEST_THRESHOLD: u32 = 3;
 /// Time without an undone change after which a contest is over.
-pub const QUIET: Duration = Duration::from_secs(60);
+pub const CONTEST_END: Duration = Duration::from_secs(60);
 
 /// A part of a child that somebody else may change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -35,12 +35,12 @@ impl Undone {
     /// The time until another change of the part is undone.
     #[must_use]
     pub fn left_for(&self) -> Option<Duration> {
-        PACE.checked_sub(self.since).filter(|left| !left.is_zero())
+        UNDO_INTERVAL.checked_sub(self.since).filter(|left| !left.is_zero())
     }
 
     /// Whether somebody keeps changing the part.
     #[must_use]
     pub fn is_contest(&self) -> bool {
-        self.times >= OFTEN && self.since < QUIET
+        self.times >= CONTEST_THRESHOLD && self.since < CONTEST_END
     }
 }

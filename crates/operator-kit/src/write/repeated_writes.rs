@@ -19,13 +19,13 @@ use crate::{
 };
 
 /// Number of times that the same write may be made in quick succession.
-const BURST: f64 = 30.0;
+const MAX_BURST: f64 = 30.0;
 /// Time after which another repetition is allowed.
-const PACE: Duration = Duration::from_secs(2);
+const REPEAT_INTERVAL: Duration = Duration::from_secs(2);
 /// Time without the write after which too frequent repetitions are forgotten.
-const QUIET: Duration = Duration::from_secs(300);
+const FORGET_AFTER: Duration = Duration::from_secs(300);
 /// Number of remembered writes above which old ones are removed.
-const FEW: usize = 1_024;
+const PRUNE_THRESHOLD: usize = 1_024;
 
 /// The recent writes, and the objects on whose behalf they were made.
 #[derive(Default)]
@@ -76,7 +76,7 @@ impl RepeatedWrites {
         let now = Instant::now();
         if state.writes.len() > state.limit {
             state.writes.retain(|_, level| !level.is_over(now));
-            state.limit = FEW.max(2 * state.writes.len());
+            state.limit = PRUNE_THRESHOLD.max(2 * state.writes.len());
         }
         let mut hasher = DefaultHasher::new();
         (whose, content).hash(&mut hasher);
@@ -105,17 +105,21 @@ impl Level {
         }
         self.filled = self.leaked(now) + 1.0;
         self.at = now;
-        self.is_full |= self.filled > BURST;
+        self.is_full |= self.filled > MAX_BURST;
         self.is_full
     }
 
     fn leaked(&self, now: Instant) -> f64 {
         let since = now.saturating_duration_since(self.at);
-        (self.filled - since.as_secs_f64() / PACE.as_secs_f64()).max(0.0)
+        (self.filled - since.as_secs_f64() / REPEAT_INTERVAL.as_secs_f64()).max(0.0)
     }
 
     fn is_over(&self, now: Instant) -> bool {
-        if self.is_full { now.saturating_duration_since(self.at) > QUIET } else { self.leaked(now) <= 0.0 }
+        if self.is_full {
+            now.saturating_duration_since(self.at) > FORGET_AFTER
+        } else {
+            self.leaked(now) <= 0.0
+        }
     }
 }
 
@@ -182,10 +186,10 @@ mod tests {
         }
         writes.record("a", 1, repeated);
         assert_eq!(writes.take("a"), Some(repeated()));
-        tokio::time::advance(QUIET).await;
+        tokio::time::advance(FORGET_AFTER).await;
         writes.record("a", 1, repeated);
         assert_eq!(writes.take("a"), Some(repeated()), "it goes on, only more slowly");
-        tokio::time::advance(QUIET + PACE).await;
+        tokio::time::advance(FORGET_AFTER + REPEAT_INTERVAL).await;
         writes.record("a", 1, repeated);
         assert_eq!(writes.take("a"), None);
     }
@@ -205,7 +209,7 @@ mod tests {
         for _ in 0..1_000 {
             writes.record("a", 1, repeated);
             assert_eq!(writes.take("a"), None);
-            tokio::time::advance(PACE).await;
+            tokio::time::advance(REPEAT_INTERVAL).await;
         }
     }
 
@@ -226,7 +230,7 @@ mod tests {
             writes.record("a", work, repeated);
             tokio::time::advance(Duration::from_millis(10)).await;
         }
-        assert!(writes.lock().writes.len() <= 2 * FEW, "{}", writes.lock().writes.len());
+        assert!(writes.lock().writes.len() <= 2 * PRUNE_THRESHOLD, "{}", writes.lock().writes.len());
     }
 
     #[test]

@@ -6,7 +6,7 @@ use crate::report::{Part, Reported};
 /// Maximum number of concurrent calls.
 const SIDE_BY_SIDE: usize = 32;
 /// Number of failed calls, without a success, after which no further call is made.
-const IN_VAIN: usize = 7;
+const MAX_FAILURES: usize = 7;
 
 /// The outcome of a batch.
 #[derive(Debug, PartialEq, Eq)]
@@ -98,7 +98,7 @@ where
                 }
             }
         }
-        if !goes_on || (ended.done == 0 && ended.failed.len() >= IN_VAIN) {
+        if !goes_on || (ended.done == 0 && ended.failed.len() >= MAX_FAILURES) {
             return ended;
         }
         size *= 2;
@@ -144,6 +144,6 @@ mod tests {
     #[tokio::test]
     async fn what_never_works_is_not_tried_for_each_item() {
         let ended = slow_start((0..500).collect(), async |item: i32| Err(item), |_| true).await;
-        assert_eq!((ended.done, ended.failed.len()), (0, IN_VAIN));
+        assert_eq!((ended.done, ended.failed.len()), (0, MAX_FAILURES));
     }
 }

@@ -1,6 +1,6 @@
 use super::WatchFailure;
 use super::{
-    watch_status::{FLAPPING, STALLED, TOLERATED, TURNS},
+    watch_status::{FAILURE_TOLERANCE, FIRST_LIST_TIMEOUT, MAX_REQUEUES, REQUEUE_WINDOW},
     *,
 };
 
@@ -21,7 +21,7 @@ async fn a_watch_that_only_fails_makes_the_process_unready_and_recovers_with_the
     pods.synced();
     pods.failed(refused());
     assert!(health.unready().is_empty(), "a short failure is tolerated");
-    tokio::time::advance(TOLERATED + Duration::from_secs(1)).await;
+    tokio::time::advance(FAILURE_TOLERANCE + Duration::from_secs(1)).await;
     assert_eq!(health.unready(), ["Pod: connection refused"]);
     let before = health.epoch();
     pods.alive();
@@ -46,7 +46,7 @@ async fn a_kind_that_others_bring_is_told_and_does_not_make_the_process_unready(
     assert!(health.epoch() > before + 1 && health.unready().is_empty());
     child.synced();
     child.failed(refused());
-    tokio::time::advance(TOLERATED + Duration::from_secs(1)).await;
+    tokio::time::advance(FAILURE_TOLERANCE + Duration::from_secs(1)).await;
     assert_eq!(health.unready(), ["Child: connection refused"], "but it is served, and has to be seen");
 }
 
@@ -115,21 +115,21 @@ async fn a_list_that_nobody_answers_is_not_alive_after_minutes_and_one_that_is_r
     pods.listing();
     optional.listing();
     for _ in 0..10 {
-        tokio::time::advance(STALLED / 4).await;
+        tokio::time::advance(FIRST_LIST_TIMEOUT / 4).await;
         health.beat();
         pods.failed(refused());
         assert_eq!(health.dead(), None);
     }
-    tokio::time::advance(STALLED / 2).await;
+    tokio::time::advance(FIRST_LIST_TIMEOUT / 2).await;
     pods.failed(silent());
     pods.listing();
-    tokio::time::advance(STALLED).await;
+    tokio::time::advance(FIRST_LIST_TIMEOUT).await;
     health.beat();
     assert_eq!(health.dead().unwrap(), "Pod: the list request has not been answered for 450 s");
     pods.progressed();
     assert_eq!(health.dead(), None);
     pods.synced();
-    tokio::time::advance(2 * STALLED).await;
+    tokio::time::advance(2 * FIRST_LIST_TIMEOUT).await;
     health.beat();
     assert_eq!(health.dead(), None, "a watch has nothing to tell for hours");
 }
@@ -143,13 +143,13 @@ async fn a_watch_that_fails_and_recovers_again_and_again_voids_few_backoffs_and_
         pods.failed(refused());
         pods.alive();
     }
-    assert_eq!(health.epoch(), u64::from(TURNS));
+    assert_eq!(health.epoch(), u64::from(MAX_REQUEUES));
     health.beat();
-    assert_eq!(health.epoch(), u64::from(TURNS));
-    tokio::time::advance(FLAPPING + Duration::from_secs(1)).await;
+    assert_eq!(health.epoch(), u64::from(MAX_REQUEUES));
+    tokio::time::advance(REQUEUE_WINDOW + Duration::from_secs(1)).await;
     health.beat();
     health.beat();
-    assert_eq!(health.epoch(), u64::from(TURNS) + 1);
+    assert_eq!(health.epoch(), u64::from(MAX_REQUEUES) + 1);
 }
 
 #[test]

@@ -13,13 +13,13 @@ use tokio::{sync::Notify, time::Instant};
 use super::WatchFailure;
 
 /// Time of continuous failure of a watch after which the process is not ready.
-pub(super) const TOLERATED: Duration = Duration::from_secs(30);
-/// How often one watch may requeue every object in [`FLAPPING`]: a start, an outage and its end.
-pub(super) const TURNS: u32 = 3;
-/// The time in which a watch that keeps failing and recovering may end all backoffs at most [`TURNS`] times.
-pub(super) const FLAPPING: Duration = Duration::from_secs(60);
+pub(super) const FAILURE_TOLERANCE: Duration = Duration::from_secs(30);
+/// How often one watch may requeue every object in [`REQUEUE_WINDOW`]: a start, an outage and its end.
+pub(super) const MAX_REQUEUES: u32 = 3;
+/// The time in which a watch that keeps failing and recovering may end all backoffs at most [`MAX_REQUEUES`] times.
+pub(super) const REQUEUE_WINDOW: Duration = Duration::from_secs(60);
 /// Time after which an unanswered list will never be answered, neither with a page nor with an error.
-pub(super) const STALLED: Duration = Duration::from_secs(300);
+pub(super) const FIRST_LIST_TIMEOUT: Duration = Duration::from_secs(300);
 
 /// The status of one watch.
 #[derive(Debug, Default)]
@@ -67,10 +67,10 @@ struct Turns {
 
 impl Turns {
     fn take(&mut self) -> bool {
-        if self.since.is_none_or(|since| since.elapsed() > FLAPPING) {
+        if self.since.is_none_or(|since| since.elapsed() > REQUEUE_WINDOW) {
             *self = Self { since: Some(Instant::now()), count: 0, is_owed: false };
         }
-        self.is_owed = self.count >= TURNS;
+        self.is_owed = self.count >= MAX_REQUEUES;
         self.count += u32::from(!self.is_owed);
         !self.is_owed
     }
@@ -176,7 +176,7 @@ impl WatchStatus {
         let state = self.lock();
         match (&state.failing, state.listed) {
             (Some(Failing { since, error }), listed)
-                if !listed || state.is_not_served() || since.elapsed() > TOLERATED =>
+                if !listed || state.is_not_served() || since.elapsed() > FAILURE_TOLERANCE =>
             {
                 Some(error.text().to_owned())
             }
@@ -188,13 +188,13 @@ impl WatchStatus {
     /// The time without an answer to its list, if that is longer than a list can take.
     pub(super) fn stalled(&self) -> Option<Duration> {
         let state = self.lock();
-        state.listing.map(|since| since.elapsed()).filter(|silent| *silent > STALLED)
+        state.listing.map(|since| since.elapsed()).filter(|silent| *silent > FIRST_LIST_TIMEOUT)
     }
 
     /// Performs a deferred turn as soon as it is allowed.
     pub(super) fn catch_up(&self) {
         let mut state = self.lock();
-        if state.turns.is_owed && state.turns.since.is_none_or(|since| since.elapsed() > FLAPPING) {
+        if state.turns.is_owed && state.turns.since.is_none_or(|since| since.elapsed() > REQUEUE_WINDOW) {
             state.turned();
         }
     }
