@@ -71,7 +71,7 @@ pub use protection::{
 };
 pub use reader::Reader;
 pub use recording::{Recorded, Recording};
-pub use refusals::forbid_unless;
+pub use refusals::{forbid_unless, permit};
 pub use releases::{Release, Uninstalled, shipped_template};
 pub use replicas::{Replicas, doubled};
 pub use route::Route;

@@ -4,7 +4,7 @@ use anyhow::Result;
 use k8s_openapi::api::admissionregistration::v1::{
     ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding,
 };
-use kube::api::PostParams;
+use kube::api::{DeleteParams, PostParams};
 use serde_json::{Value, json};
 
 use crate::{Cluster, Namespace};
@@ -18,8 +18,7 @@ pub async fn forbid_unless(
     expression: &str,
     message: &str,
 ) -> Result<()> {
-    let who = user.rsplit(':').next().unwrap_or(user);
-    let name = format!("e2e-forbids-{who}-{}", namespace.name);
+    let name = name_of_policy(namespace, user);
     let policy: ValidatingAdmissionPolicy = serde_json::from_value(json!({
         "metadata": namespace.owns(&name),
         "spec": {
@@ -38,4 +37,16 @@ pub async fn forbid_unless(
     cluster.all().create(&PostParams::default(), &policy).await?;
     cluster.all().create(&PostParams::default(), &binding).await?;
     Ok(())
+}
+
+/// Takes back what [`forbid_unless`] forbade.
+pub async fn permit(cluster: &Cluster, namespace: &Namespace, user: &str) -> Result<()> {
+    let bindings = cluster.all::<ValidatingAdmissionPolicyBinding>();
+    bindings.delete(&name_of_policy(namespace, user), &DeleteParams::default()).await?;
+    Ok(())
+}
+
+fn name_of_policy(namespace: &Namespace, user: &str) -> String {
+    let who = user.rsplit(':').next().unwrap_or(user);
+    format!("e2e-forbids-{who}-{}", namespace.name)
 }

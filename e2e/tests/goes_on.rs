@@ -4,7 +4,7 @@ use anyhow::{Context, Result};
 use catena_api::{BasicReplicaSet, keys};
 use e2e::{
     Cluster, Namespace, REPLICA_SETS, WAIT_TIMEOUT, condition, eventually, eventually_every, forbid_unless,
-    kubectl, names, replica_set, uids,
+    kubectl, names, permit, replica_set, uids,
 };
 use k8s_openapi::{
     api::{
@@ -87,13 +87,23 @@ async fn a_rollout_under_a_full_quota_goes_on_as_fast_as_pods_leave() -> Result<
     Ok(())
 }
 
-/// Forbids the controller to delete a pod, and waits until the API server has taken that in.
+/// Forbids the controller to delete a pod, and waits until the API server enforces it.
 async fn forbid_to_delete(cluster: &Cluster, namespace: &Namespace, pod: &str) -> Result<()> {
+    forbid_deletes_unless(cluster, namespace, &format!("request.name != '{pod}'"), pod).await
+}
+
+/// Forbids the controller to delete pods unless an expression is true, and waits until the API server enforces it for
+/// one of them.
+async fn forbid_deletes_unless(
+    cluster: &Cluster,
+    namespace: &Namespace,
+    expression: &str,
+    pod: &str,
+) -> Result<()> {
     let user = REPLICA_SETS.user();
     let rule =
         json!({"apiGroups": [""], "apiVersions": ["v1"], "operations": ["DELETE"], "resources": ["pods"]});
-    let not_it = format!("request.name != '{pod}'");
-    forbid_unless(cluster, namespace, &user, rule, &not_it, "this one stays").await?;
+    forbid_unless(cluster, namespace, &user, rule, expression, "this one stays").await?;
     let delete =
         ["--namespace", &namespace.name, "delete", "pod", pod, "--dry-run=server", "--as", user.as_str()];
     eventually("the pod may not be deleted", WAIT_TIMEOUT, async || match kubectl(&delete).await {
@@ -144,6 +154,38 @@ async fn a_pod_that_may_not_be_deleted_stops_neither_other_deletes_nor_creates()
             pods.len() == 4 && new.count() == 3
         })
         .await;
+    Ok(())
+}
+
+#[tokio::test]
+async fn pods_that_may_not_be_deleted_are_bounded_over_many_templates_and_go_once_they_may() -> Result<()> {
+    let cluster = Cluster::with(&[REPLICA_SETS]).await?;
+    let namespace = cluster.namespace("all-stay").await?;
+    let pods = with_pods(&namespace, 4).await?;
+    forbid_deletes_unless(&cluster, &namespace, "false", &pods[0].name_any()).await?;
+
+    // At most twice the replicas and the surge.
+    for (version, total) in [("2", 8), ("3", 9), ("4", 9)] {
+        let edit = json!({"spec": {"parameters": {"env.VERSION": version}}});
+        let edited = namespace.merge::<BasicReplicaSet>("web", edit).await?;
+        let told = |set: &BasicReplicaSet| {
+            let status = set.status.as_ref();
+            let blocker = status.and_then(|status| status.blocked_by.as_ref());
+            status.and_then(|status| status.observed_generation) >= edited.metadata.generation
+                && blocker.is_some_and(|blocker| blocker.message.contains("this one stays"))
+        };
+        namespace.until("web", "names a pod that may not be deleted", told).await;
+        let pods = namespace.until_pods("no more pods come", |pods| pods.len() == total).await;
+        assert!(pods.iter().all(|pod| pod.metadata.deletion_timestamp.is_none()));
+    }
+
+    permit(&cluster, &namespace, &REPLICA_SETS.user()).await?;
+    namespace
+        .until_pods("four pods of the last version serve", |pods| {
+            pods.len() == 4 && pods.iter().all(|pod| e2e::is_ready(pod) && has_version(pod, "4"))
+        })
+        .await;
+    namespace.until_set_ready("web").await;
     Ok(())
 }
 

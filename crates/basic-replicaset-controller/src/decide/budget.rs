@@ -29,6 +29,13 @@ impl Budget {
         self.wanted.saturating_sub(updated).min(room)
     }
 
+    /// The number of pods that may be created beside `stubborn` ones, which cannot be deleted: these may take up as much
+    /// room as the set itself. Without that bound, each change of the template would add a generation of pods.
+    #[must_use]
+    pub fn room_beside(&self, stubborn: usize, others: usize) -> usize {
+        (2 * self.wanted + self.surge).saturating_sub(stubborn + others)
+    }
+
     /// The maximum number of pods: the surge counts only while there are old ones to replace.
     #[must_use]
     pub fn most(&self, outdated: usize) -> usize {

@@ -143,7 +143,7 @@ fn replace(observed: &Observed) -> Option<Action> {
         .cloned()
         // Without a template nothing can replace an old pod, so none counts as outdated.
         .partition(|pod| revision.is_err() || revision.is_ok_and(|revision| **revision == *pod.revision));
-    // An old pod that cannot be deleted counts like a terminating one: only as serving.
+    // An old pod that cannot be deleted holds up no replacement, within bounds: it counts only as serving.
     let (stubborn, outdated): (Vec<_>, Vec<_>) =
         outdated.into_iter().partition(|pod| observed.attempt.failed_item(step::DELETE, &pod.uid));
     let budget = Budget::of(&observed.set.spec);
@@ -155,6 +155,7 @@ fn replace(observed: &Observed) -> Option<Action> {
         |pod: &&Arc<PodRow>| matches!(pod.state, PodState::Finished(_)) && !observed.is_over(pod);
     let just_ended = observed.pods.iter().filter(has_just_ended).count();
     let missing = budget.creatable(updated.len(), outdated.len());
+    let missing = missing.min(budget.room_beside(stubborn.len(), updated.len() + outdated.len()));
     let missing = missing.saturating_sub(just_ended + observed.unseen());
     if missing == 0 || waits_to_create(observed) {
         return None;

@@ -95,6 +95,26 @@ fn a_delete_that_is_refused_stops_neither_other_deletes_nor_creates() {
 }
 
 #[test]
+fn pods_that_may_not_be_deleted_do_not_pile_up_from_one_template_to_the_next() {
+    let mut pods: Vec<_> = (0..8).map(|slot| pod(slot, "0", PodState::Ready)).collect();
+    let mut total = Vec::new();
+    for template in ["1", "2", "3"] {
+        let refused =
+            |held: HeldUp, pod: &Arc<PodRow>| held.and_item(step::DELETE, &pod.uid, failure("DeleteRefused"));
+        let attempt = without(pods.iter().fold(HeldUp::default(), refused));
+        let observed = Observed { attempt, revision: Ok(template.into()), ..observed(8, pods.clone()) };
+        match decide(&observed) {
+            Action::Create { slots, .. } => {
+                pods.extend(slots.into_iter().map(|slot| pod(slot, template, PodState::Ready)));
+            }
+            action => assert_eq!(written(action).blocked_by.unwrap().reason, "DeleteRefused"),
+        }
+        total.push(pods.len());
+    }
+    assert_eq!(total, [16, 18, 18]);
+}
+
+#[test]
 fn of_a_pod_that_was_deleted_after_all_nobody_says_that_it_may_not_be() {
     let mut observed =
         observed(2, vec![pod(0, NEW, PodState::Ready), pod(1, NEW, stuck("CrashLoopBackOff"))]);
