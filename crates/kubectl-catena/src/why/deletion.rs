@@ -6,6 +6,7 @@ use jiff::{SignedDuration, Timestamp};
 use super::{
     advice::describe,
     answer::{Cause, Finding},
+    contents,
     controllers::Verdict,
     facts::Facts,
     unreported::not_running,
@@ -22,6 +23,9 @@ const BACKUP_CONTROLLER: &str = "backup-controller";
 /// The holder of a deleted object.
 pub fn check<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Finding<'n>> {
     let since = node.deleted?;
+    if let Some(cause) = contents::remaining(node, since) {
+        return Some(Finding::at(node, cause));
+    }
     let held: Vec<&Finalizer> =
         node.finalizers.iter().filter(|finalizer| !is_of_garbage_collector(&finalizer.name)).collect();
     if let Some(finalizer) = held.first() {

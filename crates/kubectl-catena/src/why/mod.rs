@@ -7,6 +7,7 @@ mod answer;
 mod binding;
 mod blockers;
 mod command;
+mod contents;
 mod controllers;
 mod deletion;
 mod diagnose;

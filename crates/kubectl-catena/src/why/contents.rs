@@ -1,0 +1,71 @@
+//! A namespace or a definition that is deleted and still has contents.
+
+use catena_api::keys;
+use jiff::Timestamp;
+use serde_json::Value;
+
+use super::answer::Cause;
+use crate::chain::Node;
+
+/// The conditions of a namespace that report why its deletion has not finished.
+const OF_NAMESPACES: [&str; 5] = [
+    "NamespaceFinalizersRemaining",
+    "NamespaceContentRemaining",
+    "NamespaceDeletionContentFailure",
+    "NamespaceDeletionDiscoveryFailure",
+    "NamespaceDeletionGroupVersionParsingFailure",
+];
+
+/// The contents that a deleted namespace or definition waits for, as its own conditions report them.
+pub fn remaining(node: &Node, since: Timestamp) -> Option<Cause> {
+    let identity = &node.identity;
+    let (meaning, message, advice) = match (identity.group(), identity.kind.as_str()) {
+        ("", "Namespace") => {
+            let message = messages(node, &OF_NAMESPACES)?;
+            let advice = of_namespace(&identity.name, &message);
+            ("is being deleted, and waits for its contents", message, advice)
+        }
+        ("apiextensions.k8s.io", "CustomResourceDefinition") => {
+            let message = messages(node, &["Terminating"])?;
+            let advice = format!(
+                "kubectl get {0} --all-namespaces lists them, and kubectl catena why {0}/NAME explains each; \
+                 kubectl catena held --all-namespaces lists those that wait for a backup",
+                identity.name
+            );
+            ("is being deleted, and waits for the objects of its kind", message, advice)
+        }
+        _ => return None,
+    };
+    Some(Cause {
+        object: identity.clone(),
+        reason: "ContentsRemain".to_owned(),
+        meaning: meaning.to_owned(),
+        message,
+        since: Some(since),
+        advice,
+    })
+}
+
+fn of_namespace(name: &str, message: &str) -> String {
+    if message.contains(keys::BACKUP_FINALIZER) {
+        return format!(
+            "kubectl catena held --namespace {name} --all-kinds lists the objects that wait for a backup, and why"
+        );
+    }
+    "look at the named objects: kubectl catena why explains each; a finalizer is removed by the controller that set it, \
+     which has to run"
+        .to_owned()
+}
+
+/// The messages of those conditions that are true.
+fn messages(node: &Node, types: &[&str]) -> Option<String> {
+    let conditions = node.object.data.pointer("/status/conditions")?.as_array()?;
+    let text = |condition: &Value, field: &str| condition[field].as_str().unwrap_or_default().to_owned();
+    let of_type = |type_: &&str| {
+        let is_true = |found: &&Value| found["type"] == **type_ && found["status"] == "True";
+        let message = text(conditions.iter().find(is_true)?, "message");
+        Some(message.trim_end_matches('.').to_owned())
+    };
+    let messages: Vec<String> = types.iter().filter_map(of_type).collect();
+    (!messages.is_empty()).then(|| messages.join("; "))
+}
