@@ -113,7 +113,7 @@ pub enum TemplateError {
     },
     /// It renders too much text.
     #[error(
-        "the template {template:?} renders more than 1 MiB, which no API server accepts; make it smaller"
+        "the template {template:?} renders more than 3 MiB, which no API server accepts; make it smaller"
     )]
     TooLong {
         /// The template.

@@ -22,8 +22,9 @@ use crate::render::{is_object_name, sha256};
 
 /// Maximum number of steps of a rendering, which stops endless loops.
 const FUEL: u64 = 200_000;
-/// Maximum length of a rendered text, in bytes: no API server accepts more.
-const LONGEST: usize = 1024 * 1024;
+/// Maximum length of a rendered text, in bytes: no API server accepts a longer request. An object that it stores fits,
+/// also with every quote escaped twice.
+const LONGEST: usize = 3 * 1024 * 1024;
 
 /// The suffix for trying out templates.
 const PROBE: &str = "suffix";

@@ -9,7 +9,7 @@ use crate::render::yaml::escape;
 
 /// Maximum total size, in bytes, of the values of one rendering. The output of a macro counts where it is built and where
 /// it is inserted.
-const MAX_WRITTEN: usize = 4 * LONGEST;
+const MAX_WRITTEN: usize = 2 * LONGEST;
 
 /// The key of the number of bytes that a rendering has written.
 const WRITTEN: &str = "@written";

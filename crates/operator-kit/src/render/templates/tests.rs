@@ -275,6 +275,20 @@ fn a_field_that_an_object_lacks_is_named_with_its_path() {
     assert!(render(json!({"spec": {}})).contains("object.spec.size"));
 }
 
+/// Each quote is two characters in the manifest, and four in the text.
+#[test]
+fn a_manifest_full_of_quotes_is_rendered_whole() {
+    let all = templates(&[(
+        "t",
+        "{apiVersion: v1, kind: Pod, metadata: {name: x}, data: {manifest: {{ manifest }}}}",
+    )]);
+    let manifest = json!({"data": {"quotes": "\"".repeat(300_000)}}).to_string();
+    let given = parameters(&[]);
+    let more = [("manifest", &Value::from(manifest.clone()))];
+    let object = all.render_with("t", &subject(&given, ""), &more, "v1", "Pod").unwrap();
+    assert!(object["data"]["manifest"] == *manifest);
+}
+
 #[test]
 fn a_refusal_of_many_fields_is_looked_into_for_few_of_them() {
     let given = parameters(&[("image", "nginx:1"), ("port", "abc")]);
