@@ -1,3 +1,7 @@
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
 use super::*;
 
 /// Otherwise, the namespace of every object would have to be looked up, and the chart grants no right to do so.
@@ -78,4 +82,22 @@ fn what_the_selectors_of_other_entries_selected_is_not_judged() {
     assert!(moved.entries("as", selected_by).is_none());
     // With the same selectors, other changes of the entries take effect at once.
     assert!(settings(&entry("former", "protect: false")).entries("as", selected_by).is_some());
+}
+
+/// Helm merges the entries of one name, so that one example would change what another protects.
+#[test]
+fn the_examples_can_be_combined() {
+    let examples = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/backups");
+    let mut owners = BTreeMap::new();
+    for file in std::fs::read_dir(examples).unwrap() {
+        let path = file.unwrap().path();
+        let values: Value = serde_saphyr::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap();
+        for (section, entries) in values.as_object().unwrap() {
+            for name in entries.as_object().unwrap().keys() {
+                let other = owners.insert(format!("{section}.{name}"), path.clone());
+                assert_eq!(other, None, "{section}.{name} is in {}, too", path.display());
+            }
+        }
+    }
+    assert!(owners.len() >= 10, "{owners:?}");
 }
