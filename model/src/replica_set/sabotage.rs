@@ -9,8 +9,7 @@ pub enum Sabotage {
     NamesAtRandom,
     /// It decides before its own writes have come back.
     WaitsForNoWrite,
-    /// It decides again before its watch has passed a write whose answer was lost. The kit waits for its backoff there,
-    /// and does this where a watch lags for longer.
+    /// It decides again before its watch has passed a write whose answer was lost.
     ForgetsLostAnswers,
     /// A new process believes what the last one had seen.
     BelievesAnOldList,

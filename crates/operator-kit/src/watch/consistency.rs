@@ -46,6 +46,11 @@ impl Watermark {
         }
     }
 
+    /// Whether there is a watch.
+    pub(crate) fn is_watched(&self) -> bool {
+        !self.reached(u64::MAX)
+    }
+
     fn reached(&self, version: u64) -> bool {
         self.0.load(Ordering::Relaxed) >= version
     }
@@ -64,6 +69,11 @@ pub(crate) struct Consistency(Mutex<HashMap<String, Vec<Awaited>>>);
 impl Consistency {
     /// Records a write for the object `uid`, which `seen` will show.
     pub fn wrote(&self, uid: &str, seen: &Watermark, resource_version: Option<&str>) {
+        self.awaits(uid, seen, resource_version, CATCH_UP_TIMEOUT);
+    }
+
+    /// Records that decisions on the object `uid` wait until `seen` reaches a version, for some time at most.
+    pub fn awaits(&self, uid: &str, seen: &Watermark, resource_version: Option<&str>, timeout: Duration) {
         let Some(version) = number(resource_version) else { return };
         if seen.reached(version) {
             return;
@@ -71,7 +81,7 @@ impl Consistency {
         let mut awaited = self.lock();
         let writes = awaited.entry(uid.to_owned()).or_default();
         writes.retain(|write| !write.seen.reached(write.version));
-        writes.push(Awaited { seen: seen.clone(), version, until: Instant::now() + CATCH_UP_TIMEOUT });
+        writes.push(Awaited { seen: seen.clone(), version, until: Instant::now() + timeout });
     }
 
     /// Whether the caches show every write for the object.

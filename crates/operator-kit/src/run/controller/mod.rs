@@ -135,7 +135,7 @@ impl<C: Controller> Passes<C> {
     }
 
     async fn pass_over(&self, queued: &C::Kind, uid: &str) -> Option<Duration> {
-        if !self.writer.is_current(uid) {
+        if !self.writer.catches_up(uid).await {
             return Some(CATCH_UP_INTERVAL);
         }
         // The queued object may be older than a write that has reached the cache since.

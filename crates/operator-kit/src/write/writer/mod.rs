@@ -8,6 +8,7 @@ mod on_behalf;
 mod room;
 mod send;
 mod status;
+mod unanswered;
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
@@ -19,6 +20,7 @@ use parking_lot::{Mutex, MutexGuard};
 use tokio::{sync::Semaphore, time::Instant};
 
 use room::Room;
+use unanswered::Unanswered;
 
 use crate::{
     object::ObjectId,
@@ -47,6 +49,7 @@ pub struct Writer {
 
 struct Shared {
     consistency: Consistency,
+    unanswered: Unanswered,
     repeated: RepeatedWrites,
     metrics: Arc<Metrics>,
     permits: Semaphore,
@@ -73,6 +76,7 @@ impl Writer {
     pub(crate) fn new(client: Client, manager: &'static str, metrics: Arc<Metrics>) -> Self {
         let shared = Shared {
             consistency: Consistency::default(),
+            unanswered: Unanswered::default(),
             repeated: RepeatedWrites::default(),
             metrics,
             permits: Semaphore::new(SIDE_BY_SIDE),
@@ -124,7 +128,7 @@ impl Writer {
         &self.primary
     }
 
-    /// Whether the caches show every write for the object.
+    /// Whether the caches show every answered write for the object.
     pub(crate) fn is_current(&self, uid: &str) -> bool {
         self.shared.consistency.is_current(uid)
     }
@@ -137,6 +141,7 @@ impl Writer {
     /// Forgets an object that is gone.
     pub(crate) fn forget(&self, uid: &str) {
         self.shared.consistency.forget(uid);
+        self.shared.unanswered.forget(uid);
         self.shared.repeated.take(uid);
         self.statuses().remove(uid);
     }

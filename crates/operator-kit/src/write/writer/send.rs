@@ -6,7 +6,7 @@ use kube::{Resource, api::DynamicObject, core::Request};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::{OnBehalf, Written, busy::Busy};
+use super::{OnBehalf, Written, busy::Busy, unanswered::UnderWay};
 use crate::{
     object::{Named, ObjectId},
     render::yaml,
@@ -97,7 +97,9 @@ impl OnBehalf<'_> {
         let content = content(&request);
         let permit = shared.permits.acquire().await;
         shared.gate.opens().await;
+        let under_way = UnderWay::new(&shared.unanswered, self.whose, verb, target);
         let result = writer.client.request::<T>(request).await.map_err(|error| target.error(error));
+        under_way.ended(&result);
         drop(permit);
         // Refused writes have their backoff, and an existing object is often no failure.
         if matches!(result, Ok(_) | Err(WriteError { cause: WriteCause::AlreadyExists, .. })) {
