@@ -1,5 +1,5 @@
-//! Being able to name a target is not the right to command it: with `admission` in the binder's chart, the API server
-//! asks what the user may do with the target. Each test changes the release.
+//! Naming a target does not imply the right to command it: with `admission` in the binder's chart, the API server
+//! checks the user's rights on the target. Each test changes the release.
 
 use anyhow::{Result, ensure};
 use catena_api::BasicDeploymentRestart;
@@ -22,14 +22,14 @@ fn restart(name: &str, target: &Value) -> String {
     .to_string()
 }
 
-/// What kubectl does as somebody, in the order of what it is given and says.
+/// Runs kubectl as a user, with the given input, and returns its output.
 struct As<'n> {
     namespace: &'n Namespace,
     who: &'static [&'static str],
 }
 
 const ANN: &[&str] = &["--as", "ann"];
-/// He may create commands, and nothing else.
+/// He may create commands, and do nothing else.
 const BOB: &[&str] = &["--as", "bob"];
 const BOB_OF_OPERATIONS: &[&str] = &["--as", "bob", "--as-group", "operations"];
 const ADMINISTRATOR: &[&str] = &[];
@@ -46,7 +46,7 @@ impl As<'_> {
         Ok(())
     }
 
-    /// Gives what it says.
+    /// Returns the output.
     async fn is_refused(&self, verb: &[&str], object: &str) -> Result<String> {
         let (succeeded, said) = self.run(verb, object).await?;
         ensure!(!succeeded, "{:?} {verb:?} was taken: {said}", self.who);
@@ -54,7 +54,7 @@ impl As<'_> {
         Ok(said)
     }
 
-    /// Waits until creating it is refused, or not: a policy takes effect a moment after it was made.
+    /// Waits until a create is refused or accepted, because a policy takes effect a moment after its creation.
     async fn until(&self, is_admitted: bool, object: &str) {
         let what = format!("{:?} is {}", self.who, if is_admitted { "admitted" } else { "refused" });
         eventually(&what, WAIT_TIMEOUT, async || {
@@ -70,7 +70,7 @@ impl As<'_> {
 const CREATE: &[&str] = &["create"];
 const APPLY: &[&str] = &["apply", "--server-side"];
 
-/// Grants what `rules` say in a namespace to users and a group.
+/// Grants the rights in `rules` in a namespace to users and a group.
 async fn grant(namespace: &Namespace, name: &str, rules: Value, subjects: &[(&str, &str)]) -> Result<()> {
     let group = "rbac.authorization.k8s.io";
     let subjects: Vec<_> =
@@ -120,12 +120,12 @@ async fn a_user_commands_only_what_the_user_may_change() -> Result<()> {
     let own = json!({"name": "web", "namespace": namespace.name});
     ann.succeeds(CREATE, &restart("ann-own", &own)).await?;
 
-    // Not even who may do everything commands across namespaces.
+    // Not even a user with all rights may command across namespaces.
     let elsewhere = restart("elsewhere", &json!({"name": "web", "namespace": "default"}));
     let said = administrator.is_refused(CREATE, &elsewhere).await?;
     ensure!(said.contains("works only in its own namespace"), "{said}");
 
-    // Whoever changes something else about a command needs no right on the target: labels, and the binder its owner.
+    // Other changes of a command need no right on the target: labels, or the owner that the binder adds.
     let mut labelled: Value = serde_json::from_str(&on_web("ann"))?;
     labelled["metadata"]["labels"] = json!({"a": "label"});
     bob.succeeds(&["apply", "--server-side", "--force-conflicts"], &labelled.to_string()).await?;
@@ -136,7 +136,7 @@ async fn a_user_commands_only_what_the_user_may_change() -> Result<()> {
     Ok(())
 }
 
-/// A kind of somebody else: only what is labelled and of the type Command is one, for a Shop beside it or a Node.
+/// A foreign kind: only labelled objects of the type Command are commands, for a Shop beside them or a Node.
 fn operation_kind() -> String {
     open_kind("admission.example.com", "Operation", &["v1"]).to_string()
 }
@@ -188,7 +188,7 @@ async fn commands_of_a_foreign_kind_ask_for_the_configured_verb_on_the_kind_that
     let said = bob.is_refused(CREATE, &operation("bob", &gold, &on("Shop"))).await?;
     ensure!(said.contains("bob may not close shops.shops.example.com or nodes one"), "{said}");
     ann.succeeds(APPLY, &operation("ann", &gold, &on("Shop"))).await?;
-    // One that leaves the kind open is for the first, as the binder reads it.
+    // A reference without a kind means the first one, as the binder reads it.
     for (name, spec) in [("empty", on("")), ("open", json!({"type": "Command", "object": {"name": "one"}}))] {
         bob.is_refused(CREATE, &operation(name, &gold, &spec)).await?;
         ann.succeeds(CREATE, &operation(name, &gold, &spec)).await?;
@@ -199,7 +199,7 @@ async fn commands_of_a_foreign_kind_ask_for_the_configured_verb_on_the_kind_that
     let said = administrator.run(CREATE, &operation("none", &gold, &json!({"type": "Command"}))).await?;
     ensure!(!said.0 && said.1.contains("names no target"), "{}", said.1);
 
-    // What is no command asks for nothing, until it becomes one.
+    // An object that is no command needs no right until it becomes one.
     let others = [
         ("plain", json!({}), on("Shop")),
         ("ignored", json!({"tier": "gold", "ignored": "yes"}), on("Shop")),
@@ -211,7 +211,7 @@ async fn commands_of_a_foreign_kind_ask_for_the_configured_verb_on_the_kind_that
         bob.succeeds(APPLY, &operation(name, &labels, &spec)).await?;
         bob.is_refused(APPLY, &operation(name, &gold, &on("Shop"))).await?;
     }
-    // Nor is a right on one target one on another.
+    // A right on one target is no right on another.
     ann.is_refused(APPLY, &operation("ann", &gold, &on("Node"))).await?;
     release.restore().await?;
     kubectl_with_input(&["delete", "--filename", "-"], &operation_kind()).await?;
@@ -232,7 +232,7 @@ async fn a_policy_reads_a_command_as_the_binder_does_in_whatever_version_it_come
     grant(&namespace, "services", services, &[("User", "ann")]).await?;
     let values = json!({"kinds": [{
         "id": "operations",
-        // Served no more, or not yet.
+        // No longer served, or not yet.
         "group": "admission.example.com", "version": "v0", "resource": "operations", "kind": "Operation",
         "mode": "Observe",
         "target": {
@@ -293,7 +293,7 @@ async fn a_command_in_another_version_is_judged_as_the_configured_one_and_as_it_
     };
     bob.until(true, &one("v2")).await;
 
-    // By its version alone it is a command, so that it shows in which version each policy saw it.
+    // It is a command by its version alone, which shows the version that each policy saw.
     let values = |is_command: &str| {
         json!({"kinds": [{
             "id": "moves",

@@ -1,4 +1,4 @@
-//! What lost its owner is taken back, as long as it is what was rendered; nothing else ever is.
+//! Pods and children that lost their owner are adopted again if they are as rendered; no others ever are.
 
 use anyhow::{Context, Result};
 use catena_api::{BasicDeployment, BasicReplicaSet, keys};
@@ -15,7 +15,7 @@ use serde_json::json;
 
 const COPY: &str = "dbg";
 
-/// Waits until so many pods are the set's and serve, and gives all that are there.
+/// Waits until this number of pods belongs to the set and serves, and returns all existing ones.
 async fn until_own(namespace: &Namespace, count: usize) -> Vec<Pod> {
     let what = format!("{count} pods of the set serve");
     let is_own = |pod: &&Pod| !pod.owner_references().is_empty();
@@ -41,10 +41,10 @@ fn has_copy(pods: &[Pod]) -> bool {
     pods.iter().any(|pod| pod.name_any() == COPY && pod.owner_references().is_empty())
 }
 
-/// Waits until the garbage collector knows `BasicReplicaSets`, and gives one that is gone.
+/// Waits until the garbage collector knows `BasicReplicaSets`, and returns a deleted one.
 ///
-/// It looks for new kinds twice a minute. Of a kind that it does not know yet it orphans nothing: the dependents are
-/// taken for garbage later.
+/// It discovers new kinds twice a minute. Before that, it orphans no dependents of a kind, and
+/// collects them later.
 async fn until_the_garbage_collector_knows_sets(namespace: &Namespace) -> Result<BasicReplicaSet> {
     let probe = namespace.create(&replica_set("probe", 0)).await?;
     namespace.api::<BasicReplicaSet>().delete("probe", &DeleteParams::orphan()).await?;
@@ -56,10 +56,10 @@ async fn until_the_garbage_collector_knows_sets(namespace: &Namespace) -> Result
     Ok(probe)
 }
 
-/// Deletes a set, and its pods stay.
+/// Deletes a set, and orphans its pods.
 ///
 /// The garbage collector orphans only dependents that it has seen, and lags when the cluster is busy. It sees pods in
-/// their order: one whose owner is gone, made after them, goes only after it saw them.
+/// their order: a later pod whose owner is gone is collected only after it has seen them.
 async fn orphan_pods(namespace: &Namespace, gone: &BasicReplicaSet) -> Result<()> {
     let security = json!({
         "allowPrivilegeEscalation": false, "capabilities": {"drop": ["ALL"]}, "runAsNonRoot": true,
@@ -78,7 +78,7 @@ async fn orphan_pods(namespace: &Namespace, gone: &BasicReplicaSet) -> Result<()
     Ok(())
 }
 
-/// Deletes a deployment, and its child stays: seen by the garbage collector like pods.
+/// Deletes a deployment, and orphans its child, which the garbage collector has to see like the pods.
 async fn orphan_child(namespace: &Namespace, gone: &BasicReplicaSet) -> Result<()> {
     let mut garbage = replica_set("garbage", 0);
     garbage.metadata.owner_references = Some(gone.owner_ref(&()).into_iter().collect());
@@ -140,7 +140,7 @@ async fn a_set_that_comes_back_takes_its_orphans_back() -> Result<()> {
     let before = with_three_pods(&namespace).await?;
     let child = namespace.until_set_ready("web").await;
 
-    // The BasicDeployment makes another one at once.
+    // The BasicDeployment creates another one at once.
     orphan_pods(&namespace, &gone).await?;
     let other = namespace
         .until("web", "is another one, which owns the pods", |set: &BasicReplicaSet| {
@@ -174,7 +174,7 @@ async fn a_copy_for_debugging_is_never_adopted_counted_or_deleted() -> Result<()
     let (copy, other) = (format!("--copy-to={COPY}"), "--set-image=*=busybox:1");
     let debug = ["--namespace", &namespace.name, "debug", &original, &copy, other, "--attach=false"];
     kubectl(&debug).await?;
-    // Some versions of kubectl leave labels out, unless asked for them.
+    // Some versions of kubectl omit labels by default.
     let label = json!({"metadata": {"labels": {keys::REPLICA_SET_UID: set.uid()}}});
     namespace.merge::<Pod>(COPY, label).await?;
 

@@ -1,4 +1,4 @@
-//! `helm test` tells whether the controller that runs is well: it asks that one, over the network.
+//! `helm test` tests whether the running controller is healthy, by asking it over the network.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use e2e::{CONTROLLERS, Cluster, Controller, REAPER, helm, kubectl, needs, protec
 use futures::future::try_join_all;
 use tokio::time::Instant;
 
-/// What `helm test` made for these controllers.
+/// The objects that `helm test` creates for these controllers.
 async fn leftovers(of: &[Controller]) -> Result<String> {
     let names: Vec<_> = of.iter().map(|controller| controller.name()).collect();
     let selector = format!("--selector=catena.dev/hook-of in ({})", names.join(","));
@@ -17,7 +17,7 @@ async fn leftovers(of: &[Controller]) -> Result<String> {
 #[tokio::test]
 async fn every_controller_that_is_ready_passes_and_nothing_is_left() -> Result<()> {
     let cluster = Cluster::shared().await?;
-    // What it reads of a release, `helm test` writes back at its end: over an upgrade that others begin meanwhile.
+    // At its end, `helm test` writes back the release that it has read, over an upgrade that others start meanwhile.
     protect(&cluster).await?;
     let tests = CONTROLLERS.map(async |controller| {
         controller.until_ready(&cluster).await;
@@ -37,7 +37,7 @@ async fn a_controller_that_hangs_fails_until_it_goes_on() -> Result<()> {
     let started = Instant::now();
     let said = helm(&["test", REAPER.name(), "--timeout=60s"]).await.err().context("it passed")?;
     drop(frozen);
-    // The test gives up by itself: nobody waits for helm's own limit.
+    // The test ends by itself, without waiting for helm's own limit.
     ensure!(started.elapsed() < Duration::from_secs(55), "{said:#} after {:?}", started.elapsed());
     ensure!(leftovers(&[REAPER]).await?.contains("pod/command-reaper-test"), "its pod is there to be read");
 

@@ -18,7 +18,7 @@ async fn create(namespace: &Namespace, name: &str) -> Result<ConfigMap> {
     Ok(namespace.create::<ConfigMap>(&serde_json::from_value(map)?).await?)
 }
 
-/// The policies work a moment after they were installed.
+/// The policies take effect a moment after their installation.
 async fn until_in_force(namespace: &Namespace) {
     let maps = namespace.api::<ConfigMap>();
     eventually("the policies are in force", WAIT_TIMEOUT, async || {
@@ -29,7 +29,7 @@ async fn until_in_force(namespace: &Namespace) {
         if is_protected(&map) { Ok(()) } else { Err(e2e::yaml(&map)) }
     })
     .await;
-    // Each policy comes by itself: what refuses is asked by deleting what is to stay.
+    // The policies take effect one by one: a deletion of an object that stays shows whether one refuses.
     let map = json!({"metadata": {"name": "try", "labels": {BACKUP_BY: "manifest"}}});
     if let Ok(map) = serde_json::from_value::<ConfigMap>(map) {
         maps.create(&PostParams::default(), &map).await.ok();
@@ -44,7 +44,7 @@ async fn until_in_force(namespace: &Namespace) {
     }
 }
 
-/// And for a moment after they were taken away, which is not to meet the next test.
+/// They also outlive their removal by a moment, which must not affect the next test.
 async fn until_out_of_force(cluster: &Cluster) -> Result<()> {
     let namespace = cluster.namespace("no-policies").await?;
     let maps = namespace.api::<ConfigMap>();
@@ -76,7 +76,7 @@ async fn refused(namespace: &Namespace, name: &str, how: &DeleteParams) -> Strin
     }
 }
 
-/// The policies meet a request in whatever version of the kind it comes.
+/// The policies apply to requests in any version of the kind.
 async fn another_version_is_no_way_around(namespace: &Namespace) -> Result<()> {
     // The settings name one of its versions.
     let kind = open_kind("e2e.catena.dev", "Gadget", &["v1", "v2"]).to_string();
@@ -131,7 +131,7 @@ async fn policies_protect_at_creation_and_ask_for_a_confirmation_and_refuse_fore
     let namespace = cluster.namespace("policies").await?;
     until_in_force(&namespace).await;
 
-    // Without the controller, so that it is the policy that does it.
+    // Without the controller, so that it is the policy that acts.
     let (paused, _) = Paused::pause(&cluster, BACKUPS).await?;
     let web = create(&namespace, "web").await?;
     let other = create(&namespace, "other").await?;
@@ -145,7 +145,7 @@ async fn policies_protect_at_creation_and_ask_for_a_confirmation_and_refuse_fore
     let uid = web.uid().context("uid")?;
     let advice = format!("--namespace {} configmaps web --overwrite {CONFIRM_DELETE}={uid}", namespace.name);
     assert!(why.contains(&advice), "{why}");
-    // What a copy, or a restored object, has in common with the one whose deletion was confirmed confirms nothing.
+    // The fields that a copy or a restored object shares with the confirmed object confirm nothing.
     for copied in ["web", &other.uid().context("uid")?] {
         let confirm = json!({"metadata": {"annotations": {CONFIRM_DELETE: copied}}});
         namespace.merge::<ConfigMap>("web", confirm).await?;
@@ -156,7 +156,7 @@ async fn policies_protect_at_creation_and_ask_for_a_confirmation_and_refuse_fore
     let why = refused(&namespace, "web", &DeleteParams::foreground()).await;
     assert!(why.contains("background"), "{why}");
     namespace.delete::<ConfigMap>("web").await?;
-    // Once it is deleted, nobody is asked again.
+    // Once it is being deleted, no confirmation is needed again.
     namespace.delete::<ConfigMap>("web").await?;
     another_version_is_no_way_around(&namespace).await?;
     tokio::task::spawn_blocking(move || drop(paused)).await?;
@@ -165,7 +165,7 @@ async fn policies_protect_at_creation_and_ask_for_a_confirmation_and_refuse_fore
     kubectl(&[&["wait", "--for=delete", "gadget/web"], &place[..]].concat()).await?;
     kubectl(&["delete", "crd", "gadgets.e2e.catena.dev", "--timeout=60s"]).await?;
 
-    // A namespace goes without a confirmation of each object in it.
+    // A namespace is deleted without a confirmation of each object in it.
     let namespaces = cluster.all::<CoreNamespace>();
     namespaces.delete(&namespace.name, &DeleteParams::background()).await?;
     eventually("the namespace is gone", 3 * WAIT_TIMEOUT, async || {

@@ -1,4 +1,4 @@
-//! What is protected goes only when its backup is there, and comes back from it.
+//! A protected object is deleted only once its backup exists, and can be restored from it.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -65,7 +65,7 @@ async fn a_deleted_object_is_kept_as_a_manifest_and_comes_back_from_it() -> Resu
     let before = protected(&namespace, "web", "manifest").await?;
     let owned = json!({"metadata": {"annotations": {"example.com/note": "ä \" {{ x }}\n"}, "ownerReferences": [
         {"apiVersion": "v1", "kind": "ConfigMap", "name": "gone", "uid": "8f2a6c1e-0000-4000-8000-000000000000"}]}});
-    // The garbage collector deletes it then, which is a deletion as any other.
+    // The garbage collector then deletes it, which is a deletion like any other.
     namespace.merge::<ConfigMap>("web", owned).await?;
     namespace.until_gone::<ConfigMap>("web").await;
 
@@ -146,7 +146,7 @@ async fn the_finalizer_follows_the_selection() -> Result<()> {
     protect(&cluster).await?;
     let namespace = cluster.namespace("selection").await?;
     protected(&namespace, "web", "manifest").await?;
-    // Another entry of the same kind takes it over, and none takes it from another.
+    // Another entry of the same kind takes it over, and takes none from another entry.
     namespace.merge::<ConfigMap>("web", json!({"metadata": {"labels": {BACKUP_BY: "beside"}}})).await?;
     namespace.create(&config_map("by-namespace", "elsewhere")).await?;
     namespace.create(&config_map("plain", "nothing")).await?;
@@ -185,7 +185,7 @@ async fn a_namespace_that_is_deleted_ends_with_all_backups_elsewhere() -> Result
         let kept = if backup_by == "manifest" {
             manifests(&cluster.client, &uid).await?.len()
         } else {
-            // One that failed, because a node could not start it, is followed by another one.
+            // A backup that failed because a node could not start it is followed by another one.
             let of = ListParams::default().labels(&format!("{BACKUP_OF}={uid}"));
             let jobs = Api::<Job>::namespaced(cluster.client.clone(), SYSTEM).list(&of).await?;
             let has_failed = |job: &&Job| {
@@ -220,7 +220,7 @@ async fn a_kind_that_comes_late_is_protected_and_goes_with_backups_of_all() -> R
     let crds = cluster.all::<CustomResourceDefinition>();
     let crd = open_kind("e2e.catena.dev", "Gadget", &["v1"]);
     let crd: CustomResourceDefinition = serde_json::from_value(crd)?;
-    // Twice, because a kind may go and come back.
+    // Twice, because a kind may be removed and installed again.
     for round in 0..2 {
         crds.create(&PostParams::default(), &crd).await?;
         let gadgets = gadgets(&cluster.client, &namespace.name);
@@ -268,7 +268,7 @@ async fn a_kind_that_comes_late_is_protected_and_goes_with_backups_of_all() -> R
     Ok(())
 }
 
-/// What kube's own helper does, and why it is not used.
+/// The behaviour of kube's own helper, and why it is not used.
 #[tokio::test]
 async fn kubes_own_helper_takes_the_finalizer_from_an_object_that_was_made_anew_and_ours_does_not()
 -> Result<()> {
@@ -278,7 +278,7 @@ async fn kubes_own_helper_takes_the_finalizer_from_an_object_that_was_made_anew_
     let maps = namespace.api::<ConfigMap>();
     let other = "example.com/other";
 
-    // An object that its watch shows as being deleted, while another one of its name is there already.
+    // An object that its watch shows as terminating, while another one of its name already exists.
     let mut map = config_map("web", "nothing");
     map.metadata.finalizers = Some(vec![other.into()]);
     maps.create(&PostParams::default(), &map).await?;
@@ -299,7 +299,7 @@ async fn kubes_own_helper_takes_the_finalizer_from_an_object_that_was_made_anew_
     assert_eq!(stripped.uid(), anew.uid());
     assert!(stripped.finalizers().is_empty(), "kube's helper has learned to look at the uid: {stripped:?}");
 
-    // What our controller sends.
+    // The request of our controller.
     maps.patch("web", &PatchParams::default(), &Patch::Merge(json!({"metadata": {"finalizers": [other]}})))
         .await?;
     let ours = json!([
@@ -316,7 +316,7 @@ async fn kubes_own_helper_takes_the_finalizer_from_an_object_that_was_made_anew_
     Ok(())
 }
 
-/// An object that is deleted, made anew and protected again, many times: each one has its own backup.
+/// An object that is deleted, created again and protected again, many times: each incarnation has its own backup.
 #[tokio::test]
 async fn each_object_of_a_name_has_its_own_backup() -> Result<()> {
     let cluster = Cluster::with(&[BACKUPS]).await?;

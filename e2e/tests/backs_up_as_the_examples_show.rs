@@ -1,4 +1,4 @@
-//! Each file under examples/backups protects what it names and backs it up, with the rights that the chart makes of it.
+//! Each file under examples/backups protects and backs up the objects that it names, with the rights that the chart derives from it.
 
 use anyhow::{Context, Result, ensure};
 use catena_api::keys::BACKUP_STATUS;
@@ -25,14 +25,14 @@ fn api(cluster: &Cluster, namespace: &str, api_version: &str, kind: &str) -> Api
     Api::namespaced_with(cluster.client.clone(), namespace, &resource)
 }
 
-/// An object of the kind that the example's only entry protects, and which its selector takes.
+/// An object of the kind of the example's only entry, which its selector matches.
 struct Protected {
     api: Api<DynamicObject>,
     name: &'static str,
 }
 
 impl Protected {
-    /// Takes the example over as it stands, creates an object, and waits until it is protected.
+    /// Installs the example as it stands, creates an object, and waits until it is protected.
     async fn by(
         example: &str,
         cluster: &Cluster,
@@ -59,7 +59,7 @@ impl Protected {
             api.create(&PostParams::default(), &object).await.map_err(|error| error.to_string())
         })
         .await;
-        // Settings follow their values only after seconds.
+        // Settings take effect only after some seconds.
         eventually(&format!("an object is protected by {example}"), 3 * WAIT_TIMEOUT, async || {
             let found = api.get(name).await.map_err(|error| error.to_string())?;
             if is_protected(&found) { Ok(()) } else { Err(e2e::yaml(&found)) }
@@ -73,7 +73,7 @@ impl Protected {
         Ok(())
     }
 
-    /// Waits until it says that its backup runs.
+    /// Waits until the object reports that its backup runs.
     async fn until_backing_up(&self) {
         eventually("it says that the backup runs", WAIT_TIMEOUT, async || {
             let held = self.api.get(self.name).await.map_err(|error| error.to_string())?;
@@ -92,7 +92,7 @@ impl Protected {
     }
 }
 
-/// The one backup that is made.
+/// The only backup.
 async fn until_made(backups: &Api<DynamicObject>) -> DynamicObject {
     eventually("there is a backup", WAIT_TIMEOUT, async || {
         let mut found = backups.list(&ListParams::default()).await.map_err(|error| error.to_string())?.items;
@@ -101,14 +101,14 @@ async fn until_made(backups: &Api<DynamicObject>) -> DynamicObject {
     .await
 }
 
-/// Says as the controller of a kind of backups would.
+/// Writes a status in place of the controller of a kind of backups.
 async fn say(backups: &Api<DynamicObject>, backup: &DynamicObject, status: Value) -> Result<()> {
     let patch = Patch::Merge(json!({"status": status}));
     backups.patch_status(&backup.name_any(), &PatchParams::default(), &patch).await?;
     Ok(())
 }
 
-/// The manifests that are kept of objects of a namespace.
+/// The stored manifests of objects of a namespace.
 async fn kept(cluster: &Cluster, namespace: &Namespace) -> Result<Vec<Value>> {
     let secrets = Api::<Secret>::namespaced(cluster.client.clone(), "catena-system");
     let mut kept = Vec::new();
@@ -203,7 +203,7 @@ async fn a_snapshot_is_waited_for_until_it_can_be_used() -> Result<()> {
 #[tokio::test]
 async fn a_foreign_backup_is_waited_for_whatever_it_says_until_it_says_completed() -> Result<()> {
     e2e::needs!(NoKindsOfOthers);
-    // The binder's tests have the same foreign kinds.
+    // The tests of the binder use the same foreign kinds.
     let cluster = Cluster::changing(&[BACKUPS, BINDER]).await?;
     let _kinds = ForeignKinds::install(&["cloudnative-pg"]).await?;
     let release = Release::upgrade(&cluster, BACKUPS, &backup_example("foreign-backup")?).await?;
@@ -224,7 +224,7 @@ async fn a_foreign_backup_is_waited_for_whatever_it_says_until_it_says_completed
     release.restore().await
 }
 
-/// On fake nodes, where every program ends well.
+/// On fake nodes, where every program succeeds.
 #[tokio::test]
 async fn a_job_that_mounts_the_volume_is_waited_for() -> Result<()> {
     e2e::needs!(FakeNodes);

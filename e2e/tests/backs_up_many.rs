@@ -1,4 +1,4 @@
-//! Thousands of protected objects, of which a tenth is deleted at once: none is lost, at a price that is known.
+//! Thousands of protected objects, a tenth of which is deleted at once: none is lost, and the cost is known.
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -20,7 +20,7 @@ use tokio::time::Instant;
 const CRASHES: usize = 20;
 /// The machine may be busy.
 const LONG: Duration = Duration::from_secs(300);
-/// An answer about thousands of objects is a long one.
+/// An answer about thousands of objects is long.
 const PAUSE: Duration = Duration::from_secs(2);
 const MEBIBYTE: u64 = 1024 * 1024;
 
@@ -38,7 +38,7 @@ fn settings(backups: &Namespace, protect: bool) -> Value {
     })
 }
 
-/// How many objects are protected. The number that is asked of the controller is 10,000: `CATENA_MANY=10000` takes ten
+/// Number of protected objects. The controller is meant for 10,000: `CATENA_MANY=10000` takes ten
 /// minutes on a busy machine.
 fn many() -> Result<usize> {
     std::env::var("CATENA_MANY").map_or(Ok(2_000), |many| Ok(many.parse()?))
@@ -71,7 +71,7 @@ async fn until_protected(namespace: &Namespace, count: usize) {
     .await;
 }
 
-/// Deletes these, and gives their uids.
+/// Deletes these objects, and returns their uids.
 async fn delete(namespace: &Namespace, numbers: std::ops::Range<usize>) -> Result<BTreeSet<String>> {
     let maps = &namespace.api::<ConfigMap>();
     let delete = |number: usize| async move {
@@ -92,7 +92,7 @@ async fn until_left(namespace: &Namespace, count: usize) {
     .await;
 }
 
-/// Every deleted object has its backup, and only one.
+/// Every deleted object has exactly one backup.
 async fn backed_up(backups: &Namespace, uids: &BTreeSet<String>) -> Result<()> {
     let secrets = backups.api::<k8s_openapi::api::core::v1::Secret>();
     let found = secrets.list_metadata(&ListParams::default().labels(BACKUP_OF)).await?;
@@ -108,7 +108,7 @@ async fn a_tenth_of_thousands_deleted_at_once_is_all_backed_up_also_through_twen
     e2e::needs!(HostProcesses);
     let (many, few) = (many()?, many()? / 10);
     let cluster = Cluster::alone().await?;
-    // What ends with other tests would lose its finalizer by a write that is counted here.
+    // Leftovers of other tests would lose their finalizer by a write that is counted here.
     cluster.without_others().await;
     protect(&cluster).await?;
     let namespace = cluster.namespace("many").await?;
@@ -131,11 +131,11 @@ async fn a_tenth_of_thousands_deleted_at_once_is_all_backed_up_also_through_twen
     backed_up(&backups, &uids).await?;
     let memory = process.resident()?;
     println!("{few} deleted, backed up and gone after {took:?}, {} MiB", memory / MEBIBYTE);
-    // One write protects, one backs up, one lets go.
+    // One write protects, one backs up, one releases.
     assert_eq!(until_silent(&proxy).await, many + 2 * few);
     assert!(memory < 40 * MEBIBYTE, "{} MiB", memory / MEBIBYTE);
 
-    // Once more, killed again and again.
+    // Once more, with many kills.
     let before = proxy.writes().len();
     let delete = async {
         uids.extend(delete(&namespace, few..2 * few).await?);
@@ -143,7 +143,7 @@ async fn a_tenth_of_thousands_deleted_at_once_is_all_backed_up_also_through_twen
     };
     let crash = async {
         for crash in 1..=CRASHES {
-            // After a number of writes that is another one each time, so that the kills spread over the whole run.
+            // The number of writes before a kill varies, so that the kills spread over the whole run.
             let crashed = proxy.crash_after(few / 50 + crash % 5);
             let came = tokio::time::timeout(LONG, crashed).await;
             came.with_context(|| format!("crash {crash} did not come"))??;
@@ -159,7 +159,7 @@ async fn a_tenth_of_thousands_deleted_at_once_is_all_backed_up_also_through_twen
     let writes = proxy.writes().len() - before;
     println!("{few} more with {CRASHES} kills after {took:?}, {writes} writes");
 
-    // And all the others lose the finalizer.
+    // All other objects lose the finalizer.
     process.configure(&settings(&backups, false))?;
     until_unprotected(&namespace).await;
     Ok(())
@@ -173,7 +173,7 @@ async fn until_written(proxy: &ChaosProxy, count: usize) {
     .await;
 }
 
-/// Waits until nothing more is written, and tells how many writes there were.
+/// Waits until the writes stop, and returns their number.
 async fn until_silent(proxy: &ChaosProxy) -> usize {
     let mut before = 0;
     eventually_every(PAUSE, "nothing more is written", LONG, async || match proxy.writes().len() {

@@ -1,5 +1,5 @@
-//! Killed after any of its writes, backup-controller goes on where it was: no backup is lost or made twice, and nothing is
-//! let go before its backup is proven.
+//! Killed after any of its writes, backup-controller continues where it was: no backup is lost or created twice, and no object is
+//! released before its backup is proven.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 /// Longer than a run takes with all its pauses and a restart in between.
 const LONG: Duration = Duration::from_secs(60);
 
-/// `ConfigMaps` whose backup is a `ConfigMap` that somebody else carries out, and one that is done at once.
+/// `ConfigMaps` with two kinds of backups, both `ConfigMaps`: one that somebody completes by hand, and one that is complete at once.
 fn settings(backups: &Namespace) -> Value {
     let kind = |backup: &str| {
         json!({
@@ -92,7 +92,7 @@ async fn slow(namespace: &Namespace, backups: &Namespace, name: &str) -> Result<
                 status["state"] == state && status["attempt"] == count
             })
             .await;
-        // Until now it must not have been let go.
+        // Until now it must not have been released.
         let held = namespace.api::<ConfigMap>().get(name).await?;
         ensure!(
             held.uid() == map.uid() && held.finalizers() == [BACKUP_FINALIZER],
@@ -129,7 +129,7 @@ async fn killed_after_any_write_it_loses_no_backup_makes_none_twice_and_lets_not
 -> Result<()> {
     e2e::needs!(HostProcesses);
     let cluster = Cluster::alone().await?;
-    // What ends with other tests would lose its finalizer by a write that is counted here.
+    // Leftovers of other tests would lose their finalizer by a write that is counted here.
     cluster.without_others().await;
     protect(&cluster).await?;
     let namespace = cluster.namespace("crashes").await?;

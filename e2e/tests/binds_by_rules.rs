@@ -1,5 +1,5 @@
-//! A rule that cannot be evaluated binds nothing, and what is meant is never guessed: a missing field, a target whose group
-//! is left open, a label that somebody else wrote.
+//! A rule that cannot be evaluated binds nothing, and nothing is guessed: a missing field, a target without a
+//! group, a label that somebody else wrote.
 
 use std::time::Duration;
 
@@ -14,10 +14,10 @@ use kube::{Api, ResourceExt, api::DynamicObject, core::GroupVersionKind, discove
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-/// Longer than it takes until the API server knows new kinds as owners.
+/// Longer than the API server takes to know new kinds as owners.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// A definition that takes any field, and serves these versions, the last of which is stored.
+/// A definition that accepts any field and serves these versions, the last of which is stored.
 fn definition(group: &str, kind: &str, scope: &str, versions: &[(&str, bool)]) -> Value {
     let latest_first: Vec<_> = versions.iter().rev().collect();
     let names: Vec<_> = latest_first.iter().map(|(name, _)| *name).collect();
@@ -29,7 +29,7 @@ fn definition(group: &str, kind: &str, scope: &str, versions: &[(&str, bool)]) -
     definition
 }
 
-/// Makes the definitions what they are here, and waits until they are served so.
+/// Applies the definitions in this form, and waits until they are served so.
 async fn define(definitions: &[Value]) -> Result<()> {
     let list = json!({"apiVersion": "v1", "kind": "List", "items": definitions}).to_string();
     let (done, said) = kubectl_with_input(&["apply", "--filename", "-"], &list).await?;
@@ -98,7 +98,7 @@ fn kinds_by_rules() -> Value {
     ]})
 }
 
-/// A task for the service `web`; what is not given is not there.
+/// A task for the service `web`; fields that are not given are missing.
 fn task(name: &str, skip: Option<&str>, group: Option<&str>, policy: Option<&str>) -> Value {
     let mut task = json!({
         "apiVersion": "rules.example.com/v1", "kind": "Task", "metadata": {"name": name},
@@ -119,7 +119,7 @@ fn task(name: &str, skip: Option<&str>, group: Option<&str>, policy: Option<&str
 #[tokio::test]
 async fn what_a_rule_or_a_reference_leaves_open_is_not_bound_and_told() -> Result<()> {
     let cluster = Cluster::changing(&[BINDER]).await?;
-    // Notes are read as they are configured, and not in the version that the API server prefers.
+    // Notes are read in the configured version, and not in the one that the API server prefers.
     let definitions = [("Task", &["v1"][..]), ("Note", &["v2", "v1"]), ("Service", &["v1"])];
     let definitions = definitions.map(|(kind, served)| {
         let versions: Vec<_> = served.iter().map(|version| (*version, true)).collect();
@@ -154,7 +154,7 @@ async fn what_a_rule_or_a_reference_leaves_open_is_not_bound_and_told() -> Resul
     ]});
     kubectl_apply(&namespace.name, &objects.to_string()).await?;
 
-    // The group says which one; an empty one is the core group.
+    // The group decides; an empty one is the core group.
     assert_eq!(until_owned(&tasks, "core").await.owner_references()[0].api_version, "v1");
     assert_eq!(until_owned(&tasks, "other").await.owner_references()[0].api_version, "rules.example.com/v1");
     for (name, reason, expected) in [
@@ -171,7 +171,7 @@ async fn what_a_rule_or_a_reference_leaves_open_is_not_bound_and_told() -> Resul
         assert_eq!(tasks.get(name).await?.owner_references(), [], "{name}");
     }
 
-    // Events expire. What they said is found out from the rules then.
+    // Events expire. Their content then follows from the rules.
     kubectl(&["delete", "events", "--all", "--namespace", &namespace.name]).await?;
     for (name, reason) in [
         ("task.rules.example.com/unmarked", "FilterFailed"),
@@ -222,7 +222,7 @@ async fn commands_and_targets_are_read_in_a_version_that_is_served() -> Result<(
     };
     apply("Place", "here", "").await?;
     apply("Move", "before", "here").await?;
-    // In the configured one as long as it is served.
+    // In the configured version as long as it is served.
     assert_eq!(
         until_owned(&commands, "before").await.owner_references()[0].api_version,
         "moves.example.com/v1"
@@ -240,11 +240,11 @@ async fn commands_and_targets_are_read_in_a_version_that_is_served() -> Result<(
 
 #[tokio::test]
 async fn a_target_that_comes_late_and_one_whose_kind_does_are_noticed_within_seconds() -> Result<()> {
-    /// A command that has waited for this long rests for as long again, if nothing wakes it.
+    /// A command that has waited for this long pauses for as long again, unless something wakes it.
     const WAITED: SignedDuration = SignedDuration::from_secs(19);
-    /// Of its own, because the binder relies for minutes on what was served of a group.
+    /// A group of its own, because the binder caches for minutes which kinds a group serves.
     const LATE: &str = "late.example.com";
-    /// Beside what a busy machine takes.
+    /// In addition to the delays of a busy machine.
     const SOON: Duration = Duration::from_secs(16);
     e2e::needs!(AuditLog);
     let cluster = Cluster::changing(&[BINDER]).await?;

@@ -1,5 +1,5 @@
-//! A command is bound to its target: to the very object, once, and beside the owners that it has. What cannot be
-//! bound says why.
+//! A command is bound once, to the very object that it names, beside its other owners. A command that cannot be bound
+//! reports the reason.
 
 use anyhow::{Context, Result};
 use catena_api::{
@@ -24,7 +24,7 @@ use tokio::time::{Instant, sleep_until};
 
 type Restart = BasicDeploymentRestart;
 
-/// Longer than it takes until the API server knows new kinds as owners.
+/// Longer than the API server takes to know new kinds as owners.
 const LIMIT: Duration = Duration::from_secs(45);
 
 fn restart(name: &str, target: &str) -> Restart {
@@ -32,7 +32,7 @@ fn restart(name: &str, target: &str) -> Restart {
     Restart::new(name, BasicDeploymentRestartSpec { target_ref, ..BasicDeploymentRestartSpec::default() })
 }
 
-/// A parent of which nothing is made, so that its commands stay.
+/// A parent that creates nothing, so that its commands stay.
 fn parent(name: &str) -> BasicDeployment {
     let mut parent = deployment(name, 0);
     parent.spec.paused = true;
@@ -99,7 +99,7 @@ async fn a_command_is_bound_to_the_uid_of_its_target_beside_the_owners_that_it_h
 async fn a_missing_target_is_said_and_its_arrival_noticed_at_once() -> Result<()> {
     let cluster = Cluster::with(&COMMANDED).await?;
     let namespace = cluster.namespace("waits").await?;
-    // The cluster's API server knows the kind as an owner from here on.
+    // From here on, the API server knows the kind as an owner.
     namespace.create(&parent("first")).await?;
     namespace.create(&restart("first", "first")).await?;
     until_bound(&namespace, "first").await;
@@ -107,7 +107,7 @@ async fn a_missing_target_is_said_and_its_arrival_noticed_at_once() -> Result<()
     namespace.create(&restart("early", "shop")).await?;
     let message = until_refused(&namespace, "early", "TargetNotFound").await;
     assert!(message.contains("BasicDeployment shop") && message.contains("create it"), "{message}");
-    // Old enough that the next look is at least 15 s away: they come after about 5, 10, 20 and 40 s.
+    // Old enough that the next look-up is at least 15 s away: they come after about 5, 10, 20 and 40 s.
     sleep_until(Instant::now() + Duration::from_secs(21)).await;
     let created = Instant::now();
     namespace.create(&parent("shop")).await?;
@@ -129,7 +129,7 @@ async fn a_target_elsewhere_never_owns() -> Result<()> {
 
     let message = until_refused(&here, "away", "CrossNamespace").await;
     assert!(message.contains(&there.name) && message.contains(&here.name), "{message}");
-    // The target of that name in the other namespace is not meant either.
+    // A target of that name in another namespace does not count.
     until_refused(&here, "astray", "TargetNotFound").await;
     for restart in here.api::<Restart>().list(&ListParams::default()).await? {
         assert!(restart.owner_references().is_empty(), "{:?}", restart.owner_references());
@@ -201,7 +201,7 @@ async fn an_owner_that_is_there_already_is_not_written_again() -> Result<()> {
 fn written(log: &AuditLog, namespace: &Namespace) -> Result<BTreeMap<String, usize>> {
     let mut written = BTreeMap::new();
     for request in log.by(BINDER, &namespace.name)?.into_iter().filter(Request::is_write) {
-        // What the API server does not know as an owner yet is refused, and tried again.
+        // An owner that the API server does not know yet is refused and retried.
         if request.code < 300 {
             let what = format!("{} {} {}", request.verb, request.resource, request.name);
             *written.entry(what).or_default() += 1;
@@ -237,7 +237,7 @@ async fn a_thousand_commands_for_fifty_targets_are_bound_within_fifteen_seconds_
     let stolen = StolenTime::from_now();
     let (last, left) = (format!("restart-{}", COMMANDS - 1), deadline.duration_since(Instant::now()));
     namespace.until_within(left, &last, "is bound", is_bound).await;
-    // Seldom, so that looking does not slow down what is looked at; when it was is told by the audit log.
+    // Rarely, so that the reads do not slow down the measured work; the audit log has the times.
     loop {
         sleep_until(Instant::now() + Duration::from_secs(1)).await;
         let all = restarts.list(&ListParams::default()).await?;
@@ -263,7 +263,7 @@ async fn a_thousand_commands_for_fifty_targets_are_bound_within_fifteen_seconds_
     let twice: Vec<_> = written.iter().filter(|(_, times)| **times != 1).collect();
     assert!(twice.is_empty(), "{twice:?}");
     assert_eq!(written.len(), 2 * COMMANDS, "one write and one status write each");
-    // Where creating them takes more than three seconds, the machine is slow or busy, and this as much longer.
+    // If creating them takes more than three seconds, the machine is slow or busy, and the limit grows by as much.
     let limit = SignedDuration::try_from(creating.max(Duration::from_secs(3)))? * 5;
     assert!(
         took - stolen < limit,
@@ -275,7 +275,7 @@ async fn a_thousand_commands_for_fifty_targets_are_bound_within_fifteen_seconds_
         assert_eq!(restart.owner_references()[0].uid, target.uid().context("no uid")?);
     }
 
-    // What must not happen has no end to wait for.
+    // The absence of an effect has no end to wait for.
     let log = AuditLog::from_now()?;
     sleep_until(Instant::now() + Duration::from_secs(10)).await;
     let mut again = log.by(BINDER, &namespace.name)?;

@@ -1,4 +1,4 @@
-//! Commands of other projects are bound by configuration alone: nothing of them is known in code.
+//! Commands of other projects are bound by configuration alone, without any code for them.
 
 use std::{collections::BTreeMap, path::Path, time::Duration};
 
@@ -18,7 +18,7 @@ use kube::{
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep_until};
 
-/// Longer than it takes until the API server knows new kinds as owners.
+/// Longer than the API server takes to know new kinds as owners.
 const LIMIT: Duration = Duration::from_secs(60);
 
 const PROJECTS: [&str; 7] = [
@@ -35,7 +35,7 @@ const TARGETS: &str = include_str!("../foreign-commands/targets.yaml");
 
 const COMMANDS: &str = include_str!("../foreign-commands/commands.yaml");
 
-/// The values that are shown to users.
+/// The values that the pages show.
 fn example() -> Result<Value> {
     let path =
         Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/command-binder/other-projects-values.yaml");
@@ -65,7 +65,7 @@ async fn until(
     .await
 }
 
-/// Waits until a command is owned by a target, by that alone, and gives the command.
+/// Waits until a command is owned by a target and by nothing else, and returns the command.
 async fn until_owned_by(api: &Api<DynamicObject>, name: &str, target: &DynamicObject) -> DynamicObject {
     let command = until(api, name, "is owned", |command| !command.owner_references().is_empty()).await;
     let owners: Vec<_> = command.owner_references().iter().map(|owner| Some(owner.uid.clone())).collect();
@@ -73,7 +73,7 @@ async fn until_owned_by(api: &Api<DynamicObject>, name: &str, target: &DynamicOb
     command
 }
 
-/// What was written and taken, by verb, kind and name; without Events and the Lease.
+/// Writes and their answers by verb, kind and name, without Events and the Lease.
 fn written(log: &AuditLog, namespace: &Namespace) -> Result<BTreeMap<String, usize>> {
     let mut written = BTreeMap::new();
     for request in log.requests()?.iter().filter(|request| counts(request, namespace)) {
@@ -97,7 +97,7 @@ async fn may(verb: &str, resource: &str) -> bool {
     kubectl(&["auth", "can-i", verb, resource, &subresource, "--all-namespaces", "--as", &user]).await.is_ok()
 }
 
-/// What the chart made of the list of kinds.
+/// The settings that the chart derives from the list of kinds.
 async fn its_rights_are_enough_and_not_more() {
     for (verb, resource) in [
         ("patch", "flinkstatesnapshots.flink.apache.org"),
@@ -151,7 +151,7 @@ async fn commands_of_other_projects_are_bound_by_configuration_alone() -> Result
     let log = AuditLog::from_now()?;
     kubectl_apply(&namespace.name, &commands).await?;
 
-    // In a nested object; one of two kinds; in the core group; outside of namespaces.
+    // In a nested object; one of two kinds; in the core group; cluster-wide.
     let dc = target("cassandra.datastax.com/v1beta1/CassandraDatacenter", "dc1").await?;
     until_owned_by(&tasks, "cleanup", &dc).await;
     let job = target("flink.apache.org/v1beta1/FlinkSessionJob", "job").await?;
@@ -164,7 +164,7 @@ async fn commands_of_other_projects_are_bound_by_configuration_alone() -> Result
         .await;
     let db = target("apps.kubeblocks.io/v1/Cluster", "db").await?;
     until_owned_by(&requests, "restart", &db).await;
-    // What stands for data gets a label and no owner.
+    // An object that stands for data gets a label and no owner.
     let labelled = |backup: &DynamicObject| backup.labels().contains_key(keys::TARGET_UID);
     let backup = until(&backups, "nightly", "has a label", labelled).await;
     let db = target("postgresql.cnpg.io/v1/Cluster", "db").await?;
@@ -192,7 +192,7 @@ async fn commands_of_other_projects_are_bound_by_configuration_alone() -> Result
         assert_eq!(api.get(name).await?.owner_references(), [], "{name}");
     }
 
-    // One write for each that is bound; no status of a foreign kind; nothing else.
+    // One write for each bound command, none to the status of a foreign kind, and no others.
     log.until_logged(7, |request| counts(request, &namespace)).await;
     let mut bound: Vec<_> = written(&log, &namespace)?.into_iter().collect();
     bound.sort();
@@ -211,7 +211,7 @@ async fn commands_of_other_projects_are_bound_by_configuration_alone() -> Result
     sleep_until(Instant::now() + Duration::from_secs(8)).await;
     assert_eq!(written(&quiet, &namespace)?, BTreeMap::new());
 
-    // Once the finalizer is gone, nothing speaks against it any more.
+    // Once the finalizer is gone, nothing prevents the binding.
     let patch = Patch::Merge(json!({"metadata": {"finalizers": null}}));
     percona.patch("precious", &PatchParams::default(), &patch).await?;
     until(&percona, "precious", "is owned", |backup| !backup.owner_references().is_empty()).await;
@@ -240,7 +240,7 @@ async fn kinds_come_and_go_and_stop_no_other() -> Result<()> {
     e2e::needs!(NoKindsOfOthers);
     let cluster = Cluster::changing(&[BINDER]).await?;
     let _flink = ForeignKinds::install(&["flink"]).await?;
-    // Here is a kind that is configured and not served.
+    // A kind that is configured but not served.
     let release = Release::upgrade(&cluster, BINDER, &example()?).await?;
     let namespace = cluster.namespace("arriving").await?;
     let here = Some(&namespace);
@@ -258,7 +258,7 @@ async fn kinds_come_and_go_and_stop_no_other() -> Result<()> {
     };
     snapshot("before").await?;
 
-    // One that describes itself, with a command that was there before its target; and the one that is configured.
+    // A self-describing kind with a command that is older than its target, and the configured kind.
     let later = ForeignKinds::install(&LATER).await?;
     let tasks = api(&cluster, here, "druid.gardener.cloud/v1alpha1/EtcdOpsTask")?;
     kubectl_apply(
@@ -294,7 +294,7 @@ metadata: {name: db}
     let backups = api(&cluster, here, "k8s.mariadb.com/v1alpha1/Backup")?;
     until(&backups, "nightly", "has a label", |backup| backup.labels().contains_key(keys::TARGET_UID)).await;
 
-    // A binding that cannot be used is told on the definition, and its kind alone is bound no more.
+    // An unusable binding is reported on the definition, and only its kind is no longer bound.
     let patch = json!({"metadata": {"annotations": {keys::BINDING: "target: {name: objct.spec.etcdName}"}}});
     let definition = "etcdopstasks.druid.gardener.cloud";
     kubectl(&["patch", "crd", definition, "--type=merge", "--patch", &patch.to_string()]).await?;

@@ -1,4 +1,4 @@
-//! From a few lines of YAML to pods that serve.
+//! From a few lines of YAML to serving pods.
 
 use std::{fs, path::Path};
 
@@ -137,7 +137,7 @@ async fn the_examples_work_as_they_stand() -> Result<()> {
         let path = entry?.path();
         if path.extension().is_some_and(|extension| extension == "yaml") {
             let text = example(&path.file_name().context("a file")?.to_string_lossy())?;
-            // A command is an object of its own each time, so that its name is the server's.
+            // Each command is a separate object, so the server generates its name.
             let verb = if text.contains("generateName:") { "create" } else { "apply" };
             let arguments = ["--namespace", &namespace.name, verb, "--filename", "-"];
             let (succeeded, said) = kubectl_with_input(&arguments, &text).await?;

@@ -1,4 +1,4 @@
-//! What the chain asks of the API server: few writes, and nothing at all while nothing changes.
+//! The load of the chain on the API server: few writes, and none at all while nothing changes.
 
 use std::time::Duration;
 
@@ -7,10 +7,10 @@ use catena_api::BasicDeployment;
 use e2e::{AuditLog, CHAIN, Cluster, Request, Tally, WAIT_TIMEOUT, deployment, restarts};
 use tokio::time::{Instant, sleep_until};
 
-/// More writes than pods: one for the child, and few for the two statuses.
+/// Writes in addition to the pods: one for the child, and a few for the two statuses.
 const OTHER_WRITES: usize = 5;
 
-/// Status updates that only count are up to 20 s late.
+/// Status updates that only change numbers are up to 20 s late.
 const QUIET: Duration = Duration::from_secs(21);
 
 async fn costs_at_most_five_writes_more_than_pods(replicas: i32) -> Result<()> {
@@ -22,8 +22,8 @@ async fn costs_at_most_five_writes_more_than_pods(replicas: i32) -> Result<()> {
     let pods = usize::try_from(replicas)?;
     let is_ready = |web: &BasicDeployment| web.status.as_ref().is_some_and(|status| status.ready);
     namespace.until_within(4 * WAIT_TIMEOUT, "web", "is ready", is_ready).await;
-    // Where pods are slow, both objects tell how many there are every ten seconds; and where a node has to start one again,
-    // that it does not serve, and why, and that it does.
+    // If pods are slow, both objects report their number every ten seconds; and if a node has to restart one, they report
+    // that it does not serve, the reason, and that it serves again.
     let counts = 2 * usize::try_from(began.elapsed().as_secs() / 10)?;
     let again: i32 = namespace.until_ready_pods(pods).await.iter().map(restarts).sum();
     let told = counts + 4 * usize::try_from(again)?;
@@ -55,7 +55,7 @@ async fn nothing_is_asked_for_while_nothing_changes() -> Result<()> {
     e2e::needs!(AuditLog);
     let cluster = Cluster::with(&CHAIN).await?;
     let namespace = cluster.namespace("steady").await?;
-    // These controllers have work of others meanwhile, each in its namespace.
+    // Meanwhile, these controllers have work of other tests, each in its namespace.
     let may_be_about_it =
         |request: &Request| request.namespace.is_empty() || request.namespace == namespace.name;
     let log = AuditLog::from_now()?;
@@ -66,7 +66,7 @@ async fn nothing_is_asked_for_while_nothing_changes() -> Result<()> {
     log.until_quiet(QUIET, 4 * QUIET, may_be_about_it).await;
 
     let log = AuditLog::from_now()?;
-    // The one place where time has to pass: what must not happen has no end to wait for.
+    // The only place where time has to pass: the absence of an effect has no end to wait for.
     sleep_until(Instant::now() + Duration::from_secs(20)).await;
     let mut asked = log.of_controllers()?;
     asked.retain(|request| may_be_about_it(request) && request.verb != "watch");

@@ -1,4 +1,4 @@
-//! What is deleted ends, and what is to stay stays.
+//! Deletions finish, and everything else stays.
 
 use std::time::Duration;
 
@@ -74,10 +74,10 @@ async fn a_deployment_that_is_made_again_waits_for_what_the_former_one_left_and_
         let ready = web.status.as_ref().and_then(|status| condition(&status.conditions, "Ready"));
         ready.is_some_and(|ready| ready.reason == "FormerChildLeaving")
     };
-    // The first status comes late where nothing is urgent.
+    // The first status comes late if nothing is urgent.
     namespace.until_within(2 * WAIT_TIMEOUT, "web", "waits for the former child", waits).await;
     namespace.merge::<BasicReplicaSet>("web", json!({"metadata": {"finalizers": null}})).await?;
-    // Nothing but its end wakes the new one: what has settled does not look again by itself.
+    // Only its end wakes the new one: a settled object is not reconciled by itself.
     namespace.until_ready("web").await;
     assert!(uids(&before).is_disjoint(&uids(&namespace.until_ready_pods(3).await)));
     Ok(())
@@ -106,7 +106,7 @@ async fn a_namespace_with_basic_deployments_ends() -> Result<()> {
     .await;
     let left = kube::Api::<BasicDeployment>::all(cluster.client.clone()).list(&ListParams::default()).await?;
     assert!(left.iter().all(|deployment| deployment.namespace().as_ref() != Some(&namespace.name)));
-    // What is refused in a namespace that ends is not tried again and again.
+    // Refused writes in a terminating namespace are not retried without end.
     let requests = log.by(REPLICA_SETS, &namespace.name)?;
     let refused = requests.iter().filter(|request| request.code >= 400).count();
     assert!(refused <= 20, "{refused} requests in vain: {:?}", e2e::Tally::of(&requests));

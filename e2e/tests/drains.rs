@@ -58,7 +58,7 @@ async fn uninstalling_takes_the_finalizer_from_every_object_also_from_those_that
     namespace.delete::<ConfigMap>("web-0").await?;
     namespace.until_gone::<ConfigMap>("web-0").await;
 
-    // Installed again, it protects again what is left.
+    // After a new installation, the remaining objects are protected again.
     tokio::task::spawn_blocking(move || drop(uninstalled)).await?;
     Release::set(BACKUPS, &protecting()?).await?;
     BACKUPS.until_ready(&cluster).await;

@@ -1,4 +1,4 @@
-//! kubectl catena why: what holds an object up, named at its root, and what to do about it.
+//! kubectl catena why names the root of a problem, and the remedy.
 
 use anyhow::{Context, Result};
 use catena_api::{BasicDeploymentRestart, BasicDeploymentRestartSpec, TargetRef};
@@ -15,7 +15,7 @@ use k8s_openapi::api::{
 use kube::{ResourceExt, api::PostParams};
 use serde_json::{Value, json};
 
-/// Waits until what is created now is younger than a command, as the API server counts.
+/// Waits until new objects are younger than a command by the API server's clock.
 async fn until_another_second(namespace: &Namespace, command: &str) -> Result<()> {
     let created = namespace.api::<BasicDeploymentRestart>().get(command).await?.creation_timestamp();
     let created = created.context("creationTimestamp")?.0;
@@ -158,7 +158,7 @@ async fn why_and_tree_show_commands_that_wait() -> Result<()> {
     succeeds(&namespace.name, &["restart", "web", "--name", "first"]).await?;
     let blocked = until_root_cause(&namespace.name, "basicdeploymentrestart/first", "ImagePullBackOff").await;
     assert_eq!(blocked["rootCause"]["object"]["kind"], "Pod", "{blocked}");
-    // Those that were created in the same second have no order but that of their uids.
+    // Objects of the same second are ordered only by their uids.
     until_another_second(&namespace, "first").await?;
     succeeds(&namespace.name, &["restart", "web", "--name", "second"]).await?;
     let queued = until_root_cause(&namespace.name, "basicdeploymentrestart/second", "Queued").await;
@@ -180,7 +180,7 @@ fn pods_of(namespace: &Namespace) -> Value {
 }
 
 async fn until_pods_are_refused(namespace: &Namespace) {
-    // What the namespace's Pod Security level takes, so that nobody else refuses it.
+    // Within the Pod Security level of the namespace, so that nothing else refuses it.
     let pod = json!({
         "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "probe"},
         "spec": {
@@ -225,7 +225,7 @@ async fn why_names_a_policy_that_refuses_the_pods() -> Result<()> {
     cluster.all().create(&PostParams::default(), &binding).await?;
     until_pods_are_refused(&namespace).await;
     namespace.create(&deployment("web", 1)).await?;
-    // The API server answers as for an object that is not valid.
+    // The API server answers as for an invalid object.
     let answer = until_root_cause(&namespace.name, "web", "Invalid").await;
     let sentence = answer["sentence"].to_string();
     assert!(sentence.contains("ValidatingAdmissionPolicy") && sentence.contains(&name), "{sentence}");

@@ -1,5 +1,5 @@
-//! What the charts render is what the API server takes, field by field: under its own schemas, its own validation and its
-//! admission, without anything being made.
+//! The API server accepts every field that the charts render, under its own schemas, validation and
+//! admission, without anything being created.
 
 use std::{
     fs,
@@ -9,7 +9,7 @@ use std::{
 use anyhow::{Context, Result};
 use e2e::{CONTROLLERS, Cluster, Controller, ForeignKinds, helm, kubectl_with_input};
 
-/// The YAML files of a part of a chart.
+/// The YAML files in a part of a chart.
 fn files(controller: Controller, part: &str) -> Result<Vec<PathBuf>> {
     let mut files: Vec<PathBuf> = fs::read_dir(controller.chart()?.join(part))?
         .map(|entry| Ok(entry?.path()))
@@ -25,14 +25,14 @@ fn name(path: &Path) -> String {
     path.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
-/// All objects of a chart, as they would be made on this version of Kubernetes.
+/// All objects of a chart, rendered for this version of Kubernetes.
 async fn render(controller: Controller, values: &Path, version: &str) -> Result<String> {
     let (chart, values) = (controller.chart()?.display().to_string(), values.display().to_string());
-    // Under a name that no release has, so that nothing is merged with what is there, and that YAML takes for a number.
+    // Under a name that no release has, so that nothing is merged with existing objects, and that YAML reads as a number.
     helm(&["template", "20261123", &chart, "--kube-version", version, "--values", &values]).await
 }
 
-/// Whether a rule of RBAC has an empty list of names, which is taken for one about all names.
+/// Whether a rule of RBAC has an empty list of names, which applies to all names.
 fn lists_no_names(rendered: &str) -> bool {
     let next = rendered.lines().skip(1).chain([""]);
     let mut lines = rendered.lines().zip(next);
@@ -70,7 +70,7 @@ async fn every_chart_with_each_of_its_value_files_is_what_the_api_server_takes()
     Ok(())
 }
 
-/// Else an option would never have been tried.
+/// Otherwise an option would never have been tried.
 #[tokio::test]
 async fn the_full_values_leave_out_no_template() -> Result<()> {
     let cluster = Cluster::shared().await?;

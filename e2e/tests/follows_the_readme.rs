@@ -1,5 +1,5 @@
-//! Whoever types what the README and the pages behind it say gets what they promise. Each command in a block `sh` or `console`
-//! is taken from the page as it stands; `e2e/src/reader` tells in what a reader's kubectl, helm and cargo differ here.
+//! A reader who types the commands of the README and the pages behind it gets the promised results. Each command in a block `sh` or
+//! `console` is taken from the page as it stands; `e2e/src/reader` defines how a reader's kubectl, helm and cargo differ here.
 
 use std::path::Path;
 
@@ -17,13 +17,13 @@ const RESTART: &str = "docs/restart-and-roll-back.md";
 const RESTORE: &str = "docs/restore.md";
 const STUCK: &str = "docs/when-something-is-stuck.md";
 
-/// Those that are followed here.
+/// The pages that are followed here.
 const FOLLOWED: [&str; 8] = [README, BENCHMARKS, COMMAND, PLUGIN, PROTECT, RESTART, RESTORE, STUCK];
 
-/// What a page may hold: commands, a dialogue, a file, or something to look at.
+/// The kinds of blocks on a page: commands, a dialogue, a file, or something to look at.
 const LANGUAGES: [&str; 4] = ["sh", "console", "yaml", "text"];
 
-/// Lets a reader do something first, and then follow pages.
+/// Prepares a reader, and then follows pages.
 async fn follow(what: &str, first: &[&str], pages: &[&str]) -> Result<()> {
     let pages: Vec<Page> = pages.iter().map(|page| Page::read(page)).collect::<Result<_>>()?;
     let mut typed = Vec::new();
@@ -38,18 +38,18 @@ async fn follow(what: &str, first: &[&str], pages: &[&str]) -> Result<()> {
     let changed: Vec<Controller> = CONTROLLERS.into_iter().filter(is_changed).collect();
     let cluster = match changed[..] {
         [] => Cluster::shared().await?,
-        // A page may protect what others make.
+        // A page may protect objects of other tests.
         [one] if one != BACKUPS => Cluster::changing(&changed).await?,
         _ => Cluster::alone().await?,
     };
     if changed.contains(&BACKUPS) {
-        // The pages change what is protected: nothing may be left that waits for its backup.
+        // The pages change which kinds are protected: no object may be left waiting for its backup.
         cluster.without_others().await;
     }
     let namespace = cluster.namespace(what).await?;
     let reader = Reader::in_namespace(&namespace).await?;
     let read = read(&reader, first, &pages).await;
-    // Whatever happened: nothing stays protected by what is replaced now, and the suite's own installation comes back.
+    // In any case, the temporary installation protects nothing any longer, and the suite's own one is restored.
     if changed.contains(&BACKUPS) {
         reader
             .does("helm uninstall backup-controller --namespace catena-system --ignore-not-found --wait")
@@ -72,7 +72,7 @@ async fn read(reader: &Reader, first: &[&str], pages: &[Page]) -> Result<()> {
     Ok(())
 }
 
-/// What the demo leaves.
+/// The leftovers of the demo.
 const DEMO: [&str; 2] = [
     "kubectl apply -f examples/basicdeployment.yaml",
     "kubectl wait --for=condition=Ready basicdeployment/hello --timeout=60s",
@@ -206,7 +206,7 @@ fn each_link_leads_to_a_file_and_a_heading_in_it() -> Result<()> {
             }
             let (path, heading) = target.split_once('#').unwrap_or((target, ""));
             let directory = Path::new(&page.path).parent().context("a page is in a directory")?;
-            // A heading alone is one of the page itself.
+            // A heading without a file belongs to the page itself.
             let file = if path.is_empty() { page.path.clone().into() } else { directory.join(path) };
             let file = checkout().join(file);
             ensure!(file.exists(), "{}: {target} leads nowhere", page.path);
@@ -249,7 +249,7 @@ fn each_test_that_a_page_names_is_in_the_file_that_it_links() -> Result<()> {
     Ok(())
 }
 
-/// The headings of a page as links name them.
+/// The headings of a page in the form that links use.
 fn headings(text: &str) -> impl Iterator<Item = String> {
     text.lines().filter(|line| line.starts_with('#')).map(|line| {
         let words = line.trim_start_matches('#').trim().to_lowercase();

@@ -1,4 +1,4 @@
-//! What fails for one pod, or in one step, stops neither the other pods nor the other steps.
+//! A failure of one pod or one step holds up neither the other pods nor the other steps.
 
 use anyhow::{Context, Result};
 use catena_api::{BasicReplicaSet, keys};
@@ -23,7 +23,7 @@ async fn with_pods(namespace: &Namespace, count: usize) -> Result<Vec<Pod>> {
     Ok(pods)
 }
 
-/// Takes a pod away from its set, as one does to look into it: the set does not see it any more.
+/// Detaches a pod from its set, as one does for debugging: the set no longer sees it.
 async fn quarantine(namespace: &Namespace, pod: &str) -> Result<()> {
     let edit = json!({"metadata": {"ownerReferences": null, "labels": {keys::REPLICA_SET_UID: null}}});
     namespace.merge::<Pod>(pod, edit).await?;
@@ -120,7 +120,7 @@ async fn a_pod_that_may_not_be_deleted_stops_neither_other_deletes_nor_creates()
     let namespace = cluster.namespace("stays").await?;
     let pods = with_pods(&namespace, 6).await?;
     let stays = pods[0].name_any();
-    // It is the first to go.
+    // It is the first candidate for deletion.
     let cheap = json!({"metadata": {"annotations": {keys::POD_DELETION_COST: "-100"}}});
     namespace.merge::<Pod>(&stays, cheap).await?;
     forbid_to_delete(&cluster, &namespace, &stays).await?;

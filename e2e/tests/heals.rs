@@ -1,4 +1,4 @@
-//! What somebody breaks is mended.
+//! Damage by others is repaired.
 
 use anyhow::{Context, Result};
 use catena_api::{BasicDeployment, BasicReplicaSet, keys};
@@ -122,7 +122,7 @@ async fn two_that_want_other_replicas_of_the_child_change_it_once_in_five_second
     let log = AuditLog::from_now()?;
     let began = Instant::now();
 
-    // For as long as it takes to undo it three times, somebody else wants two.
+    // Somebody else wants two until this was undone three times.
     let is_told = eventually("it is told that two want it", WAIT_TIMEOUT, async || {
         let set = namespace.api::<BasicReplicaSet>().get("web").await.map_err(|error| error.to_string())?;
         if set.spec.replicas != 2 {
@@ -141,7 +141,7 @@ async fn two_that_want_other_replicas_of_the_child_change_it_once_in_five_second
     let most = 2 + usize::try_from(took.as_secs() / 5)?;
     assert!(undone <= most, "{undone} writes in {took:?}");
 
-    // What the BasicDeployment itself asks for does not wait.
+    // The changes of the BasicDeployment itself do not wait.
     namespace.merge::<BasicDeployment>("web", json!({"spec": {"replicas": 3}})).await?;
     namespace.until_ready("web").await;
     namespace.until_ready_pods(3).await;
@@ -200,7 +200,7 @@ async fn what_is_in_another_namespace_is_never_a_child() -> Result<()> {
     namespace.create(&deployment("web", 1)).await?;
     let web = namespace.until_ready("web").await;
     let child = web.status.context("status")?.child.context("child")?;
-    // It says that the present rendering was rolled back; the finalizer keeps the garbage collector from taking it.
+    // It records that the present rendering was rolled back; the finalizer keeps it from the garbage collector.
     let mut forged = replica_set("web", 0);
     forged.metadata = serde_json::from_value(json!({
         "name": "web",

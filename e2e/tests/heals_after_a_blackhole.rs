@@ -1,4 +1,4 @@
-//! An API server that takes connections and answers nothing, for minutes. It takes long, and so runs only on request:
+//! An API server that accepts connections and answers nothing, for minutes. The test takes long, and so runs only on request:
 //! `cargo xtask test --only e2e -- --ignored blackhole`.
 
 use std::time::Duration;
@@ -14,10 +14,10 @@ use tokio::time::{Instant, sleep_until};
 
 const BLACKHOLE: Duration = Duration::from_secs(120);
 
-/// How long everything may take after that, on a busy machine.
+/// Time limit for everything after that, on a busy machine.
 const HEALED: Duration = Duration::from_secs(90);
 
-/// The cluster's API server, which does nothing until this is dropped.
+/// The cluster's API server, stopped until this is dropped.
 struct Frozen(Component);
 
 impl Frozen {
@@ -68,7 +68,7 @@ async fn go_on_after_a_blackhole(cluster: &Cluster) -> Result<()> {
     let began = Instant::now();
     let log = AuditLog::from_now()?;
 
-    // One command goes through all four controllers: bound, run, its pods replaced, and deleted.
+    // One command passes through all four controllers: bound, run, its pods replaced, and deleted.
     let target_ref = TargetRef { name: "web".into(), namespace: None };
     let spec = BasicDeploymentRestartSpec {
         target_ref,

@@ -1,4 +1,4 @@
-//! Without a proven backup nothing goes, it says why, and there is a way out.
+//! No object is released without a proven backup; it reports the reason, and there is a way out.
 
 use anyhow::{Context, Result};
 use catena_api::keys::{BACKUP_OF, BACKUP_STATUS, FORCE_RELEASE};
@@ -19,7 +19,7 @@ use kube::{
 };
 use serde_json::{Value, json};
 
-/// What an object says about its waiting.
+/// The report of an object about its waiting.
 fn status(object: &impl ResourceExt) -> Value {
     let text = object.annotations().get(BACKUP_STATUS);
     text.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default()
@@ -43,7 +43,7 @@ async fn jobs(client: &Client, uid: &str) -> Result<Vec<Job>> {
     Ok(Api::namespaced(client.clone(), "catena-system").list(&of).await?.items)
 }
 
-/// When the first of them failed.
+/// The time of the first failure.
 fn failed_at(jobs: &[Job]) -> Option<Timestamp> {
     let conditions = jobs.iter().filter_map(|job| job.status.as_ref()?.conditions.as_ref()).flatten();
     let failed = conditions.filter(|condition| condition.type_ == "Failed" && condition.status == "True");
@@ -170,7 +170,7 @@ async fn a_backup_that_may_not_be_read_holds_and_says_so_until_it_may() -> Resul
     let cluster = Cluster::changing(&[BACKUPS]).await?;
     let vault = cluster.namespace("vault").await?;
     let mut values = backup_example("manifest")?;
-    // A label of its own tells that what is protected is so by these values.
+    // A separate label shows that these values are in force.
     values["kinds"]["configmaps"]["selector"]["matchLabels"] = json!({BACKUP_BY: "vault"});
     values["backups"]["manifest"]["namespace"] = vault.name.as_str().into();
     let _release = Release::upgrade(&cluster, BACKUPS, &values).await?;
@@ -228,7 +228,7 @@ async fn in_a_namespace_that_ends_a_backup_beside_the_object_is_told_to_be_impos
     Ok(())
 }
 
-/// A copy (`kubectl get --output yaml`, a restore by another tool) brings the annotations of the object that it is of.
+/// A copy (`kubectl get --output yaml`, a restore by another tool) has the annotations of its original.
 #[tokio::test]
 async fn what_a_copy_brings_along_neither_releases_it_nor_says_where_its_backups_stand() -> Result<()> {
     let cluster = Cluster::with(&[BACKUPS]).await?;

@@ -1,4 +1,4 @@
-//! kubectl catena issues commands, tells how they end, and answers a mistake with what to do.
+//! kubectl catena issues commands, reports their outcome, and answers a mistake with advice.
 
 use anyhow::Result;
 use catena_api::{BasicDeployment, BasicDeploymentRestart};
@@ -29,7 +29,7 @@ async fn a_command_that_is_waited_for_tells_its_end_by_the_exit_code() -> Result
     until_root_cause(&namespace.name, "web", "ImagePullBackOff").await;
     let late = catena(&namespace.name, &["restart", "web", "--wait", "--timeout", "20s"]).await?;
     assert_eq!(late.code, 2, "{late:?}");
-    // Once while it is waited, and once at the end.
+    // Once while it waits, and once at the end.
     let told: Vec<_> = late.err.lines().filter(|line| line.contains("cannot pull its image")).collect();
     assert!(told.len() == 2 && told[1].contains("has not finished within"), "{late:?}");
     Ok(())
@@ -100,7 +100,7 @@ async fn who_may_not_look_is_told_which_right_is_missing() -> Result<()> {
     let binding = ["create", "rolebinding", "viewer", "--clusterrole=view"];
     let account = format!("--serviceaccount={}:nobody", namespace.name);
     e2e::kubectl(&[&in_namespace[..], &binding, &[&account]].concat()).await?;
-    // What may not be read is told, and the rest is shown.
+    // Unreadable parts are reported, and the rest is shown.
     eventually("a viewer sees the tree", WAIT_TIMEOUT, async || {
         let said = catena_as(&path, &[&in_namespace[..], &["why", "web"]].concat())
             .await

@@ -1,5 +1,5 @@
-//! Every rendering of a BasicDeployment is a revision that it can be rolled back to, and what was rolled back does
-//! not come back by itself.
+//! Every rendering of a BasicDeployment is a revision for rollbacks, and a rejected rendering does
+//! not return by itself.
 
 use anyhow::{Context, Result};
 use catena_api::{
@@ -17,7 +17,7 @@ use serde_json::json;
 
 type Rollback = BasicDeploymentRollback;
 
-/// A version that its pods never get ready with.
+/// A version whose pods never become ready.
 const BAD: &str = "registry.invalid/missing:1";
 
 /// The numbers of the revisions, from the oldest to the live one.
@@ -103,7 +103,7 @@ async fn each_rendering_is_a_revision_and_scaling_is_none() -> Result<()> {
         assert_eq!(Some(owners), web.uid().map(|uid| vec![uid]));
     }
 
-    // Back to what it was before: the same revision, with a new number.
+    // Back to the former rendering: the same revision, with a new number.
     namespace.merge::<BasicDeployment>("web", json!({"spec": {"parameters": {"env.VERSION": null}}})).await?;
     until_on(&namespace, 3).await;
     until_numbers(&namespace, &[2, 3]).await;
@@ -160,11 +160,11 @@ async fn the_example_takes_a_bad_version_back_and_what_comes_next_is_followed() 
     assert!(!images(&pods).contains(&BAD));
     assert!(!uids(&pods).is_disjoint(&uids(&before)), "good pods were replaced in vain");
 
-    // Scaling is no new rendering: it stays where it is.
+    // Scaling creates no new rendering, so the rollback stays in force.
     namespace.merge::<BasicDeployment>("hello", json!({"spec": {"replicas": 4}})).await?;
     let pods = namespace.until_ready_pods(4).await;
     assert!(!images(&pods).contains(&BAD));
-    // The next one is followed.
+    // The next rendering is followed.
     let good = json!({"spec": {"parameters": {"image": another_image()}}});
     namespace.merge::<BasicDeployment>("hello", good).await?;
     let followed = namespace.until("hello", "follows its spec again", |hello: &BasicDeployment| {
@@ -226,7 +226,7 @@ async fn a_rollback_goes_to_the_number_that_it_names_and_fails_for_one_that_is_n
     assert_eq!(child.spec.parameters, first.spec.parameters);
     until_numbers(&namespace, &[2, 3, 4]).await;
 
-    // The previous one is what spec and template give: nothing is rejected any more.
+    // The previous revision is the present rendering, so nothing is rejected any longer.
     namespace.create(&rollback(&web, "back", 0)).await?;
     until_ended(&namespace, "back", "True", "Complete").await;
     assert!(!is_rolled_back(&until_on(&namespace, 5).await));
@@ -244,7 +244,7 @@ async fn a_rollback_that_is_overtaken_by_another_version_is_superseded() -> Resu
     version(&namespace, "2").await?;
     until_numbers(&namespace, &[1, 2]).await;
     let web = namespace.api::<BasicDeployment>().get("web").await?;
-    // The previous version is bad too, so that the rollback goes on until something comes between.
+    // The previous version is bad too, so that the rollback does not finish until something else happens.
     namespace.create(&rollback(&web, "undo", 0)).await?;
     until_ended(&namespace, "undo", "Unknown", "Running").await;
     let good = deployment("web", 2).spec.parameters;
@@ -294,7 +294,7 @@ async fn a_bad_template_is_rolled_back_until_the_template_moves_on() -> Result<(
     namespace.create(&rollback(&web, "undo", 0)).await?;
     until_ended(&namespace, "undo", "True", "Complete").await;
     assert!(is_rolled_back(&until_on(&namespace, 3).await));
-    // The controller starts anew and still knows.
+    // The controller restarts and still knows.
     let process = DEPLOYMENTS.process(&cluster).await?;
     process.kill()?;
     process.until_replaced(&cluster).await;

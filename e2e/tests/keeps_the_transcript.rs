@@ -1,4 +1,4 @@
-//! What docs/kubectl-catena.md shows of the plugin is what it prints, and what the README shows is from there.
+//! The output of the plugin in docs/kubectl-catena.md is its real output, and the README quotes that page.
 
 use anyhow::{Context, Result, ensure};
 use catena_api::BasicDeployment;
@@ -8,12 +8,12 @@ use serde_json::json;
 const PAGE: &str = "docs/kubectl-catena.md";
 const BEGIN: &str = "<!-- transcript -->\n```console\n";
 const END: &str = "```\n<!-- /transcript -->";
-/// What the namespace of the test is called in the page.
+/// The name of the test's namespace on the page.
 const SHOWN_AS: &str = "shop";
 
 #[tokio::test]
 async fn the_transcript_in_the_docs_is_what_the_plugin_prints() -> Result<()> {
-    // The page shows what fake nodes say.
+    // The page shows the output of fake nodes.
     e2e::needs!(HostProcesses);
     let cluster = Cluster::shared().await?;
     let namespace = cluster.namespace("transcript").await?;
@@ -64,7 +64,7 @@ async fn play(namespace: &Namespace) -> Result<String> {
     eventually("the cause is found", WAIT_TIMEOUT, async || {
         let said = catena(&namespace.name, &["why", "web", "-o", "json"]).await.and_then(|said| said.json());
         let said = said.map_err(|error| json!(format!("{error:#}")))?;
-        // The whole chain has heard of it.
+        // The whole chain has noticed it.
         let is_known = said["evidence"].as_array().is_some_and(|evidence| evidence.len() == 3)
             && said["evidence"][2]["message"].to_string().contains("ImagePullBackOff");
         if is_known { Ok(()) } else { Err(said) }
@@ -85,7 +85,7 @@ async fn play(namespace: &Namespace) -> Result<String> {
     Ok(transcript.join("\n"))
 }
 
-/// A command with what it prints; of the progress on standard error only the end.
+/// A command with its output; of the progress on standard error only the end.
 async fn entry(namespace: &Namespace, arguments: &[&str]) -> Result<String> {
     let said = catena(&namespace.name, arguments).await?;
     ensure!(said.code == 0, "{arguments:?}: {said:?}");
@@ -93,7 +93,7 @@ async fn entry(namespace: &Namespace, arguments: &[&str]) -> Result<String> {
     Ok(format!("$ kubectl catena {}\n{}{end}", arguments.join(" "), said.out))
 }
 
-/// The words of each line, without what differs from run to run: times, and names that are made.
+/// The words of each line, without those that differ from run to run: times, and generated names.
 fn without_chance(text: &str) -> Vec<String> {
     let lines = text.lines().map(|line| line.split_whitespace().map(stable).collect::<Vec<_>>().join(" "));
     lines.collect()

@@ -1,4 +1,4 @@
-//! Many objects at once, on little memory.
+//! Many objects at once, with little memory.
 
 use std::time::Duration;
 
@@ -59,7 +59,7 @@ async fn large_pods_of_many_sets_are_made_on_little_memory() -> Result<()> {
     let namespace = cluster.namespace("large").await?;
     let before = REPLICA_SETS.until_ready(&cluster).await.pid;
     REPLICA_SETS.process(&cluster).await?.kill()?;
-    // What another test made it take would count.
+    // The peak of another test would count.
     let process = eventually("it runs anew", Duration::from_secs(60), async || {
         let process = REPLICA_SETS.until_ready(&cluster).await;
         if process.pid == before { Err(before) } else { Ok(process) }
@@ -88,13 +88,13 @@ async fn large_pods_of_many_sets_are_made_on_little_memory() -> Result<()> {
     Ok(())
 }
 
-/// Sets that are looked at side by side by default.
+/// Number of concurrent sets by default.
 const SETS: usize = 32;
-/// Pods of each: as many as are created side by side, and those that slow start begins with.
+/// Pods of each set: as many as are created concurrently, and those that slow start begins with.
 const PODS: i32 = 48;
-/// Bytes that the controller may take for them: the chart's limit leaves as much for the list at a restart.
+/// Memory that the controller may use for them, in bytes: the chart's limit leaves as much for the list at a restart.
 const MOST: u64 = 48 * MEBIBYTE;
-/// Bytes of each pod, about.
+/// Approximate size of each pod, in bytes.
 const LARGE: usize = 43_000;
 
 fn large(name: &str) -> BasicReplicaSet {

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 /// The pods that a chart starts with the values of a file: those of its Deployment, of the Jobs and of the tests.
 async fn pods(controller: Controller, values: &str) -> Result<Vec<Value>> {
     let chart = controller.chart()?.display().to_string();
-    // The newest API, so that no template is left out.
+    // The newest API, so that no template is skipped.
     let rendered =
         helm(&["template", "restricted", &chart, "--kube-version", "1.37", "--values", values]).await?;
     let objects: Vec<Value> = serde_saphyr::from_multiple(&rendered).context("helm rendered no YAML")?;
@@ -22,7 +22,7 @@ async fn pods(controller: Controller, values: &str) -> Result<Vec<Value>> {
     Ok(specs.map(standing_alone).collect())
 }
 
-/// A pod that asks for nothing that only the installation has, and else is as it was.
+/// A pod without the parts that only the installation has, and otherwise unchanged.
 fn standing_alone(mut spec: Value) -> Value {
     if let Some(spec) = spec.as_object_mut() {
         for field in ["serviceAccountName", "priorityClassName"] {
@@ -59,7 +59,7 @@ async fn every_pod_of_every_chart_is_admitted_where_restricted_is_enforced() -> 
                 if let Err(error) = admit(&namespace, &pod).await? {
                     refused.push(format!("{} with {values}: {first}: {error}", controller.name()));
                 }
-                // Else nothing would be enforced, and everything admitted.
+                // Otherwise nothing would be enforced, and everything admitted.
                 pod["spec"]["hostNetwork"] = true.into();
                 let error =
                     admit(&namespace, &pod).await?.err().context("a pod on the host's network passed")?;

@@ -1,4 +1,4 @@
-//! A status says what its controller says, whoever else writes to it; conditions of other types are left alone.
+//! A status is that of its controller, whoever else writes to it; conditions of other types are left alone.
 
 use std::{fmt::Debug, time::Duration};
 
@@ -21,10 +21,10 @@ use serde_json::{Value, json};
 
 /// Somebody else's type of condition.
 const THEIRS: &str = "example.com/Audited";
-/// A status that only counts is written after 20 s at the latest.
+/// A status that only changes numbers is written after 20 s at the latest.
 const QUIET: Duration = Duration::from_secs(21);
 
-/// A condition that somebody else has made up.
+/// A condition that somebody else invented.
 fn made_up(r#type: &str, status: &str) -> Value {
     json!({
         "type": r#type, "status": status, "reason": "MadeUp", "message": "by somebody else",
@@ -32,7 +32,7 @@ fn made_up(r#type: &str, status: &str) -> Value {
     })
 }
 
-/// Writes into a status as another field manager does.
+/// Writes to a status as another field manager.
 async fn meddle<K>(namespace: &Namespace, name: &str, patch: Value) -> Result<()>
 where
     K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + Debug + DeserializeOwned,
@@ -49,7 +49,7 @@ where
     Ok(())
 }
 
-/// Adds conditions to those that are there.
+/// Adds conditions to the existing ones.
 fn adding(conditions: impl IntoIterator<Item = Value>) -> Value {
     let add = |condition| json!({"op": "add", "path": "/status/conditions/-", "value": condition});
     conditions.into_iter().map(add).collect()
@@ -161,7 +161,7 @@ async fn what_somebody_makes_up_goes_and_conditions_of_others_stay_and_cost_noth
         })
         .await;
     let written = log.until_quiet(QUIET, 3 * QUIET, |request| request.namespace == namespace.name).await;
-    // An apply that shows what it could not take away, and what takes it away; the parent may have told of the child's.
+    // One apply shows the fields that it could not remove, and another one removes them; the parent may have reported the child's.
     for controller in [DEPLOYMENTS, REPLICA_SETS] {
         let own = written.iter().filter(|request| request.user == Controller::user(controller)).count();
         assert!(own <= 4, "{own} writes: {:?}", Tally::of(&written));
@@ -216,7 +216,7 @@ async fn a_status_that_a_policy_refuses_is_told_as_that_and_the_rest_of_the_work
         forbid_unless(&cluster, &namespace, &user, rule.clone(), "false", "hands off").await?;
     }
 
-    // The API server takes the policies in a little later: until then it is a status like any other.
+    // The API server enforces the policies a little later: until then the status is accepted.
     let mut replicas = [2, 1].into_iter().cycle();
     let often = Duration::from_secs(1);
     let note = eventually_every(often, "that the status is refused is told", WAIT_TIMEOUT, async || {

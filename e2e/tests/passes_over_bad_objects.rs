@@ -1,4 +1,4 @@
-//! An object that no client can read in full costs nobody else anything.
+//! An object that no client can fully decode affects no other.
 
 use std::time::Duration;
 
@@ -16,10 +16,10 @@ use kube::{Api, api::PostParams};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-/// Deeper than what JSON parsers of Rust read, and less deep than what the API server takes.
+/// Deeper than Rust's JSON parsers read, and less deep than the API server's limit.
 const DEPTH: usize = 300;
 
-/// Gives all that is told in `managedFields` a time that the API server takes, and most clients do not.
+/// Sets all times in `managedFields` to one that the API server accepts, and most clients do not.
 async fn confuse(namespace: &Namespace, resource: &str, name: &str) -> Result<()> {
     let of = ["--namespace", &namespace.name, resource, name];
     let object = kubectl(&[&["get", "--show-managed-fields", "--output=json"], &of[..]].concat()).await?;
@@ -30,7 +30,7 @@ async fn confuse(namespace: &Namespace, resource: &str, name: &str) -> Result<()
             "op": "replace", "path": format!("/metadata/managedFields/{number}/time"), "value": "9999-12-31T23:59:59Z",
         })
     };
-    // A change of nothing but these times is none to the API server.
+    // The API server ignores a change of these times alone.
     let changes =
         json!({"op": "add", "path": "/metadata/annotations", "value": {"example.com/odd": "times"}});
     let patch = (0..managers).map(set).chain([changes]).collect::<Value>().to_string();
@@ -55,7 +55,7 @@ async fn people_are_shown_an_object_with_times_that_no_client_reads_like_all_oth
         confuse(&namespace, "controllerrevisions", revision).await?;
     }
     confuse(&namespace, "basicdeployments", "odd").await?;
-    // Of a kind that backup-controller leaves alone.
+    // Of a kind that backup-controller does not protect.
     let role = json!({
         "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role",
         "metadata": {"name": "odd-held", "finalizers": [keys::BACKUP_FINALIZER]},
@@ -80,7 +80,7 @@ async fn people_are_shown_an_object_with_times_that_no_client_reads_like_all_oth
     Ok(())
 }
 
-/// A field of an object, for what this client cannot read either.
+/// A field of an object, also of one that this client cannot decode.
 async fn field(namespace: &Namespace, resource: &str, name: &str, path: &str) -> Result<String> {
     let output = format!("--output=jsonpath={{{path}}}");
     kubectl(&["get", "--namespace", &namespace.name, resource, name, &output]).await
@@ -94,7 +94,7 @@ async fn a_basic_deployment_with_times_that_no_client_reads_is_served_like_all_o
     namespace.until_ready("odd").await;
     confuse(&namespace, "basicdeployments", "odd").await?;
 
-    // Its first list has the object in it.
+    // Its first list contains the object.
     let before = DEPLOYMENTS.until_ready(&cluster).await;
     before.kill()?;
     namespace.create(&deployment("web", 1)).await?;
@@ -137,14 +137,14 @@ async fn a_protected_object_with_times_that_no_client_reads_is_backed_up_like_al
     Ok(())
 }
 
-/// The definition of a kind whose objects may hold anything, with this metadata.
+/// The definition of a kind whose objects may contain anything, with this metadata.
 fn definition(kind: &str, metadata: &Value) -> Result<CustomResourceDefinition> {
     let mut definition = open_kind("e2e.catena.dev", kind, &["v1"]);
     definition["metadata"] = metadata.clone();
     Ok(serde_json::from_value(definition)?)
 }
 
-/// Creates an object of such a kind as soon as it is served, and tells when that was.
+/// Creates an object of such a kind as soon as it is served, and returns the time.
 async fn arrive(namespace: &Namespace, object: &Value) -> Instant {
     let text = object.to_string();
     eventually("the kind is served", WAIT_TIMEOUT, async || {
@@ -154,7 +154,7 @@ async fn arrive(namespace: &Namespace, object: &Value) -> Instant {
     .await
 }
 
-/// A value nested deeper than anyone reads.
+/// A value nested deeper than any parser reads.
 fn deep() -> Value {
     (0..DEPTH).fold(json!(1), |inner, _| json!({"in": inner}))
 }
@@ -212,7 +212,7 @@ async fn a_command_that_is_nested_deeper_than_anyone_reads_is_bound_like_all_oth
         })
         .await;
     }
-    // People are told which one is not shown.
+    // The output names the object that is not shown.
     let said = succeeds(&namespace.name, &["tree", "configmap", "target"]).await?;
     ensure!(said.out.contains("Dive/web") && !said.out.contains("Dive/deep"), "{said:?}");
     ensure!(said.err.contains("dives/deep in namespace") && said.err.contains("cannot be read"), "{said:?}");
@@ -259,7 +259,7 @@ async fn a_protected_object_that_is_too_deep_for_a_backup_is_held_and_can_be_let
 
 #[tokio::test]
 async fn a_definition_that_is_created_again_is_protected_within_seconds() -> Result<()> {
-    /// Beside what a busy machine takes, that is; it was 11 to 20 seconds.
+    /// In addition to the delays of a busy machine; it was 11 to 20 seconds.
     const SOON: Duration = Duration::from_secs(6);
     e2e::needs!(AuditLog);
     let cluster = Cluster::with(&[BACKUPS]).await?;

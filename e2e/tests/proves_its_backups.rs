@@ -1,4 +1,4 @@
-//! What counts as the backup of an object, whatever the settings, another object or another person say.
+//! Which objects count as the backup of an object, whatever the settings, other objects and other people claim.
 
 use anyhow::{Result, ensure};
 use catena_api::keys::{BACKUP_OF, BACKUP_STATUS};
@@ -13,7 +13,7 @@ use kube::{
 };
 use serde_json::{Value, json};
 
-/// The label by which entries of these tests select.
+/// The label that the entries of these tests select.
 const ENTRY: &str = "e2e.catena.dev/proof";
 
 /// backup-controller as a process of the test, which changes its settings.
@@ -22,7 +22,7 @@ struct Run {
     backups: Namespace,
     proxy: ChaosProxy,
     process: OwnProcess,
-    // In this order: what the process has left is let go when it has ended, and before another one begins.
+    // In this order: the leftovers of the process are released after its end and before the next one starts.
     _cleanup: FinalizerCleanup,
     _paused: Paused,
 }
@@ -43,7 +43,7 @@ impl Run {
         self.process.configure(&settings(&self.objects, &self.backups, kinds))
     }
 
-    /// Gives it other entries, and waits until they are in force: one that is only there now protects.
+    /// Gives it other entries, and waits until they are in force, which shows in the protection by a new one.
     async fn configured(&self, kinds: &Value) -> Result<()> {
         let mut kinds = kinds.clone();
         kinds["probes"] = entry("probe", "first");
@@ -60,7 +60,7 @@ impl Run {
         Ok(self.objects.until(name, "is protected", |map: &ConfigMap| is_protected(map)).await)
     }
 
-    /// A backup of an object that a template made, once it is there and the object still is.
+    /// The backup that a template created for an object, once it exists while the object still does.
     async fn backup(&self, of: &ConfigMap, template: &str) -> ConfigMap {
         let selector = ListParams::default().labels(&format!("{BACKUP_OF}={}", of.uid().unwrap_or_default()));
         eventually(&format!("there is a backup by {template}"), WAIT_TIMEOUT, async || {
@@ -94,7 +94,7 @@ fn entry(selects: &str, backup: &str) -> Value {
     })
 }
 
-/// Two backups that are done when somebody says so, and one of a kind that is not served. What another test has left is not
+/// Two backups that somebody completes by hand, and one of a kind that is not served. Leftovers of other tests are not
 /// protected.
 fn settings(objects: &Namespace, backups: &Namespace, kinds: &Value) -> Value {
     let mut kinds = kinds.clone();
@@ -180,7 +180,7 @@ async fn objects_that_move_to_another_entry_are_protected_all_the_time() -> Resu
     let of_others: Vec<_> = writes.iter().filter(|write| write.contains("/configmaps/web-")).collect();
     ensure!(of_others.is_empty(), "{of_others:#?}");
 
-    // When no entry protects them any more, they lose it.
+    // Once no entry protects them, they lose the finalizer.
     run.configure(&json!({"former": former}))?;
     for number in 0..20 {
         let name = format!("web-{number}");

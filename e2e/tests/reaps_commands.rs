@@ -1,4 +1,4 @@
-//! A finished command goes when its time to live is over: not before, not if it changed, and not if something would
+//! A finished command is deleted after its time to live: not before, not if it changed, and not if something would
 //! create it again.
 
 use std::{collections::BTreeMap, time::Duration};
@@ -33,7 +33,7 @@ fn restart(name: &str, ttl: Option<i32>) -> Restart {
     Restart::new(name, spec)
 }
 
-/// Does what the target's controller does in the end. Gives the time that it writes.
+/// Finishes a command in place of the target's controller, and returns the completion time.
 async fn finish(namespace: &Namespace, name: &str) -> Result<Timestamp> {
     let now: Timestamp = Timestamp::now().to_string().parse()?;
     finish_at(namespace, name, now).await?;
@@ -95,7 +95,7 @@ async fn a_finished_command_goes_after_its_ttl_and_not_before() -> Result<()> {
     ] {
         namespace.create(&restart(name, ttl)).await?;
     }
-    // A time alone says nothing: it may come from a restored or an invented status.
+    // A time alone proves nothing: it may come from a restored or an invented status.
     let claimed = json!({"status": {"completionTime": "2020-01-01T00:00:00Z"}});
     namespace
         .api::<Restart>()
@@ -108,7 +108,7 @@ async fn a_finished_command_goes_after_its_ttl_and_not_before() -> Result<()> {
     namespace.until_gone::<Restart>("at-once").await;
     namespace.until_gone::<Restart>("soon").await;
     let lasted = Timestamp::now().duration_since(finished);
-    // A completion time is written in whole seconds.
+    // A completion time has whole seconds.
     ensure!(lasted >= SignedDuration::from_secs(2), "it was gone after {lasted:#}");
     assert_eq!(names(&namespace).await?, ["for-ever", "late", "unfinished"]);
 
@@ -141,7 +141,7 @@ async fn a_command_that_a_tool_would_create_again_stays_and_says_why() -> Result
         let note = namespace.until_event(name, "KeptAsDeclared").await;
         ensure!(note.contains("delete it there"), "{note}");
     }
-    // The Event expires. What it said is found out from the settings then.
+    // The Event expires. Its content then follows from the settings.
     let said = succeeds(&namespace.name, &["why", "basicdeploymentrestart/helm"]).await?.out;
     ensure!(said.contains("meta.helm.sh/release-name marks it as declared elsewhere"), "{said}");
     assert_eq!(names(&namespace).await?, tools.keys().copied().collect::<Vec<_>>());
@@ -162,7 +162,7 @@ async fn a_restart_goes_when_it_is_done_and_one_that_a_tool_declares_runs_once()
     let restarted = uids(&namespace.until_ready_pods(2).await);
     ensure!(restarted.is_disjoint(&before), "not every pod was replaced");
 
-    // A tool that applies what it does not find, as fast as it can.
+    // A tool that applies missing objects as fast as it can.
     command = restart("declared", Some(0));
     command.spec.target_ref.name = "web".into();
     command.metadata.annotations = Some(texts! { "argocd.argoproj.io/tracking-id" => "shop:catena.dev" });
@@ -180,7 +180,7 @@ async fn a_restart_goes_when_it_is_done_and_one_that_a_tool_declares_runs_once()
         let again = uids(&namespace.until_ready_pods(2).await);
         ensure!(again.is_disjoint(&restarted), "not every pod was replaced");
         let command = namespace.api::<Restart>().get("declared").await?;
-        // Later commands are queued behind it, and so show that it has no successor.
+        // Later commands are queued behind it, which shows that it has no successor.
         let mut marker = restart("marker", Some(0));
         marker.spec.target_ref.name = "web".into();
         marker.spec.active_deadline_seconds = Some(1);
@@ -214,7 +214,7 @@ async fn a_command_that_is_applied_again_and_again_runs_twice_and_not_without_an
     ensure!(note.contains("runs once more"), "{note}");
     let second = namespace.api::<Restart>().get("restart").await?;
     finish(&namespace, "restart").await?;
-    // Another command shows when the reaper has been there.
+    // Another command shows that the reaper has passed.
     namespace.create(&restart("other", Some(0))).await?;
     finish(&namespace, "other").await?;
     namespace.until_gone::<Restart>("other").await;
@@ -229,13 +229,13 @@ async fn a_command_that_changed_or_was_replaced_unseen_is_not_hit() -> Result<()
     e2e::needs!(AuditLog, Processes);
     let cluster = Cluster::changing(&[BINDER, REAPER]).await?;
     let namespace = cluster.namespace("unseen").await?;
-    // After the reaper was stopped, and before its Lease runs out.
+    // After the reaper was stopped, and before its Lease expires.
     let due = Timestamp::now() + SignedDuration::from_secs(10);
     for name in ["changed", "replaced"] {
         namespace.create(&restart(name, Some(0))).await?;
         finish_at(&namespace, name, due).await?;
     }
-    // Known by now: it came before.
+    // It came before, so it is known by now.
     namespace.create(&restart("known", Some(0))).await?;
     finish(&namespace, "known").await?;
     namespace.until_gone::<Restart>("known").await;
@@ -287,7 +287,7 @@ async fn a_command_whose_finalizer_holds_it_is_deleted_once_and_waited_for() -> 
     namespace.merge::<Restart>("held", json!({"metadata": {"finalizers": null}})).await?;
     namespace.until_gone::<Restart>("held").await;
     let asked = log.by(REAPER, &namespace.name)?;
-    // One that another write overtook is refused, and asked again.
+    // A deletion that another write overtook is refused and retried.
     let hits = asked.iter().filter(|request| request.name == "held" && request.code == 200);
     assert_eq!(hits.count(), 1, "{asked:?}");
     Ok(())
@@ -333,12 +333,12 @@ async fn a_thousand_finished_commands_go_with_one_delete_each_and_then_there_is_
     all()
         .map(Ok::<_, anyhow::Error>)
         .try_for_each_concurrent(16, async |name| {
-            // All of them at one time, which comes when the last is finished.
+            // All of them at the same time, once the last one is finished.
             namespace.create(&restart(&name, Some(0))).await?;
             Ok(())
         })
         .await?;
-    // Its last write about them: what changes while it is deleted is looked at again.
+    // Its last write about them: changes during a deletion are looked at again.
     eventually("the binder has told that there is no target", 2 * WAIT_TIMEOUT, async || {
         let commands = namespace.api::<Restart>().list(&ListParams::default()).await;
         let commands = commands.map_err(|error| error.to_string())?;
@@ -379,7 +379,7 @@ async fn a_thousand_finished_commands_go_with_one_delete_each_and_then_there_is_
     namespace.create(&restart("late", Some(600))).await?;
     finish(&namespace, "late").await?;
     let log = AuditLog::from_now()?;
-    // What must not happen has no end to wait for.
+    // The absence of an effect has no end to wait for.
     sleep_until(Instant::now() + Duration::from_secs(15)).await;
     let mut asked = log.requests()?;
     asked.retain(|request| {

@@ -1,4 +1,4 @@
-//! Kinds that the reaper was not compiled with, by configuration alone. Each test changes the release.
+//! Kinds that the reaper does not know at build time, by configuration alone. Each test changes the release.
 
 use anyhow::{Result, ensure};
 use e2e::{Cluster, Namespace, REAPER, Release, WAIT_TIMEOUT, eventually, kubectl_with_input, open_kind};
@@ -14,7 +14,7 @@ use kube::{
 };
 use serde_json::{Value, json};
 
-/// Jobs that say that they are for one shot, and `EtcdOpsTasks`, of whose status only the state is known.
+/// Jobs that are marked as one-shot, and `EtcdOpsTasks`, of whose status only the state is known.
 fn values() -> Value {
     let job = json!({
         "id": "jobs", "group": "batch", "version": "v1", "resource": "jobs", "kind": "Job",
@@ -52,7 +52,7 @@ fn task(name: &str, status: &Value) -> Result<DynamicObject> {
     }))?)
 }
 
-/// A Job that ends soon, one way or the other.
+/// A Job that ends soon, with either outcome.
 fn job(name: &str, labels: &Value, annotations: &Value) -> Result<Job> {
     let container = json!({
         "name": "main",
@@ -100,9 +100,9 @@ async fn finished_jobs_go_with_what_they_own_and_others_stay() -> Result<()> {
     namespace.create(&serde_json::from_value::<ConfigMap>(config)?).await?;
 
     namespace.until_gone::<Job>("gone").await;
-    // A Job orphans what it owns, unless it is told otherwise.
+    // A Job orphans its dependents by default.
     namespace.until_gone::<ConfigMap>("owned").await;
-    // Who creates it again and again has it run once more, and not for ever; though each Job has its uid in its own spec.
+    // A Job that is created again runs once more, but not without end, although each one has its own uid in its spec.
     namespace.create(&job("gone", &one_shot(), &json!({}))?).await?;
     namespace.until_event("gone", "CreatedAgain").await;
     for name in ["unlabelled", "kept"] {
@@ -111,7 +111,7 @@ async fn finished_jobs_go_with_what_they_own_and_others_stay() -> Result<()> {
     let left = namespace.api::<Job>().list(&ListParams::default()).await?;
     assert_eq!(left.iter().map(ResourceExt::name_any).collect::<Vec<_>>(), ["gone", "kept", "unlabelled"]);
 
-    // Other settings take effect while it runs, and what they leave out is left alone.
+    // Other settings take effect at run time, and kinds that they omit are left alone.
     let mut others = values();
     others["kinds"][0]["selector"] = json!("e2e.catena.dev/one-shot=maybe");
     release.change(&others).await?;
@@ -157,7 +157,7 @@ async fn a_kind_that_comes_late_is_reaped_and_one_that_is_missing_stops_no_other
     assert_eq!(process.readiness().await?.0, 200);
     assert_eq!(REAPER.process(&cluster).await?.pid, process.pid, "it was restarted");
 
-    // And once more: the watch of a kind that went comes back with it.
+    // Once more: the watch of a removed kind returns with it.
     eventually("the definition is gone", WAIT_TIMEOUT, async || match crds.get_opt(CRD).await {
         Ok(None) => Ok(()),
         other => Err(other),
@@ -176,13 +176,13 @@ async fn the_rights_are_enough_and_not_more() -> Result<()> {
     let asks = async |verb: &str, resource: &str| -> Result<bool> {
         let who = REAPER.user();
         let arguments = ["auth", "can-i", verb, resource, "--as", &who, "--all-namespaces"];
-        // It fails when the answer is no.
+        // It fails if the answer is no.
         Ok(kubectl_with_input(&arguments, "").await?.0)
     };
     let release = Release::upgrade(&cluster, REAPER, &values()).await?;
     for verb in ["list", "watch", "delete"] {
         ensure!(asks(verb, "jobs.batch").await?, "{verb} jobs.batch");
-        // What is not configured any more.
+        // A kind that is no longer configured.
         ensure!(!asks(verb, "basicdeploymentrestarts.catena.dev").await?, "{verb}");
     }
     for verb in ["get", "create", "update", "patch", "deletecollection", "*"] {

@@ -1,5 +1,5 @@
-//! A mistake is refused where it is made, or told on the object: which field, what is wrong, what to do. It costs
-//! little, and others do not notice.
+//! A mistake is refused where it is made, or reported on the object: the field, the problem, the remedy. It costs
+//! little, and does not affect others.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -17,7 +17,7 @@ use kube::{ResourceExt, api::ListParams};
 use serde_json::json;
 use tokio::time::{Instant, sleep_until};
 
-/// Waits until a `BasicDeployment` is stalled for a reason, and gives the condition.
+/// Waits until a `BasicDeployment` is stalled for a reason, and returns the condition.
 async fn until_stalled(namespace: &Namespace, name: &str, reason: &str) -> Result<Condition> {
     let what = format!("is stalled by {reason}");
     let stalled = namespace
@@ -256,7 +256,7 @@ async fn a_child_of_somebody_else_is_left_alone() -> Result<()> {
     assert_eq!(after.metadata.owner_references, before.metadata.owner_references);
     assert_eq!(after.metadata.annotations, before.metadata.annotations);
 
-    // Nothing tells of an object that is not ours: it is looked for again after a time.
+    // No watch shows an object that is not ours, so it is looked up again after a time.
     namespace.delete::<BasicReplicaSet>("web").await?;
     namespace.until_ready("web").await;
     namespace.until_ready_pods(3).await;
@@ -299,7 +299,7 @@ async fn a_used_up_quota_is_named_costs_little_and_harms_nobody_else() -> Result
     let took = started.elapsed();
     assert!(took < 5 * calm.max(Duration::from_secs(2)), "others wait for it: {took:?} instead of {calm:?}");
 
-    // Two more attempts: after 5 s to 6 s, and 10 s to 12 s after that.
+    // Two more attempts: after 5 s to 6 s, and 10 s to 12 s later.
     sleep_until(started + Duration::from_secs(20)).await;
     let requests = log.by(REPLICA_SETS, &namespace.name)?;
     let refused =
@@ -343,7 +343,7 @@ async fn nothing_is_hot_after_a_mistake() -> Result<()> {
         let requests = log.by(controller, &namespace.name)?;
         let tally = Tally::of(&requests);
         println!("{}: {tally:?}", controller.name());
-        // Four mistakes, each tried again after 5, 10, 20, … s: a look or a write, and an Event.
+        // Four mistakes, each retried after 5, 10, 20, … s: a read or a write, and an Event.
         assert!(requests.len() <= 16, "{} asks too often: {tally:?}", controller.name());
     }
     let pods = namespace.api::<Pod>().list(&ListParams::default()).await?;

@@ -1,4 +1,4 @@
-//! Commands for a BasicDeployment that must not, or cannot, be carried out: they say so, and stop no other.
+//! Commands for a BasicDeployment that must not or cannot be carried out report so, and hold up no other.
 
 use anyhow::{Context, Result};
 use catena_api::{BasicDeployment, BasicDeploymentRestart, BasicReplicaSet, command::SUCCEEDED};
@@ -40,7 +40,7 @@ async fn a_command_that_names_another_target_or_is_elsewhere_is_not_run() -> Res
     elsewhere.create(&foreign).await?;
     until_restart_outcome(&namespace, "misdirected", "Unknown", "NotTheTarget").await;
 
-    // One that is younger runs, so that the others were passed over and do not just wait.
+    // A younger command runs, so the others were passed over and do not just wait.
     let own = namespace.create(&restart(&web, "own")).await?;
     until_restarted(&namespace, "own").await;
     assert_eq!(effects.so_far(), [own.uid().unwrap_or_default()]);
@@ -57,7 +57,7 @@ async fn a_parent_that_was_made_again_is_not_touched_by_commands_that_waited() -
         ..Default::default()
     };
     let other = namespace.create(&other).await?;
-    // A second owner, so that the garbage collector leaves the commands.
+    // A second owner, so that the garbage collector keeps the commands.
     let keeps = OwnerReference { controller: None, ..other.controller_owner_ref(&()).context("owner")? };
     let owners = json!({"metadata": {"ownerReferences": [owned_by(&web), keeps]}});
     for command in queue_restarts(&namespace, &web, 2).await? {
@@ -69,7 +69,7 @@ async fn a_parent_that_was_made_again_is_not_touched_by_commands_that_waited() -
 
     let effects = Effects::record(&namespace).await;
     let again = commands::ready(&namespace, 2).await?;
-    // The garbage collector took the reference to the one that is gone; whoever compares names sees it anew.
+    // The garbage collector removed the reference to the deleted owner; a comparison by name would take the command for a new one.
     for name in ["again-0", "again-1"] {
         namespace.merge::<Restart>(name, owners.clone()).await?;
     }
@@ -167,7 +167,7 @@ async fn a_child_that_cannot_be_restarted_says_so() -> Result<()> {
     Ok(())
 }
 
-/// Tries restarts until one ends in this way: settings follow their values only after seconds.
+/// Retries restarts until one ends in this way: settings take effect only after some seconds.
 async fn until_a_restart_says(namespace: &Namespace, web: &BasicDeployment, status: &str, reason: &str) {
     eventually(&format!("a restart says {status}, {reason}"), 3 * WAIT_TIMEOUT, async || {
         let restarts = namespace.api::<Restart>();

@@ -1,4 +1,4 @@
-//! What keeps a BasicDeployment from being ready stands on it: which object, and why.
+//! A BasicDeployment reports the object that keeps it from being ready, and the reason.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use kube::{
 };
 use serde_json::json;
 
-/// Within this time a blocker is to be named.
+/// Time limit for naming a blocker.
 const SOON: Duration = Duration::from_secs(10);
 
 /// Whether a pod itself shows this trouble.
@@ -30,7 +30,7 @@ fn shows(pod: &Pod, reason: &str) -> bool {
     waits || is_so
 }
 
-/// Waits until a pod that shows its trouble is named as what blocks, and checks that it is one of the pods.
+/// Waits until a pod with this trouble is named as the blocker, and checks that it is one of the pods.
 async fn until_blocked(namespace: &Namespace, reason: &str) -> Result<BlockedBy> {
     namespace.until_pods("show it", |pods| pods.iter().any(|pod| shows(pod, reason))).await;
     let what = format!("names a pod that is {reason}");
@@ -98,7 +98,7 @@ async fn a_pod_that_crashes_again_and_again_is_named_until_it_is_replaced() -> R
     namespace.until_ready("web").await;
     let victim = namespace.until_ready_pods(3).await.swap_remove(1).name_any();
 
-    // What a kubelet says of it.
+    // The status as a kubelet writes it.
     let waiting =
         json!({"reason": "CrashLoopBackOff", "message": "back-off 2m40s restarting failed container=main"});
     let crash_loop = json!({"status": {
@@ -152,7 +152,7 @@ async fn a_rollout_that_does_not_move_is_reported_when_its_deadline_passes() -> 
                 let stalled = condition(&status.conditions, "Stalled");
                 progressing
                     .is_some_and(|said| said.status == "False" && said.reason == "ProgressDeadlineExceeded")
-                    // A kubelet says ErrImagePull at each try, and ImagePullBackOff between two; a busy one not at once.
+                    // A kubelet reports ErrImagePull at each try, and ImagePullBackOff between two; a busy one reports late.
                     && stalled.is_some_and(|stalled| {
                         let why = ["ImagePullBackOff", "ErrImagePull"];
                         stalled.status == "True" && why.iter().any(|reason| stalled.message.contains(reason))

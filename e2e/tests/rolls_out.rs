@@ -1,5 +1,5 @@
-//! Pods are replaced within the budget: when parameters change, when a template changes, when a restart is asked
-//! for.
+//! Pods are replaced within the budget: when parameters change, when a template changes, and for a
+//! restart.
 
 use anyhow::Result;
 use catena_api::{BasicDeployment, BasicReplicaSet, keys};

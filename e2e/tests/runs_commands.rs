@@ -1,5 +1,5 @@
-//! Commands for a BasicDeployment: each is carried out once, the oldest first, one at a time; and each says how it
-//! ended.
+//! Commands for a BasicDeployment run once, one at a time, the oldest first, and each reports its
+//! outcome.
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -22,7 +22,7 @@ use tokio::time::Instant;
 
 type Restart = BasicDeploymentRestart;
 
-/// The order in which commands run: by the time of creation, then by uid.
+/// The order in which commands run: by creation time, then by uid.
 fn in_order(mut restarts: Vec<Restart>) -> Vec<String> {
     restarts.sort_by_key(|restart| (restart.creation_timestamp(), restart.uid()));
     restarts.iter().filter_map(ResourceExt::uid).collect()
@@ -102,7 +102,7 @@ async fn killed_at_any_moment_the_controller_carries_out_each_command_once() -> 
         until_restarted(&namespace, &command.name_any()).await;
     }
     assert_eq!(effects.so_far(), in_order(made.clone()));
-    // Two that were created within the same second ask for the same token: pods are replaced once for both.
+    // Two commands of the same second have the same token, and pods are replaced once for both.
     let tokens: BTreeSet<_> = made.iter().map(ResourceExt::creation_timestamp).collect();
     let after = namespace.until_set_ready("web").await;
     let changed = after.metadata.generation.unwrap_or(0) - child.metadata.generation.unwrap_or(0);
@@ -138,7 +138,7 @@ async fn a_deadline_ends_a_command_that_runs_and_one_that_waits() -> Result<()> 
     assert_eq!(effects.so_far(), [runs.uid().unwrap_or_default()], "one that waited was carried out");
     let ended = until_restart_outcome(&namespace, "runs", "False", "DeadlineExceeded").await;
 
-    // The next one is not held up, and what has ended stays as it was.
+    // The next one is not held up, and the finished one stays as it was.
     let next = namespace.create(&restart(&web, "next")).await?;
     until_restart_outcome(&namespace, "next", "Unknown", "Running").await;
     let good = deployment("web", 2).spec.parameters;
@@ -187,7 +187,7 @@ async fn a_deadline_ends_also_a_command_that_nobody_has_bound() -> Result<()> {
 async fn a_command_does_not_wait_for_the_backoff_of_its_parent() -> Result<()> {
     let cluster = Cluster::with(&COMMANDED).await?;
     let namespace = cluster.namespace("backoff").await?;
-    // Without pods a restart is over when it was carried out.
+    // Without pods a restart is finished as soon as it is carried out.
     let web = commands::ready(&namespace, 0).await?;
     namespace.merge::<BasicDeployment>("web", json!({"spec": {"template": "missing"}})).await?;
     namespace
@@ -196,7 +196,7 @@ async fn a_command_does_not_wait_for_the_backoff_of_its_parent() -> Result<()> {
         })
         .await;
     let effects = Effects::record(&namespace).await;
-    // Commands that waited for it would wait for 5, 10 and 20 s: each try that fails doubles it.
+    // Waiting commands would be delayed by 5, 10 and 20 s: each failed try doubles the delay.
     for (done, name) in ["first", "second", "third"].into_iter().enumerate() {
         let created = Instant::now();
         namespace.create(&restart(&web, name)).await?;
@@ -218,7 +218,7 @@ async fn finished_commands_cost_nothing_and_pods_stay() -> Result<()> {
     let began = Instant::now();
     namespace.create(&restart(&web, "once")).await?;
     until_restarted(&namespace, "once").await;
-    // Progress is told every five seconds.
+    // Progress is reported every five seconds.
     let progress = usize::try_from(began.elapsed().as_secs() / 5)?;
     let pods: Vec<Pod> = namespace.until_ready_pods(2).await;
     let quiet = Duration::from_secs(21);

@@ -1,5 +1,5 @@
-//! What only a real kubelet shows: probes that are asked, processes that end, nodes that restart. On a cluster with fake nodes
-//! these tests say that they were left out.
+//! Behaviour that only a real kubelet shows: probes, processes that end, nodes that restart. On a cluster with fake nodes
+//! these tests report that they were skipped.
 
 use std::{process::Command, time::Duration};
 
@@ -17,10 +17,10 @@ use tokio::time::Instant;
 /// The workload answers on this port.
 const PORT: &str = "8080";
 
-/// Longer than a kubelet takes to bring a changed ConfigMap to its pods.
+/// Longer than a kubelet takes to update a changed ConfigMap in its pods.
 const SYNCED: Duration = Duration::from_secs(150);
 
-/// A `BasicDeployment` whose pods serve from some seconds after their start.
+/// A `BasicDeployment` whose pods serve a few seconds after their start.
 fn serving(replicas: i32, after: u32) -> BasicDeployment {
     let mut web = deployment("web", replicas);
     web.spec.parameters.insert("port".into(), PORT.into());
@@ -94,7 +94,7 @@ async fn pods_serve_again_after_their_node_was_restarted() -> Result<()> {
     Ok(())
 }
 
-/// Values of backup-controller: a Job writes the manifest of what is deleted to a volume.
+/// Values of backup-controller: a Job writes the manifest of the deleted object to a volume.
 fn stored(image: &str, namespace: &str) -> Result<Value> {
     let job = backup_example("job")?["backups"]["dump"].clone();
     let template = format!(
@@ -133,7 +133,7 @@ spec:
     }))
 }
 
-/// The file of a claim's volume, read on the node that has it.
+/// The file on a claim's volume, read on its node.
 async fn read(cluster: &Cluster, claim: &PersistentVolumeClaim, file: &str) -> Result<String> {
     let spec = claim.spec.as_ref().context("a claim without spec")?;
     let volume = spec.volume_name.as_deref().context("the claim is not bound")?;
@@ -165,7 +165,7 @@ async fn a_job_stores_a_manifest_on_a_volume_before_its_object_goes() -> Result<
     backups.create(&claim).await?;
     let map = json!({"metadata": {"name": "web", "labels": {BACKUP_BY: "stored"}}, "data": {"key": "value"}});
     namespace.create::<ConfigMap>(&serde_json::from_value(map)?).await?;
-    // Settings follow their values only after the kubelet's next look.
+    // Settings take effect only after the kubelet's next sync.
     namespace.until_within(SYNCED, "web", "is protected", |map: &ConfigMap| is_protected(map)).await;
     namespace.delete::<ConfigMap>("web").await?;
     namespace.until_gone::<ConfigMap>("web").await;

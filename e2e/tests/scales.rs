@@ -1,4 +1,4 @@
-//! The number of replicas follows who is asked: a person, the scale subresource, an autoscaler.
+//! The number of replicas follows its source: a person, the scale subresource, an autoscaler.
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -100,7 +100,7 @@ async fn a_child_of_a_former_name_counts_and_is_scaled_until_the_next_one_serves
     assert_eq!((status.progress.as_str(), status.replicas), ("4/4", 4));
     let ready = condition(&status.conditions, "Ready").context("Ready")?;
     assert!(ready.message.contains("web-blue"), "{}", ready.message);
-    // An autoscaler measures the pods that serve.
+    // An autoscaler counts the serving pods.
     let former = namespace.api::<BasicReplicaSet>().get("web-blue").await?;
     assert_eq!(status.selector, former.status.and_then(|status| status.selector));
 
@@ -139,7 +139,7 @@ async fn pods_of_a_low_deletion_cost_go_first() -> Result<()> {
         let cost = json!({"metadata": {"annotations": {keys::POD_DELETION_COST: "-10"}}});
         namespace.merge::<Pod>(name, cost).await?;
     }
-    // The successor of one that went shows that what came before it is known.
+    // The successor of a deleted pod shows that the controller knows of everything before it.
     namespace.delete::<Pod>(&pods[0].name_any()).await?;
     namespace.until_ready_pods(5).await;
     namespace.merge::<BasicReplicaSet>("web", json!({"spec": {"replicas": 3}})).await?;
@@ -158,7 +158,7 @@ async fn pods_that_do_not_serve_go_before_those_that_do() -> Result<()> {
     let name = pods[2].name_any();
     let dear = json!({"metadata": {"annotations": {keys::POD_DELETION_COST: "100"}}});
     namespace.merge::<Pod>(&name, dear).await?;
-    // Last, because a kubelet that looks at the pod again says what it sees.
+    // Last, because a kubelet that syncs the pod again overwrites its status.
     let broken = json!({"status": {"conditions": [{"type": "Ready", "status": "False"}]}});
     namespace.api::<Pod>().patch_status(&name, &PatchParams::default(), &Patch::Strategic(broken)).await?;
     namespace.merge::<BasicReplicaSet>("web", json!({"spec": {"replicas": 3}})).await?;
@@ -217,7 +217,7 @@ async fn a_horizontal_pod_autoscaler_reads_and_sets_the_scale() -> Result<()> {
     }))?;
     namespace.create(&autoscaler).await?;
 
-    // The autoscaler looks every 15 s.
+    // The autoscaler syncs every 15 s.
     namespace
         .until_within(
             Duration::from_secs(60),

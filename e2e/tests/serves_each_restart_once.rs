@@ -1,4 +1,4 @@
-//! What a restart asks for is done once, whatever happens to its child, its status or its neighbours.
+//! Each restart is carried out once, whatever happens to its child, its status or its neighbours.
 
 use anyhow::{Context, Result};
 use catena_api::{BasicDeployment, BasicDeploymentRestart, BasicReplicaSet, command::SUCCEEDED};
@@ -22,7 +22,7 @@ async fn a_child_that_is_deleted_during_a_restart_is_not_restarted_once_more() -
     let cluster = Cluster::with(&COMMANDED).await?;
     let namespace = cluster.namespace("proof").await?;
     let web = commands::ready(&namespace, 2).await?;
-    // So that the restart is not done before the child goes.
+    // So that the restart is not finished before the child is deleted.
     namespace.merge::<BasicDeployment>("web", commands::never_ready()).await?;
     let command = namespace.create(&restart(&web, "again")).await?;
     until_restart_outcome(&namespace, "again", "Unknown", "Running").await;

@@ -1,4 +1,4 @@
-//! kubectl catena shows what belongs together: a chain, its revisions, what is held for a backup, a kind's contract.
+//! kubectl catena shows related objects: a chain, its revisions, the objects held for a backup, a kind's contract.
 
 use anyhow::{Context, Result};
 use catena_api::BasicDeployment;

@@ -1,5 +1,5 @@
-//! Hours in fast motion: waves of work, and in the middle of each a fault that a seed chooses, of leaders or of the control
-//! plane. It takes as long as it is told, and so runs only on request:
+//! Hours in fast motion: waves of work, each with a fault of a leader or of the control plane that a seed chooses.
+//! Its duration is an argument, and so it runs only on request:
 //! `CATENA_SOAK_SEED=7 CATENA_SOAK_MINUTES=20 cargo xtask e2e --on local --only soaks -- --include-ignored`.
 
 use std::{collections::BTreeMap, time::Duration};
@@ -13,20 +13,20 @@ use futures::future::try_join_all;
 use rand::{RngExt, SeedableRng, rngs::StdRng};
 use tokio::time::{Instant, sleep};
 
-/// For how long nothing is written in the end.
+/// Time without a write at the end.
 const QUIET: Duration = Duration::from_secs(8);
 
 /// The first rounds, in which caches and allocators still fill.
 const WARM: usize = 3;
 
-/// Something that fails in the middle of a wave of work.
+/// A failure in the middle of a wave of work.
 #[derive(Clone, Copy, Debug)]
 enum Fault {
     /// The leader's process is killed, and started again.
     Kill(Controller),
-    /// The leader's process is stopped for so many seconds, which may be longer than its Lease.
+    /// The leader's process is stopped for this number of seconds, which may exceed its Lease.
     Freeze(Controller, u64),
-    /// The leader is cut off from the API server for so many seconds.
+    /// The leader is cut off from the API server for this number of seconds.
     Cut(Controller, u64),
     Etcd,
     ApiServer,

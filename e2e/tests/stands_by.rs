@@ -25,7 +25,7 @@ where
     Api::namespaced(cluster.client.clone(), NAMESPACE)
 }
 
-/// Evicts a pod, as a node that is drained does it, but only once: what is refused now may be allowed in a second.
+/// Evicts a pod once, as a drain does; a refusal now does not mean a refusal in a second.
 async fn evict(pod: &str) -> Result<kube::Result<Status>> {
     let mut config = Config::infer().await?;
     config.default_retry = false;
@@ -34,7 +34,7 @@ async fn evict(pod: &str) -> Result<kube::Result<Status>> {
 }
 
 async fn until_both_are_ready(cluster: &Cluster) -> Result<Vec<Pod>> {
-    // Else one of the two may be one that goes.
+    // Otherwise one of the two might be a pod that is terminating.
     let deployment = format!("deployment/{}", REAPER.name());
     kubectl(&["rollout", "status", &deployment, "--namespace", NAMESPACE, "--timeout=60s"]).await?;
     let of_reaper = ListParams::default().labels(&format!("app.kubernetes.io/name={}", REAPER.name()));
@@ -52,7 +52,7 @@ async fn until_both_are_ready(cluster: &Cluster) -> Result<Vec<Pod>> {
     Ok(both)
 }
 
-/// Waits until such a pod holds the Lease, and gives its name.
+/// Waits until such a pod holds the Lease, and returns its name.
 async fn until_held_by(cluster: &Cluster, such: impl Fn(&str) -> bool) -> String {
     eventually("the Lease has its holder", WAIT_TIMEOUT, async || {
         let lease = api::<Lease>(cluster).get(REAPER.name()).await.map_err(|error| error.to_string())?;
@@ -71,7 +71,7 @@ async fn until_one_may_go(cluster: &Cluster) {
     .await;
 }
 
-/// A command that has finished, and may go at once.
+/// A finished command that may be reaped immediately.
 async fn finished_command(namespace: &Namespace, name: &str) -> Result<()> {
     let spec = BasicDeploymentRestartSpec {
         target_ref: TargetRef { name: "nothing".into(), namespace: None },
@@ -112,7 +112,7 @@ async fn a_budget_lets_one_replica_go_at_a_time_and_another_takes_over() -> Resu
     finished_command(&namespace, "done").await?;
     namespace.until_gone::<BasicDeploymentRestart>("done").await;
 
-    // When the first one has been replaced, the second may go too.
+    // Once the first one has been replaced, the second may be evicted too.
     until_both_are_ready(&cluster).await?;
     until_one_may_go(&cluster).await;
     evict(stands_by).await??;
@@ -128,7 +128,7 @@ async fn times_in_its_lease_that_no_client_reads_keep_no_controller_from_leading
     let cluster = Cluster::changing(&[REAPER]).await?;
     let before = REAPER.until_ready(&cluster).await;
     until_held_by(&cluster, |holder| !holder.is_empty()).await;
-    // The API server takes them all.
+    // The API server accepts all of them.
     let patch = json!([
         {"op": "replace", "path": "/metadata/managedFields/0/time", "value": "9999-12-31T23:59:59Z"},
         {"op": "replace", "path": "/spec/renewTime", "value": "9999-12-31T23:59:59.000000Z"},
@@ -146,7 +146,7 @@ async fn times_in_its_lease_that_no_client_reads_keep_no_controller_from_leading
     ensure!(after.pid != before.pid, "it was not restarted");
     let renewed = kubectl(&[&["get", "--output=jsonpath={.spec.renewTime}"], &lease[..]].concat()).await?;
     ensure!(!renewed.starts_with("9999"), "the Lease was not renewed");
-    // Not even this client reads what is left of these times; the Lease is made again.
+    // Not even this client can decode these times; the Lease is created again.
     kubectl(&[&["delete"], &lease[..]].concat()).await?;
     until_held_by(&cluster, |holder| !holder.is_empty()).await;
     ensure!(REAPER.until_ready(&cluster).await.pid == after.pid, "it was restarted");
@@ -165,7 +165,7 @@ async fn a_budget_for_one_replica_is_refused_with_what_to_do() -> Result<()> {
     Ok(())
 }
 
-/// Deletes the Lease of a controller, and waits until its holder has made it again.
+/// Deletes the Lease of a controller, and waits until its holder has created it again.
 async fn outlives_its_lease(cluster: &Cluster, controller: Controller) -> Result<()> {
     let leases = api::<Lease>(cluster);
     let holder = |lease: &Lease| lease.spec.as_ref().and_then(|spec| spec.holder_identity.clone());

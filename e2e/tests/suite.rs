@@ -1,4 +1,4 @@
-//! The whole suite is one program, so that tests of all files run side by side, as far as each lets others beside it.
+//! The whole suite is one program, so that the tests of all files run in parallel, unless one needs a controller for itself.
 
 mod admits_commands;
 mod adopts_its_own;

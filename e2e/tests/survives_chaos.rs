@@ -1,4 +1,4 @@
-//! Whatever fails, and at whichever request: afterwards the world is as after an undisturbed story.
+//! Whatever fails, at whichever request: the result is that of an undisturbed story.
 
 use std::{iter::repeat_with, time::Duration};
 
@@ -6,10 +6,10 @@ use anyhow::{Result, bail};
 use e2e::chaos::{Campaign, Fault, ListFault, Menu, Plan};
 use rand::{SeedableRng, rngs::StdRng, seq::SliceRandom};
 
-/// How long stories are begun in the suite.
+/// Time in which the suite starts stories.
 const SHORT: Duration = Duration::from_secs(40);
 
-/// A seed to replay a run with, and what it gives.
+/// The seed of a run, printed to replay it.
 fn chance() -> Result<StdRng> {
     let seed: u64 = match std::env::var("CATENA_CHAOS_SEED") {
         Ok(seed) => seed.parse()?,
@@ -19,7 +19,7 @@ fn chance() -> Result<StdRng> {
     Ok(StdRng::seed_from_u64(seed))
 }
 
-/// A list that stops is given up after a minute.
+/// A list that stalls is given up after a minute.
 fn is_short(plan: &Plan) -> bool {
     !plan.faults.iter().any(|fault| matches!(fault, Fault::List { how: ListFault::Stall, .. }))
 }
@@ -39,7 +39,7 @@ async fn a_fault_at_any_request_leaves_the_world_as_if_it_had_not_been() -> Resu
     run
 }
 
-/// What `cargo xtask chaos` asks for.
+/// The arguments of `cargo xtask chaos`.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "it takes as many minutes as it is asked to"]
 async fn chaos_as_it_is_asked_for() -> Result<()> {

@@ -1,4 +1,4 @@
-//! Killed at any moment, a controller goes on where it was: no pod is made twice, and none is lost.
+//! A controller that is killed at any moment continues where it was: no pod is created twice, and none is lost.
 
 use anyhow::Result;
 use catena_api::{BasicDeployment, BasicReplicaSet};
@@ -60,7 +60,7 @@ async fn a_replicaset_controller_killed_while_it_scales_makes_no_pod_twice() -> 
     kill(&cluster, &[REPLICA_SETS]).await?;
     namespace.until_ready_pods(20).await;
     namespace.until_ready("web").await;
-    // Not counted in the audit log: there, a request that was under way when its sender was killed looks failed.
+    // Not counted in the audit log, where a request of a killed sender looks failed.
     let Recorded { most, made, .. } = recording.so_far();
     assert_eq!((most, made), (120, 120), "at once, and in all");
     Ok(())
@@ -102,12 +102,12 @@ async fn a_deployment_controller_killed_at_many_moments_has_one_child() -> Resul
     let namespace = cluster.namespace("parent").await?;
     let log = AuditLog::from_now()?;
 
-    // Before it could do anything.
+    // Before it could act.
     namespace.create(&deployment("web", 4)).await?;
     kill(&cluster, &[DEPLOYMENTS]).await?;
     namespace.until_ready("web").await;
 
-    // While its child scales and changes.
+    // While its child is scaled and changed.
     let change = json!({"spec": {"replicas": 8, "parameters": {"env.VERSION": "2"}}});
     namespace.merge::<BasicDeployment>("web", change).await?;
     namespace.until("web", "is scaled", |set: &BasicReplicaSet| set.spec.replicas == 8).await;
@@ -119,7 +119,7 @@ async fn a_deployment_controller_killed_at_many_moments_has_one_child() -> Resul
     assert_eq!(children.iter().map(ResourceExt::name_any).collect::<Vec<_>>(), ["web"]);
     let requests = log.by(DEPLOYMENTS, &namespace.name)?;
     let made = |request: &&e2e::Request| request.is("patch", "basicreplicasets") && request.code == 201;
-    // The one that was under way at a kill may look failed.
+    // A request that was under way at a kill may look failed.
     assert!(requests.iter().filter(made).count() <= 1, "{:?}", Tally::of(&requests));
     Ok(())
 }
@@ -139,7 +139,7 @@ async fn both_killed_at_once_go_on_together() -> Result<()> {
     namespace.merge::<BasicDeployment>("web", change).await?;
     recording.until(|now| now.alive > 6).await;
     kill(&cluster, &[DEPLOYMENTS, REPLICA_SETS]).await?;
-    // What changed while nobody looked is seen afterwards.
+    // Changes while no controller ran are noticed afterwards.
     scale(&namespace, 8).await?;
     namespace
         .until_pods("eight other pods serve", |now| {

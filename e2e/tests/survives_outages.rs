@@ -1,5 +1,5 @@
-//! The control plane fails, and things are deleted, in the middle of work: no controller is restarted, all work is done,
-//! and no write follows.
+//! The control plane fails, and kinds and namespaces are deleted, in the middle of work: no controller restarts, all work is
+//! finished, and no further write follows.
 
 use std::time::Duration;
 
@@ -12,10 +12,10 @@ use k8s_openapi::{
 };
 use kube::api::{DeleteParams, ListParams};
 
-/// For how long nothing is written when all work is done.
+/// Time without a write after all work is done.
 const QUIET: Duration = Duration::from_secs(8);
 
-/// A watch that fails is tolerated for half a minute.
+/// A failing watch is tolerated for half a minute.
 const LONG: Duration = Duration::from_secs(150);
 
 const WAVES: [&str; 3] = ["first", "second", "third"];

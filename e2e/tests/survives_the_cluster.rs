@@ -1,5 +1,5 @@
-//! What the cluster takes away from a controller — rights, templates, whole kinds — is told, and when it comes back
-//! the controller goes on by itself. Each test changes a controller that others need.
+//! Whatever the cluster takes away from a controller — rights, templates, whole kinds — is reported, and after its return
+//! the controller continues by itself. Each test changes a controller that others need.
 
 use std::time::Duration;
 
@@ -17,17 +17,17 @@ use kube::api::{DeleteParams, PostParams};
 use serde_json::json;
 use tokio::time::{Instant, sleep_until};
 
-/// A watch that fails is tolerated for half a minute.
+/// A failing watch is tolerated for half a minute.
 const LONG: Duration = Duration::from_secs(150);
 
-/// Sooner than a watch that fails otherwise is given up: a kind that is not served any more does not come back by itself.
+/// Sooner than other failing watches are given up: a kind that is no longer served does not return by itself.
 const AT_ONCE: Duration = Duration::from_secs(20);
 
 async fn pids(cluster: &Cluster) -> Result<[i32; 2]> {
     Ok([DEPLOYMENTS.process(cluster).await?.pid, REPLICA_SETS.process(cluster).await?.pid])
 }
 
-/// The API server learns of a changed role a moment later.
+/// The API server applies a changed role a moment later.
 async fn until_forbidden(controller: Controller, what: &[&str]) {
     let user = controller.user();
     let asked = [&["auth", "can-i"], what, &["--all-namespaces", "--as", &user]].concat();
@@ -87,7 +87,7 @@ async fn a_controller_that_lost_all_its_rights_goes_on_when_it_gets_them_back() 
 
     let log = AuditLog::from_now()?;
     namespace.merge::<BasicDeployment>("web", json!({"spec": {"replicas": 3}})).await?;
-    // Not even its status can be written, so that nothing but time ends the backoff.
+    // Not even its status can be written, so that only time ends the backoff.
     sleep_until(Instant::now() + Duration::from_secs(4)).await;
     let requests = log.by(DEPLOYMENTS, &namespace.name)?;
     let refused = requests.iter().filter(|request| request.code == 403).count();
@@ -165,13 +165,13 @@ async fn a_kind_that_is_taken_away_is_told_and_found_again() -> Result<()> {
         .until_within(AT_ONCE, "web", "says that its children are of no kind that is served", told)
         .await;
 
-    // Started without the kind, it stays up and says what it waits for.
+    // Started without the kind, it stays up and reports the missing kind.
     let killed = DEPLOYMENTS.process(&cluster).await?;
     killed.kill()?;
     let process = killed.until_replaced(&cluster).await;
     namespace.create(&deployment("late", 1)).await?;
     namespace.until_within(LONG, "late", "says that its children are of no kind that is served", told).await;
-    // Its readiness is its own: the chart that brings the kind may wait for this one to be ready.
+    // Its readiness does not depend on it: the chart that brings the kind may wait for this controller to be ready.
     let ready = DEPLOYMENTS.until_ready(&cluster).await;
     assert_eq!(ready.pid, process.pid, "it was restarted");
     let metrics = process.metrics().await?;
@@ -180,7 +180,7 @@ async fn a_kind_that_is_taken_away_is_told_and_found_again() -> Result<()> {
     assert_eq!(DEPLOYMENTS.process(&cluster).await?.pid, process.pid, "it was restarted");
 
     let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../crds/basicreplicasets.catena.dev.yaml");
-    // In helm's name: the next upgrade of the release is refused where somebody else's fields differ.
+    // As the field manager of helm: the next upgrade of the release is refused if fields of others differ.
     kubectl(&["apply", "--server-side", "--field-manager=helm", "--filename", file]).await?;
     let is_ready = |web: &BasicDeployment| web.status.as_ref().is_some_and(|status| status.ready);
     namespace.until_within(LONG, "web", "is ready", is_ready).await;

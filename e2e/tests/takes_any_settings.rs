@@ -1,4 +1,4 @@
-//! Settings and templates that nobody would write: the process goes on, says which it takes, and good ones bring it back.
+//! Settings and templates that nobody would write: the process stays up, reports whether it takes them, and recovers with good ones.
 //!
 //! `CATENA_SEED` repeats a run; `CATENA_OPERATIONS=100` makes a long one.
 
@@ -13,12 +13,12 @@ use kube::{ResourceExt, api::ListParams};
 use proptest::{prelude::*, sample::select, strategy::ValueTree};
 use serde_json::{Value, json};
 
-/// Settings of a run, if nobody asks for more.
+/// Number of settings in a run by default.
 const SETTINGS: usize = 4;
-/// What the process may hold, in bytes: a few objects, whatever its templates and expressions ask for.
+/// Memory limit of the process, in bytes: a few objects, whatever its templates and expressions do.
 const MOST_MEMORY: u64 = 256 << 20;
 
-/// The label by which the test's objects are selected.
+/// The label that selects the objects of the test.
 const LABEL: &str = "e2e.catena.dev/any-settings";
 
 const TEMPLATES: [&str; 10] = [
@@ -46,7 +46,7 @@ const EXPRESSIONS: [&str; 9] = [
     "object.metadata.name.matches('(a*)*(a*)*(a*)*b')",
 ];
 
-/// Where settings are spoiled, and with what. The selector stays: without it, other tests' objects would be protected.
+/// The places where settings are spoiled, and the values used. The selector stays: without it, objects of other tests would be protected.
 fn spoils() -> impl Strategy<Value = (&'static str, Value)> {
     let texts = |texts: &'static [&'static str]| select(texts.to_vec()).prop_map(Value::from);
     let anything = select(vec![
@@ -99,7 +99,7 @@ fn spoiled(mut settings: Value, place: &str, value: Value) -> Value {
     settings
 }
 
-/// Gives the process other settings, and waits until it has said whether it takes them.
+/// Gives the process other settings, and waits until it has reported whether it takes them.
 async fn configure(process: &OwnProcess, settings: &Value) -> Result<()> {
     let said = || {
         let log = process.log();

@@ -1,5 +1,5 @@
-//! Specs that follow from the schemas, one after another: whatever a workload is given, its status reflects the last one,
-//! it costs a bounded number of writes, nobody else notices, and a good one brings it back to where it was.
+//! Specs that follow from the schemas, one after another: the status of a workload reflects the last one, the number of
+//! writes is bounded, no other object is affected, and a good spec restores the original state.
 //!
 //! `CATENA_SEED` repeats a run; `CATENA_OPERATIONS=300` makes a long one.
 
@@ -18,15 +18,15 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 use tokio::{runtime::Handle, task::block_in_place, time::Duration};
 
-/// Operations of a run, if nobody asks for more.
+/// Number of operations in a run by default.
 const OPERATIONS: usize = 8;
-/// Runs that look for a shorter way to a failure: each takes as long as the first one.
+/// Runs that look for a shorter sequence with the same failure; each takes as long as the first one.
 const SHRINKS: u32 = 4;
-/// Pods are what makes an operation dear.
+/// Pods are the expensive part of an operation.
 const AT_MOST: [(&str, i64); 1] = [("replicas", 4)];
-/// Writes after which an operation must have come to its end: two workloads of four pods are replaced one by one.
+/// Maximum number of writes of an operation: two workloads of four pods are replaced one by one.
 const MOST_WRITES: usize = 90;
-/// Shorter than the first retry of what fails.
+/// Shorter than the first retry of a failure.
 const QUIET: Duration = Duration::from_millis(1500);
 
 #[derive(Clone, Debug)]
@@ -54,7 +54,7 @@ fn operations(count: usize) -> impl Strategy<Value = Vec<Operation>> {
     vec(operation, count)
 }
 
-/// Writes an object, and asks that no field of it is unknown. Gives the answer's code.
+/// Writes an object with strict field validation, and returns the code of the answer.
 async fn write(client: &Client, verb: &str, path: &str, body: &Value) -> Result<u16> {
     let request = HttpRequest::builder().method(verb).uri(format!("{path}?fieldValidation=Strict")).header(
         CONTENT_TYPE,
@@ -67,7 +67,7 @@ async fn write(client: &Client, verb: &str, path: &str, body: &Value) -> Result<
     }
 }
 
-/// What makes one value of another: what is not in the new one is taken out.
+/// The merge patch from one value to another: fields that the new one lacks are removed.
 fn difference(old: &Value, new: &Value) -> Value {
     let (Some(old), Some(new)) = (old.as_object(), new.as_object()) else { return new.clone() };
     let mut patch: Map<_, _> = old.keys().map(|key| (key.clone(), Value::Null)).collect();
@@ -77,7 +77,7 @@ fn difference(old: &Value, new: &Value) -> Value {
     patch.into()
 }
 
-/// The workloads of one run, and what they were made with.
+/// The workloads of one run, and their original specs.
 struct Story<'c> {
     cluster: &'c Cluster,
     namespace: Namespace,
@@ -110,7 +110,7 @@ impl<'c> Story<'c> {
         write(&self.cluster.client, "PATCH", &path, &change).await
     }
 
-    /// Does one thing, and looks at what became of it.
+    /// Performs one operation, and checks its outcome.
     async fn operate(&self, number: usize, operation: &Operation) -> Result<()> {
         let log = AuditLog::from_now()?;
         let (code, answer) = match operation {
@@ -122,7 +122,7 @@ impl<'c> Story<'c> {
             }
             Operation::Command(plural, Generated { spec, answer }) => {
                 let mut spec = spec.clone();
-                // One that the schema refuses for its target stays as it is.
+                // A spec that the schema of its target refuses changes nothing.
                 if spec["targetRef"]["name"].is_string() {
                     spec["targetRef"] = json!({"name": "web"});
                 }
@@ -143,7 +143,7 @@ impl<'c> Story<'c> {
         self.has_settled(&log).await
     }
 
-    /// The writes come to an end, and the status is that of the last spec.
+    /// The writes end, and the status is that of the last spec.
     async fn has_settled(&self, log: &AuditLog) -> Result<()> {
         let name = &self.namespace.name;
         let written = log.until_quiet(QUIET, 2 * WAIT_TIMEOUT, |request| &request.namespace == name).await;
@@ -183,7 +183,7 @@ impl<'c> Story<'c> {
         Ok(())
     }
 
-    /// As many pods serve as a set asks for.
+    /// As many pods serve as the set asks for.
     async fn serves(&self, set: &BasicReplicaSet) -> Result<()> {
         let pods = pods_of(self.namespace.pods().await?, &set.uid().unwrap_or_default());
         let (count, wanted) = (pods.len(), usize::try_from(set.spec.replicas)?);
@@ -191,7 +191,7 @@ impl<'c> Story<'c> {
         Ok(())
     }
 
-    /// What is to be the same again, without what tells one object or one moment from another.
+    /// The part of the state that has to be restored, without the fields that differ between objects or moments.
     async fn world(&self) -> Result<Value> {
         let web = self.namespace.api::<BasicDeployment>().get("web").await?;
         let (child, set) = (
@@ -214,9 +214,9 @@ impl<'c> Story<'c> {
         Ok(json!({"web": [web.spec, hash, said], "child": child, "set": set.spec, "pods": pods}))
     }
 
-    /// Gives both workloads what they had in the beginning, by way of something else.
+    /// Restores the original specs of both workloads, with other ones in between.
     async fn return_to_the_beginning(&self) -> Result<()> {
-        // Those that still wait would be carried out later.
+        // Waiting commands would be carried out later.
         for plural in ["basicdeploymentrestarts", "basicdeploymentrollbacks"] {
             ensure!(write(&self.cluster.client, "DELETE", &self.path(plural), &json!({})).await? == 200);
         }
@@ -234,7 +234,7 @@ impl<'c> Story<'c> {
     }
 }
 
-/// The objects in a namespace, to the last change.
+/// The objects in a namespace after the last change.
 async fn exactly<K>(namespace: &Namespace) -> Result<Vec<(Option<String>, Option<String>)>>
 where
     K: Resource<DynamicType = (), Scope = k8s_openapi::NamespaceResourceScope>,

@@ -13,17 +13,17 @@ use jiff::Timestamp;
 
 const SYSTEM: &str = "catena-system";
 
-/// A leader that is lost is replaced this soon.
+/// Time limit for the replacement of a lost leader.
 const TAKEOVER: Duration = Duration::from_secs(20);
 
-/// The waves of work: before the loss of the leaders, after it, and as the lost ones come back.
+/// The waves of work: before the loss of the leaders, after it, and when the lost ones return.
 const WAVES: [&str; 3] = ["before", "after", "back"];
 
 async fn all(cluster: &Cluster) -> Result<Vec<Replicas>> {
     try_join_all(CONTROLLERS.map(async |controller| Replicas::until_ready(cluster, controller).await)).await
 }
 
-/// Fails unless the lost leader wrote nothing after the first write of another replica, which led in time.
+/// Fails unless the lost leader wrote nothing after the first write of another replica, which took over in time.
 fn ensure_handed_over(
     requests: &[Request],
     lost: &Replicas,
@@ -55,7 +55,7 @@ fn ensure_handed_over(
     Ok(())
 }
 
-/// All leaders are lost in the middle of work, and come back when the others have taken over.
+/// All leaders are lost in the middle of work, and return after the others have taken over.
 async fn take_over<L>(
     cluster: &Cluster,
     lose: impl AsyncFnOnce(&[Replicas]) -> Result<L>,
@@ -65,7 +65,7 @@ async fn take_over<L>(
     let work = Work::prepare(cluster, &WAVES).await?;
     let (log, stolen) = (AuditLog::from_now()?, StolenTime::from_now());
     work.begin(WAVES[0]).await?;
-    // Commands are deleted when all else is done.
+    // Commands are deleted after everything else is done.
     for of in replicas.iter().filter(|of| of.controller != REAPER) {
         log.until_logged(1, |request| request.is_work_of(of.controller)).await;
     }
@@ -114,7 +114,7 @@ async fn leaders_that_are_killed_with_their_pods_are_replaced_in_the_middle_of_w
         for lost in replicas {
             lost.process.kill()?;
         }
-        // Otherwise they would be started again at once, as who they were.
+        // Otherwise they would be restarted at once under their former identity.
         let pods: Vec<&str> = replicas.iter().map(|lost| lost.leader.as_str()).collect();
         let delete = ["delete", "pod", "--namespace", SYSTEM, "--grace-period=0", "--force"];
         kubectl(&[&delete[..], &pods].concat()).await?;

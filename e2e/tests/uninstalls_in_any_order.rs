@@ -1,5 +1,5 @@
-//! However the five charts are uninstalled, one after another, in the middle of work: users' objects stay, what they run
-//! goes on, nothing of the charts is left, and nothing can never be deleted.
+//! The five charts are uninstalled one after another, in any order, in the middle of work: users' objects and their
+//! workloads stay, nothing of the charts is left, and every object can still be deleted.
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -19,16 +19,16 @@ use tokio::time::Instant;
 
 type Order = [Controller; 5];
 
-/// Nothing that a controller does may be so long under way that its process is given up before it has ended.
+/// No operation of a controller may take so long that its process is killed before the end.
 const AT_ONCE: Duration = Duration::from_secs(18);
 
-/// The two worst ones: whatever protects goes first, and last. Of any two charts each goes before the other in one of them.
+/// The two worst orders: the protecting chart first, and last. Of any two charts, each precedes the other in one of them.
 const WORST: [Order; 2] = [
     [BACKUPS, DEPLOYMENTS, BINDER, REPLICA_SETS, REAPER],
     [REAPER, REPLICA_SETS, BINDER, DEPLOYMENTS, BACKUPS],
 ];
 
-/// One more, after the number in `CATENA_SEED`. Without it after any, but on real nodes, where it takes a minute, none.
+/// One more, chosen by the number in `CATENA_SEED` or at random, but none on real nodes, where it takes a minute.
 fn by_chance() -> Result<Option<Order>> {
     let seed = match std::env::var("CATENA_SEED") {
         Ok(seed) => seed.parse().context("CATENA_SEED is no number")?,
@@ -41,21 +41,21 @@ fn by_chance() -> Result<Option<Order>> {
     Ok(Some(order))
 }
 
-/// Every kind that can be listed, but for Events, which nobody waits for.
+/// Every kind that can be listed, except for Events, which no test waits for.
 async fn kinds() -> Result<String> {
     let kinds = kubectl(&["api-resources", "--verbs=list,delete", "--output=name"]).await?;
     let kinds: Vec<&str> = kinds.lines().filter(|kind| !kind.starts_with("events")).collect();
     Ok(kinds.join(","))
 }
 
-/// All that is being deleted, and is not gone.
+/// All terminating objects.
 async fn terminating() -> Result<String> {
     let line = "{range .items[?(@.metadata.deletionTimestamp)]}{.kind}/{.metadata.name} {end}";
     let output = format!("--output=jsonpath={line}");
     kubectl(&["get", &kinds().await?, "--all-namespaces", "--ignore-not-found", &output]).await
 }
 
-/// All that bears the name of a release, but for the definitions, which stay for their objects.
+/// All objects with the name of a release, except for the definitions, which stay for their objects.
 async fn of_releases() -> Result<BTreeSet<String>> {
     let names = CONTROLLERS.map(Controller::name).join(",");
     let selector = format!("--selector=app.kubernetes.io/instance in ({names})");
@@ -74,7 +74,7 @@ fn restart(name: &str, target: &str) -> BasicDeploymentRestart {
     BasicDeploymentRestart::new(name, BasicDeploymentRestartSpec { target_ref, ..Default::default() })
 }
 
-/// Work of each controller: what is finished, what goes on, and what waits.
+/// Work of each controller: finished, running and waiting.
 async fn begin(namespace: &Namespace) -> Result<()> {
     let mut web = deployment("web", 2);
     web.metadata.labels = Some(texts! { BACKUP_BY => "manifest" });
@@ -109,7 +109,7 @@ async fn uninstall(cluster: &Cluster, order: Order) -> Result<()> {
     for controller in order {
         let (began, stolen) = (Instant::now(), StolenTime::from_now());
         Release::try_uninstall(cluster, controller).await?;
-        // One of the protected kinds is not served, and what waits for its list must not keep the process from ending.
+        // One of the protected kinds is not served, and waiting for its list must not keep the process from ending.
         let (took, stolen) = (began.elapsed(), stolen.so_far());
         ensure!(
             took.saturating_sub(stolen) < AT_ONCE,
@@ -140,7 +140,7 @@ async fn goes_well(cluster: &Cluster, order: Order) -> Result<()> {
     let still = namespace.pods().await?;
     ensure!(uids(&still) == uids(&pods) && still.iter().all(is_ready), "what runs goes on");
 
-    // The garbage collector takes what they own: that needs none of the controllers.
+    // The garbage collector deletes their dependents, without any of the controllers.
     for name in ["web", "paused"] {
         namespace.delete::<BasicDeployment>(name).await?;
     }

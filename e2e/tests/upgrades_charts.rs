@@ -1,4 +1,4 @@
-//! From each chart's earlier version to this one and back: workloads do not notice, and their definitions stay.
+//! From each chart's earlier version to this one and back: workloads are not affected, and their definitions stay.
 
 use std::{
     collections::BTreeSet,
@@ -18,7 +18,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use kube::{ResourceExt, api::ListParams};
 use serde_json::{Value, json};
 
-/// What git says of the checkout.
+/// The output of git in the checkout.
 fn git(arguments: &[&str]) -> Result<String> {
     let root = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
     let output = Command::new("git").args(["-C", root]).args(arguments).output()?;
@@ -27,7 +27,7 @@ fn git(arguments: &[&str]) -> Result<String> {
     Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
 
-/// The charts as they were before their last change, as archives.
+/// The charts before their last change, as archives.
 struct Earlier {
     directory: PathBuf,
     charts: Vec<(Controller, PathBuf)>,
@@ -41,8 +41,8 @@ impl Earlier {
         for controller in CONTROLLERS {
             match earlier.archive(controller) {
                 Ok(archive) => earlier.charts.push((controller, archive)),
-                // A checkout without its history, or a chart that is new.
-                // Past the capture of what a test prints that does not fail.
+                // A checkout without its history, or a new chart.
+                // Not captured, so that it is visible although the test passes.
                 Err(error) => writeln!(stderr(), "left out: the earlier {}: {error:#}", controller.name())?,
             }
         }
@@ -52,7 +52,7 @@ impl Earlier {
     fn archive(&self, controller: Controller) -> Result<PathBuf> {
         let name = controller.name();
         let chart = format!("charts/{name}");
-        // Without what is not rendered.
+        // Without the parts that are not rendered.
         let paths = ["templates", "files", "values.yaml"].map(|path| format!("{chart}/{path}"));
         let [templates, files, values] = &paths;
         let changed = git(&["rev-list", "--max-count=1", "HEAD", "--", templates, files, values])?;
@@ -70,7 +70,7 @@ impl Drop for Earlier {
     }
 }
 
-/// The templates are the platform team's: they stay what they are, whatever a chart ships.
+/// The templates are the platform team's: they stay unchanged, whatever a chart ships.
 fn values(controller: Controller) -> Result<Value> {
     Ok(if [DEPLOYMENTS, REPLICA_SETS].contains(&controller) {
         json!({"templates": {"default": shipped_template(controller)?}})
@@ -84,7 +84,7 @@ async fn definitions(cluster: &Cluster) -> Result<BTreeSet<(String, Option<Strin
     Ok(all.iter().map(|definition| (definition.name_any(), definition.uid())).collect())
 }
 
-/// So many replicas come, and none of the first ones has gone.
+/// This number of replicas appears, and none of the first ones is gone.
 async fn grows_to(namespace: &Namespace, replicas: usize, first: &BTreeSet<String>) -> Result<()> {
     namespace.merge::<BasicDeployment>("web", json!({"spec": {"replicas": replicas}})).await?;
     let pods = namespace.until_ready_pods(replicas).await;
