@@ -96,7 +96,7 @@ pub fn protecting() -> Result<Value> {
     let mut elsewhere = of_config_maps("elsewhere");
     elsewhere["backup"] = "manifest".into();
     elsewhere["namespaceSelector"] = json!({"matchLabels": {BACKUP_BY: "elsewhere"}});
-    let manifest = backup_example("manifest")?["backups"]["manifest"].clone();
+    let manifest = backup_example("manifest")?["backups"]["configmap"].clone();
     let mut beside = manifest.clone();
     beside["namespace"] = "".into();
     Ok(json!({

@@ -172,7 +172,7 @@ async fn a_backup_that_may_not_be_read_holds_and_says_so_until_it_may() -> Resul
     let mut values = backup_example("manifest")?;
     // A separate label shows that these values are in force.
     values["kinds"]["configmaps"]["selector"]["matchLabels"] = json!({BACKUP_BY: "vault"});
-    values["backups"]["manifest"]["namespace"] = vault.name.as_str().into();
+    values["backups"]["configmap"]["namespace"] = vault.name.as_str().into();
     let _release = Release::upgrade(&cluster, BACKUPS, &values).await?;
     BACKUPS.until_ready(&cluster).await;
     let bindings = vault.api::<RoleBinding>();
