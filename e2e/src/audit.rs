@@ -43,11 +43,11 @@ pub struct Request {
     pub name: String,
     /// The answer's HTTP status.
     pub code: u16,
-    /// When it arrived.
+    /// The time of its arrival.
     pub at: Timestamp,
 }
 
-/// The pod to which a token is bound, in what the API server knows of its user.
+/// The pod that a token is bound to, from the API server's information on its user.
 const POD: &str = "authentication.kubernetes.io/pod-name";
 
 /// Counts of requests, for messages.

@@ -1,10 +1,10 @@
-//! Inputs by chance, which can be had again.
+//! Random inputs that can be generated again.
 
 use anyhow::{Context, Result};
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 
-/// A source of one sequence of inputs: the one of the number in `CATENA_SEED`, or else any. It looks so many times for a
-/// shorter way to a failure.
+/// A source of one sequence of inputs, by the number in `CATENA_SEED` or at random. It tries this number of times to find a
+/// shorter sequence with the same failure.
 pub fn runner(max_shrink_iters: u32) -> Result<TestRunner> {
     let seed: u64 = match std::env::var("CATENA_SEED") {
         Ok(seed) => seed.parse().context("CATENA_SEED is no number")?,

@@ -81,7 +81,7 @@ impl OwnProcess {
         Ok(1024 * kibibytes.context("it tells no VmRSS")?)
     }
 
-    /// What it has said so far.
+    /// Its output so far.
     #[must_use]
     pub fn log(&self) -> String {
         std::fs::read_to_string(self.directory.join("log")).unwrap_or_default()

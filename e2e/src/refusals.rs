@@ -39,7 +39,7 @@ pub async fn forbid_unless(
     Ok(())
 }
 
-/// Takes back what [`forbid_unless`] forbade.
+/// Reverts [`forbid_unless`].
 pub async fn permit(cluster: &Cluster, namespace: &Namespace, user: &str) -> Result<()> {
     let bindings = cluster.all::<ValidatingAdmissionPolicyBinding>();
     bindings.delete(&name_of_policy(namespace, user), &DeleteParams::default()).await?;

@@ -54,7 +54,7 @@ impl Route {
         release
     }
 
-    /// Cuts a process off: its connections stay open, but nothing arrives on either side, and what was sent is lost.
+    /// Cuts a process off: its connections stay open, but nothing arrives on either side, and sent data is lost.
     pub fn cut(&self, process: &Process) {
         self.cut.send_modify(|cut| {
             cut.insert(process.pid);

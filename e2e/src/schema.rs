@@ -3,7 +3,7 @@
 use proptest::{collection::btree_map, prelude::*, sample::select, strategy::Union};
 use serde_json::{Map, Value, json};
 
-/// Texts that somebody may write, or copy from elsewhere: what YAML, Jinja, CEL, JSON and people take for something else.
+/// Texts that somebody may write or copy from elsewhere, and that YAML, Jinja, CEL, JSON or people misread.
 const ODD_TEXTS: [&str; 22] = [
     "a",
     "1",
@@ -29,23 +29,23 @@ const ODD_TEXTS: [&str; 22] = [
     "object.metadata.name",
 ];
 
-/// What the API server is to do with a spec.
+/// The expected reaction of the API server to a spec.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer {
     /// To take it.
     Takes,
     /// To refuse it.
     Refuses,
-    /// To do what its rules say; they are not read here.
+    /// The reaction that its rules demand; they are not evaluated here.
     Either,
 }
 
-/// A spec, and what is to become of it.
+/// A spec, and the expected reaction.
 #[derive(Clone, Debug)]
 pub struct Generated {
     /// The spec.
     pub spec: Value,
-    /// What the API server is to do with it.
+    /// The expected reaction of the API server.
     pub answer: Answer,
 }
 
@@ -57,7 +57,7 @@ pub fn of_spec(definition: &str) -> Value {
     definition.pointer(path).cloned().unwrap_or_default()
 }
 
-/// Specs of a schema. What a field may be at most is lowered by `at_most`, where a large number would be dear.
+/// Specs of a schema. `at_most` lowers the maximum of a field in which a large number would be expensive.
 pub fn specs(schema: &Value, at_most: &[(&str, i64)]) -> impl Strategy<Value = Generated> + use<> {
     let schema = lowered(schema, at_most);
     let fields = schema["properties"].as_object().cloned().unwrap_or_default();

@@ -47,7 +47,7 @@ impl Work {
         Ok(Self { namespace, maps })
     }
 
-    /// Sets a wave of work going.
+    /// Starts a wave of work.
     pub async fn begin(&self, wave: &str) -> Result<()> {
         let change = json!({"spec": {"parameters": {"env.VERSION": wave}}});
         for name in SETS {

@@ -1,4 +1,4 @@
-//! A watch and what it has shown so far.
+//! A watch and its cache.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -10,13 +10,13 @@ use crate::server::{
     object::{Key, Object, Stored, Text, Version},
 };
 
-/// One watch of one process: it lags behind the server by its own amount.
+/// One watch of one process: it lags behind the server independently of others.
 #[derive(Clone, Debug)]
 pub struct Cache<S, T> {
     rows: BTreeMap<Key, Stored<S, T>>,
     pending: VecDeque<Event<S, T>>,
     /// The highest version of an own write that decisions wait for: the rule of `operator_kit::watch::consistency`,
-    /// which there also has a time limit.
+    /// which also has a time limit there.
     awaited: Version,
 }
 
@@ -27,7 +27,7 @@ impl<S, T> Default for Cache<S, T> {
 }
 
 impl<S: Clone + PartialEq + Hash, T: Clone + PartialEq + Hash + Default> Cache<S, T> {
-    /// Lists: everything between what was seen and now is never told.
+    /// Lists: changes between the last event and now are never shown.
     pub fn list(&mut self, server: &Server<S, T>, is_watched: impl Fn(&Object<S, T>) -> bool) {
         self.rows = server
             .objects()
@@ -37,7 +37,7 @@ impl<S: Clone + PartialEq + Hash, T: Clone + PartialEq + Hash + Default> Cache<S
         self.pending.clear();
     }
 
-    /// Something happened, which the watch is yet to show. An object that no longer is what is watched is told as gone.
+    /// A change that the watch has yet to show. An object that no longer matches the watch is shown as deleted.
     pub fn hear(&mut self, event: &Event<S, T>, is_watched: impl Fn(&Object<S, T>) -> bool) {
         let is_shown = is_watched(&event.object);
         let was_shown =
@@ -52,13 +52,13 @@ impl<S: Clone + PartialEq + Hash, T: Clone + PartialEq + Hash + Default> Cache<S
         }
     }
 
-    /// How many events are yet to be shown.
+    /// Number of events that have yet to be shown.
     #[must_use]
     pub fn lag(&self) -> usize {
         self.pending.len()
     }
 
-    /// Shows the next events, and gives the uids of the objects that went.
+    /// Shows the next events, and returns the uids of the deleted objects.
     pub fn show(&mut self, count: usize) -> Vec<Text> {
         let mut gone = Vec::new();
         for event in self.pending.drain(..count) {
@@ -78,13 +78,13 @@ impl<S: Clone + PartialEq + Hash, T: Clone + PartialEq + Hash + Default> Cache<S
         self.awaited = self.awaited.max(version);
     }
 
-    /// Whether every own write has come back once `count` more events are shown.
+    /// Whether every own write is shown after `count` more events.
     #[must_use]
     pub fn is_current_after(&self, count: usize) -> bool {
         self.awaited_events() <= count
     }
 
-    /// How many events are to be shown until every own write has come back. A watch that has nothing to show of a
+    /// Number of events until every own write is shown. A watch without an event for a
     /// write passes it by a bookmark.
     fn awaited_events(&self) -> usize {
         self.pending.iter().filter(|event| event.version <= self.awaited).count()
@@ -95,19 +95,19 @@ impl<S: Clone + PartialEq + Hash, T: Clone + PartialEq + Hash + Default> Cache<S
         self.awaited = Version::default();
     }
 
-    /// What it shows, in the order of names.
+    /// Its objects, in the order of names.
     pub fn rows(&self) -> impl Iterator<Item = &Stored<S, T>> {
         self.rows.values()
     }
 
-    /// An object as it shows it.
+    /// An object in the cache.
     #[must_use]
     pub fn get(&self, key: &Key) -> Option<&Stored<S, T>> {
         self.rows.get(key)
     }
 }
 
-/// Versions count by what is waited for.
+/// Versions matter only for awaited writes.
 impl<S: Clone + PartialEq + Hash, T: Clone + PartialEq + Hash + Default> Hash for Cache<S, T> {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.rows.hash(state);

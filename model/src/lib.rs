@@ -1,7 +1,7 @@
 //! The controllers' own decisions, run against a model of the API server in all orders of events.
 //!
 //! [`server`] is the API server as plain data; [`cache`] is a watch that lags. Each controller has a module with its
-//! glue: what it observes of both, and which requests its actions are. What is decided in between is decided by the
+//! glue: its observation of both, and the requests of its actions. The decision in between is made by the
 //! controller's library itself.
 
 pub mod cache;

@@ -1,4 +1,4 @@
-//! Runs the models and prints what came of each: `cargo xtask model`.
+//! Runs the models and prints the outcome of each: `cargo xtask model`.
 
 use std::process::ExitCode;
 
@@ -40,7 +40,7 @@ fn main() -> ExitCode {
     if broken == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// How many sabotages are not caught.
+/// The number of sabotages that are not caught.
 fn sabotage() -> usize {
     let mut missed = 0;
     println!("\n{:<32} {:>9} {:>9}", "sabotage", "states", "seconds");

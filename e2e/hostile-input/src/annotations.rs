@@ -1,4 +1,4 @@
-//! Annotations: what a controller wrote may have been copied, edited or forged.
+//! Annotations: the text of a controller may have been copied, edited or forged.
 
 use backup_controller::{annotation::BackupStatus, force_release::ForceRelease, manifest::manifest};
 use catena_api::keys;

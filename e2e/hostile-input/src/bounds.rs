@@ -1,4 +1,4 @@
-//! What reading one input may cost.
+//! The maximum cost of reading one input.
 
 use std::time::Duration;
 
@@ -9,16 +9,16 @@ use rustix::time::{ClockId, clock_gettime};
 #[global_allocator]
 static MEMORY: PeakAlloc = PeakAlloc;
 
-/// CPU time for one input, in a build without optimisation. A template that takes all of its steps is tried many times.
+/// CPU time for one input, in a build without optimization. A template that takes all of its steps is tried many times.
 const LONGEST: Duration = Duration::from_secs(10);
-/// Memory for one input. What is rendered is at most a megabyte, and is held as text, as a tree and as what others of it
-/// are compared with.
+/// Memory for one input, in bytes. A rendered text has at most 3 MiB, and is in memory as a text, as a tree and as the texts that
+/// it is compared with.
 const MOST: usize = 128 << 20;
 
-/// The clock and the memory are those of the whole process.
+/// Clock and memory are those of the whole process.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
-/// Reads, within bounds.
+/// Reads an input within bounds.
 pub fn keep(target: &str, read: impl FnOnce()) {
     let _guard = ONE_AT_A_TIME.lock();
     let (began, held) = (cpu_time(), MEMORY.current_usage());

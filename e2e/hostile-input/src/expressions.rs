@@ -8,7 +8,7 @@ use crate::parts;
 pub fn read(input: &[u8]) {
     let (source, rest) = parts::first_and_rest(input);
     let Ok(expression) = Expression::compile("field", &source, &["object"]) else { return };
-    // What is no JSON is an object's text.
+    // Anything but JSON is the text of an object.
     let object = rest.first().map_or(Value::Null, |text| {
         serde_json::from_str(text).unwrap_or_else(|_| Value::from(text.as_str()))
     });

@@ -1,8 +1,8 @@
-//! Everything that the controllers read and somebody else wrote, read from any bytes.
+//! Every input of the controllers that somebody else wrote, read from arbitrary bytes.
 //!
-//! Each target panics when what comes out contradicts what the controllers rely on, or when it took longer or more
-//! memory than any input may. The tests give them the inputs under `corpus/` and many that are made of these;
-//! cargo-fuzz looks for new ones, with a nightly toolchain, from this directory:
+//! Each target panics if the result contradicts an assumption of the controllers, or took longer or more
+//! memory than any input may. The tests run them on the inputs under `corpus/` and many variations of these;
+//! cargo-fuzz searches for new ones, with a nightly toolchain, from this directory:
 //!
 //! ```sh
 //! cargo +nightly fuzz run settings corpus/settings -- -dict=words.dict -timeout=20 -max_len=8192
@@ -21,7 +21,7 @@ mod templates;
 mod tests;
 mod watched;
 
-/// What is read from bytes.
+/// A reader of bytes.
 pub struct Target {
     /// The name of its corpus, and of its program in `fuzz/`.
     pub name: &'static str,
@@ -32,13 +32,13 @@ impl Target {
     /// Reads an input.
     ///
     /// # Panics
-    /// When it is not read as it must be, or not within bounds.
+    /// If it is read incorrectly, or not within bounds.
     pub fn read(&self, input: &[u8]) {
         bounds::keep(self.name, || (self.read)(input));
     }
 }
 
-/// Settings of every controller, and what they say of themselves.
+/// Settings of every controller, and their own description of them.
 pub const SETTINGS: Target = Target { name: "settings", read: settings::read };
 /// The templates that the charts ship, with any parameters.
 pub const PARAMETERS: Target = Target { name: "parameters", read: parameters::read };

@@ -1,4 +1,4 @@
-//! Objects that controllers watch: anybody may have written anything into the fields that a schema leaves open.
+//! Objects that controllers watch: fields that a schema leaves open may contain anything.
 
 use std::sync::{Arc, LazyLock};
 

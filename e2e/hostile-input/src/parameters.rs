@@ -1,4 +1,4 @@
-//! Parameters: whatever their author writes, each stays a value where the template puts it.
+//! Parameters: each stays a value in its place in the template, whatever its author writes.
 
 use std::{collections::BTreeMap, sync::LazyLock};
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::{parts, sent};
 
-/// A template, the kind that it is of, and what an author cannot leave out.
+/// A template, its kind, and the required parameters.
 struct Shipped {
     templates: Templates,
     api_version: &'static str,
@@ -64,7 +64,7 @@ impl Shipped {
     }
 }
 
-/// The fields are the same, and so are the types of what stands in them.
+/// The fields are the same, and so are the types of their values.
 fn same_but_for_values(left: &Value, right: &Value) {
     match (left, right) {
         (Value::Object(left), Value::Object(right)) => {

@@ -1,4 +1,4 @@
-//! An input of several texts: they are separated by NUL, so that a corpus can be read and edited.
+//! An input of several texts, which are separated by NUL so that a corpus can be read and edited.
 
 /// The first text, and all others.
 pub fn first_and_rest(input: &[u8]) -> (String, Vec<String>) {

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::parts;
 
-/// The longest name of a field that YAML takes without a mark of its own. A template that gives a longer one is refused
+/// The longest name of a field that YAML accepts without an explicit mark. A template with a longer one is refused
 /// before anything is sent.
 const LONGEST_NAME: usize = 1024;
 

@@ -1,4 +1,4 @@
-//! The inputs that were found, and many that are made of these.
+//! Known inputs, and many variations of them.
 
 use std::{fs, path::Path};
 
@@ -8,11 +8,11 @@ use crate::{
     ANNOTATIONS, EXPRESSIONS, OBJECTS, PARAMETERS, SENT, SETTINGS, TARGETS, TEMPLATES, Target, WATCHED,
 };
 
-/// Made inputs of a target.
+/// Number of generated inputs of a target.
 const MANY: u32 = 800;
-/// The same where one may cost all the steps that a template or an expression may take.
+/// The same if one input may take all the steps of a template or an expression.
 const FEW: u32 = 150;
-/// No longer than what cargo-fuzz makes.
+/// Maximum length, as for cargo-fuzz.
 const LONGEST: usize = 8192;
 
 /// A change to an input.
@@ -31,7 +31,7 @@ fn corpus(target: &Target) -> Vec<Vec<u8>> {
     files.iter().map(|file| fs::read(file).unwrap()).collect()
 }
 
-/// The words of the dictionary that cargo-fuzz takes, too: each stands in quotes, with `\xAB`, `\\` and `\"` in it.
+/// The words of the dictionary of cargo-fuzz: each is quoted, with `\xAB`, `\\` and `\"` in it.
 fn words() -> Vec<Vec<u8>> {
     let word = |line: &str| {
         let word = line.strip_prefix('"')?.strip_suffix('"')?;
@@ -95,7 +95,7 @@ fn edited(mut input: Vec<u8>, edits: Vec<Edit>, corpus: &[Vec<u8>]) -> Vec<u8> {
     input
 }
 
-/// Reads the inputs of the corpus, and what proptest makes of them.
+/// Reads the inputs of the corpus, and proptest's variations of them.
 fn holds(target: &Target, made: u32) {
     let corpus = corpus(target);
     for input in &corpus {
@@ -115,7 +115,7 @@ fn holds(target: &Target, made: u32) {
         .unwrap_or_else(|error| panic!("{}: {error}", target.name));
 }
 
-/// Bytes that are shown as they can be put into a file.
+/// Bytes in a form that can be pasted into a file.
 struct Shown(Vec<u8>);
 
 impl std::fmt::Debug for Shown {

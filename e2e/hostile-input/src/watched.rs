@@ -1,4 +1,4 @@
-//! Pages of lists and lines of watches: one object that cannot be read spoils no other.
+//! Pages of lists and lines of watches: one unreadable object affects no other.
 
 use basic_replicaset_controller::pod::WatchedPod;
 use catena_api::{BasicDeployment, BasicReplicaSet};
@@ -38,7 +38,7 @@ fn read_as<K: DeserializeOwned>(text: &str) {
     }
 }
 
-/// What can be read as it is can be read leniently, as the same object.
+/// A decodable object is also decoded leniently, with the same result.
 fn is_no_stricter<K: Resource + DeserializeOwned>(text: &str) {
     let Ok(strict) = serde_json::from_str::<K>(text) else { return };
     let lenient = serde_json::from_str::<Unmanaged<K>>(text);

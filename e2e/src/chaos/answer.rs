@@ -1,4 +1,4 @@
-//! Answers that a fault makes, or spoils.
+//! Answers that a fault generates or spoils.
 
 use std::{convert::Infallible, io, time::Duration};
 
@@ -10,12 +10,12 @@ use futures::{StreamExt, stream};
 use serde_json::json;
 use tokio::time::{Instant, sleep};
 
-/// How much of a list comes before it stops.
+/// Number of bytes after which a list stalls.
 const FIRST: usize = 1024;
-/// How much comes in a second over a slow connection.
+/// Bytes per second of a slow connection.
 const PER_SECOND: usize = 1000;
 
-/// An answer whose body is here.
+/// An answer with its whole body.
 pub(super) type Answer = Response<Bytes>;
 
 /// An error in the words of the API server.

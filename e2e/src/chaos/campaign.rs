@@ -16,10 +16,10 @@ use super::{
 };
 use crate::Cluster;
 
-/// How many stories are told at a time: they mostly wait.
+/// Number of concurrent stories, which mostly wait.
 const SIDE_BY_SIDE: usize = 8;
 
-/// A cluster whose controllers are the stories' own, until it is ended.
+/// A cluster whose controllers are those of the stories, until it is ended.
 pub struct Campaign {
     cluster: Cluster,
     client: Client,
@@ -28,7 +28,7 @@ pub struct Campaign {
 }
 
 impl Campaign {
-    /// Takes the cluster over, and learns from an undisturbed story what there is to disturb.
+    /// Takes the cluster over, and runs an undisturbed story to count its requests.
     pub async fn begin() -> Result<Self> {
         let cluster = Cluster::alone().await?;
         let client = client().await?;
@@ -46,13 +46,13 @@ impl Campaign {
         Ok(Self { cluster, client, programs, reference })
     }
 
-    /// What an undisturbed story is like.
+    /// The result of an undisturbed story.
     #[must_use]
     pub fn reference(&self) -> &Reference {
         &self.reference
     }
 
-    /// Tells a story for each of these sets of plans, and prints what came of them; none is begun after `limit`.
+    /// Runs a story for each of these sets of plans, and prints the outcomes; none is started after `limit`.
     pub async fn run(&self, stories: impl IntoIterator<Item = Vec<Plan>>, limit: Duration) -> Result<()> {
         let began = Instant::now();
         let mut outcomes = stream::iter(stories)
@@ -83,7 +83,7 @@ impl Campaign {
         (plans, told)
     }
 
-    /// Gives the cluster its controllers back.
+    /// Gives the cluster its own controllers back.
     pub async fn end(self) -> Result<()> {
         if let Some(programs) = Arc::into_inner(self.programs) {
             programs.give_back(&self.cluster).await?;

@@ -1,4 +1,4 @@
-//! The controllers of one story: all five as processes of their own, each behind a proxy that shows it nothing but the
+//! The controllers of one story: all five as separate processes, each behind a proxy that shows it only the
 //! story's namespace.
 
 use std::{path::PathBuf, sync::Arc, time::Duration};
@@ -21,7 +21,7 @@ use crate::{
     until_all_are_ready,
 };
 
-/// Lines of a log that tell why a story did not come to its end.
+/// Number of lines of a log that are printed for a failed story.
 const LAST_LINES: usize = 12;
 
 /// The programs and settings of all controllers, which do not run in the cluster until this is dropped.
@@ -88,7 +88,7 @@ fn backup_settings(namespace: &str) -> Value {
 }
 
 impl Cast {
-    /// Starts all controllers in a namespace; the faults of the plan befall those that it names.
+    /// Starts all controllers in a namespace, with the faults of the plan.
     pub async fn start(
         client: &Client,
         programs: &Programs,
@@ -134,19 +134,19 @@ impl Cast {
         all.into_iter().map(|(at, write)| format!("{:>7.3} {write}", (at - first).as_secs_f64())).collect()
     }
 
-    /// For how long no controller has written.
+    /// The time since the last write of any controller.
     #[must_use]
     pub fn quiet_for(&self) -> Duration {
         self.players.iter().map(|player| player.proxy.quiet_for()).min().unwrap_or_default()
     }
 
-    /// Faults that did not happen.
+    /// Faults that did not occur.
     #[must_use]
     pub fn ahead(&self) -> Vec<Fault> {
         self.players.iter().flat_map(|player| player.proxy.ahead()).collect()
     }
 
-    /// What no controller may do under any circumstances, and was done.
+    /// Actions that no controller may take in any case.
     #[must_use]
     pub fn offences(&self) -> Vec<String> {
         let of = |player: &Player| {
@@ -179,7 +179,7 @@ impl Drop for Player {
     }
 }
 
-/// Keeps a process going, whatever befalls it.
+/// Keeps a process running through all faults.
 async fn keep(
     mut process: OwnProcess,
     mut crashes: mpsc::UnboundedReceiver<()>,

@@ -1,5 +1,5 @@
-//! Everything that is in a namespace, and everything that ever was: told by watches, so that nothing is missed between two
-//! looks.
+//! All present and former objects of a namespace, recorded by watches, so that nothing is missed between two
+//! reads.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -17,7 +17,7 @@ use kube::{
 use serde_json::Value;
 use tokio::{sync::watch, task::JoinSet, time::Instant, time::timeout};
 
-/// Group, version and kind of what a story is about.
+/// Group, version and kind of the recorded objects.
 const KINDS: [(&str, &str, &str); 7] = [
     ("catena.dev", "v1alpha1", "BasicDeployment"),
     ("catena.dev", "v1alpha1", "BasicDeploymentRestart"),
@@ -34,25 +34,25 @@ pub struct Census {
     _watches: JoinSet<()>,
 }
 
-/// What was seen so far.
+/// The records so far.
 #[derive(Clone, Debug)]
 pub struct Seen {
-    /// The objects that are there, by kind and name.
+    /// The present objects, by kind and name.
     pub now: BTreeMap<(&'static str, String), Value>,
-    /// The uids of all objects that ever were there, by kind.
+    /// The uids of all objects that ever existed, by kind.
     pub ever: BTreeMap<&'static str, BTreeSet<String>>,
-    /// Pods that were there at once at most, without those that were terminating.
+    /// The highest number of pods at one time, without terminating ones.
     pub most_pods: usize,
-    /// Those of pods that were made when their set was gone.
+    /// The uids of pods that were created after their set was gone.
     pub orphans: BTreeSet<String>,
     /// The version of the world at which the `BasicDeployment` was gone.
     pub gone_at: Option<u64>,
-    /// When anything changed last.
+    /// The time of the last change.
     pub changed: Instant,
 }
 
 impl Census {
-    /// Begins with a namespace in which nothing is yet.
+    /// Starts with an empty namespace.
     pub async fn begin(client: &Client, namespace: &str) -> Self {
         let nothing = Seen {
             now: BTreeMap::new(),
@@ -85,7 +85,7 @@ impl Census {
         }
     }
 
-    /// What was seen so far.
+    /// The records so far.
     #[must_use]
     pub fn so_far(&self) -> Seen {
         self.seen.borrow().clone()
@@ -109,7 +109,7 @@ impl Seen {
         self.all("Pod").filter(|pod| pod["metadata"]["deletionTimestamp"].is_null())
     }
 
-    /// Whether what all this belongs to is deleted.
+    /// Whether the owner of all this is deleted.
     #[must_use]
     pub fn is_over(&self) -> bool {
         let is_deleted = |web: &Value| !web["metadata"]["deletionTimestamp"].is_null();
@@ -124,7 +124,7 @@ impl Seen {
         backed_up_at.zip(self.gone_at).is_some_and(|(backed_up_at, gone_at)| backed_up_at < gone_at)
     }
 
-    /// How many objects of each kind there ever were.
+    /// The number of objects of each kind that ever existed.
     #[must_use]
     pub fn made(&self) -> BTreeMap<&'static str, usize> {
         self.ever.iter().map(|(kind, uids)| (*kind, uids.len())).collect()
@@ -161,7 +161,7 @@ async fn follow(
                 }
                 seen.changed = Instant::now();
             }),
-            // Nobody listens any more once all have been listed.
+            // There is no receiver after everything has been listed.
             Ok(Event::InitDone) => drop(listed.try_send(())),
             Ok(Event::Init) => {}
             Err(error) => eprintln!("the census of {kind}: {error}"),

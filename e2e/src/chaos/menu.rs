@@ -10,25 +10,25 @@ use super::{
     story::Reference,
 };
 
-/// How long something is delayed, frozen or withheld: longer than what the story takes between two writes.
+/// Duration of a delay or a withheld event, in milliseconds: longer than the time between two writes of the story.
 const A_WHILE: u64 = 3_000;
-/// How far back a stale view is: the last own write is not seen, or many are not.
+/// Age of a stale view, in writes: it lacks the last own write, or many.
 const BACK: [usize; 2] = [1, 8];
-/// The answers of an API server that does not do what it was asked.
+/// The answers of an API server that does not perform a request.
 const REFUSALS: [u16; 6] = [409, 410, 429, 500, 503, 504];
-/// Those that may come although it did.
+/// The answers that may come although it did.
 const UNCERTAIN: [u16; 3] = [500, 503, 504];
 
-/// All faults that there are to choose from.
+/// All faults to choose from.
 pub struct Menu {
     /// A process is killed around a write.
     pub crashes: Vec<Plan>,
-    /// All that is not a crash, or more than one.
+    /// All other faults, and combinations.
     pub others: Vec<Plan>,
 }
 
 impl Menu {
-    /// What can befall a story like this one.
+    /// The faults that are possible in this story.
     #[must_use]
     pub fn of(reference: &Reference) -> Self {
         let (mut crashes, mut others) = (Vec::new(), Vec::new());
@@ -52,7 +52,7 @@ impl Menu {
         Self { crashes, others }
     }
 
-    /// Each kind of fault for each controller, at a request that chance chooses.
+    /// Each kind of fault for each controller, at a random request.
     pub fn one_of_each(&self, chance: &mut impl Rng) -> Vec<Plan> {
         let mut all: Vec<&Plan> = self.crashes.iter().chain(&self.others).collect();
         all.shuffle(chance);
@@ -63,7 +63,7 @@ impl Menu {
         all.into_iter().cloned().collect()
     }
 
-    /// One to three faults that befall the same story.
+    /// One to three faults in the same story.
     pub fn some(&self, chance: &mut impl Rng) -> Vec<Plan> {
         let count = chance.random_range(1..=3);
         let choose =

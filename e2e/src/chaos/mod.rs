@@ -1,5 +1,5 @@
-//! What happens to a controller when processes, the network and the API server fail at any point: a story is told while
-//! faults befall the controllers, and afterwards the world must be as after an undisturbed story.
+//! The behaviour of controllers when processes, the network and the API server fail at any point: a story runs with
+//! faults, and its result must be that of an undisturbed story.
 
 mod answer;
 mod campaign;

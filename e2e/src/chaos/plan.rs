@@ -3,7 +3,7 @@
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 
-/// The faults that befall one controller during a story.
+/// The faults of one controller during a story.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Plan {
     /// Name of the controller.
@@ -12,25 +12,25 @@ pub struct Plan {
     pub faults: Vec<Fault>,
 }
 
-/// One fault and the request that it befalls. Numbers count from 1, for each controller.
+/// One fault and its request. Numbers count from 1, for each controller.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Fault {
-    /// Befalls a write. Those of Leases and Events do not count.
+    /// At a write. Those of Leases and Events do not count.
     Write {
         /// Number of the write.
         number: usize,
         /// The fault.
         how: WriteFault,
     },
-    /// Befalls a page of a list.
+    /// At a page of a list.
     List {
-        /// Number of the page, whatever is listed.
+        /// Number of the page, of all lists.
         number: usize,
         /// The fault.
         how: ListFault,
     },
-    /// Befalls a watch.
+    /// In a watch.
     Watch {
         /// The watched resource, such as `pods`.
         resource: String,
@@ -41,7 +41,7 @@ pub enum Fault {
     },
 }
 
-/// When a fault occurs, in relation to the commit of a write.
+/// The time of a fault, relative to the commit of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Commit {
@@ -51,7 +51,7 @@ pub enum Commit {
     After,
 }
 
-/// When a process is killed, in relation to a write.
+/// The time of a kill, relative to a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Moment {
@@ -63,7 +63,7 @@ pub enum Moment {
     Answered,
 }
 
-/// What befalls a write.
+/// A fault of a write.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum WriteFault {
@@ -71,9 +71,9 @@ pub enum WriteFault {
     Crash(Moment),
     /// The process is killed after the write, and for a while the new one sees the past.
     TimeTravel {
-        /// How many writes ago the past is.
+        /// Age of the shown past, in writes.
         back: usize,
-        /// For how long events are withheld from its watches.
+        /// Time for which events are withheld from its watches, in milliseconds.
         millis: u64,
     },
     /// The write is answered with an error.
@@ -89,22 +89,22 @@ pub enum WriteFault {
     Garble,
     /// The write waits before it is passed on.
     Delay {
-        /// For how long.
+        /// Duration in milliseconds.
         millis: u64,
     },
     /// From this write on, nothing is passed on or answered, including watches.
     BlackHole {
-        /// For how long.
+        /// Duration in milliseconds.
         millis: u64,
     },
     /// From this write on, answers come at 1 kB/s.
     Slow {
-        /// For how long.
+        /// Duration in milliseconds.
         millis: u64,
     },
 }
 
-/// What befalls a page of a list.
+/// A fault of a page of a list.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum ListFault {
@@ -118,7 +118,7 @@ pub enum ListFault {
     Garble,
 }
 
-/// What befalls a watch at one of its events.
+/// A fault of a watch at one of its events.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum WatchFault {
@@ -128,7 +128,7 @@ pub enum WatchFault {
     Expire,
     /// The event and all after it are late: the view is stale.
     Freeze {
-        /// By how much.
+        /// Delay in milliseconds.
         millis: u64,
     },
     /// The event comes twice.
@@ -136,7 +136,7 @@ pub enum WatchFault {
     /// The event waits for the next one of the same object and is then left out, as a new list would leave it out: its
     /// state is never observed.
     Hold {
-        /// For how long at most.
+        /// Maximum delay in milliseconds.
         millis: u64,
     },
 }

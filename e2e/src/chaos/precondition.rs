@@ -1,4 +1,4 @@
-//! The design's rule for writes: whatever changes or removes an object names its uid, and what creates one names it.
+//! The design's rule for writes: each change or deletion names the uid of its object, and each create names the object.
 
 use axum::http::{Method, Uri};
 use serde_json::Value;

@@ -1,4 +1,4 @@
-//! Stands between a controller and the API server, and lets the faults of a plan happen.
+//! A proxy between a controller and the API server that carries out the faults of a plan.
 
 use std::{
     net::SocketAddr,
@@ -32,12 +32,12 @@ use super::{
     watch,
 };
 
-/// How long a process has to take an answer before it is killed.
+/// Time that a process has to read an answer before it is killed.
 const TAKES_ANSWER: Duration = Duration::from_millis(20);
 
 /// A proxy that ends when it is dropped.
 pub struct ChaosProxy {
-    /// Where it listens, without encryption.
+    /// Its address, without encryption.
     pub address: SocketAddr,
     shared: Arc<Shared>,
     task: JoinHandle<()>,
@@ -49,13 +49,13 @@ pub struct ChaosProxy {
 struct Dropped;
 
 impl ChaosProxy {
-    /// Passes everything on, and lets no fault happen but [`ChaosProxy::crash_after`].
+    /// Passes everything on, without any fault but [`ChaosProxy::crash_after`].
     pub async fn start() -> Result<Self> {
         Ok(Self::with(client().await?, None, Vec::new()).await?.0)
     }
 
-    /// Passes on what concerns one namespace, as if there were no other, and lets the faults happen. Tells when the
-    /// controller is to be killed.
+    /// Passes on the requests and objects of one namespace, as if there were no other, and carries out the faults. The receiver
+    /// is notified when the controller has to be killed.
     pub async fn in_namespace(
         client: Client,
         namespace: &str,
@@ -77,7 +77,7 @@ impl ChaosProxy {
         Ok((Self { address, shared, task }, told))
     }
 
-    /// Tells when the write with this number from now on, counted from 1, has taken effect; its answer never comes.
+    /// Notifies when the write with this number from now on, counted from 1, has taken effect; its answer never arrives.
     #[must_use]
     pub fn crash_after(&self, write: usize) -> oneshot::Receiver<()> {
         let (sender, receiver) = oneshot::channel();
@@ -94,7 +94,7 @@ impl ChaosProxy {
         self.shared.state().writes.iter().map(|(_, write)| write.clone()).collect()
     }
 
-    /// The same with the time at which each arrived.
+    /// The same with the times of their arrival.
     pub(super) fn timed_writes(&self) -> Vec<(Instant, String)> {
         self.shared.state().writes.clone()
     }
@@ -111,13 +111,13 @@ impl ChaosProxy {
         self.shared.state().counts()
     }
 
-    /// Faults that did not happen.
+    /// Faults that did not occur.
     #[must_use]
     pub fn ahead(&self) -> Vec<Fault> {
         self.shared.state().ahead.clone()
     }
 
-    /// For how long nothing has been written.
+    /// The time since the last write.
     #[must_use]
     pub fn quiet_for(&self) -> Duration {
         self.shared.state().last_write.elapsed()
@@ -135,7 +135,7 @@ impl Drop for ChaosProxy {
     }
 }
 
-/// A client that repeats nothing.
+/// A client without retries.
 pub async fn client() -> Result<Client> {
     let mut config = Config::infer().await?;
     config.default_retry = false;
@@ -153,7 +153,7 @@ async fn serve(listener: TcpListener, shared: Arc<Shared>) {
 
 async fn serve_one(stream: TcpStream, shared: Arc<Shared>) {
     let service = service_fn(|request| hand_on(shared.clone(), request));
-    // A controller that is killed, and an answer that is dropped, end it with an error.
+    // A killed controller, or a dropped answer, ends it with an error.
     let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
 }
 
@@ -249,11 +249,11 @@ impl Shared {
         answer::whole(answer, slow_until)
     }
 
-    /// Has the process killed while it waits for an answer, which never comes.
+    /// Has the process killed while it waits for an answer, which never arrives.
     async fn die(&self) -> Dropped {
         let told = self.state().crash_of_a_test.take();
         if let Some(told) = told {
-            // Nobody listens when the test is over.
+            // The receiver is gone when the test is over.
             told.send(()).ok();
         } else {
             self.state().is_dying = true;
@@ -262,7 +262,7 @@ impl Shared {
         std::future::pending().await
     }
 
-    /// Has the process killed as soon as it has taken an answer.
+    /// Has the process killed as soon as it has read an answer.
     fn die_soon(&self) {
         self.state().is_dying = true;
         let crashes = self.crashes.clone();
@@ -272,7 +272,7 @@ impl Shared {
         });
     }
 
-    /// Passes a request on, and gives its whole answer.
+    /// Passes a request on, and returns its whole answer.
     async fn ask(&self, parts: &Parts, body: Bytes) -> Result<Answer, Dropped> {
         let (head, body) = self.send(parts, body).await?.into_parts();
         let bytes = to_bytes(body, usize::MAX).await.map_err(|_| Dropped)?;
@@ -305,7 +305,7 @@ impl Shared {
     }
 }
 
-/// A list as it was at a version; a page that goes on from another is of that one's version anyway.
+/// A list in the state of a version; a further page has the version of its first one anyway.
 fn as_of(uri: &Uri, version: &str) -> Option<Uri> {
     let query = uri.query().unwrap_or_default();
     if query.contains("continue=") {

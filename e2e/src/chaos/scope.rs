@@ -1,12 +1,12 @@
-//! What a request of a controller is, and how it is narrowed to one namespace, so that many runs of the same controller
+//! The kind of a controller's request, and its restriction to one namespace, so that many runs of the same controller
 //! work side by side on one cluster.
 
 use axum::http::{Method, Uri};
 
-/// Kinds that belong to no namespace.
+/// Cluster-wide kinds.
 const CLUSTER_WIDE: [&str; 2] = ["namespaces", "customresourcedefinitions"];
 
-/// What a controller asks for.
+/// The purpose of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Purpose {
     /// A change.
@@ -15,12 +15,12 @@ pub enum Purpose {
     List,
     /// The events of a resource.
     Watch(String),
-    /// A single object, discovery, Events, Leases: no fault befalls it by itself.
+    /// A single object, discovery, Events, Leases: they have no faults of their own.
     Other,
 }
 
 impl Purpose {
-    /// What a request is for.
+    /// The purpose of a request.
     pub fn of(method: &Method, uri: &Uri) -> Self {
         let path = uri.path();
         if path.contains("/leases") || path.contains("/events") {
@@ -39,7 +39,7 @@ impl Purpose {
     }
 }
 
-/// Path and query of a request, which asks for the objects of all namespaces, for those of this namespace.
+/// Path and query of a request for the objects of all namespaces, restricted to this namespace.
 pub fn narrowed(uri: &Uri, namespace: Option<&str>) -> String {
     let whole = uri.path_and_query().map_or("/", |whole| whole.as_str());
     let path = uri.path();
@@ -52,7 +52,7 @@ pub fn narrowed(uri: &Uri, namespace: Option<&str>) -> String {
     format!("{group}namespaces/{namespace}/{resource}{query}")
 }
 
-/// The resource, where a path is that of a whole collection.
+/// The resource, if the path is that of a collection.
 fn collection(path: &str) -> Option<&str> {
     let parts: Vec<&str> = path.trim_start_matches('/').split('/').collect();
     match parts.as_slice() {

@@ -1,4 +1,4 @@
-//! What a proxy has counted, and which faults are still to come.
+//! The counts of a proxy, and the faults that are still to come.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -6,17 +6,17 @@ use tokio::{sync::oneshot, time::Instant};
 
 use super::plan::{Fault, ListFault, Moment, WatchFault, WriteFault};
 
-/// What was passed on so far, and the faults that are still to come.
+/// The requests so far, and the faults that are still to come.
 pub(super) struct State {
     /// Faults that did not occur yet.
     pub ahead: Vec<Fault>,
     /// Writes that arrived.
     pub arrived: usize,
-    /// Writes that the API server answered, and when they arrived.
+    /// Writes that the API server answered, with the times of their arrival.
     pub writes: Vec<(Instant, String)>,
     /// Writes that break the design's rule about preconditions.
     pub unsafe_writes: Vec<String>,
-    /// When the last write arrived.
+    /// The time at which the last write arrived.
     pub last_write: Instant,
     /// The version of the world after each write.
     pub versions: Vec<String>,
@@ -24,9 +24,9 @@ pub(super) struct State {
     pub lists: usize,
     /// Events so far, by resource.
     pub events: BTreeMap<String, usize>,
-    /// Told of a crash instead of everybody.
+    /// Notified of a crash instead of the owner of the process.
     pub crash_of_a_test: Option<oneshot::Sender<()>>,
-    /// The process is about to be killed: nothing that it still asks for is passed on.
+    /// The process is about to be killed: its remaining requests are not passed on.
     pub is_dying: bool,
     /// Until then, nothing is passed on.
     pub stalled_until: Instant,
@@ -41,11 +41,11 @@ pub(super) struct State {
 pub(super) struct Travel {
     /// The version of lists.
     pub version: String,
-    /// When the present is shown again.
+    /// The end of the stale view.
     pub until: Instant,
 }
 
-/// How much of each kind of request there is: the numbers that a plan can choose from.
+/// The number of requests of each kind, from which a plan can choose.
 #[derive(Clone, Debug, Default)]
 pub struct Counts {
     /// Writes, without those of Leases and Events.
@@ -80,7 +80,7 @@ impl State {
         Counts { writes: self.arrived, lists: self.lists, events: self.events.clone() }
     }
 
-    /// Counts a write, and gives what befalls it.
+    /// Counts a write, and returns its fault.
     pub(super) fn write(&mut self) -> Option<WriteFault> {
         self.arrived += 1;
         self.last_write = Instant::now();
@@ -97,7 +97,7 @@ impl State {
         fault
     }
 
-    /// Counts a page of a list, and gives what befalls it.
+    /// Counts a page of a list, and returns its fault.
     pub(super) fn list(&mut self) -> Option<ListFault> {
         self.lists += 1;
         let lists = self.lists;
@@ -107,7 +107,7 @@ impl State {
         })
     }
 
-    /// Counts an event, and gives what befalls its watch.
+    /// Counts an event, and returns the fault of its watch.
     pub(super) fn event(&mut self, of: &str) -> Option<WatchFault> {
         let count = self.events.entry(of.to_owned()).or_default();
         *count += 1;
@@ -118,7 +118,7 @@ impl State {
         })
     }
 
-    /// The process is to be killed, and shown the past when it comes again.
+    /// The process is to be killed, and its successor is shown the past.
     pub(super) fn travel(&mut self, back: usize, millis: u64) {
         let past = self.versions.iter().rev().nth(back);
         self.travel = past.map(|version| Travel { version: version.clone(), until: after(millis) });
@@ -133,7 +133,7 @@ impl State {
 }
 
 impl WriteFault {
-    /// Whether the process is killed, and when.
+    /// The moment at which the process is killed, if it is.
     pub(super) fn crash(&self) -> Option<Moment> {
         match self {
             Self::Crash(moment) => Some(*moment),

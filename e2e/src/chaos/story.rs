@@ -1,4 +1,4 @@
-//! The story that is told while faults befall the controllers: create, scale, roll out, restart, roll back, delete with a
+//! The story that runs with faults: create, scale, roll out, restart, roll back, delete with a
 //! backup.
 
 use std::{
@@ -24,24 +24,24 @@ use super::{
 };
 use crate::{BACKUP_BY, Cluster, Namespace, deployment, texts};
 
-/// How long each step may take: an exponential backoff, a list that stops, and a machine that is busy.
+/// Time limit of each step: an exponential backoff, a list that stalls, and a busy machine.
 const STEP: Duration = Duration::from_secs(150);
-/// How long nothing may be written once all is done, so that what was written late is seen.
+/// Time without writes at the end, in which late writes are noticed.
 const QUIET: Duration = Duration::from_secs(2);
-/// As long as that takes in an undisturbed story: statuses that only count are up to 20 s late.
+/// The same for an undisturbed story: statuses that only change numbers are up to 20 s late.
 const ALL_SAID: Duration = Duration::from_secs(21);
 const EVERY: Duration = Duration::from_millis(100);
 /// Replicas, and one more while they are replaced.
 const MOST_PODS: usize = 4;
 
-/// What an undisturbed story leaves.
+/// The result of an undisturbed story.
 #[derive(Clone, Debug)]
 pub struct Reference {
-    /// The world before the end.
+    /// The objects before the deletion.
     before_deletion: World,
-    /// The world in the end.
+    /// The objects at the end.
     in_the_end: World,
-    /// How many objects of each kind there ever were.
+    /// The number of objects of each kind that ever existed.
     made: BTreeMap<&'static str, usize>,
     /// The requests of each controller.
     pub counts: Vec<(crate::Controller, Counts)>,
@@ -49,20 +49,20 @@ pub struct Reference {
     pub writes: Vec<String>,
 }
 
-/// How a disturbed story ended.
+/// The outcome of a disturbed story.
 #[derive(Debug, Default)]
 pub struct Outcome {
-    /// Why it did not come to its end, or not to the same.
+    /// The reason why it did not end like the undisturbed one.
     pub lost: Option<String>,
-    /// What there was more of than in an undisturbed story.
+    /// The objects that were created in addition to those of an undisturbed story.
     pub duplicated: Option<String>,
-    /// What no controller may do.
+    /// Actions that no controller may take.
     pub offences: Vec<String>,
-    /// Faults that did not happen: the story was over before.
+    /// Faults that did not occur, because the story ended before.
     pub ahead: Vec<Fault>,
 }
 
-/// One telling of the story.
+/// One run of the story.
 struct Telling<'p> {
     namespace: Namespace,
     census: Census,
@@ -70,7 +70,7 @@ struct Telling<'p> {
     plans: &'p [Plan],
 }
 
-/// Tells the story undisturbed.
+/// Runs the story undisturbed.
 pub async fn undisturbed(cluster: &Cluster, client: &Client, programs: &Programs) -> Result<Reference> {
     let telling = Telling::begin(cluster, client, programs, &[]).await?;
     telling.until_rolled_back().await?;
@@ -89,7 +89,7 @@ pub async fn undisturbed(cluster: &Cluster, client: &Client, programs: &Programs
     })
 }
 
-/// Tells the story while the faults of a plan befall the controllers.
+/// Runs the story with the faults of a plan.
 pub async fn disturbed(
     cluster: &Cluster,
     client: &Client,
@@ -199,7 +199,7 @@ impl<'p> Telling<'p> {
         self.census.until(what, STEP, is).await
     }
 
-    /// How many objects of each kind there ever were. In the end, a pod of a set that is just gone may be replaced once
+    /// The number of objects of each kind that ever existed. In the end, a pod of a set that has just gone may be replaced once
     /// more: the watch of pods may be ahead of that of sets. It has no owner, and garbage collection deletes it.
     fn made(&self) -> BTreeMap<&'static str, usize> {
         let seen = self.census.so_far();
@@ -212,7 +212,7 @@ impl<'p> Telling<'p> {
         World::of(&self.census.so_far(), &self.namespace.name)
     }
 
-    /// Waits until the world is as in an undisturbed story, after which nothing is written any more.
+    /// Waits until the objects are those of an undisturbed story, after which nothing more is written.
     async fn until_like(&self, reference: &World) -> Result<()> {
         let deadline = Instant::now() + STEP;
         while self.world() != *reference {
@@ -251,17 +251,17 @@ impl<'p> Telling<'p> {
         format!("{}\n{}", self.cast.writes().join("\n"), self.cast.last_words(self.plans))
     }
 
-    /// Ends the controllers, and lets go what one of them still protects.
+    /// Ends the controllers, and releases the objects that one of them still protects.
     async fn let_go(self) {
         let Self { namespace, cast, .. } = self;
         drop(cast);
         let unprotected = json!({"metadata": {"finalizers": null}});
-        // It is gone where the story came to its end.
+        // It is gone if the story came to its end.
         let _ = namespace.merge::<BasicDeployment>("web", unprotected).await;
     }
 }
 
-/// Whether so many pods of a version serve and no other pod does, and the `BasicDeployment` says so.
+/// Whether this number of pods of a version serves and no other pod does, and the `BasicDeployment` reports it.
 fn serves(seen: &Seen, count: usize, version: Option<&str>) -> bool {
     let is_ready = |pod: &Value| {
         let conditions = pod["status"]["conditions"].as_array();

@@ -1,4 +1,4 @@
-//! What came of many runs: fault × controller → runs, lost, duplicated.
+//! The outcomes of many runs: fault × controller → runs, lost, duplicated.
 
 use std::{collections::BTreeMap, fmt};
 
@@ -11,7 +11,7 @@ pub struct Table(BTreeMap<String, Row>);
 
 #[derive(Default)]
 struct Row {
-    /// By the name of the controller that the fault befell.
+    /// By the name of the disturbed controller.
     runs: BTreeMap<String, usize>,
     not_reached: usize,
     lost: usize,
@@ -34,7 +34,7 @@ impl Table {
     }
 }
 
-/// As Markdown, so that it can be kept in a page.
+/// As Markdown, for a page.
 impl fmt::Display for Table {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names = CONTROLLERS.map(Controller::name);

@@ -1,4 +1,4 @@
-//! Passes the events of a watch on, with what befalls them.
+//! Passes on the events of a watch, with their faults.
 
 use std::{io, sync::Arc, time::Duration};
 
@@ -32,7 +32,7 @@ struct Relay {
     sender: mpsc::Sender<io::Result<Bytes>>,
 }
 
-/// The controller is gone, or the watch is to end.
+/// The controller is gone, or a fault ends the watch.
 struct Ended;
 
 impl Relay {
@@ -106,7 +106,7 @@ impl Relay {
     }
 }
 
-/// Which object an event is about; nothing where it is about none.
+/// The name of an event's object, if it has one.
 fn key(line: &str) -> Option<String> {
     let event: Value = serde_json::from_str(line).ok()?;
     let is_change = matches!(event["type"].as_str(), Some("ADDED" | "MODIFIED" | "DELETED"));

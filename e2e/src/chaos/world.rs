@@ -1,4 +1,4 @@
-//! A namespace as it can be compared with that of another run: without uids, times, versions and what follows from them.
+//! A namespace in a form that can be compared with that of another run: without uids, times, versions and anything derived from them.
 
 use std::{collections::BTreeMap, fmt};
 
@@ -10,23 +10,23 @@ use super::census::Seen;
 
 /// Fields of the metadata that differ in every run.
 const OF_ONE_RUN: [&str; 5] = ["uid", "resourceVersion", "creationTimestamp", "managedFields", "selfLink"];
-/// Fields of a pod that its controller has no part in.
+/// Fields of a pod that its controller does not determine.
 const OF_A_NODE: [&str; 3] = ["nodeName", "serviceAccountName", "serviceAccount"];
-/// Which place a pod fills follows from the order in which nodes end other pods.
+/// The slot of a pod depends on the order in which nodes end other pods.
 const SLOT: &str = keys::SLOT;
 /// Letters of a uid.
 const UID: usize = 36;
 /// Letters and digits of a hash, at the least.
 const HASH: usize = 8;
-/// What the end of a name is made of that follows from a uid.
+/// The characters of a generated end of a name.
 const OF_A_SUFFIX: &str = "bcdfghjklmnpqrstvwxz2456789";
 
-/// The objects of a namespace, each as a text, and how often it is there.
+/// The objects of a namespace, each as a text with its number of occurrences.
 #[derive(Clone, PartialEq, Eq)]
 pub struct World(BTreeMap<String, usize>);
 
 impl World {
-    /// What can be compared of what is there now.
+    /// The comparable part of the present state.
     #[must_use]
     pub fn of(seen: &Seen, namespace: &str) -> Self {
         let mut objects = BTreeMap::new();
@@ -38,7 +38,7 @@ impl World {
         Self(objects)
     }
 
-    /// What this one has and the other one has not.
+    /// The objects that only this one has.
     #[must_use]
     pub fn beyond(&self, other: &Self) -> Vec<String> {
         let more = |(text, count): (&String, &usize)| {
@@ -55,7 +55,7 @@ impl fmt::Debug for World {
     }
 }
 
-/// A Secret with the names of what is in it: a manifest holds times.
+/// A Secret with the names of its entries: a manifest contains times.
 fn contents(secret: &Value) -> Value {
     let mut secret = secret.clone();
     for (_, value) in secret["data"].as_object_mut().into_iter().flatten() {
@@ -64,7 +64,7 @@ fn contents(secret: &Value) -> Value {
     secret
 }
 
-/// A pod without what the node says.
+/// A pod without the report of its node.
 fn of_pod(kind: &str, mut object: Value) -> Value {
     if kind != "Pod" {
         return object;

@@ -18,7 +18,7 @@ use crate::server::{
     operation::{Change, Operation, Preconditions, Verb},
 };
 
-/// What an action does at once, and the writes that it plans.
+/// The immediate effects of an action, and its planned writes.
 pub fn plan(
     process: &mut Process,
     server: &Server,
@@ -104,7 +104,7 @@ pub fn plan(
                 ..write(None, Some(set.meta.uid.clone()), operation)
             }))
         }
-        // The model renders without fault, and every look-up is answered.
+        // The model renders without errors, and every look-up is answered.
         Action::GiveUp(_) | Action::Refuse(_) | Action::Wait(_) | Action::Settle => VecDeque::new(),
     };
 }
@@ -150,7 +150,7 @@ fn report(scope: &Scope, set: &Object, mut status: BasicReplicaSetStatus) -> Ope
     }
 }
 
-/// Whether a write says that the set is ready.
+/// Whether a write reports that the set is ready.
 #[must_use]
 pub fn says_ready(write: &Write) -> bool {
     match &write.operation {
@@ -159,14 +159,14 @@ pub fn says_ready(write: &Write) -> bool {
     }
 }
 
-/// Whether a status says that the set is ready.
+/// Whether a status reports that the set is ready.
 #[must_use]
 pub fn is_ready(status: &Status) -> bool {
     matches!(status, Status::Set(Told(told)) if conditions::is_true(&told.conditions, READY))
 }
 
-/// Whether a pod may be written for a set: it is the set's, or nobody's and says that it was made for one. A delete that
-/// is under way meets also a pod whose owner a user takes away at this moment.
+/// Whether a pod may be written for a set: it belongs to the set, or it has no owner and was created for one. A delete
+/// under way may also meet a pod whose owner a user removes at this moment.
 #[must_use]
 pub fn may_write(pod: &Object, write: &Write) -> bool {
     if let Some(controller) = pod.meta.controller() {

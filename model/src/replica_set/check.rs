@@ -1,4 +1,4 @@
-//! Runs a model, and says what came of it.
+//! Runs a model, and returns the outcome.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -6,30 +6,30 @@ use stateright::{Checker, HasDiscoveries, Model};
 
 use super::{ReplicaSet, rule::Rule, scope::Scope, trace};
 
-/// What came of a model.
+/// The outcome of a model.
 #[derive(Debug)]
 pub struct Checked {
-    /// What it is called.
+    /// Its name.
     pub name: &'static str,
-    /// Different states.
+    /// Number of different states.
     pub states: usize,
     /// The longest history.
     pub depth: usize,
-    /// The rules that it was checked for.
+    /// The checked rules.
     pub rules: Vec<&'static str>,
-    /// A history for each rule that was broken.
+    /// A history for each broken rule.
     pub broken: BTreeMap<&'static str, Vec<String>>,
-    /// How long it took.
+    /// Duration of the run.
     pub took: Duration,
 }
 
-/// Looks at every history.
+/// Searches all histories.
 #[must_use]
 pub fn check(scope: &Scope) -> Checked {
     run(scope, HasDiscoveries::All)
 }
 
-/// Looks for a history that breaks a rule.
+/// Searches for a history that breaks a rule.
 #[must_use]
 pub fn breaks(scope: &Scope, rule: Rule) -> Checked {
     run(scope, HasDiscoveries::AllOf([rule.sentence()].into()))

@@ -1,4 +1,4 @@
-//! What the objects of this model hold, and what the controller's own types make of it.
+//! The contents of the model's objects, and their conversion into the controller's own types.
 
 use std::{
     hash::{Hash, Hasher},
@@ -30,10 +30,10 @@ pub type Stored = object::Stored<Spec, Status>;
 /// The server of this model.
 pub type Server = server::Server<Spec, Status>;
 
-/// Seconds of one tick of the server's clock: more than any delay that the controller has.
+/// Seconds of one tick of the server's clock: more than any delay of the controller.
 const TICK: u64 = 60;
 
-/// When the server's clock begins.
+/// Start of the server's clock.
 const EPOCH: Duration = Duration::from_secs(1_000_000);
 
 /// A spec.
@@ -41,16 +41,16 @@ const EPOCH: Duration = Duration::from_secs(1_000_000);
 pub enum Spec {
     /// Of a `BasicReplicaSet`.
     Set(SetSpec),
-    /// Of a pod: what runs in it.
+    /// Of a pod: its template.
     Pod(Text),
 }
 
-/// The spec of a `BasicReplicaSet`, as far as it matters.
+/// The relevant part of the spec of a `BasicReplicaSet`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct SetSpec {
     /// `spec.replicas`.
     pub replicas: u8,
-    /// What the template gives.
+    /// The version of the template.
     pub text: Text,
     /// `spec.maxSurge`.
     pub surge: u8,
@@ -61,7 +61,7 @@ pub struct SetSpec {
 /// A status.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Status {
-    /// Nobody has reported.
+    /// Not reported yet.
     #[default]
     None,
     /// Of a `BasicReplicaSet`.
@@ -70,7 +70,7 @@ pub enum Status {
     Pod(Phase),
 }
 
-/// How a pod is.
+/// The state of a pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Phase {
     /// It serves.
@@ -98,13 +98,13 @@ impl Hash for Told {
     }
 }
 
-/// A moment, from the server's clock.
+/// A point in time, from the server's clock.
 #[must_use]
 pub fn time(clock: u8) -> Timestamp {
     Timestamp::UNIX_EPOCH + EPOCH + duration(clock)
 }
 
-/// So many ticks.
+/// The duration of a number of ticks.
 #[must_use]
 pub fn duration(ticks: u8) -> Duration {
     Duration::from_secs(u64::from(ticks) * TICK)
@@ -119,7 +119,7 @@ pub fn set_spec(object: &Object) -> Option<&SetSpec> {
     }
 }
 
-/// How a pod is.
+/// The state of a pod.
 #[must_use]
 pub fn phase(object: &Object) -> Option<Phase> {
     match object.status {
@@ -145,7 +145,7 @@ pub fn real_set(object: &Object) -> BasicReplicaSet {
     BasicReplicaSet { metadata: real_meta(&object.meta), spec, status }
 }
 
-/// The metadata as Kubernetes has it.
+/// The metadata in Kubernetes' own type.
 #[must_use]
 pub fn real_meta(meta: &Meta) -> ObjectMeta {
     let texts = |map: &std::collections::BTreeMap<Text, Text>| {
@@ -182,7 +182,7 @@ fn real_owner(owner: &Owner) -> OwnerReference {
     }
 }
 
-/// The pod as the controller keeps it.
+/// The pod as the controller stores it.
 #[must_use]
 pub fn pod_row(object: &Object) -> PodRow {
     let meta = &object.meta;

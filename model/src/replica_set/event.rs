@@ -1,4 +1,4 @@
-//! What can happen next.
+//! The possible next events.
 
 use catena_api::keys;
 
@@ -15,29 +15,29 @@ use crate::server::{
     operation::{Change, Operation, Preconditions, Verb},
 };
 
-/// What happens.
+/// An event.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Event {
     /// A process sees the next events of its two watches, and makes a pass.
     Pass {
-        /// Which process.
+        /// The process.
         process: usize,
         /// Events of sets.
         sets: usize,
         /// Events of pods.
         pods: usize,
     },
-    /// A process sends the next write of the step that it takes.
+    /// A process sends the next write of its current step.
     Write(usize, Fate),
     /// The backoffs of a process end.
     Retry(usize),
-    /// A process ends, and another one begins.
+    /// A process ends, and another one starts.
     Crash(usize),
     /// The garbage collector makes one request.
     Collect(Operation<Spec, Status>),
-    /// A kubelet says how a pod is.
+    /// A kubelet reports the state of a pod.
     Report(Key, Phase),
-    /// A kubelet says that a pod that was to go is gone.
+    /// A kubelet reports that a terminating pod has ended.
     Gone(Key),
     /// A user sets the number of replicas.
     Scale(u8),
@@ -49,16 +49,16 @@ pub enum Event {
     Create,
     /// A user deletes a pod.
     DeletePod(Key),
-    /// A user takes a pod's owner away.
+    /// A user removes the owner of a pod.
     Orphan(Key),
-    /// A user takes a pod's label away.
+    /// A user removes the label of a pod.
     Strip(Key),
     /// Time passes.
     Tick,
 }
 
 impl World {
-    /// Everything that can happen now.
+    /// All events that are possible now.
     pub fn events(&self, scope: &Scope, events: &mut Vec<Event>) {
         for (at, process) in self.processes.iter().enumerate() {
             self.events_of(scope, at, process, events);
@@ -112,7 +112,7 @@ impl World {
 
     fn events_of_pods(&self, scope: &Scope, events: &mut Vec<Event>) {
         let pods = self.server.objects().filter(|object| object.meta.key.kind == Kind::Pod);
-        // Another's pod has a kubelet of its own.
+        // A pod of somebody else has its own kubelet.
         for pod in pods.filter(|pod| !pod.meta.labels.is_empty() || !pod.meta.owners.is_empty()) {
             let key = || pod.meta.key.clone();
             if pod.meta.is_deleting {
@@ -137,7 +137,7 @@ impl World {
         }
     }
 
-    /// Lets it happen. `false` if it makes no other state.
+    /// Performs the event. `false` if the state stays the same.
     pub fn happens(&mut self, scope: &Scope, event: Event) -> bool {
         match event {
             Event::Pass { process, sets, pods } => return self.pass(scope, process, sets, pods),
@@ -176,7 +176,7 @@ impl World {
         true
     }
 
-    /// What people do.
+    /// Events caused by people.
     fn edit(&mut self, scope: &Scope, event: Event) {
         let Some(set) = self.server.get(&set_key()).cloned() else {
             let set = first_set(scope);
@@ -233,13 +233,13 @@ pub fn first_set(scope: &Scope) -> Object {
     Object { meta, spec: Spec::Set(scope.spec()), status: Status::None }
 }
 
-/// What a kubelet says of a pod.
+/// A kubelet's report on a pod.
 #[must_use]
 pub fn reports(key: Key, phase: Phase) -> Operation<Spec, Status> {
     Operation::PatchStatus { key, preconditions: Preconditions::default(), status: Status::Pod(phase) }
 }
 
-/// A delete by name, as kubelets and people make it.
+/// A delete by name, as kubelets and people send it.
 #[must_use]
 pub fn delete(key: Key, is_immediate: bool) -> Operation<Spec, Status> {
     Operation::Delete { key, preconditions: Preconditions::default(), propagation: None, is_immediate }

@@ -37,7 +37,7 @@ use crate::server::{
 
 /// A model of one set.
 pub struct ReplicaSet {
-    /// How large it is.
+    /// Its size.
     pub scope: Scope,
     /// Worlds that are known to come to rest.
     known: Arc<Mutex<HashSet<u64>>>,
@@ -92,7 +92,7 @@ impl Model for ReplicaSet {
         world.happens(&self.scope, event).then_some(world)
     }
 
-    /// Two watches of one process may lag by so much each that pods of a set that is gone are created, collected and
+    /// Both watches of one process may lag so far that pods of a deleted set are created, collected and
     /// created again without end: a history with too many objects is not followed.
     fn within_boundary(&self, world: &World) -> bool {
         world.server.created() <= self.scope.objects

@@ -20,7 +20,7 @@ use super::{
 };
 use crate::server::object::{Key, Kind, Text};
 
-/// The name that the template gives a pod.
+/// The name of a pod by the template.
 #[must_use]
 pub fn pod_name(set: &str, revision: &str, slot: u32) -> String {
     format!("web-{}", Origin { set, revision, slot: &slot.to_string() }.suffix())
@@ -33,7 +33,7 @@ pub fn revision_of(set: &Object, real: &BasicReplicaSet) -> String {
     revision::of(&Rendered { object: serde_json::Value::Null, hash: text.into() }, real)
 }
 
-/// What a process observes of a set that its cache shows.
+/// The observation of a set in the cache of a process.
 pub fn observe(process: &mut Process, server: &Server, scope: &Scope, set: &Object) -> Observed {
     let mut real = real_set(set);
     if scope.has(Sabotage::OverlooksDeletion) {
@@ -92,7 +92,7 @@ fn own_pods(process: &Process, scope: &Scope, set: &Object) -> Vec<Arc<PodRow>> 
     own.into_iter().map(Arc::new).collect()
 }
 
-/// Who has the names that were taken when pods were to be created.
+/// The holders of the names that were taken when pods were to be created.
 fn look_up_names(
     process: &mut Process,
     server: &Server,
@@ -117,7 +117,7 @@ fn look_up_names(
     found
 }
 
-/// The pods without a controller that may be the set's own.
+/// The pods without a controller that may belong to the set.
 fn look_up_orphans(
     process: &mut Process,
     server: &Server,
@@ -144,11 +144,11 @@ fn look_up_orphans(
             process.others.insert(known);
         }
     }
-    // The pass ends with an error where the set is gone.
+    // The pass ends with an error if the set is gone.
     if is_there || is_blind { orphans } else { Vec::new() }
 }
 
-/// Whether a live pod was made for this set or a former one, and runs what is rendered.
+/// Whether a live pod was created for this set or a former one, and runs the rendered containers.
 fn is_own(live: &Object, set: &Object, revision: &str) -> bool {
     let meta: ObjectMeta = real_meta(&live.meta);
     let Some(origin) = Origin::of(&meta) else { return false };

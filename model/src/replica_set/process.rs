@@ -1,4 +1,4 @@
-//! One process of the controller: its caches, what it remembers, and the step that it is about to take.
+//! One process of the controller: its caches, its memory, and the step that it is about to take.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -22,45 +22,45 @@ use crate::{
 /// A process.
 #[derive(Clone, Debug, Default, Hash)]
 pub struct Process {
-    /// What its watch of sets has shown.
+    /// The cache of sets.
     pub sets: Cache<Spec, Status>,
-    /// What its watch of pods has shown.
+    /// The cache of pods.
     pub pods: Cache<Spec, Status>,
-    /// Names that were taken when pods were to be created: name and revision, by place.
+    /// Names that were taken when pods were to be created: name and revision, by slot.
     pub taken: BTreeMap<u32, (Text, Text)>,
-    /// Pods that look like the set's own and are not, by uid and revision.
+    /// Pods that resemble the set's own, by uid and revision.
     pub others: BTreeSet<(Text, Text)>,
-    /// What failed: the step, the item if it was one alone, and whether it may be tried again.
+    /// The failures: the step, the item if only that failed, and whether a retry is due.
     pub held: BTreeMap<(&'static str, Option<Text>), bool>,
-    /// The generation that it failed for.
+    /// The generation of the failures.
     pub held_for: i64,
-    /// What the first rendering gave.
+    /// The result of the first rendering.
     pub rendered: Option<Text>,
-    /// When the set's status was last written.
+    /// The time of the last write to the set's status.
     pub told_at: Option<u8>,
-    /// The writes of the step that it takes.
+    /// The writes of the current step.
     pub plan: VecDeque<Write>,
 }
 
 /// One write of a step.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Write {
-    /// The set that it is for.
+    /// The set of the step.
     pub set: Stored,
     /// The step.
     pub step: &'static str,
-    /// What the step calls it, if it may fail alone.
+    /// The item of the step, if it can fail alone.
     pub item: Option<Text>,
-    /// The uid of what is written, if it is there.
+    /// The uid of the written object, if it exists.
     pub meant: Option<Text>,
-    /// Whether what is written was seen to serve.
+    /// Whether the written object was seen to serve.
     pub has_served: bool,
     /// The request.
     pub operation: Operation<Spec, Status>,
 }
 
 impl Process {
-    /// A process that begins.
+    /// A process at its start.
     #[must_use]
     pub fn begin(server: &Server) -> Self {
         let mut process = Self::default();
@@ -69,7 +69,7 @@ impl Process {
         process
     }
 
-    /// Another one in its place, with nothing in its memory and the caches as they were.
+    /// A successor with an empty memory and the same caches.
     #[must_use]
     pub fn begin_with_an_old_list(&self) -> Self {
         let mut process = Self { sets: self.sets.clone(), pods: self.pods.clone(), ..Self::default() };
@@ -78,7 +78,7 @@ impl Process {
         process
     }
 
-    /// Something happened, which its watches are yet to show.
+    /// A change that the watches have yet to show.
     pub fn hear(&mut self, event: &Event<Spec, Status>) {
         self.sets.hear(event, is_set);
         self.pods.hear(event, is_marked_pod);
@@ -97,7 +97,7 @@ impl Process {
         }
     }
 
-    /// What a pass over the set may do.
+    /// The steps that a pass over the set may take.
     pub fn attempt(&mut self, set: &Object) -> Attempt {
         if self.held_for != set.meta.generation {
             self.held.clear();
@@ -119,7 +119,7 @@ impl Process {
         self.held.insert((step, item), false);
     }
 
-    /// Nobody knows whether a write was made: decisions wait until its watch has passed this moment.
+    /// Whether a write took effect is unknown: decisions wait until its watch has passed this moment.
     pub fn doubts(&mut self, operation: &Operation<Spec, Status>, now: Version) {
         match operation.key().kind {
             Kind::ReplicaSet => self.sets.wrote(now),
@@ -127,7 +127,7 @@ impl Process {
         }
     }
 
-    /// How long the set's status has been as it is.
+    /// The age of the set's status.
     #[must_use]
     pub fn status_age(&self, now: u8) -> StatusAge {
         match self.told_at {
@@ -136,12 +136,12 @@ impl Process {
         }
     }
 
-    /// A step was taken.
+    /// A step succeeded.
     pub fn progresses(&mut self, step: &'static str) {
         self.held.remove(&(step, None));
     }
 
-    /// Backoffs end; what was due before is forgotten.
+    /// Backoffs end; failures that were due before are forgotten.
     pub fn retries(&mut self) {
         self.held.retain(|(_, item), is_due| item.is_some() && !std::mem::replace(is_due, true));
     }
@@ -152,18 +152,18 @@ impl Process {
         !self.held.is_empty()
     }
 
-    /// What is meant by a place, to [`step::CREATE`].
+    /// The item of a slot, for [`step::CREATE`].
     #[must_use]
     pub fn place(slot: u32) -> Option<Text> {
         Some(slot.to_string().into())
     }
 
-    /// It is known what became of a name.
+    /// The holder of a name is known.
     pub fn name_settled(&mut self, slot: u32) {
         self.taken.remove(&slot);
     }
 
-    /// A name is somebody else's: its place is held up.
+    /// A name belongs to somebody else: its slot is held up.
     pub fn passes_over(&mut self, set: &Object, slot: u32) {
         self.name_settled(slot);
         self.fails(set, step::CREATE, Self::place(slot));

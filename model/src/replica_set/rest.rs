@@ -1,4 +1,4 @@
-//! What comes of a world in which nothing more goes wrong: everybody does what there is to do, in turns.
+//! The outcome of a world without further faults: everybody does their outstanding work, in turns.
 
 use std::collections::BTreeSet;
 
@@ -14,21 +14,21 @@ use super::{
 };
 use crate::server::{garbage, object::Kind};
 
-/// Rounds until everything has come to rest. A round is a few seconds, or a backoff where nothing else is left to do.
+/// Maximum number of rounds until everything has come to rest. A round is a few seconds, or a backoff if nothing else is left to do.
 const ROUNDS: usize = 24;
-/// Steps of a process in one round, all of which it takes without anybody coming between.
+/// Maximum number of uninterrupted steps of a process in one round.
 const STEPS: usize = 12;
-/// Ticks after which no delay of the controller is under way.
+/// Ticks after which every delay of the controller has passed.
 const DELAYS: u8 = 2;
-/// Writes until everything has come to rest.
+/// Maximum number of writes until everything has come to rest.
 const WRITES: u32 = 40;
 
-/// Why a world does not come to rest.
+/// The reason why a world does not come to rest as desired.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unrest {
-    /// There is always something to do.
+    /// Work is never finished.
     NoEnd,
-    /// It comes to rest otherwise than wanted.
+    /// It comes to rest in another state than the desired one.
     Unwanted,
     /// It takes too many writes.
     TooManyWrites,
@@ -37,7 +37,7 @@ pub enum Unrest {
 /// Lets a world come to rest.
 ///
 /// # Errors
-/// When it does not. `is_known` says that a world is known to come to rest, and `passed` hears of those on the way.
+/// When it does not. `is_known` tells whether a world is known to come to rest, and `passed` is called with those on the way.
 pub fn rest(
     mut world: World,
     scope: &Scope,
@@ -69,7 +69,7 @@ pub fn rest(
 }
 
 impl World {
-    /// A number for what decides on the future.
+    /// A hash of everything that determines the future.
     #[must_use]
     pub fn fingerprint(&self) -> u64 {
         struct Present<'w>(&'w World);
@@ -81,7 +81,7 @@ impl World {
         digest(&Present(self))
     }
 
-    /// Everybody does what there is to do.
+    /// Everybody does their outstanding work.
     fn round(&mut self, scope: &Scope) {
         let mut has_acted = false;
         for at in 0..self.processes.len() {
@@ -106,7 +106,7 @@ impl World {
         if has_acted {
             return;
         }
-        // Nothing is left but to wait.
+        // Only waiting is left.
         if !scope.has(Sabotage::NeverRetries) {
             self.processes.iter_mut().for_each(super::process::Process::retries);
         }
@@ -115,7 +115,7 @@ impl World {
         }
     }
 
-    /// A process does what it finds to do. Whether it did anything.
+    /// A process does its outstanding work. Returns whether there was any.
     fn work(&mut self, scope: &Scope, at: usize) -> bool {
         let before = self.fingerprint();
         for _ in 0..STEPS {
@@ -130,7 +130,7 @@ impl World {
         self.fingerprint() != before
     }
 
-    /// Whether there is what was asked for, and it is told.
+    /// Whether the desired state exists and is reported.
     fn is_as_wanted(&self) -> bool {
         let pods = || self.server.objects().filter(|object| object.meta.key.kind == Kind::Pod);
         let Some(set) = self.server.get(&set_key()) else {
@@ -160,7 +160,7 @@ impl World {
     }
 }
 
-/// Whether a pod that a set has left behind still has a controller: what a user has taken away is the user's.
+/// Whether a pod that a set has left behind still has a controller: a pod without one belongs to the user who removed it.
 fn is_left_over(pod: &Object, set: &str) -> bool {
     pod.meta.controller().is_some_and(|controller| {
         &**controller != set || pod.meta.is_deleting || phase(pod) == Some(Phase::Failed)

@@ -1,23 +1,23 @@
-//! What must hold in every history.
+//! The rules that hold in every history.
 
 use super::content::{Object, Phase, SetSpec, phase, set_spec};
 
 /// One rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Rule {
-    /// A create makes no more pods than the replicas, and in a rollout those of the surge.
+    /// A create does not exceed the replicas, and in a rollout the surge.
     Most,
-    /// A delete leaves as many pods that serve as the budget asks for.
+    /// A delete leaves as many serving pods as the budget demands.
     Least,
-    /// Nobody's pods are written but the set's own.
+    /// Only the set's own pods are written.
     Own,
     /// A write meets the very object that it was decided for.
     Meant,
-    /// Ready is said only while all pods are of this template, and serve.
+    /// Ready is reported only while all pods have this template and serve.
     Ready,
-    /// What was created is not created again.
+    /// An existing pod is not created again.
     Once,
-    /// From here, once nothing more goes wrong, all comes to be as wanted, and then nothing is written.
+    /// From here, without further faults, the desired state is reached, after which nothing is written.
     Rest,
 }
 
@@ -41,7 +41,7 @@ impl Rule {
     }
 }
 
-/// What is known of a history, to judge the next write by.
+/// The facts about a history by which the next write is judged.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Ledger {
     /// The rules that were broken, as bits.
@@ -50,9 +50,9 @@ pub struct Ledger {
     most: u8,
     /// The fewest serving pods that any spec of the set allowed.
     least: u8,
-    /// Whether pods went, or ceased to serve, by anything but the controller.
+    /// Whether pods ended or stopped serving for another reason than the controller.
     pub is_disturbed: bool,
-    /// Whether a process may not know what was created.
+    /// Whether a process may have forgotten a create.
     pub is_doubtful: bool,
 }
 
@@ -76,7 +76,7 @@ impl Ledger {
     /// A spec was changed.
     pub fn changes(&mut self, before: &SetSpec, after: &SetSpec) {
         let is_rollout = before.text != after.text;
-        // A rollout that goes on still has its surge.
+        // A rollout under way still has its surge.
         let surge = if is_rollout || self.most > before.replicas { after.surge } else { 0 };
         let most = (before.replicas.max(after.replicas)) + surge;
         self.most = self.most.max(most);
@@ -91,8 +91,8 @@ impl Ledger {
         }
     }
 
-    /// A set has lost this pod, which it was seen to have. What came to serve since it was seen does not count: nobody
-    /// could have known.
+    /// A set has lost this pod, which was seen as its own. Pods that became ready since then do not count, because nobody
+    /// could have known of them.
     pub fn shrinks<'o>(&mut self, set: &str, lost: &Object, pods: impl Iterator<Item = &'o Object>) {
         let serves = |pod: &Object| counts_for(pod, set) && phase(pod) == Some(Phase::Ready);
         let left = pods.filter(|pod| serves(pod)).count();

@@ -1,37 +1,37 @@
-//! What could be wrong with a controller. Each is caught by a rule; those that are not would show what the rules miss.
+//! Possible defects of a controller. Each is caught by a rule; one that is not would show a gap in the rules.
 
-/// One thing that is wrong.
+/// One defect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Sabotage {
     /// Pods are deleted by name, whatever their uid.
     DeletesByName,
-    /// A pod's name follows from nothing.
+    /// Names of pods are random.
     NamesAtRandom,
-    /// It decides before its own writes have come back.
+    /// It decides before its watches show its own writes.
     WaitsForNoWrite,
     /// It decides again before its watch has passed a write whose answer was lost.
     ForgetsLostAnswers,
-    /// A new process believes what the last one had seen.
+    /// A new process relies on the cache of the previous one.
     BelievesAnOldList,
-    /// A pod that is going counts as one that serves.
+    /// A terminating pod counts as serving.
     CountsTerminatingPods,
-    /// Pods are the set's by the name of their owner.
+    /// Pods belong to the set by the name of their owner.
     KnowsOwnersByName,
-    /// A pod without an owner is taken back without another look.
+    /// A pod without an owner is adopted without a live look-up.
     AdoptsWithoutLook,
-    /// A set that is being deleted is filled like any other.
+    /// A terminating set gets new pods.
     OverlooksDeletion,
-    /// A set is ready when its number of pods serves.
+    /// A set is ready once its number of pods serves.
     ReadyByNumber,
-    /// What a set's pods are made from is found out once.
+    /// The template of a set is rendered only once.
     RendersOnce,
-    /// Whoever has a pod's name is taken for the pod.
+    /// Any object with a pod's name is taken for the pod.
     TakesNamesForPods,
     /// A status is written in every pass.
     WritesStatusAlways,
     /// All old pods are deleted at once.
     ReplacesAllAtOnce,
-    /// What failed is not tried again.
+    /// A failure is never retried.
     NeverRetries,
 }
 

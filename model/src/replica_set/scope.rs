@@ -1,23 +1,23 @@
-//! How large a model is: what may happen, and how often.
+//! The size of a model: its possible events, and their number.
 
 use crate::server::operation::Propagation;
 
 use super::{content::SetSpec, sabotage::Sabotage};
 
-/// What may go wrong or change, each so often in one history.
+/// The number of faults and changes of each kind in one history.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Budget {
     /// A user sets another number of replicas, or another template.
     pub edits: u8,
     /// A user deletes the set, and may create it again.
     pub deletions: u8,
-    /// A user deletes a pod, takes away its owner or its label.
+    /// A user deletes a pod, or removes its owner or its label.
     pub meddling: u8,
-    /// A pod ends by itself, or serves no more.
+    /// A pod ends by itself, or stops serving.
     pub failures: u8,
-    /// A process ends at any point and begins anew, with nothing in its memory.
+    /// A process ends at any point, and starts again with an empty memory.
     pub crashes: u8,
-    /// A write is not answered; it may have been made nevertheless.
+    /// A write is not answered, but may have taken effect.
     pub lost_answers: u8,
     /// Time passes.
     pub ticks: u8,
@@ -26,36 +26,36 @@ pub struct Budget {
 /// A model.
 #[derive(Clone, Debug)]
 pub struct Scope {
-    /// What it is called.
+    /// Its name.
     pub name: &'static str,
-    /// Processes that act, each for itself.
+    /// Number of processes that act independently.
     pub processes: u8,
-    /// Replicas at first.
+    /// Initial number of replicas.
     pub replicas: u8,
-    /// Replicas that a user may ask for.
+    /// Numbers of replicas that a user may choose.
     pub sizes: &'static [u8],
     /// `spec.maxSurge`.
     pub surge: u8,
     /// `spec.maxUnavailable`.
     pub unavailable: u8,
-    /// How the set is deleted.
+    /// The propagation of the set's deletion.
     pub propagation: Propagation,
-    /// Whether another's pod has the name of the first one.
+    /// Whether somebody else's pod has the name of the first one.
     pub has_squatter: bool,
-    /// Whether the bounds of a rollout are judged: with two processes that act they do not hold.
+    /// Whether the bounds of a rollout are judged: they do not hold with two acting processes.
     pub judges_budget: bool,
-    /// Whether people take labels away, so that watches show a pod no more.
+    /// Whether people remove labels, so that watches no longer show a pod.
     pub loses_labels: bool,
-    /// Objects that a history may have: longer ones are not followed.
+    /// Maximum number of objects: longer histories are not followed.
     pub objects: u8,
-    /// What may happen.
+    /// The budget of events.
     pub budget: Budget,
-    /// What is wrong with the controller.
+    /// The defect of the controller.
     pub sabotage: Option<Sabotage>,
 }
 
 impl Scope {
-    /// One process over a set of one replica, and nothing that happens.
+    /// One process over a set of one replica, without any events.
     #[must_use]
     pub fn quiet(name: &'static str) -> Self {
         Self {
@@ -75,21 +75,21 @@ impl Scope {
         }
     }
 
-    /// The same, with a controller that does something wrong.
+    /// The same, with a defect of the controller.
     #[must_use]
     pub fn sabotaged(mut self, sabotage: Sabotage) -> Self {
         self.sabotage = Some(sabotage);
         self
     }
 
-    /// The spec of the set at first.
+    /// The initial spec of the set.
     #[must_use]
     pub fn spec(&self) -> SetSpec {
         let Self { replicas, surge, unavailable, .. } = *self;
         SetSpec { replicas, text: "a".into(), surge, unavailable }
     }
 
-    /// Whether the controller does this wrong.
+    /// Whether the controller has this defect.
     #[must_use]
     pub fn has(&self, sabotage: Sabotage) -> bool {
         self.sabotage == Some(sabotage)

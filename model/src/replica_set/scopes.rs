@@ -1,4 +1,4 @@
-//! The sizes in which the model is run.
+//! The sizes of the model.
 
 use super::{
     rule::Rule,
@@ -49,7 +49,7 @@ pub fn deletion(name: &'static str, propagation: Propagation) -> Scope {
     Scope { propagation, objects: 4, budget: Budget { deletions: 1, ..NONE }, ..Scope::quiet(name) }
 }
 
-/// People delete pods, and take away their owners and labels.
+/// People delete pods, and remove their owners and labels.
 #[must_use]
 pub fn meddling() -> Scope {
     Scope {
@@ -58,7 +58,7 @@ pub fn meddling() -> Scope {
     }
 }
 
-/// People take labels away while nobody changes the set.
+/// People remove labels while nobody changes the set.
 #[must_use]
 pub fn lost_labels() -> Scope {
     Scope {
@@ -68,7 +68,7 @@ pub fn lost_labels() -> Scope {
     }
 }
 
-/// Another's pod has the name of the first one.
+/// Somebody else's pod has the name of the first one.
 #[must_use]
 pub fn squatter() -> Scope {
     Scope {
@@ -89,13 +89,13 @@ pub fn two_leaders() -> Scope {
     }
 }
 
-/// Two processes act at once, and nothing happens.
+/// Two processes act at once, without any edits.
 #[must_use]
 pub fn two_quiet_leaders() -> Scope {
     Scope { processes: 2, ..Scope::quiet("two leaders and no edits") }
 }
 
-/// Small ones, which together take seconds.
+/// Small models, which together take seconds.
 #[must_use]
 pub fn small() -> Vec<Scope> {
     vec![
@@ -112,7 +112,7 @@ pub fn small() -> Vec<Scope> {
     ]
 }
 
-/// Larger ones, which take minutes.
+/// Larger models, which take minutes.
 #[must_use]
 pub fn full() -> Vec<Scope> {
     let with = |scope: Scope, more: fn(&mut Budget)| {

@@ -21,7 +21,7 @@ fn each_sabotage_breaks_the_rule_that_is_there_for_it() {
     }
 }
 
-/// The watch of pods is narrowed by the label, and the next pod may have another place, and so another name.
+/// The watch of pods is narrowed by the label, and the next pod may have another slot, and so another name.
 #[test]
 fn a_pod_that_loses_its_label_in_a_rollout_may_stay_beside_its_successor() {
     let scope = Scope { loses_labels: true, ..scopes::meddling() };
@@ -29,7 +29,7 @@ fn a_pod_that_loses_its_label_in_a_rollout_may_stay_beside_its_successor() {
     assert!(checked.broken.contains_key(Rule::Rest.sentence()));
 }
 
-/// The bounds of a rollout rest on one process that acts; that nothing is lost or doubled does not.
+/// The bounds of a rollout rely on a single acting process; that nothing is lost or duplicated does not.
 #[test]
 fn two_leaders_at_once_may_exceed_the_budget_of_a_rollout() {
     let scope = scopes::two_leaders();

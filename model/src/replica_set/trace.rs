@@ -8,7 +8,7 @@ use super::{
 };
 use crate::server::{object::Kind, operation::Operation};
 
-/// Each event, with the pods that were there before it.
+/// Each event, with the pods that existed before it.
 #[must_use]
 pub fn lines(history: Vec<(World, Option<Event>)>) -> Vec<String> {
     let line = |(world, event): (World, Option<Event>)| {

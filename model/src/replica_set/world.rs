@@ -1,4 +1,4 @@
-//! Everything at one moment, and what can happen to it.
+//! The complete state at one moment, and its transitions.
 
 use std::{
     hash::{DefaultHasher, Hash, Hasher},
@@ -21,22 +21,22 @@ use crate::server::{
     operation::{Answer, Operation},
 };
 
-/// Everything at one moment.
+/// The complete state at one moment.
 #[derive(Clone, Debug)]
 pub struct World {
     /// The API server.
     pub server: Server,
     /// The processes.
     pub processes: Vec<Process>,
-    /// What may still happen.
+    /// The remaining budget of events.
     pub left: Budget,
-    /// What is known of the history.
+    /// The facts about the history that rules need.
     pub ledger: Ledger,
-    /// Writes that were sent.
+    /// Number of writes so far.
     pub writes: Writes,
 }
 
-/// How many writes were sent; no state differs by it.
+/// A number of writes, which makes no difference between states.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Writes(pub u32);
 
@@ -44,7 +44,7 @@ impl Hash for Writes {
     fn hash<H: Hasher>(&self, _: &mut H) {}
 }
 
-/// Processes are alike: which one is which makes no other state.
+/// Processes are interchangeable: their order makes no other state.
 impl Hash for World {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.left.hash(state);
@@ -53,32 +53,32 @@ impl Hash for World {
     }
 }
 
-/// As their hashes are.
+/// In the order of their hashes.
 impl PartialEq for World {
     fn eq(&self, other: &Self) -> bool {
         digest(self) == digest(other)
     }
 }
 
-/// What becomes of a write and its answer.
+/// The fate of a write and its answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Fate {
-    /// It is made and answered.
+    /// It takes effect and is answered.
     Answered,
-    /// It is not made.
+    /// It does not take effect.
     LostBefore,
-    /// It is made, and the answer is lost.
+    /// It takes effect, and the answer is lost.
     LostAfter,
 }
 
-/// The one set.
+/// The only set.
 #[must_use]
 pub fn set_key() -> Key {
     Key { kind: Kind::ReplicaSet, name: "web".into() }
 }
 
 impl World {
-    /// What decides on the future when nothing more goes wrong.
+    /// The part of the state that determines the future without further faults.
     pub fn present<H: Hasher>(&self, state: &mut H) {
         let mut processes: Vec<u64> = self.processes.iter().map(digest).collect();
         processes.sort_unstable();
@@ -86,7 +86,7 @@ impl World {
         self.server.hash(state);
     }
 
-    /// A request, which all watches hear of.
+    /// A request, which all watches notice.
     pub fn ask(&mut self, operation: Operation<Spec, Status>) -> Answer<Spec, Status> {
         let answer = self.server.apply(operation);
         for event in self.server.take_news() {
@@ -95,7 +95,7 @@ impl World {
         answer
     }
 
-    /// A process sees so many more events of sets and pods, and decides. Whether anything came of it but newer caches:
+    /// A process sees this number of further events of sets and pods, and decides. Returns whether it changed more than its caches:
     /// if not, it might as well see them later.
     pub fn pass(&mut self, scope: &Scope, at: usize, sets: usize, pods: usize) -> bool {
         let Self { server, processes, ledger, .. } = self;
@@ -112,7 +112,7 @@ impl World {
         let is_there = || {
             server.get(&set_key()).is_some_and(|live| live.meta.uid == set.meta.uid && !live.meta.is_deleting)
         };
-        // A set that is gone leaves its pods to others, or to nobody.
+        // The pods of a deleted set belong to others, or to nobody.
         if process.plan.front().is_some_and(|write| write.step == step::ADOPT) && !is_there() {
             ledger.breaks(Rule::Own);
         }
@@ -140,7 +140,7 @@ impl World {
         }
     }
 
-    /// A write is made, and judged.
+    /// A write is performed and judged.
     fn commit(&mut self, write: &Write) -> Answer<Spec, Status> {
         let key = write.operation.key().clone();
         let before = self.server.get(&key).cloned();
@@ -199,7 +199,7 @@ fn hear_answer(process: &mut Process, write: &Write, answer: &Answer<Spec, Statu
                 process.taken.insert(slot, (pod.meta.key.name.clone(), revision));
             }
         }
-        // What is gone need not be deleted.
+        // An object that is gone need not be deleted.
         Answer::NotFound | Answer::Conflict if is_delete => {}
         Answer::NotFound | Answer::Conflict | Answer::Invalid => {
             process.fails(&write.set, write.step, write.item.clone());
@@ -207,7 +207,7 @@ fn hear_answer(process: &mut Process, write: &Write, answer: &Answer<Spec, Statu
     }
 }
 
-/// Whether a set is ready by what the caches show: counted here by another hand than the controller's.
+/// Whether a set is ready by its caches: counted independently of the controller.
 fn is_ready_as_shown(process: &Process, set: &Object) -> bool {
     let revision = revision_of(set, &real_set(set));
     let own: Vec<_> = process.pods.rows().filter(|pod| counts_for(pod, &set.meta.uid)).collect();
@@ -219,12 +219,12 @@ fn is_ready_as_shown(process: &Process, set: &Object) -> bool {
         && set_spec(set).is_some_and(|spec| own.len() == usize::from(spec.replicas))
 }
 
-/// What a process remembers beside its caches.
+/// The memory of a process beside its caches.
 fn remembered(process: &Process) -> u64 {
     digest(&(&process.taken, &process.others, &process.held, &process.plan, &process.rendered))
 }
 
-/// A number that stands for a value.
+/// The hash of a value.
 pub fn digest(value: &impl Hash) -> u64 {
     let mut hasher = DefaultHasher::new();
     value.hash(&mut hasher);

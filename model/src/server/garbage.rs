@@ -1,4 +1,4 @@
-//! The garbage collector as a client of the server: which requests it would make now.
+//! The garbage collector as a client of the server: the requests that it would send now.
 //!
 //! The rules are those of kube-controller-manager (`pkg/controller/garbagecollector/garbagecollector.go`,
 //! `attemptToDeleteItem`); it looks owners up live before it deletes, and names the uid of what it deletes.
@@ -11,7 +11,7 @@ use super::{
     operation::{Change, Operation, Preconditions, Propagation, Verb},
 };
 
-/// The requests that the garbage collector would make, each by itself.
+/// The requests that the garbage collector would send, each by itself.
 #[must_use]
 pub fn work<S: Clone + PartialEq + Hash, T: Clone + PartialEq + Hash + Default>(
     server: &Server<S, T>,
@@ -22,7 +22,7 @@ pub fn work<S: Clone + PartialEq + Hash, T: Clone + PartialEq + Hash + Default>(
         .collect()
 }
 
-/// What a deletion that is under way asks for.
+/// The request for a deletion under way.
 fn of_owner<S: Clone + PartialEq + Hash, T: Clone + PartialEq + Hash + Default>(
     server: &Server<S, T>,
     owner: &Object<S, T>,
@@ -46,7 +46,7 @@ fn of_owner<S: Clone + PartialEq + Hash, T: Clone + PartialEq + Hash + Default>(
     is_done.then(|| patch(owner, Change::RemoveFinalizer(FOREGROUND.into())))
 }
 
-/// What becomes of an object by what became of its owners.
+/// The request for a dependent, by the fate of its owners.
 fn of_dependent<S: Clone + PartialEq + Hash, T: Clone + PartialEq + Hash + Default>(
     server: &Server<S, T>,
     object: &Object<S, T>,

@@ -1,4 +1,4 @@
-//! The API server as it treats objects: a small value, of which one step is one request.
+//! The API server's treatment of objects: a small value, each step of which is one request.
 //!
 //! The rules are those of kube-apiserver's generic registry (`registry/generic/registry/store.go`, `registry/rest`) and
 //! of server-side apply; they are stated for one namespace.
@@ -14,12 +14,12 @@ use std::{collections::BTreeMap, hash::Hash};
 use object::{FOREGROUND, Key, Meta, ORPHAN, Object, Stored, Version};
 use operation::{Answer, Change, Operation, Preconditions, Propagation, Verb};
 
-/// What a watch tells.
+/// An event of a watch.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Event<S, T> {
-    /// The resourceVersion that the watch has reached with it.
+    /// The resourceVersion of the event.
     pub version: Version,
-    /// The object, as it is or was last.
+    /// The object, in its present or last state.
     pub object: Stored<S, T>,
     /// Whether it is gone.
     pub is_deletion: bool,
@@ -29,7 +29,7 @@ pub struct Event<S, T> {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Server<S, T> {
     objects: BTreeMap<Key, Stored<S, T>>,
-    /// How many objects each name has had.
+    /// The number of incarnations of each name.
     incarnations: BTreeMap<Key, u8>,
     version: Version,
     /// The time, in ticks.
@@ -77,7 +77,7 @@ impl<S: Clone + PartialEq + Hash, T: Clone + PartialEq + Hash + Default> Server<
         }
     }
 
-    /// An object as it is now.
+    /// The present state of an object.
     #[must_use]
     pub fn get(&self, key: &Key) -> Option<&Stored<S, T>> {
         self.objects.get(key)
@@ -94,13 +94,13 @@ impl<S: Clone + PartialEq + Hash, T: Clone + PartialEq + Hash + Default> Server<
         self.version
     }
 
-    /// How many objects there have been.
+    /// The number of objects that were ever created.
     #[must_use]
     pub fn created(&self) -> u8 {
         self.incarnations.values().sum()
     }
 
-    /// What watches are to tell since this was last asked.
+    /// The events for watches since the last call.
     pub fn take_news(&mut self) -> Vec<Event<S, T>> {
         std::mem::take(&mut self.news)
     }
@@ -119,7 +119,7 @@ impl<S: Clone + PartialEq + Hash, T: Clone + PartialEq + Hash + Default> Server<
         object.meta.generation = 1;
         object.meta.created = self.clock;
         (object.meta.is_deleting, object.meta.has_grace) = (false, false);
-        // The status is a subresource; that of a create is dropped.
+        // The status is a subresource; a create drops it.
         object.status = T::default();
         self.store(object)
     }
@@ -146,7 +146,7 @@ impl<S: Clone + PartialEq + Hash, T: Clone + PartialEq + Hash + Default> Server<
         if after.spec != before.spec {
             after.meta.generation += 1;
         }
-        // A patch that changes nothing is no write.
+        // A patch without an effect is no write.
         if after == *before {
             return Answer::Done(before);
         }
@@ -219,12 +219,12 @@ fn holds(preconditions: &Preconditions, meta: &Meta) -> bool {
         && preconditions.version.is_none_or(|version| version == meta.version)
 }
 
-/// An object has one controller at most.
+/// An object has at most one controller.
 fn is_valid(meta: &Meta) -> bool {
     meta.owners.iter().filter(|owner| owner.is_controller).count() <= 1
 }
 
-/// Whether the change could be made.
+/// Applies a change, and returns whether it was possible.
 fn apply_change<S: Clone, T>(object: &mut Object<S, T>, change: &Change<S>) -> bool {
     let meta = &mut object.meta;
     match change {

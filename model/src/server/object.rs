@@ -7,7 +7,7 @@ use std::{
     sync::Arc,
 };
 
-/// A text that is copied cheaply.
+/// A text that is cheap to copy.
 pub type Text = Arc<str>;
 
 /// The finalizer of an object that waits for its dependents.
@@ -15,7 +15,7 @@ pub const FOREGROUND: &str = "foregroundDeletion";
 /// The finalizer of an object whose dependents are released before it goes.
 pub const ORPHAN: &str = "orphan";
 
-/// The kinds that take part.
+/// The modelled kinds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Kind {
     /// `BasicReplicaSet`.
@@ -25,7 +25,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Whether a deletion only marks an object, until somebody says that it has ended (the kubelet, for a pod).
+    /// Whether a deletion only marks an object until it has ended (reported by the kubelet, for a pod).
     #[must_use]
     pub fn is_graceful(self) -> bool {
         self == Self::Pod
@@ -34,8 +34,8 @@ impl Kind {
 
 /// A resourceVersion.
 ///
-/// The number by itself says nothing of a state, and two states that differ in it alone are one: what depends on it
-/// (whether a cache has reached it) is to be hashed where it matters.
+/// The number by itself does not matter, and states that differ only in it are equal: whatever depends on it
+/// (whether a cache has reached it) has to hash it there.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Version(pub u64);
 
@@ -43,7 +43,7 @@ impl Hash for Version {
     fn hash<H: Hasher>(&self, _: &mut H) {}
 }
 
-/// Where an object is.
+/// The place of an object.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key {
     /// Its kind.
@@ -65,12 +65,12 @@ pub struct Owner {
     pub blocks_deletion: bool,
 }
 
-/// What every object has.
+/// The metadata of an object.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Meta {
     /// `kind` and `metadata.name`.
     pub key: Key,
-    /// `metadata.uid`. It names the incarnation: the same in all orders of events, so that they meet in one state.
+    /// `metadata.uid`. It names the incarnation, and is equal in all orders of events, so that they lead to the same state.
     pub uid: Text,
     /// `metadata.resourceVersion`.
     pub version: Version,
@@ -80,7 +80,7 @@ pub struct Meta {
     pub created: u8,
     /// Whether there is a `metadata.deletionTimestamp`.
     pub is_deleting: bool,
-    /// Whether its `metadata.deletionGracePeriodSeconds` run.
+    /// Whether its grace period (`metadata.deletionGracePeriodSeconds`) is running.
     pub has_grace: bool,
     /// `metadata.labels`.
     pub labels: BTreeMap<Text, Text>,
@@ -93,7 +93,7 @@ pub struct Meta {
 }
 
 impl Meta {
-    /// Nothing but a kind and a name: an object to be created.
+    /// An object to be created, with a kind and a name only.
     #[must_use]
     pub fn new(kind: Kind, name: impl Into<Text>) -> Self {
         Self {
@@ -135,7 +135,7 @@ pub struct Object<S, T> {
     pub status: T,
 }
 
-/// An object as the server keeps it: cheap to copy and to hash.
+/// An object as the server stores it: cheap to copy and to hash.
 #[derive(Clone, Debug)]
 pub struct Stored<S, T>(Arc<(u64, Object<S, T>)>);
 

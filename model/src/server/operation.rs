@@ -1,8 +1,8 @@
-//! What can be asked of the server, and what it answers.
+//! Requests and answers of the server.
 
 use super::object::{Key, Object, Owner, Stored, Text, Version};
 
-/// What dependents meet when an object is deleted.
+/// The fate of the dependents of a deleted object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Propagation {
     /// They follow when it is gone.
@@ -13,7 +13,7 @@ pub enum Propagation {
     Orphan,
 }
 
-/// What a write relies on: anything else is a conflict.
+/// The preconditions of a write: any other state is a conflict.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Preconditions {
     /// The object has this uid.
@@ -23,14 +23,14 @@ pub struct Preconditions {
 }
 
 impl Preconditions {
-    /// It is this very object, in whatever version.
+    /// This very object, in any version.
     #[must_use]
     pub fn uid(uid: &Text) -> Self {
         Self { uid: Some(uid.clone()), version: None }
     }
 }
 
-/// How a patch treats a name that is free.
+/// The reaction of a patch to a free name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Verb {
     /// A merge patch finds nothing.
@@ -61,45 +61,45 @@ pub enum Change<S> {
 /// One request.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Operation<S, T> {
-    /// POST. What only the server sets is ignored.
+    /// POST. Fields that only the server sets are ignored.
     Create(Object<S, T>),
     /// GET.
     Get(Key),
     /// PATCH, all changes or none.
     Patch {
-        /// Of what.
+        /// The object.
         key: Key,
         /// Merge or apply.
         verb: Verb,
-        /// What it relies on.
+        /// The preconditions.
         preconditions: Preconditions,
-        /// What it changes.
+        /// The changes.
         changes: Vec<Change<S>>,
     },
     /// PATCH of the status subresource.
     PatchStatus {
-        /// Of what.
+        /// The object.
         key: Key,
-        /// What it relies on.
+        /// The preconditions.
         preconditions: Preconditions,
         /// The new status.
         status: T,
     },
     /// DELETE.
     Delete {
-        /// Of what.
+        /// The object.
         key: Key,
-        /// What it relies on.
+        /// The preconditions.
         preconditions: Preconditions,
-        /// What dependents meet; `None` leaves it as it is, which is in the background at first.
+        /// The fate of its dependents; `None` leaves it unchanged, which at first is background deletion.
         propagation: Option<Propagation>,
-        /// Whether there is no grace period, as when a kubelet says that a pod has ended.
+        /// Whether there is no grace period, as when a kubelet reports the end of a pod.
         is_immediate: bool,
     },
 }
 
 impl<S, T> Operation<S, T> {
-    /// What it is about.
+    /// The object of the request.
     #[must_use]
     pub fn key(&self) -> &Key {
         match self {
@@ -112,10 +112,10 @@ impl<S, T> Operation<S, T> {
     }
 }
 
-/// What the server answers.
+/// An answer.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Answer<S, T> {
-    /// The object as it is now; of a delete, as it was last or is while it waits for its finalizers.
+    /// The present object; after a delete, its last state or the one in which it waits for its finalizers.
     Done(Stored<S, T>),
     /// 404.
     NotFound,
@@ -128,7 +128,7 @@ pub enum Answer<S, T> {
 }
 
 impl<S, T> Answer<S, T> {
-    /// The object that the answer shows.
+    /// The object in the answer.
     #[must_use]
     pub fn object(&self) -> Option<&Stored<S, T>> {
         match self {

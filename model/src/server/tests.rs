@@ -136,7 +136,7 @@ fn dependents_follow_their_owner_in_the_background() {
     collect(&mut server);
     assert!(server.get(&pod.meta.key).is_some_and(|pod| !pod.meta.is_deleting));
     server.apply(delete(&set.meta, Propagation::Background));
-    // A new object of the owner's name is not the owner.
+    // A new object with the owner's name is not the owner.
     created(&mut server, object(Kind::ReplicaSet, "web"));
     collect(&mut server);
     assert!(server.get(&pod.meta.key).is_some_and(|pod| pod.meta.is_deleting));

@@ -14,21 +14,21 @@ use super::{
     request::{Account, Request},
 };
 
-/// A controller that is upgraded or uninstalled still asks for this long for what it may no longer do.
+/// Time for which an upgraded or uninstalled controller may still send requests that it is no longer allowed.
 const WITHDRAWAL: SignedDuration = SignedDuration::from_secs(60);
-/// A controller may ask for this long before its new rights are in force.
+/// Time for which a controller may send requests before its new rights are in force.
 const ARRIVAL: SignedDuration = SignedDuration::from_secs(10);
 
-/// How much of the suite was run.
+/// The part of the suite that was run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
-    /// All: whatever is needed was used.
+    /// All of it: every needed right was used.
     Whole,
-    /// Some tests: nobody knows what the others use.
+    /// Some tests: the rights that the others need are unknown.
     Selected,
 }
 
-/// A difference between what is granted and what is used.
+/// A difference between granted and used rights.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Finding {
     /// A right of the chart that no request needed.
@@ -39,7 +39,7 @@ pub enum Finding {
     Denied(Request, Timestamp),
     /// A listed exception whose right was used.
     UsedException(Exception, Grant),
-    /// A listed exception that nothing needs.
+    /// An unnecessary exception.
     NeedlessException(Exception),
 }
 
@@ -107,7 +107,7 @@ fn unused(log: &Log, exceptions: &Exceptions) -> Vec<Finding> {
     findings
 }
 
-/// The requests by what tells most of them apart.
+/// The requests by their most distinctive parts.
 struct Used<'a>(BTreeMap<(&'a str, &'a str), Vec<&'a Request>>);
 
 impl<'a> Used<'a> {

@@ -11,9 +11,9 @@ use super::request::{Account, Request};
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Exceptions {
-    /// Rights that are granted, and that no request uses.
+    /// Rights that are granted, but that no request uses.
     pub unused: Vec<Exception>,
-    /// Rights that are needed when one thing overtakes another, which no test can bring about.
+    /// Rights that are needed only in races, which no test can bring about.
     pub sometimes: Vec<Exception>,
     /// Requests that a test lets RBAC deny.
     pub denied: Vec<Exception>,
@@ -29,7 +29,7 @@ pub struct Exception {
     pub right: String,
     /// Only in namespaces whose names begin like this; the end of a test's namespace is generated.
     pub namespace: Option<String>,
-    /// Why it is one.
+    /// The reason.
     pub reason: String,
 }
 

@@ -1,4 +1,4 @@
-//! Who was granted what, and when.
+//! Grants, with their times.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -45,7 +45,7 @@ pub struct Ledger {
 pub struct Grant {
     pub account: Account,
     pub verb: String,
-    /// As in a [`Request`].
+    /// In the notation of a [`Request`].
     pub resource: String,
     /// The only namespace of the right, if there is one.
     pub namespace: Option<String>,
@@ -54,13 +54,13 @@ pub struct Grant {
     pub origin: Origin,
 }
 
-/// From which rule of a chart a right comes.
+/// The rule of a chart that a right comes from.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Origin {
     /// The chart as the suite installs it.
     Chart,
-    /// Values that a test has set: one rule of the chart serves each kind in a list of the values. Rules with the same verbs are
-    /// taken for the same one.
+    /// Values of a test: one rule of the chart serves each kind in a list of the values. Rules with the same verbs count as
+    /// the same rule.
     Values(String),
 }
 
@@ -126,7 +126,7 @@ impl Ledger {
                     objects.remove(&(resource.clone(), namespace.clone(), name.clone()));
                 }
             }
-            // What holds until the next change.
+            // In force until the next change.
             let ends_before = changes.peek().is_some_and(|(next, _)| *next < from);
             if !ends_before && allows(&objects, request) {
                 return true;
@@ -163,7 +163,7 @@ impl RbacObject {
         (resource.to_owned(), part(&self.metadata.namespace), part(&self.metadata.name))
     }
 
-    /// For a binding: whom it gives which role, in which namespace.
+    /// For a binding: its account, its role and its namespace.
     fn bound(&self) -> Vec<(Account, Key, Option<String>)> {
         let Some(role) = &self.role_ref else { return Vec::new() };
         let namespace = self.metadata.namespace.clone();
@@ -209,7 +209,7 @@ fn rights<'a>(
     })
 }
 
-/// What rules for different kinds have in common that come from the same lines of a chart.
+/// The common part of rules for different kinds that come from the same lines of a chart.
 fn shape(rule: &PolicyRule) -> String {
     let subresources: BTreeSet<&str> =
         rule.resources.iter().flatten().filter_map(|resource| Some(resource.split_once('/')?.1)).collect();

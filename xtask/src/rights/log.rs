@@ -1,4 +1,4 @@
-//! What an audit log says of controllers and rights.
+//! Requests of controllers and changes of rights, from an audit log.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -18,13 +18,13 @@ use super::{
 
 /// The group of roles and their bindings.
 const RBAC: &str = "rbac.authorization.k8s.io";
-/// How the API server names the ServiceAccount of a controller.
+/// The API server's prefix for the ServiceAccounts of controllers.
 const ACCOUNTS: &str = "system:serviceaccount:catena-system:";
 
 /// Rights, and requests that needed them.
 #[derive(Default)]
 pub struct Log {
-    /// Who was granted what, and when.
+    /// The grants, with their times.
     pub ledger: Ledger,
     /// The requests that were allowed, once each.
     pub used: BTreeSet<Request>,
@@ -83,7 +83,7 @@ impl Log {
         Ok(log)
     }
 
-    /// Takes one line; most are of others, and not even parsed.
+    /// Takes one line; most are about others, and are not even parsed.
     fn take(&mut self, line: &str) -> serde_json::Result<()> {
         if !line.contains(ACCOUNTS) && !line.contains(RBAC) {
             return Ok(());
@@ -102,7 +102,7 @@ impl Log {
                 self.denied.entry(request).or_default().push(line.request_received_timestamp);
             }
             Some("allow") => {
-                // An apply that makes its object needs both rights.
+                // An apply that creates its object needs both rights.
                 if line.verb == "patch" && line.response_status.code == 201 {
                     self.used.insert(Request { verb: "create".into(), ..request.clone() });
                 }
@@ -113,7 +113,7 @@ impl Log {
         Ok(())
     }
 
-    /// How much was compared.
+    /// A summary of the compared requests.
     pub fn summary(&self) -> String {
         let accounts: BTreeSet<&Account> = self.used.iter().map(|request| &request.account).collect();
         format!("{} kinds of requests of {} controllers", self.kinds_of_requests(), accounts.len())
@@ -131,7 +131,7 @@ impl Line {
         self.uri.contains("dryRun=All")
     }
 
-    /// What this changed of anybody's rights.
+    /// The change of rights by this request.
     fn change(&self) -> Option<Change> {
         let object = self.object_ref.as_ref().filter(|object| object.api_group == RBAC)?;
         if self.response_status.code >= 300 {

@@ -1,4 +1,4 @@
-//! Which controller asked for what.
+//! Requests of controllers.
 
 use std::fmt;
 
@@ -6,20 +6,20 @@ use std::fmt;
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Account(pub String);
 
-/// A request, as an authorizer sees it.
+/// A request, in the terms of an authorizer.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Request {
     pub account: Account,
     pub verb: String,
-    /// With group and subresource: `basicdeployments.catena.dev/status`; a path where it is for no resource.
+    /// With group and subresource, such as `basicdeployments.catena.dev/status`; a path if it is for no resource.
     pub resource: String,
-    /// Empty for none.
+    /// Empty for a cluster-wide resource.
     pub namespace: String,
-    /// Empty for none.
+    /// Empty for a collection.
     pub name: String,
 }
 
-/// A resource as it is written here: `pods`, `basicdeployments.catena.dev/status`.
+/// A resource in this notation: `pods`, `basicdeployments.catena.dev/status`.
 pub fn resource(group: &str, name: &str, subresource: &str) -> String {
     let mut text = name.to_owned();
     for (separator, part) in [('.', group), ('/', subresource)] {
