@@ -38,6 +38,8 @@ mod replicas;
 mod route;
 pub mod schema;
 mod stolen_time;
+
+pub mod twin;
 mod undo;
 mod work;
 

@@ -2,6 +2,7 @@
 
 mod admits_commands;
 mod adopts_its_own;
+mod agrees_with_the_model;
 mod answers_helm_test;
 mod asks_before_deleting;
 mod backs_up;

@@ -9,6 +9,7 @@ mod menu;
 mod plan;
 mod precondition;
 mod proxy;
+mod revision_order;
 mod scope;
 mod shared;
 mod state;

@@ -6,7 +6,7 @@ use catena_api::keys;
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 
-use super::census::Seen;
+use super::{census::Seen, revision_order::RevisionOrder};
 
 /// Fields of the metadata that differ in every run.
 const OF_ONE_RUN: [&str; 5] = ["uid", "resourceVersion", "creationTimestamp", "managedFields", "selfLink"];
@@ -30,8 +30,10 @@ impl World {
     #[must_use]
     pub fn of(seen: &Seen, namespace: &str) -> Self {
         let mut objects = BTreeMap::new();
+        let order = RevisionOrder::of(seen.now.values());
         for ((kind, _), object) in &seen.now {
-            let object = if *kind == "Secret" { contents(object) } else { object.clone() };
+            let mut object = if *kind == "Secret" { contents(object) } else { object.clone() };
+            order.put_into(&mut object);
             let text = serde_json::to_string(&masked(&of_pod(kind, object), namespace)).unwrap_or_default();
             *objects.entry(format!("{kind} {text}")).or_default() += 1;
         }

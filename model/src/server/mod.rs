@@ -65,8 +65,8 @@ impl<S: Clone + PartialEq + Hash, T: Clone + PartialEq + Hash + Default> Server<
                 })
             }
             Operation::PatchStatus { key, preconditions, status } => {
-                let missing = if preconditions.uid.is_some() { Answer::Conflict } else { Answer::NotFound };
-                self.change(&key, &preconditions, missing, |object| {
+                // A subresource creates nothing, so that an apply to it finds nothing, whatever uid it names.
+                self.change(&key, &preconditions, Answer::NotFound, |object| {
                     object.status = status.clone();
                     true
                 })

@@ -122,6 +122,8 @@ fn cause_of(status: &Status) -> WriteCause {
         _ if message.starts_with("failed to create typed patch object") => {
             WriteCause::Invalid { message, fields: Vec::new() }
         }
+        // A merge patch with the uid of a former object: the server takes it for a change of the uid.
+        422 if fields(status).iter().any(|field| field == "metadata.uid") => WriteCause::Changed { message },
         400 | 422 => WriteCause::Invalid { message, fields: fields(status) },
         429 => WriteCause::Busy { message, retry_after: retry_after(status) },
         code => WriteCause::Unknown { code, message },
@@ -150,6 +152,18 @@ mod tests {
     fn forbidden(message: &str) -> WriteError {
         let status = Status { code: 403, message: message.to_owned(), ..Status::default() };
         WriteError::of(kube::Error::Api(Box::new(status)), Named::new("Pod", "web-x"))
+    }
+
+    #[test]
+    fn a_merge_into_an_object_that_was_created_again_is_a_conflict() {
+        let status = serde_json::from_value(serde_json::json!({
+            "status": "Failure", "code": 422, "reason": "Invalid",
+            "message": "Pod \"web-x\" is invalid: metadata.uid: Invalid value: \"u\": field is immutable",
+            "details": {"causes": [{"reason": "FieldValueInvalid", "field": "metadata.uid"}]},
+        }));
+        let error = WriteError::of(kube::Error::Api(Box::new(status.unwrap())), Named::new("Pod", "web-x"));
+        assert_eq!((error.reason(), error.category()), ("Conflict", Category::Transient));
+        assert!(error.is_expected());
     }
 
     #[test]
