@@ -133,8 +133,7 @@ impl Twin {
             let known = self.identities.versions.insert((uid.clone(), version), shape.version.clone());
             ensure!(
                 !unchanged || is_apply || known.as_ref() == Some(&shape.version),
-                "the model has not written {:?}, and the API server has, at {operation:?}",
-                object.meta.key
+                "the model has not written {object:?}, and the API server has, at {operation:?}"
             );
         }
         let versions: Vec<_> = self.identities.versions.values().collect();

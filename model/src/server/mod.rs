@@ -169,6 +169,10 @@ impl<S: Clone + PartialEq + Hash, T: Clone + PartialEq + Hash + Default> Server<
         if !holds(preconditions, &before.meta) {
             return Answer::Conflict;
         }
+        if before.meta.has_grace && !is_immediate {
+            // `rest.BeforeDelete`: while a graceful deletion is pending, a delete can only end its grace period.
+            return Answer::Done(before);
+        }
         let mut after = Object::clone(&*before);
         let finalizers = &mut after.meta.finalizers;
         let ours = match propagation {
