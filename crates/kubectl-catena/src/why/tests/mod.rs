@@ -1,5 +1,6 @@
 //! The sentence and the evidence for each cause, as a person reads them.
 
+mod contents;
 mod reasons;
 mod scene;
 mod warnings;
@@ -261,54 +262,6 @@ fn an_object_held_for_its_backup() {
     let with_entry = ask(WEB, &objects, &entries(&["BasicDeployment"]));
     assert_eq!(with_entry.root_cause.unwrap().reason, "BackupFailed");
     insta::assert_snapshot!("held_without_entry", explained(WEB, &objects, &entries(&[])));
-}
-
-/// Its finalizers are in its spec, and those of its contents only in its conditions.
-#[test]
-fn a_namespace_that_waits_for_its_contents() {
-    let remaining = |finalizer: &str| {
-        let conditions = [
-            condition(
-                "NamespaceDeletionContentFailure",
-                "False",
-                "ContentDeleted",
-                "All content successfully deleted",
-            ),
-            condition(
-                "NamespaceContentRemaining",
-                "True",
-                "SomeResourcesRemain",
-                "Some resources are remaining: configmaps. has 2 resource instances",
-            ),
-            condition(
-                "NamespaceFinalizersRemaining",
-                "True",
-                "SomeFinalizersRemain",
-                &format!(
-                    "Some content in the namespace has finalizers remaining: {finalizer} in 2 resource instances"
-                ),
-            ),
-        ];
-        let body = json!({"metadata": {"deletionTimestamp": THEN}, "status": {"conditions": conditions}});
-        vec![object("v1", "Namespace", "shop", None, body)]
-    };
-    let ours = explained("Namespace/shop", &remaining("catena.dev/backup"), &calm());
-    insta::assert_snapshot!("namespace_held_for_backups", ours);
-    let theirs = ask("Namespace/shop", &remaining("example.com/x"), &calm()).root_cause.unwrap();
-    assert!(!theirs.advice.contains("held"), "{}", theirs.advice);
-    assert!(theirs.message.contains("example.com/x in 2 resource instances"), "{}", theirs.message);
-}
-
-#[test]
-fn a_definition_that_waits_for_its_instances() {
-    let left = condition("Terminating", "True", "InstanceDeletionInProgress", "2 instances remain");
-    let metadata =
-        json!({"deletionTimestamp": THEN, "finalizers": ["customresourcecleanup.apiextensions.k8s.io"]});
-    let body = json!({"metadata": metadata, "status": {"conditions": [left]}});
-    let definition =
-        object("apiextensions.k8s.io/v1", "CustomResourceDefinition", "widgets.example.com", None, body);
-    let asked = "CustomResourceDefinition/widgets.example.com";
-    insta::assert_snapshot!("definition_with_instances", explained(asked, &[definition], &calm()));
 }
 
 #[test]

@@ -8,6 +8,7 @@ mod on_behalf;
 mod room;
 mod send;
 mod status;
+mod target;
 mod unanswered;
 
 use std::{collections::HashMap, sync::Arc, time::Duration};

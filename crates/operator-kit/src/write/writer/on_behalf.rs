@@ -6,7 +6,8 @@ use serde_json::Value;
 
 use super::{
     Writer,
-    send::{Built, Target, answered_by_metadata, as_yaml},
+    send::{Built, answered_by_metadata, as_yaml},
+    target::Target,
 };
 use crate::{
     object::ObjectId,

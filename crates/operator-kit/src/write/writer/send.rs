@@ -2,13 +2,11 @@
 //! is overloaded.
 
 use axum::http::{self, HeaderValue, header::ACCEPT};
-use kube::{Resource, api::DynamicObject, core::Request};
 use serde::de::DeserializeOwned;
-use serde_json::Value;
 
-use super::{OnBehalf, Written, busy::Busy, unanswered::UnderWay};
+use super::{OnBehalf, Written, busy::Busy, target::Target, unanswered::UnderWay};
 use crate::{
-    object::{Named, ObjectId},
+    object::Named,
     render::yaml,
     watch::{Bounded, Trimmed, WatchedResource},
     write::{
@@ -22,35 +20,6 @@ const METADATA: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;
 
 /// A request, or the error of building it.
 pub(super) type Built = Result<http::Request<Vec<u8>>, kube::core::request::Error>;
-
-/// The destination of a write.
-#[derive(Clone, Copy)]
-pub(super) struct Target<'t> {
-    pub kind: &'t WatchedResource,
-    pub namespace: &'t str,
-    pub name: &'t str,
-}
-
-impl<'t> Target<'t> {
-    pub fn new(kind: &'t WatchedResource, ObjectId { namespace, name, .. }: ObjectId<'t>) -> Self {
-        Self { kind, namespace, name }
-    }
-
-    /// The destination of an object or a patch.
-    pub fn of(kind: &'t WatchedResource, object: &'t Value) -> Self {
-        let text = |field| object["metadata"][field].as_str().unwrap_or_default();
-        Self { kind, namespace: text("namespace"), name: text("name") }
-    }
-
-    pub fn request(&self) -> Request {
-        let namespace = Some(self.namespace).filter(|namespace| !namespace.is_empty());
-        Request::new(DynamicObject::url_path(&self.kind.resource, namespace))
-    }
-
-    pub fn error(&self, error: kube::Error) -> WriteError {
-        WriteError::of(error, Named::new(&*self.kind.resource.kind, self.name))
-    }
-}
 
 /// An answer with the version of the written object.
 pub(super) trait Versioned: DeserializeOwned {

@@ -15,7 +15,8 @@ use tokio::time::Instant;
 use super::{
     OnBehalf, Status, Writer, Written,
     excess::excess,
-    send::{Target, Versioned, as_yaml},
+    send::{Versioned, as_yaml},
+    target::Target,
 };
 use crate::{
     object::ObjectId,

@@ -11,7 +11,7 @@ use parking_lot::{Mutex, MutexGuard};
 use serde::Deserialize;
 use tokio::time::{Instant, timeout};
 
-use super::{Writer, send::Target};
+use super::{Writer, target::Target};
 use crate::{
     object::ObjectId,
     watch::WatchedResource,

@@ -1,0 +1,39 @@
+//! The destination of a write.
+
+use kube::{Resource, api::DynamicObject, core::Request};
+use serde_json::Value;
+
+use crate::{
+    object::{Named, ObjectId},
+    watch::WatchedResource,
+    write::WriteError,
+};
+
+/// The destination of a write.
+#[derive(Clone, Copy)]
+pub(super) struct Target<'t> {
+    pub kind: &'t WatchedResource,
+    pub namespace: &'t str,
+    pub name: &'t str,
+}
+
+impl<'t> Target<'t> {
+    pub fn new(kind: &'t WatchedResource, ObjectId { namespace, name, .. }: ObjectId<'t>) -> Self {
+        Self { kind, namespace, name }
+    }
+
+    /// The destination of an object or a patch.
+    pub fn of(kind: &'t WatchedResource, object: &'t Value) -> Self {
+        let text = |field| object["metadata"][field].as_str().unwrap_or_default();
+        Self { kind, namespace: text("namespace"), name: text("name") }
+    }
+
+    pub fn request(&self) -> Request {
+        let namespace = Some(self.namespace).filter(|namespace| !namespace.is_empty());
+        Request::new(DynamicObject::url_path(&self.kind.resource, namespace))
+    }
+
+    pub fn error(&self, error: kube::Error) -> WriteError {
+        WriteError::of(error, Named::new(&*self.kind.resource.kind, self.name))
+    }
+}
