@@ -143,6 +143,16 @@ impl Step {
     }
 }
 
+/// Performs the operations of a sequence, and returns their number.
+async fn perform(twin: &mut Twin, steps: Vec<Step>) -> Result<usize> {
+    let count = steps.len();
+    for step in steps {
+        let operation = step.resolved(twin);
+        twin.perform(&operation).await?;
+    }
+    Ok(count)
+}
+
 #[tokio::test]
 async fn random_operations_have_the_same_outcome_on_the_model_and_on_the_api_server() -> Result<()> {
     let cluster = Cluster::with(&[]).await?;
@@ -156,11 +166,9 @@ async fn random_operations_have_the_same_outcome_on_the_model_and_on_the_api_ser
         let namespace = cluster.namespace("twin").await?;
         let mut twin = Twin::new(&cluster.client, &namespace.name);
         let tree = steps().new_tree(&mut runner).map_err(|error| anyhow::anyhow!("{error}"))?;
-        for step in tree.current() {
-            let operation = step.resolved(&twin);
-            twin.perform(&operation).await?;
-            outcomes += 1;
-        }
+        let performed = perform(&mut twin, tree.current()).await;
+        twin.end().await?;
+        outcomes += performed?;
     }
     println!("{outcomes} operations had the same outcome");
     Ok(())

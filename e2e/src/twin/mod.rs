@@ -147,6 +147,11 @@ impl Twin {
         Ok(())
     }
 
+    /// Removes all objects, whose finalizers and grace periods would keep the namespace from ending.
+    pub async fn end(self) -> Result<()> {
+        self.real.clear().await
+    }
+
     fn differences(&self, real: &[Shape]) -> Result<(), String> {
         let expected: Vec<_> =
             self.model.objects().map(|object: &Stored<u8, u8>| Shape::of(object, &self.identities)).collect();

@@ -146,6 +146,27 @@ impl Real {
         PatchParams::apply(&format!("twin-{}", self.applies)).force()
     }
 
+    /// Removes all objects, whatever holds them.
+    pub async fn clear(&self) -> Result<()> {
+        for api in [&self.sets, &self.pods] {
+            for object in api.list(&ListParams::default()).await?.items {
+                let released = Patch::Merge(json!({"metadata": {"finalizers": null}}));
+                let ended = DeleteParams { grace_period_seconds: Some(0), ..DeleteParams::background() };
+                // Without its finalizer, a terminating object is gone.
+                let released =
+                    api.patch(&object.name_any(), &PatchParams::default(), &released).await.map(drop);
+                let deleted = api.delete(&object.name_any(), &ended).await.map(drop);
+                for result in [released, deleted] {
+                    match result {
+                        Err(kube::Error::Api(status)) if status.is_not_found() => {}
+                        result => result?,
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// Waits until the garbage collector has seen all pods: it deletes one whose owner never existed only after those
     /// before it.
     pub async fn until_collector_is_current(&mut self) -> Result<()> {
