@@ -18,7 +18,7 @@ use super::{
 
 /// The group of roles and their bindings.
 const RBAC: &str = "rbac.authorization.k8s.io";
-/// The API server's prefix for the ServiceAccounts of controllers.
+/// The API server's prefix for the `ServiceAccounts` of controllers.
 const ACCOUNTS: &str = "system:serviceaccount:catena-system:";
 
 /// Rights, and requests that needed them.
