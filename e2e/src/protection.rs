@@ -93,6 +93,8 @@ pub fn protecting() -> Result<Value> {
     let mut slow_released = slow.clone();
     slow_released["selector"] = json!({"matchLabels": {BACKUP_BY: "slow-released"}});
     slow_released["onFailure"] = "Release".into();
+    slow_released["tries"] = 2.into();
+    slow_released["retryAfter"] = "1s".into();
     let mut elsewhere = of_config_maps("elsewhere");
     elsewhere["backup"] = "manifest".into();
     elsewhere["namespaceSelector"] = json!({"matchLabels": {BACKUP_BY: "elsewhere"}});

@@ -146,7 +146,7 @@ async fn a_backup_that_takes_too_long_holds_until_it_ends_or_lets_go_where_the_s
     protect(&cluster).await?;
     let namespace = cluster.namespace("slow").await?;
     let map = deleted(&namespace, "web", "slow").await?;
-    deleted(&namespace, "left", "slow-released").await?;
+    let left = deleted(&namespace, "left", "slow-released").await?;
     let held = namespace
         .until("web", "says that it takes too long", |map: &ConfigMap| says(map, "Overdue", "BackupOverdue"))
         .await;
@@ -156,8 +156,12 @@ async fn a_backup_that_takes_too_long_holds_until_it_ends_or_lets_go_where_the_s
     until_event(&namespace, "ReleasedWithoutBackup").await;
 
     let backups = Api::<ConfigMap>::namespaced(cluster.client.clone(), "catena-system");
-    let of = ListParams::default().labels(&format!("{BACKUP_OF}={}", map.uid().context("uid")?));
-    let backup = backups.list(&of).await?.items.pop().context("a backup")?.name_any();
+    let of = async |map: &ConfigMap| -> Result<Vec<ConfigMap>> {
+        let of = ListParams::default().labels(&format!("{BACKUP_OF}={}", map.uid().context("uid")?));
+        Ok(backups.list(&of).await?.items)
+    };
+    assert_eq!(of(&left).await?.len(), 2, "each try is really made");
+    let backup = of(&map).await?.pop().context("a backup")?.name_any();
     assert!(namespace.api::<ConfigMap>().get_opt("web").await?.is_some(), "it went without a backup");
     let done = Patch::Merge(json!({"data": {"done": "yes"}}));
     backups.patch(&backup, &PatchParams::default(), &done).await?;

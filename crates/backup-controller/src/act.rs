@@ -10,7 +10,7 @@ use backup_controller::{
     finalizer, metadata,
     observed::{Held, Observed, Row},
     settings::ProtectedKind,
-    status::Outcome,
+    status::{FAILED, OVERDUE, Outcome},
 };
 use catena_api::keys::BACKUP_STATUS;
 use k8s_openapi::api::core::v1::ObjectReference;
@@ -149,8 +149,10 @@ impl Executor {
             let backup = status.backup.as_deref().unwrap_or("the backup");
             let note = format!("{backup}: {}", status.message);
             match status.state {
-                State::Failed => self.events.warn(&reference(target), "BackupFailed", &note),
-                State::Overdue => self.events.warn(&reference(target), "BackupOverdue", &note),
+                State::Failed if status.reason != OVERDUE => {
+                    self.events.warn(&reference(target), FAILED, &note);
+                }
+                State::Failed | State::Overdue => self.events.warn(&reference(target), OVERDUE, &note),
                 _ => self.events.tell(&reference(target), "BackupRunning", &note),
             }
         }

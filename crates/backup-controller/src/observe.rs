@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use backup_controller::{
     annotation::BackupStatus,
-    backup::Situation,
+    backup::{Situation, first_look_up},
     entry::recorded,
     error::{Error, Missing, Unusable},
     finalizer,
@@ -141,7 +141,7 @@ impl Observer {
             let (client, served_kinds, templates) = (&self.client, &self.served_kinds, &settings.templates);
             let survey = Survey { client, served_kinds, templates, kind: &kind, target: &object, now };
             // The attempt to begin with; existing backups are judged anyway.
-            let first = status.as_ref().map_or(1, |status| status.attempt);
+            let first = first_look_up(&kind, status.as_ref());
             Some(survey.situation(first, BackupStatus::former_attempt(&object)).await?)
         } else {
             // A backup of it would lack the deeper levels.

@@ -10,6 +10,11 @@ use crate::{
     settings::ProtectedKind,
 };
 
+/// The reason of a backup that failed.
+pub const FAILED: &str = "BackupFailed";
+/// The reason of a backup that exceeds its deadline.
+pub const OVERDUE: &str = "BackupOverdue";
+
 /// The reason for a release.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Outcome {
@@ -49,16 +54,29 @@ pub fn overdue(observed: &Observed, kind: &ProtectedKind, held: &Held, last: &Tr
         "the backup did not finish within {:?}, and the object is still held: fix the backup, or delete it to have another one created, or release the object without a backup with the annotation catena.dev/force-release: <reason>",
         kind.deadline
     );
-    status(observed, held, State::Overdue, last.attempt, Some(last), "BackupOverdue", message)
+    status(observed, held, State::Overdue, last.attempt, Some(last), OVERDUE, message)
 }
 
-/// A backup failed, and the next attempt has to wait.
+/// A backup failed or was given up, and the next attempt has to wait.
 #[must_use]
-pub fn failed(observed: &Observed, held: &Held, last: &Try, due: Timestamp) -> BackupStatus {
+pub fn failed(
+    observed: &Observed,
+    kind: &ProtectedKind,
+    held: &Held,
+    last: &Try,
+    due: Timestamp,
+) -> BackupStatus {
+    let (reason, failure) = if last.is_given_up {
+        let failure =
+            format!("the backup did not finish within {:?}, and counts as a failed try", kind.deadline);
+        (OVERDUE, failure)
+    } else {
+        (FAILED, "the backup failed".to_owned())
+    };
     let message = format!(
-        "the backup failed; the next attempt is due at {due:.0}: fix the cause, or release the object without a backup with the annotation catena.dev/force-release: <reason>"
+        "{failure}; the next attempt is due at {due:.0}: fix the cause, or release the object without a backup with the annotation catena.dev/force-release: <reason>"
     );
-    status(observed, held, State::Failed, last.attempt, Some(last), "BackupFailed", message)
+    status(observed, held, State::Failed, last.attempt, Some(last), reason, message)
 }
 
 /// A backup cannot be created.

@@ -36,5 +36,10 @@ pub fn judge_as_former(
     let deadline = SignedDuration::try_from(kind.deadline).unwrap_or(SignedDuration::MAX);
     let is_late = now.duration_since(created) >= deadline;
     let runs = matches!(judge(&kind.backup, found, target), Verdict::Running(_) | Verdict::Going);
-    (runs && !is_late).then(|| Try { attempt, title: title(&kind.backup, found), created })
+    (runs && !is_late).then(|| Try {
+        attempt,
+        title: title(&kind.backup, found),
+        created,
+        is_given_up: false,
+    })
 }

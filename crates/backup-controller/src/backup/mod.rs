@@ -12,11 +12,19 @@ use kube::{
 };
 use serde_json::Value;
 
-use crate::{error::Unusable, metadata, settings::Backup};
+use crate::{
+    annotation::BackupStatus,
+    error::Unusable,
+    metadata,
+    settings::{Backup, ProtectedKind},
+};
 
 pub use judge::{doubt, judge};
 pub use render::render;
 pub use target::Target;
+
+/// Maximum number of attempts that are looked up in one pass.
+pub const MAX_LOOK_UPS: u32 = 32;
 
 /// The state of all backups of an object.
 #[derive(Clone, Debug, PartialEq)]
@@ -35,7 +43,7 @@ pub enum Situation {
         /// Its state.
         verdict: Verdict,
     },
-    /// The last one failed; the next one would be this.
+    /// The last one failed, or is given up because it took too long; the next one would be this.
     Failed {
         /// The backup.
         last: Try,
@@ -64,6 +72,8 @@ pub struct Try {
     pub title: String,
     /// When it was created, by the server's clock.
     pub created: Timestamp,
+    /// Whether it exceeded its deadline, so that an entry that may release without a backup gives it up.
+    pub is_given_up: bool,
 }
 
 /// The state of a backup.
@@ -88,6 +98,14 @@ impl Situation {
             Self::Unusable(_) | Self::There { .. } | Self::Unfinished { .. } | Self::Former { .. } => None,
         }
     }
+}
+
+/// The attempt with which the look-up of an object's backups begins: the last reported one, or the first if the object
+/// may be released without a backup, because an attempt that was given up may have succeeded since.
+#[must_use]
+pub fn first_look_up(kind: &ProtectedKind, status: Option<&BackupStatus>) -> u32 {
+    let looks_at_all = !kind.always_holds() && kind.tries <= MAX_LOOK_UPS;
+    status.filter(|_| !looks_at_all).map_or(1, |status| status.attempt)
 }
 
 /// The kind, namespace and name of a backup.

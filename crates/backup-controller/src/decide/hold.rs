@@ -46,10 +46,16 @@ pub(super) fn overdue(observed: &Observed, kind: &ProtectedKind, held: &Held, la
     hold(held, status::overdue(observed, kind, held, last), LOOK_INTERVAL)
 }
 
-/// A backup failed, and the next attempt has to wait.
-pub(super) fn failed(observed: &Observed, held: &Held, last: &Try, due: Timestamp) -> Action {
+/// A backup failed or was given up, and the next attempt has to wait.
+pub(super) fn failed(
+    observed: &Observed,
+    kind: &ProtectedKind,
+    held: &Held,
+    last: &Try,
+    due: Timestamp,
+) -> Action {
     let pause = Duration::try_from(due.duration_since(held.now)).unwrap_or_default();
-    hold(held, status::failed(observed, held, last, due), pause)
+    hold(held, status::failed(observed, kind, held, last, due), pause)
 }
 
 /// A backup cannot be created.

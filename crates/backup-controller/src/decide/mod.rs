@@ -56,19 +56,13 @@ fn let_go(observed: &Observed, kind: &ProtectedKind, held: &Held) -> Action {
             hold::release(observed, held, Outcome::BackedUp, Some(last), "the backup is proven")
         }
         Some(Situation::There { last, verdict }) => {
-            if !held.left(last.created, kind.deadline).is_zero() {
-                return hold::running(observed, kind, held, last, verdict);
+            if held.left(last.created, kind.deadline).is_zero() {
+                return hold::overdue(observed, kind, held, last);
             }
-            if !kind.always_holds() {
-                return given_up(
-                    Some(last),
-                    &format!("the backup did not finish within {:?}", kind.deadline),
-                );
-            }
-            hold::overdue(observed, kind, held, last)
+            hold::running(observed, kind, held, last, verdict)
         }
         Some(Situation::Former { last }) => hold::former(observed, kind, held, last),
-        Some(Situation::Unfinished { last }) => hold::failed(observed, held, last, held.now),
+        Some(Situation::Unfinished { last }) => hold::failed(observed, kind, held, last, held.now),
         Some(Situation::Failed { last, next }) => {
             if let Some(why) = tried_in_vain(kind, held, last.attempt) {
                 return given_up(Some(last), &why);
@@ -76,7 +70,7 @@ fn let_go(observed: &Observed, kind: &ProtectedKind, held: &Held) -> Action {
             let due = retry_at(kind, held, last);
             match observed.attempt.failure() {
                 None if due <= held.now => create(held, next),
-                None => hold::failed(observed, held, last, due),
+                None => hold::failed(observed, kind, held, last, due),
                 Some(failure) => hold::blocked(observed, held, last.attempt, failure),
             }
         }
@@ -105,15 +99,19 @@ fn create(held: &Held, backup: &Value) -> Action {
 }
 
 /// The reason why an object may be released now, after all attempts of the settings were in vain. Only a backup that
-/// was created and failed, or that the server refused, is an attempt; failed reads and times without a running
+/// was created and failed or took too long, or that the server refused, is an attempt; failed reads and times without a running
 /// controller are not. A refused backup may be granted later, so the deadline has to pass as well.
 fn tried_in_vain(kind: &ProtectedKind, held: &Held, failed: u32) -> Option<String> {
     let tries = if kind.protect { kind.tries } else { 1 };
     let is_overdue = !kind.protect || held.left(held.since, kind.deadline).is_zero();
     let all = failed.saturating_add(held.refusals);
     let is_enough = failed >= tries || (held.refusals > 0 && all >= tries && is_overdue);
-    (!kind.always_holds() && is_enough)
-        .then(|| format!("{failed} backups failed, and {} were refused by the API server", held.refusals))
+    (!kind.always_holds() && is_enough).then(|| {
+        format!(
+            "{failed} backups failed or took too long, and {} were refused by the API server",
+            held.refusals
+        )
+    })
 }
 
 /// The time at which the next attempt is due: some time after the object first reported the failure. The report is on

@@ -63,7 +63,7 @@ fn held(observed: &mut Observed) -> &mut Held {
 }
 
 fn last(attempt: u32, age: i64) -> Try {
-    Try { attempt, title: format!("Job x/backup-{attempt}"), created: ago(age) }
+    Try { attempt, title: format!("Job x/backup-{attempt}"), created: ago(age), is_given_up: false }
 }
 
 fn there(verdict: Verdict, age: i64) -> Situation {
@@ -201,8 +201,41 @@ fn what_is_said_already_is_not_said_again() {
 fn after_the_deadline_it_is_held_and_the_reason_is_said_or_it_is_let_go() {
     let late = || there(Verdict::Running(None), 600);
     assert_eq!(state(&decide(&deleted("held", late()))), Some((State::Overdue, "BackupOverdue")));
-    assert_eq!(outcome(decide(&deleted("released", late()))), Some(Outcome::GivenUp));
-    assert_eq!(outcome(decide(&deleted("released", there(Verdict::Running(None), 599)))), None);
+    assert_eq!(outcome(decide(&deleted("released", late()))), None);
+}
+
+/// `tries` of the settings are real tries: one that took too long is one of them, and the next one follows.
+#[test]
+fn release_lets_go_only_after_all_tries_took_too_long_or_failed() {
+    let given_up = |attempt| {
+        let last = Try { is_given_up: true, ..last(attempt, 600) };
+        decide(&deleted("released", Situation::Failed { last, next: json!({"next": true}) }))
+    };
+    let first = given_up(1);
+    assert_eq!(state(&first), Some((State::Failed, "BackupOverdue")), "{first:?}");
+    assert_eq!(outcome(given_up(2)), Some(Outcome::GivenUp));
+}
+
+#[test]
+fn only_an_unfinished_backup_that_took_too_long_is_given_up_and_only_where_release_is_allowed() {
+    let gives_up = |id: &str, verdict: &Verdict, age| kind(id).gives_up(verdict, ago(age), now());
+    let unfinished = [Verdict::Running(None), Verdict::Running(Some("?".into())), Verdict::Going];
+    for verdict in &unfinished {
+        assert!(gives_up("released", verdict, 600) && gives_up("unprotected", verdict, 600), "{verdict:?}");
+        assert!(!gives_up("released", verdict, 599) && !gives_up("held", verdict, 600), "{verdict:?}");
+    }
+    assert!(!gives_up("released", &Verdict::Succeeded, 600) && !gives_up("released", &Verdict::Failed, 600));
+}
+
+/// An attempt that was given up may have succeeded since.
+#[test]
+fn the_look_up_begins_with_the_first_attempt_where_release_is_allowed() {
+    let Action::Hold { status, .. } = decide(&deleted("held", failed(3, 1))) else {
+        panic!("it is not held")
+    };
+    let first = |id: &str, status| crate::backup::first_look_up(&kind(id), status);
+    assert_eq!((first("held", Some(&status)), first("held", None)), (3, 1));
+    assert_eq!((first("released", Some(&status)), first("released", None)), (1, 1));
 }
 
 #[test]
@@ -287,7 +320,6 @@ fn an_entry_that_protects_no_more_lets_go_what_cannot_be_backed_up_and_waits_for
     for (situation, refusals) in [
         (absent(), 1),
         (failed(1, 1), 0),
-        (there(Verdict::Running(None), 600), 0),
         (Situation::Unusable(Unusable::NoNamespace { backup: "b".into() }), 0),
     ] {
         let action = unprotected(situation, refusals);

@@ -1,7 +1,7 @@
 //! Reads the backups of an object live.
 
 use backup_controller::{
-    backup::{Situation, Target, Try, Verdict, doubt, former, judge, render, title},
+    backup::{MAX_LOOK_UPS, Situation, Target, Try, Verdict, doubt, former, judge, render, title},
     error::{Error, Unusable},
     metadata,
     settings::{LAST_ATTEMPT, ProtectedKind},
@@ -15,9 +15,6 @@ use operator_kit::{
 use serde_json::Value;
 
 use super::versions;
-
-/// Maximum number of attempts that are looked up in one pass.
-const MAX_LOOK_UPS: u32 = 32;
 
 /// An object whose backups are looked up.
 pub struct Survey<'s> {
@@ -59,20 +56,20 @@ impl Survey<'_> {
                 return Ok(Situation::Unusable(doubt.about(title)));
             }
             let created = metadata::time(&found, "creationTimestamp").unwrap_or(self.now);
-            let last = Try { attempt, title, created };
-            match judge(&self.kind.backup, &found, self.target) {
-                Verdict::Failed if attempt == LAST_ATTEMPT => {
-                    return Ok(Situation::Unusable(Unusable::Exhausted { tries: attempt }));
-                }
-                Verdict::Failed if attempt - first + 1 == MAX_LOOK_UPS => {
-                    return Ok(Situation::Unfinished { last });
-                }
-                Verdict::Failed => {
-                    failed = Some(last);
-                    attempt += 1;
-                }
-                verdict => return Ok(Situation::There { last, verdict }),
+            let verdict = judge(&self.kind.backup, &found, self.target);
+            let is_given_up = self.kind.gives_up(&verdict, created, self.now);
+            let last = Try { attempt, title, created, is_given_up };
+            if verdict != Verdict::Failed && !is_given_up {
+                return Ok(Situation::There { last, verdict });
             }
+            if attempt == LAST_ATTEMPT {
+                return Ok(Situation::Unusable(Unusable::Exhausted { tries: attempt }));
+            }
+            if attempt - first + 1 == MAX_LOOK_UPS {
+                return Ok(Situation::Unfinished { last });
+            }
+            failed = Some(last);
+            attempt += 1;
         }
     }
 

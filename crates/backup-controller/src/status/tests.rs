@@ -26,7 +26,7 @@ fn held(observed: &Observed) -> &Held {
 }
 
 fn last() -> Try {
-    Try { attempt: 3, title: "Secret backups/web-3".into(), created: time("12:00:30") }
+    Try { attempt: 3, title: "Secret backups/web-3".into(), created: time("12:00:30"), is_given_up: false }
 }
 
 fn failure() -> Failure {
@@ -51,6 +51,7 @@ fn a_status_says_of_which_object_entry_try_and_backup_it_is_and_since_when() {
 fn each_kind_of_waiting_has_a_state_and_a_reason_and_says_what_to_do() {
     let observed = observed();
     let (kind, held, last) = (observed.kind.as_ref().unwrap(), held(&observed), last());
+    let given_up = Try { is_given_up: true, ..last.clone() };
     let note = Verdict::Running(Some("the field status is not set yet".into()));
     let release = "catena.dev/force-release: <reason>";
     for (status, state, reason, said) in [
@@ -76,12 +77,18 @@ fn each_kind_of_waiting_has_a_state_and_a_reason_and_says_what_to_do() {
         (overdue(&observed, kind, held, &last), State::Overdue, "BackupOverdue", "not finish within 600s"),
         (overdue(&observed, kind, held, &last), State::Overdue, "BackupOverdue", release),
         (
-            failed(&observed, held, &last, time("12:02:00")),
+            failed(&observed, kind, held, &last, time("12:02:00")),
             State::Failed,
             "BackupFailed",
             "2026-06-01T12:02:00Z",
         ),
-        (failed(&observed, held, &last, time("12:02:00")), State::Failed, "BackupFailed", release),
+        (failed(&observed, kind, held, &last, time("12:02:00")), State::Failed, "BackupFailed", release),
+        (
+            failed(&observed, kind, held, &given_up, time("12:02:00")),
+            State::Failed,
+            "BackupOverdue",
+            "did not finish within 600s, and counts as a failed try; the next attempt is due at 2026-06-01T12:02:00Z",
+        ),
         (blocked(&observed, held, 3, &failure()), State::Blocked, "Forbidden", "it may not"),
     ] {
         assert_eq!((status.state, status.reason.as_str()), (state, reason));
@@ -124,7 +131,7 @@ fn a_release_that_does_not_count_is_told_with_every_status() {
         running(&observed, held, &last, &Verdict::Going),
         former(&observed, held, &last),
         overdue(&observed, kind, held, &last),
-        failed(&observed, held, &last, held.now),
+        failed(&observed, kind, held, &last, held.now),
         blocked(&observed, held, 1, &failure()),
     ] {
         assert_eq!(status.ignored_release.as_deref(), Some("digest"));

@@ -186,6 +186,9 @@ async fn why_it_waits_is_said_on_the_very_object_and_once_in_an_event() {
     ] {
         assert_eq!(act(tell(state), Answer::Done).await.told, told, "{state:?}");
     }
+    let given_up = BackupStatus { reason: OVERDUE.into(), ..status(State::Failed) };
+    let given_up = Action::Hold { status: given_up, tell: true, again: Duration::ZERO };
+    assert_eq!(act(given_up, Answer::Done).await.told, ["BackupOverdue"]);
     let mut said = observed();
     said.held.as_mut().unwrap().status = Some(status(State::Failed));
     let again = act_on(&said, tell(State::Failed), &[Answer::Done]).await;

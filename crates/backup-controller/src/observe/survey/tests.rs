@@ -15,7 +15,7 @@ use serde_json::json;
 use super::*;
 use crate::{
     api_server::{DATE, server},
-    fixtures::{TEMPLATE, created, settings, target},
+    fixtures::{TEMPLATE, created, settings, target, with_policy},
     memory::Unplaced,
 };
 
@@ -89,6 +89,35 @@ async fn a_backup_of_an_earlier_version_is_waited_for_as_long_as_it_runs_and_has
         let ended = stands(change).await;
         assert!(matches!(ended, Situation::Absent { .. }), "{ended:?}");
     }
+}
+
+/// Where an object may be released without a backup, one that took too long is a try like a failed one, and a later
+/// success still counts.
+#[tokio::test]
+async fn a_backup_that_took_too_long_is_given_up_for_the_next_one_unless_it_succeeds_after_all() {
+    let policy = |on_failure| json!({"deadline": "10s", "onFailure": on_failure, "tries": 2});
+    let [releasing, holding] =
+        ["Release", "Hold"].map(|on_failure| with_policy(TEMPLATE, "backups", &policy(on_failure)));
+    let begun = |settings: &Settings, attempts: &[u32]| {
+        attempts.iter().map(|attempt| created(settings, &target("shop"), *attempt)).collect::<Vec<_>>()
+    };
+    let found = async |settings: &Settings, backups| survey(&cluster(backups).0, settings, 1, None).await;
+
+    let given_up = found(&releasing, begun(&releasing, &[1])).await;
+    assert!(
+        matches!(&given_up, Situation::Failed { last, .. } if last.attempt == 1 && last.is_given_up),
+        "{given_up:?}"
+    );
+    let held = found(&holding, begun(&holding, &[1])).await;
+    assert!(matches!(&held, Situation::There { last, .. } if !last.is_given_up), "{held:?}");
+
+    let mut late = begun(&releasing, &[1, 2]);
+    late[0]["status"] = json!({"succeeded": 1, "failed": 0});
+    let proven = found(&releasing, late).await;
+    assert!(
+        matches!(&proven, Situation::There { last, verdict: Verdict::Succeeded } if last.attempt == 1),
+        "{proven:?}"
+    );
 }
 
 #[tokio::test]
