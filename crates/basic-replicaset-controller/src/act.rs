@@ -165,12 +165,9 @@ impl Executor {
 
     async fn delete(&self, set: &BasicReplicaSet, pod: Arc<PodRow>) -> Result<(), Error> {
         let deleted = self.writer.on_behalf_of(ObjectId::of(set)).delete(&self.pods, pod.id()).await;
-        deleted.map_err(|WriteError { object, cause }| match cause {
-            WriteCause::Forbidden { message }
-            | WriteCause::Invalid { message, .. }
-            // The answer for a webhook that does not answer.
-            | WriteCause::Unknown { code: 500, message } => Error::DeleteRefused { name: object.name, message },
-            cause => WriteError { object, cause }.into(),
+        deleted.map_err(|error| match error.cause.refusal() {
+            Some(message) => Error::DeleteRefused { message: message.to_owned(), name: error.object.name },
+            None => error.into(),
         })
     }
 }

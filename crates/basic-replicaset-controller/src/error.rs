@@ -55,6 +55,9 @@ pub enum Error {
     Read(#[from] ReadError),
 }
 
+/// The reason of a deletion that is refused, and not merely failed.
+pub const DELETE_REFUSED: &str = "DeleteRefused";
+
 impl Error {
     /// Whether a pod could not be created only because of its name.
     #[must_use]
@@ -98,7 +101,7 @@ impl Reported for Error {
             Self::Write(error) => error.reason(),
             Self::Some(failed) => failed.first.reason(),
             Self::NameTaken { .. } => "PodNameTaken",
-            Self::DeleteRefused { .. } => "DeleteRefused",
+            Self::DeleteRefused { .. } => DELETE_REFUSED,
             Self::TemplateChanged => "TemplateChanged",
             Self::NotObserved { .. } => "PodsNotObserved",
             Self::Read(error) => error.reason(),

@@ -10,7 +10,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use operator_kit::{
     report::Reported,
     testing::{
-        Answer::{self, Done, Lost, Refusal},
+        Answer::{self, Done, Json, Lost, Refusal},
         Sent, answering, in_turn,
     },
 };
@@ -174,8 +174,16 @@ async fn a_pod_is_marked_taken_back_and_deleted_only_as_the_very_pod_that_was_se
 async fn a_delete_that_is_refused_holds_up_its_pod_alone_and_one_that_is_gone_is_done() {
     let delete = || Action::Delete(vec![orphan()]);
     assert_eq!(outcome(delete(), refused(404)).await, Ok(Next::Written));
-    for answer in [refused(403), refused(422), refused(500)] {
-        let refused = Err(("DeleteRefused", vec![Some("pod".into())]));
+    let no_webhook =
+        "Internal error occurred: failed calling webhook \"pods.example.com\": connection refused";
+    let no_webhook = json!({"kind": "Status", "status": "Failure", "code": 500, "message": no_webhook});
+    for (answer, reason) in [
+        (refused(403), "DeleteRefused"),
+        (refused(422), "DeleteRefused"),
+        (Json(500, no_webhook), "DeleteRefused"),
+        (refused(500), "WriteFailed"),
+    ] {
+        let refused = Err((reason, vec![Some("pod".into())]));
         assert_eq!(outcome(delete(), answer.clone()).await, refused, "{answer:?}");
     }
     for (answer, reason) in [(refused(429), "ServerBusy"), (Lost, "WriteFailed")] {

@@ -11,6 +11,7 @@ use operator_kit::{render::TemplateError, run::Attempt, watch::ReadError};
 pub use budget::Budget;
 
 use crate::{
+    error::DELETE_REFUSED,
     observed::{Holder, Observed, TakenName, succession_ends_in},
     pod::{PodRow, PodState},
     status::{next_blocker, pace, status, told},
@@ -143,9 +144,13 @@ fn replace(observed: &Observed) -> Option<Action> {
         .cloned()
         // Without a template nothing can replace an old pod, so none counts as outdated.
         .partition(|pod| revision.is_err() || revision.is_ok_and(|revision| **revision == *pod.revision));
-    // An old pod that cannot be deleted holds up no replacement, within bounds: it counts only as serving.
-    let (stubborn, outdated): (Vec<_>, Vec<_>) =
-        outdated.into_iter().partition(|pod| observed.attempt.failed_item(step::DELETE, &pod.uid));
+    // An old pod whose deletion is refused holds up no replacement, within bounds: it counts only as serving. A request that
+    // merely failed is repeated soon, and is worth no additional pod.
+    let is_stubborn = |pod: &Arc<PodRow>| {
+        let failure = observed.attempt.last_failure(step::DELETE, &pod.uid);
+        failure.is_some_and(|failure| failure.reason == DELETE_REFUSED)
+    };
+    let (stubborn, outdated): (Vec<_>, Vec<_>) = outdated.into_iter().partition(is_stubborn);
     let budget = Budget::of(&observed.set.spec);
     let doomed = ranking::doomed(&budget, &updated, &outdated, &stubborn, may_go);
     if !doomed.is_empty() {

@@ -61,10 +61,10 @@ impl Attempt {
         self.holds(step) || held.is_some_and(|item| !item.is_due)
     }
 
-    /// Whether the last try of a step failed for an item; it may be due for a retry.
+    /// The failure of the last try of a step for an item; it may be due for a retry.
     #[must_use]
-    pub fn failed_item(&self, step: &str, item: &str) -> bool {
-        self.items(step).is_some_and(|items| items.contains_key(item))
+    pub fn last_failure(&self, step: &str, item: &str) -> Option<&Failure> {
+        self.items(step)?.get(item).map(|held| &held.failure)
     }
 
     /// How many items of a step are held up, each by itself.

@@ -5,7 +5,7 @@ use operator_kit::report::conditions;
 use proptest::prelude::*;
 
 use super::*;
-use crate::observed::MAX_FAILED_ITEMS;
+use crate::{error::DELETE_REFUSED, observed::MAX_FAILED_ITEMS};
 
 fn without(held_up: HeldUp) -> Attempt {
     Attempt::Without(held_up)
@@ -92,6 +92,23 @@ fn a_delete_that_is_refused_stops_neither_other_deletes_nor_creates() {
     assert!(!conditions::is_true(&status.conditions, conditions::READY));
     observed.pods.retain(|pod| *pod.name == *first[0]);
     assert_eq!(created(&decide(&observed)).len(), 2);
+}
+
+#[test]
+fn a_delete_that_merely_failed_is_worth_no_additional_pod() {
+    // One old pod goes at a time, and one new one may come on top.
+    let mut pods: Vec<_> = (0..3).map(|slot| pod(slot, OLD, PodState::Ready)).collect();
+    pods.push(pod(3, NEW, PodState::Ready));
+    let after = |reason| {
+        let held = HeldUp::default().and_item(step::DELETE, "pod-0", failure(reason));
+        let mut observed = Observed { attempt: without(held), ..observed(3, pods.clone()) };
+        let spec = &mut Arc::make_mut(&mut observed.set).spec;
+        (spec.max_surge, spec.max_unavailable) = (IntOrString::Int(1), IntOrString::Int(0));
+        decide(&observed)
+    };
+    assert_eq!(created(&after(DELETE_REFUSED)).len(), 1, "the others are replaced beside it");
+    let action = after("WriteFailed");
+    assert!(!matches!(action, Action::Create { .. }), "{action:?}");
 }
 
 #[test]

@@ -177,7 +177,7 @@ async fn an_item_that_may_be_tried_again_is_known_for_a_while_and_then_forgotten
     backoff.progressed("a", "create");
     backoff.settled("a");
     let (due, next) = attempt(&backoff);
-    assert!(due.failed_item("create", "1") && !due.holds_item("create", "1"));
+    assert!(due.last_failure("create", "1").is_some() && !due.holds_item("create", "1"));
     assert_eq!(due.held_items("create"), 0);
     tokio::time::advance(next.unwrap()).await;
     backoff.settled("a");

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use super::refusal;
+use super::refusal::{self, is_unanswered_webhook};
 use crate::object::Named;
 
 /// The reason why a write failed.
@@ -87,6 +87,17 @@ impl WriteCause {
             | Self::QuotaRefused { .. }
             | Self::OwnerKindUnknown
             | Self::Busy { .. } => false,
+        }
+    }
+
+    /// The server's words, if it refuses this very write, also for a webhook that does not answer. A request that merely
+    /// failed is no refusal.
+    #[must_use]
+    pub fn refusal(&self) -> Option<&str> {
+        match self {
+            Self::Forbidden { message } | Self::Invalid { message, .. } => Some(message),
+            Self::Unknown { message, .. } if is_unanswered_webhook(message) => Some(message),
+            _ => None,
         }
     }
 

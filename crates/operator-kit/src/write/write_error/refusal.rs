@@ -35,6 +35,11 @@ pub(super) fn way_to_report(message: &str) -> &'static str {
     }
 }
 
+/// Whether a webhook does not answer, which holds up the request like a refusal.
+pub(super) fn is_unanswered_webhook(message: &str) -> bool {
+    message.contains("failed calling webhook")
+}
+
 fn named(message: &str) -> Option<&str> {
     [POLICY, WEBHOOK].into_iter().find_map(|(before, quote)| {
         let start = message.find(before)?;
