@@ -5,5 +5,9 @@
 //! controller's library itself.
 
 pub mod cache;
+pub mod chain;
+pub mod check;
+pub mod clock;
+pub mod metadata;
 pub mod replica_set;
 pub mod server;

@@ -1,13 +1,18 @@
 //! Runs the models and prints the outcome of each: `cargo xtask model`.
 
-use std::process::ExitCode;
+use std::{fmt::Debug, process::ExitCode, time::Instant};
 
 use clap::Parser;
-use model::replica_set::{
-    check::{Checked, breaks, check},
-    sabotage::Sabotage,
-    scopes,
+use model::{
+    chain::{self, Chain, walk::walk},
+    check::{Checkable, Checked, breaks, check},
+    replica_set::{self, ReplicaSet},
 };
+
+/// Number of random histories of the whole chain.
+const HISTORIES: u64 = 200;
+/// The same with `--full`.
+const MANY_HISTORIES: u64 = 20_000;
 
 /// Run the controllers' own decisions against a model of the API server, in all orders of events.
 #[derive(Parser)]
@@ -18,21 +23,28 @@ struct Options {
     /// Only the models whose name contains this, and no sabotage
     #[arg(long, value_name = "NAME")]
     only: Option<String>,
+    /// Seed of the random histories of the whole chain
+    #[arg(long, value_name = "N", default_value_t = 7)]
+    seed: u64,
 }
 
 fn main() -> ExitCode {
-    let Options { full, only } = Options::parse();
-    let mut scopes = if full { scopes::full() } else { scopes::small() };
-    scopes.retain(|scope| only.as_ref().is_none_or(|name| scope.name.contains(name)));
-    println!(
-        "{:<32} {:>9} {:>6} {:>9} {:>8}",
-        "basic-replicaset-controller", "states", "depth", "seconds", "rules"
-    );
+    let Options { full, only, seed } = Options::parse();
+    let is_chosen = |name: &str| only.as_ref().is_none_or(|only| name.contains(only));
+    let sets = if full { replica_set::scopes::full() } else { replica_set::scopes::small() };
+    let chains = if full { chain::scopes::full() } else { chain::scopes::small() };
     let mut broken = 0;
-    for scope in scopes {
-        let checked = check(&scope);
-        tell(&checked);
-        broken += checked.broken.len();
+    head("basic-replicaset-controller");
+    for scope in sets.into_iter().filter(|scope| is_chosen(scope.name)) {
+        broken += search(ReplicaSet::new(scope));
+    }
+    head("the other controllers");
+    for scope in chains.into_iter().filter(|scope| is_chosen(scope.name)) {
+        broken += search(Chain::new(scope));
+    }
+    let whole = chain::scopes::whole();
+    if is_chosen(whole.name) {
+        broken += wander(&Chain::new(whole), seed, if full { MANY_HISTORIES } else { HISTORIES });
     }
     if only.is_none() {
         broken += sabotage();
@@ -40,35 +52,64 @@ fn main() -> ExitCode {
     if broken == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
+fn head(title: &str) {
+    println!("\n{title:<34} {:>9} {:>6} {:>9} {:>8}", "states", "depth", "seconds", "rules");
+}
+
+/// Searches all histories, and returns the number of broken rules.
+fn search(model: impl Checkable) -> usize {
+    let Checked { name, states, depth, rules, broken, took } = check(model);
+    let hold = format!("{}/{}", rules.len() - broken.len(), rules.len());
+    println!("{name:<34} {states:>9} {depth:>6} {:>9.1} {hold:>8}", took.as_secs_f64());
+    for (rule, history) in &broken {
+        tell(rule, history);
+    }
+    broken.len()
+}
+
+/// Looks at random histories, and returns the number of broken rules.
+fn wander(chain: &Chain, seed: u64, histories: u64) -> usize {
+    let began = Instant::now();
+    let walked = walk(chain, seed, histories);
+    let (name, seconds) = (chain.scope.name, began.elapsed().as_secs_f64());
+    println!(
+        "{name:<34} {histories} random histories by the seed {seed}, {} events, {seconds:.1} s",
+        walked.events
+    );
+    if let Some((rule, history)) = &walked.broken {
+        tell(rule.sentence(), history);
+    }
+    usize::from(walked.broken.is_some())
+}
+
+fn tell(rule: &str, history: &[String]) {
+    println!("  BROKEN: {rule}");
+    for line in history {
+        println!("    {line}");
+    }
+}
+
 /// The number of sabotages that are not caught.
 fn sabotage() -> usize {
+    println!("\n{:<34} {:>9} {:>9}", "sabotage", "states", "seconds");
     let mut missed = 0;
-    println!("\n{:<32} {:>9} {:>9}", "sabotage", "states", "seconds");
-    for sabotage in Sabotage::ALL {
-        let (scope, rule) = scopes::revealing(sabotage);
-        let checked = breaks(&scope, rule);
-        let seconds = checked.took.as_secs_f64();
-        let is_caught = checked.broken.contains_key(rule.sentence());
-        let verdict = if is_caught { "breaks" } else { "DOES NOT BREAK" };
-        println!(
-            "{:<32} {:>9} {seconds:>9.1}  {verdict}: {}",
-            format!("{sabotage:?}"),
-            checked.states,
-            rule.sentence()
-        );
-        missed += usize::from(!is_caught);
+    for sabotage in replica_set::sabotage::Sabotage::ALL {
+        let (scope, rule) = replica_set::scopes::revealing(sabotage);
+        missed += miss(sabotage, ReplicaSet::new(scope), rule.sentence());
+    }
+    for sabotage in chain::sabotage::Sabotage::ALL {
+        let (scope, rule) = chain::scopes::revealing(sabotage);
+        missed += miss(sabotage, Chain::new(scope), rule.sentence());
     }
     missed
 }
 
-fn tell(checked: &Checked) {
-    let Checked { name, states, depth, rules, broken, took } = checked;
-    let hold = format!("{}/{}", rules.len() - broken.len(), rules.len());
-    println!("{name:<32} {states:>9} {depth:>6} {:>9.1} {hold:>8}", took.as_secs_f64());
-    for (rule, history) in broken {
-        println!("  BROKEN: {rule}");
-        for line in history {
-            println!("    {line}");
-        }
-    }
+fn miss(sabotage: impl Debug, model: impl Checkable, rule: &'static str) -> usize {
+    let checked = breaks(model, rule);
+    let seconds = checked.took.as_secs_f64();
+    let is_caught = checked.broken.contains_key(rule);
+    let verdict = if is_caught { "breaks" } else { "DOES NOT BREAK" };
+    let (sabotage, states) = (format!("{sabotage:?}"), checked.states);
+    println!("{sabotage:<34} {states:>9} {seconds:>9.1}  {verdict}: {rule}");
+    usize::from(!is_caught)
 }

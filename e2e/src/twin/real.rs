@@ -1,6 +1,6 @@
 //! Operations of the model as requests to the real API server.
 //!
-//! An Ingress stands for a set, because no controller touches it and the garbage collector knows its kind. The pods are
+//! An Ingress stands for all kinds but Pod, because no controller touches it and the garbage collector knows its kind. The pods are
 //! on a node that does not exist, so that they have a grace period that nobody ends.
 
 use anyhow::{Result, bail};
@@ -45,10 +45,7 @@ impl Real {
     }
 
     fn api(&self, kind: Kind) -> &Api<DynamicObject> {
-        match kind {
-            Kind::ReplicaSet => &self.sets,
-            Kind::Pod => &self.pods,
-        }
+        if kind == Kind::Pod { &self.pods } else { &self.sets }
     }
 
     /// All objects in the order of the model.
@@ -110,11 +107,10 @@ impl Real {
                 }
             }
             Operation::PatchStatus { key, preconditions, status } => {
-                let reported = match key.kind {
-                    Kind::ReplicaSet => {
-                        json!({"loadBalancer": {"ingress": [{"hostname": format!("v{status}")}]}})
-                    }
-                    Kind::Pod => json!({"message": format!("v{status}")}),
+                let reported = if key.kind == Kind::Pod {
+                    json!({"message": format!("v{status}")})
+                } else {
+                    json!({"loadBalancer": {"ingress": [{"hostname": format!("v{status}")}]}})
                 };
                 let body = json!({"metadata": relied_on(preconditions, identities), "status": reported});
                 let params = self.apply();
@@ -219,10 +215,7 @@ fn named(key: &Key, mut body: Value) -> Value {
 }
 
 fn type_of(kind: Kind) -> (&'static str, &'static str) {
-    match kind {
-        Kind::ReplicaSet => ("networking.k8s.io/v1", "Ingress"),
-        Kind::Pod => ("v1", "Pod"),
-    }
+    if kind == Kind::Pod { ("v1", "Pod") } else { ("networking.k8s.io/v1", "Ingress") }
 }
 
 fn created(object: &Object<u8, u8>, identities: &Identities) -> Value {
@@ -233,10 +226,7 @@ fn created(object: &Object<u8, u8>, identities: &Identities) -> Value {
             "labels": meta.labels, "annotations": meta.annotations, "finalizers": meta.finalizers,
             "ownerReferences": owners,
         },
-        "spec": match meta.key.kind {
-            Kind::ReplicaSet => set_spec(object.spec),
-            Kind::Pod => pod_spec(),
-        },
+        "spec": if meta.key.kind == Kind::Pod { pod_spec() } else { set_spec(object.spec) },
     });
     named(&meta.key, body)
 }
@@ -302,7 +292,7 @@ fn put(
             let left: Vec<_> = finalizers().into_iter().filter(|other| **other != **name).collect();
             metadata["finalizers"] = json!(left);
         }
-        Change::Spec(spec) if key.kind == Kind::ReplicaSet => body["spec"] = set_spec(*spec),
+        Change::Spec(spec) if key.kind != Kind::Pod => body["spec"] = set_spec(*spec),
         Change::Spec(_) => {}
     }
 }

@@ -54,9 +54,10 @@ impl Shape {
     /// The shape of a real object.
     pub fn of_real(kind: Kind, object: &DynamicObject) -> Self {
         let meta = &object.metadata;
-        let (spec, status) = match kind {
-            Kind::ReplicaSet => ("/spec/rules/0/host", "/status/loadBalancer/ingress/0/hostname"),
-            Kind::Pod => ("/none", "/status/message"),
+        let (spec, status) = if kind == Kind::Pod {
+            ("/none", "/status/message")
+        } else {
+            ("/spec/rules/0/host", "/status/loadBalancer/ingress/0/hostname")
         };
         let number = |pointer| {
             let text = object.data.pointer(pointer).and_then(|value| value.as_str()).unwrap_or_default();

@@ -7,15 +7,18 @@ use catena_api::{BasicReplicaSetStatus, keys};
 use operator_kit::report::conditions::{self, READY};
 
 use super::{
-    content::{Object, Server, Spec, Status, Stored, Told, real_meta, set_spec},
+    content::{Object, Server, Spec, Status, Stored, Told, set_spec},
     observe::pod_name,
     process::{Process, Write},
     sabotage::Sabotage,
     scope::Scope,
 };
-use crate::server::{
-    object::{Key, Kind, Meta, Owner, Text},
-    operation::{Change, Operation, Preconditions, Verb},
+use crate::{
+    metadata::real_meta,
+    server::{
+        object::{Key, Kind, Meta, Owner, Text},
+        operation::{Change, Operation, Preconditions, Verb},
+    },
 };
 
 /// The immediate effects of an action, and its planned writes.

@@ -3,24 +3,19 @@
 use std::{
     hash::{Hash, Hasher},
     sync::Arc,
-    time::Duration,
 };
 
 use basic_replicaset_controller::pod::{self, PodRow, PodState, Trouble};
 use catena_api::{BasicReplicaSet, BasicReplicaSetSpec, BasicReplicaSetStatus, keys};
-use jiff::Timestamp;
-use k8s_openapi::{
-    api::core::v1::Pod,
-    apimachinery::pkg::{
-        apis::meta::v1::{ObjectMeta, OwnerReference, Time},
-        util::intstr::IntOrString,
-    },
-};
-use kube::Resource;
+use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
-use crate::server::{
-    self,
-    object::{self, Kind, Meta, Owner, Text},
+use crate::{
+    clock::time,
+    metadata::real_meta,
+    server::{
+        self,
+        object::{self, Text},
+    },
 };
 
 /// An object of this model.
@@ -29,12 +24,6 @@ pub type Object = object::Object<Spec, Status>;
 pub type Stored = object::Stored<Spec, Status>;
 /// The server of this model.
 pub type Server = server::Server<Spec, Status>;
-
-/// Seconds of one tick of the server's clock: more than any delay of the controller.
-const TICK: u64 = 60;
-
-/// Start of the server's clock.
-const EPOCH: Duration = Duration::from_secs(1_000_000);
 
 /// A spec.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -98,18 +87,6 @@ impl Hash for Told {
     }
 }
 
-/// A point in time, from the server's clock.
-#[must_use]
-pub fn time(clock: u8) -> Timestamp {
-    Timestamp::UNIX_EPOCH + EPOCH + duration(clock)
-}
-
-/// The duration of a number of ticks.
-#[must_use]
-pub fn duration(ticks: u8) -> Duration {
-    Duration::from_secs(u64::from(ticks) * TICK)
-}
-
 /// The spec of a set.
 #[must_use]
 pub fn set_spec(object: &Object) -> Option<&SetSpec> {
@@ -143,43 +120,6 @@ pub fn real_set(object: &Object) -> BasicReplicaSet {
         _ => None,
     };
     BasicReplicaSet { metadata: real_meta(&object.meta), spec, status }
-}
-
-/// The metadata in Kubernetes' own type.
-#[must_use]
-pub fn real_meta(meta: &Meta) -> ObjectMeta {
-    let texts = |map: &std::collections::BTreeMap<Text, Text>| {
-        let texts = map.iter().map(|(key, value)| (key.to_string(), value.to_string()));
-        (!map.is_empty()).then(|| texts.collect())
-    };
-    let owners = meta.owners.iter().map(real_owner).collect();
-    ObjectMeta {
-        name: Some(meta.key.name.to_string()),
-        uid: Some(meta.uid.to_string()),
-        resource_version: Some(meta.version.0.to_string()),
-        generation: Some(meta.generation),
-        creation_timestamp: Some(Time(time(meta.created))),
-        deletion_timestamp: meta.is_deleting.then(|| Time(time(meta.created))),
-        labels: texts(&meta.labels),
-        annotations: texts(&meta.annotations),
-        owner_references: (!meta.owners.is_empty()).then_some(owners),
-        ..ObjectMeta::default()
-    }
-}
-
-fn real_owner(owner: &Owner) -> OwnerReference {
-    let (api_version, kind) = match owner.key.kind {
-        Kind::ReplicaSet => (BasicReplicaSet::api_version(&()), BasicReplicaSet::kind(&())),
-        Kind::Pod => (Pod::api_version(&()), Pod::kind(&())),
-    };
-    OwnerReference {
-        api_version: api_version.into(),
-        kind: kind.into(),
-        name: owner.key.name.to_string(),
-        uid: owner.uid.to_string(),
-        controller: Some(owner.is_controller),
-        block_owner_deletion: Some(owner.blocks_deletion),
-    }
 }
 
 /// The pod as the controller stores it.

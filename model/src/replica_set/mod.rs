@@ -1,7 +1,6 @@
 //! `BasicReplicaSet` alone: its controller's own `decide` and `status`, over all orders of events.
 
 pub mod act;
-pub mod check;
 pub mod content;
 pub mod event;
 pub mod observe;
@@ -29,10 +28,13 @@ use rule::{Ledger, Rule};
 use scope::Scope;
 use world::{World, Writes};
 
-use crate::server::{
-    Server,
-    object::{Kind, Meta},
-    operation::Operation,
+use crate::{
+    check::Checkable,
+    server::{
+        Server,
+        object::{Kind, Meta},
+        operation::Operation,
+    },
 };
 
 /// A model of one set.
@@ -121,5 +123,15 @@ impl Model for ReplicaSet {
             ]);
         }
         rules
+    }
+}
+
+impl Checkable for ReplicaSet {
+    fn name(&self) -> &'static str {
+        self.scope.name
+    }
+
+    fn lines(history: Vec<(World, Option<Event>)>) -> Vec<String> {
+        trace::lines(history)
     }
 }

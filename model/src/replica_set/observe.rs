@@ -13,12 +13,16 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use operator_kit::render::Rendered;
 
 use super::{
-    content::{Object, Server, Spec, Stored, pod_row, real_meta, real_set, set_spec, time},
+    content::{Object, Server, Spec, Stored, pod_row, real_set, set_spec},
     process::Process,
     sabotage::Sabotage,
     scope::Scope,
 };
-use crate::server::object::{Key, Kind, Text};
+use crate::{
+    clock::time,
+    metadata::real_meta,
+    server::object::{Key, Kind, Text},
+};
 
 /// The name of a pod by the template.
 #[must_use]

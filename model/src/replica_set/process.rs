@@ -9,9 +9,10 @@ use operator_kit::{
     run::{Attempt, HeldUp},
 };
 
-use super::content::{self, Object, Server, Spec, Status, Stored};
+use super::content::{Object, Server, Spec, Status, Stored};
 use crate::{
     cache::Cache,
+    clock,
     server::{
         Event,
         object::{Kind, Text, Version},
@@ -121,18 +122,16 @@ impl Process {
 
     /// Whether a write took effect is unknown: decisions wait until its watch has passed this moment.
     pub fn doubts(&mut self, operation: &Operation<Spec, Status>, now: Version) {
-        match operation.key().kind {
-            Kind::ReplicaSet => self.sets.wrote(now),
-            Kind::Pod => self.pods.wrote(now),
-        }
+        let cache = if operation.key().kind == Kind::Pod { &mut self.pods } else { &mut self.sets };
+        cache.wrote(now);
     }
 
     /// The age of the set's status.
     #[must_use]
     pub fn status_age(&self, now: u8) -> StatusAge {
         match self.told_at {
-            Some(then) => StatusAge::Written(content::duration(now - then)),
-            None => StatusAge::Unwritten(content::duration(now)),
+            Some(then) => StatusAge::Written(clock::duration(now - then)),
+            None => StatusAge::Unwritten(clock::duration(now)),
         }
     }
 

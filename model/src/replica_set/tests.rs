@@ -1,13 +1,10 @@
-use super::{
-    check::{breaks, check},
-    sabotage::Sabotage,
-    scopes, *,
-};
+use super::{sabotage::Sabotage, *};
+use crate::check::{breaks, check};
 
 #[test]
 fn every_rule_holds_in_every_history() {
     for scope in scopes::small() {
-        let checked = check(&scope);
+        let checked = check(ReplicaSet::new(scope));
         assert!(checked.broken.is_empty(), "{}: {:#?}", checked.name, checked.broken);
     }
 }
@@ -16,7 +13,7 @@ fn every_rule_holds_in_every_history() {
 fn each_sabotage_breaks_the_rule_that_is_there_for_it() {
     for sabotage in Sabotage::ALL {
         let (scope, rule) = scopes::revealing(sabotage);
-        let checked = breaks(&scope, rule);
+        let checked = breaks(ReplicaSet::new(scope), rule.sentence());
         assert!(checked.broken.contains_key(rule.sentence()), "{sabotage:?} is not caught: {checked:?}");
     }
 }
@@ -25,7 +22,7 @@ fn each_sabotage_breaks_the_rule_that_is_there_for_it() {
 #[test]
 fn a_pod_that_loses_its_label_in_a_rollout_may_stay_beside_its_successor() {
     let scope = Scope { loses_labels: true, ..scopes::meddling() };
-    let checked = breaks(&scope, Rule::Rest);
+    let checked = breaks(ReplicaSet::new(scope), Rule::Rest.sentence());
     assert!(checked.broken.contains_key(Rule::Rest.sentence()));
 }
 
@@ -35,6 +32,6 @@ fn two_leaders_at_once_may_exceed_the_budget_of_a_rollout() {
     let scope = scopes::two_leaders();
     for rule in [Rule::Most, Rule::Least] {
         let scope = Scope { judges_budget: true, ..scope.clone() };
-        assert!(breaks(&scope, rule).broken.contains_key(rule.sentence()));
+        assert!(breaks(ReplicaSet::new(scope), rule.sentence()).broken.contains_key(rule.sentence()));
     }
 }

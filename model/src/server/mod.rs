@@ -118,7 +118,7 @@ impl<S: Clone + PartialEq + Hash, T: Clone + PartialEq + Hash + Default> Server<
         object.meta.uid = format!("{:?}:{}:{incarnation}", key.kind, key.name).into();
         object.meta.generation = 1;
         object.meta.created = self.clock;
-        (object.meta.is_deleting, object.meta.has_grace) = (false, false);
+        (object.meta.is_deleting, object.meta.deleted, object.meta.has_grace) = (false, 0, false);
         // The status is a subresource; a create drops it.
         object.status = T::default();
         self.store(object)
@@ -192,7 +192,7 @@ impl<S: Clone + PartialEq + Hash, T: Clone + PartialEq + Hash + Default> Server<
             return self.remove(after);
         }
         if !after.meta.is_deleting {
-            after.meta.is_deleting = true;
+            (after.meta.is_deleting, after.meta.deleted) = (true, self.clock);
             after.meta.generation += 1;
         }
         if after == *before { Answer::Done(before) } else { self.store(after) }

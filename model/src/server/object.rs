@@ -18,10 +18,18 @@ pub const ORPHAN: &str = "orphan";
 /// The modelled kinds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Kind {
+    /// `BasicDeployment`.
+    Deployment,
     /// `BasicReplicaSet`.
     ReplicaSet,
     /// `Pod`.
     Pod,
+    /// `ControllerRevision`.
+    Revision,
+    /// `BasicDeploymentRestart`.
+    Restart,
+    /// `Job`, as a backup.
+    Backup,
 }
 
 impl Kind {
@@ -80,6 +88,8 @@ pub struct Meta {
     pub created: u8,
     /// Whether there is a `metadata.deletionTimestamp`.
     pub is_deleting: bool,
+    /// The `metadata.deletionTimestamp`, in ticks of the server's clock; 0 before.
+    pub deleted: u8,
     /// Whether its grace period (`metadata.deletionGracePeriodSeconds`) is running.
     pub has_grace: bool,
     /// `metadata.labels`.
@@ -103,6 +113,7 @@ impl Meta {
             generation: 0,
             created: 0,
             is_deleting: false,
+            deleted: 0,
             has_grace: false,
             labels: BTreeMap::new(),
             annotations: BTreeMap::new(),

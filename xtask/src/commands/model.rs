@@ -14,6 +14,9 @@ pub struct Options {
     /// Only the models whose name contains this, and no sabotage
     #[arg(long, value_name = "NAME")]
     only: Option<String>,
+    /// Seed of the random histories of the whole chain
+    #[arg(long, value_name = "N", default_value_t = 7)]
+    seed: u64,
 }
 
 /// Runs the models, and prints what came of each.
@@ -21,7 +24,8 @@ pub struct Options {
 /// # Errors
 /// When a rule is broken, or a sabotage is not caught.
 pub async fn run(options: &Options) -> Result<()> {
-    let mut arguments = vec!["run", "--package", "model", "--quiet", "--"];
+    let seed = options.seed.to_string();
+    let mut arguments = vec!["run", "--package", "model", "--quiet", "--", "--seed", &seed];
     arguments.extend(options.full.then_some("--full"));
     if let Some(name) = &options.only {
         arguments.extend(["--only", name]);

@@ -1,0 +1,155 @@
+//! The objects of the chain as JSON, and their conversion into the controllers' own types.
+
+use std::{
+    hash::{DefaultHasher, Hash, Hasher},
+    sync::Arc,
+};
+
+use catena_api::{BasicDeployment, keys};
+use k8s_openapi::api::apps::v1::ControllerRevision;
+use kube::{Resource, api::ObjectMeta};
+use operator_kit::watch::TrimmedObject;
+use serde_json::{Value, json};
+
+use crate::{
+    metadata::{real_meta, resource},
+    server::{
+        self,
+        object::{self, Kind, Meta},
+    },
+};
+
+/// An object of this model.
+pub type Object = object::Object<Json, Json>;
+/// An object of this model as the server keeps it.
+pub type Stored = object::Stored<Json, Json>;
+/// The server of this model.
+pub type Server = server::Server<Json, Json>;
+/// A request of this model.
+pub type Operation = server::operation::Operation<Json, Json>;
+/// An answer of this model.
+pub type Answer = server::operation::Answer<Json, Json>;
+
+/// The only namespace.
+pub const NAMESPACE: &str = "shop";
+/// The name of the only `BasicDeployment`, and of its child.
+pub const NAME: &str = "web";
+/// The field manager of backups, which the server records on a create.
+pub const BACKUP_MANAGER: &str = "backup-controller";
+
+/// A JSON value that is cheap to copy and to hash.
+///
+/// As a spec, it holds all fields of an object but its metadata and status.
+#[derive(Clone, Debug)]
+pub struct Json(Arc<(u64, Value)>);
+
+impl Json {
+    /// The value.
+    #[must_use]
+    pub fn value(&self) -> &Value {
+        &self.0.1
+    }
+}
+
+impl From<Value> for Json {
+    fn from(value: Value) -> Self {
+        let mut hasher = DefaultHasher::new();
+        value.hash(&mut hasher);
+        Self(Arc::new((hasher.finish(), value)))
+    }
+}
+
+impl Default for Json {
+    fn default() -> Self {
+        Value::Null.into()
+    }
+}
+
+impl PartialEq for Json {
+    fn eq(&self, other: &Self) -> bool {
+        self.value() == other.value()
+    }
+}
+
+impl Eq for Json {}
+
+impl Hash for Json {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.0.0.hash(state);
+    }
+}
+
+/// An object to create.
+#[must_use]
+pub fn object(kind: Kind, name: &str, spec: Value) -> Object {
+    Object { meta: Meta::new(kind, name), spec: spec.into(), status: Json::default() }
+}
+
+/// The metadata in Kubernetes' own type.
+#[must_use]
+pub fn metadata(object: &Object) -> ObjectMeta {
+    ObjectMeta { namespace: Some(NAMESPACE.into()), ..real_meta(&object.meta) }
+}
+
+/// The object as a watch shows it.
+#[must_use]
+pub fn trimmed(object: &Object) -> TrimmedObject {
+    let mut data = object.spec.value().clone();
+    data["status"] = object.status.value().clone();
+    TrimmedObject { metadata: metadata(object), data }
+}
+
+/// The whole object as a GET shows it.
+#[must_use]
+pub fn whole(object: &Object) -> Value {
+    let TrimmedObject { metadata, mut data } = trimmed(object);
+    let kind = resource(object.meta.key.kind);
+    (data["apiVersion"], data["kind"]) = (kind.api_version.into(), kind.kind.into());
+    data["metadata"] = json!(metadata);
+    if let Some(manager) = data.as_object_mut().and_then(|data| data.remove("createdBy")) {
+        let mut fields = json!({"f:metadata": {"f:annotations": {}}});
+        fields["f:metadata"]["f:annotations"][format!("f:{}", keys::BACKUP_TARGET)] = json!({});
+        let entry = json!({"manager": manager, "operation": "Update", "fieldsV1": fields});
+        data["metadata"]["managedFields"] = json!([entry]);
+    }
+    data
+}
+
+/// The `BasicDeployment` as its controller reads it.
+///
+/// # Panics
+/// When the model has written one that cannot be read.
+#[must_use]
+pub fn real_deployment(object: &Object) -> BasicDeployment {
+    serde_json::from_value(whole(object)).expect("the model's BasicDeployments are valid")
+}
+
+/// The kind of a rendered object.
+#[must_use]
+pub fn kind_of(rendered: &Value) -> Kind {
+    if rendered["kind"] == ControllerRevision::kind(&()).as_ref() { Kind::Revision } else { Kind::ReplicaSet }
+}
+
+/// The desired replicas and the image of a `BasicDeployment` or its child.
+#[must_use]
+pub fn desire(object: &Object) -> (i64, &str) {
+    let spec = &object.spec.value()["spec"];
+    (spec["replicas"].as_i64().unwrap_or(1), spec["parameters"]["image"].as_str().unwrap_or_default())
+}
+
+/// Whether a child serves its present spec with all replicas.
+#[must_use]
+pub fn serves(child: &Object) -> bool {
+    let status = child.status.value();
+    status["observedGeneration"].as_i64() == Some(child.meta.generation)
+        && status["active"].as_i64() == Some(desire(child).0)
+        && status["updated"] == status["active"]
+}
+
+/// The status of a condition; empty if it is missing.
+#[must_use]
+pub fn condition<'o>(object: &'o Object, type_: &str) -> &'o str {
+    let conditions = object.status.value()["conditions"].as_array();
+    let found = conditions.into_iter().flatten().find(|condition| condition["type"] == type_);
+    found.and_then(|condition| condition["status"].as_str()).unwrap_or_default()
+}

@@ -1,0 +1,221 @@
+//! The glue of backup-controller.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use backup_controller::{
+    annotation::BackupStatus,
+    backup::{Situation, Target, Try, Verdict, doubt, first_look_up, judge, render, title},
+    decide::{Action, Release, decide},
+    entry::recorded,
+    finalizer,
+    force_release::ForceRelease,
+    metadata as of_object,
+    observed::{Held, Observed, Row, Selection},
+    settings::ProtectedKind,
+};
+use catena_api::keys::{BACKUP_FINALIZER, BACKUP_STATUS};
+use jiff::Timestamp;
+use operator_kit::watch::{Source, Watched, WatchedResource, Watermark};
+use serde_json::Value;
+
+use super::super::{
+    content::{Answer, BACKUP_MANAGER, Server, Stored, metadata, object, trimmed, whole},
+    process::Process,
+    sabotage::Sabotage,
+    scope::Scope,
+    settings::{ENTRY, HOLDING, RELEASING},
+    write::{Purpose, Write},
+};
+use crate::{
+    clock,
+    server::{
+        object::{Key, Kind, Text},
+        operation::{Change, Preconditions},
+    },
+};
+
+/// The memory.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Memory {
+    /// Refusals in a row to create a backup, by the uid of the object.
+    refusals: BTreeMap<Text, u32>,
+}
+
+impl Memory {
+    /// Forgets an object that is gone.
+    pub fn forget(&mut self, uid: &Text) {
+        self.refusals.remove(uid);
+    }
+}
+
+/// A pass over a protected object.
+#[must_use]
+pub fn pass(process: &mut Process, server: &Server, scope: &Scope, target: &Stored) -> Vec<Write> {
+    let observed = observe(process, server, scope, target);
+    let action = decide(&observed);
+    let (key, uid) = (target.meta.key.clone(), &target.meta.uid);
+    let amend =
+        |purpose, changes| vec![Write::patch(target, purpose, key.clone(), Preconditions::uid(uid), changes)];
+    match action {
+        Action::Protect if scope.has(Sabotage::ProtectsNothing) => Vec::new(),
+        Action::Protect => amend(Purpose::Other, vec![Change::AddFinalizer(BACKUP_FINALIZER.into())]),
+        Action::TakeBack => amend(Purpose::Other, vec![Change::RemoveFinalizer(BACKUP_FINALIZER.into())]),
+        Action::Create(backup) => vec![Write::create(target, Purpose::BackUp, created(&backup))],
+        Action::Hold { status, tell: true, .. } => {
+            let text = Some((&*status.text()).into());
+            amend(Purpose::Other, vec![Change::Annotation(BACKUP_STATUS.into(), text)])
+        }
+        Action::Release(release) => amend(Purpose::Release, released(&observed, &release)),
+        Action::Refuse(_) | Action::ReportMissing(_) => {
+            process.fails(target, "", None);
+            Vec::new()
+        }
+        Action::Hold { .. } | Action::Settle => Vec::new(),
+    }
+}
+
+fn observe(process: &Process, server: &Server, scope: &Scope, target: &Stored) -> Observed {
+    let settings = if scope.releases { &*RELEASING } else { &*HOLDING };
+    let entry = &settings.kinds[ENTRY];
+    let entries = &settings.by_resource[&entry.resource_id()];
+    let row = Row::of(trimmed(target), &entries.selectors(), entries.fingerprint());
+    let source = Source {
+        id: entry.resource_id().into(),
+        watched: WatchedResource::unwatched(entry.resource.clone()),
+    };
+    let is_held = target.meta.is_deleting && finalizer::is_there(&row.finalizers);
+    let held = is_held.then(|| held(process, server, scope, settings, entry, target)).flatten();
+    Observed {
+        target: Arc::new(Watched { metadata: metadata(target), source: Arc::new(source), row }),
+        attempt: process.attempt(target),
+        kind: Some(held.as_ref().map_or_else(|| entry.clone(), |(kind, _)| kind.clone())),
+        selection: Selection::Selected,
+        backups: Watermark::unwatched(),
+        held: held.map(|(_, held)| held),
+    }
+}
+
+/// The live state of a held object, and the entry that it belongs to.
+fn held(
+    process: &Process,
+    server: &Server,
+    scope: &Scope,
+    settings: &backup_controller::Settings,
+    entry: &Arc<ProtectedKind>,
+    target: &Stored,
+) -> Option<(Arc<ProtectedKind>, Held)> {
+    let live = server.get(&target.meta.key)?;
+    let object = whole(live);
+    let finalizers = of_object::finalizers(&object);
+    let since = of_object::time(&object, "deletionTimestamp")?;
+    if live.meta.uid != target.meta.uid || !finalizer::is_there(&finalizers) {
+        return None;
+    }
+    let now = clock::time(server.clock);
+    let status = BackupStatus::of(&object);
+    let kind = recorded(&settings.by_resource[&entry.resource_id()], &object, entry.clone());
+    let force_release = ForceRelease::of(&object, status.as_ref());
+    let situation = if matches!(force_release, ForceRelease::Granted(_)) {
+        None
+    } else {
+        let first = first_look_up(&kind, status.as_ref());
+        Some(survey(server, scope, settings, &kind, &object, first, now))
+    };
+    let refusals = process.memory.backups.refusals.get(&target.meta.uid).copied().unwrap_or_default();
+    let is_annotated = !live.meta.annotations.is_empty();
+    let held = Held {
+        finalizers,
+        is_annotated,
+        since,
+        now,
+        status,
+        force_release,
+        refusals,
+        situation,
+        missing: None,
+    };
+    Some((kind, held))
+}
+
+/// The state of the backups of an object, beginning with the attempt `first`.
+fn survey(
+    server: &Server,
+    scope: &Scope,
+    settings: &backup_controller::Settings,
+    kind: &ProtectedKind,
+    target: &Value,
+    first: u32,
+    now: Timestamp,
+) -> Situation {
+    let (mut failed, mut attempt) = (None, first);
+    loop {
+        let backup = match render(&settings.templates, kind, target, attempt) {
+            Ok(backup) => backup,
+            Err(problem) => return Situation::Unusable(problem),
+        };
+        let key = Key { kind: Kind::Backup, name: of_object::text(&backup, "name").into() };
+        let Some(found) = server.get(&key).map(|found| whole(found)) else {
+            return match failed {
+                Some(last) => Situation::Failed { last, next: backup },
+                None => Situation::Absent { backup },
+            };
+        };
+        let title = title(&kind.backup, &backup);
+        let doubt = doubt(&found, &Target::of(kind, target, attempt), target);
+        if let Some(doubt) = doubt.filter(|_| !scope.has(Sabotage::BelievesAnyBackup)) {
+            return Situation::Unusable(doubt.about(title));
+        }
+        let created = of_object::time(&found, "creationTimestamp").unwrap_or(now);
+        let verdict = judge(&kind.backup, &found, target);
+        let is_given_up = kind.gives_up(&verdict, created, now);
+        let last = Try { attempt, title, created, is_given_up };
+        if verdict == Verdict::Failed && scope.has(Sabotage::TakesAnEndForSuccess) {
+            return Situation::There { last, verdict: Verdict::Succeeded };
+        }
+        if verdict != Verdict::Failed && !is_given_up {
+            return Situation::There { last, verdict };
+        }
+        failed = Some(last);
+        attempt += 1;
+    }
+}
+
+fn created(backup: &Value) -> super::super::content::Object {
+    let texts = |map: &str| {
+        let texts = backup["metadata"][map].as_object().into_iter().flatten();
+        texts.map(|(key, value)| (key.as_str().into(), value.as_str().unwrap_or_default().into())).collect()
+    };
+    let spec = serde_json::json!({"spec": backup["spec"], "createdBy": BACKUP_MANAGER});
+    let mut new = object(Kind::Backup, of_object::text(backup, "name"), spec);
+    (new.meta.labels, new.meta.annotations) = (texts("labels"), texts("annotations"));
+    new
+}
+
+fn released(observed: &Observed, release: &Release) -> Vec<Change<super::super::content::Json>> {
+    let mut changes = vec![Change::RemoveFinalizer(BACKUP_FINALIZER.into())];
+    let held = observed.held.as_ref();
+    let is_told =
+        held.is_some_and(|held| held.is_annotated && (held.finalizers.len() > 1 || held.status.is_some()));
+    if is_told {
+        let text = Some((&*release.status.text()).into());
+        changes.push(Change::Annotation(BACKUP_STATUS.into(), text));
+    }
+    changes
+}
+
+/// Records an answer. Returns whether the write failed.
+#[must_use]
+pub fn hears(memory: &mut Memory, write: &Write, answer: &Answer) -> bool {
+    let uid = &write.whose.meta.uid;
+    match (&write.purpose, answer) {
+        // An existing one comes from a try whose answer was lost.
+        (Purpose::BackUp, Answer::Done(_) | Answer::AlreadyExists) => memory.forget(uid),
+        (Purpose::BackUp, Answer::Invalid) => {
+            let refusals = memory.refusals.entry(uid.clone()).or_default();
+            *refusals = refusals.saturating_add(1);
+            return true;
+        }
+        (_, answer) => return !matches!(answer, Answer::Done(_)),
+    }
+    false
+}

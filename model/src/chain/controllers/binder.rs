@@ -1,0 +1,87 @@
+//! The glue of command-binder.
+
+use std::sync::Arc;
+
+use catena_api::{command::BOUND, keys};
+use command_binder::{
+    command::{CommandRow, Finding},
+    decide::{Action, decide},
+    observed::{Observed, Target, TargetObject},
+};
+use operator_kit::watch::{ServedKind, Source, Watched, WatchedResource};
+use serde_json::json;
+
+use super::super::{
+    content::{Server, Stored, metadata, trimmed},
+    process::Process,
+    sabotage::Sabotage,
+    scope::Scope,
+    settings::BOUND as KIND,
+    write::{Purpose, Write},
+};
+use crate::{
+    clock,
+    metadata::resource,
+    server::{
+        object::{Key, Kind, Owner},
+        operation::{Change, Preconditions},
+    },
+};
+
+/// A pass over a command.
+#[must_use]
+pub fn pass(process: &mut Process, server: &Server, scope: &Scope, command: &Stored) -> Vec<Write> {
+    let row = CommandRow::of(&KIND, trimmed(command));
+    let attempt = process.attempt(command);
+    let is_needed = attempt == operator_kit::run::Attempt::Allowed && !command.meta.is_deleting;
+    let target = match &row.finding {
+        Finding::Target(to) if is_needed && row.proven_target(to, false).is_none() => {
+            let key = Key { kind: Kind::Deployment, name: to.name.as_ref().into() };
+            let live = server.get(&key).map(|live| TargetObject {
+                uid: live.meta.uid.as_ref().into(),
+                is_terminating: live.meta.is_deleting && !scope.has(Sabotage::BindsToTheDying),
+            });
+            let kind = ServedKind { resource: resource(Kind::Deployment), is_namespaced: true };
+            Some(Target::Served { kind, object: live })
+        }
+        _ => None,
+    };
+    let source = Source { id: KIND.id.clone(), watched: WatchedResource::unwatched(KIND.resource.clone()) };
+    let now = clock::time(server.clock);
+    let action = decide(&Observed {
+        command: Arc::new(Watched { metadata: metadata(command), source: Arc::new(source), row }),
+        attempt,
+        now,
+        started: now,
+        target,
+        is_label_checked: false,
+        can_report: true,
+        told: None,
+    });
+    let (key, uid) = (command.meta.key.clone(), &command.meta.uid);
+    match action {
+        Action::Bind(reference) => {
+            let owner = Owner {
+                key: Key { kind: Kind::Deployment, name: (&*reference.name).into() },
+                uid: (&*reference.uid).into(),
+                is_controller: reference.controller.unwrap_or_default(),
+                blocks_deletion: reference.block_owner_deletion.unwrap_or_default(),
+            };
+            let preconditions = if scope.has(Sabotage::BindsByName) {
+                Preconditions::default()
+            } else {
+                Preconditions { uid: Some(uid.clone()), version: Some(command.meta.version) }
+            };
+            let record = Change::Annotation(keys::BOUND_TO.into(), Some(owner.uid.clone()));
+            let purpose = Purpose::Bind(owner.uid.clone());
+            let changes = vec![Change::AddOwner(owner), record];
+            let write = Write::patch(command, purpose, key, preconditions, changes);
+            vec![Write { meant: Some(uid.clone()), ..write }]
+        }
+        Action::Report(condition) => {
+            let status = json!({"conditions": [condition]});
+            vec![Write::status(command, Purpose::Other, key, uid, status, &[BOUND])]
+        }
+        Action::Tell(_) | Action::Wait(_) | Action::Settle => Vec::new(),
+    }
+}

@@ -1,0 +1,179 @@
+//! Action → the writes of the step.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use basic_deployment_controller::{
+    child::Child,
+    command::{Command, REPORTED},
+    decide::Action,
+    desired::Desired,
+    observed::Observed,
+    revision::{self, Revision},
+    status::CONDITIONS,
+    step,
+};
+use catena_api::keys;
+use operator_kit::render::Rendered;
+use serde_json::json;
+
+use super::super::super::{
+    content::{Server, Stored, object},
+    sabotage::Sabotage,
+    scope::Scope,
+    write::{Purpose, Write},
+};
+use crate::{
+    clock,
+    server::{
+        object::{Key, Kind, Owner, Text},
+        operation::{Change, Preconditions},
+    },
+};
+
+/// The annotations that an apply removes if the controller no longer sets them.
+const MARKS: [&str; 3] = [keys::LAST_COMMAND, keys::ROLLED_BACK_BY, keys::REJECTED_HASH];
+
+/// The writes of a step.
+pub fn writes(
+    server: &Server,
+    scope: &Scope,
+    deployment: &Stored,
+    observed: &Observed,
+    action: Action,
+) -> Vec<Write> {
+    let key = |kind, name: &str| Key { kind, name: name.into() };
+    let uid_of = |uid: &str| -> Text { uid.into() };
+    let patch = |purpose, key, uid: &str, changes| {
+        Write::patch(deployment, purpose, key, Preconditions::uid(&uid_of(uid)), changes)
+    };
+    let contract = &observed.contract;
+    let step = action.step();
+    match action {
+        Action::Record { rendered, number } => vec![record(deployment, &rendered, number)],
+        Action::Reclaim { name, uid, hash, number } => {
+            let changes = vec![
+                Change::Label(keys::DEPLOYMENT_UID.into(), Some(deployment.meta.uid.clone())),
+                Change::Annotation(keys::HASH.into(), Some((&*hash).into())),
+                Change::Spec(json!({"revision": number}).into()),
+            ];
+            vec![patch(Purpose::Record((&*hash).into()), key(Kind::Revision, &name), &uid, changes)]
+        }
+        Action::Renumber { revision, number, rejects } => {
+            let mark = |key: &str, value: Option<String>| {
+                Change::Annotation(key.into(), value.map(|value| (&*value).into()))
+            };
+            let changes = vec![
+                mark(keys::REJECTED_HASH, rejects.hash),
+                mark(keys::ROLLED_BACK_BY, rejects.command),
+                Change::Spec(json!({"revision": number}).into()),
+            ];
+            vec![patch(Purpose::Other, key(Kind::Revision, &revision.name), &revision.uid, changes)]
+        }
+        Action::Create(desired) => vec![apply(deployment, observed, &desired, None)],
+        Action::Apply { child, desired, .. } => vec![apply(deployment, observed, &desired, Some(&child))],
+        Action::Restart { child, command, token } => {
+            let token = match scope.sabotage {
+                Some(Sabotage::RestartsByTheClock) => Some(clock::time(server.clock).to_string()),
+                Some(Sabotage::OmitsTheToken) => None,
+                _ => token,
+            };
+            let mut changes =
+                vec![Change::Annotation(keys::LAST_COMMAND.into(), Some((&*command.uid).into()))];
+            changes.extend(token.map(|token| Change::Spec(json!({"spec": {"restartedAt": token}}).into())));
+            let purpose = Purpose::Restart((&*command.uid).into());
+            vec![patch(purpose, key(Kind::ReplicaSet, &child.name), &child.uid, changes)]
+        }
+        Action::Scale { child, .. } | Action::ScaleFormer { child, .. } => {
+            let mut spec = json!({});
+            contract.replicas.set(&mut spec, observed.deployment.spec.replicas.into());
+            let purpose = Purpose::Scale(observed.deployment.spec.replicas);
+            let changes = vec![Change::Spec(spec.into())];
+            let write = patch(purpose, key(Kind::ReplicaSet, &child.name), &child.uid, changes);
+            vec![write.of_step(step, None)]
+        }
+        Action::Strip { child, additions } => {
+            let mut spec = json!({});
+            for added in &additions {
+                added.removed_in(&mut spec);
+            }
+            let changes = vec![Change::Spec(spec.into())];
+            vec![patch(Purpose::Other, key(Kind::ReplicaSet, &child.name), &child.uid, changes)]
+        }
+        Action::Delete(children) => {
+            let delete = |child: &Arc<Child>| {
+                let preconditions = Preconditions::uid(&uid_of(&child.uid));
+                Write::delete(deployment, Purpose::Other, key(Kind::ReplicaSet, &child.name), preconditions)
+            };
+            children.iter().map(delete).collect()
+        }
+        Action::Prune(revisions) => {
+            let delete = |old: &Arc<Revision>| {
+                let preconditions = Preconditions::uid(&uid_of(&old.uid));
+                Write::delete(deployment, Purpose::Other, key(Kind::Revision, &old.name), preconditions)
+            };
+            revisions.iter().map(delete).collect()
+        }
+        Action::Tell(news) => {
+            let tell = |(command, status): (Arc<Command>, _)| {
+                let (key, uid) = (key(Kind::Restart, &command.name), uid_of(&command.uid));
+                let write = Write::status(deployment, Purpose::Tell, key, &uid, json!(status), &REPORTED);
+                write.of_step(step::TELL, Some(uid))
+            };
+            news.into_iter().map(tell).collect()
+        }
+        Action::WriteStatus(status) => {
+            let (key, uid) = (deployment.meta.key.clone(), &deployment.meta.uid);
+            let write = Write::status(deployment, Purpose::Status, key, uid, json!(status), &CONDITIONS);
+            vec![write.of_step(step::STATUS, None)]
+        }
+        Action::Refuse(_) | Action::Wait(_) | Action::Settle => Vec::new(),
+    }
+}
+
+fn record(deployment: &Stored, rendered: &Rendered, number: i64) -> Write {
+    let name = revision::name(&deployment.meta.key.name, &deployment.meta.uid, &rendered.hash);
+    let hash: Text = (&*rendered.hash).into();
+    let spec = json!({"data": rendered.object, "revision": number});
+    let mut revision = object(Kind::Revision, &name, spec);
+    revision.meta.labels = [(keys::DEPLOYMENT_UID.into(), deployment.meta.uid.clone())].into();
+    revision.meta.annotations = [(keys::HASH.into(), hash.clone())].into();
+    revision.meta.owners = vec![controller_reference(deployment)];
+    Write::create(deployment, Purpose::Record(hash), revision)
+}
+
+/// Server-side apply: without a child it creates one, and takes nothing from an object that came meanwhile.
+fn apply(deployment: &Stored, observed: &Observed, desired: &Desired, child: Option<&Child>) -> Write {
+    let contract = &observed.contract;
+    let mut spec = json!({"spec": desired.object["spec"]});
+    contract.replicas.set(&mut spec, observed.deployment.spec.replicas.into());
+    let token = child.map_or(desired.token.as_deref(), |child| child.restarted_at(contract));
+    if let (Some(restarted_at), Some(token)) = (&contract.restarted_at, token) {
+        restarted_at.set(&mut spec, token.into());
+    }
+    let texts = |map: &str| -> BTreeMap<Text, Text> {
+        let texts = desired.object["metadata"][map].as_object().into_iter().flatten();
+        texts.map(|(key, value)| (key.as_str().into(), value.as_str().unwrap_or_default().into())).collect()
+    };
+    let (labels, annotations) = (texts("labels"), texts("annotations"));
+    let purpose = Purpose::Apply((&*desired.hash).into(), desired.comparable().into());
+    let Some(child) = child else {
+        let mut new = object(Kind::ReplicaSet, desired.name(), spec);
+        (new.meta.labels, new.meta.annotations) = (labels, annotations);
+        new.meta.owners = vec![controller_reference(deployment)];
+        return Write::create(deployment, purpose, new);
+    };
+    let mut changes: Vec<_> =
+        labels.into_iter().map(|(key, value)| Change::Label(key, Some(value))).collect();
+    let dropped = MARKS.into_iter().filter(|mark| !annotations.contains_key(*mark));
+    changes.extend(dropped.map(|mark| Change::Annotation(mark.into(), None)));
+    changes.extend(annotations.into_iter().map(|(key, value)| Change::Annotation(key, Some(value))));
+    changes.push(Change::AddOwner(controller_reference(deployment)));
+    changes.push(Change::Spec(spec.into()));
+    let key = Key { kind: Kind::ReplicaSet, name: (&*child.name).into() };
+    Write::patch(deployment, purpose, key, Preconditions::uid(&(&*child.uid).into()), changes)
+}
+
+fn controller_reference(deployment: &Stored) -> Owner {
+    let (key, uid) = (deployment.meta.key.clone(), deployment.meta.uid.clone());
+    Owner { key, uid, is_controller: true, blocks_deletion: true }
+}

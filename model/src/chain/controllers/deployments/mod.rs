@@ -1,0 +1,96 @@
+//! The glue of basic-deployment-controller.
+
+mod act;
+mod observe;
+
+use std::collections::BTreeMap;
+
+use basic_deployment_controller::{
+    child::{Child, projection},
+    command_queue::CommandQueue,
+    decide::{Action, decide},
+    observed::Prepared,
+};
+
+use super::super::{
+    content::{Answer, Json, Operation, Server, Stored, trimmed},
+    process::Process,
+    scope::Scope,
+    settings::DEPLOYMENTS,
+    write::{Purpose, Write},
+};
+use crate::{
+    metadata::resource,
+    server::object::{Kind, Text},
+};
+
+/// The memory, which is that of one `BasicDeployment`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Memory {
+    /// The last applied rendering, and its state on the server.
+    applied: Option<(Text, Json)>,
+    /// The last replicas that were set on each child.
+    replicas: BTreeMap<Text, i32>,
+    /// The rendering whose revision has a name that is taken.
+    taken: Option<Text>,
+    /// The time of the last write to its status.
+    written: Option<u8>,
+    /// The time of the last report on a command.
+    told: Option<u8>,
+}
+
+impl Memory {
+    /// Forgets a `BasicDeployment` that is gone.
+    pub fn forget(&mut self, _: &Text) {
+        *self = Self::default();
+    }
+}
+
+/// A pass over a `BasicDeployment`.
+#[must_use]
+pub fn pass(process: &mut Process, server: &Server, scope: &Scope, deployment: &Stored) -> Vec<Write> {
+    let Some(mut observed) = observe::observe(process, server, scope, deployment) else {
+        process.fails(deployment, "", None);
+        return Vec::new();
+    };
+    let queue = CommandQueue::of(&observed);
+    let next = queue.next().filter(|_| observed.held_up().is_none());
+    observed.prepared = next
+        .filter(|command| observe::still_waits(server, scope, command))
+        .map(|command| Prepared { command: command.uid.clone(), target: None });
+    let action = decide(&observed, &queue);
+    if matches!(action, Action::Refuse(_)) {
+        process.fails(deployment, "", None);
+    }
+    act::writes(server, scope, deployment, &observed, action)
+}
+
+/// Records an answer. Returns whether the write failed.
+#[must_use]
+pub fn hears(memory: &mut Memory, write: &Write, answer: &Answer, clock: u8) -> bool {
+    match (&write.purpose, answer) {
+        (Purpose::Record(_), Answer::Done(_)) => memory.taken = None,
+        (Purpose::Record(hash), Answer::AlreadyExists) => memory.taken = Some(hash.clone()),
+        (Purpose::Apply(hash, wanted), Answer::Done(child)) => {
+            let live = Child::of(trimmed(child), &resource(Kind::ReplicaSet), &DEPLOYMENTS.child.contract);
+            let seen = projection(wanted.value(), &live.object);
+            memory.applied = Some((hash.clone(), seen.into()));
+            let replicas = live.object["spec"]["replicas"].as_i64().and_then(|given| given.try_into().ok());
+            memory.replicas.insert(child.meta.uid.clone(), replicas.unwrap_or_default());
+        }
+        (Purpose::Scale(replicas), Answer::Done(child)) => {
+            memory.replicas.insert(child.meta.uid.clone(), *replicas);
+        }
+        (Purpose::Status, Answer::Done(_)) => memory.written = Some(clock),
+        // A missing command was cancelled meanwhile.
+        (Purpose::Tell, Answer::Done(_) | Answer::NotFound | Answer::Conflict) => memory.told = Some(clock),
+        // An object that is gone need not be deleted.
+        (Purpose::Other, Answer::NotFound | Answer::Conflict) if is_delete(write) => {}
+        (_, answer) => return !matches!(answer, Answer::Done(_)),
+    }
+    false
+}
+
+fn is_delete(write: &Write) -> bool {
+    matches!(write.operation, Operation::Delete { .. })
+}

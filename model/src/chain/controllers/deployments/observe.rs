@@ -1,0 +1,189 @@
+//! Caches and live reads → Observed.
+
+use std::{
+    collections::{HashMap, HashSet},
+    sync::{Arc, LazyLock},
+    time::Duration,
+};
+
+use basic_deployment_controller::{
+    child::Child,
+    command::{Command, CommandKind},
+    desired::{Desired, render},
+    error::Refusal,
+    observed::{Found, Observed, Occupant},
+    revision::{self, Pin, Revision},
+};
+use catena_api::BasicDeployment;
+use operator_kit::{
+    render::Rendered,
+    report::StatusAge,
+    run::Attempt,
+    watch::{WatchedResource, Watermark},
+};
+use parking_lot::Mutex;
+
+use super::super::super::{
+    content::{Object, Server, Stored, real_deployment, trimmed},
+    process::Process,
+    sabotage::Sabotage,
+    scope::Scope,
+    settings::DEPLOYMENTS,
+    world::digest,
+};
+use crate::{
+    clock,
+    metadata::resource,
+    server::object::{Key, Kind, Text},
+};
+
+/// The observation; `None` if a read shows that the `BasicDeployment` is gone.
+pub fn observe(process: &Process, server: &Server, scope: &Scope, deployment: &Stored) -> Option<Observed> {
+    let (settings, uid) = (&*DEPLOYMENTS, &deployment.meta.uid);
+    let attempt = process.attempt(deployment);
+    let is_allowed = !matches!(attempt, Attempt::Deferred(_));
+    let real = real_deployment(deployment);
+    let contract = settings.child.contract.contract.clone();
+    let rendered = rendered(deployment, &real);
+    let own = |kind| {
+        let rows = process.cache(kind).rows();
+        rows.filter(|row| row.meta.controller() == Some(uid))
+    };
+    let mut revisions: Vec<_> = own(Kind::Revision).map(|row| Arc::new(Revision::of(trimmed(row)))).collect();
+    revisions.retain(|revision| revision.is_genuine(&deployment.meta.key.name, uid));
+    revisions.sort_by(|a, b| (a.number, &a.uid).cmp(&(b.number, &b.uid)));
+    let mut others: Vec<_> = own(Kind::ReplicaSet).map(|row| Arc::new(child_of(row, scope))).collect();
+    let pin = rendered.as_ref().ok().and_then(|rendered| Pin::of(&rendered.hash, &others, &revisions));
+    let desired = rendered.clone().map(|rendered| Desired::new(&real, rendered));
+    let is_stored = |desired: &Desired| revision::find(&revisions, &desired.hash).is_some();
+    let child = match &desired {
+        Ok(desired) if is_allowed && !deployment.meta.is_deleting && is_stored(desired) => {
+            find(server, scope, deployment, &real, &others, desired.name())?
+        }
+        _ => others.first().cloned().map_or(Found::Nothing, Found::Ours),
+    };
+    let memory = &process.memory.deployments;
+    let occupant = match &desired {
+        Ok(desired)
+            if is_allowed && !is_stored(desired) && memory.taken.as_deref() == Some(&*desired.hash) =>
+        {
+            occupant(server, deployment, &desired.hash)
+        }
+        _ => None,
+    };
+    let desired = desired.map(|desired| {
+        let marks = revision::kept_marks(&desired.hash, pin.as_ref(), child.ours().map(AsRef::as_ref));
+        desired.marked(marks)
+    });
+    others.retain(|other| child.ours().is_none_or(|child| child.uid != other.uid));
+    let wanted = desired.as_ref().ok().map(|desired| desired.hash.as_str());
+    let settled_as = memory.applied.as_ref().filter(|(hash, _)| wanted == Some(&**hash));
+    let since = |then: u8| clock::duration(server.clock - then);
+    Some(Observed {
+        attempt,
+        is_blind: false,
+        now: clock::time(server.clock),
+        place: WatchedResource::new(resource(Kind::ReplicaSet), &Watermark::default()),
+        since_progress: Duration::ZERO,
+        status_age: match memory.written {
+            Some(then) => StatusAge::Written(since(then)),
+            None => StatusAge::Unwritten(since(deployment.meta.created)),
+        },
+        settled_as: settled_as.map(|(_, state)| state.value().clone()),
+        given_replicas: memory.replicas.iter().map(|(uid, given)| (uid.to_string(), *given)).collect(),
+        undone: HashMap::new(),
+        since_told: memory.told.map(since),
+        unheard: HashSet::new(),
+        commands: Some(commands(process, uid)),
+        prepared: None,
+        contract,
+        rendered,
+        pin,
+        desired,
+        child,
+        others,
+        revisions,
+        occupant,
+        deployment: Arc::new(real),
+    })
+}
+
+/// The rendering of a `BasicDeployment`. It is the same in many states, and the slowest part of a pass.
+fn rendered(deployment: &Stored, real: &BasicDeployment) -> Result<Rendered, Refusal> {
+    static KNOWN: LazyLock<Mutex<HashMap<u64, Result<Rendered, Refusal>>>> = LazyLock::new(Mutex::default);
+    let input = digest(&(&deployment.meta, &deployment.spec));
+    let known = KNOWN.lock().get(&input).cloned();
+    known.unwrap_or_else(|| {
+        let rendered = render(real, &DEPLOYMENTS.child, &DEPLOYMENTS);
+        KNOWN.lock().insert(input, rendered.clone());
+        rendered
+    })
+}
+
+fn child_of(row: &Object, scope: &Scope) -> Child {
+    let mut child = Child::of(trimmed(row), &resource(Kind::ReplicaSet), &DEPLOYMENTS.child.contract);
+    if scope.has(Sabotage::BelievesOldReports) {
+        child.outputs.observed_generation = Some(child.generation);
+        (child.outputs.ready, child.outputs.updated) = (true, None);
+    }
+    child
+}
+
+/// The object that has the child's name.
+fn find(
+    server: &Server,
+    scope: &Scope,
+    deployment: &Stored,
+    real: &BasicDeployment,
+    own: &[Arc<Child>],
+    name: &str,
+) -> Option<Found> {
+    if let Some(child) = own.iter().find(|child| child.name == name) {
+        return Some(Found::Ours(child.clone()));
+    }
+    let key = Key { kind: Kind::ReplicaSet, name: name.into() };
+    let Some(found) = server.get(&key) else { return Some(Found::Nothing) };
+    let child = Arc::new(child_of(found, scope));
+    let is_there = || {
+        server
+            .get(&deployment.meta.key)
+            .is_some_and(|live| live.meta.uid == deployment.meta.uid && !live.meta.is_deleting)
+    };
+    Some(match &child.owner {
+        None if !scope.has(Sabotage::AdoptsForTheDead) && !is_there() => return None,
+        None => Found::Orphan(child),
+        Some(owner) if *owner.uid == *deployment.meta.uid => Found::Ours(child),
+        Some(owner) if owner.is_former(real) => Found::Leaving(child),
+        Some(_) => Found::Foreign(child),
+    })
+}
+
+fn occupant(server: &Server, deployment: &Stored, hash: &str) -> Option<Occupant> {
+    let name = revision::name(&deployment.meta.key.name, &deployment.meta.uid, hash);
+    let found = server.get(&Key { kind: Kind::Revision, name: (&*name).into() })?;
+    Some(if found.meta.controller() == Some(&deployment.meta.uid) {
+        Occupant::Ours { name, uid: found.meta.uid.to_string() }
+    } else {
+        Occupant::Foreign { name }
+    })
+}
+
+/// The commands that are bound to a `BasicDeployment`, the oldest first.
+fn commands(process: &Process, uid: &Text) -> Vec<Arc<Command>> {
+    let rows = process.cache(Kind::Restart).rows();
+    let bound = rows.filter(|row| row.meta.owners.iter().any(|owner| owner.uid == *uid));
+    let mut commands: Vec<_> =
+        bound.map(|row| Arc::new(Command::of(trimmed(row), CommandKind::Restart))).collect();
+    commands.sort_by(|a, b| (a.created, &a.uid).cmp(&(b.created, &b.uid)));
+    commands
+}
+
+/// Whether the server still shows a command that waits.
+pub fn still_waits(server: &Server, scope: &Scope, command: &Command) -> bool {
+    let live = server.get(&Key { kind: Kind::Restart, name: (&*command.name).into() });
+    let now = live.map(|live| Command::of(trimmed(live), command.kind));
+    let waits = |now: Command| {
+        now.uid == command.uid && now.owner == command.owner && !now.is_deleting && !now.has_ended()
+    };
+    scope.has(Sabotage::TrustsItsCacheOfCommands) || now.is_some_and(waits)
+}

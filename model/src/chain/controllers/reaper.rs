@@ -1,0 +1,99 @@
+//! The glue of command-reaper.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use command_reaper::{
+    command::CommandRow,
+    decide::{Action, decide},
+    observed::Observed,
+};
+use operator_kit::watch::{Source, Watched, WatchedResource};
+
+use super::super::{
+    content::{Answer, Server, Stored, metadata, trimmed},
+    process::Process,
+    sabotage::Sabotage,
+    scope::Scope,
+    settings::REAPED,
+    write::{Purpose, Write},
+};
+use crate::{
+    clock,
+    server::{object::Text, operation::Preconditions},
+};
+
+/// The memory.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Memory {
+    /// Deleted commands, by their names: the uid, and a digest of the spec.
+    removed: BTreeMap<Text, (Text, u64)>,
+    /// Kept commands that were reported.
+    told: BTreeSet<Text>,
+}
+
+impl Memory {
+    /// Forgets the reports on a command that is gone. Its deletion is remembered.
+    pub fn forget(&mut self, uid: &Text) {
+        self.told.remove(uid);
+    }
+}
+
+/// A pass over a command.
+#[must_use]
+pub fn pass(process: &mut Process, server: &Server, scope: &Scope, command: &Stored) -> Vec<Write> {
+    let mut row = CommandRow::of(trimmed(command), &REAPED.reading);
+    if scope.has(Sabotage::ReapsDeclared) {
+        row.declared_by = None;
+    }
+    let (uid, now) = (&command.meta.uid, clock::time(server.clock));
+    let removed = process.memory.reaper.removed.get(&command.meta.key.name);
+    let is_deleted = removed.is_some_and(|(removed, _)| removed == uid);
+    // An hour is longer than any history.
+    let came_back = removed.is_some_and(|(removed, spec)| removed != uid && *spec == row.spec);
+    let source =
+        Source { id: REAPED.id.clone(), watched: WatchedResource::unwatched(REAPED.resource.clone()) };
+    let observed = Observed {
+        command: Arc::new(Watched { metadata: metadata(command), source: Arc::new(source), row }),
+        attempt: process.attempt(command),
+        now,
+        is_deleted,
+        came_back: came_back && !scope.has(Sabotage::ForgetsDeletions),
+        told: process.memory.reaper.told.contains(uid).then_some(now),
+    };
+    match decide(&observed) {
+        Action::Delete => {
+            let preconditions = if scope.has(Sabotage::ReapsByName) {
+                Preconditions::default()
+            } else {
+                Preconditions { uid: Some(uid.clone()), version: Some(command.meta.version) }
+            };
+            let write = Write::delete(command, Purpose::Reap, command.meta.key.clone(), preconditions);
+            vec![Write { meant: Some(uid.clone()), ..write }]
+        }
+        Action::Tell(_) => {
+            process.memory.reaper.told.insert(uid.clone());
+            Vec::new()
+        }
+        Action::Refuse(_) => {
+            process.fails(command, "", None);
+            Vec::new()
+        }
+        Action::Wait(_) | Action::Settle => Vec::new(),
+    }
+}
+
+/// Records an answer. Returns whether the write failed.
+#[must_use]
+pub fn hears(memory: &mut Memory, write: &Write, answer: &Answer) -> bool {
+    // One that is already gone counts as deleted here.
+    if !matches!(answer, Answer::Done(_) | Answer::NotFound) {
+        return true;
+    }
+    let spec = CommandRow::of(trimmed(&write.whose), &REAPED.reading).spec;
+    let meta = &write.whose.meta;
+    memory.removed.insert(meta.key.name.clone(), (meta.uid.clone(), spec));
+    false
+}

@@ -1,0 +1,195 @@
+//! The deeds of people and pipelines.
+
+use backup_controller::backup::render;
+use catena_api::keys::{BOUND_TO, FORCE_RELEASE};
+use serde_json::json;
+
+use super::{
+    content::{NAME, Object, Operation, desire, object, whole},
+    controllers::Controller,
+    event::{Event, of_status},
+    scope::{Commands, Scope},
+    settings::{DECLARED, ENTRY, HOLDING},
+    world::{World, deployment_key},
+};
+use crate::server::{
+    object::{Key, Kind, Owner, Text},
+    operation::{Change, Preconditions, Verb},
+};
+
+/// Seconds after which a finished command is deleted: one tick.
+const TTL: u32 = 60;
+/// The names of commands.
+const COMMANDS: [&str; 2] = ["again", "more"];
+
+/// A deed.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Deed {
+    /// The `BasicDeployment` is created.
+    Create,
+    /// Its replicas are changed.
+    Scale,
+    /// Its image is changed.
+    Roll,
+    /// It is deleted.
+    Delete,
+    /// A restart is created.
+    Order(&'static str),
+    /// A command is deleted.
+    Cancel(Key),
+    /// An object is written that looks like the next backup of it.
+    Forge,
+    /// A backup is deleted.
+    DeleteBackup(Key),
+    /// The annotation is set that releases a held object.
+    Release,
+}
+
+impl World {
+    /// The deeds that are possible now.
+    pub fn deeds(&self, scope: &Scope, events: &mut Vec<Event>) {
+        let mut deeds = Vec::new();
+        let living = self.deployment().filter(|deployment| !deployment.meta.is_deleting);
+        if self.deployment().is_none() {
+            deeds.push(Deed::Create);
+        }
+        if living.is_some() {
+            if self.left.edits > 0 {
+                deeds.extend([Deed::Scale, Deed::Roll]);
+            }
+            if self.left.deletions > 0 {
+                deeds.push(Deed::Delete);
+            }
+        }
+        if self.left.orders > 0 && (living.is_some() || scope.runs(Controller::Binder)) {
+            deeds.extend(self.missing_command().map(Deed::Order));
+        }
+        if self.left.cancels > 0 {
+            deeds.extend(self.objects(Kind::Restart).map(|command| Deed::Cancel(command.meta.key.clone())));
+        }
+        if self.left.meddling > 0 && self.deployment().is_some() {
+            deeds.extend([Deed::Forge, Deed::Release]);
+            deeds
+                .extend(self.objects(Kind::Backup).map(|backup| Deed::DeleteBackup(backup.meta.key.clone())));
+        }
+        events.extend(deeds.into_iter().map(Event::Person));
+    }
+
+    /// The next command that does not exist.
+    #[must_use]
+    pub fn missing_command(&self) -> Option<&'static str> {
+        COMMANDS.into_iter().find(|name| self.server.get(&command_key(name)).is_none())
+    }
+
+    /// A person acts.
+    pub fn act(&mut self, scope: &Scope, deed: Deed) {
+        let delete = |key| delete(key, None);
+        match deed {
+            Deed::Create => drop(self.ask(scope, Operation::Create(deployment()))),
+            Deed::Scale | Deed::Roll => {
+                self.left.edits -= 1;
+                let Some((replicas, image)) = self.deployment().map(|found| desire(found)) else { return };
+                let spec = match deed {
+                    Deed::Scale => {
+                        json!({"replicas": if replicas == 2 { 3 } else { 2 }, "parameters": {"image": image}})
+                    }
+                    _ => {
+                        json!({"replicas": replicas, "parameters": {"image": if image == "a" { "b" } else { "a" }}})
+                    }
+                };
+                self.ask(scope, patch(deployment_key(), Change::Spec(json!({"spec": spec}).into())));
+            }
+            Deed::Delete => {
+                self.left.deletions -= 1;
+                let operation = Operation::Delete {
+                    key: deployment_key(),
+                    preconditions: Preconditions::default(),
+                    propagation: Some(scope.propagation),
+                    is_immediate: false,
+                };
+                self.ask(scope, operation);
+            }
+            Deed::Order(name) => {
+                self.left.orders -= 1;
+                self.order(scope, name);
+            }
+            Deed::Cancel(key) => {
+                self.left.cancels -= 1;
+                self.ask(scope, delete(key));
+            }
+            Deed::Forge => {
+                self.left.meddling -= 1;
+                self.forge(scope);
+            }
+            Deed::DeleteBackup(key) => {
+                self.left.meddling -= 1;
+                self.ask(scope, delete(key));
+            }
+            Deed::Release => {
+                self.left.meddling -= 1;
+                if let Some(held) = self.deployment().filter(|deployment| deployment.meta.is_deleting) {
+                    let uid: Text = held.meta.uid.clone();
+                    self.ledger.releases(&uid);
+                }
+                let annotation = Change::Annotation(FORCE_RELEASE.into(), Some("not needed".into()));
+                self.ask(scope, patch(deployment_key(), annotation));
+            }
+        }
+    }
+
+    /// A restart is created. Without command-binder, it is bound from the beginning.
+    pub fn order(&mut self, scope: &Scope, name: &str) {
+        let ttl = (scope.commands != Commands::Kept).then_some(TTL);
+        let spec = json!({"spec": {"targetRef": {"name": NAME}, "ttlSecondsAfterFinished": ttl}});
+        let mut command = object(Kind::Restart, name, spec);
+        if scope.commands == Commands::Declared {
+            command.meta.labels.insert(DECLARED.into(), "app".into());
+        }
+        if !scope.runs(Controller::Binder)
+            && let Some(target) = self.deployment()
+        {
+            let (key, uid) = (target.meta.key.clone(), target.meta.uid.clone());
+            command.meta.annotations.insert(BOUND_TO.into(), uid.clone());
+            command.meta.owners = vec![Owner { key, uid, is_controller: false, blocks_deletion: false }];
+        }
+        self.ask(scope, Operation::Create(command));
+    }
+
+    /// The same object as the next backup, and a report of its success, but by somebody else.
+    fn forge(&mut self, scope: &Scope) {
+        let Some(target) = self.deployment().map(|target| whole(target)) else { return };
+        let Ok(backup) = render(&HOLDING.templates, &HOLDING.kinds[ENTRY], &target, 1) else { return };
+        let name = backup["metadata"]["name"].as_str().unwrap_or_default();
+        let mut forged = object(Kind::Backup, name, json!({"createdBy": "kubectl"}));
+        for (map, texts) in
+            [("labels", &mut forged.meta.labels), ("annotations", &mut forged.meta.annotations)]
+        {
+            for (key, value) in backup["metadata"][map].as_object().into_iter().flatten() {
+                texts.insert(key.as_str().into(), value.as_str().unwrap_or_default().into());
+            }
+        }
+        let key = forged.meta.key.clone();
+        if self.ask(scope, Operation::Create(forged)).object().is_some() {
+            self.ask(scope, of_status(key, json!({"succeeded": 1})));
+        }
+    }
+}
+
+/// The `BasicDeployment` as a user creates it.
+#[must_use]
+pub fn deployment() -> Object {
+    object(Kind::Deployment, NAME, json!({"spec": {"replicas": 2, "parameters": {"image": "a"}}}))
+}
+
+fn command_key(name: &str) -> Key {
+    Key { kind: Kind::Restart, name: name.into() }
+}
+
+fn delete(key: Key, propagation: Option<crate::server::operation::Propagation>) -> Operation {
+    Operation::Delete { key, preconditions: Preconditions::default(), propagation, is_immediate: false }
+}
+
+fn patch(key: Key, change: Change<super::content::Json>) -> Operation {
+    let preconditions = Preconditions::default();
+    Operation::Patch { key, verb: Verb::Merge, preconditions, changes: vec![change] }
+}

@@ -1,0 +1,147 @@
+//! One process of a controller: its caches, its memory, and the writes that it is about to send.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use operator_kit::{
+    report::{Category, Failure},
+    run::{Attempt, HeldUp},
+};
+
+use super::{
+    content::{Json, Object, Server},
+    controllers::{Controller, Memory},
+    write::Write,
+};
+use crate::{
+    cache::Cache,
+    server::{
+        Event,
+        object::{Key, Kind, Text, Version},
+    },
+};
+
+/// A process.
+#[derive(Clone, Debug, Hash)]
+pub struct Process {
+    /// Its controller.
+    pub controller: Controller,
+    /// A cache for each watched kind, in the order of [`Controller::watches`].
+    pub caches: Vec<Cache<Json, Json>>,
+    /// The memory between passes.
+    pub memory: Memory,
+    /// The failures of each object, by its uid.
+    pub held: BTreeMap<Text, Held>,
+    /// The writes of the present step.
+    pub plan: VecDeque<Write>,
+}
+
+/// The failures of an object.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Held {
+    /// The generation that failed: another one is tried at once.
+    generation: i64,
+    /// The steps, and the items where only those failed.
+    steps: BTreeSet<(&'static str, Option<Text>)>,
+}
+
+impl Process {
+    /// A process at its start.
+    #[must_use]
+    pub fn begin(controller: Controller, server: &Server) -> Self {
+        let caches = controller.watches().iter().map(|kind| {
+            let mut cache = Cache::default();
+            cache.list(server, |object| controller.is_shown(*kind, object));
+            cache
+        });
+        Self {
+            controller,
+            caches: caches.collect(),
+            memory: Memory::default(),
+            held: BTreeMap::new(),
+            plan: VecDeque::new(),
+        }
+    }
+
+    /// A change that the watches have yet to show.
+    pub fn hear(&mut self, event: &Event<Json, Json>) {
+        for (kind, cache) in self.controller.watches().iter().zip(&mut self.caches) {
+            cache.hear(event, |object| self.controller.is_shown(*kind, object));
+        }
+    }
+
+    /// Shows this number of further events of each watch.
+    pub fn show(&mut self, counts: &[usize]) {
+        for (place, count) in counts.iter().enumerate() {
+            for uid in self.caches[place].show(*count) {
+                if self.controller.watches()[place] == self.controller.reconciles() {
+                    self.held.remove(&uid);
+                    self.memory.forget(&uid);
+                }
+            }
+        }
+    }
+
+    /// The cache of a kind.
+    ///
+    /// # Panics
+    /// If the controller does not watch it.
+    #[must_use]
+    pub fn cache(&self, kind: Kind) -> &Cache<Json, Json> {
+        let place = self.controller.watches().iter().position(|watched| *watched == kind);
+        &self.caches[place.expect("a controller reads only what it watches")]
+    }
+
+    /// A write was answered with this version, or whether it took effect before is unknown: decisions wait until its
+    /// watch has passed it.
+    pub fn awaits(&mut self, key: &Key, version: Version) {
+        if let Some(place) = self.controller.watches().iter().position(|watched| *watched == key.kind) {
+            self.caches[place].wrote(version);
+        }
+    }
+
+    /// The steps that a pass over an object may take.
+    #[must_use]
+    pub fn attempt(&self, object: &Object) -> Attempt {
+        let held = self.held.get(&object.meta.uid).filter(|held| held.generation == object.meta.generation);
+        let Some(held) = held else { return Attempt::Allowed };
+        let mut held_up = HeldUp::default();
+        for (step, item) in &held.steps {
+            held_up = match (*step, item) {
+                ("", _) => return Attempt::Deferred(failure()),
+                (step, None) => held_up.and_step(step, failure()),
+                (step, Some(item)) => held_up.and_item(step, item, failure()),
+            };
+        }
+        Attempt::Without(held_up)
+    }
+
+    /// A step failed, as a whole or for an item.
+    pub fn fails(&mut self, object: &Object, step: &'static str, item: Option<Text>) {
+        let held = self.held.entry(object.meta.uid.clone()).or_default();
+        if held.generation != object.meta.generation {
+            *held = Held { generation: object.meta.generation, ..Held::default() };
+        }
+        held.steps.insert((step, item));
+    }
+
+    /// The backoff of an object ends.
+    pub fn retries(&mut self, uid: &Text) {
+        self.held.remove(uid);
+    }
+
+    /// Whether all own writes are shown after these numbers of further events.
+    #[must_use]
+    pub fn is_current_after(&self, counts: &[usize]) -> bool {
+        self.caches.iter().zip(counts).all(|(cache, count)| cache.is_current_after(*count))
+    }
+
+    /// The number of events that each watch has yet to show.
+    #[must_use]
+    pub fn lags(&self) -> Vec<usize> {
+        self.caches.iter().map(Cache::lag).collect()
+    }
+}
+
+fn failure() -> Failure {
+    Failure { category: Category::Transient, reason: "Failed", message: String::new(), is_expected: false }
+}

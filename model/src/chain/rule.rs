@@ -1,0 +1,278 @@
+//! The rules that hold in every history of the chain.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use catena_api::{
+    command::SUCCEEDED,
+    keys::{BACKUP_FINALIZER, HASH},
+};
+use operator_kit::report::conditions::READY;
+
+use super::{
+    content::{Object, Operation, Server, Stored, condition, desire, serves},
+    controllers::Controller,
+    process::Process,
+    scope::Scope,
+    settings::{DEADLINE, DECLARED, TRIES},
+    write::{Purpose, Write},
+};
+use crate::server::object::{Kind, Text};
+
+/// One rule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Rule {
+    /// A command takes effect at most once on each child.
+    Once,
+    /// Only a command that still waits is carried out.
+    Waiting,
+    /// Only own objects are written, and only a living owner adopts.
+    Own,
+    /// A write meets the very object that it was decided for.
+    Meant,
+    /// Ready is reported only of a child that serves the present spec.
+    Ready,
+    /// Success is reported only of a restart after which all replicas are new and serve.
+    Complete,
+    /// A command is bound only to its living target, and only to one.
+    Bound,
+    /// Only a finished command is reaped, and none that is declared elsewhere.
+    Reaped,
+    /// A protected object does not go before its backup is proven.
+    Proven,
+    /// From here, without further faults, the desired state is reached, after which nothing is written.
+    Rest,
+}
+
+impl Rule {
+    /// All of them.
+    pub const ALL: [Self; 10] = [
+        Self::Once,
+        Self::Waiting,
+        Self::Own,
+        Self::Meant,
+        Self::Ready,
+        Self::Complete,
+        Self::Bound,
+        Self::Reaped,
+        Self::Proven,
+        Self::Rest,
+    ];
+
+    /// As a sentence.
+    #[must_use]
+    pub fn sentence(self) -> &'static str {
+        match self {
+            Self::Once => "a command takes effect at most once on a child",
+            Self::Waiting => "only a command that still waits is carried out",
+            Self::Own => "no object of another owner is written, and none is adopted for a dead one",
+            Self::Meant => "each write meets the object that it was decided for",
+            Self::Ready => "ready is reported only of a child that serves the present spec",
+            Self::Complete => "success is reported only when all replicas are newer than the restart",
+            Self::Bound => "a command is bound only to its living target",
+            Self::Reaped => "only a finished command is reaped, and none that is declared elsewhere",
+            Self::Proven => "no protected object goes before its own backup is proven",
+            Self::Rest => "the chain comes to rest in the desired state",
+        }
+    }
+}
+
+/// The facts about a history by which the next write is judged.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Ledger {
+    /// The rules that were broken, as bits.
+    broken: u16,
+    /// The effects of commands: the uids of the command and the child.
+    effects: BTreeSet<(Text, Text)>,
+    /// The objects of backups, by their uid.
+    backups: BTreeMap<Text, Text>,
+    /// Objects with a proven backup.
+    proven: BTreeSet<Text>,
+    /// Objects that a person releases.
+    released: BTreeSet<Text>,
+    /// The number of tries in vain to back up an object.
+    tries: BTreeMap<Text, u8>,
+    /// Names of commands that were reaped: the next one of the same name is kept.
+    reaped: BTreeSet<Text>,
+}
+
+impl Ledger {
+    /// A rule was broken.
+    pub fn breaks(&mut self, rule: Rule) {
+        self.broken |= 1 << rule as u16;
+    }
+
+    /// Whether a rule was broken.
+    #[must_use]
+    pub fn has_broken(&self, rule: Rule) -> bool {
+        self.broken & (1 << rule as u16) != 0
+    }
+
+    /// A backup succeeded or failed.
+    pub fn ends(&mut self, backup: &Object, is_success: bool) {
+        // A backup of somebody else proves nothing.
+        let Some(of) = self.backups.get(&backup.meta.uid).cloned() else { return };
+        if is_success {
+            self.proven.insert(of);
+        } else {
+            *self.tries.entry(of).or_default() += 1;
+        }
+    }
+
+    /// The server refused a backup of an object.
+    pub fn refuses(&mut self, uid: &Text) {
+        *self.tries.entry(uid.clone()).or_default() += 1;
+    }
+
+    /// A person releases an object.
+    pub fn releases(&mut self, uid: &Text) {
+        self.released.insert(uid.clone());
+    }
+
+    /// A command is to be reaped.
+    pub fn reaps(&mut self, command: &Object) {
+        self.reaped.insert(command.meta.key.name.clone());
+    }
+
+    /// Whether a command of this name was reaped.
+    #[must_use]
+    pub fn has_reaped(&self, command: &Object) -> bool {
+        self.reaped.contains(&command.meta.key.name)
+    }
+
+    /// An object is gone. `held` is its last state while a finalizer held it.
+    pub fn loses(&mut self, held: &Object, server: &Server, scope: &Scope) {
+        let uid = &held.meta.uid;
+        let is_protected = held.meta.key.kind == Kind::Deployment && held.meta.is_held_by(BACKUP_FINALIZER);
+        let is_given_up = scope.releases && self.tries_in_vain(uid, server) >= usize::from(TRIES);
+        if is_protected && !is_given_up && !self.proven.contains(uid) && !self.released.contains(uid) {
+            self.breaks(Rule::Proven);
+        }
+    }
+
+    /// The number of backups of an object that failed, were refused, or took too long.
+    fn tries_in_vain(&self, uid: &Text, server: &Server) -> usize {
+        let is_overdue = |backup: &&Stored| {
+            self.backups.get(&backup.meta.uid) == Some(uid)
+                && backup.status.value().is_null()
+                && server.clock - backup.meta.created >= DEADLINE
+        };
+        let overdue = server.objects().filter(is_overdue).count();
+        overdue + self.tries.get(uid).copied().map_or(0, usize::from)
+    }
+
+    /// A step was decided.
+    pub fn decides(&mut self, process: &Process, server: &Server, object: &Stored, writes: &[Write]) {
+        for write in writes {
+            if let Some(rule) = decided_against(write, process, server, object) {
+                self.breaks(rule);
+            }
+        }
+    }
+
+    /// A write changed an object.
+    pub fn changes(
+        &mut self,
+        controller: Controller,
+        write: &Write,
+        before: Option<&Stored>,
+        after: &Stored,
+    ) {
+        let own = &write.whose.meta.uid;
+        let Some(before) = before else {
+            if write.purpose == Purpose::BackUp {
+                self.backups.insert(after.meta.uid.clone(), own.clone());
+            }
+            return;
+        };
+        if write.meant.as_ref() != Some(&before.meta.uid) {
+            self.breaks(Rule::Meant);
+        }
+        let is_child = matches!(before.meta.key.kind, Kind::ReplicaSet | Kind::Revision);
+        let controlled_by = before.meta.controller();
+        if controller == Controller::Deployments && is_child && controlled_by.is_some_and(|uid| uid != own) {
+            self.breaks(Rule::Own);
+        }
+        match &write.purpose {
+            Purpose::Restart(command) => {
+                let token = |child: &Stored| child.spec.value()["spec"]["restartedAt"].clone();
+                let effect = (command.clone(), before.meta.uid.clone());
+                if token(before) != token(after) && !self.effects.insert(effect) {
+                    self.breaks(Rule::Once);
+                }
+            }
+            Purpose::Reap if !has_ended(before) || before.meta.labels.contains_key(DECLARED) => {
+                self.breaks(Rule::Reaped);
+            }
+            _ => {}
+        }
+    }
+}
+
+/// The rule that a decided write breaks.
+fn decided_against(write: &Write, process: &Process, server: &Server, object: &Stored) -> Option<Rule> {
+    let living = |uid: &Text| {
+        let mut all = server.objects();
+        all.find(|found| found.meta.uid == *uid && !found.meta.is_deleting)
+    };
+    let (is_kept, rule) = match (&write.purpose, &write.operation) {
+        (Purpose::Status, Operation::PatchStatus { status, .. }) => {
+            let told = Object { status: status.clone(), ..Object::clone(object) };
+            let is_true = || children(process, server, object).any(|child| is_ready(child, object));
+            (condition(&told, READY) != "True" || is_true(), Rule::Ready)
+        }
+        (Purpose::Tell, Operation::PatchStatus { key, status, .. }) => {
+            let command = process.cache(Kind::Restart).get(key)?;
+            let told = Object { status: status.clone(), ..Object::clone(command) };
+            let is_true = || children(process, server, object).any(|child| is_new(child, command));
+            (condition(&told, SUCCEEDED) != "True" || is_true(), Rule::Complete)
+        }
+        (Purpose::Restart(command), _) => {
+            (living(command).is_some_and(|command| !has_ended(command)), Rule::Waiting)
+        }
+        (Purpose::Apply(..), Operation::Patch { key, .. }) => {
+            let is_orphan = server.get(key).is_some_and(|child| child.meta.controller().is_none());
+            (!is_orphan || living(&object.meta.uid).is_some(), Rule::Own)
+        }
+        (Purpose::Bind(target), _) => {
+            let named = object.spec.value()["spec"]["targetRef"]["name"].as_str().unwrap_or_default();
+            let is_target =
+                |found: &Stored| found.meta.key.kind == Kind::Deployment && *found.meta.key.name == *named;
+            (object.meta.owners.is_empty() && living(target).is_some_and(is_target), Rule::Bound)
+        }
+        _ => return None,
+    };
+    (!is_kept).then_some(rule)
+}
+
+/// The children of a `BasicDeployment`, as its controller sees them in its cache, or reads them by name.
+fn children<'o>(
+    process: &'o Process,
+    server: &'o Server,
+    deployment: &Stored,
+) -> impl Iterator<Item = &'o Stored> {
+    let uid = deployment.meta.uid.clone();
+    let live = server.objects().filter(|object| object.meta.key.kind == Kind::ReplicaSet);
+    let seen = process.cache(Kind::ReplicaSet).rows().chain(live);
+    seen.filter(move |child| {
+        child.meta.controller() == Some(&uid) && child.meta.annotations.contains_key(HASH)
+    })
+}
+
+/// Whether a child serves the spec of its `BasicDeployment`: counted independently of the controller.
+#[must_use]
+pub fn is_ready(child: &Object, deployment: &Object) -> bool {
+    serves(child) && desire(child) == desire(deployment)
+}
+
+/// Whether all replicas of a child are newer than a command.
+fn is_new(child: &Object, command: &Object) -> bool {
+    let token = child.spec.value()["spec"]["restartedAt"].as_str();
+    let token = token.and_then(|token| token.parse::<jiff::Timestamp>().ok());
+    serves(child) && token.is_some_and(|token| token >= crate::clock::time(command.meta.created))
+}
+
+/// Whether a command has ended.
+#[must_use]
+pub fn has_ended(command: &Object) -> bool {
+    ["True", "False"].contains(&condition(command, SUCCEEDED))
+}

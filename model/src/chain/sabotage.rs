@@ -1,0 +1,55 @@
+//! Possible defects of the controllers of the chain. Each is caught by a rule; one that is not would show a gap in the
+//! rules.
+
+/// One defect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Sabotage {
+    /// The token of a restart is the present time.
+    RestartsByTheClock,
+    /// A restart marks the child without changing its pods.
+    OmitsTheToken,
+    /// Whether a command still waits is not read live.
+    TrustsItsCacheOfCommands,
+    /// A child's report counts whatever generation it is about.
+    BelievesOldReports,
+    /// An orphan is adopted without a look whether the owner still exists.
+    AdoptsForTheDead,
+    /// A target that is being deleted counts as one that lives.
+    BindsToTheDying,
+    /// A command is bound by its name, whatever its uid.
+    BindsByName,
+    /// A command is deleted by its name, whatever its uid.
+    ReapsByName,
+    /// The mark of a declared command is overlooked.
+    ReapsDeclared,
+    /// A command that comes back is deleted again.
+    ForgetsDeletions,
+    /// Any object with the name of a backup counts as one.
+    BelievesAnyBackup,
+    /// A failed backup counts as one that succeeded.
+    TakesAnEndForSuccess,
+    /// No finalizer is added.
+    ProtectsNothing,
+    /// A failure is never retried.
+    NeverRetries,
+}
+
+impl Sabotage {
+    /// All of them.
+    pub const ALL: [Self; 14] = [
+        Self::RestartsByTheClock,
+        Self::OmitsTheToken,
+        Self::TrustsItsCacheOfCommands,
+        Self::BelievesOldReports,
+        Self::AdoptsForTheDead,
+        Self::BindsToTheDying,
+        Self::BindsByName,
+        Self::ReapsByName,
+        Self::ReapsDeclared,
+        Self::ForgetsDeletions,
+        Self::BelievesAnyBackup,
+        Self::TakesAnEndForSuccess,
+        Self::ProtectsNothing,
+        Self::NeverRetries,
+    ];
+}

@@ -1,0 +1,81 @@
+//! The settings of the controllers, as their charts have them.
+
+use std::sync::{Arc, LazyLock};
+
+use command_binder::kind::CommandKind;
+use command_reaper::settings::Kind as ReapedKind;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+/// Of basic-deployment-controller.
+pub static DEPLOYMENTS: LazyLock<basic_deployment_controller::Settings> = LazyLock::new(|| {
+    read(json!({
+        "child": {"apiVersion": "catena.dev/v1alpha1", "kind": "BasicReplicaSet"},
+        "templates": {"default": "{apiVersion: catena.dev/v1alpha1, kind: BasicReplicaSet, metadata: {name: {{ name }}}, spec: {parameters: {image: {{ parameters.image }}}}}"},
+    }))
+});
+
+/// Of command-binder: the kind of restarts.
+pub static BOUND: LazyLock<Arc<CommandKind>> = LazyLock::new(|| {
+    let file = json!({
+        "id": "restarts", "group": "catena.dev", "version": "v1alpha1",
+        "resource": "basicdeploymentrestarts", "kind": "BasicDeploymentRestart", "reportsBound": true,
+        "target": {
+            "name": "object.spec.targetRef.name",
+            "kinds": [{
+                "group": "catena.dev", "version": "v1alpha1", "resource": "basicdeployments",
+                "kind": "BasicDeployment",
+            }],
+        },
+    });
+    let kind = CommandKind::compile(read(file));
+    Arc::new(kind.unwrap_or_else(|problem| panic!("the model's settings are valid: {problem}")))
+});
+
+/// Of command-reaper: the kind of restarts.
+pub static REAPED: LazyLock<ReapedKind> = LazyLock::new(|| {
+    let settings: command_reaper::Settings = read(json!({
+        "declaredBy": {"labels": [DECLARED]},
+        "kinds": [{
+            "id": "restarts", "group": "catena.dev", "version": "v1alpha1",
+            "resource": "basicdeploymentrestarts", "kind": "BasicDeploymentRestart",
+            "finishedAt": "object.status.conditions.exists(condition, condition.type == 'Succeeded' && condition.status != 'Unknown') ? object.status.completionTime : null",
+            "ttlSeconds": "object.spec.ttlSecondsAfterFinished",
+        }],
+    }));
+    settings.kinds.into_iter().next().expect("the model's settings have a kind")
+});
+
+/// Of backup-controller, where only a proven backup or a person releases an object.
+pub static HOLDING: LazyLock<backup_controller::Settings> = LazyLock::new(|| backups("Hold"));
+
+/// Of backup-controller, where an object is released after [`TRIES`] in vain.
+pub static RELEASING: LazyLock<backup_controller::Settings> = LazyLock::new(|| backups("Release"));
+
+/// The mark of commands that are declared elsewhere.
+pub const DECLARED: &str = "app.kubernetes.io/instance";
+/// The name of the entry of backup-controller.
+pub const ENTRY: &str = "deployments";
+/// Time limit of a backup, in ticks of the server's clock.
+pub const DEADLINE: u8 = 2;
+/// Tries before an object is released, if it is released at all.
+pub const TRIES: u8 = 2;
+
+fn backups(on_failure: &str) -> backup_controller::Settings {
+    read(json!({
+        "kinds": {ENTRY: {
+            "apiVersion": "catena.dev/v1alpha1", "kind": "BasicDeployment", "resource": "basicdeployments",
+            "backup": "job", "deadline": format!("{DEADLINE}m"), "retryAfter": "1m", "onFailure": on_failure, "tries": TRIES,
+        }},
+        "backups": {"job": {
+            "apiVersion": "batch/v1", "kind": "Job", "resource": "jobs",
+            "template": "{apiVersion: batch/v1, kind: Job, metadata: {name: {{ name ~ '-' ~ suffix }}}, spec: {text: {{ manifest }}}}",
+            "succeeded": "object.status.succeeded == 1", "failed": "object.status.failed == 1",
+        }},
+    }))
+}
+
+fn read<T: DeserializeOwned>(settings: Value) -> T {
+    serde_json::from_value(settings)
+        .unwrap_or_else(|problem| panic!("the model's settings are valid: {problem}"))
+}

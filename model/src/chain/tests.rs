@@ -1,0 +1,25 @@
+use super::{sabotage::Sabotage, walk::walk, *};
+use crate::check::{breaks, check};
+
+#[test]
+fn every_rule_holds_in_every_history_of_each_controller() {
+    for scope in scopes::small() {
+        let checked = check(Chain::new(scope));
+        assert!(checked.broken.is_empty(), "{}: {:#?}", checked.name, checked.broken);
+    }
+}
+
+#[test]
+fn each_sabotage_breaks_the_rule_that_is_there_for_it() {
+    for sabotage in Sabotage::ALL {
+        let (scope, rule) = scopes::revealing(sabotage);
+        let checked = breaks(Chain::new(scope), rule.sentence());
+        assert!(checked.broken.contains_key(rule.sentence()), "{sabotage:?} is not caught: {checked:?}");
+    }
+}
+
+#[test]
+fn every_rule_holds_in_random_histories_of_the_whole_chain() {
+    let walked = walk(&Chain::new(scopes::whole()), 7, 200);
+    assert!(walked.broken.is_none(), "{walked:#?}");
+}
