@@ -1,10 +1,12 @@
 use std::{
     future::pending,
+    net::SocketAddr,
     path::{Path, PathBuf},
     process::{ExitStatus, Stdio},
 };
 
 use anyhow::{Context, Result};
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use tokio::process::{Child, Command};
 
@@ -15,21 +17,44 @@ pub struct OwnProcess {
     program: PathBuf,
     directory: PathBuf,
     child: Option<Child>,
+    /// The namespace of its Lease, if it has other replicas.
+    lease_in: Option<String>,
+    /// Number of starts.
+    starts: usize,
 }
 
 impl OwnProcess {
-    /// Starts it.
+    /// Starts the only replica.
     pub fn start(program: PathBuf, proxy: &ChaosProxy, settings: &Value) -> Result<Self> {
-        let directory = std::env::temp_dir().join(format!("catena-{}", proxy.address.port()));
+        Self::with(program, proxy.address, settings, None)
+    }
+
+    /// Starts one of several replicas, the leader of which holds a Lease in this namespace.
+    pub fn start_replica(
+        program: PathBuf,
+        server: SocketAddr,
+        settings: &Value,
+        lease_in: &str,
+    ) -> Result<Self> {
+        Self::with(program, server, settings, Some(lease_in.to_owned()))
+    }
+
+    fn with(
+        program: PathBuf,
+        server: SocketAddr,
+        settings: &Value,
+        lease_in: Option<String>,
+    ) -> Result<Self> {
+        let directory = std::env::temp_dir().join(format!("catena-{}", server.port()));
         std::fs::create_dir_all(&directory)?;
         let kubeconfig = json!({
             "apiVersion": "v1", "kind": "Config", "current-context": "x",
-            "clusters": [{"name": "x", "cluster": {"server": format!("http://{}", proxy.address)}}],
+            "clusters": [{"name": "x", "cluster": {"server": format!("http://{server}")}}],
             "users": [{"name": "x", "user": {}}],
             "contexts": [{"name": "x", "context": {"cluster": "x", "user": "x"}}],
         });
         std::fs::write(directory.join("kubeconfig"), kubeconfig.to_string())?;
-        let mut process = Self { program, directory, child: None };
+        let mut process = Self { program, directory, child: None, lease_in, starts: 0 };
         process.configure(settings)?;
         process.child = Some(process.spawn(&[])?);
         Ok(process)
@@ -48,6 +73,7 @@ impl OwnProcess {
 
     /// Starts it again, after it has ended.
     pub fn again(&mut self) -> Result<()> {
+        self.starts += 1;
         // Small steps, so that many kills fit into one run.
         self.child = Some(self.spawn(&["--concurrency", "8"])?);
         Ok(())
@@ -56,6 +82,29 @@ impl OwnProcess {
     /// Kills it (SIGKILL).
     pub async fn stop(&mut self) -> Result<()> {
         Ok(self.child.take().context("it does not run")?.kill().await?)
+    }
+
+    /// Asks it to end (SIGTERM), and waits until it has.
+    pub async fn terminate(&mut self) -> Result<ExitStatus> {
+        self.signal(Signal::TERM)?;
+        let mut child = self.child.take().context("it does not run")?;
+        Ok(child.wait().await?)
+    }
+
+    /// Stops it (SIGSTOP), until it is continued.
+    pub fn freeze(&self) -> Result<()> {
+        self.signal(Signal::STOP)
+    }
+
+    /// Continues it (SIGCONT).
+    pub fn thaw(&self) -> Result<()> {
+        self.signal(Signal::CONT)
+    }
+
+    fn signal(&self, signal: Signal) -> Result<()> {
+        let pid = self.child.as_ref().and_then(Child::id).context("it does not run")?;
+        let pid = i32::try_from(pid).ok().and_then(Pid::from_raw).context("its pid is unknown")?;
+        Ok(kill_process(pid, signal)?)
     }
 
     /// Waits until it ends by itself, which it never should.
@@ -92,7 +141,8 @@ impl OwnProcess {
         let log = std::fs::OpenOptions::new().create(true).append(true).open(self.log_file())?;
         let child = Command::new(&self.program)
             .args(["--settings", &self.path("settings.yaml"), "--listen", "127.0.0.1:0"])
-            .args(["--leader-election", "false", "--log-format", "text"])
+            .args(self.election())
+            .args(["--log-format", "text"])
             .args(more)
             .env("KUBECONFIG", self.path("kubeconfig"))
             .stdin(Stdio::null())
@@ -101,6 +151,16 @@ impl OwnProcess {
             .kill_on_drop(true)
             .spawn();
         child.with_context(|| format!("could not start {}", self.program.display()))
+    }
+
+    /// Each start of a replica is another candidate, as a new pod is.
+    fn election(&self) -> Vec<String> {
+        let identity = format!("{}-{}", self.directory.display(), self.starts);
+        let arguments = match &self.lease_in {
+            None => vec!["--leader-election", "false"],
+            Some(namespace) => vec!["--lease-namespace", namespace, "--identity", &identity],
+        };
+        arguments.into_iter().map(str::to_owned).collect()
     }
 
     fn path(&self, file: &str) -> String {

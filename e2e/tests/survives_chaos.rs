@@ -3,7 +3,7 @@
 use std::{iter::repeat_with, time::Duration};
 
 use anyhow::{Result, bail};
-use e2e::chaos::{Campaign, Fault, ListFault, Menu, Plan};
+use e2e::chaos::{Campaign, Ending, Fault, ListFault, Menu, Plan, WriteFault};
 use rand::{SeedableRng, rngs::StdRng, seq::SliceRandom};
 
 /// Time in which the suite starts stories.
@@ -19,9 +19,14 @@ fn chance() -> Result<StdRng> {
     Ok(StdRng::seed_from_u64(seed))
 }
 
-/// A list that stalls is given up after a minute.
+/// A list that stalls is given up after a minute, and a Lease that is not given back expires after 15 s.
 fn is_short(plan: &Plan) -> bool {
-    !plan.faults.iter().any(|fault| matches!(fault, Fault::List { how: ListFault::Stall, .. }))
+    let is_long = |fault: &Fault| match fault {
+        Fault::List { how, .. } => *how == ListFault::Stall,
+        Fault::Write { how: WriteFault::HandOver(ending), .. } => *ending != Ending::Terminated,
+        _ => false,
+    };
+    !plan.faults.iter().any(is_long)
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -31,9 +36,11 @@ async fn a_fault_at_any_request_leaves_the_world_as_if_it_had_not_been() -> Resu
     let campaign = Campaign::begin().await?;
     let mut menu = Menu::of(campaign.reference());
     menu.crashes.shuffle(&mut chance);
+    menu.hand_overs.shuffle(&mut chance);
     let others = menu.one_of_each(&mut chance).into_iter().filter(is_short);
+    let ends = menu.crashes.iter().cloned().zip(menu.hand_overs.iter().cloned());
     let plans =
-        menu.crashes.iter().cloned().zip(others).flat_map(|(crash, other)| [vec![crash], vec![other]]);
+        ends.zip(others).flat_map(|((crash, hand_over), other)| [vec![crash], vec![other], vec![hand_over]]);
     let run = campaign.run(plans, SHORT).await;
     campaign.end().await?;
     run
@@ -54,8 +61,13 @@ async fn chaos_as_it_is_asked_for() -> Result<()> {
     let run = match (std::env::var("CATENA_CHAOS_PLAN"), std::env::var("CATENA_CHAOS_EVERY").as_deref()) {
         (Ok(plans), _) => campaign.run([Plan::parse_all(&plans)?], limit).await,
         (_, Ok("crash")) => campaign.run(each(menu.crashes), limit).await,
+        (_, Ok("hand-over")) => campaign.run(each(menu.hand_overs), limit).await,
         (_, Ok("kind")) => campaign.run(each(menu.one_of_each(&mut chance)), limit).await,
-        (_, Ok("fault")) => campaign.run(each(menu.crashes).chain(each(menu.others)), limit).await,
+        (_, Ok("fault")) => {
+            campaign
+                .run(each(menu.crashes).chain(each(menu.hand_overs)).chain(each(menu.others)), limit)
+                .await
+        }
         (_, Ok(other)) => bail!("CATENA_CHAOS_EVERY={other}"),
         (_, Err(_)) => {
             let random =

@@ -1,7 +1,11 @@
 //! The controllers of one story: all five as separate processes, each behind a proxy that shows it only the
-//! story's namespace.
+//! story's namespace. One whose leader is lost has two replicas.
 
-use std::{path::PathBuf, sync::Arc, time::Duration};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
 
 use anyhow::{Context, Result};
 use futures::future::try_join_all;
@@ -9,9 +13,10 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{Api, Client};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
-use tokio::{select, sync::mpsc, task::JoinHandle, time::Instant};
+use tokio::{task::JoinHandle, time::Instant};
 
 use super::{
+    keeper::Keeper,
     plan::{Fault, Plan},
     proxy::ChaosProxy,
     state::Counts,
@@ -38,8 +43,10 @@ pub struct Cast {
 struct Player {
     controller: Controller,
     proxy: Arc<ChaosProxy>,
-    log: PathBuf,
-    ends: Arc<Mutex<Vec<String>>>,
+    /// A log for each replica.
+    logs: Vec<PathBuf>,
+    /// Actions of its processes that no process may take.
+    offences: Arc<Mutex<Vec<String>>>,
     task: JoinHandle<()>,
 }
 
@@ -99,12 +106,22 @@ impl Cast {
         for (controller, program, settings) in &programs.all {
             let of_it = plans.iter().filter(|plan| plan.controller == controller.name());
             let faults: Vec<Fault> = of_it.flat_map(|plan| plan.faults.clone()).collect();
-            let (proxy, crashes) = ChaosProxy::in_namespace(client.clone(), namespace, faults).await?;
+            let is_doubled = faults.iter().any(Fault::is_hand_over);
+            let (mut proxy, ends) = ChaosProxy::in_namespace(client.clone(), namespace, faults).await?;
             let settings = if *controller == BACKUPS { backup_settings(namespace) } else { settings.clone() };
-            let process = OwnProcess::start(program.clone(), &proxy, &settings)?;
-            let (proxy, ends, log) = (Arc::new(proxy), Arc::default(), process.log_file());
-            let task = tokio::spawn(keep(process, crashes, proxy.clone(), Arc::clone(&ends)));
-            players.push(Player { controller: *controller, proxy, log, ends, task });
+            let mut replicas = Vec::new();
+            if is_doubled {
+                for address in [proxy.address, proxy.another_door().await?] {
+                    replicas.push(OwnProcess::start_replica(program.clone(), address, &settings, namespace)?);
+                }
+            } else {
+                replicas.push(OwnProcess::start(program.clone(), &proxy, &settings)?);
+            }
+            let (proxy, offences): (_, Arc<Mutex<Vec<String>>>) = (Arc::new(proxy), Arc::default());
+            let logs = replicas.iter().map(OwnProcess::log_file).collect();
+            let keeper = Keeper::new(replicas, proxy.clone(), offences.clone());
+            let task = tokio::spawn(keeper.keep(ends));
+            players.push(Player { controller: *controller, proxy, logs, offences, task });
         }
         Ok(Self { players })
     }
@@ -152,7 +169,8 @@ impl Cast {
         let of = |player: &Player| {
             let name = player.controller.name();
             let mut all = player.proxy.unsafe_writes();
-            all.extend(player.ends.lock().iter().cloned());
+            all.extend(player.offences.lock().iter().cloned());
+            all.extend(player.proxy.two_writers());
             all.into_iter().map(|offence| format!("{name}: {offence}")).collect::<Vec<_>>()
         };
         self.players.iter().flat_map(of).collect()
@@ -164,10 +182,8 @@ impl Cast {
         let is_planned =
             |player: &&Player| plans.iter().any(|plan| plan.controller == player.controller.name());
         let last = |player: &Player| {
-            let log = std::fs::read_to_string(&player.log).unwrap_or_default();
-            let lines: Vec<&str> = log.lines().collect();
-            let last = lines[lines.len().saturating_sub(LAST_LINES)..].join("\n");
-            format!("{}:\n{last}\n", player.controller.name())
+            let last = player.logs.iter().map(|log| last_lines(log));
+            format!("{}:\n{}\n", player.controller.name(), last.collect::<Vec<_>>().join("\n\n"))
         };
         self.players.iter().filter(is_planned).map(last).collect()
     }
@@ -179,25 +195,8 @@ impl Drop for Player {
     }
 }
 
-/// Keeps a process running through all faults.
-async fn keep(
-    mut process: OwnProcess,
-    mut crashes: mpsc::UnboundedReceiver<()>,
-    proxy: Arc<ChaosProxy>,
-    ends: Arc<Mutex<Vec<String>>>,
-) {
-    loop {
-        let ended = select! {
-            Some(()) = crashes.recv() => process.stop().await,
-            ended = process.until_ended() => {
-                ends.lock().push(format!("it ended by itself: {ended:?}"));
-                Ok(())
-            }
-        };
-        proxy.revive();
-        if let Err(error) = ended.and_then(|()| process.again()) {
-            ends.lock().push(format!("it could not be started again: {error:#}"));
-            return;
-        }
-    }
+fn last_lines(log: &Path) -> String {
+    let log = std::fs::read_to_string(log).unwrap_or_default();
+    let lines: Vec<&str> = log.lines().collect();
+    lines[lines.len().saturating_sub(LAST_LINES)..].join("\n")
 }

@@ -6,7 +6,7 @@ use rand::{
 };
 
 use super::{
-    plan::{Commit, Fault, ListFault, Moment, Plan, WatchFault, WriteFault},
+    plan::{Commit, Ending, Fault, ListFault, Moment, Plan, WatchFault, WriteFault},
     story::Reference,
 };
 
@@ -23,6 +23,8 @@ const UNCERTAIN: [u16; 3] = [500, 503, 504];
 pub struct Menu {
     /// A process is killed around a write.
     pub crashes: Vec<Plan>,
+    /// A leader of two is terminated at a write.
+    pub hand_overs: Vec<Plan>,
     /// All other faults, and combinations.
     pub others: Vec<Plan>,
 }
@@ -31,12 +33,13 @@ impl Menu {
     /// The faults that are possible in this story.
     #[must_use]
     pub fn of(reference: &Reference) -> Self {
-        let (mut crashes, mut others) = (Vec::new(), Vec::new());
+        let (mut crashes, mut hand_overs, mut others) = (Vec::new(), Vec::new(), Vec::new());
         for (controller, counts) in &reference.counts {
             let plan = |fault| Plan { controller: controller.name().into(), faults: vec![fault] };
             for number in 1..=counts.writes {
                 let write = |how| plan(Fault::Write { number, how });
                 crashes.extend(moments().map(|moment| write(WriteFault::Crash(moment))));
+                hand_overs.push(write(WriteFault::HandOver(Ending::Terminated)));
                 others.extend(write_faults().into_iter().map(write));
             }
             for number in 1..=counts.lists {
@@ -49,12 +52,12 @@ impl Menu {
                 }
             }
         }
-        Self { crashes, others }
+        Self { crashes, hand_overs, others }
     }
 
     /// Each kind of fault for each controller, at a random request.
     pub fn one_of_each(&self, chance: &mut impl Rng) -> Vec<Plan> {
-        let mut all: Vec<&Plan> = self.crashes.iter().chain(&self.others).collect();
+        let mut all: Vec<&Plan> = self.crashes.iter().chain(&self.hand_overs).chain(&self.others).collect();
         all.shuffle(chance);
         let kind = |plan: &Plan| (plan.faults.first().map(Fault::name), plan.controller.clone());
         all.sort_by_key(|plan| kind(plan));
@@ -66,8 +69,11 @@ impl Menu {
     /// One to three faults in the same story.
     pub fn some(&self, chance: &mut impl Rng) -> Vec<Plan> {
         let count = chance.random_range(1..=3);
-        let choose =
-            |_| if chance.random() { self.crashes.choose(chance) } else { self.others.choose(chance) };
+        let choose = |_| match chance.random_range(0..4) {
+            0 => self.crashes.choose(chance),
+            1 => self.hand_overs.choose(chance),
+            _ => self.others.choose(chance),
+        };
         (0..count).filter_map(choose).cloned().collect()
     }
 }
@@ -85,6 +91,7 @@ fn write_faults() -> Vec<WriteFault> {
         WriteFault::BlackHole { millis: A_WHILE },
         WriteFault::Slow { millis: A_WHILE },
     ];
+    faults.extend([Ending::Killed, Ending::Stopped, Ending::CutOff].map(WriteFault::HandOver));
     faults.extend(BACK.map(|back| WriteFault::TimeTravel { back, millis: A_WHILE }));
     faults.extend(REFUSALS.map(|code| WriteFault::Refuse { code, commit: Commit::Before }));
     faults.extend(UNCERTAIN.map(|code| WriteFault::Refuse { code, commit: Commit::After }));

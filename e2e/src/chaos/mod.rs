@@ -5,6 +5,8 @@ mod answer;
 mod campaign;
 mod cast;
 mod census;
+mod door;
+mod keeper;
 mod menu;
 mod plan;
 mod precondition;
@@ -20,6 +22,6 @@ mod world;
 
 pub use campaign::Campaign;
 pub use menu::Menu;
-pub use plan::{Commit, Fault, ListFault, Moment, Plan, WatchFault, WriteFault};
+pub use plan::{Commit, Ending, Fault, ListFault, Moment, Plan, WatchFault, WriteFault};
 pub use proxy::ChaosProxy;
 pub use state::Counts;

@@ -63,12 +63,28 @@ pub enum Moment {
     Answered,
 }
 
+/// The end of a leader whose replica takes over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Ending {
+    /// SIGTERM, as in a rollout: it gives the Lease back.
+    Terminated,
+    /// SIGKILL: the Lease has to expire.
+    Killed,
+    /// SIGSTOP, until its replica has written.
+    Stopped,
+    /// None of its requests is passed on until its replica has written.
+    CutOff,
+}
+
 /// A fault of a write.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum WriteFault {
     /// The process is killed and started again.
     Crash(Moment),
+    /// The process is the leader of two replicas, and ends in the middle of the write.
+    HandOver(Ending),
     /// The process is killed after the write, and for a while the new one sees the past.
     TimeTravel {
         /// Age of the shown past, in writes.
@@ -155,6 +171,12 @@ impl Plan {
 }
 
 impl Fault {
+    /// Whether it needs a second replica.
+    #[must_use]
+    pub fn is_hand_over(&self) -> bool {
+        matches!(self, Self::Write { how: WriteFault::HandOver(_), .. })
+    }
+
     /// The kind of fault, for tables.
     #[must_use]
     pub fn name(&self) -> String {
@@ -172,6 +194,7 @@ impl WriteFault {
             Self::Crash(Moment::Unsent) => "crash before a write".into(),
             Self::Crash(Moment::Unanswered) => "crash after a write, before its answer".into(),
             Self::Crash(Moment::Answered) => "crash after the answer of a write".into(),
+            Self::HandOver(ending) => format!("leader {} at a write", ending.name()),
             Self::TimeTravel { .. } => "crash, then a stale view".into(),
             Self::Refuse { code, commit } => format!("write answered {code}, {}", commit.name()),
             Self::Drop(commit) => format!("write not answered, {}", commit.name()),
@@ -179,6 +202,17 @@ impl WriteFault {
             Self::Delay { .. } => "write delayed".into(),
             Self::BlackHole { .. } => "black hole".into(),
             Self::Slow { .. } => "1 kB/s".into(),
+        }
+    }
+}
+
+impl Ending {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Terminated => "terminated",
+            Self::Killed => "killed",
+            Self::Stopped => "stopped",
+            Self::CutOff => "cut off",
         }
     }
 }

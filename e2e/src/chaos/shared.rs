@@ -8,13 +8,22 @@ use tokio::{
     time::{Instant, sleep_until},
 };
 
-use super::state::State;
+use super::{plan::Ending, state::State};
+
+/// The planned end of a process.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct End {
+    /// The door of the process.
+    pub(super) door: usize,
+    /// How it ends.
+    pub(super) how: Ending,
+}
 
 pub(super) struct Shared {
     pub(super) client: Client,
     pub(super) namespace: Option<String>,
     pub(super) state: Mutex<State>,
-    pub(super) crashes: mpsc::UnboundedSender<()>,
+    pub(super) ends: mpsc::UnboundedSender<End>,
 }
 
 impl Shared {
@@ -26,13 +35,13 @@ impl Shared {
         Instant::now() < self.state().slow_until
     }
 
-    /// Waits until requests are passed on.
-    pub(super) async fn until_open(&self) {
-        let (is_dying, stalled_until) = {
+    /// Waits until requests through a door are passed on; those of a process that ends never are.
+    pub(super) async fn until_open(&self, door: usize) {
+        let (is_shut, stalled_until) = {
             let state = self.state();
-            (state.is_dying, state.stalled_until)
+            (state.shut.contains(&door), state.stalled_until)
         };
-        if is_dying {
+        if is_shut {
             std::future::pending::<()>().await;
         }
         sleep_until(stalled_until).await;

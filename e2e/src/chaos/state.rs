@@ -1,10 +1,13 @@
 //! The counts of a proxy, and the faults that are still to come.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 use tokio::{sync::oneshot, time::Instant};
 
-use super::plan::{Fault, ListFault, Moment, WatchFault, WriteFault};
+use super::plan::{Ending, Fault, ListFault, Moment, WatchFault, WriteFault};
 
 /// The requests so far, and the faults that are still to come.
 pub(super) struct State {
@@ -12,8 +15,8 @@ pub(super) struct State {
     pub ahead: Vec<Fault>,
     /// Writes that arrived.
     pub arrived: usize,
-    /// Writes that the API server answered, with the times of their arrival.
-    pub writes: Vec<(Instant, String)>,
+    /// Writes that the API server answered.
+    pub writes: Vec<Answered>,
     /// Writes that break the design's rule about preconditions.
     pub unsafe_writes: Vec<String>,
     /// The time at which the last write arrived.
@@ -26,14 +29,27 @@ pub(super) struct State {
     pub events: BTreeMap<String, usize>,
     /// Notified of a crash instead of the owner of the process.
     pub crash_of_a_test: Option<oneshot::Sender<()>>,
-    /// The process is about to be killed: its remaining requests are not passed on.
-    pub is_dying: bool,
+    /// The doors of processes that are about to end, or are cut off: their requests are not passed on.
+    pub shut: BTreeSet<usize>,
+    /// Number of processes whose end was planned.
+    pub ends: usize,
     /// Until then, nothing is passed on.
     pub stalled_until: Instant,
     /// Until then, answers come at 1 kB/s.
     pub slow_until: Instant,
     /// The past that is shown to a new process.
     pub travel: Option<Travel>,
+}
+
+/// A write that was answered.
+#[derive(Clone, Debug)]
+pub(super) struct Answered {
+    /// When it arrived.
+    pub at: Instant,
+    /// The door of its process.
+    pub door: usize,
+    /// Method, path and code.
+    pub write: String,
 }
 
 /// A stale view.
@@ -69,7 +85,8 @@ impl State {
             lists: 0,
             events: BTreeMap::new(),
             crash_of_a_test: None,
-            is_dying: false,
+            shut: BTreeSet::new(),
+            ends: 0,
             stalled_until: now,
             slow_until: now,
             travel: None,
@@ -78,6 +95,19 @@ impl State {
 
     pub(super) fn counts(&self) -> Counts {
         Counts { writes: self.arrived, lists: self.lists, events: self.events.clone() }
+    }
+
+    /// The writes of a replica between those of another one, if there were more changes of the writer than ends.
+    pub(super) fn two_writers(&self) -> Option<String> {
+        let turns: Vec<String> = self
+            .writes
+            .windows(2)
+            .filter(|pair| pair[0].door != pair[1].door)
+            .map(|pair| format!("{} of replica {}", pair[1].write, pair[1].door))
+            .collect();
+        (turns.len() > self.ends).then(|| {
+            format!("two replicas wrote in turns, after {} planned ends: {}", self.ends, turns.join(", "))
+        })
     }
 
     /// Counts a write, and returns its fault.
@@ -137,6 +167,7 @@ impl WriteFault {
     pub(super) fn crash(&self) -> Option<Moment> {
         match self {
             Self::Crash(moment) => Some(*moment),
+            Self::HandOver(Ending::Killed) => Some(Moment::Unanswered),
             Self::TimeTravel { .. } => Some(Moment::Answered),
             _ => None,
         }
@@ -170,5 +201,17 @@ mod tests {
         let mut state = State::new(vec![fault]);
         assert_eq!([state.event("pods"), state.event("secrets"), state.event("secrets")], [None, None, None]);
         assert_eq!(state.event("pods"), Some(how));
+    }
+
+    #[test]
+    fn writers_that_change_more_often_than_leaders_end_write_at_once() {
+        let mut state = State::new(Vec::new());
+        let write = |door| Answered { at: Instant::now(), door, write: "POST /pods".into() };
+        state.writes = [0, 0, 1, 1].map(write).into();
+        assert!(state.two_writers().is_some());
+        state.ends = 1;
+        assert_eq!(state.two_writers(), None);
+        state.writes.push(write(0));
+        assert!(state.two_writers().is_some_and(|offence| offence.contains("of replica 0")));
     }
 }

@@ -34,6 +34,8 @@ pub struct Options {
 enum Every {
     /// Each crash point: before each write of each controller, after it, and after its answer
     Crash,
+    /// A hand-over to a second replica at each write of each controller
+    HandOver,
     /// Each kind of fault for each controller, at a random request
     Kind,
     /// Each fault at each request; that is thousands
@@ -53,6 +55,7 @@ impl Options {
         variables.extend(self.plan.clone().map(|plan| ("CATENA_CHAOS_PLAN", plan)));
         let every = self.every.map(|every| match every {
             Every::Crash => "crash",
+            Every::HandOver => "hand-over",
             Every::Kind => "kind",
             Every::Fault => "fault",
         });
