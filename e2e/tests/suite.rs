@@ -37,6 +37,7 @@ mod refuses_bad_input;
 mod refuses_commands;
 mod reports_blockers;
 mod rolls_out;
+mod runs_any_child;
 mod runs_commands;
 mod runs_on_real_nodes;
 mod scales;

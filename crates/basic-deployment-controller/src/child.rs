@@ -1,6 +1,6 @@
 //! A child, seen through the replica contract.
 
-use catena_api::{BasicDeployment, BlockedBy, contract::ReplicaContract, keys};
+use catena_api::{BasicDeployment, contract::ReplicaContract, keys};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::discovery::ApiResource;
 use operator_kit::{
@@ -9,6 +9,8 @@ use operator_kit::{
     write::owner::controller_of,
 };
 use serde_json::{Value, json};
+
+use crate::outputs::{Mapping, Outputs};
 
 /// A child in the cache: the whole object without `managedFields`, because any of its fields may be ours.
 #[derive(Clone, Debug, PartialEq)]
@@ -25,6 +27,8 @@ pub struct Child {
     pub is_deleting: bool,
     /// Its controller.
     pub owner: Option<Owner>,
+    /// Its outputs.
+    pub outputs: Outputs,
     /// The whole object.
     pub object: Value,
 }
@@ -82,17 +86,6 @@ pub struct Marks {
     pub rejected: Option<String>,
 }
 
-/// A condition of a child.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Said {
-    /// Whether it is true.
-    pub is_true: bool,
-    /// One word.
-    pub reason: String,
-    /// For people.
-    pub message: String,
-}
-
 impl Row for Child {
     fn id(&self) -> ObjectId<'_> {
         ObjectId { namespace: &self.namespace, name: &self.name, uid: &self.uid }
@@ -105,21 +98,25 @@ impl Row for Child {
 
 impl Child {
     /// Trims an object of the children's kind.
-    pub fn of(object: TrimmedObject, kind: &ApiResource) -> Self {
+    pub fn of(object: TrimmedObject, kind: &ApiResource, mapping: &Mapping) -> Self {
         let TrimmedObject { metadata, mut data } = object;
         let owner = controller_of(&metadata).map(Owner::of);
         // The items of a list of a built-in kind have no kind of their own.
         data["apiVersion"] = kind.api_version.as_str().into();
         data["kind"] = kind.kind.as_str().into();
-        data["metadata"] =
-            json!({"name": metadata.name, "labels": metadata.labels, "annotations": metadata.annotations});
+        let generation = metadata.generation.unwrap_or_default();
+        data["metadata"] = json!({
+            "name": metadata.name, "generation": generation,
+            "labels": metadata.labels, "annotations": metadata.annotations,
+        });
         Self {
             namespace: metadata.namespace.unwrap_or_default(),
             name: metadata.name.unwrap_or_default(),
             uid: metadata.uid.unwrap_or_default(),
-            generation: metadata.generation.unwrap_or_default(),
+            generation,
             is_deleting: metadata.deletion_timestamp.is_some(),
             owner,
+            outputs: mapping.outputs(&data, generation),
             object: data,
         }
     }
@@ -163,53 +160,16 @@ impl Child {
         contract.restarted_at.as_ref()?.get(&self.object)?.as_str()
     }
 
-    /// The number of its replicas with the current template and token, if it reports that.
-    #[must_use]
-    pub fn updated(&self, contract: &ReplicaContract) -> Option<i32> {
-        number(contract.updated.get(&self.object))
-    }
-
     /// The number of its desired replicas.
     #[must_use]
     pub fn replicas(&self, contract: &ReplicaContract) -> Option<i32> {
         number(contract.replicas.get(&self.object))
     }
 
-    /// The number of its serving replicas.
-    #[must_use]
-    pub fn active(&self, contract: &ReplicaContract) -> i32 {
-        number(contract.active.get(&self.object)).unwrap_or(0)
-    }
-
     /// Whether its status refers to its current spec.
-    pub fn is_current(&self, contract: &ReplicaContract) -> bool {
-        contract.observed_generation.get(&self.object).and_then(Value::as_i64) == Some(self.generation)
-    }
-
-    /// The label selector of its pods, if it reports one.
-    pub fn selector(&self, contract: &ReplicaContract) -> Option<String> {
-        contract.selector.get(&self.object)?.as_str().map(str::to_owned)
-    }
-
-    /// Its blocker, if it reports one.
     #[must_use]
-    pub fn blocked_by(&self, contract: &ReplicaContract) -> Option<BlockedBy> {
-        serde_json::from_value(contract.blocked_by.get(&self.object)?.clone()).ok()
-    }
-
-    /// A condition, if it exists and refers to the current spec.
-    #[must_use]
-    pub fn condition(&self, contract: &ReplicaContract, type_: &str) -> Option<Said> {
-        let conditions = contract.conditions.get(&self.object)?.as_array()?;
-        let found = conditions.iter().find(|condition| condition["type"] == type_)?;
-        let text = |field: &str| found[field].as_str().unwrap_or_default().to_owned();
-        let is_current =
-            found["observedGeneration"].as_i64().is_none_or(|generation| generation == self.generation);
-        is_current.then(|| Said {
-            is_true: found["status"] == "True",
-            reason: text("reason"),
-            message: text("message"),
-        })
+    pub fn is_current(&self) -> bool {
+        self.outputs.observed_generation == Some(self.generation)
     }
 }
 
@@ -235,11 +195,6 @@ pub fn projection(wanted: &Value, observed: &Value) -> Value {
 mod tests {
     use super::*;
 
-    fn child(object: Value) -> Child {
-        let kind = kube::core::GroupVersionKind::gvk("apps", "v1", "Deployment");
-        Child::of(serde_json::from_value(object).unwrap(), &ApiResource::from_gvk(&kind))
-    }
-
     #[test]
     fn fields_that_others_set_are_no_difference() {
         let wanted = json!({"spec": {"a": 1, "list": [1]}});
@@ -247,30 +202,5 @@ mod tests {
         assert_eq!(projection(&wanted, &observed), wanted);
         assert_ne!(projection(&wanted, &json!({"spec": {"a": 2, "list": [1]}})), wanted);
         assert_ne!(projection(&wanted, &json!({"spec": {"a": 1}})), wanted);
-    }
-
-    #[test]
-    fn another_kind_is_read_at_its_own_fields() {
-        let contract = serde_json::from_value(json!({"active": "status.readyReplicas"})).unwrap();
-        let child = child(json!({
-            "metadata": {"name": "web", "generation": 2},
-            "spec": {"replicas": 3},
-            "status": {"readyReplicas": 2, "observedGeneration": 2, "conditions": [{"type": "Available", "status": "True"}]},
-        }));
-        assert_eq!(
-            (child.replicas(&contract), child.active(&contract), child.is_current(&contract)),
-            (Some(3), 2, true)
-        );
-        assert_eq!(child.condition(&contract, "Ready"), None);
-        assert_eq!(child.condition(&contract, "Available").map(|said| said.is_true), Some(true));
-    }
-
-    #[test]
-    fn a_condition_of_an_older_spec_is_not_believed() {
-        let child = child(json!({
-            "metadata": {"name": "web", "generation": 2},
-            "status": {"conditions": [{"type": "Ready", "status": "True", "observedGeneration": 1}]},
-        }));
-        assert_eq!(child.condition(&ReplicaContract::default(), "Ready"), None);
     }
 }

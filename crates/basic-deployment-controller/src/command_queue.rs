@@ -2,8 +2,6 @@
 
 use std::{sync::Arc, time::Duration};
 
-use operator_kit::report::conditions::STALLED;
-
 use crate::{
     command::{Command, Order},
     observed::{Found, Observed},
@@ -182,8 +180,7 @@ impl<'o> Line<'o> {
             return None;
         }
         self.waiting_rollback()?;
-        let says_so = child.blocked_by(&observed.contract).is_some()
-            || child.condition(&observed.contract, STALLED).is_some_and(|stalled| stalled.is_true);
+        let says_so = child.outputs.blocked_by.is_some() || child.outputs.stalled.is_some();
         Some(if says_so { Duration::ZERO } else { STUCK_AFTER.saturating_sub(observed.since_progress) })
     }
 

@@ -221,15 +221,14 @@ fn served(token: &str, command: &Command, observed: &Observed) -> String {
 fn progress(observed: &Observed) -> Option<String> {
     let child = observed.child.ours()?;
     let wanted = observed.deployment.spec.replicas;
-    Some(format!("{}/{wanted}", done(child, observed).min(wanted)))
+    Some(format!("{}/{wanted}", done(child).min(wanted)))
 }
 
 /// The number of new serving replicas, as far as the child reports it.
-fn done(child: &Child, observed: &Observed) -> i32 {
-    let contract = &observed.contract;
-    if !child.is_current(contract) {
+fn done(child: &Child) -> i32 {
+    if !child.is_current() {
         return 0;
     }
-    let active = child.active(contract);
-    child.updated(contract).map_or(active, |updated| updated.min(active))
+    let active = child.outputs.active;
+    child.outputs.updated.map_or(active, |updated| updated.min(active))
 }

@@ -3,7 +3,7 @@
 use catena_api::{BasicDeployment, keys};
 use operator_kit::{
     object::ObjectId,
-    render::{Rendered, Subject},
+    render::{Rendered, Subject, short_digest},
     write::{WriteCause, WriteError, owner::controller_reference},
 };
 use serde_json::{Value, json};
@@ -28,15 +28,21 @@ pub struct Desired {
     pub token: Option<String>,
 }
 
-/// The current rendering of spec and template.
+/// The current rendering of spec and template. Its suffix follows from all the rest of it, so that a child whose name ends with
+/// the suffix is another one for each rendering.
 pub fn render(
     deployment: &BasicDeployment,
     kind: &ChildKind,
     settings: &Settings,
 ) -> Result<Rendered, Refusal> {
-    let (spec, subject) = (&deployment.spec, subject(deployment));
-    let rendered = settings.templates.render(&spec.template, &subject, &kind.api_version, &kind.kind)?;
-    for field in [Some(&kind.contract.replicas), kind.contract.restarted_at.as_ref()].into_iter().flatten() {
+    let (spec, subject, templates) = (&deployment.spec, subject(deployment), &settings.templates);
+    let of = |subject| templates.render(&spec.template, subject, &kind.api_version, &kind.kind);
+    let mut rendered = of(&subject)?;
+    if templates.reads_suffix(&spec.template) {
+        rendered = of(&Subject { suffix: &short_digest(&[&rendered.hash]), ..subject })?;
+    }
+    let contract = &kind.contract.contract;
+    for field in [Some(&contract.replicas), contract.restarted_at.as_ref()].into_iter().flatten() {
         if field.get(&rendered.object).is_some() {
             return Err(Refusal::ReservedField { template: spec.template.clone(), field: field.to_string() });
         }

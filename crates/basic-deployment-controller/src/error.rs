@@ -71,6 +71,18 @@ pub enum Refusal {
         /// Its owner.
         holder: String,
     },
+    /// An output of the child cannot be read.
+    #[error(
+        "{kind} {name:?} breaks the replica contract: {problem}; correct child.contract in the controller's settings, or the child's controller"
+    )]
+    ContractBroken {
+        /// The child's kind.
+        kind: String,
+        /// The child's name.
+        name: String,
+        /// The output, and the mistake in it.
+        problem: String,
+    },
     /// The name of the child belongs to an orphaned child with another rendering.
     #[error(
         "{kind} {name:?} exists without an owner and was rendered from another spec or template; restore those to have it adopted without downtime, and change them afterwards; otherwise delete it, or change the name in the template"
@@ -94,6 +106,7 @@ impl Reported for Refusal {
             Self::ReservedField { .. } => "TemplateFailed",
             Self::RevisionGone { .. } => "RevisionGone",
             Self::RevisionNameTaken { .. } => "RevisionNameTaken",
+            Self::ContractBroken { .. } => "ContractBroken",
             Self::ChildNotOwned { .. } | Self::ChildOfAnotherContent { .. } => "ChildNotOwned",
         }
     }

@@ -10,6 +10,7 @@ use basic_deployment_controller::{
     child::Child,
     desired::Desired,
     observed::{Found, Observed},
+    outputs::Mapping,
     revision::{Rejects, Revision},
 };
 use catena_api::{BasicDeployment, BasicDeploymentSpec, BasicReplicaSet, contract::ReplicaContract, keys};
@@ -72,14 +73,17 @@ pub fn child_object(name: &str, uid: &str) -> Value {
             "ownerReferences": [owner("deployment")],
         },
         "spec": {"replicas": 3, "parameters": {"image": "nginx"}, "maxSurge": "25%"},
-        "status": {"active": 3, "observedGeneration": 1, "selector": "a=b"},
+        "status": {
+            "active": 3, "observedGeneration": 1, "selector": "a=b",
+            "conditions": [{"type": "Ready", "status": "True"}],
+        },
     })
 }
 
 /// The child as it is kept.
 pub fn child(name: &str, uid: &str) -> Arc<Child> {
     let object = serde_json::from_value(child_object(name, uid)).unwrap();
-    Arc::new(Child::of(object, &ApiResource::erase::<BasicReplicaSet>(&())))
+    Arc::new(Child::of(object, &ApiResource::erase::<BasicReplicaSet>(&()), &Mapping::default()))
 }
 
 /// A revision of what is rendered now, under this name.

@@ -10,6 +10,7 @@ pub mod decide;
 pub mod desired;
 pub mod error;
 pub mod observed;
+pub mod outputs;
 pub mod restarts;
 pub mod revision;
 pub mod rollback;

@@ -11,8 +11,6 @@ use basic_deployment_controller::{
     desired::Desired,
     undone::{CONTEST_END, Part, Undone},
 };
-use catena_api::contract::ReplicaContract;
-use operator_kit::report::conditions::READY;
 use parking_lot::{Mutex, MutexGuard};
 use serde_json::Value;
 
@@ -55,10 +53,9 @@ pub struct Progress {
 }
 
 impl Progress {
-    pub fn of(child: &Child, contract: &ReplicaContract) -> Self {
-        let says = child.condition(contract, READY).map(|ready| ready.message).unwrap_or_default();
+    pub fn of(child: &Child) -> Self {
         let (uid, generation) = (child.uid.clone(), child.generation);
-        Self { uid, generation, active: child.active(contract), says }
+        Self { uid, generation, active: child.outputs.active, says: child.outputs.progress.clone() }
     }
 }
 

@@ -112,7 +112,7 @@ impl Observer {
             return Err(Error::NotObserved { problem });
         }
         let ObjectId { namespace, name, uid } = ObjectId::of(&*deployment);
-        let contract = settings.child.contract.clone();
+        let contract = settings.child.contract.contract.clone();
         let rendered = render(&deployment, &settings.child, &settings);
         let revisions = self.history.of(namespace, name, uid);
         let mut own = known.cache.group(namespace, uid);
@@ -152,7 +152,7 @@ impl Observer {
         });
         own.retain(|other| !matches!(&child, Found::Ours(child) if child.uid == other.uid));
         let remembered = self.memory.recall(uid, desired.as_ref().ok());
-        let moving = child.ours().map(|child| Progress::of(child, &contract)).unwrap_or_default();
+        let moving = child.ours().map(|child| Progress::of(child)).unwrap_or_default();
         Ok(Observed {
             attempt,
             is_blind,
@@ -220,7 +220,8 @@ impl Observer {
         let api: Api<TrimmedObject> = Api::namespaced_with(self.client.clone(), namespace, &known.resource);
         let found =
             api.get_opt(name).await.map_err(|error| ReadError::of(&error, &known.resource.kind, name))?;
-        let Some(child) = found.map(|object| Arc::new(Child::of(object, &known.resource))) else {
+        let Some(child) = found.map(|object| Arc::new(Child::of(object, &known.resource, &known.contract)))
+        else {
             return Ok(Found::Nothing);
         };
         if child.owner.is_none() {

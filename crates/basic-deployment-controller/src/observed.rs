@@ -10,7 +10,7 @@ use catena_api::{BasicDeployment, contract::ReplicaContract};
 use jiff::Timestamp;
 use operator_kit::{
     render::Rendered,
-    report::{Failure, StatusAge, conditions::READY},
+    report::{Failure, StatusAge},
     run::Attempt,
     watch::WatchedResource,
 };
@@ -156,14 +156,13 @@ impl Observed {
     /// Whether all desired replicas of a child serve its present rendering.
     #[must_use]
     pub fn serves(&self, child: &Child) -> bool {
-        let (contract, wanted) = (&self.contract, self.deployment.spec.replicas);
-        let says_ready = child.condition(contract, READY).is_none_or(|ready| ready.is_true);
+        let (outputs, wanted) = (&child.outputs, self.deployment.spec.replicas);
         !child.is_deleting
-            && child.replicas(contract) == Some(wanted)
-            && child.is_current(contract)
-            && child.active(contract) >= wanted
-            && child.updated(contract).is_none_or(|updated| updated >= wanted)
-            && says_ready
+            && child.replicas(&self.contract) == Some(wanted)
+            && child.is_current()
+            && outputs.ready
+            && outputs.active >= wanted
+            && outputs.updated.is_none_or(|updated| updated >= wanted)
     }
 
     /// The hash of the desired rendering.

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use catena_api::contract::ReplicaContract;
 use kube::{core::GroupVersionKind, discovery::ApiResource};
 use operator_kit::{render::Templates, run::Validate};
 use serde::Deserialize;
+
+use crate::outputs::Mapping;
 
 /// The settings.
 #[derive(Deserialize)]
@@ -28,9 +29,9 @@ pub struct ChildKind {
     pub kind: String,
     /// Its name in URLs, for example `deployments`; the kind in lower case with an s by default.
     pub resource: Option<String>,
-    /// The paths of the fields of the contract.
+    /// The places of the fields of the contract.
     #[serde(default)]
-    pub contract: ReplicaContract,
+    pub contract: Mapping,
 }
 
 #[derive(Deserialize)]
@@ -80,6 +81,12 @@ impl Validate for Settings {
                 "child.kind: is empty; set it to the kind of the children, such as BasicReplicaSet".into(),
             );
         }
+        if !self.child.contract.contract.says_ready() {
+            problems.push(
+                "child.contract.ready: is missing; active and updated of another kind do not tell whether an old replica is counted for a new one, so state when all replicas are new and serve, as a path or as an expression: {cel: …}"
+                    .into(),
+            );
+        }
         if problems.is_empty() { Ok(()) } else { Err(problems) }
     }
 
@@ -96,23 +103,23 @@ mod tests {
     #[test]
     fn another_kind_is_used_by_naming_its_fields() {
         let settings: Settings = serde_json::from_value(serde_json::json!({
-            "child": {"apiVersion": "apps/v1", "kind": "Deployment", "contract": {"active": "status.readyReplicas"}},
+            "child": {"apiVersion": "apps/v1", "kind": "Deployment", "contract": {"active": "status.readyReplicas", "ready": "status.ready"}},
             "templates": {"default": "x"},
         }))
         .unwrap();
         assert_eq!(settings.child.api_resource().plural, "deployments");
-        assert_eq!(settings.child.contract.active.to_string(), "status.readyReplicas");
-        assert_eq!(settings.child.contract.replicas.to_string(), "spec.replicas");
+        assert_eq!(settings.child.contract.contract.active.to_string(), "status.readyReplicas");
+        assert_eq!(settings.child.contract.contract.replicas.to_string(), "spec.replicas");
     }
 
     #[test]
     fn each_mistake_names_its_field() {
         let settings: Settings = serde_json::from_value(
-            serde_json::json!({"child": {"apiVersion": "", "kind": ""}, "templates": {}}),
+            serde_json::json!({"child": {"apiVersion": "", "kind": "", "contract": {"active": "status.x"}}, "templates": {}}),
         )
         .unwrap();
         let problems = settings.validate().unwrap_err();
-        assert_eq!(problems.len(), 3);
+        assert_eq!(problems.len(), 4);
         assert!(problems.iter().all(|problem| problem.contains("templates:") || problem.contains("child.")));
     }
 }

@@ -61,7 +61,7 @@ pub fn status(observed: &Observed) -> BasicDeploymentStatus {
         revision: child
             .and_then(|child| find(&observed.revisions, child.hash()))
             .map(|revision| revision.number),
-        selector: main_server(observed).and_then(|child| child.selector(contract)),
+        selector: main_server(observed).and_then(|child| child.outputs.selector.clone()),
         child: child.map(child_status),
         blocked_by,
         conditions,
@@ -78,20 +78,20 @@ pub fn status(observed: &Observed) -> BasicDeploymentStatus {
 /// The number of serving replicas of all children.
 fn active(observed: &Observed) -> i32 {
     let children = observed.child.ours().into_iter().chain(observed.former_children());
-    children.map(|child| child.active(&observed.contract)).fold(0, i32::saturating_add)
+    children.map(|child| child.outputs.active).fold(0, i32::saturating_add)
 }
 
 /// The child with the most serving replicas, preferably the wanted one, for autoscalers to measure.
 fn main_server(observed: &Observed) -> Option<&Child> {
     // Among equal ones, the last one wins.
     let children = observed.former_children().chain(observed.child.ours());
-    children.max_by_key(|child| child.active(&observed.contract)).map(AsRef::as_ref)
+    children.max_by_key(|child| child.outputs.active).map(AsRef::as_ref)
 }
 
 /// A message about children with former names.
 fn by_former(observed: &Observed) -> String {
     let kind = &observed.place.resource.kind;
-    let counted = observed.former_children().map(|child| (child.active(&observed.contract), &child.name));
+    let counted = observed.former_children().map(|child| (child.outputs.active, &child.name));
     let serving = counted.filter(|(active, _)| *active > 0);
     let said = serving.map(|(active, name)| format!(", {active} of them of the former {kind} {name:?}"));
     let failed = observed
@@ -205,9 +205,7 @@ fn summary(
         );
         return say("FormerChildLeaving", text, false);
     }
-    if let Some(stalled) =
-        child.and_then(|child| child.condition(&observed.contract, STALLED)).filter(|stalled| stalled.is_true)
-    {
+    if let Some(stalled) = child.and_then(|child| child.outputs.stalled.as_ref()) {
         return say(&stalled.reason, format!("{counted}{whom}"), true);
     }
     if !observed.deployment.spec.paused && observed.since_progress >= deadline(observed) {
@@ -241,16 +239,16 @@ fn blocked_by(observed: &Observed, child: Option<&Child>) -> Option<BlockedBy> {
         });
     }
     let child = child?;
-    child.blocked_by(&observed.contract).or_else(|| {
-        let stalled = child.condition(&observed.contract, STALLED).filter(|stalled| stalled.is_true)?;
+    child.outputs.blocked_by.clone().or_else(|| {
+        let stalled = child.outputs.stalled.as_ref()?;
         let status = child_status(child);
         Some(BlockedBy {
             api_version: status.api_version,
             kind: status.kind,
             since: since(&child.name, &stalled.reason),
             name: status.name,
-            reason: stalled.reason,
-            message: stalled.message,
+            reason: stalled.reason.clone(),
+            message: stalled.message.clone(),
         })
     })
 }

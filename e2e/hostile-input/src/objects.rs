@@ -6,10 +6,10 @@ use backup_controller::annotation::BackupStatus;
 use basic_deployment_controller::{
     child::{Child, projection},
     command::{Command, CommandKind},
+    outputs::Mapping,
     revision::Revision,
 };
 use basic_replicaset_controller::pod::{PodRow, WatchedPod};
-use catena_api::contract::ReplicaContract;
 use jiff::Timestamp;
 use kube::{core::GroupVersionKind, discovery::ApiResource};
 use operator_kit::{bytes, watch::TrimmedObject};
@@ -26,6 +26,13 @@ static BOUND: LazyLock<Option<Arc<command_binder::kind::CommandKind>>> = LazyLoc
         },
     });
     command_binder::kind::CommandKind::compile(serde_json::from_value(kind).ok()?).ok().map(Arc::new)
+});
+
+/// Outputs by expressions.
+static MAPPING: LazyLock<Mapping> = LazyLock::new(|| {
+    let values = include_str!("../../../examples/children/deployment.yaml");
+    let values: Value = serde_saphyr::from_str(values).unwrap_or_default();
+    serde_json::from_value(values["child"]["contract"].clone()).unwrap_or_default()
 });
 
 static REAPED: LazyLock<Option<command_reaper::Settings>> = LazyLock::new(|| {
@@ -56,11 +63,13 @@ pub fn read(input: &[u8]) {
 
 fn read_child(object: TrimmedObject) {
     let kind = ApiResource::from_gvk(&GroupVersionKind::gvk("apps", "v1", "Deployment"));
-    let child = Child::of(object, &kind);
-    let contract = ReplicaContract::default();
-    let _ = (child.marks(), child.hash(), child.restarted_at(&contract), child.updated(&contract));
-    let _ = (child.replicas(&contract), child.active(&contract), child.is_current(&contract));
-    let _ = (child.selector(&contract), child.blocked_by(&contract), child.condition(&contract, "Ready"));
+    let child = Child::of(object, &kind, &MAPPING);
+    let contract = &MAPPING.contract;
+    let _ = (child.marks(), child.hash(), child.restarted_at(contract), child.replicas(contract));
+    assert!(
+        child.outputs.problem.is_none() || !child.outputs.ready,
+        "a child that breaks the contract is not ready"
+    );
     assert_eq!(projection(&child.object, &child.object), child.object, "it has what it has");
 }
 

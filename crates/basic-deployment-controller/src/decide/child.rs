@@ -43,6 +43,13 @@ pub fn keep(desired: &Desired, observed: &Observed, queue: &CommandQueue) -> Opt
     }
 }
 
+/// The output of a child that cannot be read. Nothing is written to such a child, because nobody knows what it would do.
+pub fn breach(observed: &Observed) -> Option<Refusal> {
+    let child = observed.child.ours()?;
+    let (kind, name) = (observed.place.resource.kind.clone(), child.name.clone());
+    child.outputs.problem.clone().map(|problem| Refusal::ContractBroken { kind, name, problem })
+}
+
 /// Applies a new rendering at once, and undoes changes by somebody else, unless the server itself changes the applied
 /// object.
 fn align(child: &Arc<Child>, desired: &Desired, observed: &Observed) -> Option<Action> {

@@ -31,6 +31,9 @@ pub fn decide(observed: &Observed, queue: &CommandQueue) -> Action {
 /// The child comes first, so that no report can hold it up; then commands, before a child is deleted that proves one of
 /// them.
 fn step(observed: &Observed, queue: &CommandQueue) -> Option<Action> {
+    if let Some(refusal) = child::breach(observed) {
+        return Some(Action::Refuse(refusal));
+    }
     if let Some(scaled) = child::scale_former(observed) {
         return Some(scaled);
     }

@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use basic_deployment_controller::{child::Child, settings::ChildKind};
+use basic_deployment_controller::{child::Child, outputs::Mapping, settings::ChildKind};
 use catena_api::{BasicDeployment, keys};
 use kube::{Api, Client, discovery::ApiResource};
 use operator_kit::{
@@ -9,7 +9,7 @@ use operator_kit::{
 };
 use parking_lot::Mutex;
 
-/// The watched children of the configured kind; with another kind in the settings, the watch is replaced.
+/// The watched children of the configured kind; with another kind or contract in the settings, the watch is replaced.
 pub struct Children {
     client: Client,
     watches: Watches,
@@ -22,6 +22,8 @@ pub struct Children {
 pub struct Known {
     /// Their kind.
     pub resource: ApiResource,
+    /// The places of their outputs.
+    pub contract: Arc<Mapping>,
     /// The cache of their watch.
     pub cache: Arc<Cache<Child>>,
 }
@@ -31,33 +33,34 @@ impl Children {
         Self { client, watches, trigger, watched: Mutex::default() }
     }
 
-    /// The children of a kind; a new kind is watched from now on instead of the last one.
+    /// The children of a kind; another one is watched from now on instead of the last one.
     pub fn of(&self, kind: &ChildKind) -> Known {
         let resource = kind.api_resource();
         let mut watched = self.watched.lock();
-        if let Some(known) = watched.as_ref().filter(|known| known.resource == resource) {
+        let is_known = |known: &&Known| known.resource == resource && *known.contract == kind.contract;
+        if let Some(known) = watched.as_ref().filter(is_known) {
             return known.clone();
         }
-        let known = self.watch(resource);
+        let known = self.watch(resource, Arc::new(kind.contract.clone()));
         *watched = Some(known.clone());
         known
     }
 
-    fn watch(&self, resource: ApiResource) -> Known {
+    fn watch(&self, resource: ApiResource, contract: Arc<Mapping>) -> Known {
         let api: Api<TrimmedObject> = Api::all_with(self.client.clone(), &resource);
         let watch = Watch::new(api, &resource.kind).labelled(keys::DEPLOYMENT_UID);
         let trigger = self.trigger.clone();
-        let of_kind = resource.clone();
+        let (of_kind, by) = (resource.clone(), contract.clone());
         let cache = self.watches.cache(
             watch,
-            move |object| Child::of(object, &of_kind),
+            move |object| Child::of(object, &of_kind, &by),
             move |child: &Child| {
                 if let Some(owner) = &child.owner {
                     trigger.notify(&child.namespace, &owner.name);
                 }
             },
         );
-        Known { resource, cache }
+        Known { resource, contract, cache }
     }
 }
 
@@ -70,17 +73,24 @@ mod tests {
     use super::*;
 
     fn kind(name: &str, contract: ReplicaContract) -> ChildKind {
+        let contract = contract.try_into().unwrap();
         ChildKind { api_version: "apps/v1".into(), kind: name.into(), resource: None, contract }
     }
 
     #[tokio::test]
-    async fn only_another_kind_is_another_watch() {
+    async fn only_another_kind_or_contract_is_another_watch() {
         let client = Client::try_from(Config::new("http://127.0.0.1:1".parse().unwrap())).unwrap();
         let trigger = Queue::<BasicDeployment>::default().trigger();
         let children = Children::new(client, Watches::default(), trigger);
         let before = children.of(&kind("Deployment", ReplicaContract::default()));
+        let same = children.of(&kind("Deployment", ReplicaContract::default()));
+        assert!(Arc::ptr_eq(&before.cache, &same.cache));
         let tokenless = ReplicaContract { restarted_at: None, ..ReplicaContract::default() };
-        assert!(Arc::ptr_eq(&before.cache, &children.of(&kind("Deployment", tokenless)).cache));
+        let mapped = children.of(&kind("Deployment", tokenless));
+        assert!(
+            !Arc::ptr_eq(&before.cache, &mapped.cache),
+            "its rows have the outputs of the former contract"
+        );
         let other = children.of(&kind("StatefulSet", ReplicaContract::default()));
         assert!(!Arc::ptr_eq(&before.cache, &other.cache));
     }

@@ -3,7 +3,8 @@ use std::{fmt, str::FromStr};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// The path of a field in an object, written with dots: `status.active`.
+/// The path of a field in an object, written with dots: `status.active`. A name with other characters stands in quotes:
+/// `metadata.annotations['example.org/token']`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct FieldPath(Vec<String>);
@@ -16,7 +17,7 @@ impl fmt::Display for InvalidFieldPath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "{:?} is not a field path: separate the names of the fields by dots, as in status.active",
+            "{:?} is not a field path: separate the names of the fields by dots, as in status.active, and quote one with other characters, as in metadata.annotations['example.org/token']",
             self.0
         )
     }
@@ -28,11 +29,7 @@ impl FromStr for FieldPath {
     type Err = InvalidFieldPath;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let names: Vec<String> = text.split('.').map(str::to_owned).collect();
-        let valid = |name: &String| {
-            !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-')
-        };
-        if names.iter().all(valid) { Ok(Self(names)) } else { Err(InvalidFieldPath(text.to_owned())) }
+        names(text).map(Self).ok_or_else(|| InvalidFieldPath(text.to_owned()))
     }
 }
 
@@ -52,7 +49,14 @@ impl From<FieldPath> for String {
 
 impl fmt::Display for FieldPath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0.join("."))
+        for (place, name) in self.0.iter().enumerate() {
+            match place {
+                _ if !is_plain(name) => write!(f, "['{name}']")?,
+                0 => f.write_str(name)?,
+                _ => write!(f, ".{name}")?,
+            }
+        }
+        Ok(())
     }
 }
 
@@ -89,6 +93,28 @@ impl FieldPath {
     }
 }
 
+/// The names in a path; `None` if it is not one.
+fn names(text: &str) -> Option<Vec<String>> {
+    let (mut names, mut rest) = (Vec::new(), text);
+    while !rest.is_empty() || names.is_empty() {
+        if let Some(quoted) = rest.strip_prefix("['") {
+            let (name, after) = quoted.split_once("']")?;
+            (!name.is_empty() && !name.contains('\'')).then(|| names.push(name.to_owned()))?;
+            rest = after;
+        } else {
+            let plain = if names.is_empty() { rest } else { rest.strip_prefix('.')? };
+            let (name, after) = plain.split_at(plain.find(['.', '[']).unwrap_or(plain.len()));
+            is_plain(name).then(|| names.push(name.to_owned()))?;
+            rest = after;
+        }
+    }
+    Some(names)
+}
+
+fn is_plain(name: &str) -> bool {
+    !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-')
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -108,6 +134,18 @@ mod tests {
     }
 
     #[test]
+    fn a_name_with_other_characters_is_quoted() {
+        let text = "spec.template.metadata.annotations['example.org/restarted.at'].value";
+        let path: FieldPath = text.parse().unwrap();
+        assert_eq!(path.to_string(), text);
+        let mut object = json!({});
+        path.set(&mut object, json!("now"));
+        let annotations = &object["spec"]["template"]["metadata"]["annotations"];
+        assert_eq!(annotations["example.org/restarted.at"]["value"], "now");
+        assert_eq!("['a.b']".parse::<FieldPath>().unwrap().to_string(), "['a.b']");
+    }
+
+    #[test]
     fn a_null_field_counts_as_missing() {
         let path: FieldPath = "status.active".parse().unwrap();
         assert_eq!(path.get(&json!({"status": {"active": null}})), None);
@@ -115,7 +153,7 @@ mod tests {
 
     #[test]
     fn an_empty_name_in_a_path_is_refused_with_an_example() {
-        for text in ["", "spec.", ".spec", "a..b", "status[0]"] {
+        for text in ["", "spec.", ".spec", "a..b", "status[0]", "a[''].b", "a['b", "a['b']c", "a.['b']"] {
             let error = text.parse::<FieldPath>().unwrap_err().to_string();
             assert!(error.contains("as in status.active"), "{error}");
         }

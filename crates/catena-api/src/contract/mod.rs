@@ -1,7 +1,9 @@
 //! Contracts between controllers: the fields that one controller may rely on in the kind of another.
 
 mod field_path;
+mod output;
 mod replicas;
 
 pub use field_path::{FieldPath, InvalidFieldPath};
+pub use output::{Computed, Output};
 pub use replicas::{REPLICAS_LABEL, REPLICAS_VERSION, ReplicaContract};

@@ -1,6 +1,6 @@
 use serde::{Deserialize, Deserializer, Serialize, de::Error};
 
-use super::FieldPath;
+use super::{FieldPath, Output};
 
 /// Label on a CRD that honours the replica contract; its value is the contract's version.
 pub const REPLICAS_LABEL: &str = "contract.catena.dev/replicas";
@@ -8,7 +8,7 @@ pub const REPLICAS_LABEL: &str = "contract.catena.dev/replicas";
 /// The version of the replica contract that this crate describes.
 pub const REPLICAS_VERSION: &str = "v1";
 
-/// The paths at which a kind has the fields of the replica contract, version `v1`.
+/// The places at which a kind has the fields of the replica contract, version `v1`.
 ///
 /// | direction | field | meaning |
 /// |---|---|---|
@@ -16,9 +16,12 @@ pub const REPLICAS_VERSION: &str = "v1";
 /// | in | `restartedAt` | restart token: replicas created under another value are to be replaced |
 /// | in, optional | `maps` | maps that belong to the template as a whole, where it renders them |
 /// | out | `active` | number of replicas that serve |
-/// | out | `observedGeneration` | the generation that the numbers refer to |
+/// | out | `observedGeneration` | the generation that the other outputs refer to |
+/// | out | `ready` | whether all replicas have the current template and token, and serve, and no older one is left |
 /// | out, optional | `updated` | number of replicas of the current template and token |
-/// | out, optional | `blockedBy`, `conditions`, `selector` | reasons for not being ready; the scale subresource |
+/// | out, optional | `blockedBy`, `stalled` | reasons for not being ready |
+/// | out, optional | `conditions` | with `Ready` and `Stalled`, if those two are not mapped |
+/// | out, optional | `selector` | the scale subresource |
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct ReplicaContract {
@@ -30,17 +33,25 @@ pub struct ReplicaContract {
     /// In, optional: maps that belong to the template as a whole, where it renders them: keys added by others are removed.
     pub maps: Vec<FieldPath>,
     /// Out: number of replicas that serve.
-    pub active: FieldPath,
+    pub active: Output,
     /// Out: generation of the spec that the status refers to.
-    pub observed_generation: FieldPath,
+    pub observed_generation: Output,
+    /// Out: whether all replicas have the current template and token, and serve, and no older one is left. By default, the
+    /// condition `Ready` reports it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ready: Option<Output>,
     /// Out, optional: number of replicas of the current template and token, ready or not.
-    pub updated: FieldPath,
+    pub updated: Output,
     /// Out, optional: first object that is not ready.
-    pub blocked_by: FieldPath,
-    /// Out, optional: conditions; the parent reads `Ready` and `Stalled`.
+    pub blocked_by: Output,
+    /// Out, optional: `{reason, message}` while the child cannot proceed by itself. By default, the condition `Stalled`
+    /// reports it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stalled: Option<Output>,
+    /// Out, optional: conditions; the parent reads `Ready` and `Stalled`, if those two are not mapped.
     pub conditions: FieldPath,
     /// Out, optional: label selector of the pods, as text.
-    pub selector: FieldPath,
+    pub selector: Output,
 }
 
 impl Default for ReplicaContract {
@@ -50,13 +61,25 @@ impl Default for ReplicaContract {
             replicas: path(["spec", "replicas"]),
             restarted_at: Some(path(["spec", "restartedAt"])),
             maps: vec![path(["spec", "parameters"])],
-            active: path(["status", "active"]),
-            observed_generation: path(["status", "observedGeneration"]),
-            updated: path(["status", "updated"]),
-            blocked_by: path(["status", "blockedBy"]),
+            active: Output::field(["status", "active"]),
+            observed_generation: Output::field(["status", "observedGeneration"]),
+            ready: None,
+            updated: Output::field(["status", "updated"]),
+            blocked_by: Output::field(["status", "blockedBy"]),
+            stalled: None,
             conditions: path(["status", "conditions"]),
-            selector: path(["status", "selector"]),
+            selector: Output::field(["status", "selector"]),
         }
+    }
+}
+
+impl ReplicaContract {
+    /// Whether it says how readiness is reported: numbers of other fields do not tell whether an old replica is counted for
+    /// a new one.
+    #[must_use]
+    pub fn says_ready(&self) -> bool {
+        let own = Self::default();
+        self.ready.is_some() || (&self.active, &self.updated) == (&own.active, &own.updated)
     }
 }
 
@@ -78,6 +101,15 @@ mod tests {
         let again: ReplicaContract = serde_json::from_value(json!(contract)).unwrap();
         assert_eq!(again, contract);
         let contract: ReplicaContract = serde_json::from_value(json!({})).unwrap();
+        assert_eq!(contract, ReplicaContract::default());
         assert_eq!(contract.restarted_at.unwrap().to_string(), "spec.restartedAt");
+    }
+
+    #[test]
+    fn a_mapping_of_other_numbers_has_to_say_when_all_are_ready() {
+        let says_ready = |contract| serde_json::from_value::<ReplicaContract>(contract).unwrap().says_ready();
+        assert!(says_ready(json!({"restartedAt": "spec.token"})));
+        assert!(!says_ready(json!({"active": "status.readyReplicas"})));
+        assert!(says_ready(json!({"active": "status.readyReplicas", "ready": {"cel": "true"}})));
     }
 }

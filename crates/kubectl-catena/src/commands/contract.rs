@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use anyhow::{Context, Result, bail};
 use catena_api::contract::{REPLICAS_LABEL, ReplicaContract};
 use clap::{Args, Subcommand};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::{
     connection::{Cluster, Options},
@@ -21,7 +21,7 @@ use crate::{
 pub enum Command {
     /// Check whether a kind honours the replica contract; the exit code is 1 if it does not
     #[command(
-        after_help = "Example: kubectl catena contract check deployments.apps --path active=status.readyReplicas"
+        after_help = "Example: kubectl catena contract check deployments.apps --path active=status.readyReplicas --cel 'ready=object.status.updatedReplicas == object.spec.replicas'"
     )]
     Check(Arguments),
 }
@@ -34,6 +34,9 @@ pub struct Arguments {
     /// The path of a contract field in this kind, if it differs, for example active=status.readyReplicas
     #[arg(long, value_name = "FIELD=PATH")]
     path: Vec<String>,
+    /// An output of the contract as a CEL expression over object, for example 'ready=object.status.phase == "Healthy"'
+    #[arg(long, value_name = "FIELD=EXPRESSION")]
+    cel: Vec<String>,
     #[command(flatten)]
     output: Output,
 }
@@ -41,7 +44,7 @@ pub struct Arguments {
 /// Checks a kind.
 pub async fn run(options: &Options, command: &Command) -> Result<ExitCode> {
     let Command::Check(arguments) = command;
-    let contract = contract(&arguments.path)?;
+    let contract = contract(&arguments.path, &arguments.cel)?;
     let cluster = options.connect().await?;
     let name = arguments.kind.rsplit('/').next().unwrap_or_default();
     let kind = cluster.kinds.find(name)?;
@@ -51,30 +54,49 @@ pub async fn run(options: &Options, command: &Command) -> Result<ExitCode> {
         kind: &kind.resource.kind,
         schema: &schema,
         claim: claim(&cluster, kind).await,
-        is_mapped: !arguments.path.is_empty(),
+        is_mapped: !(arguments.path.is_empty() && arguments.cel.is_empty()),
     };
     let report = check(&subject, &contract);
     arguments.output.print(&report, || text(&report, Paint::for_stdout()))?;
     Ok(if report.honours { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// The contract with other paths, in the form of the chart values.
-fn contract(paths: &[String]) -> Result<ReplicaContract> {
+/// The fields of the contract.
+const FIELDS: [&str; 10] = [
+    "replicas",
+    "restartedAt",
+    "active",
+    "observedGeneration",
+    "ready",
+    "updated",
+    "blockedBy",
+    "stalled",
+    "conditions",
+    "selector",
+];
+
+/// The contract with other paths and expressions, in the form of the chart values.
+fn contract(paths: &[String], expressions: &[String]) -> Result<ReplicaContract> {
     let mut fields = serde_json::to_value(ReplicaContract::default())?;
-    for assignment in paths {
-        let Some((field, path)) = assignment.split_once('=') else {
-            bail!(
-                "--path {assignment:?} has no path: write FIELD=PATH, for example active=status.readyReplicas"
-            );
-        };
-        if fields.get(field).is_none() {
-            let known: Vec<&String> =
-                fields.as_object().into_iter().flat_map(serde_json::Map::keys).collect();
-            bail!("the contract has no field {field:?}; it has: {known:?}");
-        }
+    for text in paths {
+        let (field, path) = assignment("--path", text)?;
         fields[field] = path.into();
     }
-    serde_json::from_value(fields).context("--path")
+    for text in expressions {
+        let (field, expression) = assignment("--cel", text)?;
+        fields[field] = json!({"cel": expression});
+    }
+    serde_json::from_value(fields).context("--path and --cel")
+}
+
+fn assignment<'t>(option: &str, text: &'t str) -> Result<(&'t str, &'t str)> {
+    let Some((field, value)) = text.split_once('=') else {
+        bail!("{option} {text:?} has no value: write FIELD=VALUE, for example active=status.readyReplicas");
+    };
+    if !FIELDS.contains(&field) {
+        bail!("the contract has no field {field:?}; it has: {}", FIELDS.join(", "));
+    }
+    Ok((field, value))
 }
 
 /// The schema of a kind, which everybody may read who may list the kinds.
@@ -140,10 +162,13 @@ mod tests {
 
     #[test]
     fn an_unknown_contract_field_is_refused_with_the_known_ones() {
-        let error = contract(&["ready=status.x".to_owned()]).unwrap_err().to_string();
-        assert!(error.contains("\"active\"") && error.contains("\"replicas\""), "{error}");
-        let error = contract(&["active".to_owned()]).unwrap_err().to_string();
-        assert!(error.contains("FIELD=PATH"), "{error}");
-        assert_eq!(contract(&["active=status.x".to_owned()]).unwrap().active.to_string(), "status.x");
+        let paths = |path: &str| contract(&[path.to_owned()], &[]);
+        let error = paths("phase=status.x").unwrap_err().to_string();
+        assert!(error.contains("active") && error.contains("replicas"), "{error}");
+        let error = paths("active").unwrap_err().to_string();
+        assert!(error.contains("FIELD=VALUE"), "{error}");
+        assert_eq!(paths("active=status.x").unwrap().active.to_string(), "status.x");
+        let computed = contract(&[], &["ready=object.a == 'b: c'".to_owned()]).unwrap();
+        assert_eq!(computed.ready.unwrap().to_string(), "object.a == 'b: c'");
     }
 }

@@ -2,7 +2,7 @@
 
 mod schema;
 
-use catena_api::contract::{FieldPath, REPLICAS_LABEL, REPLICAS_VERSION, ReplicaContract};
+use catena_api::contract::{FieldPath, Output, REPLICAS_LABEL, REPLICAS_VERSION, ReplicaContract};
 use serde::Serialize;
 
 pub use schema::Schema;
@@ -71,16 +71,40 @@ pub fn check(subject: &Subject, contract: &ReplicaContract) -> Report {
         let (ok, note) = subject.schema.judge(&path.to_string(), type_);
         Field { name, path: path.to_string(), required, ok, note }
     };
+    let output = |name: &'static str, output: &Output, type_: &'static str, required: bool| match output {
+        Output::Field(path) => field(name, path, type_, required),
+        Output::Computed(_) => {
+            let note = "it is computed, so that only a live object shows whether it is right".to_owned();
+            Field { name, path: output.to_string(), required, ok: true, note }
+        }
+    };
     let mut fields = vec![
         field("replicas", &contract.replicas, "integer", true),
-        field("active", &contract.active, "integer", true),
-        field("observedGeneration", &contract.observed_generation, "integer", true),
+        output("active", &contract.active, "integer", true),
+        output("observedGeneration", &contract.observed_generation, "integer", true),
     ];
+    fields.push(match &contract.ready {
+        Some(ready) => output("ready", ready, "boolean", true),
+        None if contract.says_ready() => {
+            let mut conditions = field("ready", &contract.conditions, "array", true);
+            if conditions.ok && conditions.note.is_empty() {
+                "by the condition Ready, which only a live object shows".clone_into(&mut conditions.note);
+            }
+            conditions
+        }
+        None => Field {
+            name: "ready",
+            path: String::new(),
+            required: true,
+            ok: false,
+            note: "other numbers do not tell whether an old replica is counted for a new one; say when all are new and serve: --path ready=status.ready, or --cel 'ready=…'".to_owned(),
+        },
+    });
     fields.extend(contract.restarted_at.as_ref().map(|path| field("restartedAt", path, "string", false)));
-    fields.push(field("updated", &contract.updated, "integer", false));
-    fields.push(field("conditions", &contract.conditions, "array", false));
-    fields.push(field("blockedBy", &contract.blocked_by, "object", false));
-    fields.push(field("selector", &contract.selector, "string", false));
+    fields.push(output("updated", &contract.updated, "integer", false));
+    fields.push(output("blockedBy", &contract.blocked_by, "object", false));
+    fields.extend(contract.stalled.as_ref().map(|stalled| output("stalled", stalled, "object", false)));
+    fields.push(output("selector", &contract.selector, "string", false));
     let (ok, note) = match &subject.claim {
         Claim::Version(version) if version == REPLICAS_VERSION => (true, String::new()),
         Claim::Version(version) => {
@@ -160,15 +184,20 @@ mod tests {
 
     #[test]
     fn a_kind_with_all_fields_and_the_label_honours_the_contract() {
-        let fields = json!({"active": {"type": "integer"}, "observedGeneration": {"type": "integer"}});
-        assert!(report(&fields, Claim::Version("v1".into()), &ReplicaContract::default(), false).honours);
+        let mut fields = json!({
+            "active": {"type": "integer"}, "observedGeneration": {"type": "integer"}, "conditions": {"type": "array"},
+        });
+        let claim = || Claim::Version("v1".into());
+        assert!(report(&fields, claim(), &ReplicaContract::default(), false).honours);
+        fields.as_object_mut().unwrap().remove("conditions");
+        assert_eq!(wrong(&report(&fields, claim(), &ReplicaContract::default(), false)), ["ready"]);
     }
 
     #[test]
     fn each_missing_field_is_named_with_its_probable_synonym() {
         let fields = json!({"readyReplicas": {"type": "integer"}, "observedGeneration": {"type": "string"}});
         let report = report(&fields, Claim::Nothing, &ReplicaContract::default(), false);
-        assert_eq!(wrong(&report), ["active", "observedGeneration", "label"]);
+        assert_eq!(wrong(&report), ["active", "observedGeneration", "ready", "label"]);
         let note = &report.fields[1].note;
         assert!(note.contains("status.readyReplicas") && note.contains("--path active="), "{note}");
     }
@@ -176,14 +205,16 @@ mod tests {
     #[test]
     fn a_kind_is_used_by_its_own_paths_without_the_label() {
         let fields = json!({"readyReplicas": {"type": "integer"}, "observedGeneration": {"type": "integer"}});
-        let contract =
-            ReplicaContract { active: "status.readyReplicas".parse().unwrap(), ..ReplicaContract::default() };
-        assert!(report(&fields, Claim::Nothing, &contract, true).honours);
+        let read = |contract| serde_json::from_value::<ReplicaContract>(contract).unwrap();
+        let numbers = read(json!({"active": "status.readyReplicas"}));
+        assert_eq!(wrong(&report(&fields, Claim::Nothing, &numbers, true)), ["ready"]);
+        let whole = read(json!({"active": "status.readyReplicas", "ready": {"cel": "true"}}));
+        assert!(report(&fields, Claim::Nothing, &whole, true).honours);
     }
 
     #[test]
     fn a_field_that_the_schema_leaves_open_counts_as_present() {
-        let open = json!({"active": {"type": "integer"}, "observedGeneration": {"x-kubernetes-preserve-unknown-fields": true}});
+        let open = json!({"active": {"type": "integer"}, "observedGeneration": {"x-kubernetes-preserve-unknown-fields": true}, "conditions": {"type": "array"}});
         assert!(report(&open, Claim::Unknown, &ReplicaContract::default(), false).honours);
     }
 }

@@ -92,6 +92,10 @@ fn template(reason: &str) -> Option<Description> {
             "waits until the child of a former BasicDeployment of the same name is gone",
             "wait; if it stays, kubectl catena why on that child names its holder",
         ),
+        "ContractBroken" => (
+            "has a child whose status is not as the controller's settings describe it",
+            "correct the output that the message names: child.contract in the values of basic-deployment-controller, or the controller of the child",
+        ),
         "ChildNotOwned" => (
             "finds the name of its child taken by an object of somebody else",
             "see in the message whether that object can be adopted; otherwise delete it if nobody needs it, or change the name in the template",

@@ -85,6 +85,23 @@ fn a_child_of_somebody_else_is_not_taken() {
 }
 
 #[test]
+fn nothing_is_written_to_a_child_that_breaks_the_contract() {
+    let broken = json!({"spec": {"replicas": 1}, "status": {"active": "3"}});
+    let mut observed = ours(broken.clone());
+    let Action::Refuse(refusal) = decide(&observed) else { panic!() };
+    let text = refusal.to_string();
+    assert!(
+        text.contains("\"web\" breaks the replica contract: child.contract.active: status.active"),
+        "{text}"
+    );
+    assert!(!observed.is_ready());
+    let mut repaired = broken;
+    repaired["status"]["active"] = 3.into();
+    observed.child = Found::Ours(child(repaired));
+    assert!(matches!(decide(&observed), Action::Scale { .. }));
+}
+
+#[test]
 fn a_child_that_was_left_with_another_content_is_told_how_it_comes_back() {
     let left = child(json!({"metadata": {"annotations": {keys::HASH: "other"}, "ownerReferences": null}}));
     let Action::Refuse(refusal) = decide(&observed(Found::Orphan(left))) else { panic!() };

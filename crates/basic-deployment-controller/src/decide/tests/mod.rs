@@ -52,7 +52,7 @@ fn child(changes: Value) -> Arc<Child> {
     let mut object = fixtures::child_object("web", "child");
     merge(&mut object, changes);
     let kind = ApiResource::erase::<catena_api::BasicReplicaSet>(&());
-    Arc::new(Child::of(serde_json::from_value(object).unwrap(), &kind))
+    Arc::new(Child::of(serde_json::from_value(object).unwrap(), &kind, &crate::outputs::Mapping::default()))
 }
 
 fn merge(object: &mut Value, changes: Value) {

@@ -129,6 +129,12 @@ impl Expression {
         }
     }
 
+    /// The value as JSON; `None` for null and for an optional without a value.
+    pub fn optional_json(&self, variables: &[(&str, &Value)]) -> Result<Option<Value>, ExpressionError> {
+        let Some(value) = self.evaluate(variables)? else { return Ok(None) };
+        values::json(&value).map(Some).ok_or_else(|| self.wrong("a value of JSON", Some(&value)))
+    }
+
     /// `None` for null and for an optional without a value.
     fn evaluate(&self, variables: &[(&str, &Value)]) -> Result<Option<cel::Value>, ExpressionError> {
         let budget = Budget::new();

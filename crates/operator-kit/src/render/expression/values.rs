@@ -40,6 +40,27 @@ pub(super) fn present(value: cel::Value) -> Option<cel::Value> {
     }
 }
 
+/// The value as JSON; none for one that has no such form, such as a duration.
+pub(super) fn json(value: &cel::Value) -> Option<Value> {
+    Some(match value {
+        cel::Value::Null => Value::Null,
+        cel::Value::Bool(value) => (*value).into(),
+        cel::Value::Int(number) => (*number).into(),
+        cel::Value::UInt(number) => (*number).into(),
+        cel::Value::Float(number) => (*number).into(),
+        cel::Value::String(text) => text.as_str().into(),
+        cel::Value::List(items) => items.iter().map(json).collect::<Option<Vec<_>>>()?.into(),
+        cel::Value::Map(map) => {
+            let field = |(key, value): (&objects::Key, _)| match key {
+                objects::Key::String(key) => Some((key.to_string(), json(value)?)),
+                _ => None,
+            };
+            Value::Object(map.map.iter().map(field).collect::<Option<_>>()?)
+        }
+        _ => return None,
+    })
+}
+
 /// The value in the words of an error message.
 pub(super) fn described(value: &cel::Value) -> String {
     match value {

@@ -102,6 +102,13 @@ impl Templates {
         Self { environment, broken, names: sources.keys().cloned().collect() }
     }
 
+    /// Whether a template reads `{{ suffix }}`.
+    #[must_use]
+    pub fn reads_suffix(&self, name: &str) -> bool {
+        let template = self.environment.get_template(name);
+        template.is_ok_and(|template| template.undeclared_variables(false).contains("suffix"))
+    }
+
     /// The mistakes in the templates that can be found before their use: each template is tried with every parameter
     /// set to `1`.
     #[must_use]

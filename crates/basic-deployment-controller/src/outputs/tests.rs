@@ -1,0 +1,165 @@
+use operator_kit::run::Validate;
+use serde_json::json;
+
+use super::*;
+use crate::Settings;
+
+fn mapping(contract: Value) -> Mapping {
+    serde_json::from_value(contract).unwrap()
+}
+
+#[test]
+fn another_kind_is_read_at_its_own_fields() {
+    let contract = json!({
+        "active": "status.readyReplicas",
+        "ready": {"cel": "object.status.?updatedReplicas.orValue(0) == object.spec.replicas"},
+        "stalled": {"cel": "object.status.phase == 'Degraded' ? {'reason': 'Degraded', 'message': 'x'} : null"},
+        "observedGeneration": {"cel": "int(object.status.observedGeneration)"},
+    });
+    let child = json!({
+        "spec": {"replicas": 2},
+        "status": {"readyReplicas": 2, "observedGeneration": "7", "phase": "Degraded"},
+    });
+    let outputs = mapping(contract).outputs(&child, 7);
+    assert_eq!((outputs.active, outputs.observed_generation, outputs.ready), (2, Some(7), false));
+    let stalled = Stalled { reason: "Degraded".into(), message: "x".into() };
+    assert_eq!((outputs.stalled, outputs.problem), (Some(stalled), None));
+}
+
+#[test]
+fn readiness_is_reported_by_a_condition_about_the_current_spec() {
+    let of = |conditions: Value| {
+        let child = json!({"status": {"active": 3, "conditions": conditions}});
+        Mapping::default().outputs(&child, 2).ready
+    };
+    assert!(of(json!([{"type": "Ready", "status": "True", "observedGeneration": 2}])));
+    assert!(of(json!([{"type": "Ready", "status": "True"}])));
+    assert!(!of(json!([{"type": "Ready", "status": "True", "observedGeneration": 1}])));
+    assert!(!of(json!([{"type": "Ready", "status": "False", "observedGeneration": 2}])));
+    assert!(!of(json!([])), "numbers alone do not tell it");
+}
+
+#[test]
+fn an_output_of_another_type_is_named_and_never_ready() {
+    let ready = json!([{"type": "Ready", "status": "True"}]);
+    let child = json!({"status": {"active": "3", "conditions": ready}});
+    let outputs = Mapping::default().outputs(&child, 1);
+    let problem = outputs.problem.unwrap();
+    assert_eq!(problem, "child.contract.active: status.active is a string, but must be an integer");
+    assert!(!outputs.ready);
+    let outputs = mapping(json!({"ready": {"cel": "object.status.active / 0 == 1"}})).outputs(&child, 1);
+    assert!(outputs.problem.is_some_and(|problem| problem.contains("child.contract.")));
+}
+
+#[test]
+fn a_new_child_without_a_status_breaks_nothing() {
+    let contract = json!({"active": {"cel": "object.status.a"}, "ready": {"cel": "object.status.b == 1"}});
+    assert_eq!(mapping(contract).outputs(&json!({"spec": {}}), 1), Outputs::default());
+}
+
+#[test]
+fn an_expression_that_does_not_compile_is_refused_with_its_field() {
+    let error = serde_json::from_value::<Mapping>(json!({"ready": {"cel": "object.("}})).unwrap_err();
+    assert!(error.to_string().contains("child.contract.ready"), "{error}");
+}
+
+/// The settings of an example under examples/children.
+fn example(name: &str) -> Settings {
+    let file = format!("{}/../../examples/children/{name}.yaml", env!("CARGO_MANIFEST_DIR"));
+    let settings: Settings = serde_saphyr::from_str(&std::fs::read_to_string(file).unwrap()).unwrap();
+    assert_eq!((settings.validate(), settings.warnings()), (Ok(()), Vec::new()), "{name}");
+    settings
+}
+
+/// Whether the kind of an example is ready with this spec and status, in generation 2.
+fn is_ready(name: &str, replicas: i32, status: &Value) -> bool {
+    let child = json!({"metadata": {"name": "web"}, "spec": {"replicas": replicas}, "status": status});
+    let outputs = example(name).child.contract.outputs(&child, 2);
+    assert_eq!(outputs.problem, None, "{name}: {child}");
+    outputs.ready
+}
+
+#[test]
+fn a_deployment_is_ready_without_a_pod_of_an_older_template() {
+    let is_ready = |replicas, status: Value| is_ready("deployment", replicas, &status);
+    let done = json!({"replicas": 1, "updatedReplicas": 1, "readyReplicas": 1, "availableReplicas": 1});
+    assert!(is_ready(1, done));
+    // One old pod serves, and the new one cannot be pulled: each number reaches what is wanted.
+    let bad = json!({"replicas": 2, "updatedReplicas": 1, "readyReplicas": 1, "availableReplicas": 1});
+    assert!(!is_ready(1, bad));
+    let surplus = json!({"replicas": 3, "updatedReplicas": 2, "readyReplicas": 3, "availableReplicas": 3});
+    assert!(!is_ready(2, surplus));
+    assert!(
+        !is_ready(1, json!({"replicas": 1, "updatedReplicas": 1, "readyReplicas": 1})),
+        "not for long enough"
+    );
+    assert!(is_ready(0, json!({"observedGeneration": 2})), "a count of zero is left out");
+}
+
+#[test]
+fn a_deployment_tells_its_deadline_and_pods_that_cannot_be_created() {
+    let conditions = json!([
+        {"type": "Progressing", "status": "False", "reason": "ProgressDeadlineExceeded", "message": "late"},
+        {"type": "ReplicaFailure", "status": "True", "reason": "FailedCreate", "message": "quota"},
+    ]);
+    let child =
+        json!({"metadata": {"name": "web"}, "spec": {"replicas": 1}, "status": {"conditions": conditions}});
+    let outputs = example("deployment").child.contract.outputs(&child, 2);
+    let stalled = Stalled { reason: "ProgressDeadlineExceeded".into(), message: "late".into() };
+    assert_eq!((outputs.stalled, outputs.problem), (Some(stalled), None));
+    let blocker = outputs.blocked_by.unwrap();
+    assert_eq!((&*blocker.kind, &*blocker.name, &*blocker.message), ("Deployment", "web", "quota"));
+}
+
+#[test]
+fn a_stateful_set_is_ready_when_its_last_pod_is_replaced() {
+    let status = |current, available| {
+        json!({
+            "currentRevision": current, "updateRevision": "b", "replicas": 2, "readyReplicas": 2,
+            "updatedReplicas": 2, "availableReplicas": available,
+        })
+    };
+    assert!(is_ready("statefulset", 2, &status("b", 2)));
+    assert!(!is_ready("statefulset", 2, &status("a", 2)));
+    assert!(!is_ready("statefulset", 2, &status("b", 1)));
+}
+
+#[test]
+fn a_replica_set_is_another_one_for_each_rendering() {
+    let settings = example("replicaset");
+    let mut deployment = crate::fixtures::deployment();
+    let mut name = |image: &str| {
+        deployment.spec.parameters = [("image".to_owned(), image.to_owned())].into();
+        let rendered = crate::desired::render(&deployment, &settings.child, &settings).unwrap();
+        let object = rendered.object;
+        let labels = &object["spec"]["template"]["metadata"]["labels"];
+        assert_eq!(&object["spec"]["selector"]["matchLabels"], labels);
+        object["metadata"]["name"].as_str().unwrap().to_owned()
+    };
+    assert_ne!(name("a"), name("b"));
+    assert_eq!(name("a"), name("a"));
+    let status = json!({"replicas": 2, "fullyLabeledReplicas": 2, "availableReplicas": 2});
+    assert!(is_ready("replicaset", 2, &status));
+    assert!(!is_ready(
+        "replicaset",
+        2,
+        &json!({"replicas": 2, "fullyLabeledReplicas": 1, "availableReplicas": 2})
+    ));
+}
+
+#[test]
+fn a_rollout_is_ready_when_the_new_pods_are_the_stable_ones() {
+    let status = |phase: &str, stable: &str| {
+        json!({
+            "phase": phase, "currentPodHash": "b", "stableRS": stable, "observedGeneration": "2",
+            "replicas": 2, "updatedReplicas": 2, "availableReplicas": 2, "message": "why",
+        })
+    };
+    assert!(is_ready("rollout", 2, &status("Healthy", "b")));
+    assert!(!is_ready("rollout", 2, &status("Healthy", "a")));
+    assert!(!is_ready("rollout", 2, &status("Paused", "b")));
+    let child = json!({"spec": {"replicas": 2}, "status": status("Degraded", "b")});
+    let outputs = example("rollout").child.contract.outputs(&child, 2);
+    assert_eq!(outputs.observed_generation, Some(2));
+    assert_eq!(outputs.stalled.map(|stalled| stalled.message), Some("why".into()));
+}

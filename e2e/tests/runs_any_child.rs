@@ -1,0 +1,127 @@
+//! Children of other kinds than BasicReplicaSet, by the values under examples/children: they are created, scaled, rolled out,
+//! restarted, rolled back and deleted, and a version that never serves is never called ready.
+
+use anyhow::Result;
+use catena_api::{BasicDeployment, BasicDeploymentRestart, BasicDeploymentRollback};
+use e2e::{
+    Cluster, DEPLOYMENTS, Namespace, Release, another_image, checkout, commands, condition, deployment,
+    image, uids,
+};
+use k8s_openapi::api::core::v1::Pod;
+use serde_json::{Value, json};
+
+/// Nobody can pull it.
+const MISSING: &str = "registry.invalid/missing:1";
+
+/// A kind of child.
+struct Kind {
+    /// The example under examples/children.
+    example: &'static str,
+    can_restart: bool,
+}
+
+/// Its values for basic-deployment-controller.
+fn values(example: &str) -> Result<Value> {
+    let file = checkout().join("examples/children").join(format!("{example}.yaml"));
+    Ok(serde_saphyr::from_str(&std::fs::read_to_string(file)?)?)
+}
+
+fn image_of(pod: &Pod) -> Option<&str> {
+    pod.spec.as_ref()?.containers.first()?.image.as_deref()
+}
+
+async fn change(namespace: &Namespace, spec: Value) -> Result<()> {
+    namespace.merge::<BasicDeployment>("web", json!({"spec": spec})).await?;
+    Ok(())
+}
+
+async fn until_serving(namespace: &Namespace, count: usize, image: &str) -> Vec<Pod> {
+    namespace.until_ready("web").await;
+    let what = format!("{count} pods of {image} serve, and there is no other");
+    namespace
+        .until_pods(&what, |pods| {
+            pods.len() == count && pods.iter().all(|pod| e2e::is_ready(pod) && image_of(pod) == Some(image))
+        })
+        .await
+}
+
+/// A version that nobody can pull is rolled out. Ready is never reported of it, until the deadline has passed.
+async fn ensure_never_ready(namespace: &Namespace) -> Result<()> {
+    change(namespace, json!({"parameters": {"image": MISSING}, "progressDeadlineSeconds": 5})).await?;
+    namespace
+        .until("web", "has exceeded its deadline", |web: &BasicDeployment| {
+            let Some(status) = &web.status else { return false };
+            let is_current = status.observed_generation == web.metadata.generation;
+            assert!(!(is_current && status.ready), "ready with an image that nobody can pull: {status:#?}");
+            is_current
+                && condition(&status.conditions, "Progressing").is_some_and(|told| told.status == "False")
+        })
+        .await;
+    Ok(())
+}
+
+async fn lives_with(cluster: &Cluster, release: &Release, kind: &Kind) -> Result<()> {
+    release.change(&values(kind.example)?).await?;
+    DEPLOYMENTS.until_ready(cluster).await;
+    let namespace = cluster.namespace(kind.example).await?;
+    let (one, other) = (image(), another_image());
+    namespace.create(&deployment("web", 1)).await?;
+    until_serving(&namespace, 1, &one).await;
+    ensure_never_ready(&namespace).await?;
+    change(&namespace, json!({"parameters": {"image": one}, "progressDeadlineSeconds": 600})).await?;
+    until_serving(&namespace, 1, &one).await;
+
+    change(&namespace, json!({"replicas": 4})).await?;
+    until_serving(&namespace, 4, &one).await;
+    ensure_never_ready(&namespace).await?;
+    change(&namespace, json!({"parameters": {"image": other}, "progressDeadlineSeconds": 600})).await?;
+    let before = until_serving(&namespace, 4, &other).await;
+
+    let web = namespace.api::<BasicDeployment>().get("web").await?;
+    let again = commands::restart(&web, "again");
+    namespace.create(&again).await?;
+    namespace
+        .until("again", "has ended", |again: &BasicDeploymentRestart| {
+            let told = commands::condition_of(again, "Succeeded").map(|told| &*told.status);
+            told == Some(if kind.can_restart { "True" } else { "False" })
+        })
+        .await;
+    let after = until_serving(&namespace, 4, &other).await;
+    assert_eq!(uids(&before).is_disjoint(&uids(&after)), kind.can_restart);
+
+    namespace.create(&commands::rollback(&web, "back", 0)).await?;
+    namespace
+        .until("back", "has succeeded", |back: &BasicDeploymentRollback| {
+            commands::condition_of(back, "Succeeded").is_some_and(|told| told.status == "True")
+        })
+        .await;
+    namespace.delete::<BasicDeployment>("web").await?;
+    namespace.until_pods("no pod is left", <[Pod]>::is_empty).await;
+    Ok(())
+}
+
+async fn live_with(kinds: &[Kind]) -> Result<()> {
+    let cluster = Cluster::changing(&[DEPLOYMENTS]).await?;
+    let release = Release::upgrade(&cluster, DEPLOYMENTS, &json!({})).await?;
+    for kind in kinds {
+        lives_with(&cluster, &release, kind).await?;
+    }
+    release.restore().await?;
+    DEPLOYMENTS.until_ready(&cluster).await;
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_deployment_is_a_child_that_never_lies() -> Result<()> {
+    live_with(&[Kind { example: "deployment", can_restart: true }]).await
+}
+
+#[tokio::test]
+#[ignore = "it keeps all other tests of basic-deployment-controller waiting"]
+async fn stateful_sets_and_replica_sets_are_children_that_never_lie() -> Result<()> {
+    live_with(&[
+        Kind { example: "statefulset", can_restart: true },
+        Kind { example: "replicaset", can_restart: false },
+    ])
+    .await
+}
