@@ -162,7 +162,8 @@ impl Executor {
         self.merge(deployment, &self.places.revisions, &patch).await
     }
 
-    /// Writes the effect of a restart together with the proof that it happened.
+    /// Writes the effect of a restart together with the proof that it happened. It relies on the very state that was seen: a late
+    /// write of a former leader may have set a newer token meanwhile, and a lower one would make that restart happen again.
     async fn restart(
         &self,
         observed: &Observed,
@@ -171,6 +172,7 @@ impl Executor {
         token: Option<String>,
     ) -> Result<(), Error> {
         let mut patch = json!({"metadata": child.id()});
+        patch["metadata"]["resourceVersion"] = child.version.as_str().into();
         patch["metadata"]["annotations"] = json!({keys::LAST_COMMAND: command.uid});
         if let (Some(restarted_at), Some(token)) = (&observed.contract.restarted_at, token) {
             restarted_at.set(&mut patch, token.into());

@@ -21,6 +21,8 @@ pub struct Child {
     pub name: String,
     /// Its uid.
     pub uid: String,
+    /// Its resourceVersion.
+    pub version: String,
     /// The generation of its spec.
     pub generation: i64,
     /// Whether it is being deleted.
@@ -113,6 +115,7 @@ impl Child {
             namespace: metadata.namespace.unwrap_or_default(),
             name: metadata.name.unwrap_or_default(),
             uid: metadata.uid.unwrap_or_default(),
+            version: metadata.resource_version.unwrap_or_default(),
             generation,
             is_deleting: metadata.deletion_timestamp.is_some(),
             owner,

@@ -67,7 +67,7 @@ pub fn child_object(name: &str, uid: &str) -> Value {
     json!({
         "apiVersion": "catena.dev/v1alpha1", "kind": "BasicReplicaSet",
         "metadata": {
-            "name": name, "namespace": "shop", "uid": uid, "generation": 1,
+            "name": name, "namespace": "shop", "uid": uid, "resourceVersion": "5", "generation": 1,
             "labels": {keys::DEPLOYMENT_UID: "deployment"},
             "annotations": {keys::HASH: "new"},
             "ownerReferences": [owner("deployment")],

@@ -81,7 +81,8 @@ async fn a_child_is_applied_by_uid_and_keeps_its_own_restart_token() {
 async fn a_restart_sets_its_token_and_its_proof_in_one_write() {
     let uri = format!("{CHILDREN}/web?&fieldManager={MANAGER}");
     let metadata = json!({
-        "name": "web", "namespace": "shop", "uid": "child", "annotations": {keys::LAST_COMMAND: "command"},
+        "name": "web", "namespace": "shop", "uid": "child", "resourceVersion": "5",
+        "annotations": {keys::LAST_COMMAND: "command"},
     });
     let both = json!({"metadata": metadata.clone(), "spec": {"restartedAt": "2026-01-02T00:00:00Z"}});
     assert_eq!(request_of(restart_with(Some("2026-01-02T00:00:00Z"))).await, sent("MERGE", &uri, both));
