@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::SignedDuration;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use kube::{
     core::{GroupVersion, GroupVersionKind, Selector},
@@ -23,7 +23,7 @@ use serde_json::Value;
 
 pub use entries::Entries;
 
-use crate::{backup::Verdict, metadata};
+use crate::metadata;
 
 /// The variable for the whole object, in templates and expressions.
 pub const OBJECT: &str = "object";
@@ -246,15 +246,6 @@ impl ProtectedKind {
     #[must_use]
     pub fn always_holds(&self) -> bool {
         self.protect && self.on_failure == OnFailure::Hold
-    }
-
-    /// Whether a backup with this state has exceeded its deadline, and the object may be released without one: then it
-    /// counts as a failed try. It still proves the object's backup if it succeeds later.
-    #[must_use]
-    pub fn gives_up(&self, verdict: &Verdict, created: Timestamp, now: Timestamp) -> bool {
-        let deadline = SignedDuration::try_from(self.deadline).unwrap_or(SignedDuration::MAX);
-        let is_over = now.duration_since(created) >= deadline;
-        !self.always_holds() && is_over && matches!(verdict, Verdict::Running(_) | Verdict::Going)
     }
 }
 

@@ -60,7 +60,7 @@ impl Door {
             Purpose::List => self.list(&parts).await,
             Purpose::Watch(resource) => {
                 let (head, events) = self.send(&parts, body).await?.into_parts();
-                let events = watch::passed_on(self, resource, events);
+                let events = watch::passed_on(self.shared.clone(), self.number, resource, events);
                 Ok(Response::from_parts(head, events))
             }
             Purpose::Other => Ok(self.whole(self.ask(&parts, body).await?)),

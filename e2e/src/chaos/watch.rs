@@ -11,23 +11,25 @@ use tokio::{
     time::{Instant, sleep, timeout_at},
 };
 
-use super::{door::Door, plan::WatchFault};
+use super::{plan::WatchFault, shared::Shared};
 
 /// Lines that are read ahead of the controller.
 const AHEAD: usize = 16;
 
 /// The events of a resource, from the API server to the controller.
-pub(super) fn passed_on(door: Arc<Door>, resource: String, events: Body) -> Body {
+pub(super) fn passed_on(shared: Arc<Shared>, door: usize, resource: String, events: Body) -> Body {
     let (sender, receiver) = mpsc::channel(AHEAD);
     let lines = events.into_data_stream().map_err(io::Error::other).into_async_read().lines().boxed();
-    let relay = Relay { door, resource, sender };
+    let relay = Relay { shared, door, resource, sender };
     tokio::spawn(relay.run(lines));
     let told = stream::unfold(receiver, async |mut receiver| Some((receiver.recv().await?, receiver)));
     Body::from_stream(told)
 }
 
 struct Relay {
-    door: Arc<Door>,
+    shared: Arc<Shared>,
+    /// The door of its process.
+    door: usize,
     resource: String,
     sender: mpsc::Sender<io::Result<Bytes>>,
 }
@@ -54,10 +56,10 @@ impl Relay {
         line: String,
         lines: &mut (impl Stream<Item = io::Result<String>> + Unpin),
     ) -> Result<(), Ended> {
-        self.door.until_open(self.door.number).await;
-        self.door.until_present().await;
+        self.shared.until_open(self.door).await;
+        self.shared.until_present().await;
         let key = key(&line);
-        let fault = key.as_ref().and_then(|_| self.door.state().event(&self.resource));
+        let fault = key.as_ref().and_then(|_| self.shared.state().event(&self.resource));
         match fault {
             None => self.send(&line).await,
             Some(WatchFault::Close) => Err(Ended),
@@ -94,7 +96,7 @@ impl Relay {
 
     async fn send(&self, line: &str) -> Result<(), Ended> {
         let mut bytes = Bytes::from(format!("{line}\n"));
-        while self.door.is_slow() {
+        while self.shared.is_slow() {
             sleep(Duration::from_secs(1)).await;
             let part = bytes.split_to(1000.min(bytes.len()));
             self.sender.send(Ok(part)).await.map_err(|_| Ended)?;

@@ -15,7 +15,8 @@ use crate::{
     metadata::{real_meta, resource},
     server::{
         self,
-        object::{self, Kind, Meta},
+        object::{self, Key, Kind, Meta},
+        operation::Preconditions,
     },
 };
 
@@ -152,4 +153,10 @@ pub fn condition<'o>(object: &'o Object, type_: &str) -> &'o str {
     let conditions = object.status.value()["conditions"].as_array();
     let found = conditions.into_iter().flatten().find(|condition| condition["type"] == type_);
     found.and_then(|condition| condition["status"].as_str()).unwrap_or_default()
+}
+
+/// A report on an object by its own controller.
+#[must_use]
+pub fn of_status(key: Key, status: Value) -> Operation {
+    Operation::PatchStatus { key, preconditions: Preconditions::default(), status: status.into() }
 }

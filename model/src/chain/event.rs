@@ -6,8 +6,8 @@ use catena_api::command::SUCCEEDED;
 use serde_json::json;
 
 use super::{
-    content::{Operation, condition, desire, serves},
-    controllers::Controller,
+    content::{Operation, condition, desire, of_status, serves},
+    controller::Controller,
     people::Deed,
     process::Process,
     sabotage::Sabotage,
@@ -20,7 +20,6 @@ use crate::{
     server::{
         garbage,
         object::{Key, Kind, Text},
-        operation::Preconditions,
     },
 };
 
@@ -65,7 +64,7 @@ impl World {
             let running = self.objects(Kind::Backup).filter(|backup| backup.status.value().is_null());
             events.extend(running.map(|backup| Event::BackUp(backup.meta.key.clone(), false)));
         }
-        self.deeds(scope, events);
+        events.extend(self.deeds(scope).into_iter().map(Event::Person));
         if self.late.is_some() {
             events.push(Event::Arrive);
         }
@@ -214,12 +213,6 @@ impl World {
         }
         self.ask(scope, of_status(key, status));
     }
-}
-
-/// A report on an object by its own controller.
-#[must_use]
-pub fn of_status(key: Key, status: serde_json::Value) -> Operation {
-    Operation::PatchStatus { key, preconditions: Preconditions::default(), status: status.into() }
 }
 
 /// All combinations of numbers up to these.

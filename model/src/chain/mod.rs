@@ -5,8 +5,11 @@
 //! that it serves. The model of basic-replicaset-controller shows that a `BasicReplicaSet` is such a child.
 
 pub mod content;
+pub mod controller;
 pub mod controllers;
+pub mod digest;
 pub mod event;
+pub mod memory;
 pub mod people;
 pub mod process;
 pub mod rest;

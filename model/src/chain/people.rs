@@ -5,9 +5,8 @@ use catena_api::keys::{BOUND_TO, FORCE_RELEASE};
 use serde_json::json;
 
 use super::{
-    content::{NAME, Object, Operation, desire, object, whole},
-    controllers::Controller,
-    event::{Event, of_status},
+    content::{NAME, Object, Operation, desire, object, of_status, whole},
+    controller::Controller,
     scope::{Commands, Scope},
     settings::{DECLARED, ENTRY, HOLDING},
     world::{World, deployment_key},
@@ -47,7 +46,8 @@ pub enum Deed {
 
 impl World {
     /// The deeds that are possible now.
-    pub fn deeds(&self, scope: &Scope, events: &mut Vec<Event>) {
+    #[must_use]
+    pub fn deeds(&self, scope: &Scope) -> Vec<Deed> {
         let mut deeds = Vec::new();
         let living = self.deployment().filter(|deployment| !deployment.meta.is_deleting);
         if self.deployment().is_none() {
@@ -72,7 +72,7 @@ impl World {
             deeds
                 .extend(self.objects(Kind::Backup).map(|backup| Deed::DeleteBackup(backup.meta.key.clone())));
         }
-        events.extend(deeds.into_iter().map(Event::Person));
+        deeds
     }
 
     /// The next command that does not exist.

@@ -9,7 +9,8 @@ use operator_kit::{
 
 use super::{
     content::{Json, Object, Server},
-    controllers::{Controller, Memory},
+    controller::Controller,
+    memory::Memory,
     write::Write,
 };
 use crate::{

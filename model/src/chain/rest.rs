@@ -7,12 +7,13 @@ use operator_kit::report::conditions::READY;
 
 use super::{
     content::{BACKUP_MANAGER, Stored, condition},
-    controllers::Controller,
+    controller::Controller,
+    digest::digest,
     event::Event,
     rule::{has_ended, is_ready},
     sabotage::Sabotage,
     scope::{Commands, Scope},
-    world::{Fate, World, digest},
+    world::{Fate, World},
 };
 use crate::server::{garbage, object::Kind};
 

@@ -10,7 +10,7 @@ use operator_kit::report::conditions::READY;
 
 use super::{
     content::{Object, Operation, Server, Stored, condition, desire, serves},
-    controllers::Controller,
+    controller::Controller,
     process::Process,
     scope::Scope,
     settings::{DEADLINE, DECLARED, TRIES},

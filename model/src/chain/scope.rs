@@ -1,6 +1,6 @@
 //! The size of a model of the chain: its controllers, its possible events, and their number.
 
-use super::{controllers::Controller, sabotage::Sabotage};
+use super::{controller::Controller, sabotage::Sabotage};
 use crate::server::operation::Propagation;
 
 /// The number of faults and changes of each kind in one history.

@@ -1,7 +1,7 @@
 //! The sizes of the model of the chain.
 
 use super::{
-    controllers::Controller::{self, Backups, Binder, Deployments, Reaper},
+    controller::Controller::{self, Backups, Binder, Deployments, Reaper},
     rule::Rule,
     sabotage::Sabotage,
     scope::{Budget, Commands, Scope},
@@ -204,12 +204,15 @@ fn with(mut scope: Scope, change: fn(&mut Budget)) -> Scope {
     scope
 }
 
-/// A model in which a sabotage breaks a rule.
+/// The models in which a sabotage breaks a rule.
 #[must_use]
-pub fn revealing(sabotage: Sabotage) -> (Scope, Rule) {
-    let (scope, rule) = match sabotage {
+pub fn revealing(sabotage: Sabotage) -> Vec<(Scope, Rule)> {
+    let more = match sabotage {
+        Sabotage::BelievesOldReports => Some((restart(), Rule::Complete)),
+        _ => None,
+    };
+    let one = match sabotage {
         Sabotage::RestartsByTheClock => (with(restart_late(), |budget| budget.ticks = 1), Rule::Once),
-        Sabotage::OmitsTheToken => (restart(), Rule::Complete),
         Sabotage::TrustsItsCacheOfCommands => (restart_unanswered(), Rule::Waiting),
         Sabotage::BelievesOldReports => (edits(), Rule::Ready),
         Sabotage::AdoptsForTheDead => (deletion("orphaned", Propagation::Orphan), Rule::Own),
@@ -223,5 +226,6 @@ pub fn revealing(sabotage: Sabotage) -> (Scope, Rule) {
         Sabotage::ProtectsNothing => (backup(), Rule::Rest),
         Sabotage::NeverRetries => (edits(), Rule::Rest),
     };
-    (scope.sabotaged(sabotage), rule)
+    let sabotaged = |(scope, rule): (Scope, Rule)| (scope.sabotaged(sabotage), rule);
+    more.into_iter().chain([one]).map(sabotaged).collect()
 }

@@ -12,14 +12,15 @@ fn every_rule_holds_in_every_history_of_each_controller() {
 #[test]
 fn each_sabotage_breaks_the_rule_that_is_there_for_it() {
     for sabotage in Sabotage::ALL {
-        let (scope, rule) = scopes::revealing(sabotage);
-        let checked = breaks(Chain::new(scope), rule.sentence());
-        assert!(checked.broken.contains_key(rule.sentence()), "{sabotage:?} is not caught: {checked:?}");
+        for (scope, rule) in scopes::revealing(sabotage) {
+            let checked = breaks(Chain::new(scope), rule.sentence());
+            assert!(checked.broken.contains_key(rule.sentence()), "{sabotage:?} is not caught: {checked:?}");
+        }
     }
 }
 
 #[test]
 fn every_rule_holds_in_random_histories_of_the_whole_chain() {
-    let walked = walk(&Chain::new(scopes::whole()), 7, 200);
+    let walked = walk(&Chain::new(scopes::whole()), 7, 50);
     assert!(walked.broken.is_none(), "{walked:#?}");
 }

@@ -1,10 +1,12 @@
 //! The complete state of the chain at one moment, and the transitions of its controllers.
 
-use std::hash::{DefaultHasher, Hash, Hasher};
+use std::hash::{Hash, Hasher};
 
 use super::{
     content::{Answer, NAME, Operation, Server, Stored},
-    controllers::Controller,
+    controller::Controller,
+    controllers,
+    digest::digest,
     process::Process,
     rule::Ledger,
     scope::{Budget, Scope},
@@ -92,7 +94,7 @@ impl World {
         process.show(counts);
         let controller = process.controller;
         let Some(object) = process.cache(controller.reconciles()).get(key).cloned() else { return false };
-        let writes = controller.pass(process, server, scope, &object);
+        let writes = controllers::pass(process, server, scope, &object);
         ledger.decides(process, server, &object, &writes);
         process.plan = writes.into();
         !process.plan.is_empty() || remembered(process) != before
@@ -123,7 +125,7 @@ impl World {
             if let Some(object) = answer.object() {
                 process.awaits(&object.meta.key, object.meta.version);
             }
-            process.controller.hears(process, &write, answer, server.clock)
+            controllers::hears(process, &write, answer, server.clock)
         } else {
             process.awaits(write.operation.key(), server.version());
             true
@@ -181,11 +183,4 @@ impl World {
 /// The memory of a process beside its caches.
 fn remembered(process: &Process) -> u64 {
     digest(&(&process.memory, &process.held, &process.plan))
-}
-
-/// The hash of a value.
-pub fn digest(value: &impl Hash) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    value.hash(&mut hasher);
-    hasher.finish()
 }

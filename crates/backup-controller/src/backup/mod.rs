@@ -5,7 +5,7 @@ mod judge;
 mod render;
 mod target;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use kube::{
     core::{GroupVersion, GroupVersionKind},
     discovery::ApiResource,
@@ -87,6 +87,17 @@ pub enum Verdict {
     Going,
     /// It failed.
     Failed,
+}
+
+impl Verdict {
+    /// Whether a backup with this state has exceeded its deadline, and the object may be released without one: then it
+    /// counts as a failed try. It still proves the object's backup if it succeeds later.
+    #[must_use]
+    pub fn is_given_up(&self, kind: &ProtectedKind, created: Timestamp, now: Timestamp) -> bool {
+        let deadline = SignedDuration::try_from(kind.deadline).unwrap_or(SignedDuration::MAX);
+        let is_over = now.duration_since(created) >= deadline;
+        !kind.always_holds() && is_over && matches!(self, Self::Running(_) | Self::Going)
+    }
 }
 
 impl Situation {

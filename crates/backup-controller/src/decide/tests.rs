@@ -218,7 +218,7 @@ fn release_lets_go_only_after_all_tries_took_too_long_or_failed() {
 
 #[test]
 fn only_an_unfinished_backup_that_took_too_long_is_given_up_and_only_where_release_is_allowed() {
-    let gives_up = |id: &str, verdict: &Verdict, age| kind(id).gives_up(verdict, ago(age), now());
+    let gives_up = |id: &str, verdict: &Verdict, age| verdict.is_given_up(&kind(id), ago(age), now());
     let unfinished = [Verdict::Running(None), Verdict::Running(Some("?".into())), Verdict::Going];
     for verdict in &unfinished {
         assert!(gives_up("released", verdict, 600) && gives_up("unprotected", verdict, 600), "{verdict:?}");

@@ -57,7 +57,7 @@ impl Survey<'_> {
             }
             let created = metadata::time(&found, "creationTimestamp").unwrap_or(self.now);
             let verdict = judge(&self.kind.backup, &found, self.target);
-            let is_given_up = self.kind.gives_up(&verdict, created, self.now);
+            let is_given_up = verdict.is_given_up(self.kind, created, self.now);
             let last = Try { attempt, title, created, is_given_up };
             if verdict != Verdict::Failed && !is_given_up {
                 return Ok(Situation::There { last, verdict });

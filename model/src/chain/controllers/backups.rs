@@ -1,6 +1,6 @@
 //! The glue of backup-controller.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::sync::Arc;
 
 use backup_controller::{
     annotation::BackupStatus,
@@ -20,6 +20,7 @@ use serde_json::Value;
 
 use super::super::{
     content::{Answer, BACKUP_MANAGER, Server, Stored, metadata, object, trimmed, whole},
+    memory::OfBackups,
     process::Process,
     sabotage::Sabotage,
     scope::Scope,
@@ -29,24 +30,10 @@ use super::super::{
 use crate::{
     clock,
     server::{
-        object::{Key, Kind, Text},
+        object::{Key, Kind},
         operation::{Change, Preconditions},
     },
 };
-
-/// The memory.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Memory {
-    /// Refusals in a row to create a backup, by the uid of the object.
-    refusals: BTreeMap<Text, u32>,
-}
-
-impl Memory {
-    /// Forgets an object that is gone.
-    pub fn forget(&mut self, uid: &Text) {
-        self.refusals.remove(uid);
-    }
-}
 
 /// A pass over a protected object.
 #[must_use]
@@ -167,7 +154,7 @@ fn survey(
         }
         let created = of_object::time(&found, "creationTimestamp").unwrap_or(now);
         let verdict = judge(&kind.backup, &found, target);
-        let is_given_up = kind.gives_up(&verdict, created, now);
+        let is_given_up = verdict.is_given_up(kind, created, now);
         let last = Try { attempt, title, created, is_given_up };
         if verdict == Verdict::Failed && scope.has(Sabotage::TakesAnEndForSuccess) {
             return Situation::There { last, verdict: Verdict::Succeeded };
@@ -205,7 +192,7 @@ fn released(observed: &Observed, release: &Release) -> Vec<Change<super::super::
 
 /// Records an answer. Returns whether the write failed.
 #[must_use]
-pub fn hears(memory: &mut Memory, write: &Write, answer: &Answer) -> bool {
+pub fn hears(memory: &mut OfBackups, write: &Write, answer: &Answer) -> bool {
     let uid = &write.whose.meta.uid;
     match (&write.purpose, answer) {
         // An existing one comes from a try whose answer was lost.

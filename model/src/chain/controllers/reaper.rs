@@ -1,9 +1,6 @@
 //! The glue of command-reaper.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-};
+use std::sync::Arc;
 
 use command_reaper::{
     command::CommandRow,
@@ -14,32 +11,14 @@ use operator_kit::watch::{Source, Watched, WatchedResource};
 
 use super::super::{
     content::{Answer, Server, Stored, metadata, trimmed},
+    memory::OfReaper,
     process::Process,
     sabotage::Sabotage,
     scope::Scope,
     settings::REAPED,
     write::{Purpose, Write},
 };
-use crate::{
-    clock,
-    server::{object::Text, operation::Preconditions},
-};
-
-/// The memory.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Memory {
-    /// Deleted commands, by their names: the uid, and a digest of the spec.
-    removed: BTreeMap<Text, (Text, u64)>,
-    /// Kept commands that were reported.
-    told: BTreeSet<Text>,
-}
-
-impl Memory {
-    /// Forgets the reports on a command that is gone. Its deletion is remembered.
-    pub fn forget(&mut self, uid: &Text) {
-        self.told.remove(uid);
-    }
-}
+use crate::{clock, server::operation::Preconditions};
 
 /// A pass over a command.
 #[must_use]
@@ -87,7 +66,7 @@ pub fn pass(process: &mut Process, server: &Server, scope: &Scope, command: &Sto
 
 /// Records an answer. Returns whether the write failed.
 #[must_use]
-pub fn hears(memory: &mut Memory, write: &Write, answer: &Answer) -> bool {
+pub fn hears(memory: &mut OfReaper, write: &Write, answer: &Answer) -> bool {
     // One that is already gone counts as deleted here.
     if !matches!(answer, Answer::Done(_) | Answer::NotFound) {
         return true;

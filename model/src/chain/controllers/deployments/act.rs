@@ -25,7 +25,7 @@ use super::super::super::{
 use crate::{
     clock,
     server::{
-        object::{Key, Kind, Owner, Text},
+        object::{Key, Kind, Owner, Text, Version},
         operation::{Change, Preconditions},
     },
 };
@@ -72,16 +72,17 @@ pub fn writes(
         Action::Create(desired) => vec![apply(deployment, observed, &desired, None)],
         Action::Apply { child, desired, .. } => vec![apply(deployment, observed, &desired, Some(&child))],
         Action::Restart { child, command, token } => {
-            let token = match scope.sabotage {
-                Some(Sabotage::RestartsByTheClock) => Some(clock::time(server.clock).to_string()),
-                Some(Sabotage::OmitsTheToken) => None,
-                _ => token,
-            };
+            let by_the_clock = || Some(clock::time(server.clock).to_string());
+            let token = if scope.has(Sabotage::RestartsByTheClock) { by_the_clock() } else { token };
             let mut changes =
                 vec![Change::Annotation(keys::LAST_COMMAND.into(), Some((&*command.uid).into()))];
             changes.extend(token.map(|token| Change::Spec(json!({"spec": {"restartedAt": token}}).into())));
             let purpose = Purpose::Restart((&*command.uid).into());
-            vec![patch(purpose, key(Kind::ReplicaSet, &child.name), &child.uid, changes)]
+            let key = key(Kind::ReplicaSet, &child.name);
+            let version = child.version.parse().ok().map(Version);
+            let version = version.filter(|_| !scope.has(Sabotage::RestartsByTheClock));
+            let preconditions = Preconditions { uid: Some(uid_of(&child.uid)), version };
+            vec![Write::patch(deployment, purpose, key, preconditions, changes)]
         }
         Action::Scale { child, .. } | Action::ScaleFormer { child, .. } => {
             let mut spec = json!({});

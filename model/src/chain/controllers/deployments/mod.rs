@@ -3,8 +3,6 @@
 mod act;
 mod observe;
 
-use std::collections::BTreeMap;
-
 use basic_deployment_controller::{
     child::{Child, projection},
     command_queue::CommandQueue,
@@ -13,38 +11,14 @@ use basic_deployment_controller::{
 };
 
 use super::super::{
-    content::{Answer, Json, Operation, Server, Stored, trimmed},
+    content::{Answer, Operation, Server, Stored, trimmed},
+    memory::OfDeployments,
     process::Process,
     scope::Scope,
     settings::DEPLOYMENTS,
     write::{Purpose, Write},
 };
-use crate::{
-    metadata::resource,
-    server::object::{Kind, Text},
-};
-
-/// The memory, which is that of one `BasicDeployment`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Memory {
-    /// The last applied rendering, and its state on the server.
-    applied: Option<(Text, Json)>,
-    /// The last replicas that were set on each child.
-    replicas: BTreeMap<Text, i32>,
-    /// The rendering whose revision has a name that is taken.
-    taken: Option<Text>,
-    /// The time of the last write to its status.
-    written: Option<u8>,
-    /// The time of the last report on a command.
-    told: Option<u8>,
-}
-
-impl Memory {
-    /// Forgets a `BasicDeployment` that is gone.
-    pub fn forget(&mut self, _: &Text) {
-        *self = Self::default();
-    }
-}
+use crate::{metadata::resource, server::object::Kind};
 
 /// A pass over a `BasicDeployment`.
 #[must_use]
@@ -67,7 +41,7 @@ pub fn pass(process: &mut Process, server: &Server, scope: &Scope, deployment: &
 
 /// Records an answer. Returns whether the write failed.
 #[must_use]
-pub fn hears(memory: &mut Memory, write: &Write, answer: &Answer, clock: u8) -> bool {
+pub fn hears(memory: &mut OfDeployments, write: &Write, answer: &Answer, clock: u8) -> bool {
     match (&write.purpose, answer) {
         (Purpose::Record(_), Answer::Done(_)) => memory.taken = None,
         (Purpose::Record(hash), Answer::AlreadyExists) => memory.taken = Some(hash.clone()),

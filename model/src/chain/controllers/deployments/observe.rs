@@ -25,11 +25,11 @@ use parking_lot::Mutex;
 
 use super::super::super::{
     content::{Object, Server, Stored, real_deployment, trimmed},
+    digest::digest,
     process::Process,
     sabotage::Sabotage,
     scope::Scope,
     settings::DEPLOYMENTS,
-    world::digest,
 };
 use crate::{
     clock,
