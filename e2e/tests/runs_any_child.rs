@@ -73,6 +73,7 @@ async fn lives_with(cluster: &Cluster, release: &Release, kind: &Kind) -> Result
 
     change(&namespace, json!({"replicas": 4})).await?;
     until_serving(&namespace, 4, &one).await;
+    let good = namespace.until_ready("web").await.status.and_then(|status| status.revision);
     ensure_never_ready(&namespace).await?;
     change(&namespace, json!({"parameters": {"image": other}, "progressDeadlineSeconds": 600})).await?;
     let before = until_serving(&namespace, 4, &other).await;
@@ -89,12 +90,13 @@ async fn lives_with(cluster: &Cluster, release: &Release, kind: &Kind) -> Result
     let after = until_serving(&namespace, 4, &other).await;
     assert_eq!(uids(&before).is_disjoint(&uids(&after)), kind.can_restart);
 
-    namespace.create(&commands::rollback(&web, "back", 0)).await?;
+    namespace.create(&commands::rollback(&web, "back", good.unwrap_or_default())).await?;
     namespace
         .until("back", "has succeeded", |back: &BasicDeploymentRollback| {
             commands::condition_of(back, "Succeeded").is_some_and(|told| told.status == "True")
         })
         .await;
+    until_serving(&namespace, 4, &one).await;
     namespace.delete::<BasicDeployment>("web").await?;
     namespace.until_pods("no pod is left", <[Pod]>::is_empty).await;
     Ok(())
