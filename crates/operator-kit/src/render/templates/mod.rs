@@ -6,6 +6,7 @@
 mod anything;
 mod culprit;
 mod error;
+mod missing;
 mod parameters;
 mod quoting;
 
@@ -83,6 +84,7 @@ impl Templates {
         environment.set_debug(false);
         // Both ways to insert a value without quoting would let it change the structure.
         environment.remove_filter("safe");
+        missing::refuse_in(&mut environment);
         let mut broken = BTreeMap::new();
         for (name, source) in sources {
             let compiled = if source.contains("autoescape") {

@@ -4,7 +4,7 @@ use std::io;
 
 use minijinja::{Error, ErrorKind, Output, State, Value};
 
-use super::LONGEST;
+use super::{LONGEST, missing};
 use crate::render::yaml::escape;
 
 /// Maximum total size, in bytes, of the values of one rendering. The output of a macro counts where it is built and where
@@ -25,6 +25,10 @@ pub(super) fn format(out: &mut Output, state: &State, value: &Value) -> Result<(
         }
         text.to_owned()
     } else {
+        // A condition without `else` is no missing value.
+        if !value.is_undefined() {
+            missing::refuse(value)?;
+        }
         json(value, left)?
     };
     state.set_temp(WRITTEN, Value::from(before + text.len()));
