@@ -93,17 +93,19 @@ async fn what_waits_for_its_backup_is_listed_and_let_go_with_a_reason() -> Resul
 async fn a_kind_is_checked_against_the_replica_contract() -> Result<()> {
     let cluster = Cluster::shared().await?;
     let namespace = cluster.namespace("contract").await?;
-    succeeds(&namespace.name, &["contract", "check", "basicreplicasets.catena.dev"]).await?;
+    for kind in ["basicreplicasets.catena.dev", "basicdeployments.catena.dev"] {
+        succeeds(&namespace.name, &["contract", "check", kind]).await?;
+    }
     let other = catena(&namespace.name, &["contract", "check", "deployments.apps", "-o", "json"]).await?;
     assert_eq!(other.code, 1, "{other:?}");
     let fields = other.json()?;
     let active =
         fields["fields"].as_array().context("fields")?.iter().find(|field| field["name"] == "active");
     assert!(active.context("active")?["note"].to_string().contains("status.readyReplicas"), "{fields}");
-    succeeds(
-        &namespace.name,
-        &["contract", "check", "deployments.apps", "--path", "active=status.readyReplicas"],
-    )
-    .await?;
+    let numbers = ["contract", "check", "deployments.apps", "--path", "active=status.readyReplicas"];
+    let unsound = catena(&namespace.name, &numbers).await?;
+    assert!(unsound.code == 1 && unsound.out.contains("whether an old replica is counted"), "{unsound:?}");
+    let ready = "ready=object.status.updatedReplicas == object.spec.replicas";
+    succeeds(&namespace.name, &[&numbers[..], &["--cel", ready]].concat()).await?;
     Ok(())
 }

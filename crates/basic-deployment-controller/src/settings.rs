@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use catena_api::keys;
 use kube::{core::GroupVersionKind, discovery::ApiResource};
 use operator_kit::{render::Templates, run::Validate};
 use serde::Deserialize;
@@ -62,6 +63,12 @@ impl ChildKind {
             None => ApiResource::from_gvk(&kind),
         }
     }
+
+    /// Whether the children would have children of their own.
+    fn is_itself(&self) -> bool {
+        let resource = self.api_resource();
+        (resource.group.as_str(), resource.kind.as_str()) == (keys::GROUP, "BasicDeployment")
+    }
 }
 
 impl Validate for Settings {
@@ -79,6 +86,12 @@ impl Validate for Settings {
         if self.child.kind.is_empty() {
             problems.push(
                 "child.kind: is empty; set it to the kind of the children, such as BasicReplicaSet".into(),
+            );
+        }
+        if self.child.is_itself() {
+            problems.push(
+                "child.kind: a BasicDeployment whose child is a BasicDeployment would have children without end; set it to another kind, such as BasicReplicaSet"
+                    .into(),
             );
         }
         if !self.child.contract.contract.says_ready() {
@@ -110,6 +123,17 @@ mod tests {
         assert_eq!(settings.child.api_resource().plural, "deployments");
         assert_eq!(settings.child.contract.contract.active.to_string(), "status.readyReplicas");
         assert_eq!(settings.child.contract.contract.replicas.to_string(), "spec.replicas");
+    }
+
+    #[test]
+    fn a_chain_without_an_end_is_refused() {
+        for version in ["v1alpha1", "v2"] {
+            let child =
+                serde_json::json!({"apiVersion": format!("catena.dev/{version}"), "kind": "BasicDeployment"});
+            let settings = serde_json::json!({"child": child, "templates": {"default": "x"}});
+            let settings: Settings = serde_json::from_value(settings).unwrap();
+            assert!(settings.validate().unwrap_err()[0].starts_with("child.kind: "));
+        }
     }
 
     #[test]

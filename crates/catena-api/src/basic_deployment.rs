@@ -19,6 +19,7 @@ use crate::{BlockedBy, schema};
     derive = "PartialEq",
     shortname = "bdep",
     category = "catena",
+    label("contract.catena.dev/replicas", "v1"),
     scale(
         spec_replicas_path = ".spec.replicas",
         status_replicas_path = ".status.replicas",

@@ -1,0 +1,120 @@
+//! The values that a template inserts, as docs/templates.md describes them.
+
+use super::*;
+
+#[test]
+fn a_missing_value_is_an_error_wherever_it_is_used() {
+    let given = |used: &str| {
+        let template = format!("apiVersion: v1\nkind: Pod\nmetadata: {{name: web, labels: {{a: {used}}}}}\n");
+        let object = json!({"there": ["x"]});
+        let templates = templates(&[("default", &template)]);
+        let none = BTreeMap::new();
+        templates.render_with("default", &subject(&none, ""), &[("object", &object)], "v1", "Pod")
+    };
+    for filter in [
+        "join",
+        "join(',')",
+        "groupby('a')",
+        "chain([1])",
+        "zip([1])",
+        "list",
+        "length",
+        "first",
+        "items",
+        "string",
+        "split",
+        "upper",
+        "map(attribute='a')",
+        "select",
+        "unique",
+        "sort",
+        "dictsort",
+        "batch(2)",
+        "tojson",
+    ] {
+        let rendered = given(&format!("{{{{ object.gone | {filter} }}}}"));
+        assert!(rendered.is_err(), "{filter}: {rendered:?}");
+    }
+    for used in [
+        "{{ object.gone }}",
+        "{{ object.gone.more }}",
+        "{{ [object.gone] }}",
+        "{{ {'a': object.gone} }}",
+        "{{ {'a': [{'b': object.gone}]} }}",
+        "{{ [object.gone] | join }}",
+        "{{ object.there | zip(object.gone) | list }}",
+        "{{ dict(a=object.gone) }}",
+        "{% for x in object.gone %}{{ x }}{% endfor %}",
+        "{% set x = [object.gone] %}{{ x }}",
+    ] {
+        let rendered = given(used);
+        assert!(rendered.is_err(), "{used}: {rendered:?}");
+    }
+    for (used, expected) in [
+        ("{{ object.gone | default('none') }}", json!("none")),
+        ("{{ object.gone | default([]) | join }}", json!("")),
+        ("{{ 'yes' if object.gone is defined else 'no' }}", json!("no")),
+        ("{{ object.there | join }}", json!("x")),
+        ("{{ object.there | chain(['y']) | join(',') }}", json!("x,y")),
+    ] {
+        assert_eq!(given(used).unwrap()["metadata"]["labels"]["a"], expected, "{used}");
+    }
+}
+
+/// The names in the page's list of this kind.
+fn documented(kind: &str) -> Vec<String> {
+    let page = include_str!("../../../../../../docs/templates.md");
+    let list = page.split_once(&format!("- {kind}: ")).unwrap().1.split_once(".\n").unwrap().0;
+    list.split('`').skip(1).step_by(2).map(str::to_owned).collect()
+}
+
+#[test]
+fn the_page_lists_the_filters_tests_and_functions_of_the_engine() {
+    let environment = templates(&[]).environment;
+    let names = |all: &mut dyn Iterator<Item = String>| {
+        let is_word = |name: &String| name.chars().all(|c| c.is_ascii_lowercase());
+        all.filter(is_word).collect::<std::collections::BTreeSet<_>>()
+    };
+    for (kind, source) in
+        [("Filters", "{{ 1 | NAME }}"), ("Tests", "{{ 1 is NAME }}"), ("Functions", "{{ NAME() }}")]
+    {
+        let listed = names(&mut documented(kind).into_iter());
+        assert_eq!(listed.len(), documented(kind).len(), "{kind}");
+        for name in &listed {
+            let error = environment.render_str(&source.replace("NAME", name), ()).err();
+            let text = error.map(|error| format!("{error:#}")).unwrap_or_default();
+            assert!(!text.contains("unknown"), "{kind}: {name}: {text}");
+        }
+    }
+    for removed in ["safe", "escape", "e", "pprint"] {
+        assert!(environment.render_str(&format!("{{{{ 1 | {removed} }}}}"), ()).is_err(), "{removed}");
+    }
+}
+
+#[test]
+fn a_value_is_written_as_its_type() {
+    let object =
+        json!({"number": 3, "yes": true, "none": null, "tags": ["a", "b"], "map": {"a": 1}, "text": "8080"});
+    let written = |value: &str| {
+        let template = format!("apiVersion: v1\nkind: Pod\nmetadata: {{name: web}}\nspec: {{it: {value}}}\n");
+        let templates = templates(&[("default", &template)]);
+        let none = BTreeMap::new();
+        let rendered =
+            templates.render_with("default", &subject(&none, ""), &[("object", &object)], "v1", "Pod");
+        rendered.unwrap()["spec"]["it"].clone()
+    };
+    for (value, expected) in [
+        ("{{ object.text }}", json!("8080")),
+        ("{{ object.text | int }}", json!(8080)),
+        ("{{ object.number }}", json!(3)),
+        ("{{ object.number | string }}", json!("3")),
+        ("{{ object.yes }}", json!(true)),
+        ("{{ object.none }}", json!(null)),
+        ("{{ object.none or '' }}", json!("")),
+        ("{{ object.tags }}", json!(["a", "b"])),
+        ("{{ object.tags | join(',') }}", json!("a,b")),
+        ("{{ object.map }}", json!({"a": 1})),
+    ] {
+        assert_eq!(written(value), expected, "{value}");
+    }
+}
