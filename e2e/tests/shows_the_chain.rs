@@ -90,6 +90,16 @@ async fn what_waits_for_its_backup_is_listed_and_let_go_with_a_reason() -> Resul
 }
 
 #[tokio::test]
+async fn somebody_else_sees_only_what_they_may() -> Result<()> {
+    let cluster = Cluster::shared().await?;
+    let namespace = cluster.namespace("as").await?;
+    succeeds(&namespace.name, &["status"]).await?;
+    let refused = catena(&namespace.name, &["status", "--as", "nobody", "--request-timeout", "30s"]).await?;
+    assert!(refused.code == 1 && refused.err.contains("nobody"), "{refused:?}");
+    Ok(())
+}
+
+#[tokio::test]
 async fn a_kind_is_checked_against_the_replica_contract() -> Result<()> {
     let cluster = Cluster::shared().await?;
     let namespace = cluster.namespace("contract").await?;

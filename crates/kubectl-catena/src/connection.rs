@@ -4,6 +4,7 @@ use std::{path::PathBuf, time::Duration};
 
 use anyhow::{Context, Result, ensure};
 use clap::Args;
+use jiff::SignedDuration;
 use kube::{
     Api, Client, Config, Resource,
     api::{GetParams, ListParams},
@@ -15,6 +16,7 @@ use operator_kit::{render::is_object_name, watch::live};
 
 use crate::{
     errors::{self, Subject},
+    impersonation::Impersonation,
     kinds::{Kind, Kinds},
     lenient::Lenient,
     pages,
@@ -43,6 +45,11 @@ pub struct Options {
     /// The namespace, instead of the context's
     #[arg(short, long, global = true, value_name = "NAME")]
     pub namespace: Option<String>,
+    /// Time after which a request without an answer is given up, for example 5s
+    #[arg(long, global = true, value_name = "DURATION")]
+    pub request_timeout: Option<SignedDuration>,
+    #[command(flatten)]
+    pub impersonation: Impersonation,
 }
 
 /// A cluster that has answered.
@@ -60,6 +67,14 @@ impl Options {
     pub async fn connect(&self) -> Result<Cluster> {
         let mut config = self.config().await?;
         config.connect_timeout = Some(CONNECT_TIMEOUT);
+        if let Some(limit) = self.request_timeout {
+            let limit =
+                Duration::try_from(limit).context("--request-timeout is negative: write for example 5s")?;
+            config.read_timeout = Some(limit);
+            config.connect_timeout = Some(limit.min(CONNECT_TIMEOUT));
+        }
+        let headers = self.impersonation.headers(&config.auth_info)?;
+        config.headers.extend(headers);
         // A person waits: report the failure at once, and leave the retry to them.
         config.default_retry = false;
         let namespace = self.namespace_or(&config.default_namespace)?;

@@ -9,6 +9,7 @@ mod completion;
 mod connection;
 mod contract;
 mod errors;
+mod impersonation;
 mod issue;
 mod kinds;
 mod lenient;
