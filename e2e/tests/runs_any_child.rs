@@ -102,12 +102,44 @@ async fn lives_with(cluster: &Cluster, release: &Release, kind: &Kind) -> Result
     Ok(())
 }
 
+/// A contract that does not fit the kind is reported by its field, and the child is left alone.
+async fn is_told_of_a_breach(cluster: &Cluster, release: &Release) -> Result<()> {
+    let mut unfit = values("deployment")?;
+    unfit["child"]["contract"]["selector"] = "status.replicas".into();
+    release.change(&unfit).await?;
+    DEPLOYMENTS.until_ready(cluster).await;
+    let namespace = cluster.namespace("breach").await?;
+    namespace.create(&deployment("web", 1)).await?;
+    namespace
+        .until("web", "names the output", |web: &BasicDeployment| {
+            let status = web.status.as_ref();
+            let told = status.and_then(|status| condition(&status.conditions, "Ready"));
+            told.is_some_and(|told| {
+                told.reason == "ContractBroken" && told.message.contains("child.contract.selector")
+            })
+        })
+        .await;
+    namespace.until_event("web", "ContractBroken").await;
+    change(&namespace, json!({"replicas": 3})).await?;
+    namespace
+        .until("web", "has seen the change", |web: &BasicDeployment| {
+            let status = web.status.as_ref();
+            status
+                .is_some_and(|status| status.observed_generation == web.metadata.generation && !status.ready)
+        })
+        .await;
+    let child = namespace.api::<k8s_openapi::api::apps::v1::Deployment>().get("web").await?;
+    assert_eq!(child.spec.replicas, Some(1), "it was written to");
+    Ok(())
+}
+
 async fn live_with(kinds: &[Kind]) -> Result<()> {
     let cluster = Cluster::changing(&[DEPLOYMENTS]).await?;
     let release = Release::upgrade(&cluster, DEPLOYMENTS, &json!({})).await?;
     for kind in kinds {
         lives_with(&cluster, &release, kind).await?;
     }
+    is_told_of_a_breach(&cluster, &release).await?;
     release.restore().await?;
     DEPLOYMENTS.until_ready(&cluster).await;
     Ok(())
