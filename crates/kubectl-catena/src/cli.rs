@@ -85,3 +85,18 @@ impl Cli {
         Ok(ExitCode::SUCCESS)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Of two arguments with the same name, only one would exist.
+    #[test]
+    fn each_argument_has_a_name_of_its_own() {
+        Cli::command().debug_assert();
+        let line = ["catena", "status", "--as", "jane", "--as-group", "team", "--user", "admin"];
+        let cli = Cli::try_parse_from(line).unwrap();
+        assert_eq!(cli.cluster.impersonation.user.as_deref(), Some("jane"));
+        assert_eq!(cli.cluster.user.as_deref(), Some("admin"));
+    }
+}

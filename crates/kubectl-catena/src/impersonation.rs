@@ -10,13 +10,13 @@ use kube::config::AuthInfo;
 #[derive(Args, Clone, Debug, Default)]
 pub struct Impersonation {
     /// The user to act as, for example system:serviceaccount:catena-system:command-binder
-    #[arg(long = "as", global = true, value_name = "USER")]
+    #[arg(id = "as", long = "as", global = true, value_name = "USER")]
     pub user: Option<String>,
     /// A group to act as; may be repeated
-    #[arg(long = "as-group", global = true, value_name = "GROUP")]
+    #[arg(id = "as-group", long = "as-group", global = true, value_name = "GROUP")]
     pub groups: Vec<String>,
     /// The uid to act as
-    #[arg(long = "as-uid", global = true, value_name = "UID")]
+    #[arg(id = "as-uid", long = "as-uid", global = true, value_name = "UID")]
     pub uid: Option<String>,
 }
 
