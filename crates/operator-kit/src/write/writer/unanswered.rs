@@ -110,7 +110,8 @@ impl Drop for UnderWay<'_> {
 #[derive(Deserialize)]
 struct Found {
     metadata: ListVersion,
-    items: Vec<Item>,
+    /// Null if there are none: the API server writes an empty list of metadata like that.
+    items: Option<Vec<Item>>,
 }
 
 #[derive(Deserialize)]
@@ -165,7 +166,7 @@ impl Writer {
     fn settles(&self, uid: &str, write: &Write, found: Found) -> bool {
         let consistency = &self.shared.consistency;
         let is_over = write.since.elapsed() >= IN_FLIGHT;
-        let Some(Item { metadata }) = found.items.into_iter().next() else {
+        let Some(Item { metadata }) = found.items.into_iter().flatten().next() else {
             if write.verb != "create" {
                 let version = found.metadata.resource_version;
                 consistency.awaits(uid, &write.kind.seen, version.as_deref(), DELETION_TIMEOUT);
@@ -215,9 +216,10 @@ mod tests {
             }
             let items = |metadata: Option<Value>| metadata.map(|metadata| json!({"metadata": metadata}));
             match look_ups.next().expect("a look-up too many") {
+                // An empty list of metadata has null for its items.
                 Ok(found) => Answer::Json(
                     200,
-                    json!({"metadata": {"resourceVersion": "12"}, "items": items(found).into_iter().collect::<Vec<_>>()}),
+                    json!({"metadata": {"resourceVersion": "12"}, "items": items(found).map(|item| vec![item])}),
                 ),
                 Err(()) => Answer::Lost,
             }
