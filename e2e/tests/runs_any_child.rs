@@ -60,6 +60,13 @@ async fn ensure_never_ready(namespace: &Namespace) -> Result<()> {
     Ok(())
 }
 
+/// The same values, with another name of the child.
+fn renamed(mut values: Value) -> Value {
+    let template = &mut values["templates"]["default"];
+    *template = template.as_str().unwrap_or_default().replacen("name: {{ name", "name: {{ 'new-' ~ name", 1).into();
+    values
+}
+
 async fn lives_with(cluster: &Cluster, release: &Release, kind: &Kind) -> Result<()> {
     release.change(&values(kind.example)?).await?;
     DEPLOYMENTS.until_ready(cluster).await;
@@ -96,7 +103,15 @@ async fn lives_with(cluster: &Cluster, release: &Release, kind: &Kind) -> Result
             commands::condition_of(back, "Succeeded").is_some_and(|told| told.status == "True")
         })
         .await;
-    until_serving(&namespace, 4, &one).await;
+    let before = until_serving(&namespace, 4, &one).await;
+
+    release.change(&renamed(values(kind.example)?)).await?;
+    let is_replaced = "all pods are those of the child's new name";
+    namespace
+        .until_pods(is_replaced, |pods| {
+            pods.len() == 4 && pods.iter().all(e2e::is_ready) && uids(&before).is_disjoint(&uids(pods))
+        })
+        .await;
     namespace.delete::<BasicDeployment>("web").await?;
     namespace.until_pods("no pod is left", <[Pod]>::is_empty).await;
     Ok(())

@@ -1,11 +1,11 @@
 //! Backups from a version whose names did not distinguish policies.
 
 use catena_api::keys::{BACKUP_OF, BACKUP_TARGET};
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use operator_kit::render::{Templates, short_digest};
 use serde_json::Value;
 
-use super::{Target, Try, Verdict, judge::judge, render::render_as, title};
+use super::{Target, Try, is_late, judge::judge, render::render_as, title};
 use crate::{error::Unusable, metadata, settings::ProtectedKind};
 
 /// Such a backup of an object.
@@ -33,13 +33,6 @@ pub fn judge_as_former(
     let is_it = metadata::entry(found, "labels", BACKUP_OF) == Some(metadata::text(target, "uid"))
         && about.is_some_and(|about| about.policy.is_empty() && about.attempt == attempt);
     let created = metadata::time(found, "creationTimestamp").filter(|_| is_it)?;
-    let deadline = SignedDuration::try_from(kind.deadline).unwrap_or(SignedDuration::MAX);
-    let is_late = now.duration_since(created) >= deadline;
-    let runs = matches!(judge(&kind.backup, found, target), Verdict::Running(_) | Verdict::Going);
-    (runs && !is_late).then(|| Try {
-        attempt,
-        title: title(&kind.backup, found),
-        created,
-        is_given_up: false,
-    })
+    let counts = judge(&kind.backup, found, target).is_open() && !is_late(kind, created, now);
+    counts.then(|| Try { attempt, title: title(&kind.backup, found), created, is_given_up: false })
 }

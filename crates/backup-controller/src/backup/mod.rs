@@ -3,6 +3,7 @@
 pub mod former;
 mod judge;
 mod render;
+mod search;
 mod target;
 
 use jiff::{SignedDuration, Timestamp};
@@ -13,7 +14,6 @@ use kube::{
 use serde_json::Value;
 
 use crate::{
-    annotation::BackupStatus,
     error::Unusable,
     metadata,
     settings::{Backup, ProtectedKind},
@@ -21,10 +21,8 @@ use crate::{
 
 pub use judge::{doubt, judge};
 pub use render::render;
+pub use search::{MAX_LOOK_UPS, Search, first_look_up};
 pub use target::Target;
-
-/// Maximum number of attempts that are looked up in one pass.
-pub const MAX_LOOK_UPS: u32 = 32;
 
 /// The state of all backups of an object.
 #[derive(Clone, Debug, PartialEq)]
@@ -94,9 +92,12 @@ impl Verdict {
     /// counts as a failed try. It still proves the object's backup if it succeeds later.
     #[must_use]
     pub fn is_given_up(&self, kind: &ProtectedKind, created: Timestamp, now: Timestamp) -> bool {
-        let deadline = SignedDuration::try_from(kind.deadline).unwrap_or(SignedDuration::MAX);
-        let is_over = now.duration_since(created) >= deadline;
-        !kind.always_holds() && is_over && matches!(self, Self::Running(_) | Self::Going)
+        !kind.always_holds() && self.is_open() && is_late(kind, created, now)
+    }
+
+    /// Whether the backup may still succeed or fail.
+    fn is_open(&self) -> bool {
+        matches!(self, Self::Running(_) | Self::Going)
     }
 }
 
@@ -111,12 +112,9 @@ impl Situation {
     }
 }
 
-/// The attempt with which the look-up of an object's backups begins: the last reported one, or the first if the object
-/// may be released without a backup, because an attempt that was given up may have succeeded since.
-#[must_use]
-pub fn first_look_up(kind: &ProtectedKind, status: Option<&BackupStatus>) -> u32 {
-    let looks_at_all = !kind.always_holds() && kind.tries <= MAX_LOOK_UPS;
-    status.filter(|_| !looks_at_all).map_or(1, |status| status.attempt)
+/// Whether a backup has exceeded its deadline.
+fn is_late(kind: &ProtectedKind, created: Timestamp, now: Timestamp) -> bool {
+    now.duration_since(created) >= SignedDuration::try_from(kind.deadline).unwrap_or(SignedDuration::MAX)
 }
 
 /// The kind, namespace and name of a backup.

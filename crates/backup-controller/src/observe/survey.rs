@@ -1,10 +1,9 @@
 //! Reads the backups of an object live.
 
 use backup_controller::{
-    backup::{MAX_LOOK_UPS, Situation, Target, Try, Verdict, doubt, former, judge, render, title},
+    backup::{Search, Situation, Try, former, render},
     error::{Error, Unusable},
-    metadata,
-    settings::{LAST_ATTEMPT, ProtectedKind},
+    settings::ProtectedKind,
 };
 use jiff::Timestamp;
 use kube::Client;
@@ -31,10 +30,9 @@ pub struct Survey<'s> {
 impl Survey<'_> {
     /// The state of its backups, beginning with the attempt `first`.
     pub async fn situation(&self, first: u32, former_attempt: Option<u32>) -> Result<Situation, Error> {
-        let first = first.clamp(1, LAST_ATTEMPT);
-        let (mut failed, mut attempt) = (None, first);
+        let mut search = Search::begin(self.kind, self.target, self.now, first);
         loop {
-            let mut backup = match render(self.templates, self.kind, self.target, attempt) {
+            let mut backup = match render(self.templates, self.kind, self.target, search.attempt()) {
                 Ok(backup) => backup,
                 Err(problem) => return Ok(Situation::Unusable(problem)),
             };
@@ -45,31 +43,16 @@ impl Survey<'_> {
                 found => found?,
             };
             let Some(found) = found else {
-                if let Some(last) = failed {
-                    return Ok(Situation::Failed { last, next: backup });
+                let situation = search.ends_without(backup);
+                if !matches!(situation, Situation::Absent { .. }) {
+                    return Ok(situation);
                 }
                 let former = self.former(former_attempt).await?;
-                return Ok(former.map_or(Situation::Absent { backup }, |last| Situation::Former { last }));
+                return Ok(former.map_or(situation, |last| Situation::Former { last }));
             };
-            let title = title(&self.kind.backup, &backup);
-            if let Some(doubt) = doubt(&found, &Target::of(self.kind, self.target, attempt), self.target) {
-                return Ok(Situation::Unusable(doubt.about(title)));
+            if let Some(situation) = search.finds(&found, &backup) {
+                return Ok(situation);
             }
-            let created = metadata::time(&found, "creationTimestamp").unwrap_or(self.now);
-            let verdict = judge(&self.kind.backup, &found, self.target);
-            let is_given_up = verdict.is_given_up(self.kind, created, self.now);
-            let last = Try { attempt, title, created, is_given_up };
-            if verdict != Verdict::Failed && !is_given_up {
-                return Ok(Situation::There { last, verdict });
-            }
-            if attempt == LAST_ATTEMPT {
-                return Ok(Situation::Unusable(Unusable::Exhausted { tries: attempt }));
-            }
-            if attempt - first + 1 == MAX_LOOK_UPS {
-                return Ok(Situation::Unfinished { last });
-            }
-            failed = Some(last);
-            attempt += 1;
         }
     }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use backup_controller::{
     annotation::BackupStatus,
-    backup::{Situation, Target, Try, Verdict, doubt, first_look_up, judge, render, title},
+    backup::{Search, Situation, first_look_up, render},
     decide::{Action, Release, decide},
     entry::recorded,
     finalizer,
@@ -16,10 +16,10 @@ use backup_controller::{
 use catena_api::keys::{BACKUP_FINALIZER, BACKUP_STATUS};
 use jiff::Timestamp;
 use operator_kit::watch::{Source, Watched, WatchedResource, Watermark};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::super::{
-    content::{Answer, BACKUP_MANAGER, Server, Stored, metadata, object, trimmed, whole},
+    content::{Answer, BACKUP_MANAGER, Json, Object, Server, Stored, metadata, object, trimmed, whole},
     memory::OfBackups,
     process::Process,
     sabotage::Sabotage,
@@ -134,51 +134,48 @@ fn survey(
     first: u32,
     now: Timestamp,
 ) -> Situation {
-    let (mut failed, mut attempt) = (None, first);
+    let mut search = Search::begin(kind, target, now, first);
     loop {
-        let backup = match render(&settings.templates, kind, target, attempt) {
+        let backup = match render(&settings.templates, kind, target, search.attempt()) {
             Ok(backup) => backup,
             Err(problem) => return Situation::Unusable(problem),
         };
         let key = Key { kind: Kind::Backup, name: of_object::text(&backup, "name").into() };
-        let Some(found) = server.get(&key).map(|found| whole(found)) else {
-            return match failed {
-                Some(last) => Situation::Failed { last, next: backup },
-                None => Situation::Absent { backup },
-            };
+        let Some(found) = server.get(&key).map(|found| seen(found, scope)) else {
+            return search.ends_without(backup);
         };
-        let title = title(&kind.backup, &backup);
-        let doubt = doubt(&found, &Target::of(kind, target, attempt), target);
-        if let Some(doubt) = doubt.filter(|_| !scope.has(Sabotage::BelievesAnyBackup)) {
-            return Situation::Unusable(doubt.about(title));
+        if let Some(situation) = search.finds(&found, &backup) {
+            return situation;
         }
-        let created = of_object::time(&found, "creationTimestamp").unwrap_or(now);
-        let verdict = judge(&kind.backup, &found, target);
-        let is_given_up = verdict.is_given_up(kind, created, now);
-        let last = Try { attempt, title, created, is_given_up };
-        if verdict == Verdict::Failed && scope.has(Sabotage::TakesAnEndForSuccess) {
-            return Situation::There { last, verdict: Verdict::Succeeded };
-        }
-        if verdict != Verdict::Failed && !is_given_up {
-            return Situation::There { last, verdict };
-        }
-        failed = Some(last);
-        attempt += 1;
     }
 }
 
-fn created(backup: &Value) -> super::super::content::Object {
+/// A backup as the controller sees it.
+fn seen(backup: &Stored, scope: &Scope) -> Value {
+    let mut backup = Object::clone(backup);
+    if scope.has(Sabotage::BelievesAnyBackup) {
+        let mut spec = backup.spec.value().clone();
+        spec["createdBy"] = BACKUP_MANAGER.into();
+        backup.spec = spec.into();
+    }
+    if scope.has(Sabotage::TakesAnEndForSuccess) && backup.status.value()["failed"] == 1 {
+        backup.status = json!({"succeeded": 1}).into();
+    }
+    whole(&backup)
+}
+
+fn created(backup: &Value) -> Object {
     let texts = |map: &str| {
         let texts = backup["metadata"][map].as_object().into_iter().flatten();
         texts.map(|(key, value)| (key.as_str().into(), value.as_str().unwrap_or_default().into())).collect()
     };
-    let spec = serde_json::json!({"spec": backup["spec"], "createdBy": BACKUP_MANAGER});
+    let spec = json!({"spec": backup["spec"], "createdBy": BACKUP_MANAGER});
     let mut new = object(Kind::Backup, of_object::text(backup, "name"), spec);
     (new.meta.labels, new.meta.annotations) = (texts("labels"), texts("annotations"));
     new
 }
 
-fn released(observed: &Observed, release: &Release) -> Vec<Change<super::super::content::Json>> {
+fn released(observed: &Observed, release: &Release) -> Vec<Change<Json>> {
     let mut changes = vec![Change::RemoveFinalizer(BACKUP_FINALIZER.into())];
     let held = observed.held.as_ref();
     let is_told =
