@@ -63,7 +63,8 @@ async fn ensure_never_ready(namespace: &Namespace) -> Result<()> {
 /// The same values, with another name of the child.
 fn renamed(mut values: Value) -> Value {
     let template = &mut values["templates"]["default"];
-    *template = template.as_str().unwrap_or_default().replacen("name: {{ name", "name: {{ 'new-' ~ name", 1).into();
+    *template =
+        template.as_str().unwrap_or_default().replacen("name: {{ name", "name: {{ 'new-' ~ name", 1).into();
     values
 }
 

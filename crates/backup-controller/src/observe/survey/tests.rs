@@ -6,7 +6,13 @@ use std::{
     },
 };
 
-use backup_controller::{Settings, backup::written_as, error::Missing};
+use backup_controller::{
+    Settings,
+    backup::{MAX_LOOK_UPS, Verdict, written_as},
+    error::Missing,
+    metadata,
+    settings::LAST_ATTEMPT,
+};
 use catena_api::keys::{BACKUP_OF, BACKUP_TARGET};
 use kube::discovery::ApiResource;
 use operator_kit::render::short_digest;
