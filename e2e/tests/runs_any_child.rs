@@ -121,7 +121,7 @@ async fn lives_with(cluster: &Cluster, release: &Release, kind: &Kind) -> Result
 /// A contract that does not fit the kind is reported by its field, and the child is left alone.
 async fn is_told_of_a_breach(cluster: &Cluster, release: &Release) -> Result<()> {
     let mut unfit = values("deployment")?;
-    unfit["child"]["contract"]["selector"] = "status.replicas".into();
+    unfit["children"][0]["contract"]["selector"] = "status.replicas".into();
     release.change(&unfit).await?;
     DEPLOYMENTS.until_ready(cluster).await;
     let namespace = cluster.namespace("breach").await?;
@@ -131,7 +131,7 @@ async fn is_told_of_a_breach(cluster: &Cluster, release: &Release) -> Result<()>
             let status = web.status.as_ref();
             let told = status.and_then(|status| condition(&status.conditions, "Ready"));
             told.is_some_and(|told| {
-                told.reason == "ContractBroken" && told.message.contains("child.contract.selector")
+                told.reason == "ContractBroken" && told.message.contains("contract.selector")
             })
         })
         .await;

@@ -8,7 +8,10 @@ use e2e::{
     CHAIN, Cluster, DEPLOYMENTS, Namespace, REPLICA_SETS, Release, another_image, condition, deployment,
     kubectl, names, replica_set, shipped_template, uids,
 };
-use k8s_openapi::api::{autoscaling::v2::HorizontalPodAutoscaler, core::v1::Pod};
+use k8s_openapi::{
+    api::{autoscaling::v2::HorizontalPodAutoscaler, core::v1::Pod},
+    apimachinery::pkg::util::intstr::IntOrString,
+};
 use kube::{
     ResourceExt,
     api::{ListParams, Patch, PatchParams},
@@ -78,6 +81,7 @@ async fn a_child_of_a_former_name_counts_and_is_scaled_until_the_next_one_serves
     let namespace = cluster.namespace("renamed").await?;
     let mut web = deployment("web", 2);
     web.spec.template = "lined".into();
+    web.spec.max_unavailable = IntOrString::Int(0);
     web.spec.parameters.insert("line".into(), "blue".into());
     let good = web.spec.parameters.get("image").cloned();
     namespace.create(&web).await?;
@@ -97,7 +101,7 @@ async fn a_child_of_a_former_name_counts_and_is_scaled_until_the_next_one_serves
     scale(&namespace, 4).await?;
     let web = namespace.until("web", "counts what was added to the former child", serve(4)).await;
     let status = web.status.context("status")?;
-    assert_eq!((status.progress.as_str(), status.replicas), ("4/4", 4));
+    assert_eq!((status.progress.as_str(), status.replicas), ("4/4", 5));
     let ready = condition(&status.conditions, "Ready").context("Ready")?;
     assert!(ready.message.contains("web-blue"), "{}", ready.message);
     // An autoscaler counts the serving pods.

@@ -7,7 +7,7 @@ use k8s_openapi::{
     api::{apps::v1::ControllerRevision, batch::v1::Job, core::v1::Pod},
     apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference, Time},
 };
-use kube::discovery::ApiResource;
+use kube::{core::GroupVersionKind, discovery::ApiResource};
 
 use crate::{
     clock::time,
@@ -20,6 +20,7 @@ pub fn resource(kind: Kind) -> ApiResource {
     match kind {
         Kind::Deployment => ApiResource::erase::<BasicDeployment>(&()),
         Kind::ReplicaSet => ApiResource::erase::<BasicReplicaSet>(&()),
+        Kind::Workload => ApiResource::from_gvk(&GroupVersionKind::gvk("example.com", "v1", "Workload")),
         Kind::Pod => ApiResource::erase::<Pod>(&()),
         Kind::Revision => ApiResource::erase::<ControllerRevision>(&()),
         Kind::Restart => ApiResource::erase::<BasicDeploymentRestart>(&()),

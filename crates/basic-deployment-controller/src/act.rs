@@ -58,21 +58,23 @@ impl Executor {
             Action::Renumber { revision, number, rejects } => {
                 self.renumber(deployment, &revision, number, &rejects).await?;
             }
-            Action::Create(desired) => self.apply(observed, &desired, None, false).await?,
-            Action::Apply { child, desired, heals } => {
-                self.apply(observed, &desired, Some(&child), heals).await?;
+            Action::Create { desired, replicas } => {
+                self.apply(observed, &desired, replicas, None, false).await?;
+            }
+            Action::Apply { child, desired, replicas, heals } => {
+                self.apply(observed, &desired, replicas, Some(&child), heals).await?;
             }
             Action::Restart { child, command, token } => {
                 self.restart(observed, &child, &command, token).await?;
             }
-            Action::Scale { child, heals } | Action::ScaleFormer { child, heals } => {
-                self.scale(observed, &child, heals).await?;
+            Action::Scale { child, replicas, heals } | Action::ScaleFormer { child, replicas, heals } => {
+                self.scale(observed, &child, replicas, heals).await?;
             }
             Action::Strip { child, additions } => self.strip(observed, &child, &additions).await?,
             Action::Delete(children) => {
                 let own = self.writer.on_behalf_of(ObjectId::of(deployment));
                 let delete = async |child: Arc<Child>| {
-                    own.delete(&observed.place, child.id()).await.map_err(Error::from)
+                    own.delete(&observed.place(&child.kind), child.id()).await.map_err(Error::from)
                 };
                 slow_start(children, delete, may_go_on).await.all()?;
             }
@@ -174,19 +176,25 @@ impl Executor {
         let mut patch = json!({"metadata": child.id()});
         patch["metadata"]["resourceVersion"] = child.version.as_str().into();
         patch["metadata"]["annotations"] = json!({keys::LAST_COMMAND: command.uid});
-        if let (Some(restarted_at), Some(token)) = (&observed.contract.restarted_at, token) {
+        if let (Some(restarted_at), Some(token)) = (&child.kind.fields().restarted_at, token) {
             restarted_at.set(&mut patch, token.into());
         }
-        self.merge(&observed.deployment, &observed.place, &patch).await
+        self.merge(&observed.deployment, &observed.place(&child.kind), &patch).await
     }
 
-    async fn scale(&self, observed: &Observed, child: &Child, heals: bool) -> Result<(), Error> {
-        let (deployment, field) = (&*observed.deployment, &observed.contract.replicas);
+    async fn scale(
+        &self,
+        observed: &Observed,
+        child: &Child,
+        replicas: i32,
+        heals: bool,
+    ) -> Result<(), Error> {
+        let (deployment, field) = (&*observed.deployment, &child.kind.fields().replicas);
         let mut patch = json!({"metadata": child.id()});
-        field.set(&mut patch, deployment.spec.replicas.into());
-        self.merge(deployment, &observed.place, &patch).await?;
+        field.set(&mut patch, replicas.into());
+        self.merge(deployment, &observed.place(&child.kind), &patch).await?;
         let whose = ObjectId::of(deployment).uid;
-        self.memory.scaled(whose, &child.uid, deployment.spec.replicas, is_known_in(observed));
+        self.memory.scaled(whose, &child.uid, replicas, is_known_in(observed));
         if heals {
             self.memory.undid(whose, Part::Replicas, field.to_string());
         }
@@ -198,7 +206,7 @@ impl Executor {
         for added in additions {
             added.removed_in(&mut patch);
         }
-        self.merge(&observed.deployment, &observed.place, &patch).await?;
+        self.merge(&observed.deployment, &observed.place(&child.kind), &patch).await?;
         let first = additions.first().and_then(|added| Some((&added.map, added.keys.first()?)));
         let field = first.map(|(map, key)| format!("{map}[{key:?}]")).unwrap_or_default();
         self.memory.undid(ObjectId::of(&*observed.deployment).uid, Part::Additions, field);
@@ -209,15 +217,15 @@ impl Executor {
         &self,
         observed: &Observed,
         desired: &Desired,
+        replicas: i32,
         child: Option<&Child>,
         heals: bool,
     ) -> Result<(), Error> {
-        let (deployment, place) = (&*observed.deployment, &observed.place);
+        let (deployment, contract) = (&*observed.deployment, desired.kind.fields());
         let mut object = desired.object.clone();
-        let contract = &observed.contract;
-        contract.replicas.set(&mut object, deployment.spec.replicas.into());
+        contract.replicas.set(&mut object, replicas.into());
         // A token that was applied once and is missing in a later apply would be removed.
-        let token = child.map_or(desired.token.as_deref(), |child| child.restarted_at(contract));
+        let token = child.map_or(desired.token.as_deref(), Child::restarted_at);
         if let (Some(restarted_at), Some(token)) = (&contract.restarted_at, token) {
             restarted_at.set(&mut object, token.into());
         }
@@ -225,10 +233,10 @@ impl Executor {
             object["metadata"]["uid"] = child.uid.as_str().into();
         }
         let own = ObjectId::of(deployment);
-        let answer = self.writer.on_behalf_of(own).apply(place, &object).await?;
+        let answer = self.writer.on_behalf_of(own).apply(&observed.place(&desired.kind), &object).await?;
         self.memory.applied(own.uid, &desired.hash, desired.seen_in(&answer));
         let applied = answer["metadata"]["uid"].as_str().unwrap_or_default();
-        self.memory.scaled(own.uid, applied, deployment.spec.replicas, is_known_in(observed));
+        self.memory.scaled(own.uid, applied, replicas, is_known_in(observed));
         if let Some(child) = child.filter(|_| heals) {
             let field = changed_field(child, desired).unwrap_or_default();
             self.memory.undid(own.uid, Part::Rendering, field);

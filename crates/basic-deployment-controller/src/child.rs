@@ -1,8 +1,9 @@
 //! A child, seen through the replica contract.
 
-use catena_api::{BasicDeployment, contract::ReplicaContract, keys};
+use std::sync::Arc;
+
+use catena_api::{BasicDeployment, keys};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
-use kube::discovery::ApiResource;
 use operator_kit::{
     object::ObjectId,
     watch::{Row, TrimmedObject},
@@ -10,11 +11,13 @@ use operator_kit::{
 };
 use serde_json::{Value, json};
 
-use crate::outputs::{Mapping, Outputs};
+use crate::{child_kind::ChildKind, outputs::Outputs};
 
 /// A child in the cache: the whole object without `managedFields`, because any of its fields may be ours.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Child {
+    /// Its kind.
+    pub kind: Arc<ChildKind>,
     /// Its namespace.
     pub namespace: String,
     /// Its name.
@@ -99,8 +102,8 @@ impl Row for Child {
 }
 
 impl Child {
-    /// Trims an object of the children's kind.
-    pub fn of(object: TrimmedObject, kind: &ApiResource, mapping: &Mapping) -> Self {
+    /// Trims an object of a kind of children.
+    pub fn of(object: TrimmedObject, kind: &Arc<ChildKind>) -> Self {
         let TrimmedObject { metadata, mut data } = object;
         let owner = controller_of(&metadata).map(Owner::of);
         // The items of a list of a built-in kind have no kind of their own.
@@ -119,7 +122,8 @@ impl Child {
             generation,
             is_deleting: metadata.deletion_timestamp.is_some(),
             owner,
-            outputs: mapping.outputs(&data, generation),
+            outputs: kind.contract.outputs(&data, generation),
+            kind: kind.clone(),
             object: data,
         }
     }
@@ -159,14 +163,14 @@ impl Child {
 
     /// Its restart token, if it has one.
     #[must_use]
-    pub fn restarted_at(&self, contract: &ReplicaContract) -> Option<&str> {
-        contract.restarted_at.as_ref()?.get(&self.object)?.as_str()
+    pub fn restarted_at(&self) -> Option<&str> {
+        self.kind.fields().restarted_at.as_ref()?.get(&self.object)?.as_str()
     }
 
     /// The number of its desired replicas.
     #[must_use]
-    pub fn replicas(&self, contract: &ReplicaContract) -> Option<i32> {
-        number(contract.replicas.get(&self.object))
+    pub fn replicas(&self) -> Option<i32> {
+        number(self.kind.fields().replicas.get(&self.object))
     }
 
     /// Whether its status refers to its current spec.

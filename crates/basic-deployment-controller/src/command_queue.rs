@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use crate::{
     command::{Command, Order},
-    observed::{Found, Observed},
+    observed::Observed,
     rollback,
 };
 
@@ -117,15 +117,15 @@ impl<'o> Line<'o> {
                 "the BasicDeployment is paused, so that its child is not changed; set its spec.paused to false",
             );
         }
-        if !matches!(&observed.child, Found::Ours(child) if !child.is_deleting) {
+        let Some(child) = observed.child.ours().filter(|child| !child.is_deleting) else {
             return Standing::Hindered("NoChild", "the BasicDeployment has no child yet");
-        }
+        };
         match asks.order {
-            Order::Restart if observed.contract.restarted_at.is_none() => Standing::Impossible(
+            Order::Restart if child.kind.fields().restarted_at.is_none() => Standing::Impossible(
                 "ChildHasNoRestart",
                 format!(
                     "the replica contract maps no restartedAt for the kind {}, so that it cannot be restarted; map it in the controller's values if the kind has such a field",
-                    observed.place.resource.kind
+                    child.kind.kind
                 ),
             ),
             Order::Restart => Standing::Next,

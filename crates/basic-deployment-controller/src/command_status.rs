@@ -164,7 +164,7 @@ fn outcome(command: &Command, order: Order, observed: &Observed) -> (Option<bool
     let is_carrier = child.bears(&command.uid);
     let is_done = observed.serves(child);
     match order {
-        Order::Restart => match child.restarted_at(&observed.contract) {
+        Order::Restart => match child.restarted_at() {
             token if !is_carrier && !token.is_some_and(|token| covers(token, command, observed)) => {
                 superseded("another child replaced the one that was restarted")
             }

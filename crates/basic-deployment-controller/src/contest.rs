@@ -31,8 +31,8 @@ impl Additions {
 
 /// The keys that somebody has added to maps of the template.
 #[must_use]
-pub fn additions(child: &Child, desired: &Desired, observed: &Observed) -> Vec<Additions> {
-    let contract = &observed.contract;
+pub fn additions(child: &Child, desired: &Desired) -> Vec<Additions> {
+    let contract = child.kind.fields();
     // The token may be one of the keys of such a map.
     let mut rendered = desired.object.clone();
     for field in [Some(&contract.replicas), contract.restarted_at.as_ref()].into_iter().flatten() {

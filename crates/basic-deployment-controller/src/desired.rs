@@ -1,17 +1,20 @@
 //! The desired child.
 
+use std::sync::Arc;
+
 use catena_api::{BasicDeployment, keys};
 use operator_kit::{
     object::ObjectId,
-    render::{Rendered, Subject, short_digest},
+    render::{Rendered, Subject, TemplateError, short_digest},
     write::{WriteCause, WriteError, owner::controller_reference},
 };
 use serde_json::{Value, json};
 
 use crate::{
     child::{Marks, projection},
+    child_kind::ChildKind,
     error::Refusal,
-    settings::{ChildKind, Settings},
+    settings::Settings,
 };
 
 /// The annotations of commands, whose values do not belong to the template.
@@ -20,6 +23,8 @@ const MARKS: [&str; 3] = [keys::LAST_COMMAND, keys::ROLLED_BACK_BY, keys::REJECT
 /// The desired state of a child.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Desired {
+    /// Its kind.
+    pub kind: Arc<ChildKind>,
     /// The object, without replicas and restart token.
     pub object: Value,
     /// sha256 of its text.
@@ -30,18 +35,25 @@ pub struct Desired {
 
 /// The current rendering of spec and template. Its suffix follows from all the rest of it, so that a child whose name ends with
 /// the suffix is another one for each rendering.
-pub fn render(
-    deployment: &BasicDeployment,
-    kind: &ChildKind,
-    settings: &Settings,
-) -> Result<Rendered, Refusal> {
+pub fn render(deployment: &BasicDeployment, settings: &Settings) -> Result<Rendered, Refusal> {
     let (spec, subject, templates) = (&deployment.spec, subject(deployment), &settings.templates);
-    let of = |subject| templates.render(&spec.template, subject, &kind.api_version, &kind.kind);
+    let kinds: Vec<_> = settings.children.iter().map(|kind| kind.name()).collect();
+    let of = |subject| {
+        templates.render_any(&spec.template, subject, &kinds).map_err(|error| match error {
+            TemplateError::WrongKind { template, found, .. } => Refusal::KindNotListed {
+                by: format!("the template {template:?}"),
+                found,
+                listed: settings.listed(),
+            },
+            error => error.into(),
+        })
+    };
     let mut rendered = of(&subject)?;
     if templates.reads_suffix(&spec.template) {
         rendered = of(&Subject { suffix: &short_digest(&[&rendered.hash]), ..subject })?;
     }
-    let contract = &kind.contract.contract;
+    let kind = settings.kind_of(&rendered.object)?;
+    let contract = kind.fields();
     for field in [Some(&contract.replicas), contract.restarted_at.as_ref()].into_iter().flatten() {
         if field.get(&rendered.object).is_some() {
             return Err(Refusal::ReservedField { template: spec.template.clone(), field: field.to_string() });
@@ -51,13 +63,10 @@ pub fn render(
 }
 
 /// Adds the responsible parameters to an error, if the server rejects the child and names fields.
-pub fn located(
-    error: WriteError,
-    deployment: &BasicDeployment,
-    kind: &ChildKind,
-    settings: &Settings,
-) -> WriteError {
-    if !matches!(error.cause, WriteCause::Invalid { .. }) || error.object.kind != kind.kind {
+pub fn located(error: WriteError, deployment: &BasicDeployment, settings: &Settings) -> WriteError {
+    let is_it = |kind: &&Arc<ChildKind>| kind.kind == error.object.kind;
+    let Some(kind) = settings.children.iter().find(is_it) else { return error };
+    if !matches!(error.cause, WriteCause::Invalid { .. }) {
         return error;
     }
     let (template, subject) = (&deployment.spec.template, subject(deployment));
@@ -82,7 +91,7 @@ impl Desired {
     /// A rendering, marked as the deployment's. Anybody who may write revisions may have written a stored one, so only
     /// the metadata that a template can set is kept, and never another namespace.
     #[must_use]
-    pub fn new(deployment: &BasicDeployment, rendered: Rendered) -> Self {
+    pub fn new(deployment: &BasicDeployment, rendered: Rendered, kind: Arc<ChildKind>) -> Self {
         let Rendered { mut object, hash } = rendered;
         if let Some(metadata) = object["metadata"].as_object_mut() {
             metadata.retain(|field, _| matches!(field.as_str(), "name" | "labels" | "annotations"));
@@ -91,7 +100,7 @@ impl Desired {
         object["metadata"]["labels"][keys::DEPLOYMENT_UID] = deployment.metadata.uid.clone().into();
         object["metadata"]["annotations"][keys::HASH] = hash.as_str().into();
         object["metadata"]["ownerReferences"] = json!([controller_reference(deployment)]);
-        Self { object, hash, token: None }
+        Self { kind, object, hash, token: None }
     }
 
     /// The same with the record of commands, because an apply removes the fields that it leaves out.

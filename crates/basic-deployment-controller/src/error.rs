@@ -23,6 +23,16 @@ pub enum Error {
         /// Why.
         problem: String,
     },
+    /// The cluster does not serve the kind of the child.
+    #[error(
+        "the cluster does not serve the kind {kind} of {api_version}, so that the child does not exist; install its CustomResourceDefinition, or change the template"
+    )]
+    KindNotServed {
+        /// The API version.
+        api_version: String,
+        /// The kind.
+        kind: String,
+    },
     /// The API server did not answer a read.
     #[error(transparent)]
     Read(#[from] ReadError),
@@ -46,6 +56,28 @@ pub enum Refusal {
         template: String,
         /// The field.
         field: String,
+    },
+    /// The rendered kind is not configured.
+    #[error(
+        "{by} renders {found}, but children in the controller's settings lists only {listed}; list the kind there, or change the template"
+    )]
+    KindNotListed {
+        /// The template, or the revision.
+        by: String,
+        /// The rendered kind.
+        found: String,
+        /// The configured kinds.
+        listed: String,
+    },
+    /// The last child was of a kind that is no longer configured, so that nobody knows whether it exists.
+    #[error(
+        "the last revision {revision:?} is of the kind {kind}, which children in the controller's settings no longer lists, so that its child is not seen and may still run; list the kind until all of its children are replaced, or delete that ControllerRevision if the child is gone"
+    )]
+    FormerKindNotListed {
+        /// The revision's name.
+        revision: String,
+        /// The kind.
+        kind: String,
     },
     /// The revision that a rollback chose no longer exists.
     #[error(
@@ -73,7 +105,7 @@ pub enum Refusal {
     },
     /// An output of the child cannot be read.
     #[error(
-        "{kind} {name:?} breaks the replica contract: {problem}; correct child.contract in the controller's settings, or the child's controller"
+        "{kind} {name:?} breaks the replica contract: {problem}; correct the contract of this kind under children in the controller's settings, or the child's controller"
     )]
     ContractBroken {
         /// The child's kind.
@@ -104,6 +136,7 @@ impl Reported for Refusal {
         match self {
             Self::Template(error) => error.reason(),
             Self::ReservedField { .. } => "TemplateFailed",
+            Self::KindNotListed { .. } | Self::FormerKindNotListed { .. } => "KindNotListed",
             Self::RevisionGone { .. } => "RevisionGone",
             Self::RevisionNameTaken { .. } => "RevisionNameTaken",
             Self::ContractBroken { .. } => "ContractBroken",
@@ -119,7 +152,7 @@ impl Reported for Error {
             Self::Write(error) => error.category(),
             Self::Read(error) => error.category(),
             Self::Untold(untold) => untold.first.category(),
-            Self::NotObserved { .. } => Category::Transient,
+            Self::NotObserved { .. } | Self::KindNotServed { .. } => Category::Transient,
         }
     }
 
@@ -129,6 +162,7 @@ impl Reported for Error {
             Self::Write(error) => error.reason(),
             Self::Untold(untold) => untold.first.reason(),
             Self::NotObserved { .. } => "ChildrenNotObserved",
+            Self::KindNotServed { .. } => "KindNotServed",
             Self::Read(error) => error.reason(),
         }
     }

@@ -8,15 +8,15 @@ use std::{
 
 use basic_deployment_controller::{
     child::Child,
+    child_kind::ChildKind,
     desired::Desired,
-    observed::{Found, Observed},
+    observed::{Found, ListedKind, Observed},
     outputs::Mapping,
     revision::{Rejects, Revision},
 };
-use catena_api::{BasicDeployment, BasicDeploymentSpec, BasicReplicaSet, contract::ReplicaContract, keys};
+use catena_api::{BasicDeployment, BasicDeploymentSpec, keys};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use kube::discovery::ApiResource;
 use operator_kit::{
     render::Rendered,
     report::StatusAge,
@@ -49,9 +49,15 @@ pub fn rendered() -> Rendered {
     Rendered { object, hash: "new".into() }
 }
 
+/// The kind of its child.
+pub fn replica_sets() -> Arc<ChildKind> {
+    let (api_version, kind) = ("catena.dev/v1alpha1".into(), "BasicReplicaSet".into());
+    Arc::new(ChildKind { api_version, kind, resource: None, contract: Mapping::default() })
+}
+
 /// What its child is to be.
 pub fn desired() -> Desired {
-    Desired::new(&deployment(), rendered())
+    Desired::new(&deployment(), rendered(), replica_sets())
 }
 
 /// The owner reference of dependents of the `BasicDeployment` with this uid.
@@ -83,7 +89,7 @@ pub fn child_object(name: &str, uid: &str) -> Value {
 /// The child as it is kept.
 pub fn child(name: &str, uid: &str) -> Arc<Child> {
     let object = serde_json::from_value(child_object(name, uid)).unwrap();
-    Arc::new(Child::of(object, &ApiResource::erase::<BasicReplicaSet>(&()), &Mapping::default()))
+    Arc::new(Child::of(object, &replica_sets()))
 }
 
 /// A revision of what is rendered now, under this name.
@@ -116,6 +122,11 @@ pub fn command_object(uid: &str, spec: &Value) -> Value {
     object
 }
 
+/// A kind that is watched.
+pub fn listed(kind: Arc<ChildKind>) -> ListedKind {
+    ListedKind { watched: WatchedResource::new(kind.api_resource(), &Watermark::default()), kind }
+}
+
 /// What is observed when nothing is left to do.
 pub fn observed() -> Observed {
     Observed {
@@ -123,8 +134,7 @@ pub fn observed() -> Observed {
         attempt: Attempt::Allowed,
         is_blind: false,
         now: Timestamp::from_second(1_767_400_000).unwrap(),
-        place: WatchedResource::new(ApiResource::erase::<BasicReplicaSet>(&()), &Watermark::default()),
-        contract: ReplicaContract::default(),
+        kinds: vec![listed(replica_sets())],
         rendered: Ok(rendered()),
         pin: None,
         desired: Ok(desired()),

@@ -1,7 +1,9 @@
 //! The rules by which a `BasicDeployment` keeps its child and carries out its commands. They are pure, so that the
 //! controller, models and other tools can call them.
 
+pub mod budget;
 pub mod child;
+pub mod child_kind;
 pub mod command;
 pub mod command_queue;
 pub mod command_status;

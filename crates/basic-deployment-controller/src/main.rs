@@ -34,7 +34,8 @@ async fn main() -> anyhow::Result<()> {
     let queue = Queue::<BasicDeployment>::default();
     let memory = Memory::default();
     let (settings, watches) = (operator.settings(), operator.watches());
-    let observer = Observer::new(operator.client(), settings, watches, &queue.trigger(), memory.clone());
+    let (client, served_kinds) = (operator.client(), operator.served_kinds());
+    let observer = Observer::new(client, settings, served_kinds, watches, &queue.trigger(), memory.clone());
     let executor = Executor::new(operator.writer(), observer.places(), memory);
     let deadlines = Deadlines::new(observer.commands(), executor.clone());
     let deployments = Deployments::new(observer, executor);

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use basic_deployment_controller::{
     Settings as Configured,
     child::Child,
+    child_kind::ChildKind,
     command::{Command, CommandKind, Order},
     desired::{Desired, located, render},
     error::{Error, Refusal},
@@ -24,7 +25,7 @@ use operator_kit::{
     render::Rendered,
     report::StatusAge,
     run::{Attempt, Settings, Trigger},
-    watch::{ReadError, TrimmedObject, WatchedResource, Watches},
+    watch::{ReadError, ServedKinds, TrimmedObject, Watches},
     write::{WriteError, owner::still_there},
 };
 
@@ -50,14 +51,15 @@ impl Observer {
     pub fn new(
         client: Client,
         settings: Settings<Configured>,
+        served_kinds: ServedKinds,
         watches: Watches,
         trigger: &Trigger<BasicDeployment>,
         memory: Memory,
     ) -> Self {
         let commands = Arc::new(Commands::new(client.clone(), &watches, trigger));
         let history = History::new(client.clone(), &watches, trigger.clone());
-        let children = Children::new(client.clone(), watches, trigger.clone());
-        children.of(&settings.current().child);
+        let children = Children::new(client.clone(), served_kinds, watches, trigger.clone());
+        children.of(&settings.current().children);
         Self { client, settings, children, history, commands, memory }
     }
 
@@ -83,8 +85,7 @@ impl Observer {
         match error {
             // The rendering of a rollback comes from another template or other parameters.
             Error::Write(error) if observed.pin.is_none() => {
-                let settings = self.settings.current();
-                located(error, &observed.deployment, &settings.child, &settings).into()
+                located(error, &observed.deployment, &self.settings.current()).into()
             }
             error => error,
         }
@@ -104,21 +105,25 @@ impl Observer {
         status_age: StatusAge,
     ) -> Result<Observed, Error> {
         let settings = self.settings.current();
-        let known = self.children.of(&settings.child);
+        let kinds = self.children.of(&settings.children);
         let is_allowed = !matches!(attempt, Attempt::Deferred(_));
-        let problem = known.cache.problem().or_else(|| self.history.problem());
+        let ObjectId { namespace, name, uid } = ObjectId::of(&*deployment);
+        let rendered = render(&deployment, &settings);
+        let revisions = self.history.of(namespace, name, uid);
+        // A child is recorded before it is created.
+        let may_have = |kind: &ChildKind| {
+            let is_rendered = rendered.as_ref().is_ok_and(|rendered| kind.renders(&rendered.object));
+            is_rendered || revisions.iter().any(|revision| kind.is((&revision.kind.0, &revision.kind.1)))
+        };
+        let seen = self.children.seen(&kinds, namespace, uid, may_have).await;
+        let problem = self.history.problem().or_else(|| seen.problem.clone());
         let is_blind = problem.is_some();
         if let Some(problem) = problem.filter(|_| is_allowed) {
             return Err(Error::NotObserved { problem });
         }
-        let ObjectId { namespace, name, uid } = ObjectId::of(&*deployment);
-        let contract = settings.child.contract.contract.clone();
-        let rendered = render(&deployment, &settings.child, &settings);
-        let revisions = self.history.of(namespace, name, uid);
-        let mut own = known.cache.group(namespace, uid);
-        own.sort_by(|a, b| a.name.cmp(&b.name));
+        let mut own = seen.children.clone();
         let pin = rendered.as_ref().ok().and_then(|rendered| Pin::of(&rendered.hash, &own, &revisions));
-        let desired = self.desired(&deployment, rendered.clone(), pin.as_ref()).await?;
+        let desired = self.desired(&deployment, &settings, rendered.clone(), pin.as_ref()).await?;
         let is_stored = |desired: &Desired| revision::find(&revisions, &desired.hash).is_some();
         // A rendering is recorded before it is used, so until then no look-up is needed.
         let is_looked_for = |desired: &Desired| deployment.spec.paused || is_stored(desired);
@@ -128,14 +133,11 @@ impl Observer {
                     && deployment.metadata.deletion_timestamp.is_none()
                     && is_looked_for(desired) =>
             {
-                self.find(&known, &deployment, desired.name()).await?
+                seen.serves(&desired.kind)?;
+                self.find(desired, &own, &deployment).await?
             }
-            Ok(desired) => own
-                .iter()
-                .find(|child| child.name == desired.name())
-                .cloned()
-                .map_or(Found::Nothing, Found::Ours),
-            Err(_) => own.first().cloned().map_or(Found::Nothing, Found::Ours),
+            Ok(desired) => known(&own, desired).map_or(Found::Nothing, Found::Ours),
+            Err(_) => last_wanted(&own, &revisions).map_or(Found::Nothing, Found::Ours),
         };
         let occupant = match &desired {
             Ok(desired)
@@ -157,7 +159,7 @@ impl Observer {
             attempt,
             is_blind,
             now: Timestamp::now(),
-            place: WatchedResource::new(known.resource.clone(), known.cache.seen()),
+            kinds: kinds.iter().map(Known::listed).collect(),
             since_progress: self.memory.since_progress(uid, moving),
             status_age,
             settled_as: remembered.settled_as,
@@ -167,7 +169,6 @@ impl Observer {
             unheard: remembered.unheard,
             commands: self.commands.of(namespace, uid),
             prepared: None,
-            contract,
             rendered,
             pin,
             desired,
@@ -194,34 +195,32 @@ impl Observer {
         };
         let Ok(revision) = rollback::target(to, observed) else { return Ok(None) };
         let Some(rendered) = self.stored(&observed.deployment, revision).await? else { return Ok(None) };
+        let kind = observed.kinds.iter().find(|listed| listed.kind.renders(&rendered.object));
+        let Some(kind) = kind.map(|listed| listed.kind.clone()) else { return Ok(None) };
         let marks = rollback::marks(&command.uid, revision, observed);
-        let desired = Desired::new(&observed.deployment, rendered).marked(marks);
-        let found = match &observed.child {
-            Found::Ours(child) if child.name == desired.name() => observed.child.clone(),
-            _ => {
-                let known = self.children.of(&self.settings.current().child);
-                if known.resource != *observed.place.resource {
-                    // The settings have changed meanwhile, so the next pass uses the new ones.
-                    return Ok(None);
-                }
-                self.find(&known, &observed.deployment, desired.name()).await?
-            }
-        };
+        let desired = Desired::new(&observed.deployment, rendered, kind).marked(marks);
+        let own: Vec<_> = observed.children().cloned().collect();
+        let found = self.find(&desired, &own, &observed.deployment).await?;
         Ok(Some(Prepared { command: command.uid.clone(), target: Some((desired, found)) }))
     }
 
-    /// The object that has the child's name: from the cache, otherwise live, because a child that is missing in the
-    /// cache would be created.
-    async fn find(&self, known: &Known, deployment: &BasicDeployment, name: &str) -> Result<Found, Error> {
+    /// The object that has the kind and name of the desired child: one of the known children, otherwise live, because a child
+    /// that is missing in the cache would be created.
+    async fn find(
+        &self,
+        desired: &Desired,
+        own: &[Arc<Child>],
+        deployment: &BasicDeployment,
+    ) -> Result<Found, Error> {
         let ObjectId { namespace, name: own_name, uid } = ObjectId::of(deployment);
-        if let Some(child) = known.cache.group(namespace, uid).into_iter().find(|child| child.name == name) {
+        if let Some(child) = known(own, desired) {
             return Ok(Found::Ours(child));
         }
-        let api: Api<TrimmedObject> = Api::namespaced_with(self.client.clone(), namespace, &known.resource);
-        let found =
-            api.get_opt(name).await.map_err(|error| ReadError::of(&error, &known.resource.kind, name))?;
-        let Some(child) = found.map(|object| Arc::new(Child::of(object, &known.resource, &known.contract)))
-        else {
+        let (kind, name) = (&desired.kind, desired.name());
+        let api: Api<TrimmedObject> =
+            Api::namespaced_with(self.client.clone(), namespace, &kind.api_resource());
+        let found = api.get_opt(name).await.map_err(|error| ReadError::of(&error, &kind.kind, name))?;
+        let Some(child) = found.map(|object| Arc::new(Child::of(object, kind))) else {
             return Ok(Found::Nothing);
         };
         if child.owner.is_none() {
@@ -243,16 +242,21 @@ impl Observer {
     async fn desired(
         &self,
         deployment: &BasicDeployment,
+        settings: &Configured,
         rendered: Result<Rendered, Refusal>,
         pin: Option<&Pin>,
     ) -> Result<Result<Desired, Refusal>, Error> {
-        let Some(pin) = pin else { return Ok(rendered.map(|rendered| Desired::new(deployment, rendered))) };
+        let desired = |rendered: Rendered| {
+            let kind = settings.kind_of(&rendered.object)?;
+            Ok(Desired::new(deployment, rendered, kind))
+        };
+        let Some(pin) = pin else { return Ok(rendered.and_then(desired)) };
         let stored = match &pin.revision {
             Some(revision) => self.stored(deployment, revision).await?,
             None => None,
         };
         let gone = || Refusal::RevisionGone { hash: pin.hash.clone() };
-        Ok(stored.map(|rendered| Desired::new(deployment, rendered)).ok_or_else(gone))
+        Ok(stored.ok_or_else(gone).and_then(desired))
     }
 
     /// The rendering of a revision; `None` if it was deleted meanwhile.
@@ -264,6 +268,19 @@ impl Observer {
         let object = self.history.rendering(ObjectId::of(deployment).uid, revision).await?;
         Ok(object.map(|object| Rendered { object, hash: revision.hash.clone() }))
     }
+}
+
+/// The known child of the desired kind and name.
+fn known(own: &[Arc<Child>], desired: &Desired) -> Option<Arc<Child>> {
+    let is_it = |child: &&Arc<Child>| child.kind == desired.kind && child.name == desired.name();
+    own.iter().find(is_it).cloned()
+}
+
+/// The child that was wanted last.
+fn last_wanted(own: &[Arc<Child>], revisions: &[Arc<Revision>]) -> Option<Arc<Child>> {
+    let last = revisions.last();
+    let is_it = |child: &&Arc<Child>| last.is_some_and(|last| last.hash == child.hash());
+    own.iter().find(is_it).or(own.first()).cloned()
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use catena_api::{BasicDeployment, contract::ReplicaContract};
+use catena_api::BasicDeployment;
 use jiff::Timestamp;
 use operator_kit::{
     render::Rendered,
@@ -18,6 +18,7 @@ use serde_json::Value;
 
 use crate::{
     child::Child,
+    child_kind::ChildKind,
     command::{Command, CommandKind},
     desired::Desired,
     error::Refusal,
@@ -36,10 +37,8 @@ pub struct Observed {
     pub is_blind: bool,
     /// The time of the observation.
     pub now: Timestamp,
-    /// The kind and watch of children.
-    pub place: WatchedResource,
-    /// The paths of the fields of children.
-    pub contract: ReplicaContract,
+    /// The kinds of children.
+    pub kinds: Vec<ListedKind>,
     /// The rendering of spec and template, or the reason why there is none.
     pub rendered: Result<Rendered, Refusal>,
     /// The rollback that holds the child on another rendering.
@@ -48,7 +47,7 @@ pub struct Observed {
     pub desired: Result<Desired, Refusal>,
     /// The object that has the child's name.
     pub child: Found,
-    /// Children with other names, from a former template.
+    /// Children with other names or of other kinds, from former renderings.
     pub others: Vec<Arc<Child>>,
     /// The revisions, the oldest first.
     pub revisions: Vec<Arc<Revision>>,
@@ -72,6 +71,15 @@ pub struct Observed {
     pub since_progress: Duration,
     /// The age of the status.
     pub status_age: StatusAge,
+}
+
+/// A configured kind of children.
+#[derive(Clone, Debug)]
+pub struct ListedKind {
+    /// The kind.
+    pub kind: Arc<ChildKind>,
+    /// Its watch.
+    pub watched: WatchedResource,
 }
 
 /// The kinds and watches of all written objects except children.
@@ -141,7 +149,7 @@ impl Observed {
         self.child.ours().into_iter().chain(&self.others)
     }
 
-    /// Children with former names, which serve until the child is ready.
+    /// Former children, which serve until the child does.
     pub fn former_children(&self) -> impl Iterator<Item = &Arc<Child>> {
         self.others.iter().filter(|other| !other.is_deleting)
     }
@@ -158,11 +166,25 @@ impl Observed {
     pub fn serves(&self, child: &Child) -> bool {
         let (outputs, wanted) = (&child.outputs, self.deployment.spec.replicas);
         !child.is_deleting
-            && child.replicas(&self.contract) == Some(wanted)
+            && child.replicas() == Some(wanted)
             && child.is_current()
             && outputs.ready
             && outputs.active >= wanted
             && outputs.updated.is_none_or(|updated| updated >= wanted)
+    }
+
+    /// The kind and watch of an object of one of the kinds of children.
+    #[must_use]
+    pub fn place(&self, kind: &ChildKind) -> WatchedResource {
+        let listed = self.kinds.iter().find(|listed| *listed.kind == *kind);
+        listed
+            .map_or_else(|| WatchedResource::unwatched(kind.api_resource()), |listed| listed.watched.clone())
+    }
+
+    /// Whether children of an API version and kind are seen.
+    #[must_use]
+    pub fn lists(&self, (api_version, kind): &(String, String)) -> bool {
+        self.kinds.iter().any(|listed| listed.kind.name() == (api_version, kind))
     }
 
     /// The hash of the desired rendering.
@@ -208,7 +230,7 @@ impl Observed {
         match found {
             Found::Nothing | Found::Ours(_) => None,
             Found::Orphan(_) | Found::Leaving(_) | Found::Foreign(_) => Some(Refusal::ChildNotOwned {
-                kind: self.place.resource.kind.clone(),
+                kind: desired.kind.kind.clone(),
                 name: desired.name().to_owned(),
                 holder: found.holder(),
             }),

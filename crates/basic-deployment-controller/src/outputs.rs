@@ -176,7 +176,7 @@ impl Source {
         match output {
             Output::Field(path) => Ok(Self::Field(name, path.clone())),
             Output::Computed(Computed { cel }) => {
-                Expression::compile(format!("child.contract.{name}"), cel, &[OBJECT]).map(Self::Computed)
+                Expression::compile(format!("contract.{name}"), cel, &[OBJECT]).map(Self::Computed)
             }
         }
     }
@@ -184,7 +184,7 @@ impl Source {
     /// The value, or why it has no usable one. A field that is missing has not been reported yet.
     fn get(&self, child: &Value, wanted: Type) -> Result<Option<Value>, String> {
         let (found, source) = match self {
-            Self::Field(name, path) => (path.get(child).cloned(), format!("child.contract.{name}: {path}")),
+            Self::Field(name, path) => (path.get(child).cloned(), format!("contract.{name}: {path}")),
             Self::Computed(expression) => match expression.optional_json(&[(OBJECT, child)]) {
                 Ok(value) => (value, format!("{expression:?}")),
                 Err(ExpressionError::Missing { .. }) => return Ok(None),

@@ -7,6 +7,7 @@ use jiff::Timestamp;
 
 use crate::{
     child::Child,
+    child_kind::ChildKind,
     command::{Command, Order},
     observed::Observed,
 };
@@ -24,14 +25,14 @@ pub fn covers(token: &str, restart: &Command, observed: &Observed) -> bool {
 /// The token that a restart sets; `None` if the child's own token already covers it.
 #[must_use]
 pub fn token(child: &Child, restart: &Command, observed: &Observed) -> Option<String> {
-    let own = child.restarted_at(&observed.contract);
+    let own = child.restarted_at();
     (!own.is_some_and(|own| covers(own, restart, observed))).then(|| restart.token())
 }
 
 /// The token of a new child, all of whose replicas will be newer than every requested restart.
 #[must_use]
-pub fn token_of_new(observed: &Observed) -> Option<String> {
-    observed.contract.restarted_at.as_ref()?;
+pub fn token_of_new(kind: &ChildKind, observed: &Observed) -> Option<String> {
+    kind.fields().restarted_at.as_ref()?;
     let served = restarts(observed).filter(|restart| !restart.has_failed());
     served.max_by_key(|restart| restart.created).map(|restart| restart.token())
 }

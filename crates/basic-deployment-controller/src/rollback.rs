@@ -6,13 +6,10 @@ use crate::{child::Marks, observed::Observed, revision::Revision};
 
 /// The revision that a rollback requests, or the reason why there is none.
 pub fn target(to: i64, observed: &Observed) -> Result<&Arc<Revision>, String> {
-    let is_of_kind = |revision: &&Arc<Revision>| {
-        let kind = &observed.place.resource;
-        (&revision.kind.0, &revision.kind.1) == (&kind.api_version, &kind.kind)
-    };
+    let is_listed = |revision: &&Arc<Revision>| observed.lists(&revision.kind);
     if to == 0 {
         let wanted = observed.wanted_hash();
-        let earlier = observed.revisions.iter().rev().filter(is_of_kind);
+        let earlier = observed.revisions.iter().rev().filter(is_listed);
         return earlier
             .clone()
             .find(|revision| Some(revision.hash.as_str()) != wanted)
@@ -23,10 +20,10 @@ pub fn target(to: i64, observed: &Observed) -> Result<&Arc<Revision>, String> {
         let numbers = if numbers.is_empty() { "none".to_owned() } else { numbers.join(", ") };
         return Err(format!("there is no revision {to}; existing ones: {numbers}"));
     };
-    Some(found).filter(is_of_kind).ok_or_else(|| {
+    Some(found).filter(is_listed).ok_or_else(|| {
+        let (api_version, kind) = &found.kind;
         format!(
-            "revision {to} is a {}, but the kind of the children is now {}",
-            found.kind.1, observed.place.resource.kind
+            "revision {to} is a {kind} of {api_version}, which children in the controller's settings does not list; list the kind there"
         )
     })
 }

@@ -1,73 +1,80 @@
 //! The settings.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
-use catena_api::keys;
-use kube::{core::GroupVersionKind, discovery::ApiResource};
 use operator_kit::{render::Templates, run::Validate};
 use serde::Deserialize;
+use serde_json::Value;
 
-use crate::outputs::Mapping;
+use crate::{child_kind::ChildKind, error::Refusal};
 
 /// The settings.
 #[derive(Deserialize)]
 #[serde(from = "File")]
 pub struct Settings {
-    /// The kind of the children.
-    pub child: ChildKind,
+    /// The kinds of children, any of which a template may render.
+    pub children: Vec<Arc<ChildKind>>,
     /// The templates of children, by the name that `spec.template` refers to.
     pub templates: Templates,
+    /// Whether the first kind is from the deprecated field `child`.
+    has_single_child: bool,
     is_empty: bool,
-}
-
-/// A kind that honours the replica contract, possibly under other names.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct ChildKind {
-    /// Its API version, for example `apps/v1`.
-    pub api_version: String,
-    /// Its kind, for example `Deployment`.
-    pub kind: String,
-    /// Its name in URLs, for example `deployments`; the kind in lower case with an s by default.
-    pub resource: Option<String>,
-    /// The places of the fields of the contract.
-    #[serde(default)]
-    pub contract: Mapping,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {
-    child: ChildKind,
+    /// Deprecated: one more entry of `children`, in place of one of the same kind.
+    child: Option<ChildKind>,
+    #[serde(default)]
+    children: Vec<ChildKind>,
     templates: BTreeMap<String, String>,
 }
 
 impl From<File> for Settings {
-    fn from(file: File) -> Self {
+    fn from(File { child, mut children, templates }: File) -> Self {
+        if let Some(single) = &child {
+            children.retain(|listed| !listed.is(single.name()));
+        }
         Self {
-            child: file.child,
-            templates: Templates::compile(&file.templates),
-            is_empty: file.templates.is_empty(),
+            has_single_child: child.is_some(),
+            children: child.into_iter().chain(children).map(Arc::new).collect(),
+            templates: Templates::compile(&templates),
+            is_empty: templates.is_empty(),
         }
     }
 }
 
-impl ChildKind {
-    /// The kind as the API server knows it.
-    #[must_use]
-    pub fn api_resource(&self) -> ApiResource {
-        let (group, version) = self.api_version.split_once('/').unwrap_or(("", &self.api_version));
-        let kind = GroupVersionKind::gvk(group, version, &self.kind);
-        match &self.resource {
-            Some(plural) => ApiResource::from_gvk_with_plural(&kind, plural),
-            None => ApiResource::from_gvk(&kind),
-        }
+impl Settings {
+    /// The listed kind of an object that a template rendered.
+    ///
+    /// # Errors
+    /// When the kind is not listed.
+    pub fn kind_of(&self, rendered: &Value) -> Result<Arc<ChildKind>, Refusal> {
+        let text = |field: &str| rendered[field].as_str().unwrap_or_default();
+        let listed = self.children.iter().find(|kind| kind.renders(rendered));
+        listed.cloned().ok_or_else(|| Refusal::KindNotListed {
+            by: "the revision".into(),
+            found: format!("{} {}", text("apiVersion"), text("kind")),
+            listed: self.listed(),
+        })
     }
 
-    /// Whether the children would have children of their own.
-    fn is_itself(&self) -> bool {
-        let resource = self.api_resource();
-        (resource.group.as_str(), resource.kind.as_str()) == (keys::GROUP, "BasicDeployment")
+    /// The listed kinds, for messages.
+    #[must_use]
+    pub fn listed(&self) -> String {
+        let names = self.children.iter().map(|kind| format!("{} {}", kind.api_version, kind.kind));
+        names.collect::<Vec<_>>().join(", ")
+    }
+
+    /// The field of each kind.
+    fn fields(&self) -> impl Iterator<Item = (String, &Arc<ChildKind>)> {
+        let single = usize::from(self.has_single_child);
+        let field = move |at: usize| match at.checked_sub(single) {
+            Some(at) => format!("children[{at}]"),
+            None => "child".to_owned(),
+        };
+        self.children.iter().enumerate().map(move |(at, kind)| (field(at), kind))
     }
 }
 
@@ -77,73 +84,131 @@ impl Validate for Settings {
         if self.is_empty {
             problems.push("templates: is empty; add a template, by convention under the name default".into());
         }
-        if self.child.api_version.is_empty() {
+        if self.children.is_empty() {
             problems.push(
-                "child.apiVersion: is empty; set it to the API version of the child's kind, such as apps/v1"
+                "children: is empty; list the kinds that the templates render, such as {apiVersion: catena.dev/v1alpha1, kind: BasicReplicaSet}"
                     .into(),
             );
         }
-        if self.child.kind.is_empty() {
-            problems.push(
-                "child.kind: is empty; set it to the kind of the children, such as BasicReplicaSet".into(),
-            );
-        }
-        if self.child.is_itself() {
-            problems.push(
-                "child.kind: a BasicDeployment whose child is a BasicDeployment would have children without end; set it to another kind, such as BasicReplicaSet"
-                    .into(),
-            );
-        }
-        if !self.child.contract.contract.says_ready() {
-            problems.push(
-                "child.contract.ready: is missing; active and updated of another kind do not tell whether an old replica is counted for a new one, so state when all replicas are new and serve, as a path or as an expression: {cel: …}"
-                    .into(),
-            );
+        for (at, (field, kind)) in self.fields().enumerate() {
+            if self.children[..at].iter().any(|earlier| earlier.is(kind.name())) {
+                problems.push(format!("{field}: {} is listed twice; keep one entry of each kind", kind.kind));
+            }
+            problems.extend(mistakes(&field, kind));
         }
         if problems.is_empty() { Ok(()) } else { Err(problems) }
     }
 
     fn warnings(&self) -> Vec<String> {
-        let problems = self.templates.problems(&self.child.api_version, &self.child.kind);
-        problems.iter().map(ToString::to_string).collect()
+        let kinds: Vec<_> = self.children.iter().map(|kind| kind.name()).collect();
+        let broken = self.templates.problems_of_any(&kinds).into_iter().map(|problem| problem.to_string());
+        let deprecated = self
+            .has_single_child
+            .then(|| "child: is deprecated; move it into the list children, as its only entry".to_owned());
+        broken.chain(deprecated).collect()
     }
+}
+
+/// The mistakes in a kind, which is configured in this field.
+fn mistakes(field: &str, kind: &ChildKind) -> Vec<String> {
+    let mut problems = Vec::new();
+    if kind.api_version.is_empty() {
+        problems.push(format!(
+            "{field}.apiVersion: is empty; set it to the API version of the child's kind, such as apps/v1"
+        ));
+    }
+    if kind.kind.is_empty() {
+        problems.push(format!(
+            "{field}.kind: is empty; set it to the kind of the children, such as BasicReplicaSet"
+        ));
+    }
+    if kind.is_parent() {
+        problems.push(format!(
+            "{field}.kind: a BasicDeployment whose child is a BasicDeployment would have children without end; set it to another kind, such as BasicReplicaSet"
+        ));
+    }
+    if !kind.fields().says_ready() {
+        problems.push(format!(
+            "{field}.contract.ready: is missing; active and updated of another kind do not tell whether an old replica is counted for a new one, so state when all replicas are new and serve, as a path or as an expression: {{cel: …}}"
+        ));
+    }
+    problems
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
+    fn settings(file: Value) -> Settings {
+        serde_json::from_value(file).unwrap()
+    }
+
+    fn replica_sets() -> Value {
+        json!({"apiVersion": "catena.dev/v1alpha1", "kind": "BasicReplicaSet"})
+    }
+
+    fn deployments() -> Value {
+        json!({
+            "apiVersion": "apps/v1", "kind": "Deployment",
+            "contract": {"active": "status.readyReplicas", "ready": "status.ready"},
+        })
+    }
+
     #[test]
-    fn another_kind_is_used_by_naming_its_fields() {
-        let settings: Settings = serde_json::from_value(serde_json::json!({
-            "child": {"apiVersion": "apps/v1", "kind": "Deployment", "contract": {"active": "status.readyReplicas", "ready": "status.ready"}},
-            "templates": {"default": "x"},
-        }))
-        .unwrap();
-        assert_eq!(settings.child.api_resource().plural, "deployments");
-        assert_eq!(settings.child.contract.contract.active.to_string(), "status.readyReplicas");
-        assert_eq!(settings.child.contract.contract.replicas.to_string(), "spec.replicas");
+    fn each_kind_is_used_by_naming_its_fields() {
+        let settings =
+            settings(json!({"children": [replica_sets(), deployments()], "templates": {"default": "x"}}));
+        assert_eq!(settings.validate(), Ok(()));
+        let [sets, deployments] = &settings.children[..] else { panic!("two kinds") };
+        assert_eq!(deployments.api_resource().plural, "deployments");
+        assert_eq!(deployments.fields().active.to_string(), "status.readyReplicas");
+        assert_eq!(deployments.fields().replicas.to_string(), "spec.replicas");
+        assert_eq!(sets.fields().active.to_string(), "status.active");
+        let of = |object: &Value| settings.kind_of(object).map(|kind| kind.kind.clone());
+        assert_eq!(of(&json!({"apiVersion": "apps/v1", "kind": "Deployment"})), Ok("Deployment".into()));
+        let refused = of(&json!({"apiVersion": "apps/v1", "kind": "DaemonSet"})).unwrap_err();
+        assert!(refused.to_string().contains("children"), "{refused}");
+    }
+
+    #[test]
+    fn the_single_kind_of_older_settings_is_an_entry_of_the_list() {
+        let file = json!({
+            "child": deployments(), "templates": {"default": "x"},
+            "children": [replica_sets(), {"apiVersion": "apps/v1beta1", "kind": "Deployment"}],
+        });
+        let settings = settings(file);
+        assert_eq!(settings.listed(), "apps/v1 Deployment, catena.dev/v1alpha1 BasicReplicaSet");
+        assert_eq!(settings.validate(), Ok(()));
+        assert!(settings.warnings().iter().any(|warning| warning.starts_with("child: is deprecated")));
     }
 
     #[test]
     fn a_chain_without_an_end_is_refused() {
         for version in ["v1alpha1", "v2"] {
-            let child =
-                serde_json::json!({"apiVersion": format!("catena.dev/{version}"), "kind": "BasicDeployment"});
-            let settings = serde_json::json!({"child": child, "templates": {"default": "x"}});
-            let settings: Settings = serde_json::from_value(settings).unwrap();
-            assert!(settings.validate().unwrap_err()[0].starts_with("child.kind: "));
+            let child = json!({"apiVersion": format!("catena.dev/{version}"), "kind": "BasicDeployment"});
+            let refused = |file: Value| settings(file).validate().unwrap_err().remove(0);
+            let single = refused(json!({"child": child, "templates": {"default": "x"}}));
+            assert!(single.starts_with("child.kind: "), "{single}");
+            let listed = json!({"children": [replica_sets(), child], "templates": {"default": "x"}});
+            assert!(refused(listed).starts_with("children[1].kind: "));
         }
     }
 
     #[test]
     fn each_mistake_names_its_field() {
-        let settings: Settings = serde_json::from_value(
-            serde_json::json!({"child": {"apiVersion": "", "kind": "", "contract": {"active": "status.x"}}, "templates": {}}),
-        )
-        .unwrap();
-        let problems = settings.validate().unwrap_err();
-        assert_eq!(problems.len(), 4);
-        assert!(problems.iter().all(|problem| problem.contains("templates:") || problem.contains("child.")));
+        let broken = json!({"apiVersion": "", "kind": "", "contract": {"active": "status.x"}});
+        let problems = |children: Value| {
+            settings(json!({"children": children, "templates": {}})).validate().unwrap_err()
+        };
+        let of_entry = problems(json!([replica_sets(), broken]));
+        assert_eq!(of_entry.len(), 4);
+        let is_named =
+            |problem: &String| problem.starts_with("templates:") || problem.starts_with("children[1].");
+        assert!(of_entry.iter().all(is_named), "{of_entry:?}");
+        let twice = problems(json!([replica_sets(), replica_sets()]));
+        assert!(twice.iter().any(|problem| problem.starts_with("children[1]: ")), "{twice:?}");
+        assert!(problems(json!([])).iter().any(|problem| problem.starts_with("children: is empty")));
     }
 }

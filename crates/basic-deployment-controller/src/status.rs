@@ -10,6 +10,7 @@ use operator_kit::report::{
 };
 
 use crate::{
+    budget::Count,
     child::Child,
     contest,
     observed::{Found, Observed},
@@ -30,7 +31,7 @@ pub fn told(deployment: &BasicDeployment) -> BasicDeploymentStatus {
 
 /// The status that reports an observation.
 pub fn status(observed: &Observed) -> BasicDeploymentStatus {
-    let (deployment, contract) = (&observed.deployment, &observed.contract);
+    let deployment = &observed.deployment;
     let before = told(deployment).conditions;
     let generation = deployment.metadata.generation.unwrap_or_default();
     let child = observed.child.ours().map(AsRef::as_ref);
@@ -56,7 +57,7 @@ pub fn status(observed: &Observed) -> BasicDeploymentStatus {
         observed_generation: Some(generation),
         ready: is_ready,
         active,
-        replicas: child.or(main_server(observed)).and_then(|child| child.replicas(contract)).unwrap_or(0),
+        replicas: Count::of_all(observed.children().filter(|child| !child.is_deleting)).desired,
         progress: format!("{active}/{wanted}"),
         revision: child
             .and_then(|child| find(&observed.revisions, child.hash()))
@@ -88,22 +89,30 @@ fn main_server(observed: &Observed) -> Option<&Child> {
     children.max_by_key(|child| child.outputs.active).map(AsRef::as_ref)
 }
 
-/// A message about children with former names.
+/// A message about former children.
 fn by_former(observed: &Observed) -> String {
-    let kind = &observed.place.resource.kind;
-    let counted = observed.former_children().map(|child| (child.outputs.active, &child.name));
-    let serving = counted.filter(|(active, _)| *active > 0);
-    let said = serving.map(|(active, name)| format!(", {active} of them of the former {kind} {name:?}"));
+    let serving = observed.former_children().filter(|child| child.outputs.active > 0);
+    let said = serving.map(|child| {
+        let Child { kind, name, outputs, .. } = &**child;
+        format!(", {} of them of the former {} {name:?}", outputs.active, kind.kind)
+    });
+    let broken = observed.former_children().filter_map(|child| {
+        let problem = child.outputs.problem.as_ref()?;
+        Some(format!(
+            "; the former {} {:?} breaks the replica contract: {problem}",
+            child.kind.kind, child.name
+        ))
+    });
     let failed = observed
         .attempt
         .step_failure(step::SCALE_FORMER)
         .filter(|_| observed.held_up().is_none())
-        .map(|failure| format!("; a former {kind} cannot be scaled: {}", failure.message));
-    said.chain(failed).collect::<Vec<_>>().concat()
+        .map(|failure| format!("; a former child cannot be scaled: {}", failure.message));
+    said.chain(broken).chain(failed).collect::<Vec<_>>().concat()
 }
 
 fn fought_over(fields: &[&str], observed: &Observed) -> String {
-    let kind = &observed.place.resource.kind;
+    let kind = observed.child.ours().map_or("child", |child| &child.kind.kind);
     let fields = fields.join(" and ");
     format!(
         "somebody else keeps changing {fields} of the {kind}, which the controller changes back once in five seconds; make the change in the BasicDeployment or its template, or stop the other writer"
@@ -199,7 +208,7 @@ fn summary(
         );
     }
     if let Found::Leaving(left) = &observed.child {
-        let (kind, name) = (&observed.place.resource.kind, &left.name);
+        let (kind, name) = (&left.kind.kind, &left.name);
         let text = format!(
             "{kind} {name:?} of a former BasicDeployment of this name still exists; the new one is created once it is gone"
         );
@@ -212,11 +221,30 @@ fn summary(
         let seconds = observed.deployment.spec.progress_deadline_seconds;
         return say(
             "ProgressDeadlineExceeded",
-            format!("{counted}, without progress for {seconds} s{whom}"),
+            format!(
+                "{counted}, without progress for {seconds} s{whom}{}",
+                child.map(silent).unwrap_or_default()
+            ),
             true,
         );
     }
-    say(if is_outdated { "Updating" } else { "Progressing" }, format!("{counted}{whom}"), false)
+    let reason = match () {
+        () if is_outdated => "Updating",
+        () if child.is_some() && observed.former_children().next().is_some() => "Exchanging",
+        () => "Progressing",
+    };
+    say(reason, format!("{counted}{whom}"), false)
+}
+
+/// A message about a child that has never reported on its spec.
+fn silent(child: &Child) -> String {
+    let (kind, name) = (&child.kind.kind, &child.name);
+    match (child.outputs.observed_generation, &child.kind.fields().observed_generation) {
+        (Some(_), _) => String::new(),
+        (None, field) => format!(
+            "; {kind} {name:?} has never reported contract.observedGeneration ({field}): its controller does not run, or does not honour this contract"
+        ),
+    }
 }
 
 /// This object itself while it cannot continue, otherwise the child's blocker, otherwise the child if it is stalled.

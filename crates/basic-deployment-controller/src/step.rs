@@ -1,6 +1,6 @@
 //! The steps whose failures do not hold up others.
 
-/// Scaling a child with a former name.
+/// Scaling a former child.
 pub const SCALE_FORMER: &str = "scaleFormer";
 /// Writing the own status.
 pub const STATUS: &str = "status";

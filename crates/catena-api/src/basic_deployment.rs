@@ -1,6 +1,6 @@
 use std::collections::BTreeMap;
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use k8s_openapi::apimachinery::pkg::{apis::meta::v1::Condition, util::intstr::IntOrString};
 use kube::{CustomResource, KubeSchema};
 use serde::{Deserialize, Serialize};
 
@@ -62,6 +62,17 @@ pub struct BasicDeploymentSpec {
     #[serde(default = "schema::revision_history_limit")]
     #[schemars(range(min = 0, max = 1_000))]
     pub revision_history_limit: i32,
+    /// Number of replicas that all children together may have above `replicas` while one child is exchanged for
+    /// another one, of another kind or name, or a percentage of `replicas`, rounded up. Replacements of pods within
+    /// one child follow the budget of that child.
+    #[serde(default = "schema::quarter")]
+    #[x_kube(validation = Rule::new("type(self) == int ? self >= 0 && self <= 10000 : self.matches('^(100|[1-9]?[0-9])%$')").message("must be a number from 0 to 10000 or a percentage such as \"25%\""))]
+    pub max_surge: IntOrString,
+    /// Number of `replicas` that may be unavailable while one child is exchanged for another one, or a percentage of
+    /// `replicas`, rounded down. If both budgets come out as 0, one replica may be unavailable.
+    #[serde(default = "schema::quarter")]
+    #[x_kube(validation = Rule::new("type(self) == int ? self >= 0 && self <= 10000 : self.matches('^(100|[1-9]?[0-9])%$')").message("must be a number from 0 to 10000 or a percentage such as \"25%\""))]
+    pub max_unavailable: IntOrString,
 }
 
 impl Default for BasicDeploymentSpec {
@@ -73,6 +84,8 @@ impl Default for BasicDeploymentSpec {
             paused: false,
             progress_deadline_seconds: schema::progress_deadline(),
             revision_history_limit: schema::revision_history_limit(),
+            max_surge: schema::quarter(),
+            max_unavailable: schema::quarter(),
         }
     }
 }
@@ -88,10 +101,11 @@ pub struct BasicDeploymentStatus {
     /// or the older revision that a rollback chose.
     #[serde(default)]
     pub ready: bool,
-    /// Number of replicas that serve, of any revision.
+    /// Number of replicas that serve, of any revision and of all children.
     #[serde(default)]
     pub active: i32,
-    /// Number of replicas that the spec of the child asks for.
+    /// Number of replicas that the specs of all children ask for. There are several while one is exchanged for
+    /// another.
     #[serde(default)]
     pub replicas: i32,
     /// Serving replicas out of those desired, for example `3/3`.
@@ -100,10 +114,11 @@ pub struct BasicDeploymentStatus {
     /// Number of the revision that the child is on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revision: Option<i64>,
-    /// Label selector of the pods, for the scale subresource.
+    /// Label selector of the pods, for the scale subresource. While children are exchanged, it is that of the child
+    /// with the most serving replicas.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub selector: Option<String>,
-    /// The child that runs the replicas.
+    /// The child that runs the replicas, or is about to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub child: Option<ChildStatus>,
     /// First object down the chain that is not ready, with the reason. It is this object itself if its controller

@@ -5,13 +5,12 @@ use std::sync::{Arc, LazyLock};
 use backup_controller::annotation::BackupStatus;
 use basic_deployment_controller::{
     child::{Child, projection},
+    child_kind::ChildKind,
     command::{Command, CommandKind},
-    outputs::Mapping,
     revision::Revision,
 };
 use basic_replicaset_controller::pod::{PodRow, WatchedPod};
 use jiff::Timestamp;
-use kube::{core::GroupVersionKind, discovery::ApiResource};
 use operator_kit::{bytes, watch::TrimmedObject};
 use serde_json::Value;
 
@@ -28,11 +27,11 @@ static BOUND: LazyLock<Option<Arc<command_binder::kind::CommandKind>>> = LazyLoc
     command_binder::kind::CommandKind::compile(serde_json::from_value(kind).ok()?).ok().map(Arc::new)
 });
 
-/// Outputs by expressions.
-static MAPPING: LazyLock<Mapping> = LazyLock::new(|| {
+/// A kind with outputs by expressions.
+static DEPLOYMENT: LazyLock<Option<Arc<ChildKind>>> = LazyLock::new(|| {
     let values = include_str!("../../../examples/children/deployment.yaml");
-    let values: Value = serde_saphyr::from_str(values).unwrap_or_default();
-    serde_json::from_value(values["child"]["contract"].clone()).unwrap_or_default()
+    let settings: basic_deployment_controller::Settings = bytes::settings(values).ok()?;
+    settings.children.first().cloned()
 });
 
 static REAPED: LazyLock<Option<command_reaper::Settings>> = LazyLock::new(|| {
@@ -62,10 +61,9 @@ pub fn read(input: &[u8]) {
 }
 
 fn read_child(object: TrimmedObject) {
-    let kind = ApiResource::from_gvk(&GroupVersionKind::gvk("apps", "v1", "Deployment"));
-    let child = Child::of(object, &kind, &MAPPING);
-    let contract = &MAPPING.contract;
-    let _ = (child.marks(), child.hash(), child.restarted_at(contract), child.replicas(contract));
+    let kind = DEPLOYMENT.as_ref().unwrap_or_else(|| panic!("the example is not understood"));
+    let child = Child::of(object, kind);
+    let _ = (child.marks(), child.hash(), child.restarted_at(), child.replicas());
     assert!(
         child.outputs.problem.is_none() || !child.outputs.ready,
         "a child that breaks the contract is not ready"

@@ -5,12 +5,14 @@ use std::{
     sync::Arc,
 };
 
+use basic_deployment_controller::child_kind::ChildKind;
 use catena_api::{BasicDeployment, keys};
 use k8s_openapi::api::apps::v1::ControllerRevision;
 use kube::{Resource, api::ObjectMeta};
 use operator_kit::watch::TrimmedObject;
 use serde_json::{Value, json};
 
+use super::settings::{DEPLOYMENTS, OTHER};
 use crate::{
     metadata::{real_meta, resource},
     server::{
@@ -31,6 +33,8 @@ pub type Operation = server::operation::Operation<Json, Json>;
 /// An answer of this model.
 pub type Answer = server::operation::Answer<Json, Json>;
 
+/// The kinds of children.
+pub const CHILDREN: [Kind; 2] = [Kind::ReplicaSet, Kind::Workload];
 /// The only namespace.
 pub const NAMESPACE: &str = "shop";
 /// The name of the only `BasicDeployment`, and of its child.
@@ -128,7 +132,30 @@ pub fn real_deployment(object: &Object) -> BasicDeployment {
 /// The kind of a rendered object.
 #[must_use]
 pub fn kind_of(rendered: &Value) -> Kind {
-    if rendered["kind"] == ControllerRevision::kind(&()).as_ref() { Kind::Revision } else { Kind::ReplicaSet }
+    let is = |kind: &str| rendered["kind"] == kind;
+    match () {
+        () if is(&ControllerRevision::kind(&())) => Kind::Revision,
+        () if is("Workload") => Kind::Workload,
+        () => Kind::ReplicaSet,
+    }
+}
+
+/// The kind of children that the template of a `BasicDeployment` gives.
+#[must_use]
+pub fn kind_of_child(deployment: &Object) -> Kind {
+    let is_other = deployment.spec.value()["spec"]["template"] == OTHER;
+    if is_other { Kind::Workload } else { Kind::ReplicaSet }
+}
+
+/// A kind of children in the settings of their controller.
+///
+/// # Panics
+/// When it is no kind of children.
+#[must_use]
+pub fn settings_of(kind: Kind) -> &'static Arc<ChildKind> {
+    let mut kinds = DEPLOYMENTS.children.iter();
+    let found = kinds.find(|listed| listed.kind == resource(kind).kind);
+    found.expect("only children are read as children")
 }
 
 /// The desired replicas and the image of a `BasicDeployment` or its child.

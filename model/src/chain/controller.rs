@@ -26,7 +26,9 @@ impl Controller {
     #[must_use]
     pub fn watches(self) -> &'static [Kind] {
         match self {
-            Self::Deployments => &[Kind::Deployment, Kind::ReplicaSet, Kind::Revision, Kind::Restart],
+            Self::Deployments => {
+                &[Kind::Deployment, Kind::ReplicaSet, Kind::Workload, Kind::Revision, Kind::Restart]
+            }
             Self::Binder | Self::Reaper => &[Kind::Restart],
             Self::Backups => &[Kind::Deployment],
         }
@@ -41,7 +43,7 @@ impl Controller {
     /// Whether its watch of a kind shows an object.
     #[must_use]
     pub fn is_shown(self, kind: Kind, object: &Object) -> bool {
-        let is_narrowed = matches!(kind, Kind::ReplicaSet | Kind::Revision);
+        let is_narrowed = matches!(kind, Kind::ReplicaSet | Kind::Workload | Kind::Revision);
         object.meta.key.kind == kind
             && (!is_narrowed || object.meta.labels.contains_key(keys::DEPLOYMENT_UID))
     }

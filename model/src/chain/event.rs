@@ -77,7 +77,7 @@ impl World {
     #[must_use]
     pub fn surroundings(&self, scope: &Scope) -> Vec<Event> {
         let mut events = Vec::new();
-        for child in self.objects(Kind::ReplicaSet).filter(|child| !child.meta.is_deleting) {
+        for child in self.children().filter(|child| !child.meta.is_deleting) {
             let reported = child.status.value()["observedGeneration"].as_i64();
             if reported != Some(child.meta.generation) && desire(child).0 > 0 {
                 events.push(Event::Report(child.meta.key.clone(), false));

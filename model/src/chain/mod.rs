@@ -59,7 +59,7 @@ impl Chain {
     #[must_use]
     pub fn begin(&self) -> World {
         let mut server = Server::default();
-        server.apply(Operation::Create(deployment()));
+        server.apply(Operation::Create(deployment(&self.scope)));
         server.take_news();
         let processes = self.scope.controllers.iter().map(|controller| Process::begin(*controller, &server));
         World {
@@ -110,7 +110,8 @@ impl Model for Chain {
                 }),)*]
             };
         }
-        let mut rules = never_broken!(Once, Waiting, Own, Meant, Ready, Complete, Bound, Reaped, Proven);
+        let mut rules =
+            never_broken!(Once, Waiting, Own, Meant, Ready, Complete, Bound, Reaped, Proven, Budget);
         rules.push(Property::always(Rule::Rest.sentence(), |model: &Self, world| model.comes_to_rest(world)));
         rules
     }

@@ -5,10 +5,10 @@ use catena_api::keys::{BOUND_TO, FORCE_RELEASE};
 use serde_json::json;
 
 use super::{
-    content::{NAME, Object, Operation, desire, object, of_status, whole},
+    content::{NAME, Object, Operation, desire, kind_of_child, object, of_status, whole},
     controller::Controller,
     scope::{Commands, Scope},
-    settings::{DECLARED, ENTRY, HOLDING},
+    settings::{DECLARED, ENTRY, HOLDING, OTHER},
     world::{World, deployment_key},
 };
 use crate::server::{
@@ -30,6 +30,8 @@ pub enum Deed {
     Scale,
     /// Its image is changed.
     Roll,
+    /// Its child is to be of the other kind.
+    Switch,
     /// It is deleted.
     Delete,
     /// A restart is created.
@@ -56,6 +58,9 @@ impl World {
         if living.is_some() {
             if self.left.edits > 0 {
                 deeds.extend([Deed::Scale, Deed::Roll]);
+            }
+            if self.left.switches > 0 {
+                deeds.push(Deed::Switch);
             }
             if self.left.deletions > 0 {
                 deeds.push(Deed::Delete);
@@ -85,7 +90,7 @@ impl World {
     pub fn act(&mut self, scope: &Scope, deed: Deed) {
         let delete = |key| delete(key, None);
         match deed {
-            Deed::Create => drop(self.ask(scope, Operation::Create(deployment()))),
+            Deed::Create => drop(self.ask(scope, Operation::Create(deployment(scope)))),
             Deed::Scale | Deed::Roll => {
                 self.left.edits -= 1;
                 let Some((replicas, image)) = self.deployment().map(|found| desire(found)) else { return };
@@ -97,6 +102,12 @@ impl World {
                         json!({"replicas": replicas, "parameters": {"image": if image == "a" { "b" } else { "a" }}})
                     }
                 };
+                self.ask(scope, patch(deployment_key(), Change::Spec(json!({"spec": spec}).into())));
+            }
+            Deed::Switch => {
+                self.left.switches -= 1;
+                let is_other = self.deployment().is_some_and(|found| kind_of_child(found) == Kind::Workload);
+                let spec = json!({"template": if is_other { "default" } else { OTHER }});
                 self.ask(scope, patch(deployment_key(), Change::Spec(json!({"spec": spec}).into())));
             }
             Deed::Delete => {
@@ -177,8 +188,12 @@ impl World {
 
 /// The `BasicDeployment` as a user creates it.
 #[must_use]
-pub fn deployment() -> Object {
-    object(Kind::Deployment, NAME, json!({"spec": {"replicas": 2, "parameters": {"image": "a"}}}))
+pub fn deployment(scope: &Scope) -> Object {
+    let mut spec = json!({"replicas": 2, "parameters": {"image": "a"}});
+    if !scope.surges {
+        spec["maxSurge"] = 0.into();
+    }
+    object(Kind::Deployment, NAME, json!({"spec": spec}))
 }
 
 fn command_key(name: &str) -> Key {

@@ -151,7 +151,7 @@ impl World {
     /// Whether the desired state exists and is reported.
     fn is_as_wanted(&self, scope: &Scope) -> bool {
         let is_kept = match self.deployment() {
-            None => self.objects(Kind::ReplicaSet).all(|child| child.meta.controller().is_none()),
+            None => self.children().all(|child| child.meta.controller().is_none()),
             Some(held) if held.meta.is_deleting => self.is_held_for_a_reason(held),
             Some(deployment) => self.is_kept(scope, deployment),
         };
@@ -171,7 +171,7 @@ impl World {
         if !scope.runs(Controller::Deployments) {
             return is_protected;
         }
-        let children: Vec<_> = self.objects(Kind::ReplicaSet).collect();
+        let children: Vec<_> = self.children().collect();
         let is_own = |child: &Stored| child.meta.controller() == Some(&deployment.meta.uid);
         let status = deployment.status.value();
         is_protected

@@ -9,7 +9,7 @@ use catena_api::{
 use operator_kit::report::conditions::READY;
 
 use super::{
-    content::{Object, Operation, Server, Stored, condition, desire, serves},
+    content::{CHILDREN, Object, Operation, Server, Stored, condition, desire, kind_of_child, serves},
     controller::Controller,
     process::Process,
     scope::Scope,
@@ -39,13 +39,15 @@ pub enum Rule {
     Reaped,
     /// A protected object does not go before its backup is proven.
     Proven,
+    /// An exchange of children keeps its budget.
+    Budget,
     /// From here, without further faults, the desired state is reached, after which nothing is written.
     Rest,
 }
 
 impl Rule {
     /// All of them.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Once,
         Self::Waiting,
         Self::Own,
@@ -55,6 +57,7 @@ impl Rule {
         Self::Bound,
         Self::Reaped,
         Self::Proven,
+        Self::Budget,
         Self::Rest,
     ];
 
@@ -71,6 +74,9 @@ impl Rule {
             Self::Bound => "a command is bound only to its living target",
             Self::Reaped => "only a finished command is reaped, and none that is declared elsewhere",
             Self::Proven => "no protected object goes before its own backup is proven",
+            Self::Budget => {
+                "an exchange of children has no more replicas, and keeps no fewer serving, than its budget says"
+            }
             Self::Rest => "the chain comes to rest in the desired state",
         }
     }
@@ -187,7 +193,7 @@ impl Ledger {
         if write.meant.as_ref() != Some(&before.meta.uid) {
             self.breaks(Rule::Meant);
         }
-        let is_child = matches!(before.meta.key.kind, Kind::ReplicaSet | Kind::Revision);
+        let is_child = before.meta.key.kind == Kind::Revision || CHILDREN.contains(&before.meta.key.kind);
         let controlled_by = before.meta.controller();
         if controller == Controller::Deployments && is_child && controlled_by.is_some_and(|uid| uid != own) {
             self.breaks(Rule::Own);
@@ -233,6 +239,10 @@ fn decided_against(write: &Write, process: &Process, server: &Server, object: &S
             let is_orphan = server.get(key).is_some_and(|child| child.meta.controller().is_none());
             (!is_orphan || living(&object.meta.uid).is_some(), Rule::Own)
         }
+        (Purpose::Scale(_) | Purpose::Other, _) if CHILDREN.contains(&write.operation.key().kind) => {
+            let serving = |write| serving_of_all(process, object, write);
+            (serving(Some(write)) >= serving(None).min(budget(object).least), Rule::Budget)
+        }
         (Purpose::Bind(target), _) => {
             let named = object.spec.value()["spec"]["targetRef"]["name"].as_str().unwrap_or_default();
             let is_target =
@@ -251,8 +261,8 @@ fn children<'o>(
     deployment: &Stored,
 ) -> impl Iterator<Item = &'o Stored> {
     let uid = deployment.meta.uid.clone();
-    let live = server.objects().filter(|object| object.meta.key.kind == Kind::ReplicaSet);
-    let seen = process.cache(Kind::ReplicaSet).rows().chain(live);
+    let live = server.objects().filter(|object| CHILDREN.contains(&object.meta.key.kind));
+    let seen = CHILDREN.into_iter().flat_map(|kind| process.cache(kind).rows()).chain(live);
     seen.filter(move |child| {
         child.meta.controller() == Some(&uid) && child.meta.annotations.contains_key(HASH)
     })
@@ -261,7 +271,52 @@ fn children<'o>(
 /// Whether a child serves the spec of its `BasicDeployment`: counted independently of the controller.
 #[must_use]
 pub fn is_ready(child: &Object, deployment: &Object) -> bool {
-    serves(child) && desire(child) == desire(deployment)
+    serves(child) && desire(child) == desire(deployment) && child.meta.key.kind == kind_of_child(deployment)
+}
+
+/// The limits of an exchange, counted independently of the controller.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Maximum number of replicas of all children.
+    pub most: i64,
+    /// Minimum number of serving ones.
+    pub least: i64,
+}
+
+/// The limits of the exchanges of a `BasicDeployment`: a quarter of its few replicas is one more, or none less.
+#[must_use]
+pub fn budget(deployment: &Object) -> Limits {
+    let replicas = desire(deployment).0;
+    if deployment.spec.value()["spec"]["maxSurge"] == 0 {
+        return Limits { most: replicas, least: replicas - 1 };
+    }
+    Limits { most: replicas + replicas.signum(), least: replicas }
+}
+
+/// The desired replicas of all children of a `BasicDeployment`.
+#[must_use]
+pub fn desired_of_all(server: &Server, uid: &Text) -> i64 {
+    let children = server.objects().filter(|object| CHILDREN.contains(&object.meta.key.kind));
+    let own = children.filter(|child| child.meta.controller() == Some(uid) && !child.meta.is_deleting);
+    own.map(|child| desire(child).0).sum()
+}
+
+/// The serving replicas of all children that a process sees, after a write to one of them: those that are reported, as far as
+/// they are still desired.
+fn serving_of_all(process: &Process, deployment: &Object, write: Option<&Write>) -> i64 {
+    let own = CHILDREN.into_iter().flat_map(|kind| process.cache(kind).rows());
+    let own =
+        own.filter(|child| child.meta.controller() == Some(&deployment.meta.uid) && !child.meta.is_deleting);
+    let serving = |child: &Stored| {
+        let written = write.filter(|write| *write.operation.key() == child.meta.key);
+        let desired = match written.map(|write| (&write.purpose, &write.operation)) {
+            Some((Purpose::Scale(replicas), _)) => (*replicas).into(),
+            Some((_, Operation::Delete { .. })) => 0,
+            _ => desire(child).0,
+        };
+        child.status.value()["active"].as_i64().unwrap_or(0).min(desired)
+    };
+    own.map(serving).sum()
 }
 
 /// Whether all replicas of a child are newer than a command.

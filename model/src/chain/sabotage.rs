@@ -28,13 +28,17 @@ pub enum Sabotage {
     TakesAnEndForSuccess,
     /// No finalizer is added.
     ProtectsNothing,
+    /// A new child is created with all replicas, whatever room there is beside the former one.
+    StartsAllAtOnce,
+    /// A former child is scaled to nothing at once.
+    EndsTheFormerFirst,
     /// A failure is never retried.
     NeverRetries,
 }
 
 impl Sabotage {
     /// All of them.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 15] = [
         Self::RestartsByTheClock,
         Self::TrustsItsCacheOfCommands,
         Self::BelievesOldReports,
@@ -47,6 +51,8 @@ impl Sabotage {
         Self::BelievesAnyBackup,
         Self::TakesAnEndForSuccess,
         Self::ProtectsNothing,
+        Self::StartsAllAtOnce,
+        Self::EndsTheFormerFirst,
         Self::NeverRetries,
     ];
 }

@@ -8,6 +8,8 @@ use crate::server::operation::Propagation;
 pub struct Budget {
     /// A user changes the replicas or the image.
     pub edits: u8,
+    /// A user chooses the template of the other kind of children.
+    pub switches: u8,
     /// A user deletes the `BasicDeployment`, and may create it again.
     pub deletions: u8,
     /// A user creates a restart.
@@ -54,6 +56,8 @@ pub struct Scope {
     pub propagation: Propagation,
     /// Whether an object is released after some tries in vain.
     pub releases: bool,
+    /// Whether an exchange of children may have additional replicas.
+    pub surges: bool,
     /// How commands are declared.
     pub commands: Commands,
     /// Maximum number of objects: longer histories are not followed.
@@ -73,6 +77,7 @@ impl Scope {
             controllers,
             propagation: Propagation::Background,
             releases: false,
+            surges: true,
             commands: Commands::Kept,
             objects: 12,
             budget: Budget::default(),

@@ -10,6 +10,7 @@ use crate::server::operation::Propagation;
 
 const NONE: Budget = Budget {
     edits: 0,
+    switches: 0,
     deletions: 0,
     orders: 0,
     cancels: 0,
@@ -56,6 +57,26 @@ pub fn edits() -> Scope {
     Scope {
         budget: Budget { edits: 1, crashes: 1, lost_answers: 1, ..NONE },
         ..Scope::quiet("edits, crashes and lost answers", &[Deployments])
+    }
+}
+
+/// The child is exchanged for one of another kind.
+#[must_use]
+pub fn exchange() -> Scope {
+    Scope {
+        objects: 6,
+        budget: Budget { switches: 1, crashes: 1, lost_answers: 1, ..NONE },
+        ..Scope::quiet("a child of another kind", &[Deployments])
+    }
+}
+
+/// The same without additional replicas, and perhaps back.
+#[must_use]
+pub fn exchange_in_place() -> Scope {
+    Scope {
+        surges: false,
+        budget: Budget { switches: 2, ..NONE },
+        ..Scope { name: "another kind in its place, and back", ..exchange() }
     }
 }
 
@@ -147,6 +168,7 @@ pub fn whole() -> Scope {
         objects: 40,
         budget: Budget {
             edits: 3,
+            switches: 2,
             deletions: 2,
             orders: 4,
             cancels: 2,
@@ -170,6 +192,8 @@ pub fn small() -> Vec<Scope> {
         restart_unanswered(),
         restart_late(),
         edits(),
+        exchange(),
+        exchange_in_place(),
         deletion("created again", Propagation::Background),
         deletion("orphaned, and created again", Propagation::Orphan),
         deletion("created again after its child", Propagation::Foreground),
@@ -190,6 +214,8 @@ pub fn full() -> Vec<Scope> {
         with(restart(), |budget| budget.orders = 2),
         with(restart_unanswered(), |budget| budget.crashes = 1),
         with(edits(), |budget| budget.crashes = 2),
+        with(exchange(), |budget| budget.crashes = 2),
+        with(exchange_in_place(), |budget| budget.crashes = 1),
         with(restart_late(), |budget| budget.ticks = 1),
         with(binding(), |budget| budget.orders = 2),
         with(reaping(), |budget| budget.crashes = 2),
@@ -224,6 +250,8 @@ pub fn revealing(sabotage: Sabotage) -> Vec<(Scope, Rule)> {
         Sabotage::BelievesAnyBackup => (meddling(), Rule::Proven),
         Sabotage::TakesAnEndForSuccess => (backup(), Rule::Proven),
         Sabotage::ProtectsNothing => (backup(), Rule::Rest),
+        Sabotage::StartsAllAtOnce => (exchange(), Rule::Budget),
+        Sabotage::EndsTheFormerFirst => (exchange(), Rule::Budget),
         Sabotage::NeverRetries => (edits(), Rule::Rest),
     };
     let sabotaged = |(scope, rule): (Scope, Rule)| (scope.sabotaged(sabotage), rule);

@@ -10,8 +10,14 @@ use serde_json::{Value, json};
 /// Of basic-deployment-controller.
 pub static DEPLOYMENTS: LazyLock<basic_deployment_controller::Settings> = LazyLock::new(|| {
     read(json!({
-        "child": {"apiVersion": "catena.dev/v1alpha1", "kind": "BasicReplicaSet"},
-        "templates": {"default": "{apiVersion: catena.dev/v1alpha1, kind: BasicReplicaSet, metadata: {name: {{ name }}}, spec: {parameters: {image: {{ parameters.image }}}}}"},
+        "children": [
+            {"apiVersion": "catena.dev/v1alpha1", "kind": "BasicReplicaSet"},
+            {"apiVersion": "example.com/v1", "kind": "Workload"},
+        ],
+        "templates": {
+            "default": "{apiVersion: catena.dev/v1alpha1, kind: BasicReplicaSet, metadata: {name: {{ name }}}, spec: {parameters: {image: {{ parameters.image }}}}}",
+            OTHER: "{apiVersion: example.com/v1, kind: Workload, metadata: {name: {{ name }}}, spec: {parameters: {image: {{ parameters.image }}}}}",
+        },
     }))
 });
 
@@ -52,6 +58,8 @@ pub static HOLDING: LazyLock<backup_controller::Settings> = LazyLock::new(|| bac
 /// Of backup-controller, where an object is released after [`TRIES`] in vain.
 pub static RELEASING: LazyLock<backup_controller::Settings> = LazyLock::new(|| backups("Release"));
 
+/// The template of the other kind of children.
+pub const OTHER: &str = "other";
 /// The mark of commands that are declared elsewhere.
 pub const DECLARED: &str = "app.kubernetes.io/instance";
 /// The name of the entry of backup-controller.

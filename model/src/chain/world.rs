@@ -3,12 +3,12 @@
 use std::hash::{Hash, Hasher};
 
 use super::{
-    content::{Answer, NAME, Operation, Server, Stored},
+    content::{Answer, CHILDREN, NAME, Operation, Server, Stored},
     controller::Controller,
     controllers,
     digest::digest,
     process::Process,
-    rule::Ledger,
+    rule::{self, Ledger, Rule},
     scope::{Budget, Scope},
     write::{Purpose, Write},
 };
@@ -141,7 +141,15 @@ impl World {
     /// A write is performed and judged.
     fn commit(&mut self, scope: &Scope, controller: Controller, write: &Write) -> Answer {
         let before = self.server.get(write.operation.key()).cloned();
+        let own = &write.whose.meta.uid;
+        let desired = rule::desired_of_all(&self.server, own);
         let answer = self.ask(scope, write.merged_with(before.as_ref()));
+        if controller == Controller::Deployments {
+            let (now, most) = (rule::desired_of_all(&self.server, own), rule::budget(&write.whose).most);
+            if now > desired.max(most) {
+                self.ledger.breaks(Rule::Budget);
+            }
+        }
         if let Answer::Done(after) = &answer {
             self.ledger.changes(controller, write, before.as_ref(), after);
         }
@@ -151,6 +159,11 @@ impl World {
     /// The objects of a kind.
     pub fn objects(&self, kind: Kind) -> impl Iterator<Item = &Stored> {
         self.server.objects().filter(move |object| object.meta.key.kind == kind)
+    }
+
+    /// The children of all kinds.
+    pub fn children(&self) -> impl Iterator<Item = &Stored> {
+        self.server.objects().filter(|object| CHILDREN.contains(&object.meta.key.kind))
     }
 
     /// The `BasicDeployment`, if it exists.

@@ -22,6 +22,8 @@ pub enum Kind {
     Deployment,
     /// `BasicReplicaSet`.
     ReplicaSet,
+    /// Another kind of children that keeps the replica contract.
+    Workload,
     /// `Pod`.
     Pod,
     /// `ControllerRevision`.

@@ -46,13 +46,20 @@ pub enum Action {
         rejects: Rejects,
     },
     /// Create the child.
-    Create(Desired),
+    Create {
+        /// Its desired state.
+        desired: Desired,
+        /// The replicas that there is room for beside former children.
+        replicas: i32,
+    },
     /// Bring the child to its desired state: adopt it, change it to another rendering, or undo somebody's change.
     Apply {
         /// The child.
         child: Arc<Child>,
         /// Its desired state.
         desired: Desired,
+        /// Its replicas.
+        replicas: i32,
         /// Whether its rendering is the same as before.
         heals: bool,
     },
@@ -69,13 +76,17 @@ pub enum Action {
     Scale {
         /// The child.
         child: Arc<Child>,
+        /// Its replicas.
+        replicas: i32,
         /// Whether somebody else has changed them.
         heals: bool,
     },
-    /// Set the replicas of a child with a former name.
+    /// Set the replicas of a former child.
     ScaleFormer {
         /// The child.
         child: Arc<Child>,
+        /// Its replicas.
+        replicas: i32,
         /// Whether somebody else has changed them.
         heals: bool,
     },

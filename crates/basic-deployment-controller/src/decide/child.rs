@@ -6,7 +6,12 @@ use crate::{
     child::Child,
     command_queue::CommandQueue,
     contest::{self, left_for},
-    decide::{action::Action, commands, history},
+    decide::{
+        action::Action,
+        commands,
+        exchange::{next_former, share_of_wanted},
+        history,
+    },
     desired::Desired,
     error::Refusal,
     observed::{Found, Observed},
@@ -21,7 +26,7 @@ pub fn keep(desired: &Desired, observed: &Observed, queue: &CommandQueue) -> Opt
     match &observed.child {
         Found::Nothing if is_paused => None,
         Found::Nothing => {
-            record().or_else(|| Some(Action::Create(desired.clone().under(restarts::token_of_new(observed)))))
+            unseen(desired, observed).or_else(record).or_else(|| Some(create(desired, observed)))
         }
         Found::Ours(child) if child.is_deleting => None,
         Found::Leaving(_) => None,
@@ -30,10 +35,11 @@ pub fn keep(desired: &Desired, observed: &Observed, queue: &CommandQueue) -> Opt
             .or_else(|| commands::start(observed, queue))
             .or_else(|| align(child, desired, observed))
             .or_else(|| scale(child, observed)),
-        Found::Orphan(child) if child.hash() == desired.hash && !child.is_deleting => record()
-            .or_else(|| Some(Action::Apply { child: child.clone(), desired: desired.clone(), heals: false })),
+        Found::Orphan(child) if child.hash() == desired.hash && !child.is_deleting => {
+            record().or_else(|| Some(change(child, desired, observed, false)))
+        }
         Found::Orphan(child) | Found::Foreign(child) => history::prune(observed).or_else(|| {
-            let (kind, name) = (observed.place.resource.kind.clone(), child.name.clone());
+            let (kind, name) = (child.kind.kind.clone(), child.name.clone());
             Some(Action::Refuse(if child.was_left_behind() {
                 Refusal::ChildOfAnotherContent { kind, name }
             } else {
@@ -43,24 +49,60 @@ pub fn keep(desired: &Desired, observed: &Observed, queue: &CommandQueue) -> Opt
     }
 }
 
+/// Creates a child, with the replicas that there is room for beside former ones.
+pub fn create(desired: &Desired, observed: &Observed) -> Action {
+    let token = restarts::token_of_new(&desired.kind, observed);
+    Action::Create { desired: desired.clone().under(token), replicas: share_of_wanted(None, observed) }
+}
+
+/// Changes a child to a rendering.
+pub fn change(child: &Arc<Child>, desired: &Desired, observed: &Observed, heals: bool) -> Action {
+    let replicas = share_of_wanted(Some(child), observed);
+    Action::Apply { child: child.clone(), desired: desired.clone(), replicas, heals }
+}
+
+/// The last child, if its kind is no longer listed: it is not seen, but may still run, so that no other one is created.
+fn unseen(desired: &Desired, observed: &Observed) -> Option<Action> {
+    let last = observed.revisions.last().filter(|last| last.hash != desired.hash)?;
+    let (api_version, kind) = &last.kind;
+    let is_seen = observed.kinds.iter().any(|listed| listed.kind.is((api_version, kind)));
+    (!is_seen).then(|| {
+        Action::Refuse(Refusal::FormerKindNotListed { revision: last.name.clone(), kind: kind.clone() })
+    })
+}
+
 /// The output of a child that cannot be read. Nothing is written to such a child, because nobody knows what it would do.
 pub fn breach(observed: &Observed) -> Option<Refusal> {
     let child = observed.child.ours()?;
-    let (kind, name) = (observed.place.resource.kind.clone(), child.name.clone());
-    child.outputs.problem.clone().map(|problem| Refusal::ContractBroken { kind, name, problem })
+    let (kind, name) = (child.kind.kind.clone(), child.name.clone());
+    child
+        .outputs
+        .problem
+        .clone()
+        .or_else(|| dropped(child, observed))
+        .map(|problem| Refusal::ContractBroken { kind, name, problem })
+}
+
+/// The replicas of a child, if they were set and are nevertheless missing: its schema has no such field.
+fn dropped(child: &Child, observed: &Observed) -> Option<String> {
+    let field = &child.kind.fields().replicas;
+    let is_dropped = observed.given_replicas.contains_key(&child.uid) && field.get(&child.object).is_none();
+    is_dropped.then(|| {
+        format!("contract.replicas: {field} was set, but the API server has dropped it, because the schema of the kind has no such field")
+    })
 }
 
 /// Applies a new rendering at once, and undoes changes by somebody else, unless the server itself changes the applied
 /// object.
 fn align(child: &Arc<Child>, desired: &Desired, observed: &Observed) -> Option<Action> {
-    let apply = |heals| Some(Action::Apply { child: child.clone(), desired: desired.clone(), heals });
+    let apply = |heals| Some(change(child, desired, observed, heals));
     if child.hash() != desired.hash {
         return apply(false);
     }
     if !is_as_wanted(child, desired, observed) && left_for(Part::Rendering, observed).is_none() {
         return apply(true);
     }
-    let additions = contest::additions(child, desired, observed);
+    let additions = contest::additions(child, desired);
     (!additions.is_empty() && left_for(Part::Additions, observed).is_none())
         .then(|| Action::Strip { child: child.clone(), additions })
 }
@@ -70,34 +112,45 @@ pub fn is_as_wanted(child: &Child, desired: &Desired, observed: &Observed) -> bo
     seen == desired.comparable() || observed.settled_as.as_ref() == Some(&seen)
 }
 
-/// Sets the replicas of the deployment at once, and undoes later changes by somebody else.
+/// Sets the replicas of the wanted child at once, and undoes later changes by somebody else.
 pub fn scale(child: &Arc<Child>, observed: &Observed) -> Option<Action> {
-    heals_scale(child, observed).map(|heals| Action::Scale { child: child.clone(), heals })
-}
-
-/// Whether setting a child's replicas undoes a change by somebody else; `None` if they are not to be set now.
-fn heals_scale(child: &Child, observed: &Observed) -> Option<bool> {
-    let heals = observed.given_replicas.get(&child.uid) == Some(&observed.deployment.spec.replicas);
-    let is_left = heals && left_for(Part::Replicas, observed).is_some();
-    (is_out_of_scale(child, observed) && !is_left).then_some(heals)
-}
-
-pub fn is_out_of_scale(child: &Child, observed: &Observed) -> bool {
-    child.replicas(&observed.contract) != Some(observed.deployment.spec.replicas)
-}
-
-/// Scales a child with a former name, which serves until the new one is ready.
-pub fn scale_former(observed: &Observed) -> Option<Action> {
-    if observed.attempt.holds(step::SCALE_FORMER) {
-        return None;
-    }
-    observed.former_children().find_map(|other| {
-        heals_scale(other, observed).map(|heals| Action::ScaleFormer { child: other.clone(), heals })
+    let replicas = share_of_wanted(Some(child), observed);
+    heals_scale(child, replicas, observed).map(|heals| Action::Scale {
+        child: child.clone(),
+        replicas,
+        heals,
     })
 }
 
-/// Deletes children with a former name when the new one serves.
+/// Whether setting a child's replicas undoes a change by somebody else; `None` if they are not to be set now.
+fn heals_scale(child: &Child, replicas: i32, observed: &Observed) -> Option<bool> {
+    let heals = observed.given_replicas.get(&child.uid) == Some(&replicas);
+    let is_left = heals && left_for(Part::Replicas, observed).is_some();
+    (child.replicas() != Some(replicas) && !is_left).then_some(heals)
+}
+
+/// Whether the replicas of a child are to be set, at once or later.
+pub fn is_out_of_scale(observed: &Observed) -> bool {
+    let wanted = observed.child.ours();
+    next_former(observed).is_some()
+        || wanted.is_some_and(|child| child.replicas() != Some(share_of_wanted(wanted, observed)))
+}
+
+/// Scales a former child, which serves until the wanted one does.
+pub fn scale_former(observed: &Observed) -> Option<Action> {
+    if observed.attempt.holds(step::SCALE_FORMER) || observed.is_ready() {
+        return None;
+    }
+    let (child, replicas) = next_former(observed)?;
+    heals_scale(child, replicas, observed).map(|heals| Action::ScaleFormer {
+        child: child.clone(),
+        replicas,
+        heals,
+    })
+}
+
+/// Deletes former children when the wanted one serves.
 pub fn clean_up(observed: &Observed) -> Option<Action> {
-    let others: Vec<_> = observed.former_children().cloned().collect();
-    (!others.is_empty() && observed.is_ready()).then_some(Action::Delete(others))
+    let former: Vec<_> = observed.former_children().cloned().collect();
+    (!former.is_empty() && observed.is_ready()).then_some(Action::Delete(former))
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::{
     command_queue::CommandQueue,
     command_status::{self, is_progress},
-    decide::action::Action,
+    decide::{action::Action, child},
     observed::{Found, Observed},
     restarts, step,
 };
@@ -25,10 +25,8 @@ pub fn start(observed: &Observed, queue: &CommandQueue) -> Option<Action> {
             let token = restarts::token(&child, command, observed);
             Some(Action::Restart { child, command: command.clone(), token })
         }
-        Some((desired, Found::Ours(child))) => {
-            Some(Action::Apply { child: child.clone(), desired: desired.clone(), heals: false })
-        }
-        Some((desired, _)) => Some(Action::Create(desired.clone().under(restarts::token_of_new(observed)))),
+        Some((desired, Found::Ours(child))) => Some(child::change(child, desired, observed, false)),
+        Some((desired, _)) => Some(child::create(desired, observed)),
     }
 }
 

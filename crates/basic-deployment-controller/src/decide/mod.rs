@@ -3,6 +3,7 @@
 mod action;
 mod child;
 mod commands;
+mod exchange;
 mod history;
 mod report;
 pub mod unclaimed;

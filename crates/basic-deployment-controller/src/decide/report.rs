@@ -57,15 +57,11 @@ pub fn report(observed: &Observed, queue: &CommandQueue) -> Action {
 fn healing_in(observed: &Observed) -> Option<Duration> {
     let child = observed.child.ours();
     let is_changed = |part: &Part| match (part, child, &observed.desired) {
-        (Part::Replicas, ..) => {
-            child.into_iter().chain(observed.former_children()).any(|child| is_out_of_scale(child, observed))
-        }
+        (Part::Replicas, ..) => is_out_of_scale(observed),
         (_, None, _) | (_, _, Err(_)) => false,
         _ if observed.deployment.spec.paused => false,
         (Part::Rendering, Some(child), Ok(desired)) => !is_as_wanted(child, desired, observed),
-        (Part::Additions, Some(child), Ok(desired)) => {
-            !contest::additions(child, desired, observed).is_empty()
-        }
+        (Part::Additions, Some(child), Ok(desired)) => !contest::additions(child, desired).is_empty(),
     };
     let parts = [Part::Rendering, Part::Replicas, Part::Additions];
     parts.into_iter().filter(is_changed).filter_map(|part| left_for(part, observed)).min()

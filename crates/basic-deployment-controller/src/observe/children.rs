@@ -1,66 +1,142 @@
 use std::sync::Arc;
 
-use basic_deployment_controller::{child::Child, outputs::Mapping, settings::ChildKind};
+use basic_deployment_controller::{child::Child, child_kind::ChildKind, error::Error, observed::ListedKind};
 use catena_api::{BasicDeployment, keys};
-use kube::{Api, Client, discovery::ApiResource};
+use kube::{Api, Client};
 use operator_kit::{
     run::Trigger,
-    watch::{Cache, TrimmedObject, Watch, Watches},
+    watch::{Cache, ServedKinds, TrimmedObject, Watch, WatchedResource, Watches},
 };
 use parking_lot::Mutex;
 
-/// The watched children of the configured kind; with another kind or contract in the settings, the watch is replaced.
+/// The watched children of the configured kinds; the watches follow the settings.
 pub struct Children {
     client: Client,
+    served_kinds: ServedKinds,
     watches: Watches,
     trigger: Trigger<BasicDeployment>,
-    watched: Mutex<Option<Known>>,
+    watched: Mutex<Vec<Known>>,
 }
 
 /// The known children of one kind.
 #[derive(Clone)]
 pub struct Known {
     /// Their kind.
-    pub resource: ApiResource,
-    /// The places of their outputs.
-    pub contract: Arc<Mapping>,
+    pub kind: Arc<ChildKind>,
     /// The cache of their watch.
     pub cache: Arc<Cache<Child>>,
 }
 
-impl Children {
-    pub fn new(client: Client, watches: Watches, trigger: Trigger<BasicDeployment>) -> Self {
-        Self { client, watches, trigger, watched: Mutex::default() }
-    }
+/// The children of one `BasicDeployment`.
+pub struct Seen {
+    /// Its children of all kinds, by kind and name.
+    pub children: Vec<Arc<Child>>,
+    /// The reason why some of them may be missing, if they may.
+    pub problem: Option<String>,
+    /// The kinds that the cluster does not serve, so that there are no children of them.
+    unserved: Vec<Arc<ChildKind>>,
+}
 
-    /// The children of a kind; another one is watched from now on instead of the last one.
-    pub fn of(&self, kind: &ChildKind) -> Known {
-        let resource = kind.api_resource();
-        let mut watched = self.watched.lock();
-        let is_known = |known: &&Known| known.resource == resource && *known.contract == kind.contract;
-        if let Some(known) = watched.as_ref().filter(is_known) {
-            return known.clone();
+impl Seen {
+    /// # Errors
+    /// When the cluster does not serve a kind.
+    pub fn serves(&self, kind: &ChildKind) -> Result<(), Error> {
+        if !self.unserved.iter().any(|unserved| **unserved == *kind) {
+            return Ok(());
         }
-        let known = self.watch(resource, Arc::new(kind.contract.clone()));
-        *watched = Some(known.clone());
-        known
+        Err(Error::KindNotServed { api_version: kind.api_version.clone(), kind: kind.kind.clone() })
+    }
+}
+
+impl Children {
+    pub fn new(
+        client: Client,
+        served_kinds: ServedKinds,
+        watches: Watches,
+        trigger: Trigger<BasicDeployment>,
+    ) -> Self {
+        Self { client, served_kinds, watches, trigger, watched: Mutex::default() }
     }
 
-    fn watch(&self, resource: ApiResource, contract: Arc<Mapping>) -> Known {
+    /// The children of these kinds. Others are no longer watched, nor those of a kind with another contract.
+    pub fn of(&self, kinds: &[Arc<ChildKind>]) -> Vec<Known> {
+        let mut watched = self.watched.lock();
+        let is_same = watched.iter().map(|known| &known.kind).eq(kinds);
+        if !is_same {
+            let before = std::mem::take(&mut *watched);
+            let known = |kind: &Arc<ChildKind>| before.iter().find(|known| known.kind == *kind).cloned();
+            *watched = kinds.iter().map(|kind| known(kind).unwrap_or_else(|| self.watch(kind))).collect();
+        }
+        watched.clone()
+    }
+
+    /// The children of a `BasicDeployment`. A kind that cannot be seen only matters if the `BasicDeployment` may have a child
+    /// of it.
+    pub async fn seen(
+        &self,
+        kinds: &[Known],
+        namespace: &str,
+        uid: &str,
+        may_have: impl Fn(&ChildKind) -> bool,
+    ) -> Seen {
+        let mut seen = Seen { children: Vec::new(), problem: None, unserved: Vec::new() };
+        for Known { kind, cache } in kinds {
+            let problem = match cache.problem() {
+                None => {
+                    let mut children = cache.group(namespace, uid);
+                    children.sort_by(|a, b| a.name.cmp(&b.name));
+                    seen.children.extend(children);
+                    continue;
+                }
+                Some(_) if !may_have(kind) => continue,
+                Some(problem) if cache.is_unserved() => match self.other_version(kind).await {
+                    Ok(None) => {
+                        seen.unserved.push(kind.clone());
+                        continue;
+                    }
+                    Ok(Some(other)) => format!(
+                        "{} {} is not served any more, but {other} is: list that under children in the controller's settings",
+                        kind.api_version, kind.kind
+                    ),
+                    Err(_) => problem,
+                },
+                Some(problem) => problem,
+            };
+            seen.problem.get_or_insert(problem);
+        }
+        seen
+    }
+
+    /// The API version in which a kind is served instead of its own; `None` if it is served in none, so that it has no objects.
+    async fn other_version(&self, kind: &ChildKind) -> Result<Option<String>, Error> {
+        let served = self.served_kinds.find_again(&kind.api_resource()).await?;
+        Ok(served.map(|served| served.resource.api_version))
+    }
+
+    fn watch(&self, kind: &Arc<ChildKind>) -> Known {
+        let resource = kind.api_resource();
         let api: Api<TrimmedObject> = Api::all_with(self.client.clone(), &resource);
         let watch = Watch::new(api, &resource.kind).labelled(keys::DEPLOYMENT_UID);
         let trigger = self.trigger.clone();
-        let (of_kind, by) = (resource.clone(), contract.clone());
+        let of = kind.clone();
         let cache = self.watches.cache(
             watch,
-            move |object| Child::of(object, &of_kind, &by),
+            move |object| Child::of(object, &of),
             move |child: &Child| {
                 if let Some(owner) = &child.owner {
                     trigger.notify(&child.namespace, &owner.name);
                 }
             },
         );
-        Known { resource, contract, cache }
+        Known { kind: kind.clone(), cache }
+    }
+}
+
+impl Known {
+    /// The kind and its watch, for writes.
+    pub fn listed(&self) -> ListedKind {
+        let watched = WatchedResource::new(self.kind.api_resource(), self.cache.seen());
+        ListedKind { kind: self.kind.clone(), watched }
     }
 }
 
@@ -72,26 +148,30 @@ mod tests {
 
     use super::*;
 
-    fn kind(name: &str, contract: ReplicaContract) -> ChildKind {
+    fn kind(name: &str, contract: ReplicaContract) -> Arc<ChildKind> {
         let contract = contract.try_into().unwrap();
-        ChildKind { api_version: "apps/v1".into(), kind: name.into(), resource: None, contract }
+        Arc::new(ChildKind { api_version: "apps/v1".into(), kind: name.into(), resource: None, contract })
     }
 
     #[tokio::test]
     async fn only_another_kind_or_contract_is_another_watch() {
         let client = Client::try_from(Config::new("http://127.0.0.1:1".parse().unwrap())).unwrap();
         let trigger = Queue::<BasicDeployment>::default().trigger();
-        let children = Children::new(client, Watches::default(), trigger);
-        let before = children.of(&kind("Deployment", ReplicaContract::default()));
-        let same = children.of(&kind("Deployment", ReplicaContract::default()));
-        assert!(Arc::ptr_eq(&before.cache, &same.cache));
+        let served_kinds = ServedKinds::new(client.clone());
+        let children = Children::new(client, served_kinds, Watches::default(), trigger);
+        let own = || kind("Deployment", ReplicaContract::default());
+        let caches = |kinds: &[Arc<ChildKind>]| -> Vec<_> {
+            children.of(kinds).into_iter().map(|known| known.cache).collect()
+        };
+        let before = caches(&[own()]);
+        assert!(Arc::ptr_eq(&before[0], &caches(&[own()])[0]));
+        let both = caches(&[kind("StatefulSet", ReplicaContract::default()), own()]);
+        assert!(Arc::ptr_eq(&before[0], &both[1]), "another kind beside it changes nothing");
+        let ended = Arc::downgrade(&both[0]);
+        drop(both);
         let tokenless = ReplicaContract { restarted_at: None, ..ReplicaContract::default() };
-        let mapped = children.of(&kind("Deployment", tokenless));
-        assert!(
-            !Arc::ptr_eq(&before.cache, &mapped.cache),
-            "its rows have the outputs of the former contract"
-        );
-        let other = children.of(&kind("StatefulSet", ReplicaContract::default()));
-        assert!(!Arc::ptr_eq(&before.cache, &other.cache));
+        let mapped = caches(&[kind("Deployment", tokenless)]);
+        assert!(!Arc::ptr_eq(&before[0], &mapped[0]), "its rows have the outputs of the former contract");
+        assert!(ended.upgrade().is_none(), "a kind that is no longer listed is no longer watched");
     }
 }

@@ -45,10 +45,10 @@ fn an_output_of_another_type_is_named_and_never_ready() {
     let child = json!({"status": {"active": "3", "conditions": ready}});
     let outputs = Mapping::default().outputs(&child, 1);
     let problem = outputs.problem.unwrap();
-    assert_eq!(problem, "child.contract.active: status.active is a string, but must be an integer");
+    assert_eq!(problem, "contract.active: status.active is a string, but must be an integer");
     assert!(!outputs.ready);
     let outputs = mapping(json!({"ready": {"cel": "object.status.active / 0 == 1"}})).outputs(&child, 1);
-    assert!(outputs.problem.is_some_and(|problem| problem.contains("child.contract.")));
+    assert!(outputs.problem.is_some_and(|problem| problem.contains("contract.")));
 }
 
 #[test]
@@ -60,7 +60,7 @@ fn a_new_child_without_a_status_breaks_nothing() {
 #[test]
 fn an_expression_that_does_not_compile_is_refused_with_its_field() {
     let error = serde_json::from_value::<Mapping>(json!({"ready": {"cel": "object.("}})).unwrap_err();
-    assert!(error.to_string().contains("child.contract.ready"), "{error}");
+    assert!(error.to_string().contains("contract.ready"), "{error}");
 }
 
 /// The settings of an example under examples/children.
@@ -74,7 +74,7 @@ fn example(name: &str) -> Settings {
 /// Whether the kind of an example is ready with this spec and status, in generation 2.
 fn is_ready(name: &str, replicas: i32, status: &Value) -> bool {
     let child = json!({"metadata": {"name": "web"}, "spec": {"replicas": replicas}, "status": status});
-    let outputs = example(name).child.contract.outputs(&child, 2);
+    let outputs = example(name).children[0].contract.outputs(&child, 2);
     assert_eq!(outputs.problem, None, "{name}: {child}");
     outputs.ready
 }
@@ -104,7 +104,7 @@ fn a_deployment_tells_its_deadline_and_pods_that_cannot_be_created() {
     ]);
     let child =
         json!({"metadata": {"name": "web"}, "spec": {"replicas": 1}, "status": {"conditions": conditions}});
-    let outputs = example("deployment").child.contract.outputs(&child, 2);
+    let outputs = example("deployment").children[0].contract.outputs(&child, 2);
     let stalled = Stalled { reason: "ProgressDeadlineExceeded".into(), message: "late".into() };
     assert_eq!((outputs.stalled, outputs.problem), (Some(stalled), None));
     let blocker = outputs.blocked_by.unwrap();
@@ -130,7 +130,7 @@ fn a_replica_set_is_another_one_for_each_rendering() {
     let mut deployment = crate::fixtures::deployment();
     let mut name = |image: &str| {
         deployment.spec.parameters = [("image".to_owned(), image.to_owned())].into();
-        let rendered = crate::desired::render(&deployment, &settings.child, &settings).unwrap();
+        let rendered = crate::desired::render(&deployment, &settings).unwrap();
         let object = rendered.object;
         let labels = &object["spec"]["template"]["metadata"]["labels"];
         assert_eq!(&object["spec"]["selector"]["matchLabels"], labels);
@@ -159,7 +159,7 @@ fn a_rollout_is_ready_when_the_new_pods_are_the_stable_ones() {
     assert!(!is_ready("rollout", 2, &status("Healthy", "a")));
     assert!(!is_ready("rollout", 2, &status("Paused", "b")));
     let child = json!({"spec": {"replicas": 2}, "status": status("Degraded", "b")});
-    let outputs = example("rollout").child.contract.outputs(&child, 2);
+    let outputs = example("rollout").children[0].contract.outputs(&child, 2);
     assert_eq!(outputs.observed_generation, Some(2));
     assert_eq!(outputs.stalled.map(|stalled| stalled.message), Some("why".into()));
 }

@@ -94,7 +94,7 @@ fn template(reason: &str) -> Option<Description> {
         ),
         "ContractBroken" => (
             "has a child whose status is not as the controller's settings describe it",
-            "correct the output that the message names: child.contract in the values of basic-deployment-controller, or the controller of the child",
+            "correct the field that the message names: the contract of this kind under children in the values of basic-deployment-controller, or the controller of the child",
         ),
         "ChildNotOwned" => (
             "finds the name of its child taken by an object of somebody else",

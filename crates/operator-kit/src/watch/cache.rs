@@ -74,6 +74,12 @@ impl<R: Row> Cache<R> {
         self.task.status.problem()
     }
 
+    /// Whether the watch fails because the cluster does not serve the kind, or not in this version.
+    #[must_use]
+    pub fn is_unserved(&self) -> bool {
+        self.task.status.is_unserved()
+    }
+
     /// The highest version that the watch has delivered, for [`crate::write::Writer`] to wait for.
     #[must_use]
     pub fn seen(&self) -> &Watermark {

@@ -75,13 +75,13 @@ fn renumber() -> Action {
 }
 
 fn create() -> Action {
-    Action::Create(desired().under(Some("2026-01-03T00:00:00Z".into())))
+    Action::Create { desired: desired().under(Some("2026-01-03T00:00:00Z".into())), replicas: 3 }
 }
 
 fn apply(heals: bool) -> Action {
     let mut child = child("web", "child");
     Arc::make_mut(&mut child).object["spec"]["restartedAt"] = "2026-01-01T00:00:00Z".into();
-    Action::Apply { child, desired: desired(), heals }
+    Action::Apply { child, desired: desired(), replicas: 3, heals }
 }
 
 fn restart_with(token: Option<&str>) -> Action {
@@ -90,11 +90,11 @@ fn restart_with(token: Option<&str>) -> Action {
 }
 
 fn scale(heals: bool) -> Action {
-    Action::Scale { child: child("web", "child"), heals }
+    Action::Scale { child: child("web", "child"), replicas: 3, heals }
 }
 
 fn scale_former() -> Action {
-    Action::ScaleFormer { child: child("old", "former"), heals: false }
+    Action::ScaleFormer { child: child("old", "former"), replicas: 2, heals: false }
 }
 
 fn strip() -> Action {

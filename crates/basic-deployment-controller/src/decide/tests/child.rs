@@ -11,7 +11,7 @@ use super::*;
 
 #[test]
 fn a_missing_child_is_created() {
-    assert_eq!(decide(&observed(Found::Nothing)), Action::Create(desired()));
+    assert_eq!(decide(&observed(Found::Nothing)), create(desired()));
 }
 
 #[test]
@@ -90,10 +90,7 @@ fn nothing_is_written_to_a_child_that_breaks_the_contract() {
     let mut observed = ours(broken.clone());
     let Action::Refuse(refusal) = decide(&observed) else { panic!() };
     let text = refusal.to_string();
-    assert!(
-        text.contains("\"web\" breaks the replica contract: child.contract.active: status.active"),
-        "{text}"
-    );
+    assert!(text.contains("\"web\" breaks the replica contract: contract.active: status.active"), "{text}");
     assert!(!observed.is_ready());
     let mut repaired = broken;
     repaired["status"]["active"] = 3.into();
@@ -224,92 +221,6 @@ fn a_rollout_that_does_not_move_is_reported_after_its_deadline() {
     assert_eq!(ready(&status), (false, "ProgressDeadlineExceeded".into()));
     assert!(conditions::is_true(&status.conditions, conditions::STALLED));
     assert!(!conditions::is_true(&status.conditions, conditions::PROGRESSING));
-}
-
-#[test]
-fn a_child_of_an_earlier_name_goes_when_the_new_one_serves() {
-    let other = child(json!({"metadata": {"name": "old-name", "uid": "other"}}));
-    let mut starting = ours(json!({"status": {"active": 1}}));
-    starting.others = vec![other.clone()];
-    assert!(matches!(decide(&starting), Action::WriteStatus(_)));
-    let mut serving = ours(json!({}));
-    serving.others = vec![other.clone()];
-    assert_eq!(decide(&serving), Action::Delete(vec![other]));
-}
-
-#[test]
-fn a_child_of_an_earlier_name_counts_and_is_scaled_until_the_new_one_serves() {
-    let other = |replicas: i32| {
-        child(json!({
-            "metadata": {"name": "old-name", "uid": "other"},
-            "spec": {"replicas": replicas}, "status": {"active": 3, "selector": "old=1"},
-        }))
-    };
-    let mut starting = ours(json!({"status": {"active": 1}}));
-    starting.others = vec![other(3)];
-    let status = written(decide(&starting));
-    assert_eq!((status.active, status.ready, status.selector.as_deref()), (4, false, Some("old=1")));
-    let message = &conditions::find(&status.conditions, conditions::READY).unwrap().message;
-    assert_eq!(message, "4 of 3 replicas are serving, 3 of them of the former BasicReplicaSet \"old-name\"");
-
-    let unscaled = other(2);
-    for child in [starting.child.clone(), Found::Nothing, Found::Foreign(child(json!({})))] {
-        starting.child = child;
-        starting.others = vec![unscaled.clone()];
-        assert_eq!(decide(&starting), Action::ScaleFormer { child: unscaled.clone(), heals: false });
-    }
-    spec(&mut starting).paused = true;
-    assert_eq!(decide(&starting), Action::ScaleFormer { child: unscaled.clone(), heals: false });
-    starting.others = vec![child(json!({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}}))];
-    assert!(!matches!(decide(&starting), Action::ScaleFormer { .. }));
-}
-
-#[test]
-fn a_child_of_an_earlier_name_that_somebody_scales_is_put_back_in_time() {
-    let mut observed = ours(json!({"status": {"active": 1}}));
-    observed.others =
-        vec![child(json!({"metadata": {"name": "old-name", "uid": "other"}, "spec": {"replicas": 9}}))];
-    observed.given_replicas.insert("other".into(), 3);
-    undone(&mut observed, Part::Replicas, "spec.replicas", 1, 1);
-    for current in [observed.child.clone(), Found::Nothing] {
-        observed.child = current;
-        spec(&mut observed).paused = true;
-        Arc::make_mut(&mut observed.deployment).status = Some(status(&observed));
-        assert_eq!(decide(&observed), Action::Wait(Duration::from_secs(4)));
-    }
-}
-
-#[test]
-fn a_child_of_an_earlier_name_that_cannot_be_scaled_holds_up_nothing_else() {
-    let mut observed = ours(json!({"metadata": {"annotations": {keys::HASH: "old"}}}));
-    let former = child(json!({"metadata": {"name": "old-name", "uid": "other"}, "spec": {"replicas": 2}}));
-    observed.others = vec![former.clone()];
-    let tried = decide(&observed);
-    assert!(matches!(tried, Action::ScaleFormer { .. }));
-    let refused = Failure {
-        category: Category::WaitsForChange,
-        reason: "Forbidden",
-        message: "no".into(),
-        is_expected: false,
-    };
-    observed.attempt = Attempt::Without(HeldUp::default().and_step(tried.step(), refused));
-    let next = decide(&observed);
-    assert!(matches!(next, Action::Apply { .. }));
-    assert_ne!(next.step(), tried.step());
-
-    observed.child = Found::Ours(child(json!({"status": {"active": 1}})));
-    let status = written(decide(&observed));
-    assert_eq!(ready(&status), (false, "Progressing".into()));
-    let message = &conditions::find(&status.conditions, conditions::READY).unwrap().message;
-    assert!(message.ends_with("; a former BasicReplicaSet cannot be scaled: no"), "{message}");
-    observed.commands = Some(vec![queue::restart("again", 10, json!({}))]);
-    queue::prepare(&mut observed);
-    assert!(matches!(decide(&observed), Action::Restart { .. }));
-
-    observed.commands = Some(Vec::new());
-    observed.child = Found::Ours(child(json!({})));
-    assert_eq!(ready(&crate::status::status(&observed)), (true, "Complete".into()));
-    assert_eq!(decide(&observed), Action::Delete(vec![former]));
 }
 
 #[test]

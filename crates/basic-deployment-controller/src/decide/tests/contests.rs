@@ -18,19 +18,19 @@ fn a_key_that_somebody_adds_to_a_rendered_map_is_taken_away() {
 
 #[test]
 fn fields_outside_the_rendered_maps_stay_others() {
-    let mut others = ours(json!({"spec": {"maxSurge": 2, "nodePool": {"a": "b"}}}));
+    let others = ours(json!({"spec": {"maxSurge": 2, "nodePool": {"a": "b"}}}));
     assert!(matches!(decide(&others), Action::WriteStatus(_)));
-    others.contract.maps = vec!["spec.nodePool".parse().unwrap()];
+    let others = with_contract(others, |contract| contract.maps = vec!["spec.nodePool".parse().unwrap()]);
     assert!(matches!(decide(&others), Action::WriteStatus(_)), "the template does not render it");
-    let mut keyed = with_a_key();
-    keyed.contract.maps.clear();
+    let keyed = with_contract(with_a_key(), |contract| contract.maps.clear());
     assert!(matches!(decide(&keyed), Action::WriteStatus(_)), "the kind has no such map");
 }
 
 #[test]
 fn a_restart_token_that_stands_in_a_rendered_map_is_no_addition() {
-    let mut observed = ours(json!({"spec": {"parameters": {"restartedAt": "1970-01-01T00:00:10Z"}}}));
-    observed.contract.restarted_at = Some("spec.parameters.restartedAt".parse().unwrap());
+    let observed = ours(json!({"spec": {"parameters": {"restartedAt": "1970-01-01T00:00:10Z"}}}));
+    let token = "spec.parameters.restartedAt".parse().unwrap();
+    let observed = with_contract(observed, |contract| contract.restarted_at = Some(token));
     assert!(matches!(decide(&observed), Action::WriteStatus(_)));
 }
 

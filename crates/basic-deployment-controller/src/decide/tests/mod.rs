@@ -2,6 +2,7 @@
 
 mod child;
 mod contests;
+mod exchange;
 mod model;
 mod overtaking;
 mod queue;
@@ -11,9 +12,11 @@ mod telling;
 
 use std::{sync::Arc, time::Duration};
 
-use catena_api::{BasicDeployment, BasicDeploymentSpec, BasicDeploymentStatus, CommandStatus, keys};
+use catena_api::{
+    BasicDeployment, BasicDeploymentSpec, BasicDeploymentStatus, CommandStatus, contract::ReplicaContract,
+    keys,
+};
 use jiff::Timestamp;
-use kube::discovery::ApiResource;
 use operator_kit::{
     render::Rendered,
     report::{StatusAge, conditions},
@@ -24,12 +27,13 @@ use serde_json::{Value, json};
 use super::*;
 use crate::{
     child::Child,
+    child_kind::ChildKind,
     command::{Command, CommandKind},
     contest,
     desired::Desired,
     error::Refusal,
-    fixtures::{self, deployment, desired},
-    observed::Found,
+    fixtures::{self, deployment, desired, replica_sets},
+    observed::{Found, Prepared},
     revision::{Pin, Rejects, Revision, kept_marks},
     rollback,
     status::status,
@@ -51,8 +55,27 @@ fn rendered(hash: &str) -> Rendered {
 fn child(changes: Value) -> Arc<Child> {
     let mut object = fixtures::child_object("web", "child");
     merge(&mut object, changes);
-    let kind = ApiResource::erase::<catena_api::BasicReplicaSet>(&());
-    Arc::new(Child::of(serde_json::from_value(object).unwrap(), &kind, &crate::outputs::Mapping::default()))
+    Arc::new(Child::of(serde_json::from_value(object).unwrap(), &replica_sets()))
+}
+
+/// Changes the contract of the child's kind.
+fn with_contract(mut observed: Observed, change: impl FnOnce(&mut ReplicaContract)) -> Observed {
+    let mut contract = ReplicaContract::default();
+    change(&mut contract);
+    let kind = ChildKind { contract: contract.try_into().unwrap(), ..ChildKind::clone(&replica_sets()) };
+    let kind = Arc::new(kind);
+    observed.kinds = vec![fixtures::listed(kind.clone())];
+    if let Found::Ours(child) = &mut observed.child {
+        Arc::make_mut(child).kind = kind.clone();
+    }
+    if let Ok(desired) = &mut observed.desired {
+        desired.kind = kind;
+    }
+    observed
+}
+
+fn create(desired: Desired) -> Action {
+    Action::Create { desired, replicas: 3 }
 }
 
 fn merge(object: &mut Value, changes: Value) {

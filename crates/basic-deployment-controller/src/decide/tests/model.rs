@@ -84,7 +84,7 @@ impl World {
         let pin = Pin::of(&self.rendering, &own, &self.revisions);
         let hash = pin.as_ref().map_or(&self.rendering, |pin| &pin.hash);
         let marks = kept_marks(hash, pin.as_ref(), child.as_deref());
-        let desired = Desired::new(&self.deployment, rendered(hash)).marked(marks);
+        let desired = Desired::new(&self.deployment, rendered(hash), replica_sets()).marked(marks);
         let mut observed = observed(child.map_or(Found::Nothing, Found::Ours));
         observed.deployment = Arc::new(self.deployment.clone());
         observed.rendered = Ok(rendered(&self.rendering));
@@ -107,7 +107,7 @@ impl World {
                 self.revisions.retain(|other| other.uid != revision.uid);
                 self.revisions.push(Arc::new(Revision { number, rejects, ..(*revision).clone() }));
             }
-            Action::Create(desired) => {
+            Action::Create { desired, .. } => {
                 self.apply(&desired);
                 if let Some(token) = desired.token {
                     self.set_token(token);

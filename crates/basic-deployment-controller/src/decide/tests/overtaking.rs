@@ -60,7 +60,7 @@ fn rolled_back() -> Observed {
     let mut on_good = restarted("undo", stuck());
     merge(&mut on_good, json!({"metadata": {"annotations": marks}}));
     observed.child = Found::Ours(child(on_good));
-    observed.desired = Ok(Desired::new(&deployment(), rendered("good")));
+    observed.desired = Ok(Desired::new(&deployment(), rendered("good"), replica_sets()));
     let rejects = Rejects { hash: Some(NEW.into()), command: Some("undo".into()) };
     let held = Arc::new(Revision { rejects: rejects.clone(), ..(*revision(3, "good")).clone() });
     observed.revisions = vec![revision(2, NEW), held.clone()];

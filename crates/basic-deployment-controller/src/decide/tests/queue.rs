@@ -34,7 +34,8 @@ pub(super) fn prepare(observed: &mut Observed) {
         crate::command::Order::Rollback(to) => {
             let revision = rollback::target(to, observed).unwrap();
             let marks = rollback::marks(&next.uid, revision, observed);
-            let desired = Desired::new(&observed.deployment, rendered(&revision.hash)).marked(marks);
+            let desired =
+                Desired::new(&observed.deployment, rendered(&revision.hash), replica_sets()).marked(marks);
             Some((desired, observed.child.clone()))
         }
     };
@@ -221,8 +222,8 @@ fn a_paused_deployment_lets_commands_wait() {
 
 #[test]
 fn a_child_without_a_restart_token_is_told() {
-    let mut observed = with(json!({}), &[restart("a", 10, json!({}))]);
-    observed.contract.restarted_at = None;
+    let observed = with(json!({}), &[restart("a", 10, json!({}))]);
+    let observed = with_contract(observed, |contract| contract.restarted_at = None);
     assert_eq!(told(decide(&observed), "a"), outcome("False", "ChildHasNoRestart"));
     let pruned = with(restarted("a", json!({"spec": {"restartedAt": null}})), &[restart("a", 10, json!({}))]);
     assert_eq!(told(decide(&pruned), "a"), outcome("False", "ChildHasNoRestart"));
@@ -255,7 +256,7 @@ fn a_rollback_puts_the_child_on_a_revision_and_says_what_it_rejects() {
 fn a_rollback_to_what_spec_and_template_give_rejects_nothing() {
     let mut observed = with(json!({"metadata": {"annotations": {keys::HASH: "good"}}}), &[]);
     observed.revisions = vec![revision(2, NEW), revision(3, "good")];
-    observed.desired = Ok(Desired::new(&deployment(), rendered("good")));
+    observed.desired = Ok(Desired::new(&deployment(), rendered("good"), replica_sets()));
     let rejects = Rejects { hash: Some(NEW.into()), command: Some("before".into()) };
     let held = observed.revisions[1].clone();
     observed.revisions[1] = Arc::new(Revision { rejects: rejects.clone(), ..(*held).clone() });

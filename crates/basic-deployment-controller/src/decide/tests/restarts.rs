@@ -25,7 +25,7 @@ fn a_new_child_is_made_under_the_token_of_the_newest_restart() {
     let commands = [restart("a", 10, json!({})), restart("b", 20, json!({}))];
     let mut missing = observed(Found::Nothing);
     missing.commands = Some(commands.to_vec());
-    let Action::Create(made) = decide(&missing) else { panic!() };
+    let Action::Create { desired: made, .. } = decide(&missing) else { panic!() };
     assert_eq!(made.token.as_deref(), Some("1970-01-01T00:00:20Z"));
     assert_eq!(made.object, desired().object, "it is no part of the rendering");
 
@@ -42,10 +42,11 @@ fn restarts_that_failed_or_are_for_others_give_a_new_child_no_token() {
     let other = json!({"spec": {"targetRef": {"name": "api"}}});
     let mut missing = observed(Found::Nothing);
     missing.commands = Some(vec![restart("a", 10, failed), restart("b", 20, other)]);
-    assert_eq!(decide(&missing), Action::Create(desired()));
+    assert_eq!(decide(&missing), create(desired()));
     missing.commands = Some(vec![restart("c", 30, json!({}))]);
-    missing.contract.restarted_at = None;
-    assert_eq!(decide(&missing), Action::Create(desired()));
+    let missing = with_contract(missing, |contract| contract.restarted_at = None);
+    let Action::Create { desired, .. } = decide(&missing) else { panic!() };
+    assert_eq!(desired.token, None);
 }
 
 #[test]

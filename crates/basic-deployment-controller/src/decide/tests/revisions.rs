@@ -204,7 +204,7 @@ fn a_stored_rendering_cannot_leave_its_namespace_or_bring_finalizers() {
         "name": "web", "namespace": "kube-system", "finalizers": ["a/b"], "labels": null,
         "ownerReferences": [{"uid": "other"}],
     });
-    let desired = Desired::new(&deployment(), stored).object;
+    let desired = Desired::new(&deployment(), stored, replica_sets()).object;
     assert_eq!(desired["metadata"]["namespace"], "shop");
     assert_eq!(desired["metadata"]["finalizers"], Value::Null);
     assert_eq!(desired["metadata"]["ownerReferences"][0]["uid"], "deployment");

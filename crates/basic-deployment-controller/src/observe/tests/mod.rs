@@ -53,11 +53,19 @@ impl Cluster {
         });
         let trigger = Queue::<BasicDeployment>::default().trigger();
         let (settings, memory) = (Settings::fixed(settings()), Memory::default());
-        let observer = Observer::new(client.clone(), settings, Watches::default(), &trigger, memory.clone());
+        let observer = Observer::new(
+            client.clone(),
+            settings,
+            ServedKinds::new(client.clone()),
+            Watches::default(),
+            &trigger,
+            memory.clone(),
+        );
         let executor = Executor::new(Writer::over(client, env!("CARGO_PKG_NAME")), observer.places(), memory);
         let blind = || {
-            let Known { cache, .. } = observer.children.of(&settings_of_child());
-            cache.problem().or(observer.history.problem()).is_some()
+            let kinds = observer.children.of(&observer.settings.current().children);
+            kinds.iter().any(|known| known.cache.problem().is_some())
+                || observer.history.problem().is_some()
                 || observer.commands.of("shop", "deployment").is_none()
         };
         let known = async {
@@ -90,17 +98,12 @@ impl Cluster {
 
 fn settings() -> Configured {
     let child = json!({"apiVersion": "catena.dev/v1alpha1", "kind": "BasicReplicaSet"});
-    serde_json::from_value(json!({"child": child, "templates": {"default": TEMPLATE}})).unwrap()
-}
-
-fn settings_of_child() -> basic_deployment_controller::settings::ChildKind {
-    settings().child
+    serde_json::from_value(json!({"children": [child], "templates": {"default": TEMPLATE}})).unwrap()
 }
 
 /// The rendering of spec and template.
 fn rendering() -> Rendered {
-    let settings = settings();
-    render(&deployment(), &settings.child, &settings).unwrap()
+    render(&deployment(), &settings()).unwrap()
 }
 
 fn name_of(hash: &str) -> String {

@@ -30,6 +30,9 @@ const LONGEST: usize = 3 * 1024 * 1024;
 /// The suffix for trying out templates.
 const PROBE: &str = "suffix";
 
+/// The API version and the kind of an object.
+pub type ApiKind<'k> = (&'k str, &'k str);
+
 /// Values for some templates only, by name.
 type More<'m> = BTreeMap<&'m str, TemplateValue>;
 
@@ -115,7 +118,14 @@ impl Templates {
     /// set to `1`.
     #[must_use]
     pub fn problems(&self, api_version: &str, kind: &str) -> Vec<TemplateError> {
-        self.names.iter().filter_map(|name| self.problem(name, &[], api_version, kind)).collect()
+        self.problems_of_any(&[(api_version, kind)])
+    }
+
+    /// Like [`Templates::problems`], for templates each of which renders an object of any of these kinds.
+    #[must_use]
+    pub fn problems_of_any(&self, kinds: &[ApiKind<'_>]) -> Vec<TemplateError> {
+        let problem = |name: &String| self.tried_with(name, PROBE, &[], kinds).err();
+        self.names.iter().filter_map(problem).collect()
     }
 
     /// Like [`Templates::problems`], for templates that render many objects for each subject, which must have different
@@ -123,7 +133,7 @@ impl Templates {
     #[must_use]
     pub fn problems_of_many(&self, api_version: &str, kind: &str) -> Vec<TemplateError> {
         let problem = |name: &String| {
-            let tried = |suffix| self.tried_with(name, suffix, &[], api_version, kind);
+            let tried = |suffix| self.tried_with(name, suffix, &[], &[(api_version, kind)]);
             tried(PROBE).and_then(|one| unique(name, &one, &tried("")?)).err()
         };
         self.names.iter().filter_map(problem).collect()
@@ -147,7 +157,7 @@ impl Templates {
         api_version: &str,
         kind: &str,
     ) -> Result<Value, TemplateError> {
-        self.tried_with(name, PROBE, more, api_version, kind)
+        self.tried_with(name, PROBE, more, &[(api_version, kind)])
     }
 
     fn tried_with(
@@ -155,8 +165,7 @@ impl Templates {
         name: &str,
         suffix: &str,
         more: &[&str],
-        api_version: &str,
-        kind: &str,
+        kinds: &[ApiKind<'_>],
     ) -> Result<Value, TemplateError> {
         let subject = Subject {
             name: "name",
@@ -169,7 +178,7 @@ impl Templates {
         };
         let more = more.iter().map(|name| (*name, TemplateValue::from_object(Anything))).collect();
         let text = self.fill(name, &subject, &Arc::new(Parameters::probe()), &more)?;
-        parse(name, &text, api_version, kind)
+        parse(name, &text, kinds)
     }
 
     /// Renders a template.
@@ -184,9 +193,22 @@ impl Templates {
         api_version: &str,
         kind: &str,
     ) -> Result<Rendered, TemplateError> {
+        self.render_any(name, subject, &[(api_version, kind)])
+    }
+
+    /// Renders a template whose object may be of any of these kinds.
+    ///
+    /// # Errors
+    /// As [`Templates::render`].
+    pub fn render_any(
+        &self,
+        name: &str,
+        subject: &Subject<'_>,
+        kinds: &[ApiKind<'_>],
+    ) -> Result<Rendered, TemplateError> {
         let given = Arc::new(Parameters::given(subject.parameters));
         let text = self.fill(name, subject, &given, &More::new())?;
-        let mut object = parse(name, &text, api_version, kind)?;
+        let mut object = parse(name, &text, kinds)?;
         settle_namespace(name, &mut object, subject.namespace)?;
         let hash = if subject.suffix.is_empty() {
             sha256(&text)
@@ -229,7 +251,7 @@ impl Templates {
     ) -> Result<Value, TemplateError> {
         let more = more.iter().map(|(name, value)| (*name, TemplateValue::from_serialize(value))).collect();
         let text = self.fill(name, subject, &Arc::new(Parameters::given(subject.parameters)), &more)?;
-        parse(name, &text, api_version, kind)
+        parse(name, &text, &[(api_version, kind)])
     }
 
     fn fill(
@@ -268,17 +290,18 @@ fn values(subject: &Subject<'_>, parameters: &Arc<Parameters>, more: More<'_>) -
     }
 }
 
-/// Parses a rendered text, and checks that it is one object of the expected kind.
-fn parse(name: &str, text: &str, api_version: &str, kind: &str) -> Result<Value, TemplateError> {
+/// Parses a rendered text, and checks that it is one object of one of the expected kinds.
+fn parse(name: &str, text: &str, kinds: &[ApiKind<'_>]) -> Result<Value, TemplateError> {
     let object: Value = serde_saphyr::from_str(text)
         .map_err(|error| TemplateError::NotYaml { template: name.to_owned(), problem: error.to_string() })?;
     let field = |name: &str| object.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
     let (found_version, found_kind) = (field("apiVersion"), field("kind"));
-    if (found_version.as_str(), found_kind.as_str()) != (api_version, kind) {
+    if !kinds.contains(&(found_version.as_str(), found_kind.as_str())) {
+        let wanted: Vec<_> = kinds.iter().map(|(version, kind)| format!("{version} {kind}")).collect();
         return Err(TemplateError::WrongKind {
             template: name.to_owned(),
             found: format!("{found_version} {found_kind}"),
-            wanted: format!("{api_version} {kind}"),
+            wanted: wanted.join(", "),
         });
     }
     for (field, pointer) in

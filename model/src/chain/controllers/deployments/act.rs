@@ -17,7 +17,7 @@ use operator_kit::render::Rendered;
 use serde_json::json;
 
 use super::super::super::{
-    content::{Server, Stored, object},
+    content::{Server, Stored, kind_of, object},
     sabotage::Sabotage,
     scope::Scope,
     write::{Purpose, Write},
@@ -46,7 +46,6 @@ pub fn writes(
     let patch = |purpose, key, uid: &str, changes| {
         Write::patch(deployment, purpose, key, Preconditions::uid(&uid_of(uid)), changes)
     };
-    let contract = &observed.contract;
     let step = action.step();
     match action {
         Action::Record { rendered, number } => vec![record(deployment, &rendered, number)],
@@ -69,8 +68,14 @@ pub fn writes(
             ];
             vec![patch(Purpose::Other, key(Kind::Revision, &revision.name), &revision.uid, changes)]
         }
-        Action::Create(desired) => vec![apply(deployment, observed, &desired, None)],
-        Action::Apply { child, desired, .. } => vec![apply(deployment, observed, &desired, Some(&child))],
+        Action::Create { desired, replicas } => {
+            let all = observed.deployment.spec.replicas;
+            let replicas = if scope.has(Sabotage::StartsAllAtOnce) { all } else { replicas };
+            vec![apply(deployment, &desired, replicas, None)]
+        }
+        Action::Apply { child, desired, replicas, .. } => {
+            vec![apply(deployment, &desired, replicas, Some(&child))]
+        }
         Action::Restart { child, command, token } => {
             let by_the_clock = || Some(clock::time(server.clock).to_string());
             let token = if scope.has(Sabotage::RestartsByTheClock) { by_the_clock() } else { token };
@@ -78,18 +83,20 @@ pub fn writes(
                 vec![Change::Annotation(keys::LAST_COMMAND.into(), Some((&*command.uid).into()))];
             changes.extend(token.map(|token| Change::Spec(json!({"spec": {"restartedAt": token}}).into())));
             let purpose = Purpose::Restart((&*command.uid).into());
-            let key = key(Kind::ReplicaSet, &child.name);
+            let key = key(kind_of(&child.object), &child.name);
             let version = child.version.parse().ok().map(Version);
             let version = version.filter(|_| !scope.has(Sabotage::RestartsByTheClock));
             let preconditions = Preconditions { uid: Some(uid_of(&child.uid)), version };
             vec![Write::patch(deployment, purpose, key, preconditions, changes)]
         }
-        Action::Scale { child, .. } | Action::ScaleFormer { child, .. } => {
+        Action::Scale { child, replicas, .. } | Action::ScaleFormer { child, replicas, .. } => {
+            let is_ended = scope.has(Sabotage::EndsTheFormerFirst) && step == step::SCALE_FORMER;
+            let replicas = if is_ended { 0 } else { replicas };
             let mut spec = json!({});
-            contract.replicas.set(&mut spec, observed.deployment.spec.replicas.into());
-            let purpose = Purpose::Scale(observed.deployment.spec.replicas);
+            child.kind.fields().replicas.set(&mut spec, replicas.into());
             let changes = vec![Change::Spec(spec.into())];
-            let write = patch(purpose, key(Kind::ReplicaSet, &child.name), &child.uid, changes);
+            let key = key(kind_of(&child.object), &child.name);
+            let write = patch(Purpose::Scale(replicas), key, &child.uid, changes);
             vec![write.of_step(step, None)]
         }
         Action::Strip { child, additions } => {
@@ -98,12 +105,13 @@ pub fn writes(
                 added.removed_in(&mut spec);
             }
             let changes = vec![Change::Spec(spec.into())];
-            vec![patch(Purpose::Other, key(Kind::ReplicaSet, &child.name), &child.uid, changes)]
+            vec![patch(Purpose::Other, key(kind_of(&child.object), &child.name), &child.uid, changes)]
         }
         Action::Delete(children) => {
             let delete = |child: &Arc<Child>| {
                 let preconditions = Preconditions::uid(&uid_of(&child.uid));
-                Write::delete(deployment, Purpose::Other, key(Kind::ReplicaSet, &child.name), preconditions)
+                let key = key(kind_of(&child.object), &child.name);
+                Write::delete(deployment, Purpose::Other, key, preconditions)
             };
             children.iter().map(delete).collect()
         }
@@ -143,11 +151,11 @@ fn record(deployment: &Stored, rendered: &Rendered, number: i64) -> Write {
 }
 
 /// Server-side apply: without a child it creates one, and takes nothing from an object that came meanwhile.
-fn apply(deployment: &Stored, observed: &Observed, desired: &Desired, child: Option<&Child>) -> Write {
-    let contract = &observed.contract;
+fn apply(deployment: &Stored, desired: &Desired, replicas: i32, child: Option<&Child>) -> Write {
+    let contract = desired.kind.fields();
     let mut spec = json!({"spec": desired.object["spec"]});
-    contract.replicas.set(&mut spec, observed.deployment.spec.replicas.into());
-    let token = child.map_or(desired.token.as_deref(), |child| child.restarted_at(contract));
+    contract.replicas.set(&mut spec, replicas.into());
+    let token = child.map_or(desired.token.as_deref(), Child::restarted_at);
     if let (Some(restarted_at), Some(token)) = (&contract.restarted_at, token) {
         restarted_at.set(&mut spec, token.into());
     }
@@ -158,7 +166,7 @@ fn apply(deployment: &Stored, observed: &Observed, desired: &Desired, child: Opt
     let (labels, annotations) = (texts("labels"), texts("annotations"));
     let purpose = Purpose::Apply((&*desired.hash).into(), desired.comparable().into());
     let Some(child) = child else {
-        let mut new = object(Kind::ReplicaSet, desired.name(), spec);
+        let mut new = object(kind_of(&desired.object), desired.name(), spec);
         (new.meta.labels, new.meta.annotations) = (labels, annotations);
         new.meta.owners = vec![controller_reference(deployment)];
         return Write::create(deployment, purpose, new);
@@ -170,7 +178,7 @@ fn apply(deployment: &Stored, observed: &Observed, desired: &Desired, child: Opt
     changes.extend(annotations.into_iter().map(|(key, value)| Change::Annotation(key, Some(value))));
     changes.push(Change::AddOwner(controller_reference(deployment)));
     changes.push(Change::Spec(spec.into()));
-    let key = Key { kind: Kind::ReplicaSet, name: (&*child.name).into() };
+    let key = Key { kind: kind_of(&desired.object), name: (&*child.name).into() };
     Write::patch(deployment, purpose, key, Preconditions::uid(&(&*child.uid).into()), changes)
 }
 

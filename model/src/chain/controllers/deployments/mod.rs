@@ -11,14 +11,12 @@ use basic_deployment_controller::{
 };
 
 use super::super::{
-    content::{Answer, Operation, Server, Stored, trimmed},
+    content::{Answer, Operation, Server, Stored, settings_of, trimmed},
     memory::OfDeployments,
     process::Process,
     scope::Scope,
-    settings::DEPLOYMENTS,
     write::{Purpose, Write},
 };
-use crate::{metadata::resource, server::object::Kind};
 
 /// A pass over a `BasicDeployment`.
 #[must_use]
@@ -46,7 +44,7 @@ pub fn hears(memory: &mut OfDeployments, write: &Write, answer: &Answer, clock: 
         (Purpose::Record(_), Answer::Done(_)) => memory.taken = None,
         (Purpose::Record(hash), Answer::AlreadyExists) => memory.taken = Some(hash.clone()),
         (Purpose::Apply(hash, wanted), Answer::Done(child)) => {
-            let live = Child::of(trimmed(child), &resource(Kind::ReplicaSet), &DEPLOYMENTS.child.contract);
+            let live = Child::of(trimmed(child), settings_of(child.meta.key.kind));
             let seen = projection(wanted.value(), &live.object);
             memory.applied = Some((hash.clone(), seen.into()));
             let replicas = live.object["spec"]["replicas"].as_i64().and_then(|given| given.try_into().ok());

@@ -8,10 +8,11 @@ use std::{
 
 use basic_deployment_controller::{
     child::Child,
+    child_kind::ChildKind,
     command::{Command, CommandKind},
     desired::{Desired, render},
     error::Refusal,
-    observed::{Found, Observed, Occupant},
+    observed::{Found, ListedKind, Observed, Occupant},
     revision::{self, Pin, Revision},
 };
 use catena_api::BasicDeployment;
@@ -24,7 +25,7 @@ use operator_kit::{
 use parking_lot::Mutex;
 
 use super::super::super::{
-    content::{Object, Server, Stored, real_deployment, trimmed},
+    content::{CHILDREN, Object, Server, Stored, kind_of, real_deployment, settings_of, trimmed},
     digest::digest,
     process::Process,
     sabotage::Sabotage,
@@ -33,7 +34,6 @@ use super::super::super::{
 };
 use crate::{
     clock,
-    metadata::resource,
     server::object::{Key, Kind, Text},
 };
 
@@ -43,7 +43,6 @@ pub fn observe(process: &Process, server: &Server, scope: &Scope, deployment: &S
     let attempt = process.attempt(deployment);
     let is_allowed = !matches!(attempt, Attempt::Deferred(_));
     let real = real_deployment(deployment);
-    let contract = settings.child.contract.contract.clone();
     let rendered = rendered(deployment, &real);
     let own = |kind| {
         let rows = process.cache(kind).rows();
@@ -52,15 +51,23 @@ pub fn observe(process: &Process, server: &Server, scope: &Scope, deployment: &S
     let mut revisions: Vec<_> = own(Kind::Revision).map(|row| Arc::new(Revision::of(trimmed(row)))).collect();
     revisions.retain(|revision| revision.is_genuine(&deployment.meta.key.name, uid));
     revisions.sort_by(|a, b| (a.number, &a.uid).cmp(&(b.number, &b.uid)));
-    let mut others: Vec<_> = own(Kind::ReplicaSet).map(|row| Arc::new(child_of(row, scope))).collect();
+    let mut others: Vec<_> =
+        CHILDREN.into_iter().flat_map(own).map(|row| Arc::new(child_of(row, scope))).collect();
     let pin = rendered.as_ref().ok().and_then(|rendered| Pin::of(&rendered.hash, &others, &revisions));
-    let desired = rendered.clone().map(|rendered| Desired::new(&real, rendered));
+    let desired = rendered.clone().and_then(|rendered| {
+        let kind = settings.kind_of(&rendered.object)?;
+        Ok(Desired::new(&real, rendered, kind))
+    });
     let is_stored = |desired: &Desired| revision::find(&revisions, &desired.hash).is_some();
     let child = match &desired {
         Ok(desired) if is_allowed && !deployment.meta.is_deleting && is_stored(desired) => {
-            find(server, scope, deployment, &real, &others, desired.name())?
+            find(server, scope, deployment, &real, &others, desired)?
         }
-        _ => others.first().cloned().map_or(Found::Nothing, Found::Ours),
+        Ok(desired) => {
+            let is_it = |child: &&Arc<Child>| child.kind == desired.kind && child.name == desired.name();
+            others.iter().find(is_it).cloned().map_or(Found::Nothing, Found::Ours)
+        }
+        Err(_) => others.first().cloned().map_or(Found::Nothing, Found::Ours),
     };
     let memory = &process.memory.deployments;
     let occupant = match &desired {
@@ -83,7 +90,7 @@ pub fn observe(process: &Process, server: &Server, scope: &Scope, deployment: &S
         attempt,
         is_blind: false,
         now: clock::time(server.clock),
-        place: WatchedResource::new(resource(Kind::ReplicaSet), &Watermark::default()),
+        kinds: settings.children.iter().map(listed).collect(),
         since_progress: Duration::ZERO,
         status_age: match memory.written {
             Some(then) => StatusAge::Written(since(then)),
@@ -96,7 +103,6 @@ pub fn observe(process: &Process, server: &Server, scope: &Scope, deployment: &S
         unheard: HashSet::new(),
         commands: Some(commands(process, uid)),
         prepared: None,
-        contract,
         rendered,
         pin,
         desired,
@@ -114,19 +120,24 @@ fn rendered(deployment: &Stored, real: &BasicDeployment) -> Result<Rendered, Ref
     let input = digest(&(&deployment.meta, &deployment.spec));
     let known = KNOWN.lock().get(&input).cloned();
     known.unwrap_or_else(|| {
-        let rendered = render(real, &DEPLOYMENTS.child, &DEPLOYMENTS);
+        let rendered = render(real, &DEPLOYMENTS);
         KNOWN.lock().insert(input, rendered.clone());
         rendered
     })
 }
 
 fn child_of(row: &Object, scope: &Scope) -> Child {
-    let mut child = Child::of(trimmed(row), &resource(Kind::ReplicaSet), &DEPLOYMENTS.child.contract);
+    let mut child = Child::of(trimmed(row), settings_of(row.meta.key.kind));
     if scope.has(Sabotage::BelievesOldReports) {
         child.outputs.observed_generation = Some(child.generation);
         (child.outputs.ready, child.outputs.updated) = (true, None);
     }
     child
+}
+
+fn listed(kind: &Arc<ChildKind>) -> ListedKind {
+    let watched = WatchedResource::new(kind.api_resource(), &Watermark::default());
+    ListedKind { kind: kind.clone(), watched }
 }
 
 /// The object that has the child's name.
@@ -136,12 +147,13 @@ fn find(
     deployment: &Stored,
     real: &BasicDeployment,
     own: &[Arc<Child>],
-    name: &str,
+    desired: &Desired,
 ) -> Option<Found> {
-    if let Some(child) = own.iter().find(|child| child.name == name) {
+    let is_it = |child: &&Arc<Child>| child.kind == desired.kind && child.name == desired.name();
+    if let Some(child) = own.iter().find(is_it) {
         return Some(Found::Ours(child.clone()));
     }
-    let key = Key { kind: Kind::ReplicaSet, name: name.into() };
+    let key = Key { kind: kind_of(&desired.object), name: desired.name().into() };
     let Some(found) = server.get(&key) else { return Some(Found::Nothing) };
     let child = Arc::new(child_of(found, scope));
     let is_there = || {

@@ -1,0 +1,105 @@
+//! The limits of an exchange of children, and the numbers that they follow from.
+//!
+//! At every moment, all children together have at most `replicas` + `maxSurge` replicas, and at least `replicas` -
+//! `maxUnavailable` of them serve.
+
+use std::sync::Arc;
+
+use catena_api::BasicDeploymentSpec;
+use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
+
+use crate::child::Child;
+
+/// The limits of an exchange.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Budget {
+    /// Desired replicas.
+    pub replicas: i32,
+    /// Maximum number of replicas that all children together may have.
+    pub most: i32,
+    /// Minimum number of replicas that serve.
+    pub least: i32,
+}
+
+/// The replicas of one or more children.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Count {
+    /// Their number.
+    pub desired: i32,
+    /// Those of them that serve.
+    pub serving: i32,
+}
+
+impl Budget {
+    /// The budget of a `BasicDeployment`: percentages of the surge are rounded up, those of the unavailable replicas down, and
+    /// both are never 0 at once (as for a Deployment).
+    #[must_use]
+    pub fn of(spec: &BasicDeploymentSpec) -> Self {
+        let replicas = spec.replicas;
+        let surge = share(&spec.max_surge, replicas, 99);
+        let unavailable = share(&spec.max_unavailable, replicas, 0);
+        let unavailable = if surge == 0 { unavailable.max(1) } else { unavailable };
+        Self {
+            replicas,
+            most: replicas.saturating_add(surge),
+            least: replicas.saturating_sub(unavailable).max(0),
+        }
+    }
+
+    /// The replicas of all former children together: those that the wanted child does not serve yet, or all of them while
+    /// there is none.
+    #[must_use]
+    pub fn of_former(&self, former: Count, wanted: Option<Count>) -> i32 {
+        let Some(wanted) = wanted else { return self.replicas };
+        let needed = self.least.saturating_sub(wanted.serving).max(0);
+        if former.desired > needed {
+            return needed;
+        }
+        // They grow only with the BasicDeployment, not whenever a new replica fails.
+        let is_short = former.desired.saturating_add(wanted.desired) < self.replicas;
+        let room = self.most.saturating_sub(wanted.desired);
+        if is_short { needed.min(room).max(former.desired) } else { former.desired }
+    }
+
+    /// The replicas of the wanted child: as many as there is room for beside the former ones, and all that serve.
+    #[must_use]
+    pub fn of_wanted(&self, wanted: Count, former: Count) -> i32 {
+        self.most.saturating_sub(former.desired).max(wanted.serving).min(self.replicas).max(0)
+    }
+}
+
+/// A number, or a percentage of the replicas, to which `rounding` hundredths are added.
+fn share(amount: &IntOrString, replicas: i32, rounding: i64) -> i32 {
+    match amount {
+        IntOrString::Int(number) => (*number).max(0),
+        // The schema allows only a percentage here.
+        IntOrString::String(text) => {
+            let percent: i64 = text.trim_end_matches('%').parse().unwrap_or(0);
+            let share = (i64::from(replicas).saturating_mul(percent).saturating_add(rounding)) / 100;
+            i32::try_from(share).unwrap_or(replicas)
+        }
+    }
+}
+
+impl Count {
+    /// The count of one child. A report about more replicas than it is to have is older than its spec.
+    #[must_use]
+    pub fn of(child: &Child) -> Self {
+        let desired = child.replicas().unwrap_or(0);
+        Self { desired, serving: child.outputs.active.clamp(0, desired.max(0)) }
+    }
+
+    /// The count of several children.
+    pub fn of_all<'c>(children: impl IntoIterator<Item = &'c Arc<Child>>) -> Self {
+        children.into_iter().map(|child| Self::of(child)).fold(Self::default(), |sum, one| Self {
+            desired: sum.desired.saturating_add(one.desired),
+            serving: sum.serving.saturating_add(one.serving),
+        })
+    }
+
+    /// Those that do not serve.
+    #[must_use]
+    pub fn idle(self) -> i32 {
+        self.desired - self.serving
+    }
+}

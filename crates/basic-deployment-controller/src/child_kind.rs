@@ -1,0 +1,78 @@
+//! A kind of children.
+
+use catena_api::{contract::ReplicaContract, keys};
+use kube::{core::GroupVersionKind, discovery::ApiResource};
+use operator_kit::render::ApiKind;
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::outputs::Mapping;
+
+/// A kind that honours the replica contract, possibly under other names.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ChildKind {
+    /// Its API version, for example `apps/v1`.
+    pub api_version: String,
+    /// Its kind, for example `Deployment`.
+    pub kind: String,
+    /// Its name in URLs, for example `deployments`; the kind in lower case with an s by default.
+    pub resource: Option<String>,
+    /// The places of the fields of the contract.
+    #[serde(default)]
+    pub contract: Mapping,
+}
+
+impl ChildKind {
+    /// The kind as the API server knows it.
+    #[must_use]
+    pub fn api_resource(&self) -> ApiResource {
+        let kind = GroupVersionKind::gvk(self.group(), self.version(), &self.kind);
+        match &self.resource {
+            Some(plural) => ApiResource::from_gvk_with_plural(&kind, plural),
+            None => ApiResource::from_gvk(&kind),
+        }
+    }
+
+    /// Whether a rendered object is of this kind.
+    #[must_use]
+    pub fn renders(&self, object: &Value) -> bool {
+        (object["apiVersion"].as_str(), object["kind"].as_str())
+            == (Some(&self.api_version), Some(&self.kind))
+    }
+
+    /// Its API version and kind.
+    #[must_use]
+    pub fn name(&self) -> ApiKind<'_> {
+        (&self.api_version, &self.kind)
+    }
+
+    /// The places of the fields of the contract, as they are written in the settings.
+    #[must_use]
+    pub fn fields(&self) -> &ReplicaContract {
+        &self.contract.contract
+    }
+
+    /// Whether it is this kind, possibly in another version.
+    #[must_use]
+    pub fn is(&self, (api_version, kind): ApiKind<'_>) -> bool {
+        (self.group(), self.kind.as_str()) == (group(api_version), kind)
+    }
+
+    /// Whether its children would have children of their own.
+    pub(crate) fn is_parent(&self) -> bool {
+        (self.group(), self.kind.as_str()) == (keys::GROUP, "BasicDeployment")
+    }
+
+    fn group(&self) -> &str {
+        group(&self.api_version)
+    }
+
+    fn version(&self) -> &str {
+        self.api_version.split_once('/').map_or(&self.api_version, |(_, version)| version)
+    }
+}
+
+fn group(api_version: &str) -> &str {
+    api_version.split_once('/').map_or("", |(group, _)| group)
+}

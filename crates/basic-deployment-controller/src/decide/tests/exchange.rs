@@ -1,0 +1,328 @@
+//! Former children, of other names or kinds, are exchanged for the wanted one within a budget.
+
+use catena_api::BasicDeploymentSpec;
+use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
+use operator_kit::{
+    report::{Category, Failure},
+    run::HeldUp,
+};
+use proptest::prelude::*;
+
+use super::{queue, *};
+use crate::budget::{Budget, Count};
+
+#[test]
+fn a_child_of_an_earlier_name_goes_when_the_new_one_serves() {
+    let other = child(json!({"metadata": {"name": "old-name", "uid": "other"}}));
+    let mut starting = ours(json!({"spec": {"replicas": 1}, "status": {"active": 0}}));
+    starting.others = vec![other.clone()];
+    assert!(matches!(decide(&starting), Action::WriteStatus(_)));
+    let mut serving = ours(json!({}));
+    serving.others = vec![other.clone()];
+    assert_eq!(decide(&serving), Action::Delete(vec![other]));
+}
+
+#[test]
+fn a_child_of_an_earlier_name_counts_and_is_scaled_until_the_new_one_serves() {
+    let other = |replicas: i32| {
+        child(json!({
+            "metadata": {"name": "old-name", "uid": "other"},
+            "spec": {"replicas": replicas}, "status": {"active": 3, "selector": "old=1"},
+        }))
+    };
+    let mut starting = ours(json!({"spec": {"replicas": 1}, "status": {"active": 0}}));
+    starting.others = vec![other(3)];
+    let status = written(decide(&starting));
+    assert_eq!((status.active, status.ready, status.selector.as_deref()), (3, false, Some("old=1")));
+    let message = &conditions::find(&status.conditions, conditions::READY).unwrap().message;
+    assert_eq!(message, "3 of 3 replicas are serving, 3 of them of the former BasicReplicaSet \"old-name\"");
+
+    let unscaled = other(2);
+    for child in [Found::Nothing, Found::Foreign(child(json!({})))] {
+        starting.child = child;
+        starting.others = vec![unscaled.clone()];
+        assert_eq!(
+            decide(&starting),
+            Action::ScaleFormer { child: unscaled.clone(), replicas: 3, heals: false }
+        );
+    }
+    spec(&mut starting).paused = true;
+    assert_eq!(decide(&starting), Action::ScaleFormer { child: unscaled.clone(), replicas: 3, heals: false });
+    starting.others = vec![child(json!({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}}))];
+    assert!(!matches!(decide(&starting), Action::ScaleFormer { .. }));
+}
+
+#[test]
+fn a_child_of_an_earlier_name_that_somebody_scales_is_put_back_in_time() {
+    let mut observed = ours(json!({"spec": {"replicas": 0}, "status": {"active": 0}}));
+    observed.others =
+        vec![child(json!({"metadata": {"name": "old-name", "uid": "other"}, "spec": {"replicas": 9}}))];
+    observed.given_replicas.insert("other".into(), 3);
+    undone(&mut observed, Part::Replicas, "spec.replicas", 1, 1);
+    for current in [observed.child.clone(), Found::Nothing] {
+        observed.child = current;
+        spec(&mut observed).paused = true;
+        Arc::make_mut(&mut observed.deployment).status = Some(status(&observed));
+        assert_eq!(decide(&observed), Action::Wait(Duration::from_secs(4)));
+    }
+}
+
+#[test]
+fn a_child_of_an_earlier_name_that_cannot_be_scaled_holds_up_nothing_else() {
+    let mut observed = ours(json!({"metadata": {"annotations": {keys::HASH: "old"}}}));
+    let former = child(json!({"metadata": {"name": "old-name", "uid": "other"}, "spec": {"replicas": 2}}));
+    observed.others = vec![former.clone()];
+    let tried = decide(&observed);
+    assert!(matches!(tried, Action::ScaleFormer { .. }));
+    let refused = Failure {
+        category: Category::WaitsForChange,
+        reason: "Forbidden",
+        message: "no".into(),
+        is_expected: false,
+    };
+    observed.attempt = Attempt::Without(HeldUp::default().and_step(tried.step(), refused));
+    let next = decide(&observed);
+    assert!(matches!(next, Action::Apply { .. }));
+    assert_ne!(next.step(), tried.step());
+
+    observed.child = Found::Ours(child(json!({"spec": {"replicas": 2}, "status": {"active": 1}})));
+    let status = written(decide(&observed));
+    assert_eq!(ready(&status), (false, "Exchanging".into()));
+    let message = &conditions::find(&status.conditions, conditions::READY).unwrap().message;
+    assert!(message.ends_with("; a former child cannot be scaled: no"), "{message}");
+    observed.commands = Some(vec![queue::restart("again", 10, json!({}))]);
+    queue::prepare(&mut observed);
+    assert!(matches!(decide(&observed), Action::Restart { .. }));
+
+    observed.commands = Some(Vec::new());
+    observed.child = Found::Ours(child(json!({})));
+    assert_eq!(ready(&crate::status::status(&observed)), (true, "Complete".into()));
+    assert_eq!(decide(&observed), Action::Delete(vec![former]));
+}
+
+/// A child of another kind, with the same name.
+fn deployment_child(changes: Value) -> Arc<Child> {
+    let mut object = fixtures::child_object("web", "deployment-child");
+    merge(&mut object, json!({"metadata": {"annotations": {keys::HASH: "former"}}}));
+    merge(&mut object, changes);
+    Arc::new(Child::of(serde_json::from_value(object).unwrap(), &deployments()))
+}
+
+fn deployments() -> Arc<ChildKind> {
+    let kind = ChildKind::clone(&replica_sets());
+    Arc::new(ChildKind { api_version: "apps/v1".into(), kind: "Deployment".into(), ..kind })
+}
+
+/// A `BasicDeployment` whose child of another kind serves, while the wanted one does not exist.
+fn switched() -> Observed {
+    let mut observed = observed(Found::Nothing);
+    observed.kinds.push(fixtures::listed(deployments()));
+    observed.others = vec![deployment_child(json!({}))];
+    observed
+}
+
+#[test]
+fn a_child_of_another_kind_is_created_beside_the_former_one_with_the_room_that_there_is() {
+    let mut observed = switched();
+    assert_eq!(decide(&observed), Action::Create { desired: desired(), replicas: 1 });
+    spec(&mut observed).max_surge = IntOrString::Int(0);
+    assert_eq!(decide(&observed), Action::Create { desired: desired(), replicas: 0 });
+    spec(&mut observed).max_surge = IntOrString::String("100%".into());
+    assert_eq!(decide(&observed), Action::Create { desired: desired(), replicas: 3 });
+}
+
+#[test]
+fn the_former_kind_goes_step_by_step_and_is_named_meanwhile() {
+    let mut observed = switched();
+    let replicas = |replicas, active| json!({"spec": {"replicas": replicas}, "status": {"active": active}});
+    observed.child = Found::Ours(child(replicas(1, 0)));
+    let status = written(decide(&observed));
+    assert_eq!((status.active, status.replicas, ready(&status).1), (3, 4, "Exchanging".into()));
+    let message = &conditions::find(&status.conditions, conditions::PROGRESSING).unwrap().message;
+    assert_eq!(message, "3 of 3 replicas are serving, 3 of them of the former Deployment \"web\"");
+    observed.child = Found::Ours(child(replicas(1, 1)));
+    let former = observed.others[0].clone();
+    assert_eq!(decide(&observed), Action::ScaleFormer { child: former, replicas: 2, heals: false });
+    observed.others = vec![deployment_child(replicas(2, 3))];
+    let Action::Scale { replicas: 2, .. } = decide(&observed) else { panic!() };
+    observed.child = Found::Ours(child(json!({})));
+    assert_eq!(decide(&observed), Action::Delete(observed.others.clone()));
+}
+
+#[test]
+fn a_former_child_that_breaks_the_contract_is_told_and_not_written_to() {
+    let mut observed = switched();
+    observed.child = Found::Ours(child(json!({"spec": {"replicas": 1}, "status": {"active": 1}})));
+    observed.others = vec![deployment_child(json!({"status": {"active": "3"}}))];
+    let status = written(decide(&observed));
+    let message = &conditions::find(&status.conditions, conditions::READY).unwrap().message;
+    assert!(
+        message.contains("the former Deployment \"web\" breaks the replica contract: contract.active"),
+        "{message}"
+    );
+}
+
+#[test]
+fn no_child_is_made_while_the_last_one_is_of_a_kind_that_is_not_seen() {
+    let mut observed = observed(Found::Nothing);
+    let mut last = Revision::clone(&revision(2, "former"));
+    last.kind = ("apps/v1".into(), "Deployment".into());
+    observed.revisions.push(Arc::new(last));
+    let Action::Refuse(refusal) = decide(&observed) else { panic!() };
+    assert!(
+        refusal.to_string().contains("children in the controller's settings no longer lists"),
+        "{refusal}"
+    );
+    observed.kinds.push(fixtures::listed(deployments()));
+    assert!(matches!(decide(&observed), Action::Renumber { .. }));
+}
+
+#[test]
+fn a_rollback_makes_the_child_of_the_former_kind_the_wanted_one() {
+    let mut observed = ours(json!({}));
+    observed.kinds.push(fixtures::listed(deployments()));
+    let mut former = Revision::clone(&revision(0, "former"));
+    former.kind = ("apps/v1".into(), "Deployment".into());
+    observed.revisions.insert(0, Arc::new(former.clone()));
+    assert_eq!(rollback::target(0, &observed).unwrap().hash, "former");
+    let command = command(CommandKind::Rollback, "back", 10, json!({}));
+    observed.commands = Some(vec![command]);
+    let target = Desired::new(&deployment(), rendered("former"), deployments());
+    let prepared = |target, found| Prepared { command: "back".into(), target: Some((target, found)) };
+    observed.prepared = Some(prepared(target.clone(), Found::Nothing));
+    assert_eq!(decide(&observed), Action::Create { desired: target, replicas: 1 });
+    observed.kinds.pop();
+    assert!(rollback::target(0, &observed).is_err(), "its kind is no longer listed");
+}
+
+#[test]
+fn replicas_that_the_server_drops_are_a_breach_and_are_not_written_again() {
+    let mut observed = ours(json!({"spec": {"replicas": null}}));
+    Arc::make_mut(match &mut observed.child {
+        Found::Ours(child) => child,
+        _ => unreachable!(),
+    })
+    .object["spec"]
+        .as_object_mut()
+        .unwrap()
+        .remove("replicas");
+    assert!(matches!(decide(&observed), Action::Scale { .. }), "they were never set");
+    observed.given_replicas.insert("child".into(), 3);
+    let Action::Refuse(refusal) = decide(&observed) else { panic!() };
+    assert!(refusal.to_string().contains("contract.replicas: spec.replicas was set"), "{refusal}");
+}
+
+#[test]
+fn a_child_that_never_reports_is_told_by_the_field_after_the_deadline() {
+    let mut observed = ours(json!({"status": {"observedGeneration": null, "active": 0}}));
+    Arc::make_mut(match &mut observed.child {
+        Found::Ours(child) => child,
+        _ => unreachable!(),
+    })
+    .outputs
+    .observed_generation = None;
+    observed.since_progress = Duration::from_secs(600);
+    let status = written(decide(&observed));
+    let message = &conditions::find(&status.conditions, conditions::STALLED).unwrap().message;
+    assert!(message.contains("contract.observedGeneration (status.observedGeneration)"), "{message}");
+}
+
+/// What a cluster makes of an exchange: the replicas of the former and the wanted child, and those of them that serve.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Scene {
+    former: Count,
+    wanted: Count,
+}
+
+impl Scene {
+    fn total(self) -> i32 {
+        self.former.desired + self.wanted.desired
+    }
+
+    fn serving(self) -> i32 {
+        self.former.serving + self.wanted.serving
+    }
+
+    /// The next write, of the former child first; a child that is scaled down loses replicas that do not serve first.
+    fn step(self, budget: Budget) -> Self {
+        let scaled = |count: Count, desired: i32| Count { desired, serving: count.serving.min(desired) };
+        let former = budget.of_former(self.former, Some(self.wanted));
+        if former != self.former.desired {
+            return Self { former: scaled(self.former, former), ..self };
+        }
+        Self { wanted: scaled(self.wanted, budget.of_wanted(self.wanted, self.former)), ..self }
+    }
+}
+
+fn count(most: i32) -> impl Strategy<Value = Count> {
+    (0..=most)
+        .prop_flat_map(|desired| (Just(desired), 0..=desired))
+        .prop_map(|(desired, serving)| Count { desired, serving })
+}
+
+fn amount() -> impl Strategy<Value = IntOrString> {
+    prop_oneof![
+        (0..12_i32).prop_map(IntOrString::Int),
+        (0..=100_i32).prop_map(|percent| IntOrString::String(format!("{percent}%"))),
+    ]
+}
+
+fn budget() -> impl Strategy<Value = Budget> {
+    (0..12_i32, amount(), amount()).prop_map(|(replicas, max_surge, max_unavailable)| {
+        Budget::of(&BasicDeploymentSpec { replicas, max_surge, max_unavailable, ..Default::default() })
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 4000, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn no_step_exceeds_the_budget_or_takes_serving_replicas_that_are_needed(
+        budget in budget(), former in count(16), wanted in count(16),
+    ) {
+        let before = Scene { former, wanted };
+        let after = before.step(budget);
+        prop_assert!(after.total() <= before.total().max(budget.most), "{before:?} {after:?}");
+        prop_assert!(after.serving() >= before.serving().min(budget.least), "{before:?} {after:?}");
+        prop_assert!(after.wanted.desired <= budget.replicas.max(before.wanted.desired), "{after:?}");
+    }
+
+    #[test]
+    fn every_exchange_ends_if_the_new_replicas_serve(
+        budget in budget(), former in count(12), wanted in count(12),
+    ) {
+        let all = Count { desired: budget.replicas, serving: budget.replicas };
+        let mut scene = Scene { former, wanted };
+        // No step is in vain, so that an exchange takes at most a few for each replica.
+        for _ in 0..100 {
+            let next = scene.step(budget);
+            let served = Count { serving: next.wanted.desired, ..next.wanted };
+            scene = if next == scene { Scene { wanted: served, ..scene } } else { next };
+        }
+        prop_assert_eq!(scene.wanted, all);
+    }
+
+    #[test]
+    fn a_new_child_that_never_serves_leaves_the_former_one_serving(budget in budget()) {
+        let mut scene = Scene {
+            former: Count { desired: budget.replicas, serving: budget.replicas },
+            wanted: Count::default(),
+        };
+        for _ in 0..50 {
+            let next = scene.step(budget);
+            scene = Scene { wanted: Count { serving: 0, ..next.wanted }, ..next };
+            prop_assert!(scene.former.serving >= budget.least && scene.total() <= budget.most, "{scene:?}");
+        }
+        prop_assert_eq!(scene.step(budget), scene, "it comes to rest");
+    }
+}
+
+#[test]
+fn a_budget_never_forbids_every_exchange() {
+    let zero = || IntOrString::Int(0);
+    let spec =
+        BasicDeploymentSpec { replicas: 3, max_surge: zero(), max_unavailable: zero(), ..Default::default() };
+    assert_eq!(Budget::of(&spec), Budget { replicas: 3, most: 3, least: 2 });
+    let shares = BasicDeploymentSpec { replicas: 10, ..Default::default() };
+    assert_eq!(Budget::of(&shares), Budget { replicas: 10, most: 13, least: 8 });
+}
