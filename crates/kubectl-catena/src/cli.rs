@@ -58,6 +58,9 @@ enum Command {
     /// Check the contract of a kind
     #[command(subcommand)]
     Contract(commands::contract::Command),
+    /// Check new definitions against the live objects, and migrate stored objects
+    #[command(subcommand)]
+    Upgrade(commands::upgrade::Command),
     /// Print the completion script of `kubectl-catena` for a shell
     #[command(
         after_help = "Example: source <(kubectl catena completion bash)\n\nFor `kubectl catena`, link this program \
@@ -77,6 +80,7 @@ impl Cli {
             Command::Held(arguments) => commands::held::run(&self.cluster, &arguments).await?,
             Command::Release(arguments) => commands::release::run(&self.cluster, &arguments).await?,
             Command::Completion(arguments) => commands::completion::run(&arguments, Self::command())?,
+            Command::Upgrade(command) => return commands::upgrade::run(&self.cluster, &command).await,
             Command::Contract(command) => return commands::contract::run(&self.cluster, &command).await,
             Command::Restart(arguments) => return commands::restart::run(&self.cluster, &arguments).await,
             Command::Rollback(arguments) => return commands::rollback::run(&self.cluster, &arguments).await,

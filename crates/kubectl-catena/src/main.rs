@@ -10,6 +10,7 @@ mod connection;
 mod contract;
 mod errors;
 mod impersonation;
+mod interrupt;
 mod issue;
 mod kinds;
 mod lenient;
@@ -20,6 +21,7 @@ mod paint;
 mod protected_kinds;
 mod table;
 mod target;
+mod upgrade;
 mod why;
 
 use std::process::ExitCode;

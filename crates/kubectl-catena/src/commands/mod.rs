@@ -10,6 +10,7 @@ pub mod rollback;
 pub mod run;
 pub mod status;
 pub mod tree;
+pub mod upgrade;
 pub mod why;
 
 use anyhow::{Result, bail};
