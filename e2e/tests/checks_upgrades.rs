@@ -3,7 +3,9 @@
 use std::process::Stdio;
 
 use anyhow::{Context, Result, ensure};
-use e2e::{Cluster, OwnKind, WAIT_TIMEOUT, catena, catena_process, eventually, succeeds};
+use e2e::{
+    Cluster, ForeignKinds, OwnKind, WAIT_TIMEOUT, catena, catena_process, eventually, kubectl_apply, succeeds,
+};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::{
     Api, ResourceExt,
@@ -221,6 +223,46 @@ async fn the_charts_of_the_checkout_can_replace_what_is_installed() -> Result<()
         assert_eq!(definition["installed"], true, "{definition}");
     }
     Ok(())
+}
+
+#[tokio::test]
+async fn the_definition_of_another_project_is_checked_from_release_to_release() -> Result<()> {
+    e2e::needs!(NoKindsOfOthers);
+    let cluster = Cluster::with(&[]).await?;
+    let namespace = cluster.namespace("check-foreign").await?;
+    let kinds = ForeignKinds::install(&["cert-manager-0.13"]).await?;
+    let certificate = |name: &str, spec: &str| {
+        format!(
+            "{{apiVersion: cert-manager.io/v1alpha2, kind: Certificate, metadata: {{name: {name}}}, spec: {{secretName: s, \
+             issuerRef: {{name: ca}}, {spec}}}}}"
+        )
+    };
+    for (name, spec) in [
+        ("plain", "dnsNames: [a.example.com]"),
+        ("keyed", "keySize: 4096, keyAlgorithm: rsa"),
+        ("ours", "organization: [us]"),
+    ] {
+        kubectl_apply(&namespace.name, &certificate(name, spec)).await?;
+    }
+    let next = format!("{}/crds/cert-manager-1.6.yaml", env!("CARGO_MANIFEST_DIR"));
+    let said = catena(&namespace.name, &["upgrade", "check", &next, "-o", "json"]).await?;
+    assert_eq!(said.code, 4, "{said:?}");
+    let checked = &said.json()?["definitions"][0];
+    let fields = |name: &str| {
+        let objects = checked["pruned"].as_array().into_iter().flatten();
+        objects
+            .filter(|object| object["name"] == name)
+            .map(|object| object["fields"].clone())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(checked["objects"], 3, "{checked}");
+    let keyed =
+        json!([{"path": "spec.keyAlgorithm", "value": "rsa"}, {"path": "spec.keySize", "value": 4096}]);
+    assert_eq!(fields("keyed"), [keyed], "{checked}");
+    assert_eq!(fields("ours"), [json!([{"path": "spec.organization", "value": ["us"]}])], "{checked}");
+    assert!(fields("plain").is_empty(), "{checked}");
+    assert!(checked["findings"].to_string().contains("servedVersionRemoved"), "{checked}");
+    kinds.remove().await
 }
 
 #[tokio::test]

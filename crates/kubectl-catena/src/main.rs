@@ -1,6 +1,7 @@
 //! kubectl catena: commands without YAML, and the root cause when something is stuck.
 
 mod age;
+mod archive;
 mod backup_status;
 mod chain;
 mod cli;
