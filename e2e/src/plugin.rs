@@ -46,6 +46,14 @@ pub async fn until_root_cause(namespace: &str, object: &str, reason: &str) -> Va
     .await
 }
 
+/// kubectl-catena as a process that a test may end, in a namespace.
+pub fn catena_process(namespace: &str, arguments: &[&str]) -> Result<Command> {
+    let mut command = Command::new(path_from("CATENA_PLUGIN")?);
+    command.args(["--namespace", namespace]).args(arguments);
+    command.env("KUBECONFIG", path_from("KUBECONFIG")?).stdin(Stdio::null()).kill_on_drop(true);
+    Ok(command)
+}
+
 /// Runs kubectl-catena with another kubeconfig.
 pub async fn catena_as(kubeconfig: &Path, arguments: &[&str]) -> Result<Said> {
     let output = Command::new(path_from("CATENA_PLUGIN")?)

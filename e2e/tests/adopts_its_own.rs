@@ -4,7 +4,8 @@ use anyhow::{Context, Result};
 use catena_api::{BasicDeployment, BasicReplicaSet, keys};
 use e2e::{
     AuditLog, CHAIN, Cluster, Namespace, REPLICA_SETS, WAIT_TIMEOUT, another_image, condition, deployment,
-    eventually, image, kubectl, replica_set, uids,
+    eventually, image, kubectl, orphan_child, orphan_pods, replica_set, uids,
+    until_the_garbage_collector_knows_sets,
 };
 use k8s_openapi::api::core::v1::Pod;
 use kube::{
@@ -39,53 +40,6 @@ async fn scale(namespace: &Namespace, replicas: i32) -> Result<BasicReplicaSet> 
 
 fn has_copy(pods: &[Pod]) -> bool {
     pods.iter().any(|pod| pod.name_any() == COPY && pod.owner_references().is_empty())
-}
-
-/// Waits until the garbage collector knows `BasicReplicaSets`, and returns a deleted one.
-///
-/// It discovers new kinds twice a minute. Before that, it orphans no dependents of a kind, and
-/// collects them later.
-async fn until_the_garbage_collector_knows_sets(namespace: &Namespace) -> Result<BasicReplicaSet> {
-    let probe = namespace.create(&replica_set("probe", 0)).await?;
-    namespace.api::<BasicReplicaSet>().delete("probe", &DeleteParams::orphan()).await?;
-    let is_gone = async || match namespace.api::<BasicReplicaSet>().get_opt("probe").await {
-        Ok(None) => Ok(()),
-        other => Err(other),
-    };
-    eventually("the garbage collector knows BasicReplicaSets", 2 * WAIT_TIMEOUT, is_gone).await;
-    Ok(probe)
-}
-
-/// Deletes a set, and orphans its pods.
-///
-/// The garbage collector orphans only dependents that it has seen, and lags when the cluster is busy. It sees pods in
-/// their order: a later pod whose owner is gone is collected only after it has seen them.
-async fn orphan_pods(namespace: &Namespace, gone: &BasicReplicaSet) -> Result<()> {
-    let security = json!({
-        "allowPrivilegeEscalation": false, "capabilities": {"drop": ["ALL"]}, "runAsNonRoot": true,
-        "seccompProfile": {"type": "RuntimeDefault"},
-    });
-    let garbage: Pod = serde_json::from_value(json!({
-        "metadata": {"name": "garbage", "ownerReferences": [gone.owner_ref(&())]},
-        "spec": {
-            "schedulerName": "none",
-            "containers": [{"name": "main", "image": image(), "securityContext": security}],
-        },
-    }))?;
-    namespace.create(&garbage).await?;
-    namespace.until_gone::<Pod>("garbage").await;
-    namespace.api::<BasicReplicaSet>().delete("web", &DeleteParams::orphan()).await?;
-    Ok(())
-}
-
-/// Deletes a deployment, and orphans its child, which the garbage collector has to see like the pods.
-async fn orphan_child(namespace: &Namespace, gone: &BasicReplicaSet) -> Result<()> {
-    let mut garbage = replica_set("garbage", 0);
-    garbage.metadata.owner_references = Some(gone.owner_ref(&()).into_iter().collect());
-    namespace.create(&garbage).await?;
-    namespace.until_gone::<BasicReplicaSet>("garbage").await;
-    namespace.api::<BasicDeployment>().delete("web", &DeleteParams::orphan()).await?;
-    Ok(())
 }
 
 fn pods_created(log: &AuditLog, namespace: &Namespace) -> Result<usize> {

@@ -75,3 +75,10 @@ pub const COMMAND_KIND: &str = "catena.dev/command";
 
 /// Annotation on such a CRD: the binding rules of its commands (YAML).
 pub const BINDING: &str = "catena.dev/binding";
+
+/// Label, with the value `true`, on a scratch definition of `kubectl catena upgrade check`, which it removes at its end.
+pub const SCRATCH: &str = "catena.dev/upgrade-check";
+
+/// Annotation on a scratch definition: the time until which its check uses it, unless the check extends it. From then on,
+/// the next check removes it.
+pub const SCRATCH_UNTIL: &str = "catena.dev/upgrade-check-until";

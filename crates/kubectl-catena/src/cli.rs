@@ -58,6 +58,18 @@ enum Command {
     /// Check the contract of a kind
     #[command(subcommand)]
     Contract(commands::contract::Command),
+    /// Write objects with their owners and dependents to a folder, one file each
+    #[command(after_help = "Example: kubectl catena backup shop-backup -n shop")]
+    Backup(commands::backup::Arguments),
+    /// Create the objects of a backup again, with their owners
+    #[command(
+        after_help = "Example: kubectl catena restore shop-backup\n\nExit codes: 0 everything is there; 1 some objects could \
+        not be brought back; 130 interrupted. Repeat it to continue."
+    )]
+    Restore(commands::restore::Arguments),
+    /// Check new definitions against the live objects, and migrate stored objects
+    #[command(subcommand)]
+    Upgrade(commands::upgrade::Command),
     /// Print the completion script of `kubectl-catena` for a shell
     #[command(
         after_help = "Example: source <(kubectl catena completion bash)\n\nFor `kubectl catena`, link this program \
@@ -77,6 +89,9 @@ impl Cli {
             Command::Held(arguments) => commands::held::run(&self.cluster, &arguments).await?,
             Command::Release(arguments) => commands::release::run(&self.cluster, &arguments).await?,
             Command::Completion(arguments) => commands::completion::run(&arguments, Self::command())?,
+            Command::Backup(arguments) => return commands::backup::run(&self.cluster, &arguments).await,
+            Command::Restore(arguments) => return commands::restore::run(&self.cluster, &arguments).await,
+            Command::Upgrade(command) => return commands::upgrade::run(&self.cluster, &command).await,
             Command::Contract(command) => return commands::contract::run(&self.cluster, &command).await,
             Command::Restart(arguments) => return commands::restart::run(&self.cluster, &arguments).await,
             Command::Rollback(arguments) => return commands::rollback::run(&self.cluster, &arguments).await,

@@ -21,6 +21,7 @@ pub struct Kind {
     is_preferred: bool,
     singular: String,
     short_names: Vec<String>,
+    categories: Vec<String>,
 }
 
 /// All kinds of a server.
@@ -91,6 +92,11 @@ impl Kinds {
         self.preferred().filter(move |kind| kind.resource.group == group)
     }
 
+    /// The kinds of a category, such as `all`, in the version that the server prefers.
+    pub fn in_category<'k>(&'k self, category: &'k str) -> impl Iterator<Item = &'k Kind> {
+        self.preferred().filter(move |kind| kind.categories.iter().any(|known| known == category))
+    }
+
     /// A configured kind as controllers resolve it: in the configured version if that is served, else in the one that the
     /// server prefers.
     pub fn served(&self, configured: &ApiResource) -> Option<&Kind> {
@@ -138,6 +144,7 @@ fn kind_of(group: &str, version: &str, resource: &APIResourceDiscovery) -> Optio
         is_preferred: true,
         singular: resource.singular_resource.clone().unwrap_or_default(),
         short_names: resource.short_names.clone(),
+        categories: resource.categories.clone(),
     })
 }
 

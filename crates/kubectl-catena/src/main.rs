@@ -1,6 +1,7 @@
 //! kubectl catena: commands without YAML, and the root cause when something is stuck.
 
 mod age;
+mod archive;
 mod backup_status;
 mod chain;
 mod cli;
@@ -10,6 +11,7 @@ mod connection;
 mod contract;
 mod errors;
 mod impersonation;
+mod interrupt;
 mod issue;
 mod kinds;
 mod lenient;
@@ -20,6 +22,7 @@ mod paint;
 mod protected_kinds;
 mod table;
 mod target;
+mod upgrade;
 mod why;
 
 use std::process::ExitCode;

@@ -1,7 +1,7 @@
 //! Reads lists page by page, so that no response is huge.
 
 use kube::{
-    Api, Resource,
+    Api, Client, Resource,
     api::ListParams,
     core::{ListMeta, ObjectMeta, Request},
 };
@@ -60,33 +60,85 @@ pub async fn metadata<K: Resource + Clone>(
 async fn read<A, K>(
     pages: usize,
     api: &Api<A>,
-    mut params: ListParams,
+    params: ListParams,
     extent: Extent,
 ) -> kube::Result<(Vec<K>, bool)>
 where
     A: Resource + Clone,
     K: DeserializeOwned + 'static,
 {
-    let (url, client) = (api.resource_url(), api.clone().into_client());
-    let (mut objects, mut more) = (Vec::new(), None);
+    let (mut objects, mut list) = (Vec::new(), Pages::new(api, params, extent));
     for _ in 0..pages {
-        let list = Request::new(url);
-        let request = match extent {
-            Extent::Whole => list.list(&params),
-            Extent::Metadata => list.list_metadata(&params),
+        match list.next().await? {
+            Some(page) => objects.extend(page),
+            None => break,
+        }
+    }
+    Ok((objects, list.next.is_none()))
+}
+
+/// A list of which one page is held at a time.
+pub struct Pages {
+    client: Client,
+    url: String,
+    extent: Extent,
+    /// `None` after the last page.
+    next: Option<ListParams>,
+    /// The number of objects on the pages to come, if the server says so.
+    pub remaining: Option<u64>,
+}
+
+impl Pages {
+    /// A list of whole objects.
+    pub fn whole<A: Resource + Clone>(api: &Api<A>, params: ListParams) -> Self {
+        Self::new(api, params.limit(PAGE_SIZE), Extent::Whole)
+    }
+
+    /// A list of metadata.
+    pub fn metadata<A: Resource + Clone>(api: &Api<A>, params: ListParams) -> Self {
+        Self::new(api, params.limit(PAGE_SIZE), Extent::Metadata)
+    }
+
+    fn new<A: Resource + Clone>(api: &Api<A>, params: ListParams, extent: Extent) -> Self {
+        let (url, client) = (api.resource_url().to_owned(), api.clone().into_client());
+        Self { client, url, extent, next: Some(params), remaining: None }
+    }
+
+    /// The next page.
+    pub async fn next<K: DeserializeOwned + 'static>(&mut self) -> kube::Result<Option<Vec<K>>> {
+        let Some(params) = self.next.take() else { return Ok(None) };
+        let page: Page<K> = match self.page(&params).await {
+            // The snapshot is too old: the server offers to continue behind the last object, with the present ones.
+            Err(kube::Error::Api(status)) if status.code == 410 => {
+                let token = status.metadata.as_ref().and_then(|metadata| metadata.continue_.clone());
+                match token.filter(|token| !token.is_empty()) {
+                    Some(token) => self.page(&params.clone().continue_token(&token)).await?,
+                    None => return Err(kube::Error::Api(status)),
+                }
+            }
+            page => page?,
         };
-        let page: Page<K> = client.request(request.map_err(kube::Error::BuildRequest)?).await?;
+        let more = page.metadata.continue_.filter(|token| !token.is_empty());
+        self.next = more.map(|token| params.continue_token(&token));
+        self.remaining = page.metadata.remaining_item_count.and_then(|count| u64::try_from(count).ok());
+        let mut objects = Vec::new();
         for Listed(object) in page.items.into_iter().flatten() {
             match object {
                 Ok(object) => objects.push(object),
-                Err(unreadable) => warn(url, &unreadable),
+                Err(unreadable) => warn(&self.url, &unreadable),
             }
         }
-        more = page.metadata.continue_.filter(|token| !token.is_empty());
-        let Some(token) = &more else { break };
-        params = params.continue_token(token);
+        Ok(Some(objects))
     }
-    Ok((objects, more.is_none()))
+
+    async fn page<K: DeserializeOwned + 'static>(&self, params: &ListParams) -> kube::Result<Page<K>> {
+        let list = Request::new(&self.url);
+        let request = match self.extent {
+            Extent::Whole => list.list(params),
+            Extent::Metadata => list.list_metadata(params),
+        };
+        self.client.request(request.map_err(kube::Error::BuildRequest)?).await
+    }
 }
 
 /// Names an omitted object on standard error.

@@ -1,15 +1,18 @@
 //! One file per command.
 
+pub mod backup;
 pub mod completion;
 pub mod contract;
 pub mod held;
 pub mod history;
 pub mod release;
 pub mod restart;
+pub mod restore;
 pub mod rollback;
 pub mod run;
 pub mod status;
 pub mod tree;
+pub mod upgrade;
 pub mod why;
 
 use anyhow::{Result, bail};

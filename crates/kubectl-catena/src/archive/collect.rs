@@ -1,0 +1,340 @@
+//! Reads the objects of a backup: the chosen ones, their owners, and what they own.
+
+use std::{
+    collections::{BTreeMap, HashSet},
+    path::Path,
+};
+
+use anyhow::Result;
+use catena_api::keys;
+use futures::{StreamExt, stream};
+use kube::{
+    Resource,
+    api::ListParams,
+    core::{DynamicObject, ObjectMeta},
+};
+use operator_kit::watch::Trimmed;
+use serde::Serialize;
+use serde_json::Value;
+
+use super::{folder::Folder, manifest::Manifest};
+use crate::{
+    chain::{Gap, labelled_kinds},
+    connection::Cluster,
+    errors::read_failure,
+    kinds::Kind,
+    object::Identity,
+    pages::Pages,
+};
+
+/// Requests at the same time.
+const SIDE_BY_SIDE: usize = 16;
+/// The category of all kinds of the project.
+const CATEGORY: &str = "catena";
+/// Kinds that would do harm or nothing if they were created again, with the reason.
+const LEFT_OUT: [(&str, &str, &str); 9] = [
+    ("", "pods", "their controllers adopt the live ones, and replace the others"),
+    ("batch", "jobs", "they would run again"),
+    ("", "secrets", "a backup may be read by others; choose them with --kind secrets"),
+    ("", "events", "they tell of the past"),
+    ("events.k8s.io", "events", "they tell of the past"),
+    ("", "endpoints", "their controller writes them"),
+    ("discovery.k8s.io", "endpointslices", "their controller writes them"),
+    ("coordination.k8s.io", "leases", "their holders write them"),
+    ("apps", "replicasets", "their Deployment creates them again, and they adopt the live pods"),
+];
+
+/// The content of a backup.
+#[derive(Debug, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Saved {
+    /// The numbers of objects, by kind.
+    pub objects: BTreeMap<String, usize>,
+    /// The numbers of dependents that were left out, by kind.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub left_out: Vec<LeftOut>,
+    /// Lists and objects that could not be read.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub not_seen: Vec<Gap>,
+}
+
+/// Dependents that are not in the backup.
+#[derive(Debug, Serialize)]
+pub struct LeftOut {
+    /// Their kind.
+    pub kind: String,
+    /// Their number.
+    pub count: usize,
+    /// The reason.
+    pub why: String,
+}
+
+/// A dependent that may belong to a chosen object.
+struct Candidate {
+    kind: Kind,
+    metadata: ObjectMeta,
+}
+
+/// A backup in the making.
+struct Collection<'c> {
+    cluster: &'c Cluster,
+    folder: Folder,
+    known: HashSet<String>,
+    /// Owners that are still to be read.
+    owners: Vec<Identity>,
+    definitions: HashSet<String>,
+    saved: Saved,
+}
+
+/// Writes the objects of these kinds in a namespace, or in all, to a folder; by default all kinds of the project.
+pub async fn collect(
+    cluster: &Cluster,
+    folder: &Path,
+    kinds: &[Kind],
+    namespace: Option<&str>,
+) -> Result<Saved> {
+    let chosen: Vec<&Kind> =
+        if kinds.is_empty() { cluster.kinds.in_category(CATEGORY).collect() } else { kinds.iter().collect() };
+    anyhow::ensure!(
+        !chosen.is_empty(),
+        "the server has no kinds of the category {CATEGORY}: install the charts, or choose kinds with --kind"
+    );
+    let folder = Folder::begin(folder)?;
+    let mut collection = Collection {
+        cluster,
+        folder,
+        known: HashSet::new(),
+        owners: Vec::new(),
+        definitions: HashSet::new(),
+        saved: Saved::default(),
+    };
+    for kind in &chosen {
+        collection.all_of(kind, namespace).await?;
+    }
+    collection.owners().await?;
+    collection.dependents(&chosen, namespace).await?;
+    collection.owners().await?;
+    collection.definitions().await?;
+    let Collection { folder, saved, .. } = collection;
+    folder.end()?;
+    Ok(saved)
+}
+
+impl Collection<'_> {
+    /// All objects of a chosen kind: without these, it would be no backup.
+    async fn all_of(&mut self, kind: &Kind, namespace: Option<&str>) -> Result<()> {
+        let mut pages =
+            Pages::whole(&self.cluster.api::<DynamicObject>(kind, namespace), ListParams::default());
+        loop {
+            let page = pages.next::<Value>().await;
+            let Some(page) = page.map_err(|error| self.cluster.refused(kind, "", "list", error))? else {
+                return Ok(());
+            };
+            for object in page {
+                self.add(kind, object)?;
+            }
+        }
+    }
+
+    fn add(&mut self, kind: &Kind, mut object: Value) -> Result<()> {
+        let name =
+            format!("{}/{}", kind.resource.plural, object["metadata"]["name"].as_str().unwrap_or_default());
+        if !object["metadata"]["deletionTimestamp"].is_null() {
+            self.saved.not_seen.push(Gap { what: name, why: "it is being deleted".to_owned() });
+            return Ok(());
+        }
+        // The items of a list of a built-in kind do not say what they are.
+        object["apiVersion"] = kind.resource.api_version.as_str().into();
+        object["kind"] = kind.resource.kind.as_str().into();
+        let manifest = Manifest::of(object);
+        if !self.known.insert(manifest.identity().uid) {
+            return Ok(());
+        }
+        self.folder.write(&kind.resource.plural, &manifest)?;
+        self.owners.extend(manifest.owners());
+        let kind = full_name(kind);
+        if !kind.group().is_empty() {
+            self.definitions.insert(kind.0.clone());
+        }
+        *self.saved.objects.entry(kind.0).or_default() += 1;
+        Ok(())
+    }
+
+    /// The owners of all objects, and their owners.
+    async fn owners(&mut self) -> Result<()> {
+        while let Some(owner) = self.owners.pop() {
+            if self.known.contains(&owner.uid) {
+                continue;
+            }
+            let Some(kind) = self.cluster.kinds.of(&owner).cloned() else {
+                self.saved
+                    .not_seen
+                    .push(Gap { what: owner.to_string(), why: "the server has no such kind".to_owned() });
+                continue;
+            };
+            match self.read(&kind, owner.namespace.as_deref(), &owner.name).await {
+                Ok(Some(object)) if object["metadata"]["uid"] == owner.uid => self.add(&kind, object)?,
+                Ok(_) => {
+                    self.saved.not_seen.push(Gap { what: owner.to_string(), why: "it is gone".to_owned() })
+                }
+                Err(error) => {
+                    self.saved.not_seen.push(Gap { what: owner.to_string(), why: read_failure(&error) });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// What the objects own, and what that owns.
+    async fn dependents(&mut self, chosen: &[&Kind], namespace: Option<&str>) -> Result<()> {
+        let mut candidates = self.candidates(namespace).await;
+        let (labelled, gaps) = labelled_kinds(self.cluster).await;
+        self.saved.not_seen.extend(gaps);
+        let is_chosen = |kind: &Kind| chosen.iter().any(|chosen| chosen.resource == kind.resource);
+        let mut left_out: BTreeMap<(String, &str), usize> = BTreeMap::new();
+        loop {
+            let is_owned = |candidate: &Candidate| {
+                let owners = candidate.metadata.owner_references.iter().flatten();
+                owners.into_iter().any(|owner| self.known.contains(&owner.uid))
+            };
+            let (owned, others): (Vec<_>, Vec<_>) = candidates.into_iter().partition(is_owned);
+            candidates = others;
+            if owned.is_empty() {
+                break;
+            }
+            let (taken, left): (Vec<_>, Vec<_>) = owned.into_iter().partition(|candidate| {
+                is_chosen(&candidate.kind) || why_left_out(&candidate.kind, &labelled.commands).is_none()
+            });
+            for candidate in left {
+                let why = why_left_out(&candidate.kind, &labelled.commands).unwrap_or_default();
+                *left_out.entry((full_name(&candidate.kind).0, why)).or_default() += 1;
+            }
+            let cluster = self.cluster;
+            let read = stream::iter(taken).map(async |candidate| {
+                let (namespace, name) =
+                    (candidate.metadata.namespace, candidate.metadata.name.unwrap_or_default());
+                let object = read(cluster, &candidate.kind, namespace.as_deref(), &name).await;
+                (candidate.kind, name, object)
+            });
+            let read: Vec<_> = read.buffered(SIDE_BY_SIDE).collect().await;
+            for (kind, name, object) in read {
+                match object {
+                    Ok(Some(object)) => self.add(&kind, object)?,
+                    Ok(None) => {}
+                    Err(error) => {
+                        let what = format!("{}/{name}", kind.resource.plural);
+                        self.saved.not_seen.push(Gap { what, why: read_failure(&error) });
+                    }
+                }
+            }
+        }
+        let left_out = left_out.into_iter();
+        self.saved.left_out =
+            left_out.map(|((kind, why), count)| LeftOut { kind, count, why: why.to_owned() }).collect();
+        Ok(())
+    }
+
+    /// All objects that have an owner, by their metadata.
+    async fn candidates(&mut self, namespace: Option<&str>) -> Vec<Candidate> {
+        let kinds = self.cluster.kinds.preferred().filter(|kind| kind.is_listed);
+        let kinds: Vec<&Kind> = kinds.filter(|kind| kind.is_namespaced || namespace.is_none()).collect();
+        let cluster = self.cluster;
+        let lists = stream::iter(kinds).map(async |kind| (kind, owned(cluster, kind, namespace).await));
+        let lists: Vec<_> = lists.buffered(SIDE_BY_SIDE).collect().await;
+        let mut candidates = Vec::new();
+        for (kind, list) in lists {
+            match list {
+                Ok(list) => candidates.extend(list),
+                // Some kinds are served and cannot be listed as metadata.
+                Err(kube::Error::Api(status)) if matches!(status.code, 404..=406) => {}
+                Err(error) => self
+                    .saved
+                    .not_seen
+                    .push(Gap { what: kind.resource.plural.clone(), why: read_failure(&error) }),
+            }
+        }
+        candidates
+    }
+
+    /// The definitions of the kinds, as far as they may be read.
+    async fn definitions(&mut self) -> Result<()> {
+        let Some(kind) =
+            self.cluster.kinds.named("apiextensions.k8s.io", "customresourcedefinitions").cloned()
+        else {
+            return Ok(());
+        };
+        let mut names: Vec<String> = self.definitions.iter().cloned().collect();
+        names.sort();
+        for name in names {
+            match self.read(&kind, None, &name).await {
+                Ok(Some(definition)) => self.add(&kind, definition)?,
+                // A kind of an aggregated server.
+                Ok(None) => {}
+                Err(error) => {
+                    let what = format!("the definition {name}");
+                    self.saved.not_seen.push(Gap { what, why: read_failure(&error) });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    async fn read(&self, kind: &Kind, namespace: Option<&str>, name: &str) -> kube::Result<Option<Value>> {
+        read(self.cluster, kind, namespace, name).await
+    }
+}
+
+/// An object, if it is there.
+async fn read(
+    cluster: &Cluster,
+    kind: &Kind,
+    namespace: Option<&str>,
+    name: &str,
+) -> kube::Result<Option<Value>> {
+    let namespace = namespace.filter(|_| kind.is_namespaced);
+    operator_kit::watch::live::check_names(namespace, name)?;
+    let url = format!("{}/{name}", DynamicObject::url_path(&kind.resource, namespace));
+    let request = http::Request::get(url).body(Vec::new()).map_err(kube::Error::HttpError)?;
+    match cluster.client.request(request).await {
+        Ok(object) => Ok(Some(object)),
+        Err(kube::Error::Api(status)) if status.is_not_found() => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// The metadata of the objects of a kind that have an owner.
+async fn owned(cluster: &Cluster, kind: &Kind, namespace: Option<&str>) -> kube::Result<Vec<Candidate>> {
+    let mut pages = Pages::metadata(&cluster.api::<DynamicObject>(kind, namespace), ListParams::default());
+    let mut candidates = Vec::new();
+    while let Some(page) = pages.next::<Trimmed>().await? {
+        let metadata = page.into_iter().map(|object| object.metadata);
+        let owned =
+            metadata.filter(|metadata| metadata.owner_references.as_ref().is_some_and(|all| !all.is_empty()));
+        candidates.extend(owned.map(|metadata| Candidate { kind: kind.clone(), metadata }));
+    }
+    Ok(candidates)
+}
+
+fn why_left_out(kind: &Kind, commands: &[Kind]) -> Option<&'static str> {
+    let place = (kind.resource.group.as_str(), kind.resource.plural.as_str());
+    if let Some((.., why)) = LEFT_OUT.iter().find(|(group, plural, _)| (*group, *plural) == place) {
+        return Some(why);
+    }
+    let is_command = commands.iter().any(|command| command.resource == kind.resource);
+    (is_command && kind.resource.group != keys::GROUP)
+        .then_some("commands of others: only their own controller knows whether they have run")
+}
+
+/// The name of a kind as of its definition: `PLURAL.GROUP`, or `PLURAL` for a core kind.
+struct FullName(String);
+
+impl FullName {
+    fn group(&self) -> &str {
+        self.0.split_once('.').map_or("", |(_, group)| group)
+    }
+}
+
+fn full_name(kind: &Kind) -> FullName {
+    let (plural, group) = (&kind.resource.plural, &kind.resource.group);
+    FullName(if group.is_empty() { plural.clone() } else { format!("{plural}.{group}") })
+}

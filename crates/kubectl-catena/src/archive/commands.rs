@@ -1,0 +1,90 @@
+//! Which commands of a backup are created again, so that none runs twice. Pure.
+//!
+//! A command cannot be created together with its outcome. So one that has ended is created while its target is not there yet,
+//! and the outcome is written before the target comes.
+
+use std::collections::HashSet;
+
+use catena_api::keys;
+
+use super::manifest::Manifest;
+
+/// What is there under the name of a command's target.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// Nothing, or an object that this restoration has created and still holds.
+    Held,
+    /// An object that carries out commands.
+    Live,
+}
+
+/// How a command is brought back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// With its outcome, before its target.
+    AsEnded,
+    /// After its target, which will carry it out for the first time.
+    AsWaiting,
+    /// Not at all.
+    NotAtAll(&'static str),
+}
+
+/// The way of a command. `carried_out` are the uids of commands that left a mark on other objects of the backup.
+pub fn way(command: &Manifest, target: Target, carried_out: &HashSet<String>) -> Way {
+    let has_begun = command.has_begun() || carried_out.contains(&command.identity().uid);
+    match (command.has_ended(), target) {
+        (true, Target::Held) => Way::AsEnded,
+        (true, Target::Live) => Way::NotAtAll(
+            "it has ended, and its target is there, which could carry it out again before that is recorded",
+        ),
+        (false, _) if has_begun => Way::NotAtAll(
+            "it had begun, but not ended: its effect comes back with its target, and it would take effect again",
+        ),
+        (false, _) => Way::AsWaiting,
+    }
+}
+
+/// The uids of commands that the marks on children and revisions name.
+pub fn carried_out(manifests: &[Manifest]) -> HashSet<String> {
+    let marks = [keys::LAST_COMMAND, keys::ROLLED_BACK_BY];
+    let marked = manifests.iter().flat_map(|manifest| marks.map(|key| manifest.mark(key)));
+    marked.flatten().map(str::to_owned).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::archive::manifest::tests::manifest;
+
+    fn restart(status: &Value) -> Manifest {
+        manifest(
+            "BasicDeploymentRestart",
+            "again",
+            &json!({"spec": {"targetRef": {"name": "web"}}, "status": status}),
+        )
+    }
+
+    #[test]
+    fn no_command_takes_effect_twice() {
+        let none = HashSet::new();
+        let begun = json!({"startTime": "2026-01-01T00:00:00Z"});
+        let ended = json!({"startTime": "2026-01-01T00:00:00Z", "conditions": [{"type": "Succeeded", "status": "True"}]});
+        assert_eq!(way(&restart(&ended), Target::Held, &none), Way::AsEnded);
+        assert!(matches!(way(&restart(&ended), Target::Live, &none), Way::NotAtAll(_)));
+        for target in [Target::Held, Target::Live] {
+            assert!(matches!(way(&restart(&begun), target, &none), Way::NotAtAll(_)));
+            assert_eq!(way(&restart(&json!({})), target, &none), Way::AsWaiting);
+            // The mark on the child is written before the status.
+            let marked = carried_out(&[manifest(
+                "BasicReplicaSet",
+                "web",
+                &json!({
+                    "annotations": {keys::LAST_COMMAND: "uid-of-again"},
+                }),
+            )]);
+            assert!(matches!(way(&restart(&json!({})), target, &marked), Way::NotAtAll(_)));
+        }
+    }
+}

@@ -1,0 +1,215 @@
+//! An object in the form of a backup: what its authors wrote, and what ties it to others. Pure.
+
+use catena_api::{command::SUCCEEDED, keys};
+use serde_json::{Map, Value, json};
+
+use crate::object::Identity;
+
+/// The kept metadata. The uid and the owners tell which objects belonged together; the time gives commands their order.
+const KEPT_METADATA: [&str; 8] = [
+    "name",
+    "namespace",
+    "labels",
+    "annotations",
+    "uid",
+    "ownerReferences",
+    "creationTimestamp",
+    "managedFields",
+];
+/// Annotations about a deletion, which would be carried over to another object.
+const OF_A_DELETION: [&str; 3] = [keys::FORCE_RELEASE, keys::CONFIRM_DELETE, keys::BACKUP_STATUS];
+
+/// An object of a backup.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Manifest(Value);
+
+impl Manifest {
+    /// The form of a live object.
+    pub fn of(mut object: Value) -> Self {
+        let is_command = is_command(&object);
+        if let Some(fields) = object.as_object_mut() {
+            // Controllers write the status of everything else anew.
+            if !is_command {
+                fields.remove("status");
+            }
+        }
+        if let Some(metadata) = object["metadata"].as_object_mut() {
+            metadata.retain(|field, _| KEPT_METADATA.contains(&field.as_str()));
+            if let Some(annotations) = metadata.get_mut("annotations").and_then(Value::as_object_mut) {
+                annotations.retain(|key, _| !OF_A_DELETION.contains(&key.as_str()));
+            }
+            let applied = applied(metadata.remove("managedFields"));
+            if !applied.is_empty() {
+                metadata.insert("managedFields".to_owned(), applied.into());
+            }
+            metadata.retain(|_, value| !matches!(value, Value::Object(map) if map.is_empty()));
+        }
+        Self(object)
+    }
+
+    /// An object as a file holds it; `None` if it does not say what it is.
+    pub fn read(object: Value) -> Option<Self> {
+        let manifest = Self(object);
+        let Identity { api_version, kind, name, uid, .. } = manifest.identity();
+        let is_whole = [api_version, kind, name, uid].iter().all(|text| !text.is_empty());
+        is_whole.then_some(manifest)
+    }
+
+    /// The whole object.
+    pub fn object(&self) -> &Value {
+        &self.0
+    }
+
+    /// What it is, with its uid at the time of the backup.
+    pub fn identity(&self) -> Identity {
+        let text =
+            |pointer: &str| self.0.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
+        Identity {
+            api_version: text("/apiVersion"),
+            kind: text("/kind"),
+            namespace: self.0.pointer("/metadata/namespace").and_then(Value::as_str).map(str::to_owned),
+            name: text("/metadata/name"),
+            uid: text("/metadata/uid"),
+        }
+    }
+
+    /// Its owners at the time of the backup.
+    pub fn owners(&self) -> Vec<Identity> {
+        let namespace = self.identity().namespace;
+        let owners = self.0["metadata"]["ownerReferences"].as_array().into_iter().flatten();
+        let text = |owner: &Value, field: &str| owner[field].as_str().unwrap_or_default().to_owned();
+        owners
+            .map(|owner| Identity {
+                api_version: text(owner, "apiVersion"),
+                kind: text(owner, "kind"),
+                namespace: namespace.clone(),
+                name: text(owner, "name"),
+                uid: text(owner, "uid"),
+            })
+            .collect()
+    }
+
+    /// A label or an annotation.
+    pub fn mark(&self, key: &str) -> Option<&str> {
+        let metadata = &self.0["metadata"];
+        metadata["labels"][key].as_str().or_else(|| metadata["annotations"][key].as_str())
+    }
+
+    /// Whether it is a definition of a kind.
+    pub fn is_definition(&self) -> bool {
+        self.0["kind"] == "CustomResourceDefinition"
+    }
+
+    /// Whether it is a `BasicDeployment`, which can be paused until everything below it is there.
+    pub fn is_deployment(&self) -> bool {
+        let identity = self.identity();
+        identity.group() == keys::GROUP && identity.kind == "BasicDeployment"
+    }
+
+    /// Whether it is paused by its author.
+    pub fn is_paused(&self) -> bool {
+        self.0["spec"]["paused"] == true
+    }
+
+    /// Whether it is a command.
+    pub fn is_command(&self) -> bool {
+        is_command(&self.0)
+    }
+
+    /// Whether it is a command that has ended.
+    pub fn has_ended(&self) -> bool {
+        let conditions = self.0["status"]["conditions"].as_array().into_iter().flatten();
+        let mut outcome = conditions.filter(|condition| condition["type"] == SUCCEEDED);
+        outcome.any(|condition| condition["status"] == "True" || condition["status"] == "False")
+    }
+
+    /// Whether it is a command that began to take effect.
+    pub fn has_begun(&self) -> bool {
+        !self.0["status"]["startTime"].is_null()
+    }
+
+    /// The record of who applied which fields.
+    pub fn managed_fields(&self) -> Option<&Value> {
+        self.0["metadata"].get("managedFields")
+    }
+}
+
+fn is_command(object: &Value) -> bool {
+    let group = object["apiVersion"].as_str().and_then(|version| version.split_once('/'));
+    group.is_some_and(|(group, _)| group == keys::GROUP) && object["spec"]["targetRef"]["name"].is_string()
+}
+
+/// The fields that somebody manages by server-side apply: without this record, a field that they leave out later would stay.
+/// Times would only make noise.
+fn applied(managed: Option<Value>) -> Vec<Value> {
+    let entries = managed.as_ref().and_then(Value::as_array).cloned().unwrap_or_default().into_iter();
+    let is_applied = |entry: &Value| entry["operation"] == "Apply" && entry["subresource"].is_null();
+    let timeless = |entry: Value| {
+        let mut entry = entry.as_object().cloned().unwrap_or_else(Map::new);
+        entry.remove("time");
+        json!(entry)
+    };
+    entries.filter(is_applied).map(timeless).collect()
+}
+
+#[cfg(test)]
+pub mod tests {
+    use super::*;
+
+    /// A manifest with this metadata and other fields.
+    pub fn manifest(kind: &str, name: &str, more: &Value) -> Manifest {
+        let mut object = json!({
+            "apiVersion": "catena.dev/v1alpha1", "kind": kind,
+            "metadata": {"namespace": "shop", "name": name, "uid": format!("uid-of-{name}")},
+        });
+        for (field, value) in more.as_object().unwrap() {
+            match field.as_str() {
+                "apiVersion" | "spec" | "status" | "data" => object[field.as_str()] = value.clone(),
+                field => object["metadata"][field] = value.clone(),
+            }
+        }
+        Manifest::of(object)
+    }
+
+    #[test]
+    fn a_manifest_holds_what_authors_wrote_and_what_ties_objects_together() {
+        let manifest = manifest(
+            "BasicDeployment",
+            "web",
+            &json!({
+                "spec": {"replicas": 3}, "status": {"ready": true}, "resourceVersion": "7", "generation": 2,
+                "finalizers": ["catena.dev/backup"], "labels": {"a": "b"},
+                "annotations": {keys::FORCE_RELEASE: "why"},
+                "managedFields": [
+                    {"manager": "flux", "operation": "Apply", "time": "2026-01-01T00:00:00Z", "fieldsV1": {"f:spec": {}}},
+                    {"manager": "kubectl", "operation": "Update"},
+                    {"manager": "controller", "operation": "Apply", "subresource": "status"},
+                ],
+            }),
+        );
+        let applied = json!([{"manager": "flux", "operation": "Apply", "fieldsV1": {"f:spec": {}}}]);
+        let metadata = json!({
+            "namespace": "shop", "name": "web", "uid": "uid-of-web", "labels": {"a": "b"}, "managedFields": applied,
+        });
+        assert_eq!(manifest.object()["metadata"], metadata);
+        assert!(manifest.object()["status"].is_null() && manifest.object()["spec"]["replicas"] == 3);
+    }
+
+    #[test]
+    fn a_command_keeps_its_outcome() {
+        let outcome = |status: &str| {
+            let status = json!({"startTime": "2026-01-01T00:00:00Z", "conditions": [{"type": SUCCEEDED, "status": status}]});
+            manifest(
+                "BasicDeploymentRestart",
+                "again",
+                &json!({"spec": {"targetRef": {"name": "web"}}, "status": status}),
+            )
+        };
+        assert!(outcome("True").has_ended() && outcome("False").has_ended());
+        assert!(!outcome("Unknown").has_ended() && outcome("Unknown").has_begun());
+        assert!(outcome("True").is_command());
+        let foreign =
+            json!({"apiVersion": "x.dev/v1", "spec": {"targetRef": {"name": "web"}}, "status": {"a": 1}});
+        assert!(!manifest("Restart", "again", &foreign).is_command());
+    }
+}

@@ -1,0 +1,77 @@
+//! The order of ownership. Pure.
+
+use std::collections::{BTreeMap, HashMap};
+
+use super::manifest::Manifest;
+
+/// Manifests in levels: the owners of a level are in the levels before it. Owners that own each other come last.
+pub fn levels(manifests: Vec<Manifest>) -> Vec<Vec<Manifest>> {
+    let owners: HashMap<String, Vec<String>> = manifests
+        .iter()
+        .map(|manifest| {
+            let owners = manifest.owners().into_iter().map(|owner| owner.uid);
+            (manifest.identity().uid, owners.collect())
+        })
+        .collect();
+    let mut depths: HashMap<&str, usize> = owners.keys().map(|uid| (uid.as_str(), 0)).collect();
+    // A chain is at most as long as there are objects, and a circle ends there.
+    for _ in 0..owners.len() {
+        let mut has_changed = false;
+        for (uid, above) in &owners {
+            let deepest = above.iter().filter_map(|owner| depths.get(owner.as_str())).max();
+            let depth = deepest.map_or(0, |depth| (depth + 1).min(owners.len()));
+            if depths.insert(uid, depth) != Some(depth) {
+                has_changed = true;
+            }
+        }
+        if !has_changed {
+            break;
+        }
+    }
+    let depths: HashMap<String, usize> =
+        depths.into_iter().map(|(uid, depth)| (uid.to_owned(), depth)).collect();
+    let mut levels: BTreeMap<usize, Vec<Manifest>> = BTreeMap::new();
+    for manifest in manifests {
+        let depth = depths.get(&manifest.identity().uid).copied().unwrap_or_default();
+        levels.entry(depth).or_default().push(manifest);
+    }
+    levels.into_values().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::archive::manifest::tests::manifest;
+
+    fn owned(name: &str, owners: &[&str]) -> Manifest {
+        let owners: Vec<Value> = owners
+            .iter()
+            .map(|name| json!({"apiVersion": "v1", "kind": "X", "name": name, "uid": format!("uid-of-{name}")}))
+            .collect();
+        manifest("X", name, &json!({"ownerReferences": owners}))
+    }
+
+    fn names(manifests: Vec<Manifest>) -> Vec<Vec<String>> {
+        let level = |level: Vec<Manifest>| level.iter().map(|manifest| manifest.identity().name).collect();
+        levels(manifests).into_iter().map(level).collect()
+    }
+
+    #[test]
+    fn owners_come_first_even_through_several_levels() {
+        let all = vec![
+            owned("pod", &["set"]),
+            owned("set", &["top"]),
+            owned("top", &["gone"]),
+            owned("other", &[]),
+        ];
+        assert_eq!(names(all), [vec!["top", "other"], vec!["set"], vec!["pod"]]);
+    }
+
+    #[test]
+    fn objects_that_own_each_other_end_nothing() {
+        let all = vec![owned("a", &["b"]), owned("b", &["a"]), owned("c", &[])];
+        assert_eq!(names(all).first().unwrap(), &["c"]);
+    }
+}

@@ -1,0 +1,180 @@
+//! Ties objects to the new uids of others. Pure.
+
+use std::collections::{HashMap, HashSet};
+
+use basic_deployment_controller::revision;
+use catena_api::keys;
+use serde_json::{Value, json};
+
+use super::manifest::Manifest;
+
+/// The prefix of the labels and annotations whose values may be uids.
+const OUR_MARKS: &str = "catena.dev/";
+
+/// The uids of live objects, by the uids that they had in the backup.
+#[derive(Clone, Debug, Default)]
+pub struct Uids {
+    new: HashMap<String, String>,
+    /// All uids of the backup.
+    known: HashSet<String>,
+}
+
+impl Uids {
+    /// No object of the backup is there yet.
+    pub fn of(manifests: &[Manifest]) -> Self {
+        let known = manifests.iter().map(|manifest| manifest.identity().uid).collect();
+        Self { new: HashMap::new(), known }
+    }
+
+    /// An object is there.
+    pub fn insert(&mut self, old: &str, new: &str) {
+        self.new.insert(old.to_owned(), new.to_owned());
+    }
+
+    /// The new uid of an object.
+    pub fn get(&self, old: &str) -> Option<&str> {
+        self.new.get(old).map(String::as_str)
+    }
+
+    /// The object to create, with these owners. A mark of ours that holds the uid of an object that is not there yet is left
+    /// out.
+    pub fn bound(&self, manifest: &Manifest, owners: &[Value]) -> Value {
+        let mut object = manifest.object().clone();
+        let name = self.name(manifest);
+        if let Some(fields) = object.as_object_mut() {
+            fields.remove("status");
+        }
+        if let Some(metadata) = object["metadata"].as_object_mut() {
+            metadata.retain(|field, _| matches!(field.as_str(), "namespace" | "labels" | "annotations"));
+            metadata.insert("name".to_owned(), name.into());
+            for marks in ["labels", "annotations"] {
+                if let Some(marks) = metadata.get_mut(marks).and_then(Value::as_object_mut) {
+                    self.bind(marks);
+                }
+            }
+            if !owners.is_empty() {
+                metadata.insert("ownerReferences".to_owned(), owners.into());
+            }
+        }
+        object
+    }
+
+    fn bind(&self, marks: &mut serde_json::Map<String, Value>) {
+        marks.retain(|key, value| {
+            let Some(old) =
+                value.as_str().filter(|old| key.starts_with(OUR_MARKS) && self.known.contains(*old))
+            else {
+                return true;
+            };
+            match self.get(old) {
+                Some(new) => {
+                    *value = new.into();
+                    true
+                }
+                None => false,
+            }
+        });
+    }
+
+    /// The name of the new object: that of a stored revision follows from the uid of its `BasicDeployment`, and any other
+    /// name stays.
+    pub fn name(&self, manifest: &Manifest) -> String {
+        let name = manifest.identity().name;
+        if manifest.identity().kind != "ControllerRevision" {
+            return name;
+        }
+        let Some(hash) = manifest.mark(keys::HASH) else { return name };
+        let owners = manifest.owners();
+        let owner = owners.iter().find(|owner| revision::name(&owner.name, &owner.uid, hash) == name);
+        let new = owner.and_then(|owner| Some(revision::name(&owner.name, self.get(&owner.uid)?, hash)));
+        new.unwrap_or(name)
+    }
+
+    /// The record of who applied which fields: keys of lists contain uids of owners.
+    pub fn managed_fields(&self, manifest: &Manifest) -> Option<Value> {
+        let mut text = manifest.managed_fields()?.to_string();
+        for owner in manifest.owners() {
+            if let Some(new) = self.get(&owner.uid) {
+                text = text.replace(&owner.uid, new);
+            }
+        }
+        serde_json::from_str(&text).ok()
+    }
+}
+
+/// An owner reference with another uid.
+pub fn owner_with(uid: &str, reference: &Value) -> Value {
+    let mut owner = reference.clone();
+    owner["uid"] = json!(uid);
+    owner
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::archive::manifest::tests::manifest;
+
+    fn uids(manifests: &[Manifest]) -> Uids {
+        let mut uids = Uids::of(manifests);
+        uids.insert("uid-of-web", "new-web");
+        uids
+    }
+
+    #[test]
+    fn marks_of_ours_hold_the_new_uids_and_nothing_else_is_changed() {
+        let web = manifest("BasicDeployment", "web", &json!({}));
+        let gone = manifest("BasicDeploymentRestart", "gone", &json!({}));
+        let set = manifest(
+            "BasicReplicaSet",
+            "set",
+            &json!({
+                "labels": {keys::DEPLOYMENT_UID: "uid-of-web", "team": "uid-of-web"},
+                "annotations": {keys::LAST_COMMAND: "uid-of-gone", keys::ROLLED_BACK_BY: "reaped"},
+            }),
+        );
+        let bound = uids(&[web, gone, set.clone()]).bound(&set, &[json!({"uid": "new-web"})]);
+        assert_eq!(
+            bound["metadata"],
+            json!({
+                "namespace": "shop", "name": "set", "ownerReferences": [{"uid": "new-web"}],
+                "labels": {keys::DEPLOYMENT_UID: "new-web", "team": "uid-of-web"},
+                // An unknown uid is harmless; one of an object that is not there would point nowhere.
+                "annotations": {keys::ROLLED_BACK_BY: "reaped"},
+            })
+        );
+    }
+
+    #[test]
+    fn a_revision_has_the_name_under_which_its_controller_looks_for_it() {
+        let owner = json!({"apiVersion": "catena.dev/v1alpha1", "kind": "BasicDeployment", "name": "web", "uid": "uid-of-web"});
+        let of = |name: &str| {
+            manifest(
+                "ControllerRevision",
+                name,
+                &json!({
+                    "apiVersion": "apps/v1", "annotations": {keys::HASH: "h"}, "ownerReferences": [owner],
+                }),
+            )
+        };
+        let own = of(&revision::name("web", "uid-of-web", "h"));
+        let uids = uids(&[own.clone()]);
+        assert_eq!(uids.name(&own), revision::name("web", "new-web", "h"));
+        assert_eq!(uids.name(&of("db-57f8")), "db-57f8");
+    }
+
+    #[test]
+    fn the_record_of_applied_fields_names_the_new_owner() {
+        let owner = json!({"apiVersion": "v1", "kind": "X", "name": "web", "uid": "uid-of-web"});
+        let fields = json!({"f:metadata": {"f:ownerReferences": {"k:{\"uid\":\"uid-of-web\"}": {}}}});
+        let set = manifest(
+            "BasicReplicaSet",
+            "set",
+            &json!({
+                "ownerReferences": [owner],
+                "managedFields": [{"manager": "c", "operation": "Apply", "fieldsV1": fields}],
+            }),
+        );
+        let managed = uids(&[set.clone()]).managed_fields(&set).unwrap().to_string();
+        assert!(managed.contains("new-web") && !managed.contains("uid-of-web"), "{managed}");
+    }
+}

@@ -1,0 +1,340 @@
+//! Creates the objects of a backup again: what is there is left alone, owners come before what they own, and nothing that
+//! controllers would act on is complete before the rest is there.
+//!
+//! 1. Definitions that are missing.
+//! 2. Commands that have ended, with their outcomes, while their target is not there.
+//! 3. All other objects in the order of ownership. A `BasicDeployment` is paused, so that its controller neither stores a
+//!    revision nor creates a child that is about to come.
+//! 4. Commands get their owner, and each `BasicDeployment` below which everything is there is no longer paused.
+//!
+//! A restoration that was interrupted goes on where it was: see [`super::create`].
+
+use std::{collections::HashSet, path::Path, time::Duration};
+
+use anyhow::Result;
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::{
+    commands::{Target, Way, carried_out, way},
+    create::{Live, handed_over, is_incomplete},
+    definitions::create_missing,
+    folder::Folder,
+    manifest::Manifest,
+    order::levels,
+    rebind::{Uids, owner_with},
+};
+use crate::{connection::Cluster, errors::read_failure, kinds::Kind, object::Identity, upgrade::Progress};
+
+/// The creation times of commands, which give them their order, have a resolution of one second.
+const NEXT_SECOND: Duration = Duration::from_millis(1100);
+
+/// The result of a restoration.
+#[derive(Debug, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Restored {
+    /// Created objects.
+    pub restored: Vec<Identity>,
+    /// Objects that were there, and got the content of the backup.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub overwritten: Vec<Identity>,
+    /// Objects that were there, and were left alone.
+    pub present: Vec<Identity>,
+    /// Objects that are not brought back on purpose.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub left_out: Vec<Note>,
+    /// Objects that could not be brought back, or not completely.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub failed: Vec<Note>,
+}
+
+/// A remark on an object.
+#[derive(Debug, Serialize)]
+pub struct Note {
+    /// The object.
+    pub object: Identity,
+    /// The remark.
+    pub why: String,
+}
+
+struct Restoration<'r> {
+    cluster: &'r Cluster,
+    overwrite: bool,
+    uids: Uids,
+    carried_out: HashSet<String>,
+    /// The uids in the backup of objects that could not be brought back.
+    lost: HashSet<String>,
+    result: Restored,
+    progress: Progress,
+}
+
+/// Restores a backup.
+pub async fn restore(cluster: &mut Cluster, folder: &Path, overwrite: bool) -> Result<Restored> {
+    let manifests = Folder::read(folder)?;
+    let (definitions, objects): (Vec<_>, Vec<_>) =
+        manifests.into_iter().partition(|manifest| manifest.is_definition());
+    let created = create_missing(cluster, &definitions).await?;
+    let mut result = Restored::default();
+    for definition in definitions {
+        let identity = definition.identity();
+        let is_new = created.contains(&identity.name);
+        if is_new { &mut result.restored } else { &mut result.present }.push(identity);
+    }
+    let mut restoration = Restoration {
+        cluster,
+        overwrite,
+        uids: Uids::of(&objects),
+        carried_out: carried_out(&objects),
+        lost: HashSet::new(),
+        result,
+        progress: Progress::new("restoring"),
+    };
+    restoration.progress.expect(objects.len() as u64);
+    restoration.all(objects).await;
+    restoration.progress.clear();
+    Ok(restoration.result)
+}
+
+impl Restoration<'_> {
+    async fn all(&mut self, objects: Vec<Manifest>) {
+        let (commands, others): (Vec<_>, Vec<_>) = objects.into_iter().partition(Manifest::is_command);
+        let (mut ended, mut waiting) = (Vec::new(), Vec::new());
+        for command in commands {
+            match self.target(&command).await.map(|target| way(&command, target, &self.carried_out)) {
+                Ok(Way::AsEnded) => ended.push(command),
+                Ok(Way::AsWaiting) => waiting.push(command),
+                Ok(Way::NotAtAll(why)) => self.leave_out(&command, why).await,
+                Err(why) => self.fail(&command, why),
+            }
+        }
+        for command in &ended {
+            self.bring_back(command, true).await;
+        }
+        let mut deployments = Vec::new();
+        for level in levels(others) {
+            for object in level {
+                self.bring_back(&object, false).await;
+                if object.is_deployment() {
+                    deployments.push(object);
+                } else if self.lost.contains(&object.identity().uid) {
+                    // What owns it must not go on without it.
+                    self.lost.extend(object.owners().into_iter().map(|owner| owner.uid));
+                }
+            }
+        }
+        for command in &ended {
+            self.bind(command).await;
+        }
+        for deployment in &deployments {
+            self.resume(deployment).await;
+        }
+        waiting.sort_by_key(|command| command.object()["metadata"]["creationTimestamp"].to_string());
+        for (number, command) in waiting.iter().enumerate() {
+            if number > 0 {
+                tokio::time::sleep(NEXT_SECOND).await;
+            }
+            self.bring_back(command, false).await;
+        }
+    }
+
+    /// The state of a command's target: what its owners in the backup are now.
+    async fn target(&self, command: &Manifest) -> Result<Target, String> {
+        let mut targets = command.owners();
+        if targets.is_empty() {
+            let name = command.object()["spec"]["targetRef"]["name"].as_str().unwrap_or_default().to_owned();
+            let Identity { api_version, namespace, .. } = command.identity();
+            targets.push(Identity {
+                api_version,
+                kind: "BasicDeployment".into(),
+                namespace,
+                name,
+                uid: String::new(),
+            });
+        }
+        for target in targets {
+            let Some(kind) = self.cluster.kinds.of(&target) else { continue };
+            let live = self.live(kind, &target).get().await.map_err(|error| read_failure(&error))?;
+            if live.is_some_and(|live| !(is_incomplete(&live, &target.uid) && live["spec"]["paused"] == true))
+            {
+                return Ok(Target::Live);
+            }
+        }
+        Ok(Target::Held)
+    }
+
+    fn live<'l>(&'l self, kind: &'l Kind, identity: &'l Identity) -> Live<'l> {
+        Live { cluster: self.cluster, kind, namespace: identity.namespace.as_deref(), name: &identity.name }
+    }
+
+    /// Creates an object, unless it is there. An ended command is created without an owner and with its outcome.
+    async fn bring_back(&mut self, manifest: &Manifest, is_ended_command: bool) {
+        match self.place(manifest, is_ended_command).await {
+            Ok(()) => {}
+            Err(why) => self.fail(manifest, why),
+        }
+        self.progress.advance();
+    }
+
+    async fn place(&mut self, manifest: &Manifest, is_ended_command: bool) -> Result<(), String> {
+        let identity = Identity { name: self.uids.name(manifest), ..manifest.identity() };
+        let kind = self.cluster.kinds.of(&identity).cloned();
+        let kind = kind
+            .ok_or_else(|| format!("the server has no kind {} of {}", identity.kind, identity.api_version))?;
+        let owners = if is_ended_command { Vec::new() } else { self.owners(manifest).await? };
+        let mut object = self.uids.bound(manifest, &owners);
+        if manifest.is_deployment() {
+            object["spec"]["paused"] = true.into();
+        }
+        let told = |error: kube::Error| read_failure(&error);
+        let live = self.live(&kind, &identity);
+        let (uid, is_complete) = match live.get().await.map_err(told)? {
+            None => {
+                let created = live.create(&object, &identity.uid).await.map_err(told)?;
+                (text(&created, "uid"), false)
+            }
+            Some(found) if is_incomplete(&found, &identity.uid) => (text(&found, "uid"), false),
+            Some(found) if self.overwrite && !manifest.is_command() => {
+                if manifest.is_deployment() {
+                    object["spec"]["paused"] = manifest.is_paused().into();
+                }
+                live.replace(&found, &object).await.map_err(told)?;
+                let uid = text(&found, "uid");
+                self.uids.insert(&identity.uid, &uid);
+                self.result.overwritten.push(Identity { uid, ..identity });
+                return Ok(());
+            }
+            Some(found) => (text(&found, "uid"), true),
+        };
+        if !is_complete {
+            if is_ended_command {
+                live.write_status(&uid, &manifest.object()["status"]).await.map_err(told)?;
+            }
+            let managed = self.uids.managed_fields(manifest);
+            // Commands and BasicDeployments are completed at the end.
+            if let Some(managed) = managed.filter(|_| !is_ended_command && !manifest.is_deployment()) {
+                let patch = json!({"metadata": {"managedFields": handed_over(Some(managed))}});
+                live.merge(&uid, &patch).await.map_err(told)?;
+            }
+        }
+        self.uids.insert(&identity.uid, &uid);
+        let place = if is_complete { &mut self.result.present } else { &mut self.result.restored };
+        place.push(Identity { uid, ..identity });
+        Ok(())
+    }
+
+    /// The owner references with the uids of the live owners, which are found by their names.
+    async fn owners(&mut self, manifest: &Manifest) -> Result<Vec<Value>, String> {
+        let references =
+            manifest.object()["metadata"]["ownerReferences"].as_array().cloned().unwrap_or_default();
+        let mut bound = Vec::new();
+        for (owner, reference) in manifest.owners().into_iter().zip(references) {
+            let known = self.uids.get(&owner.uid).map(str::to_owned);
+            let uid = match known {
+                Some(uid) => Some(uid),
+                None => self.uid_by_name(&owner).await?,
+            };
+            match uid {
+                Some(uid) => bound.push(owner_with(&uid, &reference)),
+                None => return Err(format!("its owner {owner} is not there: restore or create that first")),
+            }
+        }
+        Ok(bound)
+    }
+
+    async fn uid_by_name(&mut self, owner: &Identity) -> Result<Option<String>, String> {
+        let Some(kind) = self.cluster.kinds.of(owner).cloned() else { return Ok(None) };
+        let found = self.live(&kind, owner).get().await.map_err(|error| read_failure(&error))?;
+        let uid = found.map(|found| text(&found, "uid"));
+        if let Some(uid) = &uid {
+            self.uids.insert(&owner.uid, uid);
+        }
+        Ok(uid)
+    }
+
+    /// Gives an ended command its owner, and completes it.
+    async fn bind(&mut self, command: &Manifest) {
+        if let Err(why) = self.try_bind(command).await {
+            self.fail(command, why);
+        }
+    }
+
+    async fn try_bind(&mut self, command: &Manifest) -> Result<(), String> {
+        let identity = command.identity();
+        let Some(uid) = self.uids.get(&identity.uid).map(str::to_owned) else { return Ok(()) };
+        let Some(kind) = self.cluster.kinds.of(&identity).cloned() else { return Ok(()) };
+        let owners = self.owners(command).await?;
+        let told = |error: kube::Error| read_failure(&error);
+        let found = self.live(&kind, &identity).get().await.map_err(told)?;
+        let Some(found) = found.filter(|found| is_incomplete(found, &identity.uid)) else { return Ok(()) };
+        let bound = self.uids.bound(command, &owners);
+        let mut metadata = json!({"managedFields": handed_over(self.uids.managed_fields(command))});
+        // Written over what command-binder may have added meanwhile, which is the same.
+        metadata["resourceVersion"] = found["metadata"]["resourceVersion"].clone();
+        for field in ["labels", "annotations", "ownerReferences"] {
+            if let Some(value) = bound["metadata"].get(field) {
+                metadata[field] = value.clone();
+            }
+        }
+        match self.live(&kind, &identity).merge(&uid, &json!({"metadata": metadata})).await {
+            // It has been bound meanwhile: complete, or completed by the next run.
+            Err(kube::Error::Api(status)) if status.is_conflict() => Box::pin(self.try_bind(command)).await,
+            written => written.map(drop).map_err(told),
+        }
+    }
+
+    /// Completes a `BasicDeployment`: from here on, its controller acts.
+    async fn resume(&mut self, deployment: &Manifest) {
+        let identity = deployment.identity();
+        if self.lost.contains(&identity.uid) {
+            let why = "it stays paused, because not everything below it could be brought back: correct that, and restore again";
+            if self.uids.get(&identity.uid).is_some() {
+                self.fail(deployment, why.to_owned());
+            }
+            return;
+        }
+        if let Err(why) = self.try_resume(deployment).await {
+            self.fail(deployment, why);
+        }
+    }
+
+    async fn try_resume(&mut self, deployment: &Manifest) -> Result<(), String> {
+        let identity = deployment.identity();
+        let Some(uid) = self.uids.get(&identity.uid) else { return Ok(()) };
+        let Some(kind) = self.cluster.kinds.of(&identity) else { return Ok(()) };
+        let told = |error: kube::Error| read_failure(&error);
+        let live = self.live(kind, &identity);
+        let found = live.get().await.map_err(told)?;
+        if !found.is_some_and(|found| is_incomplete(&found, &identity.uid)) {
+            return Ok(());
+        }
+        let managed = handed_over(self.uids.managed_fields(deployment));
+        let paused = deployment.object()["spec"]["paused"].clone();
+        let patch = json!({"metadata": {"managedFields": managed}, "spec": {"paused": paused}});
+        live.merge(uid, &patch).await.map(drop).map_err(told)
+    }
+
+    /// A command that is not brought back may still be there.
+    async fn leave_out(&mut self, command: &Manifest, why: &str) {
+        let identity = command.identity();
+        self.progress.advance();
+        if let Some(kind) = self.cluster.kinds.of(&identity)
+            && let Ok(Some(found)) = self.live(kind, &identity).get().await
+        {
+            let uid = text(&found, "uid");
+            self.uids.insert(&identity.uid, &uid);
+            self.result.present.push(Identity { uid, ..identity });
+            return;
+        }
+        self.result.left_out.push(Note { object: identity, why: why.to_owned() });
+    }
+
+    fn fail(&mut self, manifest: &Manifest, why: String) {
+        let object = manifest.identity();
+        self.lost.insert(object.uid.clone());
+        self.result.failed.push(Note { object, why });
+    }
+}
+
+fn text(object: &Value, field: &str) -> String {
+    object["metadata"][field].as_str().unwrap_or_default().to_owned()
+}

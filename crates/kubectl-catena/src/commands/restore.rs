@@ -1,0 +1,81 @@
+//! `kubectl catena restore`
+
+use std::{path::PathBuf, process::ExitCode};
+
+use anyhow::Result;
+use clap::Args;
+
+use crate::{
+    archive::{Restored, restore},
+    connection::Options,
+    interrupt::{Interrupt, interrupted},
+    output::Output,
+    paint::{Paint, Tone},
+    table::{Cell, Table},
+};
+
+/// The backup.
+#[derive(Args)]
+pub struct Arguments {
+    /// The folder of a backup
+    #[arg(value_name = "DIR")]
+    folder: PathBuf,
+    /// Give objects that are there the content of the backup, instead of leaving them alone
+    #[arg(long)]
+    overwrite: bool,
+    #[command(flatten)]
+    output: Output,
+}
+
+/// Restores a backup.
+pub async fn run(options: &Options, arguments: &Arguments) -> Result<ExitCode> {
+    let mut interrupt = Interrupt::new()?;
+    let mut cluster = options.connect().await?;
+    let restoration = Box::pin(restore(&mut cluster, &arguments.folder, arguments.overwrite));
+    let Some(restored) = interrupt.or(restoration).await else {
+        eprintln!("the restoration is incomplete: repeat it to continue");
+        return Ok(interrupted());
+    };
+    let restored = restored?;
+    arguments.output.print(&restored, || text(&restored, Paint::for_stdout()))?;
+    Ok(if restored.failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn text(restored: &Restored, paint: Paint) -> String {
+    let (created, present) = (restored.restored.len(), restored.present.len());
+    let mut text = format!("{created} objects restored, {present} were there and are left alone");
+    if !restored.overwritten.is_empty() {
+        text += &format!(", {} overwritten", restored.overwritten.len());
+    }
+    text += "\n";
+    let mut table = Table::of(["NAMESPACE", "NOT RESTORED", "REASON"]);
+    let left_out = restored.left_out.iter().map(|note| (note, Tone::Moving));
+    let failed = restored.failed.iter().map(|note| (note, Tone::Bad));
+    for (note, tone) in left_out.chain(failed) {
+        let namespace = note.object.namespace.clone().unwrap_or_default();
+        table.push([namespace.into(), Cell::toned(tone, note.object.to_string()), note.why.as_str().into()]);
+    }
+    if !restored.left_out.is_empty() || !restored.failed.is_empty() {
+        text += "\n";
+        text += &table.render(paint);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::archive::Note;
+    use crate::object::Identity;
+
+    #[test]
+    fn what_could_not_be_brought_back_is_listed_with_the_reason() {
+        let object =
+            Identity { kind: "BasicDeploymentRestart".into(), name: "again".into(), ..Identity::default() };
+        let restored =
+            Restored { left_out: vec![Note { object, why: "it had begun".into() }], ..Restored::default() };
+        let text = text(&restored, Paint::OFF);
+        assert!(text.starts_with("0 objects restored, 0 were there"), "{text}");
+        assert!(text.contains("BasicDeploymentRestart/again   it had begun"), "{text}");
+    }
+}

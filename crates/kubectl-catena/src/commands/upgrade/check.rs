@@ -1,0 +1,213 @@
+//! `kubectl catena upgrade check`
+
+use std::{path::PathBuf, process::ExitCode};
+
+use anyhow::{Result, anyhow};
+use clap::Args;
+use serde::Serialize;
+
+use crate::{
+    connection::{Cluster, Options},
+    interrupt::{Interrupt, interrupted},
+    output::Output,
+    paint::{Paint, Tone},
+    table::{Cell, Table},
+    upgrade::{Charts, Checked, Definition, Leftover, check, definitions, remove_leftovers},
+};
+
+/// A rule is broken, but no object is affected.
+const RULES_BROKEN: u8 = 3;
+/// An object would be refused or lose a field, or the server would refuse a definition.
+const OBJECTS_AFFECTED: u8 = 4;
+/// The longest value in a table; `-o json` shows it whole.
+const MAX_VALUE: usize = 80;
+
+/// The new definitions.
+#[derive(Args)]
+pub struct Arguments {
+    /// Files with CustomResourceDefinitions, folders of such files, or charts (a folder or an archive, rendered by helm); - for
+    /// standard input
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
+    #[command(flatten)]
+    charts: Charts,
+    #[command(flatten)]
+    output: Output,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Report {
+    definitions: Vec<Checked>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    leftovers: Vec<Leftover>,
+}
+
+/// Checks definitions.
+pub async fn run(options: &Options, arguments: &Arguments) -> Result<ExitCode> {
+    let mut interrupt = Interrupt::new()?;
+    let cluster = options.connect().await?;
+    let definitions = definitions(&cluster, &arguments.files, &arguments.charts).await?;
+    let mut report = Report { definitions: Vec::new(), leftovers: remove_leftovers(&cluster).await? };
+    for definition in &definitions {
+        match checked(&cluster, definition, &mut interrupt).await? {
+            Some(checked) => report.definitions.push(checked),
+            None => return Ok(interrupted()),
+        }
+    }
+    arguments.output.print(&report, || text(&report, Paint::for_stdout()))?;
+    let unchecked = report.definitions.iter().flat_map(|checked| &checked.unchecked).count();
+    Ok(if report.definitions.iter().any(Checked::harms) {
+        ExitCode::from(OBJECTS_AFFECTED)
+    } else if unchecked > 0 {
+        return Err(anyhow!("the check is incomplete: {unchecked} could not be checked, as listed above"));
+    } else if report.definitions.iter().any(|checked| !checked.findings.is_empty()) {
+        ExitCode::from(RULES_BROKEN)
+    } else {
+        ExitCode::SUCCESS
+    })
+}
+
+/// Checks a definition, and removes its scratch definition however the check ends.
+async fn checked(
+    cluster: &Cluster,
+    definition: &Definition,
+    interrupt: &mut Interrupt,
+) -> Result<Option<Checked>> {
+    let mut scratch = None;
+    let checked = interrupt.or(Box::pin(check(cluster, definition, &mut scratch))).await;
+    if let Some(scratch) = scratch {
+        scratch.remove().await?;
+    }
+    checked.transpose()
+}
+
+fn text(report: &Report, paint: Paint) -> String {
+    let leftovers = report.leftovers.iter().map(|leftover| {
+        if leftover.removed {
+            format!("removed {}, which a killed check had left\n", leftover.name)
+        } else {
+            format!(
+                "left {} alone: another check uses it, or was killed; a check after {} removes it\n",
+                leftover.name, leftover.in_use_until
+            )
+        }
+    });
+    let definitions = report.definitions.iter().map(|checked| of(checked, paint));
+    leftovers.chain(definitions).collect::<Vec<_>>().join("\n")
+}
+
+fn of(checked: &Checked, paint: Paint) -> String {
+    let (name, objects) = (&checked.name, checked.objects);
+    let mut text = if !checked.installed {
+        format!("{name} is not installed: there is nothing to compare it with\n")
+    } else if checked.harms() || !checked.findings.is_empty() {
+        let verdict = format!(
+            "{name}: {} of {objects} objects would be refused, and {} would lose fields",
+            checked.refused.len(),
+            checked.pruned.len()
+        );
+        let tone = if checked.harms() { Tone::Bad } else { Tone::Moving };
+        paint.tone(tone, &verdict) + "\n"
+    } else {
+        let tried =
+            format!("{name} can be replaced: all {objects} objects stay valid, and none loses a field");
+        paint.tone(Tone::Good, &tried) + "\n"
+    };
+    if let Some(refusal) = &checked.refused_definition {
+        text += &format!("\n{} {refusal}\n", paint.bad("the server would refuse the definition:"));
+        if refusal.contains("status.storedVersions") {
+            text += &format!("first migrate its objects: kubectl catena upgrade migrate {name}\n");
+        }
+    }
+    let mut rules = Table::of(["RULE", "VERSION", "FIELD", "CHANGE"]);
+    for finding in &checked.findings {
+        let rule = serde_json::to_value(finding.rule).ok();
+        let rule = rule.as_ref().and_then(|rule| rule.as_str()).unwrap_or_default();
+        rules.push([
+            Cell::toned(Tone::Moving, rule),
+            finding.version.as_str().into(),
+            finding.path.as_str().into(),
+            finding.message.as_str().into(),
+        ]);
+    }
+    let mut refused = Table::of(["REFUSED", "FIELD", "MESSAGE"]);
+    for object in &checked.refused {
+        for cause in &object.causes {
+            let name = Cell::toned(Tone::Bad, object.object.to_string());
+            refused.push([name, cause.field.as_str().into(), cause.message.as_str().into()]);
+        }
+    }
+    let mut pruned = Table::of(["LOSES", "FIELD", "VALUE"]);
+    for object in &checked.pruned {
+        for field in &object.fields {
+            let name = Cell::toned(Tone::Bad, object.object.to_string());
+            pruned.push([name, field.path.as_str().into(), short(&field.value.to_string()).into()]);
+        }
+    }
+    let mut unchecked = Table::of(["NOT CHECKED", "REASON"]);
+    for gap in &checked.unchecked {
+        unchecked.push([gap.what.as_str().into(), gap.why.as_str().into()]);
+    }
+    for (table, count) in [
+        (rules, checked.findings.len()),
+        (refused, checked.refused.len()),
+        (pruned, checked.pruned.len()),
+        (unchecked, checked.unchecked.len()),
+    ] {
+        if count > 0 {
+            text += "\n";
+            text += &table.render(paint);
+        }
+    }
+    for (field, count) in &checked.defaults_dropped {
+        text += &format!("\n{field} is dropped; {count} objects hold only its default\n");
+    }
+    text
+}
+
+/// A value in a cell.
+pub(super) fn short(value: &str) -> String {
+    match value.char_indices().nth(MAX_VALUE) {
+        Some((end, _)) => format!("{}…", &value[..end]),
+        None => value.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::upgrade::{LostField, ObjectFields};
+
+    #[test]
+    fn each_lost_field_is_listed_with_its_object_and_value() {
+        let object = serde_json::from_value::<serde_json::Value>(
+            json!({"metadata": {"namespace": "shop", "name": "a"}}),
+        );
+        let object = crate::upgrade::Place::of(&object.unwrap());
+        let fields = vec![LostField { path: "spec.legacy".into(), value: json!("x") }];
+        let checked = Checked {
+            name: "things.example.com".into(),
+            installed: true,
+            objects: 5,
+            pruned: vec![ObjectFields { object, fields }],
+            ..Checked::default()
+        };
+        let text = of(&checked, Paint::OFF);
+        assert!(
+            text.starts_with(
+                "things.example.com: 0 of 5 objects would be refused, and 1 would lose fields\n"
+            )
+        );
+        assert!(text.contains("shop/a   spec.legacy   \"x\"\n"), "{text}");
+        assert!(checked.harms());
+    }
+
+    #[test]
+    fn a_long_value_is_cut_between_characters() {
+        assert_eq!(short("short"), "short");
+        assert_eq!(short(&"ä".repeat(100)).chars().count(), MAX_VALUE + 1);
+    }
+}

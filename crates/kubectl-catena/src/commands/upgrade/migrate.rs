@@ -1,0 +1,156 @@
+//! `kubectl catena upgrade migrate`
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::Args;
+
+use super::check::short;
+use crate::{
+    connection::{Cluster, Options},
+    interrupt::{Interrupt, interrupted},
+    output::Output,
+    paint::{Paint, Tone},
+    table::{Cell, Table},
+    upgrade::{Migrated, Migration, migrate},
+};
+
+/// Objects are left in another version.
+const OBJECTS_LEFT: u8 = 4;
+
+/// The kind to migrate.
+#[derive(Args)]
+pub struct Arguments {
+    /// The kind, in any form that kubectl accepts, or the name of its CustomResourceDefinition
+    kind: String,
+    /// Make this version the storage version first, for example for the way back to a former definition
+    #[arg(long, value_name = "VERSION")]
+    to: Option<String>,
+    /// A field whose values may be lost, as a message of this command names it, without positions in lists: spec.rules[].color;
+    /// may be repeated
+    #[arg(long, value_name = "FIELD")]
+    drop: Vec<String>,
+    /// A version that is stored, but not served: what only it holds is given up unread; may be repeated
+    #[arg(long, value_name = "VERSION")]
+    unread: Vec<String>,
+    /// Only report what would happen
+    #[arg(long)]
+    dry_run: bool,
+    #[command(flatten)]
+    output: Output,
+}
+
+/// Migrates a kind.
+pub async fn run(options: &Options, arguments: &Arguments) -> Result<ExitCode> {
+    let mut interrupt = Interrupt::new()?;
+    let cluster = options.connect().await?;
+    let name = definition(&cluster, &arguments.kind)?;
+    let migration = Migration {
+        to: arguments.to.clone(),
+        drop: arguments.drop.clone(),
+        unread: arguments.unread.clone(),
+        dry_run: arguments.dry_run,
+    };
+    let Some(migrated) = interrupt.or(Box::pin(migrate(&cluster, &name, &migration))).await else {
+        return Ok(interrupted());
+    };
+    let migrated = migrated?;
+    arguments.output.print(&migrated, || text(&migrated, arguments.dry_run, Paint::for_stdout()))?;
+    Ok(if migrated.is_complete() { ExitCode::SUCCESS } else { ExitCode::from(OBJECTS_LEFT) })
+}
+
+/// The name of the definition of a kind.
+fn definition(cluster: &Cluster, word: &str) -> Result<String> {
+    let kind = cluster.kinds.find(word.rsplit('/').next().unwrap_or_default())?;
+    Ok(format!("{}.{}", kind.resource.plural, kind.resource.group))
+}
+
+fn text(migrated: &Migrated, dry_run: bool, paint: Paint) -> String {
+    let Migrated { name, storage_version: storage, .. } = migrated;
+    let left = migrated.left.len() + migrated.refused.len() + migrated.failed.len();
+    if !migrated.is_complete() {
+        let verdict = format!(
+            "{name}: {left} objects are left as they are, so that status.storedVersions is unchanged"
+        );
+        let mut text = paint.bad(&verdict) + "\n\n";
+        let mut table = Table::of(["LEFT", "FIELD", "VALUE", "REASON"]);
+        let mut fields = std::collections::BTreeSet::new();
+        for object in &migrated.left {
+            for field in &object.fields {
+                fields.insert(general(&field.path));
+                let name = Cell::toned(Tone::Bad, object.object.to_string());
+                let value = short(&field.value.to_string());
+                table.push([name, field.path.as_str().into(), value.into(), "would be lost".into()]);
+            }
+        }
+        for object in &migrated.refused {
+            for cause in &object.causes {
+                let name = Cell::toned(Tone::Bad, object.object.to_string());
+                table.push([name, cause.field.as_str().into(), "".into(), cause.message.as_str().into()]);
+            }
+        }
+        for failed in &migrated.failed {
+            table.push([failed.what.as_str().into(), "".into(), "".into(), failed.why.as_str().into()]);
+        }
+        text += &table.render(paint);
+        if !fields.is_empty() {
+            let flags: Vec<String> = fields.iter().map(|field| format!("--drop '{field}'")).collect();
+            text += &format!(
+                "\nWhat to do: add the field to version {storage} of the definition, move the value elsewhere, or accept the \
+                 loss with {}\n",
+                flags.join(" ")
+            );
+        }
+        return text;
+    }
+    let verdict = match (dry_run, migrated.migrated) {
+        (_, 0) if migrated.stored_versions.len() == 1 => {
+            format!("{name}: all objects are stored in version {storage}")
+        }
+        (true, count) => {
+            format!("{name}: {count} objects would be stored in version {storage}, without loss")
+        }
+        (false, count) => {
+            format!("{name}: {count} objects are stored in version {storage}, and none in another one")
+        }
+    };
+    paint.tone(Tone::Good, &verdict) + "\n"
+}
+
+/// A path without positions in lists, as `--drop` takes it.
+fn general(path: &str) -> String {
+    let mut text = String::new();
+    let mut is_position = false;
+    for c in path.chars() {
+        is_position &= c != ']';
+        if !is_position {
+            text.push(c);
+        }
+        is_position |= c == '[';
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::upgrade::{LostField, ObjectFields, Place};
+
+    #[test]
+    fn a_possible_loss_is_answered_with_the_flag_that_accepts_it() {
+        let object = Place { namespace: None, name: "a".into() };
+        let fields = vec![LostField { path: "spec.rules[12].color".into(), value: json!("red") }];
+        let left = vec![ObjectFields { object, fields }];
+        let migrated = Migrated {
+            name: "things.example.com".into(),
+            storage_version: "v2".into(),
+            left,
+            ..Migrated::default()
+        };
+        let text = text(&migrated, false, Paint::OFF);
+        assert!(text.contains("spec.rules[12].color   \"red\""), "{text}");
+        assert!(text.contains("--drop 'spec.rules[].color'"), "{text}");
+    }
+}

@@ -1,0 +1,352 @@
+//! Checks a new definition against the installed one and every live object.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use anyhow::Result;
+use catena_api::compatibility::{self, Finding, Rule};
+use futures::{StreamExt, stream};
+use kube::{Api, api::ListParams, core::DynamicObject, discovery::ApiResource};
+use serde::Serialize;
+use serde_json::Value;
+
+use super::{
+    Progress,
+    definition::{Definition, installed},
+    path::LostField,
+    scratch::Scratch,
+    trial::{Cause, Trial, Verdict, retried},
+};
+use crate::{
+    connection::Cluster,
+    errors::{self, Subject, read_failure},
+    pages::Pages,
+};
+
+/// Objects that are tried at the same time.
+const SIDE_BY_SIDE: usize = 32;
+
+/// What a new definition would do.
+#[derive(Debug, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Checked {
+    /// The name of the definition.
+    pub name: String,
+    /// Whether it is installed; otherwise there is nothing to compare it with.
+    pub installed: bool,
+    /// Rules that it breaks.
+    pub findings: Vec<Finding>,
+    /// The reason for which the server would refuse it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub refused_definition: Option<String>,
+    /// The number of tried objects.
+    pub objects: usize,
+    /// Objects that would be refused.
+    pub refused: Vec<Refused>,
+    /// Objects that would lose fields.
+    pub pruned: Vec<ObjectFields>,
+    /// Fields that would be dropped from objects in which they hold only their default, and how many these are.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub defaults_dropped: BTreeMap<String, usize>,
+    /// Objects, or versions of the definition, about which nothing is known.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub unchecked: Vec<Unchecked>,
+}
+
+/// An object that would be refused.
+#[derive(Debug, Serialize)]
+pub struct Refused {
+    /// Its place.
+    #[serde(flatten)]
+    pub object: Place,
+    /// The reasons.
+    pub causes: Vec<Cause>,
+}
+
+/// An object with fields that it would lose.
+#[derive(Debug, Serialize)]
+pub struct ObjectFields {
+    /// Its place.
+    #[serde(flatten)]
+    pub object: Place,
+    /// The fields.
+    pub fields: Vec<LostField>,
+}
+
+/// Something that could not be checked.
+#[derive(Debug, Serialize)]
+pub struct Unchecked {
+    /// The object, or the version.
+    pub what: String,
+    /// The reason.
+    pub why: String,
+}
+
+/// An object of a known kind.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct Place {
+    /// Its namespace, if it has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub namespace: Option<String>,
+    /// Its name.
+    pub name: String,
+}
+
+impl Place {
+    /// The place of an object.
+    pub fn of(object: &Value) -> Self {
+        let text = |field: &str| object["metadata"][field].as_str().map(str::to_owned);
+        Self { namespace: text("namespace"), name: text("name").unwrap_or_default() }
+    }
+}
+
+impl std::fmt::Display for Place {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let whole = match &self.namespace {
+            Some(namespace) => format!("{namespace}/{}", self.name),
+            None => self.name.clone(),
+        };
+        f.write_str(&crate::paint::sanitized(&whole))
+    }
+}
+
+impl Checked {
+    /// Whether a live object would be changed or refused, or the definition itself.
+    pub fn harms(&self) -> bool {
+        self.refused_definition.is_some() || !self.refused.is_empty() || !self.pruned.is_empty()
+    }
+}
+
+/// Checks the definition that is to replace an installed one. The scratch definition in `scratch` must be removed afterwards,
+/// also if this does not come to its end.
+pub async fn check(cluster: &Cluster, new: &Definition, scratch: &mut Option<Scratch>) -> Result<Checked> {
+    let failed = |verb: &str, error| refused(new, verb, error);
+    let live = installed(cluster, new.name()).await.map_err(|error| failed("get", error))?;
+    let refused_definition =
+        new.refusal(cluster, live.as_ref()).await.map_err(|error| failed("update", error))?;
+    let mut checked = Checked { name: new.name().to_owned(), refused_definition, ..Checked::default() };
+    let Some(live) = live else { return Ok(checked) };
+    checked.installed = true;
+    checked.findings = findings(&live, new);
+    match Scratch::create(cluster, new).await {
+        Ok(created) => {
+            let scratch = scratch.insert(created);
+            scratch.while_claimed(objects(cluster, &live, new, scratch, &mut checked)).await?;
+        }
+        // A schema that the server does not accept is already named.
+        Err(error) if checked.refused_definition.is_some() => {
+            let why = format!("the new schema cannot be tried: {error:#}");
+            checked.unchecked.push(Unchecked { what: "all objects".to_owned(), why });
+        }
+        Err(error) => return Err(error),
+    }
+    Ok(checked)
+}
+
+fn refused(definition: &Definition, verb: &str, error: kube::Error) -> anyhow::Error {
+    let subject = Subject {
+        kind: "CustomResourceDefinition".to_owned(),
+        resource: "customresourcedefinitions".to_owned(),
+        name: definition.name().to_owned(),
+        namespace: None,
+    };
+    errors::refused(&subject, verb, error)
+}
+
+/// Broken rules; those about versions beside each other only as far as the installed definition does not break them, too.
+/// That a definition of others is converted by a webhook is no concern here.
+fn findings(live: &Definition, new: &Definition) -> Vec<Finding> {
+    let before = compatibility::policy(live.document());
+    let policy = compatibility::policy(new.document()).into_iter();
+    let is_new = |finding: &Finding| finding.rule != Rule::ConversionByWebhook && !before.contains(finding);
+    let mut findings = compatibility::changes(live.document(), new.document());
+    findings.extend(policy.filter(is_new));
+    findings
+}
+
+/// Tries every object in the form in which it is stored.
+async fn objects(
+    cluster: &Cluster,
+    live: &Definition,
+    new: &Definition,
+    scratch: &Scratch,
+    checked: &mut Checked,
+) -> Result<()> {
+    let stored = live.stored();
+    let (readable, hidden): (Vec<&str>, Vec<&str>) =
+        stored.into_iter().partition(|version| live.is_served(version));
+    checked.unchecked.extend(hidden.into_iter().map(|version| {
+        Unchecked {
+            what: format!("what only version {version} holds"),
+            why: "objects may be stored in it, but it is not served: set served: true for it to include it"
+                .to_owned(),
+        }
+    }));
+    let Some(first) =
+        readable.iter().find(|version| **version == live.storage()).or_else(|| readable.first())
+    else {
+        return Ok(());
+    };
+    // A webhook decides what is kept in another version.
+    let others: Vec<&str> = if live.is_converted_by_webhook() {
+        Vec::new()
+    } else {
+        readable.iter().copied().filter(|version| version != first).collect()
+    };
+    scratch.until_served(new.storage()).await?;
+    let resource = live.resource(first);
+    let api: Api<DynamicObject> = Api::all_with(cluster.client.clone(), &resource);
+    let mut pages = Pages::whole(&api, ListParams::default());
+    let progress = Progress::new(&format!("trying {}", live.name()));
+    loop {
+        let page: Option<Vec<Value>> = pages.next().await.map_err(|error| refused_list(&resource, error))?;
+        let Some(page) = page else { break };
+        progress.expect(page.len() as u64 + pages.remaining.unwrap_or(0));
+        let verdicts = stream::iter(page).map(async |object| {
+            let place = Place::of(&object);
+            let verdict = try_object(cluster, live, new, scratch, (first, &others), object).await;
+            progress.advance();
+            (place, verdict)
+        });
+        let verdicts: Vec<_> = verdicts.buffered(SIDE_BY_SIDE).collect().await;
+        for (place, verdict) in verdicts {
+            checked.add(place, verdict);
+        }
+    }
+    progress.clear();
+    Ok(())
+}
+
+fn refused_list(resource: &ApiResource, error: kube::Error) -> anyhow::Error {
+    let subject = Subject {
+        kind: resource.kind.clone(),
+        resource: format!("{}.{}", resource.plural, resource.group),
+        name: String::new(),
+        namespace: None,
+    };
+    errors::refused(&subject, "list", error)
+}
+
+/// Tries an object as it is read in each version in which it may be stored, and in each version of the new definition to
+/// which it comes: the same one, and the one in which it will be stored.
+async fn try_object(
+    cluster: &Cluster,
+    live: &Definition,
+    new: &Definition,
+    scratch: &Scratch,
+    (first, others): (&str, &[&str]),
+    object: Value,
+) -> kube::Result<Verdict> {
+    let mut forms = vec![(first.to_owned(), object)];
+    for version in others {
+        if let Some(form) = read(cluster, &live.resource(version), live.is_namespaced(), &forms[0].1).await? {
+            forms.push(((*version).to_owned(), form));
+        }
+    }
+    let mut whole = Verdict::default();
+    for (version, form) in &forms {
+        let mut targets = BTreeSet::new();
+        targets.extend(new.version(version).and_then(|version| version["name"].as_str()));
+        if targets.is_empty() || !new.is_converted_by_webhook() {
+            targets.insert(new.storage());
+        }
+        for target in targets {
+            let trial = Trial {
+                client: &cluster.client,
+                url: scratch.url(target),
+                api_version: scratch.api_version(target),
+                schema: live.schema(version),
+            };
+            whole.add(trial.of(form).await?);
+        }
+    }
+    Ok(whole)
+}
+
+/// An object in another version; `None` if it is gone.
+pub async fn read(
+    cluster: &Cluster,
+    resource: &ApiResource,
+    is_namespaced: bool,
+    object: &Value,
+) -> kube::Result<Option<Value>> {
+    let Place { namespace, name } = Place::of(object);
+    let namespace = namespace.as_deref().filter(|_| is_namespaced);
+    let url = format!("{}/{name}", <DynamicObject as kube::Resource>::url_path(resource, namespace));
+    let make = || http::Request::get(&url).body(Vec::new());
+    let found: kube::Result<Value> =
+        retried(async || cluster.client.request(make().map_err(kube::Error::HttpError)?).await).await;
+    match found {
+        Ok(found) => Ok(Some(found).filter(|found| found["metadata"]["uid"] == object["metadata"]["uid"])),
+        Err(kube::Error::Api(status)) if status.is_not_found() => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+impl Verdict {
+    /// Adds what another form of the object says.
+    fn add(&mut self, other: Self) {
+        fn extend<T: PartialEq>(known: &mut Vec<T>, others: Vec<T>) {
+            for other in others {
+                if !known.contains(&other) {
+                    known.push(other);
+                }
+            }
+        }
+        extend(&mut self.refused, other.refused);
+        extend(&mut self.pruned, other.pruned);
+        extend(&mut self.defaults, other.defaults);
+    }
+}
+
+impl Checked {
+    fn add(&mut self, object: Place, verdict: kube::Result<Verdict>) {
+        let verdict = match verdict {
+            Ok(verdict) => verdict,
+            Err(error) => {
+                let (what, why) = (object.to_string(), read_failure(&error));
+                return self.unchecked.push(Unchecked { what, why });
+            }
+        };
+        self.objects += 1;
+        if !verdict.refused.is_empty() {
+            self.refused.push(Refused { object: object.clone(), causes: verdict.refused });
+        }
+        for field in verdict.defaults {
+            *self.defaults_dropped.entry(field).or_default() += 1;
+        }
+        if !verdict.pruned.is_empty() {
+            let fields = verdict.pruned.into_iter().map(|(_, field)| field).collect();
+            self.pruned.push(ObjectFields { object, fields });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::upgrade::definition::tests::definition;
+
+    #[test]
+    fn a_rule_that_the_installed_definition_breaks_as_well_is_no_finding() {
+        let with = |change: &dyn Fn(&mut Value)| {
+            let mut document = definition(&json!({"size": {"type": "integer"}}));
+            change(&mut document);
+            Definition::new(document).unwrap()
+        };
+        let deprecated = with(&|d| d["spec"]["versions"][0]["deprecated"] = true.into());
+        assert!(findings(&deprecated, &deprecated).is_empty());
+        let rules: Vec<_> =
+            findings(&with(&|_| {}), &deprecated).into_iter().map(|finding| finding.rule).collect();
+        assert_eq!(rules, [Rule::DeprecationUnexplained]);
+    }
+
+    #[test]
+    fn what_two_forms_of_an_object_say_is_told_once() {
+        let cause = |field: &str| Cause { field: field.into(), message: "no".into() };
+        let mut verdict = Verdict { refused: vec![cause("spec.a")], ..Verdict::default() };
+        verdict.add(Verdict { refused: vec![cause("spec.a"), cause("spec.b")], ..Verdict::default() });
+        assert_eq!(verdict.refused, [cause("spec.a"), cause("spec.b")]);
+    }
+}

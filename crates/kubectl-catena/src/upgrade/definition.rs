@@ -1,0 +1,220 @@
+//! A `CustomResourceDefinition` as a file or a server holds it.
+
+use anyhow::{Result, bail, ensure};
+use catena_api::keys;
+use kube::discovery::ApiResource;
+use operator_kit::render::is_object_name;
+use serde_json::{Value, json};
+
+use crate::connection::Cluster;
+
+/// The resource of definitions.
+const URL: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+
+/// A definition with at least one version.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Definition(Value);
+
+impl Definition {
+    /// Checks that a document is a definition of the current API version.
+    ///
+    /// # Errors
+    /// When it is another API version, or lacks a field that every definition has.
+    pub fn new(document: Value) -> Result<Self> {
+        let version = document["apiVersion"].as_str().unwrap_or_default();
+        if version != "apiextensions.k8s.io/v1" {
+            bail!("its apiVersion is {version:?}, but only apiextensions.k8s.io/v1 is served: convert it");
+        }
+        let definition = Self(document);
+        for field in ["/metadata/name", "/spec/group", "/spec/names/plural", "/spec/names/kind"] {
+            let path = field.trim_start_matches('/').replace('/', ".");
+            ensure!(!definition.text(field).is_empty(), "{path} is missing or no text");
+        }
+        ensure!(
+            is_object_name(definition.name()),
+            "metadata.name {:?} is not an object name",
+            definition.name()
+        );
+        ensure!(!definition.storage().is_empty(), "no version has storage: true in spec.versions");
+        Ok(definition)
+    }
+
+    fn text(&self, pointer: &str) -> &str {
+        self.0.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
+    }
+
+    /// The whole document.
+    pub fn document(&self) -> &Value {
+        &self.0
+    }
+
+    /// Its name: `PLURAL.GROUP`.
+    pub fn name(&self) -> &str {
+        self.text("/metadata/name")
+    }
+
+    /// Its plural.
+    pub fn plural(&self) -> &str {
+        self.text("/spec/names/plural")
+    }
+
+    /// Its objects in one of its versions.
+    pub fn resource(&self, version: &str) -> ApiResource {
+        let group = self.text("/spec/group");
+        ApiResource {
+            group: group.to_owned(),
+            version: version.to_owned(),
+            api_version: format!("{group}/{version}"),
+            kind: self.text("/spec/names/kind").to_owned(),
+            plural: self.plural().to_owned(),
+        }
+    }
+
+    fn versions(&self) -> impl Iterator<Item = &Value> {
+        self.0["spec"]["versions"].as_array().into_iter().flatten()
+    }
+
+    /// A version, if the definition has it.
+    pub fn version(&self, name: &str) -> Option<&Value> {
+        self.versions().find(|version| version["name"] == name)
+    }
+
+    /// The schema of a version.
+    pub fn schema(&self, version: &str) -> &Value {
+        self.version(version).map_or(&Value::Null, |version| &version["schema"]["openAPIV3Schema"])
+    }
+
+    /// The version in which objects are stored from now on.
+    pub fn storage(&self) -> &str {
+        let storage = self.versions().find(|version| version["storage"] == true);
+        storage.and_then(|version| version["name"].as_str()).unwrap_or_default()
+    }
+
+    /// The versions in which objects may be stored.
+    pub fn stored(&self) -> Vec<&str> {
+        self.0["status"]["storedVersions"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_str)
+            .collect()
+    }
+
+    /// Whether objects can be read in a version.
+    pub fn is_served(&self, version: &str) -> bool {
+        self.version(version).is_some_and(|version| version["served"] == true)
+    }
+
+    /// Whether a webhook converts between versions, and not the server itself.
+    pub fn is_converted_by_webhook(&self) -> bool {
+        self.text("/spec/conversion/strategy") == "Webhook"
+    }
+
+    /// Whether its objects are in namespaces.
+    pub fn is_namespaced(&self) -> bool {
+        self.text("/spec/scope") == "Namespaced"
+    }
+
+    /// The same schemas under another group, for objects that are only tried. All of an object is checked at once: without
+    /// subresources, the server also validates the status of a new object. It is cluster-wide, so that neither quotas nor
+    /// terminating namespaces refuse what is tried, and appears in no category. Nothing reacts to it, as it has no labels or
+    /// annotations of its model.
+    pub fn scratch(&self, group: &str, until: &str) -> Value {
+        let names = &self.0["spec"]["names"];
+        let version = |version: &Value| {
+            json!({
+                "name": version["name"], "served": true, "storage": version["storage"], "schema": version["schema"],
+            })
+        };
+        json!({
+            "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+            "metadata": {
+                "name": format!("{}.{group}", self.plural()),
+                "labels": {keys::SCRATCH: "true"}, "annotations": {keys::SCRATCH_UNTIL: until},
+            },
+            "spec": {
+                "group": group, "scope": "Cluster",
+                "names": {"plural": names["plural"], "singular": names["singular"], "kind": names["kind"]},
+                "preserveUnknownFields": self.0["spec"]["preserveUnknownFields"].as_bool().unwrap_or(false),
+                "versions": self.versions().map(version).collect::<Vec<_>>(),
+            },
+        })
+    }
+
+    /// Asks the server, without any effect, whether it would take this definition in place of the installed one. Returns the
+    /// reason if it would not.
+    pub async fn refusal(&self, cluster: &Cluster, installed: Option<&Self>) -> kube::Result<Option<String>> {
+        let query = "dryRun=All&fieldValidation=Strict&fieldManager=kubectl-catena";
+        let request = match installed {
+            None => http::Request::post(format!("{URL}?{query}")).body(self.0.to_string().into_bytes()),
+            Some(installed) => {
+                let mut replaced = installed.0.clone();
+                replaced["spec"] = self.0["spec"].clone();
+                let url = format!("{URL}/{}?{query}", self.name());
+                http::Request::put(url).body(replaced.to_string().into_bytes())
+            }
+        };
+        match cluster.client.request::<Value>(request.map_err(kube::Error::HttpError)?).await {
+            Ok(_) => Ok(None),
+            Err(kube::Error::Api(status)) if matches!(status.code, 400 | 422) => {
+                Ok(Some(status.message.clone()))
+            }
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// The installed definition of a name.
+pub async fn installed(cluster: &Cluster, name: &str) -> kube::Result<Option<Definition>> {
+    let request =
+        http::Request::get(format!("{URL}/{name}")).body(Vec::new()).map_err(kube::Error::HttpError)?;
+    match cluster.client.request::<Value>(request).await {
+        Ok(found) => Ok(Some(Definition(found))),
+        Err(kube::Error::Api(status)) if status.is_not_found() => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+#[cfg(test)]
+pub mod tests {
+    use super::*;
+
+    /// A definition with a version that has these fields in its spec.
+    pub fn definition(fields: &Value) -> Value {
+        json!({
+            "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+            "metadata": {"name": "things.example.com", "labels": {"catena.dev/command": "true"}},
+            "spec": {
+                "group": "example.com", "scope": "Namespaced",
+                "names": {"plural": "things", "singular": "thing", "kind": "Thing", "shortNames": ["th"]},
+                "versions": [{
+                    "name": "v1", "served": true, "storage": true, "subresources": {"status": {}},
+                    "schema": {"openAPIV3Schema": {"type": "object", "properties": {
+                        "spec": {"type": "object", "properties": fields}}}},
+                }],
+            },
+        })
+    }
+
+    #[test]
+    fn a_scratch_definition_attracts_nobody_and_validates_the_status() {
+        let scratch = Definition::new(definition(&json!({}))).unwrap().scratch("zz.example.org", "then");
+        assert_eq!(scratch["metadata"]["name"], "things.zz.example.org");
+        assert_eq!(scratch["metadata"]["labels"], json!({keys::SCRATCH: "true"}));
+        let version = &scratch["spec"]["versions"][0];
+        assert!(version["subresources"].is_null() && version["served"] == true, "{scratch}");
+        assert!(scratch["spec"]["names"]["shortNames"].is_null() && scratch["spec"]["scope"] == "Cluster");
+    }
+
+    #[test]
+    fn a_document_that_is_no_definition_is_refused_with_the_field() {
+        let refused = |change: &dyn Fn(&mut Value)| {
+            let mut document = definition(&json!({}));
+            change(&mut document);
+            Definition::new(document).unwrap_err().to_string()
+        };
+        assert!(refused(&|d| d["apiVersion"] = "apiextensions.k8s.io/v1beta1".into()).contains("v1beta1"));
+        assert!(refused(&|d| d["spec"]["group"] = Value::Null).contains("spec.group"));
+        assert!(refused(&|d| d["spec"]["versions"] = json!([])).contains("storage: true"));
+    }
+}

@@ -1,0 +1,312 @@
+//! Stores every object of a definition in its storage version, and takes the other versions out of `status.storedVersions`.
+//!
+//! The server converts by changing only the version, so a version without a field drops its value. Each object is read in all
+//! versions in which it may be stored. One that would lose a value is named, and left as it is.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result, anyhow, bail, ensure};
+use futures::{StreamExt, stream};
+use kube::{Api, Resource, api::ListParams, core::DynamicObject, discovery::ApiResource};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::{
+    Progress,
+    check::{ObjectFields, Place, Refused, Unchecked, read},
+    compare,
+    definition::{Definition, installed},
+    path::LostField,
+    trial::{causes, retried},
+};
+use crate::{
+    connection::Cluster,
+    errors::{self, Subject, read_failure},
+    pages::Pages,
+};
+
+/// Objects that are migrated at the same time.
+const SIDE_BY_SIDE: usize = 16;
+/// Attempts to write an object that somebody else changes meanwhile.
+const ATTEMPTS: usize = 10;
+/// Every replica of the API server must have learned of a new storage version before an object is written.
+const SETTLING_TIME: Duration = Duration::from_secs(3);
+
+/// The options of a migration.
+#[derive(Clone, Debug, Default)]
+pub struct Migration {
+    /// The version in which objects are to be stored; none for the present storage version.
+    pub to: Option<String>,
+    /// Fields whose loss is accepted, such as `spec.rules[].color`.
+    pub drop: Vec<String>,
+    /// Versions whose values are given up unread, because they are stored, but not served.
+    pub unread: Vec<String>,
+    /// Whether nothing is written.
+    pub dry_run: bool,
+}
+
+/// The result of a migration.
+#[derive(Debug, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Migrated {
+    /// The name of the definition.
+    pub name: String,
+    /// The version in which objects are stored.
+    pub storage_version: String,
+    /// The versions in which objects may be stored now.
+    pub stored_versions: Vec<String>,
+    /// The number of objects in the storage version; with a dry run, that would be.
+    pub migrated: usize,
+    /// Objects that would lose fields, and were left as they are.
+    pub left: Vec<ObjectFields>,
+    /// Objects that the server refuses in the storage version.
+    pub refused: Vec<Refused>,
+    /// Objects that could not be migrated for another reason.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub failed: Vec<Unchecked>,
+}
+
+enum Outcome {
+    Migrated,
+    Gone,
+    WouldLose(Vec<LostField>),
+    Refused(Refused),
+    Failed(String),
+}
+
+impl Migrated {
+    /// Whether all objects are in the storage version.
+    pub fn is_complete(&self) -> bool {
+        self.left.is_empty() && self.refused.is_empty() && self.failed.is_empty()
+    }
+}
+
+/// Migrates the objects of a definition. Repeated after an interruption, it goes over all objects again: the server does not
+/// write those that are already stored in the storage version.
+pub async fn migrate(cluster: &Cluster, name: &str, options: &Migration) -> Result<Migrated> {
+    let found = installed(cluster, name).await.map_err(|error| refused(name, "get", error))?;
+    let mut definition = found.with_context(|| {
+        format!("there is no definition {name:?}: only objects of custom kinds are migrated")
+    })?;
+    if let Some(version) = &options.to {
+        definition = store_in(cluster, definition, version, options.dry_run).await?;
+    }
+    let storage = definition.storage().to_owned();
+    let stored: Vec<String> = definition.stored().into_iter().map(str::to_owned).collect();
+    let mut result = Migrated {
+        name: name.to_owned(),
+        storage_version: storage.clone(),
+        stored_versions: stored.clone(),
+        ..Migrated::default()
+    };
+    let others: Vec<String> = stored.iter().filter(|version| **version != storage).cloned().collect();
+    if others.is_empty() {
+        return Ok(result);
+    }
+    ensure!(
+        definition.is_served(&storage),
+        "version {storage} of {name} is the storage version, but not served, so that objects cannot be compared with it: set \
+         served: true for it"
+    );
+    let (served, hidden): (Vec<String>, Vec<String>) =
+        others.into_iter().partition(|version| definition.is_served(version));
+    if let Some(version) = hidden.iter().find(|version| !options.unread.contains(version)) {
+        bail!(
+            "objects of {name} may be stored in version {version}, which is not served, so that nobody can see what they would \
+             lose: set served: true for it, or give up what only that version holds with --unread {version}"
+        );
+    }
+    // What a webhook makes of an object is its own decision.
+    let compared = if definition.is_converted_by_webhook() { Vec::new() } else { served };
+    if !options.dry_run {
+        tokio::time::sleep(SETTLING_TIME).await;
+    }
+    let object = Object {
+        cluster,
+        definition: &definition,
+        resource: definition.resource(&storage),
+        compared,
+        options,
+    };
+    let api: Api<DynamicObject> = Api::all_with(cluster.client.clone(), &object.resource);
+    let mut pages = Pages::whole(&api, ListParams::default());
+    let progress = Progress::new(&format!("migrating {name}"));
+    while let Some(page) =
+        pages.next::<Value>().await.map_err(|error| refused(name, "list the objects of", error))?
+    {
+        progress.expect(page.len() as u64 + pages.remaining.unwrap_or(0));
+        let outcomes = stream::iter(page).map(async |found| {
+            let place = Place::of(&found);
+            let outcome = object.migrate(found).await;
+            progress.advance();
+            (place, outcome)
+        });
+        let outcomes: Vec<_> = outcomes.buffered(SIDE_BY_SIDE).collect().await;
+        for (place, outcome) in outcomes {
+            result.add(place, outcome);
+        }
+    }
+    progress.clear();
+    if result.is_complete() && !options.dry_run {
+        forget_others(cluster, &definition).await?;
+        result.stored_versions = vec![storage];
+    }
+    Ok(result)
+}
+
+fn refused(name: &str, verb: &str, error: kube::Error) -> anyhow::Error {
+    let subject = Subject {
+        kind: "CustomResourceDefinition".to_owned(),
+        resource: "customresourcedefinitions".to_owned(),
+        name: name.to_owned(),
+        namespace: None,
+    };
+    errors::refused(&subject, verb, error)
+}
+
+impl Migrated {
+    fn add(&mut self, object: Place, outcome: Outcome) {
+        match outcome {
+            Outcome::Migrated => self.migrated += 1,
+            Outcome::Gone => {}
+            Outcome::WouldLose(fields) => self.left.push(ObjectFields { object, fields }),
+            Outcome::Refused(refused) => self.refused.push(refused),
+            Outcome::Failed(why) => self.failed.push(Unchecked { what: object.to_string(), why }),
+        }
+    }
+}
+
+/// What the migration of an object needs.
+struct Object<'m> {
+    cluster: &'m Cluster,
+    definition: &'m Definition,
+    resource: ApiResource,
+    compared: Vec<String>,
+    options: &'m Migration,
+}
+
+impl Object<'_> {
+    async fn migrate(&self, object: Value) -> Outcome {
+        let mut object = object;
+        for _ in 0..ATTEMPTS {
+            match self.attempt(&object).await {
+                Ok(Some(outcome)) => return outcome,
+                Err(kube::Error::Api(status)) if status.code == 422 => {
+                    return Outcome::Refused(Refused { object: Place::of(&object), causes: causes(&status) });
+                }
+                Err(error) => return Outcome::Failed(read_failure(&error)),
+                // Somebody changed it meanwhile, so that it has to be compared again.
+                Ok(None) => {}
+            }
+            match read(self.cluster, &self.resource, self.definition.is_namespaced(), &object).await {
+                Ok(Some(present)) => object = present,
+                Ok(None) => return Outcome::Gone,
+                Err(error) => return Outcome::Failed(read_failure(&error)),
+            }
+        }
+        Outcome::Failed("others change it all the time; migrate again".to_owned())
+    }
+
+    /// `None` if the object has changed meanwhile.
+    async fn attempt(&self, object: &Value) -> kube::Result<Option<Outcome>> {
+        let version = |object: &Value| object["metadata"]["resourceVersion"].clone();
+        let mut fields = Vec::new();
+        for other in &self.compared {
+            let resource = self.definition.resource(other);
+            let form = read(self.cluster, &resource, self.definition.is_namespaced(), object).await?;
+            let Some(form) = form else { return Ok(Some(Outcome::Gone)) };
+            if version(&form) != version(object) {
+                return Ok(None);
+            }
+            for (path, value) in compare::lost(&form, object) {
+                // A reader of that version will see the default in any case.
+                let is_kept = compare::is_default(&path, &value, self.definition.schema(other));
+                if !is_kept && !self.options.drop.contains(&path.general()) {
+                    fields.push(LostField { path: path.to_string(), value });
+                }
+            }
+        }
+        if !fields.is_empty() {
+            return Ok(Some(Outcome::WouldLose(fields)));
+        }
+        if self.options.dry_run {
+            return Ok(Some(Outcome::Migrated));
+        }
+        // It changes nothing but the version in which the server stores the object.
+        let patch =
+            json!({"metadata": {"uid": object["metadata"]["uid"], "resourceVersion": version(object)}});
+        let Place { namespace, name } = Place::of(object);
+        let namespace = namespace.as_deref().filter(|_| self.definition.is_namespaced());
+        let url = format!(
+            "{}/{name}?fieldManager=kubectl-catena",
+            DynamicObject::url_path(&self.resource, namespace)
+        );
+        let make = || {
+            http::Request::patch(&url)
+                .header("content-type", "application/merge-patch+json")
+                .body(patch.to_string().into_bytes())
+        };
+        let written: kube::Result<Value> =
+            retried(async || self.cluster.client.request(make().map_err(kube::Error::HttpError)?).await)
+                .await;
+        match written {
+            Ok(_) => Ok(Some(Outcome::Migrated)),
+            Err(kube::Error::Api(status)) if status.is_conflict() => Ok(None),
+            Err(kube::Error::Api(status)) if status.is_not_found() => Ok(Some(Outcome::Gone)),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// Makes a version the storage version.
+async fn store_in(
+    cluster: &Cluster,
+    definition: Definition,
+    version: &str,
+    dry_run: bool,
+) -> Result<Definition> {
+    let name = definition.name().to_owned();
+    ensure!(
+        definition.is_served(version),
+        "{name} does not serve a version {version:?}: correct --to, or apply a definition that serves it"
+    );
+    if definition.storage() == version {
+        return Ok(definition);
+    }
+    let mut changed = definition.document().clone();
+    for known in changed["spec"]["versions"].as_array_mut().into_iter().flatten() {
+        known["storage"] = (known["name"] == version).into();
+    }
+    let query = if dry_run { "dryRun=All&" } else { "" };
+    let url = format!(
+        "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{name}?{query}fieldManager=kubectl-catena"
+    );
+    let request = http::Request::put(url).body(changed.to_string().into_bytes())?;
+    let written = cluster.client.request::<Value>(request).await;
+    Definition::new(written.map_err(|error| refused(&name, "update", error))?)
+}
+
+/// Takes all versions but the storage version out of `status.storedVersions`, if the definition is still the one whose objects
+/// were migrated.
+async fn forget_others(cluster: &Cluster, before: &Definition) -> Result<()> {
+    let name = before.name();
+    for _ in 0..ATTEMPTS {
+        let present = installed(cluster, name).await.map_err(|error| refused(name, "get", error))?;
+        let present = present.with_context(|| format!("the definition {name} was deleted meanwhile"))?;
+        let [then, now] = [before, &present].map(|definition| {
+            let metadata = &definition.document()["metadata"];
+            (metadata["uid"].clone(), metadata["generation"].clone())
+        });
+        ensure!(then == now, "the definition {name} was changed meanwhile: migrate again");
+        let mut changed = present.document().clone();
+        changed["status"]["storedVersions"] = json!([before.storage()]);
+        let url = format!("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{name}/status");
+        let request = http::Request::put(url).body(changed.to_string().into_bytes())?;
+        match cluster.client.request::<Value>(request).await {
+            Ok(_) => return Ok(()),
+            Err(kube::Error::Api(status)) if status.is_conflict() => {}
+            Err(error) => return Err(refused(name, "update the status of", error)),
+        }
+    }
+    Err(anyhow!("others change the definition {name} all the time: migrate again"))
+}

@@ -1,0 +1,23 @@
+//! The life of a definition: what a new version of it would do to the live objects, and the migration of stored objects.
+
+mod check;
+mod compare;
+mod definition;
+mod helm;
+mod migrate;
+mod path;
+mod progress;
+mod scratch;
+mod sources;
+mod trial;
+
+pub use check::{Checked, check};
+#[cfg(test)]
+pub use check::{ObjectFields, Place};
+pub use definition::Definition;
+pub use migrate::{Migrated, Migration, migrate};
+#[cfg(test)]
+pub use path::LostField;
+pub use progress::Progress;
+pub use scratch::{Leftover, remove_leftovers};
+pub use sources::{Charts, definitions};

@@ -1,0 +1,184 @@
+//! A definition under a group of its own, in which live objects are tried. It is removed at the end of a check.
+//!
+//! A killed check leaves it behind. So a check says on it until when it is in use, and the next check removes what is not.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use catena_api::keys;
+use jiff::{SignedDuration, Timestamp};
+use kube::{
+    Api,
+    api::{DeleteParams, ListParams, Patch, PatchParams, PostParams, Preconditions},
+    core::DynamicObject,
+};
+use operator_kit::render::short_digest;
+use serde::Serialize;
+use serde_json::json;
+
+use super::definition::Definition;
+use crate::{connection::Cluster, kinds::Kind, pages};
+
+/// Begins the name of each group: kinds of groups that come first in the alphabet keep their short names.
+const GROUP_PREFIX: &str = "zz-upgrade-check";
+/// Time for which a check claims its definition.
+const CLAIM: SignedDuration = SignedDuration::from_secs(120);
+/// Time between extensions of the claim.
+const CLAIM_INTERVAL: Duration = Duration::from_secs(30);
+/// The server takes a moment to serve a new kind.
+const SERVED_TIMEOUT: Duration = Duration::from_secs(30);
+const SERVED_INTERVAL: Duration = Duration::from_millis(100);
+
+/// A scratch definition that exists.
+pub struct Scratch {
+    api: Api<DynamicObject>,
+    name: String,
+    uid: String,
+    group: String,
+    plural: String,
+}
+
+/// A scratch definition of another check.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Leftover {
+    /// Its name.
+    pub name: String,
+    /// Whether it was removed. Otherwise a running check may use it.
+    pub removed: bool,
+    /// The time until which a check claims it.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub in_use_until: String,
+}
+
+impl Scratch {
+    /// Creates the scratch definition of a definition. It must be [removed](Self::remove).
+    pub async fn create(cluster: &Cluster, definition: &Definition) -> Result<Self> {
+        let now = Timestamp::now();
+        let id = short_digest(&[&now.as_nanosecond().to_string(), &std::process::id().to_string()]);
+        let group = format!("{GROUP_PREFIX}-{id}.{}", keys::GROUP);
+        let document = definition.scratch(&group, &(now + CLAIM).to_string());
+        let (kind, api) = definitions(cluster)?;
+        let object: DynamicObject = serde_json::from_value(document)?;
+        let params = PostParams { field_manager: Some("kubectl-catena".into()), ..PostParams::default() };
+        let name = object.metadata.name.clone().unwrap_or_default();
+        let created = api.create(&params, &object).await;
+        let created = created.map_err(|error| cluster.refused(kind, &name, "create", error))?;
+        let uid = created.metadata.uid.unwrap_or_default();
+        Ok(Self { api, name, uid, group, plural: definition.plural().to_owned() })
+    }
+
+    /// The URL of its objects in a version.
+    pub fn url(&self, version: &str) -> String {
+        format!("/apis/{}/{version}/{}", self.group, self.plural)
+    }
+
+    /// The API version of its objects in a version.
+    pub fn api_version(&self, version: &str) -> String {
+        format!("{}/{version}", self.group)
+    }
+
+    /// Waits until its objects can be tried.
+    pub async fn until_served(&self, version: &str) -> Result<()> {
+        let client = self.api.clone().into_client();
+        let url = format!("{}?limit=1", self.url(version));
+        let answers = async {
+            loop {
+                let request = http::Request::get(&url).body(Vec::new())?;
+                match client.request::<serde_json::Value>(request).await {
+                    Ok(_) => return Ok(()),
+                    Err(kube::Error::Api(status)) if matches!(status.code, 404 | 503) => {}
+                    Err(error) => return Err(error).context("the scratch definition cannot be used"),
+                }
+                tokio::time::sleep(SERVED_INTERVAL).await;
+            }
+        };
+        match tokio::time::timeout(SERVED_TIMEOUT, answers).await {
+            Ok(answer) => answer,
+            Err(_) => bail!(
+                "the server does not serve the scratch definition {} after {} s: {}",
+                self.name,
+                SERVED_TIMEOUT.as_secs(),
+                self.conditions().await
+            ),
+        }
+    }
+
+    async fn conditions(&self) -> String {
+        let found = self.api.get(&self.name).await;
+        found.map_or_else(|error| error.to_string(), |found| found.data["status"]["conditions"].to_string())
+    }
+
+    /// Extends the claim while `work` runs.
+    pub async fn while_claimed<T>(&self, work: impl Future<Output = T>) -> T {
+        let extend = async {
+            loop {
+                tokio::time::sleep(CLAIM_INTERVAL).await;
+                let until = (Timestamp::now() + CLAIM).to_string();
+                let patch =
+                    json!({"metadata": {"uid": self.uid, "annotations": {keys::SCRATCH_UNTIL: until}}});
+                // If it fails, it is tried again before the claim ends.
+                self.api.patch(&self.name, &PatchParams::default(), &Patch::Merge(patch)).await.ok();
+            }
+        };
+        tokio::select! {
+            done = work => done,
+            never = extend => never,
+        }
+    }
+
+    /// Removes it.
+    pub async fn remove(self) -> Result<()> {
+        let (name, uid) = (self.name, self.uid);
+        remove(&self.api, &name, uid).await.with_context(|| {
+            format!("the scratch definition {name} is left: delete it with `kubectl delete customresourcedefinition {name}`")
+        })
+    }
+}
+
+/// Removes the scratch definitions that no check claims any more, and names the others.
+pub async fn remove_leftovers(cluster: &Cluster) -> Result<Vec<Leftover>> {
+    let (kind, api) = definitions(cluster)?;
+    let listed =
+        pages::metadata(&api, ListParams::default().labels(&format!("{}=true", keys::SCRATCH))).await;
+    let listed = listed.map_err(|error| cluster.refused(kind, "", "list", error))?;
+    let mut leftovers = Vec::new();
+    for metadata in listed {
+        let name = metadata.name.unwrap_or_default();
+        // The label alone proves nothing: somebody may have put it on a definition with objects.
+        if !name.contains(&format!(".{GROUP_PREFIX}-")) {
+            continue;
+        }
+        let until =
+            metadata.annotations.and_then(|mut all| all.remove(keys::SCRATCH_UNTIL)).unwrap_or_default();
+        let is_over = until.parse::<Timestamp>().is_ok_and(|until| until < Timestamp::now());
+        if is_over {
+            let removed = remove(&api, &name, metadata.uid.unwrap_or_default()).await;
+            removed.map_err(|error| cluster.refused(kind, &name, "delete", error))?;
+        }
+        let in_use_until = if is_over { String::new() } else { until };
+        leftovers.push(Leftover { name, removed: is_over, in_use_until });
+    }
+    Ok(leftovers)
+}
+
+fn definitions(cluster: &Cluster) -> Result<(&Kind, Api<DynamicObject>)> {
+    let kind = cluster.kinds.find("customresourcedefinitions.apiextensions.k8s.io")?;
+    Ok((kind, cluster.api(kind, None)))
+}
+
+async fn remove(api: &Api<DynamicObject>, name: &str, uid: String) -> kube::Result<()> {
+    let preconditions = Some(Preconditions { uid: Some(uid), resource_version: None });
+    let params = DeleteParams { preconditions, ..DeleteParams::background() };
+    match api.delete(name, &params).await {
+        Err(kube::Error::Api(status)) if !status.is_not_found() && !status.is_conflict() => {
+            Err(kube::Error::Api(status))
+        }
+        Err(error @ kube::Error::Api(_)) => {
+            drop(error);
+            Ok(())
+        }
+        Err(error) => Err(error),
+        Ok(_) => Ok(()),
+    }
+}

@@ -1,0 +1,140 @@
+//! The definitions in files, folders and charts.
+
+use std::{
+    io::Read,
+    path::{Path, PathBuf},
+};
+
+use anyhow::{Context, Result, bail, ensure};
+use serde_json::Value;
+
+pub use super::helm::Charts;
+use super::{definition::Definition, helm::is_chart};
+use crate::connection::Cluster;
+
+/// All definitions of these sources.
+///
+/// # Errors
+/// When a source cannot be read or holds no definition, a definition is malformed, or two sources define the same kind.
+pub async fn definitions(cluster: &Cluster, files: &[PathBuf], charts: &Charts) -> Result<Vec<Definition>> {
+    let mut all: Vec<Definition> = Vec::new();
+    for file in files {
+        let found = if file == Path::new("-") {
+            let mut text = String::new();
+            std::io::stdin().read_to_string(&mut text).context("standard input cannot be read")?;
+            parse(&text, "standard input")?
+        } else if is_chart(file) {
+            let kubernetes = cluster.client.apiserver_version().await.context("the version of the server")?;
+            let text = charts.render(file, &cluster.namespace, &kubernetes.git_version).await?;
+            parse(&text, &format!("the chart {}", file.display()))?
+        } else if file.is_dir() {
+            of_folder(file)?
+        } else {
+            of_file(file)?
+        };
+        ensure!(
+            !found.is_empty(),
+            "{} holds no CustomResourceDefinition: name files, folders or charts that do (for a chart, --set may enable them)",
+            file.display()
+        );
+        for definition in found {
+            ensure!(
+                !all.iter().any(|known| known.name() == definition.name()),
+                "{} is defined twice: name each definition once",
+                definition.name()
+            );
+            all.push(definition);
+        }
+    }
+    Ok(all)
+}
+
+fn of_file(file: &Path) -> Result<Vec<Definition>> {
+    let text = std::fs::read_to_string(file).with_context(|| format!("{} cannot be read", file.display()))?;
+    parse(&text, &file.display().to_string())
+}
+
+/// Like `kubectl apply --filename FOLDER`: the manifests directly in it.
+fn of_folder(folder: &Path) -> Result<Vec<Definition>> {
+    let cannot = || format!("{} cannot be read", folder.display());
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(folder).with_context(cannot)? {
+        let file = entry.with_context(cannot)?.path();
+        let extension = file.extension().and_then(|extension| extension.to_str());
+        if matches!(extension, Some("yaml" | "yml" | "json")) {
+            files.push(file);
+        }
+    }
+    files.sort();
+    let found: Result<Vec<_>> = files.iter().map(|file| of_file(file)).collect();
+    Ok(found?.into_iter().flatten().collect())
+}
+
+/// The definitions in a text of YAML documents. Other documents may be anything.
+fn parse(text: &str, source: &str) -> Result<Vec<Definition>> {
+    let mut found = Vec::new();
+    for document in documents(text).filter(|document| document.contains("CustomResourceDefinition")) {
+        let value: Value =
+            serde_saphyr::from_str(&document).with_context(|| format!("{source} is not YAML"))?;
+        let listed = match value["kind"].as_str() {
+            Some("CustomResourceDefinition") => vec![value],
+            Some("List" | "CustomResourceDefinitionList") => {
+                let items = value["items"].as_array().cloned().unwrap_or_default();
+                items.into_iter().filter(|item| item["kind"] == "CustomResourceDefinition").collect()
+            }
+            _ => Vec::new(),
+        };
+        for value in listed {
+            let name = value["metadata"]["name"].as_str().unwrap_or("without a name").to_owned();
+            found.push(
+                Definition::new(value)
+                    .with_context(|| format!("{source}: the definition {name} is not usable"))?,
+            );
+        }
+    }
+    if text.trim().is_empty() {
+        bail!("{source} is empty");
+    }
+    Ok(found)
+}
+
+fn documents(text: &str) -> impl Iterator<Item = String> {
+    let mut documents = vec![String::new()];
+    for line in text.lines() {
+        if line == "---" || line.starts_with("--- ") {
+            documents.push(String::new());
+        } else if let Some(document) = documents.last_mut() {
+            document.push_str(line);
+            document.push('\n');
+        }
+    }
+    documents.into_iter()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::upgrade::definition::tests::definition;
+
+    #[test]
+    fn definitions_are_found_among_other_documents_and_in_lists() {
+        let one = definition(&json!({}));
+        let list = json!({"apiVersion": "v1", "kind": "List", "items": [one, {"kind": "ConfigMap"}]});
+        let text = format!("{{bad: [yaml\n---\n{one}\n--- # next\nkind: ConfigMap\n---\n{list}\n");
+        assert_eq!(parse(&text, "here").unwrap().len(), 2);
+        assert!(parse("kind: ConfigMap\n", "here").unwrap().is_empty());
+    }
+
+    #[test]
+    fn a_malformed_definition_is_named_with_its_source() {
+        let error =
+            parse("kind: CustomResourceDefinition\nmetadata: {name: a.b}\n", "crds/a.yaml").unwrap_err();
+        let error = format!("{error:#}");
+        assert!(
+            error.contains("crds/a.yaml") && error.contains("a.b") && error.contains("apiVersion"),
+            "{error}"
+        );
+    }
+}

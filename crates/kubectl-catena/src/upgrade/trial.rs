@@ -1,0 +1,166 @@
+//! Tries an object in a scratch definition: the API server itself says whether it would take it, and what it would drop.
+
+use std::time::Duration;
+
+use kube::{Client, core::Status};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::{
+    compare,
+    path::{LostField, Path, value_at},
+};
+
+/// Attempts of a request that fails for a reason that may pass.
+const ATTEMPTS: u32 = 5;
+const FIRST_PAUSE: Duration = Duration::from_millis(200);
+
+/// The answer of the server about an object.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Verdict {
+    /// The reasons for which it would be refused.
+    pub refused: Vec<Cause>,
+    /// The fields that would be dropped.
+    pub pruned: Vec<(String, LostField)>,
+    /// The fields that would be dropped and hold only their default.
+    pub defaults: Vec<String>,
+}
+
+/// A reason for a refusal.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Cause {
+    /// The field.
+    pub field: String,
+    /// The message of the server.
+    pub message: String,
+}
+
+/// The place of a trial.
+pub struct Trial<'t> {
+    /// As the user.
+    pub client: &'t Client,
+    /// The URL of the objects of the scratch definition.
+    pub url: String,
+    /// Their API version.
+    pub api_version: String,
+    /// The present schema of the objects.
+    pub schema: &'t Value,
+}
+
+impl Trial<'_> {
+    /// Tries an object without any effect. Only its name is kept of its metadata, because neither labels nor owners
+    /// depend on a schema.
+    pub async fn of(&self, object: &Value) -> kube::Result<Verdict> {
+        let mut tried = object.clone();
+        tried["apiVersion"] = self.api_version.as_str().into();
+        tried["metadata"] = json!({"name": object["metadata"]["name"]});
+        let strict = match self.send(&tried, "Strict").await {
+            Ok(_) => return Ok(Verdict::default()),
+            Err(kube::Error::Api(status)) if is_about_unknown_fields(&status) => status,
+            Err(kube::Error::Api(status)) if status.code == 422 => {
+                return Ok(Verdict { refused: causes(&status), ..Verdict::default() });
+            }
+            Err(error) => return Err(error),
+        };
+        // Unknown fields are found before anything else is validated.
+        match self.send(&tried, "Ignore").await {
+            Ok(kept) => Ok(self.pruned(compare::lost(&tried, &kept))),
+            Err(kube::Error::Api(status)) if status.code == 422 => {
+                let unknown = unknown_fields(&strict.message).map(|path| {
+                    let value = value_at(&tried, path).clone();
+                    (path.to_owned(), LostField { path: path.to_owned(), value })
+                });
+                Ok(Verdict { refused: causes(&status), pruned: unknown.collect(), ..Verdict::default() })
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// What only holds its default was probably never set by anybody.
+    fn pruned(&self, lost: Vec<(Path, Value)>) -> Verdict {
+        let mut verdict = Verdict::default();
+        for (path, value) in lost {
+            if compare::is_default(&path, &value, self.schema) {
+                verdict.defaults.push(path.general());
+            } else {
+                verdict.pruned.push((path.general(), LostField { path: path.to_string(), value }));
+            }
+        }
+        verdict
+    }
+
+    async fn send(&self, object: &Value, validation: &str) -> kube::Result<Value> {
+        let url = format!("{}?dryRun=All&fieldValidation={validation}&fieldManager=kubectl-catena", self.url);
+        let body = object.to_string().into_bytes();
+        let make = || http::Request::post(&url).header("content-type", "application/json").body(body.clone());
+        retried(async || self.client.request(make().map_err(kube::Error::HttpError)?).await).await
+    }
+}
+
+/// Repeats a request without effect while the server is busy, or has just learned of the kind.
+pub async fn retried<T>(request: impl AsyncFn() -> kube::Result<T>) -> kube::Result<T> {
+    let mut pause = FIRST_PAUSE;
+    for _ in 1..ATTEMPTS {
+        match request().await {
+            Err(kube::Error::Api(status)) if !matches!(status.code, 404 | 429 | 500..) => {
+                return Err(kube::Error::Api(status));
+            }
+            Err(_) => tokio::time::sleep(pause).await,
+            done => return done,
+        }
+        pause *= 2;
+    }
+    request().await
+}
+
+fn is_about_unknown_fields(status: &Status) -> bool {
+    status.code == 400 && status.message.contains("strict decoding error")
+}
+
+/// The fields in a message of the server: `strict decoding error: unknown field "spec.a", unknown field "spec.b"`.
+fn unknown_fields(message: &str) -> impl Iterator<Item = &str> {
+    message.split("unknown field \"").skip(1).filter_map(|rest| rest.split('"').next())
+}
+
+/// The reasons of a refusal.
+pub fn causes(status: &Status) -> Vec<Cause> {
+    let listed = status.details.iter().flat_map(|details| &details.causes);
+    let causes: Vec<_> = listed
+        .map(|cause| Cause { field: cause.field.clone(), message: cause.message.clone() })
+        .filter(|cause| cause.field != "<nil>")
+        .collect();
+    if causes.is_empty() {
+        vec![Cause { field: String::new(), message: status.message.clone() }]
+    } else {
+        causes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_fields_are_read_from_the_message_of_the_server() {
+        let message = "Thing in version \"v1\" cannot be handled as a Thing: strict decoding error: unknown field \
+                       \"spec.legacy\", unknown field \"spec.rules[1].color\"";
+        assert_eq!(unknown_fields(message).collect::<Vec<_>>(), ["spec.legacy", "spec.rules[1].color"]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_busy_server_is_asked_again_and_a_refusal_is_final() {
+        let asked = std::cell::Cell::new(0);
+        let answer = async |code: u16| {
+            retried(async || -> kube::Result<()> {
+                asked.set(asked.get() + 1);
+                Err(kube::Error::Api(Status { code, ..Status::default() }.boxed()))
+            })
+            .await
+            .unwrap_err()
+        };
+        answer(422).await;
+        assert_eq!(asked.replace(0), 1);
+        answer(429).await;
+        assert_eq!(asked.get(), ATTEMPTS);
+    }
+}

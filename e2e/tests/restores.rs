@@ -1,0 +1,232 @@
+//! kubectl catena backup and restore: everything is deleted, definitions too, and comes back under new uids; no pod is replaced, and
+//! nothing runs twice.
+
+use std::{collections::BTreeMap, process::Stdio};
+
+use anyhow::{Context, Result};
+use catena_api::{BasicDeployment, BasicDeploymentRestart, BasicDeploymentRollback, BasicReplicaSet, keys};
+use e2e::{
+    Cluster, Namespace, WAIT_TIMEOUT, catena, catena_process,
+    commands::{has_outcome, restart, rollback, until_outcome, until_restarted},
+    deployment, eventually, kubectl, orphan_child, orphan_pods, succeeds, uids,
+    until_the_garbage_collector_knows_sets,
+};
+use k8s_openapi::{
+    api::{apps::v1::ControllerRevision, core::v1::ConfigMap},
+    apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
+};
+use kube::{
+    Api, ResourceExt,
+    api::{DeleteParams, ListParams},
+};
+use serde_json::{Value, json};
+
+/// The definitions of the kinds of the project.
+const DEFINITIONS: [&str; 4] = [
+    "basicdeployments.catena.dev",
+    "basicreplicasets.catena.dev",
+    "basicdeploymentrestarts.catena.dev",
+    "basicdeploymentrollbacks.catena.dev",
+];
+
+/// A folder that is removed when this is dropped.
+struct Folder(String);
+
+impl Folder {
+    fn of(namespace: &Namespace) -> Self {
+        Self(std::env::temp_dir().join(format!("catena-backup-{}", namespace.name)).display().to_string())
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        std::fs::remove_dir_all(&self.0).ok();
+    }
+}
+
+/// The hashes and marks of the revisions, by number.
+async fn revisions(namespace: &Namespace) -> Result<BTreeMap<i64, (String, Value)>> {
+    let listed = namespace.api::<ControllerRevision>().list(&ListParams::default()).await?;
+    let of = |revision: ControllerRevision| {
+        let hash = revision.annotations().get(keys::HASH).cloned().unwrap_or_default();
+        (revision.revision.unwrap_or_default(), (hash, revision.data.map(|data| data.0).unwrap_or_default()))
+    };
+    Ok(listed.into_iter().map(of).collect())
+}
+
+/// Restores until it is done, and ends the first try as soon as the `BasicDeployment` is there.
+async fn restore_with_a_crash(namespace: &Namespace, folder: &str) -> Result<Value> {
+    let mut first = catena_process(&namespace.name, &["restore", folder])?.stdout(Stdio::null()).spawn()?;
+    eventually("the first object is there", WAIT_TIMEOUT, async || {
+        match namespace.api::<BasicDeployment>().get_opt("web").await {
+            Ok(Some(_)) => Ok(()),
+            Ok(None) => Err("nothing yet".to_owned()),
+            // Its definition may not be there yet.
+            Err(error) => Err(error.to_string()),
+        }
+    })
+    .await;
+    first.start_kill()?;
+    first.wait().await?;
+    succeeds(&namespace.name, &["restore", folder, "-o", "json"]).await?.json()
+}
+
+/// Waits until the garbage collector has collected an object whose owner is gone.
+async fn until_garbage_is_collected(namespace: &Namespace, gone: &BasicDeployment) -> Result<()> {
+    let garbage: ConfigMap = serde_json::from_value(json!({
+        "metadata": {"name": "garbage-of-the-end", "ownerReferences": [{
+            "apiVersion": "catena.dev/v1alpha1", "kind": "BasicDeployment", "name": gone.name_any(), "uid": gone.uid(),
+        }]},
+    }))?;
+    namespace.create(&garbage).await?;
+    namespace.until_gone::<ConfigMap>("garbage-of-the-end").await;
+    Ok(())
+}
+
+#[tokio::test]
+async fn everything_that_was_deleted_comes_back_and_no_pod_is_replaced() -> Result<()> {
+    e2e::needs!(NobodyElse);
+    let cluster = Cluster::alone().await?;
+    cluster.without_others().await;
+    let namespace = cluster.namespace("restore").await?;
+    let folder = Folder::of(&namespace);
+    let gone_set = until_the_garbage_collector_knows_sets(&namespace).await?;
+    namespace.create(&deployment("web", 3)).await?;
+    let web = namespace.until_ready("web").await;
+    namespace.create(&restart(&web, "again")).await?;
+    until_restarted(&namespace, "again").await;
+    namespace.merge::<BasicDeployment>("web", json!({"spec": {"parameters": {"env.VERSION": "2"}}})).await?;
+    namespace
+        .until("web", "is on revision 2", |web: &BasicDeployment| {
+            web.status.as_ref().is_some_and(|status| status.ready && status.revision == Some(2))
+        })
+        .await;
+    namespace.create(&rollback(&web, "back", 1)).await?;
+    until_outcome::<BasicDeploymentRollback>(&namespace, "back", "True", "Complete").await;
+    let web = namespace.until_ready("web").await;
+    let pods = namespace.until_ready_pods(3).await;
+    let (before, set) = (revisions(&namespace).await?, namespace.until_set_ready("web").await);
+
+    let saved = succeeds(&namespace.name, &["backup", &folder.0, "-o", "json"]).await?.json()?;
+    assert_eq!(saved["objects"]["controllerrevisions.apps"], before.len(), "{saved}");
+    assert_eq!(saved["leftOut"][0]["kind"], "pods", "{saved}");
+    let text = std::fs::read_to_string(format!(
+        "{}/{}/basicdeployments.catena.dev/web.yaml",
+        folder.0, namespace.name
+    ))?;
+    assert!(!text.contains("resourceVersion") && !text.contains("status:"), "{text}");
+
+    orphan_child(&namespace, &gone_set).await?;
+    namespace.until_gone::<BasicDeployment>("web").await;
+    namespace.until("web", "has no owner", |set: &BasicReplicaSet| set.owner_references().is_empty()).await;
+    orphan_pods(&namespace, &gone_set).await?;
+    namespace.until_gone::<BasicReplicaSet>("web").await;
+    namespace
+        .until_pods("the pods have no owner", |pods| pods.iter().all(|pod| pod.owner_references().is_empty()))
+        .await;
+    let everything = ["delete", "controllerrevisions.apps", "--all", "--namespace", &namespace.name];
+    kubectl(&everything).await?;
+    let definitions: Api<CustomResourceDefinition> = cluster.all();
+    for name in DEFINITIONS {
+        definitions.delete(name, &DeleteParams::background()).await?;
+    }
+    for name in DEFINITIONS {
+        eventually("the definition is gone", WAIT_TIMEOUT, async || match definitions.get_opt(name).await {
+            Ok(None) => Ok(()),
+            other => Err(format!("{name}: {}", other.is_ok())),
+        })
+        .await;
+    }
+    assert_eq!(uids(&namespace.pods().await?), uids(&pods), "the pods have to outlive this");
+
+    let restored = restore_with_a_crash(&namespace, &folder.0).await?;
+    assert!(restored["failed"].is_null() && restored["leftOut"].is_null(), "{restored}");
+    let back = namespace.until_ready("web").await;
+    assert_ne!(back.uid(), web.uid());
+    assert_eq!(back.spec, web.spec);
+    let new_set = namespace.until_set_ready("web").await;
+    assert_eq!(new_set.spec, set.spec);
+    assert_eq!(new_set.owner_references()[0].uid, back.uid().context("uid")?);
+    let new_pods = namespace.until_ready_pods(3).await;
+    assert_eq!(uids(&new_pods), uids(&pods), "a pod was replaced");
+    for pod in &new_pods {
+        assert_eq!(pod.owner_references()[0].uid, new_set.uid().context("uid")?, "{pod:?}");
+    }
+    assert_eq!(revisions(&namespace).await?, before);
+    let listed = namespace.api::<ControllerRevision>().list(&ListParams::default()).await?;
+    assert!(
+        listed.iter().all(|revision| revision.owner_references()[0].uid == back.uid().unwrap_or_default())
+    );
+    let (again, rolled) = (
+        namespace.api::<BasicDeploymentRestart>().get("again").await?,
+        namespace.api::<BasicDeploymentRollback>().get("back").await?,
+    );
+    assert!(has_outcome(&again, "True", "Complete") && has_outcome(&rolled, "True", "Complete"));
+    for owners in [again.owner_references(), rolled.owner_references()] {
+        assert_eq!(owners.iter().map(|owner| &owner.uid).collect::<Vec<_>>(), [&back.uid().context("uid")?]);
+    }
+    let status = back.status.as_ref().context("status")?;
+    assert!(e2e::is_true(&status.conditions, "RolledBack"), "{status:?}");
+
+    until_garbage_is_collected(&namespace, &web).await?;
+    if let Some(seconds) = std::env::var("CATENA_WATCH_SECONDS").ok().and_then(|seconds| seconds.parse().ok())
+    {
+        tokio::time::sleep(std::time::Duration::from_secs(seconds)).await;
+    }
+    assert_eq!(uids(&namespace.pods().await?), uids(&pods), "a pod was collected or replaced");
+    assert_eq!(revisions(&namespace).await?, before);
+    // A field that the template drops later goes away, because its own applier manages it.
+    let managers =
+        new_set.managed_fields().iter().filter_map(|entry| entry.manager.clone()).collect::<Vec<_>>();
+    assert!(!managers.iter().any(|manager| manager.contains("restore")), "{managers:?}");
+    let second = succeeds(&namespace.name, &["restore", &folder.0, "-o", "json"]).await?.json()?;
+    assert_eq!(second["restored"], json!([]), "{second}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn what_is_there_is_left_alone_unless_told() -> Result<()> {
+    let cluster = Cluster::shared().await?;
+    let namespace = cluster.namespace("restore-live").await?;
+    let folder = Folder::of(&namespace);
+    namespace.create(&deployment("web", 1)).await?;
+    let web = namespace.until_ready("web").await;
+    namespace.create(&restart(&web, "again")).await?;
+    until_restarted(&namespace, "again").await;
+    succeeds(&namespace.name, &["backup", &folder.0]).await?;
+    namespace.merge::<BasicDeployment>("web", json!({"spec": {"replicas": 2}})).await?;
+    namespace.delete::<BasicDeploymentRestart>("again").await?;
+    namespace.until_gone::<BasicDeploymentRestart>("again").await;
+    let pods = namespace.until_ready_pods(2).await;
+
+    let restored = succeeds(&namespace.name, &["restore", &folder.0, "-o", "json"]).await?.json()?;
+    assert_eq!(restored["restored"], json!([]), "{restored}");
+    assert_eq!(restored["leftOut"][0]["object"]["name"], "again", "{restored}");
+    assert!(restored["leftOut"][0]["why"].to_string().contains("it has ended"), "{restored}");
+    assert_eq!(namespace.api::<BasicDeployment>().get("web").await?.spec.replicas, 2);
+    assert_eq!(uids(&namespace.until_ready_pods(2).await), uids(&pods));
+    succeeds(&namespace.name, &["restore", &folder.0, "--overwrite"]).await?;
+    namespace.until_ready_pods(1).await;
+    Ok(())
+}
+
+#[tokio::test]
+async fn bad_input_for_a_backup_is_answered_with_what_to_do() -> Result<()> {
+    let cluster = Cluster::with(&[]).await?;
+    let namespace = cluster.namespace("restore-bad").await?;
+    let folder = Folder::of(&namespace);
+    std::fs::create_dir_all(&folder.0)?;
+    std::fs::write(format!("{}/notes.txt", folder.0), "mine")?;
+    for (arguments, told) in [
+        (&["backup"][..], "DIR"),
+        (&["backup", &folder.0], "is not empty, and no backup"),
+        (&["backup", "/proc/nowhere"], "cannot be written"),
+        (&["backup", "unused", "--kind", "basicdeploymnt"], "did you mean"),
+        (&["restore", &folder.0], "is no backup"),
+        (&["restore", "/nowhere"], "is no backup"),
+    ] {
+        let said = catena(&namespace.name, arguments).await?;
+        assert!(said.code == 1 && said.err.contains(told), "{arguments:?}: {said:?}");
+    }
+    Ok(())
+}
