@@ -8,6 +8,7 @@ mod basic_deployment_rollback;
 mod basic_replica_set;
 mod blocked_by;
 pub mod command;
+pub mod compatibility;
 pub mod contract;
 pub mod keys;
 mod schema;
