@@ -4,7 +4,10 @@ use std::collections::BTreeMap;
 
 use catena_api::keys;
 use kube::{core::GroupVersionKind, discovery::ApiResource};
-use operator_kit::{render::Templates, run::Validate};
+use operator_kit::{
+    render::Templates,
+    run::{Sample, Validate},
+};
 use serde::Deserialize;
 
 use crate::outputs::Mapping;
@@ -106,6 +109,10 @@ impl Validate for Settings {
     fn warnings(&self) -> Vec<String> {
         let problems = self.templates.problems(&self.child.api_version, &self.child.kind);
         problems.iter().map(ToString::to_string).collect()
+    }
+
+    fn samples(&self) -> Vec<Sample> {
+        Sample::of_all(&self.templates, &self.child.api_resource())
     }
 }
 

@@ -58,6 +58,9 @@ enum Command {
     /// Check the contract of a kind
     #[command(subcommand)]
     Contract(commands::contract::Command),
+    /// Check the templates in the values of a chart
+    #[command(subcommand)]
+    Templates(commands::templates::Command),
     /// Print the completion script of `kubectl-catena` for a shell
     #[command(
         after_help = "Example: source <(kubectl catena completion bash)\n\nFor `kubectl catena`, link this program \
@@ -78,6 +81,7 @@ impl Cli {
             Command::Release(arguments) => commands::release::run(&self.cluster, &arguments).await?,
             Command::Completion(arguments) => commands::completion::run(&arguments, Self::command())?,
             Command::Contract(command) => return commands::contract::run(&self.cluster, &command).await,
+            Command::Templates(command) => return commands::templates::run(&self.cluster, &command).await,
             Command::Restart(arguments) => return commands::restart::run(&self.cluster, &arguments).await,
             Command::Rollback(arguments) => return commands::rollback::run(&self.cluster, &arguments).await,
             Command::Run(arguments) => return commands::run::run(&self.cluster, &arguments).await,

@@ -9,6 +9,7 @@ pub mod restart;
 pub mod rollback;
 pub mod run;
 pub mod status;
+pub mod templates;
 pub mod tree;
 pub mod why;
 
