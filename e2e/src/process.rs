@@ -131,6 +131,11 @@ impl Process {
         self.page("readyz").await
     }
 
+    /// Its answer to `helm test`, under /selftest: the status and the text.
+    pub async fn self_test(&self) -> Result<(u16, String)> {
+        self.page("selftest").await
+    }
+
     /// Its answer under /metrics.
     pub async fn metrics(&self) -> Result<String> {
         Ok(self.page("metrics").await?.1)

@@ -115,6 +115,7 @@ pub fn protecting() -> Result<Value> {
             "priorityclasses": entry("scheduling.k8s.io/v1", "PriorityClass", "priorityclasses", "manifest"),
             "gadgets": entry("e2e.catena.dev/v1", "Gadget", "gadgets", "manifest"),
             "relics": entry("e2e.catena.dev/v1", "Relic", "relics", "manifest"),
+            "leftovers": entry("e2e.catena.dev/v1", "Leftover", "leftovers", "manifest"),
             "depths": entry("e2e.catena.dev/v1", "Depth", "depths", "manifest"),
         },
         "backups": {

@@ -8,13 +8,16 @@ use std::{
 };
 
 use anyhow::{Context, Result, ensure};
-use catena_api::BasicDeployment;
+use catena_api::{BasicDeployment, BasicReplicaSet};
 use e2e::{
-    CONTROLLERS, Cluster, Controller, DEPLOYMENTS, Namespace, REPLICA_SETS, Release, deployment,
-    shipped_template, uids, until_all_are_ready,
+    AuditLog, CONTROLLERS, Cluster, Controller, DEPLOYMENTS, Namespace, REPLICA_SETS, Release, Tally,
+    deployment, replica_set, shipped_template, uids, until_all_are_ready,
 };
 use futures::future::try_join_all;
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use k8s_openapi::{
+    apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
+    apimachinery::pkg::apis::meta::v1::Condition,
+};
 use kube::{ResourceExt, api::ListParams};
 use serde_json::{Value, json};
 
@@ -127,6 +130,79 @@ async fn an_upgrade_and_a_rollback_replace_no_pod_and_delete_no_definition() -> 
     ensure!(back.is_superset(&upgraded), "deleted by the rollback: {:?}", upgraded.difference(&back));
 
     try_join_all(releases.into_iter().map(|(_, release)| release.restore())).await?;
+    until_all_are_ready(&cluster).await;
+    Ok(())
+}
+
+/// A copy of a chart whose definition lacks a field of the status.
+struct Older {
+    directory: PathBuf,
+}
+
+impl Older {
+    fn without(controller: Controller, field: &str) -> Result<Self> {
+        let directory = std::env::temp_dir().join(format!("catena-older-{}", std::process::id()));
+        let older = Self { directory };
+        let copied = Command::new("cp").arg("-R").arg(controller.chart()?).arg(&older.directory).status()?;
+        ensure!(copied.success(), "cp: {copied}");
+        let file = older.directory.join("files/crd.yaml");
+        let mut definition: Value = serde_saphyr::from_str(&std::fs::read_to_string(&file)?)?;
+        let fields =
+            definition.pointer_mut("/spec/versions/0/schema/openAPIV3Schema/properties/status/properties");
+        let fields = fields.and_then(Value::as_object_mut).context("the status")?;
+        fields.remove(field).with_context(|| format!("no field {field}"))?;
+        std::fs::write(&file, definition.to_string())?;
+        Ok(older)
+    }
+}
+
+impl Drop for Older {
+    fn drop(&mut self) {
+        std::fs::remove_dir_all(&self.directory).ok();
+    }
+}
+
+/// Whether the definition of `BasicReplicaSets` has a field of the status.
+async fn has_field(cluster: &Cluster, field: &str) -> Result<bool> {
+    let definition = cluster.all::<CustomResourceDefinition>().get("basicreplicasets.catena.dev").await?;
+    let definition = serde_json::to_value(definition)?;
+    let fields = &definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["status"];
+    Ok(fields["properties"][field].is_object())
+}
+
+#[tokio::test]
+async fn a_controller_that_is_newer_than_its_definition_says_so_until_an_upgrade_brings_the_new_one()
+-> Result<()> {
+    const FIELD: &str = "updated";
+    let cluster = Cluster::alone().await?;
+    let older = Older::without(REPLICA_SETS, FIELD)?;
+    let same = values(REPLICA_SETS)?;
+    let release = Release::of_chart(&cluster, REPLICA_SETS, &older.directory, &same).await?;
+    until_all_are_ready(&cluster).await;
+    ensure!(!has_field(&cluster, FIELD).await?, "the older chart has not brought its definition");
+    let namespace = cluster.namespace("older").await?;
+    let log = e2e::has(&[e2e::Need::AuditLog]).then(AuditLog::from_now).transpose()?;
+    namespace.create(&replica_set("web", 1)).await?;
+    let told = namespace.until_event("web", "StatusRefused").await;
+    ensure!(told.contains(&format!("status.{FIELD}")) && told.contains("CustomResourceDefinition"), "{told}");
+    namespace.until_ready_pods(1).await;
+    if let Some(log) = log {
+        let requests = log.by(REPLICA_SETS, &namespace.name)?;
+        let refused =
+            requests.iter().filter(|request| request.resource == "basicreplicasets" && request.code >= 400);
+        ensure!(refused.count() <= 8, "it is hot: {:?}", Tally::of(&requests));
+    }
+    let set = namespace.api::<BasicReplicaSet>().get("web").await?;
+    let is_pending = |condition: &Condition| condition.reason == "Pending";
+    let conditions = set.status.map(|status| status.conditions).unwrap_or_default();
+    ensure!(conditions.iter().all(is_pending), "a part of the status was written: {conditions:?}");
+
+    release.change(&same).await?;
+    ensure!(has_field(&cluster, FIELD).await?, "the upgrade has not brought the new definition");
+    namespace.until_set_ready("web").await;
+    release.rollback().await?;
+    ensure!(!has_field(&cluster, FIELD).await?, "the rollback has kept the new definition");
+    release.restore().await?;
     until_all_are_ready(&cluster).await;
     Ok(())
 }

@@ -97,11 +97,15 @@ enum Command {
     /// Measure Catena beside kube-controller-manager: time, CPU, memory, requests
     #[command(after_help = "Example: cargo xtask bench --objects 60 --replicas 250")]
     Bench(commands::bench::Options),
-    /// Write crds/*.yaml from the types
+    /// Write crds/*.yaml from the types, or compare the types with earlier revisions
+    #[command(after_help = "Example: cargo xtask crds --compat v0.1.0")]
     Crds {
         /// Change nothing; fail if a file does not match the types
         #[arg(long)]
         check: bool,
+        /// Write nothing; fail if a change since this revision breaks docs/schema-policy.md; can be given several times
+        #[arg(long, value_name = "REVISION", conflicts_with = "check")]
+        compat: Vec<String>,
     },
     /// Write the common parts of all charts into each, from charts/_shared
     Charts {
@@ -178,7 +182,8 @@ fn run(command: Command) -> Result<()> {
         Command::Bench(options) => runtime.block_on(commands::bench::run(&options))?,
         Command::Test(options) => runtime.block_on(commands::test::run(options))?,
         Command::Charts { check } => commands::charts::run(check)?,
-        Command::Crds { check } => commands::crds::run(check)?,
+        Command::Crds { check, compat } if compat.is_empty() => commands::crds::run(check)?,
+        Command::Crds { compat, .. } => commands::crds::compat::since(&compat)?,
         Command::Sbom(options) => commands::sbom::run(&options)?,
         Command::Toolchain => commands::toolchain::run()?,
     }

@@ -123,7 +123,7 @@ impl Executor {
                 kind: error.object.kind,
                 namespace: metadata::text(&backup, "namespace").to_owned(),
             }),
-            _ => Err(error.into()),
+            _ => Err(error.set_by(&format!("backups.{}.template", kind.backup.name)).into()),
         }
     }
 

@@ -16,7 +16,7 @@ use kube::{
 };
 use operator_kit::{
     render::{Expression, TemplateError, Templates, sha256, short_digest},
-    run::Validate,
+    run::{Sample, Validate},
 };
 use serde::Deserialize;
 use serde_json::Value;
@@ -371,6 +371,19 @@ impl Validate for Settings {
     fn warnings(&self) -> Vec<String> {
         let problem = |backup: &&Backup| self.tried(backup).err();
         self.backups().values().filter_map(problem).map(|error| error.to_string()).collect()
+    }
+
+    fn samples(&self) -> Vec<Sample> {
+        let mut samples = Vec::new();
+        for Backup { name, resource, namespace, is_cluster_scoped, .. } in self.backups().into_values() {
+            let namespace = if *is_cluster_scoped { Some(String::new()) } else { namespace.clone() };
+            let kind = std::slice::from_ref(resource);
+            let of_backup = Sample::of(&self.templates, name, &[OBJECT, MANIFEST, ATTEMPT], kind);
+            samples.extend(
+                of_backup.into_iter().map(|sample| Sample { namespace: namespace.clone(), ..sample }),
+            );
+        }
+        samples
     }
 }
 

@@ -2,7 +2,10 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use operator_kit::{render::Templates, run::Validate};
+use operator_kit::{
+    render::Templates,
+    run::{Sample, Validate},
+};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -106,6 +109,11 @@ impl Validate for Settings {
             .has_single_child
             .then(|| "child: is deprecated; move it into the list children, as its only entry".to_owned());
         broken.chain(deprecated).collect()
+    }
+
+    fn samples(&self) -> Vec<Sample> {
+        let kinds: Vec<_> = self.children.iter().map(|kind| kind.api_resource()).collect();
+        Sample::of_all(&self.templates, &kinds)
     }
 }
 

@@ -2,7 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use operator_kit::{render::Templates, run::Validate};
+use k8s_openapi::api::core::v1::Pod;
+use kube::discovery::ApiResource;
+use operator_kit::{
+    render::Templates,
+    run::{Sample, Validate},
+};
 use serde::Deserialize;
 
 /// The settings.
@@ -37,6 +42,10 @@ impl Validate for Settings {
 
     fn warnings(&self) -> Vec<String> {
         self.templates.problems_of_many("v1", "Pod").iter().map(ToString::to_string).collect()
+    }
+
+    fn samples(&self) -> Vec<Sample> {
+        Sample::of_all(&self.templates, &[ApiResource::erase::<Pod>(&())])
     }
 }
 

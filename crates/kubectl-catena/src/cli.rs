@@ -70,6 +70,9 @@ enum Command {
     /// Check new definitions against the live objects, and migrate stored objects
     #[command(subcommand)]
     Upgrade(commands::upgrade::Command),
+    /// Check the templates in the values of a chart
+    #[command(subcommand)]
+    Templates(commands::templates::Command),
     /// Print the completion script of `kubectl-catena` for a shell
     #[command(
         after_help = "Example: source <(kubectl catena completion bash)\n\nFor `kubectl catena`, link this program \
@@ -93,6 +96,7 @@ impl Cli {
             Command::Restore(arguments) => return commands::restore::run(&self.cluster, &arguments).await,
             Command::Upgrade(command) => return commands::upgrade::run(&self.cluster, &command).await,
             Command::Contract(command) => return commands::contract::run(&self.cluster, &command).await,
+            Command::Templates(command) => return commands::templates::run(&self.cluster, &command).await,
             Command::Restart(arguments) => return commands::restart::run(&self.cluster, &arguments).await,
             Command::Rollback(arguments) => return commands::rollback::run(&self.cluster, &arguments).await,
             Command::Run(arguments) => return commands::run::run(&self.cluster, &arguments).await,

@@ -1,5 +1,7 @@
 //! `cargo xtask crds`
 
+pub mod compat;
+
 use std::{
     collections::BTreeMap,
     fs,

@@ -96,7 +96,7 @@ async fn a_pod_is_created_under_the_name_that_follows_from_its_place_with_all_ma
     assert_eq!(result.unwrap(), Next::Written);
     let [Sent { verb, uri, body }] = &sent[..] else { panic!("{sent:?}") };
     assert_eq!((verb.as_str(), uri.split('?').next()), ("POST", Some(PODS)));
-    assert!(uri.contains(&format!("fieldManager={MANAGER}")), "{uri}");
+    assert!(uri.contains(&format!("fieldManager={MANAGER}&fieldValidation=Strict")), "{uri}");
     assert_eq!(body["metadata"]["name"], name());
     assert_eq!(body["metadata"]["labels"], json!({keys::REPLICA_SET_UID: "set"}));
     assert_eq!(body["metadata"]["annotations"], json!({keys::HASH: made_from(), keys::SLOT: "0"}));

@@ -117,7 +117,10 @@ async fn a_command_is_bound_in_one_write_that_holds_only_for_it_as_it_was_seen()
     let [Sent { verb, uri, body }] = &sent[..] else { panic!("{sent:?}") };
     assert_eq!(verb, "AMEND");
     let (place, query) = uri.split_once('?').unwrap();
-    assert!(place == COMMAND && query.contains(&format!("fieldManager={MANAGER}")), "{uri}");
+    assert!(
+        place == COMMAND && query.contains(&format!("fieldManager={MANAGER}&fieldValidation=Strict")),
+        "{uri}"
+    );
     let owner = json!({"apiVersion": "apps.example/v1", "kind": "Shop", "name": "a", "uid": "target"});
     assert_eq!(
         *body,
@@ -195,7 +198,7 @@ async fn a_condition_is_applied_alone_and_to_the_very_command() {
     assert_eq!(verb, "APPLY");
     let (place, query) = uri.split_once('?').unwrap();
     assert_eq!(place, format!("{COMMAND}/status"));
-    assert!(query.contains(&format!("fieldManager={MANAGER}")), "{uri}");
+    assert!(query.contains(&format!("fieldManager={MANAGER}&fieldValidation=Strict")), "{uri}");
     let condition = json!({
         "type": BOUND, "status": "False", "reason": "TargetNotFound", "message": "there is no Shop a",
         "observedGeneration": 1, "lastTransitionTime": "2026-01-01T12:00:00Z",

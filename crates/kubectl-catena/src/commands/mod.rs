@@ -11,6 +11,7 @@ pub mod restore;
 pub mod rollback;
 pub mod run;
 pub mod status;
+pub mod templates;
 pub mod tree;
 pub mod upgrade;
 pub mod why;

@@ -179,6 +179,10 @@ fn write(reason: &str) -> Option<Description> {
             "has pods that violate the namespace's Pod Security level",
             "fix the security context in the pod template, or the label of the namespace",
         ),
+        "UnknownField" => (
+            "has a write rejected for a field that the API server does not know",
+            "correct the name of the field in the template; if it is right, upgrade the CRD of the kind",
+        ),
         "Invalid" => (
             "has a write rejected as invalid",
             "correct the field that the message names, in spec.parameters or in the template",

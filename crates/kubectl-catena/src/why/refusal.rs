@@ -1,5 +1,7 @@
 //! The gatekeeper behind a refusal, read from the message of the API server: admission, a quota, or a missing right.
 
+use operator_kit::write::unknown_fields;
+
 use super::advice::describe;
 use crate::errors::is_missing_right;
 
@@ -43,6 +45,9 @@ fn gatekeeper(message: &str) -> Option<(&'static str, String)> {
     if message.contains("failed quota: ") {
         let quota = quoted("failed quota: ", ':').unwrap_or_default();
         return Some(("QuotaRefused", quota));
+    }
+    if let Some(field) = unknown_fields(message).into_iter().next() {
+        return Some(("UnknownField", field));
     }
     if message.contains("because it is being terminated") {
         return Some(("NamespaceTerminating", String::new()));

@@ -11,19 +11,34 @@ use tokio::net::TcpListener;
 
 use crate::report::{health::Health, metrics::Metrics};
 
-/// Serves `/readyz`, `/healthz` and `/metrics`.
-pub(crate) async fn serve(
+/// The result of trying the templates of a controller on the API server.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Tried {
+    /// The templates that the server refuses, with the reason.
+    pub refused: Vec<String>,
+    /// Those of which it is not known, with the reason.
+    pub unclear: Vec<String>,
+}
+
+/// Serves `/readyz`, `/healthz`, `/metrics`, and `/selftest`: whether it is ready, and whether the API server takes what
+/// its templates render.
+pub(crate) async fn serve<T>(
     listen: SocketAddr,
     health: Arc<Health>,
     metrics: Arc<Metrics>,
-) -> anyhow::Result<()> {
+    test: impl Fn() -> T + Clone + Send + Sync + 'static,
+) -> anyhow::Result<()>
+where
+    T: Future<Output = Tried> + Send,
+{
     let listener = TcpListener::bind(listen)
         .await
         .with_context(|| format!("cannot listen on {listen}: choose another address with --listen"))?;
-    let (ready, alive) = (health.clone(), health.clone());
+    let (ready, alive, tested) = (health.clone(), health.clone(), health.clone());
     let routes = Router::new()
         .route("/readyz", get(async move || answer(&ready.unready())))
         .route("/healthz", get(async move || answer(alive.dead().as_slice())))
+        .route("/selftest", get(async move || tested_answer(&tested, test).await))
         .route("/metrics", get(async move || exposition(&metrics, &health)));
     axum::serve(listener, routes).await.context("the health and metrics server stopped")
 }
@@ -34,6 +49,19 @@ fn answer(problems: &[String]) -> (StatusCode, String) {
     } else {
         (StatusCode::SERVICE_UNAVAILABLE, problems.join("\n") + "\n")
     }
+}
+
+async fn tested_answer<T: Future<Output = Tried>>(
+    health: &Health,
+    test: impl Fn() -> T,
+) -> (StatusCode, String) {
+    let unready = health.unready();
+    if !unready.is_empty() {
+        return answer(&unready);
+    }
+    let Tried { refused, unclear } = test().await;
+    let (status, text) = answer(&refused);
+    (status, unclear.iter().fold(text, |text, unclear| format!("{text}not known: {unclear}\n")))
 }
 
 fn exposition(metrics: &Metrics, health: &Health) -> Response {

@@ -9,6 +9,7 @@ mod operator;
 mod probe;
 mod queue;
 mod reconciler;
+mod self_test;
 mod settings;
 mod triggers;
 mod work_queue;
@@ -21,6 +22,6 @@ pub use {
     controller::{Controller, Next},
     operator::Operator,
     queue::{Queue, Trigger},
-    settings::{Settings, SettingsError, Validate},
+    settings::{Sample, Settings, SettingsError, Validate},
     triggers::Triggers,
 };

@@ -1,14 +1,17 @@
 use std::{
+    collections::BTreeMap,
     path::{Path, PathBuf},
     sync::Arc,
     time::Duration,
 };
 
+use kube::discovery::ApiResource;
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 use thiserror::Error;
 use tokio::sync::watch;
 
-use crate::report::metrics::Metrics;
+use crate::{render::Templates, report::metrics::Metrics};
 
 /// Time between checks of the file. A kubelet takes about a minute to deliver a changed `ConfigMap` anyway.
 const POLL_INTERVAL: Duration = Duration::from_secs(2);
@@ -22,6 +25,49 @@ pub trait Validate {
     /// Mistakes that do not keep the controller from running, for the log.
     fn warnings(&self) -> Vec<String> {
         Vec::new()
+    }
+
+    /// Objects that the templates render with sample values, for a trial on the API server.
+    fn samples(&self) -> Vec<Sample> {
+        Vec::new()
+    }
+}
+
+/// An object that a template renders with sample values.
+#[derive(Clone, Debug)]
+pub struct Sample {
+    /// The name of the template.
+    pub template: String,
+    /// The kind of the object.
+    pub resource: ApiResource,
+    /// The namespace of the template's objects: empty for a cluster-scoped kind, and that of the controller if it
+    /// follows from another object.
+    pub namespace: Option<String>,
+    /// The object.
+    pub object: Value,
+}
+
+impl Sample {
+    /// The samples of one template, which renders objects of these kinds and can use the values in `more`; none if it
+    /// renders none.
+    #[must_use]
+    pub fn of(templates: &Templates, template: &str, more: &[&str], kinds: &[ApiResource]) -> Vec<Self> {
+        let names: Vec<_> = kinds.iter().map(|kind| (&*kind.api_version, &*kind.kind)).collect();
+        let objects = templates.samples(template, &BTreeMap::new(), more, &names).unwrap_or_default();
+        let sample = |object: Value| {
+            let is_its = |kind: &&ApiResource| {
+                object["apiVersion"] == *kind.api_version && object["kind"] == *kind.kind
+            };
+            let resource = kinds.iter().find(is_its)?.clone();
+            Some(Self { template: template.to_owned(), resource, namespace: None, object })
+        };
+        objects.into_iter().filter_map(sample).collect()
+    }
+
+    /// The samples of all templates.
+    #[must_use]
+    pub fn of_all(templates: &Templates, kinds: &[ApiResource]) -> Vec<Self> {
+        templates.names().flat_map(|template| Self::of(templates, template, &[], kinds)).collect()
     }
 }
 

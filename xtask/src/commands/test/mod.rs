@@ -33,7 +33,7 @@ enum Step {
     Clippy,
     /// cargo test of everything but e2e, among it the models in their small size
     Unit,
-    /// The committed CRDs match the types
+    /// The committed CRDs match the types, and break nothing of the last releases
     Crds,
     /// cargo deny, which is installed first where it is missing
     Deny,
@@ -126,7 +126,10 @@ impl Step {
             Self::Unit => {
                 cargo::run(&["test", "--workspace", "--exclude", "e2e"], interrupt).await?;
             }
-            Self::Crds => crds::run(true)?,
+            Self::Crds => {
+                crds::run(true)?;
+                crds::compat::since_the_last_releases()?;
+            }
             Self::Deny => return deny(interrupt).await,
             Self::Charts => chart_checks::run(interrupt).await?,
             Self::E2e => e2e::run_locally(&options.e2e, interrupt).await?,

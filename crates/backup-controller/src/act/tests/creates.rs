@@ -2,7 +2,8 @@
 
 use super::*;
 
-const JOBS: &str = "/apis/batch/v1/namespaces/backups/jobs?&fieldManager=backup-controller";
+const JOBS: &str =
+    "/apis/batch/v1/namespaces/backups/jobs?&fieldManager=backup-controller&fieldValidation=Strict";
 
 #[tokio::test(start_paused = true)]
 async fn a_backup_is_created_as_it_was_rendered_and_one_that_is_there_already_is_as_good() {

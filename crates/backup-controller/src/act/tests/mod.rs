@@ -18,7 +18,8 @@ use crate::{
     fixtures::{self, MANAGER, TEMPLATE, created, held, settings, target, with_policy},
 };
 
-const WEB: &str = "/api/v1/namespaces/shop/configmaps/web?&fieldManager=backup-controller";
+const WEB: &str =
+    "/api/v1/namespaces/shop/configmaps/web?&fieldManager=backup-controller&fieldValidation=Strict";
 
 /// The answer of the API server to a JSON patch with a failed test.
 const FAILED_TEST: &str = "the server rejected our request due to an error in our request";

@@ -30,13 +30,13 @@ async fn a_revision_is_created_under_the_name_that_follows_from_what_it_stores()
         "data": rendered().object,
         "revision": 4,
     });
-    let uri = format!("{REVISIONS}?&fieldManager={MANAGER}");
+    let uri = format!("{REVISIONS}?&fieldManager={MANAGER}&fieldValidation=Strict");
     assert_eq!(request_of(record()).await, sent("POST", &uri, expected));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_revision_is_marked_again_and_renumbered_only_as_the_very_object_that_was_seen() {
-    let uri = format!("{REVISIONS}/web-new?&fieldManager={MANAGER}");
+    let uri = format!("{REVISIONS}/web-new?&fieldManager={MANAGER}&fieldValidation=Strict");
     let marked = json!({
         "metadata": {
             "name": "web-new", "namespace": "shop", "uid": "stripped",
@@ -65,13 +65,13 @@ fn applied(token: &str) -> Value {
 
 #[tokio::test(start_paused = true)]
 async fn a_child_is_created_without_taking_a_field_from_anybody() {
-    let uri = format!("{CHILDREN}/web?&fieldManager={MANAGER}");
+    let uri = format!("{CHILDREN}/web?&fieldManager={MANAGER}&fieldValidation=Strict");
     assert_eq!(request_of(create()).await, sent("APPLY", &uri, applied("2026-01-03T00:00:00Z")));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_child_is_applied_by_uid_and_keeps_its_own_restart_token() {
-    let uri = format!("{CHILDREN}/web?&force=true&fieldManager={MANAGER}");
+    let uri = format!("{CHILDREN}/web?&force=true&fieldManager={MANAGER}&fieldValidation=Strict");
     let mut expected = applied("2026-01-01T00:00:00Z");
     expected["metadata"]["uid"] = "child".into();
     assert_eq!(request_of(apply(true)).await, sent("APPLY", &uri, expected));
@@ -79,7 +79,7 @@ async fn a_child_is_applied_by_uid_and_keeps_its_own_restart_token() {
 
 #[tokio::test(start_paused = true)]
 async fn a_restart_sets_its_token_and_its_proof_in_one_write() {
-    let uri = format!("{CHILDREN}/web?&fieldManager={MANAGER}");
+    let uri = format!("{CHILDREN}/web?&fieldManager={MANAGER}&fieldValidation=Strict");
     let metadata = json!({
         "name": "web", "namespace": "shop", "uid": "child", "resourceVersion": "5",
         "annotations": {keys::LAST_COMMAND: "command"},
@@ -92,7 +92,7 @@ async fn a_restart_sets_its_token_and_its_proof_in_one_write() {
 
 #[tokio::test(start_paused = true)]
 async fn a_child_is_scaled_and_stripped_in_single_fields_of_the_very_object() {
-    let uri = format!("{CHILDREN}/web?&fieldManager={MANAGER}");
+    let uri = format!("{CHILDREN}/web?&fieldManager={MANAGER}&fieldValidation=Strict");
     let metadata = json!({"name": "web", "namespace": "shop", "uid": "child"});
     let scaled = json!({"metadata": metadata.clone(), "spec": {"replicas": 3}});
     assert_eq!(request_of(scale(false)).await, sent("MERGE", &uri, scaled));
@@ -101,7 +101,7 @@ async fn a_child_is_scaled_and_stripped_in_single_fields_of_the_very_object() {
     let former = json!({
         "metadata": {"name": "old", "namespace": "shop", "uid": "former"}, "spec": {"replicas": 3},
     });
-    let uri = format!("{CHILDREN}/old?&fieldManager={MANAGER}");
+    let uri = format!("{CHILDREN}/old?&fieldManager={MANAGER}&fieldValidation=Strict");
     assert_eq!(request_of(scale_former()).await, sent("MERGE", &uri, former));
 }
 
@@ -116,14 +116,14 @@ async fn what_is_deleted_is_the_very_object_that_was_seen() {
 
 #[tokio::test(start_paused = true)]
 async fn statuses_are_applied_to_the_very_object_and_say_nothing_else() {
-    let uri = format!("{RESTARTS}/again/status?&force=true&fieldManager={MANAGER}");
+    let uri = format!("{RESTARTS}/again/status?&force=true&fieldManager={MANAGER}&fieldValidation=Strict");
     let told = request_of(tell()).await;
     assert_eq!((told.verb.as_str(), told.uri.as_str()), ("APPLY", uri.as_str()));
     assert_eq!(told.body["metadata"], json!({"name": "again", "uid": "command"}));
     assert_eq!(told.body["status"]["progress"], "1/3");
     assert!(told.body.get("spec").is_none());
 
-    let uri = format!("{DEPLOYMENTS}/web/status?&force=true&fieldManager={MANAGER}");
+    let uri = format!("{DEPLOYMENTS}/web/status?&force=true&fieldManager={MANAGER}&fieldValidation=Strict");
     let own = request_of(write_status()).await;
     assert_eq!((own.verb.as_str(), own.uri.as_str()), ("APPLY", uri.as_str()));
     assert_eq!(own.body["metadata"], json!({"name": "web", "uid": "deployment"}));
@@ -138,7 +138,10 @@ async fn a_command_that_nobody_has_bound_is_ended_as_the_very_object() {
     let status = CommandStatus { progress: Some("0/3".into()), ..CommandStatus::default() };
     executor.end(&restart(), &status).await.unwrap();
     let [ended] = &log.take()[..] else { panic!("one request") };
-    assert_eq!(ended.uri, format!("{RESTARTS}/again/status?&force=true&fieldManager={MANAGER}"));
+    assert_eq!(
+        ended.uri,
+        format!("{RESTARTS}/again/status?&force=true&fieldManager={MANAGER}&fieldValidation=Strict")
+    );
     assert_eq!(ended.body["metadata"], json!({"name": "again", "uid": "command"}));
     assert_eq!(ended.body["status"]["progress"], "0/3");
 }

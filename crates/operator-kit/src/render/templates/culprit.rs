@@ -49,6 +49,20 @@ impl Templates {
         });
         told.collect()
     }
+
+    /// Whether a template sets one of the fields that the server names.
+    #[must_use]
+    pub fn sets(
+        &self,
+        fields: &[String],
+        name: &str,
+        subject: &Subject<'_>,
+        api_version: &str,
+        kind: &str,
+    ) -> bool {
+        let rendered = self.render(name, subject, api_version, kind);
+        rendered.is_ok_and(|rendered| !field_path::named("", fields, &rendered.object).is_empty())
+    }
 }
 
 /// The error for a template that failed to render, with the place and the parameter that caused it.

@@ -124,7 +124,8 @@ impl Templates {
     /// Like [`Templates::problems`], for templates each of which renders an object of any of these kinds.
     #[must_use]
     pub fn problems_of_any(&self, kinds: &[ApiKind<'_>]) -> Vec<TemplateError> {
-        let problem = |name: &String| self.tried_with(name, PROBE, &[], kinds).err();
+        let probe = Arc::new(Parameters::probe(&BTreeMap::new()));
+        let problem = |name: &String| self.tried_with(name, PROBE, &probe, &[], kinds).err();
         self.names.iter().filter_map(problem).collect()
     }
 
@@ -132,8 +133,9 @@ impl Templates {
     /// names.
     #[must_use]
     pub fn problems_of_many(&self, api_version: &str, kind: &str) -> Vec<TemplateError> {
+        let probe = Arc::new(Parameters::probe(&BTreeMap::new()));
         let problem = |name: &String| {
-            let tried = |suffix| self.tried_with(name, suffix, &[], &[(api_version, kind)]);
+            let tried = |suffix| self.tried_with(name, suffix, &probe, &[], &[(api_version, kind)]);
             tried(PROBE).and_then(|one| unique(name, &one, &tried("")?)).err()
         };
         self.names.iter().filter_map(problem).collect()
@@ -157,13 +159,41 @@ impl Templates {
         api_version: &str,
         kind: &str,
     ) -> Result<Value, TemplateError> {
-        self.tried_with(name, PROBE, more, &[(api_version, kind)])
+        let probe = Arc::new(Parameters::probe(&BTreeMap::new()));
+        self.tried_with(name, PROBE, &probe, more, &[(api_version, kind)])
+    }
+
+    /// Trial renderings of one template: with `given` and the value `1` for all other parameters, and, if that differs
+    /// and can be rendered, with `given` alone, because a template can depend on whether a parameter is set. The objects may be of
+    /// any of these kinds.
+    ///
+    /// # Errors
+    /// As [`Templates::render`].
+    pub fn samples(
+        &self,
+        name: &str,
+        given: &BTreeMap<String, String>,
+        more: &[&str],
+        kinds: &[ApiKind<'_>],
+    ) -> Result<Vec<Value>, TemplateError> {
+        let [probe, alone] = [Parameters::probe(given), Parameters::given(given)].map(Arc::new);
+        let tried = |parameters| self.tried_with(name, PROBE, parameters, more, kinds);
+        let mut samples = vec![tried(&probe)?];
+        samples.extend(tried(&alone).ok());
+        samples.dedup();
+        Ok(samples)
+    }
+
+    /// The names of all templates.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.names.iter().map(String::as_str)
     }
 
     fn tried_with(
         &self,
         name: &str,
         suffix: &str,
+        parameters: &Arc<Parameters>,
         more: &[&str],
         kinds: &[ApiKind<'_>],
     ) -> Result<Value, TemplateError> {
@@ -177,7 +207,7 @@ impl Templates {
             suffix,
         };
         let more = more.iter().map(|name| (*name, TemplateValue::from_object(Anything))).collect();
-        let text = self.fill(name, &subject, &Arc::new(Parameters::probe()), &more)?;
+        let text = self.fill(name, &subject, parameters, &more)?;
         parse(name, &text, kinds)
     }
 

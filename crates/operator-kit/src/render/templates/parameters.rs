@@ -21,9 +21,9 @@ impl Parameters {
         Self { values: values.clone(), probe: false, missing: Mutex::default() }
     }
 
-    /// Parameters that have the value `1` under every name, to try a template out.
-    pub fn probe() -> Self {
-        Self { values: BTreeMap::new(), probe: true, missing: Mutex::default() }
+    /// Parameters that have the value `1` under every other name, to try a template out.
+    pub fn probe(values: &BTreeMap<String, String>) -> Self {
+        Self { probe: true, ..Self::given(values) }
     }
 
     /// The last missing parameter that was read.
@@ -35,10 +35,10 @@ impl Parameters {
 impl Object for Parameters {
     fn get_value(self: &Arc<Self>, key: &Value) -> Option<Value> {
         let name = key.as_str()?;
-        if self.probe {
+        let value = self.values.get(name).map(|value| Value::from(value.as_str()));
+        if value.is_none() && self.probe {
             return Some(Value::from("1"));
         }
-        let value = self.values.get(name).map(|value| Value::from(value.as_str()));
         if value.is_none() {
             *self.missing.lock() = Some(name.to_owned());
         }

@@ -248,6 +248,41 @@ fn where_the_server_names_a_field_the_parameter_is_named_whose_value_stands_ther
 }
 
 #[test]
+fn a_field_that_the_server_does_not_know_is_told_with_the_template_that_sets_it() {
+    let unknown = |field: &str| format!("strict decoding error: unknown field \"{field}\"");
+    let given = [("image", "a"), ("port", "1")];
+    let note = "spec.containers[0].note";
+    let said = refused(&given, &unknown(note), note);
+    assert!(
+        said.contains("the template \"typed\" sets it") && !said.contains("from spec.parameters"),
+        "{said}"
+    );
+    let said = refused(&given, &unknown("spec.restartedAt"), "spec.restartedAt");
+    assert!(said.contains("spec.restartedAt") && !said.contains("the template \"typed\""), "{said}");
+}
+
+#[test]
+fn a_template_is_tried_with_and_without_the_parameters_that_it_can_do_without() {
+    let template = "{apiVersion: v1, kind: Pod, metadata: {name: {{ name ~ '-' ~ suffix }}}, a: {{ parameters.a }}{% if parameters.b is defined %}, b: {{ parameters.b }}{% endif %}}";
+    let all = templates(&[("t", template)]);
+    let samples =
+        |given: &[(&str, &str)]| all.samples("t", &parameters(given), &[], &[("v1", "Pod")]).unwrap();
+    let [probe] = &samples(&[])[..] else { panic!("it needs a") };
+    assert_eq!((&probe["a"], &probe["b"]), (&json!("1"), &json!("1")));
+    let [probe, alone] = &samples(&[("a", "x")])[..] else { panic!("they differ by b") };
+    assert_eq!((&probe["a"], &probe["b"]), (&json!("x"), &json!("1")));
+    assert_eq!((&alone["a"], alone.get("b")), (&json!("x"), None));
+    assert_eq!(samples(&[("a", "x"), ("b", "y")]).len(), 1);
+}
+
+#[test]
+fn a_field_that_a_template_sets_twice_is_no_yaml() {
+    let twice = "{apiVersion: v1, kind: Pod, metadata: {name: {{ name }}}, spec: {a: 1, a: 2}}";
+    let error = render(twice, &[]).unwrap_err().to_string();
+    assert!(error.contains("does not render to YAML") && error.contains("duplicate"), "{error}");
+}
+
+#[test]
 fn what_cannot_be_filled_in_is_named_with_the_parameter_that_is_the_reason() {
     let template = "{apiVersion: v1, kind: Pod, metadata: {name: {{ name }}}, a: {{ parameters.por | int }}, b: {{ parameters.port | int }}}";
     let said = render(template, &[("por", "1"), ("port", "abc")]).unwrap_err().to_string();

@@ -1,6 +1,6 @@
 //! The life of the process: it serves its health, waits for the Lease, acts, and stops.
 
-use std::{future::pending, pin::pin, time::Duration};
+use std::{future::pending, pin::pin, sync::Arc, time::Duration};
 
 use anyhow::Context;
 use serde::de::DeserializeOwned;
@@ -17,6 +17,7 @@ use crate::{
         Validate,
         leader::{Candidate, Leadership},
         reconciler::Phase,
+        self_test::SelfTest,
     },
 };
 
@@ -39,7 +40,12 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
         let stop = async {
             select! { _ = terminate.recv() => {}, _ = interrupt.recv() => {} }
         };
-        let server = server::serve(self.arguments.listen, self.health.clone(), self.metrics.clone());
+        let test = Arc::new(SelfTest::new(self.client(), self.namespace(), self.settings()));
+        let test = move || {
+            let test = test.clone();
+            async move { test.tried().await }
+        };
+        let server = server::serve(self.arguments.listen, self.health.clone(), self.metrics.clone(), test);
         select! {
             ended = server => ended.context("stopping"),
             ended = self.lead_and_work(&phase, work, stop) => ended,

@@ -1,6 +1,9 @@
 use std::time::Duration;
 
-use super::refusal::{self, is_unanswered_webhook};
+use super::{
+    refusal::{self, is_unanswered_webhook},
+    unknown_field,
+};
 use crate::object::Named;
 
 /// The reason why a write failed.
@@ -101,6 +104,12 @@ impl WriteCause {
         }
     }
 
+    /// Whether the server refuses a field that it does not know and would otherwise drop.
+    #[must_use]
+    pub fn is_unknown_field(&self) -> bool {
+        matches!(self, Self::Invalid { message, .. } if unknown_field::is_refused(message))
+    }
+
     /// The reason as one `PascalCase` word, for conditions and Events.
     pub(super) fn reason(&self) -> &'static str {
         match self {
@@ -163,6 +172,10 @@ impl WriteCause {
             Self::Forbidden { message } => {
                 format!("{object} is refused: {message}; {}", refusal::way_out(message))
             }
+            Self::Invalid { message, fields } if self.is_unknown_field() => format!(
+                "{object} is rejected, because the API server would drop {}, which is not in its schema: {message}; correct the name of the field in the template, or, if it is right, upgrade the definition of {kind}",
+                fields.join(" and ")
+            ),
             Self::Invalid { message, .. } => format!(
                 "{object} is rejected: {message}; if it is rendered from a template, correct that or spec.parameters"
             ),

@@ -3,6 +3,7 @@
 mod cause;
 mod located;
 mod refusal;
+mod unknown_field;
 
 use std::time::Duration;
 
@@ -16,6 +17,7 @@ use crate::{
 };
 
 pub use cause::WriteCause;
+pub use unknown_field::unknown_fields;
 
 /// The messages of a `ResourceQuota` that refuses although it is not exhausted: a value is missing on the object,
 /// nothing covers its scope, or the quota is so new that its use has not been counted.
@@ -118,9 +120,12 @@ fn cause_of(status: &Status) -> WriteCause {
             WriteCause::QuotaRefused { message }
         }
         403 => WriteCause::Forbidden { message },
-        // The server answers an apply with a value of a wrong type like a failure of its own.
-        _ if message.starts_with("failed to create typed patch object") => {
-            WriteCause::Invalid { message, fields: Vec::new() }
+        // The server answers an apply with an unknown field or a value of a wrong type like a failure of its own.
+        _ if unknown_field::is_refused(&message)
+            || message.starts_with("failed to create typed patch object") =>
+        {
+            let message = unknown_field::without_object(message);
+            WriteCause::Invalid { fields: unknown_fields(&message), message }
         }
         // A merge patch with the uid of a former object: the server takes it for a change of the uid.
         422 if fields(status).iter().any(|field| field == "metadata.uid") => WriteCause::Changed { message },
@@ -164,6 +169,23 @@ mod tests {
         let error = WriteError::of(kube::Error::Api(Box::new(status.unwrap())), Named::new("Pod", "web-x"));
         assert_eq!((error.reason(), error.category()), ("Conflict", Category::Transient));
         assert!(error.is_expected());
+    }
+
+    #[test]
+    fn a_field_that_would_be_dropped_is_bad_input_whatever_code_the_server_answers() {
+        let decoded = "Pod in version \"v1\" cannot be handled as a Pod: strict decoding error: unknown field \"spec.readinessProb\"";
+        let applied = "failed to create typed patch object (shop/web-x; v1, Kind=Pod): .spec.readinessProb: field not declared in schema";
+        for (message, code) in [(decoded, 400), (decoded, 500), (applied, 500), (applied, 400)] {
+            let status = Status::failure(message, "").with_code(code);
+            let error = WriteError::of(kube::Error::Api(Box::new(status)), Named::new("Pod", "web-x"));
+            assert_eq!((error.reason(), error.category()), ("Invalid", Category::WaitsForChange), "{code}");
+            let said = error.to_string();
+            assert!(said.contains("would drop spec.readinessProb,") && said.contains(message), "{said}");
+        }
+        let patched = "\"\" is invalid: patch: Invalid value: \"{\\\"password\\\":1}\": strict decoding error: unknown field \"spec.restartedAt\"";
+        let status = Status::failure(patched, "Invalid").with_code(422);
+        let said = WriteError::of(kube::Error::Api(Box::new(status)), Named::new("Set", "web")).to_string();
+        assert!(said.contains("would drop spec.restartedAt,") && !said.contains("password"), "{said}");
     }
 
     #[test]

@@ -12,6 +12,7 @@ use crate::{
     write::{
         WriteCause, WriteError,
         repeated_writes::{Repeated, content},
+        strict::strictly,
     },
 };
 
@@ -62,7 +63,10 @@ impl OnBehalf<'_> {
     ) -> Written<T> {
         let (writer, shared) = (self.writer, &self.writer.shared);
         let Target { kind: WatchedResource { resource, seen }, name, .. } = target;
-        let request = request.map_err(|error| target.error(kube::Error::BuildRequest(error)))?;
+        let mut request = request.map_err(|error| target.error(kube::Error::BuildRequest(error)))?;
+        if request.method() != http::Method::DELETE {
+            strictly(&mut request);
+        }
         let content = content(&request);
         let permit = shared.permits.acquire().await;
         shared.gate.opens().await;

@@ -1,0 +1,144 @@
+//! The trial of one template: rendered with sample values, and created in a dry run.
+
+use std::collections::BTreeMap;
+
+use operator_kit::{
+    render::TemplateError,
+    write::{WriteCause, WriteError, try_create},
+};
+use serde::Serialize;
+use serde_json::Value;
+
+use super::Source;
+use crate::{connection::Cluster, errors::is_missing_right, kinds::Kind, object::Identity};
+
+/// The result for a template.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Trial {
+    /// Its field in the values.
+    pub template: String,
+    /// The API version that it renders.
+    pub api_version: String,
+    /// The kind that it renders.
+    pub kind: String,
+    /// Whether the API server accepts it.
+    pub outcome: Outcome,
+    /// The problem and the remedy, or a limit of the check.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub note: String,
+}
+
+/// Whether the API server accepts what a template renders.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Outcome {
+    /// It accepts it.
+    Accepted,
+    /// The template does not render, or the server refuses the object.
+    Refused,
+    /// The server could not be asked.
+    Unknown,
+}
+
+/// Tries a template.
+pub async fn of(cluster: &Cluster, source: &Source, parameters: &BTreeMap<String, String>) -> Trial {
+    let trial = |api_version: &str, kind: &str, (outcome, note): (Outcome, String)| Trial {
+        template: source.field.clone(),
+        api_version: api_version.to_owned(),
+        kind: kind.to_owned(),
+        outcome,
+        note,
+    };
+    match rendered(source, parameters) {
+        Err(error) => trial("", "", (Outcome::Refused, error.to_string())),
+        Ok((api_version, kind, objects)) => {
+            trial(&api_version, &kind, accepts(cluster, &api_version, &kind, &objects).await)
+        }
+    }
+}
+
+/// The sample objects, and their kind.
+fn rendered(
+    source: &Source,
+    parameters: &BTreeMap<String, String>,
+) -> Result<(String, String, Vec<Value>), TemplateError> {
+    let kinds: Vec<_> = source.kinds.iter().map(|(api_version, kind)| (&**api_version, &**kind)).collect();
+    let samples = source.templates.samples(&source.name, parameters, source.variables, &kinds)?;
+    let text = |field: &str| {
+        let text = samples.first().and_then(|sample| sample[field].as_str());
+        text.unwrap_or_default().to_owned()
+    };
+    Ok((text("apiVersion"), text("kind"), samples))
+}
+
+async fn accepts(cluster: &Cluster, api_version: &str, kind: &str, objects: &[Value]) -> (Outcome, String) {
+    let wanted =
+        Identity { api_version: api_version.to_owned(), kind: kind.to_owned(), ..Identity::default() };
+    let served = cluster.kinds.of(&wanted).filter(|served| served.resource.api_version == api_version);
+    let Some(Kind { resource, is_namespaced, .. }) = served else {
+        let note = format!("the API server does not serve {kind} in {api_version}: install its definition");
+        return (Outcome::Unknown, note);
+    };
+    let namespace = if *is_namespaced { &*cluster.namespace } else { "" };
+    let mut result = (Outcome::Accepted, String::new());
+    for object in objects {
+        let tried = try_create(&cluster.client, resource, namespace, object).await;
+        let (outcome, note) = judge(tried);
+        if outcome != Outcome::Accepted {
+            return (outcome, note);
+        }
+        result.1 = note;
+    }
+    result
+}
+
+/// Admission comes after the check of the fields, so that its refusal proves that all fields are known.
+fn judge(tried: Result<(), WriteError>) -> (Outcome, String) {
+    let Err(error) = tried else { return (Outcome::Accepted, String::new()) };
+    let said = error.to_string();
+    match &error.cause {
+        WriteCause::AlreadyExists => (Outcome::Accepted, String::new()),
+        WriteCause::Invalid { .. } if error.cause.is_unknown_field() => (Outcome::Refused, said),
+        WriteCause::Invalid { .. } => {
+            let note =
+                format!("{said}; if the value is that of a parameter, give a real one with --parameters");
+            (Outcome::Refused, note)
+        }
+        WriteCause::Forbidden { message } if !is_missing_right(message) => in_this_namespace(&said),
+        WriteCause::QuotaExceeded { .. } | WriteCause::QuotaRefused { .. } => in_this_namespace(&said),
+        _ => (Outcome::Unknown, said),
+    }
+}
+
+fn in_this_namespace(said: &str) -> (Outcome, String) {
+    (Outcome::Accepted, format!("the fields are known, but in this namespace {said}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use operator_kit::object::Named;
+
+    use super::*;
+
+    fn judged(cause: WriteCause) -> Outcome {
+        judge(Err(WriteError { object: Named::new("Pod", "web"), cause })).0
+    }
+
+    #[test]
+    fn only_a_server_that_has_read_the_fields_has_accepted_them() {
+        let message = |text: &str| text.to_owned();
+        let invalid = |text: &str| WriteCause::Invalid { message: message(text), fields: Vec::new() };
+        let unknown = "strict decoding error: unknown field \"spec.readinessProb\"";
+        let policy = "pods \"web\" is forbidden: violates PodSecurity \"restricted:latest\"";
+        let right = "pods is forbidden: User \"jane\" cannot create resource \"pods\" in API group \"\"";
+        assert_eq!(judge(Ok(())).0, Outcome::Accepted);
+        assert_eq!(judged(invalid(unknown)), Outcome::Refused);
+        assert_eq!(judged(invalid("spec.containers: Required value")), Outcome::Refused);
+        assert_eq!(judged(WriteCause::Forbidden { message: message(policy) }), Outcome::Accepted);
+        assert_eq!(judged(WriteCause::QuotaExceeded { message: message("q") }), Outcome::Accepted);
+        assert_eq!(judged(WriteCause::Forbidden { message: message(right) }), Outcome::Unknown);
+        assert_eq!(judged(WriteCause::Gone), Outcome::Unknown);
+        assert_eq!(judged(WriteCause::Unknown { code: 0, message: message("") }), Outcome::Unknown);
+    }
+}

@@ -1,0 +1,115 @@
+//! The part of `helm test` that only the running controller can do: whether the API server would drop a field of one of
+//! its templates.
+
+use std::time::Duration;
+
+use kube::Client;
+use tokio::{sync::Mutex, time::Instant};
+
+use super::settings::{Sample, Settings, Validate};
+use crate::{report::server::Tried, write::try_create};
+
+/// Time for which a result is given again, so that a visitor cannot make the controller send many requests.
+const REPEAT_INTERVAL: Duration = Duration::from_secs(5);
+
+/// Tries the templates of a controller, each by a dry run with sample values.
+pub(crate) struct SelfTest<S> {
+    client: Client,
+    /// The controller's own namespace.
+    namespace: String,
+    settings: Settings<S>,
+    last: Mutex<Option<(Instant, Tried)>>,
+}
+
+impl<S: Validate> SelfTest<S> {
+    pub fn new(client: Client, namespace: &str, settings: Settings<S>) -> Self {
+        Self { client, namespace: namespace.to_owned(), settings, last: Mutex::default() }
+    }
+
+    /// The result; visitors that come together share it.
+    pub async fn tried(&self) -> Tried {
+        let mut last = self.last.lock().await;
+        if let Some((at, tried)) = &*last
+            && at.elapsed() < REPEAT_INTERVAL
+        {
+            return tried.clone();
+        }
+        let mut tried = Tried::default();
+        for sample in self.settings.current().samples() {
+            self.try_one(&sample, &mut tried).await;
+        }
+        *last = Some((Instant::now(), tried.clone()));
+        tried
+    }
+
+    /// With sample values, only an unknown field is the fault of the template for sure.
+    async fn try_one(&self, sample: &Sample, tried: &mut Tried) {
+        let Sample { template, resource, namespace, object } = sample;
+        let namespace = namespace.as_ref().unwrap_or(&self.namespace);
+        let Err(error) = try_create(&self.client, resource, namespace, object).await else { return };
+        let said = format!("template {template:?}: {error}");
+        if error.cause.is_unknown_field() {
+            tried.refused.push(said);
+        } else {
+            tried.unclear.push(said);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::core::v1::Pod;
+    use kube::discovery::ApiResource;
+    use serde_json::json;
+
+    use super::*;
+    use crate::testing::{Answer, answering};
+
+    struct Templates;
+
+    impl Validate for Templates {
+        fn validate(&self) -> Result<(), Vec<String>> {
+            Ok(())
+        }
+
+        fn samples(&self) -> Vec<Sample> {
+            let sample = |template: &str, namespace: Option<&str>| Sample {
+                template: template.to_owned(),
+                resource: ApiResource::erase::<Pod>(&()),
+                namespace: namespace.map(str::to_owned),
+                object: json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": template}}),
+            };
+            vec![sample("good", None), sample("bad", None), sample("elsewhere", Some("other"))]
+        }
+    }
+
+    fn refusal(code: u16, message: &str) -> Answer {
+        Answer::Json(code, json!({"kind": "Status", "status": "Failure", "code": code, "message": message}))
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_field_that_would_be_dropped_is_told_and_nothing_is_stored() {
+        let (client, log) = answering(|sent| match sent.body["metadata"]["name"].as_str() {
+            Some("bad") => refusal(400, "strict decoding error: unknown field \"spec.readinessProb\""),
+            Some("elsewhere") => refusal(403, "pods is forbidden"),
+            _ => Answer::Done,
+        });
+        let test = SelfTest::new(client, "catena-system", Settings::fixed(Templates));
+        let tried = test.tried().await;
+        let [refused] = &tried.refused[..] else { panic!("{tried:?}") };
+        assert!(refused.contains("\"bad\"") && refused.contains("spec.readinessProb"), "{refused}");
+        assert!(matches!(&tried.unclear[..], [only] if only.contains("\"elsewhere\"")), "{tried:?}");
+        let sent = log.take();
+        let place =
+            |namespace| format!("/api/v1/namespaces/{namespace}/pods?&dryRun=All&fieldValidation=Strict");
+        let uris: Vec<_> = sent.iter().map(|sent| sent.uri.clone()).collect();
+        assert_eq!(uris, [place("catena-system"), place("catena-system"), place("other")]);
+        assert_eq!(sent[2].body["metadata"]["namespace"], "other");
+
+        test.tried().await;
+        assert!(log.take().is_empty(), "it was asked again at once");
+        tokio::time::advance(REPEAT_INTERVAL).await;
+        test.tried().await;
+        assert_eq!(log.take().len(), 3);
+    }
+}
