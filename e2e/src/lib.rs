@@ -6,6 +6,7 @@
 
 mod audit;
 pub mod chaos;
+mod cheating_child;
 mod claims;
 mod cleanup;
 mod cluster;
@@ -47,6 +48,7 @@ mod work;
 
 pub use audit::{AuditLog, Request, Tally};
 pub use chaos::ChaosProxy;
+pub use cheating_child::{Cheat, CheatingChild};
 pub use cluster::Cluster;
 pub use control_plane::Component;
 pub use controllers::{

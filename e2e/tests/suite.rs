@@ -13,6 +13,7 @@ mod binds_by_rules;
 mod binds_commands;
 mod binds_foreign_commands;
 mod brings_up;
+mod checks_the_contract_live;
 mod checks_upgrades;
 mod costs;
 mod deletes;

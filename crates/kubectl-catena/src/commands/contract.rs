@@ -1,12 +1,16 @@
 //! `kubectl catena contract`
 
-use std::process::ExitCode;
+mod live;
+mod values;
+
+use std::{path::PathBuf, process::ExitCode};
 
 use anyhow::{Context, Result, bail};
 use catena_api::contract::{REPLICAS_LABEL, ReplicaContract};
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
+use self::live::Trials;
 use crate::{
     connection::{Cluster, Options},
     contract::{Claim, Report, Schema, Subject, check},
@@ -20,8 +24,11 @@ use crate::{
 #[derive(Subcommand)]
 pub enum Command {
     /// Check whether a kind honours the replica contract; the exit code is 1 if it does not
+    ///
+    /// Without --live, only the fields of the kind are compared with the contract.
     #[command(
-        after_help = "Example: kubectl catena contract check deployments.apps --path active=status.readyReplicas --cel 'ready=object.status.updatedReplicas == object.spec.replicas'"
+        after_help = "Examples: kubectl catena contract check deployments.apps --path active=status.readyReplicas --cel 'ready=object.status.updatedReplicas == object.spec.replicas'\n\n\
+        kubectl catena contract check deployments.apps --values examples/children/deployment.yaml --live --template web.yaml"
     )]
     Check(Arguments),
 }
@@ -37,6 +44,11 @@ pub struct Arguments {
     /// An output of the contract as a CEL expression over object, for example 'ready=object.status.phase == "Healthy"'
     #[arg(long, value_name = "FIELD=EXPRESSION")]
     cel: Vec<String>,
+    /// A file of values of basic-deployment-controller with the contract of this kind, which the two options above change
+    #[arg(long, value_name = "FILE")]
+    values: Option<PathBuf>,
+    #[command(flatten)]
+    trials: Trials,
     #[command(flatten)]
     output: Output,
 }
@@ -44,21 +56,36 @@ pub struct Arguments {
 /// Checks a kind.
 pub async fn run(options: &Options, command: &Command) -> Result<ExitCode> {
     let Command::Check(arguments) = command;
-    let contract = contract(&arguments.path, &arguments.cel)?;
+    let own = contract(json!({}), &arguments.path, &arguments.cel)?;
     let cluster = options.connect().await?;
     let name = arguments.kind.rsplit('/').next().unwrap_or_default();
     let kind = cluster.kinds.find(name)?;
+    let contract = match &arguments.values {
+        Some(values) => contract(values::contract(values, kind)?, &arguments.path, &arguments.cel)?,
+        None => own,
+    };
     let schema = schema(&cluster, kind).await?;
     let subject = Subject {
         api_version: &kind.resource.api_version,
         kind: &kind.resource.kind,
         schema: &schema,
         claim: claim(&cluster, kind).await,
-        is_mapped: !(arguments.path.is_empty() && arguments.cel.is_empty()),
+        is_mapped: arguments.values.is_some() || !(arguments.path.is_empty() && arguments.cel.is_empty()),
     };
     let report = check(&subject, &contract);
+    // Without its fields, a kind needs no trial.
+    if arguments.trials.live && report.honours {
+        let kind = kind.clone();
+        let report = arguments.trials.check(cluster, kind, &report, contract).await?;
+        arguments.output.print(&report, || report.text(Paint::for_stdout()))?;
+        return Ok(exit_code(report.honours));
+    }
     arguments.output.print(&report, || text(&report, Paint::for_stdout()))?;
-    Ok(if report.honours { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(exit_code(report.honours))
+}
+
+fn exit_code(honours: bool) -> ExitCode {
+    if honours { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 /// The fields of the contract.
@@ -76,8 +103,9 @@ const FIELDS: [&str; 10] = [
 ];
 
 /// The contract with other paths and expressions, in the form of the chart values.
-fn contract(paths: &[String], expressions: &[String]) -> Result<ReplicaContract> {
-    let mut fields = serde_json::to_value(ReplicaContract::default())?;
+fn contract(mapped: Value, paths: &[String], expressions: &[String]) -> Result<ReplicaContract> {
+    let mapped = serde_json::from_value::<Option<ReplicaContract>>(mapped).context("its contract")?;
+    let mut fields = serde_json::to_value(mapped.unwrap_or_default())?;
     for text in paths {
         let (field, path) = assignment("--path", text)?;
         fields[field] = path.into();
@@ -162,13 +190,13 @@ mod tests {
 
     #[test]
     fn an_unknown_contract_field_is_refused_with_the_known_ones() {
-        let paths = |path: &str| contract(&[path.to_owned()], &[]);
+        let paths = |path: &str| contract(json!({}), &[path.to_owned()], &[]);
         let error = paths("phase=status.x").unwrap_err().to_string();
         assert!(error.contains("active") && error.contains("replicas"), "{error}");
         let error = paths("active").unwrap_err().to_string();
         assert!(error.contains("FIELD=VALUE"), "{error}");
         assert_eq!(paths("active=status.x").unwrap().active.to_string(), "status.x");
-        let computed = contract(&[], &["ready=object.a == 'b: c'".to_owned()]).unwrap();
+        let computed = contract(json!({}), &[], &["ready=object.a == 'b: c'".to_owned()]).unwrap();
         assert_eq!(computed.ready.unwrap().to_string(), "object.a == 'b: c'");
     }
 }

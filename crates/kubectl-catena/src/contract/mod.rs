@@ -1,5 +1,6 @@
-//! Whether the schema of a kind has the fields of the replica contract. Pure.
+//! Whether a kind honours the replica contract: here by the fields of its schema (pure), in [`live`] by its behaviour.
 
+pub mod live;
 mod schema;
 
 use catena_api::contract::{FieldPath, Output, REPLICAS_LABEL, REPLICAS_VERSION, ReplicaContract};

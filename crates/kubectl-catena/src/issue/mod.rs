@@ -17,6 +17,7 @@ use kube::{
 use operator_kit::object::ObjectId;
 use serde_json::{Value, json};
 
+pub use self::{outcome::Outcome, progress::Progress};
 use crate::{
     connection::{Cluster, Options, types},
     kinds::Kind,
@@ -193,7 +194,7 @@ fn base36(mut number: u64) -> String {
 }
 
 /// A duration in the format of kubectl: `90s`, `10m`, `1h30m`, or a number of seconds.
-fn duration(text: &str) -> Result<Duration> {
+pub fn duration(text: &str) -> Result<Duration> {
     if let Ok(seconds) = text.parse() {
         return Ok(Duration::from_secs(seconds));
     }

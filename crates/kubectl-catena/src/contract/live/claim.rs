@@ -1,0 +1,75 @@
+//! Whether a child says that it is ready while it is not. Pure.
+
+use std::collections::BTreeSet;
+
+use super::{replica::Replica, requirement::Requirement};
+
+/// The circumstances in which a child may say that it is ready.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Expectation {
+    /// The name of the child.
+    pub child: String,
+    /// Its generation after the last change; what it says of an older one does not count.
+    pub generation: i64,
+    /// Its desired number of replicas.
+    pub replicas: usize,
+    /// The uids of replicas of an older template or token.
+    pub old: BTreeSet<String>,
+    /// The uids of replicas of another child.
+    pub others: BTreeSet<String>,
+    /// The requirement that a false claim breaks.
+    pub blame: Requirement,
+}
+
+impl Expectation {
+    /// Why readiness is a lie while these are all replicas; `None` if it is not.
+    pub fn lie(&self, replicas: &[Replica]) -> Option<String> {
+        let own = || replicas.iter().filter(|replica| !self.others.contains(&replica.uid));
+        let old = own().filter(|replica| replica.is_alive && self.old.contains(&replica.uid)).count();
+        if old > 0 {
+            return Some(format!("it says ready while {old} of the replaced pods are still there"));
+        }
+        let new = own().filter(|replica| replica.serves).count();
+        let wanted = self.replicas;
+        (new < wanted).then(|| format!("it says ready while {new} of {wanted} replicas serve"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn replica(uid: &str, is_alive: bool, serves: bool) -> Replica {
+        Replica {
+            uid: uid.into(),
+            name: uid.into(),
+            resource_version: "1".into(),
+            labels: std::collections::BTreeMap::new(),
+            is_alive,
+            serves,
+        }
+    }
+
+    fn expectation(replicas: usize, old: &[&str]) -> Expectation {
+        Expectation {
+            child: "web".into(),
+            generation: 2,
+            replicas,
+            old: old.iter().map(|uid| (*uid).to_owned()).collect(),
+            others: BTreeSet::from(["beside".to_owned()]),
+            blame: Requirement::Ready,
+        }
+    }
+
+    #[test]
+    fn readiness_is_true_only_while_all_serve_and_no_old_one_is_left() {
+        let (new, old) = (replica("new", true, true), replica("old", true, true));
+        assert_eq!(expectation(1, &["old"]).lie(std::slice::from_ref(&new)), None);
+        let lie = expectation(1, &["old"]).lie(&[new.clone(), old.clone()]).unwrap();
+        assert!(lie.contains("1 of the replaced pods"), "{lie}");
+        assert_eq!(expectation(1, &["old"]).lie(&[new.clone(), replica("old", false, false)]), None);
+        let lie = expectation(2, &[]).lie(&[new.clone(), replica("starting", true, false)]).unwrap();
+        assert!(lie.contains("1 of 2 replicas"), "{lie}");
+        assert!(expectation(2, &[]).lie(&[new, replica("beside", true, true)]).is_some());
+    }
+}

@@ -1,0 +1,212 @@
+//! One run of the trials: the hands of each trial.
+
+use std::{collections::BTreeSet, time::Duration};
+
+use anyhow::Result;
+use basic_deployment_controller::outputs::Mapping;
+use catena_api::contract::ReplicaContract;
+use tokio::time::{Instant, sleep};
+
+use super::{
+    claim::Expectation,
+    limits::Limits,
+    manifest::Manifest,
+    replica::{Replica, alive, serving},
+    report::Ledger,
+    requirement::Requirement,
+    scene::{Child, Scene},
+    stage::Stage,
+};
+use crate::issue::{Outcome, Progress};
+
+/// Time between two looks at what the watches have shown.
+const LOOK_INTERVAL: Duration = Duration::from_millis(50);
+/// The number of steps that are shown as progress.
+const STEPS: u64 = 11;
+
+/// A run of the trials.
+pub struct Run<'r> {
+    /// The only writer.
+    pub stage: &'r Stage,
+    /// What is seen.
+    pub scene: &'r Scene<'r>,
+    /// The results so far.
+    pub ledger: &'r Ledger,
+    /// The contract of the kind.
+    pub mapping: &'r Mapping,
+    /// The child that serves.
+    pub good: &'r Manifest,
+    /// The child that never serves.
+    pub bad: &'r Manifest,
+    /// The time limits.
+    pub limits: &'r Limits,
+    /// The display.
+    pub progress: &'r Progress,
+}
+
+/// What is visible at a moment.
+pub struct View {
+    /// The child.
+    pub child: Child,
+    /// All replicas on the stage.
+    pub replicas: Vec<Replica>,
+}
+
+impl Run<'_> {
+    /// The contract of the kind.
+    pub fn contract(&self) -> &ReplicaContract {
+        &self.mapping.contract
+    }
+
+    /// Shows the step that begins.
+    pub fn step(&self, done: u64, what: &str) {
+        let progress = Some((done, STEPS));
+        self.progress.show(&Outcome::Waiting { reason: what.to_owned(), progress });
+    }
+
+    /// Waits until something is visible, for as long as a requirement may take.
+    pub async fn until(&self, child: &str, limit: Requirement, is: impl Fn(&View) -> bool) -> bool {
+        let deadline = Instant::now() + self.limits.of(limit);
+        loop {
+            let child = self.scene.child(child);
+            let view = child.map(|child| View { child, replicas: self.scene.replicas() });
+            if view.is_some_and(|view| is(&view)) {
+                return true;
+            }
+            if Instant::now() > deadline {
+                return false;
+            }
+            sleep(LOOK_INTERVAL).await;
+        }
+    }
+
+    /// Applies a child, and judges its readiness by its replicas from then on.
+    pub async fn change(
+        &self,
+        manifest: &Manifest,
+        replicas: i32,
+        token: Option<&str>,
+        old: &BTreeSet<String>,
+        blame: Requirement,
+    ) -> Result<i64> {
+        self.scene.expect(None).await;
+        let others = if manifest.name() == self.good.name() { BTreeSet::new() } else { self.scene.uids() };
+        let generation = self.stage.apply(&manifest.child(self.contract(), replicas, token)).await?;
+        let expectation = Expectation {
+            child: manifest.name().to_owned(),
+            generation,
+            replicas: usize::try_from(replicas).unwrap_or(0),
+            old: old.clone(),
+            others,
+            blame,
+        };
+        self.scene.expect(Some(expectation)).await;
+        Ok(generation)
+    }
+
+    /// Waits until the replicas of the good child are as desired, and judges its outputs by them. `false` if they are
+    /// never so, which breaks `blame`.
+    pub async fn settle(
+        &self,
+        wanted: i32,
+        generation: i64,
+        old: &BTreeSet<String>,
+        blame: Requirement,
+    ) -> bool {
+        let wanted = usize::try_from(wanted).unwrap_or(0);
+        let counts = !self.ledger.has_failed(Requirement::Scaling);
+        let is_settled = |replicas: &[Replica]| {
+            let all_serve = replicas.iter().all(|replica| !replica.is_alive || replica.serves);
+            let none_is_old = !replicas.iter().any(|replica| replica.is_alive && old.contains(&replica.uid));
+            let number = alive(replicas);
+            all_serve && none_is_old && (number == wanted || !counts && number > 0)
+        };
+        let name = self.good.name();
+        if !self.until(name, blame, |view| is_settled(&view.replicas)).await {
+            self.ledger.fail(blame, format!("{}: {}", self.in_time(blame), self.described(wanted, old)));
+            return false;
+        }
+        self.judge_outputs(name, generation, true).await;
+        true
+    }
+
+    /// Waits until the outputs of a child are as its replicas are.
+    pub async fn judge_outputs(&self, name: &str, generation: i64, is_ready: bool) {
+        self.judge_generation(name, generation).await;
+        if name == self.good.name() {
+            self.judge_active(name).await;
+        }
+        if is_ready {
+            self.judge_ready(name).await;
+        }
+    }
+
+    async fn judge_generation(&self, name: &str, generation: i64) {
+        let requirement = Requirement::ObservedGeneration;
+        if self.ledger.has_failed(requirement) {
+            return;
+        }
+        let follows = |view: &View| view.child.generation >= generation && view.child.is_current();
+        if self.until(name, requirement, follows).await {
+            self.ledger.pass(requirement, "it followed each change");
+            return;
+        }
+        let observed = self.scene.child(name).and_then(|child| child.outputs.observed_generation);
+        let observed = observed.map_or_else(|| "missing".to_owned(), |number| number.to_string());
+        let late = self.in_time(requirement);
+        self.ledger.fail(requirement, format!("{late}: it is {observed} for generation {generation}"));
+        for other in [Requirement::Ready, Requirement::BadTemplate] {
+            self.ledger.leave_open(other, "without observedGeneration, ready refers to nothing");
+        }
+    }
+
+    async fn judge_active(&self, name: &str) {
+        let requirement = Requirement::Active;
+        if self.ledger.has_failed(requirement) {
+            return;
+        }
+        let is_right = |view: &View| {
+            usize::try_from(view.child.outputs.active).is_ok_and(|active| active == serving(&view.replicas))
+        };
+        if self.until(name, requirement, is_right).await {
+            self.ledger.pass(requirement, "it was the number of serving pods");
+            return;
+        }
+        let active = self.scene.child(name).map(|child| child.outputs.active).unwrap_or_default();
+        let serving = serving(&self.scene.replicas());
+        self.ledger.fail(requirement, format!("it stays {active} while {serving} pods serve"));
+    }
+
+    async fn judge_ready(&self, name: &str) {
+        let requirement = Requirement::Ready;
+        let before = [requirement, Requirement::Scaling, Requirement::ObservedGeneration];
+        if before.into_iter().any(|requirement| self.ledger.has_failed(requirement)) {
+            return;
+        }
+        let is_ready = |view: &View| view.child.is_current() && view.child.outputs.ready;
+        if self.until(name, requirement, is_ready).await {
+            self.ledger.pass(requirement, "true when all replicas were new and served, and never before");
+            return;
+        }
+        let problem = self.scene.child(name).and_then(|child| child.outputs.problem);
+        let why = problem.map_or_else(String::new, |problem| format!(": {problem}"));
+        let late = self.in_time(requirement);
+        self.ledger.fail(requirement, format!("{late}, although all replicas serve{why}"));
+    }
+
+    /// The words for a limit that has passed.
+    pub fn in_time(&self, requirement: Requirement) -> String {
+        format!("not within {} s", self.limits.of(requirement).as_secs())
+    }
+
+    fn described(&self, wanted: usize, old: &BTreeSet<String>) -> String {
+        let replicas = self.scene.replicas();
+        let left = replicas.iter().filter(|replica| replica.is_alive && old.contains(&replica.uid)).count();
+        let of_old = if left > 0 { format!(", {left} of them old") } else { String::new() };
+        format!(
+            "{} pods serve, and {} are there{of_old}; {wanted} are desired",
+            serving(&replicas),
+            alive(&replicas)
+        )
+    }
+}

@@ -1,0 +1,72 @@
+//! A template that never serves: the kind tries it, never says that it is ready, and returns to the one before.
+
+use std::collections::BTreeSet;
+
+use anyhow::Result;
+use tokio::time::sleep;
+
+use crate::contract::live::{replica::Replica, requirement::Requirement, run::Run};
+
+/// Rolls the template out and back.
+pub async fn is_told(run: &Run<'_>, replicas: i32) -> Result<()> {
+    let before = run.scene.uids();
+    let (bad, name) = (run.bad, run.bad.name());
+    let is_beside = name != run.good.name();
+    let generation = run.change(bad, replicas, None, &before, Requirement::BadTemplate).await?;
+    let is_new = |replica: &Replica| !before.contains(&replica.uid);
+    let is_tried = run.until(name, Requirement::Replacement, |view| view.replicas.iter().any(is_new)).await;
+    if !is_tried {
+        let late = run.in_time(Requirement::Replacement);
+        run.ledger
+            .fail(Requirement::Replacement, format!("{late}: no pod of a changed template was created"));
+    }
+    run.judge_outputs(name, generation, false).await;
+    sleep(run.limits.window).await;
+    let serve = run.scene.replicas().into_iter().filter(|replica| is_new(replica) && replica.serves).count();
+    if !is_tried || run.ledger.has_failed(Requirement::ObservedGeneration) {
+        run.ledger
+            .leave_open(Requirement::BadTemplate, "no replica of it was tried under a known generation");
+    } else if serve > 0 {
+        let why = format!("{serve} of its pods serve: give one that never does with --bad-template");
+        run.ledger.leave_open(Requirement::BadTemplate, why);
+    } else {
+        let seconds = run.limits.window.as_secs();
+        run.ledger.pass(
+            Requirement::BadTemplate,
+            format!("not ready while its pods did not serve, for {seconds} s"),
+        );
+    }
+    names_its_blocker(run, name);
+    goes_back(run, replicas, is_tried, is_beside, &before).await
+}
+
+fn names_its_blocker(run: &Run<'_>, name: &str) {
+    let blocker = run.scene.child(name).and_then(|child| child.outputs.blocked_by);
+    match blocker {
+        Some(blocker) => {
+            let seen = format!("{}/{}: {}", blocker.kind, blocker.name, blocker.reason);
+            run.ledger.pass(Requirement::BlockedBy, seen);
+        }
+        None => run.ledger.fail(Requirement::BlockedBy, "nothing was named while a pod could not serve"),
+    }
+}
+
+async fn goes_back(
+    run: &Run<'_>,
+    replicas: i32,
+    is_tried: bool,
+    is_beside: bool,
+    before: &BTreeSet<String>,
+) -> Result<()> {
+    let bad: BTreeSet<String> = run.scene.uids().difference(before).cloned().collect();
+    if is_beside {
+        run.stage.delete(run.bad.name()).await?;
+    }
+    let generation = run.change(run.good, replicas, None, &bad, Requirement::BadTemplate).await?;
+    let is_back = run.settle(replicas, generation, &bad, Requirement::Replacement).await;
+    if is_tried && is_back {
+        let how = if is_beside { "by another child beside it" } else { "to another template, and back" };
+        run.ledger.pass(Requirement::Replacement, how);
+    }
+    Ok(())
+}
