@@ -20,6 +20,8 @@ pub enum Sabotage {
     ReapsByName,
     /// The mark of a declared command is overlooked.
     ReapsDeclared,
+    /// The record that a command is kept is overlooked.
+    OverlooksKept,
     /// A command that comes back is deleted again.
     ForgetsDeletions,
     /// Any object with the name of a backup counts as one.
@@ -34,7 +36,7 @@ pub enum Sabotage {
 
 impl Sabotage {
     /// All of them.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::RestartsByTheClock,
         Self::TrustsItsCacheOfCommands,
         Self::BelievesOldReports,
@@ -43,6 +45,7 @@ impl Sabotage {
         Self::BindsByName,
         Self::ReapsByName,
         Self::ReapsDeclared,
+        Self::OverlooksKept,
         Self::ForgetsDeletions,
         Self::BelievesAnyBackup,
         Self::TakesAnEndForSuccess,

@@ -19,6 +19,7 @@ pub use {
     arguments::Arguments,
     attempt::{Attempt, HeldUp},
     controller::{Controller, Next},
+    leader::Handover,
     operator::Operator,
     queue::{Queue, Trigger},
     settings::{Settings, SettingsError, Validate},
