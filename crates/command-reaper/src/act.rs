@@ -2,9 +2,11 @@
 
 use std::time::Duration;
 
+use catena_api::keys;
 use command_reaper::{command::CommandRow, decide::Action, error::Error, notice::Notice, observed::Observed};
 use kube::{Resource, api::ObjectMeta};
 use operator_kit::{object::ObjectId, report::Events, run::Next, watch::Watched, write::Writer};
+use serde_json::json;
 
 use crate::memory::Memory;
 
@@ -32,6 +34,13 @@ impl Executor {
                 self.memory.remember_deletion(command, observed.now);
                 let ObjectMeta { namespace, name, .. } = &command.metadata;
                 tracing::info!(kind = command.resource().kind, namespace, name, "deleted after its TTL");
+                Ok(Next::Written)
+            }
+            Action::Keep => {
+                let id = ObjectId::of(command);
+                let mut patch = json!({ "metadata": id });
+                patch["metadata"]["annotations"] = json!({ keys::KEPT: id.uid });
+                self.writer.on_behalf_of(id).merge(&command.source.watched, &patch).await?;
                 Ok(Next::Written)
             }
             Action::Tell(notice) => {

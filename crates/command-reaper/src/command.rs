@@ -1,9 +1,12 @@
 //! The row of a command.
 
-use std::hash::{DefaultHasher, Hash, Hasher};
-
+use catena_api::keys;
 use jiff::{SignedDuration, Timestamp};
-use operator_kit::{object::ObjectId, render::ExpressionError, watch::TrimmedObject};
+use operator_kit::{
+    object::ObjectId,
+    render::{ExpressionError, sha256},
+    watch::TrimmedObject,
+};
 use serde_json::Value;
 
 use crate::settings::Reading;
@@ -15,6 +18,8 @@ pub struct CommandRow {
     pub expiry: Expiry,
     /// The label or annotation that marks it as declared elsewhere.
     pub declared_by: Option<Box<str>>,
+    /// Whether its annotation says that this very command is kept: it was created again after a deletion.
+    pub is_kept: bool,
     /// A digest of its spec, to recognise it when it is re-created.
     pub spec: u64,
 }
@@ -35,6 +40,9 @@ impl CommandRow {
     #[must_use]
     pub fn of(object: TrimmedObject, reading: &Reading) -> Self {
         let declared_by = reading.declared_by.on(&object.metadata);
+        let kept_uid =
+            object.metadata.annotations.as_ref().and_then(|annotations| annotations.get(keys::KEPT));
+        let is_kept = kept_uid.is_some() && kept_uid == object.metadata.uid.as_ref();
         let created = object.metadata.creation_timestamp.as_ref().map(|time| time.0);
         let spec = digest(&object);
         let expiry = match expiry(&whole(object), reading) {
@@ -46,7 +54,7 @@ impl CommandRow {
             Ok(None) => Expiry::Open,
             Err(error) => Expiry::Unreadable(Box::new(error)),
         };
-        Self { expiry, declared_by, spec }
+        Self { expiry, declared_by, is_kept, spec }
     }
 }
 
@@ -69,36 +77,28 @@ fn known<T>(value: Result<Option<T>, ExpressionError>) -> Result<Option<T>, Expr
 
 /// A digest of everything except metadata and status, and the kind, which the items of a list of a built-in kind lack.
 fn digest(object: &TrimmedObject) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    let uid = ObjectId::of(object).uid;
-    for (key, value) in object.data.as_object().into_iter().flatten() {
-        if !matches!(key.as_str(), "apiVersion" | "kind" | "status") {
-            key.hash(&mut hasher);
-            feed(value, uid, &mut hasher);
-        }
+    let mut content = object.data.clone();
+    if let Some(fields) = content.as_object_mut() {
+        fields.retain(|key, _| !matches!(key.as_str(), "apiVersion" | "kind" | "status"));
     }
-    hasher.finish()
+    blank(&mut content, ObjectId::of(object).uid);
+    digest_of(&content.to_string())
 }
 
-/// A value without the object's own uid, which the API server writes into the selector and the labels of a Job.
-fn feed(value: &Value, uid: &str, hasher: &mut impl Hasher) {
+/// Removes the object's own uid, which the API server writes into the selector and the labels of a Job.
+fn blank(value: &mut Value, uid: &str) {
     match value {
-        Value::String(text) if text == uid => {}
-        Value::Array(items) => {
-            items.len().hash(hasher);
-            for item in items {
-                feed(item, uid, hasher);
-            }
-        }
-        Value::Object(fields) => {
-            fields.len().hash(hasher);
-            for (key, value) in fields {
-                key.hash(hasher);
-                feed(value, uid, hasher);
-            }
-        }
-        value => value.hash(hasher),
+        Value::String(text) if text == uid => text.clear(),
+        Value::Array(items) => items.iter_mut().for_each(|item| blank(item, uid)),
+        Value::Object(fields) => fields.values_mut().for_each(|value| blank(value, uid)),
+        _ => {}
     }
+}
+
+/// A digest of a text that is the same in every process, whatever compiled it: the next leader compares it.
+#[must_use]
+pub fn digest_of(text: &str) -> u64 {
+    u64::from_str_radix(&sha256(text)[..16], 16).unwrap_or_default()
 }
 
 /// The object as input of its expressions.
@@ -186,6 +186,20 @@ mod tests {
             with(json!({"name": "a", "labels": {"tool/instance": "x"}})),
             Some("tool/instance".into())
         );
+    }
+
+    #[test]
+    fn only_the_very_command_that_was_marked_is_kept_and_no_copy_of_it() {
+        let settings = settings("null", "null");
+        let with = |uid: &str, kept: &str| {
+            let annotations = json!({"catena.dev/kept": kept});
+            read(&settings, json!({"metadata": {"name": "a", "uid": uid, "annotations": annotations}}))
+                .is_kept
+        };
+        assert!(with("u1", "u1"));
+        assert!(!with("u2", "u1"));
+        assert!(!read(&settings, json!({"metadata": {"name": "a", "uid": "u1"}})).is_kept);
+        assert!(!read(&settings, json!({"metadata": {"name": "a", "annotations": {}}})).is_kept);
     }
 
     #[test]

@@ -7,6 +7,8 @@ mod memory;
 mod observe;
 mod removed;
 
+use std::sync::Arc;
+
 use clap::Parser;
 use command_reaper::Settings;
 use operator_kit::run::{Arguments, Operator, Triggers};
@@ -23,8 +25,9 @@ struct Cli {
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> anyhow::Result<()> {
-    let operator = Operator::<Settings>::start(env!("CARGO_PKG_NAME"), Cli::parse().arguments).await?;
+    let mut operator = Operator::<Settings>::start(env!("CARGO_PKG_NAME"), Cli::parse().arguments).await?;
     let memory = Memory::default();
+    operator.hand_over(Arc::new(memory.clone()));
     let executor = Executor::new(operator.writer(), operator.events(), memory.clone());
     let commands = Commands { observer: Observer::new(memory), executor };
     let kinds = kinds::follow(operator.settings());

@@ -1,10 +1,12 @@
-//! The memory of commands between passes. All of it may be lost with the process.
+//! The memory of commands between passes. A leader that ends passes its deletions on to the next one; all of it may be
+//! lost with the process.
 
 use std::{collections::HashMap, sync::Arc};
 
+use catena_api::keys;
 use command_reaper::command::CommandRow;
 use jiff::Timestamp;
-use operator_kit::watch::Watched;
+use operator_kit::{run::Handover, watch::Watched};
 use parking_lot::Mutex;
 
 use crate::removed::Removed;
@@ -49,5 +51,19 @@ impl Memory {
     /// Forgets the reports about a command that is gone. Its deletion is remembered, to recognise it if it comes back.
     pub fn forget(&self, uid: &str) {
         self.0.lock().told.remove(uid);
+    }
+}
+
+impl Handover for Memory {
+    fn key(&self) -> &'static str {
+        keys::DELETIONS
+    }
+
+    fn pass_on(&self) -> Option<String> {
+        self.0.lock().removed.as_text(Timestamp::now())
+    }
+
+    fn receive(&self, memory: &str) {
+        self.0.lock().removed.add(memory);
     }
 }

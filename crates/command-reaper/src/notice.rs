@@ -1,5 +1,34 @@
 //! The report about a kept command. Pure.
 
+use std::time::Duration;
+
+/// Time for which a deletion is remembered, to recognise a command that is created again: tools reconcile at least once
+/// an hour.
+pub const REMEMBERED_FOR: Duration = Duration::from_secs(60 * 60);
+
+/// Number of remembered deletions.
+pub const REMEMBERED: usize = 4000;
+
+/// The end of the memory of deletions, in the words of the message, of the pages and of `kubectl catena why`.
+pub const MEMORY: &str =
+    "command-reaper remembers its last 4,000 deletions for an hour each, and forgets them when it is killed";
+
+/// The reason why a command with this label or annotation is kept.
+#[must_use]
+pub fn because_declared(mark: &str) -> String {
+    format!(
+        "{mark} marks it as declared elsewhere, from where it would be created and run again; delete it there"
+    )
+}
+
+/// The reason why a command that was created again is kept.
+#[must_use]
+pub fn because_created_again() -> String {
+    format!(
+        "it was deleted after its TTL and created again with the same name and spec, so that it runs once more, and its annotation catena.dev/kept prevents a further repetition; remove its TTL where it is declared, or give it another name to run it on purpose ({MEMORY})"
+    )
+}
+
 /// The content of an Event about a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Notice {
@@ -18,9 +47,7 @@ impl Notice {
         Self {
             is_warning: false,
             reason: "KeptAsDeclared",
-            note: format!(
-                "its TTL has expired, but it is kept: {mark} marks it as declared elsewhere, from where it would be created and run again; delete it there"
-            ),
+            note: format!("its TTL has expired, but it is kept: {}", because_declared(mark)),
         }
     }
 
@@ -30,9 +57,7 @@ impl Notice {
         Self {
             is_warning: true,
             reason: "CreatedAgain",
-            note:
-                "it was deleted after its TTL and created again with the same name and spec, so that it runs once more; it is kept now, so that this does not repeat; remove its TTL where it is declared, or give it another name to run it on purpose"
-                    .into(),
+            note: format!("it is kept whatever its TTL: {}", because_created_again()),
         }
     }
 }
@@ -59,5 +84,23 @@ mod tests {
     fn only_a_command_that_runs_once_more_asks_somebody_to_act() {
         assert!(!Notice::kept("mark").is_warning);
         assert!(Notice::created_again().is_warning);
+    }
+
+    #[test]
+    fn the_end_of_the_memory_is_told_in_the_same_words_everywhere_and_as_it_is() {
+        assert_eq!(
+            (REMEMBERED, REMEMBERED_FOR),
+            (4000, Duration::from_secs(3600)),
+            "the words would be wrong"
+        );
+        assert!(Notice::created_again().note.contains(MEMORY));
+        for page in [
+            include_str!("../../../charts/command-reaper/README.md"),
+            include_str!("../../../docs/when-something-is-stuck.md"),
+            include_str!("../../../docs/decisions/0004-a-declared-command-is-its-own-tombstone.md"),
+        ] {
+            let words: Vec<&str> = page.split_whitespace().collect();
+            assert!(words.join(" ").contains(MEMORY), "{}", page.lines().next().unwrap());
+        }
     }
 }

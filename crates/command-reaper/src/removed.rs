@@ -1,18 +1,13 @@
 //! The recent deletions, to recognise commands that come back.
 
-use std::{
-    collections::{HashMap, VecDeque},
-    hash::{DefaultHasher, Hash, Hasher},
-};
+use std::collections::{HashMap, VecDeque};
 
-use command_reaper::command::CommandRow;
+use command_reaper::{
+    command::{CommandRow, digest_of},
+    notice::{REMEMBERED, REMEMBERED_FOR},
+};
 use jiff::{SignedDuration, Timestamp};
 use operator_kit::watch::Watched;
-
-/// Maximum number of remembered deletions, which take well under a megabyte.
-const CAPACITY: usize = 10_000;
-/// Time within which a re-created command counts as created by a tool: tools reconcile at least once an hour.
-const SOON: SignedDuration = SignedDuration::from_hours(1);
 
 /// The last deletions.
 #[derive(Default)]
@@ -22,7 +17,7 @@ pub struct Removed {
     places: VecDeque<u64>,
 }
 
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 struct Deletion {
     uid: u64,
     spec: u64,
@@ -32,12 +27,14 @@ struct Deletion {
 impl Removed {
     /// Remembers that a command was deleted.
     pub fn remember(&mut self, command: &Watched<CommandRow>, at: Timestamp) {
-        let place = place(command);
-        let deletion = Deletion { uid: uid(command), spec: command.row.spec, at };
+        self.insert(place(command), Deletion { uid: uid(command), spec: command.row.spec, at });
+    }
+
+    fn insert(&mut self, place: u64, deletion: Deletion) {
         if self.by_place.insert(place, deletion).is_none() {
             self.places.push_back(place);
         }
-        if self.places.len() > CAPACITY
+        if self.places.len() > REMEMBERED
             && let Some(oldest) = self.places.pop_front()
         {
             self.by_place.remove(&oldest);
@@ -56,23 +53,65 @@ impl Removed {
             return false;
         };
         let is_another = deletion.uid != uid(command);
-        is_another && deletion.spec == command.row.spec && created.duration_since(deletion.at) < SOON
+        is_another && deletion.spec == command.row.spec && is_soon(created, deletion.at)
+    }
+
+    /// The deletions that still matter at this time, as text for the next leader; none if there are none.
+    pub fn as_text(&self, now: Timestamp) -> Option<String> {
+        let deletions = self.places.iter().filter_map(|place| Some((place, self.by_place.get(place)?)));
+        let recent = deletions.filter(|(_, deletion)| is_soon(now, deletion.at));
+        let text: String = recent.map(|(place, deletion)| deletion.as_text(*place)).collect();
+        (!text.is_empty()).then_some(text)
+    }
+
+    /// Adds those of the previous leader.
+    pub fn add(&mut self, text: &str) {
+        for record in text.as_bytes().chunks(RECORD) {
+            let Some((place, deletion)) = std::str::from_utf8(record).ok().and_then(Deletion::of) else {
+                continue;
+            };
+            // What this process knows of the same place is newer.
+            if !self.by_place.contains_key(&place) {
+                self.insert(place, deletion);
+            }
+        }
+    }
+}
+
+/// Whether a time is soon after a deletion.
+fn is_soon(time: Timestamp, deleted: Timestamp) -> bool {
+    time.duration_since(deleted) < SignedDuration::try_from(REMEMBERED_FOR).unwrap_or_default()
+}
+
+/// Length of a deletion as text: three digests and a time in seconds. All of them together have to fit into the
+/// annotations of a Lease, 256 KiB.
+const RECORD: usize = 3 * 16 + 8;
+
+impl Deletion {
+    fn as_text(self, place: u64) -> String {
+        let Self { uid, spec, at } = self;
+        let seconds = u32::try_from(at.as_second()).unwrap_or(u32::MAX);
+        format!("{place:016x}{uid:016x}{spec:016x}{seconds:08x}")
+    }
+
+    fn of(text: &str) -> Option<(u64, Self)> {
+        let digest = |from: usize| u64::from_str_radix(text.get(from..from + 16)?, 16).ok();
+        let seconds = u32::from_str_radix(text.get(48..RECORD)?, 16).ok()?;
+        let at = Timestamp::from_second(seconds.into()).ok()?;
+        Some((digest(0)?, Self { uid: digest(16)?, spec: digest(32)?, at }))
     }
 }
 
 /// Kind, namespace and name.
 fn place(command: &Watched<CommandRow>) -> u64 {
-    digest(&(&command.source.id, &command.metadata.namespace, &command.metadata.name))
+    let [namespace, name] =
+        [&command.metadata.namespace, &command.metadata.name].map(|part| part.as_deref().unwrap_or_default());
+    // A slash is in none of them.
+    digest_of(&[&*command.source.id, namespace, name].join("/"))
 }
 
 fn uid(command: &Watched<CommandRow>) -> u64 {
-    digest(&command.metadata.uid)
-}
-
-fn digest(value: &impl Hash) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    value.hash(&mut hasher);
-    hasher.finish()
+    digest_of(command.metadata.uid.as_deref().unwrap_or_default())
 }
 
 #[cfg(test)]
@@ -96,7 +135,7 @@ mod tests {
         Watched {
             metadata: serde_json::from_value(metadata).unwrap(),
             source: Arc::new(Source { id: "tasks".into(), watched: WatchedResource::unwatched(resource) }),
-            row: CommandRow { expiry: Expiry::Open, declared_by: None, spec },
+            row: CommandRow { expiry: Expiry::Open, declared_by: None, is_kept: false, spec },
         }
     }
 
@@ -130,12 +169,44 @@ mod tests {
     #[test]
     fn the_oldest_are_forgotten_so_that_memory_is_bounded() {
         let mut removed = deleted("first");
-        for number in 0..CAPACITY {
+        for number in 0..REMEMBERED {
             removed.remember(&command(&number.to_string(), DELETED, 1), DELETED.parse().unwrap());
             removed.remember(&command("0", DELETED, 1), DELETED.parse().unwrap());
         }
-        assert_eq!((removed.by_place.len(), removed.places.len()), (CAPACITY, CAPACITY));
+        assert_eq!((removed.by_place.len(), removed.places.len()), (REMEMBERED, REMEMBERED));
         assert!(!removed.came_back(&command("first", DELETED, 1)));
         assert!(removed.came_back(&command("0", "2026-01-01T12:00:01Z", 1)));
+    }
+
+    #[test]
+    fn the_next_leader_knows_the_deletions_of_the_last_hour_and_they_fit_into_a_lease() {
+        let at = |minutes: i64| DELETED.parse::<Timestamp>().unwrap() + SignedDuration::from_mins(minutes);
+        let mut next = Removed::default();
+        next.remember(&command("known", "2026-01-01T11:30:00Z", 2), at(30));
+        let mut former = deleted("restart");
+        former.remember(&command("known", DELETED, 1), at(10));
+        next.add(&former.as_text(at(59)).unwrap());
+        assert!(next.came_back(&command("restart", DELETED, 1)));
+        assert!(next.has(&command("restart", "2026-01-01T11:00:00Z", 1)));
+        assert!(!next.came_back(&command("restart", DELETED, 2)));
+        assert!(next.came_back(&command("known", "2026-01-01T12:31:00Z", 2)), "what it knew itself was lost");
+        assert_eq!(deleted("restart").as_text(at(60)), None);
+
+        let mut many = Removed::default();
+        for number in 0..=REMEMBERED {
+            many.remember(&command(&number.to_string(), DELETED, 1), at(0));
+        }
+        let text = many.as_text(at(1)).unwrap();
+        assert_eq!(text.len(), REMEMBERED * RECORD);
+        assert!(text.len() < 256 * 1024, "{}", text.len());
+    }
+
+    #[test]
+    fn whatever_somebody_wrote_onto_the_lease_is_skipped() {
+        for text in ["", "x", &"é".repeat(RECORD), &"g".repeat(RECORD), &"0".repeat(RECORD - 1)] {
+            let mut removed = Removed::default();
+            removed.add(text);
+            assert!(removed.by_place.is_empty(), "{text}");
+        }
     }
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use catena_api::{
     command::SUCCEEDED,
-    keys::{BACKUP_FINALIZER, HASH},
+    keys::{BACKUP_FINALIZER, HASH, KEPT},
 };
 use operator_kit::report::conditions::READY;
 
@@ -35,7 +35,7 @@ pub enum Rule {
     Complete,
     /// A command is bound only to its living target, and only to one.
     Bound,
-    /// Only a finished command is reaped, and none that is declared elsewhere.
+    /// Only a finished command is reaped, and none that is declared elsewhere or recorded as kept.
     Reaped,
     /// A protected object does not go before its backup is proven.
     Proven,
@@ -72,7 +72,9 @@ impl Rule {
             Self::Ready => "ready is reported only of a child that serves the present spec",
             Self::Complete => "success is reported only when all replicas are newer than the restart",
             Self::Bound => "a command is bound only to its living target",
-            Self::Reaped => "only a finished command is reaped, and none that is declared elsewhere",
+            Self::Reaped => {
+                "only a finished command is reaped, and none that is declared elsewhere or recorded as kept"
+            }
             Self::Proven => "no protected object goes before its own backup is proven",
             Self::Budget => {
                 "an exchange of children has no more replicas, and keeps no fewer serving, than its budget says"
@@ -206,12 +208,19 @@ impl Ledger {
                     self.breaks(Rule::Once);
                 }
             }
-            Purpose::Reap if !has_ended(before) || before.meta.labels.contains_key(DECLARED) => {
+            Purpose::Reap
+                if !has_ended(before) || before.meta.labels.contains_key(DECLARED) || is_kept(before) =>
+            {
                 self.breaks(Rule::Reaped);
             }
             _ => {}
         }
     }
+}
+
+/// Whether a person was told that exactly this command is kept.
+fn is_kept(command: &Stored) -> bool {
+    command.meta.annotations.get(KEPT) == Some(&command.meta.uid)
 }
 
 /// The rule that a decided write breaks.

@@ -20,6 +20,8 @@ pub enum Sabotage {
     ReapsByName,
     /// The mark of a declared command is overlooked.
     ReapsDeclared,
+    /// The record that a command is kept is overlooked.
+    OverlooksKept,
     /// A command that comes back is deleted again.
     ForgetsDeletions,
     /// Any object with the name of a backup counts as one.
@@ -38,7 +40,7 @@ pub enum Sabotage {
 
 impl Sabotage {
     /// All of them.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
         Self::RestartsByTheClock,
         Self::TrustsItsCacheOfCommands,
         Self::BelievesOldReports,
@@ -47,6 +49,7 @@ impl Sabotage {
         Self::BindsByName,
         Self::ReapsByName,
         Self::ReapsDeclared,
+        Self::OverlooksKept,
         Self::ForgetsDeletions,
         Self::BelievesAnyBackup,
         Self::TakesAnEndForSuccess,

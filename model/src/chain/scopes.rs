@@ -246,6 +246,7 @@ pub fn revealing(sabotage: Sabotage) -> Vec<(Scope, Rule)> {
         Sabotage::BindsByName => (with(binding(), |budget| budget.orders = 2), Rule::Meant),
         Sabotage::ReapsByName => (reaping(), Rule::Meant),
         Sabotage::ReapsDeclared => (declared(), Rule::Reaped),
+        Sabotage::OverlooksKept => (pipeline(), Rule::Reaped),
         Sabotage::ForgetsDeletions => (pipeline(), Rule::Rest),
         Sabotage::BelievesAnyBackup => (meddling(), Rule::Proven),
         Sabotage::TakesAnEndForSuccess => (backup(), Rule::Proven),

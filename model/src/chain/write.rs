@@ -46,6 +46,8 @@ pub enum Purpose {
     Tell,
     /// The binding of a command to the target with this uid.
     Bind(Text),
+    /// The record on a command that it is kept.
+    Keep,
     /// The deletion of a finished command.
     Reap,
     /// A backup.

@@ -32,7 +32,7 @@ fn observed() -> Observed {
     let command = Watched {
         metadata: serde_json::from_value(metadata).unwrap(),
         source: Arc::new(Source { id: "tasks".into(), watched: WatchedResource::unwatched(resource) }),
-        row: CommandRow { expiry: Expiry::Open, declared_by: None, spec: 1 },
+        row: CommandRow { expiry: Expiry::Open, declared_by: None, is_kept: false, spec: 1 },
     };
     Observed {
         command: Arc::new(command),
@@ -102,6 +102,29 @@ async fn a_command_that_was_not_deleted_for_certain_is_tried_again() {
     }
     let Taken { sent, result, .. } = take(Action::Delete, &[refused(429), Done]).await;
     assert_eq!((sent.len(), result.unwrap()), (2, Next::Written));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_command_is_marked_as_kept_with_its_own_uid_and_only_itself() {
+    let Taken { sent, result, .. } = take(Action::Keep, &[Done]).await;
+    assert_eq!(result.unwrap(), Next::Written);
+    let [Sent { verb, uri, body }] = &sent[..] else { panic!("{sent:?}") };
+    let (path, query) = uri.split_once('?').unwrap();
+    assert_eq!((verb.as_str(), path), ("MERGE", TASK));
+    assert!(query.contains(&format!("fieldManager={MANAGER}")), "{query}");
+    let metadata = json!({
+        "name": "dump", "namespace": "shop", "uid": "task", "annotations": {"catena.dev/kept": "task"},
+    });
+    assert_eq!(*body, json!({ "metadata": metadata }));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_mark_that_was_not_written_is_an_error_and_nobody_is_told() {
+    for (answer, reason) in [(refused(403), "Forbidden"), (refused(409), "Conflict"), (Lost, "WriteFailed")] {
+        let Taken { sent, result, memory, .. } = take(Action::Keep, std::slice::from_ref(&answer)).await;
+        assert_eq!((result.unwrap_err().reason(), sent.len()), (reason, 1), "{answer:?}");
+        assert_eq!(memory.told("task"), None);
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -19,6 +19,8 @@ const NEWS: SignedDuration = SignedDuration::from_hours(1);
 pub enum Action {
     /// Delete it, exactly as it was seen.
     Delete,
+    /// Record on it that it is kept, before that is reported.
+    Keep,
     /// Report by an Event why it is kept.
     Tell(Notice),
     /// Report that its fields cannot be read.
@@ -37,9 +39,13 @@ pub fn decide(observed: &Observed) -> Action {
     if is_going || observed.attempt != Attempt::Allowed {
         return Action::Settle;
     }
+    if command.row.is_kept {
+        return tell_kept(observed);
+    }
     if observed.came_back {
-        // If it were deleted again, it would come back and run again, without end.
-        return tell_came_back(observed);
+        // If it were deleted again, it would come back and run again, without end. The memory of its deletion ends with
+        // this process, so that the promise to keep it is on the command itself.
+        return Action::Keep;
     }
     match &command.row.expiry {
         Expiry::Open => Action::Settle,
@@ -63,7 +69,7 @@ fn expired(observed: &Observed, since: Timestamp) -> Action {
 }
 
 /// Somebody has to fix its declaration, so the report is repeated before its Event expires.
-fn tell_came_back(observed: &Observed) -> Action {
+fn tell_kept(observed: &Observed) -> Action {
     let Some(told) = observed.told else { return Action::Tell(Notice::created_again()) };
     let uid = ObjectId::of(&*observed.command).uid;
     let since = Duration::try_from(observed.now.duration_since(told)).unwrap_or_default();

@@ -26,7 +26,7 @@ fn observed(expiry: Expiry) -> Observed {
     let command = Watched {
         metadata: ObjectMeta { name: Some("task".into()), uid: Some("1".into()), ..ObjectMeta::default() },
         source: Arc::new(source),
-        row: CommandRow { expiry, declared_by: None, spec: 0 },
+        row: CommandRow { expiry, declared_by: None, is_kept: false, spec: 0 },
     };
     Observed {
         command: Arc::new(command),
@@ -91,11 +91,16 @@ fn a_command_that_would_be_created_again_is_kept_and_that_is_told_once_while_it_
 }
 
 #[test]
-fn a_command_that_came_back_is_told_before_it_has_run_and_stays_and_that_is_told_again() {
+fn a_command_that_came_back_is_marked_before_it_has_run_and_stays_whoever_leads_and_that_is_told_again() {
     for expiry in [Expiry::Open, Expiry::At(now() + SignedDuration::from_secs(60)), Expiry::At(now())] {
-        let back = Observed { came_back: true, ..observed(expiry) };
-        assert_eq!(decide(&back), Action::Tell(Notice::created_again()));
+        let back = Observed { came_back: true, ..observed(expiry.clone()) };
+        assert_eq!(decide(&back), Action::Keep, "it would be told before it is true");
         let told = Observed { told: Some(now()), ..back };
+        assert_eq!(decide(&told), Action::Keep, "somebody has removed the mark");
+        // The next leader knows nothing about the deletion.
+        let kept = changed(observed(expiry), |command| command.row.is_kept = true);
+        assert_eq!(decide(&kept), Action::Tell(Notice::created_again()));
+        let told = Observed { told: Some(now()), ..kept };
         let Action::Wait(time) = decide(&told) else { panic!("it is told hot") };
         assert!((30..50).contains(&(time.as_secs() / 60)), "{time:?}");
         assert_eq!(decide(&later(50, &told)), Action::Tell(Notice::created_again()));

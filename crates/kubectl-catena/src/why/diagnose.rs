@@ -89,9 +89,8 @@ fn remarks(facts: &Facts, finding: Option<&Finding>) -> Vec<String> {
         }
     }
     remarks.extend(condition_message(facts.asked, "Contested"));
-    remarks.extend(facts.surroundings.kept_for.iter().map(|mark| {
-        format!("command-reaper keeps it beyond its TTL: {mark} marks it as declared elsewhere, from where it would be created and run again; delete it there")
-    }));
+    let kept = facts.surroundings.kept_because.iter();
+    remarks.extend(kept.map(|reason| format!("command-reaper keeps it whatever its TTL: {reason}")));
     let waiting = facts.asked.children.iter().filter(|child| command::is_waiting(child)).count();
     if waiting > 0 {
         let word = if waiting == 1 { "command is" } else { "commands are" };

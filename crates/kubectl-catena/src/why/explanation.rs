@@ -9,7 +9,7 @@ use super::{
     diagnose::diagnose,
     facts::{Facts, Surroundings},
     gather::gather,
-    kept::kept_for,
+    kept::kept_because,
 };
 use crate::{
     chain::{Scope, State, fetch, grow},
@@ -35,8 +35,8 @@ pub async fn explanation(cluster: &Cluster, target: &Target) -> Result<Answer> {
         None
     });
     let now = Timestamp::now();
-    let kept_for = match asked.health.state {
-        State::Done | State::Failed => kept_for(cluster, &asked.object, now).await,
+    let kept_because = match asked.health.state {
+        State::Done | State::Failed => kept_because(cluster, &asked.object, now).await,
         _ => None,
     };
     let lost = fetched.lost_owners.into_iter().find(|(uid, _)| *uid == fetched.asked);
@@ -45,7 +45,7 @@ pub async fn explanation(cluster: &Cluster, target: &Target) -> Result<Answer> {
         lost_owner: lost.map(|(_, owner)| owner),
         missing_target: fetched.missing_target,
         unbound,
-        kept_for,
+        kept_because,
         ..surroundings
     };
     Ok(diagnose(&Facts { asked, top: &top, surroundings: &surroundings, now }))

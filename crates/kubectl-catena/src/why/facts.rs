@@ -38,8 +38,8 @@ pub struct Surroundings {
     pub missing_target: Option<Identity>,
     /// The obstacle to binding the asked object, by command-binder's rules.
     pub unbound: Option<Verdict>,
-    /// The label or annotation for which command-reaper keeps the asked command.
-    pub kept_for: Option<String>,
+    /// The reason why command-reaper keeps the asked command.
+    pub kept_because: Option<String>,
     /// The kinds that have an entry in backup-controller's settings, if these can be read.
     pub protected: Option<ProtectedKinds>,
     /// Unread parts.

@@ -1,8 +1,10 @@
-//! Whether command-reaper's rules keep a command because it is declared elsewhere: the Event that reports it expires.
+//! Whether command-reaper's rules keep a command, because it is declared elsewhere or was created again: the Event that
+//! reports it expires.
 
 use command_reaper::{
     Settings,
     command::{CommandRow, Expiry},
+    notice::{because_created_again, because_declared},
     settings::Kind,
 };
 use jiff::Timestamp;
@@ -11,8 +13,8 @@ use kube::{api::ObjectMeta, core::DynamicObject};
 use super::rules::{as_watched, settings};
 use crate::{connection::Cluster, object::Identity};
 
-/// The label or annotation for which an object is kept beyond its TTL; none also where the settings may not be read.
-pub async fn kept_for(cluster: &Cluster, object: &DynamicObject, now: Timestamp) -> Option<String> {
+/// The reason why an object is kept beyond its TTL; none also where the settings may not be read.
+pub async fn kept_because(cluster: &Cluster, object: &DynamicObject, now: Timestamp) -> Option<String> {
     if object.metadata.deletion_timestamp.is_some() {
         return None;
     }
@@ -21,8 +23,8 @@ pub async fn kept_for(cluster: &Cluster, object: &DynamicObject, now: Timestamp)
     let is_of =
         |kind: &Kind| (&*kind.resource.group, &*kind.resource.kind) == (identity.group(), &*identity.kind);
     for kind in settings.into_iter().flat_map(|settings| settings.kinds).filter(is_of) {
-        if let Some(mark) = kept_by(cluster, &kind, &object.metadata, now).await {
-            return Some(mark);
+        if let Some(reason) = kept_by(cluster, &kind, &object.metadata, now).await {
+            return Some(reason);
         }
     }
     None
@@ -31,7 +33,10 @@ pub async fn kept_for(cluster: &Cluster, object: &DynamicObject, now: Timestamp)
 async fn kept_by(cluster: &Cluster, kind: &Kind, metadata: &ObjectMeta, now: Timestamp) -> Option<String> {
     let object = as_watched(cluster, &kind.resource, kind.selector.as_deref(), metadata).await.ok()??;
     match CommandRow::of(object, &kind.reading) {
-        CommandRow { expiry: Expiry::At(at), declared_by, .. } if at <= now => declared_by.map(Into::into),
+        CommandRow { is_kept: true, .. } => Some(because_created_again()),
+        CommandRow { expiry: Expiry::At(at), declared_by, .. } if at <= now => {
+            declared_by.as_deref().map(because_declared)
+        }
         _ => None,
     }
 }
@@ -71,7 +76,7 @@ mod tests {
         })
     }
 
-    /// Whether a server with these settings of command-reaper has the object kept at this time, and for which mark.
+    /// Whether a server with these settings of command-reaper has the object kept at this time, and why.
     async fn kept(settings: Value, object: Value, now: &str) -> Option<String> {
         let asked = serde_json::from_value(object.clone()).unwrap();
         let (client, _) = answering(move |sent| {
@@ -85,7 +90,7 @@ mod tests {
             Answer::Json(200, json!({"metadata": {}, "items": items}))
         });
         let cluster = Cluster { client, namespace: "shop".into(), kinds: kinds() };
-        kept_for(&cluster, &asked, now.parse().unwrap()).await
+        kept_because(&cluster, &asked, now.parse().unwrap()).await
     }
 
     /// Whether a list has objects with these labels: selectors are `key=value` here.
@@ -106,9 +111,18 @@ mod tests {
 
     #[tokio::test]
     async fn a_declared_command_is_kept_from_the_time_that_its_ttl_is_over() {
-        let mark = Some("argocd.argoproj.io/tracking-id".to_owned());
-        assert_eq!(kept(shipped(), restart(), OVER).await, mark);
+        let reason = kept(shipped(), restart(), OVER).await;
+        assert_eq!(reason, Some(because_declared("argocd.argoproj.io/tracking-id")));
         assert_eq!(kept(shipped(), restart(), "2026-01-01T12:09:59Z").await, None);
+    }
+
+    #[tokio::test]
+    async fn a_command_that_was_created_again_is_kept_at_any_time_and_no_copy_of_it_is() {
+        let marked = |uid: &str| with(restart(), "/metadata/annotations", json!({"catena.dev/kept": uid}));
+        for now in ["2026-01-01T12:00:01Z", OVER] {
+            assert_eq!(kept(shipped(), marked("u"), now).await, Some(because_created_again()));
+        }
+        assert_eq!(kept(shipped(), marked("another"), OVER).await, None);
     }
 
     #[tokio::test]
@@ -137,7 +151,7 @@ mod tests {
             entry
         };
         let (other, fitting) = ("tier=other", "tier=batch");
-        let tier = Some("tier".to_owned());
+        let tier = Some(because_declared("tier"));
         for (first, second, expected) in [
             (entry("a", fitting, "tier"), entry("b", other, "none"), &tier),
             (entry("a", other, "tier"), entry("b", other, "tier"), &None),

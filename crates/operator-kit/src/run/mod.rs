@@ -20,6 +20,7 @@ pub use {
     arguments::Arguments,
     attempt::{Attempt, HeldUp},
     controller::{Controller, Next},
+    leader::Handover,
     operator::Operator,
     queue::{Queue, Trigger},
     settings::{Sample, Settings, SettingsError, Validate},

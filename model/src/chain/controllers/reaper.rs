@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use catena_api::keys;
 use command_reaper::{
     command::CommandRow,
     decide::{Action, decide},
@@ -18,7 +19,10 @@ use super::super::{
     settings::REAPED,
     write::{Purpose, Write},
 };
-use crate::{clock, server::operation::Preconditions};
+use crate::{
+    clock,
+    server::operation::{Change, Preconditions},
+};
 
 /// A pass over a command.
 #[must_use]
@@ -27,6 +31,7 @@ pub fn pass(process: &mut Process, server: &Server, scope: &Scope, command: &Sto
     if scope.has(Sabotage::ReapsDeclared) {
         row.declared_by = None;
     }
+    row.is_kept &= !scope.has(Sabotage::OverlooksKept);
     let (uid, now) = (&command.meta.uid, clock::time(server.clock));
     let removed = process.memory.reaper.removed.get(&command.meta.key.name);
     let is_deleted = removed.is_some_and(|(removed, _)| removed == uid);
@@ -52,6 +57,11 @@ pub fn pass(process: &mut Process, server: &Server, scope: &Scope, command: &Sto
             let write = Write::delete(command, Purpose::Reap, command.meta.key.clone(), preconditions);
             vec![Write { meant: Some(uid.clone()), ..write }]
         }
+        Action::Keep => {
+            let mark = Change::Annotation(keys::KEPT.into(), Some(uid.clone()));
+            let preconditions = Preconditions::uid(uid);
+            vec![Write::patch(command, Purpose::Keep, command.meta.key.clone(), preconditions, vec![mark])]
+        }
         Action::Tell(_) => {
             process.memory.reaper.told.insert(uid.clone());
             Vec::new()
@@ -67,6 +77,9 @@ pub fn pass(process: &mut Process, server: &Server, scope: &Scope, command: &Sto
 /// Records an answer. Returns whether the write failed.
 #[must_use]
 pub fn hears(memory: &mut OfReaper, write: &Write, answer: &Answer) -> bool {
+    if write.purpose == Purpose::Keep {
+        return !matches!(answer, Answer::Done(_));
+    }
     // One that is already gone counts as deleted here.
     if !matches!(answer, Answer::Done(_) | Answer::NotFound) {
         return true;

@@ -5,6 +5,7 @@
 //! another may begin. It ends only when another has the Lease, so that an API server that is away for a while
 //! restarts no controller. Safety does not rest on it: writes are safe to repeat and carry uids.
 
+mod handover;
 mod lease;
 
 use std::time::Duration;
@@ -15,6 +16,8 @@ use thiserror::Error;
 use tokio::time::Instant;
 
 use crate::write::Gate;
+pub use handover::Handover;
+pub(crate) use handover::Passed;
 use lease::{Lease, Moment, Spec};
 
 /// Validity of a Lease after its last renewal.
@@ -34,6 +37,7 @@ pub(crate) struct Candidate {
     name: String,
     identity: String,
     gate: Gate,
+    passed: Passed,
 }
 
 /// The Lease as this process last wrote it.
@@ -60,7 +64,13 @@ impl Candidate {
             name: name.to_owned(),
             identity: identity.to_owned(),
             gate,
+            passed: Passed::default(),
         }
+    }
+
+    /// The same, which receives the memory of the previous leader and passes its own on.
+    pub fn passing_on(self, passed: Passed) -> Self {
+        Self { passed, ..self }
     }
 
     /// Waits until this process leads.
@@ -104,6 +114,7 @@ impl Candidate {
             }
         }
         lease.spec = self.spec(Some(&spec));
+        self.passed.take(&mut lease.metadata);
         // The write carries the resourceVersion of the read, so one of two candidates gets a conflict.
         Ok(Some(self.leases.replace(&self.name, &PostParams::default(), &lease).await?))
     }
@@ -201,6 +212,7 @@ impl Leadership {
             lease.spec.holder_identity = Some(String::new());
             lease.spec.lease_duration_seconds = Some(1);
             lease.spec.renew_time = Some(Moment::now());
+            self.candidate.passed.write(&mut lease.metadata);
             match self.candidate.leases.replace(&self.candidate.name, &PostParams::default(), &lease).await {
                 Err(kube::Error::Api(status)) if status.is_conflict() => {
                     self.reread().await.map_err(|_| anyhow::anyhow!("another replica holds it"))?;

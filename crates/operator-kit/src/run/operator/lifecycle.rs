@@ -123,6 +123,7 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
         let name = self.arguments.lease_name.as_deref().unwrap_or(self.name);
         let gate = self.writer.gate().clone();
         let candidate = Candidate::new(self.client.clone(), namespace, name, &self.arguments.identity, gate);
+        let candidate = candidate.passing_on(self.passed.clone());
         Some(candidate.lead().await)
     }
 

@@ -18,9 +18,10 @@ use tokio::{
 use crate::{
     report::{Events, health::Health, logging, metrics::Metrics},
     run::{
-        Arguments, Controller, Queue, Settings, Triggers, Validate,
+        Arguments, Controller, Handover, Queue, Settings, Triggers, Validate,
         backoff::Backoff,
         controller::Passes,
+        leader::Passed,
         probe::probe,
         reconciler::{Phase, Reconciler},
     },
@@ -44,6 +45,7 @@ pub struct Operator<S> {
     served_kinds: ServedKinds,
     health: Arc<Health>,
     metrics: Arc<Metrics>,
+    passed: Passed,
 }
 
 impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
@@ -80,7 +82,14 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
             writer,
             health: Arc::default(),
             metrics,
+            passed: Passed::default(),
         })
+    }
+
+    /// Passes a memory on to the next leader, and receives that of the previous one. Without leader election, there is
+    /// none to receive it.
+    pub fn hand_over(&mut self, memory: Arc<dyn Handover>) {
+        self.passed = Passed::new(memory);
     }
 
     /// A client that does not retry.
