@@ -136,6 +136,11 @@ impl Process {
         self.page("selftest").await
     }
 
+    /// Its answer under /settings: the status and the text.
+    pub async fn settings(&self) -> Result<(u16, String)> {
+        self.page("settings").await
+    }
+
     /// Its answer under /metrics.
     pub async fn metrics(&self) -> Result<String> {
         Ok(self.page("metrics").await?.1)

@@ -1,10 +1,22 @@
-//! `helm test` tests whether the running controller is healthy, by asking it over the network.
+//! `helm test` tests whether the running controller is healthy and has taken its settings, by asking it over the network.
 
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use e2e::{CONTROLLERS, Cluster, Controller, REAPER, helm, kubectl, needs, protect};
+use e2e::{
+    BACKUP_BY, BACKUPS, CONTROLLERS, Cluster, Controller, REAPER, Release, WAIT_TIMEOUT, eventually, helm,
+    is_protected, kubectl, needs, protect, protecting, until_nothing_is_protected,
+};
 use futures::future::try_join_all;
+use k8s_openapi::api::{
+    core::v1::{ConfigMap, Namespace as CoreNamespace},
+    events::v1::Event,
+};
+use kube::{
+    Api,
+    api::{DeleteParams, ListParams, PostParams},
+};
+use serde_json::json;
 use tokio::time::Instant;
 
 /// The objects that `helm test` creates for these controllers.
@@ -44,5 +56,90 @@ async fn a_controller_that_hangs_fails_until_it_goes_on() -> Result<()> {
     REAPER.until_ready(&cluster).await;
     helm(&["test", REAPER.name(), "--timeout=60s"]).await?;
     assert_eq!(leftovers(&[REAPER]).await?, "");
+    Ok(())
+}
+
+/// Waits for an Event about the settings of a controller, and returns its note.
+async fn until_told(cluster: &Cluster, controller: Controller, reason: &str) -> String {
+    let events = Api::<Event>::namespaced(cluster.client.clone(), "catena-system");
+    eventually(&format!("{reason} is told"), WAIT_TIMEOUT, async || {
+        let events = events.list(&ListParams::default()).await.map_err(|error| vec![error.to_string()])?;
+        let about = events.items.into_iter().filter(|event| {
+            event.regarding.as_ref().and_then(|about| about.name.as_deref()) == Some(controller.name())
+        });
+        let told: Vec<_> = about.map(|event| (event.reason, event.note.unwrap_or_default())).collect();
+        let found =
+            told.iter().find(|(said, _)| said.as_deref() == Some(reason)).map(|(_, note)| note.clone());
+        found.ok_or_else(|| told.into_iter().filter_map(|(reason, _)| reason).collect::<Vec<_>>())
+    })
+    .await
+}
+
+#[tokio::test]
+async fn refused_settings_fail_at_once_with_their_mistake_and_good_ones_are_waited_for() -> Result<()> {
+    let cluster = Cluster::changing(&[REAPER]).await?;
+    let entry = json!({
+        "id": "jobs", "group": "batch", "version": "v1", "resource": "jobs", "kind": "Job",
+        "selector": "e2e.catena.dev/one-shot=true", "finishedAt": "object.status.", "ttlSeconds": "null",
+    });
+    let release = Release::upgrade(&cluster, REAPER, &json!({"kinds": [entry]})).await?;
+    let said = helm(&["test", REAPER.name(), "--timeout=180s"]).await;
+    ensure!(said.is_err(), "it passed");
+    let note = until_told(&cluster, REAPER, "SettingsRefused").await;
+    ensure!(note.contains("finishedAt") && note.contains("previous settings stay in force"), "{note}");
+    let process = REAPER.until_ready(&cluster).await;
+    let (code, page) = process.settings().await?;
+    ensure!(code == 422 && page.contains("finishedAt"), "{code}: {page}");
+    let metrics = process.metrics().await?;
+    ensure!(metrics.contains("catena_settings_kept_out 1"), "{metrics}");
+
+    release.restore().await?;
+    helm(&["test", REAPER.name(), "--timeout=180s"]).await?;
+    let (code, page) = process.settings().await?;
+    ensure!(code == 200, "{code}: {page}");
+    ensure!(process.metrics().await?.contains("catena_settings_kept_out 0"));
+    Ok(())
+}
+
+#[tokio::test]
+async fn settings_whose_rights_a_failed_upgrade_did_not_bring_are_not_taken_before_it_is_repeated()
+-> Result<()> {
+    let cluster = Cluster::changing(&[BACKUPS]).await?;
+    protect(&cluster).await?;
+    let namespace = cluster.namespace("half").await?;
+    let place = format!("{}-backups", namespace.name);
+    let mut values = protecting()?;
+    values["backups"]["nowhere"] = values["backups"]["manifest"].clone();
+    values["backups"]["nowhere"]["namespace"] = place.as_str().into();
+    values["kinds"]["nowhere"] = values["kinds"]["by-manifest"].clone();
+    values["kinds"]["nowhere"]["backup"] = "nowhere".into();
+    values["kinds"]["nowhere"]["selector"]["matchLabels"][BACKUP_BY] = "nowhere".into();
+    let failed = Release::set(BACKUPS, &values).await;
+    ensure!(failed.is_err(), "the upgrade succeeded, though the namespace of its Role does not exist");
+    let note = until_told(&cluster, BACKUPS, "SettingsWaitForRights").await;
+    ensure!(note.contains(&format!("in the namespace {place}")), "{note}");
+
+    // The former settings are whole: they protect, back up, and know nothing of the new entry.
+    let map = |name: &str, by: &str| {
+        serde_json::from_value::<ConfigMap>(json!({"metadata": {"name": name, "labels": {BACKUP_BY: by}}}))
+    };
+    namespace.create(&map("new", "nowhere")?).await?;
+    namespace.create(&map("old", "manifest")?).await?;
+    namespace.until("old", "is protected", |map: &ConfigMap| is_protected(map)).await;
+    namespace.delete::<ConfigMap>("old").await?;
+    namespace.until_gone::<ConfigMap>("old").await;
+    ensure!(!is_protected(&namespace.api::<ConfigMap>().get("new").await?), "the new entry is in force");
+
+    let namespaces = Api::<CoreNamespace>::all(cluster.client.clone());
+    let created = serde_json::from_value(json!({"metadata": {"name": place}}))?;
+    namespaces.create(&PostParams::default(), &created).await?;
+    Release::set(BACKUPS, &values).await?;
+    helm(&["test", BACKUPS.name(), "--timeout=180s"]).await?;
+    namespace.until("new", "is protected", |map: &ConfigMap| is_protected(map)).await;
+    namespace.delete::<ConfigMap>("new").await?;
+    namespace.until_gone::<ConfigMap>("new").await;
+    until_nothing_is_protected(&cluster).await;
+    Release::set(BACKUPS, &protecting()?).await?;
+    namespaces.delete(&place, &DeleteParams::default()).await?;
     Ok(())
 }

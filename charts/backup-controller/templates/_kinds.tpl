@@ -27,3 +27,27 @@ apiGroups: [{{ include "backup-controller.group" . | quote }}]
         apiVersions: [{{ .apiVersion | splitList "/" | last }}]
         resources: [{{ .resource }}]
 {{- end }}
+
+{{/*
+The kinds that had an entry in the release before, and have none now: their objects may still carry the finalizer, and nobody takes it
+away. Only an installation by Helm itself can know; as YAML in the form of the settings.
+*/}}
+{{- define "backup-controller.formerKinds" -}}
+{{- $now := dict }}
+{{- range .Values.kinds }}
+{{- $_ := set $now (printf "%s.%s" .kind (include "backup-controller.group" .)) true }}
+{{- end }}
+{{- $former := dict }}
+{{- $files := dig "data" dict (lookup "v1" "ConfigMap" .Release.Namespace (include "catena.fullname" .) | default dict) }}
+{{- range $file := list "former-kinds.yaml" "settings.yaml" }}
+{{- range (get $files $file | default "{}" | fromYaml).kinds }}
+{{- $id := printf "%s.%s" .kind (include "backup-controller.group" .) | trimSuffix "." }}
+{{- if not (hasKey $now (printf "%s.%s" .kind (include "backup-controller.group" .))) }}
+{{- $_ := set $former $id (pick . "apiVersion" "kind") }}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- if $former }}
+{{- toYaml (dict "kinds" $former) }}
+{{- end }}
+{{- end }}

@@ -1,5 +1,5 @@
 {{- /* Generated from charts/_shared by `cargo xtask charts`. Do not edit. */ -}}
-{{/* What the chart's objects are called, and the labels that they carry. */}}
+{{/* The names of the chart's objects, and their labels. */}}
 
 {{- define "catena.name" -}}
 {{- default .Chart.Name .Values.nameOverride | trunc 63 | trimSuffix "-" }}
@@ -43,7 +43,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | 
 {{- end }}
 {{- end }}
 
-{{/* What helm test makes; a Service's name has at most 63 characters. */}}
+{{/* The name of the objects of helm test; a Service's name has at most 63 characters. */}}
 {{- define "catena.testName" -}}
 {{- printf "%s-test" (include "catena.fullname" . | trunc 58 | trimSuffix "-") }}
 {{- end }}

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use operator_kit::{
-    render::Templates,
+    render::{Declarations, Templates},
     run::{Sample, Validate},
 };
 use serde::Deserialize;
@@ -22,6 +22,7 @@ pub struct Settings {
     /// Whether the first kind is from the deprecated field `child`.
     has_single_child: bool,
     is_empty: bool,
+    mistakes: Vec<String>,
 }
 
 #[derive(Deserialize)]
@@ -32,18 +33,23 @@ struct File {
     #[serde(default)]
     children: Vec<ChildKind>,
     templates: BTreeMap<String, String>,
+    #[serde(default)]
+    parameters: Declarations,
 }
 
 impl From<File> for Settings {
-    fn from(File { child, mut children, templates }: File) -> Self {
+    fn from(File { child, mut children, templates, parameters }: File) -> Self {
         if let Some(single) = &child {
             children.retain(|listed| !listed.is(single.name()));
         }
+        let is_empty = templates.is_empty();
+        let mut templates = Templates::compile(&templates);
         Self {
             has_single_child: child.is_some(),
             children: child.into_iter().chain(children).map(Arc::new).collect(),
-            templates: Templates::compile(&templates),
-            is_empty: templates.is_empty(),
+            mistakes: templates.declare(parameters),
+            templates,
+            is_empty,
         }
     }
 }
@@ -83,7 +89,7 @@ impl Settings {
 
 impl Validate for Settings {
     fn validate(&self) -> Result<(), Vec<String>> {
-        let mut problems = Vec::new();
+        let mut problems = self.mistakes.clone();
         if self.is_empty {
             problems.push("templates: is empty; add a template, by convention under the name default".into());
         }

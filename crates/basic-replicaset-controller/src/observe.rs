@@ -7,7 +7,7 @@ use basic_replicaset_controller::{
     error::Error,
     observed::{Holder, Observed, TakenName, succession_ends_in, wanted},
     pod::{PodRow, PodState},
-    revision::{revision, subject},
+    revision::{revision, subject, unread},
     step,
 };
 use catena_api::BasicReplicaSet;
@@ -45,6 +45,7 @@ struct Rendered {
     resource_version: Option<String>,
     settings: u64,
     revision: Result<String, TemplateError>,
+    unread: Vec<String>,
 }
 
 /// Pods that may belong to a set, read live.
@@ -81,7 +82,7 @@ impl Observer {
         if let Some(problem) = problem.filter(|_| !matches!(attempt, Attempt::Deferred(_))) {
             return Err(Error::NotObserved { problem });
         }
-        let revision = self.revision(&set);
+        let (revision, unread) = self.revision(&set);
         let ObjectId { namespace, uid, .. } = ObjectId::of(&*set);
         let pods = self.pods.group(namespace, uid);
         let LookedUp { orphans, taken, unclear, unanswered } = match &revision {
@@ -101,6 +102,7 @@ impl Observer {
             is_blind,
             now,
             revision,
+            unread,
             pods,
             orphans,
             taken,
@@ -126,7 +128,8 @@ impl Observer {
         self.memory.forget(uid);
     }
 
-    fn revision(&self, set: &BasicReplicaSet) -> Result<String, TemplateError> {
+    /// The revision of a set, and the parameters that its template does not read.
+    fn revision(&self, set: &BasicReplicaSet) -> (Result<String, TemplateError>, Vec<String>) {
         let settings = self.settings.version();
         let resource_version = &set.metadata.resource_version;
         let uid = ObjectId::of(set).uid;
@@ -135,13 +138,18 @@ impl Observer {
             && known.settings == settings
             && known.resource_version == *resource_version
         {
-            return known.revision.clone();
+            return (known.revision.clone(), known.unread.clone());
         }
-        let revision = revision(&self.settings.current().templates, set);
-        let rendered =
-            Rendered { resource_version: resource_version.clone(), settings, revision: revision.clone() };
+        let templates = &self.settings.current().templates;
+        let (revision, unread) = (revision(templates, set), unread(templates, set));
+        let rendered = Rendered {
+            resource_version: resource_version.clone(),
+            settings,
+            revision: revision.clone(),
+            unread: unread.clone(),
+        };
         revisions.insert(uid.to_owned(), rendered);
-        revision
+        (revision, unread)
     }
 
     /// Reads the pods that may belong to the set although neither its watch nor an owner reference shows it. A failed

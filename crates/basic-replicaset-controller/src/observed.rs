@@ -33,6 +33,8 @@ pub struct Observed {
     pub now: Timestamp,
     /// The revision of new pods, or the reason why there is none.
     pub revision: Result<String, TemplateError>,
+    /// The parameters of the set that its template does not read.
+    pub unread: Vec<String>,
     /// The pods that the set controls.
     pub pods: Vec<Arc<PodRow>>,
     /// Pods without a controller that were created from the same revision, and still run it; looked up only while pods

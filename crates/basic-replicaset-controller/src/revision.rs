@@ -18,6 +18,12 @@ pub fn revision(templates: &Templates, set: &BasicReplicaSet) -> Result<String, 
     Ok(of(&rendered, set))
 }
 
+/// The parameters of a set that its template does not read.
+#[must_use]
+pub fn unread(templates: &Templates, set: &BasicReplicaSet) -> Vec<String> {
+    templates.unread(&set.spec.template, &subject(set, NO_POD))
+}
+
 /// The revision of a set whose template renders to this.
 #[must_use]
 pub fn of(rendered: &Rendered, set: &BasicReplicaSet) -> String {

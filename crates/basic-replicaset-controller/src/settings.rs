@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use k8s_openapi::api::core::v1::Pod;
 use kube::discovery::ApiResource;
 use operator_kit::{
-    render::Templates,
+    render::{Declarations, Templates},
     run::{Sample, Validate},
 };
 use serde::Deserialize;
@@ -17,27 +17,32 @@ pub struct Settings {
     /// The templates of pods, by the name that `spec.template` refers to.
     pub templates: Templates,
     is_empty: bool,
+    mistakes: Vec<String>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {
     templates: BTreeMap<String, String>,
+    #[serde(default)]
+    parameters: Declarations,
 }
 
 impl From<File> for Settings {
     fn from(file: File) -> Self {
-        Self { templates: Templates::compile(&file.templates), is_empty: file.templates.is_empty() }
+        let mut templates = Templates::compile(&file.templates);
+        let mistakes = templates.declare(file.parameters);
+        Self { templates, is_empty: file.templates.is_empty(), mistakes }
     }
 }
 
 impl Validate for Settings {
     fn validate(&self) -> Result<(), Vec<String>> {
+        let mut problems = self.mistakes.clone();
         if self.is_empty {
-            Err(vec!["templates: is empty; add a template, by convention under the name default".into()])
-        } else {
-            Ok(())
+            problems.push("templates: is empty; add a template, by convention under the name default".into());
         }
+        if problems.is_empty() { Ok(()) } else { Err(problems) }
     }
 
     fn warnings(&self) -> Vec<String> {
@@ -59,7 +64,7 @@ mod tests {
             |name: &str| format!("{{apiVersion: v1, kind: Pod, metadata: {{name: {{{{ {name} }}}}}}}}");
         let templates = [("default", template("name ~ '-' ~ suffix")), ("fixed", template("name"))];
         let templates = templates.map(|(name, text)| (name.to_owned(), text)).into();
-        let settings = Settings::from(File { templates });
+        let settings = Settings::from(File { templates, parameters: Declarations::new() });
         assert!(settings.validate().is_ok());
         let warnings = settings.warnings();
         assert!(matches!(&warnings[..], [only] if only.contains("\"fixed\"") && only.contains("suffix")));

@@ -21,8 +21,11 @@ use crate::{
 /// Time for which a pod may be starting before it is reported as the blocker.
 const START_TOLERANCE: Duration = Duration::from_secs(30);
 
+/// Present only while true: the author sets parameters that the template does not read.
+pub const UNREAD_PARAMETERS: &str = "UnreadParameters";
+
 /// The types of this controller's conditions.
-pub const CONDITIONS: [&str; 3] = [READY, RECONCILING, STALLED];
+pub const CONDITIONS: [&str; 4] = [READY, RECONCILING, STALLED, UNREAD_PARAMETERS];
 
 /// The last reported status, without conditions of other controllers.
 #[must_use]
@@ -66,6 +69,7 @@ pub fn status(observed: &Observed) -> BasicReplicaSetStatus {
         .with(READY, is_ready, reason, message.clone())
         .while_true(RECONCILING, !is_ready && !is_stalled, reason, message.clone())
         .while_true(STALLED, is_stalled, reason, message)
+        .while_true(UNREAD_PARAMETERS, !observed.unread.is_empty(), "NotRead", unread(observed))
         .since(&before);
     let new = BasicReplicaSetStatus {
         observed_generation: Some(generation),
@@ -83,6 +87,14 @@ pub fn status(observed: &Observed) -> BasicReplicaSetStatus {
         }
         None => new,
     }
+}
+
+fn unread(observed: &Observed) -> String {
+    let template = &observed.set.spec.template;
+    format!(
+        "the template {template:?} does not read {}; correct the name, or remove it",
+        observed.unread.join(", ")
+    )
 }
 
 /// The urgency of `after`.

@@ -68,6 +68,7 @@ pub fn observe(process: &mut Process, server: &Server, scope: &Scope, set: &Obje
         is_blind: false,
         now,
         revision: Ok(revision),
+        unread: Vec::new(),
         pods,
         orphans,
         taken,

@@ -11,5 +11,5 @@ pub use {
     digest::{sha256, short_digest},
     expression::{Expression, ExpressionError},
     object_name::is_object_name,
-    templates::{ApiKind, Rendered, Subject, TemplateError, Templates},
+    templates::{ApiKind, Declarations, Parameter, Rendered, Subject, TemplateError, Templates},
 };

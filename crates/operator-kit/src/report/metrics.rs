@@ -36,6 +36,11 @@ struct Kind {
 }
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct Version {
+    version: String,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
 struct Write {
     verb: &'static str,
     code: u16,
@@ -56,6 +61,8 @@ pub(crate) struct Metrics {
     repeated_writes: Family<Kind, Counter>,
     leader: Gauge,
     settings_errors: Counter,
+    settings: Family<Version, Gauge>,
+    settings_kept_out: Gauge,
     events: Family<Outcome, Counter>,
     unserved: Gauge,
 }
@@ -76,6 +83,8 @@ impl Default for Metrics {
             repeated_writes: Family::default(),
             leader: Gauge::default(),
             settings_errors: Counter::default(),
+            settings: Family::default(),
+            settings_kept_out: Gauge::default(),
             events: Family::default(),
             unserved: Gauge::default(),
             registry: Mutex::default(),
@@ -125,6 +134,16 @@ impl Default for Metrics {
             "settings_errors",
             "Changes of the settings that were rejected",
             metrics.settings_errors.clone(),
+        );
+        registry.register(
+            "settings_info",
+            "1 for the settings in force, by the sha256 of their text",
+            metrics.settings.clone(),
+        );
+        registry.register(
+            "settings_kept_out",
+            "1 while newer settings are not in force: refused, or waiting for rights",
+            metrics.settings_kept_out.clone(),
         );
         registry.register(
             "events",
@@ -189,6 +208,16 @@ impl Metrics {
 
     pub fn settings_refused(&self) {
         self.settings_errors.inc();
+    }
+
+    pub fn settings_in_force(&self, version: &str) {
+        self.settings.clear();
+        self.settings.get_or_create(&Version { version: version.to_owned() }).set(1);
+        self.settings_kept_out.set(0);
+    }
+
+    pub fn settings_kept_out(&self) {
+        self.settings_kept_out.set(1);
     }
 
     pub fn unserved(&self, kinds: usize) {

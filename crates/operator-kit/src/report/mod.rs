@@ -8,6 +8,7 @@ pub(crate) mod logging;
 pub(crate) mod metrics;
 mod retelling;
 pub(crate) mod server;
+pub(crate) mod settings_status;
 mod status_pace;
 
 pub(crate) use failure::with_causes;

@@ -3,13 +3,13 @@ use std::{net::SocketAddr, sync::Arc};
 use anyhow::Context;
 use axum::{
     Router,
-    http::{StatusCode, header},
+    http::{StatusCode, Uri, header},
     response::{IntoResponse, Response},
     routing::get,
 };
 use tokio::net::TcpListener;
 
-use crate::report::{health::Health, metrics::Metrics};
+use crate::report::{health::Health, metrics::Metrics, settings_status::SettingsStatus};
 
 /// The result of trying the templates of a controller on the API server.
 #[derive(Clone, Debug, Default)]
@@ -20,12 +20,13 @@ pub(crate) struct Tried {
     pub unclear: Vec<String>,
 }
 
-/// Serves `/readyz`, `/healthz`, `/metrics`, and `/selftest`: whether it is ready, and whether the API server takes what
-/// its templates render.
+/// Serves `/readyz`, `/healthz`, `/settings`, `/metrics`, and `/selftest`: whether it is ready, and whether the API
+/// server takes what its templates render.
 pub(crate) async fn serve<T>(
     listen: SocketAddr,
     health: Arc<Health>,
     metrics: Arc<Metrics>,
+    settings: Arc<SettingsStatus>,
     test: impl Fn() -> T + Clone + Send + Sync + 'static,
 ) -> anyhow::Result<()>
 where
@@ -38,9 +39,15 @@ where
     let routes = Router::new()
         .route("/readyz", get(async move || answer(&ready.unready())))
         .route("/healthz", get(async move || answer(alive.dead().as_slice())))
+        .route("/settings", get(async move |url: Uri| settings.page(version(&url))))
         .route("/selftest", get(async move || tested_answer(&tested, test).await))
         .route("/metrics", get(async move || exposition(&metrics, &health)));
     axum::serve(listener, routes).await.context("the health and metrics server stopped")
+}
+
+/// The version of `?version=…`.
+fn version(url: &Uri) -> Option<&str> {
+    url.query()?.split('&').find_map(|pair| pair.strip_prefix("version="))
 }
 
 fn answer(problems: &[String]) -> (StatusCode, String) {

@@ -2,6 +2,7 @@ use std::{net::SocketAddr, path::PathBuf};
 
 use axum::http::Uri;
 use clap::Args;
+use kube::Client;
 
 use crate::report::LogFormat;
 
@@ -12,11 +13,17 @@ pub struct Arguments {
     #[arg(long, env = "CATENA_SETTINGS", value_name = "FILE", default_value = "/etc/catena/settings.yaml")]
     pub settings: PathBuf,
 
-    /// Start no controller, but query a running one until it answers that all is well, for at most 30 s.
-    #[arg(long, value_name = "URL")]
-    pub probe: Option<Uri>,
+    /// `ConfigMap` that the settings come from, in the namespace of the Lease: Events about the settings are published
+    /// about it.
+    #[arg(long, env = "CATENA_SETTINGS_CONFIG_MAP", value_name = "NAME")]
+    pub settings_config_map: Option<String>,
 
-    /// Address that serves /readyz, /healthz and /metrics.
+    /// Start no controller, but query these pages of a running one, each until it reports success: /readyz for at most
+    /// 30 s, /settings for at most 2 minutes.
+    #[arg(long, value_name = "URL")]
+    pub probe: Vec<Uri>,
+
+    /// Address that serves /readyz, /healthz, /settings and /metrics.
     #[arg(long, env = "CATENA_LISTEN", value_name = "IP:PORT", default_value = "0.0.0.0:8080")]
     pub listen: SocketAddr,
 
@@ -47,4 +54,11 @@ pub struct Arguments {
     /// Maximum number of objects that are reconciled concurrently.
     #[arg(long, env = "CATENA_CONCURRENCY", value_name = "N", default_value_t = 32, value_parser = clap::value_parser!(u16).range(1..=1000))]
     pub concurrency: u16,
+}
+
+impl Arguments {
+    /// The namespace of the Lease.
+    pub(crate) fn lease_namespace<'a>(&'a self, client: &'a Client) -> &'a str {
+        self.lease_namespace.as_deref().unwrap_or_else(|| client.default_namespace())
+    }
 }

@@ -1,8 +1,8 @@
 use std::time::Duration;
 
-use anyhow::{Context, bail, ensure};
+use anyhow::{bail, ensure};
 use axum::http::{
-    Request, Uri,
+    Request, StatusCode, Uri,
     uri::{PathAndQuery, Scheme},
 };
 use kube::{Client, Config, client::Body};
@@ -10,6 +10,8 @@ use tokio::time::{Instant, sleep, timeout};
 
 /// Time limit of all tries: a pod may be starting, and a name may be new.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(30);
+/// Time limit of all tries for new settings, which a kubelet delivers in about a minute.
+const SETTINGS_TIMEOUT: Duration = Duration::from_secs(120);
 const PROBE_INTERVAL: Duration = Duration::from_secs(1);
 /// Time limit of one request.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
@@ -17,26 +19,33 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 /// Requests a page of a running controller, such as /readyz, until the answer is a success, and returns it.
 ///
 /// # Errors
-/// When there was no success in time: the last answer, or the reason why there was none.
+/// When there was no success in time: the last answer, or the reason why there was none. At once when the controller
+/// answers that it refuses its settings.
 pub(crate) async fn probe(url: &Uri) -> anyhow::Result<String> {
     ensure!(
         url.scheme() == Some(&Scheme::HTTP),
         "--probe {url}: must be an http URL of a controller, such as http://controller:8080/readyz"
     );
-    let deadline = Instant::now() + PROBE_TIMEOUT;
+    let limit = if url.path() == "/settings" { SETTINGS_TIMEOUT } else { PROBE_TIMEOUT };
+    let deadline = Instant::now() + limit;
     loop {
         let answer = timeout(REQUEST_TIMEOUT, ask(url)).await;
         let answer = answer.unwrap_or_else(|_| bail!("no answer within {} s", REQUEST_TIMEOUT.as_secs()));
-        if answer.is_ok() || Instant::now() + PROBE_INTERVAL > deadline {
-            return answer
-                .with_context(|| format!("{url} reported no success within {} s", PROBE_TIMEOUT.as_secs()));
+        let (status, text) = match answer {
+            Ok((status, text)) if status.is_success() => return Ok(text),
+            Ok((status, text)) => (Some(status), format!("it answers {status}: {text}")),
+            Err(error) => (None, format!("{error:#}")),
+        };
+        ensure!(status != Some(StatusCode::UNPROCESSABLE_ENTITY), "{url}: {text}");
+        if Instant::now() + PROBE_INTERVAL > deadline {
+            bail!("{url} reported no success within {} s: {text}", limit.as_secs());
         }
         sleep(PROBE_INTERVAL).await;
     }
 }
 
 /// One try.
-async fn ask(url: &Uri) -> anyhow::Result<String> {
+async fn ask(url: &Uri) -> anyhow::Result<(StatusCode, String)> {
     let mut origin = url.clone().into_parts();
     let page = origin.path_and_query.replace(PathAndQuery::from_static("/"));
     let mut config = Config::new(Uri::from_parts(origin)?);
@@ -47,8 +56,7 @@ async fn ask(url: &Uri) -> anyhow::Result<String> {
     let response = Client::try_from(config)?.send(request).await?;
     let status = response.status();
     let text = String::from_utf8_lossy(&response.into_body().collect_bytes().await?).trim().to_owned();
-    ensure!(status.is_success(), "it answers {status}: {text}");
-    Ok(text)
+    Ok((status, text))
 }
 
 #[cfg(test)]
@@ -58,7 +66,7 @@ mod tests {
         atomic::{AtomicI32, Ordering},
     };
 
-    use axum::{Router, http::StatusCode, routing::get};
+    use axum::{Router, routing::get};
     use tokio::net::TcpListener;
 
     use super::*;
@@ -87,8 +95,20 @@ mod tests {
 
     #[tokio::test]
     async fn what_is_not_well_is_told_in_its_own_words() {
-        let error = format!("{:#}", ask(&serve(1).await).await.unwrap_err());
-        assert!(error.contains("503") && error.contains("Pod: not listed yet"), "{error}");
+        let (status, text) = ask(&serve(1).await).await.unwrap();
+        assert_eq!((status.as_u16(), text.as_str()), (503, "Pod: not listed yet"));
+    }
+
+    #[tokio::test]
+    async fn refused_settings_are_told_at_once() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}/settings?version=a", listener.local_addr().unwrap()).parse().unwrap();
+        let answer = async || (StatusCode::UNPROCESSABLE_ENTITY, "kinds.x: lost\n");
+        let routes = Router::new().route("/settings", get(answer));
+        tokio::spawn(async move { axum::serve(listener, routes).await });
+        let answer = timeout(REQUEST_TIMEOUT, probe(&url)).await.unwrap();
+        let error = format!("{:#}", answer.unwrap_err());
+        assert!(error.contains("kinds.x: lost"), "{error}");
     }
 
     #[tokio::test(start_paused = true)]

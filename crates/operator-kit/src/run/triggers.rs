@@ -56,6 +56,12 @@ impl<R: Clone + 'static> Triggers<R> {
         }
     }
 
+    /// The objects of the kind with this `id`, as its watch last delivered them; none if the kind is not watched.
+    #[must_use]
+    pub fn objects(&self, id: &str) -> Vec<Arc<Watched<R>>> {
+        self.by_id().get(id).map(|(_, store)| store.state()).unwrap_or_default()
+    }
+
     /// Requests a pass over every object of a namespace, soon: one walk over all objects serves all namespaces that are
     /// requested meanwhile.
     pub fn notify_all_in(&self, namespace: &str) {

@@ -86,6 +86,7 @@ fn observed(replicas: i32, pods: Vec<Arc<PodRow>>) -> Observed {
         is_blind: false,
         now: now(),
         revision: Ok(NEW.into()),
+        unread: Vec::new(),
         pods,
         orphans: Vec::new(),
         taken: Vec::new(),

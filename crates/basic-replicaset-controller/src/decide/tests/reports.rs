@@ -143,3 +143,16 @@ fn what_others_say_in_conditions_of_their_own_is_no_reason_to_write() {
     Arc::make_mut(&mut observed.set).status = Some(status);
     assert!(matches!(decide(&observed), Action::WriteStatus(_)));
 }
+
+#[test]
+fn a_parameter_that_the_template_does_not_read_is_told_and_harms_nothing() {
+    let mut observed = observed(1, vec![pod(0, NEW, PodState::Ready)]);
+    observed.unread = vec!["spec.parameters.prot (did you mean port?)".into()];
+    let status = written(decide(&observed));
+    let told = conditions::find(&status.conditions, "UnreadParameters").unwrap();
+    assert!(told.message.contains("spec.parameters.prot (did you mean port?)"), "{}", told.message);
+    assert!(conditions::is_true(&status.conditions, conditions::READY));
+    observed.unread.clear();
+    let status = written(decide(&observed));
+    assert!(conditions::find(&status.conditions, "UnreadParameters").is_none());
+}

@@ -7,7 +7,7 @@ use crate::report::{Category, Reported};
 pub enum TemplateError {
     /// There is no template with this name.
     #[error(
-        "spec.template: there is no template {template:?}; use one of those configured ({known}) or have it added to the controller's templates"
+        "spec.template: there is no template {template:?}; use one of those configured ({known}) or have it added under `templates` in the values of the controller of this kind"
     )]
     Unknown {
         /// The requested name.
@@ -30,6 +30,26 @@ pub enum TemplateError {
         template: String,
         /// The parameter.
         parameter: String,
+    },
+    /// A parameter is set that the template does not declare.
+    #[error("spec.parameters.{parameter} is not a parameter of the template {template:?}: {advice}")]
+    UnknownParameter {
+        /// The template.
+        template: String,
+        /// The parameter.
+        parameter: String,
+        /// The name that was probably meant, or all names.
+        advice: String,
+    },
+    /// A parameter has a value that its declaration does not allow.
+    #[error("spec.parameters.{parameter} is not valid for the template {template:?}: {problem}")]
+    InvalidParameter {
+        /// The template.
+        template: String,
+        /// The parameter.
+        parameter: String,
+        /// The problem and the remedy.
+        problem: String,
     },
     /// The template failed with the values at hand.
     #[error(
@@ -136,6 +156,8 @@ impl Reported for TemplateError {
         match self {
             Self::Unknown { .. } => "TemplateNotFound",
             Self::MissingParameter { .. } => "ParameterMissing",
+            Self::UnknownParameter { .. } => "ParameterUnknown",
+            Self::InvalidParameter { .. } => "ParameterInvalid",
             Self::NotUnique { .. } => "NotUnique",
             _ => "TemplateFailed",
         }

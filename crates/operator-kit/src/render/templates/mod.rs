@@ -5,10 +5,12 @@
 
 mod anything;
 mod culprit;
+mod declared;
 mod error;
 mod missing;
 mod parameters;
 mod quoting;
+mod unread;
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -16,6 +18,8 @@ use minijinja::{AutoEscape, Environment, UndefinedBehavior, Value as TemplateVal
 use serde_json::Value;
 
 use anything::Anything;
+use declared::Declared;
+pub use declared::{Declarations, Parameter};
 pub use error::TemplateError;
 use parameters::Parameters;
 
@@ -41,6 +45,7 @@ pub struct Templates {
     environment: Environment<'static>,
     broken: BTreeMap<String, TemplateError>,
     names: Vec<String>,
+    declared: BTreeMap<String, Declared>,
 }
 
 /// The values that a template can use.
@@ -104,7 +109,24 @@ impl Templates {
                 broken.insert(name.clone(), error);
             }
         }
-        Self { environment, broken, names: sources.keys().cloned().collect() }
+        Self { environment, broken, names: sources.keys().cloned().collect(), declared: BTreeMap::new() }
+    }
+
+    /// Declares the parameters of templates: others are refused, and defaults are filled in. Returns the mistakes in the
+    /// declarations.
+    pub fn declare(&mut self, declarations: Declarations) -> Vec<String> {
+        let mut mistakes = Vec::new();
+        for (template, parameters) in declarations {
+            if !self.names.contains(&template) {
+                let known = self.names.join(", ");
+                mistakes.push(format!(
+                    "parameters.{template}: there is no template of this name; use one of those under templates ({known})"
+                ));
+            }
+            let declared = Declared::read(&template, parameters, &mut mistakes);
+            self.declared.insert(template, declared);
+        }
+        mistakes
     }
 
     /// Whether a template reads `{{ suffix }}`.
@@ -236,7 +258,9 @@ impl Templates {
         subject: &Subject<'_>,
         kinds: &[ApiKind<'_>],
     ) -> Result<Rendered, TemplateError> {
-        let given = Arc::new(Parameters::given(subject.parameters));
+        let completed = self.declared.get(name).map(|declared| declared.complete(name, subject.parameters));
+        let completed = completed.transpose()?;
+        let given = Arc::new(Parameters::given(completed.as_ref().unwrap_or(subject.parameters)));
         let text = self.fill(name, subject, &given, &More::new())?;
         let mut object = parse(name, &text, kinds)?;
         settle_namespace(name, &mut object, subject.namespace)?;

@@ -1,4 +1,7 @@
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use parking_lot::Mutex;
 
@@ -7,23 +10,29 @@ use minijinja::{
     value::{Enumerator, Object},
 };
 
-/// The `parameters` of a template, which record the last missing one that it read.
+/// The `parameters` of a template, which record those that it read, and the last missing one.
 #[derive(Debug)]
 pub(super) struct Parameters {
     values: BTreeMap<String, String>,
     /// Has a value for every name.
     probe: bool,
     missing: Mutex<Option<String>>,
+    read: Mutex<BTreeSet<String>>,
 }
 
 impl Parameters {
     pub fn given(values: &BTreeMap<String, String>) -> Self {
-        Self { values: values.clone(), probe: false, missing: Mutex::default() }
+        Self { values: values.clone(), probe: false, missing: Mutex::default(), read: Mutex::default() }
     }
 
     /// Parameters that have the value `1` under every other name, to try a template out.
     pub fn probe(values: &BTreeMap<String, String>) -> Self {
         Self { probe: true, ..Self::given(values) }
+    }
+
+    /// The names that were read.
+    pub fn read(&self) -> BTreeSet<String> {
+        self.read.lock().clone()
     }
 
     /// The last missing parameter that was read.
@@ -39,6 +48,7 @@ impl Object for Parameters {
         if value.is_none() && self.probe {
             return Some(Value::from("1"));
         }
+        self.read.lock().insert(name.to_owned());
         if value.is_none() {
             *self.missing.lock() = Some(name.to_owned());
         }

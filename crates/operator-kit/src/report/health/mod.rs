@@ -4,7 +4,7 @@ mod watch_failure;
 mod watch_status;
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     sync::{
         Arc,
         atomic::{AtomicBool, AtomicU64, Ordering},
@@ -122,6 +122,11 @@ impl Health {
             status.problem().map(|text| format!("{kind}: {text}"))
         };
         self.statuses().into_iter().filter(|(_, status)| status.is_needed()).filter_map(problem).collect()
+    }
+
+    /// The watches that have been failing for some time, although their kinds are served.
+    pub fn lasting_failures(&self) -> BTreeSet<String> {
+        self.statuses().iter().filter_map(|(_, status)| status.lasting_failure()).collect()
     }
 
     /// Whether each kind is observed: only if all its watches work.

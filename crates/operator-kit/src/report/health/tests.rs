@@ -159,3 +159,16 @@ fn nothing_is_kept_of_a_watch_that_has_ended() {
     assert!(health.unready().is_empty());
     assert!(health.watches().is_empty());
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_that_may_not_read_its_kind_is_told_after_some_time_and_a_kind_that_is_not_served_is_not() {
+    let health = Health::default();
+    let (forbidden, missing) = (health.optional_watch("Drain"), health.optional_watch("Widget"));
+    forbidden.failed(WatchFailure::Other("Drain cannot be watched".into()));
+    missing.failed(WatchFailure::NotServed("Widget is not served".into()));
+    assert!(health.lasting_failures().is_empty());
+    tokio::time::advance(FAILURE_TOLERANCE * 2).await;
+    assert_eq!(health.lasting_failures(), ["Drain cannot be watched".to_owned()].into());
+    forbidden.synced();
+    assert!(health.lasting_failures().is_empty());
+}

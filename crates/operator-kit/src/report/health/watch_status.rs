@@ -185,6 +185,14 @@ impl WatchStatus {
         }
     }
 
+    /// The reason why it has been failing for some time, unless its kind is not served, which another installation may
+    /// change in any order.
+    pub(super) fn lasting_failure(&self) -> Option<String> {
+        let state = self.lock();
+        let failing = state.failing.as_ref().filter(|_| !state.ended && !state.is_not_served())?;
+        (failing.since.elapsed() > FAILURE_TOLERANCE).then(|| failing.error.text().to_owned())
+    }
+
     /// The time without an answer to its list, if that is longer than a list can take.
     pub(super) fn stalled(&self) -> Option<Duration> {
         let state = self.lock();

@@ -1,6 +1,6 @@
 //! The life of the process: it serves its health, waits for the Lease, acts, and stops.
 
-use std::{future::pending, pin::pin, sync::Arc, time::Duration};
+use std::{collections::BTreeSet, future::pending, pin::pin, sync::Arc, time::Duration};
 
 use anyhow::Context;
 use serde::de::DeserializeOwned;
@@ -45,7 +45,9 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
             let test = test.clone();
             async move { test.tried().await }
         };
-        let server = server::serve(self.arguments.listen, self.health.clone(), self.metrics.clone(), test);
+        let (health, metrics, settings) =
+            (self.health.clone(), self.metrics.clone(), self.settings_status.clone());
+        let server = server::serve(self.arguments.listen, health, metrics, settings, test);
         select! {
             ended = server => ended.context("stopping"),
             ended = self.lead_and_work(&phase, work, stop) => ended,
@@ -127,10 +129,14 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
         Some(candidate.lead().await)
     }
 
-    /// Sends heartbeats, forever.
+    /// Sends heartbeats, and tells of watches that keep failing, forever.
     async fn idle(&self) {
+        let mut told = BTreeSet::new();
         loop {
             self.health.beat();
+            let failing = self.health.lasting_failures();
+            failing.difference(&told).for_each(|failure| self.teller.warn("KindNotObserved", failure));
+            told = failing;
             tokio::time::sleep(HEARTBEAT_INTERVAL).await;
         }
     }

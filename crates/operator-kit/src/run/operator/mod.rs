@@ -6,6 +6,7 @@ use std::{
 
 use anyhow::Context;
 use futures::{StreamExt, stream};
+use k8s_openapi::api::core::v1::ObjectReference;
 use kube::{Api, Client, Config, Resource, runtime::reflector::store::Writer as StoreWriter};
 use prometheus_client::registry::Registry;
 use serde::de::DeserializeOwned;
@@ -16,7 +17,13 @@ use tokio::{
 };
 
 use crate::{
-    report::{Events, health::Health, logging, metrics::Metrics},
+    report::{
+        Events,
+        health::Health,
+        logging,
+        metrics::Metrics,
+        settings_status::{SettingsStatus, Teller},
+    },
     run::{
         Arguments, Controller, Handover, Queue, Settings, Triggers, Validate,
         backoff::Backoff,
@@ -24,6 +31,7 @@ use crate::{
         leader::Passed,
         probe::probe,
         reconciler::{Phase, Reconciler},
+        settings::SettingsFile,
     },
     watch::{
         Intake, ServedKinds, Task, Unmanaged, Unread, Watch, Watched, WatchedKind, Watches, follow_served,
@@ -46,6 +54,8 @@ pub struct Operator<S> {
     health: Arc<Health>,
     metrics: Arc<Metrics>,
     passed: Passed,
+    settings_status: Arc<SettingsStatus>,
+    teller: Teller,
 }
 
 impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
@@ -55,15 +65,18 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
     /// # Errors
     /// When the settings are not valid, or no cluster is configured; with `--probe`, when the answer is not good.
     pub async fn start(name: &'static str, arguments: Arguments) -> anyhow::Result<Self> {
-        if let Some(url) = &arguments.probe {
-            println!("{url} answers: {}", probe(url).await?);
+        if !arguments.probe.is_empty() {
+            for url in &arguments.probe {
+                println!("{url} answers: {}", probe(url).await?);
+            }
             // As with --version, there is nothing more to do.
             exit(0);
         }
         logging::start(&arguments.log, arguments.log_format)?;
         tracing::info!(controller = name, version = env!("CARGO_PKG_VERSION"), "starting");
         let metrics = Arc::<Metrics>::default();
-        let settings = Settings::follow(arguments.settings.clone(), metrics.clone()).await?;
+        let file = SettingsFile::<S>::read(arguments.settings.clone()).await?;
+        let settings_status = Arc::new(SettingsStatus::new(file.version(), metrics.clone()));
         let mut config =
             Config::infer().await.context("no cluster is configured: run in a pod, or set KUBECONFIG")?;
         // It would repeat a POST whose answer was lost (kube-rs/kube#2082).
@@ -72,6 +85,15 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
         let client = Client::try_from(config).context("the configuration of the cluster cannot be used")?;
         let writer = Writer::new(client.clone(), name, metrics.clone());
         let events = Events::new(client.clone(), name, &arguments.identity, metrics.clone());
+        let config_map = arguments.settings_config_map.as_ref().map(|map| ObjectReference {
+            api_version: Some("v1".into()),
+            kind: Some("ConfigMap".into()),
+            name: Some(map.clone()),
+            namespace: Some(arguments.lease_namespace(&client).to_owned()),
+            ..ObjectReference::default()
+        });
+        let teller = Teller { events: events.clone(), config_map };
+        let settings = Settings::follow(file, client.clone(), settings_status.clone(), teller.clone());
         Ok(Self {
             name,
             arguments,
@@ -83,6 +105,8 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
             health: Arc::default(),
             metrics,
             passed: Passed::default(),
+            settings_status,
+            teller,
         })
     }
 
@@ -101,7 +125,7 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
     /// The namespace that the controller runs in: that of its Lease.
     #[must_use]
     pub fn namespace(&self) -> &str {
-        self.arguments.lease_namespace.as_deref().unwrap_or_else(|| self.client.default_namespace())
+        self.arguments.lease_namespace(&self.client)
     }
 
     /// The settings, updated with their file.

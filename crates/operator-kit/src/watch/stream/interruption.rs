@@ -30,6 +30,11 @@ impl Interruption {
         matches!(self, Self::Refused(kube::Error::SerdeError(error)) if error.is_eof())
     }
 
+    /// Whether the server refuses the request for lack of rights.
+    pub fn is_forbidden(&self) -> bool {
+        matches!(self, Self::Refused(kube::Error::Api(status)) if status.code == 403)
+    }
+
     pub fn explain(self, kind: &str) -> WatchFailure {
         let status = match self {
             Self::Refused(kube::Error::Api(status)) => status,

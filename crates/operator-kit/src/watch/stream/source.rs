@@ -4,6 +4,7 @@ use std::{io, marker::PhantomData, time::Duration};
 
 use axum::http::{HeaderValue, header::ACCEPT_ENCODING};
 use futures::{AsyncBufReadExt, Stream, StreamExt, future::ready};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::APIResourceList;
 use kube::{
     Api, Client, Resource,
     api::{ListParams, WatchParams},
@@ -82,6 +83,18 @@ impl<K: Clone + DeserializeOwned + Send + 'static> Source<K> {
         let request = request.map_err(kube::Error::BuildRequest)?;
         let page = timeout(PAGE_TIMEOUT, self.client.request(request)).await;
         Ok(page.map_err(|_| Interruption::Silent(PAGE_TIMEOUT))??)
+    }
+
+    /// The names of the resources of this API version, if the resource of the watch is not among them. Without the right to
+    /// read a resource, an API server refuses also one that does not exist.
+    pub async fn others(&self) -> Option<Vec<String>> {
+        let (version, plural) = self.path.rsplit_once('/')?;
+        let request = axum::http::Request::get(version).body(Vec::new()).ok()?;
+        let served =
+            timeout(PAGE_TIMEOUT, self.client.request::<APIResourceList>(request)).await.ok()?.ok()?;
+        let names = served.resources.into_iter().map(|resource| resource.name);
+        let names: Vec<String> = names.filter(|name| !name.contains('/')).collect();
+        (!names.iter().any(|name| name == plural)).then_some(names)
     }
 
     /// The changes since a version; `Ok` as soon as the server has started the watch.

@@ -1,0 +1,26 @@
+{{/* The rights of the controller in all namespaces: those of its ClusterRole, which its settings need. */}}
+{{- define "basic-deployment-controller.rules" -}}
+- apiGroups: [catena.dev]
+  resources: [basicdeployments, basicdeploymentrestarts, basicdeploymentrollbacks]
+  verbs: [get, list, watch]
+- apiGroups: [catena.dev]
+  resources: [basicdeployments/status, basicdeploymentrestarts/status, basicdeploymentrollbacks/status]
+  verbs: [patch]
+# The owner reference of children and revisions has blockOwnerDeletion, which asks for this where OwnerReferencesPermissionEnforcement is on.
+- apiGroups: [catena.dev]
+  resources: [basicdeployments/finalizers]
+  verbs: [update]
+# The kinds of children, as the value children says. Applying one that does not exist yet asks for create and patch.
+{{- range include "basic-deployment-controller.children" . | fromYamlArray }}
+- apiGroups: [{{ include "basic-deployment-controller.group" . | quote }}]
+  resources: [{{ .resource }}]
+  verbs: [get, list, watch, create, patch, delete]
+{{- end }}
+# The history of each BasicDeployment.
+- apiGroups: [apps]
+  resources: [controllerrevisions]
+  verbs: [get, list, watch, create, patch, delete]
+- apiGroups: [events.k8s.io]
+  resources: [events]
+  verbs: [create, patch]
+{{- end }}

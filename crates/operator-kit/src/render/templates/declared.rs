@@ -1,0 +1,200 @@
+//! The parameters that a template declares.
+
+use std::collections::BTreeMap;
+
+use regex::Regex;
+use serde::Deserialize;
+
+use super::TemplateError;
+
+/// Maximum number of edits between a misspelt name and the one that was meant.
+const MISSPELT: usize = 2;
+
+/// A parameter that a template declares.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct Parameter {
+    /// Its name; one that ends with `*` stands for all names with this beginning, such as `env.*`.
+    pub name: String,
+    /// Its meaning, for the authors of objects.
+    #[serde(default)]
+    pub description: String,
+    /// The value that the template reads when none is set.
+    pub default: Option<String>,
+    /// Whether it must be set.
+    #[serde(default)]
+    pub required: bool,
+    /// A regular expression that the whole value must match.
+    pub pattern: Option<String>,
+    /// The possible values; any without it.
+    #[serde(default, rename = "enum")]
+    pub one_of: Vec<String>,
+}
+
+/// The parameters of templates, by the name of the template. A template that is not listed declares nothing.
+pub type Declarations = BTreeMap<String, Vec<Parameter>>;
+
+/// The parameters of one template, ready for checks.
+#[derive(Debug)]
+pub(super) struct Declared(Vec<(Parameter, Option<Regex>)>);
+
+impl Declared {
+    /// Compiles declarations, and adds the mistakes in them.
+    pub fn read(template: &str, parameters: Vec<Parameter>, mistakes: &mut Vec<String>) -> Self {
+        let mut declared = Self(Vec::new());
+        for parameter in parameters {
+            let place = format!("parameters.{template}.{}", parameter.name);
+            let pattern = parameter.pattern.as_ref().map(|pattern| Regex::new(&format!("^(?:{pattern})$")));
+            let pattern = pattern.transpose().unwrap_or_else(|error| {
+                mistakes.push(format!("{place}.pattern: is not a regular expression: {error}"));
+                None
+            });
+            let name = parameter.name.trim_end_matches('*');
+            if name.contains('*') || parameter.name.is_empty() {
+                mistakes.push(format!("{place}: is not a name; only its last character may be *"));
+            }
+            if declared.0.iter().any(|(other, _)| other.name == parameter.name) {
+                mistakes.push(format!("{place}: is declared twice; remove one of them"));
+            }
+            if let Some(default) = &parameter.default {
+                if parameter.required {
+                    mistakes.push(format!("{place}: is required and has a default; remove one of them"));
+                }
+                if let Some(problem) = objection(&parameter, pattern.as_ref(), default) {
+                    mistakes.push(format!("{place}.default: {problem}"));
+                }
+            }
+            declared.0.push((parameter, pattern));
+        }
+        declared
+    }
+
+    /// The given parameters with the defaults of all others.
+    ///
+    /// # Errors
+    /// When a parameter is unknown or missing, or has a value that it must not have.
+    pub fn complete(
+        &self,
+        template: &str,
+        given: &BTreeMap<String, String>,
+    ) -> Result<BTreeMap<String, String>, TemplateError> {
+        let template = || template.to_owned();
+        for (name, value) in given {
+            let Some((parameter, pattern)) = self.0.iter().find(|(parameter, _)| is_for(parameter, name))
+            else {
+                let known: Vec<&str> = self.0.iter().map(|(parameter, _)| &*parameter.name).collect();
+                let meant = meant(name, known.iter().copied());
+                return Err(TemplateError::UnknownParameter {
+                    template: template(),
+                    parameter: name.clone(),
+                    advice: match meant {
+                        Some(meant) => format!("did you mean {meant}?"),
+                        None => format!("it has these: {}", known.join(", ")),
+                    },
+                });
+            };
+            if let Some(problem) = objection(parameter, pattern.as_ref(), value) {
+                return Err(TemplateError::InvalidParameter {
+                    template: template(),
+                    parameter: name.clone(),
+                    problem,
+                });
+            }
+        }
+        let mut complete = given.clone();
+        for (Parameter { name, default, required, .. }, _) in &self.0 {
+            match default {
+                _ if given.contains_key(name) => {}
+                Some(default) => drop(complete.insert(name.clone(), default.clone())),
+                None if *required => {
+                    return Err(TemplateError::MissingParameter {
+                        template: template(),
+                        parameter: name.clone(),
+                    });
+                }
+                None => {}
+            }
+        }
+        Ok(complete)
+    }
+}
+
+/// The known name that a misspelt one probably means.
+pub(super) fn meant<'k>(name: &str, known: impl Iterator<Item = &'k str>) -> Option<&'k str> {
+    let near = known.map(|known| (strsim::osa_distance(name, known), known));
+    let near = near.filter(|(distance, known)| *distance <= MISSPELT && *distance < known.len());
+    near.min().map(|(_, known)| known)
+}
+
+fn is_for(parameter: &Parameter, name: &str) -> bool {
+    match parameter.name.strip_suffix('*') {
+        Some(beginning) => name.len() > beginning.len() && name.starts_with(beginning),
+        None => parameter.name == name,
+    }
+}
+
+/// The objection to a value, with the remedy.
+fn objection(parameter: &Parameter, pattern: Option<&Regex>, value: &str) -> Option<String> {
+    let Parameter { one_of, pattern: source, .. } = parameter;
+    if !one_of.is_empty() && !one_of.iter().any(|possible| possible == value) {
+        return Some(format!("{value:?} is none of its values; use one of: {}", one_of.join(", ")));
+    }
+    let is_refused = pattern.is_some_and(|pattern| !pattern.is_match(value));
+    is_refused.then(|| {
+        format!("{value:?} does not match the pattern {}; correct it", source.as_deref().unwrap_or_default())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn declared(text: &str) -> (Declared, Vec<String>) {
+        let mut mistakes = Vec::new();
+        let declared = Declared::read("default", serde_saphyr::from_str(text).unwrap(), &mut mistakes);
+        (declared, mistakes)
+    }
+
+    fn given(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
+        pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+    }
+
+    #[test]
+    fn a_misspelt_or_bad_parameter_is_refused_with_the_remedy_and_defaults_are_filled_in() {
+        let (declared, mistakes) = declared(
+            "[{name: image, required: true}, {name: port, pattern: '[0-9]+'}, {name: memory, default: 64Mi},
+              {name: tier, enum: [gold, silver]}, {name: 'env.*'}]",
+        );
+        assert!(mistakes.is_empty(), "{mistakes:?}");
+        let refusal =
+            |pairs: &[(&str, &str)]| declared.complete("default", &given(pairs)).unwrap_err().to_string();
+        for (pairs, expected) in [
+            (&[("image", "x"), ("prot", "8080")][..], "spec.parameters.prot"),
+            (&[("image", "x"), ("prot", "8080")], "did you mean port?"),
+            (&[("image", "x"), ("memroy", "1Gi")], "did you mean memory?"),
+            (&[("image", "x"), ("colour", "red")], "image, port, memory, tier, env.*"),
+            (&[("image", "x"), ("env.", "red")], "spec.parameters.env."),
+            (&[("image", "x"), ("port", "80a")], "\"80a\" does not match the pattern [0-9]+"),
+            (&[("image", "x"), ("tier", "iron")], "use one of: gold, silver"),
+            (&[("port", "80")], "spec.parameters.image is missing"),
+        ] {
+            assert!(refusal(pairs).contains(expected), "{expected} is not in: {}", refusal(pairs));
+        }
+        let complete = declared.complete("default", &given(&[("image", "x"), ("env.A", "1")])).unwrap();
+        assert_eq!(complete, given(&[("image", "x"), ("env.A", "1"), ("memory", "64Mi")]));
+    }
+
+    #[test]
+    fn a_declaration_that_contradicts_itself_is_a_mistake() {
+        let (_, mistakes) = declared(
+            "[{name: a, pattern: '('}, {name: b, default: x, required: true}, {name: c, default: x, enum: [y]}, {name: 'd*e'},
+              {name: a}]",
+        );
+        let places =
+            ["a.pattern", "b: is required", "c.default", "d*e: is not a name", "a: is declared twice"];
+        assert_eq!(mistakes.len(), places.len(), "{mistakes:?}");
+        for (mistake, place) in mistakes.iter().zip(places) {
+            assert!(mistake.starts_with(&format!("parameters.default.{place}")), "{mistake}");
+        }
+    }
+}

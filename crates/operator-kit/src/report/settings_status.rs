@@ -1,0 +1,175 @@
+//! Which settings are in force, and why newer ones are not.
+
+use std::sync::Arc;
+
+use axum::http::StatusCode;
+use k8s_openapi::api::core::v1::ObjectReference;
+use parking_lot::{Mutex, MutexGuard};
+
+use crate::report::{Events, metrics::Metrics};
+
+/// Which settings are in force, and why newer ones are not: for `/settings`, metrics, Events and the log. A version is
+/// the sha256 of the settings' text.
+pub(crate) struct SettingsStatus {
+    state: Mutex<State>,
+    metrics: Arc<Metrics>,
+}
+
+struct State {
+    in_force: String,
+    newer: Option<Newer>,
+}
+
+struct Newer {
+    version: String,
+    problem: Problem,
+}
+
+/// The reason why settings are not in force.
+pub(crate) enum Problem {
+    /// A mistake in them.
+    Mistake(String),
+    /// Rights that the controller does not have yet.
+    Rights(String),
+}
+
+impl Problem {
+    fn text(&self) -> &str {
+        match self {
+            Self::Mistake(text) | Self::Rights(text) => text,
+        }
+    }
+}
+
+impl SettingsStatus {
+    /// The status after the start with settings of this version.
+    pub fn new(version: &str, metrics: Arc<Metrics>) -> Self {
+        metrics.settings_in_force(version);
+        Self { state: Mutex::new(State { in_force: version.to_owned(), newer: None }), metrics }
+    }
+
+    /// Records that settings are in force, and tells it if they replaced others.
+    pub fn taken(&self, version: &str, teller: &Teller) {
+        let mut state = self.state();
+        state.in_force = version.to_owned();
+        state.newer = None;
+        drop(state);
+        self.metrics.settings_in_force(version);
+        tracing::info!(version, "the settings changed");
+        teller.tell("SettingsTaken", &format!("the settings of the version {version} are in force"));
+    }
+
+    /// Records that settings are not in force, and tells it.
+    pub fn kept_out(&self, version: &str, problem: Problem, teller: &Teller) {
+        let reason = match problem {
+            Problem::Mistake(_) => {
+                self.metrics.settings_refused();
+                "SettingsRefused"
+            }
+            Problem::Rights(_) => "SettingsWaitForRights",
+        };
+        let note = format!("{}; the previous settings stay in force", problem.text());
+        let mut state = self.state();
+        state.newer = Some(Newer { version: version.to_owned(), problem });
+        drop(state);
+        self.metrics.settings_kept_out();
+        tracing::error!("{note}");
+        teller.warn(reason, &note);
+    }
+
+    /// The page about the settings. With the version that somebody waits for: success once it is in force, 422 when it is
+    /// refused, and 503 until then. Without: success unless newer settings than those in force are known.
+    pub fn page(&self, wanted: Option<&str>) -> (StatusCode, String) {
+        let State { in_force, newer } = &*self.state();
+        if wanted == Some(in_force) || (wanted.is_none() && newer.is_none()) {
+            return (StatusCode::OK, format!("the settings of the version {in_force} are in force\n"));
+        }
+        let (code, problem) = match newer {
+            Some(newer) if wanted.is_none_or(|wanted| wanted == newer.version) => {
+                let code = match newer.problem {
+                    Problem::Mistake(_) => StatusCode::UNPROCESSABLE_ENTITY,
+                    Problem::Rights(_) => StatusCode::SERVICE_UNAVAILABLE,
+                };
+                (code, newer.problem.text())
+            }
+            _ => (StatusCode::SERVICE_UNAVAILABLE, "these settings have not arrived yet"),
+        };
+        (code, format!("{problem}; the settings of the version {in_force} are in force\n"))
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock()
+    }
+}
+
+/// Tells of settings, and of kinds that they name, in Events about their `ConfigMap`, if that is known.
+#[derive(Clone)]
+pub(crate) struct Teller {
+    pub events: Events,
+    pub config_map: Option<ObjectReference>,
+}
+
+impl Teller {
+    fn tell(&self, reason: &'static str, note: &str) {
+        if let Some(map) = &self.config_map {
+            self.events.tell(map, reason, note);
+        }
+    }
+
+    pub fn warn(&self, reason: &'static str, note: &str) {
+        if let Some(map) = &self.config_map {
+            self.events.warn(map, reason, note);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kube::{Client, Config};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_version_is_waited_for_and_a_refused_one_is_told_at_once() {
+        let client = Client::try_from(Config::new("http://127.0.0.1:1".parse().unwrap())).unwrap();
+        let teller = Teller { events: Events::over(client, "binder"), config_map: None };
+        let metrics = Arc::<Metrics>::default();
+        let status = SettingsStatus::new("a", metrics.clone());
+        let page = |wanted: Option<&str>| {
+            let (code, text) = status.page(wanted);
+            (code.as_u16(), text)
+        };
+        assert_eq!((page(None).0, page(Some("a")).0, page(Some("b")).0), (200, 200, 503));
+
+        status.kept_out("b", Problem::Mistake("kinds.x: lost".into()), &teller);
+        assert_eq!((page(None).0, page(Some("a")).0, page(Some("b")).0), (422, 200, 422));
+        assert!(
+            page(Some("b")).1.contains("kinds.x: lost; the settings of the version a"),
+            "{page:?}",
+            page = page(Some("b"))
+        );
+        assert_eq!(page(Some("c")).0, 503);
+        let exposed = metrics.encode().unwrap();
+        for line in [
+            "catena_settings_errors_total 1",
+            "catena_settings_kept_out 1",
+            "catena_settings_info{version=\"a\"} 1",
+        ] {
+            assert!(exposed.contains(line), "{line} is not in {exposed}");
+        }
+
+        status.kept_out("c", Problem::Rights("may not create secrets".into()), &teller);
+        assert_eq!((page(None).0, page(Some("c")).0), (503, 503));
+        status.taken("c", &teller);
+        assert_eq!((page(None).0, page(Some("c")).0, page(Some("a")).0), (200, 200, 503));
+        let exposed = metrics.encode().unwrap();
+        for line in [
+            "catena_settings_errors_total 1",
+            "catena_settings_kept_out 0",
+            "catena_settings_info{version=\"c\"} 1",
+        ] {
+            assert!(exposed.contains(line), "{line} is not in {exposed}");
+        }
+        assert!(!exposed.contains("version=\"a\""), "{exposed}");
+    }
+}

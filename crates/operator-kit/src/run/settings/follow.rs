@@ -1,0 +1,209 @@
+//! Takes changed settings into force, together with the rights that they need.
+
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
+
+use kube::Client;
+use serde::de::DeserializeOwned;
+use tokio::{
+    sync::watch,
+    time::{Instant, sleep},
+};
+
+use super::{Current, Settings, SettingsError, Validate, parse, rights};
+use crate::{
+    render::sha256,
+    report::settings_status::{Problem, SettingsStatus, Teller},
+};
+
+/// Time between checks of the file. A kubelet takes about a minute to deliver a changed `ConfigMap` anyway.
+pub(super) const POLL_INTERVAL: Duration = Duration::from_secs(2);
+/// Delay of the second look for missing rights; it doubles each time.
+const FIRST_DELAY: Duration = Duration::from_secs(2);
+/// Maximum delay of the next look for missing rights.
+const LONGEST_DELAY: Duration = Duration::from_secs(60);
+
+/// The file beside the settings that lists the rights that they need. Without it, settings are taken as they come.
+const RIGHTS: &str = "rights.yaml";
+
+/// The text of settings and of the rights that they need.
+#[derive(PartialEq, Eq)]
+struct Texts {
+    settings: String,
+    rights: Option<String>,
+}
+
+impl Texts {
+    async fn read(path: &Path) -> Result<Self, SettingsError> {
+        let settings = read(path).await?;
+        let rights = tokio::fs::read_to_string(path.with_file_name(RIGHTS)).await.ok();
+        Ok(Self { settings, rights })
+    }
+
+    /// Like [`Texts::read`]; `None` while a kubelet exchanges the files, which must be of one version.
+    async fn read_whole(path: &Path) -> Option<Self> {
+        let texts = Self::read(path).await.ok()?;
+        (read(path).await.ok()? == texts.settings).then_some(texts)
+    }
+
+    /// White space around the text does not count, so that a chart can compute the same version from its values.
+    fn version(&self) -> String {
+        sha256(self.settings.trim())
+    }
+}
+
+async fn read(path: &Path) -> Result<String, SettingsError> {
+    tokio::fs::read_to_string(path)
+        .await
+        .map_err(|source| SettingsError::Unreadable { path: path.to_owned(), source })
+}
+
+/// A file with valid settings.
+pub(crate) struct SettingsFile<S> {
+    path: PathBuf,
+    texts: Texts,
+    version: String,
+    settings: S,
+}
+
+impl<S: DeserializeOwned + Validate> SettingsFile<S> {
+    /// Reads the file. The rights are not checked: there are no former settings to keep, and watches without rights
+    /// are reported by themselves.
+    ///
+    /// # Errors
+    /// When the settings cannot be used.
+    pub async fn read(path: PathBuf) -> Result<Self, SettingsError> {
+        let texts = Texts::read(&path).await?;
+        let settings = parse::<S>(&path, &texts.settings)?;
+        warn(&settings);
+        Ok(Self { version: texts.version(), path, texts, settings })
+    }
+
+    /// The sha256 of the settings' text.
+    pub fn version(&self) -> &str {
+        &self.version
+    }
+}
+
+impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Settings<S> {
+    /// Keeps following the file.
+    pub(crate) fn follow(
+        file: SettingsFile<S>,
+        client: Client,
+        status: Arc<SettingsStatus>,
+        teller: Teller,
+    ) -> Self {
+        let SettingsFile { path, texts, settings, .. } = file;
+        let (sender, receiver) = watch::channel(Current { version: 1, settings: Arc::new(settings) });
+        let follower = Follower { path, texts, candidate: None, client, status, teller, sender };
+        tokio::spawn(follower.run());
+        Self(receiver)
+    }
+}
+
+/// Settings that are valid, and not in force yet.
+struct Candidate<S> {
+    settings: S,
+    version: String,
+    retry: Instant,
+    delay: Duration,
+    /// The missing rights, as they were told last.
+    told: Option<String>,
+}
+
+struct Follower<S> {
+    path: PathBuf,
+    texts: Texts,
+    candidate: Option<Candidate<S>>,
+    client: Client,
+    status: Arc<SettingsStatus>,
+    teller: Teller,
+    sender: watch::Sender<Current<S>>,
+}
+
+impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Follower<S> {
+    async fn run(mut self) {
+        while !self.sender.is_closed() {
+            sleep(POLL_INTERVAL).await;
+            self.look().await;
+            let Some(mut candidate) = self.candidate.take() else { continue };
+            if candidate.retry > Instant::now() {
+                self.candidate = Some(candidate);
+                continue;
+            }
+            match self.missing_rights().await {
+                None => self.take(candidate),
+                Some(missing) => {
+                    candidate.wait();
+                    if candidate.told.as_ref() != Some(&missing) {
+                        let problem = Problem::Rights(missing.clone());
+                        self.status.kept_out(&candidate.version, problem, &self.teller);
+                        candidate.told = Some(missing);
+                    }
+                    self.candidate = Some(candidate);
+                }
+            }
+        }
+    }
+
+    /// Reads the file; valid new settings become the candidate.
+    async fn look(&mut self) {
+        // While a kubelet swaps the volume, the file may be missing for a moment.
+        let Some(texts) = Texts::read_whole(&self.path).await else { return };
+        if texts == self.texts {
+            return;
+        }
+        self.texts = texts;
+        let version = self.texts.version();
+        self.candidate = match parse::<S>(&self.path, &self.texts.settings) {
+            Ok(settings) => Some(Candidate::new(settings, version)),
+            Err(error) => {
+                self.status.kept_out(&version, Problem::Mistake(error.to_string()), &self.teller);
+                None
+            }
+        };
+    }
+
+    /// The rights that the newest settings need and the controller lacks; the reason, if that is not known.
+    async fn missing_rights(&self) -> Option<String> {
+        let rights = self.texts.rights.as_deref()?;
+        match rights::missing(&self.client, rights).await {
+            Ok(missing) if missing.is_none() => None,
+            Ok(missing) => Some(format!(
+                "the new settings wait for rights that the controller does not have: {missing}; if an upgrade failed, \
+                 repeat it or roll it back"
+            )),
+            Err(error) => Some(format!(
+                "the new settings wait until the API server tells whether the controller has the rights for them: {error:#}"
+            )),
+        }
+    }
+
+    fn take(&self, candidate: Candidate<S>) {
+        let Candidate { settings, version, .. } = candidate;
+        warn(&settings);
+        let number = self.sender.borrow().version + 1;
+        self.status.taken(&version, &self.teller);
+        self.sender.send_replace(Current { version: number, settings: Arc::new(settings) });
+    }
+}
+
+impl<S> Candidate<S> {
+    fn new(settings: S, version: String) -> Self {
+        Self { settings, version, retry: Instant::now(), delay: FIRST_DELAY, told: None }
+    }
+
+    fn wait(&mut self) {
+        self.retry = Instant::now() + self.delay;
+        self.delay = (2 * self.delay).min(LONGEST_DELAY);
+    }
+}
+
+fn warn(settings: &impl Validate) {
+    for warning in settings.warnings() {
+        tracing::warn!("{warning}");
+    }
+}

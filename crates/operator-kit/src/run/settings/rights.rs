@@ -1,0 +1,153 @@
+//! The rights that settings need, which the chart grants from the same values.
+
+use std::fmt;
+
+use futures::{StreamExt, stream};
+use k8s_openapi::api::{
+    authorization::v1::{ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec},
+    rbac::v1::PolicyRule,
+};
+use kube::{Api, Client, api::PostParams};
+use serde::Deserialize;
+
+/// Number of concurrent reviews.
+const CONCURRENT_REVIEWS: usize = 8;
+/// Number of missing rights that a message lists.
+const LISTED: usize = 3;
+
+/// The rules of one namespace, or of all.
+#[derive(Deserialize)]
+struct Rules {
+    #[serde(default)]
+    namespace: String,
+    rules: Vec<PolicyRule>,
+}
+
+/// Rights that the controller lacks; none if it has all.
+pub(super) struct Missing(Vec<ResourceAttributes>);
+
+impl Missing {
+    pub fn is_none(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+impl fmt::Display for Missing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let rights: Vec<String> = self.0.iter().take(LISTED).map(described).collect();
+        write!(f, "{}", rights.join(", "))?;
+        if self.0.len() > LISTED {
+            write!(f, " and {} more", self.0.len() - LISTED)?;
+        }
+        Ok(())
+    }
+}
+
+/// Asks the server which of these rights the controller lacks. `rights` is a list of `{namespace, rules}`.
+///
+/// # Errors
+/// When the list cannot be parsed, or the server does not answer.
+pub(super) async fn missing(client: &Client, rights: &str) -> anyhow::Result<Missing> {
+    let reviews = stream::iter(wanted(rights)?).map(|right| review(client, right));
+    let mut reviews = reviews.buffered(CONCURRENT_REVIEWS);
+    let mut missing = Vec::new();
+    while let Some(reviewed) = reviews.next().await {
+        missing.extend(reviewed?);
+    }
+    Ok(Missing(missing))
+}
+
+/// The right, if the controller lacks it.
+async fn review(client: &Client, right: ResourceAttributes) -> anyhow::Result<Option<ResourceAttributes>> {
+    let spec = SelfSubjectAccessReviewSpec { resource_attributes: Some(right.clone()), ..Default::default() };
+    let review = SelfSubjectAccessReview { spec, ..Default::default() };
+    let reviewed = match Api::all(client.clone()).create(&PostParams::default(), &review).await {
+        // A cluster that lets nobody ask must not keep settings out for ever.
+        Err(kube::Error::Api(refusal)) if refusal.code == 403 => return Ok(None),
+        reviewed => reviewed?,
+    };
+    Ok((!reviewed.status.is_some_and(|status| status.allowed)).then_some(right))
+}
+
+/// The rights one by one.
+fn wanted(rights: &str) -> anyhow::Result<Vec<ResourceAttributes>> {
+    let lists: Vec<Rules> = serde_saphyr::from_str(rights)?;
+    let mut wanted = Vec::new();
+    for Rules { namespace, rules } in lists {
+        for rule in rules {
+            let names = rule.resource_names.filter(|names| !names.is_empty());
+            let names = names.map_or(vec![None], |names| names.into_iter().map(Some).collect());
+            for group in rule.api_groups.iter().flatten() {
+                for resource in rule.resources.iter().flatten() {
+                    let (resource, subresource) = match resource.split_once('/') {
+                        Some((resource, subresource)) => (resource, Some(subresource.to_owned())),
+                        None => (resource.as_str(), None),
+                    };
+                    for (verb, name) in
+                        rule.verbs.iter().flat_map(|verb| names.iter().map(move |name| (verb, name)))
+                    {
+                        let right = ResourceAttributes {
+                            group: Some(group.clone()),
+                            resource: Some(resource.to_owned()),
+                            subresource: subresource.clone(),
+                            verb: Some(verb.clone()),
+                            name: name.clone(),
+                            namespace: Some(namespace.clone()).filter(|namespace| !namespace.is_empty()),
+                            ..ResourceAttributes::default()
+                        };
+                        if !wanted.contains(&right) {
+                            wanted.push(right);
+                        }
+                    }
+                }
+            }
+        }
+    }
+    Ok(wanted)
+}
+
+/// `create secrets in the namespace backups`.
+fn described(right: &ResourceAttributes) -> String {
+    let mut text = right.verb.clone().unwrap_or_default() + " ";
+    text += right.resource.as_deref().unwrap_or_default();
+    for (separator, part) in [(".", &right.group), ("/", &right.subresource), (" ", &right.name)] {
+        if let Some(part) = part.as_deref().filter(|part| !part.is_empty()) {
+            text = text + separator + part;
+        }
+    }
+    if let Some(namespace) = &right.namespace {
+        text = text + " in the namespace " + namespace;
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rules_are_taken_apart_and_described() {
+        let rights = wanted(
+            "[{rules: [{apiGroups: [apps], resources: [deployments/scale], verbs: [get, patch]},
+                       {apiGroups: [''], resources: [pods], resourceNames: [a, b], verbs: [get]}]},
+              {namespace: backups, rules: [{apiGroups: [''], resources: [secrets], verbs: [create]},
+                                           {apiGroups: [''], resources: [secrets], verbs: [create]}]}]",
+        )
+        .unwrap();
+        let described: Vec<String> = rights.iter().map(described).collect();
+        assert_eq!(
+            described,
+            [
+                "get deployments.apps/scale",
+                "patch deployments.apps/scale",
+                "get pods a",
+                "get pods b",
+                "create secrets in the namespace backups"
+            ]
+        );
+        assert_eq!(
+            Missing(rights).to_string(),
+            "get deployments.apps/scale, patch deployments.apps/scale, get pods a and 2 more"
+        );
+    }
+}
