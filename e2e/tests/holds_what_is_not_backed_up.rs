@@ -3,8 +3,8 @@
 use anyhow::{Context, Result};
 use catena_api::keys::{BACKUP_OF, BACKUP_STATUS, FORCE_RELEASE};
 use e2e::{
-    BACKUP_BY, BACKUPS, Cluster, Namespace, Release, WAIT_TIMEOUT, backup_example, eventually, is_protected,
-    protect,
+    BACKUP_BY, BACKUPS, Cluster, Namespace, Release, WAIT_TIMEOUT, backup_example, eventually, helm,
+    is_protected, protect, succeeds,
 };
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::{
@@ -262,4 +262,40 @@ async fn what_a_copy_brings_along_neither_releases_it_nor_says_where_its_backups
     let told = until_event(&namespace, "ForceReleased").await;
     assert!(told.note.is_some_and(|note| note.ends_with("it is only a test")));
     Ok(())
+}
+
+#[tokio::test]
+async fn a_kind_that_leaves_the_values_is_told_on_what_it_leaves_and_in_the_list_of_held_objects()
+-> Result<()> {
+    let cluster = Cluster::changing(&[BACKUPS]).await?;
+    let namespace = cluster.namespace("left").await?;
+    let values = |protect: bool| {
+        anyhow::Ok(json!({
+            "kinds": {"leaving": {
+                "apiVersion": "v1", "kind": "ConfigMap", "resource": "configmaps", "backup": "configmap", "protect": protect,
+                "selector": {"matchLabels": {"e2e.catena.dev/leaving": "yes"}},
+            }},
+            "backups": backup_example("manifest")?["backups"],
+        }))
+    };
+    let release = Release::upgrade(&cluster, BACKUPS, &values(true)?).await?;
+    let map = json!({"metadata": {"name": "left", "labels": {"e2e.catena.dev/leaving": "yes"}}});
+    namespace.create::<ConfigMap>(&serde_json::from_value(map)?).await?;
+    namespace.until("left", "is protected", |map: &ConfigMap| is_protected(map)).await;
+
+    release.change(&json!({})).await?;
+    let notes = helm(&["get", "notes", BACKUPS.name()]).await?;
+    anyhow::ensure!(notes.contains("no longer have an entry: ConfigMap"), "{notes}");
+    let note = namespace.until_event("left", "NoEntry").await;
+    anyhow::ensure!(note.contains("protect: false"), "{note}");
+    anyhow::ensure!(metric(&cluster, "catena_left_objects", &["kind=\"ConfigMap\""]).await? >= 1.0);
+    namespace.delete::<ConfigMap>("left").await?;
+    let held = succeeds(&namespace.name, &["held"]).await?.out;
+    anyhow::ensure!(held.contains("ConfigMap/left") && held.contains("NoEntry"), "{held}");
+
+    release.change(&values(false)?).await?;
+    namespace.until_gone::<ConfigMap>("left").await;
+    let notes = helm(&["get", "notes", BACKUPS.name()]).await?;
+    anyhow::ensure!(!notes.contains("no longer have an entry: ConfigMap"), "{notes}");
+    release.restore().await
 }

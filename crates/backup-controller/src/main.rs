@@ -22,8 +22,8 @@ use crate::{
     act::Executor,
     controller::ProtectedObjects,
     memory::Memory,
-    metrics::HeldMetrics,
-    observe::{BackupWatches, Namespaces, Observer},
+    metrics::{HeldMetrics, LeftMetrics},
+    observe::{BackupWatches, Leaving, Namespaces, Observer},
 };
 
 /// Holds configured objects of any kind when they are deleted, until their backup is proven.
@@ -62,10 +62,15 @@ async fn control(arguments: Arguments) -> anyhow::Result<()> {
         BackupWatches::new(client.clone(), served_kinds.clone(), operator.watches(), triggers.clone());
     let namespaces = Namespaces::new(client.clone(), operator.watches(), triggers.clone());
     let (wanted, kinds) = watch::channel(Vec::new());
-    tokio::spawn(observe::follow(operator.settings(), wanted, backups.clone(), namespaces.clone()));
+    let (metrics, left) = (HeldMetrics::new(), LeftMetrics::default());
+    operator.add_metrics(|registry| {
+        metrics.register(registry);
+        left.register(registry);
+    });
+    let leaving = Leaving::new(triggers.clone(), operator.events(), left);
+    let followed = (backups.clone(), namespaces.clone());
+    tokio::spawn(observe::follow(operator.settings(), wanted, followed.0, followed.1, leaving));
 
-    let metrics = HeldMetrics::new();
-    operator.add_metrics(|registry| metrics.register(registry));
     let memory = Memory::default();
     let executor = Executor::new(operator.writer(), operator.events(), memory.clone(), metrics);
     let observer = Observer::new(client, served_kinds, operator.settings(), namespaces, backups, memory);

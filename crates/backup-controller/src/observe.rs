@@ -2,6 +2,7 @@
 
 mod backup_watches;
 mod kinds;
+mod leaving;
 mod live;
 mod namespaces;
 mod survey;
@@ -33,6 +34,7 @@ use survey::Survey;
 
 pub use backup_watches::BackupWatches;
 pub use kinds::follow;
+pub use leaving::Leaving;
 pub use namespaces::Namespaces;
 
 /// Reads the state of a protected object.

@@ -4,6 +4,11 @@ use catena_api::keys::BACKUP_STATUS;
 use kube::core::ObjectMeta;
 use serde_json::Value;
 
+/// The reason of a held object that backup-controller has not reported on yet.
+pub const HELD_FOR_BACKUP: &str = "HeldForBackup";
+/// The reason of a held object whose kind has no entry in backup-controller's settings any more.
+pub const NO_ENTRY: &str = "NoEntry";
+
 /// The report on an object; null if there is none. One that a copy brought along is about another object.
 pub fn report(metadata: &ObjectMeta) -> Value {
     let text = metadata.annotations.as_ref().and_then(|annotations| annotations.get(BACKUP_STATUS));

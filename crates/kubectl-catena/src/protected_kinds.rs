@@ -12,18 +12,42 @@ use crate::{connection::Cluster, pages};
 const SETTINGS: &str = "app.kubernetes.io/part-of=catena,app.kubernetes.io/component=backup-controller";
 
 /// Kinds by group and name.
-pub type ProtectedKinds = BTreeSet<(String, String)>;
+pub type Kinds = BTreeSet<(String, String)>;
 
-/// The kinds that have an entry in backup-controller's settings; `None` when these cannot be read.
+/// The kinds of backup-controller's settings.
+#[derive(Debug, Default)]
+pub struct ProtectedKinds {
+    /// Those that have an entry.
+    pub current: Kinds,
+    /// Those that had one before an upgrade: objects that still have the finalizer wait for nobody.
+    pub former: Kinds,
+}
+
+impl ProtectedKinds {
+    /// All of them.
+    pub fn all(&self) -> Kinds {
+        self.current.union(&self.former).cloned().collect()
+    }
+}
+
+/// The kinds that have or had an entry in backup-controller's settings; `None` when these cannot be read.
 pub async fn protected_kinds(cluster: &Cluster) -> Option<ProtectedKinds> {
     let found = Api::<ConfigMap>::all(cluster.client.clone());
     let found = pages::all(&found, ListParams::default().labels(SETTINGS)).await.ok()?;
-    let texts = found.into_iter().filter_map(|settings| settings.data?.remove("settings.yaml"));
-    let kinds: Vec<ProtectedKinds> = texts.map(|text| kinds_in(&text)).collect::<Option<_>>()?;
-    (!kinds.is_empty()).then(|| kinds.into_iter().flatten().collect())
+    let mut kinds: Option<ProtectedKinds> = None;
+    for mut texts in found.into_iter().filter_map(|settings| settings.data) {
+        let Some(settings) = texts.remove("settings.yaml") else { continue };
+        let kinds = kinds.get_or_insert_default();
+        kinds.current.extend(kinds_in(&settings)?);
+        // Written by the chart at an upgrade, in the same form.
+        kinds
+            .former
+            .extend(texts.remove("former-kinds.yaml").and_then(|text| kinds_in(&text)).unwrap_or_default());
+    }
+    kinds
 }
 
-fn kinds_in(settings: &str) -> Option<ProtectedKinds> {
+fn kinds_in(settings: &str) -> Option<Kinds> {
     let settings: Value = serde_saphyr::from_str(settings).ok()?;
     let kind = |entry: &Value| {
         let api_version = entry["apiVersion"].as_str()?;
@@ -42,7 +66,7 @@ mod tests {
         let settings = "kinds: {db: {apiVersion: x.dev/v1, kind: Db, resource: dbs, backup: b}, cm: {apiVersion: v1, kind: ConfigMap, resource: configmaps, backup: b}}";
         let expected = [(String::new(), "ConfigMap".to_owned()), ("x.dev".to_owned(), "Db".to_owned())];
         assert_eq!(kinds_in(settings), Some(expected.into()));
-        assert_eq!(kinds_in("kinds: {}"), Some(ProtectedKinds::new()));
+        assert_eq!(kinds_in("kinds: {}"), Some(Kinds::new()));
         assert_eq!(kinds_in("kinds: {db: {kind: Db}}"), None);
     }
 }

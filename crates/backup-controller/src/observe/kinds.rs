@@ -6,7 +6,7 @@ use backup_controller::{observed::Row, settings::Entries};
 use operator_kit::{run::Settings, watch::WatchedKind};
 use tokio::{select, sync::watch, time::sleep};
 
-use super::{backup_watches::BackupWatches, namespaces::Namespaces};
+use super::{backup_watches::BackupWatches, leaving::Leaving, namespaces::Namespaces};
 
 /// Time between checks of watches of backups whose kind may no longer be served. A check makes no request.
 const VERSION_LOOK_INTERVAL: Duration = Duration::from_secs(1);
@@ -17,13 +17,17 @@ pub async fn follow(
     wanted: watch::Sender<Vec<WatchedKind<Row>>>,
     backups: BackupWatches,
     namespaces: Namespaces,
+    leaving: Leaving,
 ) {
+    let mut former = settings.current();
     loop {
         let current = settings.current();
+        leaving.tell(&former, &current);
         namespaces.keep(&current);
         backups.keep(&current);
         let kinds = current.by_resource.iter().filter_map(|(id, entries)| watched(id, entries));
         wanted.send_replace(kinds.collect());
+        former = current;
         loop {
             select! {
                 () = settings.changed() => break,

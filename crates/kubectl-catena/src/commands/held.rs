@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use crate::{
     age::age,
-    backup_status,
+    backup_status::{self, HELD_FOR_BACKUP, NO_ENTRY},
     chain::Gap,
     connection::Options,
     errors::read_failure,
@@ -19,8 +19,9 @@ use crate::{
     output::Output,
     pages,
     paint::{Paint, Tone, sanitized},
-    protected_kinds::protected_kinds,
+    protected_kinds::{ProtectedKinds, protected_kinds},
     table::{Cell, Table},
+    why::describe,
 };
 
 const MAX_CONCURRENT_LISTS: usize = 16;
@@ -31,7 +32,7 @@ pub struct Arguments {
     /// List all namespaces, and cluster-wide objects
     #[arg(short = 'A', long)]
     all_namespaces: bool,
-    /// Search all kinds, not only those that backup-controller currently protects
+    /// Search all kinds, not only those that backup-controller protects or protected before its last upgrades
     #[arg(long)]
     all_kinds: bool,
     #[command(flatten)]
@@ -74,13 +75,14 @@ struct Shown<'s> {
 /// Lists held objects.
 pub async fn run(options: &Options, arguments: &Arguments) -> Result<()> {
     let cluster = options.connect().await?;
-    let protected = if arguments.all_kinds { None } else { protected_kinds(&cluster).await };
-    let protected = protected.filter(|kinds| !kinds.is_empty());
+    let settings = protected_kinds(&cluster).await;
+    let searched = settings.as_ref().filter(|_| !arguments.all_kinds).map(ProtectedKinds::all);
+    let searched = searched.filter(|kinds| !kinds.is_empty());
     let kinds: Vec<&Kind> = cluster
         .kinds
         .preferred()
         .filter(|kind| kind.is_listed && (kind.is_namespaced || arguments.all_namespaces))
-        .filter(|kind| protected.as_ref().is_none_or(|protected| protected.contains(&place(kind))))
+        .filter(|kind| searched.as_ref().is_none_or(|searched| searched.contains(&place(kind))))
         .collect();
     let namespace = (!arguments.all_namespaces).then_some(cluster.namespace.as_str());
     let lists: Vec<_> = stream::iter(&kinds)
@@ -95,7 +97,8 @@ pub async fn run(options: &Options, arguments: &Arguments) -> Result<()> {
     for (kind, list) in lists {
         match list {
             Ok(list) => {
-                items.extend(list.iter().filter_map(|metadata| Held::of(kind, metadata)));
+                let is_left = settings.as_ref().is_some_and(|kinds| !kinds.current.contains(&place(kind)));
+                items.extend(list.iter().filter_map(|metadata| Held::of(kind, metadata, is_left)));
             }
             // Some kinds are served and cannot be listed as metadata.
             Err(kube::Error::Api(status)) if matches!(status.code, 404..=406) => {}
@@ -103,7 +106,7 @@ pub async fn run(options: &Options, arguments: &Arguments) -> Result<()> {
         }
     }
     items.sort_by_key(|held: &Held| (held.deleted, held.object.clone()));
-    let only = protected.iter().flatten().map(|(_, kind)| kind.as_str()).collect();
+    let only = searched.iter().flatten().map(|(_, kind)| kind.as_str()).collect();
     let shown = Shown { items: &items, only, not_seen: &gaps };
     arguments.output.print(&shown, || text(&shown, Timestamp::now(), Paint::for_stdout()))
 }
@@ -113,12 +116,17 @@ fn place(kind: &Kind) -> (String, String) {
 }
 
 impl Held {
-    fn of(kind: &Kind, metadata: &kube::core::ObjectMeta) -> Option<Self> {
+    /// The object, if it is held. `is_left` says that backup-controller has no entry for its kind.
+    fn of(kind: &Kind, metadata: &kube::core::ObjectMeta, is_left: bool) -> Option<Self> {
         let deleted = deleted(metadata)?;
         metadata.finalizers.iter().flatten().find(|finalizer| *finalizer == keys::BACKUP_FINALIZER)?;
         let report = backup_status::report(metadata);
         let text = |field: &str| report[field].as_str().unwrap_or_default().to_owned();
-        let reason = text("reason");
+        let (reason, message) = match text("reason") {
+            _ if is_left => (NO_ENTRY.to_owned(), describe(NO_ENTRY).0.to_owned()),
+            reason if reason.is_empty() => (HELD_FOR_BACKUP.to_owned(), text("message")),
+            reason => (reason, text("message")),
+        };
         Some(Self {
             object: Identity {
                 api_version: kind.resource.api_version.clone(),
@@ -128,8 +136,8 @@ impl Held {
                 uid: metadata.uid.clone().unwrap_or_default(),
             },
             deleted: Some(deleted),
-            reason: if reason.is_empty() { "Pending".to_owned() } else { reason },
-            message: text("message"),
+            reason,
+            message,
             attempt: report["attempt"].as_i64(),
             backup: text("backup"),
         })
@@ -152,7 +160,7 @@ fn text(shown: &Shown, now: Timestamp, paint: Paint) -> String {
             String::new()
         } else {
             format!(
-                ", among the kinds that backup-controller protects ({}); --all-kinds searches all kinds",
+                ", among the kinds that backup-controller protects or protected before ({}); --all-kinds searches all kinds",
                 shown.only.join(", ")
             )
         };
@@ -161,7 +169,7 @@ fn text(shown: &Shown, now: Timestamp, paint: Paint) -> String {
     let mut table = Table::of(["NAMESPACE", "OBJECT", "FOR", "ATTEMPT", "REASON", "BACKUP", "MESSAGE"]);
     for held in shown.items {
         let tone = match held.reason.as_str() {
-            "BackupRunning" | "BackupBeingDeleted" | "FormerBackupRunning" | "Pending" => Tone::Moving,
+            "BackupRunning" | "BackupBeingDeleted" | "FormerBackupRunning" | HELD_FOR_BACKUP => Tone::Moving,
             _ => Tone::Bad,
         };
         table.push([
@@ -188,7 +196,8 @@ mod tests {
     fn only_a_deleted_object_with_the_finalizer_is_held() {
         let kinds = kinds();
         let kind = kinds.find("bdep").unwrap();
-        let held = |metadata: Value| Held::of(kind, &serde_json::from_value(metadata).unwrap()).is_some();
+        let held =
+            |metadata: Value| Held::of(kind, &serde_json::from_value(metadata).unwrap(), false).is_some();
         let at = "2026-01-01T00:00:00Z";
         assert!(held(json!({"name": "a", "deletionTimestamp": at, "finalizers": ["catena.dev/backup"]})));
         assert!(!held(json!({"name": "a", "finalizers": ["catena.dev/backup"]})));
@@ -205,16 +214,19 @@ mod tests {
                 "name": name, "namespace": "shop", "deletionTimestamp": "2026-01-01T00:00:00Z",
                 "finalizers": ["catena.dev/backup"], "annotations": annotations,
             });
-            Held::of(kind, &serde_json::from_value(metadata).unwrap()).unwrap()
+            Held::of(kind, &serde_json::from_value(metadata).unwrap(), name == "left").unwrap()
         };
-        let items =
-            [item("web", json!({"catena.dev/backup-status": status.to_string()})), item("new", json!({}))];
+        let items = [
+            item("web", json!({"catena.dev/backup-status": status.to_string()})),
+            item("new", json!({})),
+            item("left", json!({"catena.dev/backup-status": status.to_string()})),
+        ];
         let now = "2026-01-01T00:10:00Z".parse().unwrap();
         let gaps = [Gap { what: "secrets".into(), why: "no permission".into() }];
         let shown = |items| text(&Shown { items, only: vec!["ConfigMap"], not_seen: &gaps }, now, Paint::OFF);
         insta::assert_snapshot!(shown(&items));
         assert!(shown(&[]).starts_with(
-            "no object is held for a backup, among the kinds that backup-controller protects (ConfigMap); --all-kinds"
+            "no object is held for a backup, among the kinds that backup-controller protects or protected before (ConfigMap); --all-kinds"
         ));
     }
 }

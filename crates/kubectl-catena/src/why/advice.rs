@@ -75,11 +75,18 @@ fn template(reason: &str) -> Option<Description> {
     Some(match reason {
         "TemplateNotFound" => (
             "names a template that does not exist",
-            "set spec.template to one that the message lists, or have it added to the values of the controller",
+            "set spec.template to one that the message lists, or have it added under templates in the values of the controller of this kind",
         ),
         "ParameterMissing" => {
             ("lacks a parameter that its template requires", "set it under spec.parameters")
         }
+        "ParameterUnknown" => {
+            ("has a parameter that its template does not declare", "correct its name under spec.parameters")
+        }
+        "ParameterInvalid" => (
+            "has a parameter with a value that its template does not allow",
+            "correct the value under spec.parameters as the message says",
+        ),
         "TemplateFailed" => (
             "has a template that renders no valid object",
             "fix the template in the values of the chart, or the parameter that the message names",
@@ -324,7 +331,7 @@ fn binding(reason: &str) -> Option<Description> {
         ),
         "BinderSilent" => (
             "is not bound to its target, and command-binder is running but has not reported on it",
-            "check that the values of command-binder have an entry for this kind; kinds in your values replaces the whole list of the chart",
+            "check that the values of command-binder have an entry for this kind (kinds in your values replaces the whole list of the chart), and that command-binder may watch it: its Events name a kind that it may not watch, kubectl events --all-namespaces --types=Warning",
         ),
         "TargetNotFound" => (
             "names a target that does not exist",

@@ -11,46 +11,52 @@ use command_binder::{
     kind::CommandKind,
     observed::{Observed, Target, TargetObject},
     place::place,
-    verdict::Verdict,
 };
 use jiff::Timestamp;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::{Api, api::ObjectMeta, core::DynamicObject, discovery::ApiResource};
 use operator_kit::watch::{ServedKind, TrimmedObject};
 
-use super::rules::{as_watched, settings};
+use super::{
+    facts::Binding,
+    rules::{as_watched, settings},
+};
 use crate::{chain::Gap, connection::Cluster, errors::read_failure, object::Identity};
 
-/// The obstacle to binding an object of a foreign kind, if its kind is one of commands.
-pub async fn binding_obstacle(cluster: &Cluster, object: &DynamicObject) -> Result<Option<Verdict>, Gap> {
+/// The binding of an object of a foreign kind, if its kind is one of commands.
+pub async fn binding(cluster: &Cluster, object: &DynamicObject) -> Result<Option<Binding>, Gap> {
     let identity = Identity::of(object);
     if identity.group() == keys::GROUP || object.metadata.deletion_timestamp.is_some() {
         return Ok(None);
     }
-    let obstacle = foreign_obstacle(cluster, &identity, &object.metadata).await;
-    obstacle
-        .map_err(|error| Gap { what: "the rules of command-binder".to_owned(), why: read_failure(&error) })
+    let binding = foreign_binding(cluster, &identity, &object.metadata).await;
+    binding.map_err(|error| Gap { what: "the rules of command-binder".to_owned(), why: read_failure(&error) })
 }
 
-async fn foreign_obstacle(
+async fn foreign_binding(
     cluster: &Cluster,
     identity: &Identity,
     metadata: &ObjectMeta,
-) -> kube::Result<Option<Verdict>> {
+) -> kube::Result<Option<Binding>> {
     let Some(kind) = rule(cluster, identity).await? else { return Ok(None) };
     let Some(object) = as_watched(cluster, &kind.resource, kind.selector.as_deref(), metadata).await? else {
         return Ok(None);
     };
     let (metadata, row) = (object.metadata.clone(), CommandRow::of(&kind, object));
     let target = match &row.finding {
-        Finding::Target(to) if row.proven_target(to, false).is_none() => {
-            Some(find_target(cluster, &metadata, to).await?)
-        }
+        Finding::Target(to) if row.proven_target(to, false).is_some() => return Ok(Some(Binding::Bound)),
+        Finding::Target(to) => Some(find_target(cluster, &metadata, to).await?),
         _ => None,
     };
+    // A label proves a binding only together with its target.
+    let is_labelled = row.label().is_some();
     let said = verdict(&Observed::by_onlooker(metadata, row, target, Timestamp::now()));
-    // An object that is only observed is as it should be.
-    Ok(said.filter(|said| !said.is_bound && said.reason != "WouldBind"))
+    Ok(said.and_then(|said| match said.is_bound {
+        true if is_labelled => Some(Binding::Bound),
+        true => Some(Binding::Due),
+        // An object that is only observed is as it should be.
+        false => (said.reason != "WouldBind").then_some(Binding::Obstacle(said)),
+    }))
 }
 
 /// The rule for binding objects of a kind: from the settings, or else from the definition of the kind.

@@ -11,7 +11,7 @@ use super::{
     advice::describe,
     answer::{Cause, Finding, Lead},
     controllers::Verdict,
-    facts::Facts,
+    facts::{Binding, Facts},
     unreported::{controller_of, not_running},
     warnings,
 };
@@ -52,9 +52,13 @@ pub fn foreign<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Finding<'n>> {
         return None;
     }
     let uid = &node.identity.uid;
-    let by_rules = facts.surroundings.unbound.as_ref().filter(|_| *uid == facts.asked.identity.uid);
-    if let Some(verdict) = by_rules {
-        return Some(Finding::at(node, not_bound(node, verdict.reason, &verdict.message)));
+    match facts.surroundings.binding.as_ref().filter(|_| *uid == facts.asked.identity.uid) {
+        Some(Binding::Obstacle(verdict)) => {
+            return Some(Finding::at(node, not_bound(node, verdict.reason, &verdict.message)));
+        }
+        Some(Binding::Due) if !is_new(node, facts) => return Some(Finding::at(node, neglected(node, facts))),
+        Some(Binding::Bound | Binding::Due) => return None,
+        None => {}
     }
     let metadata = &node.object.metadata;
     let is_marked = metadata.annotations.iter().flatten().any(|(key, _)| key == keys::BOUND_TO)
@@ -65,6 +69,19 @@ pub fn foreign<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Finding<'n>> {
     let mut warnings = facts.surroundings.warnings.iter();
     let warning = warnings.rfind(|warning| warning.about == *uid && warning.by == BINDER)?;
     Some(Finding::at(node, not_bound(node, &warning.reason, &warning.message)))
+}
+
+/// A command that could be bound, and is not.
+fn neglected(node: &Node, facts: &Facts) -> Cause {
+    match facts.surroundings.controllers.verdict(BINDER, facts.now) {
+        Verdict::Down(why) => not_running(&node.identity, BINDER, &why),
+        Verdict::Runs | Verdict::Unknown(_) => not_bound(node, "BinderSilent", ""),
+    }
+}
+
+/// Whether the binder may not have got to a command yet.
+fn is_new(node: &Node, facts: &Facts) -> bool {
+    node.created.is_none_or(|created| facts.now.duration_since(created) < REPORT_GRACE)
 }
 
 fn not_bound(node: &Node, reason: &str, message: &str) -> Cause {
@@ -168,9 +185,8 @@ fn unbound(node: &Node, said: &str, facts: &Facts) -> Cause {
         Verdict::Runs | Verdict::Unknown(_) => {
             let bound = conditions(&node.object).into_iter().find(|condition| condition.type_ == BOUND);
             let reason = bound.map(|bound| bound.reason).filter(|reason| !reason.is_empty());
-            let is_new = node.created.is_none_or(|created| facts.now.duration_since(created) < REPORT_GRACE);
             let runs = matches!(verdict, Verdict::Runs);
-            let silent = if runs && !is_new { "BinderSilent" } else { "NotBound" };
+            let silent = if runs && !is_new(node, facts) { "BinderSilent" } else { "NotBound" };
             let reason = reason.as_deref().unwrap_or(silent);
             let known = if describe(reason).0.is_empty() { "NotBound" } else { reason };
             let (meaning, advice) = describe(known);

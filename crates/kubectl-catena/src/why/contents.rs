@@ -21,8 +21,12 @@ pub fn remaining(node: &Node, since: Timestamp) -> Option<Cause> {
     let identity = &node.identity;
     let (meaning, message, advice) = match (identity.group(), identity.kind.as_str()) {
         ("", "Namespace") => {
-            let message = messages(node, &OF_NAMESPACES)?;
-            let advice = of_namespace(&identity.name, &message);
+            let message = messages(node, &OF_NAMESPACES).unwrap_or_default();
+            let advice = if message.is_empty() {
+                "ask again in some seconds: the namespace then says what is left in it".to_owned()
+            } else {
+                of_namespace(&identity.name, &message)
+            };
             ("is being deleted, and waits for its contents", message, advice)
         }
         ("apiextensions.k8s.io", "CustomResourceDefinition") => {

@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     age::duration,
-    backup_status,
+    backup_status::{self, HELD_FOR_BACKUP, NO_ENTRY},
     chain::{Finalizer, Node},
 };
 
@@ -79,11 +79,11 @@ fn backup(node: &Node, since: Timestamp, facts: &Facts) -> Cause {
         return Cause { meaning, ..cause };
     }
     let kind = (node.identity.group().to_owned(), node.identity.kind.clone());
-    if facts.surroundings.protected.as_ref().is_some_and(|protected| !protected.contains(&kind)) {
-        let (meaning, advice) = describe("NoEntry");
+    if facts.surroundings.protected.as_ref().is_some_and(|kinds| !kinds.current.contains(&kind)) {
+        let (meaning, advice) = describe(NO_ENTRY);
         return Cause {
             object: node.identity.clone(),
-            reason: "NoEntry".to_owned(),
+            reason: NO_ENTRY.to_owned(),
             meaning: meaning.to_owned(),
             message: String::new(),
             since: Some(since),
@@ -92,10 +92,10 @@ fn backup(node: &Node, since: Timestamp, facts: &Facts) -> Cause {
     }
     let report = backup_status::report(&node.object.metadata);
     let text = |field: &str| report[field].as_str().unwrap_or_default().to_owned();
-    let reason = if text("reason").is_empty() { "HeldForBackup".to_owned() } else { text("reason") };
+    let reason = if text("reason").is_empty() { HELD_FOR_BACKUP.to_owned() } else { text("reason") };
     let backup = text("backup");
     let of = if backup.is_empty() { String::new() } else { format!(" by {backup}") };
-    let known = if describe(&reason).1.is_empty() { "HeldForBackup" } else { &reason };
+    let known = if describe(&reason).1.is_empty() { HELD_FOR_BACKUP } else { &reason };
     let advice = match (describe(known).1, place_of(&backup)) {
         (advice, Some(place)) => {
             format!("kubectl catena why {place} explains the state of the backup; {advice}")

@@ -21,7 +21,7 @@ pub fn diagnose(facts: &Facts) -> Answer {
     }
     let well = finding.is_none();
     let sentence = match &finding {
-        None => text::well(asked),
+        None => text::well(asked, facts.surroundings.binding.as_ref()),
         Some(finding) => text::sentence(asked, &finding.cause, facts.now),
     };
     let evidence = finding.iter().flat_map(|finding| finding.path.iter().rev());
@@ -89,6 +89,10 @@ fn remarks(facts: &Facts, finding: Option<&Finding>) -> Vec<String> {
         }
     }
     remarks.extend(condition_message(facts.asked, "Contested"));
+    remarks.extend(facts.asked.all().filter_map(|node| {
+        let message = condition_message(node, "UnreadParameters")?;
+        Some(format!("{}: {message}", node.identity))
+    }));
     let kept = facts.surroundings.kept_because.iter();
     remarks.extend(kept.map(|reason| format!("command-reaper keeps it whatever its TTL: {reason}")));
     let waiting = facts.asked.children.iter().filter(|child| command::is_waiting(child)).count();

@@ -5,7 +5,7 @@ use jiff::Timestamp;
 
 use super::{
     answer::Answer,
-    binding::binding_obstacle,
+    binding::binding,
     diagnose::diagnose,
     facts::{Facts, Surroundings},
     gather::gather,
@@ -30,7 +30,7 @@ pub async fn explanation(cluster: &Cluster, target: &Target) -> Result<Answer> {
     let asked = top.find(&fetched.asked).context(gone)?;
     let mut gaps = fetched.gaps;
     gaps.extend(surroundings.gaps.iter().cloned());
-    let unbound = binding_obstacle(cluster, &asked.object).await.unwrap_or_else(|gap| {
+    let binding = binding(cluster, &asked.object).await.unwrap_or_else(|gap| {
         gaps.push(gap);
         None
     });
@@ -44,7 +44,7 @@ pub async fn explanation(cluster: &Cluster, target: &Target) -> Result<Answer> {
         gaps,
         lost_owner: lost.map(|(_, owner)| owner),
         missing_target: fetched.missing_target,
-        unbound,
+        binding,
         kept_because,
         ..surroundings
     };

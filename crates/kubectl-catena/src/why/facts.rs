@@ -36,14 +36,25 @@ pub struct Surroundings {
     pub lost_owner: Option<Identity>,
     /// The target of the asked command, if it is missing.
     pub missing_target: Option<Identity>,
-    /// The obstacle to binding the asked object, by command-binder's rules.
-    pub unbound: Option<Verdict>,
+    /// The state of the asked object by command-binder's rules, if its kind is a foreign one of commands.
+    pub binding: Option<Binding>,
     /// The reason why command-reaper keeps the asked command.
     pub kept_because: Option<String>,
     /// The kinds that have an entry in backup-controller's settings, if these can be read.
     pub protected: Option<ProtectedKinds>,
     /// Unread parts.
     pub gaps: Vec<Gap>,
+}
+
+/// The state of a command of a foreign kind, by command-binder's rules.
+#[derive(Debug)]
+pub enum Binding {
+    /// It shows that it is bound.
+    Bound,
+    /// Nothing is in the way of binding it.
+    Due,
+    /// It is not bound for this reason.
+    Obstacle(Verdict),
 }
 
 /// An Event of type Warning.

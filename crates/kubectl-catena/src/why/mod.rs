@@ -23,5 +23,6 @@ mod text;
 mod unreported;
 mod warnings;
 
+pub use advice::describe;
 pub use explanation::explanation;
 pub use text::text;

@@ -40,6 +40,18 @@ fn a_namespace_that_waits_for_its_contents() {
     assert!(theirs.message.contains("example.com/x in 2 resource instances"), "{}", theirs.message);
 }
 
+/// Its conditions come some seconds after its deletion, and say at first that nothing remains.
+#[test]
+fn a_namespace_is_never_told_to_be_held_by_nothing() {
+    let empty = condition("NamespaceContentRemaining", "False", "ContentRemoved", "All content removed");
+    for conditions in [json!([]), json!([empty])] {
+        let body = json!({"metadata": {"deletionTimestamp": THEN}, "status": {"conditions": conditions}});
+        let answer = ask("Namespace/shop", &[object("v1", "Namespace", "shop", None, body)], &calm());
+        assert!(answer.sentence.contains("waits for its contents"), "{}", answer.sentence);
+        assert!(!answer.sentence.contains("nothing holds"), "{}", answer.sentence);
+    }
+}
+
 #[test]
 fn a_definition_that_waits_for_its_instances() {
     let left = condition("Terminating", "True", "InstanceDeletionInProgress", "2 instances remain");
