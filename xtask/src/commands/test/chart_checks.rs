@@ -1,5 +1,5 @@
 //! Checks that the generated files of the charts are up to date, and that every chart lints and renders with its
-//! defaults, its CI values and the local values.
+//! defaults, its CI values and the local values, with notes that are true for them.
 
 use std::{
     path::Path,
@@ -9,6 +9,7 @@ use std::{
 use anyhow::{Result, bail};
 use local_cluster::{Interrupt, Tool, Toolchain};
 
+use super::chart_notes;
 use crate::{
     charts::{self, Chart, NAMESPACE},
     commands, workspace,
@@ -34,6 +35,17 @@ pub async fn run(interrupt: &Interrupt) -> Result<()> {
                 return result;
             }
             match result {
+                Ok(()) => println!("✓ {what}"),
+                Err(error) => {
+                    println!("✗ {what}: {error:#}");
+                    failed.push(what);
+                }
+            }
+        }
+        for values in chart.ci_values() {
+            let file = values.file_name().unwrap_or_default().to_string_lossy();
+            let what = format!("notes of {} with {file}", chart.name);
+            match chart_notes::check(helm, chart, &values) {
                 Ok(()) => println!("✓ {what}"),
                 Err(error) => {
                     println!("✗ {what}: {error:#}");
