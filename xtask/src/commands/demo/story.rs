@@ -37,9 +37,7 @@ async fn restart(kubectl: &Kubectl<'_>) -> Result<()> {
 }
 
 async fn roll_back(kubectl: &Kubectl<'_>, image: Option<&str>) -> Result<()> {
-    say(
-        "6. An image that nobody can pull: the old pods go on serving, and the top object names what blocks.",
-    );
+    say("6. An image that nobody can pull: the old pods keep serving, and the top object names the blocker.");
     kubectl.run(&["patch", "basicdeployment", "hello", "--type=merge", "--patch", NO_IMAGE]).await?;
     let blocked = "--for=jsonpath={.status.blockedBy.kind}=Pod";
     kubectl.run(&["wait", blocked, "basicdeployment/hello", "--timeout=120s"]).await?;
@@ -47,7 +45,7 @@ async fn roll_back(kubectl: &Kubectl<'_>, image: Option<&str>) -> Result<()> {
     say("   Rolled back by a command. The spec is not touched: it is followed again when it moves on.");
     command(kubectl, "examples/rollback.yaml").await?;
     kubectl.run(&["get", "basicdeployments,pods"]).await?;
-    say("   The spec is mended, as it was in the beginning.");
+    say("   The spec is corrected to what it was at first.");
     kubectl.feed(&["apply", "--filename", "-"], &example(image)?).await?;
     kubectl.run(&READY).await
 }

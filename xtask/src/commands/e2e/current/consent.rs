@@ -70,7 +70,7 @@ pub async fn ask(yes: bool, interrupt: &Interrupt) -> Result<()> {
 }
 
 fn read() -> io::Result<String> {
-    print!("Go on? [y/N] ");
+    print!("Continue? [y/N] ");
     io::stdout().flush()?;
     let mut answer = String::new();
     io::stdin().lock().read_line(&mut answer)?;
