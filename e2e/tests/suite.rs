@@ -35,6 +35,7 @@ mod reaps_commands;
 mod reaps_foreign_kinds;
 mod refuses_bad_input;
 mod refuses_commands;
+mod refuses_unknown_fields;
 mod reports_blockers;
 mod rolls_out;
 mod runs_any_child;
