@@ -10,8 +10,8 @@ use catena_api::{
 };
 use e2e::{
     AuditLog, BACKUP_BY, BACKUPS, Cluster, Controller, DEPLOYMENTS, Namespace, REPLICA_SETS, Release, Tally,
-    WAIT_TIMEOUT, backup_example, catena, condition, deployment, eventually, has, helm, is_protected, kubectl,
-    kubectl_apply, kubectl_with_input, open_kind, protect, replica_set, shipped_template, succeeds,
+    WAIT_TIMEOUT, backup_example, catena, condition, deployment, eventually, has, helm, is_protected,
+    kubectl, kubectl_apply, kubectl_with_input, open_kind, protect, replica_set, shipped_template, succeeds,
 };
 use k8s_openapi::{
     api::core::v1::{ConfigMap, Pod, Secret},
@@ -43,7 +43,10 @@ fn is_stalled(conditions: &[Condition], field: &str) -> bool {
 /// `helm test` fails, because the controller names the template and the field.
 async fn is_found_by_helm_test(cluster: &Cluster, controller: Controller, field: &str) -> Result<()> {
     let (status, said) = controller.until_ready(cluster).await.self_test().await?;
-    ensure!(status == 503 && said.contains("template \"misspelt\"") && said.contains(field), "{status} {said}");
+    ensure!(
+        status == 503 && said.contains("template \"misspelt\"") && said.contains(field),
+        "{status} {said}"
+    );
     ensure!(!said.contains("template \"default\""), "{said}");
     ensure!(helm(&["test", controller.name(), "--timeout=60s"]).await.is_err(), "helm test passed");
     Ok(())
@@ -160,8 +163,8 @@ async fn a_misspelt_field_in_the_template_of_a_child_is_told_and_no_child_is_mad
 }
 
 #[tokio::test]
-async fn a_misspelt_field_in_the_template_of_a_backup_holds_the_object_and_makes_no_empty_backup() -> Result<()>
-{
+async fn a_misspelt_field_in_the_template_of_a_backup_holds_the_object_and_makes_no_empty_backup()
+-> Result<()> {
     let cluster = Cluster::changing(&[BACKUPS]).await?;
     let namespace = cluster.namespace("backups").await?;
     let mut values = backup_example("manifest")?;
@@ -244,14 +247,15 @@ async fn fields_that_others_left_in_an_object_keep_nobody_from_protecting_and_re
     })
     .await;
 
-    let object = ["leftovers.e2e.catena.dev", "web", "--namespace", &namespace.name];
-    kubectl(&[&["label"], &object[..], &[&format!("{BACKUP_BY}=manifest")]].concat()).await?;
+    let kind = "leftovers.e2e.catena.dev";
+    let place = format!("--namespace={}", namespace.name);
+    kubectl(&["label", kind, "web", &place, &format!("{BACKUP_BY}=manifest")]).await?;
     eventually("it is protected", WAIT_TIMEOUT, async || {
-        let said = kubectl(&[&["get"], &object[..], &["--output=jsonpath={.metadata.finalizers}"]].concat());
-        let said = said.await.map_err(|error| error.to_string())?;
+        let finalizers = ["get", kind, "web", &place, "--output=jsonpath={.metadata.finalizers}"];
+        let said = kubectl(&finalizers).await.map_err(|error| error.to_string())?;
         if said.contains(BACKUP_FINALIZER) { Ok(()) } else { Err(said) }
     })
     .await;
-    kubectl(&[&["delete"], &object[..], &["--timeout=60s"]].concat()).await?;
+    kubectl(&["delete", kind, "web", &place, "--timeout=60s"]).await?;
     Ok(())
 }

@@ -38,6 +38,7 @@ mod reaps_commands;
 mod reaps_foreign_kinds;
 mod refuses_bad_input;
 mod refuses_commands;
+mod refuses_unknown_fields;
 mod reports_blockers;
 mod restores;
 mod rolls_out;

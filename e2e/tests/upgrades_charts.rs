@@ -8,10 +8,11 @@ use std::{
 };
 
 use anyhow::{Context, Result, ensure};
-use catena_api::{BasicDeployment, BasicReplicaSet};
+use catena_api::{BasicDeployment, BasicDeploymentRestart, BasicReplicaSet};
 use e2e::{
     AuditLog, CONTROLLERS, Cluster, Controller, DEPLOYMENTS, Namespace, REPLICA_SETS, Release, Tally,
-    deployment, replica_set, shipped_template, uids, until_all_are_ready,
+    commands::{condition_of, restart},
+    condition, deployment, replica_set, shipped_template, uids, until_all_are_ready,
 };
 use futures::future::try_join_all;
 use k8s_openapi::{
@@ -134,22 +135,23 @@ async fn an_upgrade_and_a_rollback_replace_no_pod_and_delete_no_definition() -> 
     Ok(())
 }
 
-/// A copy of a chart whose definition lacks a field of the status.
+/// A copy of the chart of basic-replicaset-controller whose definition lacks a field.
 struct Older {
     directory: PathBuf,
 }
 
 impl Older {
-    fn without(controller: Controller, field: &str) -> Result<Self> {
-        let directory = std::env::temp_dir().join(format!("catena-older-{}", std::process::id()));
+    /// Without a field of `spec` or `status`.
+    fn without(part: &str, field: &str) -> Result<Self> {
+        let directory = std::env::temp_dir().join(format!("catena-without-{field}-{}", std::process::id()));
         let older = Self { directory };
-        let copied = Command::new("cp").arg("-R").arg(controller.chart()?).arg(&older.directory).status()?;
+        let copied =
+            Command::new("cp").arg("-R").arg(REPLICA_SETS.chart()?).arg(&older.directory).status()?;
         ensure!(copied.success(), "cp: {copied}");
         let file = older.directory.join("files/crd.yaml");
         let mut definition: Value = serde_saphyr::from_str(&std::fs::read_to_string(&file)?)?;
-        let fields =
-            definition.pointer_mut("/spec/versions/0/schema/openAPIV3Schema/properties/status/properties");
-        let fields = fields.and_then(Value::as_object_mut).context("the status")?;
+        let schema = &mut definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
+        let fields = schema["properties"][part]["properties"].as_object_mut().context("the schema")?;
         fields.remove(field).with_context(|| format!("no field {field}"))?;
         std::fs::write(&file, definition.to_string())?;
         Ok(older)
@@ -162,12 +164,12 @@ impl Drop for Older {
     }
 }
 
-/// Whether the definition of `BasicReplicaSets` has a field of the status.
-async fn has_field(cluster: &Cluster, field: &str) -> Result<bool> {
+/// Whether the definition of `BasicReplicaSets` has a field of `spec` or `status`.
+async fn has_field(cluster: &Cluster, part: &str, field: &str) -> Result<bool> {
     let definition = cluster.all::<CustomResourceDefinition>().get("basicreplicasets.catena.dev").await?;
     let definition = serde_json::to_value(definition)?;
-    let fields = &definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["status"];
-    Ok(fields["properties"][field].is_object())
+    let schema = &definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
+    Ok(schema["properties"][part]["properties"][field].is_object())
 }
 
 #[tokio::test]
@@ -175,11 +177,11 @@ async fn a_controller_that_is_newer_than_its_definition_says_so_until_an_upgrade
 -> Result<()> {
     const FIELD: &str = "updated";
     let cluster = Cluster::alone().await?;
-    let older = Older::without(REPLICA_SETS, FIELD)?;
+    let older = Older::without("status", FIELD)?;
     let same = values(REPLICA_SETS)?;
     let release = Release::of_chart(&cluster, REPLICA_SETS, &older.directory, &same).await?;
     until_all_are_ready(&cluster).await;
-    ensure!(!has_field(&cluster, FIELD).await?, "the older chart has not brought its definition");
+    ensure!(!has_field(&cluster, "status", FIELD).await?, "the older chart has not brought its definition");
     let namespace = cluster.namespace("older").await?;
     let log = e2e::has(&[e2e::Need::AuditLog]).then(AuditLog::from_now).transpose()?;
     namespace.create(&replica_set("web", 1)).await?;
@@ -198,11 +200,55 @@ async fn a_controller_that_is_newer_than_its_definition_says_so_until_an_upgrade
     ensure!(conditions.iter().all(is_pending), "a part of the status was written: {conditions:?}");
 
     release.change(&same).await?;
-    ensure!(has_field(&cluster, FIELD).await?, "the upgrade has not brought the new definition");
+    ensure!(has_field(&cluster, "status", FIELD).await?, "the upgrade has not brought the new definition");
     namespace.until_set_ready("web").await;
     release.rollback().await?;
-    ensure!(!has_field(&cluster, FIELD).await?, "the rollback has kept the new definition");
+    ensure!(!has_field(&cluster, "status", FIELD).await?, "the rollback has kept the new definition");
     release.restore().await?;
     until_all_are_ready(&cluster).await;
     Ok(())
+}
+
+#[tokio::test]
+async fn a_restart_waits_until_the_definition_of_the_child_has_the_field_for_it() -> Result<()> {
+    const FIELD: &str = "restartedAt";
+    let cluster = Cluster::alone().await?;
+    let older = Older::without("spec", FIELD)?;
+    let same = values(REPLICA_SETS)?;
+    let release = Release::of_chart(&cluster, REPLICA_SETS, &older.directory, &same).await?;
+    until_all_are_ready(&cluster).await;
+    ensure!(!has_field(&cluster, "spec", FIELD).await?, "the older chart has not brought its definition");
+    let namespace = cluster.namespace("token").await?;
+    namespace.create(&deployment("web", 1)).await?;
+    let web = namespace.until_ready("web").await;
+    let first = uids(&namespace.until_ready_pods(1).await);
+
+    let log = e2e::has(&[e2e::Need::AuditLog]).then(AuditLog::from_now).transpose()?;
+    namespace.create(&restart(&web, "again")).await?;
+    let stalled = |web: &BasicDeployment| {
+        let stalled = condition(&web.status.as_ref()?.conditions, "Stalled")?;
+        stalled.message.contains("spec.restartedAt").then(|| stalled.message.clone())
+    };
+    let web = namespace.until("web", "tells the field", |web| stalled(web).is_some()).await;
+    let message = stalled(&web).unwrap_or_default();
+    ensure!(message.contains("upgrade the definition") && !message.contains("the template \""), "{message}");
+    let again = namespace.api::<BasicDeploymentRestart>().get("again").await?;
+    ensure!(!is_over(&again), "it is told to be over: {:?}", again.status);
+    if let Some(log) = log {
+        let requests = log.by(DEPLOYMENTS, &namespace.name)?;
+        let refused = requests.iter().filter(|request| request.is("patch", "basicreplicasets"));
+        ensure!(refused.count() <= 8, "it is hot: {:?}", Tally::of(&requests));
+    }
+
+    release.change(&same).await?;
+    namespace.until("again", "is over", is_over).await;
+    let pods = namespace.until_ready_pods(1).await;
+    ensure!(uids(&pods).is_disjoint(&first), "no pod was replaced");
+    release.restore().await?;
+    until_all_are_ready(&cluster).await;
+    Ok(())
+}
+
+fn is_over(restart: &BasicDeploymentRestart) -> bool {
+    condition_of(restart, "Succeeded").is_some_and(|told| told.status != "Unknown")
 }
