@@ -1,6 +1,13 @@
+use std::path::PathBuf;
+
 use anyhow::{Context, Result};
 
-use crate::{checkout, objects::loaded_image};
+use crate::{checkout, cluster::path_from, objects::loaded_image};
+
+/// The program of an example, which is built with the plugin.
+pub fn example_program(name: &str) -> Result<PathBuf> {
+    Ok(path_from("CATENA_PLUGIN")?.with_file_name(name))
+}
 
 /// The text of a file under examples.
 pub fn example(name: &str) -> Result<String> {

@@ -57,7 +57,7 @@ pub use controllers::{
 };
 pub use effects::Effects;
 pub use eventually::{WAIT_TIMEOUT, eventually, eventually_every, yaml};
-pub use examples::example;
+pub use examples::{example, example_program};
 pub use foreign_kinds::ForeignKinds;
 pub use helm::helm;
 pub use kubectl::{kubectl, kubectl_apply, kubectl_create, kubectl_with_input, refused_by_kubectl};

@@ -21,7 +21,7 @@ const STUCK: &str = "docs/when-something-is-stuck.md";
 const FOLLOWED: [&str; 8] = [README, BENCHMARKS, COMMAND, PLUGIN, PROTECT, RESTART, RESTORE, STUCK];
 
 /// The kinds of blocks on a page: commands, a dialogue, a file, or something to look at.
-const LANGUAGES: [&str; 4] = ["sh", "console", "yaml", "text"];
+const LANGUAGES: [&str; 5] = ["sh", "console", "yaml", "rust", "text"];
 
 /// Prepares a reader, and then follows pages.
 async fn follow(what: &str, first: &[&str], pages: &[&str]) -> Result<()> {
@@ -182,9 +182,10 @@ fn what_is_shown_of_a_file_is_in_that_file() -> Result<()> {
     let mut found = 0;
     for page in pages()? {
         for block in page.blocks()? {
-            let Some(path) = block.lines.first().and_then(|line| line.strip_prefix("# examples/")) else {
-                continue;
-            };
+            let first = block.lines.first().map(String::as_str).unwrap_or_default();
+            let path = ["# examples/", "// examples/"].iter().find_map(|begin| first.strip_prefix(begin));
+            ensure!(path.is_some() || block.language != "rust", "{}:{}: of no file", page.path, block.line);
+            let Some(path) = path else { continue };
             let file = std::fs::read_to_string(checkout().join("examples").join(path))
                 .with_context(|| format!("{}:{}: examples/{path}", page.path, block.line))?;
             let shown = block.lines[1..].join("\n");
@@ -192,7 +193,7 @@ fn what_is_shown_of_a_file_is_in_that_file() -> Result<()> {
             found += 1;
         }
     }
-    ensure!(found >= 4, "only {found} blocks show a file");
+    ensure!(found >= 18, "only {found} blocks show a file");
     Ok(())
 }
 

@@ -103,13 +103,13 @@ impl Child<'_> {
             gone.extend(new.iter().skip(self.wanted));
         }
         let api = Api::<Pod>::namespaced(self.client.clone(), &self.object.namespace().unwrap_or_default());
-        let names: Vec<String> = gone.iter().map(ResourceExt::name_any).collect();
+        let names: Vec<String> = gone.iter().map(|pod| pod.name_any()).collect();
         let params = DeleteParams { grace_period_seconds: Some(0), ..DeleteParams::background() };
         try_join_all(names.iter().map(|name| api.delete(name, &params))).await?;
         let room = (self.wanted + usize::from(!old.is_empty())).saturating_sub(self.pods.len());
         let missing = self.wanted.saturating_sub(new.len()).min(room);
-        let pod = self.pod()?;
-        try_join_all((0..missing).map(|_| api.create(&PostParams::default(), &pod)).map(Box::pin)).await?;
+        let (pod, params) = (self.pod()?, PostParams::default());
+        try_join_all((0..missing).map(|_| api.create(&params, &pod))).await?;
         Ok(())
     }
 

@@ -133,4 +133,14 @@ mod tests {
         }
         assert!("speed".parse::<Requirement>().unwrap_err().contains("badTemplate"));
     }
+
+    #[test]
+    fn the_page_of_the_contract_names_each_requirement_with_its_level() {
+        let page = include_str!("../../../../../docs/replica-contract.md");
+        for requirement in Requirement::ALL {
+            let (name, level) = (format!("`{requirement}`"), format!("| {} |", requirement.level()));
+            let is_its = |line: &str| line.starts_with("| `") && line.contains(&name) && line.contains(&level);
+            assert!(page.lines().any(is_its), "{name} {level}");
+        }
+    }
 }

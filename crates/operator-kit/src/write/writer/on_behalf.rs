@@ -104,13 +104,32 @@ impl OnBehalf<'_> {
         PatchParams { field_manager: Some(self.writer.manager.into()), ..PatchParams::default() }
     }
 
-    /// Deletes the object with this uid. It is a success if it is already gone.
+    /// Deletes the object with this uid. It is a success if it is already gone. Its kind decides what becomes of its
+    /// dependents: a Job, for example, leaves its pods behind.
     ///
     /// # Errors
     /// [`WriteCause::Forbidden`] and the like.
     pub async fn delete(&self, kind: &WatchedResource, object: ObjectId<'_>) -> Written<()> {
+        self.delete_once(kind, object, DeleteParams::default()).await
+    }
+
+    /// The same, but the object stays, with a deletion timestamp, until its dependents are gone that have blocked that by
+    /// their owner reference: for a controller whose status counts an object until nothing of it runs any more.
+    ///
+    /// # Errors
+    /// [`WriteCause::Forbidden`] and the like.
+    pub async fn delete_in_foreground(&self, kind: &WatchedResource, object: ObjectId<'_>) -> Written<()> {
+        self.delete_once(kind, object, DeleteParams::foreground()).await
+    }
+
+    async fn delete_once(
+        &self,
+        kind: &WatchedResource,
+        object: ObjectId<'_>,
+        params: DeleteParams,
+    ) -> Written<()> {
         let preconditions = Preconditions { uid: Some(object.uid.into()), resource_version: None };
-        let params = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::default() };
+        let params = DeleteParams { preconditions: Some(preconditions), ..params };
         match self.delete_with(kind, object, &params).await {
             Err(WriteError { cause: WriteCause::Gone | WriteCause::Changed { .. }, .. }) => Ok(()),
             ended => ended,

@@ -1,0 +1,49 @@
+//! Action → writes. The only writer.
+
+use job_replicas::{decide::Action, error::Error, job, kind::JobReplicas, status::CONDITIONS};
+use k8s_openapi::api::batch::v1::Job;
+use kube::discovery::ApiResource;
+use operator_kit::{
+    object::ObjectId,
+    run::Next,
+    watch::{Row, WatchedResource, Watermark},
+    write::{Writer, slow_start},
+};
+
+/// Takes steps.
+pub struct Executor {
+    writer: Writer,
+    jobs: WatchedResource,
+}
+
+impl Executor {
+    /// An executor whose writes to Jobs appear in `seen`.
+    pub fn new(writer: Writer, seen: &Watermark) -> Self {
+        Self { writer, jobs: WatchedResource::new(ApiResource::erase::<Job>(&()), seen) }
+    }
+
+    /// Takes a step.
+    pub async fn act(&self, set: &JobReplicas, action: Action) -> Result<Next, Error> {
+        let writer = self.writer.on_behalf_of(ObjectId::of(set));
+        match action {
+            Action::Create(names) => {
+                let create = async |name: String| {
+                    let manifest = job::manifest(set, &name);
+                    writer.create(&self.jobs, &manifest).await.map_err(Error::from)
+                };
+                slow_start(names, create, |_| false).await.all()?;
+            }
+            Action::Delete(jobs) => {
+                // The Job stays until its worker is gone, so that readiness can wait for that.
+                let delete = async |job: std::sync::Arc<job::JobRow>| {
+                    writer.delete_in_foreground(&self.jobs, job.id()).await.map_err(Error::from)
+                };
+                slow_start(jobs, delete, |_| false).await.all()?;
+            }
+            Action::WriteStatus(status) => self.writer.write_status(set, &status, &CONDITIONS).await?,
+            Action::Wait(time) => return Ok(Next::Wait(time)),
+            Action::Settle => return Ok(Next::Settled),
+        }
+        Ok(Next::Written)
+    }
+}

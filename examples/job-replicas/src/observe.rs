@@ -1,0 +1,43 @@
+//! Cache → Observed. The only reader.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use job_replicas::{
+    error::Error,
+    job::{JobRow, revision},
+    kind::JobReplicas,
+    observed::Observed,
+};
+use operator_kit::{
+    object::ObjectId,
+    run::{Attempt, Settings},
+    watch::Cache,
+};
+
+/// Reads the state of an object.
+pub struct Observer {
+    /// The settings in force.
+    pub settings: Settings<job_replicas::Settings>,
+    /// All Jobs with our label.
+    pub jobs: Arc<Cache<JobRow>>,
+}
+
+impl Observer {
+    /// Reads the state of an object.
+    pub fn observe(&self, set: Arc<JobReplicas>, attempt: Attempt) -> Result<Observed, Error> {
+        // Jobs that are missing in an incomplete cache would be created again.
+        if let Some(problem) = self.jobs.problem() {
+            return Err(Error::NotObserved { problem });
+        }
+        let ObjectId { namespace, uid, .. } = ObjectId::of(&*set);
+        Ok(Observed {
+            jobs: self.jobs.group(namespace, uid),
+            revision: revision(&set),
+            surge: self.settings.current().surge,
+            now: Timestamp::now(),
+            attempt,
+            set,
+        })
+    }
+}
