@@ -1,11 +1,12 @@
 //! Whether the schema of a kind has the fields of the replica contract. Pure.
 
+mod command;
 mod schema;
 
 use catena_api::contract::{FieldPath, Output, REPLICAS_LABEL, REPLICAS_VERSION, ReplicaContract};
 use serde::Serialize;
 
-pub use schema::Schema;
+pub use {command::check_command, schema::Schema};
 
 use schema::Found;
 
