@@ -17,7 +17,23 @@ pub struct Settings {
     pub child: ChildKind,
     /// The templates of children, by the name that `spec.template` refers to.
     pub templates: Templates,
+    /// The published Events.
+    pub events: PublishedEvents,
     is_empty: bool,
+}
+
+/// The published Events.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PublishedEvents {
+    /// Whether those of normal life are published; warnings always are.
+    pub normal: bool,
+}
+
+impl Default for PublishedEvents {
+    fn default() -> Self {
+        Self { normal: true }
+    }
 }
 
 /// A kind that honours the replica contract, possibly under other names.
@@ -40,6 +56,8 @@ pub struct ChildKind {
 struct File {
     child: ChildKind,
     templates: BTreeMap<String, String>,
+    #[serde(default)]
+    events: PublishedEvents,
 }
 
 impl From<File> for Settings {
@@ -47,6 +65,7 @@ impl From<File> for Settings {
         Self {
             child: file.child,
             templates: Templates::compile(&file.templates),
+            events: file.events,
             is_empty: file.templates.is_empty(),
         }
     }

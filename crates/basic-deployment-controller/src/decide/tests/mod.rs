@@ -2,6 +2,7 @@
 
 mod child;
 mod contests;
+mod milestones;
 mod model;
 mod overtaking;
 mod queue;
