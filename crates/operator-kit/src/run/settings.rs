@@ -124,7 +124,9 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Settings<S> {
                     }
                     Err(error) => {
                         metrics.settings_refused();
-                        tracing::error!("{error}; the previous settings stay in force");
+                        tracing::error!(
+                            "{error}; the previous settings stay in force until this process ends, and no other one starts with these"
+                        );
                     }
                 }
             }
