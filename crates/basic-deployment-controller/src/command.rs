@@ -12,7 +12,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::discovery::ApiResource;
 use operator_kit::{
     object::ObjectId,
-    report::conditions,
+    report::conditions::{self, RECONCILING, STALLED},
     watch::{Row, TrimmedObject},
 };
 use serde_json::Value;
@@ -20,7 +20,7 @@ use serde_json::Value;
 use crate::child::Owner;
 
 /// The types of the conditions of a command that are this controller's.
-pub const REPORTED: [&str; 2] = [ACCEPTED, SUCCEEDED];
+pub const REPORTED: [&str; 4] = [ACCEPTED, SUCCEEDED, RECONCILING, STALLED];
 
 /// The kinds of commands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -248,10 +248,13 @@ mod tests {
 
     #[test]
     fn the_default_of_the_definition_is_no_report() {
-        let pending = json!([{
-            "type": "Succeeded", "status": "Unknown", "reason": "Pending", "message": "",
-            "lastTransitionTime": "1970-01-01T00:00:00Z",
-        }]);
+        let condition = |type_: &str, status: &str| {
+            json!({
+                "type": type_, "status": status, "reason": "Pending", "message": "",
+                "lastTransitionTime": "1970-01-01T00:00:00Z",
+            })
+        };
+        let pending = json!([condition("Succeeded", "Unknown"), condition("Reconciling", "True")]);
         assert_eq!(command(&json!({"status": {"conditions": pending}})).status, CommandStatus::default());
     }
 

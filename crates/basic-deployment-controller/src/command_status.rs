@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use operator_kit::{
     object::ObjectId,
-    report::conditions::{Conditions, is_true},
+    report::conditions::{Conditions, RECONCILING, STALLED, is_true},
 };
 
 use crate::{
@@ -77,7 +77,10 @@ pub fn unclaimed(command: &Command, now: Timestamp) -> CommandStatus {
     CommandStatus {
         observed_generation: Some(command.generation),
         completion_time: Some(Time(now)),
-        conditions: conditions.with(SUCCEEDED, false, DEADLINE_EXCEEDED, message).since(&before.conditions),
+        conditions: conditions
+            .with(SUCCEEDED, false, DEADLINE_EXCEEDED, message.clone())
+            .with(STALLED, true, DEADLINE_EXCEEDED, message)
+            .since(&before.conditions),
         ..before.clone()
     }
 }
@@ -98,8 +101,12 @@ fn status(command: &Command, standing: &Standing, observed: &Observed) -> Comman
         _ => accepted.with(ACCEPTED, true, "Accepted", IN_TURN),
     };
     let conditions = match succeeded {
-        Some(succeeded) => accepted.with(SUCCEEDED, succeeded, &reason, message),
-        None => accepted.unknown(SUCCEEDED, &reason, message),
+        Some(succeeded) => accepted
+            .with(SUCCEEDED, succeeded, &reason, message.clone())
+            .while_true(STALLED, !succeeded, &reason, message),
+        None => {
+            accepted.unknown(SUCCEEDED, &reason, message.clone()).with(RECONCILING, true, &reason, message)
+        }
     };
     CommandStatus {
         observed_generation: Some(command.generation),

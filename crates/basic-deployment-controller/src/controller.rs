@@ -5,6 +5,7 @@
 //! 3. [`Observer::prepare`] reads live what the next command needs.
 //! 4. [`decide`] chooses one step.
 //! 5. [`Executor::act`] takes it: one write, or one batch of writes of the same kind.
+//! 6. [`Chronicle`] tells it by an Event if it is a milestone.
 //!
 //! The write triggers the next pass.
 
@@ -19,17 +20,18 @@ use basic_deployment_controller::{
 use catena_api::BasicDeployment;
 use operator_kit::run::{Attempt, Controller, Next};
 
-use crate::{act::Executor, observe::Observer};
+use crate::{act::Executor, chronicle::Chronicle, observe::Observer};
 
 /// The controller of `BasicDeployments`.
 pub struct Deployments {
     observer: Observer,
     executor: Executor,
+    chronicle: Chronicle,
 }
 
 impl Deployments {
-    pub fn new(observer: Observer, executor: Executor) -> Self {
-        Self { observer, executor }
+    pub fn new(observer: Observer, executor: Executor, chronicle: Chronicle) -> Self {
+        Self { observer, executor, chronicle }
     }
 }
 
@@ -60,7 +62,11 @@ impl Controller for Deployments {
     }
 
     async fn act(&self, (observed, _): Self::Observed, action: Action) -> Result<Next, Error> {
+        let milestone = self.chronicle.milestone(&observed, &action);
         let acted = self.executor.act(&observed, action).await;
+        if let (Ok(_), Some(milestone)) = (&acted, milestone) {
+            self.chronicle.tell(&observed, milestone);
+        }
         acted.map_err(|error| self.observer.located(error, &observed))
     }
 
@@ -71,5 +77,6 @@ impl Controller for Deployments {
 
     fn forget(&self, uid: &str) {
         self.observer.forget(uid);
+        self.chronicle.forget(uid);
     }
 }

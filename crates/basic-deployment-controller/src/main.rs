@@ -1,6 +1,7 @@
 //! Keeps one child in line with each `BasicDeployment`, and carries out its commands.
 
 mod act;
+mod chronicle;
 mod controller;
 mod deadlines;
 #[cfg(test)]
@@ -14,7 +15,8 @@ use clap::Parser;
 use operator_kit::run::{Arguments, Operator, Queue};
 
 use crate::{
-    act::Executor, controller::Deployments, deadlines::Deadlines, memory::Memory, observe::Observer,
+    act::Executor, chronicle::Chronicle, controller::Deployments, deadlines::Deadlines, memory::Memory,
+    observe::Observer,
 };
 
 /// Keeps one child (by default a `BasicReplicaSet`) in line with each `BasicDeployment`.
@@ -36,8 +38,9 @@ async fn main() -> anyhow::Result<()> {
     let (settings, watches) = (operator.settings(), operator.watches());
     let (client, served_kinds) = (operator.client(), operator.served_kinds());
     let observer = Observer::new(client, settings, served_kinds, watches, &queue.trigger(), memory.clone());
+    let chronicle = Chronicle::new(operator.events(), operator.settings());
     let executor = Executor::new(operator.writer(), observer.places(), memory);
     let deadlines = Deadlines::new(observer.commands(), executor.clone());
-    let deployments = Deployments::new(observer, executor);
+    let deployments = Deployments::new(observer, executor, chronicle);
     Box::pin(operator.run_beside(deployments, queue, deadlines.keep())).await
 }

@@ -28,7 +28,8 @@ struct OfOne {
     unheard: HashSet<String>,
     /// The hash of the rendering whose revision could not be created because its name is taken.
     taken: Option<String>,
-    progress: Option<(Progress, Instant)>,
+    /// The last progress, the time without any before this process knew the object, and when it began to look.
+    progress: Option<(Progress, Duration, Instant)>,
 }
 
 struct Applied {
@@ -129,13 +130,15 @@ impl Memory {
         self.lock().get(uid).is_some_and(|of_one| of_one.taken.as_deref() == Some(hash))
     }
 
-    /// The time since the last progress of a child.
-    pub fn since_progress(&self, uid: &str, now: Progress) -> Duration {
+    /// The time since the last progress of a child. `reported` is the time that an earlier process has reported, for an
+    /// object that this process sees for the first time.
+    pub fn since_progress(&self, uid: &str, now: Progress, reported: Duration) -> Duration {
         self.change(uid, |of_one| match &of_one.progress {
-            Some((before, since)) if *before == now => since.elapsed(),
-            _ => {
-                of_one.progress = Some((now, Instant::now()));
-                Duration::ZERO
+            Some((before, earlier, since)) if *before == now => earlier.saturating_add(since.elapsed()),
+            seen => {
+                let earlier = if seen.is_none() { reported } else { Duration::ZERO };
+                of_one.progress = Some((now, earlier, Instant::now()));
+                earlier
             }
         })
     }
@@ -174,6 +177,17 @@ impl OfOne {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_time_without_progress_goes_on_where_an_earlier_process_left_it_until_there_is_some() {
+        let memory = Memory::default();
+        let minute = Duration::from_secs(60);
+        let at = |active: i32| Progress { active, ..Progress::default() };
+        assert_eq!(memory.since_progress("web", at(1), minute), minute);
+        assert!(memory.since_progress("web", at(1), Duration::ZERO) >= minute, "it is forgotten");
+        assert_eq!(memory.since_progress("web", at(2), minute), Duration::ZERO, "there was progress");
+        assert!(memory.since_progress("web", at(2), minute) < minute);
+    }
 
     #[test]
     fn what_each_child_was_given_is_known_while_the_child_is() {

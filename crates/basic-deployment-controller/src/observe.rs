@@ -15,7 +15,7 @@ use basic_deployment_controller::{
     error::{Error, Refusal},
     observed::{Found, Observed, Prepared, WatchedResources},
     revision::{self, Pin, Revision},
-    rollback,
+    rollback, stall,
 };
 use catena_api::BasicDeployment;
 use jiff::Timestamp;
@@ -154,13 +154,14 @@ impl Observer {
         });
         own.retain(|other| !matches!(&child, Found::Ours(child) if child.uid == other.uid));
         let remembered = self.memory.recall(uid, desired.as_ref().ok());
+        let reported = stall::reported(&deployment, child.ours().map(AsRef::as_ref));
         let moving = child.ours().map(|child| Progress::of(child)).unwrap_or_default();
         Ok(Observed {
             attempt,
             is_blind,
             now: Timestamp::now(),
             kinds: kinds.iter().map(Known::listed).collect(),
-            since_progress: self.memory.since_progress(uid, moving),
+            since_progress: self.memory.since_progress(uid, moving, reported),
             status_age,
             settled_as: remembered.settled_as,
             given_replicas: remembered.replicas,

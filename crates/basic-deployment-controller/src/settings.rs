@@ -19,10 +19,26 @@ pub struct Settings {
     pub children: Vec<Arc<ChildKind>>,
     /// The templates of children, by the name that `spec.template` refers to.
     pub templates: Templates,
+    /// The published Events.
+    pub events: PublishedEvents,
     /// Whether the first kind is from the deprecated field `child`.
     has_single_child: bool,
     is_empty: bool,
     mistakes: Vec<String>,
+}
+
+/// The published Events.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PublishedEvents {
+    /// Whether those of normal life are published; warnings always are.
+    pub normal: bool,
+}
+
+impl Default for PublishedEvents {
+    fn default() -> Self {
+        Self { normal: true }
+    }
 }
 
 #[derive(Deserialize)]
@@ -35,10 +51,12 @@ struct File {
     templates: BTreeMap<String, String>,
     #[serde(default)]
     parameters: Declarations,
+    #[serde(default)]
+    events: PublishedEvents,
 }
 
 impl From<File> for Settings {
-    fn from(File { child, mut children, templates, parameters }: File) -> Self {
+    fn from(File { child, mut children, templates, parameters, events }: File) -> Self {
         if let Some(single) = &child {
             children.retain(|listed| !listed.is(single.name()));
         }
@@ -49,6 +67,7 @@ impl From<File> for Settings {
             children: child.into_iter().chain(children).map(Arc::new).collect(),
             mistakes: templates.declare(parameters),
             templates,
+            events,
             is_empty,
         }
     }

@@ -15,7 +15,7 @@ use crate::{
     contest,
     observed::{Found, Observed},
     revision::{Pin, find},
-    step,
+    stall, step,
 };
 
 /// The types of this controller's conditions.
@@ -153,14 +153,12 @@ pub fn pace(before: &BasicDeploymentStatus, after: &BasicDeploymentStatus, obser
 pub fn deadline_in(observed: &Observed) -> Option<Duration> {
     let is_waiting = !observed.is_ready() && !observed.deployment.spec.paused && observed.held_up().is_none();
     if is_waiting {
-        deadline(observed).checked_sub(observed.since_progress).filter(|left| !left.is_zero())
+        stall::deadline(&observed.deployment)
+            .checked_sub(observed.since_progress)
+            .filter(|left| !left.is_zero())
     } else {
         None
     }
-}
-
-fn deadline(observed: &Observed) -> Duration {
-    Duration::from_secs(u64::try_from(observed.deployment.spec.progress_deadline_seconds).unwrap_or(0))
 }
 
 const PAUSED: &str = "Paused";
@@ -217,10 +215,10 @@ fn summary(
     if let Some(stalled) = child.and_then(|child| child.outputs.stalled.as_ref()) {
         return say(&stalled.reason, format!("{counted}{whom}"), true);
     }
-    if !observed.deployment.spec.paused && observed.since_progress >= deadline(observed) {
+    if !observed.deployment.spec.paused && observed.since_progress >= stall::deadline(&observed.deployment) {
         let seconds = observed.deployment.spec.progress_deadline_seconds;
         return say(
-            "ProgressDeadlineExceeded",
+            stall::PROGRESS_DEADLINE_EXCEEDED,
             format!(
                 "{counted}, without progress for {seconds} s{whom}{}",
                 child.map(silent).unwrap_or_default()

@@ -23,13 +23,15 @@ pub use command::{CommandStatus, TargetRef};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::CustomResourceExt;
 
+use schema::Unreported;
+
 /// All custom resource definitions of the project, sorted by name.
 #[must_use]
 pub fn crds() -> Vec<CustomResourceDefinition> {
     vec![
-        schema::finish(BasicDeployment::crd(), "Ready"),
-        schema::finish(BasicDeploymentRestart::crd(), command::SUCCEEDED),
-        schema::finish(BasicDeploymentRollback::crd(), command::SUCCEEDED),
-        schema::finish(BasicReplicaSet::crd(), "Ready"),
+        schema::finish(BasicDeployment::crd(), Unreported::Workload),
+        schema::finish(BasicDeploymentRestart::crd(), Unreported::Command),
+        schema::finish(BasicDeploymentRollback::crd(), Unreported::Command),
+        schema::finish(BasicReplicaSet::crd(), Unreported::Workload),
     ]
 }

@@ -10,6 +10,8 @@ use k8s_openapi::{
 };
 use serde_json::{Value, json};
 
+use crate::command::SUCCEEDED;
+
 pub(crate) fn one_replica() -> i32 {
     1
 }
@@ -38,8 +40,17 @@ pub(crate) fn is_false(value: &bool) -> bool {
     !value
 }
 
-/// Adds the parts of a definition that the derive cannot express. `outcome` is the condition that sums up the others.
-pub(crate) fn finish(mut crd: CustomResourceDefinition, outcome: &str) -> CustomResourceDefinition {
+/// The conditions of an object before the first report of its controller.
+#[derive(Clone, Copy)]
+pub(crate) enum Unreported {
+    /// `Ready` is unknown, which kstatus reads as being in progress.
+    Workload,
+    /// `Succeeded` is unknown. kstatus does not know it, so that the command is also `Reconciling`.
+    Command,
+}
+
+/// Adds the parts of a definition that the derive cannot express.
+pub(crate) fn finish(mut crd: CustomResourceDefinition, unreported: Unreported) -> CustomResourceDefinition {
     let schemas = crd.spec.versions.iter_mut().filter_map(|version| version.schema.as_mut());
     for root in schemas.filter_map(|schema| schema.open_api_v3_schema.as_mut()) {
         let fields = root.properties.get_or_insert_default();
@@ -50,23 +61,32 @@ pub(crate) fn finish(mut crd: CustomResourceDefinition, outcome: &str) -> Custom
             }
         }
         if let Some(status) = fields.get_mut("status") {
-            status.default = Some(JSON(nobody_reported(outcome)));
+            status.default = Some(JSON(unreported.status()));
         }
         join_lines(root);
     }
     crd
 }
 
-/// The status of an object before the first report of its controller. Without it, a missing report could be mistaken
-/// for readiness, and ruling that out would cost one more write per object. The Gateway API does the same.
-fn nobody_reported(outcome: &str) -> Value {
-    json!({"conditions": [{
-        "type": outcome,
-        "status": "Unknown",
-        "reason": "Pending",
-        "message": "the controller has not reported yet",
-        "lastTransitionTime": "1970-01-01T00:00:00Z",
-    }]})
+impl Unreported {
+    /// The status of an object before the first report of its controller. Without it, a missing report could be mistaken
+    /// for readiness or success, and ruling that out would cost one more write per object. The Gateway API does the same.
+    fn status(self) -> Value {
+        let condition = |type_: &str, status: &str| {
+            json!({
+                "type": type_,
+                "status": status,
+                "reason": "Pending",
+                "message": "the controller has not reported yet",
+                "lastTransitionTime": "1970-01-01T00:00:00Z",
+            })
+        };
+        let conditions = match self {
+            Self::Workload => vec![condition("Ready", "Unknown")],
+            Self::Command => vec![condition(SUCCEEDED, "Unknown"), condition("Reconciling", "True")],
+        };
+        json!({ "conditions": conditions })
+    }
 }
 
 /// `kubectl explain` wraps texts itself; line breaks of the source would end up in the middle of its lines.

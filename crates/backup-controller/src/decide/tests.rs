@@ -286,6 +286,7 @@ fn release_lets_go_what_cannot_be_backed_up_only_after_tries_and_deadline() {
     assert_eq!(let_go(2, 600), Some(Outcome::GivenUp));
     assert_eq!(let_go(2, 599), None);
     assert_eq!(let_go(1, 100_000), None);
+    assert_eq!(let_go(0, 100_000), None, "a new leader, which has counted none, holds it longer");
     // One refused attempt beside a failed one.
     let mut observed = deleted("released", failed(1, 1000));
     held(&mut observed).refusals = 1;

@@ -3,17 +3,20 @@
 mod live;
 mod values;
 
-use std::{path::PathBuf, process::ExitCode};
+use std::{collections::BTreeMap, path::PathBuf, process::ExitCode};
 
 use anyhow::{Context, Result, bail};
-use catena_api::contract::{REPLICAS_LABEL, ReplicaContract};
+use catena_api::{
+    contract::{REPLICAS_LABEL, ReplicaContract},
+    keys::COMMAND_KIND,
+};
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
 use self::live::Trials;
 use crate::{
     connection::{Cluster, Options},
-    contract::{Claim, Report, Schema, Subject, check},
+    contract::{Claim, Report, Schema, Subject, check, check_command},
     kinds::Kind,
     output::Output,
     paint::{Paint, Tone},
@@ -23,9 +26,10 @@ use crate::{
 /// The action on a contract.
 #[derive(Subcommand)]
 pub enum Command {
-    /// Check whether a kind honours the replica contract; the exit code is 1 if it does not
+    /// Check whether a kind honours the replica contract, or whether tools can wait for its commands; the exit code is 1
+    /// if not
     ///
-    /// Without --live, only the fields of the kind are compared with the contract.
+    /// Without --live, only the fields of the kind are compared with the replica contract.
     #[command(
         after_help = "Examples: kubectl catena contract check deployments.apps --path active=status.readyReplicas --cel 'ready=object.status.updatedReplicas == object.spec.replicas'\n\n\
         kubectl catena contract check deployments.apps --values examples/children/deployment.yaml --live --template web.yaml"
@@ -49,6 +53,9 @@ pub struct Arguments {
     values: Option<PathBuf>,
     #[command(flatten)]
     trials: Trials,
+    /// Check it as a kind of commands, as is done for a CRD with the label catena.dev/command=true
+    #[arg(long, conflicts_with_all = ["path", "cel", "values", "live"])]
+    command: bool,
     #[command(flatten)]
     output: Output,
 }
@@ -65,11 +72,18 @@ pub async fn run(options: &Options, command: &Command) -> Result<ExitCode> {
         None => own,
     };
     let schema = schema(&cluster, kind).await?;
+    let labels = labels(&cluster, kind).await;
+    let is_command =
+        labels.as_ref().is_some_and(|labels| labels.get(COMMAND_KIND).is_some_and(|is| is == "true"));
+    if arguments.command || is_command {
+        let report = check_command(&kind.resource.api_version, &kind.resource.kind, &schema);
+        return print(&arguments.output, &report, "what tools need to wait for a command");
+    }
     let subject = Subject {
         api_version: &kind.resource.api_version,
         kind: &kind.resource.kind,
         schema: &schema,
-        claim: claim(&cluster, kind).await,
+        claim: claim(labels),
         is_mapped: arguments.values.is_some() || !(arguments.path.is_empty() && arguments.cel.is_empty()),
     };
     let report = check(&subject, &contract);
@@ -80,7 +94,11 @@ pub async fn run(options: &Options, command: &Command) -> Result<ExitCode> {
         arguments.output.print(&report, || report.text(Paint::for_stdout()))?;
         return Ok(exit_code(report.honours));
     }
-    arguments.output.print(&report, || text(&report, Paint::for_stdout()))?;
+    print(&arguments.output, &report, "the replica contract v1")
+}
+
+fn print(output: &Output, report: &Report, contract: &str) -> Result<ExitCode> {
+    output.print(report, || text(report, contract, Paint::for_stdout()))?;
     Ok(exit_code(report.honours))
 }
 
@@ -142,22 +160,21 @@ async fn schema(cluster: &Cluster, kind: &Kind) -> Result<Schema> {
         .with_context(|| format!("the server publishes no schema for {}", resource.kind))
 }
 
-/// The claim of the kind's CRD; unknown without a CRD, or if it may not be read.
-async fn claim(cluster: &Cluster, kind: &Kind) -> Claim {
-    let Some(definitions) = cluster.kinds.named("apiextensions.k8s.io", "customresourcedefinitions") else {
-        return Claim::Unknown;
-    };
+/// The labels of the kind's CRD; none without a CRD, or if it may not be read.
+async fn labels(cluster: &Cluster, kind: &Kind) -> Option<BTreeMap<String, String>> {
+    let definitions = cluster.kinds.named("apiextensions.k8s.io", "customresourcedefinitions")?;
     let name = format!("{}.{}", kind.resource.plural, kind.resource.group);
-    match cluster.find_metadata(definitions, None, &name).await {
-        Ok(Some(definition)) => {
-            let label = definition.labels.and_then(|mut labels| labels.remove(REPLICAS_LABEL));
-            label.map_or(Claim::Nothing, Claim::Version)
-        }
-        _ => Claim::Unknown,
-    }
+    let definition = cluster.find_metadata(definitions, None, &name).await.ok()??;
+    Some(definition.labels.unwrap_or_default())
 }
 
-fn text(report: &Report, paint: Paint) -> String {
+/// The claim of the kind's CRD.
+fn claim(labels: Option<BTreeMap<String, String>>) -> Claim {
+    let Some(mut labels) = labels else { return Claim::Unknown };
+    labels.remove(REPLICAS_LABEL).map_or(Claim::Nothing, Claim::Version)
+}
+
+fn text(report: &Report, contract: &str, paint: Paint) -> String {
     let mut table = Table::of(["", "FIELD", "PATH", "NOTE"]);
     for field in &report.fields {
         let (sign, tone) = match (field.ok, field.required) {
@@ -175,11 +192,11 @@ fn text(report: &Report, paint: Paint) -> String {
     }
     let missing = report.fields.iter().filter(|field| !field.ok && field.required).count();
     let verdict = if report.honours {
-        paint.tone(Tone::Good, &format!("{} honours the replica contract v1", report.kind))
+        paint.tone(Tone::Good, &format!("{} honours {contract}", report.kind))
     } else {
         let fields =
             if missing == 1 { "1 required item is" } else { &format!("{missing} required items are") };
-        paint.bad(&format!("{} does not honour the replica contract v1: {fields} missing", report.kind))
+        paint.bad(&format!("{} does not honour {contract}: {fields} missing", report.kind))
     };
     format!("{verdict}\n\n{}", table.render(paint))
 }

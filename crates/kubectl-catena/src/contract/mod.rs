@@ -1,12 +1,13 @@
 //! Whether a kind honours the replica contract: here by the fields of its schema (pure), in [`live`] by its behaviour.
 
+mod command;
 pub mod live;
 mod schema;
 
 use catena_api::contract::{FieldPath, Output, REPLICAS_LABEL, REPLICAS_VERSION, ReplicaContract};
 use serde::Serialize;
 
-pub use schema::Schema;
+pub use {command::check_command, schema::Schema};
 
 use schema::Found;
 

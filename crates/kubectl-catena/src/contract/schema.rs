@@ -40,6 +40,11 @@ impl Schema {
         Some(Self { document: document.clone(), root })
     }
 
+    /// The schema of the status; null if the kind has none.
+    pub(super) fn status(&self) -> &Value {
+        self.resolve(&self.root["properties"]["status"])
+    }
+
     /// The part at a path.
     pub(super) fn find(&self, path: &str) -> Found {
         let mut here = &self.root;

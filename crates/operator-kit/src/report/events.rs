@@ -12,8 +12,10 @@ use tokio::{
 
 use crate::report::metrics::Metrics;
 
-/// Maximum length of a note and an action in the Events API.
+/// Maximum length of a note in the Events API.
 const LONGEST_NOTE: usize = 1024;
+/// Maximum length of an action.
+const LONGEST_ACTION: usize = 128;
 /// Maximum length of the name of the reporting instance.
 const LONGEST_INSTANCE: usize = 128;
 /// Time limit for publishing one Event.
@@ -31,6 +33,20 @@ const REMEMBERED: usize = 1000;
 pub struct Events {
     queue: Sender<Queued>,
     metrics: Arc<Metrics>,
+}
+
+/// An Event of normal life: one step of a change that a person looks for in `kubectl describe`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Milestone {
+    /// One `PascalCase` word.
+    pub reason: &'static str,
+    /// The action of the controller. Events with the same reason, action and related object are counted as repeats, which
+    /// keep the first note.
+    pub action: String,
+    /// For people.
+    pub note: String,
+    /// The other object that it is about.
+    pub related: Option<ObjectReference>,
 }
 
 struct Queued {
@@ -63,6 +79,19 @@ impl Events {
         self.enqueue(EventType::Normal, object, reason, note);
     }
 
+    /// Publishes a milestone.
+    pub fn mark(&self, object: &ObjectReference, milestone: Milestone) {
+        let Milestone { reason, action, note, related } = milestone;
+        let event = Event {
+            type_: EventType::Normal,
+            reason: reason.into(),
+            note: Some(clip(&note, LONGEST_NOTE)),
+            action: clip(&action, LONGEST_ACTION),
+            secondary: related,
+        };
+        self.send(event, object);
+    }
+
     /// Whether the queue has room for another Event; otherwise it would be dropped.
     #[must_use]
     pub fn has_room(&self) -> bool {
@@ -77,6 +106,10 @@ impl Events {
             action: "Reconcile".into(),
             secondary: None,
         };
+        self.send(event, object);
+    }
+
+    fn send(&self, event: Event, object: &ObjectReference) {
         if self.queue.try_send(Queued { event, about: object.clone() }).is_err() {
             self.metrics.event("dropped");
         }

@@ -13,7 +13,7 @@ mod status_pace;
 
 pub(crate) use failure::with_causes;
 pub use {
-    events::Events,
+    events::{Events, Milestone},
     failure::{Category, Failure, Part, Reported},
     logging::LogFormat,
     retelling::{share, tell_again_after},

@@ -3,6 +3,7 @@
 mod child;
 mod contests;
 mod exchange;
+mod milestones;
 mod model;
 mod overtaking;
 mod queue;

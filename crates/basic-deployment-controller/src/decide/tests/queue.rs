@@ -2,7 +2,10 @@
 
 use catena_api::command::{ACCEPTED, SUCCEEDED};
 use operator_kit::{
-    report::{Category, Failure},
+    report::{
+        Category, Failure,
+        conditions::{RECONCILING, STALLED},
+    },
     run::HeldUp,
 };
 
@@ -49,6 +52,12 @@ pub(super) fn told(action: Action, uid: &str) -> (String, String) {
     let condition = conditions::find(&status.conditions, SUCCEEDED).unwrap();
     assert_eq!(condition.status != "Unknown", status.completion_time.is_some());
     assert!(conditions::find(&status.conditions, ACCEPTED).is_some());
+    // kstatus knows only these two: InProgress, Failed, and Current without either.
+    for (type_, outcome) in [(RECONCILING, "Unknown"), (STALLED, "False")] {
+        let found = conditions::find(&status.conditions, type_);
+        assert_eq!(found.is_some(), condition.status == outcome, "{type_}");
+        assert!(found.is_none_or(|found| found.status == "True" && found.message == condition.message));
+    }
     assert!(conditions::find(&status.conditions, "Bound").is_none());
     (condition.status.clone(), condition.reason.clone())
 }

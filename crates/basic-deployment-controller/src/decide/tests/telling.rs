@@ -7,7 +7,10 @@ use operator_kit::report::{
 };
 
 use super::*;
-use crate::status::{CONDITIONS, deadline_in, pace};
+use crate::{
+    stall,
+    status::{CONDITIONS, deadline_in, pace},
+};
 
 /// Status, reason and message of a condition; `None` if it does not exist.
 fn said(status: &BasicDeploymentStatus, type_: &str) -> Option<[String; 3]> {
@@ -164,4 +167,35 @@ fn the_deadline_runs_only_while_something_is_waited_for() {
     assert_eq!(deadline_in(&failed), None);
     observed.since_progress = Duration::from_secs(600);
     assert_eq!(deadline_in(&observed), None, "it has passed");
+}
+
+#[test]
+fn a_stall_that_a_former_leader_reported_is_not_taken_back_by_the_next_one_before_anything_moves() {
+    let mut stalled = ours(json!({"status": {"active": 1}}));
+    let deadline = stall::deadline(&stalled.deployment);
+    stalled.since_progress = deadline;
+    let told = status(&stalled);
+    assert_eq!(said(&told, STALLED).unwrap()[1], stall::PROGRESS_DEADLINE_EXCEEDED);
+
+    let reported = |status: &BasicDeploymentStatus, child: Value| {
+        let mut seen = ours(child);
+        Arc::make_mut(&mut seen.deployment).status = Some(status.clone());
+        stall::reported(&seen.deployment, seen.child.ours().map(AsRef::as_ref))
+    };
+    let same = json!({"status": {"active": 1}});
+    assert_eq!(reported(&told, same.clone()), deadline);
+    for (what, child) in [
+        ("another replica serves", json!({"status": {"active": 2}})),
+        ("another child", json!({"metadata": {"uid": "other"}, "status": {"active": 1}})),
+        (
+            "another rendering",
+            json!({"metadata": {"annotations": {keys::HASH: "old"}}, "status": {"active": 1}}),
+        ),
+    ] {
+        assert_eq!(reported(&told, child), Duration::ZERO, "{what}");
+    }
+    let former = BasicDeploymentStatus { observed_generation: Some(0), ..told.clone() };
+    assert_eq!(reported(&former, same.clone()), Duration::ZERO, "the spec was changed");
+    stalled.since_progress = Duration::ZERO;
+    assert_eq!(reported(&status(&stalled), same), Duration::ZERO, "no stall was reported");
 }

@@ -1,0 +1,58 @@
+//! Tells the milestones of each `BasicDeployment` by Events: best effort, never a reason to fail.
+
+use std::{collections::HashMap, sync::Arc, time::Instant};
+
+use basic_deployment_controller::{
+    Settings,
+    decide::Action,
+    milestones::{self, Step},
+    observed::Observed,
+};
+use kube::Resource;
+use operator_kit::{object::ObjectId, report::Events, run};
+use parking_lot::Mutex;
+
+/// Tells milestones.
+pub struct Chronicle {
+    events: Events,
+    settings: run::Settings<Settings>,
+    /// The beginning of the change of each object whose end is awaited, by its uid. The next leader does not know it, and
+    /// does not tell the end.
+    changing: Arc<Mutex<HashMap<String, Instant>>>,
+}
+
+impl Chronicle {
+    pub fn new(events: Events, settings: run::Settings<Settings>) -> Self {
+        Self { events, settings, changing: Arc::default() }
+    }
+
+    /// The milestone that an action is, once it has succeeded.
+    pub fn milestone(&self, observed: &Observed, action: &Action) -> Option<Step> {
+        let uid = ObjectId::of(&*observed.deployment).uid;
+        let changing = self.changing.lock().get(uid).map(Instant::elapsed);
+        milestones::of(observed, action, changing).filter(|_| self.settings.current().events.normal)
+    }
+
+    /// Tells the milestone of an action that has succeeded.
+    pub fn tell(&self, observed: &Observed, step: Step) {
+        let deployment = &*observed.deployment;
+        let uid = ObjectId::of(deployment).uid;
+        let milestone = match step {
+            Step::Begins(milestone) => {
+                self.changing.lock().insert(uid.to_owned(), Instant::now());
+                milestone
+            }
+            Step::Ends(milestone) => {
+                self.changing.lock().remove(uid);
+                milestone
+            }
+            Step::Alone(milestone) => milestone,
+        };
+        self.events.mark(&deployment.object_ref(&()), milestone);
+    }
+
+    /// Forgets a `BasicDeployment` that is gone.
+    pub fn forget(&self, uid: &str) {
+        self.changing.lock().remove(uid);
+    }
+}

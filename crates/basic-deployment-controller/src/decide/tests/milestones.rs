@@ -1,0 +1,89 @@
+//! The milestones of what is decided.
+
+use operator_kit::report::Milestone;
+
+use super::{queue::restart, *};
+use crate::milestones::{Step, of};
+
+/// The milestone of the next step, with whether it begins or ends a change.
+fn next(observed: &Observed, changing: Option<Duration>) -> Option<Step> {
+    of(observed, &decide(observed), changing)
+}
+
+fn begun(observed: &Observed) -> Milestone {
+    match next(observed, None) {
+        Some(Step::Begins(milestone)) => milestone,
+        step => panic!("{step:?}"),
+    }
+}
+
+/// A status of which the last report is still to be written.
+fn unreported(mut observed: Observed) -> Observed {
+    Arc::make_mut(&mut observed.deployment).status = None;
+    observed
+}
+
+#[test]
+fn a_creation_has_a_beginning_and_an_end_and_nothing_else_is_told_of_it() {
+    let created = begun(&observed(Found::Nothing));
+    assert_eq!((created.reason, created.action.as_str()), ("ChildCreated", "Create"));
+    assert_eq!(created.note, "created BasicReplicaSet web for 3 replicas, revision 1");
+    assert_eq!(created.related.unwrap().kind.as_deref(), Some("ControllerRevision"));
+
+    let serving = unreported(ours(json!({})));
+    let Some(Step::Ends(ended)) = next(&serving, Some(Duration::from_secs(7))) else { panic!() };
+    assert_eq!(
+        (ended.reason, ended.note.as_str()),
+        ("RolledOut", "3 of 3 replicas serve revision 1 after 7 s")
+    );
+    assert_eq!(next(&serving, None), None, "no change was under way: a pod has only come back");
+    let starting = unreported(ours(json!({"status": {"active": 1, "conditions": []}})));
+    assert_eq!(next(&starting, Some(Duration::ZERO)), None, "it has not ended");
+}
+
+#[test]
+fn a_change_names_its_cause_and_the_field() {
+    let mut changed = ours(json!({
+        "metadata": {"annotations": {keys::HASH: "old"}}, "spec": {"parameters": {"image": "former"}},
+    }));
+    let told = begun(&changed);
+    assert_eq!(told.reason, "RollingOut");
+    assert_eq!(told.note, "revision 1 rolls out, because the spec changed: spec.parameters.image");
+    Arc::make_mut(&mut changed.deployment).status =
+        Some(BasicDeploymentStatus { observed_generation: Some(1), ..BasicDeploymentStatus::default() });
+    assert!(begun(&changed).note.contains("because the template changed"));
+}
+
+#[test]
+fn scaling_and_restarts_name_their_numbers_and_commands() {
+    let scaled = begun(&ours(json!({"spec": {"replicas": 1}})));
+    assert_eq!((scaled.reason, scaled.action.as_str()), ("Scaling", "ScaleFrom1To3"));
+    let mut commanded = ours(json!({}));
+    commanded.commands = Some(vec![restart("again", 10, json!({}))]);
+    queue::prepare(&mut commanded);
+    let restarted = begun(&commanded);
+    assert_eq!((restarted.reason, restarted.related.unwrap().name.as_deref()), ("Restarting", Some("again")));
+}
+
+#[test]
+fn what_is_undone_or_at_rest_is_no_milestone() {
+    let mut healed = ours(json!({"spec": {"replicas": 1}}));
+    healed.given_replicas.insert("child".into(), 3);
+    assert!(matches!(decide(&healed), Action::Scale { heals: true, .. }));
+    assert_eq!(next(&healed, None), None);
+    let mut rest = ours(json!({}));
+    Arc::make_mut(&mut rest.deployment).status = Some(status(&rest));
+    assert_eq!(next(&rest, Some(Duration::ZERO)), None);
+}
+
+#[test]
+fn a_pause_is_told_once() {
+    let mut paused = unreported(ours(json!({"metadata": {"annotations": {keys::HASH: "old"}}})));
+    spec(&mut paused).paused = true;
+    let Some(Step::Alone(told)) = next(&paused, None) else { panic!() };
+    assert_eq!(told.reason, "Paused");
+    let reported = written(decide(&paused));
+    Arc::make_mut(&mut paused.deployment).status = Some(BasicDeploymentStatus { active: 2, ..reported });
+    assert!(matches!(decide(&paused), Action::WriteStatus(_)));
+    assert_eq!(next(&paused, None), None);
+}

@@ -1,0 +1,171 @@
+//! Action → the milestone that a person looks for in `kubectl describe`. Pure.
+//!
+//! A change has at most two: its beginning with the reason, and its end. Undone changes of others, statuses and history
+//! have none, so that nothing is told in steady state.
+
+use std::time::Duration;
+
+use catena_api::BasicDeploymentStatus;
+use k8s_openapi::api::core::v1::ObjectReference;
+use kube::discovery::ApiResource;
+use operator_kit::{
+    report::{Milestone, conditions},
+    watch::Row,
+};
+
+use crate::{
+    child::Child,
+    contest::changed_field,
+    decide::Action,
+    desired::Desired,
+    observed::{Found, Observed},
+    revision::{self, Revision},
+};
+
+/// The milestone of a step that was taken.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Step {
+    /// A change begins, whose end is awaited.
+    Begins(Milestone),
+    /// The awaited change has ended.
+    Ends(Milestone),
+    /// Neither.
+    Alone(Milestone),
+}
+
+/// The milestone of an action, if it is one. `changing` is the time since the beginning of the last change, whose end has
+/// not been told.
+#[must_use]
+pub fn of(observed: &Observed, action: &Action, changing: Option<Duration>) -> Option<Step> {
+    let wanted = observed.deployment.spec.replicas;
+    match action {
+        Action::Create(desired) => {
+            let (kind, name) = (&observed.place.resource.kind, desired.name());
+            let note = format!(
+                "created {kind} {name} for {wanted} replicas, {}",
+                number_of(observed, &desired.hash)
+            );
+            Some(Step::Begins(milestone("ChildCreated", "Create", note, related(observed, &desired.hash))))
+        }
+        Action::Apply { child, desired, heals: false } if matches!(observed.child, Found::Orphan(_)) => {
+            let note = format!("adopted {}, which had no controller", child.name);
+            Some(Step::Begins(milestone("ChildAdopted", "Adopt", note, related(observed, &desired.hash))))
+        }
+        Action::Apply { child, desired, heals: false } => {
+            Some(Step::Begins(rollout(observed, child, desired)))
+        }
+        Action::Restart { command, token: Some(_), .. } => {
+            let note = format!("replaces all replicas once, as {} asks", command.name);
+            let resource = command.kind.resource();
+            let command = reference(&resource, &command.namespace, &command.name, &command.uid);
+            Some(Step::Begins(milestone("Restarting", "Restart", note, Some(command))))
+        }
+        Action::Scale { child, heals: false } => {
+            let before = child.replicas(&observed.contract).unwrap_or_default();
+            let note = format!("scales {} from {before} to {wanted} replicas", child.name);
+            let resource = &observed.place.resource;
+            let child = reference(resource, &child.namespace, &child.name, &child.uid);
+            // Repeats of an Event keep its first note, so that the number is a part of the action.
+            let action = format!("ScaleFrom{before}To{wanted}");
+            Some(Step::Begins(Milestone { reason: "Scaling", action, note, related: Some(child) }))
+        }
+        Action::WriteStatus(status) => reported(observed, status, changing),
+        _ => None,
+    }
+}
+
+/// The child goes to another rendering: because of the spec, the template, or a rollback.
+fn rollout(observed: &Observed, child: &Child, desired: &Desired) -> Milestone {
+    let number = number_of(observed, &desired.hash);
+    let related = related(observed, &desired.hash);
+    if let Some(prepared) =
+        observed.prepared.as_ref().filter(|prepared| targets(prepared.target.as_ref(), desired))
+    {
+        let command = observed.commands.iter().flatten().find(|command| command.uid == prepared.command);
+        let name = command.map_or_else(String::new, |command| format!(" {}", command.name));
+        let note = format!(
+            "rolls back to {number}, as the rollback{name} asks, and stays there until the spec or the template gives another rendering"
+        );
+        return milestone("RollingBack", "RollBack", note, related);
+    }
+    let generation = observed.deployment.metadata.generation;
+    let reported = observed.deployment.status.as_ref().and_then(|status| status.observed_generation);
+    let cause = if reported == generation { "template" } else { "spec" };
+    let field = changed_field(child, desired).map_or_else(String::new, |field| format!(": {field}"));
+    let released = child.marks().rejected.map_or("", |_| "; the rollback no longer holds it");
+    milestone(
+        "RollingOut",
+        "RollOut",
+        format!("{number} rolls out, because the {cause} changed{field}{released}"),
+        related,
+    )
+}
+
+/// Whether a rollback is about to be carried out by this apply.
+fn targets<T>(target: Option<&(Desired, T)>, desired: &Desired) -> bool {
+    target.is_some_and(|(target, _)| target.hash == desired.hash)
+}
+
+/// A reported status may say that the last change has ended, or that the rollout is paused.
+fn reported(observed: &Observed, status: &BasicDeploymentStatus, changing: Option<Duration>) -> Option<Step> {
+    let reason = |status: Option<&BasicDeploymentStatus>| {
+        let conditions = status.map(|status| &*status.conditions).unwrap_or_default();
+        conditions::find(conditions, conditions::PROGRESSING).map(|condition| condition.reason.clone())
+    };
+    let (before, after) = (reason(observed.deployment.status.as_ref()), reason(Some(status)));
+    if after.as_deref() == Some("Paused") && before != after {
+        let note = "spec.paused is true, so that the child is not changed".to_owned();
+        return Some(Step::Alone(milestone("Paused", "Pause", note, None)));
+    }
+    let seconds = changing.filter(|_| status.ready)?.as_secs();
+    let child = observed.child.ours()?;
+    let note = format!(
+        "{} of {} replicas serve {} after {seconds} s",
+        status.active,
+        observed.deployment.spec.replicas,
+        number_of(observed, child.hash()),
+    );
+    // Repeats of an Event keep its first note, so that the number is a part of the action.
+    let action = format!("Serve{}", status.active);
+    let related = related(observed, child.hash());
+    Some(Step::Ends(Milestone { reason: "RolledOut", action, note, related }))
+}
+
+fn milestone(
+    reason: &'static str,
+    action: &str,
+    note: String,
+    related: Option<ObjectReference>,
+) -> Milestone {
+    Milestone { reason, action: action.to_owned(), note, related }
+}
+
+fn number_of(observed: &Observed, hash: &str) -> String {
+    revision::find(&observed.revisions, hash)
+        .map_or_else(|| "a new revision".to_owned(), |revision| format!("revision {}", revision.number))
+}
+
+/// The revision with a hash, by which Events about different revisions are told apart.
+fn related(observed: &Observed, hash: &str) -> Option<ObjectReference> {
+    let revision: &Revision = revision::find(&observed.revisions, hash)?;
+    let id = revision.id();
+    let kind = ApiResource {
+        group: "apps".into(),
+        version: "v1".into(),
+        api_version: "apps/v1".into(),
+        kind: "ControllerRevision".into(),
+        plural: "controllerrevisions".into(),
+    };
+    Some(reference(&kind, id.namespace, id.name, id.uid))
+}
+
+fn reference(resource: &ApiResource, namespace: &str, name: &str, uid: &str) -> ObjectReference {
+    ObjectReference {
+        api_version: Some(resource.api_version.clone()),
+        kind: Some(resource.kind.clone()),
+        namespace: Some(namespace.to_owned()),
+        name: Some(name.to_owned()),
+        uid: Some(uid.to_owned()),
+        ..ObjectReference::default()
+    }
+}

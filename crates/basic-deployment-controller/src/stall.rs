@@ -1,0 +1,35 @@
+//! A stall that an earlier process has reported. Pure.
+//!
+//! The time without progress is measured by each process for itself. Without this, every new leader would take back
+//! `ProgressDeadlineExceeded`, and report it again only after another whole deadline.
+
+use std::time::Duration;
+
+use catena_api::BasicDeployment;
+use operator_kit::report::conditions::{PROGRESSING, find};
+
+use crate::child::Child;
+
+/// The reason of the report.
+pub const PROGRESS_DEADLINE_EXCEEDED: &str = "ProgressDeadlineExceeded";
+
+/// The time without progress that an earlier process has reported about the very state that is observed now: the same
+/// generation, child, rendering and number of serving replicas. Otherwise none: a status that was restored or copied is
+/// about another child.
+#[must_use]
+pub fn reported(deployment: &BasicDeployment, child: Option<&Child>) -> Duration {
+    let (Some(status), Some(child)) = (&deployment.status, child) else { return Duration::ZERO };
+    let is_stalled = find(&status.conditions, PROGRESSING).is_some_and(|condition| {
+        condition.status == "False" && condition.reason == PROGRESS_DEADLINE_EXCEEDED
+    });
+    let is_about_it = status.observed_generation == deployment.metadata.generation
+        && status.active == child.outputs.active
+        && status.child.as_ref().is_some_and(|told| told.uid == child.uid && told.hash == child.hash());
+    if is_stalled && is_about_it { deadline(deployment) } else { Duration::ZERO }
+}
+
+/// The time without progress after which a rollout is reported as stalled.
+#[must_use]
+pub fn deadline(deployment: &BasicDeployment) -> Duration {
+    Duration::from_secs(u64::try_from(deployment.spec.progress_deadline_seconds).unwrap_or(0))
+}
