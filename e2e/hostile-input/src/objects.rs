@@ -9,10 +9,13 @@ use basic_deployment_controller::{
     outputs::Mapping,
     revision::Revision,
 };
-use basic_replicaset_controller::pod::{PodRow, WatchedPod};
+use basic_replicaset_controller::pod::PodRow;
 use jiff::Timestamp;
 use kube::{core::GroupVersionKind, discovery::ApiResource};
-use operator_kit::{bytes, watch::TrimmedObject};
+use operator_kit::{
+    bytes,
+    watch::{TrimmedObject, pod::TrimmedPod},
+};
 use serde_json::Value;
 
 static BOUND: LazyLock<Option<Arc<command_binder::kind::CommandKind>>> = LazyLock::new(|| {
@@ -44,7 +47,7 @@ static REAPED: LazyLock<Option<command_reaper::Settings>> = LazyLock::new(|| {
 
 pub fn read(input: &[u8]) {
     let text = String::from_utf8_lossy(input);
-    if let Ok(pod) = serde_json::from_str::<WatchedPod>(&text) {
+    if let Ok(pod) = serde_json::from_str::<TrimmedPod>(&text) {
         let row = PodRow::of(pod);
         assert!(!row.is_ready() || row.counts(), "a pod that serves counts");
     }
