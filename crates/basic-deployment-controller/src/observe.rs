@@ -3,11 +3,13 @@
 mod children;
 mod commands;
 mod history;
+mod pods;
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use basic_deployment_controller::{
     Settings as Configured,
+    blocking_pod::{self, Look},
     child::Child,
     command::{Command, CommandKind, Order},
     desired::{Desired, located, render},
@@ -34,6 +36,7 @@ pub use commands::Commands;
 use {
     children::{Children, Known},
     history::History,
+    pods::Pods,
 };
 
 /// Reads the input of a decision; it owns the caches.
@@ -43,6 +46,7 @@ pub struct Observer {
     children: Children,
     history: History,
     commands: Arc<Commands>,
+    pods: Pods,
     memory: Memory,
 }
 
@@ -58,7 +62,8 @@ impl Observer {
         let history = History::new(client.clone(), &watches, trigger.clone());
         let children = Children::new(client.clone(), watches, trigger.clone());
         children.of(&settings.current().child);
-        Self { client, settings, children, history, commands, memory }
+        let pods = Pods::new(client.clone());
+        Self { client, settings, children, history, commands, pods, memory }
     }
 
     /// The kinds and watches of revisions and commands.
@@ -153,7 +158,7 @@ impl Observer {
         own.retain(|other| !matches!(&child, Found::Ours(child) if child.uid == other.uid));
         let remembered = self.memory.recall(uid, desired.as_ref().ok());
         let moving = child.ours().map(|child| Progress::of(child)).unwrap_or_default();
-        Ok(Observed {
+        let mut observed = Observed {
             attempt,
             is_blind,
             now: Timestamp::now(),
@@ -171,12 +176,29 @@ impl Observer {
             rendered,
             pin,
             desired,
+            look: child.ours().and_then(|child| self.memory.look(uid, child)),
             child,
             others: own,
             revisions,
             occupant,
             deployment,
-        })
+        };
+        if let (Some(Duration::ZERO), Some(child)) =
+            (blocking_pod::look_in(&observed), observed.child.ours().cloned())
+        {
+            self.look(&mut observed, &child).await;
+        }
+        Ok(observed)
+    }
+
+    /// Looks for the pod that keeps the child from serving. A failure is reported, and holds up nothing.
+    async fn look(&self, observed: &mut Observed, child: &Child) {
+        let Some(pods) = &observed.contract.pods else { return };
+        let found = self.pods.blocker(child, &observed.place.resource.kind, pods).await;
+        let found = found.map_err(|error| error.to_string());
+        let uid = ObjectId::of(&*observed.deployment).uid;
+        self.memory.looked(uid, child, found.clone());
+        observed.look = Some(Look { age: Duration::ZERO, found });
     }
 
     /// Reads live what the next command needs; `None` if it no longer waits.

@@ -2,7 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use catena_api::keys;
+use catena_api::{
+    contract::{PodController, Pods},
+    keys,
+};
 use kube::{core::GroupVersionKind, discovery::ApiResource};
 use operator_kit::{render::Templates, run::Validate};
 use serde::Deserialize;
@@ -56,12 +59,7 @@ impl ChildKind {
     /// The kind as the API server knows it.
     #[must_use]
     pub fn api_resource(&self) -> ApiResource {
-        let (group, version) = self.api_version.split_once('/').unwrap_or(("", &self.api_version));
-        let kind = GroupVersionKind::gvk(group, version, &self.kind);
-        match &self.resource {
-            Some(plural) => ApiResource::from_gvk_with_plural(&kind, plural),
-            None => ApiResource::from_gvk(&kind),
-        }
+        api_resource(&self.api_version, &self.kind, self.resource.as_deref())
     }
 
     /// Whether the children would have children of their own.
@@ -69,6 +67,33 @@ impl ChildKind {
         let resource = self.api_resource();
         (resource.group.as_str(), resource.kind.as_str()) == (keys::GROUP, "BasicDeployment")
     }
+}
+
+/// A kind as the API server knows it.
+#[must_use]
+pub fn api_resource(api_version: &str, kind: &str, plural: Option<&str>) -> ApiResource {
+    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+    let kind = GroupVersionKind::gvk(group, version, kind);
+    match plural {
+        Some(plural) => ApiResource::from_gvk_with_plural(&kind, plural),
+        None => ApiResource::from_gvk(&kind),
+    }
+}
+
+/// The mistakes in where a kind says that its pods are.
+fn problems_of_pods(pods: &Pods) -> impl Iterator<Item = String> {
+    let fields = pods.controller.iter().flat_map(|PodController { api_version, kind, resource, .. }| {
+        [
+            ("apiVersion", api_version, "apps/v1"),
+            ("kind", kind, "ReplicaSet"),
+            ("resource", resource, "replicasets"),
+        ]
+    });
+    fields.filter(|(_, value, _)| value.is_empty()).map(|(field, _, example)| {
+        format!(
+            "child.contract.pods.controller.{field}: is empty; set it to that of the kind that controls the pods, such as {example}"
+        )
+    })
 }
 
 impl Validate for Settings {
@@ -100,6 +125,7 @@ impl Validate for Settings {
                     .into(),
             );
         }
+        problems.extend(self.child.contract.contract.pods.iter().flat_map(problems_of_pods));
         if problems.is_empty() { Ok(()) } else { Err(problems) }
     }
 
@@ -134,6 +160,19 @@ mod tests {
             let settings: Settings = serde_json::from_value(settings).unwrap();
             assert!(settings.validate().unwrap_err()[0].starts_with("child.kind: "));
         }
+    }
+
+    #[test]
+    fn a_controller_of_pods_that_is_not_named_is_refused() {
+        let controller = serde_json::json!({"apiVersion": "apps/v1", "kind": "", "resource": "replicasets"});
+        let contract = serde_json::json!({"pods": {"selector": "status.selector", "controller": controller}});
+        let child = serde_json::json!({"apiVersion": "apps/v1", "kind": "Deployment", "contract": contract});
+        let settings: Settings =
+            serde_json::from_value(serde_json::json!({"child": child, "templates": {"default": "x"}}))
+                .unwrap();
+        let problems = settings.validate().unwrap_err();
+        assert_eq!(problems.len(), 1);
+        assert!(problems[0].starts_with("child.contract.pods.controller.kind: is empty"), "{problems:?}");
     }
 
     #[test]

@@ -184,7 +184,9 @@ fn summary(
     if is_ready {
         return say("Complete", counted, false);
     }
-    let whom = blocker.map_or_else(String::new, |blocker| {
+    let unknown = observed.look.as_ref().and_then(|look| look.found.as_ref().err());
+    let unknown = unknown.map_or_else(String::new, |why| format!("; {why}"));
+    let whom = blocker.map_or(unknown, |blocker| {
         let because =
             if blocker.message.is_empty() { String::new() } else { format!(": {}", blocker.message) };
         format!("; {} {} is not ready: {}{because}", blocker.kind, blocker.name, blocker.reason)
@@ -219,7 +221,8 @@ fn summary(
     say(if is_outdated { "Updating" } else { "Progressing" }, format!("{counted}{whom}"), false)
 }
 
-/// This object itself while it cannot continue, otherwise the child's blocker, otherwise the child if it is stalled.
+/// This object itself while it cannot continue, otherwise the child's blocker, otherwise the pod that was found, otherwise the
+/// child if it is stalled.
 fn blocked_by(observed: &Observed, child: Option<&Child>) -> Option<BlockedBy> {
     let deployment = &observed.deployment;
     let before = deployment.status.as_ref().and_then(|status| status.blocked_by.as_ref());
@@ -239,7 +242,8 @@ fn blocked_by(observed: &Observed, child: Option<&Child>) -> Option<BlockedBy> {
         });
     }
     let child = child?;
-    child.outputs.blocked_by.clone().or_else(|| {
+    let pod = || observed.look.as_ref().and_then(|look| look.found.clone().ok().flatten());
+    child.outputs.blocked_by.clone().or_else(pod).or_else(|| {
         let stalled = child.outputs.stalled.as_ref()?;
         let status = child_status(child);
         Some(BlockedBy {

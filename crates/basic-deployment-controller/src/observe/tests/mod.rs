@@ -2,6 +2,7 @@
 
 mod child;
 mod commands;
+mod pods;
 mod taken_names;
 
 use std::time::Duration;
@@ -40,8 +41,18 @@ impl Cluster {
     /// A cluster with these objects, by the plural of their kind, and an answer to all other requests.
     async fn of(
         listed: Vec<(&'static str, Value)>,
+        answer: impl FnMut(&Sent) -> Answer + Send + 'static,
+    ) -> Self {
+        Self::with(settings(), listed, answer).await
+    }
+
+    /// The same with other settings.
+    async fn with(
+        settings: Configured,
+        listed: Vec<(&'static str, Value)>,
         mut answer: impl FnMut(&Sent) -> Answer + Send + 'static,
     ) -> Self {
+        let kind = settings.child.clone();
         let (client, log) = answering(move |sent| match sent.uri.split_once('?') {
             Some((_, query)) if query.contains("watch=") => Answer::Silence,
             Some((path, _)) if sent.verb == "GET" && !path.contains("/namespaces/") => {
@@ -52,11 +63,11 @@ impl Cluster {
             _ => answer(sent),
         });
         let trigger = Queue::<BasicDeployment>::default().trigger();
-        let (settings, memory) = (Settings::fixed(settings()), Memory::default());
+        let (settings, memory) = (Settings::fixed(settings), Memory::default());
         let observer = Observer::new(client.clone(), settings, Watches::default(), &trigger, memory.clone());
         let executor = Executor::new(Writer::over(client, env!("CARGO_PKG_NAME")), observer.places(), memory);
         let blind = || {
-            let Known { cache, .. } = observer.children.of(&settings_of_child());
+            let Known { cache, .. } = observer.children.of(&kind);
             cache.problem().or(observer.history.problem()).is_some()
                 || observer.commands.of("shop", "deployment").is_none()
         };
@@ -91,10 +102,6 @@ impl Cluster {
 fn settings() -> Configured {
     let child = json!({"apiVersion": "catena.dev/v1alpha1", "kind": "BasicReplicaSet"});
     serde_json::from_value(json!({"child": child, "templates": {"default": TEMPLATE}})).unwrap()
-}
-
-fn settings_of_child() -> basic_deployment_controller::settings::ChildKind {
-    settings().child
 }
 
 /// The rendering of spec and template.
