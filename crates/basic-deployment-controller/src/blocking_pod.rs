@@ -22,18 +22,28 @@ pub struct Look {
     pub found: Result<Option<BlockedBy>, String>,
 }
 
-/// The time until the next look; `None` while none is needed.
-#[must_use]
-pub fn look_in(observed: &Observed) -> Option<Duration> {
-    let child = observed.child.ours()?;
+/// Whether a pod may keep the child from serving without a report by the child.
+fn is_needed(observed: &Observed) -> bool {
+    let Some(child) = observed.child.ours() else { return false };
     let outputs = &child.outputs;
-    let is_needed = outputs.pods.is_some()
+    outputs.pods.is_some()
         && outputs.blocked_by.is_none()
         && outputs.problem.is_none()
         && child.is_current()
         && !child.is_deleting
         && !observed.serves(child)
-        && observed.held_up().is_none();
+        && observed.held_up().is_none()
+}
+
+/// What the last look found, while it still matters.
+#[must_use]
+pub fn found(observed: &Observed) -> Option<&Result<Option<BlockedBy>, String>> {
+    observed.look.as_ref().filter(|_| is_needed(observed)).map(|look| &look.found)
+}
+
+/// The time until the next look; `None` while none is needed.
+#[must_use]
+pub fn look_in(observed: &Observed) -> Option<Duration> {
     let interval = (observed.since_progress / 4).clamp(SHORTEST_INTERVAL, LONGEST_INTERVAL);
     let next = observed.look.as_ref().map_or(Duration::ZERO, |look| interval.saturating_sub(look.age));
     // A reported pod is checked: it may be gone, and after a start of this process nothing else is known about it.
@@ -42,7 +52,7 @@ pub fn look_in(observed: &Observed) -> Option<Duration> {
         Some(blocker) if blocker.kind == "Pod" => Duration::ZERO,
         _ => SHORTEST_INTERVAL.saturating_sub(observed.since_progress),
     };
-    is_needed.then_some(next.max(first))
+    is_needed(observed).then_some(next.max(first))
 }
 
 /// Whether a controller of pods works for a child, on its current template.

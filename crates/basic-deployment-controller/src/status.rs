@@ -10,6 +10,7 @@ use operator_kit::report::{
 };
 
 use crate::{
+    blocking_pod,
     child::Child,
     contest,
     observed::{Found, Observed},
@@ -184,7 +185,7 @@ fn summary(
     if is_ready {
         return say("Complete", counted, false);
     }
-    let unknown = observed.look.as_ref().and_then(|look| look.found.as_ref().err());
+    let unknown = blocking_pod::found(observed).and_then(|found| found.as_ref().err());
     let unknown = unknown.map_or_else(String::new, |why| format!("; {why}"));
     let whom = blocker.map_or(unknown, |blocker| {
         let because =
@@ -242,7 +243,7 @@ fn blocked_by(observed: &Observed, child: Option<&Child>) -> Option<BlockedBy> {
         });
     }
     let child = child?;
-    let pod = || observed.look.as_ref().and_then(|look| look.found.clone().ok().flatten());
+    let pod = || blocking_pod::found(observed).and_then(|found| found.clone().ok().flatten());
     child.outputs.blocked_by.clone().or_else(pod).or_else(|| {
         let stalled = child.outputs.stalled.as_ref()?;
         let status = child_status(child);

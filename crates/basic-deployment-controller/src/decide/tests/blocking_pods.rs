@@ -120,6 +120,15 @@ fn nothing_is_awaited_once_the_child_serves() {
 }
 
 #[test]
+fn a_pod_that_was_found_before_is_not_named_once_the_child_serves() {
+    let mut serving = looked(mapped(json!({"active": 3}), 60), 1, Ok(Some(pod())));
+    // It serves its own rendering, but that is not the desired one.
+    serving.desired = Ok(Desired::new(&deployment(), rendered("newer")));
+    spec(&mut serving).paused = true;
+    assert_eq!((status(&serving).ready, status(&serving).blocked_by), (false, None));
+}
+
+#[test]
 fn pods_that_cannot_be_read_are_reported_with_the_reason() {
     let status = status(&looked(stuck(8), 0, Err("the pods cannot be read: forbidden".into())));
     assert_eq!(status.blocked_by, None);
