@@ -1,8 +1,8 @@
 //! Children of other kinds than BasicReplicaSet, by the values under examples/children: they are created, scaled, rolled out,
-//! restarted, rolled back and deleted, and a version that never serves is never called ready.
+//! restarted, rolled back and deleted, and a version that never serves is never called ready, and its pod is named.
 
 use anyhow::Result;
-use catena_api::{BasicDeployment, BasicDeploymentRestart, BasicDeploymentRollback};
+use catena_api::{BasicDeployment, BasicDeploymentRestart, BasicDeploymentRollback, BlockedBy};
 use e2e::{
     Cluster, DEPLOYMENTS, Namespace, Release, another_image, checkout, commands, condition, deployment,
     image, uids,
@@ -45,19 +45,28 @@ async fn until_serving(namespace: &Namespace, count: usize, image: &str) -> Vec<
         .await
 }
 
-/// A version that nobody can pull is rolled out. Ready is never reported of it, until the deadline has passed.
+/// A version that nobody can pull is rolled out. Ready is never reported of it, until the deadline has passed and a pod of this
+/// version is named.
 async fn ensure_never_ready(namespace: &Namespace) -> Result<()> {
     change(namespace, json!({"parameters": {"image": MISSING}, "progressDeadlineSeconds": 5})).await?;
-    namespace
-        .until("web", "has exceeded its deadline", |web: &BasicDeployment| {
+    let web = namespace
+        .until("web", "has exceeded its deadline, and names the pod", |web: &BasicDeployment| {
             let Some(status) = &web.status else { return false };
             let is_current = status.observed_generation == web.metadata.generation;
             assert!(!(is_current && status.ready), "ready with an image that nobody can pull: {status:#?}");
             is_current
+                && status.blocked_by.as_ref().is_some_and(is_missing_image)
                 && condition(&status.conditions, "Progressing").is_some_and(|told| told.status == "False")
         })
         .await;
+    let name = web.status.and_then(|status| status.blocked_by).map(|blocker| blocker.name);
+    let pod = namespace.api::<Pod>().get(&name.unwrap_or_default()).await?;
+    assert_eq!(image_of(&pod), Some(MISSING), "another pod is blamed");
     Ok(())
+}
+
+fn is_missing_image(blocker: &BlockedBy) -> bool {
+    blocker.kind == "Pod" && matches!(blocker.reason.as_str(), "ErrImagePull" | "ImagePullBackOff")
 }
 
 /// The same values, with another name of the child.

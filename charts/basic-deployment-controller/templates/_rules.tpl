@@ -15,6 +15,17 @@
 - apiGroups: [{{ include "basic-deployment-controller.group" . | quote }}]
   resources: [{{ .resource }}]
   verbs: [get, list, watch, create, patch, delete]
+{{- with (.contract | default dict).pods }}
+# The pod that keeps a child from serving, as contract.pods says.
+- apiGroups: [""]
+  resources: [pods]
+  verbs: [list]
+{{- with .controller }}
+- apiGroups: [{{ include "basic-deployment-controller.group" . | quote }}]
+  resources: [{{ .resource }}]
+  verbs: [get]
+{{- end }}
+{{- end }}
 {{- end }}
 # The history of each BasicDeployment.
 - apiGroups: [apps]

@@ -157,7 +157,9 @@ impl Child {
         self.annotation(keys::LAST_COMMAND) == Some(command)
     }
 
-    fn annotation(&self, key: &str) -> Option<&str> {
+    /// The value of one of its annotations.
+    #[must_use]
+    pub fn annotation(&self, key: &str) -> Option<&str> {
         self.object["metadata"]["annotations"][key].as_str()
     }
 

@@ -27,11 +27,7 @@ impl ChildKind {
     /// The kind as the API server knows it.
     #[must_use]
     pub fn api_resource(&self) -> ApiResource {
-        let kind = GroupVersionKind::gvk(self.group(), self.version(), &self.kind);
-        match &self.resource {
-            Some(plural) => ApiResource::from_gvk_with_plural(&kind, plural),
-            None => ApiResource::from_gvk(&kind),
-        }
+        api_resource(&self.api_version, &self.kind, self.resource.as_deref())
     }
 
     /// Whether a rendered object is of this kind.
@@ -67,9 +63,16 @@ impl ChildKind {
     fn group(&self) -> &str {
         group(&self.api_version)
     }
+}
 
-    fn version(&self) -> &str {
-        self.api_version.split_once('/').map_or(&self.api_version, |(_, version)| version)
+/// A kind as the API server knows it; its plural is the kind in lower case with an s by default.
+#[must_use]
+pub fn api_resource(api_version: &str, kind: &str, plural: Option<&str>) -> ApiResource {
+    let version = api_version.split_once('/').map_or(api_version, |(_, version)| version);
+    let kind = GroupVersionKind::gvk(group(api_version), version, kind);
+    match plural {
+        Some(plural) => ApiResource::from_gvk_with_plural(&kind, plural),
+        None => ApiResource::from_gvk(&kind),
     }
 }
 

@@ -139,6 +139,7 @@ pub fn observed() -> Observed {
         pin: None,
         desired: Ok(desired()),
         child: Found::Ours(child("web", "child")),
+        look: None,
         others: Vec::new(),
         revisions: vec![revision("web-new")],
         occupant: None,

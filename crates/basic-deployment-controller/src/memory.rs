@@ -7,10 +7,12 @@ use std::{
 };
 
 use basic_deployment_controller::{
+    blocking_pod::Look,
     child::Child,
     desired::Desired,
     undone::{CONTEST_END, Part, Undone},
 };
+use catena_api::BlockedBy;
 use parking_lot::{Mutex, MutexGuard};
 use serde_json::Value;
 
@@ -30,6 +32,16 @@ struct OfOne {
     taken: Option<String>,
     /// The last progress, the time without any before this process knew the object, and when it began to look.
     progress: Option<(Progress, Duration, Instant)>,
+    look: Option<LookAt>,
+}
+
+/// The last look for the pod that keeps a child from serving.
+struct LookAt {
+    /// The uid of the child.
+    child: String,
+    generation: i64,
+    at: Instant,
+    found: Result<Option<BlockedBy>, String>,
 }
 
 struct Applied {
@@ -128,6 +140,22 @@ impl Memory {
     /// Whether the name of a rendering's revision was taken at its creation.
     pub fn is_name_taken(&self, uid: &str, hash: &str) -> bool {
         self.lock().get(uid).is_some_and(|of_one| of_one.taken.as_deref() == Some(hash))
+    }
+
+    /// Records the outcome of a look for the pod that keeps a child from serving.
+    pub fn looked(&self, uid: &str, child: &Child, found: Result<Option<BlockedBy>, String>) {
+        let (generation, at) = (child.generation, Instant::now());
+        self.change(uid, |of_one| {
+            of_one.look = Some(LookAt { child: child.uid.clone(), generation, at, found });
+        });
+    }
+
+    /// The last look for the pod that keeps a child from serving. What it found under another spec is no longer known.
+    pub fn look(&self, uid: &str, child: &Child) -> Option<Look> {
+        let memory = self.lock();
+        let last = memory.get(uid)?.look.as_ref().filter(|look| look.child == child.uid)?;
+        let found = if last.generation == child.generation { last.found.clone() } else { Ok(None) };
+        Some(Look { age: last.at.elapsed(), found })
     }
 
     /// The time since the last progress of a child. `reported` is the time that an earlier process has reported, for an

@@ -3,11 +3,13 @@
 mod children;
 mod commands;
 mod history;
+mod pods;
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use basic_deployment_controller::{
     Settings as Configured,
+    blocking_pod::{self, Look},
     child::Child,
     child_kind::ChildKind,
     command::{Command, CommandKind, Order},
@@ -35,6 +37,7 @@ pub use commands::Commands;
 use {
     children::{Children, Known},
     history::History,
+    pods::Pods,
 };
 
 /// Reads the input of a decision; it owns the caches.
@@ -44,6 +47,7 @@ pub struct Observer {
     children: Children,
     history: History,
     commands: Arc<Commands>,
+    pods: Pods,
     memory: Memory,
 }
 
@@ -60,7 +64,8 @@ impl Observer {
         let history = History::new(client.clone(), &watches, trigger.clone());
         let children = Children::new(client.clone(), served_kinds, watches, trigger.clone());
         children.of(&settings.current().children);
-        Self { client, settings, children, history, commands, memory }
+        let pods = Pods::new(client.clone());
+        Self { client, settings, children, history, commands, pods, memory }
     }
 
     /// The kinds and watches of revisions and commands.
@@ -156,7 +161,7 @@ impl Observer {
         let remembered = self.memory.recall(uid, desired.as_ref().ok());
         let reported = stall::reported(&deployment, child.ours().map(AsRef::as_ref));
         let moving = child.ours().map(|child| Progress::of(child)).unwrap_or_default();
-        Ok(Observed {
+        let mut observed = Observed {
             attempt,
             is_blind,
             now: Timestamp::now(),
@@ -173,12 +178,29 @@ impl Observer {
             rendered,
             pin,
             desired,
+            look: child.ours().and_then(|child| self.memory.look(uid, child)),
             child,
             others: own,
             revisions,
             occupant,
             deployment,
-        })
+        };
+        if let (Some(Duration::ZERO), Some(child)) =
+            (blocking_pod::look_in(&observed), observed.child.ours().cloned())
+        {
+            self.look(&mut observed, &child).await;
+        }
+        Ok(observed)
+    }
+
+    /// Looks for the pod that keeps the child from serving. A failure is reported, and holds up nothing.
+    async fn look(&self, observed: &mut Observed, child: &Child) {
+        let Some(pods) = &child.kind.fields().pods else { return };
+        let found = self.pods.blocker(child, pods).await;
+        let found = found.map_err(|error| error.to_string());
+        let uid = ObjectId::of(&*observed.deployment).uid;
+        self.memory.looked(uid, child, found.clone());
+        observed.look = Some(Look { age: Duration::ZERO, found });
     }
 
     /// Reads live what the next command needs; `None` if it no longer waits.

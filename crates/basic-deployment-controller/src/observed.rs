@@ -17,6 +17,7 @@ use operator_kit::{
 use serde_json::Value;
 
 use crate::{
+    blocking_pod::Look,
     child::Child,
     child_kind::ChildKind,
     command::{Command, CommandKind},
@@ -47,6 +48,8 @@ pub struct Observed {
     pub desired: Result<Desired, Refusal>,
     /// The object that has the child's name.
     pub child: Found,
+    /// The last look for the pod that keeps the child from serving.
+    pub look: Option<Look>,
     /// Children with other names or of other kinds, from former renderings.
     pub others: Vec<Arc<Child>>,
     /// The revisions, the oldest first.

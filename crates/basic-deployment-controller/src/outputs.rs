@@ -27,6 +27,7 @@ pub struct Mapping {
     blocked_by: Source,
     stalled: Option<Source>,
     selector: Source,
+    pods: Option<Source>,
 }
 
 /// An output with its name.
@@ -55,6 +56,8 @@ pub struct Outputs {
     pub blocked_by: Option<BlockedBy>,
     /// The label selector of its pods, if it reports one.
     pub selector: Option<String>,
+    /// The label selector of the pods among which its blocker is looked for, if its kind has one.
+    pub pods: Option<String>,
     /// The first output that has no usable value, and why.
     pub problem: Option<String>,
 }
@@ -85,6 +88,7 @@ impl TryFrom<ReplicaContract> for Mapping {
             blocked_by: source("blockedBy", &contract.blocked_by)?,
             stalled: optional("stalled", &contract.stalled)?,
             selector: source("selector", &contract.selector)?,
+            pods: contract.pods.as_ref().map(|pods| source("pods.selector", &pods.selector)).transpose()?,
             contract,
         })
     }
@@ -114,6 +118,7 @@ impl Mapping {
         let observed_generation = int(get(&self.observed_generation, Type::Integer));
         let updated = count(get(&self.updated, Type::Integer));
         let selector = get(&self.selector, Type::Text).and_then(|text| text.as_str().map(str::to_owned));
+        let pods = self.pods.as_ref().and_then(|source| get(source, Type::Text)?.as_str().map(str::to_owned));
         let blocked_by =
             get(&self.blocked_by, Type::Map).and_then(|value| serde_json::from_value(value).ok());
         let condition = |type_| condition(&self.contract.conditions, child, generation, type_);
@@ -137,6 +142,7 @@ impl Mapping {
             stalled,
             blocked_by,
             selector,
+            pods,
             problem,
         }
     }

@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
+use catena_api::contract::{PodController, Pods};
 use operator_kit::{
     render::{Declarations, Templates},
     run::{Sample, Validate},
@@ -106,6 +107,22 @@ impl Settings {
     }
 }
 
+/// The mistakes in where a kind says that its pods are, which is configured in this field.
+fn mistakes_about_pods(field: &str, pods: &Pods) -> impl Iterator<Item = String> {
+    let fields = pods.controller.iter().flat_map(|PodController { api_version, kind, resource, .. }| {
+        [
+            ("apiVersion", api_version, "apps/v1"),
+            ("kind", kind, "ReplicaSet"),
+            ("resource", resource, "replicasets"),
+        ]
+    });
+    fields.filter(|(_, value, _)| value.is_empty()).map(move |(name, _, example)| {
+        format!(
+            "{field}.contract.pods.controller.{name}: is empty; set it to that of the kind that controls the pods, such as {example}"
+        )
+    })
+}
+
 impl Validate for Settings {
     fn validate(&self) -> Result<(), Vec<String>> {
         let mut problems = self.mistakes.clone();
@@ -165,6 +182,7 @@ fn mistakes(field: &str, kind: &ChildKind) -> Vec<String> {
             "{field}.contract.ready: is missing; active and updated of another kind do not tell whether an old replica is counted for a new one, so state when all replicas are new and serve, as a path or as an expression: {{cel: …}}"
         ));
     }
+    problems.extend(kind.fields().pods.iter().flat_map(|pods| mistakes_about_pods(field, pods)));
     problems
 }
 
@@ -227,6 +245,20 @@ mod tests {
             let listed = json!({"children": [replica_sets(), child], "templates": {"default": "x"}});
             assert!(refused(listed).starts_with("children[1].kind: "));
         }
+    }
+
+    #[test]
+    fn a_controller_of_pods_that_is_not_named_is_refused() {
+        let controller = json!({"apiVersion": "apps/v1", "kind": "", "resource": "replicasets"});
+        let contract = json!({"pods": {"selector": "status.selector", "controller": controller}});
+        let child = json!({"apiVersion": "apps/v1", "kind": "Deployment", "contract": contract});
+        let settings = settings(json!({"children": [child], "templates": {"default": "x"}}));
+        let problems = settings.validate().unwrap_err();
+        assert_eq!(problems.len(), 1);
+        assert!(
+            problems[0].starts_with("children[0].contract.pods.controller.kind: is empty"),
+            "{problems:?}"
+        );
     }
 
     #[test]

@@ -10,6 +10,7 @@ use operator_kit::report::{
 };
 
 use crate::{
+    blocking_pod,
     budget::Count,
     child::Child,
     contest,
@@ -191,7 +192,9 @@ fn summary(
     if is_ready {
         return say("Complete", counted, false);
     }
-    let whom = blocker.map_or_else(String::new, |blocker| {
+    let unknown = blocking_pod::found(observed).and_then(|found| found.as_ref().err());
+    let unknown = unknown.map_or_else(String::new, |why| format!("; {why}"));
+    let whom = blocker.map_or(unknown, |blocker| {
         let because =
             if blocker.message.is_empty() { String::new() } else { format!(": {}", blocker.message) };
         format!("; {} {} is not ready: {}{because}", blocker.kind, blocker.name, blocker.reason)
@@ -245,7 +248,8 @@ fn silent(child: &Child) -> String {
     }
 }
 
-/// This object itself while it cannot continue, otherwise the child's blocker, otherwise the child if it is stalled.
+/// This object itself while it cannot continue, otherwise the child's blocker, otherwise the pod that was found, otherwise the
+/// child if it is stalled.
 fn blocked_by(observed: &Observed, child: Option<&Child>) -> Option<BlockedBy> {
     let deployment = &observed.deployment;
     let before = deployment.status.as_ref().and_then(|status| status.blocked_by.as_ref());
@@ -265,7 +269,8 @@ fn blocked_by(observed: &Observed, child: Option<&Child>) -> Option<BlockedBy> {
         });
     }
     let child = child?;
-    child.outputs.blocked_by.clone().or_else(|| {
+    let pod = || blocking_pod::found(observed).and_then(|found| found.clone().ok().flatten());
+    child.outputs.blocked_by.clone().or_else(pod).or_else(|| {
         let stalled = child.outputs.stalled.as_ref()?;
         let status = child_status(child);
         Some(BlockedBy {

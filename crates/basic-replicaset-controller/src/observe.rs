@@ -6,7 +6,7 @@ use basic_replicaset_controller::{
     adoption::{Origin, is_as_rendered},
     error::Error,
     observed::{Holder, Observed, TakenName, succession_ends_in, wanted},
-    pod::{PodRow, PodState},
+    pod::PodRow,
     revision::{revision, subject, unread},
     step,
 };
@@ -20,7 +20,7 @@ use operator_kit::{
     render::{TemplateError, Templates},
     report::StatusAge,
     run::{Attempt, Settings},
-    watch::{Cache, ReadError, TrimmedObject, live},
+    watch::{Cache, ReadError, TrimmedObject, live, pod::PodState},
     write::{WriteError, owner::still_there},
 };
 use parking_lot::Mutex;

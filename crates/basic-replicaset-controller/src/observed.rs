@@ -6,10 +6,14 @@ use catena_api::{BasicReplicaSet, keys};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use operator_kit::{
-    render::TemplateError, report::StatusAge, run::Attempt, watch::ReadError, write::owner::is_controlled_by,
+    render::TemplateError,
+    report::StatusAge,
+    run::Attempt,
+    watch::{ReadError, pod::PodState},
+    write::owner::is_controlled_by,
 };
 
-use crate::pod::{PodRow, PodState};
+use crate::pod::PodRow;
 
 /// Time for which a pod that ended by itself is kept before its slot is filled again, so that a pod that always ends at
 /// once is not re-created in a tight loop.

@@ -10,16 +10,10 @@ use operator_kit::{
         conditions::{self, Conditions, READY, RECONCILING, STALLED},
     },
     run::Attempt,
+    watch::pod::{PodState, START_TOLERANCE},
 };
 
-use crate::{
-    observed::Observed,
-    pod::{PodRow, PodState},
-    step,
-};
-
-/// Time for which a pod may be starting before it is reported as the blocker.
-const START_TOLERANCE: Duration = Duration::from_secs(30);
+use crate::{observed::Observed, pod::PodRow, step};
 
 /// Present only while true: the author sets parameters that the template does not read.
 pub const UNREAD_PARAMETERS: &str = "UnreadParameters";
@@ -128,7 +122,7 @@ pub fn pace(before: &BasicReplicaSetStatus, after: &BasicReplicaSetStatus, obser
 pub fn next_blocker(observed: &Observed) -> Option<Duration> {
     let left = |pod: &PodRow| match &pod.state {
         PodState::NotReady(trouble) if !trouble.is_known => {
-            Some(START_TOLERANCE.saturating_sub(observed.since(trouble.since)))
+            Some(START_TOLERANCE.saturating_sub(trouble.age(observed.now)))
         }
         _ => None,
     };
@@ -169,21 +163,16 @@ fn blocked_by(observed: &Observed, failure: Option<Failure>) -> Option<BlockedBy
             since: same.map_or(Some(Time(observed.now)), |same| same.since.clone()),
         });
     }
-    let trouble = |pod: &PodRow| match &pod.state {
-        PodState::NotReady(trouble) | PodState::Finished(trouble) => {
-            (trouble.is_known || observed.since(trouble.since) >= START_TOLERANCE).then(|| trouble.clone())
-        }
-        PodState::Ready | PodState::Terminating => None,
-    };
-    let first = observed.pods.iter().filter_map(|pod| trouble(pod).map(|trouble| (pod, trouble)));
+    let first =
+        observed.pods.iter().filter_map(|pod| pod.state.blocker(observed.now).map(|trouble| (pod, trouble)));
     let (pod, trouble) =
         first.min_by_key(|(pod, trouble)| (!trouble.is_known, pod.slot, pod.name.clone()))?;
     Some(BlockedBy {
         api_version: "v1".into(),
         kind: "Pod".into(),
         name: pod.name.clone().into(),
-        reason: trouble.reason.into(),
-        message: trouble.message.into(),
+        reason: trouble.reason.clone().into(),
+        message: trouble.message.clone().into(),
         since: Some(Time(trouble.since)),
     })
 }

@@ -9,9 +9,12 @@ use basic_deployment_controller::{
     command::{Command, CommandKind},
     revision::Revision,
 };
-use basic_replicaset_controller::pod::{PodRow, WatchedPod};
+use basic_replicaset_controller::pod::PodRow;
 use jiff::Timestamp;
-use operator_kit::{bytes, watch::TrimmedObject};
+use operator_kit::{
+    bytes,
+    watch::{TrimmedObject, pod::TrimmedPod},
+};
 use serde_json::Value;
 
 static BOUND: LazyLock<Option<Arc<command_binder::kind::CommandKind>>> = LazyLock::new(|| {
@@ -43,7 +46,7 @@ static REAPED: LazyLock<Option<command_reaper::Settings>> = LazyLock::new(|| {
 
 pub fn read(input: &[u8]) {
     let text = String::from_utf8_lossy(input);
-    if let Ok(pod) = serde_json::from_str::<WatchedPod>(&text) {
+    if let Ok(pod) = serde_json::from_str::<TrimmedPod>(&text) {
         let row = PodRow::of(pod);
         assert!(!row.is_ready() || row.counts(), "a pod that serves counts");
     }

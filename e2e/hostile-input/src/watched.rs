@@ -1,12 +1,11 @@
 //! Pages of lists and lines of watches: one unreadable object affects no other.
 
-use basic_replicaset_controller::pod::WatchedPod;
 use catena_api::{BasicDeployment, BasicReplicaSet};
 use k8s_openapi::api::core::v1::{ConfigMap, Node, Service};
 use kube::Resource;
 use operator_kit::{
     bytes,
-    watch::{Bounded, Trimmed, TrimmedObject, Unmanaged},
+    watch::{Bounded, Trimmed, TrimmedObject, Unmanaged, pod::TrimmedPod},
 };
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
@@ -16,7 +15,7 @@ pub fn read(input: &[u8]) {
     read_as::<Trimmed>(&text);
     read_as::<TrimmedObject>(&text);
     read_as::<Bounded>(&text);
-    read_as::<WatchedPod>(&text);
+    read_as::<TrimmedPod>(&text);
     read_as::<Unmanaged<BasicDeployment>>(&text);
     read_as::<Unmanaged<BasicReplicaSet>>(&text);
     is_no_stricter::<ConfigMap>(&text);

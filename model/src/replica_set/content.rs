@@ -5,9 +5,10 @@ use std::{
     sync::Arc,
 };
 
-use basic_replicaset_controller::pod::{self, PodRow, PodState, Trouble};
+use basic_replicaset_controller::pod::{self, PodRow};
 use catena_api::{BasicReplicaSet, BasicReplicaSetSpec, BasicReplicaSetStatus, keys};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
+use operator_kit::watch::pod::{PodState, Trouble};
 
 use crate::{
     clock::time,

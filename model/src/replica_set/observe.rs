@@ -5,12 +5,12 @@ use std::sync::Arc;
 use basic_replicaset_controller::{
     adoption::Origin,
     observed::{Holder, Observed, TakenName, succession_ends_in, wanted},
-    pod::{Owner, PodRow, PodState},
+    pod::{Owner, PodRow},
     revision,
 };
 use catena_api::BasicReplicaSet;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use operator_kit::render::Rendered;
+use operator_kit::{render::Rendered, watch::pod::PodState};
 
 use super::{
     content::{Object, Server, Spec, Stored, pod_row, real_set, set_spec},

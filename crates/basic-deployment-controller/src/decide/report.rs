@@ -8,6 +8,7 @@ use operator_kit::{
 };
 
 use crate::{
+    blocking_pod::look_in,
     command_queue::CommandQueue,
     contest::{self, left_for},
     decide::{
@@ -24,6 +25,9 @@ use crate::{
 /// Maximum delay of the first status while nothing blocks: a large child takes longer to become ready than the kit's
 /// own delay, and each status with mere numbers costs a write.
 const FIRST_STATUS_DELAY: Duration = Duration::from_secs(20);
+
+/// Minimum delay of the pass that looks for a blocking pod.
+const MIN_LOOK_DELAY: Duration = Duration::from_secs(1);
 
 /// Writes a changed status when it is due, or waits until something becomes due.
 pub fn report(observed: &Observed, queue: &CommandQueue) -> Action {
@@ -44,6 +48,7 @@ pub fn report(observed: &Observed, queue: &CommandQueue) -> Action {
         due.filter(|_| is_news),
         deadline_in(observed),
         healing_in(observed),
+        look_in(observed).map(|left| left.max(MIN_LOOK_DELAY)),
         contest::over_in(observed),
         commands::due_in(observed, queue),
     ]

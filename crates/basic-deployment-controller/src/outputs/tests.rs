@@ -148,6 +148,25 @@ fn a_replica_set_is_another_one_for_each_rendering() {
 }
 
 #[test]
+fn the_examples_say_where_their_pods_are() {
+    let selector = |name: &str, status: Value| {
+        let labels = json!({"app.kubernetes.io/name": "web"});
+        let spec = json!({"replicas": 1, "selector": {"matchLabels": labels}});
+        let child = json!({"metadata": {"name": "web"}, "spec": spec, "status": status});
+        example(name).children[0].contract.outputs(&child, 1).pods
+    };
+    let own = Some("app.kubernetes.io/name=web".to_owned());
+    assert_eq!(selector("deployment", json!({})), own);
+    assert_eq!(selector("replicaset", json!({})), own);
+    let of_revision = Some("app.kubernetes.io/name=web,controller-revision-hash=web-2".to_owned());
+    assert_eq!(selector("statefulset", json!({"updateRevision": "web-2"})), of_revision);
+    assert_eq!(selector("statefulset", json!({})), None, "its revision is not known yet");
+    let of_hash = Some("a=b,rollouts-pod-template-hash=c".to_owned());
+    assert_eq!(selector("rollout", json!({"selector": "a=b", "currentPodHash": "c"})), of_hash);
+    assert_eq!(Mapping::default().outputs(&json!({"status": {"selector": "a=b"}}), 1).pods, None);
+}
+
+#[test]
 fn a_rollout_is_ready_when_the_new_pods_are_the_stable_ones() {
     let status = |phase: &str, stable: &str| {
         json!({

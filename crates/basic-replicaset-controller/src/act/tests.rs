@@ -1,9 +1,6 @@
 //! Each step: its requests, and the effects of each answer.
 
-use basic_replicaset_controller::{
-    observed::Holder,
-    pod::{PodRow, PodState},
-};
+use basic_replicaset_controller::{observed::Holder, pod::PodRow};
 use catena_api::{BasicReplicaSetSpec, BasicReplicaSetStatus};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -13,6 +10,7 @@ use operator_kit::{
         Answer::{self, Done, Json, Lost, Refusal},
         Sent, answering, in_turn,
     },
+    watch::pod::PodState,
 };
 
 use super::*;

@@ -6,14 +6,18 @@ mod ranking;
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use catena_api::BasicReplicaSetStatus;
-use operator_kit::{render::TemplateError, run::Attempt, watch::ReadError};
+use operator_kit::{
+    render::TemplateError,
+    run::Attempt,
+    watch::{ReadError, pod::PodState},
+};
 
 pub use budget::Budget;
 
 use crate::{
     error::DELETE_REFUSED,
     observed::{Holder, Observed, TakenName, succession_ends_in},
-    pod::{PodRow, PodState},
+    pod::PodRow,
     status::{next_blocker, pace, status, told},
     step,
 };

@@ -2,8 +2,10 @@
 
 mod field_path;
 mod output;
+mod pods;
 mod replicas;
 
 pub use field_path::{FieldPath, InvalidFieldPath};
 pub use output::{Computed, Output};
+pub use pods::{PodController, Pods};
 pub use replicas::{REPLICAS_LABEL, REPLICAS_VERSION, ReplicaContract};

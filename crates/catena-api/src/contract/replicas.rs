@@ -1,6 +1,6 @@
 use serde::{Deserialize, Deserializer, Serialize, de::Error};
 
-use super::{FieldPath, Output};
+use super::{FieldPath, Output, Pods};
 
 /// Label on a CRD that honours the replica contract; its value is the contract's version.
 pub const REPLICAS_LABEL: &str = "contract.catena.dev/replicas";
@@ -22,6 +22,7 @@ pub const REPLICAS_VERSION: &str = "v1";
 /// | out, optional | `blockedBy`, `stalled` | reasons for not being ready |
 /// | out, optional | `conditions` | with `Ready` and `Stalled`, if those two are not mapped |
 /// | out, optional | `selector` | the scale subresource |
+/// | optional | `pods` | where the parent looks for the pod that keeps a child from serving |
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct ReplicaContract {
@@ -52,6 +53,10 @@ pub struct ReplicaContract {
     pub conditions: FieldPath,
     /// Out, optional: label selector of the pods, as text.
     pub selector: Output,
+    /// Optional: the pods among which the parent looks for the one that keeps a child from serving, while the child reports no
+    /// blocker.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pods: Option<Pods>,
 }
 
 impl Default for ReplicaContract {
@@ -69,6 +74,7 @@ impl Default for ReplicaContract {
             stalled: None,
             conditions: path(["status", "conditions"]),
             selector: Output::field(["status", "selector"]),
+            pods: None,
         }
     }
 }

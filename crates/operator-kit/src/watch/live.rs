@@ -2,13 +2,17 @@
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::{
-    Client, Resource,
-    api::{DynamicObject, GetParams},
+    Api, Client, Resource,
+    api::{DynamicObject, GetParams, ListParams},
     core::{Request, request},
     discovery::ApiResource,
 };
+use serde::de::DeserializeOwned;
 
-use crate::{render::is_object_name, watch::Trimmed};
+use crate::{
+    render::is_object_name,
+    watch::{Trimmed, stream::Page},
+};
 
 /// Refuses what cannot be the name of an object. Any text may stand in a reference, and the client puts names into URLs as
 /// they are: `?watch=true` would be a request without an end.
@@ -50,6 +54,23 @@ pub async fn metadata_opt(
         Err(kube::Error::Api(status)) if status.is_not_found() => Ok(None),
         Err(error) => Err(error),
     }
+}
+
+/// One page of the objects with these labels, and the token of the next one. An object that cannot be read is left out.
+pub async fn page<K>(
+    api: &Api<K>,
+    labels: &str,
+    limit: u32,
+    token: Option<String>,
+) -> kube::Result<(Vec<K>, Option<String>)>
+where
+    K: Resource + Clone + DeserializeOwned + 'static,
+{
+    let params = ListParams { continue_token: token, ..ListParams::default().labels(labels).limit(limit) };
+    let request = Request::new(api.resource_url()).list(&params).map_err(kube::Error::BuildRequest)?;
+    let mut page: Page<K> = api.clone().into_client().request(request).await?;
+    let objects = page.take_items().into_iter().filter_map(|object| object.0.ok()).collect();
+    Ok((objects, page.metadata.continue_.filter(|token| !token.is_empty())))
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ mod cache;
 pub(crate) mod consistency;
 pub(crate) mod lenient;
 pub mod live;
+pub mod pod;
 mod read_error;
 mod served;
 mod stream;

@@ -1,5 +1,6 @@
 //! Fixtures, and the tests by topic.
 
+mod blocking_pods;
 mod child;
 mod contests;
 mod exchange;

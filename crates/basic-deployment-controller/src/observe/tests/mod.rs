@@ -2,6 +2,7 @@
 
 mod child;
 mod commands;
+mod pods;
 mod taken_names;
 
 use std::time::Duration;
@@ -40,6 +41,15 @@ impl Cluster {
     /// A cluster with these objects, by the plural of their kind, and an answer to all other requests.
     async fn of(
         listed: Vec<(&'static str, Value)>,
+        answer: impl FnMut(&Sent) -> Answer + Send + 'static,
+    ) -> Self {
+        Self::with(settings(), listed, answer).await
+    }
+
+    /// The same with other settings.
+    async fn with(
+        settings: Configured,
+        listed: Vec<(&'static str, Value)>,
         mut answer: impl FnMut(&Sent) -> Answer + Send + 'static,
     ) -> Self {
         let (client, log) = answering(move |sent| match sent.uri.split_once('?') {
@@ -52,7 +62,7 @@ impl Cluster {
             _ => answer(sent),
         });
         let trigger = Queue::<BasicDeployment>::default().trigger();
-        let (settings, memory) = (Settings::fixed(settings()), Memory::default());
+        let (settings, memory) = (Settings::fixed(settings), Memory::default());
         let observer = Observer::new(
             client.clone(),
             settings,

@@ -10,10 +10,11 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use operator_kit::{
     report::{Category, Failure, StatusAge},
     run::HeldUp,
+    watch::pod::Trouble,
 };
 
 use super::*;
-use crate::pod::{Owner, Trouble};
+use crate::pod::Owner;
 
 const NEW: &str = "new";
 const OLD: &str = "old";

@@ -23,6 +23,7 @@ use tokio::task::JoinHandle;
 
 #[cfg(feature = "testing")]
 pub(crate) use self::from_text::{read_change, read_page};
+pub(super) use self::source::Page;
 use self::source::Source;
 pub(crate) use self::{follow::Follower, readable::readable, unreadable::Unread};
 use crate::{

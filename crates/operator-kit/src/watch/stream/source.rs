@@ -38,7 +38,7 @@ pub(super) struct Source<K> {
 /// One page of a list.
 #[derive(Deserialize)]
 #[serde(bound = "K: DeserializeOwned")]
-pub(super) struct Page<K> {
+pub(in crate::watch) struct Page<K> {
     #[serde(default)]
     pub metadata: ListMeta,
     items: Option<Vec<Lenient<K>>>,

@@ -107,6 +107,7 @@ pub fn observe(process: &Process, server: &Server, scope: &Scope, deployment: &S
         pin,
         desired,
         child,
+        look: None,
         others,
         revisions,
         occupant,

@@ -1,0 +1,142 @@
+//! The pod that keeps a child from serving, read live.
+
+use std::{collections::HashMap, time::Duration};
+
+use basic_deployment_controller::{blocking_pod::works_for, child::Child, child_kind::api_resource};
+use catena_api::{
+    BlockedBy,
+    contract::{self, PodController},
+};
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
+use kube::{Api, Client};
+use operator_kit::{
+    watch::{
+        ReadError, live,
+        pod::{TrimmedPod, Trouble},
+    },
+    write::owner::controller_of,
+};
+use tokio::time::timeout;
+
+/// Pods per page: a page of whole pods is in memory at once.
+const PAGE_SIZE: u32 = 100;
+/// Number of pages that are read at most.
+const PAGES: usize = 5;
+/// Number of controllers of pods that are looked up at most: anybody can give a pod a controller.
+const MAX_CONTROLLERS: usize = 10;
+/// Time limit of a look.
+const LOOK_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// The pods of children.
+pub struct Pods {
+    client: Client,
+}
+
+/// A look for one pod of a child.
+struct Look<'a> {
+    client: &'a Client,
+    child: &'a Child,
+    controller: Option<&'a PodController>,
+    /// Whether each controller of pods works for the child, by its uid.
+    controllers: HashMap<String, bool>,
+}
+
+impl Pods {
+    pub fn new(client: Client) -> Self {
+        Self { client }
+    }
+
+    /// The first pod of a child that keeps it from serving: one with a known trouble, otherwise one that has been starting
+    /// for too long.
+    pub async fn blocker(
+        &self,
+        child: &Child,
+        pods: &contract::Pods,
+    ) -> Result<Option<BlockedBy>, ReadError> {
+        // With an empty selector, it would look into the pods of others.
+        let Some(selector) = child.outputs.pods.as_deref().filter(|selector| !selector.trim().is_empty())
+        else {
+            return Ok(None);
+        };
+        let controller = pods.controller.as_ref();
+        let look = Look { client: &self.client, child, controller, controllers: HashMap::new() };
+        let limit = LOOK_TIMEOUT.as_secs();
+        let unanswered = |_| look_failed(child, format!("there was no answer within {limit} s"));
+        timeout(LOOK_TIMEOUT, look.first(selector)).await.map_err(unanswered)?
+    }
+}
+
+fn look_failed(child: &Child, message: String) -> ReadError {
+    ReadError::unanswered(&subject(child), &child.name, message)
+}
+
+fn subject(child: &Child) -> String {
+    format!("the pods of {}", child.kind.kind)
+}
+
+impl Look<'_> {
+    async fn first(mut self, selector: &str) -> Result<Option<BlockedBy>, ReadError> {
+        let pods: Api<TrimmedPod> = Api::namespaced(self.client.clone(), &self.child.namespace);
+        let (now, mut starting, mut token) = (Timestamp::now(), None, None);
+        for _ in 0..PAGES {
+            let page = live::page(&pods, selector, PAGE_SIZE, token).await;
+            let (page, next) =
+                page.map_err(|error| ReadError::of(&error, &subject(self.child), &self.child.name))?;
+            for pod in &page {
+                let state = pod.state();
+                let Some(trouble) = state.blocker(now) else { continue };
+                if (trouble.is_known || starting.is_none()) && self.is_own(&pod.metadata).await? {
+                    let blocker = blocked_by(&pod.metadata, trouble);
+                    if trouble.is_known {
+                        return Ok(Some(blocker));
+                    }
+                    starting = Some(blocker);
+                }
+            }
+            token = next;
+            if token.is_none() {
+                break;
+            }
+        }
+        Ok(starting)
+    }
+
+    /// Whether a pod is one of the child's, and has its current template as far as its kind tells.
+    async fn is_own(&mut self, pod: &ObjectMeta) -> Result<bool, ReadError> {
+        let Some(owner) = controller_of(pod) else { return Ok(false) };
+        let Some(kind) = self.controller else { return Ok(owner.uid == self.child.uid) };
+        if !kind.is_kind_of(owner) {
+            return Ok(false);
+        }
+        if let Some(known) = self.controllers.get(&owner.uid) {
+            return Ok(*known);
+        }
+        if self.controllers.len() == MAX_CONTROLLERS {
+            return Ok(false);
+        }
+        let resource = api_resource(&kind.api_version, &kind.kind, Some(&kind.resource));
+        let found = match live::metadata_opt(self.client, &resource, &self.child.namespace, &owner.name).await
+        {
+            // It is no object name, so that there is no such object.
+            Err(kube::Error::BuildRequest(_)) => None,
+            found => found.map_err(|error| ReadError::of(&error, &kind.kind, &owner.name))?,
+        };
+        let is_own = found.is_some_and(|found| {
+            found.uid.as_ref() == Some(&owner.uid) && works_for(&found, self.child, kind)
+        });
+        self.controllers.insert(owner.uid.clone(), is_own);
+        Ok(is_own)
+    }
+}
+
+fn blocked_by(pod: &ObjectMeta, trouble: &Trouble) -> BlockedBy {
+    BlockedBy {
+        api_version: "v1".into(),
+        kind: "Pod".into(),
+        name: pod.name.clone().unwrap_or_default(),
+        reason: trouble.reason.clone().into(),
+        message: trouble.message.clone().into(),
+        since: Some(Time(trouble.since)),
+    }
+}

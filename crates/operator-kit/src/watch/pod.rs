@@ -1,0 +1,286 @@
+//! Whether a pod serves, and if not, why.
+//!
+//! Only the fields that are read are decoded: 15,000 pods fit in a few megabytes.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use k8s_openapi::{
+    api::core::v1::Pod,
+    apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time},
+};
+use kube::Resource;
+use serde::Deserialize;
+
+use crate::watch::{trimmed_metadata, trimmed_time};
+
+/// Time for which a pod may be starting before it is reported as a blocker.
+pub const START_TOLERANCE: Duration = Duration::from_secs(30);
+
+/// A pod, as decoded from a list or a watch.
+#[derive(Clone, Debug, Deserialize, Resource)]
+#[resource(inherit = "Pod")]
+pub struct TrimmedPod {
+    /// Its metadata, without `managedFields`.
+    #[serde(deserialize_with = "trimmed_metadata")]
+    pub metadata: ObjectMeta,
+    #[serde(default)]
+    status: Status,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Status {
+    phase: String,
+    reason: String,
+    message: String,
+    conditions: Vec<PodCondition>,
+    init_container_statuses: Vec<Container>,
+    container_statuses: Vec<Container>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct PodCondition {
+    r#type: String,
+    status: String,
+    #[serde(default)]
+    reason: String,
+    #[serde(default)]
+    message: String,
+    #[serde(default, deserialize_with = "trimmed_time")]
+    last_transition_time: Option<Time>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+struct Container {
+    name: String,
+    state: State,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+struct State {
+    waiting: Option<Cause>,
+    terminated: Option<Cause>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Cause {
+    reason: String,
+    message: String,
+    exit_code: i32,
+}
+
+/// The phase of life of a pod.
+#[derive(Clone, Debug, PartialEq)]
+pub enum PodState {
+    /// It serves.
+    Ready,
+    /// It does not serve (yet).
+    NotReady(Trouble),
+    /// It ended by itself and will not serve again.
+    Finished(Trouble),
+    /// It is being deleted.
+    Terminating,
+}
+
+/// The reason why a pod does not serve.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Trouble {
+    /// One word.
+    pub reason: Box<str>,
+    /// For people.
+    pub message: Box<str>,
+    /// Since when.
+    pub since: Timestamp,
+    /// Whether the cause is known, and the pod is not just starting.
+    pub is_known: bool,
+}
+
+impl TrimmedPod {
+    /// Its phase of life.
+    #[must_use]
+    pub fn state(&self) -> PodState {
+        if self.metadata.deletion_timestamp.is_some() {
+            return PodState::Terminating;
+        }
+        self.status.state(self.metadata.creation_timestamp.as_ref().map(|time| time.0).unwrap_or_default())
+    }
+}
+
+impl PodState {
+    /// The trouble for which the pod is reported as a blocker: a known one at once, and another one when the pod has been
+    /// starting for [`START_TOLERANCE`].
+    #[must_use]
+    pub fn blocker(&self, now: Timestamp) -> Option<&Trouble> {
+        match self {
+            Self::NotReady(trouble) | Self::Finished(trouble) => {
+                (trouble.is_known || trouble.age(now) >= START_TOLERANCE).then_some(trouble)
+            }
+            Self::Ready | Self::Terminating => None,
+        }
+    }
+}
+
+impl Trouble {
+    /// The time since it began.
+    #[must_use]
+    pub fn age(&self, now: Timestamp) -> Duration {
+        Duration::try_from(now.duration_since(self.since)).unwrap_or_default()
+    }
+}
+
+impl Status {
+    fn state(&self, created: Timestamp) -> PodState {
+        match self.phase.as_str() {
+            "Failed" | "Succeeded" => PodState::Finished(self.end(created)),
+            _ if self.condition("Ready").is_some_and(|ready| ready.status == "True") => PodState::Ready,
+            _ => PodState::NotReady(self.trouble(created)),
+        }
+    }
+
+    fn end(&self, created: Timestamp) -> Trouble {
+        let (reason, message) = if self.reason.is_empty() {
+            let cause =
+                self.container_statuses.iter().find_map(|container| container.state.terminated.as_ref());
+            let message = cause.map(|cause| format!("exit code {}", cause.exit_code)).unwrap_or_default();
+            (format!("Pod{}", self.phase), message)
+        } else {
+            (self.reason.clone(), self.message.clone())
+        };
+        Trouble {
+            reason: reason.into(),
+            message: message.into(),
+            since: self.since("Ready", created),
+            is_known: true,
+        }
+    }
+
+    /// The first known cause: no node, a container that cannot start, or one that ended.
+    fn trouble(&self, created: Timestamp) -> Trouble {
+        let known = |reason: &str, message: &str, since| Trouble {
+            reason: if reason.is_empty() { "Unknown" } else { reason }.into(),
+            message: message.into(),
+            since,
+            is_known: true,
+        };
+        if let Some(scheduled) =
+            self.condition("PodScheduled").filter(|condition| condition.status == "False")
+        {
+            return known(&scheduled.reason, &scheduled.message, self.since("PodScheduled", created));
+        }
+        let since = self.since("Ready", created);
+        for container in self.init_container_statuses.iter().chain(&self.container_statuses) {
+            if let Some(waiting) = &container.state.waiting
+                && !matches!(waiting.reason.as_str(), "" | "ContainerCreating" | "PodInitializing")
+            {
+                let message = if waiting.message.is_empty() {
+                    format!("container {:?}", container.name)
+                } else {
+                    waiting.message.clone()
+                };
+                return known(&waiting.reason, &message, since);
+            }
+            if let Some(terminated) = container.state.terminated.as_ref().filter(|ended| ended.exit_code != 0)
+            {
+                let message =
+                    format!("container {:?} exited with code {}", container.name, terminated.exit_code);
+                return known(&terminated.reason, &message, since);
+            }
+        }
+        let message = self.condition("Ready").map(|ready| ready.message.as_str()).unwrap_or_default();
+        Trouble { reason: "NotReady".into(), message: message.into(), since, is_known: false }
+    }
+
+    fn condition(&self, r#type: &str) -> Option<&PodCondition> {
+        self.conditions.iter().find(|condition| condition.r#type == r#type)
+    }
+
+    fn since(&self, r#type: &str, created: Timestamp) -> Timestamp {
+        self.condition(r#type)
+            .and_then(|condition| condition.last_transition_time.as_ref())
+            .map_or(created, |time| time.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn state(status: &Value) -> PodState {
+        let metadata =
+            json!({"name": "web-x", "namespace": "shop", "creationTimestamp": "2026-01-01T00:00:00Z"});
+        let pod = json!({"metadata": metadata, "status": status});
+        serde_json::from_value::<TrimmedPod>(pod).unwrap().state()
+    }
+
+    fn reason(status: &Value) -> (String, bool) {
+        match state(status) {
+            PodState::NotReady(trouble) | PodState::Finished(trouble) => {
+                (trouble.reason.into(), trouble.is_known)
+            }
+            state => panic!("{state:?}"),
+        }
+    }
+
+    #[test]
+    fn the_first_known_cause_is_the_trouble() {
+        let cases = [
+            (
+                json!({"conditions": [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}]}),
+                "Unschedulable",
+            ),
+            (
+                json!({"containerStatuses": [{"name": "a", "state": {"waiting": {"reason": "ImagePullBackOff"}}}]}),
+                "ImagePullBackOff",
+            ),
+            (
+                json!({"initContainerStatuses": [{"name": "i", "state": {"waiting": {"reason": "CrashLoopBackOff"}}}]}),
+                "CrashLoopBackOff",
+            ),
+            (
+                json!({"containerStatuses": [{"name": "a", "state": {"terminated": {"reason": "Error", "exitCode": 1}}}]}),
+                "Error",
+            ),
+            (json!({"phase": "Failed", "reason": "Evicted"}), "Evicted"),
+            (json!({"phase": "Succeeded"}), "PodSucceeded"),
+        ];
+        for (status, expected) in cases {
+            assert_eq!(reason(&status), (expected.to_owned(), true), "{status}");
+        }
+    }
+
+    #[test]
+    fn a_pod_that_is_starting_is_no_known_trouble() {
+        for status in [
+            json!({}),
+            json!({"containerStatuses": [{"name": "a", "state": {"waiting": {"reason": "ContainerCreating"}}}]}),
+        ] {
+            assert_eq!(reason(&status), ("NotReady".to_owned(), false));
+        }
+    }
+
+    #[test]
+    fn a_pod_blocks_with_a_known_trouble_at_once_and_otherwise_only_after_a_while() {
+        let created: Timestamp = "2026-01-01T00:00:00Z".parse().unwrap();
+        let blocks =
+            |status: &Value, age| state(status).blocker(created + Duration::from_secs(age)).is_some();
+        let waiting =
+            json!({"containerStatuses": [{"name": "a", "state": {"waiting": {"reason": "ErrImagePull"}}}]});
+        assert!(blocks(&waiting, 0));
+        assert_eq!([0, 29, 30].map(|age| blocks(&json!({}), age)), [false, false, true]);
+        assert!(!blocks(&json!({"conditions": [{"type": "Ready", "status": "True"}]}), 60));
+    }
+
+    #[test]
+    fn a_pod_that_is_being_deleted_is_terminating_whatever_its_status_says() {
+        let metadata = json!({"name": "web-x", "deletionTimestamp": "2026-01-01T00:00:00Z"});
+        let pod = json!({"metadata": metadata, "status": {"phase": "Failed"}});
+        assert_eq!(serde_json::from_value::<TrimmedPod>(pod).unwrap().state(), PodState::Terminating);
+    }
+}
