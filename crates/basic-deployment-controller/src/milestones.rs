@@ -39,19 +39,22 @@ pub enum Step {
 pub fn of(observed: &Observed, action: &Action, changing: Option<Duration>) -> Option<Step> {
     let wanted = observed.deployment.spec.replicas;
     match action {
-        Action::Create(desired) => {
-            let (kind, name) = (&observed.place.resource.kind, desired.name());
+        Action::Create { desired, .. } => {
+            let (kind, name) = (&desired.kind.kind, desired.name());
+            let instead = observed.former_children().next().map_or_else(String::new, |former| {
+                format!(", in exchange for {} {}", former.kind.kind, former.name)
+            });
             let note = format!(
-                "created {kind} {name} for {wanted} replicas, {}",
+                "created {kind} {name} for {wanted} replicas, {}{instead}",
                 number_of(observed, &desired.hash)
             );
             Some(Step::Begins(milestone("ChildCreated", "Create", note, related(observed, &desired.hash))))
         }
-        Action::Apply { child, desired, heals: false } if matches!(observed.child, Found::Orphan(_)) => {
+        Action::Apply { child, desired, heals: false, .. } if matches!(observed.child, Found::Orphan(_)) => {
             let note = format!("adopted {}, which had no controller", child.name);
             Some(Step::Begins(milestone("ChildAdopted", "Adopt", note, related(observed, &desired.hash))))
         }
-        Action::Apply { child, desired, heals: false } => {
+        Action::Apply { child, desired, heals: false, .. } => {
             Some(Step::Begins(rollout(observed, child, desired)))
         }
         Action::Restart { command, token: Some(_), .. } => {
@@ -60,11 +63,11 @@ pub fn of(observed: &Observed, action: &Action, changing: Option<Duration>) -> O
             let command = reference(&resource, &command.namespace, &command.name, &command.uid);
             Some(Step::Begins(milestone("Restarting", "Restart", note, Some(command))))
         }
-        Action::Scale { child, heals: false } => {
-            let before = child.replicas(&observed.contract).unwrap_or_default();
+        // The steps of an exchange are a part of it.
+        Action::Scale { child, heals: false, .. } if observed.former_children().next().is_none() => {
+            let before = child.replicas().unwrap_or_default();
             let note = format!("scales {} from {before} to {wanted} replicas", child.name);
-            let resource = &observed.place.resource;
-            let child = reference(resource, &child.namespace, &child.name, &child.uid);
+            let child = reference(&child.kind.api_resource(), &child.namespace, &child.name, &child.uid);
             // Repeats of an Event keep its first note, so that the number is a part of the action.
             let action = format!("ScaleFrom{before}To{wanted}");
             Some(Step::Begins(Milestone { reason: "Scaling", action, note, related: Some(child) }))

@@ -122,7 +122,7 @@ fn nothing_is_awaited_once_the_child_serves() {
 fn a_pod_that_was_found_before_is_not_named_once_the_child_serves() {
     let mut serving = looked(mapped(json!({"active": 3}), 60), 1, Ok(Some(pod())));
     // It serves its own rendering, but that is not the desired one.
-    serving.desired = Ok(Desired::new(&deployment(), rendered("newer")));
+    serving.desired = Ok(Desired::new(&deployment(), rendered("newer"), replica_sets()));
     spec(&mut serving).paused = true;
     assert_eq!((status(&serving).ready, status(&serving).blocked_by), (false, None));
 }

@@ -8,7 +8,7 @@ mod taken_names;
 use std::time::Duration;
 
 use operator_kit::{
-    report::{Category, Failure, Reported},
+    report::{Category, Events, Failure, Reported},
     run::{Controller, Next, Queue},
     testing::{Answer, Log, Sent, answering},
     write::Writer,
@@ -18,6 +18,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::{
     act::Executor,
+    chronicle::Chronicle,
     controller::Deployments,
     fixtures::{child_object, command_object, deployment, owner},
 };
@@ -65,12 +66,13 @@ impl Cluster {
         let (settings, memory) = (Settings::fixed(settings), Memory::default());
         let observer = Observer::new(
             client.clone(),
-            settings,
+            settings.clone(),
             ServedKinds::new(client.clone()),
             Watches::default(),
             &trigger,
             memory.clone(),
         );
+        let chronicle = Chronicle::new(Events::over(client.clone(), env!("CARGO_PKG_NAME")), settings);
         let executor = Executor::new(Writer::over(client, env!("CARGO_PKG_NAME")), observer.places(), memory);
         let blind = || {
             let kinds = observer.children.of(&observer.settings.current().children);
@@ -85,7 +87,7 @@ impl Cluster {
         };
         tokio::time::timeout(Duration::from_secs(20), known).await.expect("the caches are filled");
         drop(log.take());
-        Self { deployments: Deployments::new(observer, executor), log }
+        Self { deployments: Deployments::new(observer, executor, chronicle), log }
     }
 
     async fn observe(&self, deployment: BasicDeployment, attempt: Attempt) -> Result<Observed, Error> {
@@ -108,7 +110,14 @@ impl Cluster {
 
 fn settings() -> Configured {
     let child = json!({"apiVersion": "catena.dev/v1alpha1", "kind": "BasicReplicaSet"});
-    serde_json::from_value(json!({"children": [child], "templates": {"default": TEMPLATE}})).unwrap()
+    settings_of(&child)
+}
+
+/// Settings with this kind of children, and without Events, which would mix with the other requests.
+fn settings_of(child: &Value) -> Configured {
+    let settings =
+        json!({"children": [child], "templates": {"default": TEMPLATE}, "events": {"normal": false}});
+    serde_json::from_value(settings).unwrap()
 }
 
 /// The rendering of spec and template.

@@ -176,8 +176,7 @@ async fn a_look_that_fails_says_why() {
 #[tokio::test]
 async fn a_look_is_not_repeated_at_once_and_its_failure_holds_up_nothing() {
     for answer in [list(&[own_pod("web-a")], ""), FORBIDDEN] {
-        let settings = json!({"children": [child_kind(false)], "templates": {"default": TEMPLATE}});
-        let settings = serde_json::from_value(settings).unwrap();
+        let settings = settings_of(&child_kind(false));
         let listed = vec![stored(), ("basicreplicasets", stuck())];
         let (told, is_found) = (answer.clone(), matches!(answer, Answer::Object(_)));
         let cluster = Cluster::with(settings, listed, move |_| told.clone()).await;
