@@ -36,9 +36,8 @@ fn each_requirement_says_how_binding_it_is() -> Result<()> {
     for page in CONTRACTS.map(Page::read) {
         let page = page?;
         let rows = section(&page, "What is required")?.lines().filter(|line| line.starts_with("| "));
-        let levels: Vec<&str> = rows
-            .filter_map(|row| row.split('|').map(str::trim).find(|cell| WORDS.contains(cell)))
-            .collect();
+        let levels: Vec<&str> =
+            rows.filter_map(|row| row.split('|').map(str::trim).find(|cell| WORDS.contains(cell))).collect();
         let heads = section(&page, "What is required")?.matches("\n|---").count();
         let rows = section(&page, "What is required")?.lines().filter(|line| line.starts_with("| ")).count();
         ensure!(levels.len() + heads == rows, "{}: {} of {rows}", page.path, levels.len());

@@ -139,7 +139,8 @@ mod tests {
         let page = include_str!("../../../../../docs/replica-contract.md");
         for requirement in Requirement::ALL {
             let (name, level) = (format!("`{requirement}`"), format!("| {} |", requirement.level()));
-            let is_its = |line: &str| line.starts_with("| `") && line.contains(&name) && line.contains(&level);
+            let is_its =
+                |line: &str| line.starts_with("| `") && line.contains(&name) && line.contains(&level);
             assert!(page.lines().any(is_its), "{name} {level}");
         }
     }
