@@ -6,7 +6,7 @@ use std::{path::PathBuf, process::Stdio};
 use anyhow::{Context, Result, ensure};
 use e2e::{
     ChaosProxy, Cheat, CheatingChild, Cluster, OwnProcess, REPLICA_SETS, Said, WAIT_TIMEOUT, catena,
-    checkout, eventually, example, example_program, image,
+    checkout, eventually, example, example_program, image, kubectl,
 };
 use futures::{StreamExt, TryStreamExt, stream};
 use k8s_openapi::{
@@ -150,6 +150,11 @@ async fn the_example_of_a_third_party_is_seen_to_honour_the_contract() -> Result
     definitions.create(&PostParams::default(), &definition).await?;
     let established = await_condition(definitions, "jobreplicas.example.com", is_crd_established());
     tokio::time::timeout(WAIT_TIMEOUT, established).await??;
+    eventually("its schema is published", WAIT_TIMEOUT, async || {
+        let said = kubectl(&["get", "--raw", "/openapi/v3/apis/example.com/v1"]).await;
+        said.map_err(|error| format!("{error:#}"))
+    })
+    .await;
     let proxy = ChaosProxy::start().await?;
     let mut process = OwnProcess::start(example_program("job-replicas")?, &proxy, &json!({}))?;
     let object = json!({

@@ -19,7 +19,7 @@ use tokio::{task::JoinHandle, time::interval};
 
 pub use cheat::Cheat;
 
-use crate::{Namespace, WAIT_TIMEOUT};
+use crate::{Namespace, WAIT_TIMEOUT, eventually, kubectl};
 
 /// Time between two passes over all children.
 const PASS_INTERVAL: Duration = Duration::from_millis(200);
@@ -43,6 +43,11 @@ impl CheatingChild {
         definitions.create(&PostParams::default(), &definition).await?;
         let established = await_condition(definitions, &resource, is_crd_established());
         tokio::time::timeout(WAIT_TIMEOUT, established).await??;
+        let schema = format!("/openapi/v3/apis/{group}/v1");
+        eventually("its schema is published", WAIT_TIMEOUT, async || {
+            kubectl(&["get", "--raw", &schema]).await.map_err(|error| format!("{error:#}"))
+        })
+        .await;
         let kind = ApiResource::from_gvk(&GroupVersionKind::gvk(&group, "v1", "Cheat"));
         let task = tokio::spawn(async move {
             let mut turns = interval(PASS_INTERVAL);

@@ -151,13 +151,13 @@ async fn schema(cluster: &Cluster, kind: &Kind) -> Result<Schema> {
     let place = if resource.group.is_empty() { "api" } else { "apis" };
     let request =
         http::Request::get(format!("/openapi/v3/{place}/{}", resource.api_version)).body(Vec::new())?;
-    let document: Value = cluster
-        .client
-        .request(request)
-        .await
-        .map_err(|error| cluster.refused(kind, "", "get the schema of", error))?;
-    Schema::of(&document, &resource.group, &resource.version, &resource.kind)
-        .with_context(|| format!("the server publishes no schema for {}", resource.kind))
+    let none =
+        || format!("the server publishes no schema for {}; that of a new kind takes a moment", resource.kind);
+    let document: Value = match cluster.client.request(request).await {
+        Err(kube::Error::Api(status)) if status.is_not_found() => bail!("{}", none()),
+        answer => answer.map_err(|error| cluster.refused(kind, "", "get the schema of", error))?,
+    };
+    Schema::of(&document, &resource.group, &resource.version, &resource.kind).with_context(none)
 }
 
 /// The labels of the kind's CRD; none without a CRD, or if it may not be read.
