@@ -12,7 +12,7 @@ use k8s_openapi::{
 };
 use kube::{
     Api, Client, ResourceExt,
-    api::{ListParams, PostParams},
+    api::{ListParams, Patch, PatchParams, PostParams},
 };
 use local_cluster::{client, client_as};
 use serde_json::json;
@@ -30,14 +30,24 @@ const ASKER: &str = "system:serviceaccount:kube-system:replicaset-controller";
 pub async fn create_missing_kinds(client: &Client) -> Result<()> {
     let kinds = Api::<CustomResourceDefinition>::all(client.clone());
     for crd in catena_api::crds() {
-        match kinds.create(&PostParams::default(), &crd).await {
-            Ok(_) => {}
-            Err(kube::Error::Api(status)) if status.is_already_exists() => {}
-            Err(error) => return Err(error).with_context(|| format!("could not create {}", crd.name_any())),
-        }
+        create_if_missing(&kinds, &crd)
+            .await
+            .with_context(|| format!("could not create {}", crd.name_any()))?;
     }
     for crd in catena_api::crds() {
         until(&crd.name_any(), "is not served", async || is_served(client, &crd).await).await?;
+    }
+    Ok(())
+}
+
+async fn create_if_missing(
+    kinds: &Api<CustomResourceDefinition>,
+    crd: &CustomResourceDefinition,
+) -> kube::Result<()> {
+    let name = crd.name_any();
+    if kinds.get_metadata_opt(&name).await?.is_none() {
+        // With helm's field manager, so that the next upgrade meets no field of another manager.
+        kinds.patch(&name, &PatchParams::apply("helm"), &Patch::Apply(crd)).await?;
     }
     Ok(())
 }

@@ -42,7 +42,10 @@ impl Comparison<'_> {
 
     fn node(&mut self, path: &str, old: &Value, new: &Value) {
         for (rule, message) in validation::narrowed(old, new) {
-            self.found(path, rule, message);
+            // The default of a status stands only until the first report.
+            if rule != Rule::DefaultChanged || !is_of_status(path) {
+                self.found(path, rule, message);
+            }
         }
         self.required(path, old, new);
         if is_open(old) && !is_open(new) {
@@ -102,6 +105,10 @@ pub(super) fn properties(schema: &Value) -> impl Iterator<Item = (&String, &Valu
 /// Whether fields are kept that the schema does not name.
 pub(super) fn is_open(schema: &Value) -> bool {
     schema["x-kubernetes-preserve-unknown-fields"] == true || schema["additionalProperties"] == true
+}
+
+fn is_of_status(path: &str) -> bool {
+    path.strip_prefix("status").is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
 }
 
 fn names(list: &Value) -> BTreeSet<&str> {

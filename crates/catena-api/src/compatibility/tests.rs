@@ -233,6 +233,23 @@ fn a_change_after_which_every_object_is_valid_and_complete_is_no_finding() {
 }
 
 #[test]
+fn the_default_of_a_status_may_change_because_it_stands_only_until_the_first_report() {
+    let with = |status: &Value, note: &str| {
+        let mut version = version("v1", &json!({}));
+        let fields = json!({"ready": {"type": "boolean", "default": status["ready"]}});
+        let schema = json!({"type": "object", "default": status, "properties": fields});
+        version["schema"]["openAPIV3Schema"]["properties"]["status"] = schema;
+        let note = json!({"type": "string", "default": note});
+        version["schema"]["openAPIV3Schema"]["properties"]["statusNote"] = note;
+        definition(&[version])
+    };
+    let former = with(&json!({"ready": false}), "a");
+    assert_eq!(changes(&former, &with(&json!({"ready": true}), "a")), []);
+    let found = changes(&former, &with(&json!({"ready": true}), "b"));
+    assert_eq!(found.iter().map(|finding| &*finding.path).collect::<Vec<_>>(), ["statusNote"]);
+}
+
+#[test]
 fn a_field_that_goes_while_one_of_the_same_shape_comes_is_told_to_be_renamed() {
     let with = |name: &str| {
         let field = json!({"type": "integer", "description": name});
