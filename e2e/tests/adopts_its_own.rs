@@ -3,14 +3,13 @@
 use anyhow::{Context, Result};
 use catena_api::{BasicDeployment, BasicReplicaSet, keys};
 use e2e::{
-    AuditLog, CHAIN, Cluster, Namespace, REPLICA_SETS, WAIT_TIMEOUT, another_image, condition, deployment,
-    eventually, image, kubectl, orphan_child, orphan_pods, replica_set, uids,
-    until_the_garbage_collector_knows_sets,
+    AuditLog, CHAIN, Cluster, Namespace, REPLICA_SETS, another_image, condition, deployment, image, kubectl,
+    orphan_child, orphan_pods, replica_set, uids, until_the_garbage_collector_knows_sets,
 };
 use k8s_openapi::api::core::v1::Pod;
 use kube::{
     Resource, ResourceExt,
-    api::{DeleteParams, Patch, PatchParams},
+    api::{Patch, PatchParams},
 };
 use serde_json::json;
 

@@ -6,7 +6,7 @@ use std::{collections::BTreeMap, process::Stdio};
 use anyhow::{Context, Result};
 use catena_api::{BasicDeployment, BasicDeploymentRestart, BasicDeploymentRollback, BasicReplicaSet, keys};
 use e2e::{
-    Cluster, Namespace, WAIT_TIMEOUT, catena, catena_process,
+    Cluster, DEPLOYMENTS, Namespace, Release, WAIT_TIMEOUT, catena, catena_process,
     commands::{has_outcome, restart, rollback, until_outcome, until_restarted},
     deployment, eventually, kubectl, orphan_child, orphan_pods, succeeds, uids,
     until_the_garbage_collector_knows_sets,
@@ -49,7 +49,7 @@ async fn revisions(namespace: &Namespace) -> Result<BTreeMap<i64, (String, Value
     let listed = namespace.api::<ControllerRevision>().list(&ListParams::default()).await?;
     let of = |revision: ControllerRevision| {
         let hash = revision.annotations().get(keys::HASH).cloned().unwrap_or_default();
-        (revision.revision.unwrap_or_default(), (hash, revision.data.map(|data| data.0).unwrap_or_default()))
+        (revision.revision.unwrap_or_default(), (hash, revision.data.0))
     };
     Ok(listed.into_iter().map(of).collect())
 }
@@ -179,6 +179,9 @@ async fn everything_that_was_deleted_comes_back_and_no_pod_is_replaced() -> Resu
     let managers =
         new_set.managed_fields().iter().filter_map(|entry| entry.manager.clone()).collect::<Vec<_>>();
     assert!(!managers.iter().any(|manager| manager.contains("restore")), "{managers:?}");
+    // Helm finds the fields of the definitions that it applied.
+    Release::set(DEPLOYMENTS, &json!({})).await?;
+    DEPLOYMENTS.until_ready(&cluster).await;
     let second = succeeds(&namespace.name, &["restore", &folder.0, "-o", "json"]).await?.json()?;
     assert_eq!(second["restored"], json!([]), "{second}");
     Ok(())

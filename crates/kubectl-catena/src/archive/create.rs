@@ -99,9 +99,15 @@ pub fn is_incomplete(live: &Value, in_place_of: &str) -> bool {
 }
 
 /// Hands the fields of a created object over to those who applied them before, or to nobody: otherwise a field that they leave
-/// out later would stay. It also completes the object.
-pub fn handed_over(managed_fields: Option<Value>) -> Value {
-    managed_fields.unwrap_or_else(|| json!([{}]))
+/// out later would stay. It also completes the object. Others, such as those who write its status, keep their fields.
+pub fn handed_over(live: &Value, in_place_of: &str, saved: Option<Value>) -> Value {
+    let manager = manager(in_place_of);
+    let present = live["metadata"]["managedFields"].as_array().into_iter().flatten();
+    let others = present.filter(|entry| entry["manager"] != manager.as_str()).cloned();
+    let saved = saved.and_then(|saved| saved.as_array().cloned()).unwrap_or_default();
+    let entries: Vec<Value> = others.chain(saved).collect();
+    // The server takes an empty list as no change.
+    if entries.is_empty() { json!([{}]) } else { entries.into() }
 }
 
 #[cfg(test)]
@@ -113,6 +119,11 @@ mod tests {
         let live = json!({"metadata": {"managedFields": [{"manager": "kubectl-catena-restore-u1"}]}});
         assert!(is_incomplete(&live, "u1") && !is_incomplete(&live, "u2"));
         assert!(!is_incomplete(&json!({"metadata": {}}), "u1"));
+        let status = json!({"manager": "controller", "operation": "Apply", "subresource": "status"});
+        let live = json!({"metadata": {"managedFields": [{"manager": "kubectl-catena-restore-u1"}, status]}});
+        let saved = json!({"manager": "flux", "operation": "Apply"});
+        assert_eq!(handed_over(&live, "u1", Some(json!([saved]))), json!([status, saved]));
+        assert_eq!(handed_over(&json!({}), "u1", None), json!([{}]));
         assert_eq!(manager("a&dryRun=All"), "kubectl-catena-restore-adryRunAll");
     }
 }

@@ -6,7 +6,7 @@ use anyhow::{Context, Result, bail};
 use serde_json::{Value, json};
 
 use super::{
-    create::{Live, handed_over},
+    create::{Live, handed_over, is_incomplete},
     manifest::Manifest,
     rebind::Uids,
 };
@@ -25,17 +25,29 @@ pub async fn create_missing(cluster: &mut Cluster, definitions: &[Manifest]) -> 
     let mut created = Vec::new();
     for definition in definitions {
         let name = definition.identity().name;
-        if is_served(&cluster.kinds, definition) {
-            continue;
-        }
+        let uid = definition.identity().uid;
         let live = Live { cluster, kind: &kind, namespace: None, name: &name };
         let failed = |verb: &str, error| cluster.refused(&kind, &name, verb, error);
-        if live.get().await.map_err(|error| failed("get", error))?.is_none() {
-            let object = Uids::default().bound(definition, &[]);
-            live.create(&object, &definition.identity().uid)
-                .await
-                .map_err(|error| failed("create", error))?;
-            created.push(name.clone());
+        let found = live.get().await;
+        let is_cut_short = matches!(&found, Ok(Some(found)) if is_incomplete(found, &uid));
+        // Who may not read definitions needs none that is there.
+        if is_served(&cluster.kinds, definition) && !is_cut_short {
+            continue;
+        }
+        let found = match found.map_err(|error| failed("get", error))? {
+            Some(found) => found,
+            None => {
+                let object = Uids::default().bound(definition, &[]);
+                created.push(name.clone());
+                live.create(&object, &uid).await.map_err(|error| failed("create", error))?
+            }
+        };
+        if is_incomplete(&found, &uid) {
+            // The next upgrade of a chart must find its own fields.
+            let managed = handed_over(&found, &uid, definition.managed_fields().cloned());
+            let live_uid = found["metadata"]["uid"].as_str().unwrap_or_default();
+            let completed = live.merge(live_uid, &json!({"metadata": {"managedFields": managed}})).await;
+            completed.map_err(|error| failed("patch", error))?;
         }
     }
     let until_served = async {

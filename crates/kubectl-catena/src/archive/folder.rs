@@ -161,7 +161,8 @@ fn entries(path: &Path) -> Result<Vec<PathBuf>> {
 /// Replaces a file as a whole, so that a crash leaves the old or the new one.
 fn replace(file: &Path, text: &str) -> std::io::Result<()> {
     let temporary = file.with_extension("yaml.new");
-    fs::write(&temporary, text)?;
+    let end = if text.ends_with('\n') { "" } else { "\n" };
+    fs::write(&temporary, format!("{text}{end}"))?;
     fs::rename(&temporary, file)
 }
 

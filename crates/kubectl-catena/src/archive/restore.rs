@@ -28,6 +28,8 @@ use crate::{connection::Cluster, errors::read_failure, kinds::Kind, object::Iden
 
 /// The creation times of commands, which give them their order, have a resolution of one second.
 const NEXT_SECOND: Duration = Duration::from_millis(1100);
+/// Attempts to write an object that somebody else changes meanwhile.
+const ATTEMPTS: usize = 20;
 
 /// The result of a restoration.
 #[derive(Debug, Default, Serialize)]
@@ -187,12 +189,9 @@ impl Restoration<'_> {
         }
         let told = |error: kube::Error| read_failure(&error);
         let live = self.live(&kind, &identity);
-        let (uid, is_complete) = match live.get().await.map_err(told)? {
-            None => {
-                let created = live.create(&object, &identity.uid).await.map_err(told)?;
-                (text(&created, "uid"), false)
-            }
-            Some(found) if is_incomplete(&found, &identity.uid) => (text(&found, "uid"), false),
+        let (found, is_complete) = match live.get().await.map_err(told)? {
+            None => (live.create(&object, &identity.uid).await.map_err(told)?, false),
+            Some(found) if is_incomplete(&found, &identity.uid) => (found, false),
             Some(found) if self.overwrite && !manifest.is_command() => {
                 if manifest.is_deployment() {
                     object["spec"]["paused"] = manifest.is_paused().into();
@@ -203,17 +202,16 @@ impl Restoration<'_> {
                 self.result.overwritten.push(Identity { uid, ..identity });
                 return Ok(());
             }
-            Some(found) => (text(&found, "uid"), true),
+            Some(found) => (found, true),
         };
+        let uid = text(&found, "uid");
         if !is_complete {
             if is_ended_command {
                 live.write_status(&uid, &manifest.object()["status"]).await.map_err(told)?;
             }
-            let managed = self.uids.managed_fields(manifest);
             // Commands and BasicDeployments are completed at the end.
-            if let Some(managed) = managed.filter(|_| !is_ended_command && !manifest.is_deployment()) {
-                let patch = json!({"metadata": {"managedFields": handed_over(Some(managed))}});
-                live.merge(&uid, &patch).await.map_err(told)?;
+            if !is_ended_command && !manifest.is_deployment() {
+                self.complete(&kind, &identity, manifest, json!({})).await?;
             }
         }
         self.uids.insert(&identity.uid, &uid);
@@ -260,26 +258,48 @@ impl Restoration<'_> {
 
     async fn try_bind(&mut self, command: &Manifest) -> Result<(), String> {
         let identity = command.identity();
-        let Some(uid) = self.uids.get(&identity.uid).map(str::to_owned) else { return Ok(()) };
         let Some(kind) = self.cluster.kinds.of(&identity).cloned() else { return Ok(()) };
+        if self.uids.get(&identity.uid).is_none() {
+            return Ok(());
+        }
         let owners = self.owners(command).await?;
-        let told = |error: kube::Error| read_failure(&error);
-        let found = self.live(&kind, &identity).get().await.map_err(told)?;
-        let Some(found) = found.filter(|found| is_incomplete(found, &identity.uid)) else { return Ok(()) };
         let bound = self.uids.bound(command, &owners);
-        let mut metadata = json!({"managedFields": handed_over(self.uids.managed_fields(command))});
-        // Written over what command-binder may have added meanwhile, which is the same.
-        metadata["resourceVersion"] = found["metadata"]["resourceVersion"].clone();
+        let mut patch = json!({"metadata": {}});
+        // What command-binder may have added meanwhile is the same.
         for field in ["labels", "annotations", "ownerReferences"] {
             if let Some(value) = bound["metadata"].get(field) {
-                metadata[field] = value.clone();
+                patch["metadata"][field] = value.clone();
             }
         }
-        match self.live(&kind, &identity).merge(&uid, &json!({"metadata": metadata})).await {
-            // It has been bound meanwhile: complete, or completed by the next run.
-            Err(kube::Error::Api(status)) if status.is_conflict() => Box::pin(self.try_bind(command)).await,
-            written => written.map(drop).map_err(told),
+        self.complete(&kind, &identity, command, patch).await
+    }
+
+    /// Completes an object that this restoration created, with a last change.
+    async fn complete(
+        &self,
+        kind: &Kind,
+        identity: &Identity,
+        manifest: &Manifest,
+        change: Value,
+    ) -> Result<(), String> {
+        let live = self.live(kind, identity);
+        let told = |error: kube::Error| read_failure(&error);
+        for _ in 0..ATTEMPTS {
+            let found = live.get().await.map_err(told)?;
+            let Some(found) = found.filter(|found| is_incomplete(found, &identity.uid)) else {
+                return Ok(());
+            };
+            let mut patch = change.clone();
+            patch["metadata"]["managedFields"] =
+                handed_over(&found, &identity.uid, self.uids.managed_fields(manifest));
+            // A controller may have written its status meanwhile, and keeps these fields.
+            patch["metadata"]["resourceVersion"] = found["metadata"]["resourceVersion"].clone();
+            match live.merge(&text(&found, "uid"), &patch).await {
+                Err(kube::Error::Api(status)) if status.is_conflict() => {}
+                written => return written.map(drop).map_err(told),
+            }
         }
+        Err("others change it all the time: restore again".to_owned())
     }
 
     /// Completes a `BasicDeployment`: from here on, its controller acts.
@@ -299,18 +319,9 @@ impl Restoration<'_> {
 
     async fn try_resume(&mut self, deployment: &Manifest) -> Result<(), String> {
         let identity = deployment.identity();
-        let Some(uid) = self.uids.get(&identity.uid) else { return Ok(()) };
         let Some(kind) = self.cluster.kinds.of(&identity) else { return Ok(()) };
-        let told = |error: kube::Error| read_failure(&error);
-        let live = self.live(kind, &identity);
-        let found = live.get().await.map_err(told)?;
-        if !found.is_some_and(|found| is_incomplete(&found, &identity.uid)) {
-            return Ok(());
-        }
-        let managed = handed_over(self.uids.managed_fields(deployment));
-        let paused = deployment.object()["spec"]["paused"].clone();
-        let patch = json!({"metadata": {"managedFields": managed}, "spec": {"paused": paused}});
-        live.merge(uid, &patch).await.map(drop).map_err(told)
+        let change = json!({"spec": {"paused": deployment.object()["spec"]["paused"]}});
+        self.complete(kind, &identity, deployment, change).await
     }
 
     /// A command that is not brought back may still be there.

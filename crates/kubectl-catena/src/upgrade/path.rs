@@ -35,6 +35,25 @@ impl Path {
         self.with(Step::Item(index))
     }
 
+    /// The place that the server names in a message such as `unknown field "spec.rules[0].color"`.
+    pub fn named(text: &str) -> Self {
+        let steps = text.split('.').flat_map(|part| {
+            let mut parts = part.split('[');
+            let field = parts.next().filter(|name| !name.is_empty()).map(|name| Step::Field(name.to_owned()));
+            let items = parts.filter_map(|index| index.trim_end_matches(']').parse().ok().map(Step::Item));
+            field.into_iter().chain(items).collect::<Vec<_>>()
+        });
+        Self(steps.collect())
+    }
+
+    /// The value here; null if there is none.
+    pub fn value<'v>(&self, object: &'v Value) -> &'v Value {
+        self.0.iter().fold(object, |value, step| match step {
+            Step::Field(name) => &value[name],
+            Step::Item(index) => &value[*index],
+        })
+    }
+
     fn with(&self, step: Step) -> Self {
         Self(self.0.iter().cloned().chain([step]).collect())
     }
@@ -74,17 +93,6 @@ impl fmt::Display for Path {
     }
 }
 
-/// The value that the server names in a message such as `unknown field "spec.rules[0].color"`.
-pub fn value_at<'v>(object: &'v Value, path: &str) -> &'v Value {
-    let steps = path.split('.').flat_map(|part| part.split('[').map(|step| step.trim_end_matches(']')));
-    steps.filter(|step| !step.is_empty()).fold(object, |value, step| match value {
-        Value::Array(items) => {
-            step.parse().ok().and_then(|index: usize| items.get(index)).unwrap_or(&Value::Null)
-        }
-        value => &value[step],
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -106,7 +114,8 @@ mod tests {
     #[test]
     fn the_value_is_found_that_the_server_names() {
         let object = json!({"spec": {"rules": [{}, {"color": "red"}]}});
-        assert_eq!(value_at(&object, "spec.rules[1].color"), "red");
-        assert_eq!(value_at(&object, "spec.rules[9].color"), &Value::Null);
+        let path = Path::named("spec.rules[1].color");
+        assert_eq!((path.to_string().as_str(), path.value(&object)), ("spec.rules[1].color", &json!("red")));
+        assert_eq!(Path::named("spec.rules[9].color").value(&object), &Value::Null);
     }
 }

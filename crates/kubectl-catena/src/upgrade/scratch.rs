@@ -171,14 +171,8 @@ async fn remove(api: &Api<DynamicObject>, name: &str, uid: String) -> kube::Resu
     let preconditions = Some(Preconditions { uid: Some(uid), resource_version: None });
     let params = DeleteParams { preconditions, ..DeleteParams::background() };
     match api.delete(name, &params).await {
-        Err(kube::Error::Api(status)) if !status.is_not_found() && !status.is_conflict() => {
-            Err(kube::Error::Api(status))
-        }
-        Err(error @ kube::Error::Api(_)) => {
-            drop(error);
-            Ok(())
-        }
-        Err(error) => Err(error),
         Ok(_) => Ok(()),
+        Err(kube::Error::Api(status)) if status.is_not_found() || status.is_conflict() => Ok(()),
+        Err(error) => Err(error),
     }
 }

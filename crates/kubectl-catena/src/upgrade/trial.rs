@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::{
     compare,
-    path::{LostField, Path, value_at},
+    path::{LostField, Path},
 };
 
 /// Attempts of a request that fails for a reason that may pass.
@@ -66,11 +66,9 @@ impl Trial<'_> {
         match self.send(&tried, "Ignore").await {
             Ok(kept) => Ok(self.pruned(compare::lost(&tried, &kept))),
             Err(kube::Error::Api(status)) if status.code == 422 => {
-                let unknown = unknown_fields(&strict.message).map(|path| {
-                    let value = value_at(&tried, path).clone();
-                    (path.to_owned(), LostField { path: path.to_owned(), value })
-                });
-                Ok(Verdict { refused: causes(&status), pruned: unknown.collect(), ..Verdict::default() })
+                let unknown = unknown_fields(&strict.message).map(Path::named);
+                let lost = unknown.map(|path| (path.clone(), path.value(&tried).clone())).collect();
+                Ok(Verdict { refused: causes(&status), ..self.pruned(lost) })
             }
             Err(error) => Err(error),
         }
