@@ -33,7 +33,8 @@ async fn every_controller_that_is_ready_passes_and_nothing_is_left() -> Result<(
     protect(&cluster).await?;
     let tests = CONTROLLERS.map(async |controller| {
         controller.until_ready(&cluster).await;
-        helm(&["test", controller.name(), "--timeout=60s"]).await
+        // A kubelet delivers the settings of an upgrade in about a minute.
+        helm(&["test", controller.name(), "--timeout=180s"]).await
     });
     try_join_all(tests).await?;
     assert_eq!(leftovers(&CONTROLLERS).await?, "");
