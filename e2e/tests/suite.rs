@@ -16,6 +16,7 @@ mod brings_up;
 mod costs;
 mod deletes;
 mod drains;
+mod exchanges_children;
 mod explains;
 mod fits_the_schemas;
 mod follows_the_readme;
