@@ -18,6 +18,7 @@ mod checks_upgrades;
 mod costs;
 mod deletes;
 mod drains;
+mod exchanges_children;
 mod explains;
 mod fits_the_rollouts;
 mod fits_the_schemas;

@@ -117,18 +117,22 @@ impl<'o> Line<'o> {
                 "the BasicDeployment is paused, so that its child is not changed; set its spec.paused to false",
             );
         }
-        let Some(child) = observed.child.ours().filter(|child| !child.is_deleting) else {
-            return Standing::Hindered("NoChild", "the BasicDeployment has no child yet");
-        };
+        let no_child = Standing::Hindered("NoChild", "the BasicDeployment has no child yet");
+        let child = observed.child.ours().filter(|child| !child.is_deleting);
         match asks.order {
-            Order::Restart if child.kind.fields().restarted_at.is_none() => Standing::Impossible(
-                "ChildHasNoRestart",
-                format!(
-                    "the replica contract maps no restartedAt for the kind {}, so that it cannot be restarted; map it in the controller's values if the kind has such a field",
-                    child.kind.kind
+            Order::Restart => match child {
+                None => no_child,
+                Some(child) if child.kind.fields().restarted_at.is_some() => Standing::Next,
+                Some(child) => Standing::Impossible(
+                    "ChildHasNoRestart",
+                    format!(
+                        "the replica contract maps no restartedAt for the kind {}, so that it cannot be restarted; map it in the controller's values if the kind has such a field",
+                        child.kind.kind
+                    ),
                 ),
-            ),
-            Order::Restart => Standing::Next,
+            },
+            // It can return to a former child before the wanted one exists.
+            Order::Rollback(_) if child.or(observed.former_children().next()).is_none() => no_child,
             Order::Rollback(to) => match rollback::target(to, observed) {
                 Ok(_) => Standing::Next,
                 Err(why) => Standing::Impossible("RevisionNotFound", why),

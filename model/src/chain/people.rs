@@ -2,7 +2,7 @@
 
 use backup_controller::backup::render;
 use catena_api::keys::{BOUND_TO, FORCE_RELEASE};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{
     content::{NAME, Object, Operation, desire, kind_of_child, object, of_status, whole},
@@ -93,22 +93,21 @@ impl World {
             Deed::Create => drop(self.ask(scope, Operation::Create(deployment(scope)))),
             Deed::Scale | Deed::Roll => {
                 self.left.edits -= 1;
-                let Some((replicas, image)) = self.deployment().map(|found| desire(found)) else { return };
-                let spec = match deed {
-                    Deed::Scale => {
-                        json!({"replicas": if replicas == 2 { 3 } else { 2 }, "parameters": {"image": image}})
+                self.edit(scope, |deployment, spec| match (&deed, desire(deployment)) {
+                    (Deed::Scale, (replicas, _)) => {
+                        spec["replicas"] = (if replicas == 2 { 3 } else { 2 }).into()
                     }
-                    _ => {
-                        json!({"replicas": replicas, "parameters": {"image": if image == "a" { "b" } else { "a" }}})
+                    (_, (_, image)) => {
+                        spec["parameters"]["image"] = (if image == "a" { "b" } else { "a" }).into()
                     }
-                };
-                self.ask(scope, patch(deployment_key(), Change::Spec(json!({"spec": spec}).into())));
+                });
             }
             Deed::Switch => {
                 self.left.switches -= 1;
-                let is_other = self.deployment().is_some_and(|found| kind_of_child(found) == Kind::Workload);
-                let spec = json!({"template": if is_other { "default" } else { OTHER }});
-                self.ask(scope, patch(deployment_key(), Change::Spec(json!({"spec": spec}).into())));
+                self.edit(scope, |deployment, spec| {
+                    let is_other = kind_of_child(deployment) == Kind::Workload;
+                    spec["template"] = if is_other { "default" } else { OTHER }.into();
+                });
             }
             Deed::Delete => {
                 self.left.deletions -= 1;
@@ -146,6 +145,14 @@ impl World {
                 self.ask(scope, patch(deployment_key(), annotation));
             }
         }
+    }
+
+    /// The spec of the `BasicDeployment` is changed.
+    fn edit(&mut self, scope: &Scope, change: impl FnOnce(&Object, &mut Value)) {
+        let Some(deployment) = self.deployment().cloned() else { return };
+        let mut spec = deployment.spec.value()["spec"].clone();
+        change(&deployment, &mut spec);
+        self.ask(scope, patch(deployment_key(), Change::Spec(json!({"spec": spec}).into())));
     }
 
     /// A restart is created. Without command-binder, it is bound from the beginning.

@@ -25,9 +25,10 @@ pub fn keep(desired: &Desired, observed: &Observed, queue: &CommandQueue) -> Opt
     let is_paused = observed.deployment.spec.paused;
     match &observed.child {
         Found::Nothing if is_paused => None,
-        Found::Nothing => {
-            unseen(desired, observed).or_else(record).or_else(|| Some(create(desired, observed)))
-        }
+        Found::Nothing => unseen(desired, observed)
+            .or_else(record)
+            .or_else(|| commands::start(observed, queue))
+            .or_else(|| Some(create(desired, observed))),
         Found::Ours(child) if child.is_deleting => None,
         Found::Leaving(_) => None,
         Found::Ours(child) if is_paused => scale(child, observed),
@@ -38,14 +39,16 @@ pub fn keep(desired: &Desired, observed: &Observed, queue: &CommandQueue) -> Opt
         Found::Orphan(child) if child.hash() == desired.hash && !child.is_deleting => {
             record().or_else(|| Some(change(child, desired, observed, false)))
         }
-        Found::Orphan(child) | Found::Foreign(child) => history::prune(observed).or_else(|| {
-            let (kind, name) = (child.kind.kind.clone(), child.name.clone());
-            Some(Action::Refuse(if child.was_left_behind() {
-                Refusal::ChildOfAnotherContent { kind, name }
-            } else {
-                Refusal::ChildNotOwned { kind, name, holder: observed.child.holder() }
-            }))
-        }),
+        Found::Orphan(child) | Found::Foreign(child) => {
+            commands::start(observed, queue).or_else(|| history::prune(observed)).or_else(|| {
+                let (kind, name) = (child.kind.kind.clone(), child.name.clone());
+                Some(Action::Refuse(if child.was_left_behind() {
+                    Refusal::ChildOfAnotherContent { kind, name }
+                } else {
+                    Refusal::ChildNotOwned { kind, name, holder: observed.child.holder() }
+                }))
+            })
+        }
     }
 }
 

@@ -103,6 +103,14 @@ fn template(reason: &str) -> Option<Description> {
             "has a child whose status is not as the controller's settings describe it",
             "correct the field that the message names: the contract of this kind under children in the values of basic-deployment-controller, or the controller of the child",
         ),
+        "KindNotListed" => (
+            "has a child of a kind that its controller is not configured for",
+            "list the kind under children in the values of basic-deployment-controller, or change the template",
+        ),
+        "KindNotServed" => (
+            "has a child of a kind that the cluster does not serve",
+            "install the CRD of that kind, or change the template",
+        ),
         "ChildNotOwned" => (
             "finds the name of its child taken by an object of somebody else",
             "see in the message whether that object can be adopted; otherwise delete it if nobody needs it, or change the name in the template",

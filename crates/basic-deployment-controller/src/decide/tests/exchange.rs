@@ -196,6 +196,26 @@ fn a_rollback_makes_the_child_of_the_former_kind_the_wanted_one() {
 }
 
 #[test]
+fn a_rollback_returns_to_the_former_kind_before_the_new_child_could_be_created() {
+    let mut observed = switched();
+    let former =
+        Revision { kind: ("apps/v1".into(), "Deployment".into()), ..Revision::clone(&revision(0, "former")) };
+    observed.revisions.insert(0, Arc::new(former));
+    observed.commands = Some(vec![command(CommandKind::Rollback, "back", 10, json!({}))]);
+    let target = Desired::new(&deployment(), rendered("former"), deployments());
+    let found = Found::Ours(observed.others[0].clone());
+    observed.prepared = Some(Prepared { command: "back".into(), target: Some((target, found)) });
+    for wanted in [Found::Nothing, Found::Foreign(child(json!({})))] {
+        observed.child = wanted;
+        let Action::Apply { child, replicas: 3, .. } = decide(&observed) else { panic!() };
+        assert_eq!(child.uid, "deployment-child");
+    }
+    observed.others.clear();
+    let queue = CommandQueue::of(&observed);
+    assert!(queue.next().is_none(), "there is nothing to return from");
+}
+
+#[test]
 fn replicas_that_the_server_drops_are_a_breach_and_are_not_written_again() {
     let mut observed = ours(json!({"spec": {"replicas": null}}));
     Arc::make_mut(match &mut observed.child {

@@ -1,0 +1,338 @@
+//! A child is exchanged for one of another kind while it serves, within the budget of its BasicDeployment, and back.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use catena_api::{BasicDeployment, BasicDeploymentRollback, BasicReplicaSet};
+use e2e::{
+    AuditLog, CHAIN, Cluster, DEPLOYMENTS, Namespace, Release, WAIT_TIMEOUT, checkout, commands, condition,
+    deployment, eventually, is_alive, is_ready,
+};
+use k8s_openapi::{
+    api::apps::v1::{Deployment, StatefulSet},
+    apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
+    apimachinery::pkg::util::intstr::IntOrString,
+};
+use kube::{
+    Resource, ResourceExt,
+    api::{DeleteParams, PostParams},
+};
+use serde_json::{Value, json};
+use tokio::{
+    sync::watch,
+    task::JoinHandle,
+    time::{Instant, interval},
+};
+
+/// Time between two looks at the pods.
+const LOOK_INTERVAL: Duration = Duration::from_millis(40);
+/// Minimum number of looks in a second.
+const LOOKS_PER_SECOND: f64 = 10.0;
+
+/// The kinds and templates of an example under examples/children.
+fn example(name: &str) -> Result<(Value, Value)> {
+    let file = checkout().join("examples/children").join(format!("{name}.yaml"));
+    let values: Value = serde_saphyr::from_str(&std::fs::read_to_string(file)?)?;
+    Ok((values["children"][0].clone(), values["templates"]["default"].clone()))
+}
+
+/// Values with a template for each of these examples, beside the default one, and any further kinds.
+fn values(examples: &[&str], further: &[Value]) -> Result<Value> {
+    let mut values = json!({
+        "children": [{
+            "apiVersion": "catena.dev/v1alpha1", "kind": "BasicReplicaSet", "resource": "basicreplicasets",
+        }],
+        "templates": {},
+    });
+    for name in examples {
+        let (kind, template) = example(name)?;
+        values["children"].as_array_mut().context("a list")?.push(kind);
+        values["templates"][name] = template;
+    }
+    values["children"].as_array_mut().context("a list")?.extend(further.iter().cloned());
+    Ok(values)
+}
+
+async fn change(namespace: &Namespace, spec: Value) -> Result<()> {
+    namespace.merge::<BasicDeployment>("web", json!({"spec": spec})).await?;
+    Ok(())
+}
+
+/// Looks at the pods through the API until it is ended.
+struct Looks {
+    end: watch::Sender<bool>,
+    task: JoinHandle<Result<Vec<usize>>>,
+    began: Instant,
+}
+
+impl Looks {
+    fn begin(namespace: &Namespace) -> Self {
+        let (end, is_ended) = watch::channel(false);
+        let pods = namespace.api::<k8s_openapi::api::core::v1::Pod>();
+        let look = async move {
+            let (mut looks, mut ticks) = (Vec::new(), interval(LOOK_INTERVAL));
+            while !*is_ended.borrow() {
+                ticks.tick().await;
+                let found = pods.list(&Default::default()).await?;
+                looks.push(found.iter().filter(|pod| is_alive(pod) && is_ready(pod)).count());
+            }
+            Ok(looks)
+        };
+        Self { end, task: tokio::spawn(look), began: Instant::now() }
+    }
+
+    /// Fails if fewer pods served at any look.
+    async fn ensure_at_least(self, least: usize) -> Result<()> {
+        let took = self.began.elapsed();
+        self.end.send_replace(true);
+        let looks = self.task.await??;
+        #[expect(clippy::cast_precision_loss, reason = "it is a small number")]
+        let rate = looks.len() as f64 / took.as_secs_f64();
+        let fewest = looks.iter().min().copied().unwrap_or_default();
+        println!("{} looks in {took:.1?}, {rate:.1} a second: at least {fewest} pods served", looks.len());
+        assert!(rate >= LOOKS_PER_SECOND, "{rate} looks a second are too few");
+        assert!(fewest >= least, "only {fewest} of at least {least} pods served: {looks:?}");
+        Ok(())
+    }
+}
+
+/// Waits until the child is the only one, and of this kind.
+async fn until_on<K>(namespace: &Namespace, others: &[&str]) -> Result<()>
+where
+    K: Resource<DynamicType = (), Scope = k8s_openapi::NamespaceResourceScope>,
+{
+    let kind = K::kind(&()).into_owned();
+    let is_on = |web: &BasicDeployment| {
+        let Some(status) = &web.status else { return false };
+        let is_current = status.observed_generation == web.metadata.generation;
+        is_current && status.ready && status.child.as_ref().is_some_and(|child| child.kind == kind)
+    };
+    namespace.until_within(2 * WAIT_TIMEOUT, "web", &format!("serves through a {kind}"), is_on).await;
+    for other in others {
+        match *other {
+            "BasicReplicaSet" => namespace.until_gone::<BasicReplicaSet>("web").await,
+            "Deployment" => namespace.until_gone::<Deployment>("web").await,
+            _ => namespace.until_gone::<StatefulSet>("web").await,
+        }
+    }
+    Ok(())
+}
+
+/// A `BasicDeployment` of four replicas, one more of which may exist and one of which may be missing.
+fn web() -> BasicDeployment {
+    let mut web = deployment("web", 4);
+    web.spec.max_surge = IntOrString::Int(1);
+    web.spec.max_unavailable = IntOrString::Int(1);
+    web
+}
+
+async fn rolls_back(namespace: &Namespace) -> Result<()> {
+    let web = namespace.api::<BasicDeployment>().get("web").await?;
+    namespace.create(&commands::rollback(&web, "back", 0)).await?;
+    namespace
+        .until_within(2 * WAIT_TIMEOUT, "back", "has succeeded", |back: &BasicDeploymentRollback| {
+            commands::condition_of(back, "Succeeded").is_some_and(|told| told.status == "True")
+        })
+        .await;
+    Ok(())
+}
+
+/// The child is orphaned and adopted.
+async fn comes_back(namespace: &Namespace) -> Result<()> {
+    let web = namespace.api::<BasicDeployment>().get("web").await?;
+    let before = namespace.api::<Deployment>().get("web").await?;
+    namespace.api::<BasicDeployment>().delete("web", &DeleteParams::orphan()).await?;
+    namespace.until_gone::<BasicDeployment>("web").await;
+    namespace
+        .until("web", "is left without an owner", |child: &Deployment| child.owner_references().is_empty())
+        .await;
+    namespace.create(&BasicDeployment::new("web", web.spec)).await?;
+    namespace.until_ready("web").await;
+    let after = namespace.api::<Deployment>().get("web").await?;
+    assert_eq!(after.uid(), before.uid(), "it is another child");
+    assert_eq!(after.owner_references().len(), 1);
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_child_is_exchanged_for_another_kind_and_rolled_back_while_it_serves() -> Result<()> {
+    let cluster = Cluster::changing_one_of(&CHAIN, DEPLOYMENTS).await?;
+    let release = Release::upgrade(&cluster, DEPLOYMENTS, &values(&["deployment"], &[])?).await?;
+    DEPLOYMENTS.until_ready(&cluster).await;
+    let namespace = cluster.namespace("exchange").await?;
+    namespace.create(&web()).await?;
+    namespace.until_ready("web").await;
+    let looks = Looks::begin(&namespace);
+    change(&namespace, json!({"template": "deployment"})).await?;
+    until_on::<Deployment>(&namespace, &["BasicReplicaSet"]).await?;
+    rolls_back(&namespace).await?;
+    until_on::<BasicReplicaSet>(&namespace, &["Deployment"]).await?;
+    looks.ensure_at_least(3).await?;
+
+    change(
+        &namespace,
+        json!({"template": "deployment", "replicas": 2, "parameters": {"image": e2e::another_image()}}),
+    )
+    .await?;
+    until_on::<Deployment>(&namespace, &["BasicReplicaSet"]).await?;
+    comes_back(&namespace).await?;
+    is_not_left_behind(&cluster, &namespace, &release).await?;
+    release.restore().await?;
+    DEPLOYMENTS.until_ready(&cluster).await;
+    Ok(())
+}
+
+/// A kind that is no longer listed: no other child is created beside one that nobody sees.
+async fn is_not_left_behind(cluster: &Cluster, namespace: &Namespace, release: &Release) -> Result<()> {
+    release.change(&values(&[], &[])?).await?;
+    DEPLOYMENTS.until_ready(cluster).await;
+    change(namespace, json!({"template": "default"})).await?;
+    until_told(namespace, "KindNotListed", "children").await;
+    namespace.until_event("web", "KindNotListed").await;
+    assert!(namespace.api::<BasicReplicaSet>().get_opt("web").await?.is_none());
+    release.change(&values(&["deployment"], &[])?).await?;
+    DEPLOYMENTS.until_ready(cluster).await;
+    until_on::<BasicReplicaSet>(namespace, &["Deployment"]).await
+}
+
+/// Waits until the condition Ready has this reason, and names a field.
+async fn until_told(namespace: &Namespace, reason: &str, field: &str) -> BasicDeployment {
+    let is_told = |web: &BasicDeployment| {
+        let status = web.status.as_ref();
+        let told = status.and_then(|status| condition(&status.conditions, "Ready"));
+        told.is_some_and(|told| told.reason == reason && told.message.contains(field))
+    };
+    namespace.until("web", &format!("says {reason} of {field}"), is_told).await
+}
+
+/// The definition of a kind without replicas.
+fn without_replicas(namespace: &Namespace) -> Result<CustomResourceDefinition> {
+    let spec = json!({"type": "object", "properties": {"image": {"type": "string"}}});
+    let schema = json!({"type": "object", "properties": {"spec": spec}});
+    let definition = json!({
+        "metadata": namespace.owns("narrows.e2e.catena.dev"),
+        "spec": {
+            "group": "e2e.catena.dev", "scope": "Namespaced",
+            "names": {"plural": "narrows", "singular": "narrow", "kind": "Narrow"},
+            "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": schema}}],
+        },
+    });
+    Ok(serde_json::from_value(definition)?)
+}
+
+#[tokio::test]
+async fn a_kind_without_a_mapped_field_is_told_by_the_field_and_harms_no_other_object() -> Result<()> {
+    e2e::needs!(AuditLog);
+    let cluster = Cluster::changing_one_of(&CHAIN, DEPLOYMENTS).await?;
+    let namespace = cluster.namespace("narrow").await?;
+    let definitions = cluster.all::<CustomResourceDefinition>();
+    definitions.create(&PostParams::default(), &without_replicas(&namespace)?).await?;
+    let kind = json!({"apiVersion": "e2e.catena.dev/v1", "kind": "Narrow", "resource": "narrows"});
+    let mut values = values(&[], &[kind])?;
+    values["templates"]["narrow"] =
+        "{apiVersion: e2e.catena.dev/v1, kind: Narrow, metadata: {name: {{ name }}}, spec: {image: {{ parameters.image }}}}".into();
+    let release = Release::upgrade(&cluster, DEPLOYMENTS, &values).await?;
+    DEPLOYMENTS.until_ready(&cluster).await;
+    let log = AuditLog::from_now()?;
+    let mut narrow = deployment("web", 2);
+    narrow.spec.template = "narrow".into();
+    namespace.create(&narrow).await?;
+    namespace.create(&deployment("beside", 1)).await?;
+    let told = namespace
+        .until("web", "names the field", |web: &BasicDeployment| {
+            let status = web.status.as_ref();
+            let told = status.and_then(|status| condition(&status.conditions, "Ready"));
+            told.is_some_and(|told| told.message.contains("spec.replicas"))
+        })
+        .await;
+    assert!(!told.status.is_some_and(|status| status.ready));
+    namespace.until_ready("beside").await;
+
+    // Its definition goes, and with it the child.
+    definitions.delete("narrows.e2e.catena.dev", &DeleteParams::default()).await?;
+    until_told(&namespace, "KindNotServed", "Narrow").await;
+    namespace.until_event("web", "KindNotServed").await;
+    namespace.merge::<BasicDeployment>("beside", json!({"spec": {"replicas": 2}})).await?;
+    namespace.until_ready("beside").await;
+    let requests = log.by(DEPLOYMENTS, &namespace.name)?;
+    let written =
+        requests.iter().filter(|request| request.is_write() && request.resource == "narrows").count();
+    assert!(written <= 3, "{written} writes to a child that drops them");
+
+    change(&namespace, json!({"template": "default"})).await?;
+    namespace.until_ready("web").await;
+    release.restore().await?;
+    DEPLOYMENTS.until_ready(&cluster).await;
+    Ok(())
+}
+
+/// Switches the template, while the replicas change once a second.
+async fn switches_under_load(namespace: &Namespace, template: &str) -> Result<()> {
+    let (end, mut is_ended) = watch::channel(false);
+    let api = namespace.api::<BasicDeployment>();
+    let load = tokio::spawn(async move {
+        let mut ticks = interval(Duration::from_secs(1));
+        let mut scales = 0_usize;
+        loop {
+            tokio::select! {
+                _ = is_ended.changed() => return Ok::<_, kube::Error>(scales),
+                _ = ticks.tick() => {
+                    scales += 1;
+                    let patch = json!({"spec": {"replicas": 4 + scales % 2}});
+                    api.patch("web", &Default::default(), &kube::api::Patch::Merge(patch)).await?;
+                }
+            }
+        }
+    });
+    change(namespace, json!({"template": template})).await?;
+    let wanted = if template == "default" { "BasicReplicaSet" } else { template };
+    let is_alone = async || {
+        let status =
+            namespace.api::<BasicDeployment>().get("web").await.map_err(|error| error.to_string())?.status;
+        let child =
+            status.and_then(|status| status.child).context("no child").map_err(|error| error.to_string())?;
+        let sets =
+            namespace.api::<BasicReplicaSet>().get_opt("web").await.map_err(|error| error.to_string())?;
+        let deployments =
+            namespace.api::<Deployment>().get_opt("web").await.map_err(|error| error.to_string())?;
+        let stateful =
+            namespace.api::<StatefulSet>().get_opt("web").await.map_err(|error| error.to_string())?;
+        let left = [sets.is_some(), deployments.is_some(), stateful.is_some()];
+        let is_wanted = child.kind.eq_ignore_ascii_case(wanted);
+        if is_wanted && left.iter().filter(|is_left| **is_left).count() == 1 {
+            Ok(())
+        } else {
+            Err(format!("{}: {left:?}", child.kind))
+        }
+    };
+    eventually(&format!("only the {wanted} is left"), 4 * WAIT_TIMEOUT, is_alone).await;
+    end.send_replace(true);
+    println!("{template}: {} scales meanwhile", load.await??);
+    Ok(())
+}
+
+#[tokio::test]
+#[ignore = "it keeps all other tests of basic-deployment-controller waiting"]
+async fn kinds_are_switched_there_and_back_under_a_load_of_scales() -> Result<()> {
+    let cluster = Cluster::changing_one_of(&CHAIN, DEPLOYMENTS).await?;
+    let release =
+        Release::upgrade(&cluster, DEPLOYMENTS, &values(&["deployment", "statefulset"], &[])?).await?;
+    DEPLOYMENTS.until_ready(&cluster).await;
+    let namespace = cluster.namespace("switch").await?;
+    namespace.create(&web()).await?;
+    namespace.until_ready("web").await;
+    let log = e2e::has(&[e2e::Need::AuditLog]).then(AuditLog::from_now).transpose()?;
+    let looks = Looks::begin(&namespace);
+    for template in ["deployment", "statefulset", "default", "statefulset", "deployment", "default"] {
+        let before = log.as_ref().map(|log| log.by(DEPLOYMENTS, &namespace.name)).transpose()?;
+        switches_under_load(&namespace, template).await?;
+        if let (Some(log), Some(before)) = (&log, before) {
+            let after = log.by(DEPLOYMENTS, &namespace.name)?;
+            println!("to {template}: {} requests of the controller", after.len() - before.len());
+        }
+    }
+    looks.ensure_at_least(3).await?;
+    release.restore().await?;
+    DEPLOYMENTS.until_ready(&cluster).await;
+    Ok(())
+}
