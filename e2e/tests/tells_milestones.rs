@@ -8,7 +8,7 @@ use e2e::{
     eventually, kubectl,
 };
 use k8s_openapi::api::events::v1::Event;
-use kube::{Api, api::ListParams};
+use kube::api::ListParams;
 use serde_json::json;
 
 /// The Events of type Normal about a BasicDeployment, the oldest first.
@@ -68,26 +68,35 @@ async fn creation_change_scale_restart_and_rollback_are_told_with_their_reasons_
     Ok(())
 }
 
+/// Creates one BasicDeployment after another until one becomes ready with or without Events of type Normal: the settings
+/// are read again within about a minute.
+async fn until_silence_is(namespace: &Namespace, silent: bool) {
+    let mut number = 0;
+    eventually(
+        &format!("a BasicDeployment becomes ready; in silence: {silent}"),
+        3 * WAIT_TIMEOUT,
+        async || {
+            number += 1;
+            let name = format!("web-{silent}-{number}");
+            namespace.create(&deployment(&name, 1)).await.map_err(|error| error.to_string())?;
+            namespace.until_ready(&name).await;
+            // Its readiness may be seen before the Event of its creation is published; the next one shows it.
+            let events = told(namespace, &name).await.map_err(|error| error.to_string())?;
+            if events.is_empty() == silent { Ok(()) } else { Err(format!("{:?}", reasons(&events))) }
+        },
+    )
+    .await;
+}
+
 #[tokio::test]
-async fn a_value_turns_the_normal_ones_off() -> Result<()> {
+async fn a_value_turns_the_normal_ones_off_and_on_again() -> Result<()> {
     let cluster = Cluster::changing_one_of(&COMMANDED, DEPLOYMENTS).await?;
     let release = Release::upgrade(&cluster, DEPLOYMENTS, &json!({"events": {"normal": false}})).await?;
     DEPLOYMENTS.until_ready(&cluster).await;
     let namespace = cluster.namespace("silent").await?;
-    // The settings are read again within about a minute: until then, others may still be told.
-    let api = Api::<Event>::namespaced(cluster.client.clone(), &namespace.name);
-    let mut number = 0;
-    eventually("a BasicDeployment becomes ready in silence", 3 * WAIT_TIMEOUT, async || {
-        number += 1;
-        let name = format!("web-{number}");
-        namespace.create(&deployment(&name, 1)).await.map_err(|error| error.to_string())?;
-        namespace.until_ready(&name).await;
-        let events = api.list(&ListParams::default()).await.map_err(|error| error.to_string())?;
-        let about = |event: &Event| event.regarding.as_ref().and_then(|about| about.name.clone());
-        let of_it = events.items.iter().filter(|event| about(event).as_ref() == Some(&name));
-        let normal: Vec<_> = of_it.filter_map(|event| event.reason.clone()).collect();
-        if normal.is_empty() { Ok(()) } else { Err(format!("{normal:?}")) }
-    })
-    .await;
-    release.restore().await
+    until_silence_is(&namespace, true).await;
+    release.restore().await?;
+    // The next test finds the settings as they were.
+    until_silence_is(&namespace, false).await;
+    Ok(())
 }
