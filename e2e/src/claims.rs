@@ -3,7 +3,10 @@
 
 use std::{
     cmp::Reverse,
-    sync::{Mutex, MutexGuard, PoisonError},
+    hash::{DefaultHasher, Hash, Hasher},
+    sync::{Mutex, MutexGuard, OnceLock, PoisonError},
+    thread,
+    time::Duration,
 };
 
 use tokio::sync::Notify;
@@ -37,12 +40,28 @@ struct Entry {
     id: u64,
     claim: Claim,
     holds: bool,
+    /// Its place in a shuffled order.
+    rank: Option<u64>,
 }
 
 /// All waiting and holding claims, in the order of their arrival.
 struct Claims {
     entries: Vec<Entry>,
     next: u64,
+}
+
+/// Time in which all tests have been started, so that a shuffled order is one of all of them.
+const ARRIVAL: Duration = Duration::from_secs(1);
+
+/// The seed of a shuffled order, from `CATENA_ORDER`. libtest can shuffle only with a nightly toolchain; and as it starts
+/// all tests at once, it is their claims that decide which one runs first.
+fn seed() -> Option<u64> {
+    static SEED: OnceLock<Option<u64>> = OnceLock::new();
+    *SEED.get_or_init(|| {
+        let seed = std::env::var("CATENA_ORDER").ok()?.parse().ok()?;
+        eprintln!("the same order again: CATENA_ORDER={seed}");
+        Some(seed)
+    })
 }
 
 /// All tests are in one process.
@@ -57,12 +76,22 @@ fn claims() -> MutexGuard<'static, Claims> {
 impl Claim {
     /// Waits until the claim holds.
     pub(crate) async fn hold(self) -> Held {
-        let held = Held { id: claims().ask(self.clone()), claim: self };
+        let rank = seed().map(|seed| {
+            let mut hasher = DefaultHasher::new();
+            (seed, thread::current().name()).hash(&mut hasher);
+            hasher.finish()
+        });
+        let held = Held { id: claims().ask(self.clone(), rank), claim: self };
+        if rank.is_some() {
+            tokio::time::sleep(ARRIVAL).await;
+        }
         loop {
             let ended = ENDED.notified();
             tokio::pin!(ended);
             ended.as_mut().enable();
             if claims().try_hold(held.id) {
+                // In a shuffled order, others may have waited for this one's turn.
+                ENDED.notify_waiters();
                 return held;
             }
             ended.await;
@@ -102,19 +131,26 @@ impl Drop for Held {
 }
 
 impl Claims {
-    fn ask(&mut self, claim: Claim) -> u64 {
+    fn ask(&mut self, claim: Claim, rank: Option<u64>) -> u64 {
         self.next += 1;
-        self.entries.push(Entry { id: self.next, claim, holds: false });
+        self.entries.push(Entry { id: self.next, claim, holds: false, rank });
         self.next
     }
 
     fn try_hold(&mut self, id: u64) -> bool {
         let Some(place) = self.entries.iter().position(|entry| entry.id == id) else { return false };
-        let may = self.may_hold(place);
+        let may = self.may_hold(place) && self.has_its_turn(place);
         if may {
             self.entries[place].holds = true;
         }
         may
+    }
+
+    /// In a shuffled order, a claim waits for those before it that could hold now.
+    fn has_its_turn(&self, place: usize) -> bool {
+        let Some(rank) = self.entries[place].rank else { return true };
+        let is_before = |other: &Entry| !other.holds && other.rank.is_some_and(|other| other < rank);
+        !(0..self.entries.len()).any(|other| is_before(&self.entries[other]) && self.may_hold(other))
     }
 
     /// Claims on the whole cluster wait for all others, so that these can run concurrently. Claims that only use a
@@ -140,8 +176,11 @@ impl Claims {
 
 impl Entry {
     /// Claims that change more come first, so that others can run beside those that change less; claims that only use
-    /// come last.
+    /// come last. A shuffled order takes its own.
     fn goes_before(&self, other: &Self) -> bool {
+        if let (Some(rank), Some(theirs)) = (self.rank, other.rank) {
+            return rank < theirs;
+        }
         let place = |entry: &Self| (Reverse(entry.claim.changed().len()), entry.id);
         place(self) < place(other)
     }
@@ -167,7 +206,7 @@ mod tests {
     /// The claims that hold after all have arrived in this order.
     fn holding(claims: &[Claim]) -> Vec<bool> {
         let mut all = Claims { entries: Vec::new(), next: 0 };
-        let ids: Vec<u64> = claims.iter().map(|claim| all.ask(claim.clone())).collect();
+        let ids: Vec<u64> = claims.iter().map(|claim| all.ask(claim.clone(), None)).collect();
         ids.into_iter().map(|id| all.try_hold(id)).collect()
     }
 
@@ -195,7 +234,7 @@ mod tests {
     #[test]
     fn who_changes_more_goes_first() {
         let mut all = Claims { entries: Vec::new(), next: 0 };
-        let [narrow, wide] = [&[BINDER][..], &[BINDER, REAPER]].map(|these| all.ask(changes(these)));
+        let [narrow, wide] = [&[BINDER][..], &[BINDER, REAPER]].map(|these| all.ask(changes(these), None));
         assert!(!all.try_hold(narrow));
         assert!(all.try_hold(wide));
     }
@@ -210,9 +249,9 @@ mod tests {
     #[test]
     fn a_change_waits_for_users_that_are_there() {
         let mut all = Claims { entries: Vec::new(), next: 0 };
-        let user = all.ask(uses(&[BINDER]));
+        let user = all.ask(uses(&[BINDER]), None);
         assert!(all.try_hold(user));
-        let change = all.ask(changes(&[BINDER]));
+        let change = all.ask(changes(&[BINDER]), None);
         assert!(!all.try_hold(change));
         all.entries.retain(|entry| entry.id != user);
         assert!(all.try_hold(change));
@@ -222,5 +261,19 @@ mod tests {
     fn who_wants_to_be_alone_comes_last_and_is_alone() {
         assert_eq!(holding(&[Claim::Alone, uses(&[BINDER])]), [false, true]);
         assert_eq!(holding(&[Claim::Alone, Claim::Alone]), [true, false]);
+    }
+
+    #[test]
+    fn in_a_shuffled_order_each_claim_waits_for_those_before_it_that_could_hold() {
+        let mut all = Claims { entries: Vec::new(), next: 0 };
+        let later = all.ask(uses(&[BINDER]), Some(9));
+        let blocked = all.ask(Claim::Alone, Some(1));
+        let first = all.ask(changes(&[BINDER]), Some(2));
+        assert!(!all.try_hold(later), "it is not its turn");
+        assert!(!all.try_hold(blocked), "it is never beside others");
+        assert!(all.try_hold(first));
+        assert!(!all.try_hold(later), "the one before it excludes it");
+        all.entries.retain(|entry| entry.id != first);
+        assert!(all.try_hold(later), "only one that could not hold is before it");
     }
 }

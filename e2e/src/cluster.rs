@@ -1,4 +1,4 @@
-use std::{fmt::Debug, path::PathBuf};
+use std::{fmt::Debug, path::PathBuf, thread};
 
 use anyhow::{Context, Result, ensure};
 use k8s_openapi::{ClusterResourceScope, api::core::v1::Namespace as CoreNamespace};
@@ -6,13 +6,16 @@ use kube::{
     Api, Client, Resource, ResourceExt,
     api::{ListParams, PostParams},
 };
+use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
 use serde_json::json;
 
 use crate::{
     CONTROLLERS, Controller, Namespace, WAIT_TIMEOUT,
     claims::{Claim, Held},
+    cleanup::clean_up,
     eventually,
+    leftovers::{self, until_settled, what_keeps},
 };
 
 /// The label of the namespaces of tests, by which `cargo xtask e2e --on current` deletes leftovers.
@@ -22,7 +25,37 @@ const OF_A_TEST: &str = "e2e.catena.dev/test";
 pub struct Cluster {
     /// As administrator.
     pub client: Client,
-    held: Held,
+    held: Option<Held>,
+    /// The number of the test in the course of the suite.
+    run: usize,
+    /// The namespaces of the test.
+    namespaces: Mutex<Vec<String>>,
+}
+
+impl Drop for Cluster {
+    /// The claim ends when the controllers that the test changed are as they were; then the test fails if it left
+    /// something behind.
+    fn drop(&mut self) {
+        let Some(held) = self.held.take() else { return };
+        let changed: Vec<Controller> =
+            CONTROLLERS.into_iter().filter(|controller| held.may_change(*controller)).collect();
+        let settled = clean_up("waiting for the controllers that a test changed", async move |client| {
+            for controller in changed {
+                until_settled(&client, controller).await;
+            }
+            Ok(())
+        });
+        drop(held);
+        if thread::panicking() {
+            return;
+        }
+        let (run, namespaces) = (self.run, std::mem::take(&mut *self.namespaces.lock()));
+        let is_clean = clean_up("looking for what a test left", async move |client| {
+            leftovers::end(&client, run, &namespaces).await;
+            Ok(())
+        });
+        assert!(settled && is_clean, "the test left something behind: see above");
+    }
 }
 
 impl Cluster {
@@ -60,13 +93,15 @@ impl Cluster {
         );
         let held = claim.hold().await;
         let client = Client::try_default().await.context("the cluster cannot be reached")?;
-        Ok(Self { client, held })
+        let run = leftovers::begin(&client).await?;
+        Ok(Self { client, held: Some(held), run, namespaces: Mutex::default() })
     }
 
     /// Fails unless the test has claimed to change a controller.
     pub(crate) fn ensure_it_may_change(&self, controller: Controller) -> Result<()> {
         let name = controller.name();
-        ensure!(self.held.may_change(controller), "the test has to say that it is `changing` {name}");
+        let may_change = self.held.as_ref().is_some_and(|held| held.may_change(controller));
+        ensure!(may_change, "the test has to say that it is `changing` {name}");
         Ok(())
     }
 
@@ -79,6 +114,7 @@ impl Cluster {
             },
         }))?;
         let created = self.all::<CoreNamespace>().create(&PostParams::default(), &namespace).await?;
+        self.namespaces.lock().push(created.name_any());
         Ok(Namespace::new(self.client.clone(), &created))
     }
 
@@ -101,16 +137,6 @@ impl Cluster {
         })
         .await;
     }
-}
-
-/// A namespace, and the reason why it still exists in the words of the API server.
-fn what_keeps(namespace: &CoreNamespace) -> String {
-    let status = namespace.status.as_ref();
-    let phase = status.and_then(|status| status.phase.as_deref()).unwrap_or_default();
-    let conditions = status.and_then(|status| status.conditions.as_deref()).unwrap_or_default();
-    let told = conditions.iter().filter(|condition| condition.status == "True");
-    let told: Vec<_> = told.filter_map(|condition| condition.message.as_deref()).collect();
-    format!("{} ({phase}): {}", namespace.name_any(), told.join("; "))
 }
 
 /// A path that `cargo xtask test` gives in a variable.

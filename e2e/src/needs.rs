@@ -17,6 +17,8 @@ pub enum Need {
     FakeNodes,
     /// No objects of others, which an example of ours could select by its label.
     NobodyElse,
+    /// Go, for the library that computes kstatus.
+    Go,
     /// No kinds of other projects except those that the test installs temporarily, because it would delete somebody's
     /// objects.
     NoKindsOfOthers,
@@ -42,6 +44,14 @@ impl Need {
             ),
             Self::NobodyElse if is_on("current") => {
                 Some("objects that are somebody's may have the labels of the examples")
+            }
+            Self::Go
+                if !std::process::Command::new("go")
+                    .arg("version")
+                    .output()
+                    .is_ok_and(|go| go.status.success()) =>
+            {
+                Some("Go is not installed, and the library that computes kstatus is written in it")
             }
             Self::NoKindsOfOthers if std::env::var_os("CATENA_KINDS_OF_OTHERS").is_some() => {
                 Some("the cluster has kinds of other projects, which must stay")

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use catena_api::BasicDeploymentStatus;
+use catena_api::{BasicDeploymentStatus, keys};
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::discovery::ApiResource;
 use operator_kit::{
@@ -94,7 +94,7 @@ fn rollout(observed: &Observed, child: &Child, desired: &Desired) -> Milestone {
     let generation = observed.deployment.metadata.generation;
     let reported = observed.deployment.status.as_ref().and_then(|status| status.observed_generation);
     let cause = if reported == generation { "template" } else { "spec" };
-    let field = changed_field(child, desired).map_or_else(String::new, |field| format!(": {field}"));
+    let field = first_change(child, desired).map_or_else(String::new, |field| format!(": {field}"));
     let released = child.marks().rejected.map_or("", |_| "; the rollback no longer holds it");
     milestone(
         "RollingOut",
@@ -102,6 +102,13 @@ fn rollout(observed: &Observed, child: &Child, desired: &Desired) -> Milestone {
         format!("{number} rolls out, because the {cause} changed{field}{released}"),
         related,
     )
+}
+
+/// The first field of the template with another value; the hash of the rendering differs in any case.
+fn first_change(child: &Child, desired: &Desired) -> Option<String> {
+    let mut of_template = desired.clone();
+    of_template.object["metadata"]["annotations"][keys::HASH] = child.hash().into();
+    changed_field(child, &of_template)
 }
 
 /// Whether a rollback is about to be carried out by this apply.

@@ -3,7 +3,7 @@ use operator_kit::{report::conditions, run::Attempt};
 use serde_json::json;
 
 use super::*;
-use crate::{job::JobRow, kind::JobReplicas};
+use crate::{job::JobRow, kind::JobReplicas, status::status};
 
 fn observed(replicas: i32, jobs: &[(&str, Phase)]) -> Observed {
     let set: JobReplicas = serde_json::from_value(json!({
@@ -76,7 +76,7 @@ fn a_job_that_is_being_deleted_still_takes_its_room() {
 #[test]
 fn readiness_waits_for_the_last_old_job() {
     let is_ready = |jobs: &[(&str, Phase)]| {
-        conditions::is_true(&crate::status::status(&observed(1, jobs)).conditions, conditions::READY)
+        conditions::is_true(&status(&observed(1, jobs)).conditions, conditions::READY)
     };
     assert!(is_ready(&[("new", Phase::Ready)]));
     assert!(!is_ready(&[("new", Phase::Ready), ("old", Phase::Terminating)]));

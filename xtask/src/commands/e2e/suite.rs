@@ -1,5 +1,7 @@
 //! The suite itself, on a cluster that is up and has the charts.
 
+use std::hash::{BuildHasher, Hasher, RandomState};
+
 use anyhow::Result;
 use local_cluster::Interrupt;
 
@@ -12,6 +14,9 @@ pub struct Suite {
     /// Number of end-to-end tests that are started at once; most of them wait for tests that would disturb them
     #[arg(long, default_value_t = 256, value_name = "COUNT")]
     test_threads: usize,
+    /// Run the tests in a shuffled order, by this seed or a random one, which is printed
+    #[arg(long, value_name = "SEED", num_args = 0..=1, require_equals = true)]
+    shuffle: Option<Option<u64>>,
     /// Keep the cluster of the end-to-end tests afterwards
     #[arg(long, alias = "keep-cluster")]
     pub keep: bool,
@@ -33,7 +38,7 @@ impl Suite {
     /// One test that runs only on request, with variables that configure it.
     pub fn on_request(test: &str, variables: Vec<(&'static str, String)>, keep: bool) -> Self {
         let arguments = [test, "--ignored", "--nocapture"].map(Into::into).into();
-        Self { test_threads: 1, keep, arguments, only: Vec::new(), variables }
+        Self { test_threads: 1, shuffle: None, keep, arguments, only: Vec::new(), variables }
     }
 
     /// Runs the tests; `variables` describe this cluster. Afterwards, where the API server's audit log can be read,
@@ -62,6 +67,9 @@ impl Suite {
             .env("CATENA_CHARTS", workspace::charts())
             .env("CATENA_VALUES", &cluster.values)
             .envs(self.variables.iter().chain(variables).map(|(name, value)| (name, value)));
+        if let Some(seed) = self.seed() {
+            tests.env("CATENA_ORDER", seed.to_string());
+        }
         if let Some(audit_log) = &access.audit_log {
             tests.env("CATENA_AUDIT_LOG", audit_log);
         }
@@ -79,6 +87,12 @@ impl Suite {
         } else {
             rights::Part::Selected
         }
+    }
+
+    /// The seed of a shuffled order. A random one has few digits, because people copy it.
+    fn seed(&self) -> Option<u64> {
+        let random = || RandomState::new().build_hasher().finish() % 1_000_000;
+        self.shuffle.map(|seed| seed.unwrap_or_else(random))
     }
 
     fn of_cargo(&self) -> Vec<String> {
@@ -107,6 +121,14 @@ mod tests {
         let only: Vec<Only> = only.iter().map(|name| name.parse().unwrap()).collect();
         let suite = Line::parse_from([&["xtask"], line].concat()).suite;
         suite.narrowed_to(&only).of_cargo().join(" ")
+    }
+
+    #[test]
+    fn an_order_is_shuffled_by_the_given_seed_or_by_any() {
+        let seed = |line: &[&str]| Line::parse_from([&["xtask"], line].concat()).suite.seed();
+        assert_eq!(seed(&[]), None);
+        assert_eq!(seed(&["--shuffle=7"]), Some(7));
+        assert!(seed(&["--shuffle"]).is_some());
     }
 
     #[test]

@@ -193,7 +193,7 @@ fn names_of_many_objects_have_to_hold_the_suffix_and_only_the_template_without_i
     let render = |name| templates.render_one_of_many(name, &subject(&given, "bcdfg"), "v1", "Pod");
     assert!(render("default").is_ok() && render("short").is_ok());
     let error = render("fixed").unwrap_err();
-    assert_eq!((error.reason(), error.category()), ("NotUnique", crate::report::Category::WaitsForChange));
+    assert_eq!((error.reason(), error.category()), ("NotUnique", Category::WaitsForChange));
 }
 
 #[test]
