@@ -12,18 +12,13 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::{
-    Progress,
     check::{ObjectFields, Place, Refused, Unchecked, read},
     compare,
-    definition::{Definition, installed},
+    definition::{Definition, installed, refused},
     path::LostField,
     trial::{causes, retried},
 };
-use crate::{
-    connection::Cluster,
-    errors::{self, Subject, read_failure},
-    pages::Pages,
-};
+use crate::{connection::Cluster, errors::read_failure, pages::Pages, progress::Progress};
 
 /// Objects that are migrated at the same time.
 const SIDE_BY_SIDE: usize = 16;
@@ -152,16 +147,6 @@ pub async fn migrate(cluster: &Cluster, name: &str, options: &Migration) -> Resu
         result.stored_versions = vec![storage];
     }
     Ok(result)
-}
-
-fn refused(name: &str, verb: &str, error: kube::Error) -> anyhow::Error {
-    let subject = Subject {
-        kind: "CustomResourceDefinition".to_owned(),
-        resource: "customresourcedefinitions".to_owned(),
-        name: name.to_owned(),
-        namespace: None,
-    };
-    errors::refused(&subject, verb, error)
 }
 
 impl Migrated {
