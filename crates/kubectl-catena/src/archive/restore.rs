@@ -34,7 +34,7 @@ const ATTEMPTS: usize = 20;
 /// The result of a restoration.
 #[derive(Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Restored {
+pub struct Report {
     /// Created objects.
     pub restored: Vec<Identity>,
     /// Objects that were there, and got the content of the backup.
@@ -66,17 +66,16 @@ struct Restoration<'r> {
     carried_out: HashSet<String>,
     /// The uids in the backup of objects that could not be brought back.
     lost: HashSet<String>,
-    result: Restored,
+    result: Report,
     progress: Progress,
 }
 
 /// Restores a backup.
-pub async fn restore(cluster: &mut Cluster, folder: &Path, overwrite: bool) -> Result<Restored> {
+pub async fn restore(cluster: &mut Cluster, folder: &Path, overwrite: bool) -> Result<Report> {
     let manifests = Folder::read(folder)?;
-    let (definitions, objects): (Vec<_>, Vec<_>) =
-        manifests.into_iter().partition(|manifest| manifest.is_definition());
+    let (definitions, objects): (Vec<_>, Vec<_>) = manifests.into_iter().partition(Manifest::is_definition);
     let created = create_missing(cluster, &definitions).await?;
-    let mut result = Restored::default();
+    let mut result = Report::default();
     for definition in definitions {
         let identity = definition.identity();
         let is_new = created.contains(&identity.name);

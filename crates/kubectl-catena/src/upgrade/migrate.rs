@@ -51,7 +51,7 @@ pub struct Migrated {
     /// The versions in which objects may be stored now.
     pub stored_versions: Vec<String>,
     /// The number of objects in the storage version; with a dry run, that would be.
-    pub migrated: usize,
+    pub objects: usize,
     /// Objects that would lose fields, and were left as they are.
     pub left: Vec<ObjectFields>,
     /// Objects that the server refuses in the storage version.
@@ -152,7 +152,7 @@ pub async fn migrate(cluster: &Cluster, name: &str, options: &Migration) -> Resu
 impl Migrated {
     fn add(&mut self, object: Place, outcome: Outcome) {
         match outcome {
-            Outcome::Migrated => self.migrated += 1,
+            Outcome::Migrated => self.objects += 1,
             Outcome::Gone => {}
             Outcome::WouldLose(fields) => self.left.push(ObjectFields { object, fields }),
             Outcome::Refused(refused) => self.refused.push(refused),
