@@ -19,6 +19,7 @@ mod object;
 mod output;
 mod pages;
 mod paint;
+mod progress;
 mod protected_kinds;
 mod table;
 mod target;

@@ -175,7 +175,7 @@ impl Collection<'_> {
             match self.read(&kind, owner.namespace.as_deref(), &owner.name).await {
                 Ok(Some(object)) if object["metadata"]["uid"] == owner.uid => self.add(&kind, object)?,
                 Ok(_) => {
-                    self.saved.not_seen.push(Gap { what: owner.to_string(), why: "it is gone".to_owned() })
+                    self.saved.not_seen.push(Gap { what: owner.to_string(), why: "it is gone".to_owned() });
                 }
                 Err(error) => {
                     self.saved.not_seen.push(Gap { what: owner.to_string(), why: read_failure(&error) });

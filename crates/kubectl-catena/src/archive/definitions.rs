@@ -34,13 +34,12 @@ pub async fn create_missing(cluster: &mut Cluster, definitions: &[Manifest]) -> 
         if is_served(&cluster.kinds, definition) && !is_cut_short {
             continue;
         }
-        let found = match found.map_err(|error| failed("get", error))? {
-            Some(found) => found,
-            None => {
-                let object = Uids::default().bound(definition, &[]);
-                created.push(name.clone());
-                live.create(&object, &uid).await.map_err(|error| failed("create", error))?
-            }
+        let found = if let Some(found) = found.map_err(|error| failed("get", error))? {
+            found
+        } else {
+            let object = Uids::default().bound(definition, &[]);
+            created.push(name.clone());
+            live.create(&object, &uid).await.map_err(|error| failed("create", error))?
         };
         if is_incomplete(&found, &uid) {
             // The next upgrade of a chart must find its own fields.

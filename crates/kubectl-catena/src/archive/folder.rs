@@ -54,7 +54,7 @@ impl Folder {
                 }
             }
             Err(error) if error.kind() == ErrorKind::NotFound => {
-                fs::create_dir_all(path).with_context(cannot)?
+                fs::create_dir_all(path).with_context(cannot)?;
             }
             Err(error) => return Err(error).with_context(cannot),
         }

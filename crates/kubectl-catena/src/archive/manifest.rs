@@ -38,7 +38,7 @@ impl Manifest {
             if let Some(annotations) = metadata.get_mut("annotations").and_then(Value::as_object_mut) {
                 annotations.retain(|key, _| !OF_A_DELETION.contains(&key.as_str()));
             }
-            let applied = applied(metadata.remove("managedFields"));
+            let applied = applied(metadata.remove("managedFields").as_ref());
             if !applied.is_empty() {
                 metadata.insert("managedFields".to_owned(), applied.into());
             }
@@ -141,8 +141,8 @@ fn is_command(object: &Value) -> bool {
 
 /// The fields that somebody manages by server-side apply: without this record, a field that they leave out later would stay.
 /// Times would only make noise.
-fn applied(managed: Option<Value>) -> Vec<Value> {
-    let entries = managed.as_ref().and_then(Value::as_array).cloned().unwrap_or_default().into_iter();
+fn applied(managed: Option<&Value>) -> Vec<Value> {
+    let entries = managed.and_then(Value::as_array).cloned().unwrap_or_default().into_iter();
     let is_applied = |entry: &Value| entry["operation"] == "Apply" && entry["subresource"].is_null();
     let timeless = |entry: Value| {
         let mut entry = entry.as_object().cloned().unwrap_or_else(Map::new);

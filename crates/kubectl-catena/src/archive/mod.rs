@@ -13,4 +13,4 @@ mod restore;
 pub use collect::{Saved, collect};
 #[cfg(test)]
 pub use restore::Note;
-pub use restore::{Restored, restore};
+pub use restore::{Report, restore};

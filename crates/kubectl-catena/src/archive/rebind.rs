@@ -157,7 +157,7 @@ mod tests {
             )
         };
         let own = of(&revision::name("web", "uid-of-web", "h"));
-        let uids = uids(&[own.clone()]);
+        let uids = uids(std::slice::from_ref(&own));
         assert_eq!(uids.name(&own), revision::name("web", "new-web", "h"));
         assert_eq!(uids.name(&of("db-57f8")), "db-57f8");
     }
@@ -174,7 +174,7 @@ mod tests {
                 "managedFields": [{"manager": "c", "operation": "Apply", "fieldsV1": fields}],
             }),
         );
-        let managed = uids(&[set.clone()]).managed_fields(&set).unwrap().to_string();
+        let managed = uids(std::slice::from_ref(&set)).managed_fields(&set).unwrap().to_string();
         assert!(managed.contains("new-web") && !managed.contains("uid-of-web"), "{managed}");
     }
 }

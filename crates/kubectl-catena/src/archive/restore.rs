@@ -24,7 +24,7 @@ use super::{
     order::levels,
     rebind::{Uids, owner_with},
 };
-use crate::{connection::Cluster, errors::read_failure, kinds::Kind, object::Identity, upgrade::Progress};
+use crate::{connection::Cluster, errors::read_failure, kinds::Kind, object::Identity, progress::Progress};
 
 /// The creation times of commands, which give them their order, have a resolution of one second.
 const NEXT_SECOND: Duration = Duration::from_millis(1100);
@@ -34,7 +34,7 @@ const ATTEMPTS: usize = 20;
 /// The result of a restoration.
 #[derive(Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Restored {
+pub struct Report {
     /// Created objects.
     pub restored: Vec<Identity>,
     /// Objects that were there, and got the content of the backup.
@@ -66,17 +66,16 @@ struct Restoration<'r> {
     carried_out: HashSet<String>,
     /// The uids in the backup of objects that could not be brought back.
     lost: HashSet<String>,
-    result: Restored,
+    result: Report,
     progress: Progress,
 }
 
 /// Restores a backup.
-pub async fn restore(cluster: &mut Cluster, folder: &Path, overwrite: bool) -> Result<Restored> {
+pub async fn restore(cluster: &mut Cluster, folder: &Path, overwrite: bool) -> Result<Report> {
     let manifests = Folder::read(folder)?;
-    let (definitions, objects): (Vec<_>, Vec<_>) =
-        manifests.into_iter().partition(|manifest| manifest.is_definition());
+    let (definitions, objects): (Vec<_>, Vec<_>) = manifests.into_iter().partition(Manifest::is_definition);
     let created = create_missing(cluster, &definitions).await?;
-    let mut result = Restored::default();
+    let mut result = Report::default();
     for definition in definitions {
         let identity = definition.identity();
         let is_new = created.contains(&identity.name);
@@ -196,8 +195,8 @@ impl Restoration<'_> {
                 if manifest.is_deployment() {
                     object["spec"]["paused"] = manifest.is_paused().into();
                 }
-                live.replace(&found, &object).await.map_err(told)?;
                 let uid = text(&found, "uid");
+                overwrite(&live, found, &object).await?;
                 self.uids.insert(&identity.uid, &uid);
                 self.result.overwritten.push(Identity { uid, ..identity });
                 return Ok(());
@@ -306,8 +305,9 @@ impl Restoration<'_> {
     async fn resume(&mut self, deployment: &Manifest) {
         let identity = deployment.identity();
         if self.lost.contains(&identity.uid) {
-            let why = "it stays paused, because not everything below it could be brought back: correct that, and restore again";
-            if self.uids.get(&identity.uid).is_some() {
+            let new = self.uids.get(&identity.uid).map(str::to_owned);
+            if self.result.restored.iter().any(|restored| Some(&restored.uid) == new.as_ref()) {
+                let why = "it stays paused, because not everything below it could be brought back: correct that, and restore again";
                 self.fail(deployment, why.to_owned());
             }
             return;
@@ -344,6 +344,21 @@ impl Restoration<'_> {
         self.lost.insert(object.uid.clone());
         self.result.failed.push(Note { object, why });
     }
+}
+
+/// Gives an object the content of the backup, whatever its controller writes meanwhile.
+async fn overwrite(live: &Live<'_>, found: Value, object: &Value) -> Result<(), String> {
+    let mut present = found;
+    for _ in 0..ATTEMPTS {
+        match live.replace(&present, object).await {
+            Err(kube::Error::Api(status)) if status.is_conflict() => {}
+            written => return written.map(drop).map_err(|error| read_failure(&error)),
+        }
+        let found = live.get().await.map_err(|error| read_failure(&error))?;
+        let is_same = |found: &Value| found["metadata"]["uid"] == present["metadata"]["uid"];
+        present = found.filter(is_same).ok_or("it was deleted meanwhile")?;
+    }
+    Err("others change it all the time: restore again".to_owned())
 }
 
 fn text(object: &Value, field: &str) -> String {

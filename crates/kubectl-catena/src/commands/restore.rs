@@ -6,7 +6,7 @@ use anyhow::Result;
 use clap::Args;
 
 use crate::{
-    archive::{Restored, restore},
+    archive::{Report, restore},
     connection::Options,
     interrupt::{Interrupt, interrupted},
     output::Output,
@@ -41,13 +41,14 @@ pub async fn run(options: &Options, arguments: &Arguments) -> Result<ExitCode> {
     Ok(if restored.failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-fn text(restored: &Restored, paint: Paint) -> String {
+fn text(restored: &Report, paint: Paint) -> String {
     let (created, present) = (restored.restored.len(), restored.present.len());
-    let mut text = format!("{created} objects restored, {present} were there and are left alone");
-    if !restored.overwritten.is_empty() {
-        text += &format!(", {} overwritten", restored.overwritten.len());
-    }
-    text += "\n";
+    let overwritten = match restored.overwritten.len() {
+        0 => String::new(),
+        count => format!(", {count} overwritten"),
+    };
+    let mut text =
+        format!("{created} objects restored, {present} were there and are left alone{overwritten}\n");
     let mut table = Table::of(["NAMESPACE", "NOT RESTORED", "REASON"]);
     let left_out = restored.left_out.iter().map(|note| (note, Tone::Moving));
     let failed = restored.failed.iter().map(|note| (note, Tone::Bad));
@@ -73,7 +74,7 @@ mod tests {
         let object =
             Identity { kind: "BasicDeploymentRestart".into(), name: "again".into(), ..Identity::default() };
         let restored =
-            Restored { left_out: vec![Note { object, why: "it had begun".into() }], ..Restored::default() };
+            Report { left_out: vec![Note { object, why: "it had begun".into() }], ..Report::default() };
         let text = text(&restored, Paint::OFF);
         assert!(text.starts_with("0 objects restored, 0 were there"), "{text}");
         assert!(text.contains("BasicDeploymentRestart/again   it had begun"), "{text}");

@@ -10,8 +10,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::{
-    Progress,
-    definition::{Definition, installed},
+    definition::{Definition, installed, refused},
     path::LostField,
     scratch::Scratch,
     trial::{Cause, Trial, Verdict, retried},
@@ -20,6 +19,7 @@ use crate::{
     connection::Cluster,
     errors::{self, Subject, read_failure},
     pages::Pages,
+    progress::Progress,
 };
 
 /// Objects that are tried at the same time.
@@ -119,7 +119,7 @@ impl Checked {
 /// Checks the definition that is to replace an installed one. The scratch definition in `scratch` must be removed afterwards,
 /// also if this does not come to its end.
 pub async fn check(cluster: &Cluster, new: &Definition, scratch: &mut Option<Scratch>) -> Result<Checked> {
-    let failed = |verb: &str, error| refused(new, verb, error);
+    let failed = |verb: &str, error| refused(new.name(), verb, error);
     let live = installed(cluster, new.name()).await.map_err(|error| failed("get", error))?;
     let refused_definition =
         new.refusal(cluster, live.as_ref()).await.map_err(|error| failed("update", error))?;
@@ -140,16 +140,6 @@ pub async fn check(cluster: &Cluster, new: &Definition, scratch: &mut Option<Scr
         Err(error) => return Err(error),
     }
     Ok(checked)
-}
-
-fn refused(definition: &Definition, verb: &str, error: kube::Error) -> anyhow::Error {
-    let subject = Subject {
-        kind: "CustomResourceDefinition".to_owned(),
-        resource: "customresourcedefinitions".to_owned(),
-        name: definition.name().to_owned(),
-        namespace: None,
-    };
-    errors::refused(&subject, verb, error)
 }
 
 /// Broken rules; those about versions beside each other only as far as the installed definition does not break them, too.

@@ -6,7 +6,10 @@ use kube::discovery::ApiResource;
 use operator_kit::render::is_object_name;
 use serde_json::{Value, json};
 
-use crate::connection::Cluster;
+use crate::{
+    connection::Cluster,
+    errors::{self, Subject},
+};
 
 /// The resource of definitions.
 const URL: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
@@ -173,6 +176,17 @@ pub async fn installed(cluster: &Cluster, name: &str) -> kube::Result<Option<Def
         Err(kube::Error::Api(status)) if status.is_not_found() => Ok(None),
         Err(error) => Err(error),
     }
+}
+
+/// The error of a failed request about a definition, for a user.
+pub fn refused(name: &str, verb: &str, error: kube::Error) -> anyhow::Error {
+    let subject = Subject {
+        kind: "CustomResourceDefinition".to_owned(),
+        resource: "customresourcedefinitions".to_owned(),
+        name: name.to_owned(),
+        namespace: None,
+    };
+    errors::refused(&subject, verb, error)
 }
 
 #[cfg(test)]

@@ -1,6 +1,10 @@
 //! Renders a chart with the user's helm.
 
-use std::{ffi::OsString, path::Path, process::Stdio};
+use std::{
+    ffi::{OsStr, OsString},
+    path::Path,
+    process::Stdio,
+};
 
 use anyhow::{Context, Result, bail};
 use tokio::process::Command;
@@ -18,8 +22,10 @@ pub struct Charts {
 
 /// Whether a path is a chart: a folder with a Chart.yaml, or an archive.
 pub fn is_chart(path: &Path) -> bool {
-    let name = path.file_name().map(|name| name.to_string_lossy().to_lowercase()).unwrap_or_default();
-    path.join("Chart.yaml").is_file() || name.ends_with(".tgz") || name.ends_with(".tar.gz")
+    let extension = |path: &Path| path.extension().map(OsStr::to_ascii_lowercase).unwrap_or_default();
+    let is_packed =
+        extension(path) == "gz" && path.file_stem().is_some_and(|stem| extension(Path::new(stem)) == "tar");
+    path.join("Chart.yaml").is_file() || extension(path) == "tgz" || is_packed
 }
 
 impl Charts {

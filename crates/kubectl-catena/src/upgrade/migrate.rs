@@ -12,18 +12,13 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::{
-    Progress,
     check::{ObjectFields, Place, Refused, Unchecked, read},
     compare,
-    definition::{Definition, installed},
+    definition::{Definition, installed, refused},
     path::LostField,
     trial::{causes, retried},
 };
-use crate::{
-    connection::Cluster,
-    errors::{self, Subject, read_failure},
-    pages::Pages,
-};
+use crate::{connection::Cluster, errors::read_failure, pages::Pages, progress::Progress};
 
 /// Objects that are migrated at the same time.
 const SIDE_BY_SIDE: usize = 16;
@@ -56,7 +51,7 @@ pub struct Migrated {
     /// The versions in which objects may be stored now.
     pub stored_versions: Vec<String>,
     /// The number of objects in the storage version; with a dry run, that would be.
-    pub migrated: usize,
+    pub objects: usize,
     /// Objects that would lose fields, and were left as they are.
     pub left: Vec<ObjectFields>,
     /// Objects that the server refuses in the storage version.
@@ -154,20 +149,10 @@ pub async fn migrate(cluster: &Cluster, name: &str, options: &Migration) -> Resu
     Ok(result)
 }
 
-fn refused(name: &str, verb: &str, error: kube::Error) -> anyhow::Error {
-    let subject = Subject {
-        kind: "CustomResourceDefinition".to_owned(),
-        resource: "customresourcedefinitions".to_owned(),
-        name: name.to_owned(),
-        namespace: None,
-    };
-    errors::refused(&subject, verb, error)
-}
-
 impl Migrated {
     fn add(&mut self, object: Place, outcome: Outcome) {
         match outcome {
-            Outcome::Migrated => self.migrated += 1,
+            Outcome::Migrated => self.objects += 1,
             Outcome::Gone => {}
             Outcome::WouldLose(fields) => self.left.push(ObjectFields { object, fields }),
             Outcome::Refused(refused) => self.refused.push(refused),

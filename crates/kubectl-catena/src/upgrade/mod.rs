@@ -6,7 +6,6 @@ mod definition;
 mod helm;
 mod migrate;
 mod path;
-mod progress;
 mod scratch;
 mod sources;
 mod trial;
@@ -18,6 +17,5 @@ pub use definition::Definition;
 pub use migrate::{Migrated, Migration, migrate};
 #[cfg(test)]
 pub use path::LostField;
-pub use progress::Progress;
 pub use scratch::{Leftover, remove_leftovers};
 pub use sources::{Charts, definitions};

@@ -25,7 +25,7 @@ const MAX_VALUE: usize = 80;
 /// The new definitions.
 #[derive(Args)]
 pub struct Arguments {
-    /// Files with CustomResourceDefinitions, folders of such files, or charts (a folder or an archive, rendered by helm); - for
+    /// Files with definitions (`CustomResourceDefinition`), folders of such files, or charts (a folder or an archive, rendered by helm); - for
     /// standard input
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
@@ -115,10 +115,13 @@ fn of(checked: &Checked, paint: Paint) -> String {
         paint.tone(Tone::Good, &tried) + "\n"
     };
     if let Some(refusal) = &checked.refused_definition {
-        text += &format!("\n{} {refusal}\n", paint.bad("the server would refuse the definition:"));
-        if refusal.contains("status.storedVersions") {
-            text += &format!("first migrate its objects: kubectl catena upgrade migrate {name}\n");
-        }
+        let what = paint.bad("the server would refuse the definition:");
+        let first = if refusal.contains("status.storedVersions") {
+            format!("first migrate its objects: kubectl catena upgrade migrate {name}\n")
+        } else {
+            String::new()
+        };
+        text += &["\n", &what, " ", refusal, "\n", &first].concat();
     }
     let mut rules = Table::of(["RULE", "VERSION", "FIELD", "CHANGE"]);
     for finding in &checked.findings {
@@ -160,10 +163,10 @@ fn of(checked: &Checked, paint: Paint) -> String {
             text += &table.render(paint);
         }
     }
-    for (field, count) in &checked.defaults_dropped {
-        text += &format!("\n{field} is dropped; {count} objects hold only its default\n");
-    }
-    text
+    let defaults = checked.defaults_dropped.iter();
+    let defaults = defaults
+        .map(|(field, count)| format!("\n{field} is dropped; {count} objects hold only its default\n"));
+    text + &defaults.collect::<String>()
 }
 
 /// A value in a cell.

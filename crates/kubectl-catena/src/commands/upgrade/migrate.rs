@@ -95,15 +95,16 @@ fn text(migrated: &Migrated, dry_run: bool, paint: Paint) -> String {
         text += &table.render(paint);
         if !fields.is_empty() {
             let flags: Vec<String> = fields.iter().map(|field| format!("--drop '{field}'")).collect();
-            text += &format!(
+            let advice = format!(
                 "\nWhat to do: add the field to version {storage} of the definition, move the value elsewhere, or accept the \
                  loss with {}\n",
                 flags.join(" ")
             );
+            text += &advice;
         }
         return text;
     }
-    let verdict = match (dry_run, migrated.migrated) {
+    let verdict = match (dry_run, migrated.objects) {
         (_, 0) if migrated.stored_versions.len() == 1 => {
             format!("{name}: all objects are stored in version {storage}")
         }
