@@ -159,7 +159,8 @@ async fn the_example_of_a_third_party_is_seen_to_honour_the_contract() -> Result
     let mut process = OwnProcess::start(example_program("job-replicas")?, &proxy, &json!({}))?;
     let object = json!({
         "apiVersion": "example.com/v1", "kind": "JobReplicas", "metadata": {"name": "web"},
-        "spec": {"replicas": 1, "image": image()},
+        // The fake nodes would end it.
+        "spec": {"replicas": 1, "image": image(), "podAnnotations": {"catena.dev/play": "run-on"}},
     });
     let template = File::with("jobreplicas", &object)?;
     let said = check("jobreplicas.example.com", &template, &[]).await?;

@@ -16,7 +16,7 @@ use crate::kind::JobReplicas;
 
 /// Label on each Job and its pods: the uid of the `JobReplicas`. It narrows the watch.
 pub const OF: &str = "jobreplicas.example.com/of";
-/// Annotation on each Job: the digest of the image and the restart token.
+/// Annotation on each Job: the digest of its pod template and the restart token.
 pub const REVISION: &str = "jobreplicas.example.com/revision";
 
 /// A Job, as decoded from the watch.
@@ -128,7 +128,9 @@ impl JobRow {
 /// The revision of new Jobs.
 #[must_use]
 pub fn revision(set: &JobReplicas) -> String {
-    short_digest(&[&set.spec.image, set.spec.restarted_at.as_deref().unwrap_or_default()])
+    let spec = &set.spec;
+    let annotations = json!(spec.pod_annotations).to_string();
+    short_digest(&[&spec.image, &annotations, spec.restarted_at.as_deref().unwrap_or_default()])
 }
 
 /// The name of the Job in a slot. It follows from its owner, revision and slot, so that a repeated create meets its own
@@ -151,7 +153,7 @@ pub fn manifest(set: &JobReplicas, name: &str) -> Value {
             "ownerReferences": [controller_reference(set)],
         },
         "spec": {"template": {
-            "metadata": {"labels": {OF: uid}},
+            "metadata": {"labels": {OF: uid}, "annotations": set.spec.pod_annotations},
             "spec": {
                 "restartPolicy": "OnFailure",
                 "automountServiceAccountToken": false,

@@ -1,5 +1,7 @@
 //! The kind, with the fields of the replica contract.
 
+use std::collections::BTreeMap;
+
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::{CustomResource, KubeSchema};
 use serde::{Deserialize, Serialize};
@@ -30,6 +32,9 @@ pub struct JobReplicasSpec {
     pub replicas: i32,
     /// Image of the worker.
     pub image: String,
+    /// Annotations of the pods.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub pod_annotations: BTreeMap<String, String>,
     /// Restart token: Jobs that were created under another value are replaced.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub restarted_at: Option<String>,

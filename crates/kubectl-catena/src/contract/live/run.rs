@@ -126,22 +126,14 @@ impl Run<'_> {
             self.ledger.fail(blame, format!("{}: {}", self.in_time(blame), self.described(wanted, old)));
             return false;
         }
-        self.judge_outputs(name, generation, true).await;
+        self.judge_generation(name, generation).await;
+        self.judge_active(name).await;
+        self.judge_ready(name).await;
         true
     }
 
-    /// Waits until the outputs of a child are as its replicas are.
-    pub async fn judge_outputs(&self, name: &str, generation: i64, is_ready: bool) {
-        self.judge_generation(name, generation).await;
-        if name == self.good.name() {
-            self.judge_active(name).await;
-        }
-        if is_ready {
-            self.judge_ready(name).await;
-        }
-    }
-
-    async fn judge_generation(&self, name: &str, generation: i64) {
+    /// Waits until a child has observed a generation.
+    pub async fn judge_generation(&self, name: &str, generation: i64) {
         let requirement = Requirement::ObservedGeneration;
         if self.ledger.has_failed(requirement) {
             return;
@@ -160,7 +152,8 @@ impl Run<'_> {
         }
     }
 
-    async fn judge_active(&self, name: &str) {
+    /// Waits until the number of active replicas is that of those that serve.
+    pub async fn judge_active(&self, name: &str) {
         let requirement = Requirement::Active;
         if self.ledger.has_failed(requirement) {
             return;

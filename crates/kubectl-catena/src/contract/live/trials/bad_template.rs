@@ -20,8 +20,12 @@ pub async fn is_told(run: &Run<'_>, replicas: i32) -> Result<()> {
         run.ledger
             .fail(Requirement::Replacement, format!("{late}: no pod of a changed template was created"));
     }
-    run.judge_outputs(name, generation, false).await;
+    run.judge_generation(name, generation).await;
     sleep(run.limits.window).await;
+    // By now, a child that counts pods of the bad template has reported them.
+    if !is_beside {
+        run.judge_active(name).await;
+    }
     let serve = run.scene.replicas().into_iter().filter(|replica| is_new(replica) && replica.serves).count();
     if !is_tried || run.ledger.has_failed(Requirement::ObservedGeneration) {
         run.ledger
