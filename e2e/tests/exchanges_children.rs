@@ -186,6 +186,8 @@ async fn a_child_is_exchanged_for_another_kind_and_rolled_back_while_it_serves()
 async fn is_not_left_behind(cluster: &Cluster, namespace: &Namespace, release: &Release) -> Result<()> {
     release.change(&values(&[], &[])?).await?;
     DEPLOYMENTS.until_ready(cluster).await;
+    // The settings have taken effect.
+    until_told(namespace, "TemplateNotFound", "deployment").await;
     change(namespace, json!({"template": "default"})).await?;
     until_told(namespace, "KindNotListed", "children").await;
     namespace.until_event("web", "KindNotListed").await;

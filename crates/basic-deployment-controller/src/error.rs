@@ -69,15 +69,15 @@ pub enum Refusal {
         /// The configured kinds.
         listed: String,
     },
-    /// The last child was of a kind that is no longer configured, so that nobody knows whether it exists.
+    /// The reported child is of a kind that is no longer configured, so that nobody knows whether it exists.
     #[error(
-        "the last revision {revision:?} is of the kind {kind}, which children in the controller's settings no longer lists, so that its child is not seen and may still run; list the kind until all of its children are replaced, or delete that ControllerRevision if the child is gone"
+        "the last child, {kind} {name:?}, is of a kind that children in the controller's settings no longer lists, so that it is not seen and may still run; list the kind until no child of it is left"
     )]
     FormerKindNotListed {
-        /// The revision's name.
-        revision: String,
         /// The kind.
         kind: String,
+        /// The child's name.
+        name: String,
     },
     /// The revision that a rollback chose no longer exists.
     #[error(

@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use catena_api::BasicDeployment;
+use catena_api::{BasicDeployment, ChildStatus};
 use jiff::Timestamp;
 use operator_kit::{
     render::Rendered,
@@ -182,6 +182,14 @@ impl Observed {
         let listed = self.kinds.iter().find(|listed| *listed.kind == *kind);
         listed
             .map_or_else(|| WatchedResource::unwatched(kind.api_resource()), |listed| listed.watched.clone())
+    }
+
+    /// The reported child, if its kind is no longer configured: it is not seen, but may still run.
+    #[must_use]
+    pub fn unseen_child(&self) -> Option<&ChildStatus> {
+        let told = self.deployment.status.as_ref()?.child.as_ref()?;
+        let is_seen = self.kinds.iter().any(|listed| listed.kind.is((&told.api_version, &told.kind)));
+        (!is_seen && self.child.ours().is_none()).then_some(told)
     }
 
     /// Whether children of an API version and kind are seen.

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use catena_api::ChildStatus;
+
 use crate::{
     child::Child,
     command_queue::CommandQueue,
@@ -25,7 +27,7 @@ pub fn keep(desired: &Desired, observed: &Observed, queue: &CommandQueue) -> Opt
     let is_paused = observed.deployment.spec.paused;
     match &observed.child {
         Found::Nothing if is_paused => None,
-        Found::Nothing => unseen(desired, observed)
+        Found::Nothing => unseen(observed)
             .or_else(record)
             .or_else(|| commands::start(observed, queue))
             .or_else(|| Some(create(desired, observed))),
@@ -64,14 +66,10 @@ pub fn change(child: &Arc<Child>, desired: &Desired, observed: &Observed, heals:
     Action::Apply { child: child.clone(), desired: desired.clone(), replicas, heals }
 }
 
-/// The last child, if its kind is no longer listed: it is not seen, but may still run, so that no other one is created.
-fn unseen(desired: &Desired, observed: &Observed) -> Option<Action> {
-    let last = observed.revisions.last().filter(|last| last.hash != desired.hash)?;
-    let (api_version, kind) = &last.kind;
-    let is_seen = observed.kinds.iter().any(|listed| listed.kind.is((api_version, kind)));
-    (!is_seen).then(|| {
-        Action::Refuse(Refusal::FormerKindNotListed { revision: last.name.clone(), kind: kind.clone() })
-    })
+/// No other child is created beside one that may still run, but is not seen.
+fn unseen(observed: &Observed) -> Option<Action> {
+    let ChildStatus { kind, name, .. } = observed.unseen_child()?;
+    Some(Action::Refuse(Refusal::FormerKindNotListed { kind: kind.clone(), name: name.clone() }))
 }
 
 /// The output of a child that cannot be read. Nothing is written to such a child, because nobody knows what it would do.

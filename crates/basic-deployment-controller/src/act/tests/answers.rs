@@ -155,7 +155,7 @@ async fn only_what_was_written_is_remembered() {
     assert_eq!(remembers(scale(false), DONE).await, (of("child"), vec![], false));
     let put_back = vec![(Part::Replicas, "spec.replicas".to_owned())];
     assert_eq!(remembers(scale(true), DONE).await, (of("child"), put_back, false));
-    assert_eq!(remembers(scale_former(), DONE).await, (of("former"), vec![], false));
+    assert_eq!(remembers(scale_former(), DONE).await, (vec![("former".to_owned(), 2)], vec![], false));
     let put_back = vec![(Part::Additions, "spec.parameters[\"env.EVIL\"]".to_owned())];
     assert_eq!(remembers(strip(), DONE).await, (vec![], put_back, false));
     for action in [create(), apply(true), scale(true), strip()] {

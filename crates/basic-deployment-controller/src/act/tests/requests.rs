@@ -99,7 +99,7 @@ async fn a_child_is_scaled_and_stripped_in_single_fields_of_the_very_object() {
     let stripped = json!({"metadata": metadata, "spec": {"parameters": {"env.EVIL": null}}});
     assert_eq!(request_of(strip()).await, sent("MERGE", &uri, stripped));
     let former = json!({
-        "metadata": {"name": "old", "namespace": "shop", "uid": "former"}, "spec": {"replicas": 3},
+        "metadata": {"name": "old", "namespace": "shop", "uid": "former"}, "spec": {"replicas": 2},
     });
     let uri = format!("{CHILDREN}/old?&fieldManager={MANAGER}&fieldValidation=Strict");
     assert_eq!(request_of(scale_former()).await, sent("MERGE", &uri, former));

@@ -164,17 +164,18 @@ fn a_former_child_that_breaks_the_contract_is_told_and_not_written_to() {
 
 #[test]
 fn no_child_is_made_while_the_last_one_is_of_a_kind_that_is_not_seen() {
-    let mut observed = observed(Found::Nothing);
-    let mut last = Revision::clone(&revision(2, "former"));
-    last.kind = ("apps/v1".into(), "Deployment".into());
-    observed.revisions.push(Arc::new(last));
+    let mut observed = switched();
+    observed.child = Found::Ours(observed.others.remove(0));
+    let told = status(&observed);
+    assert_eq!(told.child.as_ref().map(|child| &*child.kind), Some("Deployment"));
+    Arc::make_mut(&mut observed.deployment).status = Some(told.clone());
+    observed.child = Found::Nothing;
+    observed.kinds.pop();
     let Action::Refuse(refusal) = decide(&observed) else { panic!() };
-    assert!(
-        refusal.to_string().contains("children in the controller's settings no longer lists"),
-        "{refusal}"
-    );
+    assert!(refusal.to_string().contains("Deployment \"web\", is of a kind that children"), "{refusal}");
+    assert_eq!(status(&observed).child, told.child, "it is not forgotten");
     observed.kinds.push(fixtures::listed(deployments()));
-    assert!(matches!(decide(&observed), Action::Renumber { .. }));
+    assert_eq!(decide(&observed), create(desired()), "it is seen to be gone");
 }
 
 #[test]
