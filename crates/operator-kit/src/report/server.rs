@@ -67,8 +67,8 @@ async fn tested_answer<T: Future<Output = Tried>>(
         return answer(&unready);
     }
     let Tried { refused, unclear } = test().await;
-    let (status, text) = answer(&refused);
-    (status, unclear.iter().fold(text, |text, unclear| format!("{text}not known: {unclear}\n")))
+    let (code, text) = answer(&refused);
+    (code, unclear.iter().fold(text, |text, unclear| format!("{text}not known: {unclear}\n")))
 }
 
 fn exposition(metrics: &Metrics, health: &Health) -> Response {

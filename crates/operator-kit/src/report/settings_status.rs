@@ -51,7 +51,7 @@ impl SettingsStatus {
     /// Records that settings are in force, and tells it if they replaced others.
     pub fn taken(&self, version: &str, teller: &Teller) {
         let mut state = self.state();
-        state.in_force = version.to_owned();
+        version.clone_into(&mut state.in_force);
         state.newer = None;
         drop(state);
         self.metrics.settings_in_force(version);

@@ -1,6 +1,10 @@
 //! The suite itself, on a cluster that is up and has the charts.
 
-use std::hash::{BuildHasher, Hasher, RandomState};
+use std::{
+    hash::{BuildHasher, Hasher, RandomState},
+    num::ParseIntError,
+    str::FromStr,
+};
 
 use anyhow::Result;
 use local_cluster::Interrupt;
@@ -15,8 +19,8 @@ pub struct Suite {
     #[arg(long, default_value_t = 256, value_name = "COUNT")]
     test_threads: usize,
     /// Run the tests in a shuffled order, by this seed or a random one, which is printed
-    #[arg(long, value_name = "SEED", num_args = 0..=1, require_equals = true)]
-    shuffle: Option<Option<u64>>,
+    #[arg(long, value_name = "SEED", num_args = 0..=1, require_equals = true, default_missing_value = Seed::RANDOM)]
+    shuffle: Option<Seed>,
     /// Keep the cluster of the end-to-end tests afterwards
     #[arg(long, alias = "keep-cluster")]
     pub keep: bool,
@@ -27,6 +31,26 @@ pub struct Suite {
     only: Vec<Only>,
     #[arg(skip)]
     variables: Vec<(&'static str, String)>,
+}
+
+/// The seed of a shuffled order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Seed(u64);
+
+impl Seed {
+    const RANDOM: &str = "random";
+}
+
+impl FromStr for Seed {
+    type Err = ParseIntError;
+
+    fn from_str(text: &str) -> Result<Self, ParseIntError> {
+        if text == Self::RANDOM {
+            // It has few digits, because people copy it.
+            return Ok(Self(RandomState::new().build_hasher().finish() % 1_000_000));
+        }
+        text.parse().map(Self)
+    }
 }
 
 impl Suite {
@@ -67,7 +91,7 @@ impl Suite {
             .env("CATENA_CHARTS", workspace::charts())
             .env("CATENA_VALUES", &cluster.values)
             .envs(self.variables.iter().chain(variables).map(|(name, value)| (name, value)));
-        if let Some(seed) = self.seed() {
+        if let Some(Seed(seed)) = self.shuffle {
             tests.env("CATENA_ORDER", seed.to_string());
         }
         if let Some(audit_log) = &access.audit_log {
@@ -87,12 +111,6 @@ impl Suite {
         } else {
             rights::Part::Selected
         }
-    }
-
-    /// The seed of a shuffled order. A random one has few digits, because people copy it.
-    fn seed(&self) -> Option<u64> {
-        let random = || RandomState::new().build_hasher().finish() % 1_000_000;
-        self.shuffle.map(|seed| seed.unwrap_or_else(random))
     }
 
     fn of_cargo(&self) -> Vec<String> {
@@ -125,9 +143,9 @@ mod tests {
 
     #[test]
     fn an_order_is_shuffled_by_the_given_seed_or_by_any() {
-        let seed = |line: &[&str]| Line::parse_from([&["xtask"], line].concat()).suite.seed();
+        let seed = |line: &[&str]| Line::parse_from([&["xtask"], line].concat()).suite.shuffle;
         assert_eq!(seed(&[]), None);
-        assert_eq!(seed(&["--shuffle=7"]), Some(7));
+        assert_eq!(seed(&["--shuffle=7"]), Some(Seed(7)));
         assert!(seed(&["--shuffle"]).is_some());
     }
 
