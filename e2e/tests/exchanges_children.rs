@@ -9,13 +9,17 @@ use e2e::{
     deployment, eventually, is_alive, is_ready,
 };
 use k8s_openapi::{
-    api::apps::v1::{Deployment, StatefulSet},
+    NamespaceResourceScope,
+    api::{
+        apps::v1::{Deployment, StatefulSet},
+        core::v1::Pod,
+    },
     apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
     apimachinery::pkg::util::intstr::IntOrString,
 };
 use kube::{
     Resource, ResourceExt,
-    api::{DeleteParams, PostParams},
+    api::{DeleteParams, ListParams, Patch, PatchParams, PostParams},
 };
 use serde_json::{Value, json};
 use tokio::{
@@ -68,12 +72,12 @@ struct Looks {
 impl Looks {
     fn begin(namespace: &Namespace) -> Self {
         let (end, is_ended) = watch::channel(false);
-        let pods = namespace.api::<k8s_openapi::api::core::v1::Pod>();
+        let pods = namespace.api::<Pod>();
         let look = async move {
             let (mut looks, mut ticks) = (Vec::new(), interval(LOOK_INTERVAL));
             while !*is_ended.borrow() {
                 ticks.tick().await;
-                let found = pods.list(&Default::default()).await?;
+                let found = pods.list(&ListParams::default()).await?;
                 looks.push(found.iter().filter(|pod| is_alive(pod) && is_ready(pod)).count());
             }
             Ok(looks)
@@ -99,7 +103,7 @@ impl Looks {
 /// Waits until the child is the only one, and of this kind.
 async fn until_on<K>(namespace: &Namespace, others: &[&str]) -> Result<()>
 where
-    K: Resource<DynamicType = (), Scope = k8s_openapi::NamespaceResourceScope>,
+    K: Resource<DynamicType = (), Scope = NamespaceResourceScope>,
 {
     let kind = K::kind(&()).into_owned();
     let is_on = |web: &BasicDeployment| {
@@ -281,7 +285,7 @@ async fn switches_under_load(namespace: &Namespace, template: &str) -> Result<()
                 _ = ticks.tick() => {
                     scales += 1;
                     let patch = json!({"spec": {"replicas": 4 + scales % 2}});
-                    api.patch("web", &Default::default(), &kube::api::Patch::Merge(patch)).await?;
+                    api.patch("web", &PatchParams::default(), &Patch::Merge(patch)).await?;
                 }
             }
         }

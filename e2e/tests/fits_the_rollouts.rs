@@ -29,7 +29,7 @@ fn the_mapping_of_rollouts_reads_only_fields_of_their_definition() -> Result<()>
     let text = std::fs::read_to_string(checkout().join("e2e/crds/argo-rollouts.yaml"))?;
     let definition: Value = serde_saphyr::from_str(&text)?;
     let schema = &definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"];
-    let read = read_fields(&values["child"]["contract"]);
+    let read = read_fields(&values["children"][0]["contract"]);
     ensure!(read.contains("status.stableRS") && read.contains("spec.restartAt"), "{read:?}");
     let is_there = |path: &&String| {
         let (part, field) = path.split_once('.').unwrap_or_default();

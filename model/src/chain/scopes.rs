@@ -64,7 +64,7 @@ pub fn edits() -> Scope {
 #[must_use]
 pub fn exchange() -> Scope {
     Scope {
-        objects: 5,
+        objects: 6,
         budget: Budget { switches: 1, crashes: 1, ..NONE },
         ..Scope::quiet("a child of another kind", &[Deployments])
     }
@@ -215,7 +215,6 @@ pub fn full() -> Vec<Scope> {
         with(restart_unanswered(), |budget| budget.crashes = 1),
         with(edits(), |budget| budget.crashes = 2),
         with(exchange(), |budget| budget.lost_answers = 1),
-        with(exchange_in_place(), |budget| budget.switches = 2),
         with(restart_late(), |budget| budget.ticks = 1),
         with(binding(), |budget| budget.orders = 2),
         with(reaping(), |budget| budget.crashes = 2),
