@@ -180,12 +180,12 @@ async fn the_rights_are_enough_and_not_more() -> Result<()> {
         Ok(kubectl_with_input(&arguments, "").await?.0)
     };
     let release = Release::upgrade(&cluster, REAPER, &values()).await?;
-    for verb in ["list", "watch", "delete"] {
+    for verb in ["list", "watch", "patch", "delete"] {
         ensure!(asks(verb, "jobs.batch").await?, "{verb} jobs.batch");
         // A kind that is no longer configured.
         ensure!(!asks(verb, "basicdeploymentrestarts.catena.dev").await?, "{verb}");
     }
-    for verb in ["get", "create", "update", "patch", "deletecollection", "*"] {
+    for verb in ["get", "create", "update", "deletecollection", "*"] {
         ensure!(!asks(verb, "jobs.batch").await?, "{verb} jobs.batch");
     }
     for resource in ["pods", "secrets", "configmaps", "basicdeployments.catena.dev", "*"] {
@@ -194,7 +194,7 @@ async fn the_rights_are_enough_and_not_more() -> Result<()> {
         }
     }
     release.restore().await?;
-    for (verb, may) in [("delete", true), ("list", true), ("update", false), ("patch", false)] {
+    for (verb, may) in [("delete", true), ("list", true), ("patch", true), ("update", false)] {
         ensure!(asks(verb, "basicdeploymentrollbacks.catena.dev").await? == may, "{verb}");
     }
     ensure!(!asks("patch", "basicdeploymentrestarts.catena.dev/status").await?);

@@ -5,11 +5,15 @@ use std::{collections::HashMap, sync::Arc, time::Instant};
 use basic_deployment_controller::{
     Settings,
     decide::Action,
-    milestones::{self, Step},
+    milestones::{self, Change, Step},
     observed::Observed,
 };
 use kube::Resource;
-use operator_kit::{object::ObjectId, report::Events, run};
+use operator_kit::{
+    object::ObjectId,
+    report::{Events, Milestone},
+    run,
+};
 use parking_lot::Mutex;
 
 /// Tells milestones.
@@ -18,7 +22,7 @@ pub struct Chronicle {
     settings: run::Settings<Settings>,
     /// The beginning of the change of each object whose end is awaited, by its uid. The next leader does not know it, and
     /// does not tell the end.
-    changing: Arc<Mutex<HashMap<String, Instant>>>,
+    changing: Arc<Mutex<HashMap<String, (Milestone, Instant)>>>,
 }
 
 impl Chronicle {
@@ -29,8 +33,9 @@ impl Chronicle {
     /// The milestone that an action is, once it has succeeded.
     pub fn milestone(&self, observed: &Observed, action: &Action) -> Option<Step> {
         let uid = ObjectId::of(&*observed.deployment).uid;
-        let changing = self.changing.lock().get(uid).map(Instant::elapsed);
-        milestones::of(observed, action, changing).filter(|_| self.settings.current().events.normal)
+        let changing = self.changing.lock().get(uid).cloned();
+        let changing = changing.map(|(began, at)| Change { began, since: at.elapsed() });
+        milestones::of(observed, action, changing.as_ref()).filter(|_| self.settings.current().events.normal)
     }
 
     /// Tells the milestone of an action that has succeeded.
@@ -39,7 +44,7 @@ impl Chronicle {
         let uid = ObjectId::of(deployment).uid;
         let milestone = match step {
             Step::Begins(milestone) => {
-                self.changing.lock().insert(uid.to_owned(), Instant::now());
+                self.changing.lock().insert(uid.to_owned(), (milestone.clone(), Instant::now()));
                 milestone
             }
             Step::Ends(milestone) => {

@@ -33,10 +33,18 @@ pub enum Step {
     Alone(Milestone),
 }
 
-/// The milestone of an action, if it is one. `changing` is the time since the beginning of the last change, whose end has
-/// not been told.
+/// A change whose end has not been told.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Change {
+    /// Its beginning.
+    pub began: Milestone,
+    /// The time since then.
+    pub since: Duration,
+}
+
+/// The milestone of an action, if it is one. `changing` is the change whose end is awaited.
 #[must_use]
-pub fn of(observed: &Observed, action: &Action, changing: Option<Duration>) -> Option<Step> {
+pub fn of(observed: &Observed, action: &Action, changing: Option<&Change>) -> Option<Step> {
     let wanted = observed.deployment.spec.replicas;
     match action {
         Action::Create { desired, .. } => {
@@ -117,7 +125,7 @@ fn targets<T>(target: Option<&(Desired, T)>, desired: &Desired) -> bool {
 }
 
 /// A reported status may say that the last change has ended, or that the rollout is paused.
-fn reported(observed: &Observed, status: &BasicDeploymentStatus, changing: Option<Duration>) -> Option<Step> {
+fn reported(observed: &Observed, status: &BasicDeploymentStatus, changing: Option<&Change>) -> Option<Step> {
     let reason = |status: Option<&BasicDeploymentStatus>| {
         let conditions = status.map(|status| &*status.conditions).unwrap_or_default();
         conditions::find(conditions, conditions::PROGRESSING).map(|condition| condition.reason.clone())
@@ -127,17 +135,18 @@ fn reported(observed: &Observed, status: &BasicDeploymentStatus, changing: Optio
         let note = "spec.paused is true, so that the child is not changed".to_owned();
         return Some(Step::Alone(milestone("Paused", "Pause", note, None)));
     }
-    let seconds = changing.filter(|_| status.ready)?.as_secs();
+    let Change { began, since } = changing.filter(|_| status.ready)?;
     let child = observed.child.ours()?;
     let note = format!(
-        "{} of {} replicas serve {} after {seconds} s",
+        "{} of {} replicas serve {} after {} s",
         status.active,
         observed.deployment.spec.replicas,
         number_of(observed, child.hash()),
+        since.as_secs(),
     );
-    // Repeats of an Event keep its first note, so that the number is a part of the action.
-    let action = format!("Serve{}", status.active);
-    let related = related(observed, child.hash());
+    // Repeats of an Event keep its first note: the end of another change is another Event.
+    let action = format!("ServeAfter{}", began.action);
+    let related = began.related.clone();
     Some(Step::Ends(Milestone { reason: "RolledOut", action, note, related }))
 }
 

@@ -3,11 +3,16 @@
 use operator_kit::report::Milestone;
 
 use super::{queue::restart, *};
-use crate::milestones::{Step, of};
+use crate::milestones::{Change, Step, of};
 
 /// The milestone of the next step, with whether it begins or ends a change.
-fn next(observed: &Observed, changing: Option<Duration>) -> Option<Step> {
+fn next(observed: &Observed, changing: Option<&Change>) -> Option<Step> {
     of(observed, &decide(observed), changing)
+}
+
+/// A change that began some seconds ago.
+fn since(seconds: u64, began: Milestone) -> Change {
+    Change { began, since: Duration::from_secs(seconds) }
 }
 
 fn begun(observed: &Observed) -> Milestone {
@@ -28,17 +33,19 @@ fn a_creation_has_a_beginning_and_an_end_and_nothing_else_is_told_of_it() {
     let created = begun(&observed(Found::Nothing));
     assert_eq!((created.reason, created.action.as_str()), ("ChildCreated", "Create"));
     assert_eq!(created.note, "created BasicReplicaSet web for 3 replicas, revision 1");
-    assert_eq!(created.related.unwrap().kind.as_deref(), Some("ControllerRevision"));
+    assert_eq!(created.related.clone().unwrap().kind.as_deref(), Some("ControllerRevision"));
 
     let serving = unreported(ours(json!({})));
-    let Some(Step::Ends(ended)) = next(&serving, Some(Duration::from_secs(7))) else { panic!() };
+    let change = since(7, created);
+    let Some(Step::Ends(ended)) = next(&serving, Some(&change)) else { panic!() };
+    assert_eq!((ended.action.as_str(), &ended.related), ("ServeAfterCreate", &change.began.related));
     assert_eq!(
         (ended.reason, ended.note.as_str()),
         ("RolledOut", "3 of 3 replicas serve revision 1 after 7 s")
     );
     assert_eq!(next(&serving, None), None, "no change was under way: a pod has only come back");
     let starting = unreported(ours(json!({"status": {"active": 1, "conditions": []}})));
-    assert_eq!(next(&starting, Some(Duration::ZERO)), None, "it has not ended");
+    assert_eq!(next(&starting, Some(&change)), None, "it has not ended");
 }
 
 #[test]
@@ -73,7 +80,8 @@ fn what_is_undone_or_at_rest_is_no_milestone() {
     assert_eq!(next(&healed, None), None);
     let mut rest = ours(json!({}));
     Arc::make_mut(&mut rest.deployment).status = Some(status(&rest));
-    assert_eq!(next(&rest, Some(Duration::ZERO)), None);
+    let change = since(0, begun(&observed(Found::Nothing)));
+    assert_eq!(next(&rest, Some(&change)), None);
 }
 
 #[test]
