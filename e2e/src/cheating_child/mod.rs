@@ -38,7 +38,7 @@ impl CheatingChild {
     pub async fn start(client: Client, namespace: &Namespace) -> Result<Self> {
         let group = format!("{}.example.com", namespace.name);
         let resource = format!("cheats.{group}");
-        let definition = definition(&group, namespace.owns(&resource))?;
+        let definition = definition(&group, &namespace.owns(&resource))?;
         let definitions = Api::<CustomResourceDefinition>::all(client.clone());
         definitions.create(&PostParams::default(), &definition).await?;
         let established = await_condition(definitions, &resource, is_crd_established());
@@ -71,7 +71,7 @@ impl Drop for CheatingChild {
     }
 }
 
-fn definition(group: &str, metadata: serde_json::Value) -> Result<CustomResourceDefinition> {
+fn definition(group: &str, metadata: &serde_json::Value) -> Result<CustomResourceDefinition> {
     let (integer, text) = (json!({"type": "integer"}), json!({"type": "string"}));
     let open = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
     let mut definition = json!({
