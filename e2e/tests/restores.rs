@@ -169,6 +169,7 @@ async fn everything_that_was_deleted_comes_back_and_no_pod_is_replaced() -> Resu
     assert!(e2e::is_true(&status.conditions, "RolledBack"), "{status:?}");
 
     until_garbage_is_collected(&namespace, &web).await?;
+    // Only on request: the garbage collector has just shown that it is up to date.
     if let Some(seconds) = std::env::var("CATENA_WATCH_SECONDS").ok().and_then(|seconds| seconds.parse().ok())
     {
         tokio::time::sleep(std::time::Duration::from_secs(seconds)).await;
