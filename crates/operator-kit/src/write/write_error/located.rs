@@ -34,7 +34,7 @@ impl WriteError {
         if let WriteCause::Invalid { message, .. } = &mut self.cause
             && is_unknown
         {
-            message.push_str(&format!("; {template} sets it"));
+            *message = format!("{message}; {template} sets it");
         }
         self
     }
