@@ -67,8 +67,8 @@ async fn tested_answer<T: Future<Output = Tried>>(
         return answer(&unready);
     }
     let Tried { refused, unclear } = test().await;
-    let (code, text) = answer(&refused);
-    (code, unclear.iter().fold(text, |text, unclear| format!("{text}not known: {unclear}\n")))
+    let (code, page) = answer(&refused);
+    (code, unclear.iter().fold(page, |page, unclear| format!("{page}not known: {unclear}\n")))
 }
 
 fn exposition(metrics: &Metrics, health: &Health) -> Response {

@@ -125,6 +125,8 @@ mod tests {
 
     #[test]
     fn a_template_that_could_not_be_checked_is_no_success() {
+        use Outcome::{Accepted, Refused, Unknown};
+
         let trial = |outcome| Trial {
             template: "templates.default".into(),
             api_version: "v1".into(),
@@ -136,7 +138,6 @@ mod tests {
             let trials: Vec<_> = outcomes.iter().copied().map(trial).collect();
             text(&trials, Paint::OFF).lines().next().unwrap_or_default().to_owned()
         };
-        use Outcome::{Accepted, Refused, Unknown};
         assert_eq!(said(&[Accepted]), "the API server accepts what the templates render");
         assert_eq!(said(&[Accepted, Refused, Unknown]), "1 of 3 templates refused, 1 could not be checked");
     }
