@@ -95,10 +95,10 @@ impl World {
                 self.left.edits -= 1;
                 self.edit(scope, |deployment, spec| match (&deed, desire(deployment)) {
                     (Deed::Scale, (replicas, _)) => {
-                        spec["replicas"] = (if replicas == 2 { 3 } else { 2 }).into()
+                        spec["replicas"] = (if replicas == 2 { 3 } else { 2 }).into();
                     }
                     (_, (_, image)) => {
-                        spec["parameters"]["image"] = (if image == "a" { "b" } else { "a" }).into()
+                        spec["parameters"]["image"] = (if image == "a" { "b" } else { "a" }).into();
                     }
                 });
             }

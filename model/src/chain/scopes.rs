@@ -250,8 +250,7 @@ pub fn revealing(sabotage: Sabotage) -> Vec<(Scope, Rule)> {
         Sabotage::BelievesAnyBackup => (meddling(), Rule::Proven),
         Sabotage::TakesAnEndForSuccess => (backup(), Rule::Proven),
         Sabotage::ProtectsNothing => (backup(), Rule::Rest),
-        Sabotage::StartsAllAtOnce => (exchange(), Rule::Budget),
-        Sabotage::EndsTheFormerFirst => (exchange(), Rule::Budget),
+        Sabotage::StartsAllAtOnce | Sabotage::EndsTheFormerFirst => (exchange(), Rule::Budget),
         Sabotage::NeverRetries => (edits(), Rule::Rest),
     };
     let sabotaged = |(scope, rule): (Scope, Rule)| (scope.sabotaged(sabotage), rule);

@@ -77,7 +77,7 @@ pub async fn run(options: &Options, command: &Command) -> Result<ExitCode> {
         labels.as_ref().is_some_and(|labels| labels.get(COMMAND_KIND).is_some_and(|is| is == "true"));
     if arguments.command || is_command {
         let report = check_command(&kind.resource.api_version, &kind.resource.kind, &schema);
-        return print(&arguments.output, &report, "what tools need to wait for a command");
+        return print(arguments.output, &report, "what tools need to wait for a command");
     }
     let subject = Subject {
         api_version: &kind.resource.api_version,
@@ -94,10 +94,10 @@ pub async fn run(options: &Options, command: &Command) -> Result<ExitCode> {
         arguments.output.print(&report, || report.text(Paint::for_stdout()))?;
         return Ok(exit_code(report.honours));
     }
-    print(&arguments.output, &report, "the replica contract v1")
+    print(arguments.output, &report, "the replica contract v1")
 }
 
-fn print(output: &Output, report: &Report, contract: &str) -> Result<ExitCode> {
+fn print(output: Output, report: &Report, contract: &str) -> Result<ExitCode> {
     output.print(report, || text(report, contract, Paint::for_stdout()))?;
     Ok(exit_code(report.honours))
 }

@@ -93,9 +93,9 @@ fn templates_in(settings: &str, of: &'static str) -> Result<Vec<Template>> {
         .map_err(|error| anyhow!("the settings of the controller of {of} cannot be parsed: {error}"))?;
     let compiled = Templates::compile(&templates);
     let template = |name: String| {
-        let declared = parameters.remove(&name);
-        let declares = declared.is_some();
-        let declared = declared.into_iter().flatten().map(|parameter| Parameter {
+        let declaration = parameters.remove(&name);
+        let declares = declaration.is_some();
+        let declared = declaration.into_iter().flatten().map(|parameter| Parameter {
             name: parameter.name,
             required: parameter.required,
             default: parameter.default,
