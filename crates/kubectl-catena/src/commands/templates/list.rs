@@ -95,7 +95,7 @@ fn templates_in(settings: &str, of: &'static str) -> Result<Vec<Template>> {
     let template = |name: String| {
         let declaration = parameters.remove(&name);
         let declares = declaration.is_some();
-        let declared = declaration.into_iter().flatten().map(|parameter| Parameter {
+        let parameters = declaration.into_iter().flatten().map(|parameter| Parameter {
             name: parameter.name,
             required: parameter.required,
             default: parameter.default,
@@ -105,7 +105,7 @@ fn templates_in(settings: &str, of: &'static str) -> Result<Vec<Template>> {
         });
         let mentioned = compiled.mentioned(&name).into_iter().filter(|_| !declares);
         let mentioned = mentioned.map(|name| Parameter { name, ..Parameter::default() });
-        Template { of, name, declares, parameters: declared.chain(mentioned).collect() }
+        Template { of, name, declares, parameters: parameters.chain(mentioned).collect() }
     };
     Ok(templates.into_keys().map(template).collect())
 }
