@@ -10,6 +10,9 @@ use tokio::time::{Instant, sleep_until};
 /// Writes in addition to the pods: one for the child, and a few for the two statuses.
 const OTHER_WRITES: usize = 5;
 
+/// Events of a creation: that the child is created, and that it serves. A value of the chart turns them off.
+const EVENTS: usize = 2;
+
 /// Status updates that only change numbers are up to 20 s late.
 const QUIET: Duration = Duration::from_secs(21);
 
@@ -29,6 +32,9 @@ async fn costs_at_most_five_writes_more_than_pods(replicas: i32) -> Result<()> {
     let told = counts + 4 * usize::try_from(again)?;
 
     let written = log.until_quiet(QUIET, 4 * QUIET, |request| request.namespace == namespace.name).await;
+    let (events, written): (Vec<_>, Vec<_>) =
+        written.into_iter().partition(|request| request.resource == "events");
+    assert!(events.len() <= EVENTS, "{:?}", Tally::of(&events));
     let tally = Tally::of(&written);
     println!("{replicas} replicas: {} writes: {tally:?}", written.len());
     assert!(written.len() <= pods + OTHER_WRITES + told, "{} writes: {tally:?}", written.len());

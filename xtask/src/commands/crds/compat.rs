@@ -164,7 +164,7 @@ mod tests {
             fs::write(directory.join("crds/things.x.dev.yaml"), definition.to_string()).unwrap();
             repository.git(&["add", "."]).unwrap();
             let author = ["-c", "user.name=a", "-c", "user.email=a@x.dev"];
-            let commit = ["commit", "--quiet", "--no-gpg-sign", "--message=a"];
+            let commit = ["commit", "--quiet", "--allow-empty", "--no-gpg-sign", "--message=a"];
             repository.git(&[&author[..], &commit].concat()).unwrap();
             repository.git(&["tag", &format!("v0.{}.0", number + 1)]).unwrap();
         }
