@@ -21,7 +21,7 @@ use super::{
     definitions::create_missing,
     folder::Folder,
     manifest::Manifest,
-    order::levels,
+    order::{levels, lose_owners, owners},
     rebind::{Uids, owner_with},
 };
 use crate::{connection::Cluster, errors::read_failure, kinds::Kind, object::Identity, progress::Progress};
@@ -112,17 +112,16 @@ impl Restoration<'_> {
             self.bring_back(command, true).await;
         }
         let mut deployments = Vec::new();
+        let owners = owners(&others);
         for level in levels(others) {
             for object in level {
                 self.bring_back(&object, false).await;
                 if object.is_deployment() {
                     deployments.push(object);
-                } else if self.lost.contains(&object.identity().uid) {
-                    // What owns it must not go on without it.
-                    self.lost.extend(object.owners().into_iter().map(|owner| owner.uid));
                 }
             }
         }
+        lose_owners(&mut self.lost, &owners);
         for command in &ended {
             self.bind(command).await;
         }
