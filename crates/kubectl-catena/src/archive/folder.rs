@@ -11,9 +11,10 @@ use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
 
 use super::{
-    index::{INDEX, Index},
+    index::{INDEX, Index, Scope},
     manifest::Manifest,
 };
+use crate::paint::sanitized;
 
 /// The folder of cluster-wide objects; no namespace has such a name.
 const CLUSTER_WIDE: &str = "_cluster";
@@ -21,6 +22,7 @@ const CLUSTER_WIDE: &str = "_cluster";
 #[derive(Debug)]
 pub struct Folder {
     path: PathBuf,
+    scope: Scope,
     /// The files that are removed at the end, unless they are written again.
     former: HashSet<PathBuf>,
     written: HashSet<PathBuf>,
@@ -30,14 +32,16 @@ impl Folder {
     /// Begins a backup in an empty folder or over an earlier backup. What begins with a dot belongs to others, such as Git.
     ///
     /// # Errors
-    /// When the folder holds anything else, or cannot be written.
-    pub fn begin(path: &Path) -> Result<Self> {
+    /// When the folder holds anything else, also a backup of another scope, or cannot be written.
+    pub fn begin(path: &Path, scope: Scope) -> Result<Self> {
         let cannot = || format!("the folder {} cannot be written", path.display());
         let mut former = HashSet::new();
         match fs::read_dir(path) {
             Ok(mut entries) => {
                 if path.join(INDEX).is_file() {
-                    former = former_files(path, &Index::read(path)?)?;
+                    let index = Index::read(path)?;
+                    index.refuse_other(path, &scope)?;
+                    former = former_files(path, &index)?;
                 } else if entries.any(|entry| entry.is_ok_and(|entry| !is_hidden(&entry.path()))) {
                     bail!(
                         "{} is not empty, and no backup: choose a new folder, because a backup deletes the files of objects \
@@ -51,8 +55,8 @@ impl Folder {
             }
             Err(error) => return Err(error).with_context(cannot),
         }
-        let folder = Self { path: path.to_owned(), former, written: HashSet::new() };
-        folder.mark(&Index::begun())?;
+        let folder = Self { path: path.to_owned(), scope, former, written: HashSet::new() };
+        folder.mark(&Index::begun(folder.scope.clone()))?;
         Ok(folder)
     }
 
@@ -68,8 +72,22 @@ impl Folder {
         Ok(())
     }
 
-    /// Removes the files of objects that are gone, and says that the backup is complete.
-    pub fn end(self) -> Result<()> {
+    /// Keeps the file of an object that is not written again. Returns whether there is one.
+    pub fn keep(&mut self, plural: &str, manifest: &Manifest) -> bool {
+        let file = self.path.join(relative(plural, manifest));
+        let is_kept = self.former.contains(&file);
+        if is_kept {
+            self.written.insert(file);
+        }
+        is_kept
+    }
+
+    /// Removes the files of objects that are gone, and says that the backup is complete. With anything that could not be read,
+    /// it removes nothing, because that or what it owns may still be there, and is not complete.
+    pub fn end(mut self, not_seen: Vec<String>) -> Result<()> {
+        if !not_seen.is_empty() {
+            self.written.extend(self.former.iter().cloned());
+        }
         for file in self.former.difference(&self.written) {
             match fs::remove_file(file) {
                 Err(error) if error.kind() != ErrorKind::NotFound => {
@@ -79,7 +97,7 @@ impl Folder {
             }
         }
         let files = self.written.iter().map(|file| listed(&self.path, file)).collect();
-        self.mark(&Index::ended(files))
+        self.mark(&Index::ended(self.scope.clone(), not_seen, files))
     }
 
     fn mark(&self, index: &Index) -> Result<()> {
@@ -88,17 +106,23 @@ impl Folder {
         replace(&file, &text).with_context(|| format!("{} cannot be written", file.display()))
     }
 
-    /// Reads a backup.
+    /// Reads a backup, and warns of what it could not read when it was made.
     ///
     /// # Errors
-    /// When it is no backup, is incomplete, or a file of it cannot be read.
+    /// When it is no backup, was interrupted, or a file of it cannot be read.
     pub fn read(path: &Path) -> Result<Vec<Manifest>> {
         let index = Index::read(path)?;
         ensure!(
-            index.complete,
+            index.complete || !index.not_seen.is_empty(),
             "the backup in {} was not finished: make it again, or take an earlier version of it",
             path.display()
         );
+        for gap in &index.not_seen {
+            eprintln!(
+                "{}",
+                sanitized(&format!("the backup may lack something, because this was not read: {gap}"))
+            );
+        }
         let mut manifests = Vec::new();
         for file in files(path)? {
             let manifest = object(&file)?;
@@ -213,15 +237,15 @@ mod tests {
         // Words and numbers that YAML would read as something else.
         let odd = json!({"spec": {"a": "on", "b": "0777", "c": "1:20", "d": "~", "e": "- x\n", "f": " y ", "g": "1e3", "h": "NO", "i": "", "j": "0x1F", "k": "2026-01-01"}});
         let (web, api) = (manifest("BasicDeployment", "web", &odd), manifest("BasicDeployment", "api", &odd));
-        let mut first = Folder::begin(&folder.0).unwrap();
+        let mut first = Folder::begin(&folder.0, Scope::default()).unwrap();
         first.write("basicdeployments", &web).unwrap();
         first.write("basicdeployments", &api).unwrap();
         assert!(Folder::read(&folder.0).unwrap_err().to_string().contains("was not finished"));
-        first.end().unwrap();
+        first.end(Vec::new()).unwrap();
         assert_eq!(Folder::read(&folder.0).unwrap(), [api, web.clone()]);
-        let mut second = Folder::begin(&folder.0).unwrap();
+        let mut second = Folder::begin(&folder.0, Scope::default()).unwrap();
         second.write("basicdeployments", &web).unwrap();
-        second.end().unwrap();
+        second.end(Vec::new()).unwrap();
         assert_eq!(Folder::read(&folder.0).unwrap(), [web]);
         assert!(folder.0.join("shop/basicdeployments.catena.dev/web.yaml").is_file());
     }
@@ -232,14 +256,14 @@ mod tests {
         fs::create_dir_all(&folder.0).unwrap();
         assert!(Folder::read(&folder.0).unwrap_err().to_string().contains("is no backup"));
         fs::write(folder.0.join("notes.txt"), "mine").unwrap();
-        assert!(Folder::begin(&folder.0).unwrap_err().to_string().contains("is not empty"));
+        assert!(Folder::begin(&folder.0, Scope::default()).unwrap_err().to_string().contains("is not empty"));
     }
 
     #[test]
     fn only_files_of_the_former_backup_are_removed() {
         let folder = Temporary::new("foreign");
         let web = manifest("BasicDeployment", "web", &json!({}));
-        Folder::begin(&folder.0).unwrap().end().unwrap();
+        Folder::begin(&folder.0, Scope::default()).unwrap().end(Vec::new()).unwrap();
         let foreign = [
             ".github/workflows/ci.yaml",
             "ansible/roles/main.yaml",
@@ -250,13 +274,13 @@ mod tests {
             fs::create_dir_all(file.parent().unwrap()).unwrap();
             fs::write(file, "a: b\n").unwrap();
         }
-        let mut second = Folder::begin(&folder.0).unwrap();
+        let mut second = Folder::begin(&folder.0, Scope::default()).unwrap();
         second.write("basicdeployments", &web).unwrap();
         // It is interrupted: the index has no list, and the object is gone afterwards.
         drop(second);
         let object = folder.0.join("shop/basicdeployments.catena.dev/web.yaml");
         assert!(object.is_file());
-        Folder::begin(&folder.0).unwrap().end().unwrap();
+        Folder::begin(&folder.0, Scope::default()).unwrap().end(Vec::new()).unwrap();
         assert!(!object.exists());
         assert!(foreign.iter().all(|file| file.is_file()));
     }
@@ -271,8 +295,45 @@ mod tests {
             "format: 7\ncomplete: true\n",
         ] {
             fs::write(folder.0.join(INDEX), text).unwrap();
-            Folder::begin(&folder.0).unwrap_err();
+            Folder::begin(&folder.0, Scope::default()).unwrap_err();
             assert_eq!(fs::read_to_string(folder.0.join(INDEX)).unwrap(), text);
+        }
+    }
+
+    #[test]
+    fn nothing_is_removed_that_may_only_be_unread() {
+        let folder = Temporary::new("unread");
+        let [web, api, job] = ["web", "api", "job"].map(|name| manifest("BasicDeployment", name, &json!({})));
+        let mut first = Folder::begin(&folder.0, Scope::default()).unwrap();
+        for object in [&web, &api, &job] {
+            first.write("basicdeployments", object).unwrap();
+        }
+        first.end(Vec::new()).unwrap();
+        let second = Folder::begin(&folder.0, Scope::default()).unwrap();
+        second.end(vec!["basicdeployments (forbidden)".into()]).unwrap();
+        assert!(!Index::read(&folder.0).unwrap().complete);
+        assert_eq!(Folder::read(&folder.0).unwrap().len(), 3);
+        // All was read: one is being deleted, and another one is gone.
+        let mut third = Folder::begin(&folder.0, Scope::default()).unwrap();
+        third.write("basicdeployments", &web).unwrap();
+        assert!(third.keep("basicdeployments", &api));
+        third.end(Vec::new()).unwrap();
+        assert_eq!(Folder::read(&folder.0).unwrap(), [api, web]);
+    }
+
+    #[test]
+    fn a_backup_of_another_scope_is_refused() {
+        let folder = Temporary::new("scope");
+        Folder::begin(&folder.0, Scope::default()).unwrap().end(Vec::new()).unwrap();
+        let shop = Scope { namespace: Some("shop".into()), ..Scope::default() };
+        let pods = Scope { kinds: ["pods".to_owned()].into(), ..Scope::default() };
+        for other in [shop, pods] {
+            let told = Folder::begin(&folder.0, other.clone()).unwrap_err().to_string();
+            assert!(
+                told.contains("all kinds of Catena in all namespaces") && told.contains(&other.to_string()),
+                "{told}"
+            );
+            assert!(Index::read(&folder.0).unwrap().complete);
         }
     }
 }
