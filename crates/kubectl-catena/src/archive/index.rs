@@ -23,9 +23,10 @@ pub struct Scope {
 
 impl std::fmt::Display for Scope {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self.kinds.is_empty() {
-            true => f.write_str("all kinds of Catena")?,
-            false => write!(f, "{}", self.kinds.iter().cloned().collect::<Vec<_>>().join(", "))?,
+        if self.kinds.is_empty() {
+            f.write_str("all kinds of Catena")?;
+        } else {
+            f.write_str(&self.kinds.iter().cloned().collect::<Vec<_>>().join(", "))?;
         }
         match &self.namespace {
             Some(namespace) => write!(f, " in namespace {namespace}"),
