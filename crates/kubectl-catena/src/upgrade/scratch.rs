@@ -262,7 +262,7 @@ mod tests {
         let new = Definition::new(definition(&json!({}))).unwrap();
         let mut scratch = None;
         let checked = check(&cluster, &new, &mut scratch);
-        tokio::time::timeout(Duration::from_secs(1), checked).await.err().expect("it is interrupted");
+        tokio::time::timeout(Duration::from_secs(1), checked).await.unwrap_err();
         scratch.unwrap().remove().await.unwrap();
         let requests = requests.lock().unwrap();
         let deleted: Vec<_> = requests.iter().filter(|line| line.starts_with("DELETE")).collect();

@@ -199,10 +199,12 @@ mod tests {
     use super::*;
     use crate::connection::tests::cluster;
 
+    type Writes = Arc<Mutex<Vec<(u64, String)>>>;
+
     /// A stage with a child that its finalizer holds and one that is not deleted, and the writes with the seconds after
     /// which they came. The namespace goes when a finalizer is removed.
-    fn stage() -> (Stage, Arc<Mutex<Vec<(u64, String)>>>) {
-        let writes = Arc::new(Mutex::new(Vec::new()));
+    fn stage() -> (Stage, Writes) {
+        let writes = Writes::default();
         let (log, begin) = (writes.clone(), Instant::now());
         let service = service_fn(move |request: Request<Body>| {
             let (method, path) = (request.method().clone(), request.uri().path().to_owned());
