@@ -166,7 +166,10 @@ pub(crate) mod tests {
             let group = json!({"metadata": {"name": name}, "versions": [{"version": version, "resources": resources}]});
             serde_json::from_value(group).unwrap()
         };
+        let mut definitions = resource("customresourcedefinitions", "CustomResourceDefinition", "crd");
+        definitions["scope"] = "Cluster".into();
         let groups = [
+            group("apiextensions.k8s.io", "v1", &[definitions]),
             group("", "v1", &[resource("pods", "Pod", "po"), resource("services", "Service", "svc")]),
             group("apps", "v1", &[resource("deployments", "Deployment", "deploy")]),
             group(

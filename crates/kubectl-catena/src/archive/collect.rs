@@ -17,7 +17,7 @@ use operator_kit::watch::Trimmed;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::{folder::Folder, manifest::Manifest};
+use super::{folder::Folder, index::Scope, manifest::Manifest};
 use crate::{
     chain::{Gap, labelled_kinds},
     connection::Cluster,
@@ -48,6 +48,8 @@ const LEFT_OUT: [(&str, &str, &str); 9] = [
 #[derive(Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Saved {
+    /// Whether everything could be read.
+    pub complete: bool,
     /// The numbers of objects, by kind.
     pub objects: BTreeMap<String, usize>,
     /// The numbers of dependents that were left out, by kind.
@@ -83,6 +85,8 @@ struct Collection<'c> {
     /// Owners that are still to be read.
     owners: Vec<Identity>,
     definitions: HashSet<String>,
+    /// What may still be there, although it was not read.
+    unread: Vec<String>,
     saved: Saved,
 }
 
@@ -99,13 +103,18 @@ pub async fn collect(
         !chosen.is_empty(),
         "the server has no kinds of the category {CATEGORY}: install the charts, or choose kinds with --kind"
     );
-    let folder = Folder::begin(folder)?;
+    let scope = Scope {
+        kinds: kinds.iter().map(|kind| full_name(kind).0).collect(),
+        namespace: namespace.map(str::to_owned),
+    };
+    let folder = Folder::begin(folder, scope)?;
     let mut collection = Collection {
         cluster,
         folder,
         known: HashSet::new(),
         owners: Vec::new(),
         definitions: HashSet::new(),
+        unread: Vec::new(),
         saved: Saved::default(),
     };
     for kind in &chosen {
@@ -115,8 +124,9 @@ pub async fn collect(
     collection.dependents(&chosen, namespace).await?;
     collection.owners().await?;
     collection.definitions().await?;
-    let Collection { folder, saved, .. } = collection;
-    folder.end()?;
+    let Collection { folder, unread, mut saved, .. } = collection;
+    saved.complete = unread.is_empty();
+    folder.end(unread)?;
     Ok(saved)
 }
 
@@ -136,17 +146,30 @@ impl Collection<'_> {
         }
     }
 
+    /// Something that may still be there: neither its file nor those of what it owns may be removed.
+    fn miss(&mut self, what: String, why: String) {
+        self.unread.push(format!("{what} ({why})"));
+        self.saved.not_seen.push(Gap { what, why });
+    }
+
     fn add(&mut self, kind: &Kind, mut object: Value) -> Result<()> {
         let name =
             format!("{}/{}", kind.resource.plural, object["metadata"]["name"].as_str().unwrap_or_default());
-        if !object["metadata"]["deletionTimestamp"].is_null() {
-            self.saved.not_seen.push(Gap { what: name, why: "it is being deleted".to_owned() });
-            return Ok(());
-        }
+        let is_going = !object["metadata"]["deletionTimestamp"].is_null();
         // The items of a list of a built-in kind do not say what they are.
         object["apiVersion"] = kind.resource.api_version.as_str().into();
         object["kind"] = kind.resource.kind.as_str().into();
         let manifest = Manifest::of(object);
+        if is_going {
+            if self.folder.keep(&kind.resource.plural, &manifest)
+                && self.known.insert(manifest.identity().uid)
+            {
+                // What it owns, and its owners, are kept up to date.
+                self.owners.extend(manifest.owners());
+            }
+            self.saved.not_seen.push(Gap { what: name, why: "it is being deleted".to_owned() });
+            return Ok(());
+        }
         if !self.known.insert(manifest.identity().uid) {
             return Ok(());
         }
@@ -167,9 +190,7 @@ impl Collection<'_> {
                 continue;
             }
             let Some(kind) = self.cluster.kinds.of(&owner).cloned() else {
-                self.saved
-                    .not_seen
-                    .push(Gap { what: owner.to_string(), why: "the server has no such kind".to_owned() });
+                self.miss(owner.to_string(), "the server has no such kind".to_owned());
                 continue;
             };
             match self.read(&kind, owner.namespace.as_deref(), &owner.name).await {
@@ -177,9 +198,7 @@ impl Collection<'_> {
                 Ok(_) => {
                     self.saved.not_seen.push(Gap { what: owner.to_string(), why: "it is gone".to_owned() });
                 }
-                Err(error) => {
-                    self.saved.not_seen.push(Gap { what: owner.to_string(), why: read_failure(&error) });
-                }
+                Err(error) => self.miss(owner.to_string(), read_failure(&error)),
             }
         }
         Ok(())
@@ -187,9 +206,9 @@ impl Collection<'_> {
 
     /// What the objects own, and what that owns.
     async fn dependents(&mut self, chosen: &[&Kind], namespace: Option<&str>) -> Result<()> {
-        let mut candidates = self.candidates(namespace).await;
         let (labelled, gaps) = labelled_kinds(self.cluster).await;
         self.saved.not_seen.extend(gaps);
+        let mut candidates = self.candidates(chosen, namespace).await;
         let is_chosen = |kind: &Kind| chosen.iter().any(|chosen| chosen.resource == kind.resource);
         let mut left_out: BTreeMap<(String, &str), usize> = BTreeMap::new();
         loop {
@@ -222,8 +241,7 @@ impl Collection<'_> {
                     Ok(Some(object)) => self.add(&kind, object)?,
                     Ok(None) => {}
                     Err(error) => {
-                        let what = format!("{}/{name}", kind.resource.plural);
-                        self.saved.not_seen.push(Gap { what, why: read_failure(&error) });
+                        self.miss(format!("{}/{name}", kind.resource.plural), read_failure(&error));
                     }
                 }
             }
@@ -235,7 +253,7 @@ impl Collection<'_> {
     }
 
     /// All objects that have an owner, by their metadata.
-    async fn candidates(&mut self, namespace: Option<&str>) -> Vec<Candidate> {
+    async fn candidates(&mut self, chosen: &[&Kind], namespace: Option<&str>) -> Vec<Candidate> {
         let kinds = self.cluster.kinds.preferred().filter(|kind| kind.is_listed);
         let kinds: Vec<&Kind> = kinds.filter(|kind| kind.is_namespaced || namespace.is_none()).collect();
         let cluster = self.cluster;
@@ -247,10 +265,16 @@ impl Collection<'_> {
                 Ok(list) => candidates.extend(list),
                 // Some kinds are served and cannot be listed as metadata.
                 Err(kube::Error::Api(status)) if matches!(status.code, 404..=406) => {}
-                Err(error) => self
-                    .saved
-                    .not_seen
-                    .push(Gap { what: kind.resource.plural.clone(), why: read_failure(&error) }),
+                Err(error) => {
+                    let is_chosen = chosen.iter().any(|chosen| chosen.resource == kind.resource);
+                    let (what, why) = (kind.resource.plural.clone(), read_failure(&error));
+                    if is_chosen || why_left_out(kind, &[]).is_none() {
+                        self.miss(what, why);
+                    } else {
+                        // Its objects are left out in any case, and only not counted.
+                        self.saved.not_seen.push(Gap { what, why });
+                    }
+                }
             }
         }
         candidates
@@ -271,8 +295,7 @@ impl Collection<'_> {
                 // A kind of an aggregated server.
                 Ok(None) => {}
                 Err(error) => {
-                    let what = format!("the definition {name}");
-                    self.saved.not_seen.push(Gap { what, why: read_failure(&error) });
+                    self.miss(format!("the definition {name}"), read_failure(&error));
                 }
             }
         }

@@ -8,6 +8,7 @@ use std::collections::HashSet;
 use catena_api::keys;
 
 use super::manifest::Manifest;
+use crate::object::Identity;
 
 /// What is there under the name of a command's target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,8 +41,31 @@ pub fn way(command: &Manifest, target: Target, carried_out: &HashSet<String>) ->
         (false, _) if has_begun => Way::NotAtAll(
             "it had begun, but not ended: its effect comes back with its target, and it would take effect again",
         ),
-        (false, _) => Way::AsWaiting,
+        // A backup is older than what is there now.
+        (false, Target::Live) => Way::NotAtAll(
+            "its target is there, and may have carried it out since: issue it again if it did not",
+        ),
+        (false, Target::Held) => Way::AsWaiting,
     }
+}
+
+/// The objects that a command is for.
+pub fn targets(command: &Manifest) -> Vec<Identity> {
+    let owners = command.owners();
+    if !owners.is_empty() {
+        return owners;
+    }
+    let name = command.object()["spec"]["targetRef"]["name"].as_str().unwrap_or_default().to_owned();
+    let Identity { api_version, namespace, .. } = command.identity();
+    vec![Identity { api_version, kind: "BasicDeployment".into(), namespace, name, uid: String::new() }]
+}
+
+/// Whether one of these targets is among the restored objects, which have new uids.
+pub fn is_restored(restored: &[Identity], targets: &[Identity]) -> bool {
+    let place = |object: &Identity| (object.kind.clone(), object.namespace.clone(), object.name.clone());
+    targets.iter().any(|target| {
+        restored.iter().any(|object| object.group() == target.group() && place(object) == place(target))
+    })
 }
 
 /// The uids of commands that the marks on children and revisions name.
@@ -73,9 +97,12 @@ mod tests {
         let ended = json!({"startTime": "2026-01-01T00:00:00Z", "conditions": [{"type": "Succeeded", "status": "True"}]});
         assert_eq!(way(&restart(&ended), Target::Held, &none), Way::AsEnded);
         assert!(matches!(way(&restart(&ended), Target::Live, &none), Way::NotAtAll(_)));
+        assert_eq!(way(&restart(&json!({})), Target::Held, &none), Way::AsWaiting);
+        // It may have been carried out after the backup, and have gone since.
+        let Way::NotAtAll(why) = way(&restart(&json!({})), Target::Live, &none) else { panic!() };
+        assert!(why.contains("may have carried it out since"), "{why}");
         for target in [Target::Held, Target::Live] {
             assert!(matches!(way(&restart(&begun), target, &none), Way::NotAtAll(_)));
-            assert_eq!(way(&restart(&json!({})), target, &none), Way::AsWaiting);
             // The mark on the child is written before the status.
             let marked = carried_out(&[manifest(
                 "BasicReplicaSet",
@@ -86,5 +113,15 @@ mod tests {
             )]);
             assert!(matches!(way(&restart(&json!({})), target, &marked), Way::NotAtAll(_)));
         }
+    }
+
+    #[test]
+    fn a_command_waits_only_for_a_target_that_is_restored() {
+        let command = restart(&json!({}));
+        let restored = |name: &str| {
+            [Identity { uid: "new".into(), ..manifest("BasicDeployment", name, &json!({})).identity() }]
+        };
+        assert!(is_restored(&restored("web"), &targets(&command)));
+        assert!(!is_restored(&restored("api"), &targets(&command)) && !is_restored(&[], &targets(&command)));
     }
 }

@@ -5,6 +5,7 @@ mod commands;
 mod create;
 mod definitions;
 mod folder;
+mod index;
 mod manifest;
 mod order;
 mod rebind;

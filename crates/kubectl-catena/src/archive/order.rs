@@ -1,6 +1,6 @@
 //! The order of ownership. Pure.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::manifest::Manifest;
 
@@ -38,6 +38,30 @@ pub fn levels(manifests: Vec<Manifest>) -> Vec<Vec<Manifest>> {
     levels.into_values().collect()
 }
 
+/// Owners by the uid of what they own.
+pub type Owners = Vec<(String, Vec<String>)>;
+
+/// The owners of each object.
+pub fn owners(manifests: &[Manifest]) -> Owners {
+    let uids = |manifest: &Manifest| manifest.owners().into_iter().map(|owner| owner.uid).collect();
+    manifests.iter().map(|manifest| (manifest.identity().uid, uids(manifest))).collect()
+}
+
+/// Adds everything above lost objects to them: what owns a lost object must not go on without it.
+pub fn lose_owners(lost: &mut HashSet<String>, owners: &Owners) {
+    loop {
+        let before = lost.len();
+        for (uid, above) in owners {
+            if lost.contains(uid) {
+                lost.extend(above.iter().cloned());
+            }
+        }
+        if lost.len() == before {
+            return;
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::{Value, json};
@@ -73,5 +97,13 @@ mod tests {
     fn objects_that_own_each_other_end_nothing() {
         let all = vec![owned("a", &["b"]), owned("b", &["a"]), owned("c", &[])];
         assert_eq!(names(all).first().unwrap(), &["c"]);
+    }
+
+    #[test]
+    fn what_owns_a_lost_object_is_lost_through_all_levels() {
+        let all = [owned("top", &[]), owned("set", &["top"]), owned("claim", &["set"]), owned("other", &[])];
+        let mut lost = HashSet::from(["uid-of-claim".to_owned()]);
+        lose_owners(&mut lost, &owners(&all));
+        assert_eq!(lost, ["claim", "set", "top"].map(|name| format!("uid-of-{name}")).into());
     }
 }

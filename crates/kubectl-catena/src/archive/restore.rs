@@ -16,12 +16,12 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::{
-    commands::{Target, Way, carried_out, way},
+    commands::{Target, Way, carried_out, is_restored, targets, way},
     create::{Live, handed_over, is_incomplete},
     definitions::create_missing,
     folder::Folder,
     manifest::Manifest,
-    order::levels,
+    order::{levels, lose_owners, owners},
     rebind::{Uids, owner_with},
 };
 use crate::{connection::Cluster, errors::read_failure, kinds::Kind, object::Identity, progress::Progress};
@@ -112,17 +112,16 @@ impl Restoration<'_> {
             self.bring_back(command, true).await;
         }
         let mut deployments = Vec::new();
+        let owners = owners(&others);
         for level in levels(others) {
             for object in level {
                 self.bring_back(&object, false).await;
                 if object.is_deployment() {
                     deployments.push(object);
-                } else if self.lost.contains(&object.identity().uid) {
-                    // What owns it must not go on without it.
-                    self.lost.extend(object.owners().into_iter().map(|owner| owner.uid));
                 }
             }
         }
+        lose_owners(&mut self.lost, &owners);
         for command in &ended {
             self.bind(command).await;
         }
@@ -130,6 +129,12 @@ impl Restoration<'_> {
             self.resume(deployment).await;
         }
         waiting.sort_by_key(|command| command.object()["metadata"]["creationTimestamp"].to_string());
+        let (waiting, homeless): (Vec<_>, Vec<_>) =
+            waiting.into_iter().partition(|command| is_restored(&self.result.restored, &targets(command)));
+        for command in homeless {
+            self.leave_out(&command, "its target was not restored, so that it would wait for another one")
+                .await;
+        }
         for (number, command) in waiting.iter().enumerate() {
             if number > 0 {
                 tokio::time::sleep(NEXT_SECOND).await;
@@ -140,19 +145,7 @@ impl Restoration<'_> {
 
     /// The state of a command's target: what its owners in the backup are now.
     async fn target(&self, command: &Manifest) -> Result<Target, String> {
-        let mut targets = command.owners();
-        if targets.is_empty() {
-            let name = command.object()["spec"]["targetRef"]["name"].as_str().unwrap_or_default().to_owned();
-            let Identity { api_version, namespace, .. } = command.identity();
-            targets.push(Identity {
-                api_version,
-                kind: "BasicDeployment".into(),
-                namespace,
-                name,
-                uid: String::new(),
-            });
-        }
-        for target in targets {
+        for target in targets(command) {
             let Some(kind) = self.cluster.kinds.of(&target) else { continue };
             let live = self.live(kind, &target).get().await.map_err(|error| read_failure(&error))?;
             if live.is_some_and(|live| !(is_incomplete(&live, &target.uid) && live["spec"]["paused"] == true))

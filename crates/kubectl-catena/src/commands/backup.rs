@@ -43,6 +43,12 @@ pub async fn run(options: &Options, arguments: &Arguments) -> Result<ExitCode> {
     let Some(saved) = interrupt.or(collected).await else { return Ok(interrupted()) };
     let saved = saved?;
     arguments.output.print(&saved, || text(&saved))?;
+    if !saved.complete {
+        eprintln!(
+            "the backup is incomplete, and no file was removed: correct what was not read, and make it again"
+        );
+        return Ok(ExitCode::FAILURE);
+    }
     Ok(ExitCode::SUCCESS)
 }
 

@@ -127,11 +127,10 @@ pub async fn check(cluster: &Cluster, new: &Definition, scratch: &mut Option<Scr
     let Some(live) = live else { return Ok(checked) };
     checked.installed = true;
     checked.findings = findings(&live, new);
-    match Scratch::create(cluster, new).await {
-        Ok(created) => {
-            let scratch = scratch.insert(created);
-            scratch.while_claimed(objects(cluster, &live, new, scratch, &mut checked)).await?;
-        }
+    // It is known before it is created: an interruption may come between.
+    let scratch = scratch.insert(Scratch::planned(cluster, new)?);
+    match scratch.create(cluster).await {
+        Ok(()) => scratch.while_claimed(objects(cluster, &live, new, scratch, &mut checked)).await?,
         // A schema that the server does not accept is already named.
         Err(error) if checked.refused_definition.is_some() => {
             let why = format!("the new schema cannot be tried: {error:#}");

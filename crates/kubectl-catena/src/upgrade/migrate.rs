@@ -83,9 +83,30 @@ pub async fn migrate(cluster: &Cluster, name: &str, options: &Migration) -> Resu
     let mut definition = found.with_context(|| {
         format!("there is no definition {name:?}: only objects of custom kinds are migrated")
     })?;
-    if let Some(version) = &options.to {
-        definition = store_in(cluster, definition, version, options.dry_run).await?;
+    if let Some(version) = options.to.as_deref().filter(|version| *version != definition.storage()) {
+        // From the change of the storage version on, each write of anybody drops what that version lacks.
+        let planned = store_in(cluster, &definition, version, true).await?;
+        let tried = pass(cluster, &planned, options, true).await?;
+        if options.dry_run {
+            return Ok(tried);
+        }
+        if !tried.is_complete() {
+            let stored_versions = definition.stored().into_iter().map(str::to_owned).collect();
+            return Ok(Migrated { stored_versions, ..tried });
+        }
+        definition = store_in(cluster, &definition, version, false).await?;
     }
+    pass(cluster, &definition, options, options.dry_run).await
+}
+
+/// Goes over all objects of a definition; a dry run asks the server about each, without any effect.
+async fn pass(
+    cluster: &Cluster,
+    definition: &Definition,
+    options: &Migration,
+    dry_run: bool,
+) -> Result<Migrated> {
+    let name = definition.name();
     let storage = definition.storage().to_owned();
     let stored: Vec<String> = definition.stored().into_iter().map(str::to_owned).collect();
     let mut result = Migrated {
@@ -113,15 +134,16 @@ pub async fn migrate(cluster: &Cluster, name: &str, options: &Migration) -> Resu
     }
     // What a webhook makes of an object is its own decision.
     let compared = if definition.is_converted_by_webhook() { Vec::new() } else { served };
-    if !options.dry_run {
+    if !dry_run {
         tokio::time::sleep(SETTLING_TIME).await;
     }
     let object = Object {
         cluster,
-        definition: &definition,
+        definition,
         resource: definition.resource(&storage),
         compared,
-        options,
+        drop: &options.drop,
+        dry_run,
     };
     let api: Api<DynamicObject> = Api::all_with(cluster.client.clone(), &object.resource);
     let mut pages = Pages::whole(&api, ListParams::default());
@@ -142,8 +164,8 @@ pub async fn migrate(cluster: &Cluster, name: &str, options: &Migration) -> Resu
         }
     }
     progress.clear();
-    if result.is_complete() && !options.dry_run {
-        forget_others(cluster, &definition).await?;
+    if result.is_complete() && !dry_run {
+        forget_others(cluster, definition).await?;
         result.stored_versions = vec![storage];
     }
     Ok(result)
@@ -167,7 +189,8 @@ struct Object<'m> {
     definition: &'m Definition,
     resource: ApiResource,
     compared: Vec<String>,
-    options: &'m Migration,
+    drop: &'m [String],
+    dry_run: bool,
 }
 
 impl Object<'_> {
@@ -206,7 +229,7 @@ impl Object<'_> {
             for (path, value) in compare::lost(&form, object) {
                 // A reader of that version will see the default in any case.
                 let is_kept = compare::is_default(&path, &value, self.definition.schema(other));
-                if !is_kept && !self.options.drop.contains(&path.general()) {
+                if !is_kept && !self.drop.contains(&path.general()) {
                     fields.push(LostField { path: path.to_string(), value });
                 }
             }
@@ -214,16 +237,14 @@ impl Object<'_> {
         if !fields.is_empty() {
             return Ok(Some(Outcome::WouldLose(fields)));
         }
-        if self.options.dry_run {
-            return Ok(Some(Outcome::Migrated));
-        }
         // It changes nothing but the version in which the server stores the object.
         let patch =
             json!({"metadata": {"uid": object["metadata"]["uid"], "resourceVersion": version(object)}});
         let Place { namespace, name } = Place::of(object);
         let namespace = namespace.as_deref().filter(|_| self.definition.is_namespaced());
+        let query = if self.dry_run { "dryRun=All&" } else { "" };
         let url = format!(
-            "{}/{name}?fieldManager=kubectl-catena",
+            "{}/{name}?{query}fieldManager=kubectl-catena",
             DynamicObject::url_path(&self.resource, namespace)
         );
         let make = || {
@@ -243,21 +264,18 @@ impl Object<'_> {
     }
 }
 
-/// Makes a version the storage version.
+/// Makes a version the storage version; a dry run says what would come of it.
 async fn store_in(
     cluster: &Cluster,
-    definition: Definition,
+    definition: &Definition,
     version: &str,
     dry_run: bool,
 ) -> Result<Definition> {
-    let name = definition.name().to_owned();
+    let name = definition.name();
     ensure!(
         definition.is_served(version),
         "{name} does not serve a version {version:?}: correct --to, or apply a definition that serves it"
     );
-    if definition.storage() == version {
-        return Ok(definition);
-    }
     let mut changed = definition.document().clone();
     for known in changed["spec"]["versions"].as_array_mut().into_iter().flatten() {
         known["storage"] = (known["name"] == version).into();
@@ -268,7 +286,7 @@ async fn store_in(
     );
     let request = http::Request::put(url).body(changed.to_string().into_bytes())?;
     let written = cluster.client.request::<Value>(request).await;
-    Definition::new(written.map_err(|error| refused(&name, "update", error))?)
+    Definition::new(written.map_err(|error| refused(name, "update", error))?)
 }
 
 /// Takes all versions but the storage version out of `status.storedVersions`, if the definition is still the one whose objects
@@ -294,4 +312,81 @@ async fn forget_others(cluster: &Cluster, before: &Definition) -> Result<()> {
         }
     }
     Err(anyhow!("others change the definition {name} all the time: migrate again"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use http::{Method, Request, Response};
+    use kube::{Client, client::Body};
+    use tower::service_fn;
+
+    use super::*;
+    use crate::{connection::tests::cluster, upgrade::definition::tests::definition};
+
+    /// Stored in v1; only v1 has the field `color`.
+    fn two_versions() -> Value {
+        let mut document = definition(&json!({"color": {"type": "string"}}));
+        let mut second = document["spec"]["versions"][0].clone();
+        second["name"] = "v2".into();
+        second["storage"] = false.into();
+        second["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"] = json!({});
+        document["spec"]["versions"].as_array_mut().unwrap().push(second);
+        document["status"] = json!({"storedVersions": ["v1"]});
+        document
+    }
+
+    /// A server with an object that would lose its color in v2, and the writes that it was sent.
+    fn server() -> (Cluster, Arc<Mutex<Vec<String>>>) {
+        let writes = Arc::new(Mutex::new(Vec::new()));
+        let log = writes.clone();
+        let service = service_fn(move |request: Request<Body>| {
+            let log = log.clone();
+            async move {
+                let (parts, body) = request.into_parts();
+                let metadata = json!({"namespace": "shop", "name": "a", "uid": "u", "resourceVersion": "1"});
+                if parts.method != Method::GET {
+                    log.lock().unwrap().push(parts.uri.to_string());
+                }
+                let answer = if parts.method == Method::PUT {
+                    serde_json::from_slice(&body.collect_bytes().await.unwrap()).unwrap()
+                } else if parts.uri.path().contains("customresourcedefinitions") {
+                    two_versions()
+                } else if parts.uri.path().starts_with("/apis/example.com/v1/") {
+                    json!({"apiVersion": "example.com/v1", "kind": "Thing", "metadata": metadata, "spec": {"color": "red"}})
+                } else {
+                    let object = json!({"apiVersion": "example.com/v2", "kind": "Thing", "metadata": metadata, "spec": {}});
+                    let is_list = parts.uri.path().ends_with("things");
+                    if is_list {
+                        json!({"kind": "ThingList", "metadata": {}, "items": [object]})
+                    } else {
+                        object
+                    }
+                };
+                Response::builder().body(Body::from(answer.to_string().into_bytes()))
+            }
+        });
+        (Cluster { client: Client::new(service, "shop"), ..cluster().0 }, writes)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_storage_version_stays_while_an_object_would_lose_a_value() {
+        let (cluster, writes) = server();
+        let to = Migration { to: Some("v2".into()), ..Migration::default() };
+        let migrated = migrate(&cluster, "things.example.com", &to).await.unwrap();
+        assert_eq!(migrated.left[0].fields[0].path, "spec.color");
+        assert_eq!(migrated.stored_versions, ["v1"]);
+        let sent = writes.lock().unwrap().clone();
+        assert!(sent.iter().all(|write| write.contains("dryRun=All")), "{sent:?}");
+        let to = Migration { drop: vec!["spec.color".into()], ..to };
+        // The server of this test does not keep the new definition.
+        migrate(&cluster, "things.example.com", &to).await.ok();
+        let sent = writes.lock().unwrap().clone();
+        let is_tried = |write: &String| write.contains("dryRun=All");
+        assert!(
+            sent.iter().any(|write| write.contains("customresourcedefinitions") && !is_tried(write)),
+            "{sent:?}"
+        );
+    }
 }

@@ -28,12 +28,25 @@ const CLAIM_INTERVAL: Duration = Duration::from_secs(30);
 /// The server takes a moment to serve a new kind.
 const SERVED_TIMEOUT: Duration = Duration::from_secs(30);
 const SERVED_INTERVAL: Duration = Duration::from_millis(100);
+/// Attempts to remove a definition whose creation had no answer: the server may still be at it.
+const UNANSWERED_ATTEMPTS: usize = 10;
+const UNANSWERED_INTERVAL: Duration = Duration::from_millis(200);
 
-/// A scratch definition that exists.
+/// Whether a scratch definition is there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Creation {
+    /// It may be there: the server was not asked yet, or has not answered.
+    Unanswered,
+    Done,
+    Refused,
+}
+
+/// A scratch definition. Its name is its own, and is known before it is created, so that it can be removed at any time.
 pub struct Scratch {
     api: Api<DynamicObject>,
+    object: DynamicObject,
     name: String,
-    uid: String,
+    creation: Creation,
     group: String,
     plural: String,
 }
@@ -52,20 +65,33 @@ pub struct Leftover {
 }
 
 impl Scratch {
-    /// Creates the scratch definition of a definition. It must be [removed](Self::remove).
-    pub async fn create(cluster: &Cluster, definition: &Definition) -> Result<Self> {
+    /// The scratch definition of a definition, which is not created yet.
+    pub fn planned(cluster: &Cluster, definition: &Definition) -> Result<Self> {
         let now = Timestamp::now();
         let id = short_digest(&[&now.as_nanosecond().to_string(), &std::process::id().to_string()]);
         let group = format!("{GROUP_PREFIX}-{id}.{}", keys::GROUP);
-        let document = definition.scratch(&group, &(now + CLAIM).to_string());
-        let (kind, api) = definitions(cluster)?;
-        let object: DynamicObject = serde_json::from_value(document)?;
-        let params = PostParams { field_manager: Some("kubectl-catena".into()), ..PostParams::default() };
+        let object: DynamicObject =
+            serde_json::from_value(definition.scratch(&group, &(now + CLAIM).to_string()))?;
         let name = object.metadata.name.clone().unwrap_or_default();
-        let created = api.create(&params, &object).await;
-        let created = created.map_err(|error| cluster.refused(kind, &name, "create", error))?;
-        let uid = created.metadata.uid.unwrap_or_default();
-        Ok(Self { api, name, uid, group, plural: definition.plural().to_owned() })
+        let (_, api) = definitions(cluster)?;
+        let (creation, plural) = (Creation::Unanswered, definition.plural().to_owned());
+        Ok(Self { api, object, name, creation, group, plural })
+    }
+
+    /// Creates it. It must be [removed](Self::remove), also if this does not come to its end.
+    pub async fn create(&mut self, cluster: &Cluster) -> Result<()> {
+        let (kind, _) = definitions(cluster)?;
+        let params = PostParams { field_manager: Some("kubectl-catena".into()), ..PostParams::default() };
+        match self.api.create(&params, &self.object).await {
+            Ok(_) => self.creation = Creation::Done,
+            Err(error) => {
+                if matches!(&error, kube::Error::Api(status) if (400..500).contains(&status.code)) {
+                    self.creation = Creation::Refused;
+                }
+                return Err(cluster.refused(kind, &self.name, "create", error));
+            }
+        }
+        Ok(())
     }
 
     /// The URL of its objects in a version.
@@ -115,8 +141,7 @@ impl Scratch {
             loop {
                 tokio::time::sleep(CLAIM_INTERVAL).await;
                 let until = (Timestamp::now() + CLAIM).to_string();
-                let patch =
-                    json!({"metadata": {"uid": self.uid, "annotations": {keys::SCRATCH_UNTIL: until}}});
+                let patch = json!({"metadata": {"annotations": {keys::SCRATCH_UNTIL: until}}});
                 // If it fails, it is tried again before the claim ends.
                 self.api.patch(&self.name, &PatchParams::default(), &Patch::Merge(patch)).await.ok();
             }
@@ -127,12 +152,29 @@ impl Scratch {
         }
     }
 
-    /// Removes it.
+    /// Removes it, if it is there.
     pub async fn remove(self) -> Result<()> {
-        let (name, uid) = (self.name, self.uid);
-        remove(&self.api, &name, uid).await.with_context(|| {
+        let name = &self.name;
+        self.removed().await.with_context(|| {
             format!("the scratch definition {name} is left: delete it with `kubectl delete customresourcedefinition {name}`")
         })
+    }
+
+    async fn removed(&self) -> kube::Result<()> {
+        let attempts = match self.creation {
+            Creation::Refused => 0,
+            Creation::Done => 1,
+            Creation::Unanswered => UNANSWERED_ATTEMPTS,
+        };
+        for attempt in 0..attempts {
+            if attempt > 0 {
+                tokio::time::sleep(UNANSWERED_INTERVAL).await;
+            }
+            if remove(&self.api, &self.name, None).await? {
+                break;
+            }
+        }
+        Ok(())
     }
 }
 
@@ -153,7 +195,7 @@ pub async fn remove_leftovers(cluster: &Cluster) -> Result<Vec<Leftover>> {
             metadata.annotations.and_then(|mut all| all.remove(keys::SCRATCH_UNTIL)).unwrap_or_default();
         let is_over = until.parse::<Timestamp>().is_ok_and(|until| until < Timestamp::now());
         if is_over {
-            let removed = remove(&api, &name, metadata.uid.unwrap_or_default()).await;
+            let removed = remove(&api, &name, metadata.uid).await;
             removed.map_err(|error| cluster.refused(kind, &name, "delete", error))?;
         }
         let in_use_until = if is_over { String::new() } else { until };
@@ -167,12 +209,66 @@ fn definitions(cluster: &Cluster) -> Result<(&Kind, Api<DynamicObject>)> {
     Ok((kind, cluster.api(kind, None)))
 }
 
-async fn remove(api: &Api<DynamicObject>, name: &str, uid: String) -> kube::Result<()> {
-    let preconditions = Some(Preconditions { uid: Some(uid), resource_version: None });
+/// Removes a definition; `false` if it is not there.
+async fn remove(api: &Api<DynamicObject>, name: &str, uid: Option<String>) -> kube::Result<bool> {
+    let preconditions = uid.map(|uid| Preconditions { uid: Some(uid), resource_version: None });
     let params = DeleteParams { preconditions, ..DeleteParams::background() };
     match api.delete(name, &params).await {
-        Ok(_) => Ok(()),
-        Err(kube::Error::Api(status)) if status.is_not_found() || status.is_conflict() => Ok(()),
+        Ok(_) => Ok(true),
+        Err(kube::Error::Api(status)) if status.is_not_found() || status.is_conflict() => Ok(false),
         Err(error) => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use http::{Method, Request, Response, StatusCode};
+    use kube::{Client, client::Body};
+    use tower::service_fn;
+
+    use super::*;
+    use crate::{
+        connection::tests::cluster,
+        upgrade::{check, definition::tests::definition},
+    };
+
+    #[tokio::test(start_paused = true)]
+    async fn a_check_that_is_interrupted_while_it_creates_its_definition_removes_it() {
+        let requests = Arc::new(Mutex::new(Vec::new()));
+        let log = requests.clone();
+        let service = service_fn(move |request: Request<Body>| {
+            let log = log.clone();
+            async move {
+                let (method, path) = (request.method().clone(), request.uri().path().to_owned());
+                log.lock().unwrap().push(format!("{method} {path}"));
+                let is_first =
+                    log.lock().unwrap().iter().filter(|line| line.starts_with("DELETE")).count() == 1;
+                let (status, answer) = match method {
+                    Method::POST => futures::future::pending().await,
+                    // The server comes to the creation only now.
+                    Method::DELETE if is_first => (
+                        StatusCode::NOT_FOUND,
+                        json!({"kind": "Status", "status": "Failure", "reason": "NotFound", "code": 404}),
+                    ),
+                    Method::DELETE => (StatusCode::OK, json!({"kind": "Status", "status": "Success"})),
+                    _ => (StatusCode::OK, definition(&json!({}))),
+                };
+                Response::builder().status(status).body(Body::from(answer.to_string().into_bytes()))
+            }
+        });
+        let cluster = Cluster { client: Client::new(service, "shop"), ..cluster().0 };
+        let new = Definition::new(definition(&json!({}))).unwrap();
+        let mut scratch = None;
+        let checked = check(&cluster, &new, &mut scratch);
+        tokio::time::timeout(Duration::from_secs(1), checked).await.unwrap_err();
+        scratch.unwrap().remove().await.unwrap();
+        let requests = requests.lock().unwrap();
+        let deleted: Vec<_> = requests.iter().filter(|line| line.starts_with("DELETE")).collect();
+        assert!(
+            deleted.len() == 2 && deleted.iter().all(|line| line.contains("/things.zz-upgrade-check-")),
+            "{requests:?}"
+        );
     }
 }

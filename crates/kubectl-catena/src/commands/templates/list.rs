@@ -94,8 +94,8 @@ fn templates_in(settings: &str, of: &'static str) -> Result<Vec<Template>> {
     let compiled = Templates::compile(&templates);
     let template = |name: String| {
         let declaration = parameters.remove(&name);
-        let declares = declaration.is_some();
-        let parameters = declaration.into_iter().flatten().map(|parameter| Parameter {
+        let is_declared = declaration.is_some();
+        let stated = declaration.into_iter().flatten().map(|parameter| Parameter {
             name: parameter.name,
             required: parameter.required,
             default: parameter.default,
@@ -103,9 +103,9 @@ fn templates_in(settings: &str, of: &'static str) -> Result<Vec<Template>> {
             one_of: parameter.one_of,
             description: parameter.description,
         });
-        let mentioned = compiled.mentioned(&name).into_iter().filter(|_| !declares);
+        let mentioned = compiled.mentioned(&name).into_iter().filter(|_| !is_declared);
         let mentioned = mentioned.map(|name| Parameter { name, ..Parameter::default() });
-        Template { of, name, declares, parameters: parameters.chain(mentioned).collect() }
+        Template { of, name, declares: is_declared, parameters: stated.chain(mentioned).collect() }
     };
     Ok(templates.into_keys().map(template).collect())
 }

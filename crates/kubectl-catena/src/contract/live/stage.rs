@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
 use super::replica::Replica;
-use crate::{connection::Cluster, kinds::Kind, pages};
+use crate::{connection::Cluster, kinds::Kind, pages, paint::sanitized};
 
 /// The label of the namespaces of trials.
 const OF_A_CHECK: &str = "catena.dev/contract-check";
@@ -25,6 +25,8 @@ const PARENT: &str = "kubectl-catena";
 const SOMEBODY_ELSE: &str = "kubectl-catena-somebody-else";
 /// The key of somebody else's label and annotation.
 const FOREIGN: &str = "catena.dev/somebody-else";
+/// Time for the controllers of children to remove their finalizers; it is most of the whole time.
+const PATIENCE: Duration = Duration::from_secs(45);
 /// Time for the namespace to go; what is still there then has a finalizer of another controller.
 const REMOVAL_TIMEOUT: Duration = Duration::from_secs(60);
 /// Time between two looks at a namespace that goes.
@@ -132,35 +134,131 @@ impl Stage {
         }
     }
 
-    /// Deletes the namespace, and waits until it is gone. Finalizers of our children do not keep it.
+    /// Deletes the children and the namespace, and waits until it is gone. Finalizers of children are for their controllers,
+    /// which may have something to clean up; only after a while they are removed, so that they do not keep the namespace.
     pub async fn remove(&self) -> Result<()> {
+        let begin = Instant::now();
+        self.delete_children().await.ok();
         let namespaces = Api::<Namespace>::all(self.cluster.client.clone());
         namespaces.delete(self.name(), &DeleteParams::background()).await?;
-        let deadline = Instant::now() + REMOVAL_TIMEOUT;
         loop {
-            self.release().await.ok();
+            if begin.elapsed() > PATIENCE {
+                self.release().await.ok();
+            }
             let found = namespaces.get_opt(self.name()).await?;
             if found.is_none_or(|found| found.uid().as_deref() != Some(&self.uid)) {
                 return Ok(());
             }
-            if Instant::now() > deadline {
+            if begin.elapsed() > REMOVAL_TIMEOUT {
                 bail!("it is still there: `kubectl describe namespace {}` says why", self.name());
             }
             sleep(REMOVAL_INTERVAL).await;
         }
     }
 
-    /// Removes the finalizers of children that are being deleted.
+    async fn delete_children(&self) -> Result<()> {
+        for child in &self.api().list(&ListParams::default()).await? {
+            self.delete(&child.name_any()).await?;
+        }
+        Ok(())
+    }
+
+    /// Removes the finalizers of children that are being deleted, and says so: what they stood for may be left.
     async fn release(&self) -> Result<()> {
         let children = self.api().list(&ListParams::default()).await?;
-        for child in children.iter().filter(|child| !child.finalizers().is_empty()) {
+        let is_held = |child: &&DynamicObject| {
+            child.metadata.deletion_timestamp.is_some() && !child.finalizers().is_empty()
+        };
+        for child in children.iter().filter(is_held) {
+            let name = child.name_any();
             let none = json!({"metadata": {"uid": child.uid(), "finalizers": null}});
-            self.api().patch(&child.name_any(), &PatchParams::default(), &Patch::Merge(none)).await?;
+            self.api().patch(&name, &PatchParams::default(), &Patch::Merge(none)).await?;
+            let told = format!(
+                "{name} was not gone after {} s: its finalizers were removed ({}), so that something of it may be left elsewhere",
+                PATIENCE.as_secs(),
+                child.finalizers().join(", ")
+            );
+            eprintln!("{}", sanitized(&told));
         }
         Ok(())
     }
 
     fn api(&self) -> Api<DynamicObject> {
         self.cluster.api(&self.kind, Some(self.name()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use http::{Method, Request, Response, StatusCode};
+    use kube::{Client, client::Body};
+    use tower::service_fn;
+
+    use super::*;
+    use crate::connection::tests::cluster;
+
+    type Writes = Arc<Mutex<Vec<(u64, String)>>>;
+
+    /// A stage with a child that its finalizer holds and one that is not deleted, and the writes with the seconds after
+    /// which they came. The namespace goes when a finalizer is removed.
+    fn stage() -> (Stage, Writes) {
+        let writes = Writes::default();
+        let (log, begin) = (writes.clone(), Instant::now());
+        let service = service_fn(move |request: Request<Body>| {
+            let (method, path) = (request.method().clone(), request.uri().path().to_owned());
+            if method != Method::GET {
+                log.lock().unwrap().push((begin.elapsed().as_secs(), format!("{method} {path}")));
+            }
+            let is_released = log.lock().unwrap().iter().any(|(_, write)| write.starts_with("PATCH"));
+            let (status, answer) = match (method, path.ends_with("/basicreplicasets")) {
+                (Method::GET, true) => {
+                    let child = |name: &str, deleted: Option<&str>| {
+                        json!({
+                            "apiVersion": "catena.dev/v1alpha1", "kind": "BasicReplicaSet",
+                            "metadata": {"name": name, "uid": name, "finalizers": ["x.dev/clean"], "deletionTimestamp": deleted},
+                        })
+                    };
+                    let items = [child("held", Some("2026-01-01T00:00:00Z")), child("kept", None)];
+                    (
+                        StatusCode::OK,
+                        json!({"apiVersion": "catena.dev/v1alpha1", "kind": "List", "metadata": {}, "items": items}),
+                    )
+                }
+                (Method::GET, false) if is_released => (
+                    StatusCode::NOT_FOUND,
+                    json!({"kind": "Status", "status": "Failure", "reason": "NotFound", "code": 404}),
+                ),
+                (Method::GET | Method::PATCH, _) => (
+                    StatusCode::OK,
+                    json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop", "uid": "u"}}),
+                ),
+                _ => (StatusCode::OK, json!({"kind": "Status", "status": "Success"})),
+            };
+            futures::future::ready(
+                Response::builder().status(status).body(Body::from(answer.to_string().into_bytes())),
+            )
+        });
+        let cluster = Cluster { client: Client::new(service, "shop"), ..cluster().0 };
+        let [kind, pods] = ["basicreplicasets", "pods"].map(|word| cluster.kinds.find(word).unwrap().clone());
+        (Stage { cluster, kind, pods, uid: "u".into() }, writes)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn finalizers_are_removed_late_and_only_from_children_that_are_being_deleted() {
+        let (stage, writes) = stage();
+        stage.remove().await.unwrap();
+        let writes = writes.lock().unwrap();
+        let children = "/apis/catena.dev/v1alpha1/namespaces/shop/basicreplicasets";
+        let told: Vec<_> = writes.iter().map(|(_, write)| write.clone()).collect();
+        let expected = [
+            format!("DELETE {children}/held"),
+            format!("DELETE {children}/kept"),
+            "DELETE /api/v1/namespaces/shop".to_owned(),
+            format!("PATCH {children}/held"),
+        ];
+        assert_eq!(told, expected);
+        assert!(writes[2].0 == 0 && writes[3].0 >= PATIENCE.as_secs(), "{writes:?}");
     }
 }

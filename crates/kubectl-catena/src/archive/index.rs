@@ -1,0 +1,101 @@
+//! The index of a backup: whose folder it is, what the backup covers, and which files in it are those of the backup.
+
+use std::{collections::BTreeSet, fs, path::Path};
+
+use anyhow::{Context, Result, ensure};
+use serde::{Deserialize, Serialize};
+
+/// The name of the index.
+pub const INDEX: &str = "backup.yaml";
+/// The version of the form of a folder.
+const FORMAT: u32 = 1;
+
+/// What a backup covers.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Scope {
+    /// The chosen kinds; empty for all of Catena.
+    pub kinds: BTreeSet<String>,
+    /// The namespace; `None` for all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub namespace: Option<String>,
+}
+
+impl std::fmt::Display for Scope {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        if self.kinds.is_empty() {
+            f.write_str("all kinds of Catena")?;
+        } else {
+            f.write_str(&self.kinds.iter().cloned().collect::<Vec<_>>().join(", "))?;
+        }
+        match &self.namespace {
+            Some(namespace) => write!(f, " in namespace {namespace}"),
+            None => f.write_str(" in all namespaces"),
+        }
+    }
+}
+
+/// The index of a backup. Any other file of this name is refused, because the files of a backup are deleted.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Index {
+    format: u32,
+    /// Whether the backup came to its end, and could read everything.
+    pub complete: bool,
+    /// What it covers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scope: Option<Scope>,
+    /// What could not be read by a backup that came to its end.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub not_seen: Vec<String>,
+    /// The files of objects, relative to the folder; `None` while a backup is made.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub files: Option<BTreeSet<String>>,
+}
+
+impl Index {
+    /// The index of a backup that is being made.
+    pub const fn begun(scope: Scope) -> Self {
+        Self { format: FORMAT, complete: false, scope: Some(scope), not_seen: Vec::new(), files: None }
+    }
+
+    /// The index of a backup with these files, which is complete if everything could be read.
+    pub fn ended(scope: Scope, not_seen: Vec<String>, files: BTreeSet<String>) -> Self {
+        Self { complete: not_seen.is_empty(), not_seen, files: Some(files), ..Self::begun(scope) }
+    }
+
+    /// Refuses another scope: what the new one does not cover would be taken for gone.
+    pub fn refuse_other(&self, folder: &Path, scope: &Scope) -> Result<()> {
+        let former = self.scope.as_ref().unwrap_or(scope);
+        ensure!(
+            former == scope,
+            "{} is a backup of {former}, but this is one of {scope}: choose another folder, or the same --kind, --namespace and \
+             --all-namespaces as before",
+            folder.display()
+        );
+        Ok(())
+    }
+
+    /// Reads the index in a folder.
+    ///
+    /// # Errors
+    /// When there is none, or it is not that of a backup.
+    pub fn read(folder: &Path) -> Result<Self> {
+        let file = folder.join(INDEX);
+        let text = fs::read_to_string(&file).with_context(|| {
+            format!(
+                "{} is no backup: {INDEX} cannot be read; `kubectl catena backup DIR` makes one",
+                folder.display()
+            )
+        })?;
+        let index: Self = serde_saphyr::from_str(&text)
+            .with_context(|| format!("{} is malformed, or not the index of a backup", file.display()))?;
+        ensure!(
+            index.format == FORMAT,
+            "{} has format {}, but this program reads {FORMAT}",
+            file.display(),
+            index.format
+        );
+        Ok(index)
+    }
+}
