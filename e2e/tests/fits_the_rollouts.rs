@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use anyhow::{Context, Result, ensure};
-use e2e::{Cluster, ForeignKinds, checkout, example, kubectl_with_input, succeeds};
+use e2e::{Cluster, ForeignKinds, WAIT_TIMEOUT, checkout, eventually, example, kubectl_with_input, succeeds};
 use serde_json::Value;
 
 /// The fields that the expressions of a contract read, as `status.phase`.
@@ -51,7 +51,10 @@ async fn the_mapping_and_the_template_of_rollouts_fit_their_definition() -> Resu
     let file = checkout().join("examples/children/rollout.yaml");
     let file = file.to_str().context("the checkout is no text")?;
     let check = ["contract", "check", "rollouts.argoproj.io", "--values", file];
-    succeeds(&namespace.name, &check).await?;
+    eventually("the schema of Rollouts is published and fits", WAIT_TIMEOUT, async || {
+        succeeds(&namespace.name, &check).await.map_err(|error| error.to_string())
+    })
+    .await;
     let values: Value = serde_saphyr::from_str(&example("children/rollout.yaml")?)?;
     let template = values["templates"]["default"].as_str().context("a template")?;
     let rendered = template.replace("{{ name }}", "web").replace("{{ parameters.image }}", "web:1");

@@ -146,7 +146,9 @@ async fn a_deletion_by_a_leader_that_is_stopped_is_known_to_the_next_one_without
     let written: Vec<_> = written
         .iter()
         .filter(|request| {
-            request.user == REAPER.user() && !["get", "list", "watch"].contains(&&*request.verb)
+            request.user == REAPER.user()
+                && !["get", "list", "watch"].contains(&&*request.verb)
+                && [SYSTEM, &namespace.name].contains(&&*request.namespace)
         })
         .collect();
     ensure!(written.iter().all(|request| request.resource == "leases"), "{written:?}");

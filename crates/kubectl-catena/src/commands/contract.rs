@@ -154,7 +154,8 @@ async fn schema(cluster: &Cluster, kind: &Kind) -> Result<Schema> {
     let none =
         || format!("the server publishes no schema for {}; that of a new kind takes a moment", resource.kind);
     let document: Value = match cluster.client.request(request).await {
-        Err(kube::Error::Api(status)) if status.is_not_found() => bail!("{}", none()),
+        // The page of a schema is no object, so that its absence has no reason.
+        Err(kube::Error::Api(status)) if status.code == 404 => bail!("{}", none()),
         answer => answer.map_err(|error| cluster.refused(kind, "", "get the schema of", error))?,
     };
     Schema::of(&document, &resource.group, &resource.version, &resource.kind).with_context(none)

@@ -137,8 +137,10 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Follower<S> {
             match self.missing_rights().await {
                 None => self.take(candidate),
                 Some(missing) => {
+                    // Helm writes the roles right after the ConfigMap, so that the first look may come in between.
+                    let is_told = candidate.delay > FIRST_DELAY;
                     candidate.wait();
-                    if candidate.told.as_ref() != Some(&missing) {
+                    if is_told && candidate.told.as_ref() != Some(&missing) {
                         let problem = Problem::Rights(missing.clone());
                         self.status.kept_out(&candidate.version, problem, &self.teller);
                         candidate.told = Some(missing);
