@@ -58,13 +58,13 @@ async fn creation_change_scale_restart_and_rollback_are_told_with_their_reasons_
     let events = told(&namespace, "web").await?;
     let change = &events[all - 6];
     let note = change.note.clone().unwrap_or_default();
-    ensure!(note.contains("because the spec changed: spec.parameters.image"), "{note}");
+    ensure!(note.contains("rolls out, which changes spec.parameters.image"), "{note}");
     for event in &events {
         ensure!(event.action.is_some() && event.related.is_some(), "{event:?}");
     }
     let described = kubectl(&["describe", "basicdeployment", "web", "--namespace", &namespace.name]).await?;
     println!("{described}");
-    ensure!(described.contains("rolls out, because the spec changed"), "{described}");
+    ensure!(described.contains("rolls out, which changes spec.parameters.image"), "{described}");
     Ok(())
 }
 

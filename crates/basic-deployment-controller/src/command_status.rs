@@ -37,9 +37,9 @@ struct Report {
 /// The new status of a command of the queue, if it differs from the present one.
 #[must_use]
 pub fn news(command: &Command, standing: &Standing, observed: &Observed) -> Option<CommandStatus> {
-    let is_impossible = observed.refused_target().is_some();
+    let is_blocked = observed.refused_target().is_some() || observed.leaving_target().is_some();
     // An immediate effect is reported afterwards, in one write.
-    if *standing == Standing::Next && observed.held_up().is_none() && !is_impossible {
+    if *standing == Standing::Next && observed.held_up().is_none() && !is_blocked {
         return None;
     }
     let new = status(command, standing, observed);
@@ -153,7 +153,17 @@ fn report(command: &Command, standing: &Standing, observed: &Observed) -> Report
         Standing::Next => match (observed.refused_target(), observed.held_up()) {
             (Some(refusal), _) => say(Some(false), "ChildNotOwned", refusal.to_string()),
             (None, Some(failure)) => say(None, failure.reason, failure.message.clone()),
-            (None, None) => say(None, "Queued", "it is about to be carried out".into()),
+            (None, None) => match observed.leaving_target() {
+                Some(child) => say(
+                    None,
+                    "ChildLeaving",
+                    format!(
+                        "{} {:?} is being deleted; it is created again once it is gone",
+                        child.kind.kind, child.name
+                    ),
+                ),
+                None => say(None, "Queued", "it is about to be carried out".into()),
+            },
         },
         Standing::Running => {
             let order = command.asks.as_ref().map_or(Order::Restart, |asks| asks.order);

@@ -23,16 +23,6 @@ pub enum Error {
         /// Why.
         problem: String,
     },
-    /// The cluster does not serve the kind of the child.
-    #[error(
-        "the cluster does not serve the kind {kind} of {api_version}, so that the child does not exist; install its CustomResourceDefinition, or change the template"
-    )]
-    KindNotServed {
-        /// The API version.
-        api_version: String,
-        /// The kind.
-        kind: String,
-    },
     /// The API server did not answer a read.
     #[error(transparent)]
     Read(#[from] ReadError),
@@ -41,7 +31,7 @@ pub enum Error {
     Untold(#[from] Box<Failed<Self>>),
 }
 
-/// A decision not to continue, because the spec cannot be followed.
+/// A decision not to continue, because the spec cannot be followed, or not yet.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum Refusal {
     /// The template renders no child.
@@ -68,6 +58,16 @@ pub enum Refusal {
         found: String,
         /// The configured kinds.
         listed: String,
+    },
+    /// The cluster does not serve the kind of the child.
+    #[error(
+        "the cluster does not serve the kind {kind} of {api_version}, so that the child does not exist; install its CustomResourceDefinition, or change the template"
+    )]
+    KindNotServed {
+        /// The API version.
+        api_version: String,
+        /// The kind.
+        kind: String,
     },
     /// The reported child is of a kind that is no longer configured, so that nobody knows whether it exists.
     #[error(
@@ -129,7 +129,11 @@ pub enum Refusal {
 
 impl Reported for Refusal {
     fn category(&self) -> Category {
-        Category::WaitsForChange
+        match self {
+            // The installation of the kind is no event of the BasicDeployment.
+            Self::KindNotServed { .. } => Category::Transient,
+            _ => Category::WaitsForChange,
+        }
     }
 
     fn reason(&self) -> &'static str {
@@ -137,6 +141,7 @@ impl Reported for Refusal {
             Self::Template(error) => error.reason(),
             Self::ReservedField { .. } => "TemplateFailed",
             Self::KindNotListed { .. } | Self::FormerKindNotListed { .. } => "KindNotListed",
+            Self::KindNotServed { .. } => "KindNotServed",
             Self::RevisionGone { .. } => "RevisionGone",
             Self::RevisionNameTaken { .. } => "RevisionNameTaken",
             Self::ContractBroken { .. } => "ContractBroken",
@@ -152,7 +157,7 @@ impl Reported for Error {
             Self::Write(error) => error.category(),
             Self::Read(error) => error.category(),
             Self::Untold(untold) => untold.first.category(),
-            Self::NotObserved { .. } | Self::KindNotServed { .. } => Category::Transient,
+            Self::NotObserved { .. } => Category::Transient,
         }
     }
 
@@ -162,7 +167,6 @@ impl Reported for Error {
             Self::Write(error) => error.reason(),
             Self::Untold(untold) => untold.first.reason(),
             Self::NotObserved { .. } => "ChildrenNotObserved",
-            Self::KindNotServed { .. } => "KindNotServed",
             Self::Read(error) => error.reason(),
         }
     }

@@ -85,7 +85,8 @@ pub fn of(observed: &Observed, action: &Action, changing: Option<&Change>) -> Op
     }
 }
 
-/// The child goes to another rendering: because of the spec, the template, or a rollback.
+/// The child goes to another rendering. Whether the spec or the template gave it is not known: no status tells which
+/// template was rendered.
 fn rollout(observed: &Observed, child: &Child, desired: &Desired) -> Milestone {
     let number = number_of(observed, &desired.hash);
     let related = related(observed, &desired.hash);
@@ -99,17 +100,10 @@ fn rollout(observed: &Observed, child: &Child, desired: &Desired) -> Milestone {
         );
         return milestone("RollingBack", "RollBack", note, related);
     }
-    let generation = observed.deployment.metadata.generation;
-    let reported = observed.deployment.status.as_ref().and_then(|status| status.observed_generation);
-    let cause = if reported == generation { "template" } else { "spec" };
-    let field = first_change(child, desired).map_or_else(String::new, |field| format!(": {field}"));
+    let field =
+        first_change(child, desired).map_or_else(String::new, |field| format!(", which changes {field}"));
     let released = child.marks().rejected.map_or("", |_| "; the rollback no longer holds it");
-    milestone(
-        "RollingOut",
-        "RollOut",
-        format!("{number} rolls out, because the {cause} changed{field}{released}"),
-        related,
-    )
+    milestone("RollingOut", "RollOut", format!("{number} rolls out{field}{released}"), related)
 }
 
 /// The first field of the template with another value; the hash of the rendering differs in any case.

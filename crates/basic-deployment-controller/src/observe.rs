@@ -130,17 +130,17 @@ impl Observer {
         let pin = rendered.as_ref().ok().and_then(|rendered| Pin::of(&rendered.hash, &own, &revisions));
         let desired = self.desired(&deployment, &settings, rendered.clone(), pin.as_ref()).await?;
         let is_stored = |desired: &Desired| revision::find(&revisions, &desired.hash).is_some();
+        let is_observed = is_allowed && deployment.metadata.deletion_timestamp.is_none();
         // A rendering is recorded before it is used, so until then no look-up is needed.
-        let is_looked_for = |desired: &Desired| deployment.spec.paused || is_stored(desired);
-        let child = match &desired {
-            Ok(desired)
-                if is_allowed
-                    && deployment.metadata.deletion_timestamp.is_none()
-                    && is_looked_for(desired) =>
-            {
+        let is_looked_for = |desired: &Desired| is_observed && (deployment.spec.paused || is_stored(desired));
+        let desired = desired.and_then(|desired| {
+            if is_looked_for(&desired) {
                 seen.serves(&desired.kind)?;
-                self.find(desired, &own, &deployment).await?
             }
+            Ok(desired)
+        });
+        let child = match &desired {
+            Ok(desired) if is_looked_for(desired) => self.find(desired, &own, &deployment).await?,
             Ok(desired) => known(&own, desired).map_or(Found::Nothing, Found::Ours),
             Err(_) => last_wanted(&own, &revisions).map_or(Found::Nothing, Found::Ours),
         };
@@ -159,7 +159,7 @@ impl Observer {
         });
         own.retain(|other| !matches!(&child, Found::Ours(child) if child.uid == other.uid));
         let remembered = self.memory.recall(uid, desired.as_ref().ok());
-        let reported = stall::reported(&deployment, child.ours().map(AsRef::as_ref));
+        let reported = stall::reported(&deployment, child.ours().map(AsRef::as_ref), &own);
         let moving = child.ours().map(|child| Progress::of(child)).unwrap_or_default();
         let mut observed = Observed {
             attempt,

@@ -234,6 +234,19 @@ impl Observed {
             || self.revisions.iter().any(|revision| is_it(revision.rejects.command.as_ref()))
     }
 
+    /// The child that has to be gone before the next command can be carried out, because the command would be lost with it,
+    /// while the wanted one is leaving too.
+    #[must_use]
+    pub fn leaving_target(&self) -> Option<&Arc<Child>> {
+        let is_wanted_leaving = match &self.child {
+            Found::Ours(child) => child.is_deleting,
+            Found::Leaving(_) => true,
+            Found::Nothing | Found::Orphan(_) | Found::Foreign(_) => false,
+        };
+        let (_, found) = self.prepared.as_ref()?.target.as_ref()?;
+        found.ours().filter(|child| is_wanted_leaving && child.is_deleting)
+    }
+
     /// The reason why the next command can never be carried out, if the live reads gave one.
     #[must_use]
     pub fn refused_target(&self) -> Option<Refusal> {

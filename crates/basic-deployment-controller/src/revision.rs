@@ -90,22 +90,38 @@ pub fn kept_marks(desired: &str, pin: Option<&Pin>, child: Option<&Child>) -> Ma
 }
 
 impl Pin {
-    /// The rollback that holds the child, by the marks on the child itself, or if there is no child, on the last wanted
-    /// revision.
+    /// The rollback that holds the child. The newest one is that on a child which no revision records yet; any other one is
+    /// that of the last revision, because former children keep the marks of earlier ones.
     #[must_use]
     pub fn of(rendered: &str, children: &[Arc<Child>], revisions: &[Arc<Revision>]) -> Option<Self> {
-        if children.is_empty() {
-            let last = revisions.last().filter(|last| last.rejects.hash.as_deref() == Some(rendered))?;
-            let rejects = last.rejects.clone();
-            return Some(Self { hash: last.hash.clone(), revision: Some(last.clone()), rejects });
+        let holds = |pin: &Self| pin.rejects.hash.as_deref() == Some(rendered);
+        let is_new = |pin: &Self| {
+            let by = pin.rejects.command.as_ref();
+            by.is_some() && revisions.iter().all(|revision| revision.rejects.command.as_ref() != by)
+        };
+        let new: Vec<_> = children.iter().map(|child| Self::on(child, revisions)).filter(is_new).collect();
+        if let Some(newest) = new.iter().find(|pin| pin.revision.is_some()) {
+            return Some(newest).filter(|newest| holds(newest)).cloned();
         }
-        children.iter().find_map(|child| {
-            let Marks { rolled_back_by, rejected, .. } = child.marks();
-            let rejected = rejected.filter(|rejected| rejected == rendered)?;
-            let revision = find(revisions, child.hash()).cloned();
-            let rejects = Rejects { hash: Some(rejected), command: rolled_back_by };
-            Some(Self { hash: child.hash().to_owned(), revision, rejects })
-        })
+        // The revision that recorded the others may have been deleted.
+        Self::recorded(children, revisions).into_iter().chain(new).find(holds)
+    }
+
+    /// What a child bears.
+    fn on(child: &Child, revisions: &[Arc<Revision>]) -> Self {
+        let Marks { rolled_back_by: command, rejected: hash, .. } = child.marks();
+        let revision = find(revisions, child.hash()).cloned();
+        Self { hash: child.hash().to_owned(), revision, rejects: Rejects { hash, command } }
+    }
+
+    /// What the last revision records, unless its child does not bear it.
+    fn recorded(children: &[Arc<Child>], revisions: &[Arc<Revision>]) -> Option<Self> {
+        let last = revisions.last()?;
+        let is_denied =
+            |child: &Arc<Child>| child.hash() == last.hash && child.marks().rejected != last.rejects.hash;
+        let rejects = last.rejects.clone();
+        let recorded = Self { hash: last.hash.clone(), revision: Some(last.clone()), rejects };
+        (!children.iter().any(is_denied)).then_some(recorded)
     }
 }
 

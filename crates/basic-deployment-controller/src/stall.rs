@@ -3,7 +3,7 @@
 //! The time without progress is measured by each process for itself. Without this, every new leader would take back
 //! `ProgressDeadlineExceeded`, and report it again only after another whole deadline.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use catena_api::BasicDeployment;
 use operator_kit::report::conditions::{PROGRESSING, find};
@@ -14,18 +14,25 @@ use crate::child::Child;
 pub const PROGRESS_DEADLINE_EXCEEDED: &str = "ProgressDeadlineExceeded";
 
 /// The time without progress that an earlier process has reported about the very state that is observed now: the same
-/// generation, child, rendering and number of serving replicas. Otherwise none: a status that was restored or copied is
-/// about another child.
+/// generation, child, rendering and number of serving replicas, also those of former children. Otherwise none: a status that
+/// was restored or copied is about another child.
 #[must_use]
-pub fn reported(deployment: &BasicDeployment, child: Option<&Child>) -> Duration {
+pub fn reported(deployment: &BasicDeployment, child: Option<&Child>, others: &[Arc<Child>]) -> Duration {
     let (Some(status), Some(child)) = (&deployment.status, child) else { return Duration::ZERO };
     let is_stalled = find(&status.conditions, PROGRESSING).is_some_and(|condition| {
         condition.status == "False" && condition.reason == PROGRESS_DEADLINE_EXCEEDED
     });
     let is_about_it = status.observed_generation == deployment.metadata.generation
-        && status.active == child.outputs.active
+        && status.active == active(Some(child), others)
         && status.child.as_ref().is_some_and(|told| told.uid == child.uid && told.hash == child.hash());
     if is_stalled && is_about_it { deadline(deployment) } else { Duration::ZERO }
+}
+
+/// The number of serving replicas of all children: of the wanted one, and of the others, unless they are being deleted.
+#[must_use]
+pub fn active(child: Option<&Child>, others: &[Arc<Child>]) -> i32 {
+    let former = others.iter().filter(|other| !other.is_deleting).map(AsRef::as_ref);
+    child.into_iter().chain(former).map(|child| child.outputs.active).fold(0, i32::saturating_add)
 }
 
 /// The time without progress after which a rollout is reported as stalled.

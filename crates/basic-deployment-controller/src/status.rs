@@ -36,7 +36,7 @@ pub fn status(observed: &Observed) -> BasicDeploymentStatus {
     let before = told(deployment).conditions;
     let generation = deployment.metadata.generation.unwrap_or_default();
     let child = observed.child.ours().map(AsRef::as_ref);
-    let active = active(observed);
+    let active = stall::active(child, &observed.others);
     let wanted = deployment.spec.replicas;
     let is_ready = observed.is_ready();
     let blocked_by = if is_ready { None } else { blocked_by(observed, child) };
@@ -75,12 +75,6 @@ pub fn status(observed: &Observed) -> BasicDeploymentStatus {
         }
         None => new,
     }
-}
-
-/// The number of serving replicas of all children.
-fn active(observed: &Observed) -> i32 {
-    let children = observed.child.ours().into_iter().chain(observed.former_children());
-    children.map(|child| child.outputs.active).fold(0, i32::saturating_add)
 }
 
 /// The child with the most serving replicas, preferably the wanted one, for autoscalers to measure.

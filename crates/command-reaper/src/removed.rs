@@ -70,8 +70,8 @@ impl Removed {
             let Some((place, deletion)) = std::str::from_utf8(record).ok().and_then(Deletion::of) else {
                 continue;
             };
-            // What this process knows of the same place is newer.
-            if !self.by_place.contains_key(&place) {
+            // A standby may remember an earlier deletion of the same place, from a time when it was the leader.
+            if self.by_place.get(&place).is_none_or(|known| known.at < deletion.at) {
                 self.insert(place, deletion);
             }
         }
@@ -191,6 +191,11 @@ mod tests {
         assert!(!next.came_back(&command("restart", DELETED, 2)));
         assert!(next.came_back(&command("known", "2026-01-01T12:31:00Z", 2)), "what it knew itself was lost");
         assert_eq!(deleted("restart").as_text(at(60)), None);
+
+        let mut again = deleted("restart");
+        former.remember(&command("restart", "2026-01-01T12:05:00Z", 2), at(20));
+        again.add(&former.as_text(at(59)).unwrap());
+        assert!(again.came_back(&command("restart", "2026-01-01T12:21:00Z", 2)), "its memory was older");
 
         let mut many = Removed::default();
         for number in 0..=REMEMBERED {

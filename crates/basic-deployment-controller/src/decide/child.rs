@@ -31,8 +31,9 @@ pub fn keep(desired: &Desired, observed: &Observed, queue: &CommandQueue) -> Opt
             .or_else(record)
             .or_else(|| commands::start(observed, queue))
             .or_else(|| Some(create(desired, observed))),
-        Found::Ours(child) if child.is_deleting => None,
-        Found::Leaving(_) => None,
+        // A rollback to another child need not wait for the end of this one.
+        Found::Ours(child) if child.is_deleting => commands::start(observed, queue),
+        Found::Leaving(_) => commands::start(observed, queue),
         Found::Ours(child) if is_paused => scale(child, observed),
         Found::Ours(child) => record()
             .or_else(|| commands::start(observed, queue))

@@ -1,6 +1,11 @@
 use std::sync::Arc;
 
-use basic_deployment_controller::{child::Child, child_kind::ChildKind, error::Error, observed::ListedKind};
+use basic_deployment_controller::{
+    child::Child,
+    child_kind::ChildKind,
+    error::{Error, Refusal},
+    observed::ListedKind,
+};
 use catena_api::{BasicDeployment, keys};
 use kube::{Api, Client};
 use operator_kit::{
@@ -40,11 +45,11 @@ pub struct Seen {
 impl Seen {
     /// # Errors
     /// When the cluster does not serve a kind.
-    pub fn serves(&self, kind: &ChildKind) -> Result<(), Error> {
+    pub fn serves(&self, kind: &ChildKind) -> Result<(), Refusal> {
         if !self.unserved.iter().any(|unserved| **unserved == *kind) {
             return Ok(());
         }
-        Err(Error::KindNotServed { api_version: kind.api_version.clone(), kind: kind.kind.clone() })
+        Err(Refusal::KindNotServed { api_version: kind.api_version.clone(), kind: kind.kind.clone() })
     }
 }
 

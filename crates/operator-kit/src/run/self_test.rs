@@ -112,4 +112,14 @@ mod tests {
         test.tried().await;
         assert_eq!(log.take().len(), 3);
     }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_server_that_does_not_answer_leaves_a_template_unclear_and_holds_up_no_visitor() {
+        let (client, _log) = answering(|_| Answer::Silence);
+        let test = SelfTest::new(client, "catena-system", Settings::fixed(Templates));
+        let tried = tokio::time::timeout(Duration::from_secs(60), test.tried()).await;
+        let tried = tried.expect("it does not wait for ever");
+        assert_eq!((tried.refused.len(), tried.unclear.len()), (0, 3), "{tried:?}");
+        assert!(tried.unclear[0].contains("did not answer"), "{tried:?}");
+    }
 }

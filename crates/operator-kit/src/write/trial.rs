@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use kube::{
     Client, Resource,
     api::{DynamicObject, PostParams},
@@ -5,15 +7,19 @@ use kube::{
     discovery::ApiResource,
 };
 use serde_json::Value;
+use tokio::time::timeout;
 
-use super::{WriteError, Written, strict::strictly};
+use super::{WriteCause, WriteError, Written, strict::strictly};
 use crate::{object::Named, watch::Trimmed};
+
+/// Time within which the server has to answer.
+const TRIAL_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Has the server check the creation of an object, in this namespace if it is not empty. Nothing is stored.
 ///
 /// # Errors
 /// Like the creation: [`WriteCause::is_unknown_field`](super::WriteCause::is_unknown_field) tells a field that the
-/// server does not know.
+/// server does not know. A server that does not answer within ten seconds leaves it unknown.
 pub async fn try_create(
     client: &Client,
     resource: &ApiResource,
@@ -30,7 +36,11 @@ pub async fn try_create(
     let tried = match built {
         Ok(mut request) => {
             strictly(&mut request);
-            client.request::<Trimmed>(request).await.map(drop)
+            let Ok(answer) = timeout(TRIAL_TIMEOUT, client.request::<Trimmed>(request)).await else {
+                let message = format!("the API server did not answer within {TRIAL_TIMEOUT:?}");
+                return Err(WriteError { object: named, cause: WriteCause::Unknown { code: 0, message } });
+            };
+            answer.map(drop)
         }
         Err(error) => Err(kube::Error::BuildRequest(error)),
     };

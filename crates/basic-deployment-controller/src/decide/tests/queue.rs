@@ -302,6 +302,44 @@ fn a_rollback_to_a_name_that_somebody_else_has_fails_and_creates_nothing() {
 }
 
 #[test]
+fn a_rollback_to_a_former_child_does_not_wait_for_the_end_of_the_wanted_one() {
+    let leaving = json!({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}});
+    let of_former = |changes: Value| {
+        let mut object =
+            json!({"metadata": {"name": "good", "uid": "former", "annotations": {keys::HASH: "good"}}});
+        merge(&mut object, changes);
+        child(object)
+    };
+    let mut observed = with(leaving.clone(), &[rollback("a", 10, 1)]);
+    observed.revisions = vec![revision(1, "good"), revision(2, NEW)];
+    observed.others = vec![of_former(json!({}))];
+    prepare(&mut observed);
+    let target = |observed: &mut Observed, to: Arc<Child>| {
+        let (_, found) = observed.prepared.as_mut().unwrap().target.as_mut().unwrap();
+        *found = Found::Ours(to);
+    };
+    for wanted in [Found::Ours(child(leaving.clone())), Found::Leaving(child(json!({})))] {
+        observed.child = wanted;
+        target(&mut observed, of_former(json!({})));
+        let keep = |observed: &Observed| {
+            crate::decide::child::keep(
+                observed.desired.as_ref().unwrap(),
+                observed,
+                &CommandQueue::of(observed),
+            )
+        };
+        assert!(matches!(keep(&observed), Some(Action::Apply { child, .. }) if child.uid == "former"));
+        target(&mut observed, of_former(leaving.clone()));
+        let Some(Action::Tell(news)) = commands::tell(&observed, &CommandQueue::of(&observed)) else {
+            panic!()
+        };
+        let succeeded = conditions::find(&news[0].1.conditions, "Succeeded").unwrap();
+        assert_eq!((&*succeeded.status, &*succeeded.reason), ("Unknown", "ChildLeaving"));
+        assert_eq!(keep(&observed), None);
+    }
+}
+
+#[test]
 fn a_rollback_is_superseded_when_spec_or_template_move_on() {
     let marks = json!({keys::LAST_COMMAND: "a"});
     let moved =

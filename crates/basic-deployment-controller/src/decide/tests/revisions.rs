@@ -80,6 +80,52 @@ fn a_rejected_rendering_is_not_followed_and_another_one_is() {
     assert_eq!(Pin::of("bad", &[marked("good", json!({}))], &revisions), None, "the child is the truth");
 }
 
+/// The pin in both orders of the children, which has to be the same.
+fn pinned(rendered: &str, children: [Arc<Child>; 2], revisions: &[Arc<Revision>]) -> Option<Pin> {
+    let [first, second] = children;
+    let pin = Pin::of(rendered, &[first.clone(), second.clone()], revisions);
+    assert_eq!(pin, Pin::of(rendered, &[second, first], revisions), "the order of the children matters");
+    pin
+}
+
+fn held(hash: &str, by: &str) -> Arc<Child> {
+    marked(hash, json!({keys::REJECTED_HASH: "bad", keys::ROLLED_BACK_BY: by}))
+}
+
+#[test]
+fn of_two_children_that_were_rolled_back_to_the_newest_rollback_holds() {
+    let children = || [held("good", "first"), held("older", "second")];
+    let mut revisions =
+        vec![revision(1, "older"), revision(2, "bad"), rejecting(revision(3, "good"), "bad", "first")];
+    assert_eq!(
+        pinned("bad", children(), &revisions).unwrap().hash,
+        "older",
+        "before its revision records it"
+    );
+    revisions.push(rejecting(revision(4, "older"), "bad", "second"));
+    revisions.remove(0);
+    let pin = pinned("bad", children(), &revisions).unwrap();
+    assert_eq!((pin.hash.as_str(), pin.rejects.command.as_deref()), ("older", Some("second")));
+    // It asked for the rendering of spec and template.
+    let follows = marked("bad", json!({keys::ROLLED_BACK_BY: "third"}));
+    assert_eq!(pinned("bad", [held("older", "second"), follows], &revisions), None);
+}
+
+#[test]
+fn a_rollback_holds_without_the_child_that_bears_it_and_beside_another_one() {
+    let revisions = [revision(2, "bad"), rejecting(revision(3, "good"), "bad", "undo")];
+    let pin = Pin::of("bad", &[marked("bad", json!({}))], &revisions).unwrap();
+    assert_eq!((pin.hash.as_str(), pin.rejects.command.as_deref()), ("good", Some("undo")));
+}
+
+#[test]
+fn a_former_child_does_not_revive_the_rollback_that_a_change_has_ended() {
+    let children = [held("good", "undo"), marked("better", json!({}))];
+    let revisions =
+        [revision(2, "bad"), rejecting(revision(3, "good"), "bad", "undo"), revision(4, "better")];
+    assert_eq!(pinned("bad", children, &revisions), None);
+}
+
 #[test]
 fn a_child_that_somebody_deletes_comes_back_as_the_rollback_left_it() {
     let revisions = [revision(2, "bad"), rejecting(revision(3, "good"), "bad", "undo")];

@@ -180,7 +180,7 @@ fn a_stall_that_a_former_leader_reported_is_not_taken_back_by_the_next_one_befor
     let reported = |status: &BasicDeploymentStatus, child: Value| {
         let mut seen = ours(child);
         Arc::make_mut(&mut seen.deployment).status = Some(status.clone());
-        stall::reported(&seen.deployment, seen.child.ours().map(AsRef::as_ref))
+        stall::reported(&seen.deployment, seen.child.ours().map(AsRef::as_ref), &[])
     };
     let same = json!({"status": {"active": 1}});
     assert_eq!(reported(&told, same.clone()), deadline);
@@ -198,4 +198,23 @@ fn a_stall_that_a_former_leader_reported_is_not_taken_back_by_the_next_one_befor
     assert_eq!(reported(&former, same.clone()), Duration::ZERO, "the spec was changed");
     stalled.since_progress = Duration::ZERO;
     assert_eq!(reported(&status(&stalled), same), Duration::ZERO, "no stall was reported");
+}
+
+#[test]
+fn a_stalled_exchange_is_not_taken_back_either() {
+    let mut stalled = ours(json!({"status": {"active": 1}}));
+    let former = |active: i32| {
+        child(json!({"metadata": {"uid": "former", "name": "former"}, "status": {"active": active}}))
+    };
+    stalled.others = vec![former(2)];
+    let deadline = stall::deadline(&stalled.deployment);
+    stalled.since_progress = deadline;
+    let told = status(&stalled);
+    assert_eq!(told.active, 3);
+    Arc::make_mut(&mut stalled.deployment).status = Some(told);
+    let reported = |others: &[Arc<Child>]| {
+        stall::reported(&stalled.deployment, stalled.child.ours().map(AsRef::as_ref), others)
+    };
+    assert_eq!(reported(&stalled.others), deadline);
+    assert_eq!(reported(&[former(1)]), Duration::ZERO, "another replica serves");
 }

@@ -1,5 +1,7 @@
 //! The object that has the child's name.
 
+use basic_deployment_controller::decide::Action;
+
 use super::*;
 
 /// A child with an owner, or without one.
@@ -77,4 +79,31 @@ async fn nothing_is_looked_up_that_the_cache_shows_or_that_nothing_is_done_with(
     let observed = cluster.observe(deployment(), Attempt::Allowed).await.unwrap();
     assert_eq!((observed.child, observed.occupant), (Found::Nothing, None));
     assert!(cluster.asked().is_empty(), "its revision is stored first");
+}
+
+#[tokio::test]
+async fn a_kind_that_the_cluster_does_not_serve_leaves_the_former_child_to_be_scaled() {
+    let template =
+        TEMPLATE.replace("catena.dev/v1alpha1", "example.com/v1").replace("BasicReplicaSet", "Absent");
+    let settings: Configured = serde_json::from_value(json!({
+        "children": [
+            {"apiVersion": "catena.dev/v1alpha1", "kind": "BasicReplicaSet"},
+            {"apiVersion": "example.com/v1", "kind": "Absent"},
+        ],
+        "templates": {"default": template},
+    }))
+    .unwrap();
+    let wanted = render(&deployment(), &settings).unwrap();
+    let listed = vec![
+        ("controllerrevisions", revision_object(&wanted, 2, "stored", "deployment")),
+        ("basicreplicasets", child_object("web", "former")),
+    ];
+    let cluster = Cluster::with(settings, listed, |_| MISSING).await;
+    let mut more = deployment();
+    more.spec.replicas += 1;
+    let observed = cluster.deployments.observe(Arc::new(more), Attempt::Allowed).await.unwrap();
+    let refusal = observed.0.desired.as_ref().unwrap_err();
+    assert_eq!((refusal.reason(), refusal.category()), ("KindNotServed", Category::Transient));
+    let Action::Scale { child, .. } = cluster.deployments.decide(&observed) else { panic!() };
+    assert_eq!(child.uid, "former");
 }

@@ -27,6 +27,8 @@ const TEMPLATE: &str = "{apiVersion: catena.dev/v1alpha1, kind: BasicReplicaSet,
 const REVISIONS: &str = "/apis/apps/v1/namespaces/shop/controllerrevisions";
 const CHILD: &str = "/apis/catena.dev/v1alpha1/namespaces/shop/basicreplicasets/web";
 const DEPLOYMENT: &str = "/apis/catena.dev/v1alpha1/namespaces/shop/basicdeployments/web";
+/// An API group that the cluster does not serve.
+const UNSERVED: &str = "/apis/example.com/";
 
 const MISSING: Answer = Answer::Refusal(404, "NotFound");
 const FORBIDDEN: Answer = Answer::Refusal(403, "Forbidden");
@@ -54,6 +56,7 @@ impl Cluster {
         mut answer: impl FnMut(&Sent) -> Answer + Send + 'static,
     ) -> Self {
         let (client, log) = answering(move |sent| match sent.uri.split_once('?') {
+            Some((path, _)) if path.starts_with(UNSERVED) => MISSING,
             Some((_, query)) if query.contains("watch=") => Answer::Silence,
             Some((path, _)) if sent.verb == "GET" && !path.contains("/namespaces/") => {
                 let of_kind = listed.iter().filter(|(kind, _)| path.ends_with(kind));
@@ -78,7 +81,7 @@ impl Cluster {
         let executor = Executor::new(Writer::over(client, env!("CARGO_PKG_NAME")), observer.places(), memory);
         let blind = || {
             let kinds = observer.children.of(&observer.settings.current().children);
-            kinds.iter().any(|known| known.cache.problem().is_some())
+            kinds.iter().any(|known| known.cache.problem().is_some() && !known.cache.is_unserved())
                 || observer.history.problem().is_some()
                 || observer.commands.of("shop", "deployment").is_none()
         };

@@ -1,7 +1,8 @@
 //! The rights that settings need, which the chart grants from the same values.
 
-use std::fmt;
+use std::{fmt, time::Duration};
 
+use anyhow::Context;
 use futures::{StreamExt, stream};
 use k8s_openapi::api::{
     authorization::v1::{ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec},
@@ -9,9 +10,12 @@ use k8s_openapi::api::{
 };
 use kube::{Api, Client, api::PostParams};
 use serde::Deserialize;
+use tokio::time::timeout;
 
 /// Number of concurrent reviews.
 const CONCURRENT_REVIEWS: usize = 8;
+/// Time within which the server has to answer a review.
+const REVIEW_TIMEOUT: Duration = Duration::from_secs(10);
 /// Number of missing rights that a message lists.
 const LISTED: usize = 3;
 
@@ -61,7 +65,11 @@ pub(super) async fn missing(client: &Client, rights: &str) -> anyhow::Result<Mis
 async fn review(client: &Client, right: ResourceAttributes) -> anyhow::Result<Option<ResourceAttributes>> {
     let spec = SelfSubjectAccessReviewSpec { resource_attributes: Some(right.clone()), ..Default::default() };
     let review = SelfSubjectAccessReview { spec, ..Default::default() };
-    let reviewed = match Api::all(client.clone()).create(&PostParams::default(), &review).await {
+    let (reviews, params) = (Api::all(client.clone()), PostParams::default());
+    let reviewed = timeout(REVIEW_TIMEOUT, reviews.create(&params, &review)).await;
+    let reviewed = reviewed
+        .with_context(|| format!("the API server did not answer a review within {REVIEW_TIMEOUT:?}"))?;
+    let reviewed = match reviewed {
         // A cluster that lets nobody ask must not keep settings out for ever.
         Err(kube::Error::Api(refusal)) if refusal.code == 403 => return Ok(None),
         reviewed => reviewed?,
@@ -124,6 +132,16 @@ fn described(right: &ResourceAttributes) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::{Answer, answering};
+
+    #[tokio::test(start_paused = true)]
+    async fn a_server_that_does_not_answer_leaves_it_unknown_which_rights_are_missing() {
+        let (client, _log) = answering(|_| Answer::Silence);
+        let rights = "[{rules: [{apiGroups: [''], resources: [pods], verbs: [get]}]}]";
+        let asked = timeout(2 * REVIEW_TIMEOUT, missing(&client, rights)).await;
+        let Err(error) = asked.expect("it does not wait for ever") else { panic!() };
+        assert!(error.to_string().contains("did not answer"), "{error}");
+    }
 
     #[test]
     fn rules_are_taken_apart_and_described() {
