@@ -69,11 +69,10 @@ async fn until_told(cluster: &Cluster, controller: Controller, reason: &str, par
             event.regarding.as_ref().and_then(|about| about.name.as_deref()) == Some(controller.name())
         });
         let told: Vec<_> = about.map(|event| (event.reason, event.note.unwrap_or_default())).collect();
-        let is_it = |(said, note): &&(Option<String>, String)| {
-            said.as_deref() == Some(reason) && note.contains(part)
-        };
+        let is_it =
+            |(said, note): &&(Option<String>, String)| said.as_deref() == Some(reason) && note.contains(part);
         let found = told.iter().find(is_it).map(|(_, note)| note.clone());
-        found.ok_or(told)
+        found.ok_or_else(|| told.into_iter().map(|(_, note)| note).collect::<Vec<_>>())
     })
     .await
 }

@@ -155,8 +155,8 @@ async fn a_kind_that_is_taken_away_is_told_and_found_again() -> Result<()> {
             let ready = condition(&status.conditions, "Ready");
             ready.is_some_and(|ready| {
                 ready.status == "False"
-                    && ready.reason == "ChildrenNotObserved"
-                    && ready.message.contains("BasicReplicaSet is not served by the cluster")
+                    && ready.reason == "KindNotServed"
+                    && ready.message.contains("does not serve the kind BasicReplicaSet")
                     && ready.message.contains("install its CustomResourceDefinition")
             })
         })
@@ -176,7 +176,7 @@ async fn a_kind_that_is_taken_away_is_told_and_found_again() -> Result<()> {
     assert_eq!(ready.pid, process.pid, "it was restarted");
     let metrics = process.metrics().await?;
     assert!(metrics.contains("catena_kind_observed{kind=\"BasicReplicaSet\"} 0"), "{metrics}");
-    until_root_cause(&namespace.name, "basicdeployment/late", "ChildrenNotObserved").await;
+    until_root_cause(&namespace.name, "basicdeployment/late", "KindNotServed").await;
     assert_eq!(DEPLOYMENTS.process(&cluster).await?.pid, process.pid, "it was restarted");
 
     let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../crds/basicreplicasets.catena.dev.yaml");

@@ -14,6 +14,8 @@ use crate::report::metrics::Metrics;
 
 /// Maximum length of a note in the Events API.
 const LONGEST_NOTE: usize = 1024;
+/// The action of Events that tell of no other one.
+const RECONCILE: &str = "Reconcile";
 /// Maximum length of an action.
 const LONGEST_ACTION: usize = 128;
 /// Maximum length of the name of the reporting instance.
@@ -71,12 +73,23 @@ impl Events {
 
     /// Publishes a warning. The API counts repeats by reason, so the reason must not contain variable parts.
     pub fn warn(&self, object: &ObjectReference, reason: &'static str, note: &str) {
-        self.enqueue(EventType::Warning, object, reason, note);
+        self.enqueue(EventType::Warning, object, reason, RECONCILE, note);
+    }
+
+    /// Publishes a warning that is a repeat only of those with the same action: a repeat keeps the first note.
+    pub(crate) fn warn_apart(
+        &self,
+        object: &ObjectReference,
+        reason: &'static str,
+        action: &str,
+        note: &str,
+    ) {
+        self.enqueue(EventType::Warning, object, reason, action, note);
     }
 
     /// Publishes an Event of the type `Normal`.
     pub fn tell(&self, object: &ObjectReference, reason: &'static str, note: &str) {
-        self.enqueue(EventType::Normal, object, reason, note);
+        self.enqueue(EventType::Normal, object, reason, RECONCILE, note);
     }
 
     /// Publishes a milestone.
@@ -98,12 +111,19 @@ impl Events {
         self.queue.capacity() > 0
     }
 
-    fn enqueue(&self, type_: EventType, object: &ObjectReference, reason: &'static str, note: &str) {
+    fn enqueue(
+        &self,
+        type_: EventType,
+        object: &ObjectReference,
+        reason: &'static str,
+        action: &str,
+        note: &str,
+    ) {
         let event = Event {
             type_,
             reason: reason.into(),
             note: Some(clip(note, LONGEST_NOTE)),
-            action: "Reconcile".into(),
+            action: clip(action, LONGEST_ACTION),
             secondary: None,
         };
         self.send(event, object);

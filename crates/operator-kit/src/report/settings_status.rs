@@ -6,7 +6,10 @@ use axum::http::StatusCode;
 use k8s_openapi::api::core::v1::ObjectReference;
 use parking_lot::{Mutex, MutexGuard};
 
-use crate::report::{Events, metrics::Metrics};
+use crate::{
+    render::short_digest,
+    report::{Events, metrics::Metrics},
+};
 
 /// Which settings are in force, and why newer ones are not: for `/settings`, metrics, Events and the log. A version is
 /// the sha256 of the settings' text.
@@ -74,7 +77,7 @@ impl SettingsStatus {
         drop(state);
         self.metrics.settings_kept_out();
         tracing::error!("{note}");
-        teller.warn(reason, &note);
+        teller.warn(reason, &format!("Take{}", short_digest(&[version, &note])), &note);
     }
 
     /// The page about the settings. With the version that somebody waits for: success once it is in force, 422 when it is
@@ -116,9 +119,10 @@ impl Teller {
         }
     }
 
-    pub fn warn(&self, reason: &'static str, note: &str) {
+    /// Tells a warning; those with the same reason and action are repeats of the first one.
+    pub fn warn(&self, reason: &'static str, action: &str, note: &str) {
         if let Some(map) = &self.config_map {
-            self.events.warn(map, reason, note);
+            self.events.warn_apart(map, reason, action, note);
         }
     }
 }

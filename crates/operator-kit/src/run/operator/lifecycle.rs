@@ -12,6 +12,7 @@ use tokio::{
 
 use super::{Operator, unexpected};
 use crate::{
+    render::short_digest,
     report::server,
     run::{
         Validate,
@@ -135,7 +136,10 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
         loop {
             self.health.beat();
             let failing = self.health.lasting_failures();
-            failing.difference(&told).for_each(|failure| self.teller.warn("KindNotObserved", failure));
+            for failure in failing.difference(&told) {
+                let action = format!("Watch{}", short_digest(&[failure]));
+                self.teller.warn("KindNotObserved", &action, failure);
+            }
             told = failing;
             tokio::time::sleep(HEARTBEAT_INTERVAL).await;
         }
