@@ -4,10 +4,7 @@ use anyhow::{Result, ensure};
 use k8s_openapi::api::core::v1::Pod;
 use kube::{Api, api::ListParams};
 
-use crate::{Cluster, Process, WAIT_TIMEOUT, cluster::path_from, eventually, pods};
-
-/// The namespace that `cargo xtask test` installs the charts in.
-pub(crate) const NAMESPACE: &str = "catena-system";
+use crate::{Cluster, Process, WAIT_TIMEOUT, cluster::path_from, eventually, pods, system::NAMESPACE};
 
 /// A controller of the chain: the name of its chart, release and ServiceAccount.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

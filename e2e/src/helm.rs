@@ -3,7 +3,7 @@ use std::process::Stdio;
 use anyhow::{Context, Result, ensure};
 use tokio::process::Command;
 
-use crate::{cluster::path_from, controllers::NAMESPACE};
+use crate::{cluster::path_from, system::NAMESPACE};
 
 /// Runs helm in the namespace of the charts, and returns its output.
 pub async fn helm(arguments: &[&str]) -> Result<String> {

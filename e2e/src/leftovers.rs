@@ -24,7 +24,7 @@ use kube::{
 };
 use serde::de::DeserializeOwned;
 
-use crate::{Controller, WAIT_TIMEOUT, controllers::NAMESPACE, eventually};
+use crate::{Controller, WAIT_TIMEOUT, eventually, system::NAMESPACE};
 
 /// A test in the course of the suite.
 struct Run {

@@ -43,6 +43,7 @@ mod replicas;
 mod route;
 pub mod schema;
 mod stolen_time;
+mod system;
 
 pub mod twin;
 mod undo;

@@ -8,7 +8,7 @@ use kube::{
 };
 use serde_json::json;
 
-use crate::{Cluster, Controller, WAIT_TIMEOUT, cleanup::clean_up, controllers::NAMESPACE, eventually};
+use crate::{Cluster, Controller, WAIT_TIMEOUT, cleanup::clean_up, eventually, system::NAMESPACE};
 
 /// A controller without a pod, until this is dropped.
 pub struct Paused(Controller);

@@ -10,7 +10,7 @@ use tokio::{
     net::TcpStream,
 };
 
-use crate::{Cluster, Controller, WAIT_TIMEOUT, controllers::NAMESPACE, eventually};
+use crate::{Cluster, Controller, WAIT_TIMEOUT, eventually, system::NAMESPACE};
 
 /// The annotation with the process id of a pod that runs on the test's own machine.
 const PID: &str = "catena.dev/host-pid";

@@ -10,8 +10,7 @@ use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt;
 
 use crate::{
-    BACKUPS, Cluster, Controller, cluster::path_from, controllers::NAMESPACE, helm,
-    until_nothing_is_protected,
+    BACKUPS, Cluster, Controller, cluster::path_from, helm, system::NAMESPACE, until_nothing_is_protected,
 };
 
 /// A controller's release, changed until this is dropped.

@@ -6,8 +6,8 @@ use kube::{Api, ResourceExt, api::ListParams};
 use serde_json::{Value, json};
 
 use crate::{
-    BACKUPS, Cluster, Controller, Process, WAIT_TIMEOUT, controllers::NAMESPACE, eventually, kubectl, pods,
-    protecting,
+    BACKUPS, Cluster, Controller, Process, WAIT_TIMEOUT, eventually, kubectl, pods, protecting,
+    system::NAMESPACE,
 };
 
 /// Both replicas of a controller.

@@ -9,9 +9,7 @@ use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret};
 use kube::{Api, ResourceExt, api::ListParams};
 use serde_json::json;
 
-use crate::{
-    BACKUP_BY, Cluster, Namespace, controllers::NAMESPACE, deployment, is_protected, is_ready, texts,
-};
+use crate::{BACKUP_BY, Cluster, Namespace, deployment, is_protected, is_ready, system::NAMESPACE, texts};
 
 /// The workloads.
 const SETS: [&str; 3] = ["web-0", "web-1", "web-2"];

@@ -13,15 +13,6 @@ const SHORTEST_INTERVAL: Duration = Duration::from_secs(5);
 /// The longest time between two looks, after two minutes without progress.
 const LONGEST_INTERVAL: Duration = Duration::from_secs(30);
 
-/// The last look for the pod that keeps the child from serving.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Look {
-    /// The time since.
-    pub age: Duration,
-    /// The pod, if there is one, or why the pods are unknown.
-    pub found: Result<Option<BlockedBy>, String>,
-}
-
 /// Whether a pod may keep the child from serving without a report by the child.
 fn is_needed(observed: &Observed) -> bool {
     let Some(child) = observed.child.ours() else { return false };

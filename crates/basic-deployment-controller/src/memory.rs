@@ -7,9 +7,9 @@ use std::{
 };
 
 use basic_deployment_controller::{
-    blocking_pod::Look,
     child::Child,
     desired::Desired,
+    observed::Look,
     undone::{CONTEST_END, Part, Undone},
 };
 use catena_api::BlockedBy;

@@ -8,14 +8,13 @@ mod pods;
 use std::{sync::Arc, time::Duration};
 
 use basic_deployment_controller::{
-    Settings as Configured,
-    blocking_pod::{self, Look},
+    Settings as Configured, blocking_pod,
     child::Child,
     child_kind::ChildKind,
     command::{Command, CommandKind, Order},
     desired::{Desired, located, render},
     error::{Error, Refusal},
-    observed::{Found, Observed, Prepared, WatchedResources},
+    observed::{Found, Look, Observed, Prepared, WatchedResources},
     revision::{self, Pin, Revision},
     rollback, stall,
 };

@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use catena_api::{BasicDeployment, ChildStatus};
+use catena_api::{BasicDeployment, BlockedBy, ChildStatus};
 use jiff::Timestamp;
 use operator_kit::{
     render::Rendered,
@@ -17,7 +17,6 @@ use operator_kit::{
 use serde_json::Value;
 
 use crate::{
-    blocking_pod::Look,
     child::Child,
     child_kind::ChildKind,
     command::{Command, CommandKind},
@@ -126,6 +125,15 @@ pub enum Occupant {
         /// Its name.
         name: String,
     },
+}
+
+/// The last look for the pod that keeps the child from serving.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Look {
+    /// The time since.
+    pub age: Duration,
+    /// The pod, if there is one, or why the pods are unknown.
+    pub found: Result<Option<BlockedBy>, String>,
 }
 
 /// The prerequisites of a command, read live.

@@ -22,7 +22,7 @@ use super::{
     state::Counts,
 };
 use crate::{
-    BACKUP_BY, BACKUPS, CONTROLLERS, Cluster, Controller, OwnProcess, Paused, controllers::NAMESPACE,
+    BACKUP_BY, BACKUPS, CONTROLLERS, Cluster, Controller, OwnProcess, Paused, system::NAMESPACE,
     until_all_are_ready,
 };
 

@@ -11,13 +11,13 @@ use crate::{
     decide::{
         action::Action,
         commands,
-        exchange::{next_former, share_of_wanted},
+        exchange::{change, create, next_former, share_of_wanted},
         history,
     },
     desired::Desired,
     error::Refusal,
     observed::{Found, Observed},
-    restarts, step,
+    step,
     undone::Part,
 };
 
@@ -53,18 +53,6 @@ pub fn keep(desired: &Desired, observed: &Observed, queue: &CommandQueue) -> Opt
             })
         }
     }
-}
-
-/// Creates a child, with the replicas that there is room for beside former ones.
-pub fn create(desired: &Desired, observed: &Observed) -> Action {
-    let token = restarts::token_of_new(&desired.kind, observed);
-    Action::Create { desired: desired.clone().under(token), replicas: share_of_wanted(None, observed) }
-}
-
-/// Changes a child to a rendering.
-pub fn change(child: &Arc<Child>, desired: &Desired, observed: &Observed, heals: bool) -> Action {
-    let replicas = share_of_wanted(Some(child), observed);
-    Action::Apply { child: child.clone(), desired: desired.clone(), replicas, heals }
 }
 
 /// No other child is created beside one that may still run, but is not seen.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::{
     command_queue::CommandQueue,
     command_status::{self, is_progress},
-    decide::{action::Action, child},
+    decide::{action::Action, exchange},
     observed::{Found, Observed},
     restarts, step,
 };
@@ -26,8 +26,8 @@ pub fn start(observed: &Observed, queue: &CommandQueue) -> Option<Action> {
             let token = restarts::token(&child, command, observed);
             Some(Action::Restart { child, command: command.clone(), token })
         }
-        Some((desired, Found::Ours(child))) => Some(child::change(child, desired, observed, false)),
-        Some((desired, _)) => Some(child::create(desired, observed)),
+        Some((desired, Found::Ours(child))) => Some(exchange::change(child, desired, observed, false)),
+        Some((desired, _)) => Some(exchange::create(desired, observed)),
     }
 }
 

@@ -8,7 +8,10 @@ use std::{cmp::Reverse, sync::Arc};
 use crate::{
     budget::{Budget, Count},
     child::Child,
+    decide::action::Action,
+    desired::Desired,
     observed::Observed,
+    restarts,
 };
 
 /// The replicas of the wanted child, or of the one that a rollback makes the wanted one; `None` is one to be created.
@@ -42,4 +45,16 @@ pub fn next_former(observed: &Observed) -> Option<(&Arc<Child>, i32)> {
             Some((child, count.desired - fewer))
         }
     }
+}
+
+/// Creates a child, with the replicas that there is room for beside former ones.
+pub fn create(desired: &Desired, observed: &Observed) -> Action {
+    let token = restarts::token_of_new(&desired.kind, observed);
+    Action::Create { desired: desired.clone().under(token), replicas: share_of_wanted(None, observed) }
+}
+
+/// Changes a child to a rendering.
+pub fn change(child: &Arc<Child>, desired: &Desired, observed: &Observed, heals: bool) -> Action {
+    let replicas = share_of_wanted(Some(child), observed);
+    Action::Apply { child: child.clone(), desired: desired.clone(), replicas, heals }
 }

@@ -4,7 +4,10 @@ use catena_api::BlockedBy;
 use operator_kit::report::{Category, Failure};
 
 use super::*;
-use crate::blocking_pod::{Look, look_in, works_for};
+use crate::{
+    blocking_pod::{look_in, works_for},
+    observed::Look,
+};
 
 fn seconds(count: u64) -> Duration {
     Duration::from_secs(count)
