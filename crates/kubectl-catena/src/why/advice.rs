@@ -95,6 +95,10 @@ fn template(reason: &str) -> Option<Description> {
             "has a pod template that gives every pod the same name",
             "include suffix in the name: {{ name ~ \"-\" ~ suffix }}",
         ),
+        "ChildLeaving" => (
+            "waits until the child to return to, which is being deleted, is gone",
+            "wait; if it stays, kubectl catena why on that child names its holder",
+        ),
         "FormerChildLeaving" => (
             "waits until the child of a former BasicDeployment of the same name is gone",
             "wait; if it stays, kubectl catena why on that child names its holder",
