@@ -5,18 +5,11 @@ use std::{path::PathBuf, process::Stdio};
 
 use anyhow::{Context, Result, ensure};
 use e2e::{
-    ChaosProxy, Cheat, CheatingChild, Cluster, OwnProcess, REPLICA_SETS, Said, WAIT_TIMEOUT, catena,
-    checkout, eventually, example, example_program, image, kubectl,
+    Cheat, CheatingChild, Cluster, JobReplicas, REPLICA_SETS, Said, WAIT_TIMEOUT, catena, checkout,
+    eventually, image,
 };
 use futures::{StreamExt, TryStreamExt, stream};
-use k8s_openapi::{
-    api::core::v1::Namespace as CoreNamespace,
-    apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
-};
-use kube::{
-    api::PostParams,
-    runtime::{conditions::is_crd_established, wait::await_condition},
-};
+use k8s_openapi::api::core::v1::Namespace as CoreNamespace;
 use serde_json::{Value, json};
 use tokio::{
     io::{AsyncBufReadExt, BufReader},
@@ -141,22 +134,7 @@ async fn a_replica_set_is_seen_to_honour_the_contract_with_another_one_for_each_
 async fn the_example_of_a_third_party_is_seen_to_honour_the_contract() -> Result<()> {
     e2e::needs!(HostProcesses);
     let cluster = Cluster::with(&[]).await?;
-    let namespace = cluster.namespace("example").await?;
-    let mut definition: Value = serde_saphyr::from_str(&example("job-replicas/crd.yaml")?)?;
-    let owner = namespace.owns("jobreplicas.example.com");
-    definition["metadata"]["ownerReferences"] = owner["ownerReferences"].clone();
-    let definition: CustomResourceDefinition = serde_json::from_value(definition)?;
-    let definitions = cluster.all::<CustomResourceDefinition>();
-    definitions.create(&PostParams::default(), &definition).await?;
-    let established = await_condition(definitions, "jobreplicas.example.com", is_crd_established());
-    tokio::time::timeout(WAIT_TIMEOUT, established).await??;
-    eventually("its schema is published", WAIT_TIMEOUT, async || {
-        let said = kubectl(&["get", "--raw", "/openapi/v3/apis/example.com/v1"]).await;
-        said.map_err(|error| format!("{error:#}"))
-    })
-    .await;
-    let proxy = ChaosProxy::start().await?;
-    let mut process = OwnProcess::start(example_program("job-replicas")?, &proxy, &json!({}))?;
+    let controller = JobReplicas::start(&cluster).await?;
     let object = json!({
         "apiVersion": "example.com/v1", "kind": "JobReplicas", "metadata": {"name": "web"},
         // The fake nodes would end it.
@@ -164,8 +142,8 @@ async fn the_example_of_a_third_party_is_seen_to_honour_the_contract() -> Result
     });
     let template = File::with("jobreplicas", &object)?;
     let said = check("jobreplicas.example.com", &template, &[]).await?;
-    ensure!(said.code == 0, "{said:?}\n{}", process.log());
-    process.stop().await
+    ensure!(said.code == 0, "{said:?}\n{}", controller.log());
+    Ok(())
 }
 
 #[tokio::test]

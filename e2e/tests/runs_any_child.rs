@@ -1,11 +1,11 @@
 //! Children of other kinds than BasicReplicaSet, by the values under examples/children: they are created, scaled, rolled out,
 //! restarted, rolled back and deleted, and a version that never serves is never called ready, and its pod is named.
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use catena_api::{BasicDeployment, BasicDeploymentRestart, BasicDeploymentRollback, BlockedBy};
 use e2e::{
-    Cluster, DEPLOYMENTS, Namespace, Release, another_image, checkout, commands, condition, deployment,
-    image, uids,
+    Cluster, DEPLOYMENTS, JobReplicas, Namespace, Release, another_image, checkout, commands, condition,
+    deployment, image, uids,
 };
 use k8s_openapi::api::core::v1::Pod;
 use serde_json::{Value, json};
@@ -18,12 +18,27 @@ struct Kind {
     /// The example under examples/children.
     example: &'static str,
     can_restart: bool,
+    /// The end of its template, which only the fake nodes need.
+    addition: &'static str,
 }
 
+const DEPLOYMENT: Kind = Kind { example: "deployment", can_restart: true, addition: "" };
+const STATEFUL_SET: Kind = Kind { example: "statefulset", can_restart: true, addition: "" };
+const REPLICA_SET: Kind = Kind { example: "replicaset", can_restart: false, addition: "" };
+/// The fake nodes would end its pods, as those of other Jobs.
+const JOB_REPLICAS: Kind = Kind {
+    example: "job-replicas",
+    can_restart: true,
+    addition: "  podAnnotations: {catena.dev/play: run-on}\n",
+};
+
 /// Its values for basic-deployment-controller.
-fn values(example: &str) -> Result<Value> {
-    let file = checkout().join("examples/children").join(format!("{example}.yaml"));
-    Ok(serde_saphyr::from_str(&std::fs::read_to_string(file)?)?)
+fn values(kind: &Kind) -> Result<Value> {
+    let file = checkout().join("examples/children").join(format!("{}.yaml", kind.example));
+    let mut values: Value = serde_saphyr::from_str(&std::fs::read_to_string(file)?)?;
+    let template = &mut values["templates"]["default"];
+    *template = format!("{}{}", template.as_str().context("a text")?, kind.addition).into();
+    Ok(values)
 }
 
 fn image_of(pod: &Pod) -> Option<&str> {
@@ -78,7 +93,7 @@ fn renamed(mut values: Value) -> Value {
 }
 
 async fn lives_with(cluster: &Cluster, release: &Release, kind: &Kind) -> Result<()> {
-    release.change(&values(kind.example)?).await?;
+    release.change(&values(kind)?).await?;
     DEPLOYMENTS.until_ready(cluster).await;
     let namespace = cluster.namespace(kind.example).await?;
     let (one, other) = (image(), another_image());
@@ -115,7 +130,7 @@ async fn lives_with(cluster: &Cluster, release: &Release, kind: &Kind) -> Result
         .await;
     let before = until_serving(&namespace, 4, &one).await;
 
-    release.change(&renamed(values(kind.example)?)).await?;
+    release.change(&renamed(values(kind)?)).await?;
     let is_replaced = "all pods are those of the child's new name";
     namespace
         .until_pods(is_replaced, |pods| {
@@ -129,7 +144,7 @@ async fn lives_with(cluster: &Cluster, release: &Release, kind: &Kind) -> Result
 
 /// A contract that does not fit the kind is reported by its field, and the child is left alone.
 async fn is_told_of_a_breach(cluster: &Cluster, release: &Release) -> Result<()> {
-    let mut unfit = values("deployment")?;
+    let mut unfit = values(&DEPLOYMENT)?;
     unfit["children"][0]["contract"]["selector"] = "status.replicas".into();
     release.change(&unfit).await?;
     DEPLOYMENTS.until_ready(cluster).await;
@@ -158,29 +173,35 @@ async fn is_told_of_a_breach(cluster: &Cluster, release: &Release) -> Result<()>
     Ok(())
 }
 
-async fn live_with(kinds: &[Kind]) -> Result<()> {
-    let cluster = Cluster::changing(&[DEPLOYMENTS]).await?;
-    let release = Release::upgrade(&cluster, DEPLOYMENTS, &json!({})).await?;
+async fn live_with(cluster: &Cluster, kinds: &[Kind]) -> Result<()> {
+    let release = Release::upgrade(cluster, DEPLOYMENTS, &json!({})).await?;
     for kind in kinds {
-        lives_with(&cluster, &release, kind).await?;
+        lives_with(cluster, &release, kind).await?;
     }
-    is_told_of_a_breach(&cluster, &release).await?;
+    is_told_of_a_breach(cluster, &release).await?;
     release.restore().await?;
-    DEPLOYMENTS.until_ready(&cluster).await;
+    DEPLOYMENTS.until_ready(cluster).await;
     Ok(())
 }
 
 #[tokio::test]
 async fn a_deployment_is_a_child_that_never_lies() -> Result<()> {
-    live_with(&[Kind { example: "deployment", can_restart: true }]).await
+    let cluster = Cluster::changing(&[DEPLOYMENTS]).await?;
+    live_with(&cluster, &[DEPLOYMENT]).await
 }
 
 #[tokio::test]
 #[ignore = "it keeps all other tests of basic-deployment-controller waiting"]
 async fn stateful_sets_and_replica_sets_are_children_that_never_lie() -> Result<()> {
-    live_with(&[
-        Kind { example: "statefulset", can_restart: true },
-        Kind { example: "replicaset", can_restart: false },
-    ])
-    .await
+    let cluster = Cluster::changing(&[DEPLOYMENTS]).await?;
+    live_with(&cluster, &[STATEFUL_SET, REPLICA_SET]).await
+}
+
+#[tokio::test]
+#[ignore = "it keeps all other tests of basic-deployment-controller waiting"]
+async fn the_example_of_a_third_party_is_a_child_that_never_lies() -> Result<()> {
+    e2e::needs!(HostProcesses);
+    let cluster = Cluster::changing(&[DEPLOYMENTS]).await?;
+    let _controller = JobReplicas::start(&cluster).await?;
+    live_with(&cluster, &[JOB_REPLICAS]).await
 }

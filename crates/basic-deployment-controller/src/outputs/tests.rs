@@ -167,6 +167,24 @@ fn the_examples_say_where_their_pods_are() {
 }
 
 #[test]
+fn the_pod_of_a_job_that_is_not_ready_is_looked_for_instead_of_the_job() {
+    let outputs = |reason: &str| {
+        let job = json!({"apiVersion": "batch/v1", "kind": "Job", "name": "web-1", "reason": reason});
+        let status = json!({"active": 0, "observedGeneration": 2, "selector": "of=web", "blockedBy": job});
+        let child = json!({"metadata": {"name": "web"}, "spec": {"replicas": 1}, "status": status});
+        example("job-replicas").children[0].contract.outputs(&child, 2)
+    };
+    let waiting = outputs("WorkerNotReady");
+    let pods = Some("of=web".to_owned());
+    assert_eq!((waiting.blocked_by, waiting.pods, waiting.problem), (None, pods, None));
+    let ended = outputs("WorkerEnded");
+    assert_eq!(ended.blocked_by.map(|blocker| blocker.name), Some("web-1".into()));
+    let ready = json!({"spec": {"replicas": 1}, "status": {"active": 1, "selector": "of=web"}});
+    let outputs = example("job-replicas").children[0].contract.outputs(&ready, 2);
+    assert_eq!((outputs.blocked_by, outputs.problem), (None, None));
+}
+
+#[test]
 fn a_rollout_is_ready_when_the_new_pods_are_the_stable_ones() {
     let status = |phase: &str, stable: &str| {
         json!({
