@@ -31,11 +31,16 @@ fn says(object: &impl ResourceExt, state: &str, reason: &str) -> bool {
 }
 
 async fn deleted(namespace: &Namespace, name: &str, backup_by: &str) -> Result<ConfigMap> {
-    let map = serde_json::from_value(json!({"metadata": {"name": name, "labels": {BACKUP_BY: backup_by}}}))?;
-    namespace.create::<ConfigMap>(&map).await?;
-    let map = namespace.until(name, "is protected", |map: &ConfigMap| is_protected(map)).await;
+    let map = protected(namespace, name, backup_by).await?;
     namespace.delete::<ConfigMap>(name).await?;
     Ok(map)
+}
+
+/// Creates an object, and waits until it is protected.
+async fn protected(namespace: &Namespace, name: &str, backup_by: &str) -> Result<ConfigMap> {
+    let map = serde_json::from_value(json!({"metadata": {"name": name, "labels": {BACKUP_BY: backup_by}}}))?;
+    namespace.create::<ConfigMap>(&map).await?;
+    Ok(namespace.until(name, "is protected", |map: &ConfigMap| is_protected(map)).await)
 }
 
 async fn jobs(client: &Client, uid: &str) -> Result<Vec<Job>> {
@@ -178,14 +183,15 @@ async fn a_backup_that_may_not_be_read_holds_and_says_so_until_it_may() -> Resul
     values["kinds"]["configmaps"]["selector"]["matchLabels"] = json!({BACKUP_BY: "vault"});
     values["backups"]["configmap"]["namespace"] = vault.name.as_str().into();
     let _release = Release::upgrade(&cluster, BACKUPS, &values).await?;
-    BACKUPS.until_ready(&cluster).await;
+    // Settings without their rights would not be taken.
+    let namespace = cluster.namespace("unread").await?;
+    protected(&namespace, "web", "vault").await?;
     let bindings = vault.api::<RoleBinding>();
     let granted = bindings.list(&ListParams::default()).await?.items;
     assert!(!granted.is_empty(), "nothing was granted there");
     bindings.delete_collection(&DeleteParams::default(), &ListParams::default()).await?;
 
-    let namespace = cluster.namespace("unread").await?;
-    deleted(&namespace, "web", "vault").await?;
+    namespace.delete::<ConfigMap>("web").await?;
     let held = namespace
         .until("web", "says why it is held", |map: &ConfigMap| says(map, "Blocked", "Forbidden"))
         .await;

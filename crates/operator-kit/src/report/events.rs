@@ -111,7 +111,8 @@ impl Events {
         self.queue.capacity() > 0
     }
 
-    fn enqueue(
+    /// Publishes an Event that is a repeat only of those with the same reason and action: a repeat keeps the first note.
+    pub(crate) fn enqueue(
         &self,
         type_: EventType,
         object: &ObjectReference,

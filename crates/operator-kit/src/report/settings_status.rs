@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use axum::http::StatusCode;
 use k8s_openapi::api::core::v1::ObjectReference;
+use kube::runtime::events::EventType;
 use parking_lot::{Mutex, MutexGuard};
 
 use crate::{
@@ -59,7 +60,8 @@ impl SettingsStatus {
         drop(state);
         self.metrics.settings_in_force(version);
         tracing::info!(version, "the settings changed");
-        teller.tell("SettingsTaken", &format!("the settings of the version {version} are in force"));
+        let note = format!("the settings of the version {version} are in force");
+        teller.tell("SettingsTaken", &taking(&[version]), &note);
     }
 
     /// Records that settings are not in force, and tells it.
@@ -77,7 +79,7 @@ impl SettingsStatus {
         drop(state);
         self.metrics.settings_kept_out();
         tracing::error!("{note}");
-        teller.warn(reason, &format!("Take{}", short_digest(&[version, &note])), &note);
+        teller.warn(reason, &taking(&[version, &note]), &note);
     }
 
     /// The page about the settings. With the version that somebody waits for: success once it is in force, 422 when it is
@@ -105,6 +107,11 @@ impl SettingsStatus {
     }
 }
 
+/// The action of an Event about settings: another one for each version and problem, so that none is taken for a repeat.
+fn taking(about: &[&str]) -> String {
+    format!("Take{}", short_digest(about))
+}
+
 /// Tells of settings, and of kinds that they name, in Events about their `ConfigMap`, if that is known.
 #[derive(Clone)]
 pub(crate) struct Teller {
@@ -113,16 +120,16 @@ pub(crate) struct Teller {
 }
 
 impl Teller {
-    fn tell(&self, reason: &'static str, note: &str) {
+    fn tell(&self, reason: &'static str, action: &str, note: &str) {
         if let Some(map) = &self.config_map {
-            self.events.tell(map, reason, note);
+            self.events.enqueue(EventType::Normal, map, reason, action, note);
         }
     }
 
     /// Tells a warning; those with the same reason and action are repeats of the first one.
     pub fn warn(&self, reason: &'static str, action: &str, note: &str) {
         if let Some(map) = &self.config_map {
-            self.events.warn_apart(map, reason, action, note);
+            self.events.enqueue(EventType::Warning, map, reason, action, note);
         }
     }
 }
