@@ -111,8 +111,15 @@ async fn settings_whose_rights_a_failed_upgrade_did_not_bring_are_not_taken_befo
     let namespace = cluster.namespace("half").await?;
     let place = format!("{}-backups", namespace.name);
     let mut values = protecting()?;
-    values["backups"]["nowhere"] = values["backups"]["manifest"].clone();
-    values["backups"]["nowhere"]["namespace"] = place.as_str().into();
+    // The other entries bring the right to create Secrets anywhere, but not ConfigMaps.
+    let mut nowhere = values["backups"]["manifest"].clone();
+    let template =
+        nowhere["template"].as_str().unwrap_or_default().replace("kind: Secret", "kind: ConfigMap");
+    nowhere["template"] = template.replace("type: Opaque\n", "").replace("stringData:", "data:").into();
+    for (field, value) in [("kind", "ConfigMap"), ("resource", "configmaps"), ("namespace", place.as_str())] {
+        nowhere[field] = value.into();
+    }
+    values["backups"]["nowhere"] = nowhere;
     values["kinds"]["nowhere"] = values["kinds"]["by-manifest"].clone();
     values["kinds"]["nowhere"]["backup"] = "nowhere".into();
     values["kinds"]["nowhere"]["selector"]["matchLabels"][BACKUP_BY] = "nowhere".into();
