@@ -223,7 +223,9 @@ impl Request {
     /// Whether it is a write.
     #[must_use]
     pub fn is_write(&self) -> bool {
+        // A review is a question, although it is created.
         matches!(self.verb.as_str(), "create" | "update" | "patch" | "delete" | "deletecollection")
+            && !self.resource.ends_with("accessreviews")
     }
 
     /// Whether it is a successful write of a controller, other than Events, which are no work, and Leases, which are

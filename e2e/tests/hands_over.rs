@@ -147,7 +147,7 @@ async fn a_deletion_by_a_leader_that_is_stopped_is_known_to_the_next_one_without
         .iter()
         .filter(|request| {
             request.user == REAPER.user()
-                && !["get", "list", "watch"].contains(&&*request.verb)
+                && request.is_write()
                 && [SYSTEM, &namespace.name].contains(&&*request.namespace)
         })
         .collect();

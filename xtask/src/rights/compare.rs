@@ -55,7 +55,7 @@ pub fn compare(log: &Log, exceptions: &Exceptions, part: Part) -> Vec<Finding> {
 fn denials(log: &Log, exceptions: &Exceptions, part: Part) -> Vec<Finding> {
     let mut findings = Vec::new();
     let mut needed = BTreeSet::new();
-    for (request, times) in &log.denied {
+    for (request, times) in log.denied.iter().filter(|(request, _)| !request.is_discovery()) {
         if let Some(exception) = exceptions.denied.iter().find(|listed| listed.is_about_request(request)) {
             needed.insert(exception);
             continue;

@@ -169,6 +169,17 @@ fn a_denied_request_is_told_unless_its_right_was_just_taken_or_is_just_coming() 
 }
 
 #[test]
+fn discovery_that_a_starting_server_denies_is_no_matter_of_the_charts() {
+    for (path, is_told) in
+        [("/apis/apps/v1", false), ("/api", false), ("/apiserver", true), ("/metrics", true)]
+    {
+        let denied = [(request("get", path), vec![at(0)])].into();
+        let log = Log { denied, ..log(Vec::new(), &[]) };
+        assert_eq!(told(&log, &Exceptions::default(), Part::Selected).len(), usize::from(is_told), "{path}");
+    }
+}
+
+#[test]
 fn a_denied_request_is_explained_by_the_loss_of_a_binding() {
     let gone = Change::Gone {
         resource: "clusterrolebindings".into(),
