@@ -76,17 +76,6 @@ impl Events {
         self.enqueue(EventType::Warning, object, reason, RECONCILE, note);
     }
 
-    /// Publishes a warning that is a repeat only of those with the same action: a repeat keeps the first note.
-    pub(crate) fn warn_apart(
-        &self,
-        object: &ObjectReference,
-        reason: &'static str,
-        action: &str,
-        note: &str,
-    ) {
-        self.enqueue(EventType::Warning, object, reason, action, note);
-    }
-
     /// Publishes an Event of the type `Normal`.
     pub fn tell(&self, object: &ObjectReference, reason: &'static str, note: &str) {
         self.enqueue(EventType::Normal, object, reason, RECONCILE, note);
