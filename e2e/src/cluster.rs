@@ -16,6 +16,7 @@ use crate::{
     cleanup::clean_up,
     eventually,
     leftovers::{self, until_settled, what_keeps},
+    protection::release_all,
 };
 
 /// The label of the namespaces of tests, by which `cargo xtask e2e --on current` deletes leftovers.
@@ -46,15 +47,23 @@ impl Drop for Cluster {
             Ok(())
         });
         drop(held);
-        if thread::panicking() {
-            return;
-        }
         let (run, namespaces) = (self.run, std::mem::take(&mut *self.namespaces.lock()));
-        let is_clean = clean_up("looking for what a test left", async move |client| {
-            leftovers::end(&client, run, &namespaces).await;
-            Ok(())
-        });
-        assert!(settled && is_clean, "the test left something behind: see above");
+        let is_clean = !thread::panicking() && {
+            let namespaces = namespaces.clone();
+            clean_up("looking for what a test left", async move |client| {
+                leftovers::end(&client, run, &namespaces).await;
+                Ok(())
+            })
+        };
+        if !is_clean {
+            // Otherwise every test that changes backup-controller would fail too.
+            clean_up("releasing what a failed test left", async move |client| {
+                release_all(&client, &namespaces).await
+            });
+        }
+        if !thread::panicking() {
+            assert!(settled && is_clean, "the test left something behind: see above");
+        }
     }
 }
 

@@ -1,5 +1,6 @@
 use std::{fmt::Debug, panic::Location, sync::Mutex, thread, time::Duration};
 
+use anyhow::{Result, ensure};
 use catena_api::{BasicDeployment, BasicReplicaSet};
 use k8s_openapi::{
     NamespaceResourceScope,
@@ -15,9 +16,9 @@ use kube::{
 };
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
-use crate::{WAIT_TIMEOUT, cleanup::clean_up, eventually, kubectl::inspect, pods, yaml};
+use crate::{StolenTime, WAIT_TIMEOUT, cleanup::clean_up, eventually, kubectl::inspect, pods, yaml};
 
 /// A namespace of one test, deleted at the end with all its objects.
 pub struct Namespace {
@@ -122,6 +123,26 @@ impl Namespace {
                 ),
             }
         }
+    }
+
+    /// Like [`Namespace::until`], but fails if it took longer than a limit, beside the time that the machine was given to
+    /// others. It waits on after the limit, so that the failure tells by how much it was missed.
+    pub async fn until_soon<K>(
+        &self,
+        limit: Duration,
+        name: &str,
+        what: &str,
+        is: impl Fn(&K) -> bool,
+    ) -> Result<K>
+    where
+        K: Resource<DynamicType = (), Scope = NamespaceResourceScope>,
+        K: Clone + Debug + Serialize + DeserializeOwned + Send + 'static,
+    {
+        let (since, stolen) = (Instant::now(), StolenTime::from_now());
+        let object = self.until(name, what, is).await;
+        let (took, stolen) = (since.elapsed(), stolen.so_far());
+        ensure!(took <= limit + stolen, "{name} {what} after {took:?}, of which {stolen:?} were stolen");
+        Ok(object)
     }
 
     /// Waits until an object is gone.

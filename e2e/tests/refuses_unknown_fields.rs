@@ -109,7 +109,7 @@ async fn a_misspelt_probe_in_a_pod_template_is_told_and_no_pod_is_made() -> Resu
 
     let log = has(&[e2e::Need::AuditLog]).then(AuditLog::from_now).transpose()?;
     namespace.create(&misspelt("web")).await?;
-    namespace.until_within(TOLD_WITHIN, "web", "tells the field", tells).await;
+    namespace.until_soon(TOLD_WITHIN, "web", "tells the field", tells).await?;
     ensure!(namespace.until_event("web", "Invalid").await.contains(field));
     let pods = namespace.api::<Pod>().list(&ListParams::default()).await?;
     ensure!(pods.items.is_empty(), "{:?}", e2e::names(&pods.items));
@@ -143,7 +143,7 @@ async fn a_misspelt_field_in_the_template_of_a_child_is_told_and_no_child_is_mad
     namespace.create(&misspelt("first")).await?;
     namespace.until("first", "tells the field", tells).await;
     namespace.create(&misspelt("web")).await?;
-    namespace.until_within(TOLD_WITHIN, "web", "tells the field", tells).await;
+    namespace.until_soon(TOLD_WITHIN, "web", "tells the field", tells).await?;
     ensure!(namespace.until_event("web", "Invalid").await.contains("spec.parametres"));
     let sets = namespace.api::<BasicReplicaSet>().list(&ListParams::default()).await?;
     ensure!(sets.items.is_empty(), "a child was made: {sets:?}");
@@ -156,7 +156,7 @@ async fn a_misspelt_field_in_the_template_of_a_child_is_told_and_no_child_is_mad
     namespace.until_ready("web").await;
     let before = namespace.api::<BasicReplicaSet>().get("web").await?;
     namespace.merge::<BasicDeployment>("web", template("misspelt")).await?;
-    namespace.until_within(TOLD_WITHIN, "web", "tells the field", tells).await;
+    namespace.until_soon(TOLD_WITHIN, "web", "tells the field", tells).await?;
     let after = namespace.api::<BasicReplicaSet>().get("web").await?;
     assert_eq!(after.metadata.generation, before.metadata.generation, "the child was changed");
     release.restore().await
@@ -190,13 +190,13 @@ async fn a_misspelt_field_in_the_template_of_a_backup_holds_the_object_and_makes
         text.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default()
     };
     let held = namespace
-        .until_within(TOLD_WITHIN, "web", "tells the field", |map: &ConfigMap| {
+        .until_soon(TOLD_WITHIN, "web", "tells the field", |map: &ConfigMap| {
             let told = told(map);
             told["state"] == "Blocked"
                 && told["reason"] == "Invalid"
                 && told["message"].as_str().is_some_and(|message| message.contains("stringdata"))
         })
-        .await;
+        .await?;
     let message = told(&held)["message"].as_str().unwrap_or_default().to_owned();
     ensure!(message.contains("backups.misspelt.template"), "{message}");
     ensure!(is_protected(&held), "it was released");

@@ -124,10 +124,12 @@ impl Command {
         let target = asks.as_ref().ok().map(|asks| asks.target.name.as_str());
         let owner = owner(&metadata, target);
         let mut status: CommandStatus = serde_json::from_value(data["status"].take()).unwrap_or_default();
-        // Conditions of other controllers are not ours, and a condition without a generation is the default of the
-        // definition.
+        // Conditions of other controllers are not ours.
         status.conditions = conditions::of_types(&status.conditions, &REPORTED);
-        status.conditions.retain(|condition| condition.observed_generation.is_some());
+        // As long as none has a generation, they are the defaults of the definition. After a report, they are leftovers.
+        if status.conditions.iter().all(|condition| condition.observed_generation.is_none()) {
+            status.conditions.clear();
+        }
         Self {
             kind,
             owner,
@@ -256,6 +258,18 @@ mod tests {
         };
         let pending = json!([condition("Succeeded", "Unknown"), condition("Reconciling", "True")]);
         assert_eq!(command(&json!({"status": {"conditions": pending}})).status, CommandStatus::default());
+    }
+
+    #[test]
+    fn a_default_that_is_left_beside_a_report_is_seen() {
+        let condition = |type_: &str, generation: Option<i64>| {
+            json!({
+                "type": type_, "status": "True", "reason": "Pending", "message": "",
+                "lastTransitionTime": "1970-01-01T00:00:00Z", "observedGeneration": generation,
+            })
+        };
+        let left = json!([condition("Succeeded", Some(1)), condition("Reconciling", None)]);
+        assert_eq!(command(&json!({"status": {"conditions": left}})).status.conditions.len(), 2);
     }
 
     #[test]

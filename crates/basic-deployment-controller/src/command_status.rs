@@ -79,6 +79,7 @@ pub fn unclaimed(command: &Command, now: Timestamp) -> CommandStatus {
         completion_time: Some(Time(now)),
         conditions: conditions
             .with(SUCCEEDED, false, DEADLINE_EXCEEDED, message.clone())
+            .with(RECONCILING, false, DEADLINE_EXCEEDED, message.clone())
             .with(STALLED, true, DEADLINE_EXCEEDED, message)
             .since(&before.conditions),
         ..before.clone()
@@ -101,8 +102,11 @@ fn status(command: &Command, standing: &Standing, observed: &Observed) -> Comman
         _ => accepted.with(ACCEPTED, true, "Accepted", IN_TURN),
     };
     let conditions = match succeeded {
+        // The default of the definition says that it is reconciling. Only a condition replaces it in the same write: if it
+        // were removed by another one, a crash between the two would leave an ended command in progress for ever.
         Some(succeeded) => accepted
             .with(SUCCEEDED, succeeded, &reason, message.clone())
+            .with(RECONCILING, false, &reason, message.clone())
             .while_true(STALLED, !succeeded, &reason, message),
         None => {
             accepted.unknown(SUCCEEDED, &reason, message.clone()).with(RECONCILING, true, &reason, message)

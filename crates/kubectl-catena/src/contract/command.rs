@@ -20,7 +20,7 @@ pub fn check_command(api_version: &str, kind: &str, schema: &Schema) -> Report {
         String::new()
     } else {
         "a new command counts as done until somebody reports on it: give the status a default with a condition Reconciling \
-         (\"True\"), remove that when the command has finished, and report a failure by Stalled (\"True\")"
+         (\"True\"), set it to \"False\" when the command has finished, and report a failure by Stalled (\"True\")"
             .to_owned()
     };
     let default = Field { name: "inProgress", path: "status (default)".to_owned(), required: true, ok, note };
