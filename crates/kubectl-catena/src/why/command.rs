@@ -12,12 +12,13 @@ use super::{
     answer::{Cause, Finding, Lead},
     controllers::Verdict,
     facts::{Binding, Facts},
+    text,
     unreported::{controller_of, not_running},
     warnings,
 };
 use crate::{
     chain::{Node, State},
-    object::{conditions, text},
+    object::{self, conditions},
 };
 
 const BINDER: &str = "command-binder";
@@ -29,7 +30,7 @@ const REPORT_GRACE: SignedDuration = SignedDuration::from_secs(5);
 /// evidence, because a `VerticalPodAutoscaler` has one, too.
 pub fn is_command(node: &Node) -> bool {
     let is_ours =
-        node.identity.group() == keys::GROUP && text(&node.object, "/spec/targetRef/name").is_some();
+        node.identity.group() == keys::GROUP && object::text(&node.object, "/spec/targetRef/name").is_some();
     let is_of_binder = |condition: &Condition| {
         condition.type_ == BOUND && (condition.reason == BOUND || !describe(&condition.reason).0.is_empty())
     };
@@ -134,7 +135,7 @@ pub fn check<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Lead<'n>> {
     let may_be_queued =
         find(SUCCEEDED).is_none_or(|succeeded| matches!(&*succeeded.reason, "Queued" | "Pending"));
     if let Some(first) = older(node, target).filter(|_| may_be_queued) {
-        return Some(Lead::Because(queued(node, first), target));
+        return Some(Lead::Behind(first, Box::new(queued(node, first))));
     }
     let controller = controller_of(&target.identity);
     if let Some((controller, Verdict::Down(why))) = controller
@@ -152,7 +153,7 @@ fn own(node: &Node, fallback: &str) -> Cause {
     let (known, advice) = describe(reason);
     let (usual, _) = describe(fallback);
     let meaning = if known.is_empty() { usual } else { known };
-    let progress = text(&node.object, "/status/progress").map(|progress| format!("{progress} done"));
+    let progress = object::text(&node.object, "/status/progress").map(|progress| format!("{progress} done"));
     Cause {
         object: node.identity.clone(),
         reason: reason.to_owned(),
@@ -205,8 +206,8 @@ fn older<'n>(node: &Node, target: &'n Node) -> Option<&'n Node> {
     before.min_by_key(|other| order(other))
 }
 
-fn queued<'n>(node: &'n Node, first: &'n Node) -> Finding<'n> {
-    let cause = Cause {
+fn queued(node: &Node, first: &Node) -> Cause {
+    Cause {
         object: node.identity.clone(),
         reason: "Queued".to_owned(),
         meaning: format!(
@@ -216,6 +217,22 @@ fn queued<'n>(node: &'n Node, first: &'n Node) -> Finding<'n> {
         message: first.health.message.clone(),
         since: node.created,
         advice: describe("Queued").1.to_owned(),
-    };
-    Finding { cause, path: vec![node, first] }
+    }
+}
+
+/// A queued command with the obstacle of the first one: that has to go.
+pub fn behind<'n>(node: &'n Node, first: Finding<'n>, mut cause: Cause) -> Finding<'n> {
+    if first.cause.is_progress() {
+        return Finding { cause, ..first.below(node) };
+    }
+    let Cause { object, meaning, message, advice, .. } = &first.cause;
+    let is_first = first.path.first().is_some_and(|node| node.identity == *object);
+    let why = if is_first { format!("it {meaning}") } else { format!("{object} {meaning}") };
+    let first_command = first.path.first().map(|node| node.identity.to_string()).unwrap_or_default();
+    cause.meaning = format!("waits for {first_command}, which is older and cannot finish: {why}");
+    if !message.is_empty() {
+        message.clone_into(&mut cause.message);
+    }
+    cause.advice = text::with_names(advice, object);
+    Finding { cause, ..first.below(node) }
 }

@@ -10,6 +10,7 @@ use super::{
     facts::{Facts, Surroundings},
     gather::gather,
     kept::kept_because,
+    relate::relate,
 };
 use crate::{
     chain::{Scope, State, fetch, grow},
@@ -39,6 +40,8 @@ pub async fn explanation(cluster: &Cluster, target: &Target) -> Result<Answer> {
         State::Done | State::Failed => kept_because(cluster, &asked.object, now).await,
         _ => None,
     };
+    let (related, unread) = relate(cluster, &top, surroundings.namespace.as_ref()).await;
+    gaps.extend(unread);
     let lost = fetched.lost_owners.into_iter().find(|(uid, _)| *uid == fetched.asked);
     let surroundings = Surroundings {
         gaps,
@@ -46,6 +49,7 @@ pub async fn explanation(cluster: &Cluster, target: &Target) -> Result<Answer> {
         missing_target: fetched.missing_target,
         binding,
         kept_because,
+        related,
         ..surroundings
     };
     Ok(diagnose(&Facts { asked, top: &top, surroundings: &surroundings, now }))

@@ -3,7 +3,7 @@
 use command_binder::verdict::Verdict;
 use jiff::Timestamp;
 
-use super::controllers::Controllers;
+use super::{controllers::Controllers, related::Related};
 use crate::{
     chain::{Gap, Node},
     object::Identity,
@@ -28,8 +28,10 @@ pub struct Facts<'c> {
 pub struct Surroundings {
     /// The controllers of Catena.
     pub controllers: Controllers,
-    /// The deletion time of the namespace.
-    pub namespace_deleted: Option<Timestamp>,
+    /// The namespace, if it is being deleted.
+    pub namespace: Option<Node>,
+    /// Objects beside the chain.
+    pub related: Related,
     /// Warnings about objects of the namespace, the newest last.
     pub warnings: Vec<Warning>,
     /// The owner of the asked object, if it is missing.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::SignedDuration;
 use k8s_openapi::{
     api::{apps::v1::Deployment, coordination::v1::Lease as CoreLease, core::v1::Event},
     apimachinery::pkg::apis::meta::v1::ObjectMeta,
@@ -12,8 +12,15 @@ use kube::{Api, ResourceExt, api::ListParams};
 use super::{
     controllers::{Controllers, Installation, Lease},
     facts::{Surroundings, Warning},
+    relate::alone,
 };
-use crate::{chain::Gap, connection::Cluster, errors::read_failure, pages, protected_kinds::protected_kinds};
+use crate::{
+    chain::{Gap, Node},
+    connection::Cluster,
+    errors::read_failure,
+    pages,
+    protected_kinds::protected_kinds,
+};
 
 /// The label of everything that the charts install.
 const OURS: &str = "app.kubernetes.io/part-of=catena";
@@ -33,7 +40,7 @@ pub async fn gather(cluster: &Cluster, namespace: Option<&str>) -> Surroundings 
     let (leases, deployments, deleted, warnings, protected) = futures::join!(
         async { pages::all(&Api::<CoreLease>::all(cluster.client.clone()), ours.clone()).await },
         async { pages::all(&Api::<Deployment>::all(cluster.client.clone()), ours.clone()).await },
-        namespace_deleted(cluster, namespace),
+        terminating(cluster, namespace),
         warnings(cluster, namespace),
         protected_kinds(cluster),
     );
@@ -55,7 +62,7 @@ pub async fn gather(cluster: &Cluster, namespace: Option<&str>) -> Surroundings 
     }
     Surroundings {
         controllers: Controllers { seen, unseen },
-        namespace_deleted: deleted,
+        namespace: deleted,
         warnings,
         protected,
         gaps,
@@ -93,10 +100,11 @@ fn join(leases: Vec<CoreLease>, deployments: Vec<Deployment>) -> Vec<Installatio
     seen.into_values().collect()
 }
 
-async fn namespace_deleted(cluster: &Cluster, namespace: Option<&str>) -> Option<Timestamp> {
+/// The namespace, if it is being deleted.
+async fn terminating(cluster: &Cluster, namespace: Option<&str>) -> Option<Node> {
     let kind = cluster.kinds.named("", "namespaces")?;
-    let namespace = cluster.find_metadata(kind, None, namespace?).await.ok()??;
-    namespace.deletion_timestamp.map(|time| time.0)
+    let namespace = cluster.find(kind, None, namespace?).await.ok()??;
+    alone(namespace).filter(|namespace| namespace.deleted.is_some())
 }
 
 /// The warnings about objects of a namespace or about cluster-wide ones, the newest last, and whether they are all.

@@ -1,6 +1,6 @@
 //! Why an object is not as it should be: evidence → the root cause.
 //!
-//! `explanation` asks the server, with `gather`, `binding`, `kept` and `rules`; everything else is pure.
+//! `explanation` asks the server, with `gather`, `relate`, `binding`, `kept` and `rules`; everything else is pure.
 
 mod advice;
 mod answer;
@@ -8,6 +8,7 @@ mod binding;
 mod blockers;
 mod command;
 mod contents;
+mod contest;
 mod controllers;
 mod deletion;
 mod diagnose;
@@ -15,8 +16,13 @@ mod explanation;
 mod facts;
 mod gather;
 mod kept;
+mod namespace;
+mod nodes;
 mod refusal;
+mod relate;
+mod related;
 mod rules;
+mod scheduling;
 #[cfg(test)]
 mod tests;
 mod text;

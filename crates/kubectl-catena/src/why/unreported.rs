@@ -5,7 +5,9 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::{
     advice::describe,
-    answer::{Cause, Finding},
+    answer::{Cause, Finding, Lead},
+    blockers,
+    command::is_command,
     controllers::Verdict,
     facts::Facts,
     warnings,
@@ -20,6 +22,8 @@ pub const NOT_RUNNING: &str = "ControllerNotRunning";
 
 /// How long after a change the silence of a controller is normal.
 const REPORT_GRACE: SignedDuration = SignedDuration::from_secs(5);
+/// How long basic-deployment-controller waits for the first news of a child, and some time for writing the status.
+const FIRST_REPORT_GRACE: SignedDuration = SignedDuration::from_secs(30);
 
 /// The controller of a kind, if it is one of ours.
 pub fn controller_of(identity: &Identity) -> Option<&'static str> {
@@ -34,7 +38,7 @@ pub fn controller_of(identity: &Identity) -> Option<&'static str> {
 }
 
 /// Whether the controller has yet to report on the current spec.
-pub fn check<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Finding<'n>> {
+pub fn check<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Lead<'n>> {
     if node.health.state != State::Unreported {
         return None;
     }
@@ -43,10 +47,15 @@ pub fn check<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Finding<'n>> {
         let meaning = "has a status that does not reflect its current spec".to_owned();
         let cause = silence(node, meaning, since, facts)
             .with_advice("check that the controller of this kind is running, and read its logs");
-        return Some(Finding::at(node, cause));
+        return Some(Lead::Found(Finding::at(node, cause)));
     };
     let cause = match facts.surroundings.controllers.verdict(controller, facts.now) {
         Verdict::Down(why) => not_running(&node.identity, controller, &why),
+        Verdict::Runs if is_held_back(node, since, facts) => {
+            let left = facts.surroundings.related.former_child(node);
+            let next = left.into_iter().chain(blockers::unhealthy_children(node)).collect();
+            return Some(Lead::Follow { next, otherwise: Some(starting(node, since)) });
+        }
         Verdict::Runs => {
             let meaning = if since.is_some_and(|since| facts.now.duration_since(since) < REPORT_GRACE) {
                 format!("has just changed, and {controller} will reconcile it in a moment")
@@ -64,7 +73,28 @@ pub fn check<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Finding<'n>> {
                 .with_advice(&format!("ask the platform team whether {controller} is running"))
         }
     };
-    Some(Finding::at(node, cause))
+    Some(Lead::Found(Finding::at(node, cause)))
+}
+
+/// Whether a controller that runs may be waiting for the first news: it has made a child, or waits for a former one.
+fn is_held_back(node: &Node, since: Option<Timestamp>, facts: &Facts) -> bool {
+    let is_first = node.identity.kind == "BasicDeployment" && node.health.reason != "Behind";
+    let is_new = since.is_some_and(|since| facts.now.duration_since(since) < FIRST_REPORT_GRACE);
+    let has_child = node.children.iter().any(|child| !is_command(child) && child.serving.is_some());
+    is_first && is_new && (has_child || facts.surroundings.related.former_child(node).is_some())
+}
+
+/// It has a child, and nothing stands in the way of that.
+fn starting(node: &Node, since: Option<Timestamp>) -> Cause {
+    let (meaning, advice) = describe("Progressing");
+    Cause {
+        object: node.identity.clone(),
+        reason: "Progressing".to_owned(),
+        meaning: meaning.to_owned(),
+        message: String::new(),
+        since,
+        advice: advice.to_owned(),
+    }
 }
 
 /// The responsible controller is not running. Since when is unknown: the object may have waited for something else

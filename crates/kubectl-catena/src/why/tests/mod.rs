@@ -1,15 +1,19 @@
 //! The sentence and the evidence for each cause, as a person reads them.
 
 mod contents;
+mod controllers;
+mod deletions;
+mod placement;
 mod reasons;
 mod scene;
+mod scenes;
 mod warnings;
 
 use kube::core::DynamicObject;
 use serde_json::{Value, json};
 
 use super::{
-    controllers::Controllers,
+    controllers::Controllers as OurControllers,
     facts::{Binding, Surroundings, Warning},
 };
 use crate::{object::Identity, protected_kinds::ProtectedKinds};
@@ -37,19 +41,6 @@ fn a_rollback_is_mentioned_while_the_object_is_ready() {
     BasicDeployment/web is ready: 3/3 serve.
 
     Note: it was rolled back: revision 1 stays until the spec or the template changes.
-    ");
-}
-
-#[test]
-fn a_child_that_somebody_else_keeps_changing_is_a_remark() {
-    let mut body = ready();
-    let contested =
-        condition("Contested", "True", "ChangedByOthers", "somebody else keeps changing spec.replicas");
-    body["status"]["conditions"].as_array_mut().unwrap().push(contested);
-    insta::assert_snapshot!(explained(WEB, &[deployment(body), set(ready())], &calm()), @r"
-    BasicDeployment/web is ready: 3/3 serve.
-
-    Note: somebody else keeps changing spec.replicas.
     ");
 }
 
@@ -209,7 +200,7 @@ fn a_controller_that_is_not_running() {
     scaled.controllers.seen[0].pods = Some((0, 0));
     insta::assert_snapshot!("scaled_to_0", ask(WEB, &objects, &scaled).sentence);
     let unseen = Surroundings {
-        controllers: Controllers { seen: Vec::new(), unseen: Some("no permission".into()) },
+        controllers: OurControllers { seen: Vec::new(), unseen: Some("no permission".into()) },
         ..Surroundings::default()
     };
     insta::assert_snapshot!("unseen", ask(WEB, &objects, &unseen).sentence);

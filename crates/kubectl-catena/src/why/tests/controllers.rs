@@ -1,0 +1,151 @@
+//! Scenes of controllers and of other writers: who is at fault in the first seconds, and who keeps changing a child.
+
+use serde_json::{Value, json};
+
+use super::{
+    scene::*,
+    scenes::{Scene, assert_right},
+};
+
+const WEB: &str = "BasicDeployment/web";
+const JUST_NOW: &str = "2026-01-01T00:09:50Z";
+
+fn new(mut body: Value) -> Value {
+    body["metadata"] = json!({"creationTimestamp": JUST_NOW});
+    body
+}
+
+#[test]
+fn in_the_first_seconds_the_controller_that_does_not_run_is_blamed() {
+    let starting = not_ready("Scaling", "0 of 3 pods are serving", Value::Null);
+    assert_right(&[
+        Scene {
+            name: "the controller of the child does not run",
+            asked: WEB,
+            objects: vec![deployment(new(unreported())), set(new(unreported()))],
+            surroundings: without("basic-replicaset-controller"),
+            says: "BasicDeployment/web is not ready: BasicReplicaSet/web is not reconciled, because no basic-replicaset-controller is running",
+            advises: "kubectl -n catena-system get deployments,pods",
+        },
+        Scene {
+            name: "its own controller does not run",
+            asked: WEB,
+            objects: vec![deployment(new(unreported()))],
+            surroundings: without("basic-deployment-controller"),
+            says: "BasicDeployment/web is not reconciled, because no basic-deployment-controller is running",
+            advises: "kubectl -n catena-system get deployments,pods",
+        },
+        Scene {
+            name: "both run, and the pods start",
+            asked: WEB,
+            objects: vec![deployment(new(unreported())), set(new(starting))],
+            surroundings: calm(),
+            says: "BasicDeployment/web is not ready: BasicReplicaSet/web is progressing",
+            advises: "wait",
+        },
+        Scene {
+            name: "a pod cannot start",
+            asked: WEB,
+            objects: vec![
+                deployment(new(unreported())),
+                set(new(not_ready("Scaling", "0 of 3", Value::Null))),
+                waiting("web-x", "ImagePullBackOff", "not found"),
+            ],
+            surroundings: calm(),
+            says: "BasicDeployment/web is not ready: Pod/web-x cannot pull its image",
+            advises: "correct the image",
+        },
+        Scene {
+            name: "its own controller runs, and has done nothing for minutes",
+            asked: WEB,
+            objects: vec![deployment(unreported()), set(ready())],
+            surroundings: calm(),
+            says: "BasicDeployment/web has not been reconciled by basic-deployment-controller, which is running",
+            advises: "logs of basic-deployment-controller",
+        },
+    ]);
+}
+
+fn written(by: &str, at: &str) -> Value {
+    json!({"manager": by, "operation": "Update", "time": at, "fieldsV1": {"f:spec": {"f:parameters": {}}}})
+}
+
+#[test]
+fn somebody_who_keeps_changing_an_object_is_named() {
+    let mut contested = ready();
+    let others =
+        condition("Contested", "True", "ChangedByOthers", "somebody else keeps changing spec.replicas");
+    contested["status"]["conditions"].as_array_mut().unwrap().push(others);
+    let mut fought_over = ready();
+    fought_over["metadata"] = json!({"managedFields": [
+        written("basic-deployment-controller", THEN), written("kubectl-edit", JUST_NOW),
+    ]});
+    let mut restless = ready();
+    restless["metadata"] = json!({
+        "generation": 83,
+        "managedFields": [written("hpa", JUST_NOW), written("argocd", "2026-01-01T00:09:57Z")],
+    });
+    restless["status"]["observedGeneration"] = 83.into();
+    let says = "BasicDeployment/web does not come to rest: BasicReplicaSet/web is changed again and again by kubectl-edit";
+    let mut blocked = blocked_by_pod(waiting("web-x", "ErrImagePull", "not found"), "ErrImagePull");
+    let conditions = contested["status"]["conditions"].as_array().unwrap()[1].clone();
+    blocked[0].data["status"]["conditions"].as_array_mut().unwrap().push(conditions);
+    assert_right(&[
+        Scene {
+            name: "a fight about the child",
+            asked: WEB,
+            objects: vec![deployment(contested.clone()), set(fought_over.clone())],
+            surroundings: calm(),
+            says,
+            advises: "stop the other writer",
+        },
+        Scene {
+            name: "asked about the child",
+            asked: "BasicReplicaSet/web",
+            objects: vec![deployment(contested), set(fought_over)],
+            surroundings: calm(),
+            says: "BasicReplicaSet/web is changed again and again by kubectl-edit",
+            advises: "stop the other writer",
+        },
+        Scene {
+            name: "a fight about the replicas of the object itself",
+            asked: WEB,
+            objects: vec![deployment(restless), set(ready())],
+            surroundings: calm(),
+            says: "BasicDeployment/web is changed again and again by argocd",
+            advises: "stop the other writer",
+        },
+        Scene {
+            name: "an obstacle that stays comes first",
+            asked: WEB,
+            objects: blocked,
+            surroundings: calm(),
+            says: "BasicDeployment/web is not ready: Pod/web-x cannot pull its image",
+            advises: "keeps changing",
+        },
+    ]);
+}
+
+#[test]
+fn a_queued_command_leads_to_the_cause_of_the_first_one() {
+    let status = |reason: &str| {
+        json!({"status": {"conditions": [
+            condition("Bound", "True", "Bound", ""), condition("Succeeded", "Unknown", reason, ""),
+        ]}})
+    };
+    let mut objects = blocked_by_pod(waiting("web-x", "ErrImagePull", "not found"), "ErrImagePull");
+    objects.push(command("r1", true, status("Restarting")));
+    objects.push(command("r2", true, status("Queued")));
+    let mut first = blocked_by_pod(waiting("web-x", "ErrImagePull", "not found"), "ErrImagePull");
+    first.push(command("r1", true, status("Queued")));
+    first.push(command("r2", true, status("Queued")));
+    let scene = |objects| Scene {
+        name: "behind a command whose target is blocked",
+        asked: "BasicDeploymentRestart/r2",
+        objects,
+        surroundings: calm(),
+        says: "BasicDeploymentRestart/r2 waits for BasicDeploymentRestart/r1, which is older and cannot finish: Pod/web-x cannot pull its image (Queued",
+        advises: "correct the image",
+    };
+    assert_right(&[scene(objects), scene(first)]);
+}

@@ -1,0 +1,259 @@
+//! Scenes of pods: what keeps them from every node, nodes that do not answer, and volumes.
+
+use kube::core::DynamicObject;
+use serde_json::{Value, json};
+
+use super::{
+    scene::*,
+    scenes::{Scene, assert_right},
+};
+use crate::{
+    object::Identity,
+    why::{
+        facts::{Surroundings, Warning},
+        relate::alone,
+        related::Related,
+    },
+};
+
+const WEB: &str = "BasicDeployment/web";
+
+fn wide(api_version: &str, kind: &str, name: &str, mut body: Value) -> DynamicObject {
+    body["metadata"] = json!({"namespace": null});
+    object(api_version, kind, name, None, body)
+}
+
+fn node(name: &str, body: Value) -> DynamicObject {
+    wide("v1", "Node", name, body)
+}
+
+fn dead(name: &str) -> DynamicObject {
+    let unknown = condition("Ready", "Unknown", "NodeStatusUnknown", "Kubelet stopped posting node status.");
+    node(name, json!({"status": {"conditions": [unknown]}}))
+}
+
+fn with(found: Vec<DynamicObject>, nodes: Vec<DynamicObject>, missing: Vec<Identity>) -> Surroundings {
+    let alone = |objects: Vec<DynamicObject>| objects.into_iter().filter_map(alone).collect();
+    let related = Related { found: alone(found), nodes: alone(nodes), missing, ..Related::default() };
+    Surroundings { related, ..calm() }
+}
+
+fn on(mut pod: DynamicObject, node: &str) -> DynamicObject {
+    pod.data["spec"] = json!({"nodeName": node});
+    pod
+}
+
+fn unready() -> DynamicObject {
+    let conditions = [condition("Ready", "False", "NodeNotReady", "")];
+    pod("web-x", json!({"phase": "Running", "conditions": conditions}))
+}
+
+fn leaving() -> DynamicObject {
+    let metadata = json!({"deletionTimestamp": "2026-01-01T00:05:30Z", "deletionGracePeriodSeconds": 30});
+    object("v1", "Pod", "web-x", Some("BasicReplicaSet/web"), json!({"metadata": metadata}))
+}
+
+/// A deployment with a pod, of which the statuses say nothing yet.
+fn chain(pod: DynamicObject) -> Vec<DynamicObject> {
+    let body = || not_ready("Progressing", "2 of 3 replicas are serving", Value::Null);
+    vec![deployment(body()), set(body()), pod]
+}
+
+#[test]
+fn a_pod_leads_to_its_node() {
+    let gone =
+        Identity { api_version: "v1".into(), kind: "Node".into(), name: "n1".into(), ..Identity::default() };
+    let unhealthy = condition("Ready", "False", "KubeletNotReady", "container runtime is down");
+    let unhealthy = node("n1", json!({"status": {"conditions": [unhealthy]}}));
+    let well = vec![deployment(ready()), set(ready()), serving("web-1"), on(leaving(), "n1")];
+    assert_right(&[
+        Scene {
+            name: "a node that has stopped reporting",
+            asked: WEB,
+            objects: chain(on(unready(), "n1")),
+            surroundings: with(vec![dead("n1")], vec![], vec![]),
+            says: "BasicDeployment/web is not ready: Node/n1 has stopped reporting, and its pods with it (NodeStatusUnknown",
+            advises: "kubectl describe node n1",
+        },
+        Scene {
+            name: "a node that says that it is not ready",
+            asked: WEB,
+            objects: chain(on(unready(), "n1")),
+            surroundings: with(vec![unhealthy], vec![], vec![]),
+            says: "BasicDeployment/web is not ready: Node/n1 is not ready, and its pods with it (KubeletNotReady",
+            advises: "kubectl describe node n1",
+        },
+        Scene {
+            name: "a pod that hangs on it",
+            asked: "Pod/web-x",
+            objects: chain(on(leaving(), "n1")),
+            surroundings: with(vec![dead("n1")], vec![], vec![]),
+            says: "Pod/web-x is not gone: Node/n1 has stopped reporting",
+            advises: "delete the Node object",
+        },
+        Scene {
+            name: "a pod that hangs on it while others serve",
+            asked: WEB,
+            objects: well,
+            surroundings: with(vec![dead("n1")], vec![], vec![]),
+            says: "BasicDeployment/web is ready: 3/3 serve.",
+            advises: "Pod/web-x has been shutting down for 5m: Node/n1 has stopped reporting",
+        },
+        Scene {
+            name: "a pod whose node is gone",
+            asked: "Pod/web-x",
+            objects: chain(on(leaving(), "n1")),
+            surroundings: with(vec![], vec![], vec![gone]),
+            says: "Pod/web-x was on Node/n1, which no longer exists",
+            advises: "--force",
+        },
+    ]);
+}
+
+fn unschedulable(message: &str) -> Vec<DynamicObject> {
+    let conditions = [condition("PodScheduled", "False", "Unschedulable", message)];
+    blocked_by_pod(pod("web-x", json!({"phase": "Pending", "conditions": conditions})), "Unschedulable")
+}
+
+#[test]
+fn each_obstacle_to_scheduling_has_an_advice_of_its_own() {
+    let cordoned = node("n1", json!({"spec": {"unschedulable": true}}));
+    let tainted = |key: &str| node("n2", json!({"spec": {"taints": [{"key": key, "effect": "NoSchedule"}]}}));
+    let says = |message: &'static str, says, advises, nodes| Scene {
+        name: message,
+        asked: WEB,
+        objects: unschedulable(message),
+        surroundings: with(vec![], nodes, vec![]),
+        says,
+        advises,
+    };
+    assert_right(&[
+        says(
+            "0/1 nodes are available: 1 node(s) were unschedulable.",
+            "BasicDeployment/web is not ready: Pod/web-x fits on no node: 1 is cordoned",
+            "kubectl uncordon n1",
+            vec![cordoned],
+        ),
+        says(
+            "0/1 nodes are available: 1 node(s) had untolerated taint(s) {dedicated: db}.",
+            "BasicDeployment/web is not ready: Pod/web-x fits on no node: 1 has the taint dedicated",
+            "kubectl taint nodes n2 dedicated-",
+            vec![tainted("dedicated")],
+        ),
+        says(
+            "0/1 nodes are available: 1 node(s) had untolerated taint {node.kubernetes.io/unreachable: }.",
+            "BasicDeployment/web is not ready: Pod/web-x fits on no node: 1 does not answer",
+            "kubectl describe node n2",
+            vec![tainted("node.kubernetes.io/unreachable")],
+        ),
+        says(
+            "0/3 nodes are available: 3 Insufficient memory.",
+            "BasicDeployment/web is not ready: Pod/web-x fits on no node: 3 have too little memory",
+            "request less memory",
+            vec![],
+        ),
+        says(
+            "0/3 nodes are available: 3 node(s) didn't match Pod's node affinity/selector.",
+            "BasicDeployment/web is not ready: Pod/web-x fits on no node: 3 do not match its node selector",
+            "node selector in the pod template",
+            vec![],
+        ),
+        says(
+            "0/3 nodes are available: 3 node(s) didn't match pod anti-affinity rules.",
+            "BasicDeployment/web is not ready: Pod/web-x fits on no node: 3 do not match its pod affinity",
+            "relax the affinity",
+            vec![],
+        ),
+        says(
+            "0/2 nodes are available: 2 Too many pods.",
+            "BasicDeployment/web is not ready: Pod/web-x fits on no node: 2 have the maximum number of pods",
+            "add a node",
+            vec![],
+        ),
+    ]);
+}
+
+fn with_claim(message: &str) -> Vec<DynamicObject> {
+    let mut objects = unschedulable(message);
+    objects[2].data["spec"] =
+        json!({"volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]});
+    objects
+}
+
+fn claim(class: Option<&str>) -> DynamicObject {
+    let body = json!({"spec": {"storageClassName": class}, "status": {"phase": "Pending"}});
+    object("v1", "PersistentVolumeClaim", "data", None, body)
+}
+
+fn class(provisioner: &str) -> DynamicObject {
+    wide("storage.k8s.io/v1", "StorageClass", "fast", json!({"provisioner": provisioner}))
+}
+
+#[test]
+fn a_pod_leads_to_its_claim_and_the_claim_to_its_class() {
+    let unbound = "0/1 nodes are available: pod has unbound immediate PersistentVolumeClaims.";
+    let missing = Identity {
+        api_version: "v1".into(),
+        kind: "PersistentVolumeClaim".into(),
+        namespace: Some("shop".into()),
+        name: "data".into(),
+        uid: String::new(),
+    };
+    let no_class = Identity {
+        api_version: "storage.k8s.io/v1".into(),
+        kind: "StorageClass".into(),
+        name: "fast".into(),
+        ..Identity::default()
+    };
+    let mut failing = with(vec![claim(Some("fast")), class("csi.example.com")], vec![], vec![]);
+    failing.warnings.push(Warning {
+        about: "PersistentVolumeClaim/data".into(),
+        by: "csi".into(),
+        reason: "ProvisioningFailed".into(),
+        message: "the pool is full".into(),
+        at: None,
+    });
+    let scene = |name, surroundings, says, advises| Scene {
+        name,
+        asked: WEB,
+        objects: with_claim(unbound),
+        surroundings,
+        says,
+        advises,
+    };
+    let mut scenes = vec![
+        scene(
+            "a claim without a class",
+            with(vec![claim(None)], vec![], vec![]),
+            "BasicDeployment/web is not ready: PersistentVolumeClaim/data is not bound, and has no storage class",
+            "kubectl get storageclasses",
+        ),
+        scene(
+            "a class that does not exist",
+            with(vec![claim(Some("fast"))], vec![], vec![no_class]),
+            "BasicDeployment/web is not ready: StorageClass/fast does not exist",
+            "create the StorageClass",
+        ),
+        scene(
+            "volumes made by hand",
+            with(vec![claim(Some("fast")), class("kubernetes.io/no-provisioner")], vec![], vec![]),
+            "BasicDeployment/web is not ready: PersistentVolumeClaim/data is not bound: volumes of its StorageClass/fast are made by hand",
+            "create a PersistentVolume",
+        ),
+        scene(
+            "a provisioner that fails",
+            failing,
+            "BasicDeployment/web is not ready: PersistentVolumeClaim/data is not bound: no volume of its StorageClass/fast has been made for it by csi.example.com",
+            "provisioner of the class is running",
+        ),
+    ];
+    scenes.push(Scene {
+        name: "a claim that does not exist",
+        asked: WEB,
+        objects: with_claim("0/1 nodes are available: persistentvolumeclaim \"data\" not found."),
+        surroundings: with(vec![], vec![], vec![missing]),
+        says: "BasicDeployment/web is not ready: PersistentVolumeClaim/data does not exist",
+        advises: "create the PersistentVolumeClaim",
+    });
+    assert_right(&scenes);
+}
