@@ -110,9 +110,9 @@ fn own(node: &Node, facts: &Facts) -> Cause {
     let health = &node.health;
     if health.state == State::Moving
         && let Some(controller) = controller_of(&node.identity)
-        && let Verdict::Down(why) = facts.surroundings.controllers.verdict(controller, facts.now)
+        && let Verdict::Down(down) = facts.surroundings.controllers.verdict(controller, facts.now)
     {
-        return not_running(&node.identity, controller, &why);
+        return not_running(&node.identity, controller, &down);
     }
     let warning = facts.surroundings.warnings.iter().rfind(|warning| warning.about == node.identity.uid);
     // For a pod that merely is not ready, the last warning has the problem that its kubelet met.

@@ -75,7 +75,7 @@ pub fn foreign<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Finding<'n>> {
 /// A command that could be bound, and is not.
 fn neglected(node: &Node, facts: &Facts) -> Cause {
     match facts.surroundings.controllers.verdict(BINDER, facts.now) {
-        Verdict::Down(why) => not_running(&node.identity, BINDER, &why),
+        Verdict::Down(down) => not_running(&node.identity, BINDER, &down),
         Verdict::Runs | Verdict::Unknown(_) => not_bound(node, "BinderSilent", ""),
     }
 }
@@ -138,10 +138,10 @@ pub fn check<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Lead<'n>> {
         return Some(Lead::Behind(first, Box::new(queued(node, first))));
     }
     let controller = controller_of(&target.identity);
-    if let Some((controller, Verdict::Down(why))) = controller
+    if let Some((controller, Verdict::Down(down))) = controller
         .map(|controller| (controller, facts.surroundings.controllers.verdict(controller, facts.now)))
     {
-        return here(not_running(&node.identity, controller, &why));
+        return here(not_running(&node.identity, controller, &down));
     }
     // It is in progress: the blocker of its target blocks it.
     Some(Lead::Follow { next: vec![target], otherwise: Some(own(node, "UnderWay")) })
@@ -182,7 +182,7 @@ fn unbound(node: &Node, said: &str, facts: &Facts) -> Cause {
     }
     let verdict = facts.surroundings.controllers.verdict(BINDER, facts.now);
     match &verdict {
-        Verdict::Down(why) => not_running(&node.identity, BINDER, why),
+        Verdict::Down(down) => not_running(&node.identity, BINDER, down),
         Verdict::Runs | Verdict::Unknown(_) => {
             let bound = conditions(&node.object).into_iter().find(|condition| condition.type_ == BOUND);
             let reason = bound.map(|bound| bound.reason).filter(|reason| !reason.is_empty());

@@ -70,8 +70,8 @@ fn held_by(node: &Node, finalizer: &Finalizer, since: Timestamp, facts: &Facts) 
         advice: advice.to_owned(),
     };
     match holder.map(|holder| facts.surroundings.controllers.verdict(holder, facts.now)) {
-        Some(Verdict::Down(why)) if is_ours(holder.unwrap_or_default(), facts) => {
-            Cause { message: format!("{} is not running: {why}", holder.unwrap_or_default()), ..cause }
+        Some(Verdict::Down(down)) if is_ours(holder.unwrap_or_default(), facts) => {
+            Cause { message: down.told(holder.unwrap_or_default()), ..cause }
         }
         _ => cause,
     }
@@ -84,9 +84,9 @@ fn is_ours(holder: &str, facts: &Facts) -> bool {
 
 /// Held until its backup is proven; the object itself has the reason for the delay.
 fn backup(node: &Node, since: Timestamp, facts: &Facts) -> Cause {
-    if let Verdict::Down(why) = facts.surroundings.controllers.verdict(BACKUP_CONTROLLER, facts.now) {
-        let cause = not_running(&node.identity, BACKUP_CONTROLLER, &why);
-        let meaning = format!("is held until it is backed up, but no {BACKUP_CONTROLLER} is running: {why}");
+    if let Verdict::Down(down) = facts.surroundings.controllers.verdict(BACKUP_CONTROLLER, facts.now) {
+        let cause = not_running(&node.identity, BACKUP_CONTROLLER, &down);
+        let meaning = format!("is held until it is backed up, but {}", down.told(BACKUP_CONTROLLER));
         return Cause { meaning, ..cause };
     }
     let kind = (node.identity.group().to_owned(), node.identity.kind.clone());

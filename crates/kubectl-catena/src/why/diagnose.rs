@@ -6,7 +6,7 @@ use super::{
     facts::Facts,
     namespace, nodes,
     related::terminating_kind,
-    scheduling,
+    scheduling, settings,
     text::{self as words, with_names},
     unreported, warnings,
 };
@@ -71,6 +71,7 @@ fn lead<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Lead<'n>> {
         .or_else(|| command::foreign(node, facts).map(Lead::Found))
         .or_else(|| unreported::check(node, facts))
         .or_else(|| definition(node, facts))
+        .or_else(|| settings::check(node, facts).map(Lead::Found))
         .or_else(|| nodes::check(node, facts).map(Lead::Found))
         .or_else(|| scheduling::check(node, facts))
         .or_else(|| scheduling::claim(node, facts))
@@ -108,6 +109,8 @@ fn remarks(facts: &Facts, finding: Option<&Finding>) -> Vec<String> {
         remarks.extend(condition_message(facts.asked, contest::CONTESTED));
     }
     remarks.extend(nodes::remarks(facts));
+    remarks.extend(settings::remarks(facts, finding.map(|finding| &finding.cause)));
+    remarks.extend(unreported::updating(facts));
     remarks.extend(facts.asked.all().filter_map(|node| {
         let message = condition_message(node, "UnreadParameters")?;
         Some(format!("{}: {message}", node.identity))

@@ -3,7 +3,7 @@
 use command_binder::verdict::Verdict;
 use jiff::Timestamp;
 
-use super::{controllers::Controllers, related::Related};
+use super::{controllers::Controllers, related::Related, settings::RefusedSettings};
 use crate::{
     chain::{Gap, Node},
     object::Identity,
@@ -44,6 +44,8 @@ pub struct Surroundings {
     pub kept_because: Option<String>,
     /// The kinds that have an entry in backup-controller's settings, if these can be read.
     pub protected: Option<ProtectedKinds>,
+    /// Settings of our controllers that are not in force.
+    pub refused_settings: Vec<RefusedSettings>,
     /// Unread parts.
     pub gaps: Vec<Gap>,
 }

@@ -10,9 +10,11 @@ use k8s_openapi::{
 use kube::{Api, ResourceExt, api::ListParams};
 
 use super::{
+    controller_pods::look_into_pods,
     controllers::{Controllers, Installation, Lease},
     facts::{Surroundings, Warning},
     relate::alone,
+    settings::refused_settings,
 };
 use crate::{
     chain::{Gap, Node},
@@ -37,19 +39,21 @@ const MAX_EVENT_PAGES: usize = 10;
 /// Reads the surroundings of the chain of an object.
 pub async fn gather(cluster: &Cluster, namespace: Option<&str>) -> Surroundings {
     let ours = ListParams::default().labels(OURS);
-    let (leases, deployments, deleted, warnings, protected) = futures::join!(
+    let (leases, deployments, deleted, warnings, protected, refused_settings) = futures::join!(
         async { pages::all(&Api::<CoreLease>::all(cluster.client.clone()), ours.clone()).await },
         async { pages::all(&Api::<Deployment>::all(cluster.client.clone()), ours.clone()).await },
         terminating(cluster, namespace),
         warnings(cluster, namespace),
         protected_kinds(cluster),
+        refused_settings(cluster),
     );
     let unseen = match (&leases, &deployments) {
         (Err(error), Err(_)) => Some(read_failure(error)),
         _ => None,
     };
-    let seen = join(leases.unwrap_or_default(), deployments.unwrap_or_default());
+    let mut seen = join(leases.unwrap_or_default(), deployments.unwrap_or_default());
     let mut gaps = Vec::new();
+    look_into_pods(cluster, &mut seen).await;
     if let Some(why) = &unseen {
         gaps.push(Gap { what: "the controllers of Catena".to_owned(), why: why.clone() });
     }
@@ -65,6 +69,7 @@ pub async fn gather(cluster: &Cluster, namespace: Option<&str>) -> Surroundings 
         namespace: deleted,
         warnings,
         protected,
+        refused_settings,
         gaps,
         ..Surroundings::default()
     }
@@ -93,9 +98,18 @@ fn join(leases: Vec<CoreLease>, deployments: Vec<Deployment>) -> Vec<Installatio
     }
     for deployment in deployments {
         let wanted = deployment.spec.replicas.unwrap_or(1);
+        let labels = deployment.spec.selector.match_labels.unwrap_or_default();
+        let selector: Vec<String> = labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
+        let selector = selector.join(",");
         let status = deployment.status.clone().unwrap_or_default();
         let available = status.available_replicas.unwrap_or(0);
-        of(&deployment.metadata, &|seen| seen.pods = Some((available.into(), wanted.into())));
+        let updated = status.updated_replicas.unwrap_or(0);
+        let is_updating = updated != status.replicas.unwrap_or(0) || updated < wanted;
+        of(&deployment.metadata, &|seen| {
+            seen.pods = Some((available.into(), wanted.into()));
+            seen.selector.clone_from(&selector);
+            seen.is_updating = is_updating;
+        });
     }
     seen.into_values().collect()
 }

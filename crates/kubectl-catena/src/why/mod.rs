@@ -9,6 +9,7 @@ mod blockers;
 mod command;
 mod contents;
 mod contest;
+mod controller_pods;
 mod controllers;
 mod deletion;
 mod diagnose;
@@ -23,6 +24,7 @@ mod relate;
 mod related;
 mod rules;
 mod scheduling;
+mod settings;
 #[cfg(test)]
 mod tests;
 mod text;

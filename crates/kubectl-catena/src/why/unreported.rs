@@ -8,7 +8,7 @@ use super::{
     answer::{Cause, Finding, Lead},
     blockers,
     command::is_command,
-    controllers::Verdict,
+    controllers::{Down, Verdict},
     facts::Facts,
     warnings,
 };
@@ -50,7 +50,7 @@ pub fn check<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Lead<'n>> {
         return Some(Lead::Found(Finding::at(node, cause)));
     };
     let cause = match facts.surroundings.controllers.verdict(controller, facts.now) {
-        Verdict::Down(why) => not_running(&node.identity, controller, &why),
+        Verdict::Down(down) => not_running(&node.identity, controller, &down),
         Verdict::Runs if is_held_back(node, since, facts) => {
             let left = facts.surroundings.related.former_child(node);
             let next = left.into_iter().chain(blockers::unhealthy_children(node)).collect();
@@ -99,12 +99,12 @@ fn starting(node: &Node, since: Option<Timestamp>) -> Cause {
 
 /// The responsible controller is not running. Since when is unknown: the object may have waited for something else
 /// before.
-pub fn not_running(object: &Identity, controller: &str, why: &str) -> Cause {
+pub fn not_running(object: &Identity, controller: &str, down: &Down) -> Cause {
     let (_, advice) = describe(NOT_RUNNING);
     Cause {
         object: object.clone(),
         reason: NOT_RUNNING.to_owned(),
-        meaning: format!("is not reconciled, because no {controller} is running: {why}"),
+        meaning: format!("is not reconciled, because {}", down.told(controller)),
         message: String::new(),
         since: None,
         advice: advice.to_owned(),
@@ -123,6 +123,21 @@ fn silence(node: &Node, meaning: String, since: Option<Timestamp>, facts: &Facts
     }
 }
 
+/// Controllers of the chain whose new pods do not start, while the old ones do the work.
+pub fn updating(facts: &Facts) -> Vec<String> {
+    let mut names: Vec<&str> = facts.asked.all().filter_map(|node| controller_of(&node.identity)).collect();
+    names.sort_unstable();
+    names.dedup();
+    let runs = |name: &&str| facts.surroundings.controllers.verdict(name, facts.now) == Verdict::Runs;
+    let stuck = names.into_iter().filter(runs).flat_map(|name| {
+        let seen = facts.surroundings.controllers.seen.iter();
+        let stuck = seen.filter(move |seen| seen.controller == name && seen.is_updating);
+        let trouble = stuck.filter_map(|seen| seen.trouble.as_ref()).filter(|trouble| trouble.is_stuck);
+        trouble.map(move |trouble| format!("the update of {name} does not finish: {}", trouble.told()))
+    });
+    stuck.collect()
+}
+
 /// Controllers of the chain that are not running, so that their last reports still stand.
 pub fn remarks(facts: &Facts) -> Vec<String> {
     let mut names: Vec<&str> = facts.asked.all().filter_map(|node| controller_of(&node.identity)).collect();
@@ -130,9 +145,7 @@ pub fn remarks(facts: &Facts) -> Vec<String> {
     names.dedup();
     let down =
         names.into_iter().filter_map(|name| match facts.surroundings.controllers.verdict(name, facts.now) {
-            Verdict::Down(why) => {
-                Some(format!("no {name} is running, so that this may be out of date: {why}"))
-            }
+            Verdict::Down(down) => Some(format!("this may be out of date, because {}", down.told(name))),
             Verdict::Runs | Verdict::Unknown(_) => None,
         });
     down.collect()

@@ -221,6 +221,14 @@ fn course(reason: &str) -> Option<Description> {
             "has made no progress for spec.progressDeadlineSeconds",
             "fix the blocker; the rollout then continues by itself",
         ),
+        "SettingsRefused" => (
+            "does not take its newer settings because of a mistake",
+            "correct the values of the chart as the message says, and upgrade it: kubectl{namespace} events --for configmap/{name}",
+        ),
+        "SettingsWaitForRights" => (
+            "does not take its newer settings before it has the rights that they need",
+            "repeat the upgrade of the chart, or grant the rights that the message names",
+        ),
         "Paused" => ("is paused", "set spec.paused to false"),
         "Progressing" | "Updating" | "Replacing" | "Scaling" => ("is progressing", "wait; nothing blocks it"),
         "RolledBack" => (

@@ -6,6 +6,14 @@ use super::{
     scene::*,
     scenes::{Scene, assert_right},
 };
+use crate::{
+    object::Identity,
+    why::{
+        controllers::{Installation, PodTrouble},
+        facts::Surroundings,
+        settings::RefusedSettings,
+    },
+};
 
 const WEB: &str = "BasicDeployment/web";
 const JUST_NOW: &str = "2026-01-01T00:09:50Z";
@@ -148,4 +156,120 @@ fn a_queued_command_leads_to_the_cause_of_the_first_one() {
         advises: "correct the image",
     };
     assert_right(&[scene(objects), scene(first)]);
+}
+
+fn trouble(state: &str, runs: bool) -> PodTrouble {
+    PodTrouble {
+        pod: "catena-system/sets-abc".into(),
+        state: state.into(),
+        last_words: Some("the kind Widget is not served".into()),
+        runs,
+        is_stuck: !runs,
+    }
+}
+
+/// The controller of the child, with pods as its Deployment counts them.
+fn sets(available: i64, renewed: &str, trouble: PodTrouble) -> Surroundings {
+    let mut surroundings = without("basic-replicaset-controller");
+    let seen = surroundings.controllers.seen.last_mut().unwrap();
+    *seen = Installation {
+        pods: Some((available, 1)),
+        trouble: Some(trouble),
+        is_updating: true,
+        ..controller("basic-replicaset-controller", renewed)
+    };
+    surroundings
+}
+
+#[test]
+fn a_controller_whose_pod_runs_is_told_with_what_holds_it() {
+    let objects = || vec![deployment(not_ready("Progressing", "0 of 3", Value::Null)), set(unreported())];
+    let (stale, fresh) = ("2026-01-01T00:04:00Z", "2026-01-01T00:09:55Z");
+    let scene = |name, surroundings, says| Scene {
+        name,
+        asked: WEB,
+        objects: objects(),
+        surroundings,
+        says,
+        advises: "kubectl -n catena-system get deployments,pods",
+    };
+    let mut scenes = vec![
+        scene(
+            "not ready for a watch",
+            sets(0, stale, trouble("is running, but not ready (NotReady)", true)),
+            "BasicDeployment/web is not ready: BasicReplicaSet/web is not reconciled, because basic-replicaset-controller is running, but does not work: its pod catena-system/sets-abc is running, but not ready (NotReady), and says: the kind Widget is not served",
+        ),
+        scene(
+            "a stale Lease",
+            sets(1, stale, trouble("is ready, but has not renewed its Lease", true)),
+            "BasicDeployment/web is not ready: BasicReplicaSet/web is not reconciled, because basic-replicaset-controller is running, but does not work: its pod catena-system/sets-abc is ready, but has not renewed its Lease",
+        ),
+        scene(
+            "a crash loop",
+            sets(0, stale, trouble("has a container that exits again and again (CrashLoopBackOff)", false)),
+            "BasicDeployment/web is not ready: BasicReplicaSet/web is not reconciled, because basic-replicaset-controller does not start: its pod catena-system/sets-abc has a container that exits again and again (CrashLoopBackOff), and says: the kind Widget is not served",
+        ),
+    ];
+    scenes.push(Scene {
+        name: "a new pod crashes while the old one works",
+        asked: WEB,
+        objects: vec![deployment(ready()), set(ready())],
+        surroundings: sets(1, fresh, trouble("exits again and again", false)),
+        says: "BasicDeployment/web is ready: 3/3 serve.",
+        advises: "the update of basic-replicaset-controller does not finish: its pod catena-system/sets-abc exits again and again",
+    });
+    assert_right(&scenes);
+}
+
+/// Settings of basic-deployment-controller that were refused.
+fn refused_settings(text: &str) -> Surroundings {
+    let config_map = Identity {
+        api_version: "v1".into(),
+        kind: "ConfigMap".into(),
+        namespace: Some("catena-system".into()),
+        name: "deployments".into(),
+        uid: "m".into(),
+    };
+    let refused = RefusedSettings {
+        controller: "basic-deployment-controller".into(),
+        config_map,
+        reason: "SettingsRefused".into(),
+        message: "templates.db: unexpected end of file; the previous settings stay in force".into(),
+        since: THEN.parse().ok(),
+        text: text.into(),
+    };
+    Surroundings { refused_settings: vec![refused], ..calm() }
+}
+
+#[test]
+fn settings_that_were_refused_are_told() {
+    let mut lost = refused("TemplateNotFound", "there is no template \"db\"");
+    lost[0].data["spec"]["template"] = "db".into();
+    let settings = "templates: {default: x, db: '{% if'}";
+    assert_right(&[
+        Scene {
+            name: "beside an object that is well",
+            asked: WEB,
+            objects: vec![deployment(ready()), set(ready())],
+            surroundings: refused_settings(settings),
+            says: "BasicDeployment/web is ready: 3/3 serve.",
+            advises: "basic-deployment-controller does not take its newer settings because of a mistake, those of ConfigMap/deployments in catena-system: templates.db",
+        },
+        Scene {
+            name: "a template that only they bring",
+            asked: WEB,
+            objects: lost.clone(),
+            surroundings: refused_settings(settings),
+            says: "BasicDeployment/web is not ready: ConfigMap/deployments brings its template \"db\", but basic-deployment-controller does not take its newer settings",
+            advises: "kubectl -n catena-system events --for configmap/deployments",
+        },
+        Scene {
+            name: "a template that they do not bring either",
+            asked: WEB,
+            objects: lost,
+            surroundings: refused_settings("templates: {default: x}"),
+            says: "BasicDeployment/web names a template that does not exist",
+            advises: "does not take its newer settings",
+        },
+    ]);
 }

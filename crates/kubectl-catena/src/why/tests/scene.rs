@@ -143,7 +143,7 @@ pub fn controller(name: &str, renewed: &str) -> Installation {
         name: format!("shop-{name}"),
         namespace: "catena-system".into(),
         lease: Some(lease),
-        pods: None,
+        ..Installation::default()
     }
 }
 
