@@ -11,7 +11,7 @@ use super::{
     advice::describe,
     answer::{Cause, Finding, Lead},
     controllers::Verdict,
-    facts::{Binding, Facts},
+    facts::{Binding, Facts, Nobody},
     text,
     unreported::{controller_of, not_running},
     warnings,
@@ -58,18 +58,45 @@ pub fn foreign<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Finding<'n>> {
             return Some(Finding::at(node, not_bound(node, verdict.reason, &verdict.message)));
         }
         Some(Binding::Due) if !is_new(node, facts) => return Some(Finding::at(node, neglected(node, facts))),
-        Some(Binding::Bound | Binding::Due) => return None,
+        // Without an entry, nothing says that it is a command.
+        Some(Binding::Nobody(Nobody::NoEntry)) => return None,
+        Some(Binding::Nobody(why)) if !is_marked(node) => {
+            return Some(Finding::at(node, unlisted(node, why)));
+        }
+        Some(Binding::Bound | Binding::Due | Binding::Nobody(_)) => return None,
         None => {}
     }
-    let metadata = &node.object.metadata;
-    let is_marked = metadata.annotations.iter().flatten().any(|(key, _)| key == keys::BOUND_TO)
-        || metadata.labels.iter().flatten().any(|(key, _)| key == keys::TARGET_UID);
-    if is_marked {
+    if is_marked(node) {
         return None;
     }
     let mut warnings = facts.surroundings.warnings.iter();
     let warning = warnings.rfind(|warning| warning.about == *uid && warning.by == BINDER)?;
     Some(Finding::at(node, not_bound(node, &warning.reason, &warning.message)))
+}
+
+/// Whether command-binder has left its mark.
+fn is_marked(node: &Node) -> bool {
+    let metadata = &node.object.metadata;
+    metadata.annotations.iter().flatten().any(|(key, _)| key == keys::BOUND_TO)
+        || metadata.labels.iter().flatten().any(|(key, _)| key == keys::TARGET_UID)
+}
+
+/// A command of a kind that nobody binds.
+fn unlisted(node: &Node, why: &Nobody) -> Cause {
+    let kind = &node.identity.kind;
+    match why {
+        Nobody::NoEntry => not_bound(node, "NoBinding", ""),
+        Nobody::NotDiscovered => {
+            let message = format!(
+                "the definition of {kind} has the label {}, but discovery is off in the values of command-binder",
+                keys::COMMAND_KIND
+            );
+            not_bound(node, "NoBinding", &message)
+        }
+        Nobody::NotDescribed(mistake) => {
+            not_bound(node, "BindingNotDescribed", &format!("the definition of {kind}: {mistake}"))
+        }
+    }
 }
 
 /// A command that could be bound, and is not.
@@ -181,6 +208,12 @@ fn unbound(node: &Node, said: &str, facts: &Facts) -> Cause {
         return cause("TargetNotFound", format!("names {target}, which does not exist"));
     }
     let verdict = facts.surroundings.controllers.verdict(BINDER, facts.now);
+    let is_asked = node.identity.uid == facts.asked.identity.uid;
+    if let Some(Binding::Nobody(why)) = facts.surroundings.binding.as_ref().filter(|_| is_asked)
+        && !matches!(verdict, Verdict::Down(_))
+    {
+        return unlisted(node, why);
+    }
     match &verdict {
         Verdict::Down(down) => not_running(&node.identity, BINDER, down),
         Verdict::Runs | Verdict::Unknown(_) => {
@@ -235,4 +268,15 @@ pub fn behind<'n>(node: &'n Node, first: Finding<'n>, mut cause: Cause) -> Findi
     }
     cause.advice = text::with_names(advice, object);
     Finding { cause, ..first.below(node) }
+}
+
+/// An object that may be a command of a kind that nobody binds.
+pub fn without_entry(facts: &Facts) -> Option<String> {
+    let is_open = matches!(facts.surroundings.binding, Some(Binding::Nobody(Nobody::NoEntry)));
+    (is_open && !is_command(facts.asked)).then(|| {
+        format!(
+            "if it is a command, nobody binds it to its target: the values of {BINDER} have no entry for {}",
+            facts.asked.identity.kind
+        )
+    })
 }

@@ -4,7 +4,7 @@ use super::{
     answer::{Answer, Evidence, Finding, Lead},
     blockers, command, contest, deletion,
     facts::Facts,
-    namespace, nodes,
+    left_behind, namespace, nodes,
     related::terminating_kind,
     scheduling, settings,
     text::{self as words, with_names},
@@ -92,6 +92,8 @@ fn remarks(facts: &Facts, finding: Option<&Finding>) -> Vec<String> {
     if let Some(owner) = &facts.surroundings.lost_owner {
         remarks.push(format!("its owner {owner} is gone: the garbage collector will delete it"));
     }
+    remarks.extend(left_behind::remark(facts.asked));
+    remarks.extend(command::without_entry(facts));
     match finding {
         None => {
             remarks.extend(rolled_back(facts.asked).map(|message| format!("it was rolled back: {message}")));

@@ -10,11 +10,13 @@ use super::{
     facts::{Facts, Surroundings},
     gather::gather,
     kept::kept_because,
+    left_behind::or_left_behind,
     relate::relate,
 };
 use crate::{
     chain::{Scope, State, fetch, grow},
     connection::Cluster,
+    errors::NotFound,
     target::Target,
 };
 
@@ -25,7 +27,12 @@ pub async fn explanation(cluster: &Cluster, target: &Target) -> Result<Answer> {
     let scope = Scope { whole: true, all_kinds: false };
     let (fetched, surroundings) =
         futures::join!(Box::pin(fetch(cluster, target, scope)), Box::pin(gather(cluster, namespace)));
-    let fetched = fetched?;
+    let fetched = match fetched {
+        Err(error) if error.is::<NotFound>() => {
+            return Box::pin(or_left_behind(cluster, target, error)).await;
+        }
+        fetched => fetched?,
+    };
     let gone = "the object was deleted just now";
     let top = grow(&fetched.top, &fetched.objects).context(gone)?;
     let asked = top.find(&fetched.asked).context(gone)?;

@@ -59,6 +59,19 @@ pub enum Binding {
     Due,
     /// It is not bound for this reason.
     Obstacle(Verdict),
+    /// Nobody binds its kind, for this reason.
+    Nobody(Nobody),
+}
+
+/// Why nobody binds commands of a kind.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Nobody {
+    /// The settings of command-binder have no entry for the kind, and its definition does not describe it.
+    NoEntry,
+    /// The definition says that it is a kind of commands, but command-binder is not to look for such definitions.
+    NotDiscovered,
+    /// The definition says that it is a kind of commands, but not how they are bound.
+    NotDescribed(String),
 }
 
 /// An Event of type Warning.

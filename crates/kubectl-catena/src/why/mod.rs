@@ -17,6 +17,7 @@ mod explanation;
 mod facts;
 mod gather;
 mod kept;
+mod left_behind;
 mod namespace;
 mod nodes;
 mod refusal;

@@ -229,6 +229,10 @@ fn course(reason: &str) -> Option<Description> {
             "does not take its newer settings before it has the rights that they need",
             "repeat the upgrade of the chart, or grant the rights that the message names",
         ),
+        "LeftBehind" => (
+            "runs on, and nothing keeps it in line",
+            "create the BasicDeployment again with the same spec, and it adopts the child without downtime; or delete the child: kubectl{namespace} delete {object}",
+        ),
         "Paused" => ("is paused", "set spec.paused to false"),
         "Progressing" | "Updating" | "Replacing" | "Scaling" => ("is progressing", "wait; nothing blocks it"),
         "RolledBack" => (

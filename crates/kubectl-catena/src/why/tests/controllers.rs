@@ -10,7 +10,7 @@ use crate::{
     object::Identity,
     why::{
         controllers::{Installation, PodTrouble},
-        facts::Surroundings,
+        facts::{Binding, Nobody, Surroundings},
         settings::RefusedSettings,
     },
 };
@@ -271,5 +271,53 @@ fn settings_that_were_refused_are_told() {
             says: "BasicDeployment/web names a template that does not exist",
             advises: "does not take its newer settings",
         },
+    ]);
+}
+
+#[test]
+fn commands_that_nobody_binds_are_told_so() {
+    let of = |why: Nobody| Surroundings { binding: Some(Binding::Nobody(why)), ..calm() };
+    let polish = || vec![object("shoes.dev/v1", "Polish", "p1", None, json!({"spec": {"shoes": "red"}}))];
+    let scene = |name, objects, asked, surroundings, says, advises| Scene {
+        name,
+        asked,
+        objects,
+        surroundings,
+        says,
+        advises,
+    };
+    assert_right(&[
+        scene(
+            "no entry for a kind of others",
+            polish(),
+            "Polish/p1",
+            of(Nobody::NoEntry),
+            "Polish/p1 exists; its kind does not report whether it is ready.",
+            "if it is a command, nobody binds it to its target: the values of command-binder have no entry for Polish",
+        ),
+        scene(
+            "no entry for a kind of ours",
+            vec![deployment(ready()), command("r1", false, json!({}))],
+            "BasicDeploymentRestart/r1",
+            of(Nobody::NoEntry),
+            "BasicDeploymentRestart/r1 is not bound to its target, because command-binder does not know its kind",
+            "replaces the whole list",
+        ),
+        scene(
+            "a label without its annotation",
+            polish(),
+            "Polish/p1",
+            of(Nobody::NotDescribed("the annotation catena.dev/binding is missing".into())),
+            "Polish/p1 is not bound to its target, because the definition of its kind does not describe how",
+            "correct the annotation of the CustomResourceDefinition",
+        ),
+        scene(
+            "discovery is off",
+            polish(),
+            "Polish/p1",
+            of(Nobody::NotDiscovered),
+            "Polish/p1 is not bound to its target, because command-binder does not know its kind",
+            "add an entry for the kind",
+        ),
     ]);
 }

@@ -7,7 +7,10 @@ use super::{
     scene::*,
     scenes::{Scene, assert_right},
 };
-use crate::why::{facts::Surroundings, relate::alone, related::Related};
+use crate::{
+    object::Identity,
+    why::{facts::Surroundings, left_behind, relate::alone, related::Related},
+};
 
 /// A namespace that is being deleted, and waits for an object with a finalizer.
 fn namespace() -> DynamicObject {
@@ -209,4 +212,40 @@ fn a_former_child_leads_to_its_finalizer_before_and_after_the_first_report() {
             advises: "holder of the finalizer",
         },
     ]);
+}
+
+#[test]
+fn a_child_that_was_left_behind_is_told_when_its_parent_is_asked_about() {
+    let parent = || Identity {
+        api_version: GROUP.into(),
+        kind: "BasicDeployment".into(),
+        namespace: Some("shop".into()),
+        name: "web".into(),
+        uid: String::new(),
+    };
+    let said = |body: Value| {
+        let child = alone(object(GROUP, "BasicReplicaSet", "web", None, body)).unwrap();
+        let answer = left_behind::answer(parent(), &child, &calm(), now());
+        (answer.sentence, answer.root_cause.unwrap().advice)
+    };
+    let (sentence, _) = said(json!({"metadata": held("example.com/cleanup")}));
+    let expected = "BasicDeployment/web was deleted, and left BasicReplicaSet/web behind: it is being deleted and is held by the finalizer example.com/cleanup";
+    assert!(sentence.starts_with(expected), "{sentence}");
+    let (sentence, advice) = said(ready());
+    assert!(
+        sentence
+            .starts_with("BasicDeployment/web was deleted, and left BasicReplicaSet/web behind: it runs on"),
+        "{sentence}"
+    );
+    assert!(advice.contains("kubectl -n shop delete basicreplicaset/web"), "{advice}");
+    let mut orphan = ready();
+    orphan["metadata"] = json!({"labels": {"catena.dev/deployment-uid": "former"}});
+    assert_right(&[Scene {
+        name: "asked about the child",
+        asked: "BasicReplicaSet/web",
+        objects: vec![object(GROUP, "BasicReplicaSet", "web", None, orphan)],
+        surroundings: calm(),
+        says: "BasicReplicaSet/web is ready: 3/3 serve.",
+        advises: "left behind by a BasicDeployment that was deleted",
+    }]);
 }
