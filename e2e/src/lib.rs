@@ -76,7 +76,7 @@ pub use own_kind::OwnKind;
 pub use own_process::OwnProcess;
 pub use page::{Block, Page, Typed, checkout};
 pub use paused::Paused;
-pub use plugin::{Said, catena, catena_as, catena_process, succeeds, until_root_cause};
+pub use plugin::{Said, catena, catena_as, catena_process, explained, succeeds, until_root_cause};
 pub use pods::{alive, is_alive, is_ready, names, pods_of, restarts, uids};
 pub use process::{Frozen, Process};
 pub use protection::{

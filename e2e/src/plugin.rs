@@ -36,6 +36,16 @@ pub async fn succeeds(namespace: &str, arguments: &[&str]) -> Result<Said> {
     Ok(said)
 }
 
+/// The exit code of `why` for an object that is not well.
+const NOT_WELL: i32 = 5;
+
+/// Asks `why` about an object, well or not, which it must be able to explain.
+pub async fn explained(namespace: &str, object: &[&str]) -> Result<Said> {
+    let said = catena(namespace, &[&["why"], object].concat()).await?;
+    ensure!([0, NOT_WELL].contains(&said.code), "why {object:?}: {said:?}");
+    Ok(said)
+}
+
 /// Waits until `why` names a reason as the root cause, and returns the answer.
 pub async fn until_root_cause(namespace: &str, object: &str, reason: &str) -> Value {
     eventually(&format!("why {object} is explained by {reason}"), WAIT_TIMEOUT, async || {

@@ -12,7 +12,7 @@ use kube::{Api, ResourceExt, api::ListParams};
 use super::{
     controller_pods::look_into_pods,
     controllers::{Controllers, Installation, Lease},
-    facts::{Surroundings, Warning},
+    facts::{Preemption, Surroundings, Warning},
     relate::alone,
     settings::refused_settings,
 };
@@ -39,13 +39,14 @@ const MAX_EVENT_PAGES: usize = 10;
 /// Reads the surroundings of the chain of an object.
 pub async fn gather(cluster: &Cluster, namespace: Option<&str>) -> Surroundings {
     let ours = ListParams::default().labels(OURS);
-    let (leases, deployments, deleted, warnings, protected, refused_settings) = futures::join!(
+    let (leases, deployments, deleted, warnings, protected, refused_settings, preemptions) = futures::join!(
         async { pages::all(&Api::<CoreLease>::all(cluster.client.clone()), ours.clone()).await },
         async { pages::all(&Api::<Deployment>::all(cluster.client.clone()), ours.clone()).await },
         terminating(cluster, namespace),
         warnings(cluster, namespace),
         protected_kinds(cluster),
         refused_settings(cluster),
+        preemptions(cluster, namespace),
     );
     let unseen = match (&leases, &deployments) {
         (Err(error), Err(_)) => Some(read_failure(error)),
@@ -70,6 +71,7 @@ pub async fn gather(cluster: &Cluster, namespace: Option<&str>) -> Surroundings 
         warnings,
         protected,
         refused_settings,
+        preemptions,
         gaps,
         ..Surroundings::default()
     }
@@ -119,6 +121,29 @@ async fn terminating(cluster: &Cluster, namespace: Option<&str>) -> Option<Node>
     let kind = cluster.kinds.named("", "namespaces")?;
     let namespace = cluster.find(kind, None, namespace?).await.ok()??;
     alone(namespace).filter(|namespace| namespace.deleted.is_some())
+}
+
+/// The pods of a namespace that had to make room, the newest last; Events are best-effort.
+async fn preemptions(cluster: &Cluster, namespace: Option<&str>) -> Vec<Preemption> {
+    let Some(namespace) = namespace else { return Vec::new() };
+    let api = Api::<Event>::namespaced(cluster.client.clone(), namespace);
+    let params = ListParams::default().fields("reason=Preempted,involvedObject.kind=Pod");
+    let (events, _) = pages::first(1, &api, params).await.unwrap_or_default();
+    let mut found: Vec<Preemption> = events.into_iter().map(preemption).collect();
+    found.sort_by_key(|preemption| preemption.at);
+    found
+}
+
+fn preemption(event: Event) -> Preemption {
+    let by = event.related.as_ref().map(|pod| {
+        let (namespace, name) = (pod.namespace.as_deref(), pod.name.as_deref());
+        format!("{}/{}", namespace.unwrap_or_default(), name.unwrap_or_default())
+    });
+    Preemption {
+        pod: event.involved_object.name.clone().unwrap_or_default(),
+        by: by.unwrap_or_default(),
+        at: warning(event).at,
+    }
 }
 
 /// The warnings about objects of a namespace or about cluster-wide ones, the newest last, and whether they are all.

@@ -3,10 +3,11 @@
 use super::{
     advice::describe,
     answer::{Cause, Finding, Lead},
-    facts::Facts,
+    facts::{Facts, Preemption},
     related::{claims_of, needs_nodes},
 };
 use crate::{
+    age::age,
     chain::Node,
     object::{Identity, text},
 };
@@ -83,6 +84,8 @@ fn cause(pod: &Node, facts: &Facts) -> Cause {
         meaning = &whole;
     }
     let advice = obstacles.iter().filter_map(|obstacle| obstacle.advice(facts)).collect::<Vec<_>>();
+    // The first obstacle has the fewest ways around it.
+    let advice: Vec<String> = advice.into_iter().take(2).collect();
     let advice = if advice.is_empty() { usual.to_owned() } else { advice.join("; ") };
     Cause {
         object: pod.identity.clone(),
@@ -101,7 +104,8 @@ fn obstacles(message: &str) -> Vec<Obstacle> {
     let Some((_, list)) = message.split_once("nodes are available: ") else { return Vec::new() };
     let items = list.trim_end_matches(['.', ' ']).split(", ");
     let mut found: Vec<Obstacle> = items.filter_map(obstacle).collect();
-    found.sort_by_key(|obstacle| std::cmp::Reverse(obstacle.nodes));
+    // If other nodes have another obstacle, it is right that these do not match.
+    found.sort_by_key(|obstacle| (obstacle.kind == Kind::Selector, std::cmp::Reverse(obstacle.nodes)));
     found
 }
 
@@ -211,6 +215,21 @@ fn names(nodes: &[Node], is: impl Fn(&Node) -> bool, otherwise: &str) -> String 
     if names.is_empty() { otherwise.to_owned() } else { names.join(" ") }
 }
 
+/// The newest preemption, if a pod finds no place: the pod that it replaces may have had to make room.
+pub fn remark(facts: &Facts, cause: Option<&Cause>) -> Option<String> {
+    cause.filter(|cause| cause.reason == "Unschedulable")?;
+    let Preemption { pod, by, at } = facts.surroundings.preemptions.last()?;
+    let ago = at.map_or_else(String::new, |at| format!(" {} ago", age(facts.now, at)));
+    let by = if by.is_empty() {
+        "a pod of a higher priority".to_owned()
+    } else {
+        format!("Pod {by} of a higher priority")
+    };
+    Some(format!(
+        "Pod/{pod} had to make room for {by}{ago}: give its pods a higher priorityClassName, or add a node"
+    ))
+}
+
 /// A claim that is not bound, and the reason.
 pub fn claim<'n>(claim: &'n Node, facts: &Facts<'n>) -> Option<Lead<'n>> {
     let is_claim = claim.identity.kind == "PersistentVolumeClaim" && claim.identity.group().is_empty();
@@ -279,6 +298,10 @@ mod tests {
             (
                 "0/3 nodes are available: 3 node(s) didn't match Pod's node affinity/selector.",
                 "3 do not match its node selector",
+            ),
+            (
+                "0/5 nodes are available: 1 node(s) were unschedulable, 4 node(s) didn't match Pod's node affinity/selector.",
+                "1 is cordoned, 4 do not match its node selector",
             ),
             ("0/3 nodes are available: pod has unbound immediate PersistentVolumeClaims.", ""),
             ("no nodes available to schedule pods", ""),

@@ -119,14 +119,29 @@ fn write(reason: &str) -> Option<Description> {
             "has a controller that repeats the same write again and again",
             "find the other writer: kubectl get --output yaml --show-managed-fields of the object that the message names",
         ),
+        "LimitRangeRefused" => (
+            "is refused by a LimitRange",
+            "change the requests and limits in the pod template or in spec.parameters, or the LimitRange: kubectl{namespace} describe limitranges",
+        ),
+        "ServiceAccountMissing" => (
+            "has pods with a ServiceAccount that does not exist",
+            "create the ServiceAccount, or correct serviceAccountName in the pod template",
+        ),
+        "PriorityClassMissing" => (
+            "has pods with a PriorityClass that does not exist",
+            "create the PriorityClass, or correct priorityClassName in the pod template",
+        ),
+        "RuntimeClassMissing" => (
+            "has pods with a RuntimeClass that does not exist",
+            "create the RuntimeClass, or correct runtimeClassName in the pod template",
+        ),
         "DefinitionTerminating" => (
             "is refused, because the CRD of its kind is being deleted",
             "create the CRD again, or wait until it is gone; the controller then continues by itself",
         ),
-        "Forbidden" => (
-            "has a write refused by the API server",
-            "follow the message, which is the API server's: grant the right that it names, or correct the object",
-        ),
+        "Forbidden" => {
+            ("has a write refused by the API server", "follow the message, which is the API server's")
+        }
         "RightMissing" => (
             "has a controller that lacks a right",
             "grant the right to the ServiceAccount, as the message names them; the controller then continues by itself",

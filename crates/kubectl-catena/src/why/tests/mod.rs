@@ -178,6 +178,11 @@ fn gatekeepers_are_distinguished_by_the_message_of_the_server() {
         "pods \"web-x\" is forbidden: violates PodSecurity \"restricted:latest\": allowPrivilegeEscalation != false",
         "pods is forbidden: User \"system:serviceaccount:catena-system:x\" cannot create resource \"pods\" in API group \"\"",
         "unable to create new content in namespace shop because it is being terminated",
+        "pods \"web-x\" is forbidden: error looking up service account shop/web: serviceaccount \"web\" not found",
+        "pods \"web-x\" is forbidden: [minimum memory usage per Container is 1Gi, but request is 16Mi]",
+        "pods \"web-x\" is forbidden: no PriorityClass with name high was found",
+        "pods \"web-x\" is forbidden: pod rejected: RuntimeClass \"gvisor\" not found",
+        "create not allowed while custom resource definition is terminating",
         "something else",
     ]
     .map(said)

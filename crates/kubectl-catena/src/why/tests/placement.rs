@@ -10,7 +10,7 @@ use super::{
 use crate::{
     object::Identity,
     why::{
-        facts::{Surroundings, Warning},
+        facts::{Preemption, Surroundings, Warning},
         relate::alone,
         related::Related,
     },
@@ -256,4 +256,17 @@ fn a_pod_leads_to_its_claim_and_the_claim_to_its_class() {
         advises: "create the PersistentVolumeClaim",
     });
     assert_right(&scenes);
+}
+
+#[test]
+fn a_pod_that_had_to_make_room_is_named_with_the_one_that_took_its_place() {
+    let preemption = Preemption { pod: "web-1".into(), by: "bank/ledger-0".into(), at: THEN.parse().ok() };
+    assert_right(&[Scene {
+        name: "preempted, and no other place",
+        asked: WEB,
+        objects: unschedulable("0/3 nodes are available: 3 Insufficient cpu."),
+        surroundings: Surroundings { preemptions: vec![preemption], ..calm() },
+        says: "BasicDeployment/web is not ready: Pod/web-x fits on no node: 3 have too little cpu",
+        advises: "Pod/web-1 had to make room for Pod bank/ledger-0 of a higher priority 3m ago",
+    }]);
 }
