@@ -162,7 +162,9 @@ async fn why_and_tree_show_commands_that_wait() -> Result<()> {
     until_another_second(&namespace, "first").await?;
     succeeds(&namespace.name, &["restart", "web", "--name", "second"]).await?;
     let queued = until_root_cause(&namespace.name, "basicdeploymentrestart/second", "Queued").await;
-    assert!(queued["sentence"].to_string().contains("BasicDeploymentRestart/first"), "{queued}");
+    let sentence = queued["sentence"].to_string();
+    let says = "waits for BasicDeploymentRestart/first, which is older and cannot finish: Pod/web-";
+    assert!(sentence.contains(says) && sentence.contains("cannot pull its image"), "{queued}");
     let tree = succeeds(&namespace.name, &["tree", "web"]).await?.out;
     assert!(
         tree.contains("BasicDeploymentRestart/first") && tree.contains("BasicDeploymentRestart/second"),

@@ -35,7 +35,7 @@ pub async fn binding(cluster: &Cluster, object: &DynamicObject) -> Result<Option
         return Ok(None);
     }
     let binding = if identity.group() == keys::GROUP {
-        own_binding(cluster, &identity).await
+        own_binding(cluster, &identity, &object.metadata).await
     } else {
         foreign_binding(cluster, &identity, object).await
     };
@@ -43,9 +43,14 @@ pub async fn binding(cluster: &Cluster, object: &DynamicObject) -> Result<Option
 }
 
 /// Commands of ours report on their binding themselves, unless nobody binds them.
-async fn own_binding(cluster: &Cluster, identity: &Identity) -> kube::Result<Option<Binding>> {
+async fn own_binding(
+    cluster: &Cluster,
+    identity: &Identity,
+    metadata: &ObjectMeta,
+) -> kube::Result<Option<Binding>> {
     let is_command = identity.kind.strip_prefix("BasicDeployment").is_some_and(|rest| !rest.is_empty());
-    if !is_command {
+    let is_owned = metadata.owner_references.iter().flatten().next().is_some();
+    if !is_command || is_owned {
         return Ok(None);
     }
     Ok(match rule(cluster, identity).await? {

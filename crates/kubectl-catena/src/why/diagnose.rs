@@ -8,7 +8,7 @@ use super::{
     related::terminating_kind,
     scheduling, settings,
     text::{self as words, with_names},
-    unreported, warnings,
+    unreported, volumes, warnings,
 };
 use crate::{
     age::age,
@@ -74,7 +74,7 @@ fn lead<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Lead<'n>> {
         .or_else(|| settings::check(node, facts).map(Lead::Found))
         .or_else(|| nodes::check(node, facts).map(Lead::Found))
         .or_else(|| scheduling::check(node, facts))
-        .or_else(|| scheduling::claim(node, facts))
+        .or_else(|| volumes::check(node, facts))
         .or_else(|| blockers::check(node, facts))
 }
 

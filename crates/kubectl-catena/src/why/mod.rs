@@ -20,6 +20,7 @@ mod kept;
 mod left_behind;
 mod namespace;
 mod nodes;
+mod placement;
 mod refusal;
 mod relate;
 mod related;
@@ -30,6 +31,7 @@ mod settings;
 mod tests;
 mod text;
 mod unreported;
+mod volumes;
 mod warnings;
 
 pub use advice::describe;

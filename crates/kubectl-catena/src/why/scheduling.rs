@@ -1,16 +1,16 @@
 //! What keeps a pod from every node, from the message of the scheduler and the nodes.
 
+use std::cmp::Reverse;
+
 use super::{
     advice::describe,
     answer::{Cause, Finding, Lead},
     facts::{Facts, Preemption},
+    placement,
     related::{claims_of, needs_nodes},
+    volumes,
 };
-use crate::{
-    age::age,
-    chain::Node,
-    object::{Identity, text},
-};
+use crate::{age::age, chain::Node};
 
 /// Taints that the control plane sets on nodes that do not answer.
 const DEAD: [&str; 2] = ["node.kubernetes.io/unreachable", "node.kubernetes.io/not-ready"];
@@ -52,7 +52,7 @@ pub fn check<'n>(pod: &'n Node, facts: &Facts<'n>) -> Option<Lead<'n>> {
     let related = &facts.surroundings.related;
     let claims = claims_of(pod);
     if let Some(missing) = claims.iter().find(|claim| related.is_missing(claim)) {
-        return Some(Lead::Found(Finding::at(pod, claim_missing(missing, pod))));
+        return Some(Lead::Found(Finding::at(pod, volumes::missing(missing, pod))));
     }
     let next = claims.iter().filter_map(|claim| related.find(claim)).collect();
     Some(Lead::Follow { next, otherwise: Some(here) })
@@ -63,19 +63,8 @@ fn mentions_claims(message: &str) -> bool {
     message.contains("persistentvolumeclaim") || message.contains("persistent volumes")
 }
 
-fn claim_missing(claim: &Identity, pod: &Node) -> Cause {
-    Cause {
-        object: claim.clone(),
-        reason: "ClaimMissing".to_owned(),
-        meaning: "does not exist".to_owned(),
-        message: pod.health.message.clone(),
-        since: pod.health.since,
-        advice: describe("ClaimMissing").1.to_owned(),
-    }
-}
-
 fn cause(pod: &Node, facts: &Facts) -> Cause {
-    let obstacles = obstacles(&pod.health.message);
+    let obstacles = obstacles(pod, &facts.surroundings.related.nodes);
     let (mut meaning, usual) = describe("Unschedulable");
     let said: Vec<String> = obstacles.iter().map(Obstacle::told).collect();
     let whole;
@@ -97,16 +86,58 @@ fn cause(pod: &Node, facts: &Facts) -> Cause {
     }
 }
 
+/// The obstacles, those of the most nodes first.
+///
+/// The scheduler counts cordons and taints before it looks at the selector of a pod, and leaves out the names of taints. As
+/// far as the nodes are known, they are counted only for nodes that the pod selects.
+fn obstacles(pod: &Node, nodes: &[Node]) -> Vec<Obstacle> {
+    let mut found = listed(&pod.health.message);
+    let is_of_nodes = |obstacle: &Obstacle| matches!(obstacle.kind, Kind::Cordon | Kind::Taint(_));
+    if !nodes.is_empty() && found.iter().any(is_of_nodes) {
+        let counted: usize =
+            found.iter().filter(|obstacle| is_of_nodes(obstacle)).map(|obstacle| obstacle.nodes).sum();
+        found.retain(|obstacle| !is_of_nodes(obstacle));
+        let mut left = counted;
+        for kind in
+            nodes.iter().filter(|node| placement::selects(pod, node)).filter_map(|node| closed(pod, node))
+        {
+            left = left.saturating_sub(1);
+            count(&mut found, kind, 1);
+        }
+        count(&mut found, Kind::Selector, left);
+    }
+    sorted(found)
+}
+
+/// If other nodes have another obstacle, it is right that these do not match.
+fn sorted(mut found: Vec<Obstacle>) -> Vec<Obstacle> {
+    found.sort_by_key(|obstacle| (obstacle.kind == Kind::Selector, Reverse(obstacle.nodes)));
+    found
+}
+
+/// Why a node takes no new pods like this one.
+fn closed(pod: &Node, node: &Node) -> Option<Kind> {
+    if placement::is_cordoned(node) {
+        return Some(Kind::Cordon);
+    }
+    placement::untolerated(pod, node).map(Kind::Taint)
+}
+
+fn count(found: &mut Vec<Obstacle>, kind: Kind, nodes: usize) {
+    match found.iter_mut().find(|obstacle| obstacle.kind == kind) {
+        _ if nodes == 0 => {}
+        Some(obstacle) => obstacle.nodes += nodes,
+        None => found.push(Obstacle { nodes, kind }),
+    }
+}
+
 /// The obstacles in a message such as `0/3 nodes are available: 1 node(s) were unschedulable, 2 Insufficient cpu.
-/// preemption: …`, those of the most nodes first.
-fn obstacles(message: &str) -> Vec<Obstacle> {
+/// preemption: …`.
+fn listed(message: &str) -> Vec<Obstacle> {
     let message = message.split(" preemption:").next().unwrap_or_default();
     let Some((_, list)) = message.split_once("nodes are available: ") else { return Vec::new() };
     let items = list.trim_end_matches(['.', ' ']).split(", ");
-    let mut found: Vec<Obstacle> = items.filter_map(obstacle).collect();
-    // If other nodes have another obstacle, it is right that these do not match.
-    found.sort_by_key(|obstacle| (obstacle.kind == Kind::Selector, std::cmp::Reverse(obstacle.nodes)));
-    found
+    items.filter_map(obstacle).collect()
 }
 
 fn obstacle(item: &str) -> Option<Obstacle> {
@@ -153,6 +184,7 @@ impl Obstacle {
         match &self.kind {
             Kind::Cordon => format!("{count} {is} cordoned"),
             Kind::Taint(key) if DEAD.contains(&key.as_str()) => format!("{count} {does} not answer ({key})"),
+            Kind::Taint(key) if key.is_empty() => format!("{count} {has} a taint that it does not tolerate"),
             Kind::Taint(key) => format!("{count} {has} the taint {key}"),
             Kind::TooLittle(resource) => format!("{count} {has} too little {resource}"),
             Kind::Selector => format!("{count} {does} not match its node selector"),
@@ -169,15 +201,18 @@ impl Obstacle {
         let nodes = &facts.surroundings.related.nodes;
         Some(match &self.kind {
             Kind::Cordon => {
-                let names = names(nodes, is_cordoned, "NODE");
+                let names = names(nodes, placement::is_cordoned, "NODE");
                 format!("let pods on the node again: kubectl uncordon {names}")
             }
             Kind::Taint(key) if DEAD.contains(&key.as_str()) => {
-                let names = names(nodes, |node| has_taint(node, key), "NODE");
+                let names = names(nodes, |node| placement::has_taint(node, key), "NODE");
                 format!("find out why the node does not answer: kubectl describe node {names}")
             }
+            Kind::Taint(key) if key.is_empty() => {
+                "tolerate the taint in the pod template, or remove it: kubectl describe nodes lists the taints".to_owned()
+            }
             Kind::Taint(key) => {
-                let names = names(nodes, |node| has_taint(node, key), "NODE");
+                let names = names(nodes, |node| placement::has_taint(node, key), "NODE");
                 format!(
                     "tolerate the taint in the pod template, or remove it: kubectl taint nodes {names} {key}-"
                 )
@@ -194,15 +229,6 @@ impl Obstacle {
             Kind::Other(_) => return None,
         })
     }
-}
-
-fn is_cordoned(node: &Node) -> bool {
-    node.object.data.pointer("/spec/unschedulable").is_some_and(|is| *is == true)
-}
-
-fn has_taint(node: &Node, key: &str) -> bool {
-    let taints = node.object.data.pointer("/spec/taints").and_then(|taints| taints.as_array());
-    taints.into_iter().flatten().any(|taint| taint["key"] == key)
 }
 
 fn names(nodes: &[Node], is: impl Fn(&Node) -> bool, otherwise: &str) -> String {
@@ -230,49 +256,6 @@ pub fn remark(facts: &Facts, cause: Option<&Cause>) -> Option<String> {
     ))
 }
 
-/// A claim that is not bound, and the reason.
-pub fn claim<'n>(claim: &'n Node, facts: &Facts<'n>) -> Option<Lead<'n>> {
-    let is_claim = claim.identity.kind == "PersistentVolumeClaim" && claim.identity.group().is_empty();
-    if !is_claim || claim.health.state.is_healthy() {
-        return None;
-    }
-    let related = &facts.surroundings.related;
-    let class = super::related::class_of(claim);
-    let warning = facts.surroundings.warnings.iter().rfind(|warning| warning.about == claim.identity.uid);
-    let message = warning.map(|warning| warning.message.clone()).unwrap_or_default();
-    let cause = |reason: &str, meaning: String, message: String| Cause {
-        object: claim.identity.clone(),
-        reason: reason.to_owned(),
-        meaning,
-        message,
-        since: claim.created,
-        advice: describe(reason).1.to_owned(),
-    };
-    let Some(class) = class else {
-        let meaning = "is not bound, and has no storage class that would make a volume for it".to_owned();
-        return Some(Lead::Found(Finding::at(claim, cause("ClaimWithoutClass", meaning, message))));
-    };
-    if related.is_missing(&class) {
-        let missing = Cause { object: class, ..cause("ClassMissing", "does not exist".to_owned(), message) };
-        return Some(Lead::Found(Finding::at(claim, missing)));
-    }
-    let provisioner =
-        related.find(&class).and_then(|class| text(&class.object, "/provisioner")).unwrap_or_default();
-    let found = if provisioner == "kubernetes.io/no-provisioner" {
-        let meaning = format!("is not bound: volumes of its {class} are made by hand, and none fits");
-        cause("NoVolumeFits", meaning, message)
-    } else {
-        let by = if provisioner.is_empty() { String::new() } else { format!(" by {provisioner}") };
-        cause(
-            "NotProvisioned",
-            format!("is not bound: no volume of its {class} has been made for it{by}"),
-            message,
-        )
-    };
-    let path = std::iter::once(claim).chain(related.find(&class)).collect();
-    Some(Lead::Found(Finding { cause: found, path }))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -280,7 +263,7 @@ mod tests {
     #[test]
     fn the_obstacles_are_read_from_the_message_of_the_scheduler() {
         let told =
-            |message: &str| obstacles(message).iter().map(Obstacle::told).collect::<Vec<_>>().join(", ");
+            |message: &str| sorted(listed(message)).iter().map(Obstacle::told).collect::<Vec<_>>().join(", ");
         for (message, expected) in [
             (
                 "0/4 nodes are available: 1 node(s) were unschedulable, 3 Insufficient cpu. preemption: 0/4 nodes are \

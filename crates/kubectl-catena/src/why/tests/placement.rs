@@ -173,6 +173,47 @@ fn each_obstacle_to_scheduling_has_an_advice_of_its_own() {
     ]);
 }
 
+/// Present schedulers name no taints, and count them also for nodes that the pod does not ask for.
+#[test]
+fn cordons_and_taints_are_counted_for_the_nodes_that_a_pod_selects() {
+    let labelled = |name: &str, spec: Value| {
+        let mut node = node(name, json!({"spec": spec}));
+        node.metadata.labels = Some([("pool".to_owned(), "db".to_owned())].into());
+        node
+    };
+    let taint = |key: &str| json!({"taints": [{"key": key, "value": "yes", "effect": "NoSchedule"}]});
+    let nodes = vec![
+        labelled("n1", json!({"unschedulable": true})),
+        labelled("n2", taint("dedicated")),
+        labelled("n3", taint("gpu")),
+        node("control", json!({"spec": taint("node-role.kubernetes.io/control-plane")})),
+    ];
+    let message = "0/9 nodes are available: 1 node(s) were unschedulable, 2 node(s) had untolerated taint(s), 6 node(s) didn't match Pod's node affinity/selector. preemption: 0/9 nodes are available.";
+    let mut objects = unschedulable(message);
+    objects[2].data["spec"] = json!({
+        "nodeSelector": {"pool": "db"},
+        "tolerations": [{"key": "gpu", "operator": "Equal", "value": "yes", "effect": "NoSchedule"}],
+    });
+    assert_right(&[
+        Scene {
+            name: "with the nodes",
+            asked: WEB,
+            objects,
+            surroundings: with(vec![], nodes, vec![]),
+            says: "BasicDeployment/web is not ready: Pod/web-x fits on no node: 1 is cordoned, 1 has the taint dedicated, 7 do not match its node selector",
+            advises: "kubectl uncordon n1; tolerate the taint in the pod template, or remove it: kubectl taint nodes n2 dedicated-",
+        },
+        Scene {
+            name: "without the right to read nodes",
+            asked: WEB,
+            objects: unschedulable("0/2 nodes are available: 2 node(s) had untolerated taint(s)."),
+            surroundings: calm(),
+            says: "BasicDeployment/web is not ready: Pod/web-x fits on no node: 2 have a taint that it does not tolerate",
+            advises: "kubectl describe nodes lists the taints",
+        },
+    ]);
+}
+
 fn with_claim(message: &str) -> Vec<DynamicObject> {
     let mut objects = unschedulable(message);
     objects[2].data["spec"] =
