@@ -325,3 +325,28 @@ async fn a_template_that_only_refused_settings_bring_leads_to_them() -> Result<(
     release.restore().await?;
     Ok(())
 }
+
+#[tokio::test]
+#[ignore = "rare"]
+async fn a_controller_whose_new_pod_crashes_is_noted_with_its_last_words_while_the_old_one_serves()
+-> Result<()> {
+    e2e::needs!(HostProcesses);
+    let cluster = Cluster::changing_one_of(&CHAIN, REPLICA_SETS).await?;
+    let namespace = cluster.namespace("why-crashes").await?;
+    namespace.create(&deployment("web", 1)).await?;
+    namespace.until_ready("web").await;
+    let loud = json!({"log": {"level": "operator_kit=loud"}});
+    let release = Release::upgrade(&cluster, REPLICA_SETS, &loud).await?;
+    let words = "(CrashLoopBackOff), and says: ";
+    eventually("a note tells of the update", 2 * WAIT_TIMEOUT, async || {
+        let said = catena(&namespace.name, &["why", "web"]).await.map_err(|error| error.to_string())?.out;
+        let is_told = said.starts_with("BasicDeployment/web is ready")
+            && said.contains("the update of basic-replicaset-controller does not finish: its pod")
+            && said.contains(words)
+            && said.contains("operator_kit=loud");
+        if is_told { Ok(()) } else { Err(said) }
+    })
+    .await;
+    release.restore().await?;
+    Ok(())
+}

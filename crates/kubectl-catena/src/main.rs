@@ -14,6 +14,7 @@ mod impersonation;
 mod interrupt;
 mod issue;
 mod kinds;
+mod last_words;
 mod lenient;
 mod object;
 mod output;

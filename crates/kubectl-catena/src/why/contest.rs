@@ -50,7 +50,7 @@ fn contested(node: &Node) -> Option<(&Node, Cause)> {
     let said = conditions(&node.object);
     let said = said.into_iter().find(|found| found.type_ == CONTESTED && found.status == "True")?;
     let child = node.children.iter().find(|child| !is_command(child) && child.serving.is_some())?;
-    let mut cause = cause(child, last_writer(child));
+    let mut cause = cause(child, last_change(child).map(|(by, _)| by));
     cause.message = said.message;
     cause.since = Some(said.last_transition_time.0);
     Some((child, cause))
@@ -61,11 +61,12 @@ fn restless(node: &Node, now: Timestamp) -> Option<Cause> {
     let is_ours = node.identity.group() == keys::GROUP && node.serving.is_some();
     let generation =
         node.object.metadata.generation.filter(|generation| is_ours && *generation >= MIN_GENERATION)?;
-    let changed = changes(node).map(|(_, at)| at).max()?;
+    // Our controllers change the objects below with each step of a rollout.
+    let (by, changed) = last_change(node)?;
     let age = now.duration_since(node.created?);
     let is_series = age.as_secs() / generation <= MEAN_INTERVAL && now.duration_since(changed) <= RECENT;
     is_series.then(|| {
-        let mut cause = cause(node, last_writer(node));
+        let mut cause = cause(node, Some(by));
         cause.message = format!("its spec has changed {} times", generation - 1);
         cause
     })
@@ -83,10 +84,9 @@ fn cause(node: &Node, by: Option<String>) -> Cause {
     }
 }
 
-/// The last who changed the spec, other than our controllers.
-fn last_writer(node: &Node) -> Option<String> {
-    let others = changes(node).filter(|(manager, _)| !is_ours(manager));
-    others.max_by_key(|(_, at)| *at).map(|(manager, _)| manager)
+/// The last change of the spec by somebody other than our controllers.
+fn last_change(node: &Node) -> Option<(String, Timestamp)> {
+    changes(node).filter(|(manager, _)| !is_ours(manager)).max_by_key(|(_, at)| *at)
 }
 
 fn is_ours(manager: &str) -> bool {

@@ -16,13 +16,12 @@ use super::{
 use crate::{
     chain::{Health, State, grow},
     connection::Cluster,
+    last_words::{last_words, shortened},
     pages,
 };
 
 /// The end of a log in which the last error is looked for.
 const LOG_LINES: i64 = 100;
-/// One sentence has to hold it.
-const MAX_WORDS: usize = 300;
 
 /// Finds the trouble of each controller that does not do its work, as far as its pods may be read.
 pub async fn look_into_pods(cluster: &Cluster, installations: &mut [Installation]) {
@@ -47,7 +46,7 @@ async fn trouble(cluster: &Cluster, seen: &Installation) -> Option<PodTrouble> {
     });
     let (pod, health) = judged.min_by_key(|(_, health)| rank(health.state))?;
     let logs = Api::<Pod>::namespaced(cluster.client.clone(), &seen.namespace);
-    let words = last_words(&logs, &pod, &health).await;
+    let words = words_of(&logs, &pod, &health).await;
     Some(PodTrouble {
         pod: format!("{}/{}", seen.namespace, pod.name_any()),
         state: state(&health),
@@ -75,7 +74,7 @@ fn state(health: &Health) -> String {
 }
 
 /// The message of the container that ended last, or else the last error in the log.
-async fn last_words(logs: &Api<Pod>, pod: &DynamicObject, health: &Health) -> Option<String> {
+async fn words_of(logs: &Api<Pod>, pod: &DynamicObject, health: &Health) -> Option<String> {
     let containers = pod.data.pointer("/status/containerStatuses").and_then(Value::as_array);
     let ended = containers.into_iter().flatten().find_map(|container| {
         let ended = [container.pointer("/lastState/terminated"), container.pointer("/state/terminated")];
@@ -84,15 +83,11 @@ async fn last_words(logs: &Api<Pod>, pod: &DynamicObject, health: &Health) -> Op
     });
     let crashes = health.state == State::Stuck;
     if let Some(said) = ended.filter(|_| crashes) {
-        return last_line(&said);
+        return last_words(&said);
     }
     let params = LogParams { tail_lines: Some(LOG_LINES), previous: crashes, ..LogParams::default() };
     let log = logs.logs(&pod.name_any(), &params).await.ok()?;
-    if crashes { last_error(&log).or_else(|| last_line(&log)) } else { last_error(&log) }
-}
-
-fn last_line(text: &str) -> Option<String> {
-    text.lines().rfind(|line| !line.trim().is_empty()).map(shortened)
+    if crashes { last_error(&log).or_else(|| last_words(&log)) } else { last_error(&log) }
 }
 
 /// The last warning or error of a log in JSON or for people.
@@ -107,14 +102,6 @@ fn last_error(log: &str) -> Option<String> {
         let said = [text("message"), text("error")].into_iter().flatten().collect::<Vec<_>>().join(": ");
         (matches!(level, "ERROR" | "WARN") && !said.is_empty()).then(|| shortened(&said))
     })
-}
-
-fn shortened(line: &str) -> String {
-    let line = line.trim();
-    match line.char_indices().nth(MAX_WORDS) {
-        Some((end, _)) => format!("{}…", &line[..end]),
-        None => line.to_owned(),
-    }
 }
 
 #[cfg(test)]
@@ -132,6 +119,5 @@ mod tests {
             Some("2026-01-01T00:00:00Z ERROR the Lease cannot be renewed")
         );
         assert_eq!(last_error("all is well"), None);
-        assert_eq!(last_line("a\nError: no settings\n\n").as_deref(), Some("Error: no settings"));
     }
 }

@@ -73,7 +73,8 @@ fn refusal(map: &ConfigMap, events: &[Event]) -> Option<RefusedSettings> {
         let note = event.message.as_deref().unwrap_or_default();
         let is_of_version =
             event.action.as_deref() == Some(&format!("Take{}", short_digest(&[version, note])));
-        event.involved_object.uid == map.metadata.uid
+        // The controller knows its ConfigMap only by name.
+        event.involved_object.name == map.metadata.name
             && event.reason.as_deref().is_some_and(|reason| REASONS.contains(&reason))
             && (is_of_version || note.len() >= MAX_NOTE)
     };
@@ -169,7 +170,7 @@ mod tests {
         let note = "templates.web: unexpected end; the previous settings stay in force";
         serde_json::from_value(json!({
             "metadata": {"name": "e", "creationTimestamp": "2026-01-01T00:00:00Z"},
-            "involvedObject": {"uid": "u"}, "reason": "SettingsRefused", "message": note,
+            "involvedObject": {"kind": "ConfigMap", "name": "d"}, "reason": "SettingsRefused", "message": note,
             "action": format!("Take{}", short_digest(&[version, note])),
         }))
         .unwrap()

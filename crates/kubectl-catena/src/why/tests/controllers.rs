@@ -94,6 +94,8 @@ fn somebody_who_keeps_changing_an_object_is_named() {
         "managedFields": [written("hpa", JUST_NOW), written("argocd", "2026-01-01T00:09:57Z")],
     });
     restless["status"]["observedGeneration"] = 83.into();
+    let mut rolled = restless.clone();
+    rolled["metadata"]["managedFields"] = json!([written("basic-deployment-controller", JUST_NOW)]);
     let says = "BasicDeployment/web does not come to rest: BasicReplicaSet/web is changed again and again by kubectl-edit";
     let mut blocked = blocked_by_pod(waiting("web-x", "ErrImagePull", "not found"), "ErrImagePull");
     let conditions = contested["status"]["conditions"].as_array().unwrap()[1].clone();
@@ -122,6 +124,14 @@ fn somebody_who_keeps_changing_an_object_is_named() {
             surroundings: calm(),
             says: "BasicDeployment/web is changed again and again by argocd",
             advises: "stop the other writer",
+        },
+        Scene {
+            name: "a rollout, in which our controller changes the child with each step",
+            asked: "BasicReplicaSet/web",
+            objects: vec![set(rolled)],
+            surroundings: calm(),
+            says: "BasicReplicaSet/web is ready: 3/3 serve.",
+            advises: "",
         },
         Scene {
             name: "an obstacle that stays comes first",

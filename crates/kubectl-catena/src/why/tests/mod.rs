@@ -5,6 +5,7 @@ mod contents;
 mod controllers;
 mod deletions;
 mod placement;
+mod pods;
 mod reasons;
 mod scene;
 mod scenes;
