@@ -7,14 +7,17 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use catena_api::{BasicDeployment, BasicReplicaSet};
 use e2e::{
-    CHAIN, Cluster, DEPLOYMENTS, Namespace, OwnNode, Paused, REPLICA_SETS, Release, WAIT_TIMEOUT, catena,
-    deployment, eventually, image, kubectl_apply, open_kind, until_says,
+    CHAIN, Cluster, Namespace, OwnNode, WAIT_TIMEOUT, catena, deployment, eventually, image, kubectl_apply,
+    open_kind, until_says,
 };
 use k8s_openapi::{
-    api::core::v1::{ConfigMap, LimitRange, Namespace as CoreNamespace, Node, PersistentVolumeClaim, Pod},
+    api::{
+        core::v1::{ConfigMap, LimitRange, Namespace as CoreNamespace, Node, PersistentVolumeClaim, Pod},
+        scheduling::v1::PriorityClass,
+    },
     apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
 };
-use kube::api::{DeleteParams, Patch, PatchParams};
+use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 
 /// Before this, basic-deployment-controller does not report that a child only takes its time.
@@ -43,20 +46,6 @@ fn pod(namespace: &Namespace, name: &str) -> Result<Pod> {
             "containers": [{"name": "main", "image": image(), "securityContext": security}],
         },
     }))?)
-}
-
-#[tokio::test]
-async fn in_the_first_seconds_the_controller_of_the_child_is_blamed_if_it_does_not_run() -> Result<()> {
-    e2e::needs!(Processes);
-    let cluster = Cluster::changing_one_of(&CHAIN, REPLICA_SETS).await?;
-    let namespace = cluster.namespace("why-first").await?;
-    let (paused, _) = Paused::pause(&cluster, REPLICA_SETS).await?;
-    namespace.create(&deployment("web", 1)).await?;
-    let says = "BasicDeployment/web is not ready: BasicReplicaSet/web is not reconciled, because no basic-replicaset-controller is running";
-    until_says(FIRST_REPORT, &namespace.name, "web", says).await;
-    drop(paused);
-    namespace.until_ready("web").await;
-    Ok(())
 }
 
 #[tokio::test]
@@ -308,45 +297,36 @@ async fn a_command_whose_kind_does_not_describe_its_binding_is_told_so() -> Resu
 
 #[tokio::test]
 #[ignore = "rare"]
-async fn a_template_that_only_refused_settings_bring_leads_to_them() -> Result<()> {
-    let cluster = Cluster::changing(&[DEPLOYMENTS]).await?;
-    let namespace = cluster.namespace("why-settings").await?;
-    let pattern = json!([{"name": "image", "pattern": "("}]);
-    let values = json!({"templates": {"db": "kind: X"}, "parameters": {"default": pattern}});
-    let release = Release::upgrade(&cluster, DEPLOYMENTS, &values).await?;
-    let mut database = deployment("db", 1);
-    database.spec.template = "db".into();
-    namespace.create(&database).await?;
-    let says = "BasicDeployment/db is not ready: ConfigMap/basic-deployment-controller brings its template \"db\", but basic-deployment-controller does not take its newer settings";
-    until_says(2 * WAIT_TIMEOUT, &namespace.name, "db", says).await;
-    namespace.create(&deployment("web", 0)).await?;
-    let well = until_says(WAIT_TIMEOUT, &namespace.name, "web", "BasicDeployment/web is ready").await;
-    ensure!(well["remarks"].to_string().contains("does not take its newer settings"), "{well}");
-    release.restore().await?;
-    Ok(())
-}
-
-#[tokio::test]
-#[ignore = "rare"]
-async fn a_controller_whose_new_pod_crashes_is_noted_with_its_last_words_while_the_old_one_serves()
--> Result<()> {
-    e2e::needs!(HostProcesses);
-    let cluster = Cluster::changing_one_of(&CHAIN, REPLICA_SETS).await?;
-    let namespace = cluster.namespace("why-crashes").await?;
-    namespace.create(&deployment("web", 1)).await?;
-    namespace.until_ready("web").await;
-    let loud = json!({"log": {"level": "operator_kit=loud"}});
-    let release = Release::upgrade(&cluster, REPLICA_SETS, &loud).await?;
-    let words = "(CrashLoopBackOff), and says: ";
-    eventually("a note tells of the update", 2 * WAIT_TIMEOUT, async || {
-        let said = catena(&namespace.name, &["why", "web"]).await.map_err(|error| error.to_string())?.out;
-        let is_told = said.starts_with("BasicDeployment/web is ready")
-            && said.contains("the update of basic-replicaset-controller does not finish: its pod")
-            && said.contains(words)
-            && said.contains("operator_kit=loud");
-        if is_told { Ok(()) } else { Err(said) }
-    })
-    .await;
-    release.restore().await?;
+async fn a_pod_that_had_to_make_room_is_named_with_the_one_that_took_its_place() -> Result<()> {
+    const DEDICATED: &str = "e2e.catena.dev/dedicated";
+    e2e::needs!(FakeNodes);
+    let cluster = Cluster::with(&[]).await?;
+    let namespace = cluster.namespace("why-room").await?;
+    let taint = json!({"taints": [{"key": DEDICATED, "effect": "NoSchedule"}]});
+    let node = OwnNode::fake(&cluster, &namespace, "small", taint).await?;
+    until_node_is_ready(&cluster, &node.name).await;
+    let important = format!("e2e-{}", namespace.name);
+    let class: PriorityClass =
+        serde_json::from_value(json!({"metadata": namespace.owns(&important), "value": 1000}))?;
+    cluster.all::<PriorityClass>().create(&PostParams::default(), &class).await?;
+    let create = async |name: &str, priority: Option<&String>| -> Result<()> {
+        let mut pod = pod(&namespace, name)?;
+        let spec = pod.spec.as_mut().context("spec")?;
+        spec.tolerations = serde_json::from_value(json!([{"key": DEDICATED, "operator": "Exists"}]))?;
+        spec.priority_class_name = priority.cloned();
+        spec.containers[0].resources = serde_json::from_value(json!({"requests": {"cpu": "800m"}}))?;
+        namespace.create(&pod).await?;
+        Ok(())
+    };
+    create("low", None).await?;
+    namespace.until("low", "serves", e2e::is_ready).await;
+    create("high", Some(&important)).await?;
+    namespace.until("high", "serves", e2e::is_ready).await;
+    create("again", None).await?;
+    let says = "Pod/again fits on no node: 1 has too little cpu";
+    let answer = until_says(WAIT_TIMEOUT, &namespace.name, "pod/again", says).await;
+    let remarks = answer["remarks"].to_string();
+    let expected = format!("Pod/low had to make room for Pod {}/high", namespace.name);
+    ensure!(remarks.contains(&expected), "{answer}");
     Ok(())
 }
