@@ -12,7 +12,8 @@ use kube::{Api, ResourceExt, api::ListParams};
 use super::{
     controller_pods::look_into_pods,
     controllers::{Controllers, Installation, Lease},
-    facts::{Preemption, Surroundings, Warning},
+    facts::{Surroundings, Warning},
+    preemptions::preemptions,
     relate::alone,
     settings::refused_settings,
 };
@@ -123,29 +124,6 @@ async fn terminating(cluster: &Cluster, namespace: Option<&str>) -> Option<Node>
     alone(namespace).filter(|namespace| namespace.deleted.is_some())
 }
 
-/// The pods of a namespace that had to make room, the newest last; Events are best-effort.
-async fn preemptions(cluster: &Cluster, namespace: Option<&str>) -> Vec<Preemption> {
-    let Some(namespace) = namespace else { return Vec::new() };
-    let api = Api::<Event>::namespaced(cluster.client.clone(), namespace);
-    let params = ListParams::default().fields("reason=Preempted,involvedObject.kind=Pod");
-    let (events, _) = pages::first(1, &api, params).await.unwrap_or_default();
-    let mut found: Vec<Preemption> = events.into_iter().map(preemption).collect();
-    found.sort_by_key(|preemption| preemption.at);
-    found
-}
-
-fn preemption(event: Event) -> Preemption {
-    let by = event.related.as_ref().map(|pod| {
-        let (namespace, name) = (pod.namespace.as_deref(), pod.name.as_deref());
-        format!("{}/{}", namespace.unwrap_or_default(), name.unwrap_or_default())
-    });
-    Preemption {
-        pod: event.involved_object.name.clone().unwrap_or_default(),
-        by: by.unwrap_or_default(),
-        at: warning(event).at,
-    }
-}
-
 /// The warnings about objects of a namespace or about cluster-wide ones, the newest last, and whether they are all.
 async fn warnings(cluster: &Cluster, namespace: Option<&str>) -> kube::Result<(Vec<Warning>, bool)> {
     let api = Api::<Event>::namespaced(cluster.client.clone(), namespace.unwrap_or(WIDE));
@@ -156,7 +134,8 @@ async fn warnings(cluster: &Cluster, namespace: Option<&str>) -> kube::Result<(V
     Ok((warnings, is_all))
 }
 
-fn warning(event: Event) -> Warning {
+/// An Event as a diagnosis needs it.
+pub fn warning(event: Event) -> Warning {
     let at = event.series.as_ref().and_then(|series| series.last_observed_time.as_ref()).map(|time| time.0);
     let at = at
         .or_else(|| event.last_timestamp.as_ref().map(|time| time.0))

@@ -21,6 +21,7 @@ mod left_behind;
 mod namespace;
 mod nodes;
 mod placement;
+mod preemptions;
 mod refusal;
 mod relate;
 mod related;
