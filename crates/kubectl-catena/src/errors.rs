@@ -194,6 +194,14 @@ mod tests {
     }
 
     #[test]
+    fn a_server_that_does_not_answer_is_told_so() {
+        let subject =
+            Subject { kind: "Pod".into(), resource: "pods".into(), name: "web".into(), namespace: None };
+        let said = refused(&subject, "get", kube::Error::Service("connection refused".into())).to_string();
+        assert_eq!(said, "the API server does not answer: cannot get Pod \"web\": connection refused");
+    }
+
+    #[test]
     fn distances_between_words() {
         assert_eq!((distance("web", "web"), distance("wbe", "web"), distance("", "web")), (0, 2, 3));
     }

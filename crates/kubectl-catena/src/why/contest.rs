@@ -6,7 +6,7 @@ use jiff::{SignedDuration, Timestamp};
 use super::{
     advice::describe,
     answer::{Cause, Finding},
-    command::is_command,
+    command::{is_command, is_waiting},
     facts::Facts,
 };
 use crate::{chain::Node, object::conditions};
@@ -25,6 +25,10 @@ const MEAN_INTERVAL: i64 = 15;
 /// The series of changes to the asked object, or to the one above or below it.
 pub fn check<'n>(facts: &Facts<'n>) -> Option<Finding<'n>> {
     let asked = facts.asked;
+    // Neither a finished command nor a revision depends on it.
+    if asked.serving.is_none() && !is_waiting(asked) {
+        return None;
+    }
     let concerned = facts
         .top
         .all()

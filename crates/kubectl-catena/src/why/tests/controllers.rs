@@ -94,6 +94,8 @@ fn somebody_who_keeps_changing_an_object_is_named() {
         "managedFields": [written("hpa", JUST_NOW), written("argocd", "2026-01-01T00:09:57Z")],
     });
     restless["status"]["observedGeneration"] = 83.into();
+    let ended = [condition("Bound", "True", "Bound", ""), condition("Succeeded", "True", "Restarted", "")];
+    let done = command("r1", true, json!({"status": {"conditions": ended}}));
     let mut rolled = restless.clone();
     rolled["metadata"]["managedFields"] = json!([written("basic-deployment-controller", JUST_NOW)]);
     let says = "BasicDeployment/web does not come to rest: BasicReplicaSet/web is changed again and again by kubectl-edit";
@@ -112,7 +114,7 @@ fn somebody_who_keeps_changing_an_object_is_named() {
         Scene {
             name: "asked about the child",
             asked: "BasicReplicaSet/web",
-            objects: vec![deployment(contested), set(fought_over)],
+            objects: vec![deployment(contested.clone()), set(fought_over.clone())],
             surroundings: calm(),
             says: "BasicReplicaSet/web is changed again and again by kubectl-edit",
             advises: "stop the other writer",
@@ -124,6 +126,14 @@ fn somebody_who_keeps_changing_an_object_is_named() {
             surroundings: calm(),
             says: "BasicDeployment/web is changed again and again by argocd",
             advises: "stop the other writer",
+        },
+        Scene {
+            name: "a command that has succeeded meanwhile",
+            asked: "BasicDeploymentRestart/r1",
+            objects: vec![deployment(contested.clone()), set(fought_over.clone()), done],
+            surroundings: calm(),
+            says: "BasicDeploymentRestart/r1 has succeeded.",
+            advises: "",
         },
         Scene {
             name: "a rollout, in which our controller changes the child with each step",
