@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
+use catena_api::BasicDeploymentRestart;
 use e2e::{
-    CHAIN, Cluster, DEPLOYMENTS, Paused, REPLICA_SETS, Release, WAIT_TIMEOUT, catena, deployment, eventually,
-    until_says,
+    BINDER, CHAIN, Cluster, DEPLOYMENTS, Paused, REPLICA_SETS, Release, WAIT_TIMEOUT, catena, deployment,
+    eventually, succeeds, until_says,
 };
 use serde_json::json;
 
@@ -83,5 +84,31 @@ async fn a_controller_that_hangs_is_told_from_one_that_is_missing() -> Result<()
     until_says(WAIT_TIMEOUT, &namespace.name, "web", says).await;
     drop(frozen);
     namespace.until_ready("web").await;
+    Ok(())
+}
+
+#[tokio::test]
+#[ignore = "rare"]
+async fn a_command_whose_kind_is_not_in_the_values_of_the_binder_is_told_so() -> Result<()> {
+    let cluster = Cluster::changing_one_of(&[DEPLOYMENTS, REPLICA_SETS, BINDER], BINDER).await?;
+    let namespace = cluster.namespace("why-no-entry").await?;
+    let release = Release::upgrade(&cluster, BINDER, &json!({"kinds": []})).await?;
+    namespace.create(&deployment("web", 1)).await?;
+    eventually("the command is issued", WAIT_TIMEOUT, async || {
+        // The policies of the binder may still be changing.
+        succeeds(&namespace.name, &["restart", "web", "--name", "again"])
+            .await
+            .map_err(|error| error.to_string())
+    })
+    .await;
+    let says = "BasicDeploymentRestart/again is not bound to its target, because command-binder does not know its kind (NoBinding";
+    until_says(WAIT_TIMEOUT, &namespace.name, "basicdeploymentrestart/again", says).await;
+    release.restore().await?;
+    namespace
+        .until("again", "has succeeded", |command: &BasicDeploymentRestart| {
+            let status = command.status.as_ref();
+            status.is_some_and(|status| e2e::is_true(&status.conditions, "Succeeded"))
+        })
+        .await;
     Ok(())
 }
