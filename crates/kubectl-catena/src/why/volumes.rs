@@ -11,6 +11,9 @@ use crate::{
     object::{Identity, text},
 };
 
+/// The annotation of the scheduler on a claim whose pod has a node.
+const SELECTED_NODE: &str = "volume.kubernetes.io/selected-node";
+
 /// A claim that is not bound, and the reason.
 pub fn check<'n>(claim: &'n Node, facts: &Facts<'n>) -> Option<Lead<'n>> {
     let is_claim = claim.identity.kind == "PersistentVolumeClaim" && claim.identity.group().is_empty();
@@ -37,11 +40,15 @@ pub fn check<'n>(claim: &'n Node, facts: &Facts<'n>) -> Option<Lead<'n>> {
         let missing = Cause { object: class, ..cause("ClassMissing", "does not exist".to_owned(), message) };
         return Some(Lead::Found(Finding::at(claim, missing)));
     }
+    let mode = related.find(&class).and_then(|class| text(&class.object, "/volumeBindingMode"));
+    let has_node = claim.object.metadata.annotations.iter().flatten().any(|(key, _)| key == SELECTED_NODE);
     let provisioner =
         related.find(&class).and_then(|class| text(&class.object, "/provisioner")).unwrap_or_default();
     let found = if provisioner == "kubernetes.io/no-provisioner" {
         let meaning = format!("is not bound: volumes of its {class} are made by hand, and none fits");
         cause("NoVolumeFits", meaning, message)
+    } else if mode == Some("WaitForFirstConsumer") && !has_node {
+        cause("WaitsForPod", "is not bound: it waits for the first pod that uses it".to_owned(), message)
     } else {
         let by = if provisioner.is_empty() { String::new() } else { format!(" by {provisioner}") };
         cause(

@@ -82,6 +82,7 @@ pub fn volume(reason: &str) -> Option<Description> {
         "NoVolumeFits" => {
             ("is not bound", "create a PersistentVolume of this class, with its size and access modes")
         }
+        "WaitsForPod" => ("is not bound", "create a pod that uses it; nothing blocks it"),
         "NotProvisioned" => (
             "is not bound",
             "check that the provisioner of the class is running, and read its logs: kubectl{namespace} describe {object}",

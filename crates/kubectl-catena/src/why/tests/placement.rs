@@ -262,7 +262,17 @@ fn a_pod_leads_to_its_claim_and_the_claim_to_its_class() {
         says,
         advises,
     };
+    let mut waiting = class("csi.example.com");
+    waiting.data["volumeBindingMode"] = "WaitForFirstConsumer".into();
     let mut scenes = vec![
+        Scene {
+            name: "a claim that no pod uses yet",
+            asked: "PersistentVolumeClaim/data",
+            objects: vec![claim(Some("fast"))],
+            surroundings: with(vec![waiting], vec![], vec![]),
+            says: "PersistentVolumeClaim/data is not bound: it waits for the first pod that uses it",
+            advises: "create a pod that uses it",
+        },
         scene(
             "a claim without a class",
             with(vec![claim(None)], vec![], vec![]),
