@@ -12,7 +12,10 @@ use e2e::{
 };
 use k8s_openapi::{
     api::{
-        core::v1::{ConfigMap, LimitRange, Namespace as CoreNamespace, Node, PersistentVolumeClaim, Pod},
+        core::v1::{
+            ConfigMap, LimitRange, Namespace as CoreNamespace, Node, PersistentVolumeClaim, Pod,
+            ResourceQuota,
+        },
         scheduling::v1::PriorityClass,
     },
     apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
@@ -222,7 +225,7 @@ async fn a_pod_leads_to_its_claim_and_the_claim_to_its_class() -> Result<()> {
 
 #[tokio::test]
 #[ignore = "rare"]
-async fn a_limit_range_is_told_from_a_missing_right() -> Result<()> {
+async fn a_limit_range_and_a_quota_that_demands_limits_are_told_from_a_missing_right() -> Result<()> {
     let cluster = Cluster::with(&CHAIN).await?;
     let namespace = cluster.namespace("why-limits").await?;
     let limits: LimitRange = serde_json::from_value(json!({
@@ -233,6 +236,20 @@ async fn a_limit_range_is_told_from_a_missing_right() -> Result<()> {
     let says = "BasicDeployment/web is not ready: BasicReplicaSet/web is refused by a LimitRange";
     let answer = until_says(WAIT_TIMEOUT, &namespace.name, "web", says).await;
     ensure!(!answer["rootCause"]["advice"].to_string().contains("grant"), "{answer}");
+
+    let namespace = cluster.namespace("why-demands").await?;
+    let quota: ResourceQuota = serde_json::from_value(json!({
+        "metadata": {"name": "compute"}, "spec": {"hard": {"limits.ephemeral-storage": "1Gi"}},
+    }))?;
+    namespace.create(&quota).await?;
+    namespace
+        .until("compute", "is counted", |quota: &ResourceQuota| {
+            quota.status.as_ref().is_some_and(|status| status.hard.is_some())
+        })
+        .await;
+    namespace.create(&deployment("web", 1)).await?;
+    let says = "BasicDeployment/web is not ready: BasicReplicaSet/web is refused by a ResourceQuota that demands requests or limits (compute)";
+    until_says(WAIT_TIMEOUT, &namespace.name, "web", says).await;
     Ok(())
 }
 

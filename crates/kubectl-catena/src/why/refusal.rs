@@ -52,7 +52,8 @@ fn gatekeeper(message: &str) -> Option<(&'static str, String)> {
     }
     if message.contains("failed quota: ") {
         let quota = quoted("failed quota: ", ':').unwrap_or_default();
-        return Some(("QuotaRefused", quota));
+        let key = if message.contains("must specify ") { "QuotaDemands" } else { "QuotaRefused" };
+        return Some((key, quota));
     }
     if message.contains("custom resource definition is terminating") {
         return Some(("DefinitionTerminating", String::new()));

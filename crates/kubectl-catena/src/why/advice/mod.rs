@@ -111,6 +111,10 @@ fn write(reason: &str) -> Option<Description> {
             "is refused by a ResourceQuota that is not exhausted",
             "if the message demands requests or limits, set them in the pod template, or give the namespace a LimitRange with defaults",
         ),
+        "QuotaDemands" => (
+            "is refused by a ResourceQuota that demands requests or limits",
+            "set those that the message names in the pod template, or give the namespace a LimitRange with defaults",
+        ),
         "DeleteRefused" => (
             "has a pod whose deletion is refused",
             "fix the obstacle that the message names, or delete the pod yourself; everything else continues",

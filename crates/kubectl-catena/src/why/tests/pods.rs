@@ -126,8 +126,8 @@ fn each_refusal_has_a_sentence_and_an_advice_of_its_own() {
         ),
         of(
             "pods \"x\" is forbidden: failed quota: q: must specify limits.cpu for: main",
-            "BasicDeployment/web is refused by a ResourceQuota that is not exhausted (q)",
-            "set them in the pod template",
+            "BasicDeployment/web is refused by a ResourceQuota that demands requests or limits (q)",
+            "LimitRange with defaults",
         ),
         of(
             "pods \"x\" is forbidden: minimum memory usage per Container is 1Gi, but request is 16Mi",
