@@ -239,7 +239,7 @@ async fn a_limit_range_and_a_quota_that_demands_limits_are_told_from_a_missing_r
 
     let namespace = cluster.namespace("why-demands").await?;
     let quota: ResourceQuota = serde_json::from_value(json!({
-        "metadata": {"name": "compute"}, "spec": {"hard": {"limits.ephemeral-storage": "1Gi"}},
+        "metadata": {"name": "compute"}, "spec": {"hard": {"limits.cpu": "1"}},
     }))?;
     namespace.create(&quota).await?;
     namespace
