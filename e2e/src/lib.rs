@@ -29,6 +29,7 @@ mod objects;
 mod open_kind;
 mod orphans;
 mod own_kind;
+mod own_node;
 mod own_process;
 mod page;
 mod paused;
@@ -73,10 +74,13 @@ pub use objects::{GROUP_VERSION, another_image, condition, deployment, image, is
 pub use open_kind::open_kind;
 pub use orphans::{orphan_child, orphan_pods, until_the_garbage_collector_knows_sets};
 pub use own_kind::OwnKind;
+pub use own_node::OwnNode;
 pub use own_process::OwnProcess;
 pub use page::{Block, Page, Typed, checkout};
 pub use paused::Paused;
-pub use plugin::{Said, catena, catena_as, catena_process, succeeds, until_root_cause};
+pub use plugin::{
+    Said, catena, catena_as, catena_process, explained, succeeds, until_root_cause, until_says,
+};
 pub use pods::{alive, is_alive, is_ready, names, pods_of, restarts, uids};
 pub use process::{Frozen, Process};
 pub use protection::{

@@ -1,4 +1,4 @@
-use std::{path::Path, process::Stdio};
+use std::{path::Path, process::Stdio, time::Duration};
 
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
@@ -36,12 +36,33 @@ pub async fn succeeds(namespace: &str, arguments: &[&str]) -> Result<Said> {
     Ok(said)
 }
 
+/// The exit code of `why` for an object that is not well.
+const NOT_WELL: i32 = 5;
+
+/// Asks `why` about an object, well or not, which it must be able to explain.
+pub async fn explained(namespace: &str, object: &[&str]) -> Result<Said> {
+    let said = catena(namespace, &[&["why"], object].concat()).await?;
+    ensure!([0, NOT_WELL].contains(&said.code), "why {object:?}: {said:?}");
+    Ok(said)
+}
+
 /// Waits until `why` names a reason as the root cause, and returns the answer.
 pub async fn until_root_cause(namespace: &str, object: &str, reason: &str) -> Value {
     eventually(&format!("why {object} is explained by {reason}"), WAIT_TIMEOUT, async || {
         let said = catena(namespace, &["why", object, "-o", "json"]).await;
         let answer = said.and_then(|said| said.json()).map_err(|error| json!(format!("{error:#}")))?;
         if answer["rootCause"]["reason"] == reason { Ok(answer) } else { Err(answer) }
+    })
+    .await
+}
+
+/// Waits until the sentence of `why` about an object begins with these words, and returns the answer.
+pub async fn until_says(limit: Duration, namespace: &str, object: &str, begins: &str) -> Value {
+    eventually(&format!("why {object} says: {begins}"), limit, async || {
+        let said = catena(namespace, &["why", object, "-o", "json"]).await;
+        let answer = said.and_then(|said| said.json()).map_err(|error| json!(format!("{error:#}")))?;
+        let is_so = answer["sentence"].as_str().is_some_and(|sentence| sentence.starts_with(begins));
+        if is_so { Ok(answer) } else { Err(answer) }
     })
     .await
 }

@@ -5,8 +5,8 @@ use std::{collections::BTreeMap, path::Path, time::Duration};
 use anyhow::Result;
 use catena_api::keys;
 use e2e::{
-    AuditLog, BINDER, Cluster, ForeignKinds, Namespace, Release, Request, eventually, kubectl, kubectl_apply,
-    succeeds, yaml,
+    AuditLog, BINDER, Cluster, ForeignKinds, Namespace, Release, Request, eventually, explained, kubectl,
+    kubectl_apply, succeeds, yaml,
 };
 use k8s_openapi::api::core::v1::Node;
 use kube::{
@@ -224,7 +224,7 @@ async fn commands_of_other_projects_are_bound_by_configuration_alone() -> Result
     ] {
         let tree = succeeds(&namespace.name, &["tree", kind, name]).await?.out;
         assert!(tree.contains(&format!("/{name}")), "{tree}");
-        succeeds(&namespace.name, &["why", kind, name]).await?;
+        explained(&namespace.name, &[kind, name]).await?;
     }
 
     its_rights_are_enough_and_not_more().await;

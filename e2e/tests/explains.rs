@@ -3,8 +3,8 @@
 use anyhow::{Context, Result};
 use catena_api::{BasicDeploymentRestart, BasicDeploymentRestartSpec, TargetRef};
 use e2e::{
-    CHAIN, Cluster, Namespace, REPLICA_SETS, Release, WAIT_TIMEOUT, deployment, eventually, replica_set,
-    succeeds, until_root_cause,
+    CHAIN, Cluster, Namespace, REPLICA_SETS, Release, WAIT_TIMEOUT, deployment, eventually, explained,
+    replica_set, succeeds, until_root_cause,
 };
 use k8s_openapi::api::{
     admissionregistration::v1::{
@@ -43,7 +43,7 @@ async fn why_names_the_pod_that_blocks_and_what_to_do() -> Result<()> {
     let evidence: Vec<_> =
         answer["evidence"].as_array().context("evidence")?.iter().map(|one| &one["kind"]).collect();
     assert_eq!(evidence, ["Pod", "BasicReplicaSet", "BasicDeployment"]);
-    let text = succeeds(&namespace.name, &["why", "image"]).await?.out;
+    let text = explained(&namespace.name, &["image"]).await?.out;
     assert!(text.starts_with("BasicDeployment/image is not ready: Pod/image-"), "{text}");
     assert!(text.contains("What to do: correct the image"), "{text}");
     assert!(!text.contains('\u{1b}'), "colours without a terminal: {text}");
@@ -162,7 +162,9 @@ async fn why_and_tree_show_commands_that_wait() -> Result<()> {
     until_another_second(&namespace, "first").await?;
     succeeds(&namespace.name, &["restart", "web", "--name", "second"]).await?;
     let queued = until_root_cause(&namespace.name, "basicdeploymentrestart/second", "Queued").await;
-    assert!(queued["sentence"].to_string().contains("BasicDeploymentRestart/first"), "{queued}");
+    let sentence = queued["sentence"].to_string();
+    let says = "waits for BasicDeploymentRestart/first, which is older and cannot finish: Pod/web-";
+    assert!(sentence.contains(says) && sentence.contains("cannot pull its image"), "{queued}");
     let tree = succeeds(&namespace.name, &["tree", "web"]).await?.out;
     assert!(
         tree.contains("BasicDeploymentRestart/first") && tree.contains("BasicDeploymentRestart/second"),

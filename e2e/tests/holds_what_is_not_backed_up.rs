@@ -4,7 +4,7 @@ use anyhow::{Context, Result};
 use catena_api::keys::{BACKUP_OF, BACKUP_STATUS, FORCE_RELEASE};
 use e2e::{
     BACKUP_BY, BACKUPS, Cluster, Namespace, Release, WAIT_TIMEOUT, backup_example, eventually, helm,
-    is_protected, protect, succeeds,
+    is_protected, protect, succeeds, until_says,
 };
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::{
@@ -226,6 +226,11 @@ async fn in_a_namespace_that_ends_a_backup_beside_the_object_is_told_to_be_impos
     let message = status(&held)["message"].as_str().unwrap_or_default().to_owned();
     assert!(message.contains("backups.beside.namespace") && message.contains(FORCE_RELEASE), "{message}");
     assert!(is_protected(&held));
+    let says = "ConfigMap/web is held by backup-controller until it is backed up (NamespaceTerminating";
+    until_says(WAIT_TIMEOUT, &namespace.name, "configmap/web", says).await;
+    let says =
+        format!("Namespace/{} is not gone: ConfigMap/web is held by backup-controller", namespace.name);
+    until_says(WAIT_TIMEOUT, &namespace.name, &format!("namespace/{}", namespace.name), &says).await;
 
     force(&namespace, "web").await?;
     eventually("the namespace is gone", 2 * WAIT_TIMEOUT, async || {

@@ -88,7 +88,9 @@ async fn play(namespace: &Namespace) -> Result<String> {
 /// A command with its output; of the progress on standard error only the end.
 async fn entry(namespace: &Namespace, arguments: &[&str]) -> Result<String> {
     let said = catena(&namespace.name, arguments).await?;
-    ensure!(said.code == 0, "{arguments:?}: {said:?}");
+    // `why` tells with its exit code that the object is not well.
+    let expected = if arguments[0] == "why" { 5 } else { 0 };
+    ensure!(said.code == expected, "{arguments:?}: {said:?}");
     let end = said.err.lines().last().map_or_else(String::new, |line| format!("{line}\n"));
     Ok(format!("$ kubectl catena {}\n{}{end}", arguments.join(" "), said.out))
 }

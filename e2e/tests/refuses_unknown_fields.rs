@@ -10,8 +10,9 @@ use catena_api::{
 };
 use e2e::{
     AuditLog, BACKUP_BY, BACKUPS, Cluster, Controller, DEPLOYMENTS, Namespace, REPLICA_SETS, Release, Tally,
-    WAIT_TIMEOUT, backup_example, catena, condition, deployment, eventually, has, helm, is_protected,
-    kubectl, kubectl_apply, kubectl_with_input, open_kind, protect, replica_set, shipped_template, succeeds,
+    WAIT_TIMEOUT, backup_example, catena, condition, deployment, eventually, explained, has, helm,
+    is_protected, kubectl, kubectl_apply, kubectl_with_input, open_kind, protect, replica_set,
+    shipped_template,
 };
 use k8s_openapi::{
     api::core::v1::{ConfigMap, Pod, Secret},
@@ -54,7 +55,7 @@ async fn is_found_by_helm_test(cluster: &Cluster, controller: Controller, field:
 
 /// `why` names the field and the remedy.
 async fn is_explained(namespace: &Namespace, object: &str, field: &str) -> Result<()> {
-    let said = succeeds(&namespace.name, &["why", object]).await?.out;
+    let said = explained(&namespace.name, &[object]).await?.out;
     ensure!(said.contains(field) && said.contains("correct the name of the field"), "{said}");
     Ok(())
 }

@@ -20,6 +20,8 @@ mod deletes;
 mod drains;
 mod exchanges_children;
 mod explains;
+mod explains_broken_clusters;
+mod explains_broken_controllers;
 mod fits_the_rollouts;
 mod fits_the_schemas;
 mod follows_the_readme;

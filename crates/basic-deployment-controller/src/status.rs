@@ -131,9 +131,19 @@ pub fn pace(before: &BasicDeploymentStatus, after: &BasicDeploymentStatus, obser
         let blocker =
             status.blocked_by.as_ref().map(|blocker| (blocker.kind.clone(), blocker.reason.clone()));
         let holds = [READY, STALLED].map(|type_| conditions::is_true(&status.conditions, type_));
+        // Such a wait has no numbers, and may need somebody who removes a finalizer.
+        let waits_for_former = conditions::find(&status.conditions, READY)
+            .is_some_and(|ready| ready.reason == FORMER_CHILD_LEAVING);
         let goes_on = !conditions::is_false(&status.conditions, PROGRESSING);
         // Nobody waits for the observation of the first generation, only for its effects.
-        (status.observed_generation.or(after.observed_generation), status.ready, blocker, holds, goes_on)
+        (
+            status.observed_generation.or(after.observed_generation),
+            status.ready,
+            blocker,
+            holds,
+            goes_on,
+            waits_for_former,
+        )
     };
     if known(before) != known(after) {
         return Pace::Urgent;
@@ -157,6 +167,7 @@ pub fn deadline_in(observed: &Observed) -> Option<Duration> {
 }
 
 const PAUSED: &str = "Paused";
+const FORMER_CHILD_LEAVING: &str = "FormerChildLeaving";
 /// Condition: present only while the child is held on an older revision than spec and template give.
 const ROLLED_BACK: &str = "RolledBack";
 /// Condition: present only while somebody else keeps changing fields of the child that are restored.
@@ -207,7 +218,7 @@ fn summary(
         let text = format!(
             "{kind} {name:?} of a former BasicDeployment of this name still exists; the new one is created once it is gone"
         );
-        return say("FormerChildLeaving", text, false);
+        return say(FORMER_CHILD_LEAVING, text, false);
     }
     if let Some(stalled) = child.and_then(|child| child.outputs.stalled.as_ref()) {
         return say(&stalled.reason, format!("{counted}{whom}"), true);

@@ -18,6 +18,7 @@ use crate::{BlockedBy, schema};
     derive = "Default",
     derive = "PartialEq",
     shortname = "bdep",
+    shortname = "bd",
     category = "catena",
     label("contract.catena.dev/replicas", "v1"),
     scale(

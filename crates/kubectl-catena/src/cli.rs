@@ -30,7 +30,10 @@ enum Command {
     #[command(after_help = "Example: kubectl catena tree basicdeployment/web")]
     Tree(commands::tree::Arguments),
     /// Explain why an object is not ready, not finished or not gone, with the remedy
-    #[command(after_help = "Example: kubectl catena why basicdeployment/web")]
+    #[command(
+        after_help = "Example: kubectl catena why basicdeployment/web\n\nExit codes: 0 the object needs no attention; 5 it is \
+        not ready, not finished or not gone; 1 that could not be found out, for example because the server does not answer."
+    )]
     Why(commands::why::Arguments),
     /// Show the state of BasicDeployments
     #[command(after_help = "Example: kubectl catena status -A --watch")]
@@ -86,12 +89,12 @@ impl Cli {
     pub async fn run(self) -> Result<ExitCode> {
         match self.command {
             Command::Tree(arguments) => commands::tree::run(&self.cluster, &arguments).await?,
-            Command::Why(arguments) => commands::why::run(&self.cluster, &arguments).await?,
             Command::Status(arguments) => commands::status::run(&self.cluster, &arguments).await?,
             Command::History(arguments) => commands::history::run(&self.cluster, &arguments).await?,
             Command::Held(arguments) => commands::held::run(&self.cluster, &arguments).await?,
             Command::Release(arguments) => commands::release::run(&self.cluster, &arguments).await?,
             Command::Completion(arguments) => commands::completion::run(&arguments, Self::command())?,
+            Command::Why(arguments) => return commands::why::run(&self.cluster, &arguments).await,
             Command::Backup(arguments) => return commands::backup::run(&self.cluster, &arguments).await,
             Command::Restore(arguments) => return commands::restore::run(&self.cluster, &arguments).await,
             Command::Upgrade(command) => return commands::upgrade::run(&self.cluster, &command).await,

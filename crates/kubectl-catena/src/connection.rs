@@ -185,8 +185,17 @@ impl Cluster {
             return Ok(object);
         }
         let place = kind.is_namespaced.then_some(self.namespace.as_str());
+        if place.is_some() && self.lacks_namespace().await {
+            return Err(errors::no_namespace(&self.namespace));
+        }
         let known = self.names(kind, ListParams::default().limit(100)).await;
         Err(errors::not_found(&kind.resource.kind, &target.name, place, &known))
+    }
+
+    /// Whether the namespace is known not to exist.
+    async fn lacks_namespace(&self) -> bool {
+        let Some(kind) = self.kinds.named("", "namespaces") else { return false };
+        matches!(self.find_metadata(kind, None, &self.namespace).await, Ok(None))
     }
 
     /// The names of objects of a kind; none if they may not be listed.

@@ -1,5 +1,7 @@
 //! Errors for a person: the event, its cause, and the remedy.
 
+use std::fmt;
+
 use anyhow::{Error, anyhow};
 use kube::{config::KubeconfigError, core::request};
 
@@ -86,20 +88,41 @@ pub fn no_answer(server: &str, error: kube::Error) -> Error {
     }
 }
 
+/// An object does not exist; with the words for it.
+#[derive(Debug)]
+pub struct NotFound(String);
+
+impl fmt::Display for NotFound {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for NotFound {}
+
 /// An object does not exist.
 pub fn not_found(kind: &str, name: &str, namespace: Option<&str>, known: &[String]) -> Error {
+    Error::new(NotFound(without(kind, name, namespace, known)))
+}
+
+/// The namespace of an object does not exist.
+pub fn no_namespace(name: &str) -> Error {
+    anyhow!("there is no namespace {name:?}: correct -n or the context; `kubectl get namespaces` lists them")
+}
+
+fn without(kind: &str, name: &str, namespace: Option<&str>, known: &[String]) -> String {
     let place = namespace.map_or_else(String::new, |namespace| format!(" in namespace {namespace:?}"));
     if known.is_empty() {
         let elsewhere = if namespace.is_some() { "; use -n NAMESPACE for another namespace" } else { "" };
-        return anyhow!("there is no {kind} {name:?}{place}, nor any other {kind}{elsewhere}");
+        return format!("there is no {kind} {name:?}{place}, nor any other {kind}{elsewhere}");
     }
     let nearest = known.iter().min_by_key(|known| distance(known, name));
     if let Some(near) = nearest.filter(|known| distance(known, name) <= 2.max(name.len() / 3)) {
-        return anyhow!("there is no {kind} {name:?}{place}; did you mean {near:?}?");
+        return format!("there is no {kind} {name:?}{place}; did you mean {near:?}?");
     }
     let more = if known.len() > 5 { ", …" } else { "" };
     let some: Vec<&str> = known.iter().take(5).map(String::as_str).collect();
-    anyhow!("there is no {kind} {name:?}{place}; existing ones: {}{more}", some.join(", "))
+    format!("there is no {kind} {name:?}{place}; existing ones: {}{more}", some.join(", "))
 }
 
 /// The API server refused a request.
@@ -114,7 +137,7 @@ pub fn refused(subject: &Subject, verb: &str, error: kube::Error) -> Error {
             status.message
         ),
         kube::Error::Api(status) => anyhow!("cannot {verb} {what}: {}", status.message),
-        error => anyhow!("cannot {verb} {what}: {}", innermost(&error)),
+        error => anyhow!("the API server does not answer: cannot {verb} {what}: {}", innermost(&error)),
     }
 }
 
@@ -168,6 +191,14 @@ mod tests {
         let known = ["dev".to_owned(), "test".to_owned()];
         let said = no_kubeconfig(&error, Some("prod"), &known).to_string();
         assert_eq!(said, "the kubeconfig has no context \"prod\"; it has: dev, test");
+    }
+
+    #[test]
+    fn a_server_that_does_not_answer_is_told_so() {
+        let subject =
+            Subject { kind: "Pod".into(), resource: "pods".into(), name: "web".into(), namespace: None };
+        let said = refused(&subject, "get", kube::Error::Service("connection refused".into())).to_string();
+        assert_eq!(said, "the API server does not answer: cannot get Pod \"web\": connection refused");
     }
 
     #[test]

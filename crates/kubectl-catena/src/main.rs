@@ -14,6 +14,7 @@ mod impersonation;
 mod interrupt;
 mod issue;
 mod kinds;
+mod last_words;
 mod lenient;
 mod object;
 mod output;
@@ -28,7 +29,7 @@ mod why;
 
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::{CommandFactory, FromArgMatches};
 
 use crate::{cli::Cli, errors::in_one_line, paint::Paint};
 
@@ -42,8 +43,11 @@ fn main() -> ExitCode {
 
 #[tokio::main(flavor = "current_thread")]
 async fn run() -> ExitCode {
-    let cli = match Cli::try_parse() {
-        Ok(cli) => cli,
+    let parsed = Cli::command().try_get_matches();
+    let parsed =
+        parsed.and_then(|matches| Ok((output::requested(&matches), Cli::from_arg_matches(&matches)?)));
+    let (format, cli) = match parsed {
+        Ok(parsed) => parsed,
         Err(error) => {
             // 2 is reserved for a wait that timed out; a closed pipe is not a failure.
             let code = u8::from(error.use_stderr());
@@ -54,6 +58,9 @@ async fn run() -> ExitCode {
     match cli.run().await {
         Ok(code) => code,
         Err(error) => {
+            if let Some(format) = format {
+                output::print_error(format, &in_one_line(&error));
+            }
             eprintln!("{} {}", Paint::for_stderr().bad("error:"), in_one_line(&error));
             ExitCode::FAILURE
         }

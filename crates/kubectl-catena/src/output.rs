@@ -3,7 +3,7 @@
 use std::io::{ErrorKind, Write};
 
 use anyhow::{Context, Result};
-use clap::{Args, ValueEnum};
+use clap::{ArgMatches, Args, ValueEnum};
 use serde::Serialize;
 
 /// The output format.
@@ -45,11 +45,54 @@ impl Format {
     }
 }
 
+/// The format that a command line asks for.
+pub fn requested(matches: &ArgMatches) -> Option<Format> {
+    let mut innermost = matches;
+    while let Some((_, further)) = innermost.subcommand() {
+        innermost = further;
+    }
+    // Commands that issue others have a format of their own, with the same names.
+    let mut named = ["format", "output"].into_iter().filter_map(|id| innermost.try_get_raw(id).ok()?);
+    Format::from_str(named.next()?.next()?.to_str()?, false).ok()
+}
+
+/// Prints an error as the document that a script waits for.
+pub fn print_error(format: Format, error: &str) {
+    let document = serde_json::json!({"error": error});
+    if let Ok(text) = format.render(&document) {
+        // The error itself is reported anyway.
+        write(&text).ok();
+    }
+}
+
 /// Writes to standard output. A closed pipe (`| head`) is not a failure.
 pub fn write(text: &str) -> Result<()> {
     let mut out = std::io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
         result => result.context("standard output cannot be written"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+    use crate::cli::Cli;
+
+    #[test]
+    fn an_error_has_the_format_of_the_document_that_it_replaces() {
+        let format = |line: &[&str]| requested(&Cli::command().try_get_matches_from(line).unwrap());
+        assert_eq!(format(&["catena", "why", "web", "-o", "json"]), Some(Format::Json));
+        assert_eq!(format(&["catena", "templates", "list", "-o", "yaml"]), Some(Format::Yaml));
+        assert_eq!(format(&["catena", "restart", "web", "-o", "json"]), Some(Format::Json));
+        assert_eq!(format(&["catena", "restart", "web", "-o", "name"]), None);
+        assert_eq!(format(&["catena", "why", "web"]), None);
+        assert_eq!(format(&["catena", "release", "web", "--reason", "x"]), None);
+        assert_eq!(
+            Format::Json.render(&serde_json::json!({"error": "x"})).unwrap(),
+            "{\n  \"error\": \"x\"\n}\n"
+        );
     }
 }

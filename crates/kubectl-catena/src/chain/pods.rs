@@ -6,7 +6,10 @@ use kube::core::DynamicObject;
 use serde_json::Value;
 
 use super::health::{Health, State};
-use crate::object::{conditions, created, text};
+use crate::{
+    last_words::last_words,
+    object::{conditions, created, text},
+};
 
 /// The health of a pod.
 pub fn health(pod: &DynamicObject) -> Health {
@@ -71,7 +74,9 @@ fn trouble(container: &Value) -> Option<(String, String)> {
             let said = text(&waiting["message"]);
             let last = container.pointer("/lastState/terminated").map_or_else(String::new, |ended| {
                 let (why, code) = (text(&ended["reason"]), ended["exitCode"].as_i64().unwrap_or_default());
-                format!("; its last run exited with {why}, exit code {code}")
+                let words = last_words(&text(&ended["message"]));
+                let words = words.map_or_else(String::new, |words| format!(", and said: {words}"));
+                format!("; its last run exited with {why}, exit code {code}{words}")
             });
             let message = if said.is_empty() { format!("container {name:?}") } else { said };
             return Some((reason, message + &last));

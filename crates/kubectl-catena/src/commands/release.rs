@@ -71,7 +71,7 @@ pub async fn run(options: &Options, arguments: &Arguments) -> Result<()> {
             )
         }
         Err(_) => {
-            let answer = explanation(&cluster, &target).await;
+            let answer = Box::pin(explanation(&cluster, &target)).await;
             let why =
                 answer.map_or_else(|_| String::new(), |answer| format!(": {}", sanitized(&answer.sentence)));
             bail!(

@@ -1,5 +1,7 @@
 //! `kubectl catena why`
 
+use std::process::ExitCode;
+
 use anyhow::Result;
 use clap::Args;
 use jiff::Timestamp;
@@ -12,6 +14,9 @@ use crate::{
     why::{explanation, text},
 };
 
+/// The exit code for an object that is not ready, not finished or not gone. An error has another one: then it is unknown.
+const NOT_WELL: u8 = 5;
+
 /// The object to explain.
 #[derive(Args)]
 pub struct Arguments {
@@ -22,9 +27,10 @@ pub struct Arguments {
 }
 
 /// Explains the state of an object.
-pub async fn run(options: &Options, arguments: &Arguments) -> Result<()> {
+pub async fn run(options: &Options, arguments: &Arguments) -> Result<ExitCode> {
     let target = arguments.object.target()?;
     let cluster = options.connect().await?;
-    let answer = explanation(&cluster, &target).await?;
-    arguments.output.print(&answer, || text(&answer, Timestamp::now(), Paint::for_stdout()))
+    let answer = Box::pin(explanation(&cluster, &target)).await?;
+    arguments.output.print(&answer, || text(&answer, Timestamp::now(), Paint::for_stdout()))?;
+    Ok(if answer.well { ExitCode::SUCCESS } else { NOT_WELL.into() })
 }

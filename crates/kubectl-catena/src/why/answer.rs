@@ -84,8 +84,8 @@ pub enum Lead<'n> {
         /// The cause if none of them has one.
         otherwise: Option<Cause>,
     },
-    /// Here, with the state of another object as further evidence.
-    Because(Finding<'n>, &'n Node),
+    /// Here, because of the cause that the other object has.
+    Behind(&'n Node, Box<Cause>),
 }
 
 impl<'n> Finding<'n> {
@@ -102,6 +102,11 @@ impl<'n> Finding<'n> {
 }
 
 impl Cause {
+    /// Whether nothing stands in the way.
+    pub fn is_progress(&self) -> bool {
+        self.advice.is_empty() || self.advice.starts_with("wait")
+    }
+
     /// The cause with a remedy.
     pub fn with_advice(mut self, advice: &str) -> Self {
         advice.clone_into(&mut self.advice);

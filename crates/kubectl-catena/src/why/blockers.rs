@@ -18,7 +18,7 @@ pub fn check<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Lead<'n>> {
     if is_healthy(node) && !has_unhealthy_dependents(node) {
         return None;
     }
-    let mut next = Vec::new();
+    let mut next: Vec<&Node> = facts.surroundings.related.former_child(node).into_iter().collect();
     if let Some(blocker) = blocked_by(node) {
         if is_itself(&blocker, node) {
             return Some(Lead::Found(Finding::at(node, itself(node, blocker))));
@@ -89,7 +89,7 @@ fn named_blocker(node: &Node, blocker: BlockedBy) -> Cause {
 }
 
 /// Children that are not well, stuck ones first. Commands come and go beside the chain.
-fn unhealthy_children(node: &Node) -> impl Iterator<Item = &Node> {
+pub fn unhealthy_children(node: &Node) -> impl Iterator<Item = &Node> {
     let rank = |child: &&Node| match child.health.state {
         State::Stuck | State::Failed => 0,
         State::Unreported => 1,
@@ -110,9 +110,9 @@ fn own(node: &Node, facts: &Facts) -> Cause {
     let health = &node.health;
     if health.state == State::Moving
         && let Some(controller) = controller_of(&node.identity)
-        && let Verdict::Down(why) = facts.surroundings.controllers.verdict(controller, facts.now)
+        && let Verdict::Down(down) = facts.surroundings.controllers.verdict(controller, facts.now)
     {
-        return not_running(&node.identity, controller, &why);
+        return not_running(&node.identity, controller, &down);
     }
     let warning = facts.surroundings.warnings.iter().rfind(|warning| warning.about == node.identity.uid);
     // For a pod that merely is not ready, the last warning has the problem that its kubelet met.

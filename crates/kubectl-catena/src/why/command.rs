@@ -11,13 +11,14 @@ use super::{
     advice::describe,
     answer::{Cause, Finding, Lead},
     controllers::Verdict,
-    facts::{Binding, Facts},
+    facts::{Binding, Facts, Nobody},
+    text,
     unreported::{controller_of, not_running},
     warnings,
 };
 use crate::{
     chain::{Node, State},
-    object::{conditions, text},
+    object::{self, conditions},
 };
 
 const BINDER: &str = "command-binder";
@@ -29,7 +30,7 @@ const REPORT_GRACE: SignedDuration = SignedDuration::from_secs(5);
 /// evidence, because a `VerticalPodAutoscaler` has one, too.
 pub fn is_command(node: &Node) -> bool {
     let is_ours =
-        node.identity.group() == keys::GROUP && text(&node.object, "/spec/targetRef/name").is_some();
+        node.identity.group() == keys::GROUP && object::text(&node.object, "/spec/targetRef/name").is_some();
     let is_of_binder = |condition: &Condition| {
         condition.type_ == BOUND && (condition.reason == BOUND || !describe(&condition.reason).0.is_empty())
     };
@@ -57,13 +58,15 @@ pub fn foreign<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Finding<'n>> {
             return Some(Finding::at(node, not_bound(node, verdict.reason, &verdict.message)));
         }
         Some(Binding::Due) if !is_new(node, facts) => return Some(Finding::at(node, neglected(node, facts))),
-        Some(Binding::Bound | Binding::Due) => return None,
+        // Without an entry, nothing says that it is a command.
+        Some(Binding::Nobody(Nobody::NoEntry)) => return None,
+        Some(Binding::Nobody(why)) if !is_marked(node) => {
+            return Some(Finding::at(node, unlisted(node, why)));
+        }
+        Some(Binding::Bound | Binding::Due | Binding::Nobody(_)) => return None,
         None => {}
     }
-    let metadata = &node.object.metadata;
-    let is_marked = metadata.annotations.iter().flatten().any(|(key, _)| key == keys::BOUND_TO)
-        || metadata.labels.iter().flatten().any(|(key, _)| key == keys::TARGET_UID);
-    if is_marked {
+    if is_marked(node) {
         return None;
     }
     let mut warnings = facts.surroundings.warnings.iter();
@@ -71,10 +74,35 @@ pub fn foreign<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Finding<'n>> {
     Some(Finding::at(node, not_bound(node, &warning.reason, &warning.message)))
 }
 
+/// Whether command-binder has left its mark.
+fn is_marked(node: &Node) -> bool {
+    let metadata = &node.object.metadata;
+    metadata.annotations.iter().flatten().any(|(key, _)| key == keys::BOUND_TO)
+        || metadata.labels.iter().flatten().any(|(key, _)| key == keys::TARGET_UID)
+}
+
+/// A command of a kind that nobody binds.
+fn unlisted(node: &Node, why: &Nobody) -> Cause {
+    let kind = &node.identity.kind;
+    match why {
+        Nobody::NoEntry => not_bound(node, "NoBinding", ""),
+        Nobody::NotDiscovered => {
+            let message = format!(
+                "the definition of {kind} has the label {}, but discovery is off in the values of command-binder",
+                keys::COMMAND_KIND
+            );
+            not_bound(node, "NoBinding", &message)
+        }
+        Nobody::NotDescribed(mistake) => {
+            not_bound(node, "BindingNotDescribed", &format!("the definition of {kind}: {mistake}"))
+        }
+    }
+}
+
 /// A command that could be bound, and is not.
 fn neglected(node: &Node, facts: &Facts) -> Cause {
     match facts.surroundings.controllers.verdict(BINDER, facts.now) {
-        Verdict::Down(why) => not_running(&node.identity, BINDER, &why),
+        Verdict::Down(down) => not_running(&node.identity, BINDER, &down),
         Verdict::Runs | Verdict::Unknown(_) => not_bound(node, "BinderSilent", ""),
     }
 }
@@ -134,13 +162,13 @@ pub fn check<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Lead<'n>> {
     let may_be_queued =
         find(SUCCEEDED).is_none_or(|succeeded| matches!(&*succeeded.reason, "Queued" | "Pending"));
     if let Some(first) = older(node, target).filter(|_| may_be_queued) {
-        return Some(Lead::Because(queued(node, first), target));
+        return Some(Lead::Behind(first, Box::new(queued(node, first))));
     }
     let controller = controller_of(&target.identity);
-    if let Some((controller, Verdict::Down(why))) = controller
+    if let Some((controller, Verdict::Down(down))) = controller
         .map(|controller| (controller, facts.surroundings.controllers.verdict(controller, facts.now)))
     {
-        return here(not_running(&node.identity, controller, &why));
+        return here(not_running(&node.identity, controller, &down));
     }
     // It is in progress: the blocker of its target blocks it.
     Some(Lead::Follow { next: vec![target], otherwise: Some(own(node, "UnderWay")) })
@@ -152,7 +180,7 @@ fn own(node: &Node, fallback: &str) -> Cause {
     let (known, advice) = describe(reason);
     let (usual, _) = describe(fallback);
     let meaning = if known.is_empty() { usual } else { known };
-    let progress = text(&node.object, "/status/progress").map(|progress| format!("{progress} done"));
+    let progress = object::text(&node.object, "/status/progress").map(|progress| format!("{progress} done"));
     Cause {
         object: node.identity.clone(),
         reason: reason.to_owned(),
@@ -180,8 +208,14 @@ fn unbound(node: &Node, said: &str, facts: &Facts) -> Cause {
         return cause("TargetNotFound", format!("names {target}, which does not exist"));
     }
     let verdict = facts.surroundings.controllers.verdict(BINDER, facts.now);
+    let is_asked = node.identity.uid == facts.asked.identity.uid;
+    if let Some(Binding::Nobody(why)) = facts.surroundings.binding.as_ref().filter(|_| is_asked)
+        && !matches!(verdict, Verdict::Down(_))
+    {
+        return unlisted(node, why);
+    }
     match &verdict {
-        Verdict::Down(why) => not_running(&node.identity, BINDER, why),
+        Verdict::Down(down) => not_running(&node.identity, BINDER, down),
         Verdict::Runs | Verdict::Unknown(_) => {
             let bound = conditions(&node.object).into_iter().find(|condition| condition.type_ == BOUND);
             let reason = bound.map(|bound| bound.reason).filter(|reason| !reason.is_empty());
@@ -205,8 +239,8 @@ fn older<'n>(node: &Node, target: &'n Node) -> Option<&'n Node> {
     before.min_by_key(|other| order(other))
 }
 
-fn queued<'n>(node: &'n Node, first: &'n Node) -> Finding<'n> {
-    let cause = Cause {
+fn queued(node: &Node, first: &Node) -> Cause {
+    Cause {
         object: node.identity.clone(),
         reason: "Queued".to_owned(),
         meaning: format!(
@@ -216,6 +250,33 @@ fn queued<'n>(node: &'n Node, first: &'n Node) -> Finding<'n> {
         message: first.health.message.clone(),
         since: node.created,
         advice: describe("Queued").1.to_owned(),
-    };
-    Finding { cause, path: vec![node, first] }
+    }
+}
+
+/// A queued command with the obstacle of the first one: that has to go.
+pub fn behind<'n>(node: &'n Node, first: Finding<'n>, mut cause: Cause) -> Finding<'n> {
+    if first.cause.is_progress() {
+        return Finding { cause, ..first.below(node) };
+    }
+    let Cause { object, meaning, message, advice, .. } = &first.cause;
+    let is_first = first.path.first().is_some_and(|node| node.identity == *object);
+    let why = if is_first { format!("it {meaning}") } else { format!("{object} {meaning}") };
+    let first_command = first.path.first().map(|node| node.identity.to_string()).unwrap_or_default();
+    cause.meaning = format!("waits for {first_command}, which is older and cannot finish: {why}");
+    if !message.is_empty() {
+        message.clone_into(&mut cause.message);
+    }
+    cause.advice = text::with_names(advice, object);
+    Finding { cause, ..first.below(node) }
+}
+
+/// An object that may be a command of a kind that nobody binds.
+pub fn without_entry(facts: &Facts) -> Option<String> {
+    let is_open = matches!(facts.surroundings.binding, Some(Binding::Nobody(Nobody::NoEntry)));
+    (is_open && !is_command(facts.asked)).then(|| {
+        format!(
+            "if it is a command, nobody binds it to its target: the values of {BINDER} have no entry for {}",
+            facts.asked.identity.kind
+        )
+    })
 }

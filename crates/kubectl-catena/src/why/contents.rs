@@ -5,7 +5,10 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::answer::Cause;
-use crate::chain::Node;
+use crate::{
+    chain::Node,
+    object::{Identity, text},
+};
 
 /// The conditions of a namespace that report why its deletion has not finished.
 const OF_NAMESPACES: [&str; 5] = [
@@ -16,12 +19,43 @@ const OF_NAMESPACES: [&str; 5] = [
     "NamespaceDeletionGroupVersionParsingFailure",
 ];
 
+/// Whether objects of a kind contain others, which are deleted before them.
+pub fn is_container(identity: &Identity) -> bool {
+    matches!(
+        (identity.group(), identity.kind.as_str()),
+        ("", "Namespace") | ("apiextensions.k8s.io", "CustomResourceDefinition")
+    )
+}
+
+/// Whether an object is inside a deleted namespace, or of the kind of a deleted definition.
+pub fn contains(container: &Node, object: &Identity) -> bool {
+    let text = |pointer: &str| text(&container.object, pointer).unwrap_or_default();
+    match container.identity.kind.as_str() {
+        "Namespace" => object.namespace.as_ref() == Some(&container.identity.name),
+        _ => object.kind == text("/spec/names/kind") && object.group() == text("/spec/group"),
+    }
+}
+
+/// The resources of which objects are left, such as `configmaps.` or `widgets.example.com`.
+pub fn resources_left(container: &Node) -> Vec<String> {
+    if container.identity.kind != "Namespace" {
+        return vec![container.identity.name.clone()];
+    }
+    let said = messages(container, &["NamespaceContentRemaining"]).unwrap_or_default();
+    let Some((_, list)) = said.split_once(": ") else { return Vec::new() };
+    let names = list.split(", ").filter_map(|item| item.split(" has ").next());
+    names.map(|name| name.trim_end_matches('.').to_owned()).collect()
+}
+
 /// The contents that a deleted namespace or definition waits for, as its own conditions report them.
 pub fn remaining(node: &Node, since: Timestamp) -> Option<Cause> {
     let identity = &node.identity;
     let (meaning, message, advice) = match (identity.group(), identity.kind.as_str()) {
         ("", "Namespace") => {
             let message = messages(node, &OF_NAMESPACES).unwrap_or_default();
+            if message.is_empty() && !node.finalizers.is_empty() {
+                return None;
+            }
             let advice = if message.is_empty() {
                 "ask again in some seconds: the namespace then says what is left in it".to_owned()
             } else {
@@ -64,10 +98,10 @@ fn of_namespace(name: &str, message: &str) -> String {
 /// The messages of those conditions that are true.
 fn messages(node: &Node, types: &[&str]) -> Option<String> {
     let conditions = node.object.data.pointer("/status/conditions")?.as_array()?;
-    let text = |condition: &Value, field: &str| condition[field].as_str().unwrap_or_default().to_owned();
+    let said = |condition: &Value, field: &str| condition[field].as_str().unwrap_or_default().to_owned();
     let of_type = |type_: &&str| {
         let is_true = |found: &&Value| found["type"] == **type_ && found["status"] == "True";
-        let message = text(conditions.iter().find(is_true)?, "message");
+        let message = said(conditions.iter().find(is_true)?, "message");
         Some(message.trim_end_matches('.').to_owned())
     };
     let messages: Vec<String> = types.iter().filter_map(of_type).collect();

@@ -25,6 +25,12 @@ pub struct Installation {
     pub lease: Option<Lease>,
     /// The numbers of its available and of its desired pods.
     pub pods: Option<(i64, i64)>,
+    /// The first of its pods that has a trouble; of any pod, if its Lease is not renewed.
+    pub trouble: Option<PodTrouble>,
+    /// The labels of its pods.
+    pub selector: String,
+    /// Whether its Deployment has pods of an earlier state beside new ones.
+    pub is_updating: bool,
 }
 
 /// A Lease for leader election.
@@ -38,36 +44,94 @@ pub struct Lease {
     pub lasts: SignedDuration,
 }
 
+/// A controller that does not do its work.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Down {
+    /// The reason.
+    pub why: String,
+    /// The state of its pod, if it has one.
+    pub pod: Option<PodTrouble>,
+}
+
+/// A pod of a controller that does not do its work.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PodTrouble {
+    /// Namespace and name.
+    pub pod: String,
+    /// The state, to be read after its name.
+    pub state: String,
+    /// The last words of its container, or the last error in its log.
+    pub last_words: Option<String>,
+    /// Whether its container is running.
+    pub runs: bool,
+    /// Whether it does not proceed by itself.
+    pub is_stuck: bool,
+}
+
 /// Whether a controller is running.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// It is.
     Runs,
-    /// It is not, for this reason.
-    Down(String),
+    /// It is not.
+    Down(Down),
     /// That is unknown, for this reason.
     Unknown(String),
+}
+
+impl Down {
+    /// The fact, to be read after "because" or alone.
+    pub fn told(&self, controller: &str) -> String {
+        let Self { why, pod } = self;
+        match pod {
+            None => format!("no {controller} is running: {why}"),
+            Some(pod) => {
+                let works = if pod.runs { "is running, but does not work" } else { "does not start" };
+                format!("{controller} {works}: {}", pod.told())
+            }
+        }
+    }
+}
+
+impl PodTrouble {
+    /// The pod with its state and its last words.
+    pub fn told(&self) -> String {
+        let Self { pod, state, last_words, .. } = self;
+        let words = last_words.as_ref().map_or_else(String::new, |words| format!(", and says: {words}"));
+        format!("its pod {pod} {state}{words}")
+    }
 }
 
 impl Controllers {
     /// Whether a controller is running.
     pub fn verdict(&self, controller: &str, now: Timestamp) -> Verdict {
         let found = self.seen.iter().filter(|seen| seen.controller == controller);
-        let downs: Vec<Option<String>> = found.map(|seen| seen.down(now)).collect();
+        let downs: Vec<Option<Down>> = found.map(|seen| seen.down(now)).collect();
         if downs.iter().any(Option::is_none) && !downs.is_empty() {
             return Verdict::Runs;
         }
         match (downs.into_iter().flatten().next(), &self.unseen) {
             (Some(why), _) => Verdict::Down(why),
             (None, Some(why)) => Verdict::Unknown(why.clone()),
-            (None, None) => Verdict::Down("it is not installed".to_owned()),
+            (None, None) => Verdict::Down(Down { why: "it is not installed".to_owned(), pod: None }),
         }
     }
 }
 
 impl Installation {
     /// Why it is not running, if it is not.
-    fn down(&self, now: Timestamp) -> Option<String> {
+    fn down(&self, now: Timestamp) -> Option<Down> {
+        let why = self.silent(now)?;
+        let pod = self.trouble.clone().filter(|_| !matches!(self.pods, Some((_, 0))));
+        Some(Down { why, pod })
+    }
+
+    /// Whether its pods are of interest: it does not do its work, or has new pods that do not start.
+    pub fn is_troubled(&self, now: Timestamp) -> bool {
+        self.is_updating || self.silent(now).is_some()
+    }
+
+    fn silent(&self, now: Timestamp) -> Option<String> {
         let Self { name, namespace, .. } = self;
         if let Some((0, wanted)) = self.pods {
             return Some(match wanted {

@@ -6,9 +6,10 @@ use jiff::{SignedDuration, Timestamp};
 use super::{
     advice::describe,
     answer::{Cause, Finding},
-    contents,
+    contents::{self, contains, is_container},
     controllers::Verdict,
     facts::Facts,
+    namespace, nodes,
     unreported::not_running,
 };
 use crate::{
@@ -24,7 +25,11 @@ const BACKUP_CONTROLLER: &str = "backup-controller";
 pub fn check<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Finding<'n>> {
     let since = node.deleted?;
     if let Some(cause) = contents::remaining(node, since) {
-        return Some(Finding::at(node, cause));
+        let held = contents(node, facts).find_map(|held| check(held, facts));
+        return Some(held.map_or_else(|| Finding::at(node, cause), |held| held.below(node)));
+    }
+    if let Some(hanging) = nodes::check(node, facts) {
+        return Some(hanging);
     }
     let held: Vec<&Finalizer> =
         node.finalizers.iter().filter(|finalizer| !is_of_garbage_collector(&finalizer.name)).collect();
@@ -37,6 +42,12 @@ pub fn check<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Finding<'n>> {
         return Some(finding.below(node));
     }
     Some(Finding::at(node, waits(node, since, facts)))
+}
+
+/// The contents that a deleted namespace or definition waits for, as far as they were read.
+fn contents<'n>(node: &'n Node, facts: &Facts<'n>) -> impl Iterator<Item = &'n Node> {
+    let contents = facts.surroundings.related.contents.iter();
+    contents.filter(|held| is_container(&node.identity) && contains(node, &held.identity))
 }
 
 fn is_of_garbage_collector(finalizer: &str) -> bool {
@@ -59,8 +70,8 @@ fn held_by(node: &Node, finalizer: &Finalizer, since: Timestamp, facts: &Facts) 
         advice: advice.to_owned(),
     };
     match holder.map(|holder| facts.surroundings.controllers.verdict(holder, facts.now)) {
-        Some(Verdict::Down(why)) if is_ours(holder.unwrap_or_default(), facts) => {
-            Cause { message: format!("{} is not running: {why}", holder.unwrap_or_default()), ..cause }
+        Some(Verdict::Down(down)) if is_ours(holder.unwrap_or_default(), facts) => {
+            Cause { message: down.told(holder.unwrap_or_default()), ..cause }
         }
         _ => cause,
     }
@@ -73,9 +84,9 @@ fn is_ours(holder: &str, facts: &Facts) -> bool {
 
 /// Held until its backup is proven; the object itself has the reason for the delay.
 fn backup(node: &Node, since: Timestamp, facts: &Facts) -> Cause {
-    if let Verdict::Down(why) = facts.surroundings.controllers.verdict(BACKUP_CONTROLLER, facts.now) {
-        let cause = not_running(&node.identity, BACKUP_CONTROLLER, &why);
-        let meaning = format!("is held until it is backed up, but no {BACKUP_CONTROLLER} is running: {why}");
+    if let Verdict::Down(down) = facts.surroundings.controllers.verdict(BACKUP_CONTROLLER, facts.now) {
+        let cause = not_running(&node.identity, BACKUP_CONTROLLER, &down);
+        let meaning = format!("is held until it is backed up, but {}", down.told(BACKUP_CONTROLLER));
         return Cause { meaning, ..cause };
     }
     let kind = (node.identity.group().to_owned(), node.identity.kind.clone());
@@ -95,7 +106,9 @@ fn backup(node: &Node, since: Timestamp, facts: &Facts) -> Cause {
     let reason = if text("reason").is_empty() { HELD_FOR_BACKUP.to_owned() } else { text("reason") };
     let backup = text("backup");
     let of = if backup.is_empty() { String::new() } else { format!(" by {backup}") };
-    let known = if describe(&reason).1.is_empty() { HELD_FOR_BACKUP } else { &reason };
+    // The namespace of the backup: the usual advice is for an object that cannot be created.
+    let is_known = !describe(&reason).1.is_empty() && reason != namespace::TERMINATING;
+    let known = if is_known { &reason } else { HELD_FOR_BACKUP };
     let advice = match (describe(known).1, place_of(&backup)) {
         (advice, Some(place)) => {
             format!("kubectl catena why {place} explains the state of the backup; {advice}")
@@ -125,7 +138,7 @@ fn place_of(backup: &str) -> Option<String> {
 fn waits(node: &Node, since: Timestamp, facts: &Facts) -> Cause {
     let grace = SignedDuration::from_secs(node.object.metadata.deletion_grace_period_seconds.unwrap_or(0));
     let (reason, meaning) = if node.identity.kind == "Pod" {
-        let meaning = if facts.now.duration_since(since) > grace + SignedDuration::from_secs(30) {
+        let meaning = if nodes::hangs(node, facts.now) {
             format!(
                 "has been shutting down for longer than its grace period of {}: its node may be gone",
                 duration(grace)

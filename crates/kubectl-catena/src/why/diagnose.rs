@@ -2,27 +2,35 @@
 
 use super::{
     answer::{Answer, Evidence, Finding, Lead},
-    blockers, command, deletion,
+    blockers, command, contest, deletion,
     facts::Facts,
-    text, unreported, warnings,
+    left_behind, namespace, nodes,
+    related::terminating_kind,
+    scheduling, settings,
+    text::{self as words, with_names},
+    unreported, volumes, warnings,
 };
 use crate::{
     age::age,
     chain::{Node, State},
-    object::{Identity, conditions},
+    object::{Identity, conditions, text},
 };
 
 /// Finds the root cause.
 pub fn diagnose(facts: &Facts) -> Answer {
     let asked = facts.asked;
     let mut finding = explain(asked, facts);
+    // An obstacle that stays comes before the changes of others, and these before mere progress.
+    if finding.as_ref().is_none_or(|finding| finding.cause.is_progress()) {
+        finding = contest::check(facts).or(finding);
+    }
     if let Some(Finding { cause, .. }) = &mut finding {
-        cause.advice = text::with_names(&cause.advice, &cause.object);
+        cause.advice = with_names(&cause.advice, &cause.object);
     }
     let well = finding.is_none();
     let sentence = match &finding {
-        None => text::well(asked, facts.surroundings.binding.as_ref()),
-        Some(finding) => text::sentence(asked, &finding.cause, facts.now),
+        None => words::well(asked, facts.surroundings.binding.as_ref()),
+        Some(finding) => words::sentence(asked, &finding.cause, facts.now),
     };
     let evidence = finding.iter().flat_map(|finding| finding.path.iter().rev());
     let evidence =
@@ -47,26 +55,35 @@ fn explain<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Finding<'n>> {
             let further = further.map(|finding| finding.below(node));
             further.or_else(|| Some(Finding::at(node, otherwise?)))
         }
-        Lead::Because(mut finding, other) => {
-            finding.path.extend(explain(other, facts).into_iter().flat_map(|finding| finding.path));
-            Some(finding)
-        }
+        Lead::Behind(first, cause) => Some(match explain(first, facts) {
+            Some(finding) => command::behind(node, finding, *cause),
+            None => Finding { cause: *cause, path: vec![node, first] },
+        }),
     }
 }
 
 /// The first check that applies, the most fundamental ones first.
 fn lead<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Lead<'n>> {
     deletion::check(node, facts)
+        .or_else(|| namespace::check(node, facts))
         .map(Lead::Found)
         .or_else(|| command::check(node, facts))
         .or_else(|| command::foreign(node, facts).map(Lead::Found))
-        .or_else(|| unreported::check(node, facts).map(Lead::Found))
+        .or_else(|| unreported::check(node, facts))
+        .or_else(|| definition(node, facts))
+        .or_else(|| settings::check(node, facts).map(Lead::Found))
+        .or_else(|| nodes::check(node, facts).map(Lead::Found))
+        .or_else(|| scheduling::check(node, facts))
+        .or_else(|| volumes::check(node, facts))
         .or_else(|| blockers::check(node, facts))
 }
 
 fn remarks(facts: &Facts, finding: Option<&Finding>) -> Vec<String> {
     let mut remarks = Vec::new();
-    if let Some(since) = facts.surroundings.namespace_deleted {
+    let is_cause = finding.is_some_and(|finding| finding.cause.object.kind == "Namespace");
+    if let Some(since) = facts.surroundings.namespace.as_ref().and_then(|namespace| namespace.deleted)
+        && !is_cause
+    {
         let for_how_long = age(facts.now, since);
         remarks.push(format!(
             "the namespace has been terminating for {for_how_long}: nothing can be created in it"
@@ -75,6 +92,8 @@ fn remarks(facts: &Facts, finding: Option<&Finding>) -> Vec<String> {
     if let Some(owner) = &facts.surroundings.lost_owner {
         remarks.push(format!("its owner {owner} is gone: the garbage collector will delete it"));
     }
+    remarks.extend(left_behind::remark(facts.asked));
+    remarks.extend(command::without_entry(facts));
     match finding {
         None => {
             remarks.extend(rolled_back(facts.asked).map(|message| format!("it was rolled back: {message}")));
@@ -88,7 +107,13 @@ fn remarks(facts: &Facts, finding: Option<&Finding>) -> Vec<String> {
             remarks.extend(held.map(|node| not_the_spec(&node.identity)));
         }
     }
-    remarks.extend(condition_message(facts.asked, "Contested"));
+    if finding.is_none_or(|finding| finding.cause.reason != contest::REASON) {
+        remarks.extend(condition_message(facts.asked, contest::CONTESTED));
+    }
+    remarks.extend(nodes::remarks(facts));
+    remarks.extend(scheduling::remark(facts, finding.map(|finding| &finding.cause)));
+    remarks.extend(settings::remarks(facts, finding.map(|finding| &finding.cause)));
+    remarks.extend(unreported::updating(facts));
     remarks.extend(facts.asked.all().filter_map(|node| {
         let message = condition_message(node, "UnreadParameters")?;
         Some(format!("{}: {message}", node.identity))
@@ -107,6 +132,15 @@ fn remarks(facts: &Facts, finding: Option<&Finding>) -> Vec<String> {
     remarks
 }
 
+/// An object whose definition is being deleted, so that it cannot be created.
+fn definition<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Lead<'n>> {
+    let kind = terminating_kind(node)?;
+    let is_it =
+        |found: &&Node| found.deleted.is_some() && text(&found.object, "/spec/names/kind") == Some(kind);
+    let next: Vec<&Node> = facts.surroundings.related.found.iter().filter(is_it).collect();
+    (!next.is_empty()).then_some(Lead::Follow { next, otherwise: None })
+}
+
 /// The report of an object that stays on an older revision than its spec asks for.
 fn rolled_back(node: &Node) -> Option<String> {
     condition_message(node, "RolledBack")
@@ -122,7 +156,7 @@ fn condition_message(node: &Node, type_: &str) -> Option<String> {
 /// The blocker comes from the older revision: to fix the spec would be in vain.
 fn not_the_spec(object: &Identity) -> String {
     let advice = "`kubectl catena{namespace} history {name}` lists the others, and `kubectl catena{namespace} rollback {name} --to-revision N` chooses one";
-    let advice = text::with_names(advice, object);
+    let advice = with_names(advice, object);
     format!(
         "{object} was rolled back, and the blocker comes from that older revision, not from the spec: {advice}"
     )

@@ -10,10 +10,13 @@ use super::{
     facts::{Facts, Surroundings},
     gather::gather,
     kept::kept_because,
+    left_behind::or_left_behind,
+    relate::relate,
 };
 use crate::{
     chain::{Scope, State, fetch, grow},
     connection::Cluster,
+    errors::NotFound,
     target::Target,
 };
 
@@ -24,7 +27,12 @@ pub async fn explanation(cluster: &Cluster, target: &Target) -> Result<Answer> {
     let scope = Scope { whole: true, all_kinds: false };
     let (fetched, surroundings) =
         futures::join!(Box::pin(fetch(cluster, target, scope)), Box::pin(gather(cluster, namespace)));
-    let fetched = fetched?;
+    let fetched = match fetched {
+        Err(error) if error.is::<NotFound>() => {
+            return Box::pin(or_left_behind(cluster, target, error)).await;
+        }
+        fetched => fetched?,
+    };
     let gone = "the object was deleted just now";
     let top = grow(&fetched.top, &fetched.objects).context(gone)?;
     let asked = top.find(&fetched.asked).context(gone)?;
@@ -39,6 +47,8 @@ pub async fn explanation(cluster: &Cluster, target: &Target) -> Result<Answer> {
         State::Done | State::Failed => kept_because(cluster, &asked.object, now).await,
         _ => None,
     };
+    let (related, unread) = relate(cluster, &top, surroundings.namespace.as_ref()).await;
+    gaps.extend(unread);
     let lost = fetched.lost_owners.into_iter().find(|(uid, _)| *uid == fetched.asked);
     let surroundings = Surroundings {
         gaps,
@@ -46,6 +56,7 @@ pub async fn explanation(cluster: &Cluster, target: &Target) -> Result<Answer> {
         missing_target: fetched.missing_target,
         binding,
         kept_because,
+        related,
         ..surroundings
     };
     Ok(diagnose(&Facts { asked, top: &top, surroundings: &surroundings, now }))

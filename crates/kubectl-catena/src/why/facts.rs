@@ -3,7 +3,7 @@
 use command_binder::verdict::Verdict;
 use jiff::Timestamp;
 
-use super::controllers::Controllers;
+use super::{controllers::Controllers, related::Related, settings::RefusedSettings};
 use crate::{
     chain::{Gap, Node},
     object::Identity,
@@ -28,10 +28,14 @@ pub struct Facts<'c> {
 pub struct Surroundings {
     /// The controllers of Catena.
     pub controllers: Controllers,
-    /// The deletion time of the namespace.
-    pub namespace_deleted: Option<Timestamp>,
+    /// The namespace, if it is being deleted.
+    pub namespace: Option<Node>,
+    /// Objects beside the chain.
+    pub related: Related,
     /// Warnings about objects of the namespace, the newest last.
     pub warnings: Vec<Warning>,
+    /// Pods of the namespace that were preempted, the newest last.
+    pub preemptions: Vec<Preemption>,
     /// The owner of the asked object, if it is missing.
     pub lost_owner: Option<Identity>,
     /// The target of the asked command, if it is missing.
@@ -42,6 +46,8 @@ pub struct Surroundings {
     pub kept_because: Option<String>,
     /// The kinds that have an entry in backup-controller's settings, if these can be read.
     pub protected: Option<ProtectedKinds>,
+    /// Settings of our controllers that are not in force.
+    pub refused_settings: Vec<RefusedSettings>,
     /// Unread parts.
     pub gaps: Vec<Gap>,
 }
@@ -55,6 +61,30 @@ pub enum Binding {
     Due,
     /// It is not bound for this reason.
     Obstacle(Verdict),
+    /// Nobody binds its kind, for this reason.
+    Nobody(Nobody),
+}
+
+/// Why nobody binds commands of a kind.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Nobody {
+    /// The settings of command-binder have no entry for the kind, and its definition does not describe it.
+    NoEntry,
+    /// The definition says that it is a kind of commands, but command-binder is not to look for such definitions.
+    NotDiscovered,
+    /// The definition says that it is a kind of commands, but not how they are bound.
+    NotDescribed(String),
+}
+
+/// A pod that had to make room.
+#[derive(Clone, Debug)]
+pub struct Preemption {
+    /// The pod.
+    pub pod: String,
+    /// The namespace and the name of the pod that took its place; empty if unknown.
+    pub by: String,
+    /// The time.
+    pub at: Option<Timestamp>,
 }
 
 /// An Event of type Warning.

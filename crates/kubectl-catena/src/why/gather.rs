@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::SignedDuration;
 use k8s_openapi::{
     api::{apps::v1::Deployment, coordination::v1::Lease as CoreLease, core::v1::Event},
     apimachinery::pkg::apis::meta::v1::ObjectMeta,
@@ -10,10 +10,20 @@ use k8s_openapi::{
 use kube::{Api, ResourceExt, api::ListParams};
 
 use super::{
+    controller_pods::look_into_pods,
     controllers::{Controllers, Installation, Lease},
     facts::{Surroundings, Warning},
+    preemptions::preemptions,
+    relate::alone,
+    settings::refused_settings,
 };
-use crate::{chain::Gap, connection::Cluster, errors::read_failure, pages, protected_kinds::protected_kinds};
+use crate::{
+    chain::{Gap, Node},
+    connection::Cluster,
+    errors::read_failure,
+    pages,
+    protected_kinds::protected_kinds,
+};
 
 /// The label of everything that the charts install.
 const OURS: &str = "app.kubernetes.io/part-of=catena";
@@ -30,19 +40,22 @@ const MAX_EVENT_PAGES: usize = 10;
 /// Reads the surroundings of the chain of an object.
 pub async fn gather(cluster: &Cluster, namespace: Option<&str>) -> Surroundings {
     let ours = ListParams::default().labels(OURS);
-    let (leases, deployments, deleted, warnings, protected) = futures::join!(
+    let (leases, deployments, deleted, warnings, protected, refused_settings, preemptions) = futures::join!(
         async { pages::all(&Api::<CoreLease>::all(cluster.client.clone()), ours.clone()).await },
         async { pages::all(&Api::<Deployment>::all(cluster.client.clone()), ours.clone()).await },
-        namespace_deleted(cluster, namespace),
+        terminating(cluster, namespace),
         warnings(cluster, namespace),
         protected_kinds(cluster),
+        refused_settings(cluster),
+        preemptions(cluster, namespace),
     );
     let unseen = match (&leases, &deployments) {
         (Err(error), Err(_)) => Some(read_failure(error)),
         _ => None,
     };
-    let seen = join(leases.unwrap_or_default(), deployments.unwrap_or_default());
+    let mut seen = join(leases.unwrap_or_default(), deployments.unwrap_or_default());
     let mut gaps = Vec::new();
+    look_into_pods(cluster, &mut seen).await;
     if let Some(why) = &unseen {
         gaps.push(Gap { what: "the controllers of Catena".to_owned(), why: why.clone() });
     }
@@ -55,9 +68,11 @@ pub async fn gather(cluster: &Cluster, namespace: Option<&str>) -> Surroundings 
     }
     Surroundings {
         controllers: Controllers { seen, unseen },
-        namespace_deleted: deleted,
+        namespace: deleted,
         warnings,
         protected,
+        refused_settings,
+        preemptions,
         gaps,
         ..Surroundings::default()
     }
@@ -86,17 +101,27 @@ fn join(leases: Vec<CoreLease>, deployments: Vec<Deployment>) -> Vec<Installatio
     }
     for deployment in deployments {
         let wanted = deployment.spec.replicas.unwrap_or(1);
+        let labels = deployment.spec.selector.match_labels.unwrap_or_default();
+        let selector: Vec<String> = labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
+        let selector = selector.join(",");
         let status = deployment.status.clone().unwrap_or_default();
         let available = status.available_replicas.unwrap_or(0);
-        of(&deployment.metadata, &|seen| seen.pods = Some((available.into(), wanted.into())));
+        let updated = status.updated_replicas.unwrap_or(0);
+        let is_updating = updated != status.replicas.unwrap_or(0) || updated < wanted;
+        of(&deployment.metadata, &|seen| {
+            seen.pods = Some((available.into(), wanted.into()));
+            seen.selector.clone_from(&selector);
+            seen.is_updating = is_updating;
+        });
     }
     seen.into_values().collect()
 }
 
-async fn namespace_deleted(cluster: &Cluster, namespace: Option<&str>) -> Option<Timestamp> {
+/// The namespace, if it is being deleted.
+async fn terminating(cluster: &Cluster, namespace: Option<&str>) -> Option<Node> {
     let kind = cluster.kinds.named("", "namespaces")?;
-    let namespace = cluster.find_metadata(kind, None, namespace?).await.ok()??;
-    namespace.deletion_timestamp.map(|time| time.0)
+    let namespace = cluster.find(kind, None, namespace?).await.ok()??;
+    alone(namespace).filter(|namespace| namespace.deleted.is_some())
 }
 
 /// The warnings about objects of a namespace or about cluster-wide ones, the newest last, and whether they are all.
@@ -109,7 +134,8 @@ async fn warnings(cluster: &Cluster, namespace: Option<&str>) -> kube::Result<(V
     Ok((warnings, is_all))
 }
 
-fn warning(event: Event) -> Warning {
+/// An Event as a diagnosis needs it.
+pub fn warning(event: Event) -> Warning {
     let at = event.series.as_ref().and_then(|series| series.last_observed_time.as_ref()).map(|time| time.0);
     let at = at
         .or_else(|| event.last_timestamp.as_ref().map(|time| time.0))

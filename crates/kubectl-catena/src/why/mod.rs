@@ -1,6 +1,6 @@
 //! Why an object is not as it should be: evidence → the root cause.
 //!
-//! `explanation` asks the server, with `gather`, `binding`, `kept` and `rules`; everything else is pure.
+//! `explanation` asks the server, with `gather`, `relate`, `binding`, `kept` and `rules`; everything else is pure.
 
 mod advice;
 mod answer;
@@ -8,6 +8,8 @@ mod binding;
 mod blockers;
 mod command;
 mod contents;
+mod contest;
+mod controller_pods;
 mod controllers;
 mod deletion;
 mod diagnose;
@@ -15,12 +17,22 @@ mod explanation;
 mod facts;
 mod gather;
 mod kept;
+mod left_behind;
+mod namespace;
+mod nodes;
+mod placement;
+mod preemptions;
 mod refusal;
+mod relate;
+mod related;
 mod rules;
+mod scheduling;
+mod settings;
 #[cfg(test)]
 mod tests;
 mod text;
 mod unreported;
+mod volumes;
 mod warnings;
 
 pub use advice::describe;

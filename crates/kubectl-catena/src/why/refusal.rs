@@ -20,6 +20,14 @@ pub fn read(reason: &str, message: &str) -> (String, String) {
     (meaning, advice.to_owned())
 }
 
+/// The messages of a `LimitRange`, which does not name itself.
+const LIMIT_RANGE_WORDS: [&str; 4] = [
+    " usage per Container is ",
+    " usage per Pod is ",
+    " limit to request ratio per ",
+    " usage per PersistentVolumeClaim is ",
+];
+
 /// The gatekeeper as a key of the descriptions, and its name.
 fn gatekeeper(message: &str) -> Option<(&'static str, String)> {
     let quoted = |after: &str, quote: char| {
@@ -44,7 +52,23 @@ fn gatekeeper(message: &str) -> Option<(&'static str, String)> {
     }
     if message.contains("failed quota: ") {
         let quota = quoted("failed quota: ", ':').unwrap_or_default();
-        return Some(("QuotaRefused", quota));
+        let key = if message.contains("must specify ") { "QuotaDemands" } else { "QuotaRefused" };
+        return Some((key, quota));
+    }
+    if message.contains("custom resource definition is terminating") {
+        return Some(("DefinitionTerminating", String::new()));
+    }
+    if let Some(account) = quoted("serviceaccount \"", '"').filter(|_| message.contains("not found")) {
+        return Some(("ServiceAccountMissing", account));
+    }
+    if let Some(class) = quoted("no PriorityClass with name ", ' ') {
+        return Some(("PriorityClassMissing", class));
+    }
+    if let Some(class) = quoted("RuntimeClass \"", '"').filter(|_| message.contains("not found")) {
+        return Some(("RuntimeClassMissing", class));
+    }
+    if LIMIT_RANGE_WORDS.iter().any(|words| message.contains(words)) {
+        return Some(("LimitRangeRefused", String::new()));
     }
     if let Some(field) = unknown_fields(message).into_iter().next() {
         return Some(("UnknownField", field));

@@ -5,7 +5,9 @@ use jiff::Timestamp;
 use super::{
     answer::{Answer, Cause},
     command::is_command,
+    contest,
     facts::Binding,
+    namespace,
 };
 use crate::{
     age::age,
@@ -44,6 +46,10 @@ pub fn sentence(asked: &Node, cause: &Cause, now: Timestamp) -> String {
     }
     let verb = match asked.health.state {
         State::Terminating => "is not gone",
+        _ if cause.reason == contest::REASON => "does not come to rest",
+        state if cause.reason == namespace::TERMINATING && state != State::Moving && !is_command(asked) => {
+            "will be deleted"
+        }
         _ if is_command(asked) => "is not finished",
         _ => "is not ready",
     };

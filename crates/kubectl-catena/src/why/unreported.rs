@@ -5,8 +5,10 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::{
     advice::describe,
-    answer::{Cause, Finding},
-    controllers::Verdict,
+    answer::{Cause, Finding, Lead},
+    blockers,
+    command::is_command,
+    controllers::{Down, Verdict},
     facts::Facts,
     warnings,
 };
@@ -20,6 +22,8 @@ pub const NOT_RUNNING: &str = "ControllerNotRunning";
 
 /// How long after a change the silence of a controller is normal.
 const REPORT_GRACE: SignedDuration = SignedDuration::from_secs(5);
+/// How long basic-deployment-controller waits for the first news of a child, and some time for writing the status.
+const FIRST_REPORT_GRACE: SignedDuration = SignedDuration::from_secs(30);
 
 /// The controller of a kind, if it is one of ours.
 pub fn controller_of(identity: &Identity) -> Option<&'static str> {
@@ -34,7 +38,7 @@ pub fn controller_of(identity: &Identity) -> Option<&'static str> {
 }
 
 /// Whether the controller has yet to report on the current spec.
-pub fn check<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Finding<'n>> {
+pub fn check<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Lead<'n>> {
     if node.health.state != State::Unreported {
         return None;
     }
@@ -43,10 +47,15 @@ pub fn check<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Finding<'n>> {
         let meaning = "has a status that does not reflect its current spec".to_owned();
         let cause = silence(node, meaning, since, facts)
             .with_advice("check that the controller of this kind is running, and read its logs");
-        return Some(Finding::at(node, cause));
+        return Some(Lead::Found(Finding::at(node, cause)));
     };
     let cause = match facts.surroundings.controllers.verdict(controller, facts.now) {
-        Verdict::Down(why) => not_running(&node.identity, controller, &why),
+        Verdict::Down(down) => not_running(&node.identity, controller, &down),
+        Verdict::Runs if is_held_back(node, since, facts) => {
+            let left = facts.surroundings.related.former_child(node);
+            let next = left.into_iter().chain(blockers::unhealthy_children(node)).collect();
+            return Some(Lead::Follow { next, otherwise: Some(starting(node, since)) });
+        }
         Verdict::Runs => {
             let meaning = if since.is_some_and(|since| facts.now.duration_since(since) < REPORT_GRACE) {
                 format!("has just changed, and {controller} will reconcile it in a moment")
@@ -64,17 +73,38 @@ pub fn check<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Finding<'n>> {
                 .with_advice(&format!("ask the platform team whether {controller} is running"))
         }
     };
-    Some(Finding::at(node, cause))
+    Some(Lead::Found(Finding::at(node, cause)))
+}
+
+/// Whether a controller that runs may be waiting for the first news: it has made a child, or waits for a former one.
+fn is_held_back(node: &Node, since: Option<Timestamp>, facts: &Facts) -> bool {
+    let is_first = node.identity.kind == "BasicDeployment" && node.health.reason != "Behind";
+    let is_new = since.is_some_and(|since| facts.now.duration_since(since) < FIRST_REPORT_GRACE);
+    let has_child = node.children.iter().any(|child| !is_command(child) && child.serving.is_some());
+    is_first && is_new && (has_child || facts.surroundings.related.former_child(node).is_some())
+}
+
+/// It has a child, and nothing stands in the way of that.
+fn starting(node: &Node, since: Option<Timestamp>) -> Cause {
+    let (meaning, advice) = describe("Progressing");
+    Cause {
+        object: node.identity.clone(),
+        reason: "Progressing".to_owned(),
+        meaning: meaning.to_owned(),
+        message: String::new(),
+        since,
+        advice: advice.to_owned(),
+    }
 }
 
 /// The responsible controller is not running. Since when is unknown: the object may have waited for something else
 /// before.
-pub fn not_running(object: &Identity, controller: &str, why: &str) -> Cause {
+pub fn not_running(object: &Identity, controller: &str, down: &Down) -> Cause {
     let (_, advice) = describe(NOT_RUNNING);
     Cause {
         object: object.clone(),
         reason: NOT_RUNNING.to_owned(),
-        meaning: format!("is not reconciled, because no {controller} is running: {why}"),
+        meaning: format!("is not reconciled, because {}", down.told(controller)),
         message: String::new(),
         since: None,
         advice: advice.to_owned(),
@@ -93,6 +123,21 @@ fn silence(node: &Node, meaning: String, since: Option<Timestamp>, facts: &Facts
     }
 }
 
+/// Controllers of the chain whose new pods do not start, while the old ones do the work.
+pub fn updating(facts: &Facts) -> Vec<String> {
+    let mut names: Vec<&str> = facts.asked.all().filter_map(|node| controller_of(&node.identity)).collect();
+    names.sort_unstable();
+    names.dedup();
+    let runs = |name: &&str| facts.surroundings.controllers.verdict(name, facts.now) == Verdict::Runs;
+    let stuck = names.into_iter().filter(runs).flat_map(|name| {
+        let seen = facts.surroundings.controllers.seen.iter();
+        let stuck = seen.filter(move |seen| seen.controller == name && seen.is_updating);
+        let trouble = stuck.filter_map(|seen| seen.trouble.as_ref()).filter(|trouble| trouble.is_stuck);
+        trouble.map(move |trouble| format!("the update of {name} does not finish: {}", trouble.told()))
+    });
+    stuck.collect()
+}
+
 /// Controllers of the chain that are not running, so that their last reports still stand.
 pub fn remarks(facts: &Facts) -> Vec<String> {
     let mut names: Vec<&str> = facts.asked.all().filter_map(|node| controller_of(&node.identity)).collect();
@@ -100,9 +145,7 @@ pub fn remarks(facts: &Facts) -> Vec<String> {
     names.dedup();
     let down =
         names.into_iter().filter_map(|name| match facts.surroundings.controllers.verdict(name, facts.now) {
-            Verdict::Down(why) => {
-                Some(format!("no {name} is running, so that this may be out of date: {why}"))
-            }
+            Verdict::Down(down) => Some(format!("this may be out of date, because {}", down.told(name))),
             Verdict::Runs | Verdict::Unknown(_) => None,
         });
     down.collect()

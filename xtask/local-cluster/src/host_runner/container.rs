@@ -3,6 +3,7 @@
 use std::{
     collections::BTreeMap,
     mem::take,
+    path::PathBuf,
     time::{Duration, Instant},
 };
 
@@ -12,7 +13,7 @@ use kube::ResourceExt;
 use super::{
     backoff::Backoff,
     board::{Activity, Board, End, Trouble},
-    environment, image,
+    environment, image, last_words,
     mounts::Mounts,
     probe::watch_health,
     probe_attempt::Target,
@@ -56,7 +57,9 @@ pub async fn keep(
         board.update(name, |record| {
             record.activity = Activity::Running { pid: process.pid, since: process.started };
         });
-        let end = attend(sandbox, container, &mut process, board, &mut shutdown).await;
+        let mut end = attend(sandbox, container, &mut process, board, &mut shutdown).await;
+        let words = || last_words::of(container, end.exit_code, &log_of(sandbox, container));
+        end.message = end.message.take().or_else(words);
         note(&format!("{} {name} ended with exit code {}", sandbox.title(), end.exit_code));
         board.update(name, |record| record.last_end = Some(end.clone()));
         board.ended(name, end);
@@ -127,15 +130,20 @@ async fn program(sandbox: &Sandbox, container: &Container) -> Result<Program, Tr
         *argument = resolved.map_err(|error| Trouble::new("CreateContainerError", error.to_string()))?;
     }
     let environment = variables.iter().map(|(name, value)| (name.clone(), mounts.rewrite(value))).collect();
-    let namespace = pod.namespace().unwrap_or_default();
     Ok(Program {
         supervisor_binary: sandbox.runner.home.supervisor_binary(),
         binary,
         arguments,
         environment,
         directory: sandbox.directory.clone(),
-        log: sandbox.runner.home.log_of_container(&namespace, &pod.name_any(), &container.name),
+        log: log_of(sandbox, container),
     })
+}
+
+fn log_of(sandbox: &Sandbox, container: &Container) -> PathBuf {
+    let pod = sandbox.pod();
+    let namespace = pod.namespace().unwrap_or_default();
+    sandbox.runner.home.log_of_container(&namespace, &pod.name_any(), &container.name)
 }
 
 /// The environment variables that every container gets.

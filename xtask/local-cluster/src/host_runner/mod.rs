@@ -11,6 +11,7 @@ mod container;
 mod downward;
 mod environment;
 mod image;
+mod last_words;
 mod mounts;
 mod node;
 mod pod;

@@ -151,6 +151,8 @@ fn what_others_wait_for_is_told_at_once_and_numbers_when_they_have_come_to_rest(
     assert_eq!(between(&blocker("a", "Pulling"), &blocker("a", "ImagePullBackOff")), Pace::Urgent);
     assert_eq!(between(&blocker("a", "Pulling"), &blocker("b", "Pulling")), Pace::Settled);
     assert_eq!(between(&observed(Found::Nothing), &starting), Pace::Counting);
+    let leaving = observed(Found::Leaving(child(json!({"metadata": {"name": "old"}}))));
+    assert_eq!(between(&observed(Found::Nothing), &leaving), Pace::Urgent, "somebody may have to act");
 }
 
 #[test]

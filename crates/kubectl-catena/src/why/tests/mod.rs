@@ -1,16 +1,22 @@
 //! The sentence and the evidence for each cause, as a person reads them.
 
+mod binding;
 mod contents;
+mod controllers;
+mod deletions;
+mod placement;
+mod pods;
 mod reasons;
 mod scene;
+mod scenes;
 mod warnings;
 
 use kube::core::DynamicObject;
 use serde_json::{Value, json};
 
 use super::{
-    controllers::Controllers,
-    facts::{Binding, Surroundings, Warning},
+    controllers::Controllers as OurControllers,
+    facts::{Surroundings, Warning},
 };
 use crate::{object::Identity, protected_kinds::ProtectedKinds};
 use scene::*;
@@ -37,19 +43,6 @@ fn a_rollback_is_mentioned_while_the_object_is_ready() {
     BasicDeployment/web is ready: 3/3 serve.
 
     Note: it was rolled back: revision 1 stays until the spec or the template changes.
-    ");
-}
-
-#[test]
-fn a_child_that_somebody_else_keeps_changing_is_a_remark() {
-    let mut body = ready();
-    let contested =
-        condition("Contested", "True", "ChangedByOthers", "somebody else keeps changing spec.replicas");
-    body["status"]["conditions"].as_array_mut().unwrap().push(contested);
-    insta::assert_snapshot!(explained(WEB, &[deployment(body), set(ready())], &calm()), @r"
-    BasicDeployment/web is ready: 3/3 serve.
-
-    Note: somebody else keeps changing spec.replicas.
     ");
 }
 
@@ -186,6 +179,11 @@ fn gatekeepers_are_distinguished_by_the_message_of_the_server() {
         "pods \"web-x\" is forbidden: violates PodSecurity \"restricted:latest\": allowPrivilegeEscalation != false",
         "pods is forbidden: User \"system:serviceaccount:catena-system:x\" cannot create resource \"pods\" in API group \"\"",
         "unable to create new content in namespace shop because it is being terminated",
+        "pods \"web-x\" is forbidden: error looking up service account shop/web: serviceaccount \"web\" not found",
+        "pods \"web-x\" is forbidden: [minimum memory usage per Container is 1Gi, but request is 16Mi]",
+        "pods \"web-x\" is forbidden: no PriorityClass with name high was found",
+        "pods \"web-x\" is forbidden: pod rejected: RuntimeClass \"gvisor\" not found",
+        "create not allowed while custom resource definition is terminating",
         "something else",
     ]
     .map(said)
@@ -209,7 +207,7 @@ fn a_controller_that_is_not_running() {
     scaled.controllers.seen[0].pods = Some((0, 0));
     insta::assert_snapshot!("scaled_to_0", ask(WEB, &objects, &scaled).sentence);
     let unseen = Surroundings {
-        controllers: Controllers { seen: Vec::new(), unseen: Some("no permission".into()) },
+        controllers: OurControllers { seen: Vec::new(), unseen: Some("no permission".into()) },
         ..Surroundings::default()
     };
     insta::assert_snapshot!("unseen", ask(WEB, &objects, &unseen).sentence);
@@ -353,43 +351,6 @@ fn a_foreign_command_is_explained_by_an_event_of_the_binder() {
     assert!(ask("Polish/p1", &[bound], &surroundings).well);
     surroundings.warnings[0].by = "polisher".into();
     assert!(ask("Polish/p1", &[command(json!({}))], &surroundings).well);
-}
-
-#[test]
-fn a_foreign_command_is_explained_by_the_binders_rules_when_its_events_are_gone() {
-    let command = object("shoes.dev/v1", "Polish", "p1", None, json!({"spec": {"shoes": "red"}}));
-    let mut surroundings = calm();
-    assert!(ask("Polish/p1", std::slice::from_ref(&command), &surroundings).well);
-    surroundings.binding = Some(Binding::Obstacle(command_binder::verdict::Verdict {
-        is_bound: false,
-        reason: "FilterFailed",
-        message: "whether it is a command is not known: the field type is missing".into(),
-        may_pass: false,
-    }));
-    let answer = ask("Polish/p1", &[command], &surroundings);
-    let cause = answer.root_cause.unwrap();
-    assert_eq!(
-        (&*cause.reason, &*cause.meaning),
-        ("FilterFailed", "may be a command, but the filter of its kind failed")
-    );
-    assert!(
-        cause.message.contains("the field type is missing") && cause.advice.contains("filter"),
-        "{cause:?}"
-    );
-}
-
-#[test]
-fn a_foreign_command_that_is_bound_is_told_apart_from_one_that_nobody_binds() {
-    let commands = [object("shoes.dev/v1", "Polish", "p1", None, json!({"spec": {"shoes": "red"}}))];
-    let bound = Surroundings { binding: Some(Binding::Bound), ..calm() };
-    let answer = ask("Polish/p1", &commands, &bound);
-    assert!(answer.well && answer.sentence.contains("is bound to its target"), "{}", answer.sentence);
-    // As when its kind may not be watched.
-    let due = Surroundings { binding: Some(Binding::Due), ..calm() };
-    let cause = ask("Polish/p1", &commands, &due).root_cause.unwrap();
-    assert!(cause.reason == "BinderSilent" && cause.advice.contains("may watch"), "{cause:?}");
-    let due = Surroundings { binding: Some(Binding::Due), ..without("command-binder") };
-    assert_eq!(ask("Polish/p1", &commands, &due).root_cause.unwrap().reason, "ControllerNotRunning");
 }
 
 #[test]

@@ -71,6 +71,14 @@ pub fn ready() -> Value {
     json!({"spec": {"replicas": 3}, "status": {"observedGeneration": 1, "active": 3, "conditions": conditions}})
 }
 
+/// The status that the definition gives to a new object.
+pub fn unreported() -> Value {
+    json!({"spec": {"replicas": 3}, "status": {"conditions": [{
+        "type": "Ready", "status": "Unknown", "reason": "Pending", "message": "the controller has not reported yet",
+        "lastTransitionTime": "1970-01-01T00:00:00Z",
+    }]}})
+}
+
 pub fn deployment(body: Value) -> DynamicObject {
     object(GROUP, "BasicDeployment", "web", None, body)
 }
@@ -135,7 +143,7 @@ pub fn controller(name: &str, renewed: &str) -> Installation {
         name: format!("shop-{name}"),
         namespace: "catena-system".into(),
         lease: Some(lease),
-        pods: None,
+        ..Installation::default()
     }
 }
 

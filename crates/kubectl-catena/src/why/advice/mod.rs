@@ -1,74 +1,23 @@
 //! The meaning and the remedy of each reason. `docs/when-something-is-stuck.md` has them for readers.
 
+mod commands;
+mod pods;
+
 /// The state of an object, to be read after its name, and the remedy. Both are empty for an unknown reason: then only
 /// the words of its reporter are left.
 pub fn describe(reason: &str) -> (&'static str, &'static str) {
-    pod(reason)
+    pods::pod(reason)
+        .or_else(|| pods::volume(reason))
         .or_else(|| template(reason))
         .or_else(|| write(reason))
         .or_else(|| backup(reason))
         .or_else(|| course(reason))
-        .or_else(|| command(reason))
-        .or_else(|| binding(reason))
+        .or_else(|| commands::command(reason))
+        .or_else(|| commands::binding(reason))
         .unwrap_or(("", ""))
 }
 
-type Description = (&'static str, &'static str);
-
-/// Reasons of a kubelet or a scheduler.
-fn pod(reason: &str) -> Option<Description> {
-    Some(match reason {
-        "ImagePullBackOff"
-        | "ErrImagePull"
-        | "InvalidImageName"
-        | "ErrImageNeverPull"
-        | "RegistryUnavailable" => (
-            "cannot pull its image",
-            "correct the image (for a BasicDeployment in spec.parameters), or the pull secret in the pod template",
-        ),
-        "CrashLoopBackOff" => (
-            "has a container that exits again and again",
-            "read the logs of its last run: kubectl{namespace} logs {name} --previous",
-        ),
-        "Error" | "ContainerCannotRun" | "StartError" | "RunContainerError" | "PodFailed" => {
-            ("has a container that failed", "read its logs: kubectl{namespace} logs {name}")
-        }
-        "RunsAsRoot" => (
-            "has an image that runs as root, which its security context forbids",
-            "use an image that runs as another user, or set runAsUser in the security context of the pod template",
-        ),
-        "OOMKilled" => ("exceeded its memory limit", "raise the memory limit, or reduce the memory usage"),
-        "CreateContainerConfigError" | "CreateContainerError" => (
-            "has a container that cannot be created",
-            "create the ConfigMap, Secret or key that the message names",
-        ),
-        "Unschedulable" | "SchedulerError" => (
-            "fits on no node",
-            "request less CPU or memory, change the node selector, or add a node; the message lists the obstacles",
-        ),
-        "SchedulingGated" => (
-            "is held back by a scheduling gate",
-            "find the controller that removes it from spec.schedulingGates",
-        ),
-        "Evicted" | "Preempting" | "NodeLost" | "NodeShutdown" => (
-            "was removed from its node",
-            "wait for its replacement; if this happens again, see the conditions of the node",
-        ),
-        "PodSucceeded" => (
-            "completed, although it should continue to serve",
-            "run a program that does not exit, or use a Job",
-        ),
-        "Starting" | "ContainerCreating" | "PodInitializing" => (
-            "is starting",
-            "wait; if this takes long, see its volumes and init containers: kubectl{namespace} describe {object}",
-        ),
-        "NotReady" | "ContainersNotReady" => (
-            "is running, but not ready",
-            "find out why its readiness probe fails: kubectl{namespace} describe {object}, and its logs",
-        ),
-        _ => return None,
-    })
-}
+pub(super) type Description = (&'static str, &'static str);
 
 /// Reasons that concern templates, children and reads.
 fn template(reason: &str) -> Option<Description> {
@@ -162,6 +111,10 @@ fn write(reason: &str) -> Option<Description> {
             "is refused by a ResourceQuota that is not exhausted",
             "if the message demands requests or limits, set them in the pod template, or give the namespace a LimitRange with defaults",
         ),
+        "QuotaDemands" => (
+            "is refused by a ResourceQuota that demands requests or limits",
+            "set those that the message names in the pod template, or give the namespace a LimitRange with defaults",
+        ),
         "DeleteRefused" => (
             "has a pod whose deletion is refused",
             "fix the obstacle that the message names, or delete the pod yourself; everything else continues",
@@ -170,14 +123,29 @@ fn write(reason: &str) -> Option<Description> {
             "has a controller that repeats the same write again and again",
             "find the other writer: kubectl get --output yaml --show-managed-fields of the object that the message names",
         ),
+        "LimitRangeRefused" => (
+            "is refused by a LimitRange",
+            "change the requests and limits in the pod template or in spec.parameters, or the LimitRange: kubectl{namespace} describe limitranges",
+        ),
+        "ServiceAccountMissing" => (
+            "has pods with a ServiceAccount that does not exist",
+            "create the ServiceAccount, or correct serviceAccountName in the pod template",
+        ),
+        "PriorityClassMissing" => (
+            "has pods with a PriorityClass that does not exist",
+            "create the PriorityClass, or correct priorityClassName in the pod template",
+        ),
+        "RuntimeClassMissing" => (
+            "has pods with a RuntimeClass that does not exist",
+            "create the RuntimeClass, or correct runtimeClassName in the pod template",
+        ),
         "DefinitionTerminating" => (
             "is refused, because the CRD of its kind is being deleted",
             "create the CRD again, or wait until it is gone; the controller then continues by itself",
         ),
-        "Forbidden" => (
-            "has a write refused by the API server",
-            "follow the message, which is the API server's: grant the right that it names, or correct the object",
-        ),
+        "Forbidden" => {
+            ("has a write refused by the API server", "follow the message, which is the API server's")
+        }
         "RightMissing" => (
             "has a controller that lacks a right",
             "grant the right to the ServiceAccount, as the message names them; the controller then continues by itself",
@@ -212,7 +180,7 @@ fn write(reason: &str) -> Option<Description> {
         }
         "NamespaceTerminating" => (
             "cannot create anything, because the namespace is being deleted",
-            "create it again in another namespace if it is still needed",
+            "create it in another namespace if it is still needed; kubectl catena why on the namespace names what holds its deletion up",
         ),
         "AlreadyExists" | "Conflict" | "NotFound" => {
             ("met a concurrent change", "wait; the write is retried")
@@ -272,6 +240,18 @@ fn course(reason: &str) -> Option<Description> {
             "has made no progress for spec.progressDeadlineSeconds",
             "fix the blocker; the rollout then continues by itself",
         ),
+        "SettingsRefused" => (
+            "does not take its newer settings because of a mistake",
+            "correct the values of the chart as the message says, and upgrade it: kubectl{namespace} events --for configmap/{name}",
+        ),
+        "SettingsWaitForRights" => (
+            "does not take its newer settings before it has the rights that they need",
+            "repeat the upgrade of the chart, or grant the rights that the message names",
+        ),
+        "LeftBehind" => (
+            "runs on, and nothing keeps it in line",
+            "create the BasicDeployment again with the same spec, and it adopts the child without downtime; or delete the child: kubectl{namespace} delete {object}",
+        ),
         "Paused" => ("is paused", "set spec.paused to false"),
         "Progressing" | "Updating" | "Replacing" | "Scaling" => ("is progressing", "wait; nothing blocks it"),
         "RolledBack" => (
@@ -295,95 +275,6 @@ fn course(reason: &str) -> Option<Description> {
             "has a TTL that cannot be determined",
             "correct the settings of command-reaper for this kind as the message says",
         ),
-        _ => return None,
-    })
-}
-
-/// The course of commands alone.
-fn command(reason: &str) -> Option<Description> {
-    Some(match reason {
-        "Queued" => (
-            "waits for an older command",
-            "wait, or cancel the older command by deleting it before it starts",
-        ),
-        "CommandFailed" => ("failed", "fix the cause that the message gives, and issue the command again"),
-        "DeadlineExceeded" => (
-            "did not finish within its activeDeadlineSeconds",
-            "find out why its target makes no progress: kubectl catena why",
-        ),
-        "Superseded" => (
-            "was superseded by another change",
-            "check whether the command is still wanted, and issue it again",
-        ),
-        "RevisionNotFound" => (
-            "asks for a revision that does not exist",
-            "choose a revision that kubectl catena{namespace} history lists",
-        ),
-        "ChildHasNoRestart" => (
-            "asks for a restart, which the kind of the child does not support",
-            "map restartedAt of the replica contract in the values of the chart, if the kind has such a field",
-        ),
-        "NoChild" => {
-            ("waits until its target has a child", "find out why its target has none: kubectl catena why")
-        }
-        "Malformed" => {
-            ("cannot be read", "correct the field that the message names, and issue the command again")
-        }
-        "NotTheTarget" => ("is owned by another object than it names", "delete it, and issue it again"),
-        _ => return None,
-    })
-}
-
-/// The binding of commands to their targets.
-fn binding(reason: &str) -> Option<Description> {
-    Some(match reason {
-        "NotBound" => (
-            "is not yet bound to its target by command-binder",
-            "see its condition Bound and its Events: kubectl{namespace} describe {object}",
-        ),
-        "BinderSilent" => (
-            "is not bound to its target, and command-binder is running but has not reported on it",
-            "check that the values of command-binder have an entry for this kind (kinds in your values replaces the whole list of the chart), and that command-binder may watch it: its Events name a kind that it may not watch, kubectl events --all-namespaces --types=Warning",
-        ),
-        "TargetNotFound" => (
-            "names a target that does not exist",
-            "create the target, or delete the command and issue one for another target",
-        ),
-        "InvalidReference" => {
-            ("has a reference to its target that cannot be read", "correct the field that the message names")
-        }
-        "CrossNamespace" => (
-            "names a target in another namespace, which cannot own it",
-            "create the command in the namespace of its target",
-        ),
-        "TargetReplaced" => (
-            "is for a former object with the name of its target",
-            "issue a new command for the current object; a label that somebody else wrote can be removed instead, as the message says",
-        ),
-        "TargetTerminating" => ("is for an object that is being deleted", "delete the command as well"),
-        "OwnershipRefused" => (
-            "may not be owned by its target",
-            "bind commands of this kind with mode: Label, or change its settings as the message says",
-        ),
-        "KindNotServed" => (
-            "is for a kind that the cluster does not serve",
-            "install the CRD of that kind, or correct the settings of command-binder",
-        ),
-        "FilterFailed" => (
-            "may be a command, but the filter of its kind failed",
-            "set the field that the message names, or guard it in the filter in the settings of command-binder",
-        ),
-        "ScopeMismatch" => (
-            "is for a kind whose scope is wrong in the settings of command-binder",
-            "correct scope in target.kinds of these settings",
-        ),
-        "WaitingForOthers" => (
-            "is not bound until another controller has done its part",
-            "wait; the message names the condition",
-        ),
-        "WouldBind" => {
-            ("is only observed by command-binder", "set mode: Owner for commands of this kind to bind it")
-        }
         _ => return None,
     })
 }

@@ -1,0 +1,101 @@
+//! An object that is gone, and the child that it left behind.
+
+use anyhow::{Error, Result};
+use catena_api::keys;
+use jiff::Timestamp;
+use kube::{api::ListParams, core::DynamicObject};
+
+use super::{
+    advice::describe,
+    answer::{Answer, Cause},
+    diagnose::diagnose,
+    facts::{Facts, Surroundings},
+    gather::gather,
+    relate::relate,
+};
+use crate::{
+    chain::{Node, grow, labelled_kinds},
+    connection::{Cluster, types},
+    object::Identity,
+    pages,
+    target::Target,
+};
+
+/// The word for an object that left a child behind.
+const REASON: &str = "LeftBehind";
+
+/// The answer for an object that does not exist, if it left a child behind; else the error.
+pub async fn or_left_behind(cluster: &Cluster, target: &Target, missing: Error) -> Result<Answer> {
+    let Ok(kind) = cluster.kinds.find(&target.kind) else { return Err(missing) };
+    let is_parent = kind.resource.group == keys::GROUP && kind.resource.kind == "BasicDeployment";
+    if !is_parent {
+        return Err(missing);
+    }
+    let parent = Identity {
+        api_version: kind.resource.api_version.clone(),
+        kind: kind.resource.kind.clone(),
+        namespace: Some(cluster.namespace.clone()),
+        name: target.name.clone(),
+        uid: String::new(),
+    };
+    let Some(child) = child_of(cluster, &parent).await else { return Err(missing) };
+    let Some(top) = child.metadata.uid.as_ref().and_then(|uid| grow(uid, std::slice::from_ref(&child)))
+    else {
+        return Err(missing);
+    };
+    let surroundings = Box::pin(gather(cluster, parent.namespace.as_deref())).await;
+    let (related, gaps) = relate(cluster, &top, surroundings.namespace.as_ref()).await;
+    let surroundings = Surroundings { related, gaps: [surroundings.gaps, gaps].concat(), ..surroundings };
+    Ok(answer(parent, &top, &surroundings, Timestamp::now()))
+}
+
+/// The child of a deleted object: it still names it as its owner, or lost its owner and has the name of it.
+async fn child_of(cluster: &Cluster, parent: &Identity) -> Option<DynamicObject> {
+    let (labelled, _) = labelled_kinds(cluster).await;
+    let ours = cluster.kinds.named(keys::GROUP, "basicreplicasets");
+    for kind in labelled.children.iter().chain(ours) {
+        let api = cluster.api::<DynamicObject>(kind, parent.namespace.as_deref());
+        let listed = pages::all(&api, ListParams::default().labels(keys::DEPLOYMENT_UID)).await;
+        let found = listed.unwrap_or_default().into_iter().find(|child| is_left_by(parent, child));
+        if let Some(mut child) = found {
+            child.types = Some(types(kind));
+            return Some(child);
+        }
+    }
+    None
+}
+
+fn is_left_by(parent: &Identity, child: &DynamicObject) -> bool {
+    let mut owners = child.metadata.owner_references.iter().flatten();
+    let names_it = owners.any(|owner| owner.kind == parent.kind && owner.name == parent.name);
+    let is_orphan = child.metadata.owner_references.iter().flatten().next().is_none();
+    names_it || is_orphan && child.metadata.name.as_ref() == Some(&parent.name)
+}
+
+/// The answer about the deleted object, from its child.
+pub fn answer(parent: Identity, child: &Node, surroundings: &Surroundings, now: Timestamp) -> Answer {
+    let of_child = diagnose(&Facts { asked: child, top: child, surroundings, now });
+    let identity = &child.identity;
+    let cause = of_child.root_cause.clone().filter(|_| child.deleted.is_some()).unwrap_or_else(|| Cause {
+        object: identity.clone(),
+        reason: REASON.to_owned(),
+        meaning: describe(REASON).0.to_owned(),
+        message: String::new(),
+        since: None,
+        advice: super::text::with_names(describe(REASON).1, identity),
+    });
+    let why = if cause.object == *identity { "it".to_owned() } else { cause.object.to_string() };
+    let sentence = format!(
+        "{parent} was deleted, and left {identity} behind: {why} {} ({}).",
+        cause.meaning, cause.reason
+    );
+    Answer { object: parent, well: false, sentence, root_cause: Some(cause), ..of_child }
+}
+
+/// A child without its parent, which nothing keeps in line any more.
+pub fn remark(node: &Node) -> Option<String> {
+    let labels = node.object.metadata.labels.as_ref()?;
+    let is_orphan = node.object.metadata.owner_references.iter().flatten().next().is_none();
+    (labels.contains_key(keys::DEPLOYMENT_UID) && is_orphan && node.deleted.is_none())
+        .then(|| "it was left behind by a BasicDeployment that was deleted without it, and nothing keeps it in line; one of its name, spec and template adopts it".to_owned())
+}

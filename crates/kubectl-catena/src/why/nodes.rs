@@ -1,0 +1,86 @@
+//! A pod whose node does not answer: nothing about the pod can change until the node does.
+
+use catena_api::keys;
+use jiff::{SignedDuration, Timestamp};
+
+use super::{
+    advice::describe,
+    answer::{Cause, Finding},
+    facts::Facts,
+    related::node_of,
+};
+use crate::{
+    age::age,
+    chain::{Node, State},
+    object::conditions,
+};
+
+/// Time after the grace period of a pod in which its kubelet usually reports its end.
+const END_DELAY: SignedDuration = SignedDuration::from_secs(30);
+
+/// A pod that is not ready, or not gone, because of its node.
+pub fn check<'n>(pod: &'n Node, facts: &Facts<'n>) -> Option<Finding<'n>> {
+    let is_open =
+        pod.deleted.is_some() || !pod.health.state.is_healthy() && pod.health.state != State::Failed;
+    if pod.identity.kind != "Pod" || !pod.identity.group().is_empty() || !is_open {
+        return None;
+    }
+    let named = node_of(pod)?;
+    let related = &facts.surroundings.related;
+    if related.is_missing(&named) {
+        let (_, advice) = describe("NodeGone");
+        let cause = Cause {
+            object: pod.identity.clone(),
+            reason: "NodeGone".to_owned(),
+            meaning: format!("was on {named}, which no longer exists"),
+            message: pod.health.message.clone(),
+            since: pod.deleted.or(pod.health.since),
+            advice: advice.to_owned(),
+        };
+        return Some(Finding::at(pod, cause));
+    }
+    let node = related.find(&named)?;
+    let cause = trouble(node)?;
+    Some(Finding { cause, path: vec![pod, node] })
+}
+
+/// Why a node is not ready, if it is not.
+pub fn trouble(node: &Node) -> Option<Cause> {
+    let ready = conditions(&node.object).into_iter().find(|condition| condition.type_ == "Ready");
+    let ready = ready.filter(|ready| ready.status != "True")?;
+    let meaning = if ready.status == "Unknown" { "has stopped reporting" } else { "is not ready" };
+    let at = ready.last_transition_time.0;
+    Some(Cause {
+        object: node.identity.clone(),
+        reason: if ready.reason.is_empty() { "NodeNotReady".to_owned() } else { ready.reason },
+        meaning: format!("{meaning}, and its pods with it"),
+        message: ready.message,
+        since: (at != Timestamp::default()).then_some(at),
+        advice: describe("NodeNotReady").1.to_owned(),
+    })
+}
+
+/// Pods that hang on nodes that do not answer, although others may serve in their place.
+pub fn remarks(facts: &Facts) -> Vec<String> {
+    let pods = facts.asked.all().filter(|node| node.identity.kind == "Pod" && node.deleted.is_some());
+    let hanging = pods.filter(|pod| hangs(pod, facts.now) && pod.identity.uid != facts.asked.identity.uid);
+    let named = hanging.filter_map(|pod| {
+        let since = pod.deleted?;
+        let on = node_of(pod)?;
+        let related = &facts.surroundings.related;
+        let node = match related.find(&on).and_then(trouble) {
+            Some(cause) => format!("{on} {}", cause.meaning),
+            None if related.is_missing(&on) => format!("{on} no longer exists"),
+            None => return None,
+        };
+        Some(format!("{} has been shutting down for {}: {node}", pod.identity, age(facts.now, since)))
+    });
+    named.collect()
+}
+
+/// Whether a pod has been shutting down for longer than its kubelet needs.
+pub fn hangs(pod: &Node, now: Timestamp) -> bool {
+    let grace = SignedDuration::from_secs(pod.object.metadata.deletion_grace_period_seconds.unwrap_or(0));
+    pod.deleted.is_some_and(|since| now.duration_since(since) > grace + END_DELAY)
+        && !pod.finalizers.iter().any(|finalizer| finalizer.name == keys::BACKUP_FINALIZER)
+}

@@ -1,0 +1,148 @@
+//! Reads the objects beside a chain in which the cause may lie.
+
+use catena_api::keys;
+use kube::{
+    api::ListParams,
+    core::{DynamicObject, ObjectMeta},
+};
+
+use super::{
+    contents,
+    related::{Related, needs_contents, needs_nodes, terminating_kind, wanted},
+};
+use crate::{
+    chain::{Gap, Node, grow},
+    connection::{Cluster, types},
+    errors::read_failure,
+    kinds::Kind,
+    object::Identity,
+    pages,
+};
+
+/// A claim leads to its class: further steps lead nowhere.
+const MAX_STEPS: usize = 3;
+/// One pod explains the others.
+const MAX_OBJECTS_PER_STEP: usize = 16;
+const MAX_NODE_PAGES: usize = 4;
+/// The first contents of each kind explain the others.
+const MAX_CONTENTS: usize = 4;
+
+/// Reads the objects beside a chain, and the namespace of it.
+pub async fn relate(cluster: &Cluster, top: &Node, namespace: Option<&Node>) -> (Related, Vec<Gap>) {
+    let (mut related, mut gaps) = (Related::default(), Vec::new());
+    let mut newest: Vec<Identity> = top.all().flat_map(wanted).collect();
+    for _ in 0..MAX_STEPS {
+        newest.sort();
+        newest.dedup();
+        newest.retain(|identity| !related.knows(identity));
+        newest.truncate(MAX_OBJECTS_PER_STEP);
+        let found = read(cluster, std::mem::take(&mut newest), &mut related, &mut gaps).await;
+        newest = found.iter().flat_map(wanted).collect();
+        related.found.extend(found);
+    }
+    if top.all().any(needs_nodes) {
+        related.nodes = nodes(cluster, &mut gaps).await;
+    }
+    if let Some(kind) = top.all().find_map(terminating_kind).and_then(|kind| kind_named(cluster, kind)) {
+        let found = read(cluster, vec![definition_of(kind)], &mut related, &mut gaps).await;
+        related.found.extend(found);
+    }
+    let containers = top.all().chain(namespace).chain(&related.found).filter(|node| needs_contents(node));
+    let containers: Vec<Node> = containers.cloned().collect();
+    for container in containers {
+        related.contents.extend(contents_of(cluster, &container, &mut gaps).await);
+    }
+    (related, gaps)
+}
+
+/// Reads objects by name, and records those that do not exist.
+async fn read(
+    cluster: &Cluster,
+    wanted: Vec<Identity>,
+    related: &mut Related,
+    gaps: &mut Vec<Gap>,
+) -> Vec<Node> {
+    let reads = wanted.iter().map(async |identity| {
+        let kind = cluster.kinds.of(identity)?;
+        Some(cluster.find(kind, identity.namespace.as_deref(), &identity.name).await)
+    });
+    let answers = futures::future::join_all(reads).await;
+    let mut found = Vec::new();
+    for (identity, answer) in wanted.into_iter().zip(answers) {
+        match answer {
+            Some(Ok(Some(object))) => found.extend(alone(object)),
+            Some(Ok(None)) => related.missing.push(identity),
+            Some(Err(error)) => gaps.push(Gap { what: identity.to_string(), why: read_failure(&error) }),
+            None => gaps.push(Gap { what: identity.to_string(), why: "the server has no such kind".into() }),
+        }
+    }
+    found
+}
+
+/// An object without its dependents.
+pub fn alone(object: DynamicObject) -> Option<Node> {
+    let uid = object.metadata.uid.clone()?;
+    grow(&uid, &[object])
+}
+
+async fn nodes(cluster: &Cluster, gaps: &mut Vec<Gap>) -> Vec<Node> {
+    let Some(kind) = cluster.kinds.named("", "nodes") else { return Vec::new() };
+    let api = cluster.api::<DynamicObject>(kind, None);
+    match pages::first(MAX_NODE_PAGES, &api, ListParams::default()).await {
+        Ok((nodes, _)) => nodes.into_iter().filter_map(|node| alone(typed(node, kind))).collect(),
+        Err(error) => {
+            gaps.push(Gap { what: "nodes".to_owned(), why: read_failure(&error) });
+            Vec::new()
+        }
+    }
+}
+
+/// The items of a list lack their type.
+fn typed(mut object: DynamicObject, kind: &Kind) -> DynamicObject {
+    object.types = Some(types(kind));
+    object
+}
+
+/// Our own kinds come first, because our controllers name kinds without their group.
+fn kind_named<'c>(cluster: &'c Cluster, kind: &str) -> Option<&'c Kind> {
+    let ours = cluster.kinds.in_group(keys::GROUP).find(|known| known.resource.kind == kind);
+    ours.or_else(|| cluster.kinds.preferred().find(|known| known.resource.kind == kind))
+}
+
+fn definition_of(kind: &Kind) -> Identity {
+    Identity {
+        api_version: "apiextensions.k8s.io/v1".to_owned(),
+        kind: "CustomResourceDefinition".to_owned(),
+        name: format!("{}.{}", kind.resource.plural, kind.resource.group),
+        ..Identity::default()
+    }
+}
+
+/// The first contents of a namespace or a definition that are held by a finalizer.
+async fn contents_of(cluster: &Cluster, container: &Node, gaps: &mut Vec<Gap>) -> Vec<Node> {
+    let namespace = (container.identity.kind == "Namespace").then_some(container.identity.name.as_str());
+    let mut found = Vec::new();
+    for resource in contents::resources_left(container) {
+        let (plural, group) = resource.split_once('.').unwrap_or((&resource, ""));
+        let Some(kind) = cluster.kinds.named(group, plural) else { continue };
+        match pages::metadata(&cluster.api::<DynamicObject>(kind, namespace), ListParams::default()).await {
+            Ok(objects) => {
+                let held = objects.iter().filter(|metadata| is_held(metadata)).take(MAX_CONTENTS);
+                let held = held.map(async |ObjectMeta { namespace, name, .. }| {
+                    cluster.find(kind, namespace.as_deref(), name.as_deref().unwrap_or_default()).await
+                });
+                let held = futures::future::join_all(held).await.into_iter().flatten().flatten();
+                found.extend(held.filter_map(alone));
+            }
+            Err(error) => gaps.push(Gap { what: resource.clone(), why: read_failure(&error) }),
+        }
+        if !found.is_empty() {
+            break;
+        }
+    }
+    found
+}
+
+fn is_held(metadata: &ObjectMeta) -> bool {
+    metadata.deletion_timestamp.is_some() && metadata.finalizers.iter().flatten().next().is_some()
+}

@@ -1,0 +1,343 @@
+//! Scenes of controllers and of other writers: who is at fault in the first seconds, and who keeps changing a child.
+
+use serde_json::{Value, json};
+
+use super::{
+    scene::*,
+    scenes::{Scene, assert_right},
+};
+use crate::{
+    object::Identity,
+    why::{
+        controllers::{Installation, PodTrouble},
+        facts::{Binding, Nobody, Surroundings},
+        settings::RefusedSettings,
+    },
+};
+
+const WEB: &str = "BasicDeployment/web";
+const JUST_NOW: &str = "2026-01-01T00:09:50Z";
+
+fn new(mut body: Value) -> Value {
+    body["metadata"] = json!({"creationTimestamp": JUST_NOW});
+    body
+}
+
+#[test]
+fn in_the_first_seconds_the_controller_that_does_not_run_is_blamed() {
+    let starting = not_ready("Scaling", "0 of 3 pods are serving", Value::Null);
+    assert_right(&[
+        Scene {
+            name: "the controller of the child does not run",
+            asked: WEB,
+            objects: vec![deployment(new(unreported())), set(new(unreported()))],
+            surroundings: without("basic-replicaset-controller"),
+            says: "BasicDeployment/web is not ready: BasicReplicaSet/web is not reconciled, because no basic-replicaset-controller is running",
+            advises: "kubectl -n catena-system get deployments,pods",
+        },
+        Scene {
+            name: "its own controller does not run",
+            asked: WEB,
+            objects: vec![deployment(new(unreported()))],
+            surroundings: without("basic-deployment-controller"),
+            says: "BasicDeployment/web is not reconciled, because no basic-deployment-controller is running",
+            advises: "kubectl -n catena-system get deployments,pods",
+        },
+        Scene {
+            name: "both run, and the pods start",
+            asked: WEB,
+            objects: vec![deployment(new(unreported())), set(new(starting))],
+            surroundings: calm(),
+            says: "BasicDeployment/web is not ready: BasicReplicaSet/web is progressing",
+            advises: "wait",
+        },
+        Scene {
+            name: "a pod cannot start",
+            asked: WEB,
+            objects: vec![
+                deployment(new(unreported())),
+                set(new(not_ready("Scaling", "0 of 3", Value::Null))),
+                waiting("web-x", "ImagePullBackOff", "not found"),
+            ],
+            surroundings: calm(),
+            says: "BasicDeployment/web is not ready: Pod/web-x cannot pull its image",
+            advises: "correct the image",
+        },
+        Scene {
+            name: "its own controller runs, and has done nothing for minutes",
+            asked: WEB,
+            objects: vec![deployment(unreported()), set(ready())],
+            surroundings: calm(),
+            says: "BasicDeployment/web has not been reconciled by basic-deployment-controller, which is running",
+            advises: "logs of basic-deployment-controller",
+        },
+    ]);
+}
+
+fn written(by: &str, at: &str) -> Value {
+    json!({"manager": by, "operation": "Update", "time": at, "fieldsV1": {"f:spec": {"f:parameters": {}}}})
+}
+
+#[test]
+fn somebody_who_keeps_changing_an_object_is_named() {
+    let mut contested = ready();
+    let others =
+        condition("Contested", "True", "ChangedByOthers", "somebody else keeps changing spec.replicas");
+    contested["status"]["conditions"].as_array_mut().unwrap().push(others);
+    let mut fought_over = ready();
+    fought_over["metadata"] = json!({"managedFields": [
+        written("basic-deployment-controller", THEN), written("kubectl-edit", JUST_NOW),
+    ]});
+    let mut restless = ready();
+    restless["metadata"] = json!({
+        "generation": 83,
+        "managedFields": [written("hpa", JUST_NOW), written("argocd", "2026-01-01T00:09:57Z")],
+    });
+    restless["status"]["observedGeneration"] = 83.into();
+    let ended = [condition("Bound", "True", "Bound", ""), condition("Succeeded", "True", "Restarted", "")];
+    let done = command("r1", true, json!({"status": {"conditions": ended}}));
+    let mut rolled = restless.clone();
+    rolled["metadata"]["managedFields"] = json!([written("basic-deployment-controller", JUST_NOW)]);
+    let says = "BasicDeployment/web does not come to rest: BasicReplicaSet/web is changed again and again by kubectl-edit";
+    let mut blocked = blocked_by_pod(waiting("web-x", "ErrImagePull", "not found"), "ErrImagePull");
+    let conditions = contested["status"]["conditions"].as_array().unwrap()[1].clone();
+    blocked[0].data["status"]["conditions"].as_array_mut().unwrap().push(conditions);
+    assert_right(&[
+        Scene {
+            name: "a fight about the child",
+            asked: WEB,
+            objects: vec![deployment(contested.clone()), set(fought_over.clone())],
+            surroundings: calm(),
+            says,
+            advises: "stop the other writer",
+        },
+        Scene {
+            name: "asked about the child",
+            asked: "BasicReplicaSet/web",
+            objects: vec![deployment(contested.clone()), set(fought_over.clone())],
+            surroundings: calm(),
+            says: "BasicReplicaSet/web is changed again and again by kubectl-edit",
+            advises: "stop the other writer",
+        },
+        Scene {
+            name: "a fight about the replicas of the object itself",
+            asked: WEB,
+            objects: vec![deployment(restless), set(ready())],
+            surroundings: calm(),
+            says: "BasicDeployment/web is changed again and again by argocd",
+            advises: "stop the other writer",
+        },
+        Scene {
+            name: "a command that has succeeded meanwhile",
+            asked: "BasicDeploymentRestart/r1",
+            objects: vec![deployment(contested.clone()), set(fought_over.clone()), done],
+            surroundings: calm(),
+            says: "BasicDeploymentRestart/r1 has succeeded.",
+            advises: "",
+        },
+        Scene {
+            name: "a rollout, in which our controller changes the child with each step",
+            asked: "BasicReplicaSet/web",
+            objects: vec![set(rolled)],
+            surroundings: calm(),
+            says: "BasicReplicaSet/web is ready: 3/3 serve.",
+            advises: "",
+        },
+        Scene {
+            name: "an obstacle that stays comes first",
+            asked: WEB,
+            objects: blocked,
+            surroundings: calm(),
+            says: "BasicDeployment/web is not ready: Pod/web-x cannot pull its image",
+            advises: "keeps changing",
+        },
+    ]);
+}
+
+#[test]
+fn a_queued_command_leads_to_the_cause_of_the_first_one() {
+    let status = |reason: &str| {
+        json!({"status": {"conditions": [
+            condition("Bound", "True", "Bound", ""), condition("Succeeded", "Unknown", reason, ""),
+        ]}})
+    };
+    let mut objects = blocked_by_pod(waiting("web-x", "ErrImagePull", "not found"), "ErrImagePull");
+    objects.push(command("r1", true, status("Restarting")));
+    objects.push(command("r2", true, status("Queued")));
+    let mut first = blocked_by_pod(waiting("web-x", "ErrImagePull", "not found"), "ErrImagePull");
+    first.push(command("r1", true, status("Queued")));
+    first.push(command("r2", true, status("Queued")));
+    let scene = |objects| Scene {
+        name: "behind a command whose target is blocked",
+        asked: "BasicDeploymentRestart/r2",
+        objects,
+        surroundings: calm(),
+        says: "BasicDeploymentRestart/r2 waits for BasicDeploymentRestart/r1, which is older and cannot finish: Pod/web-x cannot pull its image (Queued",
+        advises: "correct the image",
+    };
+    assert_right(&[scene(objects), scene(first)]);
+}
+
+fn trouble(state: &str, runs: bool) -> PodTrouble {
+    PodTrouble {
+        pod: "catena-system/sets-abc".into(),
+        state: state.into(),
+        last_words: Some("the kind Widget is not served".into()),
+        runs,
+        is_stuck: !runs,
+    }
+}
+
+/// The controller of the child, with pods as its Deployment counts them.
+fn sets(available: i64, renewed: &str, trouble: PodTrouble) -> Surroundings {
+    let mut surroundings = without("basic-replicaset-controller");
+    let seen = surroundings.controllers.seen.last_mut().unwrap();
+    *seen = Installation {
+        pods: Some((available, 1)),
+        trouble: Some(trouble),
+        is_updating: true,
+        ..controller("basic-replicaset-controller", renewed)
+    };
+    surroundings
+}
+
+#[test]
+fn a_controller_whose_pod_runs_is_told_with_what_holds_it() {
+    let objects = || vec![deployment(not_ready("Progressing", "0 of 3", Value::Null)), set(unreported())];
+    let (stale, fresh) = ("2026-01-01T00:04:00Z", "2026-01-01T00:09:55Z");
+    let scene = |name, surroundings, says| Scene {
+        name,
+        asked: WEB,
+        objects: objects(),
+        surroundings,
+        says,
+        advises: "kubectl -n catena-system get deployments,pods",
+    };
+    let mut scenes = vec![
+        scene(
+            "not ready for a watch",
+            sets(0, stale, trouble("is running, but not ready (NotReady)", true)),
+            "BasicDeployment/web is not ready: BasicReplicaSet/web is not reconciled, because basic-replicaset-controller is running, but does not work: its pod catena-system/sets-abc is running, but not ready (NotReady), and says: the kind Widget is not served",
+        ),
+        scene(
+            "a stale Lease",
+            sets(1, stale, trouble("is ready, but has not renewed its Lease", true)),
+            "BasicDeployment/web is not ready: BasicReplicaSet/web is not reconciled, because basic-replicaset-controller is running, but does not work: its pod catena-system/sets-abc is ready, but has not renewed its Lease",
+        ),
+        scene(
+            "a crash loop",
+            sets(0, stale, trouble("has a container that exits again and again (CrashLoopBackOff)", false)),
+            "BasicDeployment/web is not ready: BasicReplicaSet/web is not reconciled, because basic-replicaset-controller does not start: its pod catena-system/sets-abc has a container that exits again and again (CrashLoopBackOff), and says: the kind Widget is not served",
+        ),
+    ];
+    scenes.push(Scene {
+        name: "a new pod crashes while the old one works",
+        asked: WEB,
+        objects: vec![deployment(ready()), set(ready())],
+        surroundings: sets(1, fresh, trouble("exits again and again", false)),
+        says: "BasicDeployment/web is ready: 3/3 serve.",
+        advises: "the update of basic-replicaset-controller does not finish: its pod catena-system/sets-abc exits again and again",
+    });
+    assert_right(&scenes);
+}
+
+/// Settings of basic-deployment-controller that were refused.
+fn refused_settings(text: &str) -> Surroundings {
+    let config_map = Identity {
+        api_version: "v1".into(),
+        kind: "ConfigMap".into(),
+        namespace: Some("catena-system".into()),
+        name: "deployments".into(),
+        uid: "m".into(),
+    };
+    let refused = RefusedSettings {
+        controller: "basic-deployment-controller".into(),
+        config_map,
+        reason: "SettingsRefused".into(),
+        message: "templates.db: unexpected end of file; the previous settings stay in force".into(),
+        since: THEN.parse().ok(),
+        text: text.into(),
+    };
+    Surroundings { refused_settings: vec![refused], ..calm() }
+}
+
+#[test]
+fn settings_that_were_refused_are_told() {
+    let mut lost = refused("TemplateNotFound", "there is no template \"db\"");
+    lost[0].data["spec"]["template"] = "db".into();
+    let settings = "templates: {default: x, db: '{% if'}";
+    assert_right(&[
+        Scene {
+            name: "beside an object that is well",
+            asked: WEB,
+            objects: vec![deployment(ready()), set(ready())],
+            surroundings: refused_settings(settings),
+            says: "BasicDeployment/web is ready: 3/3 serve.",
+            advises: "basic-deployment-controller does not take its newer settings because of a mistake, those of ConfigMap/deployments in catena-system: templates.db",
+        },
+        Scene {
+            name: "a template that only they bring",
+            asked: WEB,
+            objects: lost.clone(),
+            surroundings: refused_settings(settings),
+            says: "BasicDeployment/web is not ready: ConfigMap/deployments brings its template \"db\", but basic-deployment-controller does not take its newer settings",
+            advises: "kubectl -n catena-system events --for configmap/deployments",
+        },
+        Scene {
+            name: "a template that they do not bring either",
+            asked: WEB,
+            objects: lost,
+            surroundings: refused_settings("templates: {default: x}"),
+            says: "BasicDeployment/web names a template that does not exist",
+            advises: "does not take its newer settings",
+        },
+    ]);
+}
+
+#[test]
+fn commands_that_nobody_binds_are_told_so() {
+    let of = |why: Nobody| Surroundings { binding: Some(Binding::Nobody(why)), ..calm() };
+    let polish = || vec![object("shoes.dev/v1", "Polish", "p1", None, json!({"spec": {"shoes": "red"}}))];
+    let scene = |name, objects, asked, surroundings, says, advises| Scene {
+        name,
+        asked,
+        objects,
+        surroundings,
+        says,
+        advises,
+    };
+    assert_right(&[
+        scene(
+            "no entry for a kind of others",
+            polish(),
+            "Polish/p1",
+            of(Nobody::NoEntry),
+            "Polish/p1 exists; its kind does not report whether it is ready.",
+            "if it is a command, nobody binds it to its target: the values of command-binder have no entry for Polish",
+        ),
+        scene(
+            "no entry for a kind of ours",
+            vec![deployment(ready()), command("r1", false, json!({}))],
+            "BasicDeploymentRestart/r1",
+            of(Nobody::NoEntry),
+            "BasicDeploymentRestart/r1 is not bound to its target, because command-binder does not know its kind",
+            "replaces the whole list",
+        ),
+        scene(
+            "a label without its annotation",
+            polish(),
+            "Polish/p1",
+            of(Nobody::NotDescribed("the annotation catena.dev/binding is missing".into())),
+            "Polish/p1 is not bound to its target, because the definition of its kind does not describe how",
+            "correct the annotation of the CustomResourceDefinition",
+        ),
+        scene(
+            "discovery is off",
+            polish(),
+            "Polish/p1",
+            of(Nobody::NotDiscovered),
+            "Polish/p1 is not bound to its target, because command-binder does not know its kind",
+            "add an entry for the kind",
+        ),
+    ]);
+}

@@ -1,0 +1,323 @@
+//! Scenes of pods: what keeps them from every node, nodes that do not answer, and volumes.
+
+use kube::core::DynamicObject;
+use serde_json::{Value, json};
+
+use super::{
+    scene::*,
+    scenes::{Scene, assert_right},
+};
+use crate::{
+    object::Identity,
+    why::{
+        facts::{Preemption, Surroundings, Warning},
+        relate::alone,
+        related::Related,
+    },
+};
+
+const WEB: &str = "BasicDeployment/web";
+
+fn wide(api_version: &str, kind: &str, name: &str, mut body: Value) -> DynamicObject {
+    body["metadata"] = json!({"namespace": null});
+    object(api_version, kind, name, None, body)
+}
+
+fn node(name: &str, body: Value) -> DynamicObject {
+    wide("v1", "Node", name, body)
+}
+
+fn dead(name: &str) -> DynamicObject {
+    let unknown = condition("Ready", "Unknown", "NodeStatusUnknown", "Kubelet stopped posting node status.");
+    node(name, json!({"status": {"conditions": [unknown]}}))
+}
+
+fn with(found: Vec<DynamicObject>, nodes: Vec<DynamicObject>, missing: Vec<Identity>) -> Surroundings {
+    let alone = |objects: Vec<DynamicObject>| objects.into_iter().filter_map(alone).collect();
+    let related = Related { found: alone(found), nodes: alone(nodes), missing, ..Related::default() };
+    Surroundings { related, ..calm() }
+}
+
+fn on(mut pod: DynamicObject, node: &str) -> DynamicObject {
+    pod.data["spec"] = json!({"nodeName": node});
+    pod
+}
+
+fn unready() -> DynamicObject {
+    let conditions = [condition("Ready", "False", "NodeNotReady", "")];
+    pod("web-x", json!({"phase": "Running", "conditions": conditions}))
+}
+
+fn leaving() -> DynamicObject {
+    let metadata = json!({"deletionTimestamp": "2026-01-01T00:05:30Z", "deletionGracePeriodSeconds": 30});
+    object("v1", "Pod", "web-x", Some("BasicReplicaSet/web"), json!({"metadata": metadata}))
+}
+
+/// A deployment with a pod, of which the statuses say nothing yet.
+fn chain(pod: DynamicObject) -> Vec<DynamicObject> {
+    let body = || not_ready("Progressing", "2 of 3 replicas are serving", Value::Null);
+    vec![deployment(body()), set(body()), pod]
+}
+
+#[test]
+fn a_pod_leads_to_its_node() {
+    let gone =
+        Identity { api_version: "v1".into(), kind: "Node".into(), name: "n1".into(), ..Identity::default() };
+    let unhealthy = condition("Ready", "False", "KubeletNotReady", "container runtime is down");
+    let unhealthy = node("n1", json!({"status": {"conditions": [unhealthy]}}));
+    let well = vec![deployment(ready()), set(ready()), serving("web-1"), on(leaving(), "n1")];
+    assert_right(&[
+        Scene {
+            name: "a node that has stopped reporting",
+            asked: WEB,
+            objects: chain(on(unready(), "n1")),
+            surroundings: with(vec![dead("n1")], vec![], vec![]),
+            says: "BasicDeployment/web is not ready: Node/n1 has stopped reporting, and its pods with it (NodeStatusUnknown",
+            advises: "kubectl describe node n1",
+        },
+        Scene {
+            name: "a node that says that it is not ready",
+            asked: WEB,
+            objects: chain(on(unready(), "n1")),
+            surroundings: with(vec![unhealthy], vec![], vec![]),
+            says: "BasicDeployment/web is not ready: Node/n1 is not ready, and its pods with it (KubeletNotReady",
+            advises: "kubectl describe node n1",
+        },
+        Scene {
+            name: "a pod that hangs on it",
+            asked: "Pod/web-x",
+            objects: chain(on(leaving(), "n1")),
+            surroundings: with(vec![dead("n1")], vec![], vec![]),
+            says: "Pod/web-x is not gone: Node/n1 has stopped reporting",
+            advises: "delete the Node object",
+        },
+        Scene {
+            name: "a pod that hangs on it while others serve",
+            asked: WEB,
+            objects: well,
+            surroundings: with(vec![dead("n1")], vec![], vec![]),
+            says: "BasicDeployment/web is ready: 3/3 serve.",
+            advises: "Pod/web-x has been shutting down for 5m: Node/n1 has stopped reporting",
+        },
+        Scene {
+            name: "a pod whose node is gone",
+            asked: "Pod/web-x",
+            objects: chain(on(leaving(), "n1")),
+            surroundings: with(vec![], vec![], vec![gone]),
+            says: "Pod/web-x was on Node/n1, which no longer exists",
+            advises: "--force",
+        },
+    ]);
+}
+
+fn unschedulable(message: &str) -> Vec<DynamicObject> {
+    let conditions = [condition("PodScheduled", "False", "Unschedulable", message)];
+    blocked_by_pod(pod("web-x", json!({"phase": "Pending", "conditions": conditions})), "Unschedulable")
+}
+
+#[test]
+fn each_obstacle_to_scheduling_has_an_advice_of_its_own() {
+    let cordoned = node("n1", json!({"spec": {"unschedulable": true}}));
+    let tainted = |key: &str| node("n2", json!({"spec": {"taints": [{"key": key, "effect": "NoSchedule"}]}}));
+    let says = |message: &'static str, says, advises, nodes| Scene {
+        name: message,
+        asked: WEB,
+        objects: unschedulable(message),
+        surroundings: with(vec![], nodes, vec![]),
+        says,
+        advises,
+    };
+    assert_right(&[
+        says(
+            "0/1 nodes are available: 1 node(s) were unschedulable.",
+            "BasicDeployment/web is not ready: Pod/web-x fits on no node: 1 is cordoned",
+            "kubectl uncordon n1",
+            vec![cordoned],
+        ),
+        says(
+            "0/1 nodes are available: 1 node(s) had untolerated taint(s) {dedicated: db}.",
+            "BasicDeployment/web is not ready: Pod/web-x fits on no node: 1 has the taint dedicated",
+            "kubectl taint nodes n2 dedicated-",
+            vec![tainted("dedicated")],
+        ),
+        says(
+            "0/1 nodes are available: 1 node(s) had untolerated taint {node.kubernetes.io/unreachable: }.",
+            "BasicDeployment/web is not ready: Pod/web-x fits on no node: 1 does not answer",
+            "kubectl describe node n2",
+            vec![tainted("node.kubernetes.io/unreachable")],
+        ),
+        says(
+            "0/3 nodes are available: 3 Insufficient memory.",
+            "BasicDeployment/web is not ready: Pod/web-x fits on no node: 3 have too little memory",
+            "request less memory",
+            vec![],
+        ),
+        says(
+            "0/3 nodes are available: 3 node(s) didn't match Pod's node affinity/selector.",
+            "BasicDeployment/web is not ready: Pod/web-x fits on no node: 3 do not match its node selector",
+            "node selector in the pod template",
+            vec![],
+        ),
+        says(
+            "0/3 nodes are available: 3 node(s) didn't match pod anti-affinity rules.",
+            "BasicDeployment/web is not ready: Pod/web-x fits on no node: 3 do not match its pod affinity",
+            "relax the affinity",
+            vec![],
+        ),
+        says(
+            "0/2 nodes are available: 2 Too many pods.",
+            "BasicDeployment/web is not ready: Pod/web-x fits on no node: 2 have the maximum number of pods",
+            "add a node",
+            vec![],
+        ),
+    ]);
+}
+
+/// Present schedulers name no taints, and count them also for nodes that the pod does not ask for.
+#[test]
+fn cordons_and_taints_are_counted_for_the_nodes_that_a_pod_selects() {
+    let labelled = |name: &str, spec: Value| {
+        let mut node = node(name, json!({"spec": spec}));
+        node.metadata.labels = Some([("pool".to_owned(), "db".to_owned())].into());
+        node
+    };
+    let taint = |key: &str| json!({"taints": [{"key": key, "value": "yes", "effect": "NoSchedule"}]});
+    let nodes = vec![
+        labelled("n1", json!({"unschedulable": true})),
+        labelled("n2", taint("dedicated")),
+        labelled("n3", taint("gpu")),
+        node("control", json!({"spec": taint("node-role.kubernetes.io/control-plane")})),
+    ];
+    let message = "0/9 nodes are available: 1 node(s) were unschedulable, 2 node(s) had untolerated taint(s), 6 node(s) didn't match Pod's node affinity/selector. preemption: 0/9 nodes are available.";
+    let mut objects = unschedulable(message);
+    objects[2].data["spec"] = json!({
+        "nodeSelector": {"pool": "db"},
+        "tolerations": [{"key": "gpu", "operator": "Equal", "value": "yes", "effect": "NoSchedule"}],
+    });
+    assert_right(&[
+        Scene {
+            name: "with the nodes",
+            asked: WEB,
+            objects,
+            surroundings: with(vec![], nodes, vec![]),
+            says: "BasicDeployment/web is not ready: Pod/web-x fits on no node: 1 is cordoned, 1 has the taint dedicated, 7 do not match its node selector",
+            advises: "kubectl uncordon n1; tolerate the taint in the pod template, or remove it: kubectl taint nodes n2 dedicated-",
+        },
+        Scene {
+            name: "without the right to read nodes",
+            asked: WEB,
+            objects: unschedulable("0/2 nodes are available: 2 node(s) had untolerated taint(s)."),
+            surroundings: calm(),
+            says: "BasicDeployment/web is not ready: Pod/web-x fits on no node: 2 have a taint that it does not tolerate",
+            advises: "kubectl describe nodes lists the taints",
+        },
+    ]);
+}
+
+fn with_claim(message: &str) -> Vec<DynamicObject> {
+    let mut objects = unschedulable(message);
+    objects[2].data["spec"] =
+        json!({"volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]});
+    objects
+}
+
+fn claim(class: Option<&str>) -> DynamicObject {
+    let body = json!({"spec": {"storageClassName": class}, "status": {"phase": "Pending"}});
+    object("v1", "PersistentVolumeClaim", "data", None, body)
+}
+
+fn class(provisioner: &str) -> DynamicObject {
+    wide("storage.k8s.io/v1", "StorageClass", "fast", json!({"provisioner": provisioner}))
+}
+
+#[test]
+fn a_pod_leads_to_its_claim_and_the_claim_to_its_class() {
+    let unbound = "0/1 nodes are available: pod has unbound immediate PersistentVolumeClaims.";
+    let missing = Identity {
+        api_version: "v1".into(),
+        kind: "PersistentVolumeClaim".into(),
+        namespace: Some("shop".into()),
+        name: "data".into(),
+        uid: String::new(),
+    };
+    let no_class = Identity {
+        api_version: "storage.k8s.io/v1".into(),
+        kind: "StorageClass".into(),
+        name: "fast".into(),
+        ..Identity::default()
+    };
+    let mut failing = with(vec![claim(Some("fast")), class("csi.example.com")], vec![], vec![]);
+    failing.warnings.push(Warning {
+        about: "PersistentVolumeClaim/data".into(),
+        by: "csi".into(),
+        reason: "ProvisioningFailed".into(),
+        message: "the pool is full".into(),
+        at: None,
+    });
+    let scene = |name, surroundings, says, advises| Scene {
+        name,
+        asked: WEB,
+        objects: with_claim(unbound),
+        surroundings,
+        says,
+        advises,
+    };
+    let mut waiting = class("csi.example.com");
+    waiting.data["volumeBindingMode"] = "WaitForFirstConsumer".into();
+    let mut scenes = vec![
+        Scene {
+            name: "a claim that no pod uses yet",
+            asked: "PersistentVolumeClaim/data",
+            objects: vec![claim(Some("fast"))],
+            surroundings: with(vec![waiting], vec![], vec![]),
+            says: "PersistentVolumeClaim/data is not bound: it waits for the first pod that uses it",
+            advises: "create a pod that uses it",
+        },
+        scene(
+            "a claim without a class",
+            with(vec![claim(None)], vec![], vec![]),
+            "BasicDeployment/web is not ready: PersistentVolumeClaim/data is not bound, and has no storage class",
+            "kubectl get storageclasses",
+        ),
+        scene(
+            "a class that does not exist",
+            with(vec![claim(Some("fast"))], vec![], vec![no_class]),
+            "BasicDeployment/web is not ready: StorageClass/fast does not exist",
+            "create the StorageClass",
+        ),
+        scene(
+            "volumes made by hand",
+            with(vec![claim(Some("fast")), class("kubernetes.io/no-provisioner")], vec![], vec![]),
+            "BasicDeployment/web is not ready: PersistentVolumeClaim/data is not bound: volumes of its StorageClass/fast are made by hand",
+            "create a PersistentVolume",
+        ),
+        scene(
+            "a provisioner that fails",
+            failing,
+            "BasicDeployment/web is not ready: PersistentVolumeClaim/data is not bound: no volume of its StorageClass/fast has been made for it by csi.example.com",
+            "provisioner of the class is running",
+        ),
+    ];
+    scenes.push(Scene {
+        name: "a claim that does not exist",
+        asked: WEB,
+        objects: with_claim("0/1 nodes are available: persistentvolumeclaim \"data\" not found."),
+        surroundings: with(vec![], vec![], vec![missing]),
+        says: "BasicDeployment/web is not ready: PersistentVolumeClaim/data does not exist",
+        advises: "create the PersistentVolumeClaim",
+    });
+    assert_right(&scenes);
+}
+
+#[test]
+fn a_pod_that_had_to_make_room_is_named_with_the_one_that_took_its_place() {
+    let preemption = Preemption { pod: "web-1".into(), by: "bank/ledger-0".into(), at: THEN.parse().ok() };
+    assert_right(&[Scene {
+        name: "preempted, and no other place",
+        asked: WEB,
+        objects: unschedulable("0/3 nodes are available: 3 Insufficient cpu."),
+        surroundings: Surroundings { preemptions: vec![preemption], ..calm() },
+        says: "BasicDeployment/web is not ready: Pod/web-x fits on no node: 3 have too little cpu",
+        advises: "Pod/web-1 had to make room for Pod bank/ledger-0 of a higher priority 3m ago",
+    }]);
+}

@@ -1,0 +1,178 @@
+//! Scenes of pods that cannot start or do not serve, and of writes that are refused.
+
+use kube::core::DynamicObject;
+use serde_json::{Value, json};
+
+use super::{
+    scene::*,
+    scenes::{Scene, assert_right},
+};
+
+const WEB: &str = "BasicDeployment/web";
+
+fn scene(
+    name: &'static str,
+    objects: Vec<DynamicObject>,
+    says: &'static str,
+    advises: &'static str,
+) -> Scene {
+    Scene { name, asked: WEB, objects, surroundings: calm(), says, advises }
+}
+
+/// A pod with a container in this state.
+fn container(state: &Value, last: &Value) -> Vec<DynamicObject> {
+    let container = json!({"name": "main", "state": state, "lastState": last});
+    let status = json!({
+        "phase": "Running", "containerStatuses": [container],
+        "conditions": [condition("Ready", "False", "ContainersNotReady", "containers with unready status: [main]")],
+    });
+    blocked_by_pod(pod("web-x", status), "NotReady")
+}
+
+fn waits(reason: &str, message: &str) -> Vec<DynamicObject> {
+    blocked_by_pod(waiting("web-x", reason, message), reason)
+}
+
+fn ended(phase: &str, reason: &str) -> Vec<DynamicObject> {
+    blocked_by_pod(pod("web-x", json!({"phase": phase, "reason": reason})), reason)
+}
+
+#[test]
+fn each_trouble_of_a_pod_has_a_sentence_and_an_advice_of_its_own() {
+    let crashed =
+        json!({"terminated": {"reason": "Error", "exitCode": 1, "message": "no database at db:5432"}});
+    let back_off = json!({"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 40s restarting"}});
+    let killed = json!({"terminated": {"reason": "OOMKilled", "exitCode": 137}});
+    let probe = condition("Ready", "False", "ContainersNotReady", "containers with unready status: [main]");
+    let unready = pod("web-x", json!({"phase": "Running", "conditions": [probe]}));
+    let gated = condition("PodScheduled", "False", "SchedulingGated", "Scheduling is blocked");
+    let gated = pod("web-x", json!({"phase": "Pending", "conditions": [gated]}));
+    let run_as_root = "container has runAsNonRoot and image will run as root";
+    assert_right(&[
+        scene(
+            "an image that is not there",
+            waits("ImagePullBackOff", "not found"),
+            "BasicDeployment/web is not ready: Pod/web-x cannot pull its image (ImagePullBackOff",
+            "correct the image",
+        ),
+        scene(
+            "an image name that is none",
+            waits("InvalidImageName", "invalid reference"),
+            "BasicDeployment/web is not ready: Pod/web-x cannot pull its image (InvalidImageName",
+            "correct the image",
+        ),
+        scene(
+            "a Secret that is not there",
+            waits("CreateContainerConfigError", "secret \"db\" not found"),
+            "BasicDeployment/web is not ready: Pod/web-x has a container that cannot be created",
+            "create the ConfigMap, Secret or key",
+        ),
+        scene(
+            "an image that runs as root",
+            waits("CreateContainerConfigError", run_as_root),
+            "BasicDeployment/web is not ready: Pod/web-x has an image that runs as root",
+            "runAsUser",
+        ),
+        scene(
+            "a crash loop",
+            container(&back_off, &crashed),
+            "BasicDeployment/web is not ready: Pod/web-x has a container that exits again and again",
+            "logs web-x --previous",
+        ),
+        scene(
+            "out of memory",
+            container(&killed, &json!({})),
+            "BasicDeployment/web is not ready: Pod/web-x exceeded its memory limit",
+            "raise the memory limit",
+        ),
+        scene(
+            "a readiness probe that fails",
+            blocked_by_pod(unready, "NotReady"),
+            "BasicDeployment/web is not ready: Pod/web-x is running, but not ready",
+            "readiness probe fails",
+        ),
+        scene(
+            "a scheduling gate",
+            blocked_by_pod(gated, "SchedulingGated"),
+            "BasicDeployment/web is not ready: Pod/web-x is held back by a scheduling gate",
+            "spec.schedulingGates",
+        ),
+        scene(
+            "evicted",
+            ended("Failed", "Evicted"),
+            "BasicDeployment/web is not ready: Pod/web-x was removed from its node",
+            "conditions of the node",
+        ),
+    ]);
+}
+
+#[test]
+fn a_crash_loop_is_told_with_the_last_words_of_the_container() {
+    let crashed = json!({"terminated": {"reason": "Error", "exitCode": 1, "message": "starting\nno database at db:5432\n"}});
+    let back_off = json!({"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 40s restarting"}});
+    let cause = ask(WEB, &container(&back_off, &crashed), &calm()).root_cause.unwrap();
+    assert!(cause.message.ends_with("exit code 1, and said: no database at db:5432"), "{}", cause.message);
+}
+
+#[test]
+fn each_refusal_has_a_sentence_and_an_advice_of_its_own() {
+    let of =
+        |message: &'static str, says, advises| scene(message, refused("Forbidden", message), says, advises);
+    assert_right(&[
+        of(
+            "pods \"x\" is forbidden: exceeded quota: two, requested: pods=1, used: pods=2, limited: pods=2",
+            "BasicDeployment/web is refused by an exhausted ResourceQuota (two)",
+            "raise the quota",
+        ),
+        of(
+            "pods \"x\" is forbidden: failed quota: q: must specify limits.cpu for: main",
+            "BasicDeployment/web is refused by a ResourceQuota that demands requests or limits (q)",
+            "LimitRange with defaults",
+        ),
+        of(
+            "pods \"x\" is forbidden: minimum memory usage per Container is 1Gi, but request is 16Mi",
+            "BasicDeployment/web is refused by a LimitRange",
+            "describe limitranges",
+        ),
+        of(
+            "pods \"x\" is forbidden: error looking up service account shop/w: serviceaccount \"w\" not found",
+            "BasicDeployment/web has pods with a ServiceAccount that does not exist (w)",
+            "create the ServiceAccount",
+        ),
+        of(
+            "pods \"x\" is forbidden: no PriorityClass with name high was found",
+            "BasicDeployment/web has pods with a PriorityClass that does not exist (high)",
+            "create the PriorityClass",
+        ),
+        of(
+            "pods \"x\" is forbidden: violates PodSecurity \"restricted:latest\": x",
+            "BasicDeployment/web has pods that violate the namespace's Pod Security level",
+            "security context",
+        ),
+        of(
+            "admission webhook \"a.example.com\" denied the request: no",
+            "BasicDeployment/web has a write refused by an admission webhook (a.example.com)",
+            "message of the webhook",
+        ),
+        of(
+            "failed calling webhook \"a.example.com\": refused",
+            "BasicDeployment/web has a write refused because an admission webhook does not answer",
+            "pods of the webhook",
+        ),
+        of(
+            "pods \"x\" is forbidden: ValidatingAdmissionPolicy 'p' with binding 'b' denied request: no",
+            "BasicDeployment/web has a write refused by a ValidatingAdmissionPolicy (p)",
+            "message of the policy",
+        ),
+        of(
+            "pods is forbidden: User \"u\" cannot create resource \"pods\" in API group \"\"",
+            "BasicDeployment/web has a controller that lacks a right",
+            "grant the right",
+        ),
+        of(
+            "create not allowed while custom resource definition is terminating",
+            "BasicDeployment/web is refused, because the CRD of its kind is being deleted",
+            "create the CRD again",
+        ),
+    ]);
+}

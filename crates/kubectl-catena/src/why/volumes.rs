@@ -1,0 +1,74 @@
+//! What keeps a claim from its volume.
+
+use super::{
+    advice::describe,
+    answer::{Cause, Finding, Lead},
+    facts::Facts,
+    related::class_of,
+};
+use crate::{
+    chain::Node,
+    object::{Identity, text},
+};
+
+/// The annotation of the scheduler on a claim whose pod has a node.
+const SELECTED_NODE: &str = "volume.kubernetes.io/selected-node";
+
+/// A claim that is not bound, and the reason.
+pub fn check<'n>(claim: &'n Node, facts: &Facts<'n>) -> Option<Lead<'n>> {
+    let is_claim = claim.identity.kind == "PersistentVolumeClaim" && claim.identity.group().is_empty();
+    if !is_claim || claim.health.state.is_healthy() {
+        return None;
+    }
+    let related = &facts.surroundings.related;
+    let class = class_of(claim);
+    let warning = facts.surroundings.warnings.iter().rfind(|warning| warning.about == claim.identity.uid);
+    let message = warning.map(|warning| warning.message.clone()).unwrap_or_default();
+    let cause = |reason: &str, meaning: String, message: String| Cause {
+        object: claim.identity.clone(),
+        reason: reason.to_owned(),
+        meaning,
+        message,
+        since: claim.created,
+        advice: describe(reason).1.to_owned(),
+    };
+    let Some(class) = class else {
+        let meaning = "is not bound, and has no storage class that would make a volume for it".to_owned();
+        return Some(Lead::Found(Finding::at(claim, cause("ClaimWithoutClass", meaning, message))));
+    };
+    if related.is_missing(&class) {
+        let missing = Cause { object: class, ..cause("ClassMissing", "does not exist".to_owned(), message) };
+        return Some(Lead::Found(Finding::at(claim, missing)));
+    }
+    let mode = related.find(&class).and_then(|class| text(&class.object, "/volumeBindingMode"));
+    let has_node = claim.object.metadata.annotations.iter().flatten().any(|(key, _)| key == SELECTED_NODE);
+    let provisioner =
+        related.find(&class).and_then(|class| text(&class.object, "/provisioner")).unwrap_or_default();
+    let found = if provisioner == "kubernetes.io/no-provisioner" {
+        let meaning = format!("is not bound: volumes of its {class} are made by hand, and none fits");
+        cause("NoVolumeFits", meaning, message)
+    } else if mode == Some("WaitForFirstConsumer") && !has_node {
+        cause("WaitsForPod", "is not bound: it waits for the first pod that uses it".to_owned(), message)
+    } else {
+        let by = if provisioner.is_empty() { String::new() } else { format!(" by {provisioner}") };
+        cause(
+            "NotProvisioned",
+            format!("is not bound: no volume of its {class} has been made for it{by}"),
+            message,
+        )
+    };
+    let path = std::iter::once(claim).chain(related.find(&class)).collect();
+    Some(Lead::Found(Finding { cause: found, path }))
+}
+
+/// A claim that a pod names, and that does not exist.
+pub fn missing(claim: &Identity, pod: &Node) -> Cause {
+    Cause {
+        object: claim.clone(),
+        reason: "ClaimMissing".to_owned(),
+        meaning: "does not exist".to_owned(),
+        message: pod.health.message.clone(),
+        since: pod.health.since,
+        advice: describe("ClaimMissing").1.to_owned(),
+    }
+}
