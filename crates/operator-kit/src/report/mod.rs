@@ -1,6 +1,7 @@
 //! Reports: failures, conditions, Events, health, metrics and logs.
 
 pub mod conditions;
+mod deletion;
 mod events;
 mod failure;
 pub(crate) mod health;
@@ -13,6 +14,7 @@ mod status_pace;
 
 pub(crate) use failure::with_causes;
 pub use {
+    deletion::{Deletion, TERMINATING},
     events::{Events, Milestone},
     failure::{Category, Failure, Part, Reported},
     logging::LogFormat,
