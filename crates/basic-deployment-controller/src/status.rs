@@ -5,7 +5,7 @@ use std::time::Duration;
 use catena_api::{BasicDeployment, BasicDeploymentStatus, BlockedBy, ChildStatus};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use operator_kit::report::{
-    Category, Deletion, Pace, TERMINATING,
+    Category, Deletion, NextRetry, Pace, TERMINATING,
     conditions::{self, Conditions, PROGRESSING, READY, RECONCILING, STALLED},
 };
 
@@ -191,7 +191,7 @@ fn summary(
     let say =
         |reason: &str, message: String, is_stalled| Summary { reason: reason.into(), message, is_stalled };
     if let Some(failure) = observed.held_up() {
-        return say(failure.reason, failure.message.clone(), failure.category == Category::WaitsForChange);
+        return say(failure.reason, failure.with_next_retry(), failure.category == Category::WaitsForChange);
     }
     if is_ready {
         return say("Complete", counted, false);
@@ -201,7 +201,11 @@ fn summary(
     let whom = blocker.map_or(unknown, |blocker| {
         let because =
             if blocker.message.is_empty() { String::new() } else { format!(": {}", blocker.message) };
-        format!("; {} {} is not ready: {}{because}", blocker.kind, blocker.name, blocker.reason)
+        let next = blocker
+            .next_retry
+            .as_ref()
+            .map_or_else(String::new, |next| format!("; {}", NextRetry::At(next.0)));
+        format!("; {} {} is not ready: {}{because}{next}", blocker.kind, blocker.name, blocker.reason)
     });
     let is_outdated =
         matches!((child, &observed.desired), (Some(child), Ok(desired)) if child.hash() != desired.hash);
@@ -270,6 +274,7 @@ fn blocked_by(observed: &Observed, child: Option<&Child>) -> Option<BlockedBy> {
             name,
             reason: failure.reason.into(),
             message: failure.message.clone(),
+            next_retry: failure.next_retry.and_then(NextRetry::at).map(Time),
         });
     }
     let child = child?;
@@ -284,6 +289,7 @@ fn blocked_by(observed: &Observed, child: Option<&Child>) -> Option<BlockedBy> {
             name: status.name,
             reason: stalled.reason.clone(),
             message: stalled.message.clone(),
+            next_retry: None,
         })
     })
 }
@@ -305,6 +311,7 @@ fn blocking_deletion(deletion: Deletion<'_>, observed: &Observed) -> BlockedBy {
         reason: TERMINATING.into(),
         message: deletion.message(),
         since: Some(deletion.since()),
+        next_retry: None,
     }
 }
 

@@ -6,7 +6,7 @@ use catena_api::{BasicReplicaSet, BasicReplicaSetStatus, BlockedBy, keys};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use operator_kit::{
     report::{
-        Category, Deletion, Failure, Pace, TERMINATING,
+        Category, Deletion, Failure, NextRetry, Pace, TERMINATING,
         conditions::{self, Conditions, READY, RECONCILING, STALLED},
     },
     run::Attempt,
@@ -50,7 +50,7 @@ pub fn status(observed: &Observed) -> BasicReplicaSetStatus {
 
     let (reason, message) = match (&failure, deletion) {
         (_, Some(deletion)) => (TERMINATING, deletion.message()),
-        (Some(failure), _) => (failure.reason, failure.message.clone()),
+        (Some(failure), _) => (failure.reason, failure.with_next_retry()),
         _ if is_ready => ("Complete", format!("{active} of {wanted} pods are serving")),
         _ if updated == replicas => ("Scaling", format!("{serving} of {wanted} pods are serving")),
         _ => (
@@ -166,6 +166,7 @@ fn blocked_by(observed: &Observed, failure: Option<Failure>) -> Option<BlockedBy
             name,
             reason: failure.reason.into(),
             message: failure.message,
+            next_retry: failure.next_retry.and_then(NextRetry::at).map(Time),
             since: same.map_or(Some(Time(observed.now)), |same| same.since.clone()),
         });
     }
@@ -180,6 +181,7 @@ fn blocked_by(observed: &Observed, failure: Option<Failure>) -> Option<BlockedBy
         reason: trouble.reason.clone().into(),
         message: trouble.message.clone().into(),
         since: Some(Time(trouble.since)),
+        next_retry: None,
     })
 }
 
@@ -198,6 +200,7 @@ fn blocking_deletion(deletion: Deletion<'_>, observed: &Observed) -> BlockedBy {
         reason: TERMINATING.into(),
         message: deletion.message(),
         since: Some(deletion.since()),
+        next_retry: None,
     }
 }
 

@@ -7,6 +7,8 @@ mod failure;
 pub(crate) mod health;
 pub(crate) mod logging;
 pub(crate) mod metrics;
+mod next_retry;
+pub(crate) mod obstacle;
 mod retelling;
 pub(crate) mod server;
 pub(crate) mod settings_status;
@@ -18,6 +20,8 @@ pub use {
     events::{Events, Milestone},
     failure::{Category, Failure, Part, Reported},
     logging::LogFormat,
+    next_retry::NextRetry,
+    obstacle::Obstacle,
     retelling::{share, tell_again_after},
     status_pace::{Pace, StatusAge},
 };

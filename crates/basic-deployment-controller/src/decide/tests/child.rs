@@ -131,6 +131,7 @@ fn a_refusal_stalls_and_names_itself() {
         reason: "ChildNotOwned",
         message,
         is_expected: false,
+        next_retry: None,
     });
     let status = written(decide(&observed));
     assert!(conditions::is_true(&status.conditions, conditions::STALLED));
@@ -145,6 +146,7 @@ fn a_status_that_is_refused_is_not_written_again_and_stops_nothing_else() {
         reason: "StatusRefused",
         message: String::new(),
         is_expected: false,
+        next_retry: None,
     };
     let settled = ours(json!({}));
     let step = decide(&settled).step();
@@ -170,6 +172,7 @@ fn while_children_are_not_known_the_last_numbers_stay() {
         reason: "ChildrenNotObserved",
         message: String::new(),
         is_expected: false,
+        next_retry: None,
     });
     let blind = written(decide(&observed));
     assert_eq!(ready(&blind), (false, "ChildrenNotObserved".into()));
