@@ -5,9 +5,13 @@ use std::time::Duration;
 use anyhow::Result;
 use catena_api::{BasicDeployment, BasicReplicaSet};
 use e2e::{
-    AuditLog, CHAIN, Cluster, Namespace, REPLICA_SETS, WAIT_TIMEOUT, condition, deployment, eventually, uids,
+    AuditLog, CHAIN, Cluster, Namespace, REPLICA_SETS, WAIT_TIMEOUT, condition, deployment, eventually,
+    kubectl, uids,
 };
-use k8s_openapi::api::core::v1::{Namespace as CoreNamespace, Pod};
+use k8s_openapi::{
+    api::core::v1::{Namespace as CoreNamespace, Pod},
+    apimachinery::pkg::apis::meta::v1::Condition,
+};
 use kube::{
     ResourceExt,
     api::{DeleteParams, ListParams},
@@ -80,6 +84,45 @@ async fn a_deployment_that_is_made_again_waits_for_what_the_former_one_left_and_
     // Only its end wakes the new one: a settled object is not reconciled by itself.
     namespace.until_ready("web").await;
     assert!(uids(&before).is_disjoint(&uids(&namespace.until_ready_pods(3).await)));
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_deletion_that_a_finalizer_holds_up_is_visible_in_lists() -> Result<()> {
+    let cluster = Cluster::with(&CHAIN).await?;
+    let namespace = cluster.namespace("held").await?;
+    with_three_pods(&namespace).await?;
+    let hold = json!({"metadata": {"finalizers": ["example.com/hold"]}});
+    namespace.merge::<BasicDeployment>("web", hold.clone()).await?;
+    namespace.merge::<BasicReplicaSet>("web", hold).await?;
+    namespace.api::<BasicDeployment>().delete("web", &DeleteParams::background()).await?;
+    namespace.api::<BasicReplicaSet>().delete("web", &DeleteParams::background()).await?;
+    let is_told = |conditions: &[Condition]| {
+        let ready = condition(conditions, "Ready");
+        ready.is_some_and(|ready| {
+            (ready.status.as_str(), ready.reason.as_str()) == ("False", "Terminating")
+                && ready.message.contains("example.com/hold")
+        })
+    };
+    namespace
+        .until("web", "is reported as being deleted", |web: &BasicDeployment| {
+            web.status.as_ref().is_some_and(|status| is_told(&status.conditions))
+        })
+        .await;
+    namespace
+        .until("web", "is reported as being deleted", |web: &BasicReplicaSet| {
+            web.status.as_ref().is_some_and(|status| is_told(&status.conditions))
+        })
+        .await;
+    let row = async |kind| -> Result<Vec<String>> {
+        let table = kubectl(&["--namespace", &namespace.name, "get", kind, "web"]).await?;
+        Ok(table.lines().nth(1).unwrap_or_default().split_whitespace().map(str::to_owned).collect())
+    };
+    assert_eq!(row("basicdeployment").await?[..5], ["web", "false", "3/3", "web", "Terminating"]);
+    assert_eq!(row("basicreplicaset").await?[..7], ["web", "3", "3", "3", "3", "web", "Terminating"]);
+    namespace.merge::<BasicDeployment>("web", json!({"metadata": {"finalizers": null}})).await?;
+    namespace.merge::<BasicReplicaSet>("web", json!({"metadata": {"finalizers": null}})).await?;
+    until_nothing_is_left(&namespace).await;
     Ok(())
 }
 

@@ -46,6 +46,7 @@ mod refuses_commands;
 mod refuses_unknown_fields;
 mod reports_blockers;
 mod restores;
+mod retries_what_was_fixed;
 mod rolls_out;
 mod runs_any_child;
 mod runs_commands;

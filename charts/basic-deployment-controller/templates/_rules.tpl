@@ -31,6 +31,13 @@
 - apiGroups: [apps]
   resources: [controllerrevisions]
   verbs: [get, list, watch, create, patch, delete]
+# The objects that may refuse a child. They are watched only while one of them does, so that its change is followed by a retry at once.
+- apiGroups: [""]
+  resources: [resourcequotas]
+  verbs: [list, watch]
+- apiGroups: [admissionregistration.k8s.io]
+  resources: [validatingadmissionpolicies, validatingadmissionpolicybindings, validatingwebhookconfigurations, mutatingwebhookconfigurations]
+  verbs: [list, watch]
 - apiGroups: [events.k8s.io]
   resources: [events]
   verbs: [create, patch]

@@ -14,6 +14,13 @@
 - apiGroups: [""]
   resources: [pods]
   verbs: [get, list, watch, create, patch, delete]
+# The objects that may refuse a pod. They are watched only while one of them does, so that its change is followed by a retry at once.
+- apiGroups: [""]
+  resources: [resourcequotas, limitranges, serviceaccounts]
+  verbs: [list, watch]
+- apiGroups: [admissionregistration.k8s.io]
+  resources: [validatingadmissionpolicies, validatingadmissionpolicybindings, validatingwebhookconfigurations, mutatingwebhookconfigurations]
+  verbs: [list, watch]
 - apiGroups: [events.k8s.io]
   resources: [events]
   verbs: [create, patch]

@@ -23,6 +23,7 @@ fn is_needed(observed: &Observed) -> bool {
         && child.is_current()
         && !child.is_deleting
         && !observed.serves(child)
+        && observed.deployment.metadata.deletion_timestamp.is_none()
         && observed.held_up().is_none()
 }
 

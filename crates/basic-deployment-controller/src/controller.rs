@@ -18,7 +18,10 @@ use basic_deployment_controller::{
     observed::Observed,
 };
 use catena_api::BasicDeployment;
-use operator_kit::run::{Attempt, Controller, Next};
+use operator_kit::{
+    report::Obstacle,
+    run::{Attempt, Controller, Next},
+};
 
 use crate::{act::Executor, chronicle::Chronicle, observe::Observer};
 
@@ -73,6 +76,10 @@ impl Controller for Deployments {
     /// A command, such as a rollback, may end the failure.
     fn retry_key(&self, deployment: &BasicDeployment) -> u64 {
         self.observer.commands_fingerprint(deployment)
+    }
+
+    fn visible_obstacles(&self) -> &'static [Obstacle] {
+        &[Obstacle::Quota, Obstacle::Policy, Obstacle::Webhook]
     }
 
     fn forget(&self, uid: &str) {

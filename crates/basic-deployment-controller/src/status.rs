@@ -5,7 +5,7 @@ use std::time::Duration;
 use catena_api::{BasicDeployment, BasicDeploymentStatus, BlockedBy, ChildStatus};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use operator_kit::report::{
-    Category, Pace,
+    Category, Deletion, NextRetry, Pace, TERMINATING,
     conditions::{self, Conditions, PROGRESSING, READY, RECONCILING, STALLED},
 };
 
@@ -38,14 +38,24 @@ pub fn status(observed: &Observed) -> BasicDeploymentStatus {
     let child = observed.child.ours().map(AsRef::as_ref);
     let active = stall::active(child, &observed.others);
     let wanted = deployment.spec.replicas;
-    let is_ready = observed.is_ready();
-    let blocked_by = if is_ready { None } else { blocked_by(observed, child) };
-    let Summary { reason, message, is_stalled } =
-        summary(observed, child, is_ready, active, blocked_by.as_ref());
-    let goes_on = !is_stalled && reason != PAUSED;
+    let deletion = Deletion::of(&deployment.metadata);
+    let is_ready = observed.is_ready() && deletion.is_none();
+    let blocked_by = match deletion {
+        Some(deletion) => Some(blocking_deletion(deletion, observed)),
+        None if is_ready => None,
+        None => blocked_by(observed, child),
+    };
+    let Summary { reason, message, is_stalled } = match deletion {
+        Some(deletion) => {
+            Summary { reason: TERMINATING.into(), message: deletion.message(), is_stalled: false }
+        }
+        None => summary(observed, child, is_ready, active, blocked_by.as_ref()),
+    };
+    let goes_on = !is_stalled && reason != PAUSED && deletion.is_none();
     let progressing = if is_ready { "Complete" } else { &reason };
     let held = observed.pin.as_ref().filter(|_| observed.desired.is_ok());
-    let contested = contest::contested(observed);
+    // Nothing is restored while the object is being deleted.
+    let contested = if deletion.is_none() { contest::contested(observed) } else { Vec::new() };
     let conditions = Conditions::new(generation, observed.now)
         .with(READY, is_ready, &reason, message.clone())
         .with(PROGRESSING, goes_on, progressing, message.clone())
@@ -192,7 +202,7 @@ fn summary(
     let say =
         |reason: &str, message: String, is_stalled| Summary { reason: reason.into(), message, is_stalled };
     if let Some(failure) = observed.held_up() {
-        return say(failure.reason, failure.message.clone(), failure.category == Category::WaitsForChange);
+        return say(failure.reason, failure.with_next_retry(), failure.category == Category::WaitsForChange);
     }
     if is_ready {
         return say("Complete", counted, false);
@@ -202,7 +212,11 @@ fn summary(
     let whom = blocker.map_or(unknown, |blocker| {
         let because =
             if blocker.message.is_empty() { String::new() } else { format!(": {}", blocker.message) };
-        format!("; {} {} is not ready: {}{because}", blocker.kind, blocker.name, blocker.reason)
+        let next = blocker
+            .next_retry
+            .as_ref()
+            .map_or_else(String::new, |next| format!("; {}", NextRetry::At(next.0)));
+        format!("; {} {} is not ready: {}{because}{next}", blocker.kind, blocker.name, blocker.reason)
     });
     let is_outdated =
         matches!((child, &observed.desired), (Some(child), Ok(desired)) if child.hash() != desired.hash);
@@ -271,6 +285,7 @@ fn blocked_by(observed: &Observed, child: Option<&Child>) -> Option<BlockedBy> {
             name,
             reason: failure.reason.into(),
             message: failure.message.clone(),
+            next_retry: failure.next_retry.and_then(NextRetry::at).map(Time),
         });
     }
     let child = child?;
@@ -285,8 +300,30 @@ fn blocked_by(observed: &Observed, child: Option<&Child>) -> Option<BlockedBy> {
             name: status.name,
             reason: stalled.reason.clone(),
             message: stalled.message.clone(),
+            next_retry: None,
         })
     })
+}
+
+/// The object that its deletion waits for: a child that has to be gone before, or itself while it has finalizers.
+fn blocking_deletion(deletion: Deletion<'_>, observed: &Observed) -> BlockedBy {
+    let child = observed.children().next().filter(|_| deletion.is_foreground());
+    let itself = || ChildStatus {
+        api_version: "catena.dev/v1alpha1".into(),
+        kind: "BasicDeployment".into(),
+        name: observed.deployment.metadata.name.clone().unwrap_or_default(),
+        ..ChildStatus::default()
+    };
+    let ChildStatus { api_version, kind, name, .. } = child.map_or_else(itself, |child| child_status(child));
+    BlockedBy {
+        api_version,
+        kind,
+        name,
+        reason: TERMINATING.into(),
+        message: deletion.message(),
+        since: Some(deletion.since()),
+        next_retry: None,
+    }
 }
 
 fn child_status(child: &Child) -> ChildStatus {

@@ -17,7 +17,10 @@ use basic_replicaset_controller::{
     step,
 };
 use catena_api::BasicReplicaSet;
-use operator_kit::run::{Attempt, Controller, Next};
+use operator_kit::{
+    report::Obstacle,
+    run::{Attempt, Controller, Next},
+};
 
 use crate::{act::Executor, observe::Observer};
 
@@ -65,6 +68,10 @@ impl Controller for ReplicaSets {
 
     fn longest_backoff(&self) -> Duration {
         MAX_BACKOFF
+    }
+
+    fn visible_obstacles(&self) -> &'static [Obstacle] {
+        &[Obstacle::Quota, Obstacle::Limits, Obstacle::ServiceAccount, Obstacle::Policy, Obstacle::Webhook]
     }
 
     fn forget(&self, uid: &str) {

@@ -6,7 +6,7 @@ use catena_api::{BasicReplicaSet, BasicReplicaSetStatus, BlockedBy, keys};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use operator_kit::{
     report::{
-        Category, Failure, Pace,
+        Category, Deletion, Failure, NextRetry, Pace, TERMINATING,
         conditions::{self, Conditions, READY, RECONCILING, STALLED},
     },
     run::Attempt,
@@ -43,15 +43,17 @@ pub fn status(observed: &Observed) -> BasicReplicaSetStatus {
     let serving = number(pods.iter().filter(is_updated).filter(|pod| pod.is_ready()).count());
     let wanted = set.spec.replicas;
     let is_complete = serving == wanted && replicas == wanted;
-    let failure = failure(observed, is_complete);
+    let deletion = Deletion::of(&set.metadata);
+    let failure = failure(observed, is_complete).filter(|_| deletion.is_none());
     let is_stalled = failure.as_ref().is_some_and(|failure| failure.category == Category::WaitsForChange);
-    let is_ready = failure.is_none() && is_complete;
+    let is_ready = failure.is_none() && is_complete && deletion.is_none();
 
-    let (reason, message) = match &failure {
-        Some(failure) => (failure.reason, failure.message.clone()),
-        None if is_ready => ("Complete", format!("{active} of {wanted} pods are serving")),
-        None if updated == replicas => ("Scaling", format!("{serving} of {wanted} pods are serving")),
-        None => (
+    let (reason, message) = match (&failure, deletion) {
+        (_, Some(deletion)) => (TERMINATING, deletion.message()),
+        (Some(failure), _) => (failure.reason, failure.with_next_retry()),
+        _ if is_ready => ("Complete", format!("{active} of {wanted} pods are serving")),
+        _ if updated == replicas => ("Scaling", format!("{serving} of {wanted} pods are serving")),
+        _ => (
             "Replacing",
             format!(
                 "{serving} of {wanted} pods of the current template are serving, {} are old",
@@ -61,7 +63,7 @@ pub fn status(observed: &Observed) -> BasicReplicaSetStatus {
     };
     let conditions = Conditions::new(generation, observed.now)
         .with(READY, is_ready, reason, message.clone())
-        .while_true(RECONCILING, !is_ready && !is_stalled, reason, message.clone())
+        .while_true(RECONCILING, !is_ready && !is_stalled && deletion.is_none(), reason, message.clone())
         .while_true(STALLED, is_stalled, reason, message)
         .while_true(UNREAD_PARAMETERS, !observed.unread.is_empty(), "NotRead", unread(observed))
         .since(&before);
@@ -71,7 +73,11 @@ pub fn status(observed: &Observed) -> BasicReplicaSetStatus {
         active,
         updated,
         selector: set.metadata.uid.as_ref().map(|uid| format!("{}={uid}", keys::REPLICA_SET_UID)),
-        blocked_by: if is_ready { None } else { blocked_by(observed, failure) },
+        blocked_by: match deletion {
+            Some(deletion) => Some(blocking_deletion(deletion, observed)),
+            None if is_ready => None,
+            None => blocked_by(observed, failure),
+        },
         conditions,
     };
     match set.status.clone().filter(|_| observed.is_blind) {
@@ -160,6 +166,7 @@ fn blocked_by(observed: &Observed, failure: Option<Failure>) -> Option<BlockedBy
             name,
             reason: failure.reason.into(),
             message: failure.message,
+            next_retry: failure.next_retry.and_then(NextRetry::at).map(Time),
             since: same.map_or(Some(Time(observed.now)), |same| same.since.clone()),
         });
     }
@@ -174,7 +181,27 @@ fn blocked_by(observed: &Observed, failure: Option<Failure>) -> Option<BlockedBy
         reason: trouble.reason.clone().into(),
         message: trouble.message.clone().into(),
         since: Some(Time(trouble.since)),
+        next_retry: None,
     })
+}
+
+/// The object that its deletion waits for: a pod that has to be gone before, or itself while it has finalizers.
+fn blocking_deletion(deletion: Deletion<'_>, observed: &Observed) -> BlockedBy {
+    let first = observed.pods.iter().filter(|_| deletion.is_foreground()).min_by_key(|pod| pod.slot);
+    let own_name = || observed.set.metadata.name.clone().unwrap_or_default();
+    let (api_version, kind, name) = first.map_or_else(
+        || ("catena.dev/v1alpha1", "BasicReplicaSet", own_name()),
+        |pod| ("v1", "Pod", pod.name.clone().into()),
+    );
+    BlockedBy {
+        api_version: api_version.into(),
+        kind: kind.into(),
+        name,
+        reason: TERMINATING.into(),
+        message: deletion.message(),
+        since: Some(deletion.since()),
+        next_retry: None,
+    }
 }
 
 fn number(count: usize) -> i32 {

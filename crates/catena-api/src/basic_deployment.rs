@@ -32,6 +32,7 @@ use crate::{BlockedBy, schema};
     printcolumn(name = "Reason", type_ = "string", json_path = ".status.blockedBy.reason", description = "Reason why that object is not ready"),
     printcolumn(name = "Template", type_ = "string", json_path = ".spec.template", description = "Name of the configured template", priority = "1"),
     printcolumn(name = "Revision", type_ = "integer", json_path = ".status.revision", description = "Number of the revision that the child is on", priority = "1"),
+    printcolumn(name = "Next-Retry", type_ = "string", json_path = ".status.blockedBy.nextRetry", description = "Time by which the controller of that object retries", priority = "1"),
     printcolumn(name = "Message", type_ = "string", json_path = ".status.conditions[?(@.type=='Ready')].message", description = "Message of the condition Ready", priority = "1"),
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
     validation = Rule::new("size(self.metadata.name) <= 52").message("metadata.name must have at most 52 characters, because names of the child and of pods are made from it: choose a shorter name")
@@ -99,7 +100,7 @@ pub struct BasicDeploymentStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
     /// Whether all desired replicas serve the desired revision. That is the current rendering of the template,
-    /// or the older revision that a rollback chose.
+    /// or the older revision that a rollback chose. It is false while the object is being deleted.
     #[serde(default)]
     pub ready: bool,
     /// Number of replicas that serve, of any revision and of all children.
@@ -123,7 +124,7 @@ pub struct BasicDeploymentStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub child: Option<ChildStatus>,
     /// First object down the chain that is not ready, with the reason. It is this object itself if its controller
-    /// cannot proceed.
+    /// cannot proceed, or if it is being deleted and a finalizer keeps it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blocked_by: Option<BlockedBy>,
     /// Conditions. `Ready` and `Progressing` are always present; `Reconciling`, `Stalled`, `Contested` and

@@ -31,6 +31,7 @@ use crate::{BlockedBy, schema};
     printcolumn(name = "Updated", type_ = "integer", json_path = ".status.updated", description = "Number of pods of the current template"),
     printcolumn(name = "Blocked-By", type_ = "string", json_path = ".status.blockedBy.name", description = "The first pod that is not ready"),
     printcolumn(name = "Reason", type_ = "string", json_path = ".status.blockedBy.reason", description = "Reason why that pod is not ready"),
+    printcolumn(name = "Next-Retry", type_ = "string", json_path = ".status.blockedBy.nextRetry", description = "Time by which the controller of that object retries", priority = "1"),
     printcolumn(name = "Message", type_ = "string", json_path = ".status.conditions[?(@.type=='Ready')].message", description = "Message of the condition Ready", priority = "1"),
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
     validation = Rule::new("size(self.metadata.name) <= 52").message("metadata.name must have at most 52 characters, because names of pods are made from it: choose a shorter name")
@@ -98,7 +99,8 @@ pub struct BasicReplicaSetStatus {
     /// Label selector of the pods, for the scale subresource.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub selector: Option<String>,
-    /// First pod that is not ready, with the reason. It is this object itself if its controller cannot proceed.
+    /// First pod that is not ready, with the reason. It is this object itself if its controller cannot proceed, or if it
+    /// is being deleted and a finalizer keeps it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blocked_by: Option<BlockedBy>,
     /// Conditions. `Ready` is always present; `Reconciling` and `Stalled` are present only while they are

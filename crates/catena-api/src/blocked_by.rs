@@ -21,4 +21,8 @@ pub struct BlockedBy {
     /// Time since which the object blocks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub since: Option<Time>,
+    /// Time by which the controller of the object retries. Absent while it is not the controller that is blocked, or
+    /// while it retries within 75 seconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next_retry: Option<Time>,
 }

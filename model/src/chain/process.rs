@@ -144,5 +144,11 @@ impl Process {
 }
 
 fn failure() -> Failure {
-    Failure { category: Category::Transient, reason: "Failed", message: String::new(), is_expected: false }
+    Failure {
+        category: Category::Transient,
+        reason: "Failed",
+        message: String::new(),
+        is_expected: false,
+        next_retry: None,
+    }
 }

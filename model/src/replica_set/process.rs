@@ -170,7 +170,13 @@ impl Process {
 }
 
 fn failure() -> Failure {
-    Failure { category: Category::Transient, reason: "Failed", message: String::new(), is_expected: false }
+    Failure {
+        category: Category::Transient,
+        reason: "Failed",
+        message: String::new(),
+        is_expected: false,
+        next_retry: None,
+    }
 }
 
 fn is_set(object: &Object) -> bool {

@@ -54,6 +54,7 @@ fn backing_off() -> Attempt {
         reason: "Forbidden",
         message: "no".into(),
         is_expected: false,
+        next_retry: None,
     })
 }
 

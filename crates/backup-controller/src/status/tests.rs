@@ -35,6 +35,7 @@ fn failure() -> Failure {
         reason: "Forbidden",
         message: "it may not".into(),
         is_expected: false,
+        next_retry: None,
     }
 }
 

@@ -10,14 +10,20 @@ pub mod unclaimed;
 
 pub use action::Action;
 
-use crate::{command_queue::CommandQueue, decide::report::report, observed::Observed};
+use operator_kit::report::Deletion;
+
+use crate::{
+    command_queue::CommandQueue,
+    decide::report::{report, report_deletion},
+    observed::Observed,
+};
 
 /// The next step for a `BasicDeployment`.
 #[must_use]
 pub fn decide(observed: &Observed, queue: &CommandQueue) -> Action {
-    if observed.deployment.metadata.deletion_timestamp.is_some() {
+    if let Some(deletion) = Deletion::of(&observed.deployment.metadata) {
         // The garbage collector deletes the child; a new child would delay the end of the deletion.
-        return Action::Settle;
+        return report_deletion(observed, deletion);
     }
     if observed.held_up().is_none() {
         return step(observed, queue).unwrap_or_else(|| report(observed, queue));

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use operator_kit::{
-    report::{Pace, StatusAge},
+    report::{Deletion, Pace, StatusAge},
     run::Attempt,
 };
 
@@ -56,6 +56,23 @@ pub fn report(observed: &Observed, queue: &CommandQueue) -> Action {
     .flatten()
     .min()
     .map_or(Action::Settle, Action::Wait)
+}
+
+/// Reports that the object is being deleted, and nothing else.
+pub fn report_deletion(observed: &Observed, deletion: Deletion<'_>) -> Action {
+    if let Some(left) = deletion.due_in(observed.now) {
+        return Action::Wait(left);
+    }
+    let current = told(&observed.deployment);
+    let new = status(observed);
+    let is_refused = matches!(&observed.attempt, Attempt::Without(_)) && observed.attempt.holds(step::STATUS);
+    if new == current || is_refused {
+        return Action::Settle;
+    }
+    match observed.status_age.due_in(pace(&current, &new, observed)) {
+        None => Action::WriteStatus(Box::new(new)),
+        Some(left) => Action::Wait(left),
+    }
 }
 
 /// The time until somebody's change is undone, if its part was restored only just now.

@@ -138,5 +138,6 @@ fn blocked_by(pod: &ObjectMeta, trouble: &Trouble) -> BlockedBy {
         reason: trouble.reason.clone().into(),
         message: trouble.message.clone().into(),
         since: Some(Time(trouble.since)),
+        next_retry: None,
     }
 }

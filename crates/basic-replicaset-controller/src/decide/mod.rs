@@ -8,6 +8,7 @@ use std::{collections::BTreeSet, sync::Arc, time::Duration};
 use catena_api::BasicReplicaSetStatus;
 use operator_kit::{
     render::TemplateError,
+    report::Deletion,
     run::Attempt,
     watch::{ReadError, pod::PodState},
 };
@@ -83,9 +84,9 @@ impl Action {
 /// The next step for a set.
 #[must_use]
 pub fn decide(observed: &Observed) -> Action {
-    if observed.set.metadata.deletion_timestamp.is_some() {
+    if let Some(deletion) = Deletion::of(&observed.set.metadata) {
         // The garbage collector deletes the pods; new ones would delay the end of the deletion.
-        return Action::Settle;
+        return deletion.due_in(observed.now).map_or_else(|| report(observed), Action::Wait);
     }
     let step = match observed.attempt {
         Attempt::Allowed | Attempt::Without(_) => recognise(observed)

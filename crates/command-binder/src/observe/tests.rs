@@ -147,6 +147,7 @@ async fn a_command_of_which_nothing_is_to_be_decided_costs_no_request() {
         reason: "Forbidden",
         message: String::new(),
         is_expected: false,
+        next_retry: None,
     };
     for (metadata, attempt) in
         [(bound, Attempt::Allowed), (terminating, Attempt::Allowed), (json!({}), Attempt::Deferred(failure))]

@@ -1,5 +1,7 @@
 use std::{fmt, time::Duration};
 
+use super::{NextRetry, Obstacle};
+
 /// The way out of a failure. Every failure is retried with exponential backoff, because a fix is not always visible,
 /// but the category is reported. Bounded, so that it can be a metric label.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -39,6 +41,10 @@ pub trait Reported: std::error::Error + Send + Sync + 'static {
     fn retry_after(&self) -> Option<Duration> {
         self.wrapped().and_then(Reported::retry_after)
     }
+    /// The obstacle whose change may lift the failure, if that can be observed.
+    fn obstacle(&self) -> Option<Obstacle> {
+        self.wrapped().and_then(Reported::obstacle)
+    }
     /// The failed parts: the step as a whole, or single items of its batch, which then back off alone.
     fn parts(&self) -> Vec<Part>
     where
@@ -61,17 +67,25 @@ pub struct Part {
     pub failure: Failure,
     /// The delay that the server asked for, if it did.
     pub retry_after: Option<Duration>,
+    /// The obstacle whose change may lift the failure, if that can be observed.
+    pub obstacle: Option<Obstacle>,
 }
 
 impl Part {
     /// The failure of a step as a whole.
     pub fn whole(error: &impl Reported) -> Self {
-        Self { item: None, failure: Failure::of(error), retry_after: error.retry_after() }
+        Self { obstacle: error.obstacle(), retry_after: error.retry_after(), ..Failure::of(error).into() }
     }
 
     /// The failure of a step for one item.
     pub fn item(item: String, error: &impl Reported) -> Self {
         Self { item: Some(item), ..Self::whole(error) }
+    }
+}
+
+impl From<Failure> for Part {
+    fn from(failure: Failure) -> Self {
+        Self { item: None, failure, retry_after: None, obstacle: None }
     }
 }
 
@@ -86,6 +100,8 @@ pub struct Failure {
     pub message: String,
     /// Whether it passes by itself and need not be reported.
     pub is_expected: bool,
+    /// The next retry; `None` if there has been no try.
+    pub next_retry: Option<NextRetry>,
 }
 
 impl Failure {
@@ -96,7 +112,14 @@ impl Failure {
             reason: error.reason(),
             message: with_causes(error),
             is_expected: error.is_expected(),
+            next_retry: None,
         }
+    }
+
+    /// The message with the time of the next retry, for a condition.
+    #[must_use]
+    pub fn with_next_retry(&self) -> String {
+        self.next_retry.map_or_else(|| self.message.clone(), |next| format!("{}; {next}", self.message))
     }
 
     /// The failure of a pass that took too long.
@@ -105,7 +128,13 @@ impl Failure {
             "reconciling took longer than {} s: the API server does not answer; retrying",
             patience.as_secs()
         );
-        Self { category: Category::Transient, reason: "TimedOut", message, is_expected: false }
+        Self {
+            category: Category::Transient,
+            reason: "TimedOut",
+            message,
+            is_expected: false,
+            next_retry: None,
+        }
     }
 }
 

@@ -1,11 +1,14 @@
 //! Reports: failures, conditions, Events, health, metrics and logs.
 
 pub mod conditions;
+mod deletion;
 mod events;
 mod failure;
 pub(crate) mod health;
 pub(crate) mod logging;
 pub(crate) mod metrics;
+mod next_retry;
+pub(crate) mod obstacle;
 mod retelling;
 pub(crate) mod server;
 pub(crate) mod settings_status;
@@ -13,9 +16,12 @@ mod status_pace;
 
 pub(crate) use failure::with_causes;
 pub use {
+    deletion::{Deletion, TERMINATING},
     events::{Events, Milestone},
     failure::{Category, Failure, Part, Reported},
     logging::LogFormat,
+    next_retry::NextRetry,
+    obstacle::Obstacle,
     retelling::{share, tell_again_after},
     status_pace::{Pace, StatusAge},
 };

@@ -5,6 +5,7 @@ mod attempt;
 mod backoff;
 mod controller;
 mod leader;
+mod obstacles;
 mod operator;
 mod probe;
 mod queue;

@@ -10,7 +10,7 @@ use futures::{
     stream::{BoxStream, FuturesUnordered},
 };
 use kube::{
-    Resource,
+    Client, Resource,
     runtime::{
         reflector::{ObjectRef, Store, store::Writer as StoreWriter},
         watcher::Event,
@@ -27,7 +27,7 @@ use tracing::Instrument;
 use crate::{
     object::ObjectId,
     report::{health::Health, metrics::Metrics},
-    run::{Controller, Trigger, controller::Passes, queue::ask_for_all, work_queue::WorkQueue},
+    run::{Controller, Trigger, controller::Passes, obstacles, queue::ask_for_all, work_queue::WorkQueue},
     watch::{Follower, Intake, Unread, lenient::Place, readable},
 };
 
@@ -57,6 +57,7 @@ pub(crate) struct Reconciler<C: Controller> {
     pub health: Arc<Health>,
     pub metrics: Arc<Metrics>,
     pub unread: Unread,
+    pub client: Client,
 }
 
 impl<C: Controller> Reconciler<C> {
@@ -72,7 +73,18 @@ impl<C: Controller> Reconciler<C> {
     where
         Raw: Resource + Clone + DeserializeOwned + Send + 'static,
     {
-        let Self { passes, filled, trigger, receiver, concurrency, settings, health, metrics, unread } = self;
+        let Self {
+            passes,
+            filled,
+            trigger,
+            receiver,
+            concurrency,
+            settings,
+            health,
+            metrics,
+            unread,
+            client,
+        } = self;
         let store = filled.as_reader();
         let relisted = Arc::<Notify>::default();
         let mut watching = JoinSet::new();
@@ -88,7 +100,8 @@ impl<C: Controller> Reconciler<C> {
         select! {
             ended = watching.join_next() => Err(anyhow::anyhow!("the watch ended: {ended:?}")),
             never = retrigger(settings, &health, &relisted, &store, &trigger) => match never {},
-            ended = work(passes, &store, &trigger, receiver, concurrency, phase) => ended,
+            never = obstacles::follow(client, &passes, &store, &trigger) => match never {},
+            ended = work(passes.clone(), &store, &trigger, receiver, concurrency, phase) => ended,
         }
     }
 }

@@ -65,7 +65,13 @@ impl Repeated {
         let message = format!(
             "the same {verb} of {object} is repeated again and again: either it has no effect, or somebody undoes it; it is retried with exponential backoff, down to once a minute; find the other writer, for example with kubectl get --show-managed-fields"
         );
-        Failure { category: Category::Transient, reason: "RepeatedWrites", message, is_expected: false }
+        Failure {
+            category: Category::Transient,
+            reason: "RepeatedWrites",
+            message,
+            is_expected: false,
+            next_retry: None,
+        }
     }
 }
 

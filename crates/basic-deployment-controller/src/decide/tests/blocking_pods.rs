@@ -42,6 +42,7 @@ fn pod() -> BlockedBy {
         reason: text("ImagePullBackOff"),
         message: text("no such host"),
         since: None,
+        next_retry: None,
     }
 }
 
@@ -66,8 +67,13 @@ fn a_pod_is_looked_for_while_the_child_does_not_serve_and_reports_no_blocker() {
     assert_eq!(look_in(&mapped(json!({"active": 1, "blockedBy": blocker}), 5)), None);
     assert_eq!(look_in(&mapped(json!({"active": 1, "observedGeneration": 0}), 5)), None, "it is behind");
     let mut failed = stuck(5);
-    let failure =
-        Failure { category: Category::Transient, reason: "Busy", message: String::new(), is_expected: false };
+    let failure = Failure {
+        category: Category::Transient,
+        reason: "Busy",
+        message: String::new(),
+        is_expected: false,
+        next_retry: None,
+    };
     failed.attempt = Attempt::Deferred(failure);
     assert_eq!(look_in(&failed), None, "it is backing off");
 }

@@ -1,9 +1,10 @@
 //! Keeps the child in its desired state.
 
+use jiff::SignedDuration;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use operator_kit::{
     render::TemplateError,
-    report::{Category, Failure},
+    report::{Category, Failure, TERMINATING},
     run::HeldUp,
 };
 
@@ -130,6 +131,7 @@ fn a_refusal_stalls_and_names_itself() {
         reason: "ChildNotOwned",
         message,
         is_expected: false,
+        next_retry: None,
     });
     let status = written(decide(&observed));
     assert!(conditions::is_true(&status.conditions, conditions::STALLED));
@@ -144,6 +146,7 @@ fn a_status_that_is_refused_is_not_written_again_and_stops_nothing_else() {
         reason: "StatusRefused",
         message: String::new(),
         is_expected: false,
+        next_retry: None,
     };
     let settled = ours(json!({}));
     let step = decide(&settled).step();
@@ -169,6 +172,7 @@ fn while_children_are_not_known_the_last_numbers_stay() {
         reason: "ChildrenNotObserved",
         message: String::new(),
         is_expected: false,
+        next_retry: None,
     });
     let blind = written(decide(&observed));
     assert_eq!(ready(&blind), (false, "ChildrenNotObserved".into()));
@@ -248,13 +252,44 @@ fn what_others_say_in_conditions_of_their_own_is_no_reason_to_write() {
 fn what_is_being_deleted_is_left_alone() {
     let mut observed = observed(Found::Nothing);
     Arc::make_mut(&mut observed.deployment).metadata.deletion_timestamp = Some(Time(observed.now));
-    assert_eq!(decide(&observed), Action::Settle);
+    assert!(matches!(decide(&observed), Action::Wait(_)), "it may be gone in a moment");
     let mut dying = ours(
         json!({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z", "annotations": {keys::HASH: "old"}}}),
     );
     dying.deployment = observed.deployment.clone();
     Arc::make_mut(&mut dying.deployment).metadata.deletion_timestamp = None;
     assert!(matches!(decide(&dying), Action::WriteStatus(_)), "its successor comes when it is gone");
+}
+
+#[test]
+fn a_deletion_that_is_held_up_is_reported_once_with_what_holds_it() {
+    let mut observed = ours(json!({}));
+    let mut status = written(decide(&observed));
+    assert!(status.ready);
+    let metadata = &mut Arc::make_mut(&mut observed.deployment).metadata;
+    metadata.deletion_timestamp = Some(Time(observed.now - SignedDuration::from_secs(5)));
+    for (finalizers, blocker) in [
+        (vec!["example.com/hold"], ("BasicDeployment", "web")),
+        (vec!["foregroundDeletion", "example.com/hold"], ("BasicReplicaSet", "web")),
+    ] {
+        let deployment = Arc::make_mut(&mut observed.deployment);
+        deployment.metadata.finalizers = Some(finalizers.into_iter().map(str::to_owned).collect());
+        deployment.status = Some(status);
+        status = written(decide(&observed));
+        assert_eq!(ready(&status), (false, TERMINATING.to_owned()));
+        let by = status.blocked_by.as_ref().unwrap();
+        assert_eq!((by.kind.as_str(), by.name.as_str()), blocker);
+        assert_eq!(
+            (by.reason.as_str(), &by.since),
+            (TERMINATING, &observed.deployment.metadata.deletion_timestamp)
+        );
+        assert!(by.message.contains("example.com/hold"), "{by:?}");
+        assert_eq!(status.active, 3, "the replicas still serve");
+        assert!(conditions::is_false(&status.conditions, conditions::PROGRESSING));
+        let mut told = observed.clone();
+        Arc::make_mut(&mut told.deployment).status = Some(status.clone());
+        assert_eq!(decide(&told), Action::Settle);
+    }
 }
 
 #[test]

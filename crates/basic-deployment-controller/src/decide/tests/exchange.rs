@@ -79,6 +79,7 @@ fn a_child_of_an_earlier_name_that_cannot_be_scaled_holds_up_nothing_else() {
         reason: "Forbidden",
         message: "no".into(),
         is_expected: false,
+        next_retry: None,
     };
     observed.attempt = Attempt::Without(HeldUp::default().and_step(tried.step(), refused));
     let next = decide(&observed);

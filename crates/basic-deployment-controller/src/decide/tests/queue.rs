@@ -357,6 +357,7 @@ fn commands_are_told_also_while_the_child_cannot_be_written() {
         reason: "Forbidden",
         message: String::new(),
         is_expected: false,
+        next_retry: None,
     });
     // After the own status, because the server may refuse the status of this command.
     let status = written(decide(&observed));
@@ -402,6 +403,7 @@ fn a_command_that_could_not_be_told_keeps_neither_others_nor_the_status_from_bei
         reason: "StatusRefused",
         message: "a policy".into(),
         is_expected: false,
+        next_retry: None,
     };
     observed.attempt = Attempt::Without(HeldUp::default().and_item(step::TELL, "a", failure.clone()));
     let Action::Tell(news) = decide(&observed) else { panic!("{:?}", decide(&observed)) };

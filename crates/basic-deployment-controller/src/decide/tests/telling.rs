@@ -2,7 +2,7 @@
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use operator_kit::report::{
-    Category, Failure, Pace,
+    Category, Failure, NextRetry, Pace,
     conditions::{PROGRESSING, READY, RECONCILING, STALLED},
 };
 
@@ -19,7 +19,13 @@ fn said(status: &BasicDeploymentStatus, type_: &str) -> Option<[String; 3]> {
 }
 
 fn held_up(category: Category, reason: &'static str) -> Attempt {
-    Attempt::Deferred(Failure { category, reason, message: "the server's words".into(), is_expected: false })
+    Attempt::Deferred(Failure {
+        category,
+        reason,
+        message: "the server's words".into(),
+        is_expected: false,
+        next_retry: None,
+    })
 }
 
 #[test]
@@ -36,6 +42,42 @@ fn a_child_that_is_as_wanted_and_serves_is_complete() {
     assert_eq!((child.uid.as_str(), child.hash.as_str()), ("child", NEW));
     assert_eq!((status.replicas, status.revision, status.observed_generation), (3, Some(1), Some(1)));
     assert_eq!(status.blocked_by, None);
+}
+
+#[test]
+fn the_time_of_the_next_retry_is_told_where_somebody_waits_for_it() {
+    let at = Timestamp::from_second(1_000_160).unwrap();
+    let mut observed = ours(json!({}));
+    let mut told = |next_retry| {
+        let failure = Failure {
+            category: Category::Transient,
+            reason: "QuotaExceeded",
+            message: "no room".into(),
+            is_expected: false,
+            next_retry: Some(next_retry),
+        };
+        observed.attempt = Attempt::Deferred(failure);
+        let status = status(&observed);
+        let blocker = status.blocked_by.clone().unwrap();
+        assert_eq!(blocker.message, "no room");
+        let [_, _, message] = said(&status, READY).unwrap();
+        (message, blocker.next_retry)
+    };
+    assert_eq!(told(NextRetry::Soon), ("no room; it is retried within 75 s".into(), None));
+    let message = "no room; it is retried at 1970-01-12T13:49:20Z at the latest";
+    assert_eq!(told(NextRetry::At(at)), (message.into(), Some(Time(at))));
+}
+
+#[test]
+fn the_next_retry_of_a_child_is_told_one_level_up() {
+    let blocker = json!({
+        "apiVersion": "catena.dev/v1alpha1", "kind": "BasicReplicaSet", "name": "web", "reason": "QuotaExceeded",
+        "message": "no room", "nextRetry": "1970-01-12T13:49:20Z",
+    });
+    let status = status(&ours(json!({"status": {"active": 1, "blockedBy": blocker}})));
+    let [_, _, message] = said(&status, READY).unwrap();
+    assert!(message.ends_with("no room; it is retried at 1970-01-12T13:49:20Z at the latest"), "{message}");
+    assert!(status.blocked_by.unwrap().next_retry.is_some());
 }
 
 #[test]

@@ -70,6 +70,7 @@ async fn nothing_is_looked_up_that_the_cache_shows_or_that_nothing_is_done_with(
         reason: "WriteFailed",
         message: String::new(),
         is_expected: false,
+        next_retry: None,
     };
     let cluster = Cluster::of(vec![stored()], |_| MISSING).await;
     cluster.observe(deployment(), Attempt::Deferred(held_up)).await.unwrap();

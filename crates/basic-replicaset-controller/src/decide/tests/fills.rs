@@ -1,6 +1,7 @@
 //! Missing pods are created, or adopted.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use operator_kit::report::{TERMINATING, conditions};
 
 use super::*;
 
@@ -40,7 +41,35 @@ fn pods_of_a_former_set_of_the_name_are_waited_for_but_not_for_ever() {
 fn a_set_that_is_being_deleted_is_left_alone() {
     let mut observed = observed(3, Vec::new());
     Arc::make_mut(&mut observed.set).metadata.deletion_timestamp = Some(Time(now()));
-    assert_eq!(decide(&observed), Action::Settle);
+    assert!(matches!(decide(&observed), Action::Wait(_)), "it may be gone in a moment");
+}
+
+#[test]
+fn a_deletion_that_is_held_up_is_reported_once_with_what_holds_it() {
+    let pods = (0..2).map(|slot| pod(slot, NEW, PodState::Ready)).collect();
+    let mut observed = observed(2, pods);
+    let mut status = written(decide(&observed));
+    assert!(conditions::is_true(&status.conditions, conditions::READY));
+    let metadata = &mut Arc::make_mut(&mut observed.set).metadata;
+    metadata.deletion_timestamp = Some(Time(ago(5)));
+    for (finalizers, blocker) in [
+        (vec!["example.com/hold"], ("BasicReplicaSet", "web")),
+        (vec!["foregroundDeletion", "example.com/hold"], ("Pod", "web-0")),
+    ] {
+        let set = Arc::make_mut(&mut observed.set);
+        set.metadata.finalizers = Some(finalizers.into_iter().map(str::to_owned).collect());
+        set.status = Some(status);
+        status = written(decide(&observed));
+        let ready = conditions::find(&status.conditions, conditions::READY).unwrap();
+        assert_eq!((ready.status.as_str(), ready.reason.as_str()), ("False", TERMINATING));
+        let by = status.blocked_by.as_ref().unwrap();
+        assert_eq!((by.kind.as_str(), by.name.as_str()), blocker);
+        assert!(by.message.contains("example.com/hold"), "{by:?}");
+        assert_eq!(status.active, 2, "the pods still serve");
+        let mut told = observed.clone();
+        Arc::make_mut(&mut told.set).status = Some(status.clone());
+        assert_eq!(decide(&told), Action::Settle);
+    }
 }
 
 #[test]

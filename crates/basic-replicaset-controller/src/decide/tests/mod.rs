@@ -120,5 +120,11 @@ fn written(action: Action) -> BasicReplicaSetStatus {
 }
 
 fn failure(reason: &'static str) -> Failure {
-    Failure { category: Category::Transient, reason, message: "why".into(), is_expected: false }
+    Failure {
+        category: Category::Transient,
+        reason,
+        message: "why".into(),
+        is_expected: false,
+        next_retry: None,
+    }
 }

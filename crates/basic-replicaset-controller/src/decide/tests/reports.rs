@@ -22,6 +22,7 @@ fn backing_off_means_to_report_and_nothing_else() {
         reason: "QuotaExceeded",
         message: "no more pods".into(),
         is_expected: false,
+        next_retry: None,
     };
     observed.attempt = Attempt::Deferred(failure);
     let status = written(decide(&observed));
@@ -43,6 +44,7 @@ fn while_pods_are_not_known_the_last_numbers_stay() {
         reason: "PodsNotObserved",
         message: String::new(),
         is_expected: false,
+        next_retry: None,
     });
     let blind = written(decide(&observed));
     assert!(!conditions::is_true(&blind.conditions, conditions::READY));
@@ -57,6 +59,7 @@ fn what_waits_for_a_change_is_stalled() {
         reason: "ParameterMissing",
         message: "image".into(),
         is_expected: false,
+        next_retry: None,
     };
     observed.attempt = Attempt::Deferred(failure);
     let status = written(decide(&observed));

@@ -261,6 +261,7 @@ fn while_backing_off_only_the_failure_is_reported() {
         reason: "Forbidden",
         message: "no right".into(),
         is_expected: false,
+        next_retry: None,
     };
     let mut deferred = observed(&kind, &json!({}), None);
     deferred.attempt = Attempt::Deferred(failure);

@@ -1,14 +1,15 @@
 use std::{
-    collections::{HashMap, hash_map},
+    collections::{HashMap, HashSet, hash_map},
     time::Duration,
 };
 
 use parking_lot::{Mutex, MutexGuard};
 
-use tokio::time::Instant;
+use jiff::Timestamp;
+use tokio::{sync::Notify, time::Instant};
 
 use crate::{
-    report::{Failure, Part},
+    report::{Failure, NextRetry, Obstacle, Part},
     run::{Attempt, HeldUp},
 };
 
@@ -25,6 +26,9 @@ const PATIENT_FAILURES: u32 = 10;
 
 /// Minimum time between a try and a retry because of another retry key: keys can change in quick succession.
 const RETRY_KEY_DELAY: Duration = Duration::from_secs(1);
+
+/// Minimum time between a try and a retry because an obstacle changed, which it may do again and again.
+const OBSTACLE_DELAY: Duration = Duration::from_secs(5);
 
 /// Maximum retries per second of all objects together, in the long run: above it, the longest delay grows.
 const RETRIES_PER_SECOND: u64 = 20;
@@ -57,7 +61,11 @@ pub(crate) struct Tried {
 /// The backoff of each object, by uid: exponential with jitter for each step and item separately, respected also when
 /// an event comes early, reset by progress, forgotten on deletion. kube-runtime has no such backoff.
 #[derive(Default)]
-pub(crate) struct Backoff(Mutex<HashMap<String, Object>>);
+pub(crate) struct Backoff {
+    objects: Mutex<HashMap<String, Object>>,
+    /// Something failed for an obstacle that can be observed.
+    obstructed: Notify,
+}
 
 struct Object {
     version: Version,
@@ -73,6 +81,7 @@ struct FailedPart {
 
 struct Entry {
     failure: Failure,
+    obstacle: Option<Obstacle>,
     retry_key: u64,
     failures: u32,
     tried_at: Instant,
@@ -138,7 +147,7 @@ impl Backoff {
         let longest = tried.longest.max(spread(objects.len()));
         let object =
             objects.entry(uid.to_owned()).or_insert_with(|| Object { version, failed: HashMap::default() });
-        let Part { item, mut failure, retry_after } = part;
+        let Part { item, mut failure, retry_after, obstacle } = part;
         let place = FailedPart { step: tried.step, item };
         let before = object.failed.get(&place).filter(|_| place.item.is_some() || !tried.has_progressed);
         let failures = before.map_or(1, |before| before.failures.saturating_add(1));
@@ -151,12 +160,48 @@ impl Backoff {
         let is_news = !object.failed.iter().any(is_known);
         let longest = if passes { longest.min(MAX_PASSING_DELAY) } else { longest };
         let now = Instant::now();
-        let retry_at = now + delay(failures, retry_after, longest);
+        let delay = delay(failures, retry_after, longest);
         let news = (is_news && !failure.is_expected).then(|| failure.clone());
-        let entry = Entry { failure, retry_key: tried.retry_key, failures, tried_at: now, retry_at };
+        // Computed once, so that the reported time does not vary from pass to pass.
+        failure.next_retry = Some(NextRetry::after(delay, Timestamp::now()));
+        let retry_key = tried.retry_key;
+        let entry = Entry { failure, obstacle, retry_key, failures, tried_at: now, retry_at: now + delay };
         object.version = version;
         object.failed.insert(place, entry);
+        if obstacle.is_some() {
+            self.obstructed.notify_one();
+        }
         news
+    }
+
+    /// Waits until something fails for an obstacle that can be observed.
+    pub async fn obstructed(&self) {
+        self.obstructed.notified().await;
+    }
+
+    /// The obstacles of all failures.
+    pub fn obstacles(&self) -> HashSet<Obstacle> {
+        let objects = self.lock();
+        objects
+            .values()
+            .flat_map(|object| object.failed.values())
+            .filter_map(|entry| entry.obstacle)
+            .collect()
+    }
+
+    /// Retries the failures of an object that are due to a changed obstacle soon. True if there are any. `earlier` is the
+    /// number of objects before it that are retried for the same change, within the same bound on all retries together.
+    pub fn lift(&self, uid: &str, is_changed: impl Fn(Obstacle) -> bool, earlier: u64) -> bool {
+        let turn = Duration::from_millis(earlier.saturating_mul(1000 / RETRIES_PER_SECOND));
+        let mut objects = self.lock();
+        let entries = objects.get_mut(uid).into_iter().flat_map(|object| object.failed.values_mut());
+        let mut lifted = false;
+        for entry in entries.filter(|entry| entry.obstacle.is_some_and(&is_changed)) {
+            let soonest = (entry.tried_at + OBSTACLE_DELAY).max(Instant::now()) + turn;
+            entry.retry_at = entry.retry_at.min(soonest);
+            lifted = true;
+        }
+        lifted
     }
 
     /// Forgets the failure of a step that succeeded now. Its items stay, because the step may have left them out.
@@ -193,7 +238,7 @@ impl Backoff {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<String, Object>> {
-        self.0.lock()
+        self.objects.lock()
     }
 }
 

@@ -5,11 +5,17 @@ const VERSION: Version = Version { generation: 1, settings: 1, retry_key: 0 };
 const CREATE: Tried = Tried { step: "create", retry_key: 0, longest: MAX_DELAY, has_progressed: false };
 
 fn failure(reason: &'static str) -> Failure {
-    Failure { category: Category::Transient, reason, message: "it broke".into(), is_expected: false }
+    Failure {
+        category: Category::Transient,
+        reason,
+        message: "it broke".into(),
+        is_expected: false,
+        next_retry: None,
+    }
 }
 
 fn part(reason: &'static str) -> Part {
-    Part { item: None, failure: failure(reason), retry_after: None }
+    failure(reason).into()
 }
 
 fn item(name: &str) -> Part {
@@ -205,4 +211,46 @@ async fn ten_thousand_that_fail_together_are_not_retried_every_minute() {
         backoff.failed("a", VERSION, tried, part("QuotaExceeded"));
     }
     assert!(attempt(&backoff).1.unwrap() >= MAX_DELAY);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_changed_obstacle_brings_the_retry_soon_but_not_again_and_again_nor_all_at_once() {
+    let backoff = Backoff::default();
+    let by_quota = || Part { obstacle: Some(Obstacle::Quota), ..part("QuotaExceeded") };
+    let fail = |uid: &str, part: &dyn Fn() -> Part| {
+        for _ in 0..6 {
+            backoff.failed(uid, VERSION, CREATE, part());
+        }
+    };
+    fail("a", &by_quota);
+    fail("b", &by_quota);
+    fail("c", &|| part("Forbidden"));
+    assert_eq!(backoff.obstacles(), HashSet::from([Obstacle::Quota]));
+    let left = |uid| backoff.attempt(uid, VERSION, |_| 0).1.unwrap_or_default();
+    let is_quota = |obstacle| obstacle == Obstacle::Quota;
+    assert!(!backoff.lift("a", |obstacle| obstacle == Obstacle::Policy, 0) && left("a") > OBSTACLE_DELAY);
+    assert!(!backoff.lift("c", is_quota, 0) && left("c") > OBSTACLE_DELAY, "it has another cause");
+    assert!(backoff.lift("a", is_quota, 0) && backoff.lift("b", is_quota, 40));
+    assert_eq!(left("a"), OBSTACLE_DELAY, "the obstacle may change again and again");
+    assert_eq!(left("b"), OBSTACLE_DELAY + Duration::from_secs(2), "40 others come before");
+    tokio::time::advance(OBSTACLE_DELAY).await;
+    fail("a", &by_quota);
+    tokio::time::advance(2 * OBSTACLE_DELAY).await;
+    backoff.lift("a", is_quota, 0);
+    assert_eq!(attempt(&backoff).0, Attempt::Allowed, "its last try was long ago");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_late_retry_is_reported_with_its_time_which_stays_the_same_until_the_next_failure() {
+    let backoff = Backoff::default();
+    let next_retry = || attempt(&backoff).0.failure().unwrap().next_retry.unwrap();
+    backoff.failed("a", VERSION, CREATE, part("Broken"));
+    assert_eq!(next_retry(), NextRetry::Soon);
+    for _ in 0..5 {
+        backoff.failed("a", VERSION, CREATE, part("Broken"));
+    }
+    let told = next_retry();
+    assert!(told.at().unwrap() > Timestamp::now() + Duration::from_secs(150));
+    tokio::time::advance(Duration::from_secs(60)).await;
+    assert_eq!(next_retry(), told);
 }

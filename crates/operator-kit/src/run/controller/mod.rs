@@ -10,7 +10,7 @@ use tokio::time::Instant;
 
 use crate::{
     object::ObjectId,
-    report::{Events, Failure, Part, Reported, health::Health, metrics::Metrics},
+    report::{Events, Failure, Obstacle, Part, Reported, health::Health, metrics::Metrics},
     run::{
         Attempt,
         backoff::{Backoff, EVERYTHING, MAX_DELAY, Tried, Version},
@@ -76,6 +76,12 @@ pub trait Controller: Send + Sync + 'static {
     /// failure ends the backoff of the object.
     fn retry_key(&self, _object: &Self::Kind) -> u64 {
         0
+    }
+
+    /// The obstacles whose objects the controller may list and watch. While a step fails for one of them, they are
+    /// watched, and their change is followed by a retry.
+    fn visible_obstacles(&self) -> &'static [Obstacle] {
+        &[]
     }
 
     /// Forgets an object that is gone.
@@ -163,7 +169,7 @@ impl<C: Controller> Passes<C> {
                 self.metrics.passed("repeated", took);
                 self.metrics.repeated(&repeated.object.kind);
                 tried.longest = tried.longest.min(MAX_REPEATED_WRITE_DELAY);
-                vec![Part { item: None, failure: repeated.failure(), retry_after: None }]
+                vec![repeated.failure().into()]
             }
             (Ok(Ok(next)), None) => {
                 self.metrics.passed("success", took);
@@ -184,7 +190,7 @@ impl<C: Controller> Passes<C> {
             }
             (Err(_), _) => {
                 self.metrics.passed("timeout", took);
-                vec![Part { item: None, failure: Failure::timed_out(PASS_TIMEOUT), retry_after: None }]
+                vec![Failure::timed_out(PASS_TIMEOUT).into()]
             }
         };
         for Part { failure, .. } in &failed {

@@ -333,6 +333,7 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
             health: self.health.clone(),
             metrics: self.metrics.clone(),
             unread,
+            client: self.client.clone(),
         }
     }
 }

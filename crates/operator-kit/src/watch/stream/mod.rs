@@ -91,7 +91,7 @@ impl Task {
         Self { status, seen, handle: OnceLock::new() }
     }
 
-    fn run(&self, work: impl Future<Output = ()> + Send + 'static) {
+    pub fn run(&self, work: impl Future<Output = ()> + Send + 'static) {
         // The cell is empty: a task runs one watch.
         let _ = self.handle.set(tokio::spawn(work));
     }

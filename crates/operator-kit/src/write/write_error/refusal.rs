@@ -1,9 +1,7 @@
 //! Finds the gatekeeper that refuses a write in the API server's message, because admission has no separate field for
 //! it.
 
-/// The text before the name of a policy in a message of admission, and the quote after it.
-const POLICY: (&str, char) = ("ValidatingAdmissionPolicy '", '\'');
-const WEBHOOK: (&str, char) = ("admission webhook \"", '"');
+use crate::report::obstacle::{POLICY, UNANSWERED_WEBHOOK, WEBHOOK};
 
 /// Whether admission refuses, and not the API server itself.
 pub(super) fn is_of_admission(message: &str) -> bool {
@@ -37,11 +35,11 @@ pub(super) fn way_to_report(message: &str) -> &'static str {
 
 /// Whether a webhook does not answer, which holds up the request like a refusal.
 pub(super) fn is_unanswered_webhook(message: &str) -> bool {
-    message.contains("failed calling webhook")
+    message.contains(UNANSWERED_WEBHOOK)
 }
 
 fn named(message: &str) -> Option<&str> {
-    [POLICY, WEBHOOK].into_iter().find_map(|(before, quote)| {
+    [(POLICY, '\''), (WEBHOOK, '"')].into_iter().find_map(|(before, quote)| {
         let start = message.find(before)?;
         let name = start + before.len();
         let end = name + message[name..].find(quote)? + quote.len_utf8();
