@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 /// Number of refusals after which the next retry comes in 40 s.
 const REFUSALS: usize = 4;
 /// Time limit for that many.
-const LONG: Duration = Duration::from_secs(90);
+const LONG: Duration = Duration::from_secs(150);
 /// Time limit for a retry after a fix: far below the backoff.
 const SOON: Duration = Duration::from_secs(20);
 
@@ -123,7 +123,7 @@ impl Refuses {
                     "admissionReviewVersions": ["v1"], "sideEffects": "None", "rules": [creates.rule()],
                     "namespaceSelector": selector,
                 });
-                let metadata = namespace.owns(&self.webhook(namespace));
+                let metadata = namespace.owns(&webhook(namespace));
                 let configuration = json!({"metadata": metadata, "webhooks": [webhook]});
                 let configuration: ValidatingWebhookConfiguration = serde_json::from_value(configuration)?;
                 cluster.all().create(&PostParams::default(), &configuration).await?;
@@ -144,15 +144,15 @@ impl Refuses {
             Self::Policy => permit(cluster, namespace, &creates.controller.user()).await?,
             Self::Webhook => {
                 let all = cluster.all::<ValidatingWebhookConfiguration>();
-                all.delete(&self.webhook(namespace), &DeleteParams::default()).await?;
+                all.delete(&webhook(namespace), &DeleteParams::default()).await?;
             }
         }
         Ok(())
     }
+}
 
-    fn webhook(self, namespace: &Namespace) -> String {
-        format!("e2e-retries-{}", namespace.name)
-    }
+fn webhook(namespace: &Namespace) -> String {
+    format!("e2e-retries-{}", namespace.name)
 }
 
 /// Each obstacle in a namespace of its own, all at once.
