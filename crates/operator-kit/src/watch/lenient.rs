@@ -53,17 +53,15 @@ impl<K: Resource> Lenient<K> {
 
 impl<K: DeserializeOwned> Lenient<K> {
     pub fn read(object: &RawValue) -> Self {
-        let text = object.get();
-        Self(serde_json::from_str(text).map_err(|error| Unreadable {
-            identity: serde_json::from_str(text).unwrap_or_default(),
+        Self::of(object.get().as_bytes())
+    }
+
+    /// The object of a text.
+    pub fn of(text: &[u8]) -> Self {
+        Self(serde_json::from_slice(text).map_err(|error| Unreadable {
+            identity: serde_json::from_slice(text).unwrap_or_default(),
             error: error.to_string(),
         }))
-    }
-}
-
-impl<'de, K: DeserializeOwned> Deserialize<'de> for Lenient<K> {
-    fn deserialize<D: Deserializer<'de>>(decoder: D) -> Result<Self, D::Error> {
-        Ok(Self::read(<&RawValue>::deserialize(decoder)?))
     }
 }
 
@@ -189,7 +187,8 @@ mod tests {
              "metadata": {"namespace": "shop", "name": "bad", "uid": "u", "resourceVersion": "5", "labels": 3}},
             {"metadata": {"name": "good"}},
         ]);
-        let list: Vec<Lenient<ConfigMap>> = serde_json::from_str(&list.to_string()).unwrap();
+        let list: Vec<Lenient<ConfigMap>> =
+            list.as_array().unwrap().iter().map(|item| Lenient::of(item.to_string().as_bytes())).collect();
         let Lenient(Err(bad)) = &list[0] else { panic!("{list:?}") };
         let Place { namespace, name, uid, .. } = &bad.identity.metadata;
         let texts = [namespace, name, uid, &bad.identity.kind].map(Option::as_deref);

@@ -11,7 +11,7 @@ use serde::de::DeserializeOwned;
 
 use crate::{
     render::is_object_name,
-    watch::{Trimmed, stream::Page},
+    watch::{Trimmed, lenient::Lenient, stream},
 };
 
 /// Refuses what cannot be the name of an object. Any text may stand in a reference, and the client puts names into URLs as
@@ -68,9 +68,9 @@ where
 {
     let params = ListParams { continue_token: token, ..ListParams::default().labels(labels).limit(limit) };
     let request = Request::new(api.resource_url()).list(&params).map_err(kube::Error::BuildRequest)?;
-    let mut page: Page<K> = api.clone().into_client().request(request).await?;
-    let objects = page.take_items().into_iter().filter_map(|object| object.0.ok()).collect();
-    Ok((objects, page.metadata.continue_.filter(|token| !token.is_empty())))
+    let (page, mut objects) = (stream::page(&api.clone().into_client(), request).await?, Vec::new());
+    let list = page.read(|object: Lenient<K>| objects.extend(object.0)).await?;
+    Ok((objects, list.continue_.filter(|token| !token.is_empty())))
 }
 
 #[cfg(test)]

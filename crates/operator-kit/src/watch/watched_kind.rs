@@ -12,9 +12,6 @@ use crate::{
     watch::{Task, TrimmedObject, Watch, WatchedResource, Watermark, trimmed::resource_of_any_kind},
 };
 
-/// Objects per page of a list: many kinds are listed concurrently at a start, and each holds a decoded page.
-const PAGE: u32 = 50;
-
 /// An object of a kind that is known only at run time, trimmed to the fields that its controller reads.
 #[derive(Clone, Debug)]
 pub struct Watched<R> {
@@ -137,7 +134,6 @@ impl<R> WatchedKind<R> {
         } else {
             Watch::new(Api::all_with(client.clone(), &*resource), kind)
         };
-        watch = watch.in_pages_of(PAGE);
         if let Some(selector) = selector {
             watch = watch.labelled(&selector);
         }

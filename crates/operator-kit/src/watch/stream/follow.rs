@@ -60,19 +60,16 @@ impl<K: Resource + Clone + DeserializeOwned + Send + 'static> Follower<K> {
         self.status.listing();
         let mut page = self.source.page(None).await?;
         take(Event::Init);
-        loop {
+        let version = loop {
+            let list = page.read(|object| take(Event::InitApply(object))).await?;
             self.status.progressed();
-            for object in page.take_items() {
-                take(Event::InitApply(object));
-            }
-            let token = page.metadata.continue_.take().filter(|token| !token.is_empty());
+            let token = list.continue_.filter(|token| !token.is_empty());
             if token.is_none() {
-                break;
+                break list.resource_version;
             }
             page = self.source.page(token).await?;
-        }
-        let version = page.metadata.resource_version.filter(|version| !version.is_empty());
-        let version = version.ok_or(Interruption::Unversioned)?;
+        };
+        let version = version.filter(|version| !version.is_empty()).ok_or(Interruption::Unversioned)?;
         take(Event::InitDone);
         // From now on, readers may rely on it.
         self.seen.observe(Some(&version));

@@ -2,12 +2,12 @@
 
 use serde::de::DeserializeOwned;
 
-use super::{change::Change, source::Page};
+use super::{change::Change, page::read_text};
 use crate::watch::lenient::Lenient;
 
 /// The objects of a page of a list.
 pub(crate) fn read_page<K: DeserializeOwned>(text: &str) -> serde_json::Result<Vec<Lenient<K>>> {
-    serde_json::from_str::<Page<K>>(text).map(|mut page| page.take_items())
+    read_text(text)
 }
 
 /// Whether a line of a watch is understood.

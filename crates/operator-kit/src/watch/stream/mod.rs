@@ -9,6 +9,8 @@ mod follow;
 #[cfg(feature = "testing")]
 mod from_text;
 mod interruption;
+mod items;
+mod page;
 mod readable;
 mod source;
 #[cfg(test)]
@@ -23,7 +25,7 @@ use tokio::task::JoinHandle;
 
 #[cfg(feature = "testing")]
 pub(crate) use self::from_text::{read_change, read_page};
-pub(super) use self::source::Page;
+pub(super) use self::page::page;
 use self::source::Source;
 pub(crate) use self::{follow::Follower, readable::readable, unreadable::Unread};
 use crate::{
@@ -61,12 +63,6 @@ impl<K> Watch<K> {
     /// The watched kind, for messages.
     pub(crate) fn kind(&self) -> &str {
         &self.kind
-    }
-
-    /// Lists this many objects per page.
-    pub(crate) fn in_pages_of(mut self, count: u32) -> Self {
-        self.source.page_size = count;
-        self
     }
 
     /// Narrows the watch to objects with a label; others never reach this process.

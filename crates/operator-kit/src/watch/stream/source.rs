@@ -3,20 +3,24 @@
 use std::{io, marker::PhantomData, time::Duration};
 
 use axum::http::{HeaderValue, header::ACCEPT_ENCODING};
-use futures::{AsyncBufReadExt, Stream, StreamExt, future::ready};
+use futures::{AsyncBufRead, AsyncBufReadExt, Stream, StreamExt, future::ready};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::APIResourceList;
 use kube::{
     Api, Client, Resource,
     api::{ListParams, WatchParams},
     core::{ListMeta, Request},
 };
-use serde::{Deserialize, de::DeserializeOwned};
-use tokio::time::timeout;
+use serde::de::DeserializeOwned;
+use tokio::time::{Instant, timeout, timeout_at};
 
-use super::{change::Change, interruption::Interruption};
+use super::{
+    change::Change,
+    interruption::Interruption,
+    page::{Page, page},
+};
 use crate::watch::lenient::Lenient;
 
-/// Objects per page of a list: a page of whole pods is decoded in memory at once.
+/// Objects per page of a list. The server holds a whole page in memory, and this process one object of it.
 const PAGE: u32 = 100;
 /// Time limit of a page: the API server gives up a list after 60 s.
 const PAGE_TIMEOUT: Duration = Duration::from_secs(60);
@@ -31,23 +35,7 @@ pub(super) struct Source<K> {
     path: String,
     is_metadata_only: bool,
     pub labels: Option<String>,
-    pub page_size: u32,
     objects: PhantomData<fn() -> K>,
-}
-
-/// One page of a list.
-#[derive(Deserialize)]
-#[serde(bound = "K: DeserializeOwned")]
-pub(in crate::watch) struct Page<K> {
-    #[serde(default)]
-    pub metadata: ListMeta,
-    items: Option<Vec<Lenient<K>>>,
-}
-
-impl<K> Page<K> {
-    pub fn take_items(&mut self) -> Vec<Lenient<K>> {
-        self.items.take().unwrap_or_default()
-    }
 }
 
 impl<K: Resource> Source<K> {
@@ -57,7 +45,6 @@ impl<K: Resource> Source<K> {
             client: api.into_client(),
             is_metadata_only: false,
             labels: None,
-            page_size: PAGE,
             objects: PhantomData,
         }
     }
@@ -70,19 +57,23 @@ impl<K: Resource> Source<K> {
 }
 
 impl<K: Clone + DeserializeOwned + Send + 'static> Source<K> {
-    /// A page of the list; the first one without a token.
-    pub async fn page(&self, token: Option<String>) -> Result<Page<K>, Interruption> {
+    /// A page of the list, as soon as the server has begun to answer; the first one without a token.
+    pub async fn page(
+        &self,
+        token: Option<String>,
+    ) -> Result<Answer<impl AsyncBufRead + use<K>>, Interruption> {
         let params = ListParams {
             label_selector: self.labels.clone(),
-            limit: Some(self.page_size),
+            limit: Some(PAGE),
             continue_token: token,
             ..ListParams::default()
         };
         let list = Request::new(&*self.path);
         let request = if self.is_metadata_only { list.list_metadata(&params) } else { list.list(&params) };
         let request = request.map_err(kube::Error::BuildRequest)?;
-        let page = timeout(PAGE_TIMEOUT, self.client.request(request)).await;
-        Ok(page.map_err(|_| Interruption::Silent(PAGE_TIMEOUT))??)
+        let deadline = Instant::now() + PAGE_TIMEOUT;
+        let page = timeout_at(deadline, page(&self.client, request)).await;
+        Ok(Answer { page: page.map_err(|_| Interruption::Silent(PAGE_TIMEOUT))??, deadline })
     }
 
     /// The names of the resources of this API version, if the resource of the watch is not among them. Without the right to
@@ -126,5 +117,23 @@ impl<K: Clone + DeserializeOwned + Send + 'static> Source<K> {
         };
         let told = lines.take_while(move |line| ready(is_told(line)));
         Ok(told.map(|line| Change::read(&line.map_err(kube::Error::ReadEvents)?)))
+    }
+}
+
+/// The answer to the request of a page.
+pub(super) struct Answer<T> {
+    page: Page<T>,
+    /// The end of the time limit of the whole page.
+    deadline: Instant,
+}
+
+impl<T: AsyncBufRead> Answer<T> {
+    /// Passes each object to `take` as soon as it has arrived, and returns the metadata of the list.
+    pub async fn read<K: DeserializeOwned>(
+        self,
+        take: impl FnMut(Lenient<K>),
+    ) -> Result<ListMeta, Interruption> {
+        let metadata = timeout_at(self.deadline, self.page.read(take)).await;
+        Ok(metadata.map_err(|_| Interruption::Silent(PAGE_TIMEOUT))??)
     }
 }
