@@ -123,7 +123,7 @@ impl Refuses {
                     "admissionReviewVersions": ["v1"], "sideEffects": "None", "rules": [creates.rule()],
                     "namespaceSelector": selector,
                 });
-                let metadata = namespace.owns(&webhook(namespace));
+                let metadata = namespace.owns(&webhook_name(namespace));
                 let configuration = json!({"metadata": metadata, "webhooks": [webhook]});
                 let configuration: ValidatingWebhookConfiguration = serde_json::from_value(configuration)?;
                 cluster.all().create(&PostParams::default(), &configuration).await?;
@@ -144,14 +144,14 @@ impl Refuses {
             Self::Policy => permit(cluster, namespace, &creates.controller.user()).await?,
             Self::Webhook => {
                 let all = cluster.all::<ValidatingWebhookConfiguration>();
-                all.delete(&webhook(namespace), &DeleteParams::default()).await?;
+                all.delete(&webhook_name(namespace), &DeleteParams::default()).await?;
             }
         }
         Ok(())
     }
 }
 
-fn webhook(namespace: &Namespace) -> String {
+fn webhook_name(namespace: &Namespace) -> String {
     format!("e2e-retries-{}", namespace.name)
 }
 
