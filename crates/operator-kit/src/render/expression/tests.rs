@@ -237,3 +237,37 @@ fn a_format_asks_for_no_more_digits_than_a_number_has() {
         assert!(error.to_string().contains("digits"), "{error}");
     }
 }
+
+/// The default stack size of a thread, also of tokio's.
+const THREAD_STACK: usize = 2 << 20;
+
+/// An expression of so many levels.
+type Shape = fn(usize) -> String;
+
+/// The deepest expression of a shape that compiles.
+fn deepest(shape: Shape) -> Expression {
+    let compiled = (1..100).map_while(|levels| Expression::compile("f", &shape(levels), &["object"]).ok());
+    compiled.last().expect("one level compiles")
+}
+
+#[test]
+fn the_deepest_expressions_that_compile_are_evaluated_on_the_stack_of_a_thread() {
+    let shapes: [(&str, Shape); 9] = [
+        ("list", |levels| format!("{}1{}", "[".repeat(levels), "]".repeat(levels))),
+        ("map", |levels| format!("{}1{}", "{'a':".repeat(levels), "}".repeat(levels))),
+        ("sum", |levels| format!("1{}", "+1".repeat(levels))),
+        ("nested sum", |levels| format!("{}1{}", "1+(".repeat(levels), ")".repeat(levels))),
+        ("not", |levels| format!("{}true", "!".repeat(levels))),
+        ("choice", |levels| format!("{}1", "false?1:".repeat(levels))),
+        ("and", |levels| format!("{}true{}", "true&&(".repeat(levels), ")".repeat(levels))),
+        ("call", |levels| format!("{}'a'{}", "string(".repeat(levels), ")".repeat(levels))),
+        ("loop", |levels| format!("[1].map(a,[1].map(b,{}1{}))", "[".repeat(levels), "]".repeat(levels))),
+    ];
+    for (name, shape) in shapes {
+        let expression = deepest(shape);
+        // An overflow would end the whole process.
+        let run = move || expression.optional_json(&[("object", &Value::Null)]);
+        let thread = thread::Builder::new().stack_size(THREAD_STACK).spawn(run).unwrap();
+        assert!(thread.join().unwrap().unwrap().is_some(), "{name}");
+    }
+}
