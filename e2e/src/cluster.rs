@@ -16,7 +16,6 @@ use crate::{
     cleanup::clean_up,
     eventually,
     leftovers::{self, until_settled, what_keeps},
-    protection::release_all,
 };
 
 /// The label of the namespaces of tests, by which `cargo xtask e2e --on current` deletes leftovers.
@@ -56,9 +55,8 @@ impl Drop for Cluster {
             })
         };
         if !is_clean {
-            // Otherwise every test that changes backup-controller would fail too.
             clean_up("releasing what a failed test left", async move |client| {
-                release_all(&client, &namespaces).await
+                leftovers::release(&client, &namespaces).await
             });
         }
         if !thread::panicking() {

@@ -7,22 +7,26 @@ use std::{
     thread,
 };
 
+use anyhow::Result;
+use catena_api::{BasicDeployment, BasicReplicaSet};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::{
-    ClusterResourceScope,
+    ClusterResourceScope, NamespaceResourceScope,
     api::{
         admissionregistration::v1::{ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding},
         coordination::v1::Lease,
-        core::v1::{Namespace, Pod},
+        core::v1::{ConfigMap, Namespace, Pod},
+        networking::v1::Ingress,
         rbac::v1::{ClusterRole, ClusterRoleBinding},
     },
     apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
 };
 use kube::{
     Api, Client, Resource, ResourceExt,
-    api::{ListParams, ObjectMeta},
+    api::{ListParams, ObjectMeta, Patch, PatchParams},
 };
 use serde::de::DeserializeOwned;
+use serde_json::json;
 
 use crate::{Controller, WAIT_TIMEOUT, eventually, system::NAMESPACE};
 
@@ -114,6 +118,33 @@ pub(crate) async fn end(client: &Client, run: usize, namespaces: &[String]) {
         if left.is_empty() { Ok(()) } else { Err(left) }
     })
     .await;
+}
+
+/// Takes all finalizers from what a failed test left in its namespaces: otherwise they would never end, and each test that
+/// has to wait for that would fail too.
+pub(crate) async fn release(client: &Client, namespaces: &[String]) -> Result<()> {
+    for namespace in namespaces {
+        release_in::<ConfigMap>(client, namespace).await?;
+        release_in::<BasicDeployment>(client, namespace).await?;
+        release_in::<BasicReplicaSet>(client, namespace).await?;
+        release_in::<Ingress>(client, namespace).await?;
+        release_in::<Pod>(client, namespace).await?;
+    }
+    Ok(())
+}
+
+async fn release_in<K>(client: &Client, namespace: &str) -> Result<()>
+where
+    K: Resource<DynamicType = (), Scope = NamespaceResourceScope>,
+    K: Clone + Debug + DeserializeOwned,
+{
+    let api = Api::<K>::namespaced(client.clone(), namespace);
+    let listed = api.list_metadata(&ListParams::default()).await?;
+    for held in listed.items.iter().filter(|object| !object.finalizers().is_empty()) {
+        let patch = Patch::Merge(json!({"metadata": {"uid": held.uid(), "finalizers": null}}));
+        api.patch_metadata(&held.name_any(), &PatchParams::default(), &patch).await?;
+    }
+    Ok(())
 }
 
 fn is_new(name: &str) -> bool {

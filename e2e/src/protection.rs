@@ -4,9 +4,9 @@ use std::{fmt::Debug, path::Path};
 
 use anyhow::{Context, Result};
 use catena_api::{BasicDeployment, keys::BACKUP_FINALIZER};
-use k8s_openapi::{NamespaceResourceScope, api::core::v1::ConfigMap};
+use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{
-    Api, Client, Resource, ResourceExt,
+    Api, Resource, ResourceExt,
     api::{ListParams, Patch, PatchParams},
     core::PartialObjectMeta,
 };
@@ -60,30 +60,6 @@ pub async fn until_nothing_is_protected(cluster: &Cluster) {
         if left.is_empty() { Ok(()) } else { Err(left) }
     })
     .await;
-}
-
-/// Takes the finalizer from all protected objects of some namespaces, without a backup.
-pub(crate) async fn release_all(client: &Client, namespaces: &[String]) -> Result<()> {
-    for namespace in namespaces {
-        release_in::<ConfigMap>(client, namespace).await?;
-        release_in::<BasicDeployment>(client, namespace).await?;
-    }
-    Ok(())
-}
-
-async fn release_in<K>(client: &Client, namespace: &str) -> Result<()>
-where
-    K: Resource<DynamicType = (), Scope = NamespaceResourceScope>,
-    K: Clone + Debug + DeserializeOwned,
-{
-    let api = Api::<K>::namespaced(client.clone(), namespace);
-    let listed = api.list_metadata(&ListParams::default()).await?;
-    for held in listed.items.iter().filter(|object| is_protected(*object)) {
-        let others: Vec<_> = held.finalizers().iter().filter(|name| *name != BACKUP_FINALIZER).collect();
-        let patch = json!({"metadata": {"uid": held.uid(), "finalizers": others}});
-        api.patch(&held.name_any(), &PatchParams::default(), &Patch::Merge(patch)).await?;
-    }
-    Ok(())
 }
 
 /// The objects of a kind that the suite has labelled for protection.
