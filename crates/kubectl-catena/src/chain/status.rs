@@ -110,9 +110,11 @@ fn by_conditions(all: &[Condition]) -> Option<Health> {
         };
         return Some(said(state, ready));
     }
-    // A command in progress has only the conditions of its earlier stages.
+    // A command in progress has only the conditions of its earlier stages. On other kinds, such as those of the Gateway
+    // API, Accepted is a final state.
+    let is_bound = find("Bound").is_some();
     let last = ["Accepted", "Bound"].iter().find_map(|type_| find(type_))?;
-    Some(said(State::Moving, last))
+    (is_bound || last.status != "True").then(|| said(State::Moving, last))
 }
 
 fn by_numbers(object: &DynamicObject) -> Option<Health> {
@@ -122,9 +124,15 @@ fn by_numbers(object: &DynamicObject) -> Option<Health> {
     let ready = ["/status/readyReplicas", "/status/numberReady", "/status/active"]
         .iter()
         .find_map(|pointer| number(object, pointer))
-        .unwrap_or(0);
+        .or_else(|| omits_zeros(object).then_some(0))?;
     let state = if ready >= wanted { State::Ready } else { State::Moving };
     Some(Health::new(state, "", ""))
+}
+
+/// Whether a missing number is zero: on the kinds of Kubernetes. Others may report by fields of other names.
+fn omits_zeros(object: &DynamicObject) -> bool {
+    let api_version = object.types.as_ref().map_or("", |types| types.api_version.as_str());
+    api_version == "v1" || api_version.starts_with("apps/") || api_version.starts_with("catena.dev/")
 }
 
 /// The numbers of serving and of desired replicas.

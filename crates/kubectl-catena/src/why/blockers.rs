@@ -11,7 +11,10 @@ use super::{
     refusal,
     unreported::{controller_of, not_running},
 };
-use crate::chain::{Node, State};
+use crate::{
+    chain::{Node, State},
+    object::conditions,
+};
 
 /// The obstacle to the readiness of an object.
 pub fn check<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Lead<'n>> {
@@ -37,6 +40,10 @@ pub fn check<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Lead<'n>> {
 fn has_unhealthy_dependents(node: &Node) -> bool {
     let is_open = |child: &Node| match child.health.state {
         State::Ready | State::Done | State::Failed | State::Terminating => false,
+        // A Job of a schedule runs for a time.
+        State::Moving if child.identity.group() == "batch" => {
+            child.children.iter().any(|pod| pod.health.state == State::Stuck)
+        }
         State::Moving | State::Unreported | State::Stuck => true,
         State::Present => has_unhealthy_dependents(child),
     };
@@ -54,7 +61,9 @@ fn is_itself(blocker: &BlockedBy, node: &Node) -> bool {
 
 /// The child that is, or leads to, the blocker.
 fn child_towards<'n>(blocker: &BlockedBy, node: &'n Node) -> Option<&'n Node> {
-    node.children.iter().find(|child| child.all().any(|below| is_itself(blocker, below)))
+    node.children
+        .iter()
+        .find(|child| !is_command(child) && child.all().any(|below| is_itself(blocker, below)))
 }
 
 /// An object that blocks itself: its controller cannot continue.
@@ -99,10 +108,18 @@ pub fn unhealthy_children(node: &Node) -> impl Iterator<Item = &Node> {
     let mut children: Vec<&Node> = node
         .children
         .iter()
-        .filter(|child| !is_command(child) && (!is_healthy(child) || has_unhealthy_dependents(child)))
+        .filter(|child| !is_command(child) && !is_replaced(child, node))
+        .filter(|child| !is_healthy(child) || has_unhealthy_dependents(child))
         .collect();
     children.sort_by_key(rank);
     children.into_iter()
+}
+
+/// Whether a pod has ended and its owner has made another one: it can be left for weeks.
+fn is_replaced(child: &Node, owner: &Node) -> bool {
+    let owner = (owner.identity.group(), owner.identity.kind.as_str());
+    child.health.state == State::Failed
+        && matches!(owner, ("apps", "ReplicaSet" | "StatefulSet" | "DaemonSet"))
 }
 
 /// The cause lies with the object: its own message, or an Event about it.
@@ -124,8 +141,7 @@ fn own(node: &Node, facts: &Facts) -> Cause {
     };
     let reason = if reason.is_empty() { "NotReady" } else { reason };
     let (meaning, advice) = refusal::read(reason, message);
-    // A reason that merely reports progress is described by its own words.
-    let advice = if advice.is_empty() { describe("UnderWay").1.to_owned() } else { advice };
+    let advice = if advice.is_empty() { describe(usual(node)).1.to_owned() } else { advice };
     Cause {
         object: node.identity.clone(),
         reason: reason.to_owned(),
@@ -133,6 +149,18 @@ fn own(node: &Node, facts: &Facts) -> Cause {
         message: message.clone(),
         since: health.since,
         advice,
+    }
+}
+
+/// The reason whose advice is given for one that nobody describes: what reports progress has only to be waited for.
+fn usual(node: &Node) -> &'static str {
+    let is_alone = node.children.is_empty();
+    let reports_failure = conditions(&node.object).iter().any(|condition| {
+        matches!(condition.type_.as_str(), "Ready" | "Available") && condition.status == "False"
+    });
+    match node.health.state {
+        State::Moving if !(reports_failure && is_alone) => "UnderWay",
+        _ => "UnknownReason",
     }
 }
 

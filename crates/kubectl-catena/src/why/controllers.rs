@@ -149,7 +149,7 @@ impl Installation {
                 .is_none()
                 .then(|| format!("nobody has acquired its Lease {namespace}/{name} yet"));
         };
-        if renewed + lease.lasts >= now && !lease.holder.is_empty() {
+        if now.duration_since(renewed) <= lease.lasts && !lease.holder.is_empty() {
             return None;
         }
         let ago = age(now, renewed);

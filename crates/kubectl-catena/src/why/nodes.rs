@@ -81,6 +81,6 @@ pub fn remarks(facts: &Facts) -> Vec<String> {
 /// Whether a pod has been shutting down for longer than its kubelet needs.
 pub fn hangs(pod: &Node, now: Timestamp) -> bool {
     let grace = SignedDuration::from_secs(pod.object.metadata.deletion_grace_period_seconds.unwrap_or(0));
-    pod.deleted.is_some_and(|since| now.duration_since(since) > grace + END_DELAY)
+    pod.deleted.is_some_and(|since| now.duration_since(since) > grace.saturating_add(END_DELAY))
         && !pod.finalizers.iter().any(|finalizer| finalizer.name == keys::BACKUP_FINALIZER)
 }

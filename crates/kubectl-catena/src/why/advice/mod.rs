@@ -270,6 +270,10 @@ fn course(reason: &str) -> Option<Description> {
             "was rolled back to a revision that no longer exists",
             "change the spec or the template, or roll back to a revision that kubectl catena{namespace} history lists",
         ),
+        "UnknownReason" => (
+            "is not ready",
+            "follow the message; if there is none, read the Events and the log of the controller of this kind",
+        ),
         "UnderWay" | "Running" => ("is in progress", "wait; nothing blocks it"),
         "ExpiryUnknown" => (
             "has a TTL that cannot be determined",

@@ -4,6 +4,7 @@ mod binding;
 mod contents;
 mod controllers;
 mod deletions;
+mod foreign_kinds;
 mod placement;
 mod pods;
 mod reasons;

@@ -1,0 +1,61 @@
+//! Objects of other projects, of which only conditions and numbers are known.
+
+use kube::core::DynamicObject;
+use serde_json::{Value, json};
+
+use super::scene::*;
+
+#[test]
+fn an_accepted_gateway_and_a_kind_without_a_count_of_ready_replicas_are_well() {
+    let accepted = json!({"status": {"conditions": [
+        condition("Accepted", "True", "Accepted", ""), condition("Programmed", "True", "Programmed", ""),
+    ]}});
+    let gateway = object("gateway.networking.k8s.io/v1", "Gateway", "web", None, accepted);
+    let pool = json!({"spec": {"replicas": 3}, "status": {"replicas": 3}});
+    let pool = object("kafka.example.com/v1", "NodePool", "pool", None, pool);
+    for (asked, object) in [("Gateway/web", gateway), ("NodePool/pool", pool)] {
+        let answer = ask(asked, &[object], &calm());
+        assert!(answer.well, "{}", answer.sentence);
+    }
+}
+
+#[test]
+fn nobody_is_told_to_wait_for_what_has_failed_for_a_reason_that_only_its_controller_knows() {
+    let failed =
+        json!({"status": {"conditions": [condition("Ready", "False", "InstallFailed", "timed out")]}});
+    let release = object("helm.example.com/v2", "HelmRelease", "web", None, failed);
+    let told = explained("HelmRelease/web", &[release], &calm());
+    assert!(told.contains("timed out") && told.contains("follow the message"), "{told}");
+    assert!(!told.contains("nothing blocks it"), "{told}");
+}
+
+#[test]
+fn a_pod_that_was_replaced_weeks_ago_is_not_blamed() {
+    let unready = json!({
+        "spec": {"replicas": 1}, "status": {"replicas": 1, "readyReplicas": 0},
+    });
+    let objects = [
+        object("apps/v1", "ReplicaSet", "web", None, unready),
+        owned_pod("web-a", &json!({"phase": "Failed", "reason": "Evicted"})),
+        owned_pod(
+            "web-b",
+            &json!({"phase": "Pending", "containerStatuses": [{
+                "name": "main", "state": {"waiting": {"reason": "ImagePullBackOff", "message": "not found"}},
+            }]}),
+        ),
+    ];
+    let told = explained("ReplicaSet/web", &objects, &calm());
+    assert!(told.contains("Pod/web-b") && !told.contains("web-a"), "{told}");
+}
+
+#[test]
+fn a_schedule_is_well_while_its_job_runs() {
+    let schedule = object("batch/v1", "CronJob", "dump", None, json!({"spec": {}}));
+    let job = object("batch/v1", "Job", "dump-1", Some("CronJob/dump"), json!({"status": {"active": 1}}));
+    let answer = ask("CronJob/dump", &[schedule, job], &calm());
+    assert!(answer.well, "{}", answer.sentence);
+}
+
+fn owned_pod(name: &str, status: &Value) -> DynamicObject {
+    object("v1", "Pod", name, Some("ReplicaSet/web"), json!({"status": status}))
+}
