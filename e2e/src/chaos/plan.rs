@@ -12,6 +12,17 @@ pub struct Plan {
     pub faults: Vec<Fault>,
 }
 
+impl Plan {
+    /// Whether a new process hears of the past, event by event: it can create a pod of that past again before it hears
+    /// that it was deleted, and deletes it then.
+    #[must_use]
+    pub fn shows_the_past(&self) -> bool {
+        let is_past =
+            |fault: &Fault| matches!(fault, Fault::Write { how: WriteFault::TimeTravel { .. }, .. });
+        self.faults.iter().any(is_past)
+    }
+}
+
 /// One fault and its request. Numbers count from 1, for each controller.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
