@@ -69,7 +69,7 @@ where
     let (changes, mut watching) = (Changes::default(), HashMap::new());
     loop {
         select! {
-            () = passes.backoff.obstructed() => {}
+            () = passes.backoff.obstructed() => tokio::time::sleep(DEBOUNCE).await,
             () = changes.0.1.notified() => tokio::time::sleep(DEBOUNCE).await,
             () = tokio::time::sleep(CHECK_INTERVAL) => {}
         }
@@ -137,7 +137,7 @@ fn retry<C: Controller>(
         let kinds: HashSet<_> = noticed.iter().filter(concerns).map(|(kind, _)| kind.as_str()).collect();
         let is_changed =
             |obstacle: Obstacle| obstacle.kinds().iter().any(|kind| kinds.contains(kind.kind.as_str()));
-        if !kinds.is_empty() && passes.backoff.lift(uid, is_changed, lifted) {
+        if !kinds.is_empty() && passes.backoff.lift(uid, is_changed) {
             lifted += 1;
             trigger.notify_of(&object);
         }

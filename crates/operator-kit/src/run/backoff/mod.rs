@@ -65,6 +65,8 @@ pub(crate) struct Backoff {
     objects: Mutex<HashMap<String, Object>>,
     /// Something failed for an obstacle that can be observed.
     obstructed: Notify,
+    /// The next free turn of a retry because of a changed obstacle, of all objects together.
+    turn: Mutex<Option<Instant>>,
 }
 
 struct Object {
@@ -122,7 +124,11 @@ impl Backoff {
             let is_due = entry.retry_at <= now;
             let until = if is_due { entry.forgotten_at(place) } else { Some(entry.retry_at) };
             next = next.into_iter().chain(until.filter(|until| *until > now)).min();
-            let failure = entry.failure.clone();
+            let mut failure = entry.failure.clone();
+            if is_due {
+                // Its turn may never come, for example if the item is no longer wanted.
+                failure.next_retry = None;
+            }
             match &place.item {
                 None if is_due => {}
                 None if place.step == EVERYTHING => everything = Some(failure),
@@ -189,19 +195,27 @@ impl Backoff {
             .collect()
     }
 
-    /// Retries the failures of an object that are due to a changed obstacle soon. True if there are any. `earlier` is the
-    /// number of objects before it that are retried for the same change, within the same bound on all retries together.
-    pub fn lift(&self, uid: &str, is_changed: impl Fn(Obstacle) -> bool, earlier: u64) -> bool {
-        let turn = Duration::from_millis(earlier.saturating_mul(1000 / RETRIES_PER_SECOND));
-        let mut objects = self.lock();
+    /// Retries the failures of an object that are due to a changed obstacle soon. True if there are any. Obstacles can
+    /// change again and again, so that all these retries share one bound.
+    pub fn lift(&self, uid: &str, is_changed: impl Fn(Obstacle) -> bool) -> bool {
+        let (mut turn, mut objects) = (self.turn.lock(), self.lock());
         let entries = objects.get_mut(uid).into_iter().flat_map(|object| object.failed.values_mut());
-        let mut lifted = false;
+        let free = turn.unwrap_or_else(Instant::now).max(Instant::now());
+        let (mut is_lifted, mut taken) = (false, None);
         for entry in entries.filter(|entry| entry.obstacle.is_some_and(&is_changed)) {
-            let soonest = (entry.tried_at + OBSTACLE_DELAY).max(Instant::now()) + turn;
-            entry.retry_at = entry.retry_at.min(soonest);
-            lifted = true;
+            let soonest = (entry.tried_at + OBSTACLE_DELAY).max(free);
+            if soonest < entry.retry_at {
+                entry.retry_at = soonest;
+                taken = taken.max(Some(soonest));
+            }
+            // A try under way, or an API server that lags behind, may still fail for the former state.
+            entry.failures = 0;
+            is_lifted = true;
         }
-        lifted
+        if let Some(taken) = taken {
+            *turn = Some(taken + Duration::from_millis(1000 / RETRIES_PER_SECOND));
+        }
+        is_lifted
     }
 
     /// Forgets the failure of a step that succeeded now. Its items stay, because the step may have left them out.

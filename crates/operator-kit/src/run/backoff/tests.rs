@@ -228,16 +228,41 @@ async fn a_changed_obstacle_brings_the_retry_soon_but_not_again_and_again_nor_al
     assert_eq!(backoff.obstacles(), HashSet::from([Obstacle::Quota]));
     let left = |uid| backoff.attempt(uid, VERSION, |_| 0).1.unwrap_or_default();
     let is_quota = |obstacle| obstacle == Obstacle::Quota;
-    assert!(!backoff.lift("a", |obstacle| obstacle == Obstacle::Policy, 0) && left("a") > OBSTACLE_DELAY);
-    assert!(!backoff.lift("c", is_quota, 0) && left("c") > OBSTACLE_DELAY, "it has another cause");
-    assert!(backoff.lift("a", is_quota, 0) && backoff.lift("b", is_quota, 40));
+    assert!(!backoff.lift("a", |obstacle| obstacle == Obstacle::Policy) && left("a") > OBSTACLE_DELAY);
+    assert!(!backoff.lift("c", is_quota) && left("c") > OBSTACLE_DELAY, "it has another cause");
+    assert!(backoff.lift("a", is_quota) && backoff.lift("a", is_quota) && backoff.lift("b", is_quota));
     assert_eq!(left("a"), OBSTACLE_DELAY, "the obstacle may change again and again");
-    assert_eq!(left("b"), OBSTACLE_DELAY + Duration::from_secs(2), "40 others come before");
+    assert_eq!(
+        left("b"),
+        OBSTACLE_DELAY + Duration::from_millis(50),
+        "one comes before, whenever it was lifted"
+    );
     tokio::time::advance(OBSTACLE_DELAY).await;
     fail("a", &by_quota);
     tokio::time::advance(2 * OBSTACLE_DELAY).await;
-    backoff.lift("a", is_quota, 0);
+    backoff.lift("a", is_quota);
     assert_eq!(attempt(&backoff).0, Attempt::Allowed, "its last try was long ago");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_fix_during_a_try_is_followed_by_another_one_soon_although_that_try_fails() {
+    let backoff = Backoff::default();
+    let fail = || {
+        backoff.failed(
+            "a",
+            VERSION,
+            CREATE,
+            Part { obstacle: Some(Obstacle::Quota), ..part("QuotaExceeded") },
+        );
+        attempt(&backoff).1.unwrap()
+    };
+    for _ in 0..8 {
+        fail();
+    }
+    tokio::time::advance(2 * MAX_DELAY).await;
+    assert!(backoff.lift("a", |obstacle| obstacle == Obstacle::Quota), "a try is under way");
+    assert!(fail() <= MIN_DELAY.mul_f64(1.2));
+    assert!(fail() > MIN_DELAY.mul_f64(1.2), "and from there on, it backs off again");
 }
 
 #[tokio::test(start_paused = true)]
