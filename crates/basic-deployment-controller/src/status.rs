@@ -5,7 +5,7 @@ use std::time::Duration;
 use catena_api::{BasicDeployment, BasicDeploymentStatus, BlockedBy, ChildStatus};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use operator_kit::report::{
-    Category, Deletion, NextRetry, Pace, TERMINATING,
+    Category, Deletion, HAS_TO_GO_FIRST, NextRetry, Pace, TERMINATING,
     conditions::{self, Conditions, PROGRESSING, READY, RECONCILING, STALLED},
 };
 
@@ -308,6 +308,7 @@ fn blocked_by(observed: &Observed, child: Option<&Child>) -> Option<BlockedBy> {
 /// The object that its deletion waits for: a child that has to be gone before, or itself while it has finalizers.
 fn blocking_deletion(deletion: Deletion<'_>, observed: &Observed) -> BlockedBy {
     let child = observed.children().next().filter(|_| deletion.is_foreground());
+    let message = child.map_or_else(|| deletion.message(), |_| HAS_TO_GO_FIRST.to_owned());
     let itself = || ChildStatus {
         api_version: "catena.dev/v1alpha1".into(),
         kind: "BasicDeployment".into(),
@@ -320,7 +321,7 @@ fn blocking_deletion(deletion: Deletion<'_>, observed: &Observed) -> BlockedBy {
         kind,
         name,
         reason: TERMINATING.into(),
-        message: deletion.message(),
+        message,
         since: Some(deletion.since()),
         next_retry: None,
     }

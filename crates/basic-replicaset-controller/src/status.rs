@@ -6,7 +6,7 @@ use catena_api::{BasicReplicaSet, BasicReplicaSetStatus, BlockedBy, keys};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use operator_kit::{
     report::{
-        Category, Deletion, Failure, NextRetry, Pace, TERMINATING,
+        Category, Deletion, Failure, HAS_TO_GO_FIRST, NextRetry, Pace, TERMINATING,
         conditions::{self, Conditions, READY, RECONCILING, STALLED},
     },
     run::Attempt,
@@ -188,6 +188,7 @@ fn blocked_by(observed: &Observed, failure: Option<Failure>) -> Option<BlockedBy
 /// The object that its deletion waits for: a pod that has to be gone before, or itself while it has finalizers.
 fn blocking_deletion(deletion: Deletion<'_>, observed: &Observed) -> BlockedBy {
     let first = observed.pods.iter().filter(|_| deletion.is_foreground()).min_by_key(|pod| pod.slot);
+    let message = first.map_or_else(|| deletion.message(), |_| HAS_TO_GO_FIRST.to_owned());
     let own_name = || observed.set.metadata.name.clone().unwrap_or_default();
     let (api_version, kind, name) = first.map_or_else(
         || ("catena.dev/v1alpha1", "BasicReplicaSet", own_name()),
@@ -198,7 +199,7 @@ fn blocking_deletion(deletion: Deletion<'_>, observed: &Observed) -> BlockedBy {
         kind: kind.into(),
         name,
         reason: TERMINATING.into(),
-        message: deletion.message(),
+        message,
         since: Some(deletion.since()),
         next_retry: None,
     }

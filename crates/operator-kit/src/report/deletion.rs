@@ -8,6 +8,10 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 /// Reason of the condition `Ready`, and of `blockedBy`, while an object is being deleted.
 pub const TERMINATING: &str = "Terminating";
 
+/// Message of `blockedBy` about a dependent that a deletion in the foreground waits for. The finalizers are those of its
+/// owner, and not its own.
+pub const HAS_TO_GO_FIRST: &str = "has to be gone before its owner, which is being deleted in the foreground";
+
 /// Age from which a deletion is reported: most objects are gone before.
 const REPORT_DELAY: Duration = Duration::from_secs(2);
 

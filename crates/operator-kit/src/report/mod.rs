@@ -16,7 +16,7 @@ mod status_pace;
 
 pub(crate) use failure::with_causes;
 pub use {
-    deletion::{Deletion, TERMINATING},
+    deletion::{Deletion, HAS_TO_GO_FIRST, TERMINATING},
     events::{Events, Milestone},
     failure::{Category, Failure, Part, Reported},
     logging::LogFormat,
