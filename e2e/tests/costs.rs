@@ -59,9 +59,10 @@ async fn two_hundred_and_fifty_replicas_cost_at_most_five_writes_more_than_pods(
 #[tokio::test]
 async fn nothing_is_asked_for_while_nothing_changes() -> Result<()> {
     e2e::needs!(AuditLog);
-    let cluster = Cluster::with(&CHAIN).await?;
+    // What refuses the writes of another test is watched in the whole cluster.
+    let cluster = Cluster::changing(&CHAIN).await?;
     let namespace = cluster.namespace("steady").await?;
-    // Meanwhile, these controllers have work of other tests, each in its namespace.
+    // Meanwhile, these controllers may end the work of former tests, each in its namespace.
     let may_be_about_it =
         |request: &Request| request.namespace.is_empty() || request.namespace == namespace.name;
     let log = AuditLog::from_now()?;
