@@ -79,7 +79,7 @@ impl<K: Clone + DeserializeOwned + Send + 'static> Source<K> {
     /// The names of the resources of this API version, if the resource of the watch is not among them. Without the right to
     /// read a resource, an API server refuses also one that does not exist.
     pub async fn others(&self) -> Option<Vec<String>> {
-        let (version, plural) = self.path.rsplit_once('/')?;
+        let (version, plural) = version_and_plural(&self.path)?;
         let request = axum::http::Request::get(version).body(Vec::new()).ok()?;
         let served =
             timeout(PAGE_TIMEOUT, self.client.request::<APIResourceList>(request)).await.ok()?.ok()?;
@@ -120,6 +120,13 @@ impl<K: Clone + DeserializeOwned + Send + 'static> Source<K> {
     }
 }
 
+/// The path of the API version, and the plural of the resource, of a list in one namespace or in all.
+fn version_and_plural(path: &str) -> Option<(&str, &str)> {
+    let (place, plural) = path.rsplit_once('/')?;
+    let version = place.split_once("/namespaces/").map_or(place, |(version, _)| version);
+    Some((version, plural))
+}
+
 /// The answer to the request of a page.
 pub(super) struct Answer<T> {
     page: Page<T>,
@@ -135,5 +142,17 @@ impl<T: AsyncBufRead> Answer<T> {
     ) -> Result<ListMeta, Interruption> {
         let metadata = timeout_at(self.deadline, self.page.read(take)).await;
         Ok(metadata.map_err(|_| Interruption::Silent(PAGE_TIMEOUT))??)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_api_version_of_a_namespaced_list_is_found_without_the_namespace() {
+        assert_eq!(version_and_plural("/apis/batch/v1/namespaces/a/jobs"), Some(("/apis/batch/v1", "jobs")));
+        assert_eq!(version_and_plural("/apis/batch/v1/jobs"), Some(("/apis/batch/v1", "jobs")));
+        assert_eq!(version_and_plural("/api/v1/namespaces"), Some(("/api/v1", "namespaces")));
     }
 }
