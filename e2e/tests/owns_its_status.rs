@@ -93,7 +93,10 @@ async fn a_condition_that_somebody_has_a_part_of_goes_when_it_holds_no_more() ->
 async fn a_status_that_was_restored_is_corrected() -> Result<()> {
     let cluster = Cluster::with(&CHAIN).await?;
     let namespace = cluster.namespace("restored").await?;
-    namespace.create(&deployment("web", 3)).await?;
+    // Paused, so that the status is restored before there is a child.
+    let mut web = deployment("web", 3);
+    web.spec.paused = true;
+    namespace.create(&web).await?;
     let conditions = ["Ready", "Progressing", "Reconciling", "Stalled", "RolledBack"];
     let conditions = conditions.map(|r#type| made_up(r#type, "True"));
     let restored: BasicDeploymentStatus = serde_json::from_value(json!({
@@ -114,6 +117,7 @@ async fn a_status_that_was_restored_is_corrected() -> Result<()> {
         api.replace_status("web", &params, &web).await
     })
     .await;
+    namespace.merge::<BasicDeployment>("web", json!({"spec": {"paused": false}})).await?;
 
     namespace.until_ready_pods(3).await;
     let is_true_to_life = |web: &BasicDeployment| {

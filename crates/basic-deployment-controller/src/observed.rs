@@ -57,6 +57,8 @@ pub struct Observed {
     pub occupant: Option<Occupant>,
     /// The commands that are bound to it, the oldest first; `None` while they are unknown.
     pub commands: Option<Vec<Arc<Command>>>,
+    /// The reported child, if its kind is served, but no longer configured: it is not seen, and may still run.
+    pub unseen: Option<ChildStatus>,
     /// The prerequisites of the next command, if it may be carried out.
     pub prepared: Option<Prepared>,
     /// Commands whose status the server does not accept, and which are skipped.
@@ -145,6 +147,17 @@ pub struct Prepared {
     pub target: Option<(Desired, Found)>,
 }
 
+/// The reported child of a `BasicDeployment`, if its kind is not configured.
+#[must_use]
+pub fn unlisted<'a>(
+    deployment: &'a BasicDeployment,
+    mut kinds: impl Iterator<Item = &'a Arc<ChildKind>>,
+) -> Option<&'a ChildStatus> {
+    let reported = deployment.status.as_ref()?.child.as_ref()?;
+    let is_listed = kinds.any(|listed| listed.is((&reported.api_version, &reported.kind)));
+    (!is_listed).then_some(reported)
+}
+
 impl Observed {
     /// The failure that holds up everything.
     #[must_use]
@@ -190,14 +203,6 @@ impl Observed {
         let listed = self.kinds.iter().find(|listed| *listed.kind == *kind);
         listed
             .map_or_else(|| WatchedResource::unwatched(kind.api_resource()), |listed| listed.watched.clone())
-    }
-
-    /// The reported child, if its kind is no longer configured: it is not seen, but may still run.
-    #[must_use]
-    pub fn unseen_child(&self) -> Option<&ChildStatus> {
-        let told = self.deployment.status.as_ref()?.child.as_ref()?;
-        let is_seen = self.kinds.iter().any(|listed| listed.kind.is((&told.api_version, &told.kind)));
-        (!is_seen && self.child.ours().is_none()).then_some(told)
     }
 
     /// Whether children of an API version and kind are seen.

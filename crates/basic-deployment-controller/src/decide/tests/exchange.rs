@@ -9,7 +9,10 @@ use operator_kit::{
 use proptest::prelude::*;
 
 use super::{queue, *};
-use crate::budget::{Budget, Count};
+use crate::{
+    budget::{Budget, Count},
+    observed::unlisted,
+};
 
 #[test]
 fn a_child_of_an_earlier_name_goes_when_the_new_one_serves() {
@@ -163,6 +166,12 @@ fn a_former_child_that_breaks_the_contract_is_told_and_not_written_to() {
     );
 }
 
+/// Observes the reported child, whose kind is served.
+fn look_for_unseen(observed: &mut Observed) {
+    let kinds = observed.kinds.iter().map(|listed| &listed.kind);
+    observed.unseen = unlisted(&observed.deployment, kinds).cloned();
+}
+
 #[test]
 fn no_child_is_made_while_the_last_one_is_of_a_kind_that_is_not_seen() {
     let mut observed = switched();
@@ -172,10 +181,12 @@ fn no_child_is_made_while_the_last_one_is_of_a_kind_that_is_not_seen() {
     Arc::make_mut(&mut observed.deployment).status = Some(told.clone());
     observed.child = Found::Nothing;
     observed.kinds.pop();
+    look_for_unseen(&mut observed);
     let Action::Refuse(refusal) = decide(&observed) else { panic!() };
     assert!(refusal.to_string().contains("Deployment \"web\", is of a kind that children"), "{refusal}");
     assert_eq!(status(&observed).child, told.child, "it is not forgotten");
     observed.kinds.push(fixtures::listed(deployments()));
+    look_for_unseen(&mut observed);
     assert_eq!(decide(&observed), create(desired()), "it is seen to be gone");
 }
 

@@ -182,7 +182,7 @@ async fn a_look_is_not_repeated_at_once_and_its_failure_holds_up_nothing() {
         let cluster = Cluster::with(settings, listed, move |_| told.clone()).await;
         let mut deployment = deployment();
         let blocker = BlockedBy { kind: "Pod".into(), name: "web-a".into(), ..BlockedBy::default() };
-        let status = catena_api::BasicDeploymentStatus { blocked_by: Some(blocker), ..Default::default() };
+        let status = BasicDeploymentStatus { blocked_by: Some(blocker), ..Default::default() };
         deployment.status = Some(status);
         for requests in [1, 0] {
             let observed = cluster.observe(deployment.clone(), Attempt::Allowed).await.unwrap();
