@@ -10,6 +10,7 @@ mod overtaking;
 mod queue;
 mod restarts;
 mod revisions;
+mod rollbacks;
 mod telling;
 
 use std::{sync::Arc, time::Duration};

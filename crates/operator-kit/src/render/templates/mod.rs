@@ -8,6 +8,7 @@ mod culprit;
 mod declared;
 mod error;
 mod missing;
+mod object;
 mod parameters;
 mod quoting;
 mod unread;
@@ -21,9 +22,10 @@ use anything::Anything;
 use declared::Declared;
 pub use declared::{Declarations, Parameter};
 pub use error::TemplateError;
+use object::{parse, settle_namespace, unique};
 use parameters::Parameters;
 
-use crate::render::{is_object_name, sha256};
+use crate::render::sha256;
 
 /// Maximum number of steps of a rendering, which stops endless loops.
 const FUEL: u64 = 200_000;
@@ -341,68 +343,6 @@ fn values(subject: &Subject<'_>, parameters: &Arc<Parameters>, more: More<'_>) -
         parameters => TemplateValue::from_dyn_object(parameters.clone()),
         suffix => subject.suffix,
         ..TemplateValue::from_iter(more)
-    }
-}
-
-/// Parses a rendered text, and checks that it is one object of one of the expected kinds.
-fn parse(name: &str, text: &str, kinds: &[ApiKind<'_>]) -> Result<Value, TemplateError> {
-    let object: Value = serde_saphyr::from_str(text)
-        .map_err(|error| TemplateError::NotYaml { template: name.to_owned(), problem: error.to_string() })?;
-    let field = |name: &str| object.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
-    let (found_version, found_kind) = (field("apiVersion"), field("kind"));
-    if !kinds.contains(&(found_version.as_str(), found_kind.as_str())) {
-        let wanted: Vec<_> = kinds.iter().map(|(version, kind)| format!("{version} {kind}")).collect();
-        return Err(TemplateError::WrongKind {
-            template: name.to_owned(),
-            found: format!("{found_version} {found_kind}"),
-            wanted: wanted.join(", "),
-        });
-    }
-    for (field, pointer) in
-        [("metadata.labels", "/metadata/labels"), ("metadata.annotations", "/metadata/annotations")]
-    {
-        if object.pointer(pointer).is_some_and(|map| !map.is_object() && !map.is_null()) {
-            return Err(TemplateError::NotAMap { template: name.to_owned(), field });
-        }
-    }
-    check_names(name, &object)?;
-    Ok(object)
-}
-
-fn check_names(template: &str, object: &Value) -> Result<(), TemplateError> {
-    let text = |pointer| object.pointer(pointer).and_then(Value::as_str).filter(|text| !text.is_empty());
-    let template = template.to_owned();
-    let Some(name) = text("/metadata/name") else { return Err(TemplateError::NoName { template }) };
-    let namespace = text("/metadata/namespace").map(|namespace| ("metadata.namespace", namespace));
-    let mut names = [("metadata.name", name)].into_iter().chain(namespace);
-    match names.find(|(_, found)| !is_object_name(found)) {
-        Some((field, found)) => Err(TemplateError::NotAName { template, field, found: found.to_owned() }),
-        None => Ok(()),
-    }
-}
-
-/// Checks that names differ by the suffix: otherwise, the second of many objects would be taken for the first.
-fn unique(name: &str, one: &Value, without_suffix: &Value) -> Result<(), TemplateError> {
-    let name_of = |object: &'_ Value| object.pointer("/metadata/name").cloned().unwrap_or_default();
-    let given = name_of(one);
-    if given != name_of(without_suffix) {
-        return Ok(());
-    }
-    let given = given.as_str().unwrap_or_default().to_owned();
-    Err(TemplateError::NotUnique { template: name.to_owned(), name: given })
-}
-
-/// Puts the rendered object into the namespace of its subject; any other namespace is an error.
-fn settle_namespace(name: &str, object: &mut Value, namespace: &str) -> Result<(), TemplateError> {
-    let place = &mut object["metadata"]["namespace"];
-    match place.as_str() {
-        Some(other) if other != namespace => {
-            Err(TemplateError::OtherNamespace { template: name.to_owned(), found: other.to_owned() })
-        }
-        _ => {
-            *place = namespace.into();
-            Ok(())
-        }
     }
 }
 
