@@ -11,7 +11,7 @@ use clap::Parser;
 use kube::Api;
 use operator_kit::{
     run::{Arguments, Operator, Queue},
-    watch::Watch,
+    watch::{Interner, Watch},
 };
 
 use crate::{act::Executor, controller::ReplicaSets, memory::Memory, observe::Observer};
@@ -33,7 +33,9 @@ async fn main() -> anyhow::Result<()> {
     let queue = Queue::<BasicReplicaSet>::default();
     let trigger = queue.trigger();
     let watch = Watch::new(Api::all(operator.client()), "Pod").labelled(keys::REPLICA_SET_UID);
-    let pods = operator.watches().cache(watch, PodRow::of, move |pod| {
+    let shared = Interner::default();
+    let trim = move |pod| PodRow::of(pod, &shared);
+    let pods = operator.watches().cache(watch, trim, move |pod: &PodRow| {
         if let Some(owner) = &pod.owner {
             trigger.notify(&pod.namespace, &owner.name);
         }

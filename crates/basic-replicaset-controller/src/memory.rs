@@ -23,7 +23,7 @@ struct Remembered {
     /// Names that were taken when pods were to be created, by their slot.
     taken: BTreeMap<u32, Taken>,
     /// The time at which a pod was found not to belong to the set, by its uid and revision.
-    others: HashMap<(Box<str>, Box<str>), Instant>,
+    others: HashMap<(Box<str>, Arc<str>), Instant>,
 }
 
 /// A name that was taken when a pod was to be created.

@@ -1,11 +1,13 @@
 //! A pod in the cache.
 
+use std::sync::Arc;
+
 use catena_api::{BasicReplicaSet, keys};
 use jiff::Timestamp;
 use operator_kit::{
     object::ObjectId,
     watch::{
-        Row,
+        Interner, Row,
         pod::{PodState, TrimmedPod},
     },
     write::owner::controller_of,
@@ -15,7 +17,7 @@ use operator_kit::{
 #[derive(Clone, Debug, PartialEq)]
 pub struct PodRow {
     /// Its namespace.
-    pub namespace: Box<str>,
+    pub namespace: Arc<str>,
     /// Its name.
     pub name: Box<str>,
     /// Its uid.
@@ -23,7 +25,7 @@ pub struct PodRow {
     /// Its controller.
     pub owner: Option<Owner>,
     /// Its revision: [`keys::HASH`].
-    pub revision: Box<str>,
+    pub revision: Arc<str>,
     /// Its slot: [`keys::SLOT`].
     pub slot: Option<u32>,
     /// When it was created.
@@ -38,9 +40,9 @@ pub struct PodRow {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Owner {
     /// The controller's uid.
-    pub uid: Box<str>,
+    pub uid: Arc<str>,
     /// The controller's name.
-    pub name: Box<str>,
+    pub name: Arc<str>,
 }
 
 impl Owner {
@@ -64,26 +66,26 @@ impl Row for PodRow {
 }
 
 impl PodRow {
-    /// Trims a pod.
+    /// Trims a pod, and shares with other rows what it has in common with them.
     #[must_use]
-    pub fn of(pod: TrimmedPod) -> Self {
+    pub fn of(pod: TrimmedPod, shared: &Interner) -> Self {
         let state = pod.state();
         let metadata = pod.metadata;
         let owner = controller_of(&metadata)
-            .map(|owner| Owner { uid: owner.uid.as_str().into(), name: owner.name.as_str().into() });
+            .map(|owner| Owner { uid: shared.intern(&owner.uid), name: shared.intern(&owner.name) });
         let annotation =
             |key: &str| metadata.annotations.as_ref().and_then(|all| all.get(key)).map(String::as_str);
         let created = metadata.creation_timestamp.as_ref().map(|time| time.0).unwrap_or_default();
         Self {
             owner,
-            revision: annotation(keys::HASH).unwrap_or_default().into(),
+            revision: shared.intern(annotation(keys::HASH).unwrap_or_default()),
             slot: annotation(keys::SLOT).and_then(|slot| slot.parse().ok()),
             deletion_cost: annotation(keys::POD_DELETION_COST)
                 .and_then(|cost| cost.parse().ok())
                 .unwrap_or(0),
             created,
             state,
-            namespace: metadata.namespace.unwrap_or_default().into(),
+            namespace: shared.intern(metadata.namespace.as_deref().unwrap_or_default()),
             name: metadata.name.unwrap_or_default().into(),
             uid: metadata.uid.unwrap_or_default().into(),
         }
@@ -118,7 +120,7 @@ mod tests {
             },
             "status": {"conditions": [{"type": "Ready", "status": "True"}]},
         });
-        let row = PodRow::of(serde_json::from_value(pod).unwrap());
+        let row = PodRow::of(serde_json::from_value(pod).unwrap(), &Interner::default());
         assert_eq!((row.group(), row.slot, row.is_ready()), (Some("s1"), Some(2), true));
     }
 }

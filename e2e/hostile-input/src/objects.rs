@@ -13,7 +13,7 @@ use basic_replicaset_controller::pod::PodRow;
 use jiff::Timestamp;
 use operator_kit::{
     bytes,
-    watch::{TrimmedObject, pod::TrimmedPod},
+    watch::{Interner, TrimmedObject, pod::TrimmedPod},
 };
 use serde_json::Value;
 
@@ -47,7 +47,7 @@ static REAPED: LazyLock<Option<command_reaper::Settings>> = LazyLock::new(|| {
 pub fn read(input: &[u8]) {
     let text = String::from_utf8_lossy(input);
     if let Ok(pod) = serde_json::from_str::<TrimmedPod>(&text) {
-        let row = PodRow::of(pod);
+        let row = PodRow::of(pod, &Interner::default());
         assert!(!row.is_ready() || row.counts(), "a pod that serves counts");
     }
     let Ok(object) = serde_json::from_str::<TrimmedObject>(&text) else { return };

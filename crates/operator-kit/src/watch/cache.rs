@@ -1,8 +1,12 @@
-use std::{collections::HashMap, sync::Arc};
-
-use parking_lot::{RwLock, RwLockReadGuard};
+use std::{
+    borrow::Borrow,
+    collections::{HashMap, HashSet},
+    hash::{Hash, Hasher},
+    sync::Arc,
+};
 
 use kube::runtime::watcher::Event;
+use parking_lot::{RwLock, RwLockReadGuard};
 
 use crate::{
     object::ObjectId,
@@ -27,14 +31,39 @@ pub struct Cache<R> {
 }
 
 struct Rows<R> {
-    by_uid: HashMap<Box<str>, Arc<R>>,
+    by_uid: HashSet<ByUid<R>>,
     by_group: HashMap<Box<str>, Vec<Arc<R>>>,
-    relist: Option<HashMap<Box<str>, Arc<R>>>,
+    relist: Option<HashSet<ByUid<R>>>,
 }
+
+/// A row that is its own key, so that no uid is stored twice.
+struct ByUid<R>(Arc<R>);
+
+impl<R: Row> Borrow<str> for ByUid<R> {
+    fn borrow(&self) -> &str {
+        self.0.id().uid
+    }
+}
+
+impl<R: Row> Hash for ByUid<R> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        let uid: &str = self.borrow();
+        uid.hash(state);
+    }
+}
+
+impl<R: Row> PartialEq for ByUid<R> {
+    fn eq(&self, other: &Self) -> bool {
+        let (one, other): (&str, &str) = (self.borrow(), other.borrow());
+        one == other
+    }
+}
+
+impl<R: Row> Eq for ByUid<R> {}
 
 impl<R: Row> Cache<R> {
     pub(crate) fn new(task: Task) -> Self {
-        let rows = Rows { by_uid: HashMap::new(), by_group: HashMap::new(), relist: None };
+        let rows = Rows { by_uid: HashSet::new(), by_group: HashMap::new(), relist: None };
         Self { rows: RwLock::new(rows), task }
     }
 
@@ -49,12 +78,12 @@ impl<R: Row> Cache<R> {
 
     /// The rows of any group for which `holds` is true, in no order. It is called for every row.
     pub fn find(&self, holds: impl Fn(&R) -> bool) -> Vec<Arc<R>> {
-        self.read().by_uid.values().filter(|row| holds(row)).cloned().collect()
+        self.read().by_uid.iter().filter(|ByUid(row)| holds(row)).map(|ByUid(row)| row.clone()).collect()
     }
 
     /// The row of an object.
     pub(crate) fn row(&self, uid: &str) -> Option<Arc<R>> {
-        self.read().by_uid.get(uid).cloned()
+        self.read().by_uid.get(uid).map(|ByUid(row)| row.clone())
     }
 
     /// The number of objects.
@@ -93,12 +122,11 @@ impl<R: Row> Cache<R> {
             Event::Apply(row) => rows.put(row),
             Event::Delete(row) => rows.remove(row.id().uid).into_iter().collect(),
             Event::Init => {
-                rows.relist = Some(HashMap::new());
+                rows.relist = Some(HashSet::new());
                 Vec::new()
             }
             Event::InitApply(row) => {
-                let relist = rows.relist.get_or_insert_default();
-                relist.insert(row.id().uid.into(), row);
+                rows.relist.get_or_insert_default().replace(ByUid(row));
                 Vec::new()
             }
             Event::InitDone => rows.replace(),
@@ -117,17 +145,23 @@ impl<R: Row> Cache<R> {
 impl<R: Row> Rows<R> {
     fn put(&mut self, row: Arc<R>) -> Vec<Arc<R>> {
         let old = self.remove(row.id().uid);
-        if let Some(group) = row.group() {
-            self.by_group.entry(group.into()).or_default().push(row.clone());
-        }
-        self.by_uid.insert(row.id().uid.into(), row.clone());
+        self.join_group(&row);
+        self.by_uid.insert(ByUid(row.clone()));
         // The former owner needs to know only if the row moved.
         let moved = old.filter(|old| old.group() != row.group());
         moved.into_iter().chain([row]).collect()
     }
 
+    fn join_group(&mut self, row: &Arc<R>) {
+        let Some(group) = row.group() else { return };
+        match self.by_group.get_mut(group) {
+            Some(members) => members.push(row.clone()),
+            None => drop(self.by_group.insert(group.into(), vec![row.clone()])),
+        }
+    }
+
     fn remove(&mut self, uid: &str) -> Option<Arc<R>> {
-        let old = self.by_uid.remove(uid)?;
+        let ByUid(old) = self.by_uid.take(uid)?;
         if let Some(group) = old.group()
             && let Some(members) = self.by_group.get_mut(group)
         {
@@ -143,11 +177,13 @@ impl<R: Row> Rows<R> {
         let Some(new) = self.relist.take() else { return Vec::new() };
         let old = std::mem::take(&mut self.by_uid);
         self.by_group.clear();
-        let gone = old.into_values().filter(|row| !new.contains_key(row.id().uid));
-        let affected: Vec<_> = gone.chain(new.values().cloned()).collect();
-        for row in new.into_values() {
-            self.put(row);
+        let gone = old.into_iter().filter(|row| !new.contains(row));
+        let affected: Vec<_> =
+            gone.map(|ByUid(row)| row).chain(new.iter().map(|ByUid(row)| row.clone())).collect();
+        for ByUid(row) in &new {
+            self.join_group(row);
         }
+        self.by_uid = new;
         affected
     }
 }

@@ -3,6 +3,7 @@
 mod bounded;
 mod cache;
 pub(crate) mod consistency;
+mod interner;
 pub(crate) mod lenient;
 pub mod live;
 pub mod pod;
@@ -19,6 +20,7 @@ pub use {
     bounded::Bounded,
     cache::{Cache, Row},
     consistency::Watermark,
+    interner::Interner,
     lenient::Unmanaged,
     read_error::{ReadCause, ReadError},
     served::{ServedKind, ServedKinds},
