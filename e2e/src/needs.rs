@@ -15,6 +15,8 @@ pub enum Need {
     RealNodes,
     /// Nodes that accept hundreds of pods at once, with any image.
     FakeNodes,
+    /// An image of the plugin.
+    PluginImage,
     /// No objects of others, which an example of ours could select by its label.
     NobodyElse,
     /// Go, for the library that computes kstatus.
@@ -42,6 +44,7 @@ impl Need {
             Self::FakeNodes if is_on("current") || is_on("kind") => Some(
                 "the nodes are real: hundreds of pods are too many for them, and they do not have every image",
             ),
+            Self::PluginImage if is_on("current") => Some("the cluster may not have an image of the plugin"),
             Self::NobodyElse if is_on("current") => {
                 Some("objects that are somebody's may have the labels of the examples")
             }

@@ -46,7 +46,7 @@ impl Release {
         values: &Value,
     ) -> Result<Self> {
         let release = Self::to_change(cluster, controller).await?;
-        release.install(chart, values).await?;
+        release.replace_chart(chart, values).await?;
         Ok(release)
     }
 
@@ -61,7 +61,7 @@ impl Release {
 
     /// Upgrades it again, to the chart's present state, with these values instead.
     pub async fn change(&self, values: &Value) -> Result<()> {
-        self.install(&self.controller.chart()?, values).await
+        self.replace_chart(&self.controller.chart()?, values).await
     }
 
     /// Rolls it back to the state before its last upgrade.
@@ -70,7 +70,8 @@ impl Release {
         Ok(())
     }
 
-    async fn install(&self, chart: &Path, values: &Value) -> Result<()> {
+    /// Upgrades it again, to another chart, with these values instead.
+    pub async fn replace_chart(&self, chart: &Path, values: &Value) -> Result<()> {
         let mut helm = tokio::process::Command::from(upgrade(self.controller, chart)?)
             .args(["--values", "-"])
             .stdin(Stdio::piped())

@@ -44,6 +44,7 @@ mod reaps_foreign_kinds;
 mod refuses_bad_input;
 mod refuses_commands;
 mod refuses_unknown_fields;
+mod refuses_upgrades;
 mod reports_blockers;
 mod restores;
 mod retries_what_was_fixed;

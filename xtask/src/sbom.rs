@@ -157,7 +157,7 @@ mod tests {
     use serde_json::Value;
 
     use super::*;
-    use crate::commands::sbom::programs;
+    use crate::images::programs;
 
     const TARGET: &str = "x86_64-unknown-linux-gnu";
 

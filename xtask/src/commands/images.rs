@@ -1,4 +1,4 @@
-//! `cargo xtask images`: an image of each controller, for Docker.
+//! `cargo xtask images`: an image of each program that charts run, for Docker.
 
 use std::{collections::BTreeMap, fs, process::Command};
 
@@ -6,11 +6,10 @@ use anyhow::{Context, Result, bail};
 use local_cluster::{Interrupt, Step};
 
 use crate::{
-    charts,
     images::{
         archive::{self, Image},
         binaries::Binaries,
-        reference, references,
+        programs, reference, references,
     },
     sbom, workspace,
 };
@@ -18,8 +17,8 @@ use crate::{
 /// The options of the images.
 #[derive(clap::Args)]
 pub struct Options {
-    /// Build only this controller's image; can be given several times
-    #[arg(long, value_name = "CONTROLLER")]
+    /// Build only this program's image; can be given several times
+    #[arg(long, value_name = "PROGRAM")]
     only: Vec<String>,
     /// Only write the archives to target/images, and load none into Docker
     #[arg(long)]
@@ -80,9 +79,9 @@ async fn load(archive: &std::path::Path, interrupt: &Interrupt) -> Result<()> {
 }
 
 fn chosen(only: &[String]) -> Result<Vec<String>> {
-    let all: Vec<String> = charts::all().into_iter().map(|chart| chart.name).collect();
+    let all = programs();
     if let Some(unknown) = only.iter().find(|name| !all.contains(name)) {
-        bail!("there is no controller {unknown:?}; there are {}", all.join(", "));
+        bail!("there is no program {unknown:?}; there are {}", all.join(", "));
     }
     Ok(if only.is_empty() { all } else { only.to_vec() })
 }

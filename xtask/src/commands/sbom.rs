@@ -4,10 +4,10 @@ use std::fs;
 
 use anyhow::{Context, Result, bail};
 
-use crate::{charts, images::binaries, sbom, workspace};
-
-/// The plugin ships as a program, without an image.
-const PLUGIN: &str = "kubectl-catena";
+use crate::{
+    images::{self, binaries},
+    sbom, workspace,
+};
 
 /// What is listed.
 #[derive(clap::Args)]
@@ -22,7 +22,7 @@ pub struct Options {
 
 /// Writes target/sbom/PROGRAM.cdx.json.
 pub fn run(options: &Options) -> Result<()> {
-    let all = programs();
+    let all = images::programs();
     if let Some(unknown) = options.only.iter().find(|name| !all.contains(name)) {
         bail!("there is no program {unknown:?}; there are {}", all.join(", "));
     }
@@ -39,10 +39,4 @@ pub fn run(options: &Options) -> Result<()> {
         println!("{}", path.display());
     }
     Ok(())
-}
-
-/// The programs that ship.
-pub fn programs() -> Vec<String> {
-    let controllers = charts::all().into_iter().map(|chart| chart.name);
-    controllers.chain([PLUGIN.to_owned()]).collect()
 }

@@ -1,10 +1,21 @@
-//! Container images of the controllers: one static binary each, on nothing.
+//! Container images of the programs: one static binary each, on nothing.
 
 pub mod archive;
 pub mod binaries;
 
+use crate::charts;
+
 /// The program of the end-to-end tests and the demo if nothing can be pulled.
 pub const WORKLOAD: &str = "workload";
+
+/// The plugin, which the charts run to check an upgrade.
+pub const PLUGIN: &str = "kubectl-catena";
+
+/// The programs that charts run.
+pub fn programs() -> Vec<String> {
+    let controllers = charts::all().into_iter().map(|chart| chart.name);
+    controllers.chain([PLUGIN.to_owned()]).collect()
+}
 
 /// The names of an image of this checkout. The workload has two, for changes between two versions.
 pub fn references(program: &str) -> Vec<String> {
@@ -15,7 +26,7 @@ pub fn references(program: &str) -> Vec<String> {
     references
 }
 
-/// The image of a controller of this checkout.
-pub fn reference(controller: &str) -> String {
-    format!("catena/{controller}:{}", env!("CARGO_PKG_VERSION"))
+/// The image of a program of this checkout.
+pub fn reference(program: &str) -> String {
+    format!("catena/{program}:{}", env!("CARGO_PKG_VERSION"))
 }

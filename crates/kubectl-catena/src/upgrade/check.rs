@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::{
     definition::{Definition, installed, refused},
     path::LostField,
-    scratch::Scratch,
+    scratch::{Scratch, ScratchId},
     trial::{Cause, Trial, Verdict, retried},
 };
 use crate::{
@@ -118,7 +118,12 @@ impl Checked {
 
 /// Checks the definition that is to replace an installed one. The scratch definition in `scratch` must be removed afterwards,
 /// also if this does not come to its end.
-pub async fn check(cluster: &Cluster, new: &Definition, scratch: &mut Option<Scratch>) -> Result<Checked> {
+pub async fn check(
+    cluster: &Cluster,
+    new: &Definition,
+    id: Option<&ScratchId>,
+    scratch: &mut Option<Scratch>,
+) -> Result<Checked> {
     let failed = |verb: &str, error| refused(new.name(), verb, error);
     let live = installed(cluster, new.name()).await.map_err(|error| failed("get", error))?;
     let refused_definition =
@@ -128,7 +133,7 @@ pub async fn check(cluster: &Cluster, new: &Definition, scratch: &mut Option<Scr
     checked.installed = true;
     checked.findings = findings(&live, new);
     // It is known before it is created: an interruption may come between.
-    let scratch = scratch.insert(Scratch::planned(cluster, new)?);
+    let scratch = scratch.insert(Scratch::planned(cluster, new, id)?);
     match scratch.create(cluster).await {
         Ok(()) => scratch.while_claimed(objects(cluster, &live, new, scratch, &mut checked)).await?,
         // A schema that the server does not accept is already named.

@@ -17,5 +17,5 @@ pub use definition::Definition;
 pub use migrate::{Migrated, Migration, migrate};
 #[cfg(test)]
 pub use path::LostField;
-pub use scratch::{Leftover, remove_leftovers};
+pub use scratch::{Leftover, ScratchId, remove_leftovers};
 pub use sources::{Charts, definitions};

@@ -2,9 +2,9 @@
 //!
 //! A killed check leaves it behind. So a check says on it until when it is in use, and the next check removes what is not.
 
-use std::time::Duration;
+use std::{str::FromStr, time::Duration};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Error, Result, bail, ensure};
 use catena_api::keys;
 use jiff::{SignedDuration, Timestamp};
 use kube::{
@@ -32,6 +32,21 @@ const SERVED_INTERVAL: Duration = Duration::from_millis(100);
 const UNANSWERED_ATTEMPTS: usize = 10;
 const UNANSWERED_INTERVAL: Duration = Duration::from_millis(200);
 
+/// A part of the group's name that is known in advance, so that rights to the group can be granted.
+#[derive(Clone, Debug)]
+pub struct ScratchId(String);
+
+impl FromStr for ScratchId {
+    type Err = Error;
+
+    fn from_str(id: &str) -> Result<Self> {
+        let is_label = (1..=40).contains(&id.len())
+            && id.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit());
+        ensure!(is_label, "it must consist of 1 to 40 lower-case letters and digits");
+        Ok(Self(id.to_owned()))
+    }
+}
+
 /// Whether a scratch definition is there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Creation {
@@ -52,7 +67,7 @@ pub struct Scratch {
 }
 
 /// A scratch definition of another check.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Leftover {
     /// Its name.
@@ -62,13 +77,17 @@ pub struct Leftover {
     /// The time until which a check claims it.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub in_use_until: String,
+    /// Why it was not removed, although no check claims it any more.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub denied: String,
 }
 
 impl Scratch {
     /// The scratch definition of a definition, which is not created yet.
-    pub fn planned(cluster: &Cluster, definition: &Definition) -> Result<Self> {
+    pub fn planned(cluster: &Cluster, definition: &Definition, id: Option<&ScratchId>) -> Result<Self> {
         let now = Timestamp::now();
-        let id = short_digest(&[&now.as_nanosecond().to_string(), &std::process::id().to_string()]);
+        let its_own = || short_digest(&[&now.as_nanosecond().to_string(), &std::process::id().to_string()]);
+        let id = id.map_or_else(its_own, |ScratchId(id)| id.clone());
         let group = format!("{GROUP_PREFIX}-{id}.{}", keys::GROUP);
         let object: DynamicObject =
             serde_json::from_value(definition.scratch(&group, &(now + CLAIM).to_string()))?;
@@ -87,6 +106,12 @@ impl Scratch {
             Err(error) => {
                 if matches!(&error, kube::Error::Api(status) if (400..500).contains(&status.code)) {
                     self.creation = Creation::Refused;
+                }
+                if matches!(&error, kube::Error::Api(status) if status.is_already_exists()) {
+                    bail!(
+                        "another check uses {}, or one was killed less than two minutes ago: try again later",
+                        self.name
+                    );
                 }
                 return Err(cluster.refused(kind, &self.name, "create", error));
             }
@@ -194,12 +219,20 @@ pub async fn remove_leftovers(cluster: &Cluster) -> Result<Vec<Leftover>> {
         let until =
             metadata.annotations.and_then(|mut all| all.remove(keys::SCRATCH_UNTIL)).unwrap_or_default();
         let is_over = until.parse::<Timestamp>().is_ok_and(|until| until < Timestamp::now());
+        let mut leftover = Leftover { name, ..Leftover::default() };
         if is_over {
-            let removed = remove(&api, &name, metadata.uid).await;
-            removed.map_err(|error| cluster.refused(kind, &name, "delete", error))?;
+            match remove(&api, &leftover.name, metadata.uid).await {
+                Ok(_) => leftover.removed = true,
+                // The Job of a chart may only delete its own.
+                Err(kube::Error::Api(status)) if status.is_forbidden() => {
+                    leftover.denied.clone_from(&status.message);
+                }
+                Err(error) => return Err(cluster.refused(kind, &leftover.name, "delete", error)),
+            }
+        } else {
+            leftover.in_use_until = until;
         }
-        let in_use_until = if is_over { String::new() } else { until };
-        leftovers.push(Leftover { name, removed: is_over, in_use_until });
+        leftovers.push(leftover);
     }
     Ok(leftovers)
 }
@@ -261,7 +294,7 @@ mod tests {
         let cluster = Cluster { client: Client::new(service, "shop"), ..cluster().0 };
         let new = Definition::new(definition(&json!({}))).unwrap();
         let mut scratch = None;
-        let checked = check(&cluster, &new, &mut scratch);
+        let checked = check(&cluster, &new, None, &mut scratch);
         tokio::time::timeout(Duration::from_secs(1), checked).await.unwrap_err();
         scratch.unwrap().remove().await.unwrap();
         let requests = requests.lock().unwrap();

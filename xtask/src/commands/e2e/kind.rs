@@ -7,8 +7,8 @@ use super::suite::Suite;
 use crate::{
     cargo, charts,
     cluster::Cluster,
-    commands::images,
-    images::{WORKLOAD, reference},
+    commands,
+    images::{self, WORKLOAD, reference},
     post_mortem::{ended, on_failure},
 };
 
@@ -17,9 +17,9 @@ pub async fn run(suite: &Suite, node_image: Option<&str>, interrupt: &Interrupt)
     if let Some(problem) = kind_problem() {
         bail!("there can be no kind cluster: {problem}; `--on local` needs neither Docker nor kind");
     }
-    let mut programs: Vec<String> = charts::all().into_iter().map(|chart| chart.name).collect();
+    let mut programs = images::programs();
     programs.push(WORKLOAD.to_owned());
-    let archives = images::write(&programs, interrupt).await?;
+    let archives = commands::images::write(&programs, interrupt).await?;
     cargo::run(&["build", "--release", "--package", "kubectl-catena"], interrupt).await?;
 
     let name = format!("e2e-{}", std::process::id());

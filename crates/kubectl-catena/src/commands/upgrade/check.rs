@@ -12,7 +12,7 @@ use crate::{
     output::Output,
     paint::{Paint, Tone},
     table::{Cell, Table},
-    upgrade::{Charts, Checked, Definition, Leftover, check, definitions, remove_leftovers},
+    upgrade::{Charts, Checked, Definition, Leftover, ScratchId, check, definitions, remove_leftovers},
 };
 
 /// A rule is broken, but no object is affected.
@@ -31,6 +31,12 @@ pub struct Arguments {
     files: Vec<PathBuf>,
     #[command(flatten)]
     charts: Charts,
+    /// Let a broken rule pass if no live object is affected: exit code 0 instead of 3
+    #[arg(long)]
+    objects_only: bool,
+    /// A fixed name for the group of the scratch definition, `zz-upgrade-check-ID.catena.dev`, for rights that must name it
+    #[arg(long, value_name = "ID")]
+    scratch_id: Option<ScratchId>,
     #[command(flatten)]
     output: Output,
 }
@@ -50,7 +56,8 @@ pub async fn run(options: &Options, arguments: &Arguments) -> Result<ExitCode> {
     let definitions = definitions(&cluster, &arguments.files, &arguments.charts).await?;
     let mut report = Report { definitions: Vec::new(), leftovers: remove_leftovers(&cluster).await? };
     for definition in &definitions {
-        match checked(&cluster, definition, &mut interrupt).await? {
+        let id = arguments.scratch_id.as_ref();
+        match checked(&cluster, definition, id, &mut interrupt).await? {
             Some(checked) => report.definitions.push(checked),
             None => return Ok(interrupted()),
         }
@@ -61,7 +68,8 @@ pub async fn run(options: &Options, arguments: &Arguments) -> Result<ExitCode> {
         ExitCode::from(OBJECTS_AFFECTED)
     } else if unchecked > 0 {
         return Err(anyhow!("the check is incomplete: {unchecked} could not be checked, as listed above"));
-    } else if report.definitions.iter().any(|checked| !checked.findings.is_empty()) {
+    } else if !arguments.objects_only && report.definitions.iter().any(|checked| !checked.findings.is_empty())
+    {
         ExitCode::from(RULES_BROKEN)
     } else {
         ExitCode::SUCCESS
@@ -72,10 +80,11 @@ pub async fn run(options: &Options, arguments: &Arguments) -> Result<ExitCode> {
 async fn checked(
     cluster: &Cluster,
     definition: &Definition,
+    id: Option<&ScratchId>,
     interrupt: &mut Interrupt,
 ) -> Result<Option<Checked>> {
     let mut scratch = None;
-    let checked = interrupt.or(Box::pin(check(cluster, definition, &mut scratch))).await;
+    let checked = interrupt.or(Box::pin(check(cluster, definition, id, &mut scratch))).await;
     if let Some(scratch) = scratch {
         scratch.remove().await?;
     }
@@ -86,6 +95,8 @@ fn text(report: &Report, paint: Paint) -> String {
     let leftovers = report.leftovers.iter().map(|leftover| {
         if leftover.removed {
             format!("removed {}, which a killed check had left\n", leftover.name)
+        } else if !leftover.denied.is_empty() {
+            format!("left {} alone, which a killed check had left: {}\n", leftover.name, leftover.denied)
         } else {
             format!(
                 "left {} alone: another check uses it, or was killed; a check after {} removes it\n",

@@ -1,0 +1,165 @@
+{{- /* Generated from charts/_shared by `cargo xtask charts`. Do not edit. */ -}}
+{{/*
+A Job that has the API server try every live object under the chart's definitions before they are upgraded, and fails, so that nothing is
+upgraded, if an object would be refused or lose a field. Its rights are those of the check alone, and go with it.
+*/}}
+{{- define "catena.upgradeCheck" -}}
+{{- with .chart -}}
+{{- if and .Values.crds.install (.Values.crds.upgradeCheck).enabled -}}
+{{- $name := printf "%s-upgrade-check" (include "catena.fullname" . | trunc 49 | trimSuffix "-") }}
+{{- $namespace := .Release.Namespace }}
+{{- $scratchGroup := "zz-upgrade-check-hook.catena.dev" }}
+{{- $group := "" }}
+{{- $plurals := list }}
+{{- $files := dict }}
+{{- range $path, $file := .Files.Glob "files/*.yaml" }}
+{{- $spec := ($file | toString | fromYaml).spec }}
+{{- $group = $spec.group }}
+{{- $plurals = append $plurals $spec.names.plural }}
+{{- $_ := set $files (base $path) ($file | toString) }}
+{{- end }}
+{{- $metadata := dict
+  "name" $name
+  "labels" (include "catena.labels" . | fromYaml)
+  "annotations" (dict
+    "helm.sh/hook" "pre-upgrade,pre-rollback"
+    "helm.sh/hook-weight" "-1"
+    "helm.sh/hook-delete-policy" "before-hook-creation,hook-succeeded") }}
+{{- $namespaced := merge (dict "namespace" $namespace) $metadata }}
+apiVersion: v1
+kind: ServiceAccount
+metadata:
+  {{- toYaml $namespaced | nindent 2 }}
+automountServiceAccountToken: false
+---
+apiVersion: v1
+kind: ConfigMap
+metadata:
+  {{- toYaml $namespaced | nindent 2 }}
+data:
+  {{- toYaml $files | nindent 2 }}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata:
+  {{- toYaml $metadata | nindent 2 }}
+rules:
+  # Objects as they are stored.
+  - apiGroups: [{{ $group }}]
+    resources:
+      {{- toYaml $plurals | nindent 6 }}
+    verbs: [get, list]
+  # Trials of them, in dry runs.
+  - apiGroups: [{{ $scratchGroup }}]
+    resources:
+      {{- toYaml $plurals | nindent 6 }}
+    verbs: [create, list]
+  # Definitions under which they are tried. A create cannot be limited to a name: the object does not exist yet.
+  - apiGroups: [apiextensions.k8s.io]
+    resources: [customresourcedefinitions]
+    verbs: [create, list]
+  - apiGroups: [apiextensions.k8s.io]
+    resources: [customresourcedefinitions]
+    resourceNames:
+      {{- range $plurals }}
+      - {{ . }}.{{ $scratchGroup }}
+      {{- end }}
+    verbs: [patch, delete]
+  # The installed definitions; the update is a dry run.
+  - apiGroups: [apiextensions.k8s.io]
+    resources: [customresourcedefinitions]
+    resourceNames:
+      {{- range $plurals }}
+      - {{ . }}.{{ $group }}
+      {{- end }}
+    verbs: [get, update]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata:
+  {{- toYaml $metadata | nindent 2 }}
+roleRef:
+  apiGroup: rbac.authorization.k8s.io
+  kind: ClusterRole
+  name: {{ $name }}
+subjects:
+  - kind: ServiceAccount
+    name: {{ $name }}
+    namespace: {{ $namespace | quote }}
+---
+apiVersion: batch/v1
+kind: Job
+metadata:
+  {{- $last := dict "helm.sh/hook-weight" "0" "helm.sh/hook-output-log-policy" "hook-failed" }}
+  {{- toYaml (merge (dict "annotations" (merge $last $namespaced.annotations)) $namespaced) | nindent 2 }}
+spec:
+  backoffLimit: 0
+  activeDeadlineSeconds: {{ .Values.crds.upgradeCheck.deadlineSeconds }}
+  template:
+    metadata:
+      labels:
+        {{- with omit .Values.podLabels "app.kubernetes.io/name" "app.kubernetes.io/instance" }}
+        {{- toYaml . | nindent 8 }}
+        {{- end }}
+        app.kubernetes.io/component: upgrade-check
+        catena.dev/hook-of: {{ include "catena.fullname" . | quote }}
+      {{- with .Values.podAnnotations }}
+      annotations:
+        {{- toYaml . | nindent 8 }}
+      {{- end }}
+    spec:
+      restartPolicy: Never
+      serviceAccountName: {{ $name }}
+      automountServiceAccountToken: true
+      enableServiceLinks: false
+      {{- with .Values.priorityClassName }}
+      priorityClassName: {{ . }}
+      {{- end }}
+      {{- with .Values.imagePullSecrets }}
+      imagePullSecrets:
+        {{- toYaml . | nindent 8 }}
+      {{- end }}
+      securityContext:
+        {{- toYaml .Values.podSecurityContext | nindent 8 }}
+      containers:
+        - name: upgrade-check
+          {{- with .Values.crds.upgradeCheck.image }}
+          image: {{ .repository }}:{{ default $.chart.Chart.AppVersion .tag }}{{ with .digest }}@{{ . }}{{ end }}
+          {{- end }}
+          imagePullPolicy: {{ .Values.image.pullPolicy }}
+          terminationMessagePolicy: FallbackToLogsOnError
+          args:
+            - upgrade
+            - check
+            - --objects-only
+            - --scratch-id=hook
+            {{- range $file, $_ := $files }}
+            - /etc/definitions/{{ $file }}
+            {{- end }}
+          resources:
+            {{- toYaml .Values.resources | nindent 12 }}
+          securityContext:
+            {{- toYaml .Values.securityContext | nindent 12 }}
+          volumeMounts:
+            - name: definitions
+              mountPath: /etc/definitions
+              readOnly: true
+      volumes:
+        - name: definitions
+          configMap:
+            name: {{ $name }}
+      {{- with .Values.nodeSelector }}
+      nodeSelector:
+        {{- toYaml . | nindent 8 }}
+      {{- end }}
+      {{- with .Values.tolerations }}
+      tolerations:
+        {{- toYaml . | nindent 8 }}
+      {{- end }}
+      {{- with .Values.affinity }}
+      affinity:
+        {{- toYaml . | nindent 8 }}
+      {{- end }}
+{{- end }}
+{{- end }}
+{{- end }}
