@@ -18,7 +18,7 @@ use k8s_openapi::{
     apimachinery::pkg::util::intstr::IntOrString,
 };
 use kube::{
-    Resource, ResourceExt,
+    Resource,
     api::{DeleteParams, ListParams, Patch, PatchParams, PostParams},
 };
 use serde_json::{Value, json};
@@ -141,23 +141,6 @@ async fn rolls_back(namespace: &Namespace) -> Result<()> {
     Ok(())
 }
 
-/// The child is orphaned and adopted.
-async fn comes_back(namespace: &Namespace) -> Result<()> {
-    let web = namespace.api::<BasicDeployment>().get("web").await?;
-    let before = namespace.api::<Deployment>().get("web").await?;
-    namespace.api::<BasicDeployment>().delete("web", &DeleteParams::orphan()).await?;
-    namespace.until_gone::<BasicDeployment>("web").await;
-    namespace
-        .until("web", "is left without an owner", |child: &Deployment| child.owner_references().is_empty())
-        .await;
-    namespace.create(&BasicDeployment::new("web", web.spec)).await?;
-    namespace.until_ready("web").await;
-    let after = namespace.api::<Deployment>().get("web").await?;
-    assert_eq!(after.uid(), before.uid(), "it is another child");
-    assert_eq!(after.owner_references().len(), 1);
-    Ok(())
-}
-
 #[tokio::test]
 async fn a_child_is_exchanged_for_another_kind_and_rolled_back_while_it_serves() -> Result<()> {
     let cluster = Cluster::changing_one_of(&CHAIN, DEPLOYMENTS).await?;
@@ -179,7 +162,6 @@ async fn a_child_is_exchanged_for_another_kind_and_rolled_back_while_it_serves()
     )
     .await?;
     until_on::<Deployment>(&namespace, &["BasicReplicaSet"]).await?;
-    comes_back(&namespace).await?;
     is_not_left_behind(&cluster, &namespace, &release).await?;
     release.restore().await?;
     DEPLOYMENTS.until_ready(&cluster).await;
