@@ -282,7 +282,8 @@ async fn until_doubted(cluster: &Cluster, kind: &str, before: i32) {
 }
 
 #[tokio::test]
-async fn a_kind_that_does_not_say_that_it_honours_the_contract_is_told() -> Result<()> {
+async fn a_kind_that_does_not_say_that_it_honours_the_contract_and_a_child_that_says_nothing_are_told()
+-> Result<()> {
     let cluster = Cluster::changing_one_of(&CHAIN, DEPLOYMENTS).await?;
     let namespace = cluster.namespace("undeclared").await?;
     let definitions = cluster.all::<CustomResourceDefinition>();
@@ -302,9 +303,20 @@ async fn a_kind_that_does_not_say_that_it_honours_the_contract_is_told() -> Resu
     let (of_crowd, of_built_in) = (before(&api_version).await?, before("apps/v1 ReplicaSet").await?);
     // All kinds are looked at again, in their order.
     let built_in = json!({"apiVersion": "apps/v1", "kind": "ReplicaSet", "resource": "replicasets"});
-    release.change(&values(&[], &[crowd, built_in])?).await?;
+    let mut values = values(&[], &[crowd, built_in])?;
+    values["templates"]["crowd"] =
+        format!("{{apiVersion: {api_version}, kind: Crowd, metadata: {{name: {{{{ name }}}}}}}}").into();
+    release.change(&values).await?;
     until_doubted(&cluster, "apps/v1 ReplicaSet", of_built_in).await;
     assert_eq!(doubts(&cluster, &api_version).await, Ok(of_crowd), "it has the label now");
+
+    // Nobody runs it.
+    let mut silent = deployment("web", 1);
+    (silent.spec.template, silent.spec.progress_deadline_seconds) = ("crowd".into(), 2);
+    namespace.create(&silent).await?;
+    let note = namespace.until_event("web", "ContractBroken").await;
+    assert!(note.contains("has never reported contract.observedGeneration"), "{note}");
+    namespace.delete::<BasicDeployment>("web").await?;
     release.restore().await?;
     DEPLOYMENTS.until_ready(&cluster).await;
     Ok(())
