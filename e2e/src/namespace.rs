@@ -11,7 +11,8 @@ use k8s_openapi::{
 };
 use kube::{
     Api, Client, Resource, ResourceExt,
-    api::{DeleteParams, ListParams, Patch, PatchParams, PostParams},
+    api::{DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams},
+    discovery::ApiResource,
     runtime::wait::await_condition,
 };
 use serde::{Serialize, de::DeserializeOwned};
@@ -47,6 +48,12 @@ impl Namespace {
         K: Resource<DynamicType = (), Scope = NamespaceResourceScope>,
     {
         Api::namespaced(self.client.clone(), &self.name)
+    }
+
+    /// The objects of a kind that is known only at run time.
+    #[must_use]
+    pub fn api_of(&self, kind: &ApiResource) -> Api<DynamicObject> {
+        Api::namespaced_with(self.client.clone(), &self.name, kind)
     }
 
     /// Creates an object.

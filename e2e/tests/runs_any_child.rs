@@ -1,13 +1,18 @@
 //! Children of other kinds than BasicReplicaSet, by the values under examples/children: they are created, scaled, rolled out,
-//! restarted, rolled back and deleted, and a version that never serves is never called ready, and its pod is named.
+//! restarted, rolled back, orphaned, adopted and deleted, and a version that never serves is never called ready, and its pod is named.
 
 use anyhow::{Context, Result};
 use catena_api::{BasicDeployment, BasicDeploymentRestart, BasicDeploymentRollback, BlockedBy};
 use e2e::{
     Cluster, DEPLOYMENTS, JobReplicas, Namespace, Release, another_image, checkout, commands, condition,
-    deployment, image, uids,
+    deployment, image, orphan_any_child, uids,
 };
 use k8s_openapi::api::core::v1::Pod;
+use kube::{
+    ResourceExt,
+    core::{GroupVersionKind, TypeMeta},
+    discovery::ApiResource,
+};
 use serde_json::{Value, json};
 
 /// Nobody can pull it.
@@ -92,6 +97,33 @@ fn renamed(mut values: Value) -> Value {
     values
 }
 
+/// The listed kind of these values.
+fn api_resource(values: &Value) -> Result<ApiResource> {
+    let text = |field: &str| values["children"][0][field].as_str().context("a text");
+    let kind: GroupVersionKind =
+        TypeMeta { api_version: text("apiVersion")?.into(), kind: text("kind")?.into() }.try_into()?;
+    Ok(ApiResource::from_gvk_with_plural(&kind, text("resource")?))
+}
+
+/// The child is orphaned, and adopted by a BasicDeployment of the same name, without a change of its pods.
+async fn comes_back(namespace: &Namespace, kind: &ApiResource) -> Result<()> {
+    let web = namespace.until_ready("web").await;
+    let pods = uids(&namespace.until_ready_pods(4).await);
+    let before = orphan_any_child(namespace, kind).await?;
+    let orphan = namespace.api_of(kind).get(&before.name_any()).await?;
+    assert!(orphan.owner_references().is_empty(), "{:?}", orphan.owner_references());
+
+    let web = namespace.create(&BasicDeployment::new("web", web.spec)).await?;
+    let ready = namespace.until_ready("web").await;
+    let after = namespace.api_of(kind).get(&before.name_any()).await?;
+    assert_eq!(after.uid(), before.uid(), "it is another child");
+    let owners: Vec<_> = after.owner_references().iter().map(|owner| Some(owner.uid.clone())).collect();
+    assert_eq!(owners, [web.uid()]);
+    assert_eq!(ready.status.and_then(|status| status.child).map(|child| child.uid), after.uid());
+    assert_eq!(uids(&namespace.until_ready_pods(4).await), pods, "pods were replaced");
+    Ok(())
+}
+
 async fn lives_with(cluster: &Cluster, release: &Release, kind: &Kind) -> Result<()> {
     release.change(&values(kind)?).await?;
     DEPLOYMENTS.until_ready(cluster).await;
@@ -137,6 +169,7 @@ async fn lives_with(cluster: &Cluster, release: &Release, kind: &Kind) -> Result
             pods.len() == 4 && pods.iter().all(e2e::is_ready) && uids(&before).is_disjoint(&uids(pods))
         })
         .await;
+    comes_back(&namespace, &api_resource(&values(kind)?)?).await?;
     namespace.delete::<BasicDeployment>("web").await?;
     namespace.until_pods("no pod is left", <[Pod]>::is_empty).await;
     Ok(())

@@ -15,6 +15,14 @@
 - apiGroups: [{{ include "basic-deployment-controller.group" . | quote }}]
   resources: [{{ .resource }}]
   verbs: [get, list, watch, create, patch, delete]
+{{- $group := include "basic-deployment-controller.group" . }}
+{{- if and $group (not (hasKey . "contract")) }}
+# The label on its definition, which says that the kind honours the contract.
+- apiGroups: [apiextensions.k8s.io]
+  resources: [customresourcedefinitions]
+  resourceNames: [{{ printf "%s.%s" .resource $group | quote }}]
+  verbs: [get]
+{{- end }}
 {{- with (.contract | default dict).pods }}
 # The pod that keeps a child from serving, as contract.pods says.
 - apiGroups: [""]

@@ -35,7 +35,9 @@ impl Chronicle {
         let uid = ObjectId::of(&*observed.deployment).uid;
         let changing = self.changing.lock().get(uid).cloned();
         let changing = changing.map(|(began, at)| Change { began, since: at.elapsed() });
-        milestones::of(observed, action, changing.as_ref()).filter(|_| self.settings.current().events.normal)
+        let tells_all = self.settings.current().events.normal;
+        milestones::of(observed, action, changing.as_ref())
+            .filter(|step| tells_all || matches!(step, Step::Silent(_)))
     }
 
     /// Tells the milestone of an action that has succeeded.
@@ -52,6 +54,10 @@ impl Chronicle {
                 milestone
             }
             Step::Alone(milestone) => milestone,
+            Step::Silent(note) => {
+                self.events.warn(&deployment.object_ref(&()), "ContractBroken", &note);
+                return;
+            }
         };
         self.events.mark(&deployment.object_ref(&()), milestone);
     }

@@ -1,6 +1,7 @@
 //! The rules by which a `BasicDeployment` keeps its child and carries out its commands. They are pure, so that the
 //! controller, models and other tools can call them.
 
+pub mod assumption;
 pub mod blocking_pod;
 pub mod budget;
 pub mod child;

@@ -2,6 +2,7 @@
 
 mod act;
 mod chronicle;
+mod contract_labels;
 mod controller;
 mod deadlines;
 #[cfg(test)]
@@ -13,10 +14,11 @@ use basic_deployment_controller::Settings;
 use catena_api::BasicDeployment;
 use clap::Parser;
 use operator_kit::run::{Arguments, Operator, Queue};
+use tokio::select;
 
 use crate::{
-    act::Executor, chronicle::Chronicle, controller::Deployments, deadlines::Deadlines, memory::Memory,
-    observe::Observer,
+    act::Executor, chronicle::Chronicle, contract_labels::ContractLabels, controller::Deployments,
+    deadlines::Deadlines, memory::Memory, observe::Observer,
 };
 
 /// Keeps one child (by default a `BasicReplicaSet`) in line with each `BasicDeployment`.
@@ -41,6 +43,15 @@ async fn main() -> anyhow::Result<()> {
     let chronicle = Chronicle::new(operator.events(), operator.settings());
     let executor = Executor::new(operator.writer(), observer.places(), memory);
     let deadlines = Deadlines::new(observer.commands(), executor.clone());
+    let labels = ContractLabels::new(
+        operator.client(),
+        operator.settings(),
+        operator.served_kinds(),
+        operator.settings_events(),
+    );
     let deployments = Deployments::new(observer, executor, chronicle);
-    Box::pin(operator.run_beside(deployments, queue, deadlines.keep())).await
+    let beside = async {
+        select! { never = deadlines.keep() => never, never = labels.keep() => never }
+    };
+    Box::pin(operator.run_beside(deployments, queue, beside)).await
 }

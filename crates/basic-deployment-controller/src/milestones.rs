@@ -20,6 +20,8 @@ use crate::{
     desired::Desired,
     observed::{Found, Observed},
     revision::{self, Revision},
+    stall::PROGRESS_DEADLINE_EXCEEDED,
+    status::silence,
 };
 
 /// The milestone of a step that was taken.
@@ -31,6 +33,8 @@ pub enum Step {
     Ends(Milestone),
     /// Neither.
     Alone(Milestone),
+    /// It has exceeded its deadline, and the child has never reported on its spec.
+    Silent(String),
 }
 
 /// A change whose end has not been told.
@@ -118,7 +122,7 @@ fn targets<T>(target: Option<&(Desired, T)>, desired: &Desired) -> bool {
     target.is_some_and(|(target, _)| target.hash == desired.hash)
 }
 
-/// A reported status may say that the last change has ended, or that the rollout is paused.
+/// A reported status may say that the last change has ended, that the rollout is paused, or that its child says nothing.
 fn reported(observed: &Observed, status: &BasicDeploymentStatus, changing: Option<&Change>) -> Option<Step> {
     let reason = |status: Option<&BasicDeploymentStatus>| {
         let conditions = status.map(|status| &*status.conditions).unwrap_or_default();
@@ -128,6 +132,9 @@ fn reported(observed: &Observed, status: &BasicDeploymentStatus, changing: Optio
     if after.as_deref() == Some("Paused") && before != after {
         let note = "spec.paused is true, so that the child is not changed".to_owned();
         return Some(Step::Alone(milestone("Paused", "Pause", note, None)));
+    }
+    if after.as_deref() == Some(PROGRESS_DEADLINE_EXCEEDED) && before != after {
+        return observed.child.ours().and_then(|child| silence(child)).map(Step::Silent);
     }
     let Change { began, since } = changing.filter(|_| status.ready)?;
     let child = observed.child.ours()?;

@@ -243,7 +243,7 @@ fn summary(
             stall::PROGRESS_DEADLINE_EXCEEDED,
             format!(
                 "{counted}, without progress for {seconds} s{whom}{}",
-                child.map(silent).unwrap_or_default()
+                child.and_then(silence).map_or_else(String::new, |silence| format!("; {silence}"))
             ),
             true,
         );
@@ -257,14 +257,15 @@ fn summary(
 }
 
 /// A message about a child that has never reported on its spec.
-fn silent(child: &Child) -> String {
+#[must_use]
+pub fn silence(child: &Child) -> Option<String> {
     let (kind, name) = (&child.kind.kind, &child.name);
-    match (child.outputs.observed_generation, &child.kind.fields().observed_generation) {
-        (Some(_), _) => String::new(),
-        (None, field) => format!(
-            "; {kind} {name:?} has never reported contract.observedGeneration ({field}): its controller does not run, or does not honour this contract"
-        ),
-    }
+    let field = &child.kind.fields().observed_generation;
+    child.outputs.observed_generation.is_none().then(|| {
+        format!(
+            "{kind} {name:?} has never reported contract.observedGeneration ({field}): its controller does not run, or does not honour this contract"
+        )
+    })
 }
 
 /// This object itself while it cannot continue, otherwise the child's blocker, otherwise the pod that was found, otherwise the

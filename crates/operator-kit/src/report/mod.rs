@@ -23,5 +23,6 @@ pub use {
     next_retry::NextRetry,
     obstacle::Obstacle,
     retelling::{share, tell_again_after},
+    settings_status::SettingsEvents,
     status_pace::{Pace, StatusAge},
 };

@@ -53,7 +53,7 @@ impl SettingsStatus {
     }
 
     /// Records that settings are in force, and tells it if they replaced others.
-    pub fn taken(&self, version: &str, teller: &Teller) {
+    pub fn taken(&self, version: &str, events: &SettingsEvents) {
         let mut state = self.state();
         version.clone_into(&mut state.in_force);
         state.newer = None;
@@ -61,11 +61,11 @@ impl SettingsStatus {
         self.metrics.settings_in_force(version);
         tracing::info!(version, "the settings changed");
         let note = format!("the settings of the version {version} are in force");
-        teller.tell("SettingsTaken", &taking(&[version]), &note);
+        events.tell("SettingsTaken", &taking(&[version]), &note);
     }
 
     /// Records that settings are not in force, and tells it.
-    pub fn kept_out(&self, version: &str, problem: Problem, teller: &Teller) {
+    pub fn kept_out(&self, version: &str, problem: Problem, events: &SettingsEvents) {
         let reason = match problem {
             Problem::Mistake(_) => {
                 self.metrics.settings_refused();
@@ -79,7 +79,7 @@ impl SettingsStatus {
         drop(state);
         self.metrics.settings_kept_out();
         tracing::error!("{note}");
-        teller.warn(reason, &taking(&[version, &note]), &note);
+        events.warn(reason, &taking(&[version, &note]), &note);
     }
 
     /// The page about the settings. With the version that somebody waits for: success once it is in force, 422 when it is
@@ -114,12 +114,25 @@ fn taking(about: &[&str]) -> String {
 
 /// Tells of settings, and of kinds that they name, in Events about their `ConfigMap`, if that is known.
 #[derive(Clone)]
-pub(crate) struct Teller {
-    pub events: Events,
-    pub config_map: Option<ObjectReference>,
+pub struct SettingsEvents {
+    pub(crate) events: Events,
+    pub(crate) config_map: Option<ObjectReference>,
 }
 
-impl Teller {
+impl SettingsEvents {
+    /// Events about a `ConfigMap`, without an [`Operator`](crate::run::Operator).
+    #[must_use]
+    pub fn over(events: Events, namespace: &str, config_map: &str) -> Self {
+        let config_map = ObjectReference {
+            api_version: Some("v1".into()),
+            kind: Some("ConfigMap".into()),
+            name: Some(config_map.into()),
+            namespace: Some(namespace.into()),
+            ..ObjectReference::default()
+        };
+        Self { events, config_map: Some(config_map) }
+    }
+
     fn tell(&self, reason: &'static str, action: &str, note: &str) {
         if let Some(map) = &self.config_map {
             self.events.enqueue(EventType::Normal, map, reason, action, note);
@@ -143,7 +156,7 @@ mod tests {
     #[tokio::test]
     async fn a_version_is_waited_for_and_a_refused_one_is_told_at_once() {
         let client = Client::try_from(Config::new("http://127.0.0.1:1".parse().unwrap())).unwrap();
-        let teller = Teller { events: Events::over(client, "binder"), config_map: None };
+        let events = SettingsEvents { events: Events::over(client, "binder"), config_map: None };
         let metrics = Arc::<Metrics>::default();
         let status = SettingsStatus::new("a", metrics.clone());
         let page = |wanted: Option<&str>| {
@@ -152,7 +165,7 @@ mod tests {
         };
         assert_eq!((page(None).0, page(Some("a")).0, page(Some("b")).0), (200, 200, 503));
 
-        status.kept_out("b", Problem::Mistake("kinds.x: lost".into()), &teller);
+        status.kept_out("b", Problem::Mistake("kinds.x: lost".into()), &events);
         assert_eq!((page(None).0, page(Some("a")).0, page(Some("b")).0), (422, 200, 422));
         assert!(
             page(Some("b")).1.contains("kinds.x: lost; the settings of the version a"),
@@ -169,9 +182,9 @@ mod tests {
             assert!(exposed.contains(line), "{line} is not in {exposed}");
         }
 
-        status.kept_out("c", Problem::Rights("may not create secrets".into()), &teller);
+        status.kept_out("c", Problem::Rights("may not create secrets".into()), &events);
         assert_eq!((page(None).0, page(Some("c")).0), (503, 503));
-        status.taken("c", &teller);
+        status.taken("c", &events);
         assert_eq!((page(None).0, page(Some("c")).0, page(Some("a")).0), (200, 200, 503));
         let exposed = metrics.encode().unwrap();
         for line in [

@@ -95,3 +95,25 @@ fn a_pause_is_told_once() {
     assert!(matches!(decide(&paused), Action::WriteStatus(_)));
     assert_eq!(next(&paused, None), None);
 }
+
+#[test]
+fn a_child_that_has_never_reported_on_its_spec_is_told_once_when_the_deadline_has_passed() {
+    let stalled = |status: Value| {
+        let mut stalled = unreported(ours(json!({"status": status})));
+        stalled.since_progress = Duration::from_secs(600);
+        stalled
+    };
+    let mut silent = stalled(json!({"observedGeneration": null, "conditions": null}));
+    let Some(Step::Silent(note)) = next(&silent, None) else { panic!("{:?}", decide(&silent)) };
+    assert!(
+        note.starts_with("BasicReplicaSet \"web\" has never reported contract.observedGeneration"),
+        "{note}"
+    );
+    let reported = written(decide(&silent));
+    Arc::make_mut(&mut silent.deployment).status = Some(BasicDeploymentStatus { active: 2, ..reported });
+    assert!(matches!(decide(&silent), Action::WriteStatus(_)));
+    assert_eq!(next(&silent, None), None);
+    let slow = stalled(json!({"active": 1, "conditions": null}));
+    assert!(matches!(decide(&slow), Action::WriteStatus(_)));
+    assert_eq!(next(&slow, None), None, "it reports");
+}

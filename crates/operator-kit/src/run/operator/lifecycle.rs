@@ -138,7 +138,7 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
             let failing = self.health.lasting_failures();
             for failure in failing.difference(&told) {
                 let action = format!("Watch{}", short_digest(&[failure]));
-                self.teller.warn("KindNotObserved", &action, failure);
+                self.settings_events.warn("KindNotObserved", &action, failure);
             }
             told = failing;
             tokio::time::sleep(HEARTBEAT_INTERVAL).await;

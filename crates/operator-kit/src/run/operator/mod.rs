@@ -6,7 +6,6 @@ use std::{
 
 use anyhow::Context;
 use futures::{StreamExt, stream};
-use k8s_openapi::api::core::v1::ObjectReference;
 use kube::{Api, Client, Config, Resource, runtime::reflector::store::Writer as StoreWriter};
 use prometheus_client::registry::Registry;
 use serde::de::DeserializeOwned;
@@ -22,7 +21,7 @@ use crate::{
         health::Health,
         logging,
         metrics::Metrics,
-        settings_status::{SettingsStatus, Teller},
+        settings_status::{SettingsEvents, SettingsStatus},
     },
     run::{
         Arguments, Controller, Handover, Queue, Settings, Triggers, Validate,
@@ -55,7 +54,7 @@ pub struct Operator<S> {
     metrics: Arc<Metrics>,
     passed: Passed,
     settings_status: Arc<SettingsStatus>,
-    teller: Teller,
+    settings_events: SettingsEvents,
 }
 
 impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
@@ -85,15 +84,12 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
         let client = Client::try_from(config).context("the configuration of the cluster cannot be used")?;
         let writer = Writer::new(client.clone(), name, metrics.clone());
         let events = Events::new(client.clone(), name, &arguments.identity, metrics.clone());
-        let config_map = arguments.settings_config_map.as_ref().map(|map| ObjectReference {
-            api_version: Some("v1".into()),
-            kind: Some("ConfigMap".into()),
-            name: Some(map.clone()),
-            namespace: Some(arguments.lease_namespace(&client).to_owned()),
-            ..ObjectReference::default()
-        });
-        let teller = Teller { events: events.clone(), config_map };
-        let settings = Settings::follow(file, client.clone(), settings_status.clone(), teller.clone());
+        let settings_events = match &arguments.settings_config_map {
+            Some(map) => SettingsEvents::over(events.clone(), arguments.lease_namespace(&client), map),
+            None => SettingsEvents { events: events.clone(), config_map: None },
+        };
+        let settings =
+            Settings::follow(file, client.clone(), settings_status.clone(), settings_events.clone());
         Ok(Self {
             name,
             arguments,
@@ -106,7 +102,7 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
             metrics,
             passed: Passed::default(),
             settings_status,
-            teller,
+            settings_events,
         })
     }
 
@@ -144,6 +140,12 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
     #[must_use]
     pub fn events(&self) -> Events {
         self.events.clone()
+    }
+
+    /// Publishes Events about the settings.
+    #[must_use]
+    pub fn settings_events(&self) -> SettingsEvents {
+        self.settings_events.clone()
     }
 
     /// Looks up the served versions of kinds.

@@ -16,7 +16,7 @@ use tokio::{
 use super::{Current, Settings, SettingsError, Validate, parse, rights};
 use crate::{
     render::sha256,
-    report::settings_status::{Problem, SettingsStatus, Teller},
+    report::settings_status::{Problem, SettingsEvents, SettingsStatus},
 };
 
 /// Time between checks of the file. A kubelet takes about a minute to deliver a changed `ConfigMap` anyway.
@@ -94,11 +94,11 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Settings<S> {
         file: SettingsFile<S>,
         client: Client,
         status: Arc<SettingsStatus>,
-        teller: Teller,
+        events: SettingsEvents,
     ) -> Self {
         let SettingsFile { path, texts, settings, .. } = file;
         let (sender, receiver) = watch::channel(Current { version: 1, settings: Arc::new(settings) });
-        let follower = Follower { path, texts, candidate: None, client, status, teller, sender };
+        let follower = Follower { path, texts, candidate: None, client, status, events, sender };
         tokio::spawn(follower.run());
         Self(receiver)
     }
@@ -120,7 +120,7 @@ struct Follower<S> {
     candidate: Option<Candidate<S>>,
     client: Client,
     status: Arc<SettingsStatus>,
-    teller: Teller,
+    events: SettingsEvents,
     sender: watch::Sender<Current<S>>,
 }
 
@@ -142,7 +142,7 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Follower<S> {
                     candidate.wait();
                     if is_told && candidate.told.as_ref() != Some(&missing) {
                         let problem = Problem::Rights(missing.clone());
-                        self.status.kept_out(&candidate.version, problem, &self.teller);
+                        self.status.kept_out(&candidate.version, problem, &self.events);
                         candidate.told = Some(missing);
                     }
                     self.candidate = Some(candidate);
@@ -163,7 +163,7 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Follower<S> {
         self.candidate = match parse::<S>(&self.path, &self.texts.settings) {
             Ok(settings) => Some(Candidate::new(settings, version)),
             Err(error) => {
-                self.status.kept_out(&version, Problem::Mistake(error.to_string()), &self.teller);
+                self.status.kept_out(&version, Problem::Mistake(error.to_string()), &self.events);
                 None
             }
         };
@@ -188,7 +188,7 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Follower<S> {
         let Candidate { settings, version, .. } = candidate;
         warn(&settings);
         let number = self.sender.borrow().version + 1;
-        self.status.taken(&version, &self.teller);
+        self.status.taken(&version, &self.events);
         self.sender.send_replace(Current { version: number, settings: Arc::new(settings) });
     }
 }

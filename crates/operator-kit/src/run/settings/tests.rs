@@ -10,7 +10,7 @@ use super::{follow::POLL_INTERVAL, *};
 use crate::{
     report::{
         Events,
-        settings_status::{SettingsStatus, Teller},
+        settings_status::{SettingsEvents, SettingsStatus},
     },
     testing::{Answer, Sent, answering},
 };
@@ -41,8 +41,8 @@ impl Followed {
         std::fs::write(&path, "number: 1").unwrap();
         let file = SettingsFile::read(path).await.unwrap();
         let status = Arc::new(SettingsStatus::new(file.version(), Arc::default()));
-        let teller = Teller { events: Events::over(client.clone(), "numbers"), config_map: None };
-        let settings = Settings::follow(file, client, status.clone(), teller);
+        let events = SettingsEvents { events: Events::over(client.clone(), "numbers"), config_map: None };
+        let settings = Settings::follow(file, client, status.clone(), events);
         Self { directory, status, settings }
     }
 
