@@ -1,4 +1,4 @@
-{{/* The rights of the controller in all namespaces: those of its ClusterRole, which its settings need. */}}
+{{/* The rights in all namespaces that the controller needs for its settings. */}}
 {{- define "basic-deployment-controller.rules" -}}
 - apiGroups: [catena.dev]
   resources: [basicdeployments, basicdeploymentrestarts, basicdeploymentrollbacks]
@@ -15,14 +15,6 @@
 - apiGroups: [{{ include "basic-deployment-controller.group" . | quote }}]
   resources: [{{ .resource }}]
   verbs: [get, list, watch, create, patch, delete]
-{{- $group := include "basic-deployment-controller.group" . }}
-{{- if and $group (not (hasKey . "contract")) }}
-# The label on its definition, which says that the kind honours the contract.
-- apiGroups: [apiextensions.k8s.io]
-  resources: [customresourcedefinitions]
-  resourceNames: [{{ printf "%s.%s" .resource $group | quote }}]
-  verbs: [get]
-{{- end }}
 {{- with (.contract | default dict).pods }}
 # The pod that keeps a child from serving, as contract.pods says.
 - apiGroups: [""]
@@ -39,6 +31,13 @@
 - apiGroups: [apps]
   resources: [controllerrevisions]
   verbs: [get, list, watch, create, patch, delete]
+- apiGroups: [events.k8s.io]
+  resources: [events]
+  verbs: [create, patch]
+{{- end }}
+
+{{/* Rights that it can do without: it does not wait for them before it takes new settings. */}}
+{{- define "basic-deployment-controller.optionalRules" -}}
 # The objects that may refuse a child. They are watched only while one of them does, so that its change is followed by a retry at once.
 - apiGroups: [""]
   resources: [resourcequotas]
@@ -46,7 +45,14 @@
 - apiGroups: [admissionregistration.k8s.io]
   resources: [validatingadmissionpolicies, validatingadmissionpolicybindings, validatingwebhookconfigurations, mutatingwebhookconfigurations]
   verbs: [list, watch]
-- apiGroups: [events.k8s.io]
-  resources: [events]
-  verbs: [create, patch]
+# The label on the definition of a kind without a mapping, which says that the kind honours the contract.
+{{- range include "basic-deployment-controller.children" . | fromYamlArray }}
+{{- $group := include "basic-deployment-controller.group" . }}
+{{- if and $group (not (hasKey . "contract")) }}
+- apiGroups: [apiextensions.k8s.io]
+  resources: [customresourcedefinitions]
+  resourceNames: [{{ printf "%s.%s" .resource $group | quote }}]
+  verbs: [get]
+{{- end }}
+{{- end }}
 {{- end }}

@@ -1,4 +1,4 @@
-{{/* The rights of the controller in all namespaces: those of its ClusterRole, which its settings need. */}}
+{{/* The rights in all namespaces that the controller needs for its settings. */}}
 {{- define "basic-replicaset-controller.rules" -}}
 - apiGroups: [catena.dev]
   resources: [basicreplicasets]
@@ -14,6 +14,13 @@
 - apiGroups: [""]
   resources: [pods]
   verbs: [get, list, watch, create, patch, delete]
+- apiGroups: [events.k8s.io]
+  resources: [events]
+  verbs: [create, patch]
+{{- end }}
+
+{{/* Rights that it can do without: it does not wait for them before it takes new settings. */}}
+{{- define "basic-replicaset-controller.optionalRules" -}}
 # The objects that may refuse a pod. They are watched only while one of them does, so that its change is followed by a retry at once.
 - apiGroups: [""]
   resources: [resourcequotas, limitranges, serviceaccounts]
@@ -21,7 +28,4 @@
 - apiGroups: [admissionregistration.k8s.io]
   resources: [validatingadmissionpolicies, validatingadmissionpolicybindings, validatingwebhookconfigurations, mutatingwebhookconfigurations]
   verbs: [list, watch]
-- apiGroups: [events.k8s.io]
-  resources: [events]
-  verbs: [create, patch]
 {{- end }}
