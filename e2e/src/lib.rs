@@ -41,6 +41,7 @@ mod reader;
 mod recording;
 mod refusals;
 mod releases;
+mod removals;
 mod replicas;
 mod route;
 pub mod schema;
@@ -90,6 +91,7 @@ pub use protection::{
 pub use reader::Reader;
 pub use recording::{Recorded, Recording};
 pub use refusals::{forbid_unless, permit};
+pub use removals::{delete_namespace, replace_definition};
 pub use releases::{Release, Uninstalled, shipped_template};
 pub use replicas::{Replicas, doubled};
 pub use route::Route;

@@ -7,7 +7,7 @@ use std::{collections::BTreeMap, time::Duration};
 use anyhow::{Context, Result, ensure};
 use e2e::{
     AuditLog, CONTROLLERS, Cluster, Component, Controller, Release, Replicas, Route, WAIT_TIMEOUT, Work,
-    doubled, until_all_are_ready,
+    delete_namespace, doubled, replace_definition, until_all_are_ready,
 };
 use futures::future::try_join_all;
 use rand::{RngExt, SeedableRng, rngs::StdRng};
@@ -30,6 +30,10 @@ enum Fault {
     Cut(Controller, u64),
     Etcd,
     ApiServer,
+    /// The definition of `BasicReplicaSets` is deleted, and installed again.
+    Definition,
+    /// The namespace of the wave is deleted.
+    Namespace,
     Nothing,
 }
 
@@ -37,17 +41,25 @@ impl Fault {
     fn choose(chance: &mut impl RngExt) -> Self {
         let controller = CONTROLLERS[chance.random_range(0..CONTROLLERS.len())];
         let seconds = chance.random_range(1..=25);
-        match chance.random_range(0..6) {
+        match chance.random_range(0..8) {
             0 => Self::Kill(controller),
             1 => Self::Freeze(controller, seconds),
             2 => Self::Cut(controller, seconds),
             3 => Self::Etcd,
             4 => Self::ApiServer,
+            5 => Self::Definition,
+            6 => Self::Namespace,
             _ => Self::Nothing,
         }
     }
 
-    async fn happen(self, cluster: &Cluster, route: &Route, replicas: &[Replicas]) -> Result<()> {
+    async fn happen(
+        self,
+        cluster: &Cluster,
+        work: &Work,
+        route: &Route,
+        replicas: &[Replicas],
+    ) -> Result<()> {
         let process = |controller| {
             let of_it = replicas.iter().find(|replicas| replicas.controller == controller);
             of_it.map(|replicas| &replicas.process).context("no leader")
@@ -65,6 +77,8 @@ impl Fault {
             }
             Self::Etcd => Component::kill(cluster, "etcd").await?,
             Self::ApiServer => Component::kill(cluster, "api-server").await?,
+            Self::Definition => replace_definition(cluster, work).await?,
+            Self::Namespace => delete_namespace(cluster, work).await?,
             Self::Nothing => {}
         }
         Ok(())
@@ -106,8 +120,10 @@ async fn memory_stays_flat_and_nothing_is_lost_in_a_long_run_of_faults() -> Resu
         println!("{:>5} s, round {rounds}: {fault:?}; bytes {last:?}", began.elapsed().as_secs());
         let work = Work::prepare(&cluster, &["wave"]).await?;
         work.begin("wave").await?;
-        fault.happen(&cluster, &route, &replicas).await?;
-        work.until_done(&["wave"]).await;
+        fault.happen(&cluster, &work, &route, &replicas).await?;
+        if !matches!(fault, Fault::Namespace) {
+            work.until_done(&["wave"]).await;
+        }
         work.ensure_nothing_is_lost(&cluster).await?;
     }
     AuditLog::from_now()?.until_no_work(QUIET, 2 * WAIT_TIMEOUT).await;

@@ -4,19 +4,13 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use catena_api::BasicReplicaSet;
-use e2e::{AuditLog, CONTROLLERS, Cluster, Component, Undo, WAIT_TIMEOUT, Work, eventually, protect};
-use k8s_openapi::{
-    api::core::v1::Namespace as CoreNamespace,
-    apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
+use e2e::{
+    AuditLog, CONTROLLERS, Cluster, Component, WAIT_TIMEOUT, Work, delete_namespace, protect,
+    replace_definition,
 };
-use kube::api::{DeleteParams, ListParams};
 
 /// Time without a write after all work is done.
 const QUIET: Duration = Duration::from_secs(8);
-
-/// A failing watch is tolerated for half a minute.
-const LONG: Duration = Duration::from_secs(150);
 
 const WAVES: [&str; 3] = ["first", "second", "third"];
 
@@ -55,22 +49,7 @@ async fn a_definition_is_deleted_and_installed_again_in_the_middle_of_work() -> 
     let before = pids(&cluster).await;
     let work = Work::prepare(&cluster, &WAVES[..2]).await?;
     work.begin(WAVES[0]).await?;
-    let definitions = cluster.all::<CustomResourceDefinition>();
-    let name = "basicreplicasets.catena.dev";
-    let undo = Undo::keep(&definitions, name).await?;
-    definitions.delete(name, &DeleteParams::default()).await?;
-    eventually("the definition is gone", WAIT_TIMEOUT, async || match definitions.get_opt(name).await {
-        Ok(None) => Ok(()),
-        other => Err(format!("{:?}", other.map(|_| "it is there"))),
-    })
-    .await;
-    undo.now(cluster.client.clone()).await?;
-    let sets = work.namespace.api::<BasicReplicaSet>();
-    eventually("the sets are made again", LONG, async || match sets.list(&ListParams::default()).await {
-        Ok(sets) if !sets.items.is_empty() => Ok(()),
-        other => Err(format!("{:?}", other.map(|_| "there is none"))),
-    })
-    .await;
+    replace_definition(&cluster, &work).await?;
     work.begin(WAVES[1]).await?;
     work.until_done(&WAVES[..2]).await;
     work.ensure_nothing_is_lost(&cluster).await?;
@@ -88,13 +67,7 @@ async fn a_namespace_is_deleted_in_the_middle_of_work() -> Result<()> {
     let work = Work::prepare(&cluster, &WAVES[..2]).await?;
     work.begin(WAVES[0]).await?;
     let name = work.namespace.name.as_str();
-    let namespaces = cluster.all::<CoreNamespace>();
-    namespaces.delete(name, &DeleteParams::default()).await?;
-    eventually("the namespace is gone", 2 * WAIT_TIMEOUT, async || match namespaces.get_opt(name).await {
-        Ok(None) => Ok(()),
-        other => Err(format!("{other:?}")),
-    })
-    .await;
+    delete_namespace(&cluster, &work).await?;
     work.ensure_nothing_is_lost(&cluster).await?;
     let log = AuditLog::from_now()?;
     log.until_no_work(QUIET, 2 * WAIT_TIMEOUT).await;
