@@ -69,8 +69,8 @@ impl ChildKind {
 
     /// Whether it is this kind, possibly in another version.
     #[must_use]
-    pub fn is(&self, (api_version, kind): ApiKind<'_>) -> bool {
-        (self.group(), self.kind.as_str()) == (group(api_version), kind)
+    pub fn is(&self, kind: ApiKind<'_>) -> bool {
+        is_same(self.name(), kind)
     }
 
     /// Whether its children would have children of their own.
@@ -81,6 +81,12 @@ impl ChildKind {
     fn group(&self) -> &str {
         group(&self.api_version)
     }
+}
+
+/// Whether two kinds are the same, possibly in two versions.
+#[must_use]
+pub fn is_same((one_version, one): ApiKind<'_>, (other_version, other): ApiKind<'_>) -> bool {
+    (group(one_version), one) == (group(other_version), other)
 }
 
 /// A kind as the API server knows it; its plural is the kind in lower case with an s by default.

@@ -141,7 +141,6 @@ pub fn observed() -> Observed {
         child: Found::Ours(child("web", "child")),
         look: None,
         others: Vec::new(),
-        unseen: None,
         revisions: vec![revision("web-new")],
         occupant: None,
         commands: Some(Vec::new()),

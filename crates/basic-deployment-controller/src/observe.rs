@@ -157,10 +157,6 @@ impl Observer {
             desired.marked(marks)
         });
         own.retain(|other| !matches!(&child, Found::Ours(child) if child.uid == other.uid));
-        let unseen = match child {
-            Found::Ours(_) => None,
-            _ => self.children.unseen(&deployment, &kinds).await?,
-        };
         let remembered = self.memory.recall(uid, desired.as_ref().ok());
         let reported = stall::reported(&deployment, child.ours().map(AsRef::as_ref), &own);
         let moving = child.ours().map(|child| Progress::of(child)).unwrap_or_default();
@@ -184,7 +180,6 @@ impl Observer {
             look: child.ours().and_then(|child| self.memory.look(uid, child)),
             child,
             others: own,
-            unseen,
             revisions,
             occupant,
             deployment,

@@ -18,7 +18,7 @@ use serde_json::Value;
 
 use crate::{
     child::Child,
-    child_kind::ChildKind,
+    child_kind::{self, ChildKind},
     command::{Command, CommandKind},
     desired::Desired,
     error::Refusal,
@@ -57,8 +57,6 @@ pub struct Observed {
     pub occupant: Option<Occupant>,
     /// The commands that are bound to it, the oldest first; `None` while they are unknown.
     pub commands: Option<Vec<Arc<Command>>>,
-    /// The reported child, if its kind is served, but no longer configured: it is not seen, and may still run.
-    pub unseen: Option<ChildStatus>,
     /// The prerequisites of the next command, if it may be carried out.
     pub prepared: Option<Prepared>,
     /// Commands whose status the server does not accept, and which are skipped.
@@ -147,17 +145,6 @@ pub struct Prepared {
     pub target: Option<(Desired, Found)>,
 }
 
-/// The reported child of a `BasicDeployment`, if its kind is not configured.
-#[must_use]
-pub fn unlisted<'a>(
-    deployment: &'a BasicDeployment,
-    mut kinds: impl Iterator<Item = &'a Arc<ChildKind>>,
-) -> Option<&'a ChildStatus> {
-    let reported = deployment.status.as_ref()?.child.as_ref()?;
-    let is_listed = kinds.any(|listed| listed.is((&reported.api_version, &reported.kind)));
-    (!is_listed).then_some(reported)
-}
-
 impl Observed {
     /// The failure that holds up everything.
     #[must_use]
@@ -203,6 +190,20 @@ impl Observed {
         let listed = self.kinds.iter().find(|listed| *listed.kind == *kind);
         listed
             .map_or_else(|| WatchedResource::unwatched(kind.api_resource()), |listed| listed.watched.clone())
+    }
+
+    /// The reported child, if its kind is no longer configured: it is not seen, but may still run. A child that no revision
+    /// records was never created here: the status was restored from another cluster.
+    #[must_use]
+    pub fn unseen_child(&self) -> Option<&ChildStatus> {
+        let reported = self.deployment.status.as_ref()?.child.as_ref()?;
+        let kind = (reported.api_version.as_str(), reported.kind.as_str());
+        let is_listed = self.kinds.iter().any(|listed| listed.kind.is(kind));
+        let is_recorded = self
+            .revisions
+            .iter()
+            .any(|Revision { kind: (version, name), .. }| child_kind::is_same((version, name), kind));
+        (self.child.ours().is_none() && is_recorded && !is_listed).then_some(reported)
     }
 
     /// Whether children of an API version and kind are seen.

@@ -74,7 +74,7 @@ pub fn status(observed: &Observed) -> BasicDeploymentStatus {
             .and_then(|child| find(&observed.revisions, child.hash()))
             .map(|revision| revision.number),
         selector: main_server(observed).and_then(|child| child.outputs.selector.clone()),
-        child: child.map(child_status).or_else(|| observed.unseen.clone()),
+        child: child.map(child_status).or_else(|| observed.unseen_child().cloned()),
         blocked_by,
         conditions,
     };

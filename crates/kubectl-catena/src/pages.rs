@@ -91,7 +91,8 @@ pub struct Pages {
 impl Pages {
     /// A list of whole objects.
     pub fn whole<A: Resource + Clone>(api: &Api<A>, params: ListParams) -> Self {
-        Self::new(api, params.limit(PAGE_SIZE), Extent::Whole)
+        let limit = params.limit.unwrap_or(PAGE_SIZE);
+        Self::new(api, params.limit(limit), Extent::Whole)
     }
 
     /// A list of metadata.

@@ -57,7 +57,7 @@ pub fn keep(desired: &Desired, observed: &Observed, queue: &CommandQueue) -> Opt
 
 /// No other child is created beside one that may still run, but is not seen.
 fn unseen(observed: &Observed) -> Option<Action> {
-    let ChildStatus { kind, name, .. } = observed.unseen.as_ref()?;
+    let ChildStatus { kind, name, .. } = observed.unseen_child()?;
     Some(Action::Refuse(Refusal::FormerKindNotListed { kind: kind.clone(), name: name.clone() }))
 }
 

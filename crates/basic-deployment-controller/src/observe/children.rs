@@ -2,12 +2,12 @@ use std::sync::Arc;
 
 use basic_deployment_controller::{
     child::Child,
-    child_kind::{ChildKind, api_resource},
+    child_kind::ChildKind,
     error::{Error, Refusal},
-    observed::{ListedKind, unlisted},
+    observed::ListedKind,
 };
-use catena_api::{BasicDeployment, ChildStatus, keys};
-use kube::{Api, Client, core::GroupVersionKind};
+use catena_api::{BasicDeployment, keys};
+use kube::{Api, Client};
 use operator_kit::{
     run::Trigger,
     watch::{Cache, ServedKinds, TrimmedObject, Watch, WatchedResource, Watches},
@@ -116,20 +116,6 @@ impl Children {
     async fn other_version(&self, kind: &ChildKind) -> Result<Option<String>, Error> {
         let served = self.served_kinds.find_again(&kind.api_resource()).await?;
         Ok(served.map(|served| served.resource.api_version))
-    }
-
-    /// The reported child of a `BasicDeployment`, if its kind is served, but not listed. A status that was restored may name a
-    /// kind that this cluster has never had.
-    pub async fn unseen(
-        &self,
-        deployment: &BasicDeployment,
-        kinds: &[Known],
-    ) -> Result<Option<ChildStatus>, Error> {
-        let kinds = kinds.iter().map(|known| &known.kind);
-        let Some(child) = unlisted(deployment, kinds) else { return Ok(None) };
-        let kind = api_resource(&child.api_version, &child.kind, None);
-        let kind = GroupVersionKind::gvk(&kind.group, &kind.version, &kind.kind);
-        Ok(self.served_kinds.serves(&kind).await?.then(|| child.clone()))
     }
 
     fn watch(&self, kind: &Arc<ChildKind>) -> Known {

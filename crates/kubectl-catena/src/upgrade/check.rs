@@ -116,6 +116,9 @@ impl Checked {
     }
 }
 
+/// Objects per page: their largest size times this fits into the memory of the charts' Job.
+const PAGE_SIZE: u32 = 100;
+
 /// Checks the definition that is to replace an installed one. The scratch definition in `scratch` must be removed afterwards,
 /// also if this does not come to its end.
 pub async fn check(
@@ -189,7 +192,7 @@ async fn objects(
     scratch.until_served(new.storage()).await?;
     let resource = live.resource(first);
     let api: Api<DynamicObject> = Api::all_with(cluster.client.clone(), &resource);
-    let mut pages = Pages::whole(&api, ListParams::default());
+    let mut pages = Pages::whole(&api, ListParams::default().limit(PAGE_SIZE));
     let progress = Progress::new(&format!("trying {}", live.name()));
     loop {
         let page: Option<Vec<Value>> = pages.next().await.map_err(|error| refused_list(&resource, error))?;

@@ -15,6 +15,7 @@ use kube::{
 use operator_kit::render::short_digest;
 use serde::Serialize;
 use serde_json::json;
+use tokio::time::{Instant, sleep, timeout};
 
 use super::definition::Definition;
 use crate::{connection::Cluster, kinds::Kind, pages};
@@ -28,6 +29,8 @@ const CLAIM_INTERVAL: Duration = Duration::from_secs(30);
 /// The server takes a moment to serve a new kind.
 const SERVED_TIMEOUT: Duration = Duration::from_secs(30);
 const SERVED_INTERVAL: Duration = Duration::from_millis(100);
+/// Time for which a definition of the same name may still be there, while it is being removed.
+const LEAVING_TIMEOUT: Duration = Duration::from_secs(10);
 /// Attempts to remove a definition whose creation had no answer: the server may still be at it.
 const UNANSWERED_ATTEMPTS: usize = 10;
 const UNANSWERED_INTERVAL: Duration = Duration::from_millis(200);
@@ -62,6 +65,7 @@ pub struct Scratch {
     object: DynamicObject,
     name: String,
     creation: Creation,
+    uid: Option<String>,
     group: String,
     plural: String,
 }
@@ -94,29 +98,38 @@ impl Scratch {
         let name = object.metadata.name.clone().unwrap_or_default();
         let (_, api) = definitions(cluster)?;
         let (creation, plural) = (Creation::Unanswered, definition.plural().to_owned());
-        Ok(Self { api, object, name, creation, group, plural })
+        Ok(Self { api, object, name, creation, uid: None, group, plural })
     }
 
     /// Creates it. It must be [removed](Self::remove), also if this does not come to its end.
     pub async fn create(&mut self, cluster: &Cluster) -> Result<()> {
         let (kind, _) = definitions(cluster)?;
         let params = PostParams { field_manager: Some("kubectl-catena".into()), ..PostParams::default() };
-        match self.api.create(&params, &self.object).await {
-            Ok(_) => self.creation = Creation::Done,
-            Err(error) => {
-                if matches!(&error, kube::Error::Api(status) if (400..500).contains(&status.code)) {
-                    self.creation = Creation::Refused;
+        let give_up = Instant::now() + LEAVING_TIMEOUT;
+        loop {
+            let error = match self.api.create(&params, &self.object).await {
+                Ok(created) => {
+                    self.creation = Creation::Done;
+                    self.uid = created.metadata.uid;
+                    return Ok(());
                 }
-                if matches!(&error, kube::Error::Api(status) if status.is_already_exists()) {
-                    bail!(
-                        "another check uses {}, or one was killed less than two minutes ago: try again later",
-                        self.name
-                    );
-                }
+                Err(error) => error,
+            };
+            if matches!(&error, kube::Error::Api(status) if (400..500).contains(&status.code)) {
+                self.creation = Creation::Refused;
+            }
+            if !matches!(&error, kube::Error::Api(status) if status.is_already_exists()) {
                 return Err(cluster.refused(kind, &self.name, "create", error));
             }
+            // One of the same id that is being removed takes a moment to go.
+            if Instant::now() >= give_up {
+                bail!(
+                    "another check uses {}, or one was killed less than two minutes ago: try again later",
+                    self.name
+                );
+            }
+            sleep(SERVED_INTERVAL).await;
         }
-        Ok(())
     }
 
     /// The URL of its objects in a version.
@@ -141,10 +154,10 @@ impl Scratch {
                     Err(kube::Error::Api(status)) if matches!(status.code, 404 | 503) => {}
                     Err(error) => return Err(error).context("the scratch definition cannot be used"),
                 }
-                tokio::time::sleep(SERVED_INTERVAL).await;
+                sleep(SERVED_INTERVAL).await;
             }
         };
-        match tokio::time::timeout(SERVED_TIMEOUT, answers).await {
+        match timeout(SERVED_TIMEOUT, answers).await {
             Ok(answer) => answer,
             Err(_) => bail!(
                 "the server does not serve the scratch definition {} after {} s: {}",
@@ -164,7 +177,7 @@ impl Scratch {
     pub async fn while_claimed<T>(&self, work: impl Future<Output = T>) -> T {
         let extend = async {
             loop {
-                tokio::time::sleep(CLAIM_INTERVAL).await;
+                sleep(CLAIM_INTERVAL).await;
                 let until = (Timestamp::now() + CLAIM).to_string();
                 let patch = json!({"metadata": {"annotations": {keys::SCRATCH_UNTIL: until}}});
                 // If it fails, it is tried again before the claim ends.
@@ -193,9 +206,9 @@ impl Scratch {
         };
         for attempt in 0..attempts {
             if attempt > 0 {
-                tokio::time::sleep(UNANSWERED_INTERVAL).await;
+                sleep(UNANSWERED_INTERVAL).await;
             }
-            if remove(&self.api, &self.name, None).await? {
+            if remove(&self.api, &self.name, self.uid.clone()).await? {
                 break;
             }
         }
@@ -295,7 +308,7 @@ mod tests {
         let new = Definition::new(definition(&json!({}))).unwrap();
         let mut scratch = None;
         let checked = check(&cluster, &new, None, &mut scratch);
-        tokio::time::timeout(Duration::from_secs(1), checked).await.unwrap_err();
+        timeout(Duration::from_secs(1), checked).await.unwrap_err();
         scratch.unwrap().remove().await.unwrap();
         let requests = requests.lock().unwrap();
         let deleted: Vec<_> = requests.iter().filter(|line| line.starts_with("DELETE")).collect();

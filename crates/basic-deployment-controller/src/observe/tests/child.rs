@@ -108,27 +108,3 @@ async fn a_kind_that_the_cluster_does_not_serve_leaves_the_former_child_to_be_sc
     let Action::Scale { child, .. } = cluster.deployments.decide(&observed) else { panic!() };
     assert_eq!(child.uid, "former");
 }
-
-#[tokio::test]
-async fn a_reported_child_of_a_kind_that_is_not_listed_counts_if_the_cluster_serves_the_kind() {
-    let mut restored = deployment();
-    let child =
-        json!({"apiVersion": "example.com/v1", "kind": "Other", "name": "old", "uid": "old", "hash": "old"});
-    let child: ChildStatus = serde_json::from_value(child).unwrap();
-    restored.status = Some(BasicDeploymentStatus { child: Some(child.clone()), ..Default::default() });
-    let unseen = async |resources: Answer| {
-        let answer = move |sent: &Sent| match sent.uri.as_str() {
-            "/apis" => Answer::Object(json!({"groups": []})),
-            "/apis/example.com/v1" => resources.clone(),
-            _ => MISSING,
-        };
-        let cluster = Cluster::of(vec![stored()], answer).await;
-        cluster.observe(restored.clone(), Attempt::Allowed).await.map(|observed| observed.unseen)
-    };
-    assert_eq!(unseen(MISSING).await.unwrap(), None, "the status comes from another cluster");
-    let irregular =
-        json!({"name": "otheren", "singularName": "", "namespaced": true, "kind": "Other", "verbs": []});
-    let resources = json!({"groupVersion": "example.com/v1", "resources": [irregular]});
-    assert_eq!(unseen(Answer::Object(resources)).await.unwrap(), Some(child));
-    assert_eq!(unseen(BROKEN).await.unwrap_err().reason(), "LookUpFailed");
-}

@@ -7,7 +7,7 @@ mod taken_names;
 
 use std::time::Duration;
 
-use catena_api::{BasicDeploymentStatus, ChildStatus};
+use catena_api::BasicDeploymentStatus;
 use operator_kit::{
     report::{Category, Events, Failure, Reported},
     run::{Controller, Next, Queue},

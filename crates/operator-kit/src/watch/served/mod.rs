@@ -3,14 +3,15 @@
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
+use parking_lot::{Mutex, MutexGuard};
+
 use futures::future::join_all;
 use kube::{
     Client,
-    core::{GroupVersion, GroupVersionKind},
+    core::GroupVersion,
     discovery::{self, ApiGroup, ApiResource, Scope},
     error::DiscoveryError,
 };
-use parking_lot::{Mutex, MutexGuard};
 use tokio::{
     select,
     sync::watch::{Receiver, channel},
@@ -99,12 +100,6 @@ impl ServedKinds {
             .await
     }
 
-    /// Whether any version of a kind is served, whatever its plural. The answer is not cached.
-    pub async fn serves(&self, kind: &GroupVersionKind) -> Result<bool, ReadError> {
-        let (version, is_it) = (kind.version.as_str(), |found: &ApiResource| found.kind == kind.kind);
-        Ok(answered(&kind.group, ask(&self.client, &kind.group, version, is_it)).await?.is_some())
-    }
-
     /// An answer within its lifetime, which depends on whether the kind is served. A failed look-up has the same
     /// lifetime as the answer that the kind is not served.
     async fn answer(
@@ -118,9 +113,14 @@ impl ServedKinds {
         {
             return kind.clone();
         }
-        let is_wanted = |found: &ApiResource| (&found.plural, &found.kind) == (&wanted.plural, &wanted.kind);
-        let ApiResource { group, version, .. } = wanted;
-        let kind = answered(group, ask(&self.client, group, version, is_wanted)).await;
+        let kind = match timeout(DISCOVERY_TIMEOUT, ask(&self.client, wanted)).await {
+            Ok(answer) => answer.map_err(|error| ReadError::of(&error, "the API group", &wanted.group)),
+            Err(_) => Err(ReadError::unanswered(
+                "the API group",
+                &wanted.group,
+                format!("the API server did not answer within {DISCOVERY_TIMEOUT:?}"),
+            )),
+        };
         self.known().insert(wanted.clone(), Answer { kind: kind.clone(), since: Instant::now() });
         kind
     }
@@ -130,34 +130,15 @@ impl ServedKinds {
     }
 }
 
-/// A bounded look-up of a kind in an API group.
-async fn answered(
-    group: &str,
-    look_up: impl Future<Output = kube::Result<Option<ServedKind>>>,
-) -> Result<Option<ServedKind>, ReadError> {
-    match timeout(DISCOVERY_TIMEOUT, look_up).await {
-        Ok(answer) => answer.map_err(|error| ReadError::of(&error, "the API group", group)),
-        Err(_) => Err(ReadError::unanswered(
-            "the API group",
-            group,
-            format!("the API server did not answer within {DISCOVERY_TIMEOUT:?}"),
-        )),
-    }
-}
-
-async fn ask(
-    client: &Client,
-    group: &str,
-    version: &str,
-    is_wanted: impl Fn(&ApiResource) -> bool,
-) -> kube::Result<Option<ServedKind>> {
-    let pinned = present(discovery::pinned_group(client, &GroupVersion::gv(group, version)).await)?;
-    if let Some(found) = pinned.and_then(|group| in_version(&group, version, &is_wanted)) {
+async fn ask(client: &Client, wanted: &ApiResource) -> kube::Result<Option<ServedKind>> {
+    let version = GroupVersion::gv(&wanted.group, &wanted.version);
+    let group = present(discovery::pinned_group(client, &version).await)?;
+    if let Some(found) = group.and_then(|group| in_version(&group, &wanted.version, wanted)) {
         return Ok(Some(found));
     }
-    let Some(group) = present(discovery::group(client, group).await)? else { return Ok(None) };
+    let Some(group) = present(discovery::group(client, &wanted.group).await)? else { return Ok(None) };
     let mut versions = group.preferred_version().into_iter().chain(group.versions());
-    Ok(versions.find_map(|version| in_version(&group, version, &is_wanted)))
+    Ok(versions.find_map(|version| in_version(&group, version, wanted)))
 }
 
 /// `None` if the cluster does not have the group.
@@ -172,11 +153,8 @@ fn present(group: kube::Result<ApiGroup>) -> kube::Result<Option<ApiGroup>> {
     }
 }
 
-fn in_version(
-    group: &ApiGroup,
-    version: &str,
-    is_wanted: impl Fn(&ApiResource) -> bool,
-) -> Option<ServedKind> {
+fn in_version(group: &ApiGroup, version: &str, wanted: &ApiResource) -> Option<ServedKind> {
+    let is_wanted = |found: &ApiResource| (&found.plural, &found.kind) == (&wanted.plural, &wanted.kind);
     let found = group.versioned_resources(version).into_iter().find(|(found, _)| is_wanted(found));
     found.map(|(resource, capabilities)| ServedKind {
         resource,

@@ -12,7 +12,7 @@ use basic_deployment_controller::{
     command::{Command, CommandKind},
     desired::{Desired, render},
     error::Refusal,
-    observed::{Found, ListedKind, Observed, Occupant, unlisted},
+    observed::{Found, ListedKind, Observed, Occupant},
     revision::{self, Pin, Revision},
 };
 use catena_api::BasicDeployment;
@@ -84,10 +84,6 @@ pub fn observe(process: &Process, server: &Server, scope: &Scope, deployment: &S
     });
     others.retain(|other| child.ours().is_none_or(|child| child.uid != other.uid));
     let wanted = desired.as_ref().ok().map(|desired| desired.hash.as_str());
-    let unseen = match child {
-        Found::Ours(_) => None,
-        _ => unlisted(&real, settings.children.iter()).cloned(),
-    };
     let settled_as = memory.applied.as_ref().filter(|(hash, _)| wanted == Some(&**hash));
     let since = |then: u8| clock::duration(server.clock - then);
     Some(Observed {
@@ -113,7 +109,6 @@ pub fn observe(process: &Process, server: &Server, scope: &Scope, deployment: &S
         child,
         look: None,
         others,
-        unseen,
         revisions,
         occupant,
         deployment: Arc::new(real),
