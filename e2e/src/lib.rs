@@ -91,8 +91,8 @@ pub use protection::{
 pub use reader::Reader;
 pub use recording::{Recorded, Recording};
 pub use refusals::{forbid_unless, permit};
-pub use removals::{delete_namespace, replace_definition};
 pub use releases::{Release, Uninstalled, shipped_template};
+pub use removals::{delete_namespace, replace_definition};
 pub use replicas::{Replicas, doubled};
 pub use route::Route;
 pub use stolen_time::StolenTime;

@@ -6,9 +6,12 @@ upgraded, if an object would be refused or lose a field. Its rights are those of
 {{- define "catena.upgradeCheck" -}}
 {{- with .chart -}}
 {{- if and .Values.crds.install (.Values.crds.upgradeCheck).enabled -}}
-{{- $name := printf "%s-upgrade-check" (include "catena.fullname" . | trunc 49 | trimSuffix "-") }}
+{{- $fullname := include "catena.fullname" . }}
+{{- if gt (len $fullname) 49 }}
+{{- $fullname = printf "%s-%s" ($fullname | trunc 40 | trimSuffix "-") ($fullname | sha256sum | trunc 8) }}
+{{- end }}
+{{- $name := printf "%s-upgrade-check" $fullname }}
 {{- $namespace := .Release.Namespace }}
-{{- $scratchGroup := "zz-upgrade-check-hook.catena.dev" }}
 {{- $group := "" }}
 {{- $plurals := list }}
 {{- $files := dict }}
@@ -18,6 +21,9 @@ upgraded, if an object would be refused or lose a field. Its rights are those of
 {{- $plurals = append $plurals $spec.names.plural }}
 {{- $_ := set $files (base $path) ($file | toString) }}
 {{- end }}
+{{- /* By the content, so that a check never takes the definition of another one for its own. */}}
+{{- $scratchId := $files | toJson | sha256sum | trunc 12 }}
+{{- $scratchGroup := printf "zz-upgrade-check-%s.catena.dev" $scratchId }}
 {{- $metadata := dict
   "name" $name
   "labels" (include "catena.labels" . | fromYaml)
@@ -64,7 +70,7 @@ rules:
       {{- range $plurals }}
       - {{ . }}.{{ $scratchGroup }}
       {{- end }}
-    verbs: [patch, delete]
+    verbs: [get, patch, delete]
   # The installed definitions; the update is a dry run.
   - apiGroups: [apiextensions.k8s.io]
     resources: [customresourcedefinitions]
@@ -94,6 +100,7 @@ metadata:
   {{- toYaml (merge (dict "annotations" (merge $last $namespaced.annotations)) $namespaced) | nindent 2 }}
 spec:
   backoffLimit: 0
+  ttlSecondsAfterFinished: 86400
   activeDeadlineSeconds: {{ .Values.crds.upgradeCheck.deadlineSeconds }}
   template:
     metadata:
@@ -132,12 +139,12 @@ spec:
             - upgrade
             - check
             - --objects-only
-            - --scratch-id=hook
+            - --scratch-id={{ $scratchId }}
             {{- range $file, $_ := $files }}
             - /etc/definitions/{{ $file }}
             {{- end }}
           resources:
-            {{- toYaml .Values.resources | nindent 12 }}
+            {{- toYaml .Values.crds.upgradeCheck.resources | nindent 12 }}
           securityContext:
             {{- toYaml .Values.securityContext | nindent 12 }}
           volumeMounts:

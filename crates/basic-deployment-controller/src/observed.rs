@@ -199,10 +199,10 @@ impl Observed {
         let reported = self.deployment.status.as_ref()?.child.as_ref()?;
         let kind = (reported.api_version.as_str(), reported.kind.as_str());
         let is_listed = self.kinds.iter().any(|listed| listed.kind.is(kind));
-        let is_recorded = self
-            .revisions
-            .iter()
-            .any(|Revision { kind: (version, name), .. }| child_kind::is_same((version, name), kind));
+        let is_recorded = self.revisions.iter().any(|revision| {
+            let (api_version, name) = &revision.kind;
+            child_kind::is_same((api_version, name), kind)
+        });
         (self.child.ours().is_none() && is_recorded && !is_listed).then_some(reported)
     }
 
