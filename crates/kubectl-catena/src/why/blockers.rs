@@ -10,6 +10,7 @@ use super::{
     facts::Facts,
     refusal,
     unreported::{controller_of, not_running},
+    warnings,
 };
 use crate::{
     chain::{Node, State},
@@ -131,7 +132,7 @@ fn own(node: &Node, facts: &Facts) -> Cause {
     {
         return not_running(&node.identity, controller, &down);
     }
-    let warning = facts.surroundings.warnings.iter().rfind(|warning| warning.about == node.identity.uid);
+    let warning = warnings::current(node, facts).next();
     // For a pod that merely is not ready, the last warning has the problem that its kubelet met.
     let is_vague = matches!(health.reason.as_str(), "NotReady" | "Starting");
     let (reason, message) = match warning {

@@ -69,8 +69,7 @@ pub fn foreign<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Finding<'n>> {
     if is_marked(node) {
         return None;
     }
-    let mut warnings = facts.surroundings.warnings.iter();
-    let warning = warnings.rfind(|warning| warning.about == *uid && warning.by == BINDER)?;
+    let warning = warnings::current(node, facts).find(|warning| warning.by == BINDER)?;
     Some(Finding::at(node, not_bound(node, &warning.reason, &warning.message)))
 }
 

@@ -5,6 +5,7 @@ use super::{
     answer::{Cause, Finding, Lead},
     facts::Facts,
     related::class_of,
+    warnings,
 };
 use crate::{
     chain::Node,
@@ -22,8 +23,8 @@ pub fn check<'n>(claim: &'n Node, facts: &Facts<'n>) -> Option<Lead<'n>> {
     }
     let related = &facts.surroundings.related;
     let class = class_of(claim);
-    let warning = facts.surroundings.warnings.iter().rfind(|warning| warning.about == claim.identity.uid);
-    let message = warning.map(|warning| warning.message.clone()).unwrap_or_default();
+    let message =
+        warnings::current(claim, facts).next().map(|warning| warning.message.clone()).unwrap_or_default();
     let cause = |reason: &str, meaning: String, message: String| Cause {
         object: claim.identity.clone(),
         reason: reason.to_owned(),
