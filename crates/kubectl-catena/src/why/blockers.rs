@@ -69,7 +69,7 @@ fn child_towards<'n>(blocker: &BlockedBy, node: &'n Node) -> Option<&'n Node> {
 
 /// An object that blocks itself: its controller cannot continue.
 fn itself(node: &Node, blocker: BlockedBy) -> Cause {
-    let (meaning, advice) = refusal::read(&blocker.reason, &blocker.message);
+    let (meaning, advice) = refusal::read(&node.identity, &blocker.reason, &blocker.message);
     Cause {
         object: node.identity.clone(),
         reason: blocker.reason,
@@ -82,12 +82,12 @@ fn itself(node: &Node, blocker: BlockedBy) -> Cause {
 
 /// The blocker is named but was not found: it is gone, or may not be read.
 fn named_blocker(node: &Node, blocker: BlockedBy) -> Cause {
-    let (meaning, advice) = refusal::read(&blocker.reason, &blocker.message);
     let mut object = node.identity.clone();
     object.api_version = blocker.api_version;
     object.kind = blocker.kind;
     object.name = blocker.name;
     object.uid = String::new();
+    let (meaning, advice) = refusal::read(&object, &blocker.reason, &blocker.message);
     Cause {
         object,
         reason: blocker.reason,
@@ -141,7 +141,7 @@ fn own(node: &Node, facts: &Facts) -> Cause {
         _ => (&health.reason, &health.message),
     };
     let reason = if reason.is_empty() { "NotReady" } else { reason };
-    let (meaning, advice) = refusal::read(reason, message);
+    let (meaning, advice) = refusal::read(&node.identity, reason, message);
     let advice = if advice.is_empty() { describe(usual(node)).1.to_owned() } else { advice };
     Cause {
         object: node.identity.clone(),

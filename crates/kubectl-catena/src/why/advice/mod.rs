@@ -3,6 +3,10 @@
 mod commands;
 mod pods;
 
+use catena_api::keys;
+
+use crate::object::Identity;
+
 /// The state of an object, to be read after its name, and the remedy. Both are empty for an unknown reason: then only
 /// the words of its reporter are left.
 pub fn describe(reason: &str) -> (&'static str, &'static str) {
@@ -16,6 +20,21 @@ pub fn describe(reason: &str) -> (&'static str, &'static str) {
         .or_else(|| commands::binding(reason))
         .unwrap_or(("", ""))
 }
+
+/// The state of an object and the remedy, for a reason that it reports of itself. Another project may mean something else by
+/// the same word, so that only reasons of our kinds and of Kubernetes have a description.
+pub fn describe_of(object: &Identity, reason: &str) -> (&'static str, &'static str) {
+    let is_of_workload = || WORKLOAD_REASONS.contains(&reason);
+    match (object.group(), object.kind.as_str()) {
+        (keys::GROUP, _) => describe(reason),
+        ("", "Pod") => pods::pod(reason).unwrap_or(("", "")),
+        ("apps" | "batch", _) if is_of_workload() => describe(reason),
+        _ => ("", ""),
+    }
+}
+
+/// Reasons that Kubernetes or this plugin gives to workloads.
+const WORKLOAD_REASONS: [&str; 4] = ["FailedCreate", "ProgressDeadlineExceeded", "Progressing", "Running"];
 
 pub(super) type Description = (&'static str, &'static str);
 
