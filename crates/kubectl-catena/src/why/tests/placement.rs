@@ -141,6 +141,18 @@ fn each_obstacle_to_scheduling_has_an_advice_of_its_own() {
             vec![tainted("dedicated")],
         ),
         says(
+            "0/1 nodes are available: 1 node(s) had untolerated taint {node-role.kubernetes.io/control-plane: }.",
+            "BasicDeployment/web is not ready: Pod/web-x fits on no node: 1 has the taint node-role.kubernetes.io/control-plane",
+            "add a node for other pods",
+            vec![tainted("node-role.kubernetes.io/control-plane")],
+        ),
+        says(
+            "0/1 nodes are available: 1 node(s) had untolerated taint {node.kubernetes.io/disk-pressure: }.",
+            "BasicDeployment/web is not ready: Pod/web-x fits on no node: 1 has the taint node.kubernetes.io/disk-pressure",
+            "see in the conditions of the node why it has the taint: kubectl describe node n2",
+            vec![tainted("node.kubernetes.io/disk-pressure")],
+        ),
+        says(
             "0/1 nodes are available: 1 node(s) had untolerated taint {node.kubernetes.io/unreachable: }.",
             "BasicDeployment/web is not ready: Pod/web-x fits on no node: 1 does not answer",
             "kubectl describe node n2",
@@ -171,6 +183,53 @@ fn each_obstacle_to_scheduling_has_an_advice_of_its_own() {
             vec![],
         ),
     ]);
+}
+
+/// The taint protects the control plane from the pods of others.
+#[test]
+fn nobody_is_told_to_remove_the_taint_of_a_control_plane() {
+    let advice = |message: &str, nodes: Vec<DynamicObject>| {
+        ask(WEB, &unschedulable(message), &with(vec![], nodes, vec![])).root_cause.unwrap().advice
+    };
+    let control = |key: &str| node("n1", json!({"spec": {"taints": [{"key": key, "effect": "NoSchedule"}]}}));
+    let unnamed = "0/1 nodes are available: 1 node(s) had untolerated taint(s).";
+    for key in ["node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master"] {
+        let named = format!("0/1 nodes are available: 1 node(s) had untolerated taint(s) {{{key}: }}.");
+        for advice in [advice(&named, vec![]), advice(unnamed, vec![control(key)])] {
+            assert!(advice.contains("tolerate") && !advice.contains("remove"), "{advice}");
+            assert!(!advice.contains("kubectl taint"), "{advice}");
+        }
+    }
+    // It may be one.
+    let advice = advice(unnamed, vec![]);
+    assert!(advice.contains("tolerate") && !advice.contains("remove"), "{advice}");
+}
+
+/// Only the first pages of the nodes of a large cluster are read.
+#[test]
+fn nodes_that_were_not_read_are_not_said_to_lack_a_label() {
+    let says = |unread: bool, selector: &Value| {
+        let mut objects = unschedulable(
+            "0/2500 nodes are available: 2500 node(s) had untolerated taint(s). preemption: 0/2500 nodes are available.",
+        );
+        objects[2].data["spec"] = json!({"nodeSelector": selector});
+        let taints = json!({"taints": [{"key": "dedicated", "effect": "NoSchedule"}]});
+        let mut surroundings = with(vec![], vec![node("n1", json!({"spec": taints}))], vec![]);
+        surroundings.related.has_unread_nodes = unread;
+        ask(WEB, &objects, &surroundings).root_cause.unwrap().meaning
+    };
+    let unread = "fits on no node: 1 has the taint dedicated, 2499 were not looked at";
+    assert_eq!(says(true, &Value::Null), unread);
+    assert_eq!(
+        says(true, &json!({"pool": "db"})),
+        "fits on no node: 1 does not match its node selector, 2499 were not looked at"
+    );
+    // The nodes have changed since the scheduler looked at them.
+    let changed = "fits on no node: 2499 have a taint that it does not tolerate, 1 has the taint dedicated";
+    assert_eq!(says(false, &Value::Null), changed);
+    let selected =
+        "fits on no node: 2499 have a taint that it does not tolerate, 1 does not match its node selector";
+    assert_eq!(says(false, &json!({"pool": "db"})), selected);
 }
 
 /// Present schedulers name no taints, and count them also for nodes that the pod does not ask for.
@@ -209,7 +268,7 @@ fn cordons_and_taints_are_counted_for_the_nodes_that_a_pod_selects() {
             objects: unschedulable("0/2 nodes are available: 2 node(s) had untolerated taint(s)."),
             surroundings: calm(),
             says: "BasicDeployment/web is not ready: Pod/web-x fits on no node: 2 have a taint that it does not tolerate",
-            advises: "kubectl describe nodes lists the taints",
+            advises: "add a node: kubectl describe nodes lists the taints",
         },
     ]);
 }
@@ -311,13 +370,17 @@ fn a_pod_leads_to_its_claim_and_the_claim_to_its_class() {
 
 #[test]
 fn a_pod_that_had_to_make_room_is_named_with_the_one_that_took_its_place() {
-    let preemption = Preemption { pod: "web-1".into(), by: "bank/ledger-0".into(), at: THEN.parse().ok() };
-    assert_right(&[Scene {
-        name: "preempted, and no other place",
-        asked: WEB,
-        objects: unschedulable("0/3 nodes are available: 3 Insufficient cpu."),
-        surroundings: Surroundings { preemptions: vec![preemption], ..calm() },
-        says: "BasicDeployment/web is not ready: Pod/web-x fits on no node: 3 have too little cpu",
-        advises: "Pod/web-1 had to make room for Pod bank/ledger-0 of a higher priority 3m ago",
-    }]);
+    let said = |time: &str| {
+        let by = "bank/ledger-0".to_owned();
+        let preemptions = vec![Preemption { pod: "web-1".into(), by, at: time.parse().ok() }];
+        let objects = unschedulable("0/3 nodes are available: 3 Insufficient cpu.");
+        ask(WEB, &objects, &Surroundings { preemptions, ..calm() }).remarks.join("; ")
+    };
+    let told = said(THEN);
+    let expected = "Pod/web-1 had to make room for Pod bank/ledger-0 of a higher priority 3m ago";
+    assert!(told.starts_with(expected), "{told}");
+    // Its successor is created while it shuts down.
+    assert!(said("2026-01-01T00:06:15Z").starts_with("Pod/web-1 had to make room"));
+    // An older one was followed by a time in which every pod had a node.
+    assert_eq!(said("2025-12-31T23:20:00Z"), "");
 }
