@@ -27,6 +27,7 @@ pub fn health(object: &DynamicObject) -> Health {
         Some(("v1", "PersistentVolumeClaim")) => {
             return match text(object, "/status/phase") {
                 Some("Bound") => Health::new(State::Ready, "Bound", ""),
+                Some("Lost") => Health::new(State::Stuck, "Lost", "its volume no longer exists"),
                 phase => Health::new(State::Moving, phase.unwrap_or("Pending"), ""),
             };
         }
@@ -263,6 +264,14 @@ mod tests {
         };
         assert_eq!(state("apps/v1", "Deployment", deployment(3, 3)).0, State::Ready);
         assert_eq!(state("apps/v1", "Deployment", deployment(1, 4)).0, State::Moving);
+    }
+
+    #[test]
+    fn a_claim_without_its_volume_does_not_proceed_by_itself() {
+        let claim = |phase: &str| state("v1", "PersistentVolumeClaim", json!({"status": {"phase": phase}}));
+        assert_eq!(claim("Bound"), (State::Ready, "Bound".into()));
+        assert_eq!(claim("Pending"), (State::Moving, "Pending".into()));
+        assert_eq!(claim("Lost"), (State::Stuck, "Lost".into()));
     }
 
     #[test]

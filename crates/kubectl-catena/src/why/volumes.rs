@@ -15,7 +15,7 @@ use crate::{
 /// The annotation of the scheduler on a claim whose pod has a node.
 const SELECTED_NODE: &str = "volume.kubernetes.io/selected-node";
 
-/// A claim that is not bound, and the reason.
+/// A claim that has no volume, and the reason.
 pub fn check<'n>(claim: &'n Node, facts: &Facts<'n>) -> Option<Lead<'n>> {
     let is_claim = claim.identity.kind == "PersistentVolumeClaim" && claim.identity.group().is_empty();
     if !is_claim || claim.health.state.is_healthy() {
@@ -33,6 +33,13 @@ pub fn check<'n>(claim: &'n Node, facts: &Facts<'n>) -> Option<Lead<'n>> {
         since: claim.created,
         advice: describe(reason).1.to_owned(),
     };
+    if claim.health.reason == "Lost" {
+        let volume = text(&claim.object, "/spec/volumeName").unwrap_or_default();
+        let meaning = format!("has lost its volume: PersistentVolume/{volume} no longer exists");
+        // Nothing records the time of the loss.
+        let lost = Cause { since: None, ..cause("VolumeLost", meaning, message) };
+        return Some(Lead::Found(Finding::at(claim, lost)));
+    }
     let Some(class) = class else {
         let meaning = "is not bound, and has no storage class that would make a volume for it".to_owned();
         return Some(Lead::Found(Finding::at(claim, cause("ClaimWithoutClass", meaning, message))));

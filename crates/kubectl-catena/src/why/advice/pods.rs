@@ -79,6 +79,10 @@ pub fn volume(reason: &str) -> Option<Description> {
             "does not exist",
             "create the StorageClass, or create the claim again with one that kubectl get storageclasses lists",
         ),
+        "VolumeLost" => (
+            "has lost its volume",
+            "create the PersistentVolume again if its disk still exists, or delete the claim and restore its data into a new claim of the same name",
+        ),
         "NoVolumeFits" => {
             ("is not bound", "create a PersistentVolume of this class, with its size and access modes")
         }

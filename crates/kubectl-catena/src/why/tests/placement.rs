@@ -357,6 +357,18 @@ fn a_pod_leads_to_its_claim_and_the_claim_to_its_class() {
             "provisioner of the class is running",
         ),
     ];
+    let mut lost = claim(Some("fast"));
+    lost.data["spec"]["volumeName"] = "pv-1".into();
+    lost.data["status"]["phase"] = "Lost".into();
+    let bound_to_none = "0/1 nodes are available: persistentvolumeclaim \"data\" bound to non-existent persistentvolume \"pv-1\".";
+    scenes.push(Scene {
+        name: "a claim that has lost its volume",
+        asked: WEB,
+        objects: with_claim(bound_to_none),
+        surroundings: with(vec![lost, class("csi.example.com")], vec![], vec![]),
+        says: "BasicDeployment/web is not ready: PersistentVolumeClaim/data has lost its volume: PersistentVolume/pv-1 no longer exists (VolumeLost",
+        advises: "create the PersistentVolume again if its disk still exists",
+    });
     scenes.push(Scene {
         name: "a claim that does not exist",
         asked: WEB,
