@@ -41,6 +41,8 @@ pub struct Observed {
     pub kinds: Vec<ListedKind>,
     /// The rendering of spec and template, or the reason why there is none.
     pub rendered: Result<Rendered, Refusal>,
+    /// The parameters that the template does not read.
+    pub unread: Vec<String>,
     /// The rollback that holds the child on another rendering.
     pub pin: Option<Pin>,
     /// The desired child, or the reason why there is none.

@@ -108,6 +108,7 @@ pub fn observe(process: &Process, server: &Server, scope: &Scope, deployment: &S
         commands: Some(commands(process, uid)),
         prepared: None,
         rendered,
+        unread: Vec::new(),
         pin,
         desired,
         child,
