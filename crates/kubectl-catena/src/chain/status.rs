@@ -282,6 +282,17 @@ mod tests {
     }
 
     #[test]
+    fn a_pod_whose_node_is_not_ready_reports_the_node() {
+        let pod = |reason: &str| {
+            json!({"spec": {"nodeName": "n1"}, "status": {"phase": "Running", "conditions": [
+                {"type": "Ready", "status": "False", "reason": reason}, {"type": "ContainersReady", "status": "True"},
+            ]}})
+        };
+        assert_eq!(state("v1", "Pod", pod("")), (State::Stuck, "NodeNotReady".into()));
+        assert_eq!(state("v1", "Pod", pod("ReadinessGatesNotReady")), (State::Moving, "NotReady".into()));
+    }
+
+    #[test]
     fn a_pod_reports_its_first_known_problem() {
         let waiting = |reason: &str| json!({"status": {"phase": "Pending", "containerStatuses": [{"name": "a", "state": {"waiting": {"reason": reason}}}]}});
         let pod = |body: Value| state("v1", "Pod", body);

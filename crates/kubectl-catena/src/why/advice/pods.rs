@@ -39,7 +39,7 @@ pub fn pod(reason: &str) -> Option<Description> {
         ),
         "NodeNotReady" => (
             "is on a node that is not ready",
-            "see the node and its machine: kubectl describe node {name}; once it is gone for good, delete the Node object, and its pods are replaced",
+            "have the node that the message names repaired; once it is gone for good, its Node object has to be deleted, and its pods are replaced",
         ),
         "NodeGone" => (
             "was on a node that no longer exists",

@@ -10,6 +10,7 @@ mod pods;
 mod reasons;
 mod scene;
 mod scenes;
+mod volumes;
 mod warnings;
 
 use kube::core::DynamicObject;

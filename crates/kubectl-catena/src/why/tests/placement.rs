@@ -10,7 +10,7 @@ use super::{
 use crate::{
     object::Identity,
     why::{
-        facts::{Preemption, Surroundings, Warning},
+        facts::{Preemption, Surroundings},
         relate::alone,
         related::Related,
     },
@@ -18,7 +18,7 @@ use crate::{
 
 const WEB: &str = "BasicDeployment/web";
 
-fn wide(api_version: &str, kind: &str, name: &str, mut body: Value) -> DynamicObject {
+pub(super) fn wide(api_version: &str, kind: &str, name: &str, mut body: Value) -> DynamicObject {
     body["metadata"] = json!({"namespace": null});
     object(api_version, kind, name, None, body)
 }
@@ -32,7 +32,11 @@ fn dead(name: &str) -> DynamicObject {
     node(name, json!({"status": {"conditions": [unknown]}}))
 }
 
-fn with(found: Vec<DynamicObject>, nodes: Vec<DynamicObject>, missing: Vec<Identity>) -> Surroundings {
+pub(super) fn with(
+    found: Vec<DynamicObject>,
+    nodes: Vec<DynamicObject>,
+    missing: Vec<Identity>,
+) -> Surroundings {
     let alone = |objects: Vec<DynamicObject>| objects.into_iter().filter_map(alone).collect();
     let related = Related { found: alone(found), nodes: alone(nodes), missing, ..Related::default() };
     Surroundings { related, ..calm() }
@@ -110,7 +114,21 @@ fn a_pod_leads_to_its_node() {
     ]);
 }
 
-fn unschedulable(message: &str) -> Vec<DynamicObject> {
+/// Application teams usually may not read nodes.
+#[test]
+fn a_pod_names_its_node_also_where_nodes_may_not_be_read() {
+    let conditions = [condition("Ready", "False", "", ""), condition("ContainersReady", "True", "", "")];
+    let unready = on(pod("web-x", json!({"phase": "Running", "conditions": conditions})), "n1");
+    let cause = ask(WEB, &blocked_by_pod(unready, "NodeNotReady"), &calm()).root_cause.unwrap();
+    assert_eq!(cause.message, "its node \"n1\" is not ready");
+    assert_eq!(
+        (cause.reason.as_str(), cause.meaning.as_str()),
+        ("NodeNotReady", "is on a node that is not ready")
+    );
+    assert!(cause.advice.contains("the node that the message names"), "{}", cause.advice);
+}
+
+pub(super) fn unschedulable(message: &str) -> Vec<DynamicObject> {
     let conditions = [condition("PodScheduled", "False", "Unschedulable", message)];
     blocked_by_pod(pod("web-x", json!({"phase": "Pending", "conditions": conditions})), "Unschedulable")
 }
@@ -271,113 +289,6 @@ fn cordons_and_taints_are_counted_for_the_nodes_that_a_pod_selects() {
             advises: "add a node: kubectl describe nodes lists the taints",
         },
     ]);
-}
-
-fn with_claim(message: &str) -> Vec<DynamicObject> {
-    let mut objects = unschedulable(message);
-    objects[2].data["spec"] =
-        json!({"volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]});
-    objects
-}
-
-fn claim(class: Option<&str>) -> DynamicObject {
-    let body = json!({"spec": {"storageClassName": class}, "status": {"phase": "Pending"}});
-    object("v1", "PersistentVolumeClaim", "data", None, body)
-}
-
-fn class(provisioner: &str) -> DynamicObject {
-    wide("storage.k8s.io/v1", "StorageClass", "fast", json!({"provisioner": provisioner}))
-}
-
-#[test]
-fn a_pod_leads_to_its_claim_and_the_claim_to_its_class() {
-    let unbound = "0/1 nodes are available: pod has unbound immediate PersistentVolumeClaims.";
-    let missing = Identity {
-        api_version: "v1".into(),
-        kind: "PersistentVolumeClaim".into(),
-        namespace: Some("shop".into()),
-        name: "data".into(),
-        uid: String::new(),
-    };
-    let no_class = Identity {
-        api_version: "storage.k8s.io/v1".into(),
-        kind: "StorageClass".into(),
-        name: "fast".into(),
-        ..Identity::default()
-    };
-    let mut failing = with(vec![claim(Some("fast")), class("csi.example.com")], vec![], vec![]);
-    failing.warnings.push(Warning {
-        about: "PersistentVolumeClaim/data".into(),
-        by: "csi".into(),
-        reason: "ProvisioningFailed".into(),
-        message: "the pool is full".into(),
-        at: None,
-    });
-    let scene = |name, surroundings, says, advises| Scene {
-        name,
-        asked: WEB,
-        objects: with_claim(unbound),
-        surroundings,
-        says,
-        advises,
-    };
-    let mut waiting = class("csi.example.com");
-    waiting.data["volumeBindingMode"] = "WaitForFirstConsumer".into();
-    let mut scenes = vec![
-        Scene {
-            name: "a claim that no pod uses yet",
-            asked: "PersistentVolumeClaim/data",
-            objects: vec![claim(Some("fast"))],
-            surroundings: with(vec![waiting], vec![], vec![]),
-            says: "PersistentVolumeClaim/data is not bound: it waits for the first pod that uses it",
-            advises: "create a pod that uses it",
-        },
-        scene(
-            "a claim without a class",
-            with(vec![claim(None)], vec![], vec![]),
-            "BasicDeployment/web is not ready: PersistentVolumeClaim/data is not bound, and has no storage class",
-            "kubectl get storageclasses",
-        ),
-        scene(
-            "a class that does not exist",
-            with(vec![claim(Some("fast"))], vec![], vec![no_class]),
-            "BasicDeployment/web is not ready: StorageClass/fast does not exist",
-            "create the StorageClass",
-        ),
-        scene(
-            "volumes made by hand",
-            with(vec![claim(Some("fast")), class("kubernetes.io/no-provisioner")], vec![], vec![]),
-            "BasicDeployment/web is not ready: PersistentVolumeClaim/data is not bound: volumes of its StorageClass/fast are made by hand",
-            "create a PersistentVolume",
-        ),
-        scene(
-            "a provisioner that fails",
-            failing,
-            "BasicDeployment/web is not ready: PersistentVolumeClaim/data is not bound: no volume of its StorageClass/fast has been made for it by csi.example.com",
-            "provisioner of the class is running",
-        ),
-    ];
-    let mut lost = claim(Some("fast"));
-    lost.data["spec"]["volumeName"] = "pv-1".into();
-    lost.data["status"]["phase"] = "Lost".into();
-    let bound_to_none = "0/1 nodes are available: persistentvolumeclaim \"data\" bound to non-existent persistentvolume \"pv-1\".";
-    scenes.push(Scene {
-        name: "a claim that has lost its volume",
-        asked: WEB,
-        objects: with_claim(bound_to_none),
-        surroundings: with(vec![lost, class("csi.example.com")], vec![], vec![]),
-        says: "BasicDeployment/web is not ready: PersistentVolumeClaim/data has lost its volume: PersistentVolume/pv-1 no longer exists (VolumeLost",
-        advises: "create the PersistentVolume again if its disk still exists",
-    });
-    scenes.push(Scene {
-        name: "a claim that does not exist",
-        asked: WEB,
-        objects: with_claim("0/1 nodes are available: persistentvolumeclaim \"data\" not found."),
-        surroundings: with(vec![], vec![], vec![missing]),
-        says: "BasicDeployment/web is not ready: PersistentVolumeClaim/data does not exist",
-        advises: "create the PersistentVolumeClaim",
-    });
-    assert_right(&scenes);
 }
 
 #[test]
