@@ -153,7 +153,7 @@ fn own(node: &Node, facts: &Facts) -> Cause {
     }
 }
 
-/// The reason whose advice is given for one that nobody describes: what reports progress has only to be waited for.
+/// The reason whose advice is given for one that nobody describes: progress has only to be waited for.
 fn usual(node: &Node) -> &'static str {
     let is_alone = node.children.is_empty();
     let reports_failure = conditions(&node.object).iter().any(|condition| {

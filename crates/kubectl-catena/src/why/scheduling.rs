@@ -1,4 +1,4 @@
-//! What keeps a pod from every node, from the message of the scheduler and the nodes.
+//! The obstacles that keep a pod from every node, from the message of the scheduler and the nodes.
 
 use std::cmp::Reverse;
 

@@ -1,4 +1,4 @@
-//! What keeps a claim from its volume.
+//! The obstacle between a claim and its volume.
 
 use super::{
     advice::describe,

@@ -199,7 +199,7 @@ fn write(reason: &str) -> Option<Description> {
         }
         "NamespaceTerminating" => (
             "cannot create anything, because the namespace is being deleted",
-            "create it in another namespace if it is still needed; kubectl catena why on the namespace names what holds its deletion up",
+            "create it in another namespace if it is still needed; kubectl catena why on the namespace names the objects that hold its deletion up",
         ),
         "AlreadyExists" | "Conflict" | "NotFound" => {
             ("met a concurrent change", "wait; the write is retried")
@@ -241,7 +241,7 @@ fn backup(reason: &str) -> Option<Description> {
         ),
         "WaitsForDependents" => (
             "is deleted after its dependents",
-            "wait, or find out what holds the dependents: kubectl catena why",
+            "wait, or find the holder of the dependents: kubectl catena why",
         ),
         "ShuttingDown" => ("is shutting down", "wait; if its node is gone for good, delete the Node object"),
         _ => return None,

@@ -1,4 +1,4 @@
-//! Scenes of pods: what keeps them from every node, nodes that do not answer, and volumes.
+//! Scenes of pods: obstacles on every node, and nodes that do not answer.
 
 use kube::core::DynamicObject;
 use serde_json::{Value, json};
