@@ -16,7 +16,7 @@ use e2e::{
     deployment, example, kubectl, kubectl_apply, kubectl_create, uids,
 };
 use k8s_openapi::api::core::v1::Pod;
-use kube::ResourceExt;
+use kube::{ResourceExt, api::DeleteParams};
 use serde_json::json;
 use tokio::time::Instant;
 
@@ -147,6 +147,28 @@ async fn a_deadline_ends_a_command_that_runs_and_one_that_waits() -> Result<()> 
     assert_eq!(effects.so_far(), [&runs, &next].map(|command| command.uid().unwrap_or_default()));
     let still = namespace.api::<Restart>().get("runs").await?;
     assert_eq!(still.status, ended.status);
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_cancelled_command_that_a_finalizer_holds_is_reported_and_holds_up_no_other() -> Result<()> {
+    let cluster = Cluster::with(&COMMANDED).await?;
+    let namespace = cluster.namespace("held-command").await?;
+    let web = commands::ready(&namespace, 1).await?;
+    let effects = Effects::record(&namespace).await;
+    let made = queue_restarts(&namespace, &web, 2).await?;
+    let [held, next] = [0, 1].map(|index: usize| made[index].name_any());
+    namespace.merge::<Restart>(&held, json!({"metadata": {"finalizers": ["example.com/hold"]}})).await?;
+    namespace.api::<Restart>().delete(&held, &DeleteParams::default()).await?;
+    let told = until_restart_outcome(&namespace, &held, "Unknown", "Terminating").await;
+    let succeeded = condition_of(&told, SUCCEEDED).context("Succeeded")?;
+    assert!(succeeded.message.contains("example.com/hold"), "{succeeded:?}");
+    assert!(succeeded.message.ends_with("it is not carried out"), "{succeeded:?}");
+
+    namespace.merge::<BasicDeployment>("web", json!({"spec": {"paused": false}})).await?;
+    until_restarted(&namespace, &next).await;
+    assert_eq!(effects.so_far(), [made[1].uid().unwrap_or_default()]);
+    namespace.merge::<Restart>(&held, json!({"metadata": {"finalizers": null}})).await?;
     Ok(())
 }
 

@@ -8,11 +8,14 @@ use catena_api::{
     command::{ACCEPTED, SUCCEEDED},
 };
 use jiff::Timestamp;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use kube::discovery::ApiResource;
 use operator_kit::{
     object::ObjectId,
-    report::conditions::{self, RECONCILING, STALLED},
+    report::{
+        Deletion,
+        conditions::{self, RECONCILING, STALLED},
+    },
     watch::{Row, TrimmedObject},
 };
 use serde_json::Value;
@@ -46,14 +49,23 @@ pub struct Command {
     pub generation: i64,
     /// When it was created, by the server's clock.
     pub created: Timestamp,
-    /// Whether it is being deleted.
-    pub is_deleting: bool,
+    /// Its deletion, if that has begun.
+    pub deletion: Option<Leaving>,
     /// The `BasicDeployment` to which it is bound.
     pub owner: Option<Owner>,
     /// The request, or the reason why it cannot be read.
     pub asks: Result<Asks, String>,
     /// The part of its status that belongs to this controller.
     pub status: CommandStatus,
+}
+
+/// The deletion of a command that still exists.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Leaving {
+    /// Its beginning.
+    pub since: Time,
+    /// The finalizers that it waits for.
+    pub finalizers: Vec<String>,
 }
 
 /// The request of a command.
@@ -137,7 +149,9 @@ impl Command {
             status,
             generation: metadata.generation.unwrap_or_default(),
             created: metadata.creation_timestamp.map(|time| time.0).unwrap_or_default(),
-            is_deleting: metadata.deletion_timestamp.is_some(),
+            deletion: metadata
+                .deletion_timestamp
+                .map(|since| Leaving { since, finalizers: metadata.finalizers.unwrap_or_default() }),
             namespace: metadata.namespace.unwrap_or_default(),
             name: metadata.name.unwrap_or_default(),
             uid: metadata.uid.unwrap_or_default(),
@@ -149,6 +163,12 @@ impl Command {
     pub fn has_ended(&self) -> bool {
         let conditions = &self.status.conditions;
         conditions::is_true(conditions, SUCCEEDED) || conditions::is_false(conditions, SUCCEEDED)
+    }
+
+    /// The report on its deletion, if that has begun.
+    #[must_use]
+    pub fn deletion(&self) -> Option<Deletion<'_>> {
+        self.deletion.as_ref().map(|leaving| Deletion::new(&leaving.since, &leaving.finalizers))
     }
 
     /// Whether it has ended without success.

@@ -23,6 +23,8 @@ pub struct CommandQueue {
 /// The standing of a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Standing {
+    /// It is being deleted.
+    Leaving,
     /// It cannot be read.
     Malformed(String),
     /// It is bound to this `BasicDeployment`, but names another object.
@@ -92,6 +94,9 @@ impl<'o> Line<'o> {
 
     fn standing(&self, candidate: &Candidate<'_>, turn: Option<&Command>) -> Standing {
         let (command, observed) = (candidate.command, self.observed);
+        if command.deletion.is_some() {
+            return Standing::Leaving;
+        }
         let asks = match &command.asks {
             Ok(asks) => asks,
             Err(why) => return Standing::Malformed(why.clone()),

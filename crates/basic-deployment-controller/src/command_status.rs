@@ -8,7 +8,10 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use operator_kit::{
     object::ObjectId,
-    report::conditions::{Conditions, RECONCILING, STALLED, is_true},
+    report::{
+        TERMINATING,
+        conditions::{Conditions, RECONCILING, STALLED, is_true},
+    },
 };
 
 use crate::{
@@ -40,6 +43,9 @@ pub fn news(command: &Command, standing: &Standing, observed: &Observed) -> Opti
     let is_blocked = observed.refused_target().is_some() || observed.leaving_target().is_some();
     // An immediate effect is reported afterwards, in one write.
     if *standing == Standing::Next && observed.held_up().is_none() && !is_blocked {
+        return None;
+    }
+    if command.deletion().is_some_and(|deletion| deletion.due_in(observed.now).is_some()) {
         return None;
     }
     let new = status(command, standing, observed);
@@ -96,6 +102,9 @@ fn status(command: &Command, standing: &Standing, observed: &Observed) -> Comman
         Standing::Malformed(_) | Standing::Misdirected => {
             accepted.with(ACCEPTED, false, &reason, message.clone())
         }
+        Standing::Leaving if !is_true(&before.conditions, ACCEPTED) && !observed.is_carried_out(command) => {
+            accepted.with(ACCEPTED, false, &reason, message.clone())
+        }
         Standing::Expired if !command.is_directed_at(&observed.deployment) => {
             accepted.with(ACCEPTED, false, &reason, message.clone())
         }
@@ -125,6 +134,15 @@ fn report(command: &Command, standing: &Standing, observed: &Observed) -> Report
     let name = ObjectId::of(&*observed.deployment).name;
     let say = |succeeded, reason: &str, message: String| Report { succeeded, reason: reason.into(), message };
     match standing {
+        Standing::Leaving => {
+            let deletion = command.deletion().map(|deletion| deletion.message()).unwrap_or_default();
+            let what = if observed.is_carried_out(command) {
+                "it was carried out, and its effect remains"
+            } else {
+                "it is not carried out"
+            };
+            say(None, TERMINATING, format!("{deletion}; {what}"))
+        }
         Standing::Malformed(why) => say(
             Some(false),
             "Malformed",

@@ -62,6 +62,12 @@ pub fn render(deployment: &BasicDeployment, settings: &Settings) -> Result<Rende
     Ok(rendered)
 }
 
+/// The parameters of a `BasicDeployment` that its template does not read.
+#[must_use]
+pub fn unread(deployment: &BasicDeployment, settings: &Settings) -> Vec<String> {
+    settings.templates.unread(&deployment.spec.template, &subject(deployment))
+}
+
 /// Adds the responsible parameters to an error, if the server rejects the child and names fields.
 pub fn located(error: WriteError, deployment: &BasicDeployment, settings: &Settings) -> WriteError {
     let is_it = |kind: &&Arc<ChildKind>| kind.kind == error.object.kind;

@@ -136,6 +136,7 @@ pub fn observed() -> Observed {
         now: Timestamp::from_second(1_767_400_000).unwrap(),
         kinds: vec![listed(replica_sets())],
         rendered: Ok(rendered()),
+        unread: Vec::new(),
         pin: None,
         desired: Ok(desired()),
         child: Found::Ours(child("web", "child")),

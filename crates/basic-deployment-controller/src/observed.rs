@@ -41,6 +41,8 @@ pub struct Observed {
     pub kinds: Vec<ListedKind>,
     /// The rendering of spec and template, or the reason why there is none.
     pub rendered: Result<Rendered, Refusal>,
+    /// The parameters that the template does not read.
+    pub unread: Vec<String>,
     /// The rollback that holds the child on another rendering.
     pub pin: Option<Pin>,
     /// The desired child, or the reason why there is none.
@@ -224,13 +226,13 @@ impl Observed {
     /// Whether the status of a command may still change.
     #[must_use]
     pub fn may_tell(&self, command: &Command) -> bool {
-        !command.has_ended() && !command.is_deleting && !self.unheard.contains(&command.uid)
+        !command.has_ended() && !self.unheard.contains(&command.uid)
     }
 
-    /// Whether a command is for this `BasicDeployment`, and has not ended.
+    /// Whether a command is for this `BasicDeployment`, and has neither ended nor been cancelled.
     #[must_use]
     pub fn is_open(&self, command: &Command) -> bool {
-        self.may_tell(command) && command.is_directed_at(&self.deployment)
+        self.may_tell(command) && command.deletion.is_none() && command.is_directed_at(&self.deployment)
     }
 
     /// The child on which a command was carried out.

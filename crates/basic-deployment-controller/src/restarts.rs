@@ -50,5 +50,5 @@ fn restarts(observed: &Observed) -> impl Iterator<Item = &Arc<Command>> {
     let is_restart =
         |command: &&Arc<Command>| command.asks.as_ref().is_ok_and(|asks| asks.order == Order::Restart);
     let commands = observed.commands.iter().flatten().filter(is_restart);
-    commands.filter(|restart| !restart.is_deleting && restart.is_directed_at(&observed.deployment))
+    commands.filter(|restart| restart.deletion.is_none() && restart.is_directed_at(&observed.deployment))
 }

@@ -6,7 +6,7 @@ use catena_api::{BasicDeployment, BasicDeploymentStatus, BlockedBy, ChildStatus}
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use operator_kit::report::{
     Category, Deletion, HAS_TO_GO_FIRST, NextRetry, Pace, TERMINATING,
-    conditions::{self, Conditions, PROGRESSING, READY, RECONCILING, STALLED},
+    conditions::{self, Conditions, PROGRESSING, READY, RECONCILING, STALLED, UNREAD_PARAMETERS},
 };
 
 use crate::{
@@ -20,7 +20,8 @@ use crate::{
 };
 
 /// The types of this controller's conditions.
-pub const CONDITIONS: [&str; 6] = [READY, PROGRESSING, RECONCILING, STALLED, CONTESTED, ROLLED_BACK];
+pub const CONDITIONS: [&str; 7] =
+    [READY, PROGRESSING, RECONCILING, STALLED, CONTESTED, ROLLED_BACK, UNREAD_PARAMETERS];
 
 /// The last reported status, without conditions of other controllers.
 #[must_use]
@@ -63,6 +64,7 @@ pub fn status(observed: &Observed) -> BasicDeploymentStatus {
         .while_true(STALLED, is_stalled, &reason, message)
         .while_true(CONTESTED, !contested.is_empty(), "ChangedByOthers", fought_over(&contested, observed))
         .while_true(ROLLED_BACK, held.is_some(), "Rollback", held.map(rolled_back).unwrap_or_default())
+        .with_unread_parameters(&deployment.spec.template, &observed.unread)
         .since(&before);
     let new = BasicDeploymentStatus {
         observed_generation: Some(generation),

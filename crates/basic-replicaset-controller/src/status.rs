@@ -7,16 +7,13 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use operator_kit::{
     report::{
         Category, Deletion, Failure, HAS_TO_GO_FIRST, NextRetry, Pace, TERMINATING,
-        conditions::{self, Conditions, READY, RECONCILING, STALLED},
+        conditions::{self, Conditions, READY, RECONCILING, STALLED, UNREAD_PARAMETERS},
     },
     run::Attempt,
     watch::pod::{PodState, START_TOLERANCE},
 };
 
 use crate::{observed::Observed, pod::PodRow, step};
-
-/// Present only while true: the author sets parameters that the template does not read.
-pub const UNREAD_PARAMETERS: &str = "UnreadParameters";
 
 /// The types of this controller's conditions.
 pub const CONDITIONS: [&str; 4] = [READY, RECONCILING, STALLED, UNREAD_PARAMETERS];
@@ -65,7 +62,7 @@ pub fn status(observed: &Observed) -> BasicReplicaSetStatus {
         .with(READY, is_ready, reason, message.clone())
         .while_true(RECONCILING, !is_ready && !is_stalled && deletion.is_none(), reason, message.clone())
         .while_true(STALLED, is_stalled, reason, message)
-        .while_true(UNREAD_PARAMETERS, !observed.unread.is_empty(), "NotRead", unread(observed))
+        .with_unread_parameters(&set.spec.template, &observed.unread)
         .since(&before);
     let new = BasicReplicaSetStatus {
         observed_generation: Some(generation),
@@ -87,14 +84,6 @@ pub fn status(observed: &Observed) -> BasicReplicaSetStatus {
         }
         None => new,
     }
-}
-
-fn unread(observed: &Observed) -> String {
-    let template = &observed.set.spec.template;
-    format!(
-        "the template {template:?} does not read {}; correct the name, or remove it",
-        observed.unread.join(", ")
-    )
 }
 
 /// The urgency of `after`.

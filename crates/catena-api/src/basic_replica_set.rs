@@ -103,8 +103,8 @@ pub struct BasicReplicaSetStatus {
     /// is being deleted and a finalizer keeps it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blocked_by: Option<BlockedBy>,
-    /// Conditions. `Ready` is always present; `Reconciling` and `Stalled` are present only while they are
-    /// true.
+    /// Conditions. `Ready` is always present; `Reconciling`, `Stalled` and `UnreadParameters` are present only
+    /// while they are true.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[x_kube(merge_strategy = ListMerge::Map(vec!["type".into()]))]
     pub conditions: Vec<Condition>,

@@ -48,11 +48,13 @@ pub fn tell(observed: &Observed, queue: &CommandQueue) -> Option<Action> {
 
 /// The time until commands need another pass, if nothing happens before.
 pub fn due_in(observed: &Observed, queue: &CommandQueue) -> Option<Duration> {
-    let deadlines = queue.iter().filter_map(|(command, _)| command.left(observed.now));
+    let deletions = queue.iter().filter_map(|(command, _)| command.deletion()?.due_in(observed.now));
+    let open = queue.iter().filter(|(command, _)| command.deletion.is_none());
+    let deadlines = open.filter_map(|(command, _)| command.left(observed.now));
     let has_news = |command, standing| command_status::news(command, standing, observed).is_some();
     let progress =
         progress_in(observed).filter(|_| queue.iter().any(|(command, standing)| has_news(command, standing)));
-    deadlines.chain(progress).chain(queue.stuck_in).filter(|left| !left.is_zero()).min()
+    deadlines.chain(deletions).chain(progress).chain(queue.stuck_in).filter(|left| !left.is_zero()).min()
 }
 
 /// The time until progress alone may be reported.

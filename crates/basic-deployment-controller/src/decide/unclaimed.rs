@@ -14,7 +14,7 @@ const CLAIM_TOLERANCE: Duration = Duration::from_secs(60);
 /// A bound command may have been carried out while no process was active, so its `BasicDeployment` reports first.
 #[must_use]
 pub fn due_in(command: &Command, now: Timestamp, acting: Duration) -> Option<Duration> {
-    if command.has_ended() || command.is_deleting {
+    if command.has_ended() || command.deletion.is_some() {
         return None;
     }
     let deadline = command.asks.as_ref().ok()?.deadline?;

@@ -87,7 +87,7 @@ impl Commands {
             .map_err(|error| ReadError::of(&error, &resource.kind, &command.name))?;
         let now = found.map(|object| Command::of(object, command.kind));
         Ok(now.is_some_and(|now| {
-            now.uid == command.uid && now.owner == command.owner && !now.is_deleting && !now.has_ended()
+            now.uid == command.uid && now.owner == command.owner && now.deletion.is_none() && !now.has_ended()
         }))
     }
 

@@ -20,6 +20,16 @@ pub struct DependentList {
     pub selector: Selector,
 }
 
+/// Kinds without a status.
+const WITHOUT_STATUS: [&str; 4] = ["configmaps", "controllerrevisions", "secrets", "serviceaccounts"];
+
+impl DependentList {
+    /// Whether the objects of the list can be the reason why their owner is not well. Commands act beside it.
+    pub fn has_health(&self) -> bool {
+        self.selector != Selector::Few && !WITHOUT_STATUS.contains(&self.kind.resource.plural.as_str())
+    }
+}
+
 /// How a list is narrowed by the server.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Selector {

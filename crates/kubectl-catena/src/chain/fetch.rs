@@ -49,6 +49,8 @@ pub struct Fetched {
     pub missing_target: Option<Identity>,
     /// Unread parts.
     pub gaps: Vec<Gap>,
+    /// Whether dependents of the asked object may be among the unread parts.
+    pub hides_dependents: bool,
 }
 
 /// An unread part of the cluster.
@@ -125,6 +127,9 @@ async fn descend(
     fetched: &mut Fetched,
 ) {
     let mut listed: Vec<DependentList> = Vec::new();
+    // The lists of the asked object and of its dependents, and those that could not be read, whoever needs them.
+    let (mut below, mut failed): (Vec<DependentList>, Vec<DependentList>) = Default::default();
+    let mut is_below: HashSet<String> = path.first().map(uid).into_iter().collect();
     let mut candidates: Vec<Candidate> = Vec::new();
     let mut known: HashSet<String> = path.iter().map(uid).collect();
     let mut newest = path;
@@ -133,6 +138,9 @@ async fn descend(
         let mut wanted: Vec<DependentList> = Vec::new();
         for object in &newest {
             for list in dependent_lists(object, &cluster.kinds, labelled, scope.all_kinds) {
+                if is_below.contains(&uid(object)) {
+                    below.push(list.clone());
+                }
                 if !listed.contains(&list) && !wanted.contains(&list) {
                     wanted.push(list);
                 }
@@ -152,9 +160,9 @@ async fn descend(
                     is_whole: list.selector != Selector::Metadata,
                 })),
                 Err(error) => {
-                    fetched
-                        .gaps
-                        .push(Gap { what: list.kind.resource.plural.clone(), why: read_failure(&error) });
+                    let what = list.kind.resource.plural.clone();
+                    fetched.gaps.push(Gap { what, why: read_failure(&error) });
+                    failed.push(list.clone());
                 }
             }
         }
@@ -163,6 +171,10 @@ async fn descend(
             candidates.into_iter().partition(|candidate| candidate.belongs(&known, &fetched.objects));
         candidates = rest;
         for candidate in belongs {
+            let mut owners = candidate.object.metadata.owner_references.iter().flatten();
+            if owners.any(|owner| is_below.contains(&owner.uid)) {
+                is_below.insert(uid(&candidate.object));
+            }
             if known.insert(uid(&candidate.object)) {
                 if !candidate.is_whole {
                     partial.insert(uid(&candidate.object), candidate.kind);
@@ -172,6 +184,7 @@ async fn descend(
         }
         complete(cluster, &mut newest, &mut partial, &mut fetched.gaps).await;
     }
+    fetched.hides_dependents = failed.iter().any(|list| list.has_health() && below.contains(list));
 }
 
 /// An object that was listed.
@@ -305,6 +318,30 @@ mod tests {
             assert_eq!(fetched.gaps, [gap]);
         }
         assert!(requests.lock().unwrap().is_empty(), "{requests:?}");
+    }
+
+    #[tokio::test]
+    async fn unread_lists_hide_the_dependents_of_the_objects_below_alone() {
+        let object = |kind: &str| -> DynamicObject {
+            let metadata = json!({"name": "web", "namespace": "shop", "uid": kind});
+            serde_json::from_value(
+                json!({"apiVersion": "catena.dev/v1alpha1", "kind": kind, "metadata": metadata}),
+            )
+            .unwrap()
+        };
+        let (cluster, _) = cluster();
+        let hides = async |path: Vec<DynamicObject>, commands: Vec<Kind>| {
+            let labelled = LabelledKinds { commands, ..LabelledKinds::default() };
+            let mut fetched = Fetched::default();
+            let scope = Scope { whole: true, all_kinds: false };
+            descend(&cluster, path, &labelled, scope, &mut fetched).await;
+            (fetched.gaps.len(), fetched.hides_dependents)
+        };
+        assert_eq!(hides(vec![object("BasicReplicaSet")], vec![]).await, (1, true));
+        assert_eq!(hides(vec![pod(&[]), object("BasicReplicaSet")], vec![]).await, (1, false));
+        // Commands come and go beside a chain.
+        let restarts = cluster.kinds.find("basicdeploymentrestarts").unwrap().clone();
+        assert_eq!(hides(vec![pod(&[])], vec![restarts]).await, (1, false));
     }
 
     #[tokio::test]

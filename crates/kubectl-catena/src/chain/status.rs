@@ -13,6 +13,9 @@ use crate::{
     object::{conditions, created, deleted, number, text},
 };
 
+/// The beginning of each version of our kinds.
+const OURS: &str = "catena.dev/";
+
 /// The health of an object.
 pub fn health(object: &DynamicObject) -> Health {
     if let Some(since) = deleted(&object.metadata) {
@@ -24,6 +27,7 @@ pub fn health(object: &DynamicObject) -> Health {
         Some(("v1", "PersistentVolumeClaim")) => {
             return match text(object, "/status/phase") {
                 Some("Bound") => Health::new(State::Ready, "Bound", ""),
+                Some("Lost") => Health::new(State::Stuck, "Lost", "its volume no longer exists"),
                 phase => Health::new(State::Moving, phase.unwrap_or("Pending"), ""),
             };
         }
@@ -47,7 +51,10 @@ pub fn health(object: &DynamicObject) -> Health {
     {
         return health;
     }
-    by_conditions(&all).or_else(|| by_numbers(object)).unwrap_or_else(|| Health::new(State::Present, "", ""))
+    let is_ours = types.is_some_and(|(api_version, _)| api_version.starts_with(OURS));
+    by_conditions(&all, is_ours)
+        .or_else(|| by_numbers(object))
+        .unwrap_or_else(|| Health::new(State::Present, "", ""))
 }
 
 /// A Deployment that is available and not finished: its old pods serve while the new ones fail to start.
@@ -75,13 +82,19 @@ fn held_for_backup(object: &DynamicObject) -> String {
 }
 
 /// Conditions in the order in which they decide: kstatus's, then commands' and Jobs', then Ready.
-fn by_conditions(all: &[Condition]) -> Option<Health> {
+fn by_conditions(all: &[Condition], is_ours: bool) -> Option<Health> {
     let find = |type_: &str| all.iter().find(|condition| condition.type_ == type_);
     let is = |type_: &str, status: &str| find(type_).filter(|condition| condition.status == status);
     let said = |state: State, condition: &Condition| {
         let time = condition.last_transition_time.0;
         Health::new(state, &condition.reason, condition.message.clone())
             .since((time != Timestamp::default()).then_some(time))
+    };
+    // Our definitions say so of a new object. For another project, the word has a meaning of its own, unless the condition
+    // has no time because its definition gives it, too.
+    let is_pending = |condition: &Condition| {
+        matches!(condition.reason.as_str(), "Pending" | "")
+            && (is_ours || condition.last_transition_time.0 == Timestamp::default())
     };
     if let Some(done) = ["Succeeded", "Complete"].iter().find_map(|type_| is(type_, "True")) {
         return Some(said(State::Done, done));
@@ -90,10 +103,8 @@ fn by_conditions(all: &[Condition]) -> Option<Health> {
         return Some(said(State::Failed, failed));
     }
     if let Some(running) = is("Succeeded", "Unknown") {
-        return Some(said(
-            if running.reason == "Pending" { State::Unreported } else { State::Moving },
-            running,
-        ));
+        let is_unreported = running.reason == "Pending" && is_pending(running);
+        return Some(said(if is_unreported { State::Unreported } else { State::Moving }, running));
     }
     if let Some(late) = is("Progressing", "False").filter(|late| late.reason == "ProgressDeadlineExceeded") {
         return Some(said(State::Stuck, late));
@@ -102,10 +113,9 @@ fn by_conditions(all: &[Condition]) -> Option<Health> {
         return Some(said(State::Stuck, stalled));
     }
     if let Some(ready) = ["Ready", "Available"].iter().find_map(|type_| find(type_)) {
-        // Our controllers mean that nobody has reported yet; for others, Unknown has reasons of its own.
-        let state = match (ready.status.as_str(), ready.reason.as_str()) {
-            ("True", _) => State::Ready,
-            ("Unknown", "Pending" | "") => State::Unreported,
+        let state = match ready.status.as_str() {
+            "True" => State::Ready,
+            "Unknown" if is_pending(ready) => State::Unreported,
             _ => State::Moving,
         };
         return Some(said(state, ready));
@@ -132,7 +142,7 @@ fn by_numbers(object: &DynamicObject) -> Option<Health> {
 /// Whether a missing number is zero: on the kinds of Kubernetes. Others may report by fields of other names.
 fn omits_zeros(object: &DynamicObject) -> bool {
     let api_version = object.types.as_ref().map_or("", |types| types.api_version.as_str());
-    api_version == "v1" || api_version.starts_with("apps/") || api_version.starts_with("catena.dev/")
+    api_version == "v1" || api_version.starts_with("apps/") || api_version.starts_with(OURS)
 }
 
 /// The numbers of serving and of desired replicas.
@@ -257,10 +267,29 @@ mod tests {
     }
 
     #[test]
+    fn a_claim_without_its_volume_does_not_proceed_by_itself() {
+        let claim = |phase: &str| state("v1", "PersistentVolumeClaim", json!({"status": {"phase": phase}}));
+        assert_eq!(claim("Bound"), (State::Ready, "Bound".into()));
+        assert_eq!(claim("Pending"), (State::Moving, "Pending".into()));
+        assert_eq!(claim("Lost"), (State::Stuck, "Lost".into()));
+    }
+
+    #[test]
     fn without_conditions_the_numbers_decide() {
         let set = |ready: i64| json!({"spec": {"replicas": 2}, "status": {"readyReplicas": ready}});
         assert_eq!(state("apps/v1", "ReplicaSet", set(2)).0, State::Ready);
         assert_eq!(state("apps/v1", "ReplicaSet", set(1)).0, State::Moving);
+    }
+
+    #[test]
+    fn a_pod_whose_node_is_not_ready_reports_the_node() {
+        let pod = |reason: &str| {
+            json!({"spec": {"nodeName": "n1"}, "status": {"phase": "Running", "conditions": [
+                {"type": "Ready", "status": "False", "reason": reason}, {"type": "ContainersReady", "status": "True"},
+            ]}})
+        };
+        assert_eq!(state("v1", "Pod", pod("")), (State::Stuck, "NodeNotReady".into()));
+        assert_eq!(state("v1", "Pod", pod("ReadinessGatesNotReady")), (State::Moving, "NotReady".into()));
     }
 
     #[test]

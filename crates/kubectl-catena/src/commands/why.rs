@@ -14,9 +14,6 @@ use crate::{
     why::{explanation, text},
 };
 
-/// The exit code for an object that is not ready, not finished or not gone. An error has another one: then it is unknown.
-const NOT_WELL: u8 = 5;
-
 /// The object to explain.
 #[derive(Args)]
 pub struct Arguments {
@@ -32,5 +29,5 @@ pub async fn run(options: &Options, arguments: &Arguments) -> Result<ExitCode> {
     let cluster = options.connect().await?;
     let answer = Box::pin(explanation(&cluster, &target)).await?;
     arguments.output.print(&answer, || text(&answer, Timestamp::now(), Paint::for_stdout()))?;
-    Ok(if answer.well { ExitCode::SUCCESS } else { NOT_WELL.into() })
+    Ok(answer.exit_code().into())
 }

@@ -8,13 +8,18 @@ use crate::{
     object::Identity,
 };
 
+/// The exit code for an object that is not ready, not finished or not gone.
+const NOT_WELL: u8 = 5;
+/// The exit code for an object whose state could not be found out, as for an error.
+const UNKNOWN: u8 = 1;
+
 /// The answer.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Answer {
     /// The object that was asked about.
     pub object: Identity,
-    /// Whether it needs no attention.
+    /// Whether it is known to need no attention. Without a root cause, `false` means that this is unknown.
     pub well: bool,
     /// The answer in one sentence.
     pub sentence: String,
@@ -86,6 +91,17 @@ pub enum Lead<'n> {
     },
     /// Here, because of the cause that the other object has.
     Behind(&'n Node, Box<Cause>),
+}
+
+impl Answer {
+    /// The exit code: an error and an unknown state have the same.
+    pub fn exit_code(&self) -> u8 {
+        match &self.root_cause {
+            _ if self.well => 0,
+            Some(_) => NOT_WELL,
+            None => UNKNOWN,
+        }
+    }
 }
 
 impl<'n> Finding<'n> {

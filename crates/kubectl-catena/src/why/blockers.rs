@@ -10,6 +10,7 @@ use super::{
     facts::Facts,
     refusal,
     unreported::{controller_of, not_running},
+    warnings,
 };
 use crate::{
     chain::{Node, State},
@@ -68,7 +69,7 @@ fn child_towards<'n>(blocker: &BlockedBy, node: &'n Node) -> Option<&'n Node> {
 
 /// An object that blocks itself: its controller cannot continue.
 fn itself(node: &Node, blocker: BlockedBy) -> Cause {
-    let (meaning, advice) = refusal::read(&blocker.reason, &blocker.message);
+    let (meaning, advice) = refusal::read(&node.identity, &blocker.reason, &blocker.message);
     Cause {
         object: node.identity.clone(),
         reason: blocker.reason,
@@ -81,12 +82,12 @@ fn itself(node: &Node, blocker: BlockedBy) -> Cause {
 
 /// The blocker is named but was not found: it is gone, or may not be read.
 fn named_blocker(node: &Node, blocker: BlockedBy) -> Cause {
-    let (meaning, advice) = refusal::read(&blocker.reason, &blocker.message);
     let mut object = node.identity.clone();
     object.api_version = blocker.api_version;
     object.kind = blocker.kind;
     object.name = blocker.name;
     object.uid = String::new();
+    let (meaning, advice) = refusal::read(&object, &blocker.reason, &blocker.message);
     Cause {
         object,
         reason: blocker.reason,
@@ -131,7 +132,7 @@ fn own(node: &Node, facts: &Facts) -> Cause {
     {
         return not_running(&node.identity, controller, &down);
     }
-    let warning = facts.surroundings.warnings.iter().rfind(|warning| warning.about == node.identity.uid);
+    let warning = warnings::current(node, facts).next();
     // For a pod that merely is not ready, the last warning has the problem that its kubelet met.
     let is_vague = matches!(health.reason.as_str(), "NotReady" | "Starting");
     let (reason, message) = match warning {
@@ -140,7 +141,7 @@ fn own(node: &Node, facts: &Facts) -> Cause {
         _ => (&health.reason, &health.message),
     };
     let reason = if reason.is_empty() { "NotReady" } else { reason };
-    let (meaning, advice) = refusal::read(reason, message);
+    let (meaning, advice) = refusal::read(&node.identity, reason, message);
     let advice = if advice.is_empty() { describe(usual(node)).1.to_owned() } else { advice };
     Cause {
         object: node.identity.clone(),
@@ -152,7 +153,7 @@ fn own(node: &Node, facts: &Facts) -> Cause {
     }
 }
 
-/// The reason whose advice is given for one that nobody describes: what reports progress has only to be waited for.
+/// The reason whose advice is given for one that nobody describes: progress has only to be waited for.
 fn usual(node: &Node) -> &'static str {
     let is_alone = node.children.is_empty();
     let reports_failure = conditions(&node.object).iter().any(|condition| {

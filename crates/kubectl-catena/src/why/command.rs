@@ -8,7 +8,7 @@ use jiff::SignedDuration;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use super::{
-    advice::describe,
+    advice::{describe, describe_of},
     answer::{Cause, Finding, Lead},
     controllers::Verdict,
     facts::{Binding, Facts, Nobody},
@@ -27,14 +27,17 @@ const BINDER: &str = "command-binder";
 const REPORT_GRACE: SignedDuration = SignedDuration::from_secs(5);
 
 /// Whether an object is a command: one of ours, or one that command-binder has reported on. A `targetRef` alone is no
-/// evidence, because a `VerticalPodAutoscaler` has one, too.
+/// evidence, because a `VerticalPodAutoscaler` has one, too; and other controllers bind things as well.
 pub fn is_command(node: &Node) -> bool {
     let is_ours =
         node.identity.group() == keys::GROUP && object::text(&node.object, "/spec/targetRef/name").is_some();
     let is_of_binder = |condition: &Condition| {
         condition.type_ == BOUND && (condition.reason == BOUND || !describe(&condition.reason).0.is_empty())
     };
-    is_ours || conditions(&node.object).iter().any(is_of_binder)
+    let mut writers = node.object.metadata.managed_fields.iter().flatten().peekable();
+    let may_be_of_binder =
+        writers.peek().is_none() || writers.any(|entry| entry.manager.as_deref() == Some(BINDER));
+    is_ours || may_be_of_binder && conditions(&node.object).iter().any(is_of_binder)
 }
 
 /// Whether an object is a command that is not finished.
@@ -69,8 +72,7 @@ pub fn foreign<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Finding<'n>> {
     if is_marked(node) {
         return None;
     }
-    let mut warnings = facts.surroundings.warnings.iter();
-    let warning = warnings.rfind(|warning| warning.about == *uid && warning.by == BINDER)?;
+    let warning = warnings::current(node, facts).find(|warning| warning.by == BINDER)?;
     Some(Finding::at(node, not_bound(node, &warning.reason, &warning.message)))
 }
 
@@ -146,7 +148,7 @@ pub fn check<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Lead<'n>> {
     }
     let target = target?;
     if let Some(refused) = find(ACCEPTED).filter(|accepted| accepted.status == "False") {
-        let (meaning, advice) = describe(&refused.reason);
+        let (meaning, advice) = describe_of(&node.identity, &refused.reason);
         let meaning =
             if meaning.is_empty() { "is not accepted by the controller of its target" } else { meaning };
         return here(Cause {
@@ -177,9 +179,13 @@ pub fn check<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Lead<'n>> {
 fn own(node: &Node, fallback: &str) -> Cause {
     let health = &node.health;
     let reason = if health.reason.is_empty() { fallback } else { &health.reason };
-    let (known, advice) = describe(reason);
-    let (usual, _) = describe(fallback);
-    let meaning = if known.is_empty() { usual } else { known };
+    let (known, advice) = describe_of(&node.identity, reason);
+    let (usual, usual_advice) = describe(fallback);
+    let has_failed = health.state == State::Failed;
+    let (meaning, advice) = match known {
+        "" => (usual, if has_failed { usual_advice } else { "" }),
+        known => (known, advice),
+    };
     let progress = object::text(&node.object, "/status/progress").map(|progress| format!("{progress} done"));
     Cause {
         object: node.identity.clone(),

@@ -57,7 +57,7 @@ pub fn remaining(node: &Node, since: Timestamp) -> Option<Cause> {
                 return None;
             }
             let advice = if message.is_empty() {
-                "ask again in some seconds: the namespace then says what is left in it".to_owned()
+                "ask again in some seconds: the namespace then names its remaining contents".to_owned()
             } else {
                 of_namespace(&identity.name, &message)
             };

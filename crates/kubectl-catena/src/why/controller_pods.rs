@@ -17,6 +17,7 @@ use crate::{
     chain::{Health, State, grow},
     connection::Cluster,
     last_words::{last_words, shortened},
+    object::Identity,
     pages,
 };
 
@@ -49,7 +50,7 @@ async fn trouble(cluster: &Cluster, seen: &Installation) -> Option<PodTrouble> {
     let words = words_of(&logs, &pod, &health).await;
     Some(PodTrouble {
         pod: format!("{}/{}", seen.namespace, pod.name_any()),
-        state: state(&health),
+        state: state(&Identity::of(&pod), &health),
         last_words: words,
         runs: matches!(health.state, State::Ready) || health.reason == "NotReady",
         is_stuck: matches!(health.state, State::Stuck | State::Failed),
@@ -65,11 +66,11 @@ fn rank(state: State) -> u8 {
     }
 }
 
-fn state(health: &Health) -> String {
+fn state(pod: &Identity, health: &Health) -> String {
     if health.state == State::Ready {
         return "is ready, but has not renewed its Lease".to_owned();
     }
-    let (meaning, _) = refusal::read(&health.reason, &health.message);
+    let (meaning, _) = refusal::read(pod, &health.reason, &health.message);
     format!("{meaning} ({})", health.reason)
 }
 

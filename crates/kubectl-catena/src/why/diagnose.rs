@@ -27,9 +27,10 @@ pub fn diagnose(facts: &Facts) -> Answer {
     if let Some(Finding { cause, .. }) = &mut finding {
         cause.advice = with_names(&cause.advice, &cause.object);
     }
-    let well = finding.is_none();
+    let is_known = !facts.surroundings.hides_dependents;
     let sentence = match &finding {
-        None => words::well(asked, facts.surroundings.binding.as_ref()),
+        None if is_known => words::well(asked, facts.surroundings.binding.as_ref()),
+        None => words::unknown(asked),
         Some(finding) => words::sentence(asked, &finding.cause, facts.now),
     };
     let evidence = finding.iter().flat_map(|finding| finding.path.iter().rev());
@@ -37,7 +38,7 @@ pub fn diagnose(facts: &Facts) -> Answer {
         evidence.map(|node| Evidence { object: node.identity.clone(), health: node.health.clone() });
     Answer {
         object: asked.identity.clone(),
-        well,
+        well: finding.is_none() && is_known,
         sentence,
         evidence: evidence.collect(),
         remarks: remarks(facts, finding.as_ref()),

@@ -57,6 +57,7 @@ pub async fn explanation(cluster: &Cluster, target: &Target) -> Result<Answer> {
         binding,
         kept_because,
         related,
+        hides_dependents: fetched.hides_dependents,
         ..surroundings
     };
     Ok(diagnose(&Facts { asked, top: &top, surroundings: &surroundings, now }))

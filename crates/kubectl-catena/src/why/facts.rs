@@ -50,6 +50,8 @@ pub struct Surroundings {
     pub refused_settings: Vec<RefusedSettings>,
     /// Unread parts.
     pub gaps: Vec<Gap>,
+    /// Whether dependents of the asked object may be among the unread parts.
+    pub hides_dependents: bool,
 }
 
 /// The state of a command of a foreign kind, by command-binder's rules.

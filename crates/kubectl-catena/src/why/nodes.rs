@@ -18,6 +18,9 @@ use crate::{
 /// Time after the grace period of a pod in which its kubelet usually reports its end.
 const END_DELAY: SignedDuration = SignedDuration::from_secs(30);
 
+/// The remedy for a node that is not ready.
+const ADVICE: &str = "see the node and its machine: kubectl describe node {name}; once it is gone for good, delete the Node object, and its pods are replaced";
+
 /// A pod that is not ready, or not gone, because of its node.
 pub fn check<'n>(pod: &'n Node, facts: &Facts<'n>) -> Option<Finding<'n>> {
     let is_open =
@@ -56,7 +59,7 @@ pub fn trouble(node: &Node) -> Option<Cause> {
         meaning: format!("{meaning}, and its pods with it"),
         message: ready.message,
         since: (at != Timestamp::default()).then_some(at),
-        advice: describe("NodeNotReady").1.to_owned(),
+        advice: ADVICE.to_owned(),
     })
 }
 

@@ -1,4 +1,4 @@
-//! Which nodes a pod asks for, and which are closed to it.
+//! The nodes that a pod asks for, and those that are closed to it.
 
 use serde_json::Value;
 

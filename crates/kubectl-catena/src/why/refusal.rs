@@ -2,16 +2,17 @@
 
 use operator_kit::write::unknown_fields;
 
-use super::advice::describe;
-use crate::errors::is_missing_right;
+use super::advice::{describe, describe_of};
+use crate::{errors::is_missing_right, object::Identity};
 
-/// The meaning of a reason, to be read after an object's name, and the remedy.
+/// The meaning of a reason that an object reports, to be read after its name, and the remedy.
 ///
-/// The same reason, such as `Forbidden`, comes from different gatekeepers, which only the message tells apart.
-pub fn read(reason: &str, message: &str) -> (String, String) {
+/// The same reason, such as `Forbidden`, comes from different gatekeepers, which only the message tells apart: it has the
+/// words of the API server, which are the same for all kinds.
+pub fn read(object: &Identity, reason: &str, message: &str) -> (String, String) {
     let gatekeeper = gatekeeper(message);
-    let key = gatekeeper.as_ref().map_or(reason, |(key, _)| key);
-    let (meaning, advice) = describe(key);
+    let (meaning, advice) =
+        gatekeeper.as_ref().map_or_else(|| describe_of(object, reason), |(key, _)| describe(key));
     let meaning = match (meaning, gatekeeper) {
         ("", _) => "is not ready".to_owned(),
         (meaning, Some((_, name))) if !name.is_empty() => format!("{meaning} ({name})"),

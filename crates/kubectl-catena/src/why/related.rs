@@ -17,8 +17,10 @@ pub struct Related {
     pub found: Vec<Node>,
     /// Those that are named and do not exist.
     pub missing: Vec<Identity>,
-    /// All nodes of the cluster, if a pod has found none.
+    /// The nodes of the cluster, if a pod has found none.
     pub nodes: Vec<Node>,
+    /// Whether there are more nodes than were read.
+    pub has_unread_nodes: bool,
     /// Contents that a deleted namespace or definition waits for.
     pub contents: Vec<Node>,
 }

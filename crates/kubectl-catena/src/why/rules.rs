@@ -1,4 +1,4 @@
-//! What an onlooker needs to apply the rules of a controller: its settings, and an object as it watches it.
+//! The input for applying the rules of a controller from outside: its settings, and an object as it watches it.
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{

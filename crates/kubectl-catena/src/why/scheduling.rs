@@ -1,21 +1,29 @@
-//! What keeps a pod from every node, from the message of the scheduler and the nodes.
+//! The obstacles that keep a pod from every node, from the message of the scheduler and the nodes.
 
 use std::cmp::Reverse;
+
+use jiff::SignedDuration;
 
 use super::{
     advice::describe,
     answer::{Cause, Finding, Lead},
     facts::{Facts, Preemption},
     placement,
-    related::{claims_of, needs_nodes},
+    related::{Related, claims_of, needs_nodes},
     volumes,
 };
 use crate::{age::age, chain::Node};
 
 /// Taints that the control plane sets on nodes that do not answer.
 const DEAD: [&str; 2] = ["node.kubernetes.io/unreachable", "node.kubernetes.io/not-ready"];
+/// Taints of the nodes of a control plane.
+const CONTROL_PLANE: [&str; 2] = ["node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master"];
+/// The beginnings of taints that a control plane sets again until their cause is gone.
+const BY_CONTROL_PLANE: [&str; 2] = ["node.kubernetes.io/", "node.cloudprovider.kubernetes.io/"];
 /// The taint of a cordoned node.
 const CORDONED: &str = "node.kubernetes.io/unschedulable";
+/// The successor of a preempted pod is created while that pod shuts down, or once it is gone.
+const SUCCESSION_TIME: SignedDuration = SignedDuration::from_mins(2);
 /// More would hide the rest of the sentence.
 const MAX_NAMES: usize = 3;
 
@@ -38,6 +46,8 @@ enum Kind {
     Volume,
     Pods,
     Other(String),
+    /// Of nodes that were not read.
+    Unread,
 }
 
 /// A pod that fits on no node.
@@ -64,7 +74,7 @@ fn mentions_claims(message: &str) -> bool {
 }
 
 fn cause(pod: &Node, facts: &Facts) -> Cause {
-    let obstacles = obstacles(pod, &facts.surroundings.related.nodes);
+    let obstacles = obstacles(pod, &facts.surroundings.related);
     let (mut meaning, usual) = describe("Unschedulable");
     let said: Vec<String> = obstacles.iter().map(Obstacle::told).collect();
     let whole;
@@ -90,28 +100,33 @@ fn cause(pod: &Node, facts: &Facts) -> Cause {
 ///
 /// The scheduler counts cordons and taints before it looks at the selector of a pod, and leaves out the names of taints. As
 /// far as the nodes are known, they are counted only for nodes that the pod selects.
-fn obstacles(pod: &Node, nodes: &[Node]) -> Vec<Obstacle> {
+fn obstacles(pod: &Node, related: &Related) -> Vec<Obstacle> {
     let mut found = listed(&pod.health.message);
     let is_of_nodes = |obstacle: &Obstacle| matches!(obstacle.kind, Kind::Cordon | Kind::Taint(_));
-    if !nodes.is_empty() && found.iter().any(is_of_nodes) {
-        let counted: usize =
-            found.iter().filter(|obstacle| is_of_nodes(obstacle)).map(|obstacle| obstacle.nodes).sum();
+    if !related.nodes.is_empty() && found.iter().any(is_of_nodes) {
+        let counted = found.iter().filter(|obstacle| is_of_nodes(obstacle)).map(|obstacle| obstacle.nodes);
+        let mut left: usize = counted.sum();
         found.retain(|obstacle| !is_of_nodes(obstacle));
-        let mut left = counted;
-        for kind in
-            nodes.iter().filter(|node| placement::selects(pod, node)).filter_map(|node| closed(pod, node))
-        {
+        for (node, kind) in related.nodes.iter().filter_map(|node| Some((node, closed(pod, node)?))) {
             left = left.saturating_sub(1);
+            let kind = if placement::selects(pod, node) { kind } else { Kind::Selector };
             count(&mut found, kind, 1);
         }
-        count(&mut found, Kind::Selector, left);
+        // If all were read, those that are left have been opened since.
+        let rest = if related.has_unread_nodes { Kind::Unread } else { Kind::Taint(String::new()) };
+        count(&mut found, rest, left);
     }
     sorted(found)
 }
 
 /// If other nodes have another obstacle, it is right that these do not match.
 fn sorted(mut found: Vec<Obstacle>) -> Vec<Obstacle> {
-    found.sort_by_key(|obstacle| (obstacle.kind == Kind::Selector, Reverse(obstacle.nodes)));
+    let rank = |kind: &Kind| match kind {
+        Kind::Unread => 2,
+        Kind::Selector => 1,
+        _ => 0,
+    };
+    found.sort_by_key(|obstacle| (rank(&obstacle.kind), Reverse(obstacle.nodes)));
     found
 }
 
@@ -194,6 +209,8 @@ impl Obstacle {
             Kind::Volume => format!("{count} cannot have its volume"),
             Kind::Pods => format!("{count} {has} the maximum number of pods"),
             Kind::Other(said) => format!("{count} {satisfies} not: {said}"),
+            Kind::Unread if count == 1 => "1 was not looked at".to_owned(),
+            Kind::Unread => format!("{count} were not looked at"),
         }
     }
 
@@ -208,8 +225,16 @@ impl Obstacle {
                 let names = names(nodes, |node| placement::has_taint(node, key), "NODE");
                 format!("find out why the node does not answer: kubectl describe node {names}")
             }
+            // It may be a control-plane node, whose taint has to stay.
             Kind::Taint(key) if key.is_empty() => {
-                "tolerate the taint in the pod template, or remove it: kubectl describe nodes lists the taints".to_owned()
+                "tolerate the taint in the pod template, or add a node: kubectl describe nodes lists the taints".to_owned()
+            }
+            Kind::Taint(key) if CONTROL_PLANE.contains(&key.as_str()) => format!(
+                "add a node for other pods, or, only if these pods belong on control-plane nodes, tolerate {key} in the pod template"
+            ),
+            Kind::Taint(key) if BY_CONTROL_PLANE.iter().any(|prefix| key.starts_with(prefix)) => {
+                let names = names(nodes, |node| placement::has_taint(node, key), "NODE");
+                format!("see in the conditions of the node why it has the taint: kubectl describe node {names}")
             }
             Kind::Taint(key) => {
                 let names = names(nodes, |node| placement::has_taint(node, key), "NODE");
@@ -226,7 +251,7 @@ impl Obstacle {
                 "see the nodes that the volume can be used on: kubectl describe persistentvolume".to_owned()
             }
             Kind::Pods => "add a node, or run fewer pods".to_owned(),
-            Kind::Other(_) => return None,
+            Kind::Other(_) | Kind::Unread => return None,
         })
     }
 }
@@ -241,10 +266,15 @@ fn names(nodes: &[Node], is: impl Fn(&Node) -> bool, otherwise: &str) -> String 
     if names.is_empty() { otherwise.to_owned() } else { names.join(" ") }
 }
 
-/// The newest preemption, if a pod finds no place: the pod that it replaces may have had to make room.
+/// The newest preemption, if a pod finds no place: the pod that it replaces may have had to make room. After an older one,
+/// every pod has had a place.
 pub fn remark(facts: &Facts, cause: Option<&Cause>) -> Option<String> {
-    cause.filter(|cause| cause.reason == "Unschedulable")?;
+    let cause = cause.filter(|cause| cause.reason == "Unschedulable")?;
     let Preemption { pod, by, at } = facts.surroundings.preemptions.last()?;
+    let lead = cause.since.zip(*at).map(|(since, at)| since.duration_since(at));
+    if lead.is_some_and(|lead| lead > SUCCESSION_TIME) {
+        return None;
+    }
     let ago = at.map_or_else(String::new, |at| format!(" {} ago", age(facts.now, at)));
     let by = if by.is_empty() {
         "a pod of a higher priority".to_owned()

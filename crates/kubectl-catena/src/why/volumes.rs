@@ -1,10 +1,11 @@
-//! What keeps a claim from its volume.
+//! The obstacle between a claim and its volume.
 
 use super::{
     advice::describe,
     answer::{Cause, Finding, Lead},
     facts::Facts,
     related::class_of,
+    warnings,
 };
 use crate::{
     chain::Node,
@@ -14,7 +15,7 @@ use crate::{
 /// The annotation of the scheduler on a claim whose pod has a node.
 const SELECTED_NODE: &str = "volume.kubernetes.io/selected-node";
 
-/// A claim that is not bound, and the reason.
+/// A claim that has no volume, and the reason.
 pub fn check<'n>(claim: &'n Node, facts: &Facts<'n>) -> Option<Lead<'n>> {
     let is_claim = claim.identity.kind == "PersistentVolumeClaim" && claim.identity.group().is_empty();
     if !is_claim || claim.health.state.is_healthy() {
@@ -22,8 +23,8 @@ pub fn check<'n>(claim: &'n Node, facts: &Facts<'n>) -> Option<Lead<'n>> {
     }
     let related = &facts.surroundings.related;
     let class = class_of(claim);
-    let warning = facts.surroundings.warnings.iter().rfind(|warning| warning.about == claim.identity.uid);
-    let message = warning.map(|warning| warning.message.clone()).unwrap_or_default();
+    let message =
+        warnings::current(claim, facts).next().map(|warning| warning.message.clone()).unwrap_or_default();
     let cause = |reason: &str, meaning: String, message: String| Cause {
         object: claim.identity.clone(),
         reason: reason.to_owned(),
@@ -32,6 +33,13 @@ pub fn check<'n>(claim: &'n Node, facts: &Facts<'n>) -> Option<Lead<'n>> {
         since: claim.created,
         advice: describe(reason).1.to_owned(),
     };
+    if claim.health.reason == "Lost" {
+        let volume = text(&claim.object, "/spec/volumeName").unwrap_or_default();
+        let meaning = format!("has lost its volume: PersistentVolume/{volume} no longer exists");
+        // Nothing records the time of the loss.
+        let lost = Cause { since: None, ..cause("VolumeLost", meaning, message) };
+        return Some(Lead::Found(Finding::at(claim, lost)));
+    }
     let Some(class) = class else {
         let meaning = "is not bound, and has no storage class that would make a volume for it".to_owned();
         return Some(Lead::Found(Finding::at(claim, cause("ClaimWithoutClass", meaning, message))));

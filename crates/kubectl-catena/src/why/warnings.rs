@@ -2,19 +2,45 @@
 
 use std::collections::HashSet;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
 use super::facts::{Facts, Warning};
 use crate::{age::age, chain::Node};
 
 /// More would hide the newest.
 const MAX_WARNINGS: usize = 3;
+/// A probe fails for some time before its condition turns, and the controller that warns does not write the condition.
+const LEAD_TIME: SignedDuration = SignedDuration::from_mins(1);
+
+/// The warnings about an object that may explain its present state, the newest first. One from before its last transition,
+/// or about content that was changed since, is of a trouble that is over.
+pub fn current<'f>(node: &'f Node, facts: &'f Facts) -> impl Iterator<Item = &'f Warning> {
+    let state_began = node.health.since.max(content_changed(node));
+    let is_current = move |warning: &&Warning| match (warning.at, state_began) {
+        (Some(at), Some(since)) => since.duration_since(at) <= LEAD_TIME,
+        _ => true,
+    };
+    let about = facts.surroundings.warnings.iter().rev().filter(|warning| warning.about == node.identity.uid);
+    about.filter(is_current)
+}
+
+/// The last change by a writer of more than metadata and the status.
+fn content_changed(node: &Node) -> Option<Timestamp> {
+    let fields = node.object.metadata.managed_fields.iter().flatten();
+    let of_content = fields.filter(|entry| {
+        let owned = entry.fields_v1.as_ref().and_then(|fields| fields.0.as_object());
+        let owns_content = owned.is_some_and(|owned| {
+            owned.keys().any(|field| !matches!(field.as_str(), "f:metadata" | "f:status"))
+        });
+        owns_content && entry.subresource.as_deref() != Some("status")
+    });
+    of_content.filter_map(|entry| entry.time.as_ref()).map(|time| time.0).max()
+}
 
 /// The newest warnings of an object, the newest first, each of another reason.
 pub fn newest(node: &Node, facts: &Facts) -> Vec<String> {
     let mut reasons = HashSet::new();
-    let about = facts.surroundings.warnings.iter().rev().filter(|warning| warning.about == node.identity.uid);
-    let newest = about.filter(|warning| reasons.insert(&warning.reason));
+    let newest = current(node, facts).filter(|warning| reasons.insert(&warning.reason));
     newest.take(MAX_WARNINGS).map(|warning| text(warning, facts.now)).collect()
 }
 

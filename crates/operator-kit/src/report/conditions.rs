@@ -12,6 +12,9 @@ pub const RECONCILING: &str = "Reconciling";
 /// Present only while true: work cannot continue without a change (kstatus: `Failed`).
 pub const STALLED: &str = "Stalled";
 
+/// Present only while true: the author sets parameters that the template does not read.
+pub const UNREAD_PARAMETERS: &str = "UnreadParameters";
+
 /// Maximum length of a message in the API's schema.
 const LONGEST_MESSAGE: usize = 32_768;
 
@@ -62,6 +65,15 @@ impl Conditions {
     #[must_use]
     pub fn while_true(self, type_: &str, holds: bool, reason: &str, message: impl Into<String>) -> Self {
         if holds { self.with(type_, true, reason, message) } else { self }
+    }
+
+    /// Adds the condition [`UNREAD_PARAMETERS`] for the parameters that a template does not read.
+    #[must_use]
+    pub fn with_unread_parameters(self, template: &str, unread: &[String]) -> Self {
+        let names = unread.join(", ");
+        let message =
+            format!("the template {template:?} does not read {names}; correct the name, or remove it");
+        self.while_true(UNREAD_PARAMETERS, !unread.is_empty(), "NotRead", message)
     }
 
     /// The list, in which a condition with an unchanged status keeps the time of its last transition.

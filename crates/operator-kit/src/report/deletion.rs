@@ -32,7 +32,13 @@ impl<'m> Deletion<'m> {
     #[must_use]
     pub fn of(metadata: &'m ObjectMeta) -> Option<Self> {
         let since = metadata.deletion_timestamp.as_ref()?;
-        Some(Self { since, finalizers: metadata.finalizers.as_deref().unwrap_or_default() })
+        Some(Self::new(since, metadata.finalizers.as_deref().unwrap_or_default()))
+    }
+
+    /// A deletion that began then and waits for these finalizers.
+    #[must_use]
+    pub fn new(since: &'m Time, finalizers: &'m [String]) -> Self {
+        Self { since, finalizers }
     }
 
     /// Its beginning.

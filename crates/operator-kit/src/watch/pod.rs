@@ -25,7 +25,15 @@ pub struct TrimmedPod {
     #[serde(deserialize_with = "trimmed_metadata")]
     pub metadata: ObjectMeta,
     #[serde(default)]
+    spec: Spec,
+    #[serde(default)]
     status: Status,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Spec {
+    node_name: String,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -107,7 +115,8 @@ impl TrimmedPod {
         if self.metadata.deletion_timestamp.is_some() {
             return PodState::Terminating;
         }
-        self.status.state(self.metadata.creation_timestamp.as_ref().map(|time| time.0).unwrap_or_default())
+        let created = self.metadata.creation_timestamp.as_ref().map(|time| time.0).unwrap_or_default();
+        self.status.state(created, &self.spec.node_name)
     }
 }
 
@@ -134,11 +143,11 @@ impl Trouble {
 }
 
 impl Status {
-    fn state(&self, created: Timestamp) -> PodState {
+    fn state(&self, created: Timestamp, node: &str) -> PodState {
         match self.phase.as_str() {
             "Failed" | "Succeeded" => PodState::Finished(self.end(created)),
             _ if self.condition("Ready").is_some_and(|ready| ready.status == "True") => PodState::Ready,
-            _ => PodState::NotReady(self.trouble(created)),
+            _ => PodState::NotReady(self.trouble(created, node)),
         }
     }
 
@@ -159,8 +168,8 @@ impl Status {
         }
     }
 
-    /// The first known cause: no node, a container that cannot start, or one that ended.
-    fn trouble(&self, created: Timestamp) -> Trouble {
+    /// The first known cause: no node, a container that cannot start, one that ended, or the node.
+    fn trouble(&self, created: Timestamp, node: &str) -> Trouble {
         let known = |reason: &str, message: &str, since| Trouble {
             reason: if reason.is_empty() { "Unknown" } else { reason }.into(),
             message: message.into(),
@@ -191,8 +200,21 @@ impl Status {
                 return known(&terminated.reason, &message, since);
             }
         }
+        if self.is_marked_for_node() {
+            return known("NodeNotReady", &format!("its node {node:?} is not ready"), since);
+        }
         let message = self.condition("Ready").map(|ready| ready.message.as_str()).unwrap_or_default();
         Trouble { reason: "NotReady".into(), message: message.into(), since, is_known: false }
+    }
+
+    /// Whether Kubernetes has turned the condition of the pod because its node is not ready: the kubelet, which gives a reason,
+    /// said last that all containers are.
+    fn is_marked_for_node(&self) -> bool {
+        let is = |r#type: &str, status: &str| {
+            self.condition(r#type).filter(|condition| condition.status == status)
+        };
+        is("Ready", "False").is_some_and(|ready| ready.reason.is_empty())
+            && is("ContainersReady", "True").is_some()
     }
 
     fn condition(&self, r#type: &str) -> Option<&PodCondition> {
@@ -252,6 +274,31 @@ mod tests {
         ];
         for (status, expected) in cases {
             assert_eq!(reason(&status), (expected.to_owned(), true), "{status}");
+        }
+    }
+
+    /// The node controller turns the condition of a pod, and leaves its reason and its containers as they were.
+    #[test]
+    fn a_pod_whose_node_is_not_ready_names_the_node() {
+        let state = |reason: &str, containers: &str| {
+            let conditions = json!([
+                {"type": "Ready", "status": "False", "reason": reason, "lastTransitionTime": "2026-01-01T00:05:00Z"},
+                {"type": "ContainersReady", "status": containers},
+            ]);
+            let pod = json!({
+                "metadata": {"name": "web-x", "namespace": "shop"}, "spec": {"nodeName": "n1"},
+                "status": {"phase": "Running", "conditions": conditions},
+            });
+            serde_json::from_value::<TrimmedPod>(pod).unwrap().state()
+        };
+        let PodState::NotReady(trouble) = state("", "True") else { panic!("it serves") };
+        assert_eq!((&*trouble.reason, &*trouble.message), ("NodeNotReady", "its node \"n1\" is not ready"));
+        assert_eq!((trouble.since, trouble.is_known), ("2026-01-01T00:05:00Z".parse().unwrap(), true));
+        for (reason, containers) in
+            [("ContainersNotReady", "False"), ("ReadinessGatesNotReady", "True"), ("", "False")]
+        {
+            let PodState::NotReady(trouble) = state(reason, containers) else { panic!("it serves") };
+            assert_eq!(&*trouble.reason, "NotReady", "{reason}");
         }
     }
 

@@ -3,6 +3,7 @@
 mod blocking_pods;
 mod child;
 mod contests;
+mod deleted_commands;
 mod exchange;
 mod milestones;
 mod model;

@@ -45,6 +45,19 @@ fn a_child_that_is_as_wanted_and_serves_is_complete() {
 }
 
 #[test]
+fn a_parameter_that_the_template_of_the_child_does_not_read_is_told_and_harms_nothing() {
+    let mut observed = ours(json!({}));
+    observed.unread = vec!["spec.parameters.prot (did you mean port?)".into()];
+    let told = status(&observed);
+    let expected = "the template \"default\" does not read spec.parameters.prot (did you mean port?); correct the name, or remove it";
+    assert_eq!(said(&told, "UnreadParameters").unwrap(), ["True", "NotRead", expected]);
+    assert_eq!(said(&told, READY).unwrap()[0], "True");
+    assert!(CONDITIONS.contains(&"UnreadParameters"), "it is owned, and goes when it is over");
+    observed.unread.clear();
+    assert_eq!(said(&status(&observed), "UnreadParameters"), None);
+}
+
+#[test]
 fn the_time_of_the_next_retry_is_told_where_somebody_waits_for_it() {
     let at = Timestamp::from_second(1_000_160).unwrap();
     let mut observed = ours(json!({}));

@@ -37,6 +37,23 @@ async fn what_the_cache_does_not_show_is_looked_up_live_and_told_apart_by_uid() 
 }
 
 #[tokio::test]
+async fn a_parameter_that_the_template_of_the_child_does_not_read_is_seen() {
+    let unread = async |parameters: &str| {
+        let template = TEMPLATE.replace("{image: nginx}", parameters);
+        let child = json!({"apiVersion": "catena.dev/v1alpha1", "kind": "BasicReplicaSet"});
+        let settings = json!({"children": [child], "templates": {"default": template}});
+        let settings = serde_json::from_value(settings).unwrap();
+        let cluster = Cluster::with(settings, vec![], |_| MISSING).await;
+        let mut deployment = deployment();
+        let given = [("port", "8080"), ("prot", "8081")].map(|(name, value)| (name.into(), value.into()));
+        deployment.spec.parameters = given.into();
+        cluster.observe(deployment, Attempt::Allowed).await.unwrap().unread
+    };
+    assert_eq!(unread("{port: {{ parameters.port }}}").await, ["spec.parameters.prot (did you mean port?)"]);
+    assert_eq!(unread("{{ parameters }}").await, [""; 0], "the child tells");
+}
+
+#[tokio::test]
 async fn an_orphan_is_only_taken_for_one_while_its_next_owner_is_still_there() {
     let metadata = |uid: &str| Answer::Object(json!({"metadata": {"name": "web", "uid": uid}}));
     let (orphan, asked) = found(owned_by(None), metadata("deployment")).await;

@@ -3,6 +3,10 @@
 mod commands;
 mod pods;
 
+use catena_api::keys;
+
+use crate::object::Identity;
+
 /// The state of an object, to be read after its name, and the remedy. Both are empty for an unknown reason: then only
 /// the words of its reporter are left.
 pub fn describe(reason: &str) -> (&'static str, &'static str) {
@@ -16,6 +20,21 @@ pub fn describe(reason: &str) -> (&'static str, &'static str) {
         .or_else(|| commands::binding(reason))
         .unwrap_or(("", ""))
 }
+
+/// The state of an object and the remedy, for a reason that it reports of itself. Another project may mean something else by
+/// the same word, so that only reasons of our kinds and of Kubernetes have a description.
+pub fn describe_of(object: &Identity, reason: &str) -> (&'static str, &'static str) {
+    let is_of_workload = || WORKLOAD_REASONS.contains(&reason);
+    match (object.group(), object.kind.as_str()) {
+        (keys::GROUP, _) => describe(reason),
+        ("", "Pod") => pods::pod(reason).unwrap_or(("", "")),
+        ("apps" | "batch", _) if is_of_workload() => describe(reason),
+        _ => ("", ""),
+    }
+}
+
+/// Reasons that Kubernetes or this plugin gives to workloads.
+const WORKLOAD_REASONS: [&str; 4] = ["FailedCreate", "ProgressDeadlineExceeded", "Progressing", "Running"];
 
 pub(super) type Description = (&'static str, &'static str);
 
@@ -180,7 +199,7 @@ fn write(reason: &str) -> Option<Description> {
         }
         "NamespaceTerminating" => (
             "cannot create anything, because the namespace is being deleted",
-            "create it in another namespace if it is still needed; kubectl catena why on the namespace names what holds its deletion up",
+            "create it in another namespace if it is still needed; kubectl catena why on the namespace names the objects that hold its deletion up",
         ),
         "AlreadyExists" | "Conflict" | "NotFound" => {
             ("met a concurrent change", "wait; the write is retried")
@@ -222,7 +241,7 @@ fn backup(reason: &str) -> Option<Description> {
         ),
         "WaitsForDependents" => (
             "is deleted after its dependents",
-            "wait, or find out what holds the dependents: kubectl catena why",
+            "wait, or find the holder of the dependents: kubectl catena why",
         ),
         "ShuttingDown" => ("is shutting down", "wait; if its node is gone for good, delete the Node object"),
         _ => return None,

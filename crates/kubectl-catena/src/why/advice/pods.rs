@@ -39,7 +39,7 @@ pub fn pod(reason: &str) -> Option<Description> {
         ),
         "NodeNotReady" => (
             "is on a node that is not ready",
-            "see the node and its machine: kubectl describe node {name}; once it is gone for good, delete the Node object, and its pods are replaced",
+            "have the node that the message names repaired; once it is gone for good, its Node object has to be deleted, and its pods are replaced",
         ),
         "NodeGone" => (
             "was on a node that no longer exists",
@@ -78,6 +78,10 @@ pub fn volume(reason: &str) -> Option<Description> {
         "ClassMissing" => (
             "does not exist",
             "create the StorageClass, or create the claim again with one that kubectl get storageclasses lists",
+        ),
+        "VolumeLost" => (
+            "has lost its volume",
+            "create the PersistentVolume again if its disk still exists, or delete the claim and restore its data into a new claim of the same name",
         ),
         "NoVolumeFits" => {
             ("is not bound", "create a PersistentVolume of this class, with its size and access modes")

@@ -29,6 +29,54 @@ fn nobody_is_told_to_wait_for_what_has_failed_for_a_reason_that_only_its_control
     assert!(!told.contains("nothing blocks it"), "{told}");
 }
 
+/// Another project may mean something else by a word of ours.
+#[test]
+fn the_advice_for_our_kinds_is_not_given_for_the_same_word_of_another_project() {
+    let reports = |conditions: Value| {
+        object("bank.example.com/v1", "Account", "ada", None, json!({"status": {"conditions": conditions}}))
+    };
+    for reason in ["Forbidden", "NotUnique", "BackupFailed", "Invalid", "NotReady", "Unschedulable"] {
+        let account = reports(json!([condition("Ready", "False", reason, "the account is overdrawn")]));
+        let cause = ask("Account/ada", &[account], &calm()).root_cause.unwrap();
+        assert_eq!((cause.reason.as_str(), cause.meaning.as_str()), (reason, "is not ready"));
+        assert!(cause.advice.starts_with("follow the message"), "{reason}: {}", cause.advice);
+    }
+    // The words of the API server are the same for everybody.
+    let message =
+        "pods \"ada\" is forbidden: exceeded quota: two, requested: pods=1, used: pods=2, limited: pods=2";
+    let account = reports(json!([condition("Ready", "False", "Forbidden", message)]));
+    let cause = ask("Account/ada", &[account], &calm()).root_cause.unwrap();
+    assert!(cause.advice.starts_with("raise the quota"), "{}", cause.advice);
+}
+
+#[test]
+fn pending_is_no_silence_on_the_kind_of_another_project() {
+    for type_ in ["Ready", "Succeeded"] {
+        let pending = json!({"status": {"conditions": [
+            condition(type_, "Unknown", "Pending", "3 approvals are missing"),
+        ]}});
+        let release = object("pipes.example.com/v1", "Run", "r1", None, pending);
+        let cause = ask("Run/r1", &[release], &calm()).root_cause.unwrap();
+        assert_eq!(
+            (cause.reason.as_str(), cause.message.as_str(), cause.meaning.as_str()),
+            ("Pending", "3 approvals are missing", "is not ready"),
+        );
+    }
+}
+
+#[test]
+fn an_object_is_no_command_because_its_own_controller_reports_that_it_is_bound() {
+    let by = |manager: &str| {
+        let entry = json!({"manager": manager, "subresource": "status", "fieldsV1": {"f:status": {}}});
+        let status = json!({"conditions": [condition("Bound", "False", "NotFound", "no such Secret")]});
+        let body = json!({"metadata": {"managedFields": [entry]}, "status": status});
+        let binding = object("binding.example.com/v1", "SecretBinding", "db", None, body);
+        ask("SecretBinding/db", &[binding], &calm()).root_cause.unwrap()
+    };
+    assert_eq!(by("binding-operator").meaning, "is not ready");
+    assert_eq!(by("command-binder").meaning, "met a concurrent change");
+}
+
 #[test]
 fn a_pod_that_was_replaced_weeks_ago_is_not_blamed() {
     let unready = json!({

@@ -10,6 +10,7 @@ mod pods;
 mod reasons;
 mod scene;
 mod scenes;
+mod volumes;
 mod warnings;
 
 use kube::core::DynamicObject;
@@ -19,7 +20,7 @@ use super::{
     controllers::Controllers as OurControllers,
     facts::{Surroundings, Warning},
 };
-use crate::{object::Identity, protected_kinds::ProtectedKinds};
+use crate::{chain::Gap, object::Identity, protected_kinds::ProtectedKinds};
 use scene::*;
 
 const WEB: &str = "BasicDeployment/web";
@@ -28,6 +29,24 @@ const WEB: &str = "BasicDeployment/web";
 fn a_ready_object_is_reported_as_ready() {
     let objects = [deployment(ready()), set(ready()), serving("web-1")];
     insta::assert_snapshot!(explained(WEB, &objects, &calm()), @"BasicDeployment/web is ready: 3/3 serve.");
+}
+
+#[test]
+fn an_object_whose_dependents_could_not_be_read_is_not_called_well() {
+    let gap = Gap { what: "pods".into(), why: "no permission".into() };
+    let blind = || Surroundings { gaps: vec![gap.clone()], hides_dependents: true, ..calm() };
+    let objects = [deployment(ready()), set(ready())];
+    let answer = ask(WEB, &objects, &blind());
+    assert_eq!((answer.well, answer.exit_code()), (false, 1));
+    insta::assert_snapshot!(explained(WEB, &objects, &blind()), @r"
+    BasicDeployment/web reports that it is ready, but its dependents could not all be read: whether it is well is unknown.
+
+    not read: pods (no permission)
+    ");
+    let answer = ask(WEB, &objects, &Surroundings { hides_dependents: false, ..blind() });
+    assert_eq!((answer.well, answer.exit_code()), (true, 0));
+    let answer = ask(WEB, &refused("Invalid", "no image"), &blind());
+    assert_eq!((answer.well, answer.exit_code()), (false, 5));
 }
 
 #[test]

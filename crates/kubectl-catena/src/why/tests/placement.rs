@@ -1,4 +1,4 @@
-//! Scenes of pods: what keeps them from every node, nodes that do not answer, and volumes.
+//! Scenes of pods: obstacles on every node, and nodes that do not answer.
 
 use kube::core::DynamicObject;
 use serde_json::{Value, json};
@@ -10,7 +10,7 @@ use super::{
 use crate::{
     object::Identity,
     why::{
-        facts::{Preemption, Surroundings, Warning},
+        facts::{Preemption, Surroundings},
         relate::alone,
         related::Related,
     },
@@ -18,7 +18,7 @@ use crate::{
 
 const WEB: &str = "BasicDeployment/web";
 
-fn wide(api_version: &str, kind: &str, name: &str, mut body: Value) -> DynamicObject {
+pub(super) fn wide(api_version: &str, kind: &str, name: &str, mut body: Value) -> DynamicObject {
     body["metadata"] = json!({"namespace": null});
     object(api_version, kind, name, None, body)
 }
@@ -32,7 +32,11 @@ fn dead(name: &str) -> DynamicObject {
     node(name, json!({"status": {"conditions": [unknown]}}))
 }
 
-fn with(found: Vec<DynamicObject>, nodes: Vec<DynamicObject>, missing: Vec<Identity>) -> Surroundings {
+pub(super) fn with(
+    found: Vec<DynamicObject>,
+    nodes: Vec<DynamicObject>,
+    missing: Vec<Identity>,
+) -> Surroundings {
     let alone = |objects: Vec<DynamicObject>| objects.into_iter().filter_map(alone).collect();
     let related = Related { found: alone(found), nodes: alone(nodes), missing, ..Related::default() };
     Surroundings { related, ..calm() }
@@ -110,7 +114,21 @@ fn a_pod_leads_to_its_node() {
     ]);
 }
 
-fn unschedulable(message: &str) -> Vec<DynamicObject> {
+/// Application teams usually may not read nodes.
+#[test]
+fn a_pod_names_its_node_also_where_nodes_may_not_be_read() {
+    let conditions = [condition("Ready", "False", "", ""), condition("ContainersReady", "True", "", "")];
+    let unready = on(pod("web-x", json!({"phase": "Running", "conditions": conditions})), "n1");
+    let cause = ask(WEB, &blocked_by_pod(unready, "NodeNotReady"), &calm()).root_cause.unwrap();
+    assert_eq!(cause.message, "its node \"n1\" is not ready");
+    assert_eq!(
+        (cause.reason.as_str(), cause.meaning.as_str()),
+        ("NodeNotReady", "is on a node that is not ready")
+    );
+    assert!(cause.advice.contains("the node that the message names"), "{}", cause.advice);
+}
+
+pub(super) fn unschedulable(message: &str) -> Vec<DynamicObject> {
     let conditions = [condition("PodScheduled", "False", "Unschedulable", message)];
     blocked_by_pod(pod("web-x", json!({"phase": "Pending", "conditions": conditions})), "Unschedulable")
 }
@@ -139,6 +157,18 @@ fn each_obstacle_to_scheduling_has_an_advice_of_its_own() {
             "BasicDeployment/web is not ready: Pod/web-x fits on no node: 1 has the taint dedicated",
             "kubectl taint nodes n2 dedicated-",
             vec![tainted("dedicated")],
+        ),
+        says(
+            "0/1 nodes are available: 1 node(s) had untolerated taint {node-role.kubernetes.io/control-plane: }.",
+            "BasicDeployment/web is not ready: Pod/web-x fits on no node: 1 has the taint node-role.kubernetes.io/control-plane",
+            "add a node for other pods",
+            vec![tainted("node-role.kubernetes.io/control-plane")],
+        ),
+        says(
+            "0/1 nodes are available: 1 node(s) had untolerated taint {node.kubernetes.io/disk-pressure: }.",
+            "BasicDeployment/web is not ready: Pod/web-x fits on no node: 1 has the taint node.kubernetes.io/disk-pressure",
+            "see in the conditions of the node why it has the taint: kubectl describe node n2",
+            vec![tainted("node.kubernetes.io/disk-pressure")],
         ),
         says(
             "0/1 nodes are available: 1 node(s) had untolerated taint {node.kubernetes.io/unreachable: }.",
@@ -171,6 +201,53 @@ fn each_obstacle_to_scheduling_has_an_advice_of_its_own() {
             vec![],
         ),
     ]);
+}
+
+/// The taint protects the control plane from the pods of others.
+#[test]
+fn nobody_is_told_to_remove_the_taint_of_a_control_plane() {
+    let advice = |message: &str, nodes: Vec<DynamicObject>| {
+        ask(WEB, &unschedulable(message), &with(vec![], nodes, vec![])).root_cause.unwrap().advice
+    };
+    let control = |key: &str| node("n1", json!({"spec": {"taints": [{"key": key, "effect": "NoSchedule"}]}}));
+    let unnamed = "0/1 nodes are available: 1 node(s) had untolerated taint(s).";
+    for key in ["node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master"] {
+        let named = format!("0/1 nodes are available: 1 node(s) had untolerated taint(s) {{{key}: }}.");
+        for advice in [advice(&named, vec![]), advice(unnamed, vec![control(key)])] {
+            assert!(advice.contains("tolerate") && !advice.contains("remove"), "{advice}");
+            assert!(!advice.contains("kubectl taint"), "{advice}");
+        }
+    }
+    // It may be one.
+    let advice = advice(unnamed, vec![]);
+    assert!(advice.contains("tolerate") && !advice.contains("remove"), "{advice}");
+}
+
+/// Only the first pages of the nodes of a large cluster are read.
+#[test]
+fn nodes_that_were_not_read_are_not_said_to_lack_a_label() {
+    let says = |unread: bool, selector: &Value| {
+        let mut objects = unschedulable(
+            "0/2500 nodes are available: 2500 node(s) had untolerated taint(s). preemption: 0/2500 nodes are available.",
+        );
+        objects[2].data["spec"] = json!({"nodeSelector": selector});
+        let taints = json!({"taints": [{"key": "dedicated", "effect": "NoSchedule"}]});
+        let mut surroundings = with(vec![], vec![node("n1", json!({"spec": taints}))], vec![]);
+        surroundings.related.has_unread_nodes = unread;
+        ask(WEB, &objects, &surroundings).root_cause.unwrap().meaning
+    };
+    let unread = "fits on no node: 1 has the taint dedicated, 2499 were not looked at";
+    assert_eq!(says(true, &Value::Null), unread);
+    assert_eq!(
+        says(true, &json!({"pool": "db"})),
+        "fits on no node: 1 does not match its node selector, 2499 were not looked at"
+    );
+    // The nodes have changed since the scheduler looked at them.
+    let changed = "fits on no node: 2499 have a taint that it does not tolerate, 1 has the taint dedicated";
+    assert_eq!(says(false, &Value::Null), changed);
+    let selected =
+        "fits on no node: 2499 have a taint that it does not tolerate, 1 does not match its node selector";
+    assert_eq!(says(false, &json!({"pool": "db"})), selected);
 }
 
 /// Present schedulers name no taints, and count them also for nodes that the pod does not ask for.
@@ -209,115 +286,24 @@ fn cordons_and_taints_are_counted_for_the_nodes_that_a_pod_selects() {
             objects: unschedulable("0/2 nodes are available: 2 node(s) had untolerated taint(s)."),
             surroundings: calm(),
             says: "BasicDeployment/web is not ready: Pod/web-x fits on no node: 2 have a taint that it does not tolerate",
-            advises: "kubectl describe nodes lists the taints",
+            advises: "add a node: kubectl describe nodes lists the taints",
         },
     ]);
 }
 
-fn with_claim(message: &str) -> Vec<DynamicObject> {
-    let mut objects = unschedulable(message);
-    objects[2].data["spec"] =
-        json!({"volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]});
-    objects
-}
-
-fn claim(class: Option<&str>) -> DynamicObject {
-    let body = json!({"spec": {"storageClassName": class}, "status": {"phase": "Pending"}});
-    object("v1", "PersistentVolumeClaim", "data", None, body)
-}
-
-fn class(provisioner: &str) -> DynamicObject {
-    wide("storage.k8s.io/v1", "StorageClass", "fast", json!({"provisioner": provisioner}))
-}
-
-#[test]
-fn a_pod_leads_to_its_claim_and_the_claim_to_its_class() {
-    let unbound = "0/1 nodes are available: pod has unbound immediate PersistentVolumeClaims.";
-    let missing = Identity {
-        api_version: "v1".into(),
-        kind: "PersistentVolumeClaim".into(),
-        namespace: Some("shop".into()),
-        name: "data".into(),
-        uid: String::new(),
-    };
-    let no_class = Identity {
-        api_version: "storage.k8s.io/v1".into(),
-        kind: "StorageClass".into(),
-        name: "fast".into(),
-        ..Identity::default()
-    };
-    let mut failing = with(vec![claim(Some("fast")), class("csi.example.com")], vec![], vec![]);
-    failing.warnings.push(Warning {
-        about: "PersistentVolumeClaim/data".into(),
-        by: "csi".into(),
-        reason: "ProvisioningFailed".into(),
-        message: "the pool is full".into(),
-        at: None,
-    });
-    let scene = |name, surroundings, says, advises| Scene {
-        name,
-        asked: WEB,
-        objects: with_claim(unbound),
-        surroundings,
-        says,
-        advises,
-    };
-    let mut waiting = class("csi.example.com");
-    waiting.data["volumeBindingMode"] = "WaitForFirstConsumer".into();
-    let mut scenes = vec![
-        Scene {
-            name: "a claim that no pod uses yet",
-            asked: "PersistentVolumeClaim/data",
-            objects: vec![claim(Some("fast"))],
-            surroundings: with(vec![waiting], vec![], vec![]),
-            says: "PersistentVolumeClaim/data is not bound: it waits for the first pod that uses it",
-            advises: "create a pod that uses it",
-        },
-        scene(
-            "a claim without a class",
-            with(vec![claim(None)], vec![], vec![]),
-            "BasicDeployment/web is not ready: PersistentVolumeClaim/data is not bound, and has no storage class",
-            "kubectl get storageclasses",
-        ),
-        scene(
-            "a class that does not exist",
-            with(vec![claim(Some("fast"))], vec![], vec![no_class]),
-            "BasicDeployment/web is not ready: StorageClass/fast does not exist",
-            "create the StorageClass",
-        ),
-        scene(
-            "volumes made by hand",
-            with(vec![claim(Some("fast")), class("kubernetes.io/no-provisioner")], vec![], vec![]),
-            "BasicDeployment/web is not ready: PersistentVolumeClaim/data is not bound: volumes of its StorageClass/fast are made by hand",
-            "create a PersistentVolume",
-        ),
-        scene(
-            "a provisioner that fails",
-            failing,
-            "BasicDeployment/web is not ready: PersistentVolumeClaim/data is not bound: no volume of its StorageClass/fast has been made for it by csi.example.com",
-            "provisioner of the class is running",
-        ),
-    ];
-    scenes.push(Scene {
-        name: "a claim that does not exist",
-        asked: WEB,
-        objects: with_claim("0/1 nodes are available: persistentvolumeclaim \"data\" not found."),
-        surroundings: with(vec![], vec![], vec![missing]),
-        says: "BasicDeployment/web is not ready: PersistentVolumeClaim/data does not exist",
-        advises: "create the PersistentVolumeClaim",
-    });
-    assert_right(&scenes);
-}
-
 #[test]
 fn a_pod_that_had_to_make_room_is_named_with_the_one_that_took_its_place() {
-    let preemption = Preemption { pod: "web-1".into(), by: "bank/ledger-0".into(), at: THEN.parse().ok() };
-    assert_right(&[Scene {
-        name: "preempted, and no other place",
-        asked: WEB,
-        objects: unschedulable("0/3 nodes are available: 3 Insufficient cpu."),
-        surroundings: Surroundings { preemptions: vec![preemption], ..calm() },
-        says: "BasicDeployment/web is not ready: Pod/web-x fits on no node: 3 have too little cpu",
-        advises: "Pod/web-1 had to make room for Pod bank/ledger-0 of a higher priority 3m ago",
-    }]);
+    let said = |time: &str| {
+        let by = "bank/ledger-0".to_owned();
+        let preemptions = vec![Preemption { pod: "web-1".into(), by, at: time.parse().ok() }];
+        let objects = unschedulable("0/3 nodes are available: 3 Insufficient cpu.");
+        ask(WEB, &objects, &Surroundings { preemptions, ..calm() }).remarks.join("; ")
+    };
+    let told = said(THEN);
+    let expected = "Pod/web-1 had to make room for Pod bank/ledger-0 of a higher priority 3m ago";
+    assert!(told.starts_with(expected), "{told}");
+    // Its successor is created while it shuts down.
+    assert!(said("2026-01-01T00:06:15Z").starts_with("Pod/web-1 had to make room"));
+    // An older one was followed by a time in which every pod had a node.
+    assert_eq!(said("2025-12-31T23:20:00Z"), "");
 }

@@ -116,63 +116,63 @@ fn a_crash_loop_is_told_with_the_last_words_of_the_container() {
 
 #[test]
 fn each_refusal_has_a_sentence_and_an_advice_of_its_own() {
-    let of =
-        |message: &'static str, says, advises| scene(message, refused("Forbidden", message), says, advises);
-    assert_right(&[
-        of(
+    let of = |(message, says, advises)| scene(message, refused("Forbidden", message), says, advises);
+    let scenes = [
+        (
             "pods \"x\" is forbidden: exceeded quota: two, requested: pods=1, used: pods=2, limited: pods=2",
             "BasicDeployment/web is refused by an exhausted ResourceQuota (two)",
             "raise the quota",
         ),
-        of(
+        (
             "pods \"x\" is forbidden: failed quota: q: must specify limits.cpu for: main",
             "BasicDeployment/web is refused by a ResourceQuota that demands requests or limits (q)",
             "LimitRange with defaults",
         ),
-        of(
+        (
             "pods \"x\" is forbidden: minimum memory usage per Container is 1Gi, but request is 16Mi",
             "BasicDeployment/web is refused by a LimitRange",
             "describe limitranges",
         ),
-        of(
+        (
             "pods \"x\" is forbidden: error looking up service account shop/w: serviceaccount \"w\" not found",
             "BasicDeployment/web has pods with a ServiceAccount that does not exist (w)",
             "create the ServiceAccount",
         ),
-        of(
+        (
             "pods \"x\" is forbidden: no PriorityClass with name high was found",
             "BasicDeployment/web has pods with a PriorityClass that does not exist (high)",
             "create the PriorityClass",
         ),
-        of(
+        (
             "pods \"x\" is forbidden: violates PodSecurity \"restricted:latest\": x",
             "BasicDeployment/web has pods that violate the namespace's Pod Security level",
             "security context",
         ),
-        of(
+        (
             "admission webhook \"a.example.com\" denied the request: no",
             "BasicDeployment/web has a write refused by an admission webhook (a.example.com)",
             "message of the webhook",
         ),
-        of(
+        (
             "failed calling webhook \"a.example.com\": refused",
             "BasicDeployment/web has a write refused because an admission webhook does not answer",
             "pods of the webhook",
         ),
-        of(
+        (
             "pods \"x\" is forbidden: ValidatingAdmissionPolicy 'p' with binding 'b' denied request: no",
             "BasicDeployment/web has a write refused by a ValidatingAdmissionPolicy (p)",
             "message of the policy",
         ),
-        of(
+        (
             "pods is forbidden: User \"u\" cannot create resource \"pods\" in API group \"\"",
             "BasicDeployment/web has a controller that lacks a right",
             "grant the right",
         ),
-        of(
+        (
             "create not allowed while custom resource definition is terminating",
             "BasicDeployment/web is refused, because the CRD of its kind is being deleted",
             "create the CRD again",
         ),
-    ]);
+    ];
+    assert_right(&scenes.map(of));
 }

@@ -4,17 +4,26 @@ use serde_json::json;
 
 use super::{
     WEB,
-    scene::{THEN, ask, calm, condition, deployment, explained, object},
+    scene::{THEN, ask, blocked_by_pod, calm, condition, deployment, explained, object, pod},
 };
 use crate::why::facts::{Surroundings, Warning};
 
+/// Four minutes before the last transition of the conditions in these scenes.
+const LONG_BEFORE: &str = "2026-01-01T00:03:00Z";
+/// Less than a probe needs to fail before the condition turns.
+const JUST_BEFORE: &str = "2026-01-01T00:06:40Z";
+
 fn warned(about: &str, warnings: &[(&str, &str)]) -> Surroundings {
+    warned_at(THEN, about, warnings)
+}
+
+fn warned_at(time: &str, about: &str, warnings: &[(&str, &str)]) -> Surroundings {
     let warning = |(reason, message): &(&str, &str)| Warning {
         about: about.to_owned(),
         by: "quota-operator".to_owned(),
         reason: (*reason).to_owned(),
         message: (*message).to_owned(),
-        at: THEN.parse().ok(),
+        at: time.parse().ok(),
     };
     Surroundings { warnings: warnings.iter().map(warning).collect(), ..calm() }
 }
@@ -60,4 +69,43 @@ fn an_object_without_a_status_is_shown_with_its_warnings() {
 
     Note: Warning InvalidSettings (quota-operator, 3m ago): the key colour is missing.
     ");
+}
+
+#[test]
+fn a_warning_from_before_the_last_success_is_not_the_message_of_an_unready_pod() {
+    let said = |time: &str| {
+        let unready = condition("Ready", "False", "ContainersNotReady", "unready: [main]");
+        let unready = pod("web-x", json!({"phase": "Running", "conditions": [unready]}));
+        let surroundings = warned_at(time, "Pod/web-x", &[("FailedMount", "no such secret")]);
+        ask(WEB, &blocked_by_pod(unready, "NotReady"), &surroundings).root_cause.unwrap().message
+    };
+    assert_eq!(said(LONG_BEFORE), "unready: [main]");
+    assert_eq!(said(JUST_BEFORE), "no such secret");
+}
+
+#[test]
+fn a_warning_about_a_former_spec_does_not_explain_the_silence_on_the_present_one() {
+    let changed = |time: &str| {
+        let entry = json!({"manager": "kubectl", "time": time, "fieldsV1": {"f:spec": {}}});
+        let metadata = json!({"generation": 2, "managedFields": [entry]});
+        let behind = deployment(json!({"metadata": metadata, "status": {"observedGeneration": 1}}));
+        let surroundings = warned_at(LONG_BEFORE, WEB, &[("Denied", "no room")]);
+        ask(WEB, &[behind], &surroundings).root_cause.unwrap().message
+    };
+    assert!(changed("2026-01-01T00:02:00Z").contains("no room"));
+    assert!(!changed("2026-01-01T00:09:00Z").contains("no room"));
+}
+
+#[test]
+fn a_warning_about_former_content_is_not_told_of_an_object_without_a_status() {
+    let remarks = |manager_owns: &str| {
+        let entry = json!({"manager": "kubectl", "time": THEN, "fieldsV1": {manager_owns: {}}});
+        let map =
+            object("v1", "ConfigMap", "settings", None, json!({"metadata": {"managedFields": [entry]}}));
+        let surroundings = warned_at(LONG_BEFORE, "ConfigMap/settings", &[("Invalid", "colour is missing")]);
+        ask("ConfigMap/settings", &[map], &surroundings).remarks
+    };
+    assert_eq!(remarks("f:data"), [""; 0]);
+    // A new label corrects nothing.
+    assert_eq!(remarks("f:metadata"), ["Warning Invalid (quota-operator, 7m ago): colour is missing"]);
 }

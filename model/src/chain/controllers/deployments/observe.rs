@@ -104,6 +104,7 @@ pub fn observe(process: &Process, server: &Server, scope: &Scope, deployment: &S
         commands: Some(commands(process, uid)),
         prepared: None,
         rendered,
+        unread: Vec::new(),
         pin,
         desired,
         child,
@@ -196,7 +197,7 @@ pub fn still_waits(server: &Server, scope: &Scope, command: &Command) -> bool {
     let live = server.get(&Key { kind: Kind::Restart, name: (&*command.name).into() });
     let now = live.map(|live| Command::of(trimmed(live), command.kind));
     let waits = |now: Command| {
-        now.uid == command.uid && now.owner == command.owner && !now.is_deleting && !now.has_ended()
+        now.uid == command.uid && now.owner == command.owner && now.deletion.is_none() && !now.has_ended()
     };
     scope.has(Sabotage::TrustsItsCacheOfCommands) || now.is_some_and(waits)
 }

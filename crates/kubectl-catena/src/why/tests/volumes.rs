@@ -1,0 +1,120 @@
+//! Scenes of claims, their volumes and their classes.
+
+use kube::core::DynamicObject;
+use serde_json::json;
+
+use super::{
+    placement::{unschedulable, wide, with},
+    scene::*,
+    scenes::{Scene, assert_right},
+};
+use crate::{object::Identity, why::facts::Warning};
+
+const WEB: &str = "BasicDeployment/web";
+
+fn with_claim(message: &str) -> Vec<DynamicObject> {
+    let mut objects = unschedulable(message);
+    objects[2].data["spec"] =
+        json!({"volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]});
+    objects
+}
+
+fn claim(class: Option<&str>) -> DynamicObject {
+    let body = json!({"spec": {"storageClassName": class}, "status": {"phase": "Pending"}});
+    object("v1", "PersistentVolumeClaim", "data", None, body)
+}
+
+fn class(provisioner: &str) -> DynamicObject {
+    wide("storage.k8s.io/v1", "StorageClass", "fast", json!({"provisioner": provisioner}))
+}
+
+#[test]
+fn a_pod_leads_to_its_claim_and_the_claim_to_its_class() {
+    let unbound = "0/1 nodes are available: pod has unbound immediate PersistentVolumeClaims.";
+    let missing = Identity {
+        api_version: "v1".into(),
+        kind: "PersistentVolumeClaim".into(),
+        namespace: Some("shop".into()),
+        name: "data".into(),
+        uid: String::new(),
+    };
+    let no_class = Identity {
+        api_version: "storage.k8s.io/v1".into(),
+        kind: "StorageClass".into(),
+        name: "fast".into(),
+        ..Identity::default()
+    };
+    let mut failing = with(vec![claim(Some("fast")), class("csi.example.com")], vec![], vec![]);
+    failing.warnings.push(Warning {
+        about: "PersistentVolumeClaim/data".into(),
+        by: "csi".into(),
+        reason: "ProvisioningFailed".into(),
+        message: "the pool is full".into(),
+        at: None,
+    });
+    let scene = |name, surroundings, says, advises| Scene {
+        name,
+        asked: WEB,
+        objects: with_claim(unbound),
+        surroundings,
+        says,
+        advises,
+    };
+    let mut waiting = class("csi.example.com");
+    waiting.data["volumeBindingMode"] = "WaitForFirstConsumer".into();
+    let mut scenes = vec![
+        Scene {
+            name: "a claim that no pod uses yet",
+            asked: "PersistentVolumeClaim/data",
+            objects: vec![claim(Some("fast"))],
+            surroundings: with(vec![waiting], vec![], vec![]),
+            says: "PersistentVolumeClaim/data is not bound: it waits for the first pod that uses it",
+            advises: "create a pod that uses it",
+        },
+        scene(
+            "a claim without a class",
+            with(vec![claim(None)], vec![], vec![]),
+            "BasicDeployment/web is not ready: PersistentVolumeClaim/data is not bound, and has no storage class",
+            "kubectl get storageclasses",
+        ),
+        scene(
+            "a class that does not exist",
+            with(vec![claim(Some("fast"))], vec![], vec![no_class]),
+            "BasicDeployment/web is not ready: StorageClass/fast does not exist",
+            "create the StorageClass",
+        ),
+        scene(
+            "volumes made by hand",
+            with(vec![claim(Some("fast")), class("kubernetes.io/no-provisioner")], vec![], vec![]),
+            "BasicDeployment/web is not ready: PersistentVolumeClaim/data is not bound: volumes of its StorageClass/fast are made by hand",
+            "create a PersistentVolume",
+        ),
+        scene(
+            "a provisioner that fails",
+            failing,
+            "BasicDeployment/web is not ready: PersistentVolumeClaim/data is not bound: no volume of its StorageClass/fast has been made for it by csi.example.com",
+            "provisioner of the class is running",
+        ),
+    ];
+    let mut lost = claim(Some("fast"));
+    lost.data["spec"]["volumeName"] = "pv-1".into();
+    lost.data["status"]["phase"] = "Lost".into();
+    let bound_to_none = "0/1 nodes are available: persistentvolumeclaim \"data\" bound to non-existent persistentvolume \"pv-1\".";
+    scenes.push(Scene {
+        name: "a claim that has lost its volume",
+        asked: WEB,
+        objects: with_claim(bound_to_none),
+        surroundings: with(vec![lost, class("csi.example.com")], vec![], vec![]),
+        says: "BasicDeployment/web is not ready: PersistentVolumeClaim/data has lost its volume: PersistentVolume/pv-1 no longer exists (VolumeLost",
+        advises: "create the PersistentVolume again if its disk still exists",
+    });
+    scenes.push(Scene {
+        name: "a claim that does not exist",
+        asked: WEB,
+        objects: with_claim("0/1 nodes are available: persistentvolumeclaim \"data\" not found."),
+        surroundings: with(vec![], vec![], vec![missing]),
+        says: "BasicDeployment/web is not ready: PersistentVolumeClaim/data does not exist",
+        advises: "create the PersistentVolumeClaim",
+    });
+    assert_right(&scenes);
+}
