@@ -6,10 +6,16 @@ use anyhow::{Context, Result, ensure};
 use catena_api::BasicReplicaSet;
 use e2e::{Cluster, Controller, REPLICA_SETS, Release, replica_set};
 use k8s_openapi::{
-    api::core::v1::{ConfigMap, Pod},
+    api::{
+        batch::v1::Job,
+        core::v1::{ConfigMap, Pod},
+    },
     apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
 };
-use kube::{Api, api::ListParams};
+use kube::{
+    Api,
+    api::{DeleteParams, ListParams},
+};
 use serde_json::{Value, json};
 
 const SYSTEM: &str = "catena-system";
@@ -60,6 +66,8 @@ async fn an_upgrade_that_would_cut_an_object_is_refused_and_changes_nothing() ->
     ensure!(error.contains("pre-upgrade"), "{error}");
     let said = last_words(&cluster).await?;
     ensure!(said.contains(&format!("{}/web", namespace.name)) && said.contains("spec.parameters"), "{said}");
+    let jobs: Api<Job> = Api::namespaced(cluster.client.clone(), SYSTEM);
+    jobs.delete(CHECK, &DeleteParams::background()).await?;
 
     let after = definitions.get(DEFINITION).await?;
     assert_eq!(after.spec, before.spec);

@@ -97,12 +97,13 @@ fn status(command: &Command, standing: &Standing, observed: &Observed) -> Comman
     let before = &command.status;
     let now = Time(observed.now);
     let is_running = *standing == Standing::Running;
+    let is_effective = is_running || *standing == Standing::Leaving && has_begun(command, observed);
     let accepted = Conditions::new(command.generation, observed.now);
     let accepted = match standing {
         Standing::Malformed(_) | Standing::Misdirected => {
             accepted.with(ACCEPTED, false, &reason, message.clone())
         }
-        Standing::Leaving if !is_true(&before.conditions, ACCEPTED) && !observed.is_carried_out(command) => {
+        Standing::Leaving if !is_true(&before.conditions, ACCEPTED) && !has_begun(command, observed) => {
             accepted.with(ACCEPTED, false, &reason, message.clone())
         }
         Standing::Expired if !command.is_directed_at(&observed.deployment) => {
@@ -123,11 +124,16 @@ fn status(command: &Command, standing: &Standing, observed: &Observed) -> Comman
     };
     CommandStatus {
         observed_generation: Some(command.generation),
-        start_time: before.start_time.clone().or_else(|| is_running.then(|| now.clone())),
+        start_time: before.start_time.clone().or_else(|| is_effective.then(|| now.clone())),
         completion_time: succeeded.map(|_| now),
         progress: is_running.then(|| progress(observed)).flatten().or_else(|| before.progress.clone()),
         conditions: conditions.since(&before.conditions),
     }
+}
+
+/// Whether the command was carried out, also if a later one has replaced its mark on the child.
+fn has_begun(command: &Command, observed: &Observed) -> bool {
+    command.status.start_time.is_some() || observed.is_carried_out(command)
 }
 
 fn report(command: &Command, standing: &Standing, observed: &Observed) -> Report {
@@ -136,7 +142,7 @@ fn report(command: &Command, standing: &Standing, observed: &Observed) -> Report
     match standing {
         Standing::Leaving => {
             let deletion = command.deletion().map(|deletion| deletion.message()).unwrap_or_default();
-            let what = if observed.is_carried_out(command) {
+            let what = if has_begun(command, observed) {
                 "it was carried out, and its effect remains"
             } else {
                 "it is not carried out"

@@ -27,7 +27,8 @@ pub fn diagnose(facts: &Facts) -> Answer {
     if let Some(Finding { cause, .. }) = &mut finding {
         cause.advice = with_names(&cause.advice, &cause.object);
     }
-    let is_known = !facts.surroundings.hides_dependents;
+    // An object that reports on itself needs no look at its dependents.
+    let is_known = !facts.surroundings.hides_dependents || asked.health.state != State::Present;
     let sentence = match &finding {
         None if is_known => words::well(asked, facts.surroundings.binding.as_ref()),
         None => words::unknown(asked),

@@ -107,8 +107,10 @@ fn obstacles(pod: &Node, related: &Related) -> Vec<Obstacle> {
         let counted = found.iter().filter(|obstacle| is_of_nodes(obstacle)).map(|obstacle| obstacle.nodes);
         let mut left: usize = counted.sum();
         found.retain(|obstacle| !is_of_nodes(obstacle));
-        for (node, kind) in related.nodes.iter().filter_map(|node| Some((node, closed(pod, node)?))) {
-            left = left.saturating_sub(1);
+        let closed = related.nodes.iter().filter_map(|node| Some((node, closed(pod, node)?)));
+        // More may have been closed since the scheduler counted.
+        for (node, kind) in closed.take(left) {
+            left -= 1;
             let kind = if placement::selects(pod, node) { kind } else { Kind::Selector };
             count(&mut found, kind, 1);
         }

@@ -39,13 +39,8 @@ pub fn well(node: &Node, binding: Option<&Binding>) -> String {
 
 /// The sentence for an object without a finding, of which dependents may be unread.
 pub fn unknown(node: &Node) -> String {
-    let of_itself = match node.health.state {
-        State::Done => "has succeeded",
-        State::Present => "exists",
-        _ => "reports that it is ready",
-    };
     format!(
-        "{} {of_itself}, but its dependents could not all be read: whether it is well is unknown.",
+        "{} exists, but its dependents could not all be read: whether it is well is unknown.",
         node.identity
     )
 }

@@ -30,9 +30,11 @@ fn content_changed(node: &Node) -> Option<Timestamp> {
     let of_content = fields.filter(|entry| {
         let owned = entry.fields_v1.as_ref().and_then(|fields| fields.0.as_object());
         let owns_content = owned.is_some_and(|owned| {
-            owned.keys().any(|field| !matches!(field.as_str(), "f:metadata" | "f:status"))
+            // Where the status is no subresource, its writer may own the rest, too.
+            !owned.contains_key("f:status") && owned.keys().any(|field| field != "f:metadata")
         });
-        owns_content && entry.subresource.as_deref() != Some("status")
+        // A change of `scale` or `status` does not end a trouble.
+        owns_content && entry.subresource.is_none()
     });
     of_content.filter_map(|entry| entry.time.as_ref()).map(|time| time.0).max()
 }

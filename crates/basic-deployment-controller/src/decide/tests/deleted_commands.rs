@@ -38,7 +38,20 @@ fn a_deleted_command_that_a_finalizer_holds_is_told_so() {
     assert_eq!(says(json!({})), ("False".into(), format!("{held}; it is not carried out")));
     let carried_out = json!({"metadata": {"annotations": {keys::LAST_COMMAND: "u"}}});
     let expected = format!("{held}; it was carried out, and its effect remains");
-    assert_eq!(says(carried_out), ("True".into(), expected));
+    assert_eq!(says(carried_out), ("True".into(), expected.clone()));
+
+    // The next command has replaced its mark on the child.
+    let overtaken = after(3, json!({"status": {"startTime": "2026-01-02T00:00:00Z"}}), json!({}));
+    let Action::Tell(news) = decide(&overtaken) else { panic!() };
+    let told = conditions::find(&news[0].1.conditions, SUCCEEDED).unwrap();
+    assert_eq!(told.message, expected);
+}
+
+#[test]
+fn a_deleted_command_that_was_carried_out_keeps_the_time_of_that() {
+    let carried_out = json!({"metadata": {"annotations": {keys::LAST_COMMAND: "u"}}});
+    let Action::Tell(news) = decide(&after(3, json!({}), carried_out)) else { panic!() };
+    assert!(news[0].1.start_time.is_some());
 }
 
 #[test]

@@ -35,16 +35,18 @@ fn a_ready_object_is_reported_as_ready() {
 fn an_object_whose_dependents_could_not_be_read_is_not_called_well() {
     let gap = Gap { what: "pods".into(), why: "no permission".into() };
     let blind = || Surroundings { gaps: vec![gap.clone()], hides_dependents: true, ..calm() };
-    let objects = [deployment(ready()), set(ready())];
-    let answer = ask(WEB, &objects, &blind());
+    let silent = [object("example.com/v1", "Shop", "web", None, json!({}))];
+    let answer = ask("Shop/web", &silent, &blind());
     assert_eq!((answer.well, answer.exit_code()), (false, 1));
-    insta::assert_snapshot!(explained(WEB, &objects, &blind()), @r"
-    BasicDeployment/web reports that it is ready, but its dependents could not all be read: whether it is well is unknown.
+    insta::assert_snapshot!(explained("Shop/web", &silent, &blind()), @r"
+    Shop/web exists, but its dependents could not all be read: whether it is well is unknown.
 
     not read: pods (no permission)
     ");
-    let answer = ask(WEB, &objects, &Surroundings { hides_dependents: false, ..blind() });
+    let answer = ask("Shop/web", &silent, &Surroundings { hides_dependents: false, ..blind() });
     assert_eq!((answer.well, answer.exit_code()), (true, 0));
+    let reports_itself = ask(WEB, &[deployment(ready()), set(ready())], &blind());
+    assert_eq!((reports_itself.well, reports_itself.exit_code()), (true, 0));
     let answer = ask(WEB, &refused("Invalid", "no image"), &blind());
     assert_eq!((answer.well, answer.exit_code()), (false, 5));
 }
