@@ -182,6 +182,7 @@ async fn outlives_its_lease(cluster: &Cluster, controller: Controller) -> Result
     })
     .await;
     ensure!(holder(&again) == holder(&before), "{:?} was followed by {:?}", holder(&before), holder(&again));
+    ensure!(again.metadata.labels == before.metadata.labels, "it is no part of the release: {again:?}");
     Ok(())
 }
 

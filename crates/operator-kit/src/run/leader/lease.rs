@@ -27,6 +27,14 @@ impl Lease {
         let metadata = ObjectMeta { name: Some(name.to_owned()), ..ObjectMeta::default() };
         Self { types: Some(TypeMeta::resource::<api::Lease>()), metadata, spec }
     }
+
+    /// The same with the labels and annotations of a Lease that somebody deleted. Without those of helm, an uninstallation
+    /// would leave the Lease behind, and the next installation would refuse it as somebody else's.
+    pub fn in_place_of(self, former: Option<&ObjectMeta>) -> Self {
+        let (labels, annotations) =
+            former.map(|former| (former.labels.clone(), former.annotations.clone())).unwrap_or_default();
+        Self { metadata: ObjectMeta { labels, annotations, ..self.metadata }, ..self }
+    }
 }
 
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]

@@ -11,7 +11,10 @@ mod lease;
 use std::time::Duration;
 
 use anyhow::bail;
-use kube::{Api, Client, api::PostParams};
+use kube::{
+    Api, Client,
+    api::{ObjectMeta, PostParams},
+};
 use thiserror::Error;
 use tokio::time::Instant;
 
@@ -77,9 +80,10 @@ impl Candidate {
     pub async fn lead(self) -> Leadership {
         // Another's Lease has expired if it was not renewed for its duration, measured by *our* clock.
         let mut other: Option<(Option<Moment>, Instant)> = None;
+        let mut seen: Option<ObjectMeta> = None;
         loop {
             let before = Instant::now();
-            match tokio::time::timeout(REQUEST_TIMEOUT, self.take(&mut other)).await {
+            match tokio::time::timeout(REQUEST_TIMEOUT, self.take(&mut other, &mut seen)).await {
                 Ok(Ok(Some(lease))) => {
                     tracing::info!(lease = self.name, identity = self.identity, "leading");
                     self.gate.open_until(before + RENEW_DEADLINE);
@@ -93,11 +97,16 @@ impl Candidate {
         }
     }
 
-    async fn take(&self, other: &mut Option<(Option<Moment>, Instant)>) -> anyhow::Result<Option<Lease>> {
+    async fn take(
+        &self,
+        other: &mut Option<(Option<Moment>, Instant)>,
+        seen: &mut Option<ObjectMeta>,
+    ) -> anyhow::Result<Option<Lease>> {
         let Some(mut lease) = self.leases.get_opt(&self.name).await? else {
-            let lease = Lease::new(&self.name, self.spec(None));
+            let lease = Lease::new(&self.name, self.spec(None)).in_place_of(seen.as_ref());
             return Ok(Some(self.leases.create(&PostParams::default(), &lease).await?));
         };
+        *seen = Some(lease.metadata.clone());
         let spec = lease.spec.clone();
         let holder = spec.holder_identity.as_deref().unwrap_or_default();
         if !holder.is_empty() && holder != self.identity {
@@ -184,7 +193,8 @@ impl Leadership {
     /// Reads a Lease that somebody has written or deleted: fails unless it is still ours, or can be created again.
     async fn reread(&mut self) -> Result<(), Lost> {
         let Some(lease) = self.candidate.leases.get_opt(&self.candidate.name).await? else {
-            let lease = Lease::new(&self.candidate.name, self.candidate.spec(None));
+            let new = Lease::new(&self.candidate.name, self.candidate.spec(None));
+            let lease = new.in_place_of(Some(&self.lease.metadata));
             self.lease = self.candidate.leases.create(&PostParams::default(), &lease).await?;
             return Ok(());
         };

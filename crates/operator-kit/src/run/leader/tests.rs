@@ -270,11 +270,16 @@ async fn a_leader_whose_lease_another_has_stops_at_its_next_renewal() {
 #[tokio::test(start_paused = true)]
 async fn a_lease_that_somebody_deleted_is_made_anew_by_its_holder() {
     let server = Server::default();
+    server.write("", "2026-01-01T00:00:00.000000Z");
+    let by_helm = json!({"app.kubernetes.io/managed-by": "Helm"});
+    server.0.lock().lease.as_mut().unwrap()["metadata"]["labels"] = by_helm.clone();
     let mut leading = server.candidate("a").0.lead().await;
     server.0.lock().lease = None;
     let kept = tokio::time::timeout(5 * RENEW_INTERVAL, leading.keep()).await;
     assert!(kept.is_err(), "{kept:?}");
     assert_eq!(server.holder(), "a");
+    let labels = server.0.lock().lease.as_ref().unwrap()["metadata"]["labels"].clone();
+    assert_eq!(labels, by_helm, "it is still a part of its release");
 }
 
 #[tokio::test(start_paused = true)]
