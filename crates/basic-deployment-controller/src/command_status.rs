@@ -40,9 +40,8 @@ struct Report {
 /// The new status of a command of the queue, if it differs from the present one.
 #[must_use]
 pub fn news(command: &Command, standing: &Standing, observed: &Observed) -> Option<CommandStatus> {
-    let is_blocked = observed.refused_target().is_some() || observed.leaving_target().is_some();
     // An immediate effect is reported afterwards, in one write.
-    if *standing == Standing::Next && observed.held_up().is_none() && !is_blocked {
+    if *standing == Standing::Next && observed.held_up().is_none() && !observed.is_next_blocked() {
         return None;
     }
     if command.deletion().is_some_and(|deletion| deletion.due_in(observed.now).is_some()) {
@@ -181,8 +180,8 @@ fn report(command: &Command, standing: &Standing, observed: &Observed) -> Report
         Standing::Next => match (observed.refused_target(), observed.held_up()) {
             (Some(refusal), _) => say(Some(false), "ChildNotOwned", refusal.to_string()),
             (None, Some(failure)) => say(None, failure.reason, failure.message.clone()),
-            (None, None) => match observed.leaving_target() {
-                Some(child) => say(
+            (None, None) => match (observed.leaving_target(), observed.kept_child()) {
+                (Some(child), _) => say(
                     None,
                     "ChildLeaving",
                     format!(
@@ -190,7 +189,15 @@ fn report(command: &Command, standing: &Standing, observed: &Observed) -> Report
                         child.kind.kind, child.name
                     ),
                 ),
-                None => say(None, "Queued", "it is about to be carried out".into()),
+                (None, Some(child)) => say(
+                    None,
+                    "NoExchange",
+                    format!(
+                        "{} {:?} is exchanged for another child only once the template can be rendered: fix the template or the parameters first",
+                        child.kind.kind, child.name
+                    ),
+                ),
+                (None, None) => say(None, "Queued", "it is about to be carried out".into()),
             },
         },
         Standing::Running => {

@@ -263,6 +263,21 @@ impl Observed {
         found.ours().filter(|child| is_wanted_leaving && child.is_deleting)
     }
 
+    /// The present child, if the next command returns to another one while the template cannot be rendered: an exchange needs a
+    /// wanted child, and without a rendering it is the present one.
+    #[must_use]
+    pub fn kept_child(&self) -> Option<&Arc<Child>> {
+        let (_, found) = self.prepared.as_ref()?.target.as_ref()?;
+        self.desired.as_ref().err()?;
+        self.child.ours().filter(|child| found.ours().is_none_or(|target| target.uid != child.uid))
+    }
+
+    /// Whether the next command has to wait, or can never be carried out, because of its target.
+    #[must_use]
+    pub fn is_next_blocked(&self) -> bool {
+        self.refused_target().is_some() || self.leaving_target().is_some() || self.kept_child().is_some()
+    }
+
     /// The reason why the next command can never be carried out, if the live reads gave one.
     #[must_use]
     pub fn refused_target(&self) -> Option<Refusal> {

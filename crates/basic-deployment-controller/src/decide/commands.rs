@@ -16,8 +16,7 @@ const PROGRESS_INTERVAL: Duration = Duration::from_secs(5);
 /// Carries out the next command: the effect, and the proof that it happened, in one write.
 pub fn start(observed: &Observed, queue: &CommandQueue) -> Option<Action> {
     let (command, prepared) = (queue.next()?, observed.prepared.as_ref()?);
-    let is_blocked = observed.refused_target().is_some() || observed.leaving_target().is_some();
-    if prepared.command != command.uid || is_blocked {
+    if prepared.command != command.uid || observed.is_next_blocked() {
         return None;
     }
     match &prepared.target {

@@ -111,3 +111,23 @@ fn a_rollback_comes_before_the_rendering_that_the_server_does_not_take() {
     let Action::Apply { desired, .. } = decide(&observed) else { panic!() };
     assert_eq!(desired.hash, "good");
 }
+
+#[test]
+fn a_rollback_to_another_child_waits_while_the_template_cannot_be_rendered() {
+    let mut observed = with(json!({}), &[rollback("a", 10, 1)]);
+    observed.revisions = vec![revision(1, "good"), revision(2, NEW)];
+    prepare(&mut observed);
+    observed.desired = Err(Refusal::RevisionGone { hash: NEW.into() });
+    assert!(
+        matches!(decide(&observed), Action::Apply { child, .. } if child.uid == "child"),
+        "the same child"
+    );
+    let target = |observed: &mut Observed, found: Found| {
+        observed.prepared.as_mut().unwrap().target.as_mut().unwrap().1 = found;
+    };
+    let other = child(json!({"metadata": {"name": "good", "uid": "other"}}));
+    for found in [Found::Nothing, Found::Ours(other)] {
+        target(&mut observed, found);
+        assert_eq!(told(decide(&observed), "a"), outcome("Unknown", "NoExchange"));
+    }
+}

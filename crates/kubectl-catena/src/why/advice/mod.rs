@@ -67,6 +67,10 @@ fn template(reason: &str) -> Option<Description> {
             "waits until the child to return to, which is being deleted, is gone",
             "wait; if it stays, kubectl catena why on that child names its holder",
         ),
+        "NoExchange" => (
+            "waits, because a child is exchanged for another one only while the template can be rendered",
+            "fix the template or the parameters, so that the template can be rendered",
+        ),
         "FormerChildLeaving" => (
             "waits until the child of a former BasicDeployment of the same name is gone",
             "wait; if it stays, kubectl catena why on that child names its holder",
