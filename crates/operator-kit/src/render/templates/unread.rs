@@ -9,9 +9,13 @@ impl Templates {
     /// probably meant. None if the template cannot be rendered.
     #[must_use]
     pub fn unread(&self, name: &str, subject: &Subject<'_>) -> Vec<String> {
+        // Each pass asks: nothing is rendered where nothing can be found.
+        if subject.parameters.is_empty() || self.declared.contains_key(name) {
+            return Vec::new();
+        }
         let Ok(template) = self.environment.get_template(name) else { return Vec::new() };
         let given = Arc::new(Parameters::given(subject.parameters));
-        if self.declared.contains_key(name) || self.fill(name, subject, &given, &More::new()).is_err() {
+        if self.fill(name, subject, &given, &More::new()).is_err() {
             return Vec::new();
         }
         // A part that was left out mentions more names than were read.
