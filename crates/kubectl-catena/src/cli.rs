@@ -33,7 +33,7 @@ enum Command {
     #[command(
         after_help = "Example: kubectl catena why basicdeployment/web\n\nExit codes: 0 the object needs no attention; 5 it is \
         not ready, not finished or not gone; 1 that could not be found out, for example because the server does not answer, or \
-        because you may not list its dependents."
+        because you may not list the dependents of an object that does not report on itself."
     )]
     Why(commands::why::Arguments),
     /// Show the state of BasicDeployments
