@@ -1,6 +1,7 @@
 use std::path::PathBuf;
 
 use anyhow::{Context, Result};
+use serde_json::Value;
 
 use crate::{checkout, cluster::path_from, objects::loaded_image};
 
@@ -15,6 +16,12 @@ pub fn example(name: &str) -> Result<String> {
     let text =
         std::fs::read_to_string(&path).with_context(|| format!("could not read {}", path.display()))?;
     Ok(with_loaded_image(&text))
+}
+
+/// The values of basic-deployment-controller for a kind of child, by an example under examples/children.
+pub fn child_example(name: &str) -> Result<Value> {
+    let file = checkout().join("examples/children").join(format!("{name}.yaml"));
+    Ok(serde_saphyr::from_str(&std::fs::read_to_string(file)?)?)
 }
 
 /// A text with the image that was loaded into the nodes, if they are real and cannot pull.

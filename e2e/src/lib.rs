@@ -63,7 +63,7 @@ pub use controllers::{
 };
 pub use effects::Effects;
 pub use eventually::{WAIT_TIMEOUT, eventually, eventually_every, yaml};
-pub use examples::{example, example_program};
+pub use examples::{child_example, example, example_program};
 pub use foreign_kinds::ForeignKinds;
 pub use helm::helm;
 pub use job_replicas::JobReplicas;

@@ -9,7 +9,7 @@ use catena_api::{
     contract::{REPLICAS_LABEL, REPLICAS_VERSION},
 };
 use e2e::{
-    AuditLog, CHAIN, Cluster, DEPLOYMENTS, Namespace, Release, WAIT_TIMEOUT, checkout, commands, condition,
+    AuditLog, CHAIN, Cluster, DEPLOYMENTS, Namespace, Release, WAIT_TIMEOUT, child_example, commands, condition,
     deployment, eventually, is_alive, is_ready, open_kind,
 };
 use k8s_openapi::{
@@ -40,8 +40,7 @@ const LOOKS_PER_SECOND: f64 = 10.0;
 
 /// The kinds and templates of an example under examples/children.
 fn example(name: &str) -> Result<(Value, Value)> {
-    let file = checkout().join("examples/children").join(format!("{name}.yaml"));
-    let values: Value = serde_saphyr::from_str(&std::fs::read_to_string(file)?)?;
+    let values = child_example(name)?;
     Ok((values["children"][0].clone(), values["templates"]["default"].clone()))
 }
 

@@ -4,7 +4,7 @@
 use anyhow::{Context, Result};
 use catena_api::{BasicDeployment, BasicDeploymentRestart, BasicDeploymentRollback, BlockedBy};
 use e2e::{
-    Cluster, DEPLOYMENTS, JobReplicas, Namespace, Release, another_image, checkout, commands, condition,
+    Cluster, DEPLOYMENTS, JobReplicas, Namespace, Release, another_image, child_example, commands, condition,
     deployment, image, orphan_any_child, uids,
 };
 use k8s_openapi::api::core::v1::Pod;
@@ -39,8 +39,7 @@ const JOB_REPLICAS: Kind = Kind {
 
 /// Its values for basic-deployment-controller.
 fn values(kind: &Kind) -> Result<Value> {
-    let file = checkout().join("examples/children").join(format!("{}.yaml", kind.example));
-    let mut values: Value = serde_saphyr::from_str(&std::fs::read_to_string(file)?)?;
+    let mut values = child_example(kind.example)?;
     let template = &mut values["templates"]["default"];
     *template = format!("{}{}", template.as_str().context("a text")?, kind.addition).into();
     Ok(values)

@@ -16,6 +16,7 @@ mod brings_up;
 mod checks_the_contract_live;
 mod checks_upgrades;
 mod costs;
+mod costs_of_children;
 mod deletes;
 mod drains;
 mod exchanges_children;
