@@ -76,7 +76,9 @@ async fn all_are_ready(namespace: &Namespace, replicas: i32) {
         let serve = |web: &&BasicDeployment| {
             let status = web.status.as_ref();
             status.is_some_and(|status| {
-                status.ready && status.observed_generation == web.metadata.generation && status.active == replicas
+                status.ready
+                    && status.observed_generation == web.metadata.generation
+                    && status.active == replicas
             })
         };
         let serving = webs.iter().filter(serve).count();
@@ -177,9 +179,7 @@ async fn no_kind_of_child_costs_more_than_a_few_requests() -> Result<()> {
     let _controller = JobReplicas::start(&cluster).await?;
     let release = Release::upgrade(&cluster, DEPLOYMENTS, &json!({})).await?;
     let mut rows = Vec::new();
-    for example in
-        [None, Some("deployment"), Some("statefulset"), Some("replicaset"), Some("job-replicas")]
-    {
+    for example in [None, Some("deployment"), Some("statefulset"), Some("replicaset"), Some("job-replicas")] {
         rows.push(row(&cluster, &release, example).await?);
     }
     release.restore().await?;

@@ -9,8 +9,8 @@ use catena_api::{
     contract::{REPLICAS_LABEL, REPLICAS_VERSION},
 };
 use e2e::{
-    AuditLog, CHAIN, Cluster, DEPLOYMENTS, Namespace, Release, WAIT_TIMEOUT, child_example, commands, condition,
-    deployment, eventually, is_alive, is_ready, open_kind,
+    AuditLog, CHAIN, Cluster, DEPLOYMENTS, Namespace, Release, WAIT_TIMEOUT, child_example, commands,
+    condition, deployment, eventually, is_alive, is_ready, open_kind,
 };
 use k8s_openapi::{
     NamespaceResourceScope,

@@ -14,10 +14,10 @@ use backup_controller::{
 };
 use catena_api::keys::BACKUP_STATUS;
 use k8s_openapi::api::core::v1::ObjectReference;
-use kube::Resource;
+use kube::{Resource, runtime::events::EventType};
 use operator_kit::{
     object::ObjectId,
-    report::Events,
+    report::{Events, Milestone},
     run::Next,
     watch::{Watched, WatchedResource},
     write::{WriteCause, Writer},
@@ -147,14 +147,15 @@ impl Executor {
         // The kit reports the failures from which it backs off.
         if before != Some((status.state, status.attempt)) && status.state != State::Blocked {
             let backup = status.backup.as_deref().unwrap_or("the backup");
+            let (type_, reason) = match status.state {
+                State::Failed if status.reason != OVERDUE => (EventType::Warning, FAILED),
+                State::Failed | State::Overdue => (EventType::Warning, OVERDUE),
+                _ => (EventType::Normal, "BackupRunning"),
+            };
             let note = format!("{backup}: {}", status.message);
-            match status.state {
-                State::Failed if status.reason != OVERDUE => {
-                    self.events.warn(&reference(target), FAILED, &note);
-                }
-                State::Failed | State::Overdue => self.events.warn(&reference(target), OVERDUE, &note),
-                _ => self.events.tell(&reference(target), "BackupRunning", &note),
-            }
+            let related = held.and_then(Held::last_backup);
+            let milestone = Milestone { reason, action: "BackUp".into(), note, related };
+            self.events.mark(type_, &reference(target), milestone);
         }
         Ok(())
     }
@@ -177,22 +178,22 @@ impl Executor {
         }
         let message = &release.status.message;
         // Before the write, so that a crash after it leaves an audit trail nevertheless.
-        match release.outcome {
-            Outcome::BackedUp if held.status.is_none() => {}
-            Outcome::BackedUp => self.events.tell(&reference(target), "BackedUp", message),
-            Outcome::GivenUp => self.events.warn(
-                &reference(target),
+        let (type_, reason, note) = match release.outcome {
+            Outcome::BackedUp => (EventType::Normal, "BackedUp", message.clone()),
+            Outcome::GivenUp => (
+                EventType::Warning,
                 "ReleasedWithoutBackup",
-                &format!("released without a backup, as the settings allow: {message}"),
+                format!("released without a backup, as the settings allow: {message}"),
             ),
             Outcome::Forced => {
                 tracing::warn!(object = %id, kind = kind.id, reason = message, "force-released");
-                self.events.warn(
-                    &reference(target),
-                    "ForceReleased",
-                    &format!("released without a proven backup, by annotation: {message}"),
-                );
+                let note = format!("released without a proven backup, by annotation: {message}");
+                (EventType::Warning, "ForceReleased", note)
             }
+        };
+        if release.outcome != Outcome::BackedUp || held.status.is_some() {
+            let milestone = Milestone { reason, action: "Release".into(), note, related: held.last_backup() };
+            self.events.mark(type_, &reference(target), milestone);
         }
         let next = self.amend(target, &patch).await?;
         self.metrics.released(id.uid, &kind.id, release.outcome, held.age());

@@ -3,6 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use jiff::Timestamp;
+use k8s_openapi::api::core::v1::ObjectReference;
 use kube::core::{Selector, SelectorExt};
 use operator_kit::{
     run::Attempt,
@@ -93,6 +94,12 @@ impl Held {
     #[must_use]
     pub fn age(&self) -> Duration {
         Duration::try_from(self.now.duration_since(self.since)).unwrap_or_default()
+    }
+
+    /// Its last backup that exists, as far as is known.
+    #[must_use]
+    pub fn last_backup(&self) -> Option<ObjectReference> {
+        self.situation.as_ref()?.last().map(|last| last.backup.clone())
     }
 
     /// The rest of a span that began at a time.

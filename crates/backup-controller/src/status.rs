@@ -128,7 +128,7 @@ fn status(
         state,
         entry,
         attempt,
-        backup: last.map(|last| last.title.clone()),
+        backup: last.map(Try::title),
         ignored_release: ignored.map(str::to_owned),
         since: held.now,
         reason: reason.to_owned(),

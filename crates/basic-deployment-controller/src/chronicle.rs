@@ -8,7 +8,7 @@ use basic_deployment_controller::{
     milestones::{self, Change, Step},
     observed::Observed,
 };
-use kube::Resource;
+use kube::{Resource, runtime::events::EventType};
 use operator_kit::{
     object::ObjectId,
     report::{Events, Milestone},
@@ -59,7 +59,7 @@ impl Chronicle {
                 return;
             }
         };
-        self.events.mark(&deployment.object_ref(&()), milestone);
+        self.events.mark(EventType::Normal, &deployment.object_ref(&()), milestone);
     }
 
     /// Forgets a `BasicDeployment` that is gone.

@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use operator_kit::render::{Templates, short_digest};
 use serde_json::Value;
 
-use super::{Target, Try, is_late, judge::judge, render::render_as, title};
+use super::{Target, Try, is_late, judge::judge, render::render_as};
 use crate::{error::Unusable, metadata, settings::ProtectedKind};
 
 /// Such a backup of an object.
@@ -34,5 +34,5 @@ pub fn judge_as_former(
         && about.is_some_and(|about| about.policy.is_empty() && about.attempt == attempt);
     let created = metadata::time(found, "creationTimestamp").filter(|_| is_it)?;
     let counts = judge(&kind.backup, found, target).is_open() && !is_late(kind, created, now);
-    counts.then(|| Try { attempt, title: title(&kind.backup, found), created, is_given_up: false })
+    counts.then(|| Try::new(&kind.backup, attempt, found, created))
 }

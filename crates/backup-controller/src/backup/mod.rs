@@ -7,6 +7,7 @@ mod search;
 mod target;
 
 use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::api::core::v1::ObjectReference;
 use kube::{
     core::{GroupVersion, GroupVersionKind},
     discovery::ApiResource,
@@ -62,12 +63,12 @@ pub enum Situation {
 }
 
 /// An existing backup.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Try {
     /// The number of the attempt, from 1.
     pub attempt: u32,
-    /// Its kind, namespace and name.
-    pub title: String,
+    /// The object.
+    pub backup: ObjectReference,
     /// When it was created, by the server's clock.
     pub created: Timestamp,
     /// Whether it exceeded its deadline, so that an entry that may release without a backup gives it up.
@@ -85,6 +86,33 @@ pub enum Verdict {
     Going,
     /// It failed.
     Failed,
+}
+
+impl Try {
+    /// An existing backup of a kind.
+    #[must_use]
+    pub fn new(kind: &Backup, attempt: u32, found: &Value, created: Timestamp) -> Self {
+        let part = |name| Some(metadata::text(found, name).to_owned()).filter(|text| !text.is_empty());
+        let [namespace, name, uid] = ["namespace", "name", "uid"].map(part);
+        let ApiResource { api_version, kind, .. } = kind.resource.clone();
+        let backup = ObjectReference {
+            api_version: Some(api_version),
+            kind: Some(kind),
+            namespace,
+            name,
+            uid,
+            ..ObjectReference::default()
+        };
+        Self { attempt, backup, created, is_given_up: false }
+    }
+
+    /// The kind, namespace and name of the backup.
+    #[must_use]
+    pub fn title(&self) -> String {
+        let ObjectReference { kind, namespace, name, .. } = &self.backup;
+        let [kind, namespace, name] = [kind, namespace, name].map(|part| part.as_deref().unwrap_or_default());
+        title(kind, namespace, name)
+    }
 }
 
 impl Verdict {
@@ -110,6 +138,18 @@ impl Situation {
             Self::Unusable(_) | Self::There { .. } | Self::Unfinished { .. } | Self::Former { .. } => None,
         }
     }
+
+    /// The last backup that exists.
+    #[must_use]
+    pub fn last(&self) -> Option<&Try> {
+        match self {
+            Self::There { last, .. }
+            | Self::Failed { last, .. }
+            | Self::Unfinished { last }
+            | Self::Former { last } => Some(last),
+            Self::Unusable(_) | Self::Absent { .. } => None,
+        }
+    }
 }
 
 /// Whether a backup has exceeded its deadline.
@@ -117,11 +157,7 @@ fn is_late(kind: &ProtectedKind, created: Timestamp, now: Timestamp) -> bool {
     now.duration_since(created) >= SignedDuration::try_from(kind.deadline).unwrap_or(SignedDuration::MAX)
 }
 
-/// The kind, namespace and name of a backup.
-#[must_use]
-pub fn title(kind: &Backup, backup: &Value) -> String {
-    let (kind, namespace, name) =
-        (&kind.resource.kind, metadata::text(backup, "namespace"), metadata::text(backup, "name"));
+fn title(kind: &str, namespace: &str, name: &str) -> String {
     if namespace.is_empty() { format!("{kind} {name}") } else { format!("{kind} {namespace}/{name}") }
 }
 

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::{Situation, Target, Try, Verdict, doubt, judge, title};
+use super::{Situation, Target, Try, Verdict, doubt, judge};
 use crate::{
     annotation::BackupStatus,
     error::Unusable,
@@ -50,16 +50,16 @@ impl<'s> Search<'s> {
     }
 
     /// The situation if this object has the name of this attempt's backup; `None` if the next attempt is to be looked up.
-    pub fn finds(&mut self, found: &Value, backup: &Value) -> Option<Situation> {
+    pub fn finds(&mut self, found: &Value) -> Option<Situation> {
         let (kind, target, attempt) = (self.kind, self.target, self.attempt);
-        let title = title(&kind.backup, backup);
-        if let Some(doubt) = doubt(found, &Target::of(kind, target, attempt), target) {
-            return Some(Situation::Unusable(doubt.about(title)));
-        }
         let created = metadata::time(found, "creationTimestamp").unwrap_or(self.now);
+        let last = Try::new(&kind.backup, attempt, found, created);
+        if let Some(doubt) = doubt(found, &Target::of(kind, target, attempt), target) {
+            return Some(Situation::Unusable(doubt.about(last.title())));
+        }
         let verdict = judge(&kind.backup, found, target);
         let is_given_up = verdict.is_given_up(kind, created, self.now);
-        let last = Try { attempt, title, created, is_given_up };
+        let last = Try { is_given_up, ..last };
         if verdict != Verdict::Failed && !is_given_up {
             return Some(Situation::There { last, verdict });
         }

@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use catena_api::keys::BACKUP_FINALIZER;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use k8s_openapi::{api::core::v1::ObjectReference, apimachinery::pkg::apis::meta::v1::Time};
 use operator_kit::report::{Category, Failure};
 use serde_json::json;
 
@@ -63,7 +63,7 @@ fn held(observed: &mut Observed) -> &mut Held {
 }
 
 fn last(attempt: u32, age: i64) -> Try {
-    Try { attempt, title: format!("Job x/backup-{attempt}"), created: ago(age), is_given_up: false }
+    Try { attempt, backup: ObjectReference::default(), created: ago(age), is_given_up: false }
 }
 
 fn there(verdict: Verdict, age: i64) -> Situation {

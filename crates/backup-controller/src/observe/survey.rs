@@ -50,7 +50,7 @@ impl Survey<'_> {
                 let former = self.former(former_attempt).await?;
                 return Ok(former.map_or(situation, |last| Situation::Former { last }));
             };
-            if let Some(situation) = search.finds(&found, &backup) {
+            if let Some(situation) = search.finds(&found) {
                 return Ok(situation);
             }
         }

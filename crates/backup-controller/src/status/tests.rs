@@ -1,3 +1,4 @@
+use k8s_openapi::api::core::v1::ObjectReference;
 use operator_kit::report::Category;
 use serde_json::json;
 
@@ -26,7 +27,14 @@ fn held(observed: &Observed) -> &Held {
 }
 
 fn last() -> Try {
-    Try { attempt: 3, title: "Secret backups/web-3".into(), created: time("12:00:30"), is_given_up: false }
+    let part = |text: &str| Some(text.to_owned());
+    let backup = ObjectReference {
+        kind: part("Secret"),
+        namespace: part("backups"),
+        name: part("web-3"),
+        ..ObjectReference::default()
+    };
+    Try { attempt: 3, backup, created: time("12:00:30"), is_given_up: false }
 }
 
 fn failure() -> Failure {

@@ -37,7 +37,7 @@ pub struct Events {
     metrics: Arc<Metrics>,
 }
 
-/// An Event of normal life: one step of a change that a person looks for in `kubectl describe`.
+/// An Event about one step of a change that a person looks for in `kubectl describe`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Milestone {
     /// One `PascalCase` word.
@@ -82,10 +82,10 @@ impl Events {
     }
 
     /// Publishes a milestone.
-    pub fn mark(&self, object: &ObjectReference, milestone: Milestone) {
+    pub fn mark(&self, type_: EventType, object: &ObjectReference, milestone: Milestone) {
         let Milestone { reason, action, note, related } = milestone;
         let event = Event {
-            type_: EventType::Normal,
+            type_,
             reason: reason.into(),
             note: Some(clip(&note, LONGEST_NOTE)),
             action: clip(&action, LONGEST_ACTION),

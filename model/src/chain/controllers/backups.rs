@@ -144,7 +144,7 @@ fn survey(
         let Some(found) = server.get(&key).map(|found| seen(found, scope)) else {
             return search.ends_without(backup);
         };
-        if let Some(situation) = search.finds(&found, &backup) {
+        if let Some(situation) = search.finds(&found) {
             return situation;
         }
     }

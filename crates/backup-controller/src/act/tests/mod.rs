@@ -2,8 +2,14 @@
 
 mod creates;
 
-use backup_controller::{Settings, backup::Situation, decide::decide, error::Unusable};
+use backup_controller::{
+    Settings,
+    backup::{Situation, Try, Verdict},
+    decide::decide,
+    error::Unusable,
+};
 use catena_api::keys::BACKUP_FINALIZER;
+use jiff::Timestamp;
 use operator_kit::{
     report::{Failure, Reported},
     run::Attempt,
@@ -30,6 +36,8 @@ struct Acted {
     sent: Vec<Sent>,
     /// The reasons of the Events.
     told: Vec<String>,
+    /// The objects that the Events are about, beside the held one.
+    related: Vec<Value>,
     result: Result<Next, Error>,
     memory: Memory,
     metrics: String,
@@ -55,10 +63,11 @@ async fn act_on(observed: &Observed, action: Action, answers: &[Answer]) -> Acte
     tokio::time::sleep(Duration::from_secs(1)).await;
     let (events, sent): (Vec<_>, _) = log.take().into_iter().partition(is_event);
     let told = events.iter().map(|event| event.body["reason"].as_str().unwrap().to_owned()).collect();
+    let related = events.iter().map(|event| event.body["related"].clone()).collect();
     let (mut registry, mut page) = (Registry::default(), String::new());
     metrics.register(&mut registry);
     encode(&mut page, &registry).unwrap();
-    Acted { sent, told, result, memory, metrics: page }
+    Acted { sent, told, related, result, memory, metrics: page }
 }
 
 async fn act(action: Action, answer: Answer) -> Acted {
@@ -194,6 +203,23 @@ async fn why_it_waits_is_said_on_the_very_object_and_once_in_an_event() {
     said.held.as_mut().unwrap().status = Some(status(State::Failed));
     let again = act_on(&said, tell(State::Failed), &[Answer::Done]).await;
     assert_eq!((again.sent.len(), again.told.len()), (1, 0), "only another state or try is news");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_event_about_a_backup_names_it() {
+    let mut observed = observed();
+    let held = observed.held.as_mut().unwrap();
+    held.status = Some(status(State::BackingUp));
+    let found = json!({"metadata": {"namespace": "backups", "name": "web-1", "uid": "b"}});
+    let last = Try::new(&observed.kind.as_ref().unwrap().backup, 1, &found, Timestamp::UNIX_EPOCH);
+    held.situation = Some(Situation::There { last, verdict: Verdict::Failed });
+    let backup = json!({
+        "apiVersion": "batch/v1", "kind": "Job", "namespace": "backups", "name": "web-1", "uid": "b",
+    });
+    for action in [tell(State::Failed), release(Outcome::BackedUp), release(Outcome::GivenUp)] {
+        let acted = act_on(&observed, action, &[Answer::Done]).await;
+        assert_eq!(acted.related, std::slice::from_ref(&backup), "{:?}", acted.told);
+    }
 }
 
 #[tokio::test(start_paused = true)]

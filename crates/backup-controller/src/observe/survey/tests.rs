@@ -82,7 +82,7 @@ async fn a_backup_of_an_earlier_version_is_waited_for_as_long_as_it_runs_and_has
     };
     let runs = stands(|_| {}).await;
     assert!(
-        matches!(&runs, Situation::Former { last } if last.title.starts_with("Job backups/web-")),
+        matches!(&runs, Situation::Former { last } if last.title().starts_with("Job backups/web-")),
         "{runs:?}"
     );
     let changes: [fn(&mut Value); 4] = [
