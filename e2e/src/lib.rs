@@ -9,6 +9,7 @@ pub mod chaos;
 mod cheating_child;
 mod claims;
 mod cleanup;
+mod clock;
 mod cluster;
 pub mod commands;
 mod control_plane;
@@ -55,6 +56,7 @@ mod work;
 pub use audit::{AuditLog, Request, Tally};
 pub use chaos::ChaosProxy;
 pub use cheating_child::{Cheat, CheatingChild};
+pub use clock::Clocks;
 pub use cluster::Cluster;
 pub use control_plane::Component;
 pub use controllers::{

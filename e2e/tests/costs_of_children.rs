@@ -30,6 +30,8 @@ struct Step {
 const CREATE: Step = Step { name: "create, 3 replicas", max_writes: 9 };
 const SCALE: Step = Step { name: "scale to 5", max_writes: 7 };
 const CHANGE: Step = Step { name: "change the image", max_writes: 10 };
+/// The child of the former name hands its replicas over to one with a new name.
+const EXCHANGE: Step = Step { name: "change the image, by another child", max_writes: 20 };
 const RESTART: Step = Step { name: "restart", max_writes: 12 };
 const DELETE: Step = Step { name: "delete", max_writes: 2 };
 
@@ -54,7 +56,9 @@ impl<'a> Measured<'a> {
         println!("{name}, {}: {tally:?}", step.name);
         let (writes, reads): (Vec<_>, Vec<_>) = asked.into_iter().partition(Request::is_write);
         assert!(writes.len() <= OBJECTS * step.max_writes, "{}: {tally:?}", step.name);
-        assert!(writes.iter().all(|request| request.code < 300), "{}: a write in vain: {tally:?}", step.name);
+        // A second delete finds nothing where the watch is late.
+        let is_in_vain = |request: &&Request| request.code >= 300 && request.verb != "delete";
+        assert_eq!(writes.iter().filter(is_in_vain).count(), 0, "{}: {tally:?}", step.name);
         let each = |requests: &[Request]| format!("{:.1}", per_object(requests.len()));
         Ok(format!("{} + {}", each(&writes), each(&reads)))
     }
@@ -112,8 +116,8 @@ async fn restart_all(namespace: &Namespace) -> Result<()> {
     Ok(())
 }
 
-/// A row of the table.
-async fn costs_with(namespace: &Namespace, can_restart: bool) -> Result<String> {
+/// A row of the table. The pods of some children cannot be replaced in place.
+async fn costs_with(namespace: &Namespace, replaces_pods: bool) -> Result<String> {
     let mut cells = Vec::new();
     let measured = Measured::begin(namespace)?;
     for name in names() {
@@ -130,9 +134,9 @@ async fn costs_with(namespace: &Namespace, can_restart: bool) -> Result<String> 
     let measured = Measured::begin(namespace)?;
     change_all(namespace, json!({"parameters": {"image": another_image()}})).await?;
     all_are_ready(namespace, 5).await;
-    cells.push(measured.end(&CHANGE).await?);
+    cells.push(measured.end(if replaces_pods { &CHANGE } else { &EXCHANGE }).await?);
 
-    if can_restart {
+    if replaces_pods {
         let measured = Measured::begin(namespace)?;
         restart_all(namespace).await?;
         cells.push(measured.end(&RESTART).await?);

@@ -6,8 +6,8 @@ use std::{collections::BTreeMap, time::Duration};
 
 use anyhow::{Context, Result, ensure};
 use e2e::{
-    AuditLog, CONTROLLERS, Cluster, Component, Controller, Release, Replicas, Route, WAIT_TIMEOUT, Work,
-    delete_namespace, doubled, replace_definition, until_all_are_ready,
+    AuditLog, CONTROLLERS, Clocks, Cluster, Component, Controller, DEPLOYMENTS, REAPER, Release, Replicas,
+    Route, WAIT_TIMEOUT, Work, delete_namespace, doubled, replace_definition, until_all_are_ready,
 };
 use futures::future::try_join_all;
 use rand::{RngExt, SeedableRng, rngs::StdRng};
@@ -18,6 +18,15 @@ const QUIET: Duration = Duration::from_secs(8);
 
 /// The first rounds, in which caches and allocators still fill.
 const WARM: usize = 3;
+
+/// The time for which a clock is wrong.
+const WRONG: Duration = Duration::from_secs(10);
+
+/// The largest jump of a controller's clock, in seconds. The clocks of two of them tell when a command has finished, and when
+/// its TTL has expired: it goes as much later as they are wrong.
+fn largest_jump(controller: Controller) -> i64 {
+    if [DEPLOYMENTS, REAPER].contains(&controller) { 20 } else { 7200 }
+}
 
 /// A failure in the middle of a wave of work.
 #[derive(Clone, Copy, Debug)]
@@ -30,6 +39,8 @@ enum Fault {
     Cut(Controller, u64),
     Etcd,
     ApiServer,
+    /// The clock of a controller's node is wrong by this number of seconds, for a while.
+    Clock(Controller, i64),
     /// The definition of `BasicReplicaSets` is deleted, and installed again.
     Definition,
     /// The namespace of the wave is deleted.
@@ -37,11 +48,29 @@ enum Fault {
     Nothing,
 }
 
+/// The means of some faults.
+struct Means {
+    route: Route,
+    clocks: Clocks,
+}
+
+impl Means {
+    async fn prepare() -> Result<Self> {
+        Ok(Self { route: Route::open().await?, clocks: Clocks::make().await? })
+    }
+
+    /// Upgrades a controller to two replicas that these means apply to.
+    async fn upgrade(&self, cluster: &Cluster, controller: Controller) -> Result<Release> {
+        let values = self.clocks.given_to(controller, doubled(controller)?)?;
+        self.route.upgrade(cluster, controller, &values).await
+    }
+}
+
 impl Fault {
     fn choose(chance: &mut impl RngExt) -> Self {
         let controller = CONTROLLERS[chance.random_range(0..CONTROLLERS.len())];
         let seconds = chance.random_range(1..=25);
-        match chance.random_range(0..8) {
+        match chance.random_range(0..9) {
             0 => Self::Kill(controller),
             1 => Self::Freeze(controller, seconds),
             2 => Self::Cut(controller, seconds),
@@ -49,6 +78,10 @@ impl Fault {
             4 => Self::ApiServer,
             5 => Self::Definition,
             6 => Self::Namespace,
+            7 => {
+                let largest = largest_jump(controller);
+                Self::Clock(controller, chance.random_range(-largest..=largest))
+            }
             _ => Self::Nothing,
         }
     }
@@ -57,7 +90,7 @@ impl Fault {
         self,
         cluster: &Cluster,
         work: &Work,
-        route: &Route,
+        means: &Means,
         replicas: &[Replicas],
     ) -> Result<()> {
         let process = |controller| {
@@ -71,14 +104,19 @@ impl Fault {
                 sleep(Duration::from_secs(seconds)).await;
             }
             Self::Cut(controller, seconds) => {
-                route.cut(process(controller)?);
+                means.route.cut(process(controller)?);
                 sleep(Duration::from_secs(seconds)).await;
-                route.heal();
+                means.route.heal();
             }
             Self::Etcd => Component::kill(cluster, "etcd").await?,
             Self::ApiServer => Component::kill(cluster, "api-server").await?,
             Self::Definition => replace_definition(cluster, work).await?,
             Self::Namespace => delete_namespace(cluster, work).await?,
+            Self::Clock(controller, seconds) => {
+                means.clocks.set(controller, seconds)?;
+                sleep(WRONG).await;
+                means.clocks.set(controller, 0)?;
+            }
             Self::Nothing => {}
         }
         Ok(())
@@ -98,9 +136,8 @@ async fn memory_stays_flat_and_nothing_is_lost_in_a_long_run_of_faults() -> Resu
     println!("CATENA_SOAK_SEED={seed} chooses the same faults");
     let mut chance = StdRng::seed_from_u64(seed);
     let cluster = Cluster::alone().await?;
-    let route = Route::open().await?;
-    let upgrade = async |controller| route.upgrade(&cluster, controller, &doubled(controller)?).await;
-    let releases = try_join_all(CONTROLLERS.map(upgrade)).await?;
+    let means = Means::prepare().await?;
+    let releases = try_join_all(CONTROLLERS.map(|controller| means.upgrade(&cluster, controller))).await?;
 
     let (began, mut rounds) = (Instant::now(), 0);
     let (mut at_first, mut last) = (BTreeMap::new(), BTreeMap::new());
@@ -120,7 +157,7 @@ async fn memory_stays_flat_and_nothing_is_lost_in_a_long_run_of_faults() -> Resu
         println!("{:>5} s, round {rounds}: {fault:?}; bytes {last:?}", began.elapsed().as_secs());
         let work = Work::prepare(&cluster, &["wave"]).await?;
         work.begin("wave").await?;
-        fault.happen(&cluster, &work, &route, &replicas).await?;
+        fault.happen(&cluster, &work, &means, &replicas).await?;
         if !matches!(fault, Fault::Namespace) {
             work.until_done(&["wave"]).await;
         }

@@ -61,6 +61,7 @@ mod speaks_kstatus;
 mod specifies_contracts;
 mod stands_by;
 mod survives_chaos;
+mod survives_clock_jumps;
 mod survives_crashes;
 mod survives_outages;
 mod survives_the_cluster;

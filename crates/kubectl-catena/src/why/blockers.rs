@@ -5,11 +5,11 @@ use catena_api::BlockedBy;
 use super::{
     advice::describe,
     answer::{Cause, Finding, Lead},
-    command::is_command,
+    command_kind::is_command,
     controllers::Verdict,
     facts::Facts,
     refusal,
-    unreported::{controller_of, not_running},
+    responsible::{controller_of, not_running},
     warnings,
 };
 use crate::{

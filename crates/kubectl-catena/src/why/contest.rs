@@ -6,7 +6,7 @@ use jiff::{SignedDuration, Timestamp};
 use super::{
     advice::describe,
     answer::{Cause, Finding},
-    command::{is_command, is_waiting},
+    command_kind::{is_command, is_waiting},
     facts::Facts,
 };
 use crate::{chain::Node, object::conditions};

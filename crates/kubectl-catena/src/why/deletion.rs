@@ -10,7 +10,7 @@ use super::{
     controllers::Verdict,
     facts::Facts,
     namespace, nodes,
-    unreported::not_running,
+    responsible::not_running,
 };
 use crate::{
     age::duration,

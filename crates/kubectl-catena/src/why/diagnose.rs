@@ -2,11 +2,11 @@
 
 use super::{
     answer::{Answer, Evidence, Finding, Lead},
-    blockers, command, contest, deletion,
+    blockers, command, command_kind, contest, deletion,
     facts::Facts,
-    left_behind, namespace, nodes,
+    namespace, nodes, orphan,
     related::terminating_kind,
-    scheduling, settings,
+    responsible, scheduling, settings,
     text::{self as words, with_names},
     unreported, volumes, warnings,
 };
@@ -94,7 +94,7 @@ fn remarks(facts: &Facts, finding: Option<&Finding>) -> Vec<String> {
     if let Some(owner) = &facts.surroundings.lost_owner {
         remarks.push(format!("its owner {owner} is gone: the garbage collector will delete it"));
     }
-    remarks.extend(left_behind::remark(facts.asked));
+    remarks.extend(orphan::remark(facts.asked));
     remarks.extend(command::without_entry(facts));
     match finding {
         None => {
@@ -122,12 +122,12 @@ fn remarks(facts: &Facts, finding: Option<&Finding>) -> Vec<String> {
     }));
     let kept = facts.surroundings.kept_because.iter();
     remarks.extend(kept.map(|reason| format!("command-reaper keeps it whatever its TTL: {reason}")));
-    let waiting = facts.asked.children.iter().filter(|child| command::is_waiting(child)).count();
+    let waiting = facts.asked.children.iter().filter(|child| command_kind::is_waiting(child)).count();
     if waiting > 0 {
         let word = if waiting == 1 { "command is" } else { "commands are" };
         remarks.push(format!("{waiting} {word} not finished: `kubectl catena tree` lists them"));
     }
-    let is_about_controller = finding.is_some_and(|finding| finding.cause.reason == unreported::NOT_RUNNING);
+    let is_about_controller = finding.is_some_and(|finding| finding.cause.reason == responsible::NOT_RUNNING);
     if !is_about_controller {
         remarks.extend(unreported::remarks(facts));
     }

@@ -3,7 +3,7 @@
 use command_binder::verdict::Verdict;
 use jiff::Timestamp;
 
-use super::{controllers::Controllers, related::Related, settings::RefusedSettings};
+use super::{controllers::Controllers, refused_settings::RefusedSettings, related::Related};
 use crate::{
     chain::{Gap, Node},
     object::Identity,

@@ -7,15 +7,16 @@ use k8s_openapi::{
     api::{apps::v1::Deployment, coordination::v1::Lease as CoreLease, core::v1::Event},
     apimachinery::pkg::apis::meta::v1::ObjectMeta,
 };
-use kube::{Api, ResourceExt, api::ListParams};
+use kube::{Api, api::ListParams};
 
 use super::{
     controller_pods::look_into_pods,
     controllers::{Controllers, Installation, Lease},
     facts::{Surroundings, Warning},
     preemptions::preemptions,
+    refused_settings::refused_settings,
     relate::alone,
-    settings::refused_settings,
+    warnings::warning,
 };
 use crate::{
     chain::{Gap, Node},
@@ -132,20 +133,4 @@ async fn warnings(cluster: &Cluster, namespace: Option<&str>) -> kube::Result<(V
     let mut warnings: Vec<Warning> = events.into_iter().map(warning).collect();
     warnings.sort_by_key(|warning| warning.at);
     Ok((warnings, is_all))
-}
-
-/// An Event as a diagnosis needs it.
-pub fn warning(event: Event) -> Warning {
-    let at = event.series.as_ref().and_then(|series| series.last_observed_time.as_ref()).map(|time| time.0);
-    let at = at
-        .or_else(|| event.last_timestamp.as_ref().map(|time| time.0))
-        .or_else(|| event.event_time.as_ref().map(|time| time.0))
-        .or_else(|| event.creation_timestamp().map(|time| time.0));
-    Warning {
-        about: event.involved_object.uid.unwrap_or_default(),
-        by: event.reporting_component.unwrap_or_default(),
-        reason: event.reason.unwrap_or_default(),
-        message: event.message.unwrap_or_default(),
-        at,
-    }
 }

@@ -3,7 +3,7 @@
 use k8s_openapi::api::core::v1::Event;
 use kube::{Api, api::ListParams, core::DynamicObject};
 
-use super::{facts::Preemption, gather::warning};
+use super::{facts::Preemption, warnings::warning};
 use crate::{connection::Cluster, pages};
 
 /// The pods of a namespace that had to make room, the newest last, as far as Events tell.

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 
 use super::{
     answer::{Answer, Cause},
-    command::is_command,
+    command_kind::is_command,
     contest,
     facts::Binding,
     namespace,

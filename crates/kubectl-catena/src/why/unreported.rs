@@ -1,41 +1,23 @@
 //! An object whose controller has not reported on its current spec.
 
-use catena_api::keys;
 use jiff::{SignedDuration, Timestamp};
 
 use super::{
     advice::describe,
     answer::{Cause, Finding, Lead},
     blockers,
-    command::is_command,
-    controllers::{Down, Verdict},
+    command_kind::is_command,
+    controllers::Verdict,
     facts::Facts,
+    responsible::{controller_of, not_running},
     warnings,
 };
-use crate::{
-    chain::{Node, State},
-    object::Identity,
-};
-
-/// The reason when no controller is running.
-pub const NOT_RUNNING: &str = "ControllerNotRunning";
+use crate::chain::{Node, State};
 
 /// How long after a change the silence of a controller is normal.
 const REPORT_GRACE: SignedDuration = SignedDuration::from_secs(5);
 /// How long basic-deployment-controller waits for the first news of a child, and some time for writing the status.
 const FIRST_REPORT_GRACE: SignedDuration = SignedDuration::from_secs(30);
-
-/// The controller of a kind, if it is one of ours.
-pub fn controller_of(identity: &Identity) -> Option<&'static str> {
-    if identity.group() != keys::GROUP {
-        return None;
-    }
-    match identity.kind.as_str() {
-        "BasicReplicaSet" => Some("basic-replicaset-controller"),
-        kind if kind.starts_with("BasicDeployment") => Some("basic-deployment-controller"),
-        _ => None,
-    }
-}
 
 /// Whether the controller has yet to report on the current spec.
 pub fn check<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Lead<'n>> {
@@ -93,20 +75,6 @@ fn starting(node: &Node, since: Option<Timestamp>) -> Cause {
         meaning: meaning.to_owned(),
         message: String::new(),
         since,
-        advice: advice.to_owned(),
-    }
-}
-
-/// The responsible controller is not running. Since when is unknown: the object may have waited for something else
-/// before.
-pub fn not_running(object: &Identity, controller: &str, down: &Down) -> Cause {
-    let (_, advice) = describe(NOT_RUNNING);
-    Cause {
-        object: object.clone(),
-        reason: NOT_RUNNING.to_owned(),
-        meaning: format!("is not reconciled, because {}", down.told(controller)),
-        message: String::new(),
-        since: None,
         advice: advice.to_owned(),
     }
 }

@@ -4,6 +4,9 @@ use std::collections::HashSet;
 
 use jiff::{SignedDuration, Timestamp};
 
+use k8s_openapi::api::core::v1::Event;
+use kube::ResourceExt;
+
 use super::facts::{Facts, Warning};
 use crate::{age::age, chain::Node};
 
@@ -58,4 +61,20 @@ fn text(Warning { by, reason, message, at, .. }: &Warning, now: Timestamp) -> St
 pub fn after(said: &str, node: &Node, facts: &Facts) -> String {
     let said = Some(said).filter(|said| !said.is_empty()).map(str::to_owned);
     said.into_iter().chain(newest(node, facts)).collect::<Vec<_>>().join("\n")
+}
+
+/// An Event as a diagnosis needs it.
+pub fn warning(event: Event) -> Warning {
+    let at = event.series.as_ref().and_then(|series| series.last_observed_time.as_ref()).map(|time| time.0);
+    let at = at
+        .or_else(|| event.last_timestamp.as_ref().map(|time| time.0))
+        .or_else(|| event.event_time.as_ref().map(|time| time.0))
+        .or_else(|| event.creation_timestamp().map(|time| time.0));
+    Warning {
+        about: event.involved_object.uid.unwrap_or_default(),
+        by: event.reporting_component.unwrap_or_default(),
+        reason: event.reason.unwrap_or_default(),
+        message: event.message.unwrap_or_default(),
+        at,
+    }
 }

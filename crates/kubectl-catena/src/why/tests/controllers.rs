@@ -11,7 +11,7 @@ use crate::{
     why::{
         controllers::{Installation, PodTrouble},
         facts::{Binding, Nobody, Surroundings},
-        settings::RefusedSettings,
+        refused_settings::RefusedSettings,
     },
 };
 

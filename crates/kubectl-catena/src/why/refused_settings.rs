@@ -1,0 +1,128 @@
+//! Settings of our controllers that are not in force, from their ConfigMaps and Events.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::{ConfigMap, Event};
+use kube::{Api, ResourceExt, api::ListParams};
+use operator_kit::render::short_digest;
+use serde_json::Value;
+
+use crate::{connection::Cluster, object::Identity, pages};
+
+/// The labels of the settings of our charts.
+const OURS: &str = "app.kubernetes.io/part-of=catena";
+const COMPONENT: &str = "app.kubernetes.io/component";
+/// The sha256 of the settings, as the chart writes it.
+const VERSION: &str = "catena.dev/settings-version";
+/// The Events about settings that are not in force.
+const REASONS: [&str; 2] = ["SettingsRefused", "SettingsWaitForRights"];
+/// Longer notes of Events are cut, so that they cannot be compared.
+const MAX_NOTE: usize = 1000;
+
+/// Settings that are not in force.
+#[derive(Clone, Debug)]
+pub struct RefusedSettings {
+    /// The controller.
+    pub controller: String,
+    /// Their ConfigMap.
+    pub config_map: Identity,
+    /// `SettingsRefused` or `SettingsWaitForRights`.
+    pub reason: String,
+    /// The controller's words.
+    pub message: String,
+    /// The first report.
+    pub since: Option<Timestamp>,
+    /// The settings themselves.
+    pub text: String,
+}
+
+/// The settings of our controllers that are not in force, as far as they may be read.
+pub async fn refused_settings(cluster: &Cluster) -> Vec<RefusedSettings> {
+    let maps = Api::<ConfigMap>::all(cluster.client.clone());
+    let maps = pages::all(&maps, ListParams::default().labels(OURS)).await.unwrap_or_default();
+    let mut by_namespace: BTreeMap<String, Vec<ConfigMap>> = BTreeMap::new();
+    for map in maps.into_iter().filter(|map| map.annotations().contains_key(VERSION)) {
+        by_namespace.entry(map.namespace().unwrap_or_default()).or_default().push(map);
+    }
+    let mut refused = Vec::new();
+    for (namespace, maps) in by_namespace {
+        let events = Api::<Event>::namespaced(cluster.client.clone(), &namespace);
+        let about = ListParams::default().fields("type=Warning,involvedObject.kind=ConfigMap");
+        let events = pages::all(&events, about).await.unwrap_or_default();
+        refused.extend(maps.iter().filter_map(|map| refusal(map, &events)));
+    }
+    refused
+}
+
+/// The Event about the present settings: earlier ones may be about settings that were corrected meanwhile.
+fn refusal(map: &ConfigMap, events: &[Event]) -> Option<RefusedSettings> {
+    let version = map.annotations().get(VERSION)?;
+    let is_about = |event: &&Event| {
+        let note = event.message.as_deref().unwrap_or_default();
+        let is_of_version =
+            event.action.as_deref() == Some(&format!("Take{}", short_digest(&[version, note])));
+        // The controller knows its ConfigMap only by name.
+        event.involved_object.name == map.metadata.name
+            && event.reason.as_deref().is_some_and(|reason| REASONS.contains(&reason))
+            && (is_of_version || note.len() >= MAX_NOTE)
+    };
+    let event = events.iter().filter(is_about).max_by_key(|event| event.creation_timestamp())?;
+    Some(RefusedSettings {
+        controller: map.labels().get(COMPONENT).cloned().unwrap_or_default(),
+        config_map: Identity {
+            api_version: "v1".to_owned(),
+            kind: "ConfigMap".to_owned(),
+            namespace: map.namespace(),
+            name: map.name_any(),
+            uid: map.uid().unwrap_or_default(),
+        },
+        reason: event.reason.clone().unwrap_or_default(),
+        message: event.message.clone().unwrap_or_default(),
+        since: event.creation_timestamp().map(|time| time.0),
+        text: map.data.as_ref().and_then(|data| data.get("settings.yaml")).cloned().unwrap_or_default(),
+    })
+}
+
+impl RefusedSettings {
+    /// Whether they have this template.
+    pub fn brings(&self, template: &str) -> bool {
+        match serde_saphyr::from_str::<Value>(&self.text) {
+            Ok(settings) => settings["templates"].get(template).is_some(),
+            Err(_) => self.text.contains(template),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn event(version: &str) -> Event {
+        let note = "templates.web: unexpected end; the previous settings stay in force";
+        serde_json::from_value(json!({
+            "metadata": {"name": "e", "creationTimestamp": "2026-01-01T00:00:00Z"},
+            "involvedObject": {"kind": "ConfigMap", "name": "d"}, "reason": "SettingsRefused", "message": note,
+            "action": format!("Take{}", short_digest(&[version, note])),
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn only_a_refusal_of_the_present_settings_counts() {
+        let map: ConfigMap = serde_json::from_value(json!({
+            "metadata": {
+                "name": "d", "namespace": "catena-system", "uid": "u", "annotations": {VERSION: "v2"},
+                "labels": {COMPONENT: "basic-deployment-controller"},
+            },
+            "data": {"settings.yaml": "templates: {web: x}"},
+        }))
+        .unwrap();
+        assert!(refusal(&map, &[event("v1")]).is_none(), "they were corrected");
+        let refused = refusal(&map, &[event("v1"), event("v2")]).unwrap();
+        assert!(refused.brings("web") && !refused.brings("default"));
+        assert!(refused.message.starts_with("templates.web"), "{}", refused.message);
+    }
+}
