@@ -295,6 +295,7 @@ fn title(kind: &ApiResource, object: &Found) -> String {
 #[cfg(test)]
 mod tests {
     use json_patch::Patch;
+    use k8s_openapi::api::core::v1::ConfigMap;
     use serde_json::json;
 
     use super::*;
@@ -322,5 +323,16 @@ mod tests {
         .unwrap();
         assert_eq!(settings.validate(), Ok(()));
         assert_eq!(settings.kinds["dbs"].resource().unwrap().plural, "dbs");
+    }
+
+    #[test]
+    fn the_page_shows_the_settings_that_a_drain_without_the_release_needs() {
+        let page = include_str!("../../../docs/protect-a-kind.md");
+        let (_, uninstall) = page.split_once("## Uninstall").unwrap();
+        let (_, block) = uninstall.split_once("```yaml\n").unwrap();
+        let (block, _) = block.split_once("```").unwrap();
+        let settings: Settings = serde_saphyr::from_str(block).unwrap();
+        assert_eq!(settings.validate(), Ok(()));
+        assert_eq!(settings.kinds["configmaps"].resource().unwrap(), ApiResource::erase::<ConfigMap>(&()));
     }
 }
