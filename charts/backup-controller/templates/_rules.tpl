@@ -25,6 +25,21 @@
   verbs: [get, list, watch]
 {{- end }}
 {{- if .Values.drain.enabled }}
+{{- $definitions := list }}
+{{- range $kind := .Values.kinds }}
+{{- $group := include "backup-controller.group" $kind }}
+{{- if contains "." $group }}
+{{- $definitions = append $definitions (printf "%s.%s" $kind.resource $group) }}
+{{- end }}
+{{- end }}
+{{- with $definitions | uniq | sortAlpha }}
+# An uninstall refuses while a kind is defined, but not served: its objects would keep the finalizer.
+- apiGroups: [apiextensions.k8s.io]
+  resources: [customresourcedefinitions]
+  resourceNames:
+    {{- toYaml . | nindent 6 }}
+  verbs: [get]
+{{- end }}
 {{- with include "backup-controller.createBindings" . | fromYamlArray }}
 # An uninstall takes the policy away first, or it would put the finalizer on again.
 - apiGroups: [admissionregistration.k8s.io]

@@ -114,7 +114,7 @@ impl Executor {
             // It comes from a try whose answer was lost, and is judged in the next look-up.
             WriteCause::AlreadyExists => Ok(self.created(target)),
             // The next pass finds out whether its namespace, its kind, or only the version is missing.
-            WriteCause::Gone => {
+            WriteCause::Gone | WriteCause::KindNotServed | WriteCause::NamespaceMissing => {
                 self.memory.note_unplaced(target.uid, Unplaced::new(resource, &backup));
                 Ok(Next::Again)
             }

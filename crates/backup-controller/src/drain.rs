@@ -4,6 +4,8 @@
 //! A mode of its own beside the passes of the controller, which has stopped by then. It lists, writes and lists again
 //! until nothing is left, so it reads and writes here.
 
+mod kinds;
+
 use std::{collections::BTreeMap, process::ExitCode, time::Duration};
 
 use anyhow::Context;
@@ -22,10 +24,12 @@ use kube::{
 use operator_kit::{
     object::ObjectId,
     run::{Arguments, Operator, Validate},
-    watch::{ServedKinds, TrimmedObject, WatchedResource, live},
+    watch::{TrimmedObject, WatchedResource, live},
     write::{WriteCause, WriteError, Writer},
 };
 use serde::Deserialize;
+
+use self::kinds::Kinds;
 
 /// Objects per page of a list.
 const PAGE_SIZE: u32 = 500;
@@ -110,7 +114,12 @@ pub async fn run(arguments: Arguments, options: &Options) -> anyhow::Result<Exit
     let client = operator.client();
     let settings = operator.settings().current();
     let kinds = settings.kinds.values().filter_map(|kind| kind.resource().ok()).collect();
-    let kinds = served(&operator.served_kinds(), kinds).await?;
+    let kinds = Kinds::of(&client, &operator.served_kinds(), kinds).await?;
+    if let Some(obstacle) = kinds.obstacle() {
+        tracing::error!("{obstacle}");
+        return Ok(ExitCode::from(EXIT_REFUSED));
+    }
+    let kinds = kinds.served;
     if options.held_objects == HeldObjects::Refuse {
         let held = held(&client, &kinds).await?;
         if !held.is_empty() {
@@ -155,18 +164,6 @@ pub async fn run(arguments: Arguments, options: &Options) -> anyhow::Result<Exit
             }
         })
         .await
-}
-
-/// The kinds in served versions; a kind that is not served has no objects.
-async fn served(served_kinds: &ServedKinds, kinds: Vec<ApiResource>) -> anyhow::Result<Vec<ApiResource>> {
-    let mut served = Vec::new();
-    for kind in kinds {
-        let found = served_kinds.find(&kind).await;
-        let found =
-            found.with_context(|| format!("could not look up the served version of {}", kind.plural))?;
-        served.extend(found.map(|found| found.resource));
-    }
-    Ok(served)
 }
 
 /// The outcome of draining a kind once.
@@ -248,19 +245,16 @@ async fn release(
     }
 }
 
-/// The objects of a kind that have the finalizer; none if the cluster does not serve the kind.
+/// The objects of a kind that have the finalizer. It fails if the kind is no longer served: whether its objects are still
+/// stored is found out by the next try.
 async fn protected(client: &Client, kind: &ApiResource) -> anyhow::Result<Vec<Found>> {
     let all = Request::new(DynamicObject::url_path(kind, None));
     let mut found = Vec::new();
     let mut page = ListParams::default().limit(PAGE_SIZE);
     loop {
         let request = all.list_metadata(&page).map_err(kube::Error::BuildRequest)?;
-        let objects = match client.request::<ObjectList<Found>>(request).await {
-            Ok(objects) => objects,
-            // For a group that is not served, the answer is not a Status and has no reason.
-            Err(kube::Error::Api(status)) if status.code == 404 => return Ok(found),
-            Err(error) => return Err(error).with_context(|| format!("could not list {}", kind.plural)),
-        };
+        let objects = client.request::<ObjectList<Found>>(request).await;
+        let objects = objects.with_context(|| format!("could not list {}", kind.plural))?;
         let has_ours =
             |object: &Found| object.finalizers().iter().any(|finalizer| finalizer == BACKUP_FINALIZER);
         let next = objects.metadata.continue_.clone().filter(|token| !token.is_empty());
@@ -295,6 +289,7 @@ fn title(kind: &ApiResource, object: &Found) -> String {
 #[cfg(test)]
 mod tests {
     use json_patch::Patch;
+    use k8s_openapi::api::core::v1::ConfigMap;
     use serde_json::json;
 
     use super::*;
@@ -322,5 +317,16 @@ mod tests {
         .unwrap();
         assert_eq!(settings.validate(), Ok(()));
         assert_eq!(settings.kinds["dbs"].resource().unwrap().plural, "dbs");
+    }
+
+    #[test]
+    fn the_page_shows_the_settings_that_a_drain_without_the_release_needs() {
+        let page = include_str!("../../../docs/protect-a-kind.md");
+        let (_, uninstall) = page.split_once("## Uninstall").unwrap();
+        let (_, block) = uninstall.split_once("```yaml\n").unwrap();
+        let (block, _) = block.split_once("```").unwrap();
+        let settings: Settings = serde_saphyr::from_str(block).unwrap();
+        assert_eq!(settings.validate(), Ok(()));
+        assert_eq!(settings.kinds["configmaps"].resource().unwrap(), ApiResource::erase::<ConfigMap>(&()));
     }
 }

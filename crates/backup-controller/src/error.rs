@@ -33,6 +33,18 @@ pub enum Error {
     /// Something was missing when a backup was created.
     #[error(transparent)]
     Missing(#[from] Missing),
+    /// The cluster has stopped serving the kind of the object itself.
+    #[error(
+        "{kind} {name:?} cannot be read, because {api_version} is no longer served; it stays held until a version is served: set served: true for one in the CustomResourceDefinition"
+    )]
+    NotServed {
+        /// The API version that was read until now.
+        api_version: String,
+        /// The kind.
+        kind: String,
+        /// The object's name.
+        name: String,
+    },
     /// The API server did not answer a read.
     #[error(transparent)]
     Read(#[from] ReadError),
@@ -171,7 +183,8 @@ impl Reported for Error {
             Self::Unusable(_)
             | Self::NamespaceTerminating { .. }
             | Self::Missing(Missing::NotServed { .. }) => Category::WaitsForChange,
-            Self::Missing(Missing::OtherVersion { .. }) => Category::Transient,
+            // A version that is served is found without any change.
+            Self::Missing(Missing::OtherVersion { .. }) | Self::NotServed { .. } => Category::Transient,
             Self::Write(error) => error.category(),
             Self::Missing(Missing::Unclear(error)) | Self::Read(error) => error.category(),
         }
@@ -182,6 +195,7 @@ impl Reported for Error {
             Self::Unusable(problem) => problem.reason(),
             Self::Write(error) => error.reason(),
             Self::NamespaceTerminating { .. } => "NamespaceTerminating",
+            Self::NotServed { .. } => "KindNotServed",
             Self::Missing(Missing::NotServed { .. }) => "BackupKindNotServed",
             Self::Missing(Missing::OtherVersion { .. }) => "BackupVersionNotServed",
             Self::Missing(Missing::Unclear(error)) | Self::Read(error) => error.reason(),

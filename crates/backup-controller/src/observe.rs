@@ -120,7 +120,13 @@ impl Observer {
         unplaced: Option<Unplaced>,
     ) -> Result<(Arc<ProtectedKind>, Option<Held>), Error> {
         let ObjectId { namespace, name, uid } = ObjectId::of(target);
-        let answer = live::read(&self.client, target.resource(), namespace, name).await?;
+        let resource = target.resource();
+        let answer = live::read(&self.client, resource, namespace, name).await?;
+        // It is not gone, but out of sight.
+        if !answer.is_served {
+            let (api_version, kind) = (resource.api_version.clone(), resource.kind.clone());
+            return Err(Error::NotServed { api_version, kind, name: name.to_owned() });
+        }
         let Some(Bounded { value: mut object, is_whole }) = answer.object else { return Ok((kind, None)) };
         let now = answer.at;
         let finalizers = metadata::finalizers(&object);

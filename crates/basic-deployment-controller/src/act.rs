@@ -272,8 +272,8 @@ impl Executor {
         }
     }
 
-    /// Ends a command that no `BasicDeployment` ends; no pass waits for it.
-    pub async fn end(&self, command: &Command, status: &CommandStatus) -> Result<(), Error> {
+    /// Writes the status of a command on which no `BasicDeployment` reports; no pass waits for it.
+    pub async fn report(&self, command: &Command, status: &CommandStatus) -> Result<(), Error> {
         let kind = WatchedResource::unwatched(self.places.of(command.kind).resource.clone());
         let writes = self.writer.on_behalf_of(command.id());
         Ok(writes.write_status(&kind, command.id(), status, &REPORTED).await?)

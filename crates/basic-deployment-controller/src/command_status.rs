@@ -73,22 +73,48 @@ pub fn unclaimed(command: &Command, now: Timestamp) -> CommandStatus {
         None => "no BasicDeployment has carried it out: see the condition Bound".to_owned(),
     };
     let message = format!("spec.activeDeadlineSeconds has passed: {what}");
-    let conditions = Conditions::new(command.generation, now);
-    let conditions = if before.start_time.is_some() || is_true(&before.conditions, ACCEPTED) {
-        conditions.with(ACCEPTED, true, "Accepted", IN_TURN)
-    } else {
-        conditions.with(ACCEPTED, false, DEADLINE_EXCEEDED, message.clone())
-    };
     CommandStatus {
         observed_generation: Some(command.generation),
         completion_time: Some(Time(now)),
-        conditions: conditions
+        conditions: accepted_before(command, now, DEADLINE_EXCEEDED, &message)
             .with(SUCCEEDED, false, DEADLINE_EXCEEDED, message.clone())
             .with(RECONCILING, false, DEADLINE_EXCEEDED, message.clone())
             .with(STALLED, true, DEADLINE_EXCEEDED, message)
             .since(&before.conditions),
         ..before.clone()
     }
+}
+
+/// The status of a command that was deleted, that a finalizer keeps, and that is not bound.
+#[must_use]
+pub fn unclaimed_leaving(command: &Command, now: Timestamp) -> CommandStatus {
+    let before = &command.status;
+    let message = leaving_message(command, before.start_time.is_some());
+    CommandStatus {
+        observed_generation: Some(command.generation),
+        conditions: accepted_before(command, now, TERMINATING, &message)
+            .unknown(SUCCEEDED, TERMINATING, message.clone())
+            .with(RECONCILING, true, TERMINATING, message)
+            .since(&before.conditions),
+        ..before.clone()
+    }
+}
+
+/// The condition `Accepted` of a command that no `BasicDeployment` reports on: as it was reported before.
+fn accepted_before(command: &Command, now: Timestamp, reason: &str, message: &str) -> Conditions {
+    let before = &command.status;
+    let conditions = Conditions::new(command.generation, now);
+    if before.start_time.is_some() || is_true(&before.conditions, ACCEPTED) {
+        conditions.with(ACCEPTED, true, "Accepted", IN_TURN)
+    } else {
+        conditions.with(ACCEPTED, false, reason, message)
+    }
+}
+
+fn leaving_message(command: &Command, has_begun: bool) -> String {
+    let deletion = command.deletion().map(|deletion| deletion.message()).unwrap_or_default();
+    let what = if has_begun { "it was carried out, and its effect remains" } else { "it is not carried out" };
+    format!("{deletion}; {what}")
 }
 
 fn status(command: &Command, standing: &Standing, observed: &Observed) -> CommandStatus {
@@ -139,15 +165,7 @@ fn report(command: &Command, standing: &Standing, observed: &Observed) -> Report
     let name = ObjectId::of(&*observed.deployment).name;
     let say = |succeeded, reason: &str, message: String| Report { succeeded, reason: reason.into(), message };
     match standing {
-        Standing::Leaving => {
-            let deletion = command.deletion().map(|deletion| deletion.message()).unwrap_or_default();
-            let what = if has_begun(command, observed) {
-                "it was carried out, and its effect remains"
-            } else {
-                "it is not carried out"
-            };
-            say(None, TERMINATING, format!("{deletion}; {what}"))
-        }
+        Standing::Leaving => say(None, TERMINATING, leaving_message(command, has_begun(command, observed))),
         Standing::Malformed(why) => say(
             Some(false),
             "Malformed",

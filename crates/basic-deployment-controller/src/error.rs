@@ -61,7 +61,7 @@ pub enum Refusal {
     },
     /// The cluster does not serve the kind of the child.
     #[error(
-        "the cluster does not serve the kind {kind} of {api_version}, so that the child does not exist; install its CustomResourceDefinition, or change the template"
+        "the cluster does not serve the kind {kind} of {api_version}, so that the child can neither be seen nor changed; install its CustomResourceDefinition, set served: true for that version, or change the template"
     )]
     KindNotServed {
         /// The API version.

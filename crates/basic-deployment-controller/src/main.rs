@@ -4,11 +4,11 @@ mod act;
 mod chronicle;
 mod contract_labels;
 mod controller;
-mod deadlines;
 #[cfg(test)]
 mod fixtures;
 mod memory;
 mod observe;
+mod unclaimed;
 
 use basic_deployment_controller::Settings;
 use catena_api::BasicDeployment;
@@ -18,7 +18,7 @@ use tokio::select;
 
 use crate::{
     act::Executor, chronicle::Chronicle, contract_labels::ContractLabels, controller::Deployments,
-    deadlines::Deadlines, memory::Memory, observe::Observer,
+    memory::Memory, observe::Observer, unclaimed::Unclaimed,
 };
 
 /// Keeps one child (by default a `BasicReplicaSet`) in line with each `BasicDeployment`.
@@ -42,7 +42,7 @@ async fn main() -> anyhow::Result<()> {
     let observer = Observer::new(client, settings, served_kinds, watches, &queue.trigger(), memory.clone());
     let chronicle = Chronicle::new(operator.events(), operator.settings());
     let executor = Executor::new(operator.writer(), observer.places(), memory);
-    let deadlines = Deadlines::new(observer.commands(), executor.clone());
+    let unclaimed = Unclaimed::new(observer.commands(), executor.clone());
     let labels = ContractLabels::new(
         operator.client(),
         operator.settings(),
@@ -51,7 +51,7 @@ async fn main() -> anyhow::Result<()> {
     );
     let deployments = Deployments::new(observer, executor, chronicle);
     let beside = async {
-        select! { never = deadlines.keep() => never, never = labels.keep() => never }
+        select! { never = unclaimed.keep() => never, never = labels.keep() => never }
     };
     Box::pin(operator.run_beside(deployments, queue, beside)).await
 }

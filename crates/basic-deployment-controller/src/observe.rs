@@ -23,7 +23,7 @@ use jiff::Timestamp;
 use kube::{Api, Client};
 use operator_kit::{
     object::ObjectId,
-    render::Rendered,
+    render::{Rendered, Renderings},
     report::StatusAge,
     run::{Attempt, Settings, Trigger},
     watch::{ReadError, ServedKinds, TrimmedObject, Watches},
@@ -48,6 +48,9 @@ pub struct Observer {
     commands: Arc<Commands>,
     pods: Pods,
     memory: Memory,
+    /// The parameters that the template of each `BasicDeployment` does not read. The rendering itself is as large as the child,
+    /// and is not kept.
+    unread: Renderings<Vec<String>>,
 }
 
 impl Observer {
@@ -64,7 +67,7 @@ impl Observer {
         let children = Children::new(client.clone(), served_kinds, watches, trigger.clone());
         children.of(&settings.current().children);
         let pods = Pods::new(client.clone());
-        Self { client, settings, children, history, commands, pods, memory }
+        Self { client, settings, children, history, commands, pods, memory, unread: Renderings::default() }
     }
 
     /// The kinds and watches of revisions and commands.
@@ -99,6 +102,7 @@ impl Observer {
     pub fn forget(&self, uid: &str) {
         self.history.forget(uid);
         self.memory.forget(uid);
+        self.unread.forget(uid);
     }
 
     /// Reads the present state, without the facts that only the next command needs.
@@ -108,6 +112,7 @@ impl Observer {
         attempt: Attempt,
         status_age: StatusAge,
     ) -> Result<Observed, Error> {
+        let version = self.settings.version();
         let settings = self.settings.current();
         let kinds = self.children.of(&settings.children);
         let is_allowed = !matches!(attempt, Attempt::Deferred(_));
@@ -174,7 +179,7 @@ impl Observer {
             unheard: remembered.unheard,
             commands: self.commands.of(namespace, uid),
             prepared: None,
-            unread: unread(&deployment, &settings),
+            unread: self.unread.of(&deployment.metadata, version, || unread(&deployment, &settings)),
             rendered,
             pin,
             desired,

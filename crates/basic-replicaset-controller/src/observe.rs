@@ -1,6 +1,6 @@
 //! Caches and live reads → Observed. The only reader.
 
-use std::{collections::HashMap, sync::Arc};
+use std::sync::Arc;
 
 use basic_replicaset_controller::{
     adoption::{Origin, is_as_rendered},
@@ -17,13 +17,12 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::{Api, Client, discovery::ApiResource};
 use operator_kit::{
     object::ObjectId,
-    render::{TemplateError, Templates},
+    render::{Renderings, TemplateError, Templates},
     report::StatusAge,
     run::{Attempt, Settings},
     watch::{Cache, ReadError, TrimmedObject, live, pod::PodState},
     write::{WriteError, owner::still_there},
 };
-use parking_lot::Mutex;
 
 use crate::memory::Memory;
 
@@ -37,16 +36,11 @@ pub struct Observer {
     pods: Arc<Cache<PodRow>>,
     memory: Memory,
     kind: ApiResource,
-    /// The last rendered revision of each set, so that the events of its pods need no rendering.
-    revisions: Mutex<HashMap<String, Rendered>>,
+    renderings: Renderings<Outcome>,
 }
 
-struct Rendered {
-    resource_version: Option<String>,
-    settings: u64,
-    revision: Result<String, TemplateError>,
-    unread: Vec<String>,
-}
+/// The revision of a set, and the parameters that its template does not read.
+type Outcome = (Result<String, TemplateError>, Vec<String>);
 
 /// Pods that may belong to a set, read live.
 #[derive(Default)]
@@ -66,7 +60,7 @@ impl Observer {
         memory: Memory,
     ) -> Self {
         let kind = ApiResource::erase::<Pod>(&());
-        Self { client, settings, pods, memory, kind, revisions: Mutex::default() }
+        Self { client, settings, pods, memory, kind, renderings: Renderings::default() }
     }
 
     /// Reads the state of a set.
@@ -124,32 +118,16 @@ impl Observer {
 
     /// Forgets a set that is gone.
     pub fn forget(&self, uid: &str) {
-        self.revisions.lock().remove(uid);
+        self.renderings.forget(uid);
         self.memory.forget(uid);
     }
 
-    /// The revision of a set, and the parameters that its template does not read.
-    fn revision(&self, set: &BasicReplicaSet) -> (Result<String, TemplateError>, Vec<String>) {
-        let settings = self.settings.version();
-        let resource_version = &set.metadata.resource_version;
-        let uid = ObjectId::of(set).uid;
-        let mut revisions = self.revisions.lock();
-        if let Some(known) = revisions.get(uid)
-            && known.settings == settings
-            && known.resource_version == *resource_version
-        {
-            return (known.revision.clone(), known.unread.clone());
-        }
-        let templates = &self.settings.current().templates;
-        let (revision, unread) = (revision(templates, set), unread(templates, set));
-        let rendered = Rendered {
-            resource_version: resource_version.clone(),
-            settings,
-            revision: revision.clone(),
-            unread: unread.clone(),
-        };
-        revisions.insert(uid.to_owned(), rendered);
-        (revision, unread)
+    fn revision(&self, set: &BasicReplicaSet) -> Outcome {
+        let version = self.settings.version();
+        self.renderings.of(&set.metadata, version, || {
+            let templates = &self.settings.current().templates;
+            (revision(templates, set), unread(templates, set))
+        })
     }
 
     /// Reads the pods that may belong to the set although neither its watch nor an owner reference shows it. A failed

@@ -45,6 +45,12 @@ impl Table {
         self.rows.push(row.into_iter().collect());
     }
 
+    /// The table under a sentence that says whether all is well.
+    pub fn render_under(&self, verdict: &str, is_good: bool, paint: Paint) -> String {
+        let tone = if is_good { Tone::Good } else { Tone::Bad };
+        format!("{}\n\n{}", paint.tone(tone, verdict), self.render(paint))
+    }
+
     /// The lines, each with its line end. A column that is empty but for its header is left out.
     pub fn render(&self, paint: Paint) -> String {
         let width = |column: usize| {

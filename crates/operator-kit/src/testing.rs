@@ -78,10 +78,15 @@ pub struct Taken<O, M, E> {
     pub observed: O,
 }
 
-/// A refusal with this code; a 409 is a conflict.
+/// A refusal with this code; a 404 is about the object, and a 409 is a conflict.
 #[must_use]
 pub fn refused(code: u16) -> Answer {
-    Answer::Refusal(code, if code == 409 { "Conflict" } else { "" })
+    let reason = match code {
+        404 => "NotFound",
+        409 => "Conflict",
+        _ => "",
+    };
+    Answer::Refusal(code, reason)
 }
 
 /// The answers in turn, and then the last one forever.

@@ -1,6 +1,6 @@
 use catena_api::keys::FORCE_RELEASE;
 use operator_kit::{
-    report::{Category, Failure},
+    report::{Category, Failure, Reported},
     run::Triggers,
     watch::Watches,
 };
@@ -21,6 +21,8 @@ fn observer(web: Option<Value>, memory: Memory) -> (Observer, Log) {
         let absent = json!({"kind": "Status", "reason": "NotFound", "code": 404, "details": {"name": name}});
         let job = json!({"name": "jobs", "singularName": "", "namespaced": true, "kind": "Job", "verbs": []});
         match (sent.uri.split('?').next().unwrap(), &web) {
+            // The answer about an object of a kind that is not served is no object.
+            (WEB, Some(web)) if web.is_string() => Answer::Json(404, web.clone()),
             (WEB, Some(web)) => Answer::Json(200, web.clone()),
             ("/apis/batch/v1", _) => {
                 Answer::Json(200, json!({"groupVersion": "batch/v1", "resources": [job]}))
@@ -99,6 +101,16 @@ async fn of_an_object_that_is_not_the_one_that_was_seen_or_is_not_held_nothing_m
         assert!(observe(&observer, Attempt::Allowed).await.is_none(), "{web:?}");
         assert_eq!(log.take().len(), 1, "no backup of it is looked up: {web:?}");
     }
+}
+
+#[tokio::test]
+async fn an_object_of_a_kind_that_is_no_longer_served_is_not_taken_for_gone() {
+    let (observer, _) = observer(Some(json!("404 page not found")), Memory::default());
+    let settings = settings(TEMPLATE, "backups");
+    let failed = observer.observe(watched(&settings, &target("shop")), Attempt::Allowed).await;
+    let error = failed.err().unwrap();
+    assert_eq!((error.reason(), error.category()), ("KindNotServed", Category::Transient));
+    assert!(error.to_string().contains("ConfigMap \"web\""), "{error}");
 }
 
 #[tokio::test]

@@ -1,21 +1,27 @@
-//! Decides when a command is ended whose deadline has passed without a report by a `BasicDeployment`.
+//! Decides when a command on which no `BasicDeployment` reports gets a status: when its deadline has passed, or when it was
+//! deleted and a finalizer keeps it.
 
 use std::time::Duration;
 
 use jiff::Timestamp;
 
-use crate::command::Command;
+use crate::{command::Command, command_status};
 
 /// Time that a `BasicDeployment` may take to end a command of its own.
 const CLAIM_TOLERANCE: Duration = Duration::from_secs(60);
 
-/// The time until a command is ended here, by a process that has been active for this long; `None` if it is not.
+/// The time until a status of a command is written here, by a process that has been active for this long; `None` if none is.
 ///
 /// A bound command may have been carried out while no process was active, so its `BasicDeployment` reports first.
 #[must_use]
 pub fn due_in(command: &Command, now: Timestamp, acting: Duration) -> Option<Duration> {
-    if command.has_ended() || command.deletion.is_some() {
+    if command.has_ended() {
         return None;
+    }
+    if let Some(deletion) = command.deletion() {
+        let is_told = || command_status::unclaimed_leaving(command, now) == command.status;
+        // On one that is bound, its BasicDeployment reports.
+        return (command.owner.is_none() && !is_told()).then(|| deletion.due_in(now).unwrap_or_default());
     }
     let deadline = command.asks.as_ref().ok()?.deadline?;
     let age = command.age(now);
@@ -38,7 +44,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::{command::CommandKind, command_status};
+    use crate::command::{CommandKind, Leaving};
 
     fn command(owners: &Value, deadline: Option<i32>, conditions: &Value) -> Command {
         let object = json!({
@@ -92,6 +98,26 @@ mod tests {
         assert_eq!(due_in(&bound, late, CLAIM_TOLERANCE), Some(Duration::ZERO));
         let unbound = command(&json!([]), Some(10), &json!([]));
         assert_eq!(due_in(&unbound, late, Duration::ZERO), Some(Duration::ZERO));
+    }
+
+    #[test]
+    fn what_was_deleted_unbound_and_is_kept_says_so_once() {
+        let deleted = |mut command: Command| {
+            command.deletion = Some(Leaving { since: Time(at(100)), finalizers: vec!["a.example/x".into()] });
+            command
+        };
+        let mut unbound = deleted(command(&json!([]), Some(1), &json!([])));
+        assert_eq!(due_in(&unbound, at(101), LONG), Some(Duration::from_secs(1)));
+        assert_eq!(due_in(&unbound, at(102), LONG), Some(Duration::ZERO));
+        unbound.status = command_status::unclaimed_leaving(&unbound, at(102));
+        assert!(message(&unbound.status).contains("a.example/x"), "{}", message(&unbound.status));
+        assert!(message(&unbound.status).ends_with("it is not carried out"));
+        assert!(conditions::is_false(&unbound.status.conditions, ACCEPTED) && !unbound.has_ended());
+        assert_eq!(due_in(&unbound, at(200), LONG), None, "it is told");
+        unbound.deletion = Some(Leaving { since: Time(at(100)), finalizers: vec!["a.example/y".into()] });
+        assert_eq!(due_in(&unbound, at(200), LONG), Some(Duration::ZERO), "it waits for another one");
+        let bound = deleted(command(&owner(), Some(1), &json!([])));
+        assert_eq!(due_in(&bound, at(200), LONG), None, "its BasicDeployment reports");
     }
 
     fn message(status: &CommandStatus) -> &str {

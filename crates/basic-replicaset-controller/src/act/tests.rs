@@ -79,7 +79,12 @@ async fn take(action: Action, answers: &[Answer]) -> (Vec<Sent>, Result<Next, Er
 
 /// A refusal with this code.
 fn refused(code: u16) -> Answer {
-    Refusal(code, if code == 409 { "AlreadyExists" } else { "" })
+    let reason = match code {
+        404 => "NotFound",
+        409 => "AlreadyExists",
+        _ => "",
+    };
+    Refusal(code, reason)
 }
 
 /// The effect of an answer: the reported reason, and the slots or pods that are held up; without any, the whole step.

@@ -11,7 +11,7 @@ use operator_kit::{
     run::Attempt,
     testing::{
         self,
-        Answer::{self, Done, Lost},
+        Answer::{self, Done, Json, Lost},
         Sent, answering, in_turn, refused,
     },
     watch::{Source, WatchedResource},
@@ -89,6 +89,8 @@ async fn a_command_that_was_not_deleted_for_certain_is_tried_again() {
         (refused(403), "Forbidden", Category::Transient, 1),
         // It changed meanwhile: the next pass sees its new state.
         (refused(409), "Conflict", Category::Transient, 1),
+        // Its kind is not served for a while, and it is still stored.
+        (Json(404, json!("404 page not found")), "KindNotServed", Category::Transient, 1),
         (refused(422), "Invalid", Category::WaitsForChange, 1),
         (refused(429), "ServerBusy", Category::Transient, 5),
         (refused(500), "WriteFailed", Category::Transient, 1),

@@ -3,6 +3,7 @@
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::core::DynamicObject;
+use operator_kit::watch::pod::node_trouble;
 use serde_json::Value;
 
 use super::health::{Health, State};
@@ -46,12 +47,9 @@ pub fn health(pod: &DynamicObject) -> Health {
     if let Some((reason, message)) = containers(pod).find_map(trouble) {
         return Health::new(State::Stuck, &reason, message).since(at);
     }
-    // The node controller turns the condition, and leaves its reason and the containers as they were.
-    let is_marked_for_node = ready.is_some_and(|ready| ready.status == "False" && ready.reason.is_empty())
-        && find("ContainersReady").is_some_and(|containers| containers.status == "True");
-    if is_marked_for_node && let Some(node) = text(pod, "/spec/nodeName") {
-        let message = format!("its node {node:?} is not ready");
-        return Health::new(State::Stuck, "NodeNotReady", message).since(at);
+    let told = |type_: &str| find(type_).map(|found| (&*found.status, &*found.reason));
+    if let Some((reason, message)) = text(pod, "/spec/nodeName").and_then(|node| node_trouble(node, told)) {
+        return Health::new(State::Stuck, reason, message).since(at);
     }
     let unready = find("ContainersReady").or(ready).map(|condition| condition.message.clone());
     let reason = if text(pod, "/status/phase") == Some("Running") { "NotReady" } else { "Starting" };

@@ -14,13 +14,13 @@ use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
 use self::live::Trials;
+use super::exit_code;
 use crate::{
     connection::{Cluster, Options},
-    contract::{Claim, Report, Schema, Subject, check, check_command},
+    contract::{Claim, Report, Results, Schema, Subject, check, check_command},
     kinds::Kind,
     output::Output,
-    paint::{Paint, Tone},
-    table::{Cell, Table},
+    paint::Paint,
 };
 
 /// The action on a contract.
@@ -76,12 +76,10 @@ pub async fn run(options: &Options, command: &Command) -> Result<ExitCode> {
     let is_command =
         labels.as_ref().is_some_and(|labels| labels.get(COMMAND_KIND).is_some_and(|is| is == "true"));
     if arguments.command || is_command {
-        let report = check_command(&kind.resource.api_version, &kind.resource.kind, &schema);
-        return print(arguments.output, &report, "what tools need to wait for a command");
+        return print(arguments.output, &check_command(&kind.resource, &schema));
     }
     let subject = Subject {
-        api_version: &kind.resource.api_version,
-        kind: &kind.resource.kind,
+        kind: &kind.resource,
         schema: &schema,
         claim: claim(labels),
         is_mapped: arguments.values.is_some() || !(arguments.path.is_empty() && arguments.cel.is_empty()),
@@ -90,20 +88,17 @@ pub async fn run(options: &Options, command: &Command) -> Result<ExitCode> {
     // Without its fields, a kind needs no trial.
     if arguments.trials.live && report.honours {
         let kind = kind.clone();
-        let report = arguments.trials.check(cluster, kind, &report, contract).await?;
-        arguments.output.print(&report, || report.text(Paint::for_stdout()))?;
-        return Ok(exit_code(report.honours));
+        return print(
+            arguments.output,
+            &arguments.trials.check(cluster, kind, &report.results, contract).await?,
+        );
     }
-    print(arguments.output, &report, "the replica contract v1")
+    print(arguments.output, &report)
 }
 
-fn print(output: Output, report: &Report, contract: &str) -> Result<ExitCode> {
-    output.print(report, || text(report, contract, Paint::for_stdout()))?;
+fn print(output: Output, report: &Report<impl Results>) -> Result<ExitCode> {
+    output.print(report, || report.text(Paint::for_stdout()))?;
     Ok(exit_code(report.honours))
-}
-
-fn exit_code(honours: bool) -> ExitCode {
-    if honours { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 /// The fields of the contract.
@@ -173,33 +168,6 @@ async fn labels(cluster: &Cluster, kind: &Kind) -> Option<BTreeMap<String, Strin
 fn claim(labels: Option<BTreeMap<String, String>>) -> Claim {
     let Some(mut labels) = labels else { return Claim::Unknown };
     labels.remove(REPLICAS_LABEL).map_or(Claim::Nothing, Claim::Version)
-}
-
-fn text(report: &Report, contract: &str, paint: Paint) -> String {
-    let mut table = Table::of(["", "FIELD", "PATH", "NOTE"]);
-    for field in &report.fields {
-        let (sign, tone) = match (field.ok, field.required) {
-            (true, _) => ("✓", Tone::Good),
-            (false, true) => ("✗", Tone::Bad),
-            (false, false) => ("–", Tone::Quiet),
-        };
-        let level = if !field.ok && !field.required { "optional: " } else { "" };
-        table.push([
-            Cell::toned(tone, sign),
-            field.name.into(),
-            field.path.as_str().into(),
-            format!("{level}{}", field.note).into(),
-        ]);
-    }
-    let missing = report.fields.iter().filter(|field| !field.ok && field.required).count();
-    let verdict = if report.honours {
-        paint.tone(Tone::Good, &format!("{} honours {contract}", report.kind))
-    } else {
-        let fields =
-            if missing == 1 { "1 required item is" } else { &format!("{missing} required items are") };
-        paint.bad(&format!("{} does not honour {contract}: {fields} missing", report.kind))
-    };
-    format!("{verdict}\n\n{}", table.render(paint))
 }
 
 #[cfg(test)]

@@ -14,12 +14,12 @@ use crate::{
     chain::Gap,
     connection::Options,
     errors::read_failure,
-    kinds::Kind,
+    kinds::{Kind, Kinds},
     object::{Identity, deleted},
     output::Output,
     pages,
     paint::{Paint, Tone, sanitized},
-    protected_kinds::{ProtectedKinds, protected_kinds},
+    protected_kinds::{Kinds as Places, ProtectedKinds, protected_kinds},
     table::{Cell, Table},
     why::describe,
 };
@@ -76,8 +76,10 @@ struct Shown<'s> {
 pub async fn run(options: &Options, arguments: &Arguments) -> Result<()> {
     let cluster = options.connect().await?;
     let settings = protected_kinds(&cluster).await;
-    let searched = settings.as_ref().filter(|_| !arguments.all_kinds).map(ProtectedKinds::all);
-    let searched = searched.filter(|kinds| !kinds.is_empty());
+    let known = settings.as_ref().map(ProtectedKinds::all).unwrap_or_default();
+    let all = arguments.all_kinds || known.is_empty();
+    let (served, mut gaps) = served(&cluster.kinds, known);
+    let searched = (!all).then_some(served);
     let kinds: Vec<&Kind> = cluster
         .kinds
         .preferred()
@@ -93,7 +95,7 @@ pub async fn run(options: &Options, arguments: &Arguments) -> Result<()> {
         .buffered(MAX_CONCURRENT_LISTS)
         .collect()
         .await;
-    let (mut items, mut gaps) = (Vec::new(), Vec::new());
+    let mut items = Vec::new();
     for (kind, list) in lists {
         match list {
             Ok(list) => {
@@ -109,6 +111,17 @@ pub async fn run(options: &Options, arguments: &Arguments) -> Result<()> {
     let only = searched.iter().flatten().map(|(_, kind)| kind.as_str()).collect();
     let shown = Shown { items: &items, only, not_seen: &gaps };
     arguments.output.print(&shown, || text(&shown, Timestamp::now(), Paint::for_stdout()))
+}
+
+/// The kinds that the server has, and a gap for each other one: objects of it may be stored nevertheless.
+fn served(kinds: &Kinds, known: Places) -> (Places, Vec<Gap>) {
+    let all: Places = kinds.preferred().map(place).collect();
+    let (served, hidden): (Places, Places) = known.into_iter().partition(|known| all.contains(known));
+    let gap = |(group, kind): (String, String)| Gap {
+        what: format!("{kind}.{group}").trim_end_matches('.').to_owned(),
+        why: "not served, so that its objects, if there are any, cannot be read".to_owned(),
+    };
+    (served, hidden.into_iter().map(gap).collect())
 }
 
 fn place(kind: &Kind) -> (String, String) {
@@ -202,6 +215,18 @@ mod tests {
         assert!(held(json!({"name": "a", "deletionTimestamp": at, "finalizers": ["catena.dev/backup"]})));
         assert!(!held(json!({"name": "a", "finalizers": ["catena.dev/backup"]})));
         assert!(!held(json!({"name": "a", "deletionTimestamp": at, "finalizers": ["x.dev/y"]})));
+    }
+
+    #[test]
+    fn a_kind_that_is_not_served_is_named_and_does_not_count_as_searched() {
+        let kind = |group: &str, kind: &str| (group.to_owned(), kind.to_owned());
+        let known = [kind("", "Pod"), kind("x.dev", "Db"), kind("", "Node")];
+        let (searched, gaps) = served(&kinds(), known.into());
+        assert_eq!(searched, [kind("", "Pod")].into());
+        assert_eq!(gaps.iter().map(|gap| &*gap.what).collect::<Vec<_>>(), ["Node", "Db.x.dev"]);
+        let none = Shown { items: &[], only: vec!["Pod"], not_seen: &gaps };
+        let said = text(&none, Timestamp::default(), Paint::OFF);
+        assert!(said.contains("Db.x.dev (not served") && said.contains("protected before (Pod);"), "{said}");
     }
 
     #[test]

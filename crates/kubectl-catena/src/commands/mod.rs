@@ -16,9 +16,16 @@ pub mod tree;
 pub mod upgrade;
 pub mod why;
 
+use std::process::ExitCode;
+
 use anyhow::{Result, bail};
 
 use crate::target::Target;
+
+/// The exit code of a check.
+fn exit_code(is_good: bool) -> ExitCode {
+    if is_good { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
 
 /// A target that must be a BasicDeployment: a name alone, or the kind by any of its names.
 fn basic_deployment(target: Target) -> Result<Target> {

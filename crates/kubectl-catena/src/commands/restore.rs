@@ -5,6 +5,7 @@ use std::{path::PathBuf, process::ExitCode};
 use anyhow::Result;
 use clap::Args;
 
+use super::exit_code;
 use crate::{
     archive::{Report, restore},
     connection::Options,
@@ -38,7 +39,7 @@ pub async fn run(options: &Options, arguments: &Arguments) -> Result<ExitCode> {
     };
     let restored = restored?;
     arguments.output.print(&restored, || text(&restored, Paint::for_stdout()))?;
-    Ok(if restored.failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(exit_code(restored.failed.is_empty()))
 }
 
 fn text(restored: &Report, paint: Paint) -> String {

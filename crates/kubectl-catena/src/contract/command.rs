@@ -4,15 +4,16 @@
 //! true) is `InProgress`, and `Stalled` (true) is `Failed`. So a command has to say from its creation that it is not
 //! done, which only a default of its schema can.
 
+use kube::discovery::ApiResource;
 use serde_json::Value;
 
-use super::{Field, Report, Schema};
+use super::{Field, Fields, Report, Schema};
 
 /// The path of the conditions.
 const CONDITIONS: &str = "status.conditions";
 
 /// Checks a kind of commands.
-pub fn check_command(api_version: &str, kind: &str, schema: &Schema) -> Report {
+pub fn check_command(kind: &ApiResource, schema: &Schema) -> Report<Fields> {
     let (ok, note) = schema.judge(CONDITIONS, "array");
     let conditions = Field { name: "conditions", path: CONDITIONS.to_owned(), required: true, ok, note };
     let ok = is_in_progress(&schema.status()["default"]);
@@ -25,8 +26,7 @@ pub fn check_command(api_version: &str, kind: &str, schema: &Schema) -> Report {
     };
     let default = Field { name: "inProgress", path: "status (default)".to_owned(), required: true, ok, note };
     let fields = vec![conditions, default];
-    let honours = fields.iter().all(|field| field.ok);
-    Report { api_version: api_version.to_owned(), kind: kind.to_owned(), honours, fields }
+    Report::new(kind, Fields { contract: "what tools need to wait for a command", fields })
 }
 
 /// Whether kstatus takes an object with this status for one in progress.
@@ -44,6 +44,7 @@ fn is_in_progress(status: &Value) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use kube::core::GroupVersionKind;
     use serde_json::json;
 
     use super::*;
@@ -54,9 +55,13 @@ mod tests {
             "properties": {"status": status},
         }}}});
         let schema = Schema::of(&document, "x.dev", "v1", "Drain").unwrap();
-        let report = check_command("x.dev/v1", "Drain", &schema);
-        assert_eq!(report.honours, report.fields.iter().all(|field| field.ok && field.note.is_empty()));
-        report.fields.into_iter().filter(|field| !field.ok).map(|field| field.name).collect()
+        let kind = ApiResource::from_gvk(&GroupVersionKind::gvk("x.dev", "v1", "Drain"));
+        let report = check_command(&kind, &schema);
+        assert_eq!(
+            report.honours,
+            report.results.fields.iter().all(|field| field.ok && field.note.is_empty())
+        );
+        report.results.fields.into_iter().filter(|field| !field.ok).map(|field| field.name).collect()
     }
 
     #[test]

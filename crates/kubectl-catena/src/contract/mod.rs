@@ -2,25 +2,31 @@
 
 mod command;
 pub mod live;
+mod report;
 mod schema;
 
 use catena_api::contract::{FieldPath, Output, REPLICAS_LABEL, REPLICAS_VERSION, ReplicaContract};
+use kube::discovery::ApiResource;
 use serde::Serialize;
 
-pub use {command::check_command, schema::Schema};
+pub use self::{
+    command::check_command,
+    report::{Report, Results},
+    schema::Schema,
+};
 
-use schema::Found;
+use self::schema::Found;
+use crate::{
+    paint::Tone,
+    table::{Cell, Table},
+};
 
-/// The result for a kind.
+/// The fields of a kind.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Report {
-    /// API version of the kind.
-    pub api_version: String,
-    /// The kind.
-    pub kind: String,
-    /// Whether it has all required items.
-    pub honours: bool,
+pub struct Fields {
+    /// The name of the contract, for people.
+    #[serde(skip)]
+    contract: &'static str,
     /// Field by field.
     pub fields: Vec<Field>,
 }
@@ -44,10 +50,8 @@ pub struct Field {
 
 /// A kind to check.
 pub struct Subject<'s> {
-    /// API version of the kind.
-    pub api_version: &'s str,
     /// The kind.
-    pub kind: &'s str,
+    pub kind: &'s ApiResource,
     /// Its schema.
     pub schema: &'s Schema,
     /// The claim of its CRD.
@@ -68,7 +72,7 @@ pub enum Claim {
 }
 
 /// Compares a kind with the contract.
-pub fn check(subject: &Subject, contract: &ReplicaContract) -> Report {
+pub fn check(subject: &Subject, contract: &ReplicaContract) -> Report<Fields> {
     let field = |name: &'static str, path: &FieldPath, type_: &'static str, required: bool| {
         let (ok, note) = subject.schema.judge(&path.to_string(), type_);
         Field { name, path: path.to_string(), required, ok, note }
@@ -117,8 +121,41 @@ pub fn check(subject: &Subject, contract: &ReplicaContract) -> Report {
     };
     let required = !subject.is_mapped && subject.claim != Claim::Unknown;
     fields.push(Field { name: "label", path: REPLICAS_LABEL.to_owned(), required, ok, note });
-    let honours = fields.iter().all(|field| field.ok || !field.required);
-    Report { api_version: subject.api_version.to_owned(), kind: subject.kind.to_owned(), honours, fields }
+    Report::new(subject.kind, Fields { contract: "the replica contract v1", fields })
+}
+
+impl Results for Fields {
+    fn lacking(&self) -> usize {
+        self.fields.iter().filter(|field| field.required && !field.ok).count()
+    }
+
+    fn verdict(&self, kind: &str) -> String {
+        let contract = self.contract;
+        match self.lacking() {
+            0 => format!("{kind} honours {contract}"),
+            1 => format!("{kind} does not honour {contract}: 1 required item is missing"),
+            many => format!("{kind} does not honour {contract}: {many} required items are missing"),
+        }
+    }
+
+    fn table(&self) -> Table {
+        let mut table = Table::of(["", "FIELD", "PATH", "NOTE"]);
+        for field in &self.fields {
+            let (sign, tone) = match (field.ok, field.required) {
+                (true, _) => ("✓", Tone::Good),
+                (false, true) => ("✗", Tone::Bad),
+                (false, false) => ("–", Tone::Quiet),
+            };
+            let level = if !field.ok && !field.required { "optional: " } else { "" };
+            table.push([
+                Cell::toned(tone, sign),
+                field.name.into(),
+                field.path.as_str().into(),
+                format!("{level}{}", field.note).into(),
+            ]);
+        }
+        table
+    }
 }
 
 impl Schema {
@@ -161,11 +198,12 @@ fn is_synonym(name: &str, path: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use kube::core::GroupVersionKind;
     use serde_json::{Value, json};
 
     use super::*;
 
-    fn report(fields: &Value, claim: Claim, contract: &ReplicaContract, is_mapped: bool) -> Report {
+    fn report(fields: &Value, claim: Claim, contract: &ReplicaContract, is_mapped: bool) -> Report<Fields> {
         let document = json!({"components": {"schemas": {
             "x.Set": {
                 "x-kubernetes-group-version-kind": [{"group": "x.dev", "version": "v1", "kind": "Set"}],
@@ -177,11 +215,18 @@ mod tests {
             "x.Spec": {"type": "object", "properties": {"replicas": {"type": "integer"}}},
         }}});
         let schema = Schema::of(&document, "x.dev", "v1", "Set").unwrap();
-        check(&Subject { api_version: "x.dev/v1", kind: "Set", schema: &schema, claim, is_mapped }, contract)
+        let kind = ApiResource::from_gvk(&GroupVersionKind::gvk("x.dev", "v1", "Set"));
+        check(&Subject { kind: &kind, schema: &schema, claim, is_mapped }, contract)
     }
 
-    fn wrong(report: &Report) -> Vec<&str> {
-        report.fields.iter().filter(|field| !field.ok && field.required).map(|field| field.name).collect()
+    fn wrong(report: &Report<Fields>) -> Vec<&str> {
+        report
+            .results
+            .fields
+            .iter()
+            .filter(|field| !field.ok && field.required)
+            .map(|field| field.name)
+            .collect()
     }
 
     #[test]
@@ -200,7 +245,7 @@ mod tests {
         let fields = json!({"readyReplicas": {"type": "integer"}, "observedGeneration": {"type": "string"}});
         let report = report(&fields, Claim::Nothing, &ReplicaContract::default(), false);
         assert_eq!(wrong(&report), ["active", "observedGeneration", "ready", "label"]);
-        let note = &report.fields[1].note;
+        let note = &report.results.fields[1].note;
         assert!(note.contains("status.readyReplicas") && note.contains("--path active="), "{note}");
     }
 
@@ -218,5 +263,15 @@ mod tests {
     fn a_field_that_the_schema_leaves_open_counts_as_present() {
         let open = json!({"active": {"type": "integer"}, "observedGeneration": {"x-kubernetes-preserve-unknown-fields": true}, "conditions": {"type": "array"}});
         assert!(report(&open, Claim::Unknown, &ReplicaContract::default(), false).honours);
+    }
+
+    #[test]
+    fn a_report_for_scripts_names_the_kind_beside_its_fields() {
+        let report = report(&json!({}), Claim::Nothing, &ReplicaContract::default(), false);
+        let document = serde_json::to_value(&report).unwrap();
+        let names: Vec<_> = document.as_object().unwrap().keys().collect();
+        assert_eq!(names, ["apiVersion", "fields", "honours", "kind"]);
+        assert_eq!((&document["kind"], &document["honours"]), (&json!("Set"), &json!(false)));
+        assert_eq!(document["fields"][1]["name"], "active");
     }
 }

@@ -4,6 +4,7 @@ mod digest;
 mod expression;
 mod field_path;
 mod object_name;
+mod renderings;
 mod templates;
 pub(crate) mod yaml;
 
@@ -11,5 +12,6 @@ pub use {
     digest::{sha256, short_digest},
     expression::{Expression, ExpressionError},
     object_name::is_object_name,
+    renderings::Renderings,
     templates::{ApiKind, Declarations, Parameter, Rendered, Subject, TemplateError, Templates},
 };

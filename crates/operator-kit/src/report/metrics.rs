@@ -16,7 +16,7 @@ use prometheus_client::{
         gauge::Gauge,
         histogram::{Histogram, exponential_buckets},
     },
-    registry::{Registry, Unit},
+    registry::{Metric, Registry, Unit},
 };
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
@@ -70,93 +70,70 @@ pub(crate) struct Metrics {
 impl Default for Metrics {
     fn default() -> Self {
         let mut registry = Registry::with_prefix("catena");
-        let metrics = Self {
-            passes: Family::default(),
-            pass_seconds: Histogram::new(exponential_buckets(0.000_1, 4.0, 10)),
-            errors: Family::default(),
-            backing_off: Gauge::default(),
-            last_success: Gauge::default(),
-            watch_errors: Family::default(),
-            unreadable: Family::default(),
-            kinds_observed: Family::default(),
-            writes: Family::default(),
-            repeated_writes: Family::default(),
-            leader: Gauge::default(),
-            settings_errors: Counter::default(),
-            settings: Family::default(),
-            settings_kept_out: Gauge::default(),
-            events: Family::default(),
-            unserved: Gauge::default(),
-            registry: Mutex::default(),
-        };
-        registry.register("reconcile", "Reconciliations of an object, by result", metrics.passes.clone());
-        registry.register_with_unit(
-            "reconcile_time",
-            "Duration of a reconciliation",
-            Unit::Seconds,
-            metrics.pass_seconds.clone(),
-        );
-        registry.register(
-            "reconcile_errors",
-            "Failed reconciliations, by category and reason",
-            metrics.errors.clone(),
-        );
-        registry.register(
-            "objects_in_backoff",
-            "Objects whose last reconciliation failed",
-            metrics.backing_off.clone(),
-        );
-        registry.register_with_unit(
-            "last_successful_reconcile_timestamp",
-            "Time of the last successful reconciliation, in seconds since 1970",
-            Unit::Seconds,
-            metrics.last_success.clone(),
-        );
-        registry.register("watch_errors", "Failures of watches, by kind", metrics.watch_errors.clone());
-        registry.register(
-            "unreadable_objects",
-            "Objects that cannot be read and are skipped, by kind",
-            metrics.unreadable.clone(),
-        );
-        registry.register(
-            "kind_observed",
-            "1 while a watched kind is observed; 0 while it is not served, or its watch keeps failing",
-            metrics.kinds_observed.clone(),
-        );
-        registry.register("writes", "Writes to the API server, by verb and answer", metrics.writes.clone());
-        registry.register(
-            "repeated_writes",
-            "Reconciliations that repeated the same write too often, by the kind written",
-            metrics.repeated_writes.clone(),
-        );
-        registry.register("leader", "1 while this process holds the Lease", metrics.leader.clone());
-        registry.register(
-            "settings_errors",
-            "Changes of the settings that were rejected",
-            metrics.settings_errors.clone(),
-        );
-        registry.register(
-            "settings_info",
-            "1 for the settings in force, by the sha256 of their text",
-            metrics.settings.clone(),
-        );
-        registry.register(
-            "settings_kept_out",
-            "1 while newer settings are not in force: refused, or waiting for rights",
-            metrics.settings_kept_out.clone(),
-        );
-        registry.register(
-            "events",
-            "Events about objects, by whether they were published",
-            metrics.events.clone(),
-        );
-        registry.register(
-            "kinds_not_served",
-            "Configured kinds that the cluster does not serve in the configured version",
-            metrics.unserved.clone(),
-        );
-        Self { registry: Mutex::new(registry), ..metrics }
+        let all = &mut registry;
+        Self {
+            passes: added(all, "reconcile", "Reconciliations of an object, by result"),
+            pass_seconds: in_seconds(
+                all,
+                "reconcile_time",
+                "Duration of a reconciliation",
+                Histogram::new(exponential_buckets(0.000_1, 4.0, 10)),
+            ),
+            errors: added(all, "reconcile_errors", "Failed reconciliations, by category and reason"),
+            backing_off: added(all, "objects_in_backoff", "Objects whose last reconciliation failed"),
+            last_success: in_seconds(
+                all,
+                "last_successful_reconcile_timestamp",
+                "Time of the last successful reconciliation, in seconds since 1970",
+                Gauge::default(),
+            ),
+            watch_errors: added(all, "watch_errors", "Failures of watches, by kind"),
+            unreadable: added(
+                all,
+                "unreadable_objects",
+                "Objects that cannot be read and are skipped, by kind",
+            ),
+            kinds_observed: added(
+                all,
+                "kind_observed",
+                "1 while a watched kind is observed; 0 while it is not served, or its watch keeps failing",
+            ),
+            writes: added(all, "writes", "Writes to the API server, by verb and answer"),
+            repeated_writes: added(
+                all,
+                "repeated_writes",
+                "Reconciliations that repeated the same write too often, by the kind written",
+            ),
+            leader: added(all, "leader", "1 while this process holds the Lease"),
+            settings_errors: added(all, "settings_errors", "Changes of the settings that were rejected"),
+            settings: added(all, "settings_info", "1 for the settings in force, by the sha256 of their text"),
+            settings_kept_out: added(
+                all,
+                "settings_kept_out",
+                "1 while newer settings are not in force: refused, or waiting for rights",
+            ),
+            events: added(all, "events", "Events about objects, by whether they were published"),
+            unserved: added(
+                all,
+                "kinds_not_served",
+                "Configured kinds that the cluster does not serve in the configured version",
+            ),
+            registry: Mutex::new(registry),
+        }
     }
+}
+
+/// A new metric, which the registry serves.
+fn added<M: Metric + Clone + Default>(registry: &mut Registry, name: &str, help: &str) -> M {
+    let metric = M::default();
+    registry.register(name, help, metric.clone());
+    metric
+}
+
+/// A metric in seconds, which the registry serves.
+fn in_seconds<M: Metric + Clone>(registry: &mut Registry, name: &str, help: &str, metric: M) -> M {
+    registry.register_with_unit(name, help, Unit::Seconds, metric.clone());
+    metric
 }
 
 impl Metrics {

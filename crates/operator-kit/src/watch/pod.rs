@@ -200,21 +200,12 @@ impl Status {
                 return known(&terminated.reason, &message, since);
             }
         }
-        if self.is_marked_for_node() {
-            return known("NodeNotReady", &format!("its node {node:?} is not ready"), since);
+        let condition = |r#type: &str| self.condition(r#type).map(|found| (&*found.status, &*found.reason));
+        if let Some((reason, message)) = node_trouble(node, condition) {
+            return known(reason, &message, since);
         }
         let message = self.condition("Ready").map(|ready| ready.message.as_str()).unwrap_or_default();
         Trouble { reason: "NotReady".into(), message: message.into(), since, is_known: false }
-    }
-
-    /// Whether Kubernetes has turned the condition of the pod because its node is not ready: the kubelet, which gives a reason,
-    /// said last that all containers are.
-    fn is_marked_for_node(&self) -> bool {
-        let is = |r#type: &str, status: &str| {
-            self.condition(r#type).filter(|condition| condition.status == status)
-        };
-        is("Ready", "False").is_some_and(|ready| ready.reason.is_empty())
-            && is("ContainersReady", "True").is_some()
     }
 
     fn condition(&self, r#type: &str) -> Option<&PodCondition> {
@@ -226,6 +217,18 @@ impl Status {
             .and_then(|condition| condition.last_transition_time.as_ref())
             .map_or(created, |time| time.0)
     }
+}
+
+/// The reason and the message of a pod whose node is not ready, from the status and the reason of its conditions by type:
+/// Kubernetes has turned `Ready`, and has left its reason and the containers as the kubelet last reported them.
+#[must_use]
+pub fn node_trouble<'c>(
+    node: &str,
+    condition: impl Fn(&str) -> Option<(&'c str, &'c str)>,
+) -> Option<(&'static str, String)> {
+    let is_marked = condition("Ready") == Some(("False", ""))
+        && condition("ContainersReady").is_some_and(|(status, _)| status == "True");
+    is_marked.then(|| ("NodeNotReady", format!("its node {node:?} is not ready")))
 }
 
 #[cfg(test)]
@@ -277,7 +280,6 @@ mod tests {
         }
     }
 
-    /// The node controller turns the condition of a pod, and leaves its reason and its containers as they were.
     #[test]
     fn a_pod_whose_node_is_not_ready_names_the_node() {
         let state = |reason: &str, containers: &str| {

@@ -54,11 +54,15 @@ async fn a_busy_server_is_asked_again_and_a_lost_answer_is_not_repeated_blindly(
 
 #[tokio::test(start_paused = true)]
 async fn where_something_is_missing_the_next_pass_looks_what_it_is_and_no_try_is_counted() {
-    let acted = act(Action::Create(backup()), Answer::Refusal(404, "NotFound")).await;
-    assert_eq!((outcome(&acted), acted.sent.len()), (Ok(Next::Again), 1));
-    assert_eq!(acted.memory.refusals("u"), 1);
-    let tried = settings(TEMPLATE, "backups").kinds["maps"].backup.resource.clone();
-    assert_eq!(acted.memory.take_unplaced("u"), Some(Unplaced::new(tried, &backup())));
+    let namespace = json!({"kind": "namespaces", "name": "backups"});
+    let namespace = json!({"kind": "Status", "reason": "NotFound", "code": 404, "details": namespace});
+    for missing in [Answer::Json(404, namespace), Answer::Json(404, json!("404 page not found"))] {
+        let acted = act(Action::Create(backup()), missing).await;
+        assert_eq!((outcome(&acted), acted.sent.len()), (Ok(Next::Again), 1));
+        assert_eq!(acted.memory.refusals("u"), 1);
+        let tried = settings(TEMPLATE, "backups").kinds["maps"].backup.resource.clone();
+        assert_eq!(acted.memory.take_unplaced("u"), Some(Unplaced::new(tried, &backup())));
+    }
 }
 
 #[tokio::test(start_paused = true)]

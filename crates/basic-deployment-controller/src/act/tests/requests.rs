@@ -136,7 +136,7 @@ async fn a_command_that_nobody_has_bound_is_ended_as_the_very_object() {
     let (client, log) = answering(|_| DONE);
     let executor = Executor::new(Writer::over(client, MANAGER), places(), Memory::default());
     let status = CommandStatus { progress: Some("0/3".into()), ..CommandStatus::default() };
-    executor.end(&restart(), &status).await.unwrap();
+    executor.report(&restart(), &status).await.unwrap();
     let [ended] = &log.take()[..] else { panic!("one request") };
     assert_eq!(
         ended.uri,

@@ -38,19 +38,26 @@ async fn what_the_cache_does_not_show_is_looked_up_live_and_told_apart_by_uid() 
 
 #[tokio::test]
 async fn a_parameter_that_the_template_of_the_child_does_not_read_is_seen() {
-    let unread = async |parameters: &str| {
+    let cluster = async |parameters: &str| {
         let template = TEMPLATE.replace("{image: nginx}", parameters);
         let child = json!({"apiVersion": "catena.dev/v1alpha1", "kind": "BasicReplicaSet"});
         let settings = json!({"children": [child], "templates": {"default": template}});
-        let settings = serde_json::from_value(settings).unwrap();
-        let cluster = Cluster::with(settings, vec![], |_| MISSING).await;
+        Cluster::with(serde_json::from_value(settings).unwrap(), vec![], |_| MISSING).await
+    };
+    let unread = async |cluster: &Cluster, version: &str, misspelt: &str| {
         let mut deployment = deployment();
-        let given = [("port", "8080"), ("prot", "8081")].map(|(name, value)| (name.into(), value.into()));
+        deployment.metadata.resource_version = Some(version.to_owned());
+        let given = [("port", "8080"), (misspelt, "8081")].map(|(name, value)| (name.into(), value.into()));
         deployment.spec.parameters = given.into();
         cluster.observe(deployment, Attempt::Allowed).await.unwrap().unread
     };
-    assert_eq!(unread("{port: {{ parameters.port }}}").await, ["spec.parameters.prot (did you mean port?)"]);
-    assert_eq!(unread("{{ parameters }}").await, [""; 0], "the child tells");
+    let one = cluster("{port: {{ parameters.port }}}").await;
+    let prot = ["spec.parameters.prot (did you mean port?)"];
+    assert_eq!(unread(&one, "1", "prot").await, prot);
+    assert_eq!(unread(&one, "1", "por").await, prot, "nothing has changed");
+    assert_eq!(unread(&one, "2", "por").await, ["spec.parameters.por (did you mean port?)"]);
+    let whole = cluster("{{ parameters }}").await;
+    assert_eq!(unread(&whole, "1", "prot").await, [""; 0], "the child tells");
 }
 
 #[tokio::test]

@@ -13,8 +13,8 @@ use clap::Args;
 use crate::{
     connection::Cluster,
     contract::{
-        Report as Fields,
-        live::{Limits, Manifest, Report, Requirement, Subject, check},
+        Fields, Report,
+        live::{Limits, Manifest, Requirement, Requirements, Subject, check},
     },
     issue::duration,
     kinds::Kind,
@@ -63,7 +63,7 @@ impl Trials {
         kind: Kind,
         fields: &Fields,
         mut contract: ReplicaContract,
-    ) -> Result<Report> {
+    ) -> Result<Report<Requirements>> {
         // A path that the schema lacks is no input.
         if fields.fields.iter().any(|field| field.name == "restartedAt" && !field.ok) {
             contract.restarted_at = None;

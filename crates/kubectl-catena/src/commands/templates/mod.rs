@@ -13,6 +13,7 @@ use self::{
     trial::{Outcome, Trial},
     values::Source,
 };
+use super::exit_code;
 use crate::{
     connection::Options,
     output::Output,
@@ -69,7 +70,7 @@ async fn check(options: &Options, arguments: &Arguments) -> Result<ExitCode> {
     }
     arguments.output.print(&trials, || text(&trials, Paint::for_stdout()))?;
     let are_good = trials.iter().all(|trial| trial.outcome == Outcome::Accepted);
-    Ok(if are_good { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(exit_code(are_good))
 }
 
 fn parameters(assignments: &[String]) -> Result<BTreeMap<String, String>> {
@@ -99,14 +100,15 @@ fn text(trials: &[Trial], paint: Paint) -> String {
     }
     let count = |outcome| trials.iter().filter(|trial| trial.outcome == outcome).count();
     let (refused, unknown) = (count(Outcome::Refused), count(Outcome::Unknown));
-    let verdict = if refused + unknown == 0 {
-        paint.tone(Tone::Good, "the API server accepts what the templates render")
+    let is_good = refused + unknown == 0;
+    let verdict = if is_good {
+        "the API server accepts what the templates render".to_owned()
     } else {
         let refused = (refused > 0).then(|| format!("{refused} of {} templates refused", trials.len()));
         let unknown = (unknown > 0).then(|| format!("{unknown} could not be checked"));
-        paint.bad(&refused.into_iter().chain(unknown).collect::<Vec<_>>().join(", "))
+        refused.into_iter().chain(unknown).collect::<Vec<_>>().join(", ")
     };
-    format!("{verdict}\n\n{}", table.render(paint))
+    table.render_under(&verdict, is_good, paint)
 }
 
 #[cfg(test)]

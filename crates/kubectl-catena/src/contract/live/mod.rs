@@ -15,9 +15,10 @@ use anyhow::{Context, Result, bail};
 use basic_deployment_controller::outputs::Mapping;
 use tokio::signal::unix::{SignalKind, signal};
 
-pub use self::{limits::Limits, manifest::Manifest, report::Report, requirement::Requirement};
+pub use self::{limits::Limits, manifest::Manifest, report::Requirements, requirement::Requirement};
 
 use self::{report::Ledger, run::Run, scene::Scene, stage::Stage};
+use super::Report;
 use crate::{connection::Cluster, issue::Progress, kinds::Kind};
 
 /// A child to try.
@@ -33,7 +34,7 @@ pub struct Subject {
 }
 
 /// Makes the trials. The namespace is removed afterwards, also after an interruption.
-pub async fn check(cluster: Cluster, subject: &Subject, limits: &Limits) -> Result<Report> {
+pub async fn check(cluster: Cluster, subject: &Subject, limits: &Limits) -> Result<Report<Requirements>> {
     let ledger = Ledger::default();
     let stage = Stage::set_up(cluster, subject.kind.clone()).await?;
     let progress = Progress::new(&format!("{} in {}", subject.kind.resource.kind, stage.name()));
@@ -62,7 +63,7 @@ pub async fn check(cluster: Cluster, subject: &Subject, limits: &Limits) -> Resu
     if let Err(error) = removed {
         eprintln!("the namespace {} was not removed: {error:#}", stage.name());
     }
-    ended.map(|()| ledger.report(stage.kind()))
+    ended.map(|()| ledger.report(&stage.kind().resource))
 }
 
 /// Waits for SIGINT, as of Ctrl-C, or SIGTERM.

@@ -2,12 +2,13 @@
 
 use std::{cell::RefCell, collections::BTreeMap};
 
+use kube::discovery::ApiResource;
 use serde::Serialize;
 
 use super::requirement::{Level, Requirement};
 use crate::{
-    kinds::Kind,
-    paint::{Paint, Tone},
+    contract::report::{Report, Results},
+    paint::Tone,
     table::{Cell, Table},
 };
 
@@ -29,16 +30,9 @@ pub enum Verdict {
     NotApplicable,
 }
 
-/// The result for a kind.
+/// The result of each requirement.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Report {
-    /// API version of the kind.
-    pub api_version: String,
-    /// The kind.
-    pub kind: String,
-    /// Whether every MUST was seen to hold, as far as it applies.
-    pub honours: bool,
+pub struct Requirements {
     /// Requirement by requirement.
     pub requirements: Vec<Line>,
 }
@@ -101,22 +95,14 @@ impl Ledger {
     }
 
     /// The report at the end.
-    pub fn report(&self, kind: &Kind) -> Report {
+    pub fn report(&self, kind: &ApiResource) -> Report<Requirements> {
         let results = self.0.borrow();
-        let requirements: Vec<Line> = Requirement::ALL
-            .into_iter()
-            .map(|name| {
-                let open = || (Verdict::NotProven, "no trial came so far".to_owned());
-                let (result, seen) = results.get(&name).cloned().unwrap_or_else(open);
-                Line { name, level: name.level(), result, seen }
-            })
-            .collect();
-        Report {
-            api_version: kind.resource.api_version.clone(),
-            kind: kind.resource.kind.clone(),
-            honours: !requirements.iter().any(Line::breaks_the_contract),
-            requirements,
-        }
+        let line = |name: Requirement| {
+            let open = || (Verdict::NotProven, "no trial came so far".to_owned());
+            let (result, seen) = results.get(&name).cloned().unwrap_or_else(open);
+            Line { name, level: name.level(), result, seen }
+        };
+        Report::new(kind, Requirements { requirements: Requirement::ALL.map(line).into() })
     }
 }
 
@@ -126,9 +112,20 @@ impl Line {
     }
 }
 
-impl Report {
-    /// The report for people.
-    pub fn text(&self, paint: Paint) -> String {
+impl Results for Requirements {
+    fn lacking(&self) -> usize {
+        self.requirements.iter().filter(|line| line.breaks_the_contract()).count()
+    }
+
+    fn verdict(&self, kind: &str) -> String {
+        match self.lacking() {
+            0 => format!("{kind} was seen to honour the replica contract v1"),
+            1 => format!("{kind} was not seen to honour the replica contract v1: one MUST"),
+            many => format!("{kind} was not seen to honour the replica contract v1: {many} MUSTs"),
+        }
+    }
+
+    fn table(&self) -> Table {
         let mut table = Table::of(["", "REQUIREMENT", "LEVEL", "SEEN"]);
         for line in &self.requirements {
             let (sign, tone) = match line.result {
@@ -145,26 +142,17 @@ impl Report {
                 line.seen.as_str().into(),
             ]);
         }
-        let broken = self.requirements.iter().filter(|line| line.breaks_the_contract()).count();
-        let verdict = match broken {
-            0 => paint.tone(Tone::Good, &format!("{} was seen to honour the replica contract v1", self.kind)),
-            1 => {
-                paint.bad(&format!("{} was not seen to honour the replica contract v1: one MUST", self.kind))
-            }
-            many => paint
-                .bad(&format!("{} was not seen to honour the replica contract v1: {many} MUSTs", self.kind)),
-        };
-        format!("{verdict}\n\n{}", table.render(paint))
+        table
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kinds::tests::kinds;
+    use crate::{kinds::tests::kinds, paint::Paint};
 
-    fn report(ledger: &Ledger) -> Report {
-        ledger.report(kinds().find("deployments").unwrap())
+    fn report(ledger: &Ledger) -> Report<Requirements> {
+        ledger.report(&kinds().find("deployments").unwrap().resource)
     }
 
     fn all_passed() -> Ledger {
@@ -187,6 +175,14 @@ mod tests {
         for requirement in Requirement::ALL {
             assert_eq!(without(requirement), requirement.level() == Level::Should, "{requirement}");
         }
+    }
+
+    #[test]
+    fn a_report_for_scripts_names_the_kind_beside_its_requirements() {
+        let document = serde_json::to_value(report(&all_passed())).unwrap();
+        let names: Vec<_> = document.as_object().unwrap().keys().collect();
+        assert_eq!(names, ["apiVersion", "honours", "kind", "requirements"]);
+        assert_eq!(document["requirements"][0]["name"], "scaling");
     }
 
     #[test]

@@ -13,19 +13,16 @@ impl Templates {
         if subject.parameters.is_empty() || self.declared.contains_key(name) {
             return Vec::new();
         }
-        let Ok(template) = self.environment.get_template(name) else { return Vec::new() };
         let given = Arc::new(Parameters::given(subject.parameters));
         if self.fill(name, subject, &given, &More::new()).is_err() {
             return Vec::new();
         }
         // A part that was left out mentions more names than were read.
-        let mentioned = template.undeclared_variables(true);
-        let mentioned = mentioned.iter().filter_map(|variable| variable.strip_prefix("parameters."));
-        let known: Vec<&str> = mentioned.collect();
+        let mentioned = self.mentioned(name);
         let read = given.read();
         let unread =
-            subject.parameters.keys().filter(|name| !read.contains(*name) && !known.contains(&&***name));
-        let described = unread.map(|name| match meant(name, known.iter().copied()) {
+            subject.parameters.keys().filter(|name| !read.contains(*name) && !mentioned.contains(name));
+        let described = unread.map(|name| match meant(name, mentioned.iter().map(String::as_str)) {
             Some(meant) => format!("spec.parameters.{name} (did you mean {meant}?)"),
             None => format!("spec.parameters.{name}"),
         });

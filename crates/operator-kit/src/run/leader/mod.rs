@@ -50,6 +50,15 @@ pub(crate) struct Leadership {
     renewed: Instant,
 }
 
+/// The Lease as a candidate has seen it so far.
+#[derive(Default)]
+struct Seen {
+    /// Another's last renewal, and when it was seen: the Lease has expired if it is not renewed for its duration, measured by
+    /// *our* clock.
+    renewal: Option<(Option<Moment>, Instant)>,
+    metadata: Option<ObjectMeta>,
+}
+
 /// A failed check of the Lease.
 #[derive(Debug, Error)]
 enum Lost {
@@ -78,12 +87,10 @@ impl Candidate {
 
     /// Waits until this process leads.
     pub async fn lead(self) -> Leadership {
-        // Another's Lease has expired if it was not renewed for its duration, measured by *our* clock.
-        let mut other: Option<(Option<Moment>, Instant)> = None;
-        let mut seen: Option<ObjectMeta> = None;
+        let mut seen = Seen::default();
         loop {
             let before = Instant::now();
-            match tokio::time::timeout(REQUEST_TIMEOUT, self.take(&mut other, &mut seen)).await {
+            match tokio::time::timeout(REQUEST_TIMEOUT, self.take(&mut seen)).await {
                 Ok(Ok(Some(lease))) => {
                     tracing::info!(lease = self.name, identity = self.identity, "leading");
                     self.gate.open_until(before + RENEW_DEADLINE);
@@ -97,25 +104,22 @@ impl Candidate {
         }
     }
 
-    async fn take(
-        &self,
-        other: &mut Option<(Option<Moment>, Instant)>,
-        seen: &mut Option<ObjectMeta>,
-    ) -> anyhow::Result<Option<Lease>> {
+    async fn take(&self, seen: &mut Seen) -> anyhow::Result<Option<Lease>> {
         let Some(mut lease) = self.leases.get_opt(&self.name).await? else {
-            let lease = Lease::new(&self.name, self.spec(None)).in_place_of(seen.as_ref());
+            let lease = Lease::new(&self.name, self.spec(None)).in_place_of(seen.metadata.as_ref());
             return Ok(Some(self.leases.create(&PostParams::default(), &lease).await?));
         };
-        *seen = Some(lease.metadata.clone());
+        seen.metadata = Some(lease.metadata.clone());
         let spec = lease.spec.clone();
         let holder = spec.holder_identity.as_deref().unwrap_or_default();
         if !holder.is_empty() && holder != self.identity {
             let holds = spec
                 .lease_duration_seconds
                 .map_or(LEASE_DURATION, |seconds| Duration::from_secs(u64::try_from(seconds).unwrap_or(0)));
-            let (renewal, since) = other.get_or_insert_with(|| (spec.renew_time.clone(), Instant::now()));
+            let (renewal, since) =
+                seen.renewal.get_or_insert_with(|| (spec.renew_time.clone(), Instant::now()));
             if *renewal != spec.renew_time {
-                *other = Some((spec.renew_time, Instant::now()));
+                seen.renewal = Some((spec.renew_time, Instant::now()));
                 return Ok(None);
             }
             if since.elapsed() < holds {

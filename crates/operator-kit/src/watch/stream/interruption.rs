@@ -56,7 +56,7 @@ impl Interruption {
         let message = &status.message;
         match status.code {
             404 => WatchFailure::NotServed(format!(
-                "{kind} is not served by the cluster: install its CustomResourceDefinition; the watch then starts by itself"
+                "{kind} is not served by the cluster: install its CustomResourceDefinition, or set served: true for a version of it; the watch then starts by itself"
             )),
             403 => WatchFailure::Other(format!(
                 "{kind} cannot be watched: {message}; grant get, list and watch on it to the controller's ServiceAccount"

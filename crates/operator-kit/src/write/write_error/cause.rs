@@ -13,6 +13,10 @@ pub enum WriteCause {
     AlreadyExists,
     /// The object is gone.
     Gone,
+    /// The server does not serve the kind, at least in this version. Its objects may still be stored.
+    KindNotServed,
+    /// There is no such namespace. An object may be left of it, whose kind was not served when it was deleted.
+    NamespaceMissing,
     /// The object was replaced or changed meanwhile.
     Changed {
         /// The server's message.
@@ -84,7 +88,9 @@ impl WriteCause {
             // A webhook that does not answer may concern some objects only, but a server that does not answer
             // concerns all.
             Self::Unknown { code, .. } => *code != 0,
-            Self::NamespaceTerminating
+            Self::KindNotServed
+            | Self::NamespaceMissing
+            | Self::NamespaceTerminating
             | Self::DefinitionTerminating
             | Self::QuotaExceeded { .. }
             | Self::QuotaRefused { .. }
@@ -129,6 +135,8 @@ impl WriteCause {
         match self {
             Self::AlreadyExists => "AlreadyExists",
             Self::Gone => "NotFound",
+            Self::KindNotServed => "KindNotServed",
+            Self::NamespaceMissing => "NamespaceMissing",
             Self::Changed { .. } => "Conflict",
             Self::NamespaceTerminating => "NamespaceTerminating",
             Self::DefinitionTerminating => "DefinitionTerminating",
@@ -147,7 +155,7 @@ impl WriteCause {
     pub(crate) fn code(&self) -> u16 {
         match self {
             Self::AlreadyExists | Self::Changed { .. } => 409,
-            Self::Gone => 404,
+            Self::Gone | Self::KindNotServed | Self::NamespaceMissing => 404,
             Self::NamespaceTerminating
             | Self::DefinitionTerminating
             | Self::QuotaExceeded { .. }
@@ -167,6 +175,12 @@ impl WriteCause {
         match self {
             Self::AlreadyExists => format!("{object} already exists"),
             Self::Gone => format!("{object} is gone"),
+            Self::KindNotServed => format!(
+                "{object} cannot be written, because the cluster does not serve its kind in this version; install its CustomResourceDefinition, or set served: true for a version of it"
+            ),
+            Self::NamespaceMissing => {
+                format!("{object} cannot be written, because its namespace does not exist; create it again")
+            }
             Self::Changed { message } => {
                 format!("{object} was changed or replaced in the meantime: {message}")
             }

@@ -116,6 +116,9 @@ fn cause_of(status: &Status) -> WriteCause {
         }
         409 if status.reason == "AlreadyExists" => WriteCause::AlreadyExists,
         409 => WriteCause::Changed { message },
+        // The answer about a kind that is not served is a page, and has no reason.
+        404 if status.reason != "NotFound" => WriteCause::KindNotServed,
+        404 if is_about(status, "namespaces") => WriteCause::NamespaceMissing,
         404 => WriteCause::Gone,
         403 if has_cause(status, "NamespaceTerminating") => WriteCause::NamespaceTerminating,
         403 if message.contains("cannot find RESTMapping") => WriteCause::OwnerKindUnknown,
@@ -137,6 +140,10 @@ fn cause_of(status: &Status) -> WriteCause {
         429 => WriteCause::Busy { message, retry_after: retry_after(status) },
         code => WriteCause::Unknown { code, message },
     }
+}
+
+fn is_about(status: &Status, plural: &str) -> bool {
+    status.details.as_ref().is_some_and(|details| details.kind == plural)
 }
 
 fn has_cause(status: &Status, reason: &str) -> bool {
@@ -161,6 +168,24 @@ mod tests {
     fn forbidden(message: &str) -> WriteError {
         let status = Status { code: 403, message: message.to_owned(), ..Status::default() };
         WriteError::of(kube::Error::Api(Box::new(status)), Named::new("Pod", "web-x"))
+    }
+
+    #[test]
+    fn only_an_answer_about_the_object_says_that_it_is_gone() {
+        let reason = |status: Status| {
+            let error = WriteError::of(kube::Error::Api(Box::new(status)), Named::new("Gadget", "it"));
+            (error.reason(), error.is_expected())
+        };
+        let about = |plural: &str| {
+            let details = serde_json::json!({"kind": plural, "name": "it"});
+            let status = serde_json::json!({"code": 404, "reason": "NotFound", "details": details});
+            reason(serde_json::from_value(status).unwrap())
+        };
+        assert_eq!(about("gadgets"), ("NotFound", true));
+        assert_eq!(about("namespaces"), ("NamespaceMissing", false));
+        // As the client reads a page.
+        let page = Status::failure("404 page not found\n", "Failed to parse error data").with_code(404);
+        assert_eq!(reason(page), ("KindNotServed", false));
     }
 
     #[test]

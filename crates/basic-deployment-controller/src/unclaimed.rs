@@ -1,4 +1,4 @@
-//! Ends commands whose deadline has passed without a report by a `BasicDeployment`: those that are not bound.
+//! Reports on commands on which no `BasicDeployment` does, such as those that are not bound.
 
 use std::{
     collections::HashMap,
@@ -20,27 +20,27 @@ use crate::{act::Executor, observe::Commands};
 const DEBOUNCE: Duration = Duration::from_secs(1);
 /// Delay before a command is retried whose status could not be written, or has not reached the cache.
 const RETRY_INTERVAL: Duration = Duration::from_secs(60);
-/// Time limit for ending one command; nothing else bounds a request that hangs.
+/// Time limit for the report on one command; nothing else bounds a request that hangs.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(60);
 /// Time between checks of all commands when nothing happens.
 const LOOK_INTERVAL: Duration = Duration::from_secs(600);
 
-/// The commands that nobody else ends.
-pub struct Deadlines {
+/// The commands on which nobody else reports.
+pub struct Unclaimed {
     commands: Arc<Commands>,
     executor: Executor,
-    /// The time of the last try for each command that the cache still shows as open; by uid.
+    /// The time of the last try for each command whose report the cache does not show yet; by uid.
     tried: HashMap<String, Instant>,
     /// The time since which this process is active.
     began: Instant,
 }
 
-impl Deadlines {
+impl Unclaimed {
     pub fn new(commands: Arc<Commands>, executor: Executor) -> Self {
         Self { commands, executor, tried: HashMap::new(), began: Instant::now() }
     }
 
-    /// Ends each command when its deadline has passed.
+    /// Ends each command when its deadline has passed, and reports on those that a finalizer keeps.
     pub async fn keep(mut self) -> Infallible {
         self.began = Instant::now();
         loop {
@@ -52,7 +52,7 @@ impl Deadlines {
         }
     }
 
-    /// Ends the commands whose deadline has passed, and returns the time until the next one.
+    /// Reports on each command for which it is time, and returns the time until the next one.
     async fn pass(&mut self) -> Duration {
         let (now, acting) = (Timestamp::now(), self.began.elapsed());
         let open = self.commands.find(|command| due_in(command, now, acting).is_some());
@@ -66,7 +66,7 @@ impl Deadlines {
                 next = next.min(due);
                 continue;
             }
-            match timeout(WRITE_TIMEOUT, self.end(&command, now)).await {
+            match timeout(WRITE_TIMEOUT, self.report(&command, now)).await {
                 Ok(Ok(())) => {}
                 Ok(Err(error)) => warn(&command, &error),
                 Err(elapsed) => warn(&command, &elapsed),
@@ -77,11 +77,14 @@ impl Deadlines {
         next
     }
 
-    async fn end(&self, command: &Command, now: Timestamp) -> Result<(), Error> {
+    async fn report(&self, command: &Command, now: Timestamp) -> Result<(), Error> {
+        if command.deletion.is_some() {
+            return self.executor.report(command, &command_status::unclaimed_leaving(command, now)).await;
+        }
         if !self.commands.still_waits(command).await? {
             return Ok(());
         }
-        self.executor.end(command, &command_status::unclaimed(command, now)).await
+        self.executor.report(command, &command_status::unclaimed(command, now)).await
     }
 }
 
@@ -89,6 +92,6 @@ fn warn(command: &Command, why: &dyn Display) {
     tracing::warn!(
         namespace = command.namespace,
         name = command.name,
-        "could not report that its deadline has passed: {why}"
+        "could not report on a command on which no BasicDeployment does: {why}"
     );
 }
