@@ -78,6 +78,24 @@ pub async fn run(options: &Options) -> Result<()> {
     ended(result, cluster.take_down().map(drop))
 }
 
+/// Measures a few objects on a cluster that is up and has the charts, to show that it works.
+pub async fn rehearse(cluster: &LocalCluster, interrupt: &Interrupt) -> Result<()> {
+    let few = |count| NonZeroUsize::MIN.saturating_add(count);
+    let options = Options {
+        scenario: [Scenario::Create, Scenario::Scale, Scenario::Restart].map(Choice::One).into(),
+        objects: vec![few(2)],
+        replicas: few(1),
+        pod_bytes: 0,
+        runs: NonZeroUsize::MIN,
+        catena_only: false,
+        rest: 0,
+        patience: 60,
+        json: None,
+        svg: None,
+    };
+    measure(cluster, &options, interrupt).await
+}
+
 async fn set_up(cluster: &LocalCluster, options: &Options, interrupt: &Interrupt) -> Result<()> {
     cargo::run(&["build", "--release"], interrupt).await?;
     let bin_dir = workspace::release_binaries();
