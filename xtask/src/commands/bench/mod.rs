@@ -101,13 +101,12 @@ async fn set_up(cluster: &LocalCluster, options: &Options, interrupt: &Interrupt
     let bin_dir = workspace::release_binaries();
     let wanted = Wanted { nodes: 10, bin_dir: Some(bin_dir.clone()), default_bin_dir: bin_dir };
     interrupt.or(cluster.bring_up(&wanted)).await?;
-    let access = Cluster::local(cluster)?;
-    let charts = values::charts(&access.access.logs, options.pod_bytes)?;
-    charts::install(&access, &charts, interrupt).await?;
+    // The rights on the backups are in their namespace.
     let namespaces: Api<Namespace> = Api::all(local_cluster::client(&cluster.kubeconfig()).await?);
     let backups = serde_json::from_value(json!({"metadata": {"name": BACKUPS_NAMESPACE}}))?;
     interrupt.or(async { Ok(namespaces.create(&PostParams::default(), &backups).await?) }).await?;
-    Ok(())
+    let on = Cluster::local(cluster)?;
+    charts::install(&on, &values::charts(&on.access.logs, options.pod_bytes)?, interrupt).await
 }
 
 /// Measures, and reports also what was measured before a failure.

@@ -36,8 +36,12 @@ pub struct Counts {
     pub lists: usize,
     /// Requests for Leases, most of which renew one.
     pub leases: usize,
-    /// Requests with a code that is no success.
+    /// Requests with a code that is no success, other than reads of what is not there.
     pub refused: usize,
+    /// The refused ones with code 409.
+    pub conflicts: usize,
+    /// The refused ones with code 429.
+    pub too_many: usize,
     /// All of them, by verb, resource and code.
     pub by_kind: BTreeMap<String, usize>,
     /// The first message of each refused kind.
@@ -114,35 +118,44 @@ impl Counts {
             self.lists += usize::from(entry.verb == "list");
         }
         let kind = format!("{} {resource} → {code}", entry.verb);
-        if !(200..300).contains(&code) {
+        let is_refused = !(200..300).contains(&code) && (code != 404 || entry.is_write());
+        if is_refused {
             self.refused += 1;
+            self.conflicts += usize::from(code == 409);
+            self.too_many += usize::from(code == 429);
             self.messages.entry(kind.clone()).or_insert(entry.response_status.message);
         }
         *self.by_kind.entry(kind).or_default() += 1;
     }
 
     /// The figures for this number of objects.
-    #[expect(clippy::cast_precision_loss, reason = "counts of requests are far below 2^52")]
     pub fn figures(&self, objects: usize) -> Vec<Figure> {
-        let per_object = |count: usize| count as f64 / objects as f64;
         vec![
             Figure::count("writes", self.writes),
-            Figure::new("writes per object", Unit::PerObject, per_object(self.writes)),
+            Figure::new("writes per object", Unit::PerObject, ratio(self.writes, objects)),
             Figure::count("reads", self.reads),
-            Figure::new("reads per object", Unit::PerObject, per_object(self.reads)),
+            Figure::new("reads per object", Unit::PerObject, ratio(self.reads, objects)),
             Figure::count("lists", self.lists),
             Figure::count("requests for Leases", self.leases),
             Figure::count("refused requests", self.refused),
+            Figure::count("conflicts", self.conflicts),
+            Figure::count("too many requests", self.too_many),
         ]
     }
 
     /// The kinds of requests in one line, and the first message of each that was refused.
-    pub fn lines(&self) -> String {
-        let kinds: Vec<String> =
-            self.by_kind.iter().map(|(kind, count)| format!("{kind}: {count}")).collect();
+    pub fn lines(&self, objects: usize) -> String {
+        let kind =
+            |(kind, count): (&String, &usize)| format!("{kind}: {count} ({:.2})", ratio(*count, objects));
+        let kinds: Vec<String> = self.by_kind.iter().map(kind).collect();
         let refused = self.messages.iter().map(|(kind, message)| format!("  the first {kind}: {message}\n"));
-        format!("  requests: {}\n{}", kinds.join(", "), refused.collect::<String>())
+        format!("  requests (per object): {}\n{}", kinds.join(", "), refused.collect::<String>())
     }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "counts of requests are far below 2^52")]
+fn ratio(count: usize, objects: usize) -> f64 {
+    count as f64 / objects as f64
 }
 
 impl Entry {
@@ -214,20 +227,29 @@ mod tests {
             complete("create", "pods", 201),
             complete("patch", "basicdeployments/status", 409),
             complete("get", "pods", 404),
+            complete("delete", "pods", 404),
+            complete("list", "pods", 429),
             complete("update", "leases", 200),
             complete("create", "selfsubjectaccessreviews", 201),
             line("somebody", "ResponseComplete", "create", "pods", 201),
             "{\"verb\": \"cre".to_owned(),
         ]);
-        assert_eq!((found.writes, found.reads, found.leases, found.refused), (3, 2, 1, 2));
+        assert_eq!((found.writes, found.reads, found.lists, found.leases), (4, 3, 1, 1));
+        assert_eq!((found.refused, found.conflicts, found.too_many), (3, 1, 1));
         let by_kind = |kind: &str| found.by_kind.get(kind).copied();
         assert_eq!(by_kind("create pods → 201"), Some(2));
         assert_eq!(by_kind("patch basicdeployments/status → 409"), Some(1));
         assert_eq!(by_kind("get pods → 404"), Some(1));
-        assert_eq!(found.by_kind.len(), 5);
-        assert_eq!(found.messages["get pods → 404"], "said of pods");
-        assert_eq!(found.messages.len(), 2);
-        assert_eq!(found.figures(2)[1], Figure::new("writes per object", Unit::PerObject, 1.5));
+        assert_eq!(found.by_kind.len(), 7);
+        assert_eq!(found.messages["delete pods → 404"], "said of pods");
+        assert_eq!(found.messages.len(), 3);
+        let lines = found.lines(2);
+        assert!(lines.contains("create pods → 201: 2 (1.00), "), "{lines}");
+        assert!(
+            lines.ends_with("  the first patch basicdeployments/status → 409: said of basicdeployments\n"),
+            "{lines}"
+        );
+        assert_eq!(found.figures(2)[1], Figure::new("writes per object", Unit::PerObject, 2.0));
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! The tables of a run, which are Markdown and can be read as they stand.
 
+use std::{collections::BTreeSet, iter};
+
 use super::{
     figure::Unit,
     statistics::Spread,
@@ -24,30 +26,41 @@ pub fn all(groups: &[Group], growth: &[Growth], runs: usize) -> String {
 }
 
 fn of_group(group: &Group) -> String {
-    let mut lines = vec![header(group.title(), "ratio")];
+    let subjects: BTreeSet<Subject> = group.rows.iter().flat_map(|row| row.spreads.keys().copied()).collect();
+    let mut lines = vec![header(group.title(), &subjects, "ratio")];
     lines.extend(group.rows.iter().map(|row| {
         let cell =
             |subject| row.spreads.get(&subject).map_or_else(none, |spread| spread_of(row.unit, spread));
-        vec![row.name.clone(), cell(Subject::Catena), cell(Subject::Native), ratio(row)]
+        line(row.name.clone(), &subjects, cell, ratio(row))
     }));
     markdown(&lines)
 }
 
 fn of_growth(growth: &[Growth]) -> String {
-    let mut lines = vec![header("exponent of growth".to_owned(), "")];
+    let subjects: BTreeSet<Subject> = growth.iter().flat_map(|one| one.exponents.keys().copied()).collect();
+    let mut lines = vec![header("exponent of growth".to_owned(), &subjects, "")];
     lines.extend(growth.iter().map(|one| {
         let cell =
             |subject| one.exponents.get(&subject).map_or_else(none, |exponent| format!("{exponent:.2}"));
         let is_too_much = one.exponents.get(&Subject::Catena).is_some_and(|one| *one > WANTED_EXPONENT);
         let remark = if is_too_much { format!("above {WANTED_EXPONENT}") } else { String::new() };
-        let name = format!("{}: {}", one.scenario.name(), one.name);
-        vec![name, cell(Subject::Catena), cell(Subject::Native), remark]
+        line(format!("{}: {}", one.scenario.name(), one.name), &subjects, cell, remark)
     }));
     markdown(&lines)
 }
 
-fn header(title: String, last: &str) -> Vec<String> {
-    vec![title, Subject::Catena.label().to_owned(), Subject::Native.label().to_owned(), last.to_owned()]
+fn header(title: String, subjects: &BTreeSet<Subject>, last: &str) -> Vec<String> {
+    line(title, subjects, |subject| subject.label().to_owned(), last.to_owned())
+}
+
+/// A line with a cell for each subject.
+fn line(
+    name: String,
+    subjects: &BTreeSet<Subject>,
+    cell: impl Fn(Subject) -> String,
+    last: String,
+) -> Vec<String> {
+    iter::once(name).chain(subjects.iter().copied().map(cell)).chain(iter::once(last)).collect()
 }
 
 fn spread_of(unit: Unit, spread: &Spread) -> String {
@@ -126,8 +139,12 @@ medians of 2 runs, in parentheses the least and the most
     }
 
     #[test]
-    fn a_figure_of_one_subject_alone_has_no_ratio() {
-        let text = all(&Group::all(&[sample(Subject::Catena, 5, 1, 1.0)]), &[], 1);
-        assert!(text.contains("| time          | 1.00 s | –                       |       |"), "{text}");
+    fn a_figure_of_one_subject_alone_has_no_ratio_and_a_subject_without_figures_no_column() {
+        let alone = all(&Group::all(&[sample(Subject::Catena, 5, 1, 1.0)]), &[], 1);
+        assert!(alone.contains("| create, 5 × 3 | Catena | ratio |\n"), "{alone}");
+        let mut other = sample(Subject::Native, 5, 1, 1.0);
+        other.figures.remove(0);
+        let both = all(&Group::all(&[sample(Subject::Catena, 5, 1, 1.0), other]), &[], 1);
+        assert!(both.contains("| time          | 1.00 s | –                       |       |"), "{both}");
     }
 }

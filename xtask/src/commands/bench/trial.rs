@@ -74,7 +74,7 @@ impl<'a> Trial<'a> {
             })
             .collect();
         step.done("");
-        println!("  {}\n{}", shown.join("; "), counts.lines());
+        println!("  {}\n{}", shown.join("; "), counts.lines(setting.objects));
         Ok(Sample {
             scenario,
             subject,
