@@ -34,7 +34,7 @@ use trial::{Setting, Trial};
 /// The options of a benchmark.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Options {
-    /// What is measured; several, with commas between them, share one set of objects
+    /// Scenarios to measure; several, with commas between them, share one set of objects
     #[arg(long, value_enum, value_delimiter = ',', default_value = "create", value_name = "SCENARIO")]
     scenario: Vec<Choice>,
     /// Number of objects; with several numbers, such as 300,1000,3000, the growth of each figure is shown as well

@@ -17,7 +17,7 @@ use super::{figure::Figure, trial::Trial};
 
 pub use backups::{NAMESPACE as BACKUPS_NAMESPACE, values as backup_values};
 
-/// What is measured, in the order in which one set of objects goes through it.
+/// The scenarios, in the order in which one set of objects goes through them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum Scenario {
@@ -29,13 +29,13 @@ pub enum Scenario {
     Scale,
     /// Each object gets another image, until all pods are replaced
     Roll,
-    /// Each object gets one `BasicDeploymentRestart`, until all have succeeded
+    /// Each object gets one restart command, until all have succeeded
     Commands,
     /// The controllers are killed, until a new object is ready
     Restart,
     /// The objects are deleted, until no pod is left
     Delete,
-    /// Protected `ConfigMaps` are deleted, until all are backed up and gone
+    /// Protected objects are deleted, until all are backed up and gone
     Backups,
 }
 
