@@ -95,7 +95,9 @@ enum Command {
     #[command(after_help = "Example: cargo xtask chaos --seed 7 --minutes 30")]
     Chaos(commands::chaos::Options),
     /// Measure Catena beside kube-controller-manager: time, CPU, memory, requests
-    #[command(after_help = "Example: cargo xtask bench --objects 60 --replicas 250")]
+    #[command(
+        after_help = "Example: cargo xtask bench --scenario create,scale,roll --objects 300,1000 --runs 3"
+    )]
     Bench(commands::bench::Options),
     /// Write crds/*.yaml from the types, or compare the types with earlier revisions
     #[command(after_help = "Example: cargo xtask crds --compat v0.1.0")]

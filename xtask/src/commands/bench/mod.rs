@@ -1,144 +1,184 @@
 //! `cargo xtask bench`: Catena beside kube-controller-manager, on the same cluster, in the same run.
 
+mod chart;
+mod figure;
+mod machine;
+mod meter;
+mod pod;
 mod process;
+mod report;
 mod requests;
+mod scenario;
+mod statistics;
 mod subject;
+mod summary;
+mod table;
+mod trial;
+mod values;
 
-use std::time::{Duration, Instant};
+use std::{num::NonZeroUsize, path::PathBuf, time::Duration};
 
-use anyhow::{Context, Result};
-use futures::{StreamExt, TryStreamExt, stream};
-use kube::{
-    Api, Client,
-    api::{DynamicObject, ListParams, PostParams},
-};
-use local_cluster::{Interrupt, LocalCluster, Step, Wanted, client, seconds};
+use anyhow::{Result, bail};
+use k8s_openapi::api::core::v1::Namespace;
+use kube::{Api, api::PostParams};
+use local_cluster::{Interrupt, LocalCluster, Wanted};
+use serde_json::json;
 
-use crate::{cargo, charts, cluster::Cluster, workspace};
-use process::Usage;
-use requests::Requests;
+use crate::{cargo, charts, cluster::Cluster, post_mortem::ended, workspace};
+use figure::Sample;
+use meter::Meter;
+use scenario::{BACKUPS_NAMESPACE, Choice, Scenario};
 use subject::Subject;
-
-/// Connections that create the objects.
-const CONNECTIONS: usize = 16;
-/// Pause before each subject, so that it starts on a quiet cluster.
-const REST: Duration = Duration::from_secs(5);
-/// Time between readiness checks, whose answers are small, because they are counts.
-const LOOK: Duration = Duration::from_millis(100);
+use trial::{Setting, Trial};
 
 /// The options of a benchmark.
-#[derive(clap::Args)]
+#[derive(Clone, Debug, clap::Args)]
 pub struct Options {
-    /// Number of objects that are created at once
-    #[arg(long, default_value_t = 300, value_name = "COUNT")]
-    objects: usize,
+    /// Scenarios to measure; several, with commas between them, share one set of objects
+    #[arg(long, value_enum, value_delimiter = ',', default_value = "create", value_name = "SCENARIO")]
+    scenario: Vec<Choice>,
+    /// Number of objects; with several numbers, such as 300,1000,3000, the growth of each figure is shown as well
+    #[arg(long, value_delimiter = ',', default_value = "300", value_name = "COUNT")]
+    objects: Vec<NonZeroUsize>,
     /// Number of replicas of each object
-    #[arg(long, default_value_t = 3, value_name = "COUNT")]
-    replicas: usize,
+    #[arg(long, default_value = "3", value_name = "COUNT")]
+    replicas: NonZeroUsize,
+    /// Size up to which the environment of each pod is padded; 0 leaves the pods as small as the default template makes them
+    #[arg(long, default_value_t = 0, value_name = "BYTES")]
+    pod_bytes: usize,
     /// Times that each subject is measured
-    #[arg(long, default_value_t = 1, value_name = "COUNT")]
-    runs: usize,
+    #[arg(long, default_value = "1", value_name = "COUNT")]
+    runs: NonZeroUsize,
     /// Leave kube-controller-manager's Deployments out
     #[arg(long)]
     catena_only: bool,
-    /// Give up after this many seconds
+    /// Pause before each measurement, in seconds, so that it starts on a quiet cluster
+    #[arg(long, default_value_t = 5, value_name = "SECONDS")]
+    rest: u64,
+    /// Give up on a scenario after this many seconds
     #[arg(long, default_value_t = 600, value_name = "SECONDS")]
     patience: u64,
+    /// Write all figures of all runs to this file
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Write a chart of the medians to this file
+    #[arg(long, value_name = "FILE")]
+    svg: Option<PathBuf>,
 }
 
 /// Measures on a cluster of its own, which is always taken down.
 pub async fn run(options: &Options) -> Result<()> {
     let interrupt = Interrupt::listen()?;
     let cluster = LocalCluster::named(&format!("bench-{}", std::process::id()))?;
-    let result = Box::pin(interrupt.or(measure(&cluster, options, &interrupt))).await;
-    cluster.take_down()?;
-    result
+    let measured = async {
+        set_up(&cluster, options, &interrupt).await?;
+        measure(&cluster, options, &interrupt).await
+    };
+    let result = Box::pin(measured).await;
+    ended(result, cluster.take_down().map(drop))
 }
 
-async fn measure(cluster: &LocalCluster, options: &Options, interrupt: &Interrupt) -> Result<()> {
+/// Measures a few objects on a cluster that is up and has the charts, to show that it works.
+pub async fn rehearse(cluster: &LocalCluster, interrupt: &Interrupt) -> Result<()> {
+    let few = |count| NonZeroUsize::MIN.saturating_add(count);
+    let options = Options {
+        scenario: [Scenario::Create, Scenario::Scale, Scenario::Restart].map(Choice::One).into(),
+        objects: vec![few(2)],
+        replicas: few(1),
+        pod_bytes: 0,
+        runs: NonZeroUsize::MIN,
+        catena_only: false,
+        rest: 0,
+        patience: 60,
+        json: None,
+        svg: None,
+    };
+    measure(cluster, &options, interrupt).await
+}
+
+async fn set_up(cluster: &LocalCluster, options: &Options, interrupt: &Interrupt) -> Result<()> {
     cargo::run(&["build", "--release"], interrupt).await?;
     let bin_dir = workspace::release_binaries();
     let wanted = Wanted { nodes: 10, bin_dir: Some(bin_dir.clone()), default_bin_dir: bin_dir };
-    cluster.bring_up(&wanted).await?;
-    charts::install(&Cluster::local(cluster)?, &charts::all(), interrupt).await?;
-    let client = client(&cluster.kubeconfig()).await?;
-    let pods = options.objects * options.replicas;
-    println!("\n{} objects with {} replicas each: {pods} pods", options.objects, options.replicas);
-    for run in 0..options.runs {
-        let mut subjects = [Subject::Catena, Subject::Native];
-        // The first work of a cluster is the slowest, and earlier objects are still in the API server's memory.
-        if run % 2 == 1 {
-            subjects.reverse();
-        }
-        for subject in subjects {
-            if subject == Subject::Native && options.catena_only {
-                continue;
+    interrupt.or(cluster.bring_up(&wanted)).await?;
+    // The rights on the backups are in their namespace.
+    let namespaces: Api<Namespace> = Api::all(local_cluster::client(&cluster.kubeconfig()).await?);
+    let backups = serde_json::from_value(json!({"metadata": {"name": BACKUPS_NAMESPACE}}))?;
+    interrupt.or(async { Ok(namespaces.create(&PostParams::default(), &backups).await?) }).await?;
+    let on = Cluster::local(cluster)?;
+    charts::install(&on, &values::charts(&on.access.logs, options.pod_bytes)?, interrupt).await
+}
+
+/// Measures, and reports also what was measured before a failure.
+async fn measure(cluster: &LocalCluster, options: &Options, interrupt: &Interrupt) -> Result<()> {
+    let mut samples = Vec::new();
+    let result = Box::pin(interrupt.or(take_turns(cluster, options, &mut samples))).await;
+    if samples.is_empty() {
+        return result;
+    }
+    ended(result, report::write(&samples, options))
+}
+
+async fn take_turns(cluster: &LocalCluster, options: &Options, samples: &mut Vec<Sample>) -> Result<()> {
+    let meter = Meter::new(cluster, Duration::from_secs(options.rest)).await?;
+    let scenarios = Choice::scenarios(&options.scenario);
+    for objects in &options.objects {
+        for run in 1..=options.runs.get() {
+            let setting = Setting {
+                meter: &meter,
+                objects: objects.get(),
+                replicas: options.replicas.get(),
+                pod_bytes: options.pod_bytes,
+                patience: Duration::from_secs(options.patience),
+                run,
+            };
+            println!("\n{objects} objects, run {run} of {}", options.runs);
+            let mut subjects = [Subject::Catena, Subject::Native];
+            // The first work of a cluster is the slowest, and earlier objects are still in the API server's memory.
+            if run % 2 == 0 {
+                subjects.reverse();
             }
-            tokio::time::sleep(REST).await;
-            one(cluster, &client, subject, options).await?;
+            for subject in subjects {
+                if subject == Subject::Catena || !options.catena_only {
+                    chain(&setting, subject, &scenarios, samples).await?;
+                }
+            }
+            if scenarios.contains(&Scenario::Backups) {
+                let mut trial = Trial::begin(&setting, Subject::Catena).await?;
+                Scenario::Backups.prepare(&mut trial).await?;
+                samples.push(trial.measure(Scenario::Backups).await?);
+            }
         }
+    }
+    if samples.is_empty() {
+        bail!("nothing was measured: these scenarios are of Catena alone");
     }
     Ok(())
 }
 
-async fn one(cluster: &LocalCluster, client: &Client, subject: Subject, options: &Options) -> Result<()> {
-    let namespace = subject.namespace(client).await?;
-    let objects: Api<DynamicObject> = Api::namespaced_with(client.clone(), &namespace, &subject.resource());
-    let processes = subject.processes(cluster, client).await?;
-    let before: Vec<Usage> = processes.iter().map(process::Process::usage).collect::<Result<_>>()?;
-    let requests = Requests::from_now(cluster)?;
-    let step = Step::start(subject.label());
-    let started = Instant::now();
-    stream::iter((0..options.objects).map(Ok))
-        .try_for_each_concurrent(CONNECTIONS, async |number| {
-            let object = subject.object(&format!("bench-{number}"), options.replicas);
-            objects.create(&PostParams::default(), &object).await.map(drop)
-        })
-        .await
-        .context("could not create the objects")?;
-    let created = started.elapsed();
-    subject
-        .all_ready(&objects, options.objects, options.replicas, Duration::from_secs(options.patience))
-        .await?;
-    let ready = seconds(started.elapsed());
-    step.done(format!("created in {}, all ready {ready} after the first was created", seconds(created)));
-    // The work after readiness counts as well.
-    tokio::time::sleep(Duration::from_secs(2)).await;
-    for (process, before) in processes.iter().zip(&before) {
-        let after = process.usage()?;
-        let cpu = after.cpu.saturating_sub(before.cpu);
-        println!(
-            "  {:<30} {:.2} s CPU, {} MiB resident, {} MiB at most",
-            process.name,
-            cpu.as_secs_f64(),
-            after.resident / 1024,
-            after.resident_at_most / 1024
-        );
+/// Takes one set of objects through the scenarios; creating and deleting them is necessary in any case.
+async fn chain(
+    setting: &Setting<'_>,
+    subject: Subject,
+    scenarios: &[Scenario],
+    samples: &mut Vec<Sample>,
+) -> Result<()> {
+    let takes_part = |scenario: &Scenario| {
+        *scenario != Scenario::Backups && (subject == Subject::Catena || scenario.has_peer())
+    };
+    let chosen: Vec<Scenario> = scenarios.iter().copied().filter(takes_part).collect();
+    if chosen.is_empty() {
+        return Ok(());
     }
-    print!("{}", requests.since(cluster, subject.users(), options.objects)?);
-    clean_up(client, &objects, &namespace).await
-}
-
-async fn clean_up(client: &Client, objects: &Api<DynamicObject>, namespace: &str) -> Result<()> {
-    let step = Step::start("cleaning up");
-    let all: Vec<String> = objects
-        .list_metadata(&ListParams::default())
-        .await?
-        .items
-        .into_iter()
-        .filter_map(|object| object.metadata.name)
-        .collect();
-    let deleted = stream::iter(all)
-        .map(|name| async move { objects.delete(&name, &kube::api::DeleteParams::default()).await });
-    deleted.buffer_unordered(CONNECTIONS).try_for_each(|_| async { Ok(()) }).await?;
-    let pods: Api<k8s_openapi::api::core::v1::Pod> = Api::namespaced(client.clone(), namespace);
-    loop {
-        let left = pods.list_metadata(&ListParams::default().limit(1)).await?;
-        if left.items.is_empty() {
-            break;
-        }
-        tokio::time::sleep(LOOK * 5).await;
+    let mut trial = Trial::begin(setting, subject).await?;
+    if !chosen.contains(&Scenario::Create) {
+        Scenario::Create.run(&mut trial).await?;
     }
-    step.done("no pod is left");
+    for scenario in &chosen {
+        samples.push(trial.measure(*scenario).await?);
+    }
+    if !chosen.contains(&Scenario::Delete) {
+        Scenario::Delete.run(&mut trial).await?;
+    }
     Ok(())
 }

@@ -1,42 +1,43 @@
 //! The measured subjects.
 
-use std::{
-    pin::pin,
-    time::{Duration, Instant},
-};
-
-use anyhow::{Context, Result, bail};
-use futures::StreamExt;
-use k8s_openapi::api::{
-    apps::v1::Deployment,
-    core::v1::{Namespace, Pod, ServiceAccount},
-};
+use k8s_openapi::api::apps::v1::Deployment;
 use kube::{
-    Api, Client, ResourceExt,
-    api::{DynamicObject, ListParams, PostParams},
+    api::{DynamicObject, Patch},
     discovery::ApiResource,
-    runtime::{WatchStreamExt, watcher},
 };
-use local_cluster::{LocalCluster, PID_ANNOTATION};
+use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::process::Process;
-use crate::charts::NAMESPACE;
+use super::{pod, requests::Callers, scenario::Scenario};
+
+/// The name of kube-controller-manager among the components of the cluster.
+pub const CONTROLLER_MANAGER: &str = "controller-manager";
+/// The name of the API server among the components of the cluster.
+pub const API_SERVER: &str = "api-server";
 
 /// A chain from an object to its pods.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub enum Subject {
     /// BasicDeployment → BasicReplicaSet → pods.
     Catena,
     /// Deployment → ReplicaSet → pods, by kube-controller-manager.
+    #[serde(rename = "kube-controller-manager")]
     Native,
 }
 
 impl Subject {
     pub fn label(self) -> &'static str {
         match self {
-            Self::Catena => "Catena's controllers",
+            Self::Catena => "Catena",
             Self::Native => "kube-controller-manager",
+        }
+    }
+
+    /// A part of the names of its namespaces.
+    pub fn short(self) -> &'static str {
+        match self {
+            Self::Catena => "catena",
+            Self::Native => "native",
         }
     }
 
@@ -47,127 +48,119 @@ impl Subject {
         }
     }
 
-    /// The users whose requests count.
-    pub fn users(self) -> &'static [&'static str] {
-        match self {
-            Self::Catena => &[
-                "system:serviceaccount:catena-system:basic-deployment-controller",
-                "system:serviceaccount:catena-system:basic-replicaset-controller",
-            ],
-            Self::Native => &[
-                "system:serviceaccount:kube-system:deployment-controller",
-                "system:serviceaccount:kube-system:replicaset-controller",
-            ],
+    /// The controllers that work in a scenario, by the names of their charts or components.
+    pub fn controllers(self, scenario: Scenario) -> Vec<&'static str> {
+        let mut controllers = match (self, scenario) {
+            (Self::Native, _) => return vec![CONTROLLER_MANAGER],
+            (Self::Catena, Scenario::Backups) => return vec!["backup-controller"],
+            (Self::Catena, _) => vec!["basic-deployment-controller", "basic-replicaset-controller"],
+        };
+        match scenario {
+            Scenario::Commands => controllers.push("command-binder"),
+            // It collects the dependents.
+            Scenario::Delete => controllers.push(CONTROLLER_MANAGER),
+            _ => {}
         }
+        controllers
     }
 
-    /// A new namespace for it.
-    pub async fn namespace(self, client: &Client) -> Result<String> {
-        let namespaces: Api<Namespace> = Api::all(client.clone());
-        let prefix = if self == Self::Catena { "bench-catena-" } else { "bench-native-" };
-        let name = format!("{prefix}{}", jiff::Timestamp::now().as_millisecond());
-        let namespace = serde_json::from_value(json!({"metadata": {"name": name}}))?;
-        namespaces.create(&PostParams::default(), &namespace).await?;
-        // No pod is admitted before the namespace's service account exists.
-        let accounts: Api<ServiceAccount> = Api::namespaced(client.clone(), &name);
-        while accounts.get_opt("default").await?.is_none() {
-            tokio::time::sleep(Duration::from_millis(50)).await;
+    /// The users whose requests count in a scenario.
+    pub fn callers(self, scenario: Scenario) -> Callers {
+        let account = |namespace: &str, name: &str| format!("system:serviceaccount:{namespace}:{name}");
+        let of_system = |name: &str| account("kube-system", name);
+        let mut callers = Callers::default();
+        match self {
+            Self::Catena => {
+                let ours = self.controllers(scenario).into_iter().filter(|name| *name != CONTROLLER_MANAGER);
+                callers.users.extend(ours.map(|name| account(crate::charts::NAMESPACE, name)));
+            }
+            Self::Native => {
+                callers.users.extend(["deployment-controller", "replicaset-controller"].map(of_system));
+                // All controllers of the process share the caches, which have a user of their own.
+                let cached = vec!["deployments", "replicasets", "pods"];
+                callers.reader = Some(("system:kube-controller-manager".to_owned(), cached));
+            }
         }
-        Ok(name)
+        if scenario == Scenario::Delete {
+            callers.users.push(of_system("generic-garbage-collector"));
+        }
+        callers
     }
 
     /// An object whose pods have the same shape for each subject.
-    pub fn object(self, name: &str, replicas: usize) -> DynamicObject {
+    pub fn object(self, name: &str, replicas: usize, pod_bytes: usize) -> DynamicObject {
         let data = match self {
-            Self::Catena => json!({"spec": {"replicas": replicas, "parameters": {"image": "nginx:1.29"}}}),
-            Self::Native => native(name, replicas),
+            Self::Catena => json!({"spec": {"replicas": replicas, "parameters": {"image": pod::IMAGE}}}),
+            Self::Native => {
+                let labels = json!({"app.kubernetes.io/name": name, "app.kubernetes.io/managed-by": "bench"});
+                let template = pod::template(&labels, pod::IMAGE, pod_bytes);
+                json!({"spec": {
+                    "replicas": replicas, "selector": {"matchLabels": labels}, "template": template,
+                }})
+            }
         };
         DynamicObject::new(name, &self.resource()).data(data)
     }
 
-    /// The processes that do its work.
-    pub async fn processes(self, cluster: &LocalCluster, client: &Client) -> Result<Vec<Process>> {
-        let component = |name: &str| {
-            let kept = cluster.components().remove(name);
-            let pid = kept.and_then(|kept| kept.pid).with_context(|| format!("{name} does not run"))?;
-            anyhow::Ok(Process { name: name.to_owned(), pid })
-        };
-        // The cost of the requests on the server.
-        let api_server = component("api-server")?;
-        if self == Self::Native {
-            return Ok(vec![component("controller-manager")?, api_server]);
+    /// The change of an object's image, which is a new revision.
+    pub fn roll(self, image: &str) -> Patch<Value> {
+        match self {
+            Self::Catena => Patch::Merge(json!({"spec": {"parameters": {"image": image}}})),
+            // It merges the list of containers by name.
+            Self::Native => Patch::Strategic(
+                json!({"spec": {"template": {"spec": {"containers": [{"name": "main", "image": image}]}}}}),
+            ),
         }
-        let pods: Api<Pod> = Api::namespaced(client.clone(), NAMESPACE);
-        let pods = pods.list(&ListParams::default()).await?;
-        let process = |pod: Pod| {
-            let pid = pod.annotations().get(PID_ANNOTATION).and_then(|pid| pid.parse().ok());
-            let name = pod.labels().get("app.kubernetes.io/name").cloned().unwrap_or_else(|| pod.name_any());
-            pid.map(|pid| Process { name, pid })
-        };
-        Ok(pods.items.into_iter().filter_map(process).chain([api_server]).collect())
     }
 
-    /// Watches until all objects are ready.
-    pub async fn all_ready(
-        self,
-        objects: &Api<DynamicObject>,
-        count: usize,
-        replicas: usize,
-        patience: Duration,
-    ) -> Result<()> {
-        let started = Instant::now();
-        let mut ready = std::collections::HashSet::new();
-        let mut events =
-            pin!(watcher(objects.clone(), watcher::Config::default()).default_backoff().applied_objects());
-        while ready.len() < count {
-            let left = patience.checked_sub(started.elapsed());
-            let event = tokio::time::timeout(left.unwrap_or_default(), events.next()).await;
-            match event {
-                Ok(Some(Ok(object))) => {
-                    if self.is_ready(&object, replicas) {
-                        ready.insert(object.name_any());
-                    } else {
-                        ready.remove(&object.name_any());
-                    }
-                }
-                Ok(_) => {}
-                Err(_) => {
-                    bail!("{} of {count} objects were ready after {} s", ready.len(), patience.as_secs())
-                }
-            }
-        }
-        Ok(())
-    }
-
-    fn is_ready(self, object: &DynamicObject, replicas: usize) -> bool {
+    /// Whether all replicas of an object's present revision are ready, and no others are left.
+    pub fn is_ready(self, object: &DynamicObject, replicas: usize) -> bool {
         let status = &object.data["status"];
         let is_current = status["observedGeneration"].as_i64() == object.metadata.generation;
+        let wanted = Value::from(replicas);
         is_current
             && match self {
                 Self::Catena => status["ready"] == Value::Bool(true),
-                Self::Native => status["availableReplicas"].as_u64() == u64::try_from(replicas).ok(),
+                Self::Native => ["replicas", "updatedReplicas", "availableReplicas"]
+                    .iter()
+                    .all(|key| status[key] == wanted),
             }
     }
 }
 
-/// The rendering of the charts' default templates, as a Deployment.
-fn native(name: &str, replicas: usize) -> Value {
-    let labels = json!({"app.kubernetes.io/name": name, "app.kubernetes.io/managed-by": "bench"});
-    json!({"spec": {
-        "replicas": replicas,
-        "selector": {"matchLabels": labels},
-        "template": {
-            "metadata": {"labels": labels},
-            "spec": {
-                "automountServiceAccountToken": false,
-                "securityContext": {"runAsNonRoot": true, "seccompProfile": {"type": "RuntimeDefault"}},
-                "containers": [{
-                    "name": "main",
-                    "image": "nginx:1.29",
-                    "resources": {"requests": {"cpu": "10m", "memory": "64Mi"}, "limits": {"memory": "64Mi"}},
-                    "securityContext": {"allowPrivilegeEscalation": false, "capabilities": {"drop": ["ALL"]}},
-                }],
-            },
-        },
-    }})
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn deployment(status: &Value) -> DynamicObject {
+        let object = json!({"metadata": {"generation": 2}, "status": status});
+        serde_json::from_value(object).unwrap()
+    }
+
+    #[test]
+    fn a_deployment_is_ready_when_no_pod_of_an_older_revision_is_left() {
+        let status =
+            json!({"observedGeneration": 2, "replicas": 3, "updatedReplicas": 3, "availableReplicas": 3});
+        assert!(Subject::Native.is_ready(&deployment(&status), 3));
+        for (key, value) in
+            [("observedGeneration", 1), ("replicas", 4), ("updatedReplicas", 2), ("availableReplicas", 2)]
+        {
+            let mut other = status.clone();
+            other[key] = value.into();
+            assert!(!Subject::Native.is_ready(&deployment(&other), 3), "{other}");
+        }
+    }
+
+    #[test]
+    fn the_garbage_collection_of_both_counts_in_deletions_alone() {
+        let collects = |subject: Subject, scenario| {
+            subject.callers(scenario).users.iter().any(|user| user.ends_with("generic-garbage-collector"))
+        };
+        for subject in [Subject::Catena, Subject::Native] {
+            assert!(collects(subject, Scenario::Delete));
+            assert!(!collects(subject, Scenario::Create));
+        }
+        let users = Subject::Catena.callers(Scenario::Delete).users;
+        assert!(!users.iter().any(|user| user.ends_with(CONTROLLER_MANAGER)), "{users:?}");
+    }
 }

@@ -13,7 +13,7 @@ use crate::{
     cargo,
     charts::{self, Chart},
     cluster::Cluster,
-    commands::images,
+    commands::{bench, images},
     images::{WORKLOAD, reference},
     post_mortem::{ended, on_failure},
     workspace,
@@ -68,12 +68,15 @@ pub async fn run(name: &str, options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// Shows the story on a local cluster of its own, which is always taken down.
+/// Shows the story on a local cluster of its own, which is always taken down, and measures a few objects on it.
 pub async fn rehearse(interrupt: &Interrupt) -> Result<()> {
     let name = format!("demo-{}", std::process::id());
-    let told = tell(&name, &Options { on: On::Local, node_image: None }, interrupt).await;
     let cluster = LocalCluster::named(&name)?;
-    let told = on_failure(told.map(drop), &name, &cluster.logs(), cluster.access().ok().as_ref());
+    let told = async {
+        tell(&name, &Options { on: On::Local, node_image: None }, interrupt).await?;
+        bench::rehearse(&cluster, interrupt).await
+    };
+    let told = on_failure(Box::pin(told).await, &name, &cluster.logs(), cluster.access().ok().as_ref());
     ended(told, cluster.take_down().map(drop))
 }
 

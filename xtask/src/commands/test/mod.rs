@@ -42,7 +42,7 @@ enum Step {
     Charts,
     /// The end-to-end suite on a cluster of its own
     E2e,
-    /// The demo, on a cluster of its own
+    /// The demo, on a cluster of its own, and a benchmark of a few objects on the same one
     Demo,
 }
 

@@ -1,0 +1,86 @@
+//! A figure, and the measurement that it is a part of.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use super::{scenario::Scenario, subject::Subject};
+
+/// The name of the figure that answers how long a scenario took.
+pub const TIME: &str = "time";
+
+/// A measured value.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Figure {
+    pub name: String,
+    pub unit: Unit,
+    pub value: f64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Unit {
+    Seconds,
+    Mebibytes,
+    Bytes,
+    Count,
+    PerObject,
+    Percent,
+}
+
+/// The measurement of one subject in one scenario.
+#[derive(Clone, Debug, Serialize)]
+pub struct Sample {
+    pub scenario: Scenario,
+    pub subject: Subject,
+    pub objects: usize,
+    /// Those of each object at the end; none where the objects have no pods.
+    pub replicas: Option<usize>,
+    /// Counted from 1.
+    pub run: usize,
+    pub figures: Vec<Figure>,
+    /// The number of requests of the controllers, by verb, resource and code.
+    pub requests: BTreeMap<String, usize>,
+}
+
+impl Figure {
+    pub fn new(name: impl Into<String>, unit: Unit, value: f64) -> Self {
+        Self { name: name.into(), unit, value }
+    }
+
+    pub fn seconds(name: impl Into<String>, value: std::time::Duration) -> Self {
+        Self::new(name, Unit::Seconds, value.as_secs_f64())
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "counts of requests are far below 2^52")]
+    pub fn count(name: impl Into<String>, value: usize) -> Self {
+        Self::new(name, Unit::Count, value as f64)
+    }
+}
+
+impl Unit {
+    /// A value without its unit.
+    pub fn number(self, value: f64) -> String {
+        match self {
+            Self::Seconds | Self::PerObject => format!("{value:.2}"),
+            Self::Mebibytes => format!("{value:.1}"),
+            Self::Bytes | Self::Count | Self::Percent => format!("{value:.0}"),
+        }
+    }
+
+    /// What follows the number.
+    pub fn suffix(self) -> &'static str {
+        match self {
+            Self::Seconds => " s",
+            Self::Mebibytes => " MiB",
+            Self::Bytes => " bytes",
+            Self::Percent => " %",
+            Self::Count | Self::PerObject => "",
+        }
+    }
+
+    /// Whether such a figure grows with the number of objects.
+    pub fn grows(self) -> bool {
+        matches!(self, Self::Seconds | Self::Mebibytes | Self::Count)
+    }
+}

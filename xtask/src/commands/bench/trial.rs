@@ -1,0 +1,170 @@
+//! One subject with its objects in a namespace of its own, taken through scenarios.
+
+use std::{
+    pin::pin,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context, Result, bail};
+use futures::{StreamExt, TryStreamExt, stream};
+use k8s_openapi::api::core::v1::{Namespace, Pod, ServiceAccount};
+use kube::{
+    Api, ResourceExt,
+    api::{DynamicObject, ListParams, PostParams},
+    runtime::{WatchStreamExt, watcher},
+};
+use local_cluster::Step;
+use serde_json::json;
+
+use super::{figure::Sample, meter::Meter, scenario::Scenario, subject::Subject};
+
+/// Connections that create, change or delete objects.
+const CONNECTIONS: usize = 16;
+
+/// The fixed facts of a run.
+pub struct Setting<'a> {
+    pub meter: &'a Meter,
+    pub objects: usize,
+    pub replicas: usize,
+    pub pod_bytes: usize,
+    pub patience: Duration,
+    /// Counted from 1.
+    pub run: usize,
+}
+
+/// A subject in a run.
+pub struct Trial<'a> {
+    pub setting: &'a Setting<'a>,
+    pub subject: Subject,
+    pub namespace: String,
+    pub objects: Api<DynamicObject>,
+    /// Those of each object at present; none where the objects have no pods.
+    pub replicas: Option<usize>,
+}
+
+impl<'a> Trial<'a> {
+    /// A trial with a new namespace.
+    pub async fn begin(setting: &'a Setting<'a>, subject: Subject) -> Result<Self> {
+        let client = &setting.meter.client;
+        let namespaces: Api<Namespace> = Api::all(client.clone());
+        let name = format!("bench-{}-{}", subject.short(), jiff::Timestamp::now().as_millisecond());
+        let namespace = serde_json::from_value(json!({"metadata": {"name": name}}))?;
+        namespaces.create(&PostParams::default(), &namespace).await?;
+        // No pod is admitted before the namespace's service account exists.
+        let accounts: Api<ServiceAccount> = Api::namespaced(client.clone(), &name);
+        while accounts.get_opt("default").await?.is_none() {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        let objects = Api::namespaced_with(client.clone(), &name, &subject.resource());
+        Ok(Self { setting, subject, namespace: name, objects, replicas: Some(setting.replicas) })
+    }
+
+    /// Measures one scenario.
+    pub async fn measure(&mut self, scenario: Scenario) -> Result<Sample> {
+        let (setting, subject) = (self.setting, self.subject);
+        let step = Step::start(format!("{}: {}", subject.label(), scenario.name()));
+        let work = async || scenario.run(self).await;
+        let (figures, counts) = Box::pin(setting.meter.measure(subject, scenario, setting.objects, work))
+            .await
+            .with_context(|| format!("{} with {}", scenario.name(), subject.label()))?;
+        let shown: Vec<String> = figures
+            .iter()
+            .map(|figure| {
+                format!("{} {}{}", figure.name, figure.unit.number(figure.value), figure.unit.suffix())
+            })
+            .collect();
+        step.done("");
+        println!("  {}\n{}", shown.join("; "), counts.lines(setting.objects));
+        Ok(Sample {
+            scenario,
+            subject,
+            objects: setting.objects,
+            replicas: self.replicas,
+            run: setting.run,
+            figures,
+            requests: counts.by_kind,
+        })
+    }
+
+    /// The names of the objects.
+    pub fn names(&self) -> impl Iterator<Item = String> + use<> {
+        (0..self.setting.objects).map(|number| format!("bench-{number}"))
+    }
+
+    /// Objects of another kind in the namespace.
+    pub fn others<K>(&self) -> Api<K>
+    where
+        K: kube::Resource<Scope = k8s_openapi::NamespaceResourceScope, DynamicType = ()>,
+    {
+        Api::namespaced(self.setting.meter.client.clone(), &self.namespace)
+    }
+
+    /// Waits until all objects are ready.
+    pub async fn until_ready(&self) -> Result<()> {
+        let (subject, replicas) = (self.subject, self.replicas.unwrap_or_default());
+        let is_ready = |object: &DynamicObject| subject.is_ready(object, replicas);
+        self.until(&self.objects, watcher::Config::default(), self.setting.objects, is_ready).await
+    }
+
+    /// Watches until this number of objects is done.
+    pub async fn until<K>(
+        &self,
+        objects: &Api<K>,
+        config: watcher::Config,
+        count: usize,
+        is_done: impl Fn(&K) -> bool,
+    ) -> Result<()>
+    where
+        K: kube::Resource + Clone + std::fmt::Debug + serde::de::DeserializeOwned + Send + 'static,
+    {
+        let (started, patience) = (Instant::now(), self.setting.patience);
+        let mut done = std::collections::HashSet::new();
+        let mut events = pin!(watcher(objects.clone(), config).default_backoff().applied_objects());
+        while done.len() < count {
+            let left = patience.saturating_sub(started.elapsed());
+            match tokio::time::timeout(left, events.next()).await {
+                Ok(Some(Ok(object))) if is_done(&object) => {
+                    done.insert(object.name_any());
+                }
+                Ok(Some(Ok(object))) => {
+                    done.remove(&object.name_any());
+                }
+                Ok(_) => {}
+                Err(_) => bail!("{} of {count} objects were done after {} s", done.len(), patience.as_secs()),
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits until a question is answered with yes.
+    pub async fn until_true(&self, what: &str, question: impl AsyncFn() -> Result<bool>) -> Result<()> {
+        let started = Instant::now();
+        while !question().await? {
+            if started.elapsed() > self.setting.patience {
+                bail!("{what}: not after {} s", self.setting.patience.as_secs());
+            }
+            // The answers are small.
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+        Ok(())
+    }
+
+    /// Whether the namespace has no pod.
+    pub async fn has_no_pod(&self) -> Result<bool> {
+        is_empty(&self.others::<Pod>(), &ListParams::default()).await
+    }
+}
+
+/// Whether there is no object.
+pub async fn is_empty<K>(objects: &Api<K>, which: &ListParams) -> Result<bool>
+where
+    K: Clone + std::fmt::Debug + serde::de::DeserializeOwned,
+{
+    Ok(objects.list_metadata(&which.clone().limit(1)).await?.items.is_empty())
+}
+
+/// Does something with each item, with several connections.
+pub async fn each<T>(items: impl Iterator<Item = T>, act: impl AsyncFn(T) -> kube::Result<()>) -> Result<()> {
+    let act = async |item| act(item).await;
+    stream::iter(items.map(Ok)).try_for_each_concurrent(CONNECTIONS, act).await.map_err(Into::into)
+}
