@@ -1,4 +1,4 @@
-//! Settings of our controllers that are not in force, from their ConfigMaps and Events.
+//! Settings of our controllers that are not in force, from their `ConfigMaps` and Events.
 
 use std::collections::BTreeMap;
 
