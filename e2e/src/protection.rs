@@ -116,6 +116,7 @@ pub fn protecting() -> Result<Value> {
             "gadgets": entry("e2e.catena.dev/v1", "Gadget", "gadgets", "manifest"),
             "relics": entry("e2e.catena.dev/v1", "Relic", "relics", "manifest"),
             "leftovers": entry("e2e.catena.dev/v1", "Leftover", "leftovers", "manifest"),
+            "shades": entry("e2e.catena.dev/v1", "Shade", "shades", "fails"),
             "depths": entry("e2e.catena.dev/v1", "Depth", "depths", "manifest"),
         },
         "backups": {

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use anyhow::Result;
-use catena_api::{BasicDeployment, BasicReplicaSet};
+use catena_api::{BasicDeployment, BasicDeploymentRestart, BasicReplicaSet};
 use e2e::{
-    AuditLog, CHAIN, Cluster, Namespace, REPLICA_SETS, WAIT_TIMEOUT, condition, deployment, eventually,
-    kubectl, uids,
+    AuditLog, CHAIN, Cluster, DEPLOYMENTS, Namespace, REPLICA_SETS, WAIT_TIMEOUT, condition, deployment,
+    eventually, kubectl, uids,
 };
 use k8s_openapi::{
     api::core::v1::{Namespace as CoreNamespace, Pod},
@@ -123,6 +123,30 @@ async fn a_deletion_that_a_finalizer_holds_up_is_visible_in_lists() -> Result<()
     namespace.merge::<BasicDeployment>("web", json!({"metadata": {"finalizers": null}})).await?;
     namespace.merge::<BasicReplicaSet>("web", json!({"metadata": {"finalizers": null}})).await?;
     until_nothing_is_left(&namespace).await;
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_deleted_command_that_is_bound_to_nothing_says_what_holds_it_up() -> Result<()> {
+    let cluster = Cluster::with(&[DEPLOYMENTS]).await?;
+    let namespace = cluster.namespace("unbound").await?;
+    let restart = json!({
+        "metadata": {"name": "again", "finalizers": ["example.com/hold"]},
+        "spec": {"targetRef": {"name": "nobody"}},
+    });
+    namespace.create::<BasicDeploymentRestart>(&serde_json::from_value(restart)?).await?;
+    namespace.delete::<BasicDeploymentRestart>("again").await?;
+    let says = |restart: &BasicDeploymentRestart| {
+        let conditions = restart.status.as_ref().map(|status| &status.conditions[..]).unwrap_or_default();
+        condition(conditions, "Succeeded").is_some_and(|succeeded| {
+            (succeeded.status.as_str(), succeeded.reason.as_str()) == ("Unknown", "Terminating")
+                && succeeded.message.contains("example.com/hold")
+        })
+    };
+    namespace.until("again", "says what holds it up", says).await;
+    let free = json!({"metadata": {"finalizers": null}});
+    namespace.merge::<BasicDeploymentRestart>("again", free).await?;
+    namespace.until_gone::<BasicDeploymentRestart>("again").await;
     Ok(())
 }
 

@@ -71,6 +71,7 @@ mod takes_over;
 mod tells_milestones;
 mod uninstalls_in_any_order;
 mod upgrades_charts;
+mod waits_for_served_kinds;
 
 #[test]
 fn every_file_is_part_of_the_suite() -> anyhow::Result<()> {

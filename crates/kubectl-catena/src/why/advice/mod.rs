@@ -205,10 +205,9 @@ fn write(reason: &str) -> Option<Description> {
             "cannot create anything, because the namespace is being deleted",
             "create it in another namespace if it is still needed; kubectl catena why on the namespace names the objects that hold its deletion up",
         ),
-        "NamespaceMissing" => (
-            "is left of a namespace that no longer exists",
-            "create the namespace again: without it, the API server lets nobody change the object",
-        ),
+        "NamespaceMissing" => {
+            ("cannot create something, because its namespace does not exist", "create the namespace")
+        }
         "AlreadyExists" | "Conflict" | "NotFound" => {
             ("met a concurrent change", "wait; the write is retried")
         }

@@ -15,7 +15,7 @@ pub enum WriteCause {
     Gone,
     /// The server does not serve the kind, at least in this version. Its objects may still be stored.
     KindNotServed,
-    /// There is no such namespace. An object may be left of it, whose kind was not served when it was deleted.
+    /// There is no such namespace to create the object in.
     NamespaceMissing,
     /// The object was replaced or changed meanwhile.
     Changed {
@@ -179,7 +179,9 @@ impl WriteCause {
                 "{object} cannot be written, because the cluster does not serve its kind in this version; install its CustomResourceDefinition, or set served: true for a version of it"
             ),
             Self::NamespaceMissing => {
-                format!("{object} cannot be written, because its namespace does not exist; create it again")
+                format!(
+                    "{object} cannot be created, because its namespace does not exist; create the namespace"
+                )
             }
             Self::Changed { message } => {
                 format!("{object} was changed or replaced in the meantime: {message}")
