@@ -167,9 +167,21 @@ impl Observed {
         self.others.iter().filter(|other| !other.is_deleting)
     }
 
-    /// Whether all desired replicas serve the desired rendering.
+    /// Whether all desired replicas serve the desired rendering, and no others serve beside them.
     #[must_use]
     pub fn is_ready(&self) -> bool {
+        self.is_served() && self.leftover().is_none()
+    }
+
+    /// A former child that has not gone, or whose replicas serve until its deletion is complete.
+    #[must_use]
+    pub fn leftover(&self) -> Option<&Arc<Child>> {
+        self.others.iter().find(|other| !other.is_deleting || other.outputs.active > 0)
+    }
+
+    /// Whether all desired replicas serve the desired rendering, so that former children may go.
+    #[must_use]
+    pub fn is_served(&self) -> bool {
         let (Some(child), Ok(desired)) = (self.child.ours(), &self.desired) else { return false };
         self.held_up().is_none() && child.hash() == desired.hash && self.serves(child)
     }

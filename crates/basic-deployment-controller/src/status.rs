@@ -80,7 +80,10 @@ pub fn status(observed: &Observed) -> BasicDeploymentStatus {
         blocked_by,
         conditions,
     };
-    match deployment.status.clone().filter(|_| observed.is_blind) {
+    let is_unknown = observed.is_blind
+        || observed.unseen_child().is_some()
+        || child.is_some_and(|child| child.outputs.problem.is_some());
+    match deployment.status.clone().filter(|_| is_unknown) {
         // Without an observation, the last values remain.
         Some(BasicDeploymentStatus { active, replicas, progress, revision, selector, child, .. }) => {
             BasicDeploymentStatus { active, replicas, progress, revision, selector, child, ..new }
@@ -115,7 +118,15 @@ fn by_former(observed: &Observed) -> String {
         .step_failure(step::SCALE_FORMER)
         .filter(|_| observed.held_up().is_none())
         .map(|failure| format!("; a former child cannot be scaled: {}", failure.message));
-    said.chain(broken).chain(failed).collect::<Vec<_>>().concat()
+    let leaving = observed.others.iter().filter(|child| child.is_deleting && child.outputs.active > 0);
+    let leaving = leaving.map(|child| {
+        let Child { kind, name, outputs, .. } = &**child;
+        format!(
+            "; the former {} {name:?} is being deleted, and {} of its replicas still serve: a finalizer may keep it",
+            kind.kind, outputs.active
+        )
+    });
+    said.chain(broken).chain(failed).chain(leaving).collect::<Vec<_>>().concat()
 }
 
 fn fought_over(fields: &[&str], observed: &Observed) -> String {
@@ -252,7 +263,7 @@ fn summary(
     }
     let reason = match () {
         () if is_outdated => "Updating",
-        () if child.is_some() && observed.former_children().next().is_some() => "Exchanging",
+        () if child.is_some() && observed.leftover().is_some() => "Exchanging",
         () => "Progressing",
     };
     say(reason, format!("{counted}{whom}"), false)

@@ -128,7 +128,7 @@ pub fn is_out_of_scale(observed: &Observed) -> bool {
 
 /// Scales a former child, which serves until the wanted one does.
 pub fn scale_former(observed: &Observed) -> Option<Action> {
-    if observed.attempt.holds(step::SCALE_FORMER) || observed.is_ready() {
+    if observed.attempt.holds(step::SCALE_FORMER) || observed.is_served() {
         return None;
     }
     let (child, replicas) = next_former(observed)?;
@@ -142,5 +142,5 @@ pub fn scale_former(observed: &Observed) -> Option<Action> {
 /// Deletes former children when the wanted one serves.
 pub fn clean_up(observed: &Observed) -> Option<Action> {
     let former: Vec<_> = observed.former_children().cloned().collect();
-    (!former.is_empty() && observed.is_ready()).then_some(Action::Delete(former))
+    (!former.is_empty() && observed.is_served()).then_some(Action::Delete(former))
 }
