@@ -13,7 +13,7 @@ use crate::{
 const KIBIBYTE: usize = 1024;
 /// Maximum size, in KiB, of objects that are built and not yet answered. The connections and the answers can take as
 /// much again.
-const KIBIBYTES: usize = KIBIBYTE;
+const KIBIBYTES: usize = KIBIBYTE / 2;
 
 /// Room for objects that are built and not yet answered.
 pub(super) struct Room {
