@@ -170,7 +170,10 @@ impl<R: Row> Rows<R> {
         if let Some(group) = old.group()
             && let Some(members) = self.by_group.get_mut(group)
         {
-            members.retain(|member| member.id().uid != uid);
+            // Rows of a group have no order.
+            if let Some(place) = members.iter().position(|member| Arc::ptr_eq(member, &old)) {
+                members.swap_remove(place);
+            }
             if members.is_empty() {
                 self.by_group.remove(group);
             }
