@@ -33,6 +33,7 @@ mod heals_after_a_blackhole;
 mod holds_what_is_not_backed_up;
 mod issues_commands;
 mod keeps_history;
+mod keeps_the_budget_of_an_exchange;
 mod keeps_the_transcript;
 mod keeps_up;
 mod meets_pod_security;
