@@ -23,6 +23,7 @@ mod exchanges_children;
 mod explains;
 mod explains_broken_clusters;
 mod explains_broken_controllers;
+mod finds_former_children;
 mod fits_the_rollouts;
 mod fits_the_schemas;
 mod follows_the_readme;

@@ -77,6 +77,12 @@ pub fn status(observed: &Observed) -> BasicDeploymentStatus {
             .map(|revision| revision.number),
         selector: main_server(observed).and_then(|child| child.outputs.selector.clone()),
         child: child.map(child_status).or_else(|| observed.unseen_child().cloned()),
+        former_children: observed
+            .others
+            .iter()
+            .map(|other| child_status(other))
+            .chain(observed.unseen_former().cloned())
+            .collect(),
         blocked_by,
         conditions,
     };
@@ -85,9 +91,13 @@ pub fn status(observed: &Observed) -> BasicDeploymentStatus {
         || child.is_some_and(|child| child.outputs.problem.is_some());
     match deployment.status.clone().filter(|_| is_unknown) {
         // Without an observation, the last values remain.
-        Some(BasicDeploymentStatus { active, replicas, progress, revision, selector, child, .. }) => {
-            BasicDeploymentStatus { active, replicas, progress, revision, selector, child, ..new }
-        }
+        Some(before) => BasicDeploymentStatus {
+            observed_generation: new.observed_generation,
+            ready: new.ready,
+            blocked_by: new.blocked_by,
+            conditions: new.conditions,
+            ..before
+        },
         None => new,
     }
 }
@@ -126,7 +136,10 @@ fn by_former(observed: &Observed) -> String {
             kind.kind, outputs.active
         )
     });
-    said.chain(broken).chain(failed).chain(leaving).collect::<Vec<_>>().concat()
+    let unseen = observed.unseen_former().map(|ChildStatus { kind, name, .. }| {
+        format!("; the former {kind} {name:?} is of a kind that children no longer lists, and may still run")
+    });
+    said.chain(broken).chain(failed).chain(leaving).chain(unseen).collect::<Vec<_>>().concat()
 }
 
 fn fought_over(fields: &[&str], observed: &Observed) -> String {

@@ -139,6 +139,12 @@ pub fn scale_former(observed: &Observed) -> Option<Action> {
     })
 }
 
+/// The end of an exchange waits for former children that are not seen.
+pub fn unseen_former(observed: &Observed) -> Option<Action> {
+    let ChildStatus { kind, name, .. } = observed.unseen_former().next().filter(|_| observed.is_served())?;
+    Some(Action::Refuse(Refusal::FormerKindNotListed { kind: kind.clone(), name: name.clone() }))
+}
+
 /// Deletes former children when the wanted one serves.
 pub fn clean_up(observed: &Observed) -> Option<Action> {
     let former: Vec<_> = observed.former_children().cloned().collect();

@@ -188,6 +188,44 @@ fn no_child_is_made_while_the_last_one_is_of_a_kind_that_is_not_seen() {
 }
 
 #[test]
+fn an_exchange_does_not_end_beside_a_former_child_of_a_kind_that_is_not_seen() {
+    let mut observed = switched();
+    observed.revisions.insert(0, revision_of_deployments());
+    observed.child = Found::Ours(child(json!({"spec": {"replicas": 1}, "status": {"active": 0}})));
+    let told = status(&observed);
+    assert_eq!(told.former_children.iter().map(|former| &*former.kind).collect::<Vec<_>>(), ["Deployment"]);
+    Arc::make_mut(&mut observed.deployment).status = Some(told.clone());
+    observed.kinds.pop();
+    observed.others.clear();
+    let lost = status(&observed);
+    assert_eq!(lost.former_children, told.former_children, "it is not forgotten");
+    let message = &conditions::find(&lost.conditions, conditions::READY).unwrap().message;
+    assert!(message.contains("Deployment \"web\" is of a kind that children no longer lists"), "{message}");
+
+    observed.child = Found::Ours(child(json!({})));
+    let Action::Refuse(refusal) = decide(&observed) else { panic!() };
+    assert!(refusal.to_string().contains("Deployment \"web\", is of a kind that children"), "{refusal}");
+    assert!(!status(&observed).ready);
+    observed.kinds.push(fixtures::listed(deployments()));
+    assert!(status(&observed).ready, "it is seen to be gone");
+    assert_eq!(status(&observed).former_children, []);
+}
+
+#[test]
+fn the_numbers_of_a_child_that_is_not_seen_stay() {
+    let mut observed = switched();
+    observed.child = Found::Ours(observed.others.remove(0));
+    observed.revisions.insert(0, revision_of_deployments());
+    let told = status(&observed);
+    assert_eq!((told.active, told.replicas), (3, 3));
+    Arc::make_mut(&mut observed.deployment).status = Some(told.clone());
+    observed.child = Found::Nothing;
+    observed.kinds.pop();
+    let lost = status(&observed);
+    assert_eq!((lost.active, lost.replicas, lost.progress, lost.ready), (3, 3, told.progress, false));
+}
+
+#[test]
 fn a_rollback_makes_the_child_of_the_former_kind_the_wanted_one() {
     let mut observed = ours(json!({}));
     observed.kinds.push(fixtures::listed(deployments()));
