@@ -9,7 +9,7 @@ use catena_api::{
     contract::{REPLICAS_LABEL, REPLICAS_VERSION},
 };
 use e2e::{
-    AuditLog, CHAIN, Cluster, DEPLOYMENTS, Namespace, Release, WAIT_TIMEOUT, child_example, commands,
+    AuditLog, CHAIN, Cluster, DEPLOYMENTS, Namespace, Release, WAIT_TIMEOUT, catena, child_example, commands,
     condition, deployment, eventually, is_alive, is_ready, open_kind,
 };
 use k8s_openapi::{
@@ -166,10 +166,31 @@ async fn a_child_is_exchanged_for_another_kind_and_rolled_back_while_it_serves()
     )
     .await?;
     until_on::<Deployment>(&namespace, &["BasicReplicaSet"]).await?;
+    is_shown_while_it_serves(&namespace).await?;
     is_not_left_behind(&cluster, &namespace, &release).await?;
     release.restore().await?;
     DEPLOYMENTS.until_ready(&cluster).await;
     Ok(())
+}
+
+/// The kubectl plugin shows a former child beside one that never serves, although the status names only the new one.
+async fn is_shown_while_it_serves(namespace: &Namespace) -> Result<()> {
+    let spec = |template: &str, image: &str| json!({"template": template, "parameters": {"image": image}});
+    change(namespace, spec("default", "registry.invalid/missing:1")).await?;
+    eventually("both children are in the tree", WAIT_TIMEOUT, async || {
+        let web = namespace.api::<BasicDeployment>().get("web").await;
+        let web = web.map_err(|error| json!(error.to_string()))?;
+        let child = web.status.and_then(|status| status.child).map(|child| child.kind);
+        let said = catena(&namespace.name, &["tree", "web", "-o", "json"]).await.and_then(|said| said.json());
+        let said = said.map_err(|error| json!(format!("{error:#}")))?;
+        let children = said["tree"]["children"].as_array().into_iter().flatten();
+        let kinds: Vec<_> = children.filter_map(|child| child["kind"].as_str()).collect();
+        let is_shown = ["BasicReplicaSet", "Deployment"].iter().all(|kind| kinds.contains(kind));
+        if is_shown && child.as_deref() == Some("BasicReplicaSet") { Ok(()) } else { Err(said) }
+    })
+    .await;
+    change(namespace, spec("deployment", &e2e::another_image())).await?;
+    until_on::<Deployment>(namespace, &["BasicReplicaSet"]).await
 }
 
 /// A kind that is no longer listed: no other child is created beside one that nobody sees.

@@ -72,6 +72,7 @@ async fn play(namespace: &Namespace) -> Result<String> {
     .await;
     transcript.push(entry(namespace, &["status"]).await?);
     transcript.push(entry(namespace, &["why", "web"]).await?);
+    transcript.push(entry(namespace, &["history", "web"]).await?);
     transcript.push(entry(namespace, &["history", "web", "--revision", "2"]).await?);
     transcript.push(entry(namespace, &["rollback", "web", "--wait"]).await?);
 

@@ -56,6 +56,7 @@ async fn the_history_shows_what_a_revision_changed() -> Result<()> {
     let table = succeeds(&namespace.name, &["history", "web"]).await?.out;
     assert_eq!(table.lines().count(), 3, "{table}");
     assert!(table.lines().nth(2).is_some_and(|line| line.ends_with("current")), "{table}");
+    assert!(table.lines().skip(1).all(|line| line.contains("BasicReplicaSet/web")), "{table}");
     let diff = succeeds(&namespace.name, &["history", "web", "--revision", "2"]).await?.out;
     assert!(diff.lines().any(|line| line.starts_with('+') && line.contains("env.NEW")), "{diff}");
     Ok(())

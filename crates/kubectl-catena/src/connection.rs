@@ -227,6 +227,7 @@ pub(crate) mod tests {
 
     use http::{Request, Response, StatusCode};
     use kube::client::Body;
+    use serde_json::{Value, json};
     use tower::service_fn;
 
     use super::*;
@@ -234,13 +235,27 @@ pub(crate) mod tests {
 
     /// A server with some kinds and no objects, and the requests that it was sent.
     pub fn cluster() -> (Cluster, Arc<Mutex<Vec<String>>>) {
+        serving(|_| None)
+    }
+
+    /// A server with some kinds that answers these paths, and the requests that it was sent.
+    pub fn serving(
+        answer: impl Fn(&str) -> Option<Value> + Send + 'static,
+    ) -> (Cluster, Arc<Mutex<Vec<String>>>) {
         let requests = Arc::new(Mutex::new(Vec::new()));
         let log = requests.clone();
         let service = service_fn(move |request: Request<Body>| {
-            log.lock().unwrap().push(request.uri().to_string());
-            let answer = br#"{"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "message": "not found", "reason": "NotFound", "code": 404}"#;
-            let answer = Response::builder().status(StatusCode::NOT_FOUND).body(Body::from(answer.to_vec()));
-            futures::future::ready(answer)
+            let uri = request.uri().to_string();
+            log.lock().unwrap().push(uri.clone());
+            let (code, answer) = match answer(&uri) {
+                Some(answer) => (StatusCode::OK, answer),
+                None => (
+                    StatusCode::NOT_FOUND,
+                    json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "message": "not found", "reason": "NotFound", "code": 404}),
+                ),
+            };
+            let body = Body::from(answer.to_string().into_bytes());
+            futures::future::ready(Response::builder().status(code).body(body))
         });
         (Cluster { client: Client::new(service, "shop"), namespace: "shop".into(), kinds: kinds() }, requests)
     }

@@ -171,7 +171,15 @@ pub(crate) mod tests {
         let groups = [
             group("apiextensions.k8s.io", "v1", &[definitions]),
             group("", "v1", &[resource("pods", "Pod", "po"), resource("services", "Service", "svc")]),
-            group("apps", "v1", &[resource("deployments", "Deployment", "deploy")]),
+            group(
+                "apps",
+                "v1",
+                &[
+                    resource("deployments", "Deployment", "deploy"),
+                    resource("statefulsets", "StatefulSet", "sts"),
+                    resource("controllerrevisions", "ControllerRevision", ""),
+                ],
+            ),
             group(
                 "catena.dev",
                 "v1alpha1",

@@ -65,6 +65,12 @@ impl FieldPath {
         Self(names.map(str::to_owned).to_vec())
     }
 
+    /// The names on the way from the object to the field.
+    #[must_use]
+    pub fn names(&self) -> &[String] {
+        &self.0
+    }
+
     /// The value of the field, or `None` if the field or one of its parents is missing.
     #[must_use]
     pub fn get<'v>(&self, object: &'v Value) -> Option<&'v Value> {
@@ -143,6 +149,8 @@ mod tests {
         let annotations = &object["spec"]["template"]["metadata"]["annotations"];
         assert_eq!(annotations["example.org/restarted.at"]["value"], "now");
         assert_eq!("['a.b']".parse::<FieldPath>().unwrap().to_string(), "['a.b']");
+        let names = ["spec", "template", "metadata", "annotations", "example.org/restarted.at", "value"];
+        assert_eq!(path.names(), names);
     }
 
     #[test]

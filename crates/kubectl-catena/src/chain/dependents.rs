@@ -4,6 +4,7 @@ use catena_api::keys;
 use kube::core::DynamicObject;
 use serde_json::Value;
 
+use super::labelled_kinds::LabelledKinds;
 use crate::{
     kinds::{Kind, Kinds},
     object::Identity,
@@ -35,19 +36,19 @@ impl DependentList {
 pub enum Selector {
     /// By labels: these objects belong together, and are fetched whole.
     Labels(String),
+    /// By the absence of a label, for those objects from which somebody removed it: as [`Self::Metadata`].
+    Without(&'static str),
     /// Not at all, but there are few of the kind: they are fetched whole.
     Few,
     /// Not at all: metadata is fetched, and then the whole of those objects that belong here.
     Metadata,
 }
 
-/// Kinds that are found by a label on their definition.
-#[derive(Clone, Debug, Default)]
-pub struct LabelledKinds {
-    /// Commands, which may be bound to any object.
-    pub commands: Vec<Kind>,
-    /// Possible children of a BasicDeployment.
-    pub children: Vec<Kind>,
+impl Selector {
+    /// Whether the objects are fetched whole.
+    pub fn is_whole(&self) -> bool {
+        matches!(self, Self::Labels(_) | Self::Few)
+    }
 }
 
 /// The lists in which the dependents of an object can be.
@@ -69,8 +70,13 @@ pub fn dependent_lists(
     let of_uid = |key: &str| Some(format!("{key}={}", owner.uid));
     let by_selector = |group: &str, plural: &str| by_labels(group, plural, match_labels(object));
     let mut found: Vec<DependentList> = match (owner.group(), owner.kind.as_str()) {
-        ("" | "events.k8s.io", "Pod" | "Event" | "Node" | "Secret" | "ConfigMap")
-        | ("apps", "ControllerRevision") => Vec::new(),
+        ("" | "events.k8s.io", "Pod" | "Event" | "Node" | "Secret" | "ConfigMap") => Vec::new(),
+        // A former child serves until the next one does, and may be of a kind that nothing else names.
+        ("apps", "ControllerRevision") => {
+            let uid = object.metadata.labels.as_ref().and_then(|labels| labels.get(keys::DEPLOYMENT_UID));
+            let child = uid.zip(recorded_kind(object).and_then(|child| kinds.of(&child)));
+            child.into_iter().flat_map(|(uid, kind)| lists_of_children(kind, &owner, uid)).collect()
+        }
         (keys::GROUP, "BasicDeployment") => {
             let named = child_kind(object).and_then(|child| kinds.of(&child));
             let mut children: Vec<&Kind> = Vec::new();
@@ -81,8 +87,7 @@ pub fn dependent_lists(
                     children.push(kind);
                 }
             }
-            let label = || Selector::Labels(format!("{}={}", keys::DEPLOYMENT_UID, owner.uid));
-            let children = children.into_iter().map(|kind| list(kind, label()));
+            let children = children.into_iter().flat_map(|kind| lists_of_children(kind, &owner, &owner.uid));
             children.chain(by_labels("apps", "controllerrevisions", of_uid(keys::DEPLOYMENT_UID))).collect()
         }
         (keys::GROUP, "BasicReplicaSet") => {
@@ -139,9 +144,28 @@ fn usual<'k>(kinds: &'k Kinds, group: &'k str) -> impl Iterator<Item = &'k Kind>
     })
 }
 
+/// The lists with the children of the BasicDeployment with a uid, beside an object in its namespace: those with its label,
+/// and those that have only the owner.
+fn lists_of_children(kind: &Kind, beside: &Identity, uid: &str) -> [DependentList; 2] {
+    let labelled = Selector::Labels(format!("{}={uid}", keys::DEPLOYMENT_UID));
+    [labelled, Selector::Without(keys::DEPLOYMENT_UID)].map(|selector| DependentList {
+        kind: kind.clone(),
+        namespace: beside.namespace.clone(),
+        selector,
+    })
+}
+
 /// The kind of the child that a BasicDeployment's status names.
 fn child_kind(object: &DynamicObject) -> Option<Identity> {
-    let child = object.data.pointer("/status/child")?;
+    kind_in(object.data.pointer("/status/child")?)
+}
+
+/// The kind of the child in a revision of a BasicDeployment.
+fn recorded_kind(revision: &DynamicObject) -> Option<Identity> {
+    kind_in(revision.data.get("data")?)
+}
+
+fn kind_in(child: &Value) -> Option<Identity> {
     let text = |field: &str| child[field].as_str().map(str::to_owned);
     Some(Identity { api_version: text("apiVersion")?, kind: text("kind")?, ..Identity::default() })
 }
@@ -175,10 +199,14 @@ mod tests {
         assert_eq!(found[0].kind.resource.plural, "pods");
         assert_eq!(found[0].selector, Selector::Labels("catena.dev/replicaset-uid=u1".into()));
         let found = dependent_lists(&object("BasicDeployment"), &kinds(), &LabelledKinds::default(), false);
-        assert!(
-            found.iter().all(|list| list.selector == Selector::Labels("catena.dev/deployment-uid=u1".into()))
-        );
-        assert_eq!(found[0].kind.resource.plural, "basicreplicasets");
+        let labelled = Selector::Labels("catena.dev/deployment-uid=u1".into());
+        let lists = found.iter().map(|list| (list.kind.resource.plural.as_str(), list.selector.clone()));
+        let expected = [
+            ("basicreplicasets", labelled.clone()),
+            ("basicreplicasets", Selector::Without("catena.dev/deployment-uid")),
+            ("controllerrevisions", labelled),
+        ];
+        assert_eq!(lists.collect::<Vec<_>>(), expected);
     }
 
     #[test]

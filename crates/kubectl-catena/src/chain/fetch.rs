@@ -9,7 +9,8 @@ use operator_kit::object::ObjectId;
 use serde::Serialize;
 
 use super::{
-    dependents::{DependentList, LabelledKinds, Selector, dependent_lists},
+    dependents::{DependentList, Selector, dependent_lists},
+    labelled_kinds::{LabelledKinds, labelled_kinds},
     owned::owned,
 };
 use crate::{
@@ -157,11 +158,13 @@ async fn descend(
                 Ok(objects) => candidates.extend(objects.into_iter().map(|object| Candidate {
                     object,
                     kind: list.kind.clone(),
-                    is_whole: list.selector != Selector::Metadata,
+                    is_whole: list.selector.is_whole(),
                 })),
                 Err(error) => {
-                    let what = list.kind.resource.plural.clone();
-                    fetched.gaps.push(Gap { what, why: read_failure(&error) });
+                    let gap = Gap { what: list.kind.resource.plural.clone(), why: read_failure(&error) };
+                    if !fetched.gaps.contains(&gap) {
+                        fetched.gaps.push(gap);
+                    }
                     failed.push(list.clone());
                 }
             }
@@ -241,7 +244,8 @@ async fn objects_in(cluster: &Cluster, list: &DependentList) -> kube::Result<Vec
     let mut objects = match &list.selector {
         Selector::Labels(labels) => pages::all(&api, ListParams::default().labels(labels)).await?,
         Selector::Few => pages::all(&api, ListParams::default()).await?,
-        Selector::Metadata => owned(cluster, list).await?,
+        Selector::Metadata => owned(cluster, list, None).await?,
+        Selector::Without(label) => owned(cluster, list, Some(&format!("!{label}"))).await?,
     };
     for object in &mut objects {
         object.types = Some(types(&list.kind));
@@ -249,54 +253,12 @@ async fn objects_in(cluster: &Cluster, list: &DependentList) -> kube::Result<Vec
     Ok(objects)
 }
 
-/// Kinds whose definitions carry a label of Catena.
-pub async fn labelled_kinds(cluster: &Cluster) -> (LabelledKinds, Vec<Gap>) {
-    let of = async |selector: String| -> kube::Result<Vec<Kind>> {
-        let Some(definitions) = cluster.kinds.named("apiextensions.k8s.io", "customresourcedefinitions")
-        else {
-            return Ok(Vec::new());
-        };
-        let definitions = cluster.api::<DynamicObject>(definitions, None);
-        let found = pages::metadata(&definitions, ListParams::default().labels(&selector)).await?;
-        let names = found.into_iter().filter_map(|definition| definition.name);
-        let kinds = names.filter_map(|name| {
-            let (plural, group) = name.split_once('.')?;
-            cluster.kinds.named(group, plural).cloned()
-        });
-        Ok(kinds.collect())
-    };
-    let contract =
-        format!("{}={}", catena_api::contract::REPLICAS_LABEL, catena_api::contract::REPLICAS_VERSION);
-    let (commands, children) =
-        futures::join!(of(format!("{}=true", catena_api::keys::COMMAND_KIND)), of(contract));
-    let mut gaps = Vec::new();
-    let mut or_gap = |what: &str, result: kube::Result<Vec<Kind>>| {
-        result.unwrap_or_else(|error| {
-            gaps.push(Gap { what: what.to_owned(), why: read_failure(&error) });
-            Vec::new()
-        })
-    };
-    let mut commands = or_gap("command kinds of other projects", commands);
-    let children = or_gap("child kinds of other projects", children);
-    for kind in cluster.kinds.in_group(catena_api::keys::GROUP).filter(|kind| is_our_command(kind)) {
-        if !commands.contains(kind) {
-            commands.push(kind.clone());
-        }
-    }
-    (LabelledKinds { commands, children }, gaps)
-}
-
-/// Our commands are named after their target.
-fn is_our_command(kind: &Kind) -> bool {
-    kind.resource.kind.strip_prefix("BasicDeployment").is_some_and(|rest| !rest.is_empty())
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::connection::tests::cluster;
+    use crate::connection::tests::{cluster, serving};
 
     fn pod(owners: &[Value]) -> DynamicObject {
         let metadata = json!({"name": "web-1", "namespace": "shop", "uid": "p", "ownerReferences": owners});
@@ -342,6 +304,63 @@ mod tests {
         // Commands come and go beside a chain.
         let restarts = cluster.kinds.find("basicdeploymentrestarts").unwrap().clone();
         assert_eq!(hides(vec![pod(&[])], vec![restarts]).await, (1, false));
+    }
+
+    /// The kinds of the children that are found on a server with these answers.
+    async fn children(answer: impl Fn(&str) -> Option<Value> + Send + 'static) -> Vec<String> {
+        let deployment = serde_json::from_value(json!({
+            "apiVersion": "catena.dev/v1alpha1", "kind": "BasicDeployment",
+            "metadata": {"name": "web", "namespace": "shop", "uid": "u1"},
+            "status": {"child": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}},
+        }));
+        let (cluster, _) = serving(answer);
+        let mut fetched = Fetched::default();
+        let scope = Scope { whole: true, all_kinds: false };
+        descend(&cluster, vec![deployment.unwrap()], &LabelledKinds::default(), scope, &mut fetched).await;
+        let tree = crate::chain::grow("u1", &fetched.objects).unwrap();
+        let kinds = tree.children.iter().map(|child| child.identity.kind.clone());
+        kinds.filter(|kind| kind != "ControllerRevision").collect()
+    }
+
+    fn list(item: &Value) -> Value {
+        json!({"kind": "List", "apiVersion": "v1", "metadata": {}, "items": [item]})
+    }
+
+    /// Metadata of an object that the BasicDeployment owns.
+    fn owned_metadata(uid: &str) -> Value {
+        let owner = json!({"apiVersion": "catena.dev/v1alpha1", "kind": "BasicDeployment", "name": "web", "uid": "u1", "controller": true});
+        json!({"name": "web", "namespace": "shop", "uid": uid, "ownerReferences": [owner]})
+    }
+
+    #[tokio::test]
+    async fn a_former_child_is_found_by_the_kind_that_a_revision_records_also_while_it_is_deleted() {
+        let found = children(|uri| {
+            let labelled = |plural: &str| {
+                uri.contains(&format!("/{plural}?"))
+                    && uri.contains("labelSelector=catena.dev%2Fdeployment-uid%3Du1")
+            };
+            let mut metadata = owned_metadata("r");
+            metadata["labels"] = json!({"catena.dev/deployment-uid": "u1"});
+            if labelled("controllerrevisions") {
+                let rendering =
+                    json!({"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": {"name": "web"}});
+                return Some(list(&json!({"metadata": metadata, "data": rendering, "revision": 1})));
+            }
+            let mut former = owned_metadata("s");
+            former["deletionTimestamp"] = "2026-01-01T00:00:00Z".into();
+            labelled("statefulsets").then(|| list(&json!({"metadata": former, "spec": {"replicas": 1}})))
+        });
+        assert_eq!(found.await, ["StatefulSet"]);
+    }
+
+    #[tokio::test]
+    async fn a_child_without_its_label_is_found_by_its_owner() {
+        let found = children(|uri| {
+            let is_it =
+                uri.contains("/deployments?") && uri.contains("labelSelector=%21catena.dev%2Fdeployment-uid");
+            is_it.then(|| list(&json!({"metadata": owned_metadata("d")})))
+        });
+        assert_eq!(found.await, ["Deployment"]);
     }
 
     #[tokio::test]

@@ -5,13 +5,15 @@ mod draw;
 mod fetch;
 mod finalizers;
 mod health;
+mod labelled_kinds;
 mod owned;
 mod pods;
 mod status;
 mod tree;
 
 pub use draw::{Drawing, draw};
-pub use fetch::{Gap, Scope, fetch, labelled_kinds};
+pub use fetch::{Gap, Scope, fetch};
 pub use finalizers::Finalizer;
 pub use health::{Health, State};
+pub use labelled_kinds::labelled_kinds;
 pub use tree::{Node, grow};

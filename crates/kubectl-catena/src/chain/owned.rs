@@ -35,11 +35,16 @@ struct Metadata {
 }
 
 /// The objects that have an owner, or a label with the uid of their target, with the fields for fetching them.
-pub async fn owned(cluster: &Cluster, list: &DependentList) -> kube::Result<Vec<DynamicObject>> {
+pub async fn owned(
+    cluster: &Cluster,
+    list: &DependentList,
+    labels: Option<&str>,
+) -> kube::Result<Vec<DynamicObject>> {
     let namespace = list.namespace.as_deref().filter(|_| list.kind.is_namespaced);
     let path = DynamicObject::url_path(&list.kind.resource, namespace);
     // From the server's cache and in one response: a page costs a round trip.
-    let params = ListParams::default().match_any();
+    let params =
+        ListParams { label_selector: labels.map(str::to_owned), ..ListParams::default() }.match_any();
     let request = Request::new(path).list_metadata(&params).map_err(kube::Error::BuildRequest)?;
     let listed: Listed = cluster.client.request(request).await?;
     let objects = listed.items.into_iter().flatten().map(|item| bare(item.metadata));

@@ -14,7 +14,7 @@ use super::basic_deployment;
 use crate::{
     age::age,
     connection::Options,
-    object::{created, number},
+    object::{Identity, created, number},
     output::{Format, Output},
     pages,
     paint::{Paint, Tone},
@@ -49,6 +49,9 @@ struct Revision {
     created: Option<Timestamp>,
     #[serde(skip_serializing_if = "Option::is_none")]
     hash: Option<String>,
+    /// The child that was rendered, if the rendering names one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    child: Option<Identity>,
     /// The hash that was rejected by rolling back to this one.
     #[serde(skip_serializing_if = "Option::is_none")]
     rejects: Option<String>,
@@ -111,17 +114,29 @@ impl Revision {
             current: item.revision.is_some() && item.revision == current,
             created: created(&item.metadata),
             hash: annotation(keys::HASH),
+            child: child(&item.data.0),
             rejects: annotation(keys::REJECTED_HASH),
             rendered: Some(item.data.0).filter(|data| !data.is_null()),
         }
     }
 }
 
+fn child(rendering: &Value) -> Option<Identity> {
+    let text = |pointer: &str| rendering.pointer(pointer)?.as_str().map(str::to_owned);
+    Some(Identity {
+        api_version: text("/apiVersion")?,
+        kind: text("/kind")?,
+        namespace: text("/metadata/namespace"),
+        name: text("/metadata/name")?,
+        ..Identity::default()
+    })
+}
+
 fn table(name: &str, revisions: &[Revision], now: Timestamp, paint: Paint) -> String {
     if revisions.is_empty() {
         return format!("BasicDeployment/{name} has no revision yet\n");
     }
-    let mut table = Table::of(["REVISION", "AGE", "HASH", "NOTE"]);
+    let mut table = Table::of(["REVISION", "AGE", "CHILD", "HASH", "NOTE"]);
     let short = |hash: &str| hash.chars().take(8).collect::<String>();
     for revision in revisions {
         let mut notes = Vec::new();
@@ -142,6 +157,7 @@ fn table(name: &str, revisions: &[Revision], now: Timestamp, paint: Paint) -> St
         table.push([
             revision.number.to_string().into(),
             revision.created.map(|created| age(now, created)).unwrap_or_default().into(),
+            revision.child.as_ref().map(ToString::to_string).unwrap_or_default().into(),
             revision.hash.as_deref().map(short).unwrap_or_default().into(),
             Cell::toned(tone, notes.join(", ")),
         ]);
@@ -194,16 +210,18 @@ mod tests {
     use super::*;
 
     fn revision(number: i64, image: &str) -> Revision {
+        let rendered = json!({
+            "apiVersion": "catena.dev/v1alpha1", "kind": "BasicReplicaSet", "metadata": {"name": "web"},
+            "spec": {"parameters": {"a": "1", "b": "2", "image": image, "port": "80"}, "template": "default"},
+        });
         Revision {
             number,
+            child: child(&rendered),
             current: number == 3,
             created: "2026-01-01T00:00:00Z".parse().ok(),
             hash: Some(format!("{image}0000000000")),
             rejects: (number == 3).then(|| "web-20000000000".to_owned()),
-            rendered: Some(json!({
-                "apiVersion": "catena.dev/v1alpha1", "kind": "BasicReplicaSet", "metadata": {"name": "web"},
-                "spec": {"parameters": {"a": "1", "b": "2", "image": image, "port": "80"}, "template": "default"},
-            })),
+            rendered: Some(rendered),
         }
     }
 
@@ -212,6 +230,20 @@ mod tests {
         let revisions = [revision(1, "web-1"), revision(2, "web-2"), revision(3, "web-1")];
         let now = "2026-01-02T00:00:00Z".parse().unwrap();
         insta::assert_snapshot!(table("web", &revisions, now, Paint::OFF));
+    }
+
+    #[test]
+    fn a_revision_for_scripts_names_the_child_also_without_its_rendering() {
+        let item = json!({
+            "metadata": {"name": "web-1"}, "revision": 1,
+            "data": {"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": {"name": "web"}, "spec": {}},
+        });
+        let shown = Revision { rendered: None, ..Revision::of(serde_json::from_value(item).unwrap(), None) };
+        let child = json!({"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "web"});
+        assert_eq!(json!(shown)["child"], child);
+        let odd =
+            serde_json::from_value(json!({"metadata": {}, "revision": 1, "data": {"kind": 7}})).unwrap();
+        assert_eq!(json!(Revision::of(odd, None)).get("child"), None);
     }
 
     #[test]

@@ -4,18 +4,18 @@
 //! true) is `InProgress`, and `Stalled` (true) is `Failed`. So a command has to say from its creation that it is not
 //! done, which only a default of its schema can.
 
+use catena_api::contract::ReplicaContract;
 use kube::discovery::ApiResource;
 use serde_json::Value;
 
 use super::{Field, Fields, Report, Schema};
 
-/// The path of the conditions.
-const CONDITIONS: &str = "status.conditions";
-
 /// Checks a kind of commands.
 pub fn check_command(kind: &ApiResource, schema: &Schema) -> Report<Fields> {
-    let (ok, note) = schema.judge(CONDITIONS, "array");
-    let conditions = Field { name: "conditions", path: CONDITIONS.to_owned(), required: true, ok, note };
+    // By the conventions of the API, all kinds have them at the same place.
+    let path = ReplicaContract::default().conditions;
+    let (ok, note) = schema.judge(&path, "array");
+    let conditions = Field { name: "conditions", path: path.to_string(), required: true, ok, note };
     let ok = is_in_progress(&schema.status()["default"]);
     let note = if ok {
         String::new()

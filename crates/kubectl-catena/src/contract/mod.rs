@@ -74,7 +74,7 @@ pub enum Claim {
 /// Compares a kind with the contract.
 pub fn check(subject: &Subject, contract: &ReplicaContract) -> Report<Fields> {
     let field = |name: &'static str, path: &FieldPath, type_: &'static str, required: bool| {
-        let (ok, note) = subject.schema.judge(&path.to_string(), type_);
+        let (ok, note) = subject.schema.judge(path, type_);
         Field { name, path: path.to_string(), required, ok, note }
     };
     let output = |name: &'static str, output: &Output, type_: &'static str, required: bool| match output {
@@ -160,7 +160,7 @@ impl Results for Fields {
 
 impl Schema {
     /// Whether a field exists with a type, and the deviation.
-    fn judge(&self, path: &str, type_: &str) -> (bool, String) {
+    fn judge(&self, path: &FieldPath, type_: &str) -> (bool, String) {
         match self.find(path) {
             Found::Anything => {
                 (true, "the schema allows any field there, so that this field cannot be checked".to_owned())
@@ -168,9 +168,9 @@ impl Schema {
             Found::Typed(found) if found == type_ => (true, String::new()),
             Found::Typed(found) => (false, format!("its type is {found}, but {type_} is required")),
             Found::Missing { parent, siblings } => {
-                let near = siblings.iter().filter(|sibling| is_synonym(sibling, path));
+                let name = path.names().last().map_or("", String::as_str);
+                let near = siblings.iter().filter(|sibling| is_synonym(sibling, name));
                 let near = near.map(|name| format!("{parent}.{name}")).collect::<Vec<_>>().join(" or ");
-                let name = path.rsplit('.').next().unwrap_or_default();
                 let hint = if near.is_empty() {
                     String::new()
                 } else {
@@ -184,8 +184,8 @@ impl Schema {
 }
 
 /// Names of other kinds for the same field.
-fn is_synonym(name: &str, path: &str) -> bool {
-    let usual: &[&str] = match path.rsplit('.').next().unwrap_or_default() {
+fn is_synonym(name: &str, wanted: &str) -> bool {
+    let usual: &[&str] = match wanted {
         "active" => &["readyReplicas", "availableReplicas", "ready", "readyInstances", "numberReady"],
         "replicas" => &["size", "instances", "nodes", "members"],
         "updated" => &["updatedReplicas", "updatedNumberScheduled"],
@@ -204,16 +204,21 @@ mod tests {
     use super::*;
 
     fn report(fields: &Value, claim: Claim, contract: &ReplicaContract, is_mapped: bool) -> Report<Fields> {
-        let document = json!({"components": {"schemas": {
-            "x.Set": {
-                "x-kubernetes-group-version-kind": [{"group": "x.dev", "version": "v1", "kind": "Set"}],
-                "properties": {
-                    "spec": {"allOf": [{"$ref": "#/components/schemas/x.Spec"}]},
-                    "status": {"type": "object", "properties": fields},
-                },
-            },
-            "x.Spec": {"type": "object", "properties": {"replicas": {"type": "integer"}}},
+        let properties = json!({
+            "spec": {"allOf": [{"$ref": "#/components/schemas/x.Spec"}]},
+            "status": {"type": "object", "properties": fields},
+        });
+        report_on(&json!({"properties": properties}), claim, contract, is_mapped)
+    }
+
+    fn report_on(root: &Value, claim: Claim, contract: &ReplicaContract, is_mapped: bool) -> Report<Fields> {
+        let texts = json!({"type": "object", "additionalProperties": {"type": "string"}});
+        let mut document = json!({"components": {"schemas": {
+            "x.Set": root,
+            "x.Spec": {"type": "object", "properties": {"replicas": {"type": "integer"}, "annotations": texts}},
         }}});
+        document["components"]["schemas"]["x.Set"]["x-kubernetes-group-version-kind"] =
+            json!([{"group": "x.dev", "version": "v1", "kind": "Set"}]);
         let schema = Schema::of(&document, "x.dev", "v1", "Set").unwrap();
         let kind = ApiResource::from_gvk(&GroupVersionKind::gvk("x.dev", "v1", "Set"));
         check(&Subject { kind: &kind, schema: &schema, claim, is_mapped }, contract)
@@ -263,6 +268,35 @@ mod tests {
     fn a_field_that_the_schema_leaves_open_counts_as_present() {
         let open = json!({"active": {"type": "integer"}, "observedGeneration": {"x-kubernetes-preserve-unknown-fields": true}, "conditions": {"type": "array"}});
         assert!(report(&open, Claim::Unknown, &ReplicaContract::default(), false).honours);
+    }
+
+    #[test]
+    fn a_schema_that_is_open_at_any_level_lets_unknown_fields_count_as_present() {
+        let open = |properties: Value| json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true, "properties": properties});
+        let honours =
+            |root: &Value| report_on(root, Claim::Unknown, &ReplicaContract::default(), false).honours;
+        assert!(honours(&open(json!({"metadata": {"type": "object"}}))));
+        let replicas = json!({"replicas": {"type": "integer"}});
+        let both = |spec: Value, status: Value| json!({"properties": {"spec": spec, "status": status}});
+        assert!(honours(&both(open(replicas.clone()), open(json!({"phase": {"type": "string"}})))));
+        // Below a field with properties of its own, the server drops others again.
+        let closed = json!({"type": "object", "properties": {"phase": {"type": "string"}}});
+        assert!(!honours(&open(json!({"status": closed}))));
+        // A known field is checked as ever.
+        assert!(!honours(&both(open(json!({"replicas": {"type": "string"}})), open(json!({})))));
+    }
+
+    #[test]
+    fn a_path_with_a_quoted_name_is_read_as_one_name() {
+        let judged = |path: &str| {
+            let contract = serde_json::from_value(json!({"restartedAt": path})).unwrap();
+            let fields = report(&json!({}), Claim::Nothing, &contract, true).results.fields;
+            let field = fields.into_iter().find(|field| field.name == "restartedAt").unwrap();
+            assert_eq!(field.path, path);
+            (field.ok, field.note)
+        };
+        assert_eq!(judged("spec.annotations['example.org/restarted.at']"), (true, String::new()));
+        assert_eq!(judged("spec.replicas['a.b']"), (false, "spec.replicas has no such field".to_owned()));
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! The schema of a kind, from the server's `OpenAPI` document.
 
+use catena_api::contract::FieldPath;
 use serde_json::Value;
 
 /// The schema of a kind.
@@ -46,24 +47,22 @@ impl Schema {
     }
 
     /// The part at a path.
-    pub(super) fn find(&self, path: &str) -> Found {
+    pub(super) fn find(&self, path: &FieldPath) -> Found {
         let mut here = &self.root;
-        let mut way: Vec<&str> = Vec::new();
-        for name in path.split('.') {
-            if is_open(here) {
-                return Found::Anything;
-            }
+        for (depth, name) in path.names().iter().enumerate() {
             match here["properties"].get(name) {
                 Some(next) => here = self.resolve(next),
                 None if here["additionalProperties"].is_object() => {
                     here = self.resolve(&here["additionalProperties"]);
                 }
+                None if is_open(here) => return Found::Anything,
                 None => {
-                    let names = here["properties"].as_object().map(|fields| fields.keys().cloned().collect());
-                    return Found::Missing { parent: way.join("."), siblings: names.unwrap_or_default() };
+                    let siblings =
+                        here["properties"].as_object().map(|fields| fields.keys().cloned().collect());
+                    let parent = path.names()[..depth].join(".");
+                    return Found::Missing { parent, siblings: siblings.unwrap_or_default() };
                 }
             }
-            way.push(name);
         }
         match here["type"].as_str() {
             Some(type_) => Found::Typed(type_.to_owned()),
@@ -80,6 +79,7 @@ impl Schema {
     }
 }
 
+/// Whether the server keeps fields that are not among the properties.
 fn is_open(schema: &Value) -> bool {
-    schema["x-kubernetes-preserve-unknown-fields"] == true && !schema["properties"].is_object()
+    schema["x-kubernetes-preserve-unknown-fields"] == true
 }

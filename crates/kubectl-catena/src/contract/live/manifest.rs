@@ -16,7 +16,13 @@ pub struct Manifest(Value);
 impl Manifest {
     /// Reads one object of the kind. Its namespace is ignored.
     pub fn read(text: &str, kind: &Kind) -> Result<Self> {
-        let mut object: Value = serde_saphyr::from_str(text).context("it is not one object in YAML")?;
+        let mut documents: Vec<Value> = serde_saphyr::from_multiple(text).context("it is not YAML")?;
+        documents.retain(|document| !document.is_null());
+        let mut object = match documents.len() {
+            0 => bail!("it is empty: write one object"),
+            1 => documents.remove(0),
+            many => bail!("it has {many} documents: write one object"),
+        };
         let wanted = (&*kind.resource.api_version, &*kind.resource.kind);
         let found = |field: &str| object[field].as_str().unwrap_or_default().to_owned();
         let (api_version, name) = (found("apiVersion"), found("kind"));
@@ -109,6 +115,20 @@ spec: {template: {spec: {containers: [{image: a}, {image: b}]}}}
         assert_eq!(*containers, json!([{"image": MISSING_IMAGE}, {"image": MISSING_IMAGE}]));
         let plain = read("{apiVersion: apps/v1, kind: Deployment, metadata: {name: web}}").unwrap();
         assert!(plain.with_missing_images().unwrap_err().to_string().contains("--bad-template"));
+    }
+
+    #[test]
+    fn a_file_without_exactly_one_object_is_refused_with_the_number_of_its_documents() {
+        let error = |text: &str| read(text).unwrap_err().to_string();
+        assert_eq!(error(&format!("{WEB}---{WEB}")), "it has 2 documents: write one object");
+        assert_eq!(error(&format!("---{WEB}---{WEB}---{WEB}")), "it has 3 documents: write one object");
+        for empty in ["", "\n", "# none\n", "---\n", "---\n---\n"] {
+            assert_eq!(error(empty), "it is empty: write one object", "{empty:?}");
+        }
+        for one in [format!("---{WEB}"), format!("{WEB}---\n"), format!("# a\n---{WEB}---\n# b\n")] {
+            assert_eq!(read(&one).unwrap().name(), "web", "{one}");
+        }
+        assert!(error("a: [").contains("is not YAML"));
     }
 
     #[test]
