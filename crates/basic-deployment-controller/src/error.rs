@@ -69,6 +69,16 @@ pub enum Refusal {
         /// The kind.
         kind: String,
     },
+    /// The kind of the child is cluster-scoped.
+    #[error(
+        "the kind {kind} of {api_version} is cluster-scoped, but a child lives in the namespace of its BasicDeployment, so that its kind must be namespaced; change the template, or define the kind with scope: Namespaced"
+    )]
+    KindNotNamespaced {
+        /// The API version.
+        api_version: String,
+        /// The kind.
+        kind: String,
+    },
     /// The reported child is of a kind that is no longer configured, so that nobody knows whether it exists.
     #[error(
         "the last child, {kind} {name:?}, is of a kind that children in the controller's settings no longer lists, so that it is not seen and may still run; list the kind until no child of it is left"
@@ -142,6 +152,7 @@ impl Reported for Refusal {
             Self::ReservedField { .. } => "TemplateFailed",
             Self::KindNotListed { .. } | Self::FormerKindNotListed { .. } => "KindNotListed",
             Self::KindNotServed { .. } => "KindNotServed",
+            Self::KindNotNamespaced { .. } => "KindNotNamespaced",
             Self::RevisionGone { .. } => "RevisionGone",
             Self::RevisionNameTaken { .. } => "RevisionNameTaken",
             Self::ContractBroken { .. } => "ContractBroken",
