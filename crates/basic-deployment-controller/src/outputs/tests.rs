@@ -148,6 +148,21 @@ fn a_replica_set_is_another_one_for_each_rendering() {
 }
 
 #[test]
+fn the_examples_give_autoscalers_one_selector_of_their_pods() {
+    let labels: serde_json::Map<_, _> =
+        ["e", "b", "a", "d", "c"].map(|name| (name.to_owned(), "x".into())).into_iter().collect();
+    for name in ["deployment", "replicaset", "statefulset", "rollout", "job-replicas"] {
+        let child = json!({
+            "spec": {"replicas": 1, "selector": {"matchLabels": labels}},
+            "status": {"selector": "a=x,b=x,c=x,d=x,e=x"},
+        });
+        let outputs = example(name).children[0].contract.outputs(&child, 1);
+        // A map has another order each time, and each other text would be another status.
+        assert_eq!(outputs.selector.as_deref(), Some("a=x,b=x,c=x,d=x,e=x"), "{name}");
+    }
+}
+
+#[test]
 fn the_examples_say_where_their_pods_are() {
     let selector = |name: &str, status: Value| {
         let labels = json!({"app.kubernetes.io/name": "web"});
