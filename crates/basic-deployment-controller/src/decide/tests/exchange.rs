@@ -67,6 +67,18 @@ fn a_child_of_an_earlier_name_that_somebody_scales_is_put_back_in_time() {
     }
 }
 
+/// An attempt after an action has failed.
+fn without(failed: &Action, reason: &'static str, message: &str) -> Attempt {
+    let failure = Failure {
+        category: Category::WaitsForChange,
+        reason,
+        message: message.into(),
+        is_expected: false,
+        next_retry: None,
+    };
+    Attempt::Without(HeldUp::default().and_step(failed.step(), failure))
+}
+
 #[test]
 fn a_child_of_an_earlier_name_that_cannot_be_scaled_holds_up_nothing_else() {
     let mut observed = ours(json!({"metadata": {"annotations": {keys::HASH: "old"}}}));
@@ -74,14 +86,7 @@ fn a_child_of_an_earlier_name_that_cannot_be_scaled_holds_up_nothing_else() {
     observed.others = vec![former.clone()];
     let tried = decide(&observed);
     assert!(matches!(tried, Action::ScaleFormer { .. }));
-    let refused = Failure {
-        category: Category::WaitsForChange,
-        reason: "Forbidden",
-        message: "no".into(),
-        is_expected: false,
-        next_retry: None,
-    };
-    observed.attempt = Attempt::Without(HeldUp::default().and_step(tried.step(), refused));
+    observed.attempt = without(&tried, "Forbidden", "no");
     let next = decide(&observed);
     assert!(matches!(next, Action::Apply { .. }));
     assert_ne!(next.step(), tried.step());
@@ -91,13 +96,16 @@ fn a_child_of_an_earlier_name_that_cannot_be_scaled_holds_up_nothing_else() {
     assert_eq!(ready(&status), (false, "Exchanging".into()));
     let message = &conditions::find(&status.conditions, conditions::READY).unwrap().message;
     assert!(message.ends_with("; a former child cannot be scaled: no"), "{message}");
+    let blocker = status.blocked_by.unwrap();
+    assert_eq!((&*blocker.kind, &*blocker.name, &*blocker.reason), ("BasicDeployment", "web", "Forbidden"));
     observed.commands = Some(vec![queue::restart("again", 10, json!({}))]);
     queue::prepare(&mut observed);
     assert!(matches!(decide(&observed), Action::Restart { .. }));
 
     observed.commands = Some(Vec::new());
     observed.child = Found::Ours(child(json!({})));
-    assert_eq!(ready(&crate::status::status(&observed)), (true, "Complete".into()));
+    let status = crate::status::status(&observed);
+    assert_eq!((ready(&status), status.blocked_by), ((true, "Complete".into()), None));
     assert_eq!(decide(&observed), Action::Delete(vec![former]));
 }
 
@@ -155,12 +163,19 @@ fn a_former_child_that_breaks_the_contract_is_told_and_not_written_to() {
     let mut observed = switched();
     observed.child = Found::Ours(child(json!({"spec": {"replicas": 1}, "status": {"active": 1}})));
     observed.others = vec![deployment_child(json!({"status": {"active": "3"}}))];
+    let refused = decide(&observed);
+    let Action::RefuseFormer(refusal) = &refused else { panic!("{refused:?}") };
+    assert_ne!(refused.step(), Action::Settle.step(), "it holds up everything");
+    observed.attempt = without(&refused, "ContractBroken", &refusal.to_string());
     let status = written(decide(&observed));
+    let blocker = status.blocked_by.as_ref().unwrap();
+    assert_eq!((&*blocker.name, &*blocker.reason), ("web", "ContractBroken"));
     let message = &conditions::find(&status.conditions, conditions::READY).unwrap().message;
     assert!(
         message.contains("the former Deployment \"web\" breaks the replica contract: contract.active"),
         "{message}"
     );
+    assert!(message.ends_with("an integer"), "it is told twice: {message}");
 }
 
 fn revision_of_deployments() -> Arc<Revision> {
