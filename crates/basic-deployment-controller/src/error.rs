@@ -47,6 +47,16 @@ pub enum Refusal {
         /// The field.
         field: String,
     },
+    /// The template sets metadata that no child gets.
+    #[error(
+        "the template {template:?} sets {field}, which the controller does not hand on: of the metadata, a template sets name, labels and annotations; remove it from the template"
+    )]
+    UnusedMetadata {
+        /// The template.
+        template: String,
+        /// The field.
+        field: String,
+    },
     /// The rendered kind is not configured.
     #[error(
         "{by} renders {found}, but children in the controller's settings lists only {listed}; list the kind there, or change the template"
@@ -104,13 +114,13 @@ pub enum Refusal {
         name: String,
     },
     /// The name of the child is taken.
-    #[error("{kind} {name:?} exists and belongs to {holder}; delete it, or change the name in the template")]
+    #[error("{kind} {name:?} exists and belongs to {holder}")]
     ChildNotOwned {
         /// The child's kind.
         kind: String,
         /// The child's name.
         name: String,
-        /// Its owner.
+        /// Its owner, and the remedy.
         holder: String,
     },
     /// An output of the child cannot be read.
@@ -149,7 +159,7 @@ impl Reported for Refusal {
     fn reason(&self) -> &'static str {
         match self {
             Self::Template(error) => error.reason(),
-            Self::ReservedField { .. } => "TemplateFailed",
+            Self::ReservedField { .. } | Self::UnusedMetadata { .. } => "TemplateFailed",
             Self::KindNotListed { .. } | Self::FormerKindNotListed { .. } => "KindNotListed",
             Self::KindNotServed { .. } => "KindNotServed",
             Self::KindNotNamespaced { .. } => "KindNotNamespaced",

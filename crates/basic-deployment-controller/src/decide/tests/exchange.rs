@@ -9,7 +9,10 @@ use operator_kit::{
 use proptest::prelude::*;
 
 use super::{queue, *};
-use crate::budget::{Budget, Count};
+use crate::{
+    budget::{Budget, Count},
+    milestones::{self, Step},
+};
 
 #[test]
 fn a_child_of_an_earlier_name_goes_when_the_new_one_serves() {
@@ -134,6 +137,8 @@ fn switched() -> Observed {
 fn a_child_of_another_kind_is_created_beside_the_former_one_with_the_room_that_there_is() {
     let mut observed = switched();
     assert_eq!(decide(&observed), Action::Create { desired: desired(), replicas: 1 });
+    let Some(Step::Begins(told)) = milestones::of(&observed, &decide(&observed), None) else { panic!() };
+    assert!(told.note.starts_with("created BasicReplicaSet web with 1 of 3 replicas, "), "{}", told.note);
     spec(&mut observed).max_surge = IntOrString::Int(0);
     assert_eq!(decide(&observed), Action::Create { desired: desired(), replicas: 0 });
     spec(&mut observed).max_surge = IntOrString::String("100%".into());

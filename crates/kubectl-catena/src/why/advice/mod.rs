@@ -93,7 +93,7 @@ fn template(reason: &str) -> Option<Description> {
         ),
         "ChildNotOwned" => (
             "finds the name of its child taken by an object of somebody else",
-            "see in the message whether that object can be adopted; otherwise delete it if nobody needs it, or change the name in the template",
+            "see in the message whether that object can be adopted; otherwise change the name in the template, or delete the object if nobody needs it",
         ),
         "PodNameTaken" => (
             "finds the names of its pods taken by other pods",
