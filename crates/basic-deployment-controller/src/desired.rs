@@ -6,7 +6,10 @@ use catena_api::{BasicDeployment, keys};
 use operator_kit::{
     object::ObjectId,
     render::{Rendered, Subject, TemplateError, short_digest},
-    write::{WriteCause, WriteError, owner::controller_reference},
+    write::{
+        WriteCause, WriteError,
+        owner::{controller_of, controller_reference},
+    },
 };
 use serde_json::{Value, json};
 
@@ -64,6 +67,12 @@ pub fn render(deployment: &BasicDeployment, settings: &Settings) -> Result<Rende
         if field.get(&rendered.object).is_some() {
             return Err(Refusal::ReservedField { template: spec.template.clone(), field: field.to_string() });
         }
+    }
+    if let Some(owner) = controller_of(&deployment.metadata)
+        && kind.is((&owner.api_version, &owner.kind))
+    {
+        let (kind, owner) = (kind.kind.clone(), format!("{} {:?}", owner.kind, owner.name));
+        return Err(Refusal::Recursion { template: spec.template.clone(), kind, owner });
     }
     Ok(rendered)
 }
@@ -176,12 +185,36 @@ mod tests {
     use crate::fixtures::deployment;
 
     fn rendering(metadata: &str) -> Result<Rendered, Refusal> {
+        rendering_of(&deployment(), metadata)
+    }
+
+    fn rendering_of(deployment: &BasicDeployment, metadata: &str) -> Result<Rendered, Refusal> {
         let template = format!(
             "{{apiVersion: catena.dev/v1alpha1, kind: BasicReplicaSet, metadata: {metadata}, spec: {{}}}}"
         );
         let child = json!({"apiVersion": "catena.dev/v1alpha1", "kind": "BasicReplicaSet"});
         let settings = json!({"children": [child], "templates": {"default": template}});
-        render(&deployment(), &serde_json::from_value(settings).unwrap())
+        render(deployment, &serde_json::from_value(settings).unwrap())
+    }
+
+    #[test]
+    fn a_child_of_the_kind_that_has_the_deployment_for_a_child_is_refused() {
+        let owned_by = |owner: Value| {
+            let mut deployment = deployment();
+            deployment.metadata.owner_references = Some(vec![serde_json::from_value(owner).unwrap()]);
+            rendering_of(&deployment, "{name: web}")
+        };
+        let owner = json!({
+            "apiVersion": "catena.dev/v2", "kind": "BasicReplicaSet", "name": "top", "uid": "u", "controller": true,
+        });
+        let refusal = owned_by(owner.clone()).unwrap_err();
+        let told = refusal.to_string();
+        assert!(told.contains("BasicReplicaSet \"top\"") && told.contains("\"default\""), "{told}");
+        for (field, value) in [("controller", json!(false)), ("kind", json!("Top"))] {
+            let mut other = owner.clone();
+            other[field] = value;
+            assert!(owned_by(other).is_ok(), "{field}");
+        }
     }
 
     #[test]

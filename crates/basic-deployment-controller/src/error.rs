@@ -69,6 +69,18 @@ pub enum Refusal {
         /// The configured kinds.
         listed: String,
     },
+    /// The child would be of the kind whose controller made the `BasicDeployment`.
+    #[error(
+        "{owner} has this BasicDeployment for a child, and the template {template:?} renders a {kind} again: such a chain has no end; render another kind"
+    )]
+    Recursion {
+        /// The template.
+        template: String,
+        /// The rendered kind.
+        kind: String,
+        /// The controller of the `BasicDeployment`.
+        owner: String,
+    },
     /// The cluster does not serve the kind of the child.
     #[error(
         "the cluster does not serve the kind {kind} of {api_version}, so that the child can neither be seen nor changed; install its CustomResourceDefinition, set served: true for that version, or change the template"
@@ -163,6 +175,7 @@ impl Reported for Refusal {
             Self::KindNotListed { .. } | Self::FormerKindNotListed { .. } => "KindNotListed",
             Self::KindNotServed { .. } => "KindNotServed",
             Self::KindNotNamespaced { .. } => "KindNotNamespaced",
+            Self::Recursion { .. } => "Recursion",
             Self::RevisionGone { .. } => "RevisionGone",
             Self::RevisionNameTaken { .. } => "RevisionNameTaken",
             Self::ContractBroken { .. } => "ContractBroken",
