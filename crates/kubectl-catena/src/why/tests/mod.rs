@@ -375,9 +375,15 @@ fn a_foreign_command_is_explained_by_an_event_of_the_binder() {
     assert!(ask("Polish/p1", &[command(json!({}))], &surroundings).well);
 }
 
-/// A `StatefulSet` whose pods a quota refuses, and the Event of its controller.
-fn starved(owner: Option<&str>) -> (DynamicObject, Surroundings) {
-    let body = json!({"spec": {"replicas": 1}, "status": {"readyReplicas": 0}});
+#[test]
+fn a_foreign_workload_is_explained_by_its_last_warning() {
+    let set = object(
+        "apps/v1",
+        "StatefulSet",
+        "db",
+        None,
+        json!({"spec": {"replicas": 1}, "status": {"readyReplicas": 0}}),
+    );
     let mut surroundings = calm();
     surroundings.warnings.push(Warning {
         about: "StatefulSet/db".into(),
@@ -388,19 +394,5 @@ fn starved(owner: Option<&str>) -> (DynamicObject, Surroundings) {
                 .into(),
         at: None,
     });
-    (object("apps/v1", "StatefulSet", "db", owner, body), surroundings)
-}
-
-#[test]
-fn a_foreign_workload_is_explained_by_its_last_warning() {
-    let (set, surroundings) = starved(None);
     insta::assert_snapshot!(explained("StatefulSet/db", &[set], &surroundings));
-}
-
-#[test]
-fn a_child_that_has_no_field_for_pods_that_cannot_be_created_is_explained_by_its_warning() {
-    let (set, surroundings) = starved(Some(WEB));
-    let web = deployment(not_ready("Progressing", "0 of 3 replicas are serving", Value::Null));
-    let told = explained(WEB, &[web, set], &surroundings);
-    assert!(told.contains("exceeded quota: none"), "{told}");
 }
