@@ -45,7 +45,7 @@ fn example(name: &str) -> Result<(Value, Value)> {
 }
 
 /// Values with a template for each of these examples, beside the default one, and any further kinds.
-fn values(examples: &[&str], further: &[Value]) -> Result<Value> {
+pub fn values(examples: &[&str], further: &[Value]) -> Result<Value> {
     let mut values = json!({
         "children": [{
             "apiVersion": "catena.dev/v1alpha1", "kind": "BasicReplicaSet", "resource": "basicreplicasets",
@@ -61,7 +61,7 @@ fn values(examples: &[&str], further: &[Value]) -> Result<Value> {
     Ok(values)
 }
 
-async fn change(namespace: &Namespace, spec: Value) -> Result<()> {
+pub async fn change(namespace: &Namespace, spec: Value) -> Result<()> {
     namespace.merge::<BasicDeployment>("web", json!({"spec": spec})).await?;
     Ok(())
 }
@@ -105,7 +105,7 @@ impl Looks {
 }
 
 /// Waits until the child is the only one, and of this kind.
-async fn until_on<K>(namespace: &Namespace, others: &[&str]) -> Result<()>
+pub async fn until_on<K>(namespace: &Namespace, others: &[&str]) -> Result<()>
 where
     K: Resource<DynamicType = (), Scope = NamespaceResourceScope>,
 {
@@ -127,7 +127,7 @@ where
 }
 
 /// A `BasicDeployment` of four replicas, one more of which may exist and one of which may be missing.
-fn web() -> BasicDeployment {
+pub fn web() -> BasicDeployment {
     let mut web = deployment("web", 4);
     web.spec.max_surge = IntOrString::Int(1);
     web.spec.max_unavailable = IntOrString::Int(1);

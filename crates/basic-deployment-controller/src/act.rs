@@ -74,7 +74,9 @@ impl Executor {
             Action::Delete(children) => {
                 let own = self.writer.on_behalf_of(ObjectId::of(deployment));
                 let delete = async |child: Arc<Child>| {
-                    own.delete(&observed.place(&child.kind), child.id()).await.map_err(Error::from)
+                    // Until its replicas are gone, so that ready is not reported beside them.
+                    let deleted = own.delete_in_foreground(&observed.place(&child.kind), child.id()).await;
+                    deleted.map_err(Error::from)
                 };
                 slow_start(children, delete, may_go_on).await.all()?;
             }

@@ -51,20 +51,25 @@ impl Budget {
     #[must_use]
     pub fn of_former(&self, former: Count, wanted: Option<Count>) -> i32 {
         let Some(wanted) = wanted else { return self.replicas };
-        let needed = self.least.saturating_sub(wanted.serving).max(0);
+        let needed = self.needed(wanted);
         if former.desired > needed {
             return needed;
         }
-        // They grow only with the BasicDeployment, not whenever a new replica fails.
-        let is_short = former.desired.saturating_add(wanted.desired) < self.replicas;
         let room = self.most.saturating_sub(wanted.desired);
-        if is_short { needed.min(room).max(former.desired) } else { former.desired }
+        needed.min(room).max(former.desired)
     }
 
-    /// The replicas of the wanted child: as many as there is room for beside the former ones, and all that serve.
+    /// The replicas of the wanted child: as many as there is room for beside the former ones, if there are any, and all that
+    /// serve. Former children that somebody scaled down, or that could not be scaled for a while, find their room again.
     #[must_use]
-    pub fn of_wanted(&self, wanted: Count, former: Count) -> i32 {
-        self.most.saturating_sub(former.desired).max(wanted.serving).min(self.replicas).max(0)
+    pub fn of_wanted(&self, wanted: Count, former: Option<Count>) -> i32 {
+        let kept = former.map_or(0, |former| former.desired.max(self.needed(wanted)));
+        self.most.saturating_sub(kept).max(wanted.serving).min(self.replicas).max(0)
+    }
+
+    /// The replicas that have to serve beside those of the wanted child.
+    fn needed(&self, wanted: Count) -> i32 {
+        self.least.saturating_sub(wanted.serving).max(0)
     }
 }
 
@@ -87,6 +92,12 @@ impl Count {
     pub fn of(child: &Child) -> Self {
         let desired = child.replicas().unwrap_or(0);
         Self { desired, serving: child.outputs.active.clamp(0, desired.max(0)) }
+    }
+
+    /// The count of several children, if there are any.
+    pub fn of_any<'c>(children: impl IntoIterator<Item = &'c Arc<Child>>) -> Option<Self> {
+        let mut children = children.into_iter().peekable();
+        children.peek().is_some().then(|| Self::of_all(children))
     }
 
     /// The count of several children.

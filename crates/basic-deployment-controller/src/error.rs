@@ -103,7 +103,7 @@ pub enum Refusal {
     },
     /// The reported child is of a kind that is no longer configured, so that nobody knows whether it exists.
     #[error(
-        "the last child, {kind} {name:?}, is of a kind that children in the controller's settings no longer lists, so that it is not seen and may still run; list the kind until no child of it is left"
+        "a former child, {kind} {name:?}, is of a kind that children in the controller's settings no longer lists, so that it is not seen and may still run; list the kind until no child of it is left"
     )]
     FormerKindNotListed {
         /// The kind.

@@ -34,7 +34,7 @@ use crate::memory::{Memory, Progress};
 
 pub use commands::Commands;
 use {
-    children::{Children, Known},
+    children::{Children, Known, Seen},
     history::History,
     pods::Pods,
 };
@@ -132,11 +132,14 @@ impl Observer {
         if let Some(problem) = problem.filter(|_| is_allowed) {
             return Err(Error::NotObserved { problem });
         }
+        let is_observed = is_allowed && deployment.metadata.deletion_timestamp.is_none();
         let mut own = seen.children.clone();
+        if is_observed {
+            own.extend(self.unlabelled(&deployment, &kinds, &seen).await?);
+        }
         let pin = rendered.as_ref().ok().and_then(|rendered| Pin::of(&rendered.hash, &own, &revisions));
         let desired = self.desired(&deployment, &settings, rendered.clone(), pin.as_ref()).await?;
         let is_stored = |desired: &Desired| revision::find(&revisions, &desired.hash).is_some();
-        let is_observed = is_allowed && deployment.metadata.deletion_timestamp.is_none();
         // A rendering is recorded before it is used, so until then no look-up is needed.
         let is_looked_for = |desired: &Desired| is_observed && (deployment.spec.paused || is_stored(desired));
         let desired = desired.and_then(|desired| {
@@ -247,6 +250,45 @@ impl Observer {
         Ok(Some(Prepared { command: command.uid.clone(), target: Some((desired, found)) }))
     }
 
+    /// Former children that the status names and the caches do not have: somebody may have removed the label that they are
+    /// found by.
+    async fn unlabelled(
+        &self,
+        deployment: &BasicDeployment,
+        kinds: &[Known],
+        seen: &Seen,
+    ) -> Result<Vec<Arc<Child>>, Error> {
+        let ObjectId { namespace, uid, .. } = ObjectId::of(deployment);
+        let mut found = Vec::new();
+        let former = deployment.status.iter().flat_map(|status| &status.former_children);
+        for told in former.filter(|told| seen.children.iter().all(|child| child.uid != told.uid)) {
+            let kind =
+                kinds.iter().map(|known| &known.kind).find(|kind| kind.is((&told.api_version, &told.kind)));
+            let Some(kind) = kind.filter(|kind| seen.serves(kind).is_ok()) else { continue };
+            let child = self.read(kind, namespace, &told.name).await?;
+            let is_ours = |child: &Arc<Child>| {
+                child.uid == told.uid && child.owner.as_ref().is_some_and(|owner| owner.uid == uid)
+            };
+            found.extend(child.filter(is_ours));
+        }
+        Ok(found)
+    }
+
+    /// A child by its name.
+    async fn read(
+        &self,
+        kind: &Arc<ChildKind>,
+        namespace: &str,
+        name: &str,
+    ) -> Result<Option<Arc<Child>>, Error> {
+        let api: Api<TrimmedObject> =
+            Api::namespaced_with(self.client.clone(), namespace, &kind.api_resource());
+        match api.get_opt(name).await {
+            Ok(found) => Ok(found.map(|object| Arc::new(Child::of(object, kind)))),
+            Err(error) => Err(self.unfound(&error, kind, name).await),
+        }
+    }
+
     /// The object that has the kind and name of the desired child: one of the known children, otherwise live, because a child
     /// that is missing in the cache would be created.
     async fn find(
@@ -259,14 +301,7 @@ impl Observer {
         if let Some(child) = known(own, desired) {
             return Ok(Found::Ours(child));
         }
-        let (kind, name) = (&desired.kind, desired.name());
-        let api: Api<TrimmedObject> =
-            Api::namespaced_with(self.client.clone(), namespace, &kind.api_resource());
-        let found = match api.get_opt(name).await {
-            Ok(found) => found,
-            Err(error) => return Err(self.unfound(&error, kind, name).await),
-        };
-        let Some(child) = found.map(|object| Arc::new(Child::of(object, kind))) else {
+        let Some(child) = self.read(&desired.kind, namespace, desired.name()).await? else {
             return Ok(Found::Nothing);
         };
         if child.owner.is_none() {

@@ -167,9 +167,21 @@ impl Observed {
         self.others.iter().filter(|other| !other.is_deleting)
     }
 
-    /// Whether all desired replicas serve the desired rendering.
+    /// Whether all desired replicas serve the desired rendering, and no others serve beside them.
     #[must_use]
     pub fn is_ready(&self) -> bool {
+        self.is_served() && self.leftover().is_none() && self.unseen_former().next().is_none()
+    }
+
+    /// A former child that has not gone, or whose replicas serve until its deletion is complete.
+    #[must_use]
+    pub fn leftover(&self) -> Option<&Arc<Child>> {
+        self.others.iter().find(|other| !other.is_deleting || other.outputs.active > 0)
+    }
+
+    /// Whether all desired replicas serve the desired rendering, so that former children may go.
+    #[must_use]
+    pub fn is_served(&self) -> bool {
         let (Some(child), Ok(desired)) = (self.child.ours(), &self.desired) else { return false };
         self.held_up().is_none() && child.hash() == desired.hash && self.serves(child)
     }
@@ -199,13 +211,27 @@ impl Observed {
     #[must_use]
     pub fn unseen_child(&self) -> Option<&ChildStatus> {
         let reported = self.deployment.status.as_ref()?.child.as_ref()?;
+        (self.child.ours().is_none() && self.is_unseen(reported)).then_some(reported)
+    }
+
+    /// The same for former children.
+    pub fn unseen_former(&self) -> impl Iterator<Item = &ChildStatus> {
+        let status = self.deployment.status.as_ref();
+        // Its exchange may have begun since.
+        let child = status.and_then(|status| status.child.as_ref()).filter(|_| self.child.ours().is_some());
+        let former = status.into_iter().flat_map(|status| &status.former_children);
+        let former = former.filter(move |former| child.is_none_or(|child| child.uid != former.uid));
+        child.into_iter().chain(former).filter(|former| self.is_unseen(former))
+    }
+
+    fn is_unseen(&self, reported: &ChildStatus) -> bool {
         let kind = (reported.api_version.as_str(), reported.kind.as_str());
         let is_listed = self.kinds.iter().any(|listed| listed.kind.is(kind));
         let is_recorded = self.revisions.iter().any(|revision| {
             let (api_version, name) = &revision.kind;
             child_kind::is_same((api_version, name), kind)
         });
-        (self.child.ours().is_none() && is_recorded && !is_listed).then_some(reported)
+        is_recorded && !is_listed
     }
 
     /// Whether children of an API version and kind are seen.

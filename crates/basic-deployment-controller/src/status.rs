@@ -77,14 +77,27 @@ pub fn status(observed: &Observed) -> BasicDeploymentStatus {
             .map(|revision| revision.number),
         selector: main_server(observed).and_then(|child| child.outputs.selector.clone()),
         child: child.map(child_status).or_else(|| observed.unseen_child().cloned()),
+        former_children: observed
+            .others
+            .iter()
+            .map(|other| child_status(other))
+            .chain(observed.unseen_former().cloned())
+            .collect(),
         blocked_by,
         conditions,
     };
-    match deployment.status.clone().filter(|_| observed.is_blind) {
+    let is_unknown = observed.is_blind
+        || observed.unseen_child().is_some()
+        || child.is_some_and(|child| child.outputs.problem.is_some());
+    match deployment.status.clone().filter(|_| is_unknown) {
         // Without an observation, the last values remain.
-        Some(BasicDeploymentStatus { active, replicas, progress, revision, selector, child, .. }) => {
-            BasicDeploymentStatus { active, replicas, progress, revision, selector, child, ..new }
-        }
+        Some(before) => BasicDeploymentStatus {
+            observed_generation: new.observed_generation,
+            ready: new.ready,
+            blocked_by: new.blocked_by,
+            conditions: new.conditions,
+            ..before
+        },
         None => new,
     }
 }
@@ -115,12 +128,23 @@ fn by_former(observed: &Observed) -> String {
         .step_failure(step::SCALE_FORMER)
         .filter(|_| observed.held_up().is_none())
         .map(|failure| format!("; a former child cannot be scaled: {}", failure.message));
-    said.chain(broken).chain(failed).collect::<Vec<_>>().concat()
+    let leaving = observed.others.iter().filter(|child| child.is_deleting && child.outputs.active > 0);
+    let leaving = leaving.map(|child| {
+        let Child { kind, name, outputs, .. } = &**child;
+        format!(
+            "; the former {} {name:?} is being deleted, and {} of its replicas still serve: a finalizer may keep it",
+            kind.kind, outputs.active
+        )
+    });
+    let unseen = observed.unseen_former().map(|ChildStatus { kind, name, .. }| {
+        format!("; the former {kind} {name:?} is of a kind that children no longer lists, and may still run")
+    });
+    said.chain(broken).chain(failed).chain(leaving).chain(unseen).collect::<Vec<_>>().concat()
 }
 
 /// The failure that stops an exchange, because a former child cannot be changed.
 fn failure_about_former(observed: &Observed) -> Option<&Failure> {
-    observed.former_children().next()?;
+    observed.former_children().next().filter(|_| !observed.is_served())?;
     let mut failures = [step::READ_FORMER, step::SCALE_FORMER]
         .into_iter()
         .filter_map(|step| observed.attempt.step_failure(step));
@@ -263,7 +287,7 @@ fn summary(
     }
     let reason = match () {
         () if is_outdated => "Updating",
-        () if child.is_some() && observed.former_children().next().is_some() => "Exchanging",
+        () if child.is_some() && observed.leftover().is_some() => "Exchanging",
         () => "Progressing",
     };
     say(reason, format!("{counted}{whom}"), false)

@@ -63,13 +63,17 @@ impl Row for PodRow {
     fn group(&self) -> Option<&str> {
         Some(self.owner.as_ref().map_or(&self.revision, |owner| &owner.uid))
     }
+
+    fn equals(&self, newer: &Self) -> bool {
+        self == newer
+    }
 }
 
 impl PodRow {
     /// Trims a pod, and shares with other rows what it has in common with them.
     #[must_use]
     pub fn of(pod: TrimmedPod, shared: &Interner) -> Self {
-        let state = pod.state();
+        let state = pod.state().sharing(shared);
         let metadata = pod.metadata;
         let owner = controller_of(&metadata)
             .map(|owner| Owner { uid: shared.intern(&owner.uid), name: shared.intern(&owner.name) });
@@ -122,5 +126,22 @@ mod tests {
         });
         let row = PodRow::of(serde_json::from_value(pod).unwrap(), &Interner::default());
         assert_eq!((row.group(), row.slot, row.is_ready()), (Some("s1"), Some(2), true));
+    }
+
+    #[test]
+    fn pods_that_wait_for_the_same_reason_share_its_texts() {
+        let shared = Interner::default();
+        let trouble = |name: &str| {
+            let scheduled = json!({"type": "PodScheduled", "status": "False", "reason": "Unschedulable",
+                "message": "0/3 nodes are available: 3 Insufficient cpu."});
+            let pod = json!({"metadata": {"name": name}, "status": {"conditions": [scheduled]}});
+            match PodRow::of(serde_json::from_value(pod).unwrap(), &shared).state {
+                PodState::NotReady(trouble) => trouble,
+                state => panic!("{state:?}"),
+            }
+        };
+        let (one, other) = (trouble("a"), trouble("b"));
+        assert!(Arc::ptr_eq(&one.reason, &other.reason) && Arc::ptr_eq(&one.message, &other.message));
+        assert!(one.message.contains("Insufficient"));
     }
 }

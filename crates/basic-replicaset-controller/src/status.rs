@@ -167,8 +167,8 @@ fn blocked_by(observed: &Observed, failure: Option<Failure>) -> Option<BlockedBy
         api_version: "v1".into(),
         kind: "Pod".into(),
         name: pod.name.clone().into(),
-        reason: trouble.reason.clone().into(),
-        message: trouble.message.clone().into(),
+        reason: trouble.reason.to_string(),
+        message: trouble.message.to_string(),
         since: Some(Time(trouble.since)),
         next_retry: None,
     })

@@ -123,6 +123,10 @@ pub struct BasicDeploymentStatus {
     /// The child that runs the replicas, or is about to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub child: Option<ChildStatus>,
+    /// Children of former renderings that still exist, and those that may exist because their kind is no longer
+    /// configured.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub former_children: Vec<ChildStatus>,
     /// First object down the chain that is not ready, with the reason. It is this object itself if its controller
     /// cannot proceed, or if it is being deleted and a finalizer keeps it.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::content::{Json, Operation, Stored};
 use crate::server::{
     object::{Key, Text},
-    operation::{Change, Preconditions, Verb},
+    operation::{Change, Preconditions, Propagation, Verb},
 };
 
 /// A write of a step.
@@ -97,6 +97,15 @@ impl Write {
         let meant = preconditions.uid.clone();
         let operation = Operation::Delete { key, preconditions, propagation: None, is_immediate: false };
         Self::new(whose, purpose, meant, operation)
+    }
+
+    /// The same, in the foreground.
+    #[must_use]
+    pub fn in_foreground(mut self) -> Self {
+        if let Operation::Delete { propagation, .. } = &mut self.operation {
+            *propagation = Some(Propagation::Foreground);
+        }
+        self
     }
 
     /// The same as a step that can fail without holding up others.

@@ -134,7 +134,7 @@ pub fn is_out_of_scale(observed: &Observed) -> bool {
 
 /// Scales a former child, which serves until the wanted one does.
 pub fn scale_former(observed: &Observed) -> Option<Action> {
-    if observed.attempt.holds(step::SCALE_FORMER) || observed.is_ready() {
+    if observed.attempt.holds(step::SCALE_FORMER) || observed.is_served() {
         return None;
     }
     let (child, replicas) = next_former(observed)?;
@@ -145,8 +145,14 @@ pub fn scale_former(observed: &Observed) -> Option<Action> {
     })
 }
 
+/// The end of an exchange waits for former children that are not seen.
+pub fn unseen_former(observed: &Observed) -> Option<Action> {
+    let ChildStatus { kind, name, .. } = observed.unseen_former().next().filter(|_| observed.is_served())?;
+    Some(Action::Refuse(Refusal::FormerKindNotListed { kind: kind.clone(), name: name.clone() }))
+}
+
 /// Deletes former children when the wanted one serves.
 pub fn clean_up(observed: &Observed) -> Option<Action> {
     let former: Vec<_> = observed.former_children().cloned().collect();
-    (!former.is_empty() && observed.is_ready()).then_some(Action::Delete(former))
+    (!former.is_empty() && observed.is_served()).then_some(Action::Delete(former))
 }

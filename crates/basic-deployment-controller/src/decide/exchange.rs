@@ -18,7 +18,7 @@ use crate::{
 #[must_use]
 pub fn share_of_wanted(wanted: Option<&Arc<Child>>, observed: &Observed) -> i32 {
     let is_other = |child: &&Arc<Child>| wanted.is_none_or(|wanted| wanted.uid != child.uid);
-    let former = Count::of_all(observed.children().filter(is_other).filter(|child| !child.is_deleting));
+    let former = Count::of_any(observed.children().filter(is_other).filter(|child| !child.is_deleting));
     Budget::of(&observed.deployment.spec).of_wanted(Count::of_all(wanted), former)
 }
 

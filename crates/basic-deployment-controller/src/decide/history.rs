@@ -46,7 +46,8 @@ pub fn prune(observed: &Observed) -> Option<Action> {
     let mut kept: HashSet<&str> = observed.children().map(|child| child.hash()).collect();
     kept.extend(observed.wanted_hash());
     // The proof that it was created here.
-    kept.extend(observed.unseen_child().map(|child| child.hash.as_str()));
+    let unseen = observed.unseen_child().into_iter().chain(observed.unseen_former());
+    kept.extend(unseen.map(|child| child.hash.as_str()));
     kept.extend(observed.rendered.as_ref().ok().map(|rendered| rendered.hash.as_str()));
     for command in commands.iter().filter(|command| observed.is_open(command)) {
         if let Ok(Order::Rollback(to)) = command.asks.as_ref().map(|asks| asks.order) {

@@ -135,8 +135,8 @@ fn blocked_by(pod: &ObjectMeta, trouble: &Trouble) -> BlockedBy {
         api_version: "v1".into(),
         kind: "Pod".into(),
         name: pod.name.clone().unwrap_or_default(),
-        reason: trouble.reason.clone().into(),
-        message: trouble.message.clone().into(),
+        reason: trouble.reason.to_string(),
+        message: trouble.message.to_string(),
         since: Some(Time(trouble.since)),
         next_retry: None,
     }

@@ -50,6 +50,10 @@ fn by_readiness(pods: &[Arc<PodRow>]) -> (Vec<Arc<PodRow>>, Vec<Arc<PodRow>>) {
 /// The first `count` pods to delete: those of `before` precede those of `after`; within each, unready, cheap and new
 /// ones come first.
 fn first(count: usize, before: &[Arc<PodRow>], after: &[Arc<PodRow>]) -> Vec<Arc<PodRow>> {
+    // Most passes delete nothing, and need no order.
+    if count == 0 {
+        return Vec::new();
+    }
     let rank =
         |pod: &Arc<PodRow>| (pod.is_ready(), pod.deletion_cost, Reverse(pod.created), pod.name.clone());
     let ranked = |pods: &[Arc<PodRow>]| {

@@ -10,6 +10,7 @@ mod operator;
 mod probe;
 mod queue;
 mod reconciler;
+mod requests;
 mod self_test;
 mod settings;
 mod triggers;

@@ -1,12 +1,15 @@
-use std::{hash::Hash, time::Duration};
+use std::{
+    hash::Hash,
+    sync::{Arc, Weak},
+    time::Duration,
+};
 
 use kube::{
     Resource,
     runtime::reflector::{ObjectRef, Store},
 };
-use tokio::sync::mpsc;
 
-use crate::object::ObjectId;
+use crate::{object::ObjectId, run::requests::Requests};
 
 /// Number of objects per slice when all objects are queued.
 const SLICE_SIZE: usize = 64;
@@ -15,11 +18,10 @@ const SLICE_INTERVAL: Duration = Duration::from_millis(2);
 /// Number of objects that are examined before other tasks have their turn.
 const STRETCH_SIZE: usize = 4096;
 
-/// The requested objects, before they are deduplicated.
+/// The requested objects.
 pub struct Queue<K: Resource> {
     pub(crate) dynamic_type: K::DynamicType,
-    sender: mpsc::UnboundedSender<ObjectRef<K>>,
-    pub(crate) receiver: mpsc::UnboundedReceiver<ObjectRef<K>>,
+    pub(crate) requests: Arc<Requests<ObjectRef<K>>>,
 }
 
 impl<K: Resource<DynamicType: Clone + Default>> Default for Queue<K> {
@@ -31,38 +33,38 @@ impl<K: Resource<DynamicType: Clone + Default>> Default for Queue<K> {
 impl<K: Resource<DynamicType: Clone>> Queue<K> {
     /// A queue for the objects of a kind that is known only at run time.
     pub(crate) fn of(dynamic_type: K::DynamicType) -> Self {
-        let (sender, receiver) = mpsc::unbounded_channel();
-        Self { dynamic_type, sender, receiver }
+        Self { dynamic_type, requests: Arc::default() }
     }
 
     /// A handle for requesting passes.
     #[must_use]
     pub fn trigger(&self) -> Trigger<K> {
-        Trigger { dynamic_type: self.dynamic_type.clone(), sender: self.sender.clone() }
+        Trigger { dynamic_type: self.dynamic_type.clone(), requests: Arc::downgrade(&self.requests) }
     }
 }
 
 /// Requests passes over objects; repeated requests before a pass count as one.
 pub struct Trigger<K: Resource> {
     dynamic_type: K::DynamicType,
-    sender: mpsc::UnboundedSender<ObjectRef<K>>,
+    /// Gone when nobody serves them any more.
+    requests: Weak<Requests<ObjectRef<K>>>,
 }
 
 impl<K: Resource<DynamicType: Clone>> Clone for Trigger<K> {
     fn clone(&self) -> Self {
-        Self { dynamic_type: self.dynamic_type.clone(), sender: self.sender.clone() }
+        Self { dynamic_type: self.dynamic_type.clone(), requests: self.requests.clone() }
     }
 }
 
-impl<K: Resource<DynamicType: Clone>> Trigger<K> {
+impl<K: Resource<DynamicType: Clone + Eq + Hash>> Trigger<K> {
     /// Requests a pass over the object with this name; the namespace of a cluster-scoped object is empty.
     pub fn notify(&self, namespace: &str, name: &str) {
+        let Some(requests) = self.requests.upgrade() else { return };
         let mut reference = ObjectRef::new_with(name, self.dynamic_type.clone());
         if !namespace.is_empty() {
             reference = reference.within(namespace);
         }
-        // It fails only when the process stops.
-        let _ = self.sender.send(reference);
+        requests.add(reference);
     }
 
     /// Requests a pass over an object.

@@ -1,9 +1,6 @@
 //! One kind that is reconciled: its watch, its store and its passes.
 
-use std::{
-    collections::HashSet, convert::Infallible, future::pending, hash::Hash, pin::pin, sync::Arc,
-    time::Duration,
-};
+use std::{collections::HashSet, convert::Infallible, hash::Hash, pin::pin, sync::Arc, time::Duration};
 
 use futures::{
     FutureExt, StreamExt,
@@ -19,7 +16,7 @@ use kube::{
 use serde::de::DeserializeOwned;
 use tokio::{
     select,
-    sync::{Notify, mpsc::UnboundedReceiver, watch as flag},
+    sync::{Notify, watch as flag},
     task::JoinSet,
 };
 use tracing::Instrument;
@@ -27,7 +24,10 @@ use tracing::Instrument;
 use crate::{
     object::ObjectId,
     report::{health::Health, metrics::Metrics},
-    run::{Controller, Trigger, controller::Passes, obstacles, queue::ask_for_all, work_queue::WorkQueue},
+    run::{
+        Controller, Trigger, controller::Passes, obstacles, queue::ask_for_all, requests::Requests,
+        work_queue::WorkQueue,
+    },
     watch::{Follower, Intake, Unread, lenient::Place, readable},
 };
 
@@ -50,7 +50,7 @@ pub(crate) struct Reconciler<C: Controller> {
     pub passes: Arc<Passes<C>>,
     pub filled: StoreWriter<C::Kind>,
     pub trigger: Trigger<C::Kind>,
-    pub receiver: UnboundedReceiver<ObjectRef<C::Kind>>,
+    pub requests: Arc<Requests<ObjectRef<C::Kind>>>,
     pub concurrency: u16,
     /// An item for each change of the settings.
     pub settings: BoxStream<'static, ()>,
@@ -77,7 +77,7 @@ impl<C: Controller> Reconciler<C> {
             passes,
             filled,
             trigger,
-            receiver,
+            requests,
             concurrency,
             settings,
             health,
@@ -101,7 +101,7 @@ impl<C: Controller> Reconciler<C> {
             ended = watching.join_next() => Err(anyhow::anyhow!("the watch ended: {ended:?}")),
             never = retrigger(settings, &health, &relisted, &store, &trigger) => match never {},
             never = obstacles::follow(client, &passes, &store, &trigger) => match never {},
-            ended = work(passes.clone(), &store, &trigger, receiver, concurrency, phase) => ended,
+            ended = work(passes.clone(), &store, &trigger, &requests, concurrency, phase) => ended,
         }
     }
 }
@@ -111,7 +111,7 @@ async fn work<C: Controller>(
     passes: Arc<Passes<C>>,
     store: &Store<C::Kind>,
     trigger: &Trigger<C::Kind>,
-    mut asked: UnboundedReceiver<ObjectRef<C::Kind>>,
+    requests: &Requests<ObjectRef<C::Kind>>,
     concurrency: u16,
     mut phase: flag::Receiver<Phase>,
 ) -> anyhow::Result<()> {
@@ -120,12 +120,12 @@ async fn work<C: Controller>(
     select! {
         biased;
         left = phase.wait_for(|phase| *phase != Phase::Standby) => drop(left?),
-        never = drain(&mut asked) => match never {},
+        never = drain(requests) => match never {},
     }
     let stopping = async move { phase.wait_for(|phase| *phase == Phase::Stopping).await.map(drop) };
     tokio::join!(
         ask_for_all(store, trigger, |_| true),
-        make_passes(passes, store, asked, concurrency, stopping)
+        make_passes(passes, store, requests, concurrency, stopping)
     )
     .1
 }
@@ -134,7 +134,7 @@ async fn work<C: Controller>(
 async fn make_passes<C: Controller>(
     passes: Arc<Passes<C>>,
     store: &Store<C::Kind>,
-    mut asked: UnboundedReceiver<ObjectRef<C::Kind>>,
+    requests: &Requests<ObjectRef<C::Kind>>,
     concurrency: u16,
     stopping: impl Future<Output = Result<(), flag::error::RecvError>>,
 ) -> anyhow::Result<()> {
@@ -168,9 +168,9 @@ async fn make_passes<C: Controller>(
             }
             Some((reference, again)) = under_way.next() => queue.done(reference, again),
             reference = queue.due() => queue.ask(reference),
-            Some(reference) = asked.recv() => {
+            reference = requests.next() => {
                 queue.ask(reference);
-                while let Ok(reference) = asked.try_recv() {
+                while let Some(reference) = requests.first() {
                     queue.ask(reference);
                 }
             }
@@ -267,9 +267,10 @@ fn forget_gone<C: Controller>(before: &[Arc<C::Kind>], now: &[Arc<C::Kind>], pas
 }
 
 /// Drops all requests, forever.
-async fn drain<T>(receiver: &mut UnboundedReceiver<T>) -> Infallible {
-    while receiver.recv().await.is_some() {}
-    pending().await
+async fn drain<T: Clone + Eq + Hash>(requests: &Requests<T>) -> Infallible {
+    loop {
+        requests.next().await;
+    }
 }
 
 #[cfg(test)]
@@ -343,7 +344,7 @@ mod tests {
             trigger.notify("shop", name);
         }
         let (_phase, leading) = flag::channel(Phase::Leading);
-        let work = work(passes.clone(), &store, &trigger, queue.receiver, 1, leading);
+        let work = work(passes.clone(), &store, &trigger, &queue.requests, 1, leading);
         assert!(tokio::time::timeout(Duration::from_secs(60), work).await.is_err(), "it ended");
         let order = passes.controller.0.lock();
         assert_eq!(order[..100], names[..]);

@@ -20,6 +20,11 @@ pub trait Row: Send + Sync + 'static {
     /// The key for looking up the object: the uid of its controller, or for an object without one, a key that its next
     /// owner knows.
     fn group(&self) -> Option<&str>;
+    /// Whether a newer row of the same object is equal. A new list then leaves this one in place, so that many rows are not
+    /// in memory twice meanwhile.
+    fn equals(&self, _newer: &Self) -> bool {
+        false
+    }
 }
 
 /// The rows of one watch, by uid and by group.
@@ -126,7 +131,7 @@ impl<R: Row> Cache<R> {
                 Vec::new()
             }
             Event::InitApply(row) => {
-                rows.relist.get_or_insert_default().replace(ByUid(row));
+                rows.list(row);
                 Vec::new()
             }
             Event::InitDone => rows.replace(),
@@ -165,12 +170,22 @@ impl<R: Row> Rows<R> {
         if let Some(group) = old.group()
             && let Some(members) = self.by_group.get_mut(group)
         {
-            members.retain(|member| member.id().uid != uid);
+            // Rows of a group have no order.
+            if let Some(place) = members.iter().position(|member| Arc::ptr_eq(member, &old)) {
+                members.swap_remove(place);
+            }
             if members.is_empty() {
                 self.by_group.remove(group);
             }
         }
         Some(old)
+    }
+
+    /// Adds a row to the new list.
+    fn list(&mut self, row: Arc<R>) {
+        let known = self.by_uid.get(row.id().uid).filter(|ByUid(known)| known.equals(&row));
+        let row = known.map_or(row, |ByUid(known)| known.clone());
+        self.relist.get_or_insert_default().replace(ByUid(row));
     }
 
     fn replace(&mut self) -> Vec<Arc<R>> {
@@ -194,6 +209,7 @@ mod tests {
 
     use super::*;
 
+    #[derive(PartialEq)]
     struct Pod(&'static str, Option<&'static str>);
 
     impl Row for Pod {
@@ -203,6 +219,9 @@ mod tests {
         }
         fn group(&self) -> Option<&str> {
             self.1
+        }
+        fn equals(&self, newer: &Self) -> bool {
+            self == newer
         }
     }
 
@@ -242,6 +261,26 @@ mod tests {
         let told = take(&cache, Event::InitDone);
         assert_eq!(uids(&cache, "a"), ["new"]);
         assert_eq!(told.iter().map(|(uid, _)| uid.as_str()).collect::<Vec<_>>(), ["old", "new"]);
+    }
+
+    #[test]
+    fn a_relist_keeps_the_rows_that_have_not_changed() {
+        let cache = Cache::new(Task::default());
+        for pod in [Pod("same", Some("a")), Pod("moved", Some("a"))] {
+            take(&cache, Event::Apply(pod));
+        }
+        let before = ["same", "moved"].map(|uid| cache.row(uid).unwrap());
+        for event in [
+            Event::Init,
+            Event::InitApply(Pod("same", Some("a"))),
+            Event::InitApply(Pod("moved", Some("b"))),
+            Event::InitDone,
+        ] {
+            take(&cache, event);
+        }
+        let after = ["same", "moved"].map(|uid| cache.row(uid).unwrap());
+        assert!(Arc::ptr_eq(&before[0], &after[0]));
+        assert_eq!((after[1].group(), uids(&cache, "a").len()), (Some("b"), 1));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //!
 //! Only the fields that are read are decoded: 15,000 pods fit in a few megabytes.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use jiff::Timestamp;
 use k8s_openapi::{
@@ -12,7 +12,7 @@ use k8s_openapi::{
 use kube::Resource;
 use serde::Deserialize;
 
-use crate::watch::{trimmed_metadata, trimmed_time};
+use crate::watch::{Interner, trimmed_metadata, trimmed_time};
 
 /// Time for which a pod may be starting before it is reported as a blocker.
 pub const START_TOLERANCE: Duration = Duration::from_secs(30);
@@ -99,9 +99,9 @@ pub enum PodState {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Trouble {
     /// One word.
-    pub reason: Box<str>,
+    pub reason: Arc<str>,
     /// For people.
-    pub message: Box<str>,
+    pub message: Arc<str>,
     /// Since when.
     pub since: Timestamp,
     /// Whether the cause is known, and the pod is not just starting.
@@ -121,6 +121,16 @@ impl TrimmedPod {
 }
 
 impl PodState {
+    /// The same state, whose texts are in memory once for all pods that share them.
+    #[must_use]
+    pub fn sharing(mut self, shared: &Interner) -> Self {
+        if let Self::NotReady(trouble) | Self::Finished(trouble) = &mut self {
+            trouble.reason = shared.intern(&trouble.reason);
+            trouble.message = shared.intern(&trouble.message);
+        }
+        self
+    }
+
     /// The trouble for which the pod is reported as a blocker: a known one at once, and another one when the pod has been
     /// starting for [`START_TOLERANCE`].
     #[must_use]
@@ -247,7 +257,7 @@ mod tests {
     fn reason(status: &Value) -> (String, bool) {
         match state(status) {
             PodState::NotReady(trouble) | PodState::Finished(trouble) => {
-                (trouble.reason.into(), trouble.is_known)
+                (trouble.reason.to_string(), trouble.is_known)
             }
             state => panic!("{state:?}"),
         }

@@ -1,3 +1,5 @@
+use std::pin::pin;
+
 use futures::{StreamExt, stream};
 use thiserror::Error;
 
@@ -76,20 +78,18 @@ where
     let mut size = 1;
     let mut ended = Batch { done: 0, failed: Vec::new() };
     loop {
-        let batch: Vec<_> = items
-            .by_ref()
-            .take(size)
-            .map(|item| {
-                let call = call(item.clone());
-                async move { (item, call.await) }
-            })
-            .collect();
+        let batch: Vec<_> = items.by_ref().take(size).collect();
         if batch.is_empty() {
             return ended;
         }
-        let results: Vec<_> = stream::iter(batch).buffer_unordered(SIDE_BY_SIDE).collect().await;
+        // A call is begun only when its turn comes: those of a large batch would take megabytes.
+        let calls = stream::iter(batch).map(|item| {
+            let call = call(item.clone());
+            async move { (item, call.await) }
+        });
+        let mut results = pin!(calls.buffer_unordered(SIDE_BY_SIDE));
         let mut goes_on = true;
-        for (item, result) in results {
+        while let Some((item, result)) = results.next().await {
             match result {
                 Ok(()) => ended.done += 1,
                 Err(error) => {
@@ -107,7 +107,7 @@ where
 
 #[cfg(test)]
 mod tests {
-    use std::cell::RefCell;
+    use std::cell::{Cell, RefCell};
 
     use super::*;
 
@@ -121,6 +121,22 @@ mod tests {
         let ended = slow_start((0..10).collect(), call, |()| false).await;
         assert_eq!(ended, Batch { done: 10, failed: Vec::new() });
         assert_eq!(calls.into_inner(), (0..10).collect::<Vec<_>>());
+    }
+
+    #[tokio::test]
+    async fn a_call_is_begun_only_when_its_turn_comes() {
+        let (begun, most) = (Cell::new(0), Cell::new(0));
+        let call = |_: i32| {
+            begun.set(begun.get() + 1);
+            most.set(begun.get().max(most.get()));
+            async {
+                tokio::task::yield_now().await;
+                begun.set(begun.get() - 1);
+                Ok::<(), ()>(())
+            }
+        };
+        let ended = slow_start((0..500).collect(), call, |()| false).await;
+        assert_eq!((ended.done, most.get()), (500, SIDE_BY_SIDE));
     }
 
     #[tokio::test]

@@ -108,7 +108,9 @@ async fn a_child_is_scaled_and_stripped_in_single_fields_of_the_very_object() {
 #[tokio::test(start_paused = true)]
 async fn what_is_deleted_is_the_very_object_that_was_seen() {
     let of = |uid: &str| json!({"preconditions": {"uid": uid}});
-    let deleted = sent("DELETE", &format!("{CHILDREN}/old?"), of("uid-of-old"));
+    let mut child = of("uid-of-old");
+    child["propagationPolicy"] = "Foreground".into();
+    let deleted = sent("DELETE", &format!("{CHILDREN}/old?"), child);
     assert_eq!(request_of(delete(&["old"])).await, deleted);
     let pruned = sent("DELETE", &format!("{REVISIONS}/web-old?"), of("uid-of-web-old"));
     assert_eq!(request_of(prune()).await, pruned);

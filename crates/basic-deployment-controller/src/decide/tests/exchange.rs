@@ -108,7 +108,7 @@ fn a_child_of_an_earlier_name_that_cannot_be_scaled_holds_up_nothing_else() {
     observed.commands = Some(Vec::new());
     observed.child = Found::Ours(child(json!({})));
     let status = crate::status::status(&observed);
-    assert_eq!((ready(&status), status.blocked_by), ((true, "Complete".into()), None));
+    assert_eq!((ready(&status), status.blocked_by), ((false, "Exchanging".into()), None), "it goes now");
     assert_eq!(decide(&observed), Action::Delete(vec![former]));
 }
 
@@ -208,6 +208,44 @@ fn no_child_is_made_while_the_last_one_is_of_a_kind_that_is_not_seen() {
 }
 
 #[test]
+fn an_exchange_does_not_end_beside_a_former_child_of_a_kind_that_is_not_seen() {
+    let mut observed = switched();
+    observed.revisions.insert(0, revision_of_deployments());
+    observed.child = Found::Ours(child(json!({"spec": {"replicas": 1}, "status": {"active": 0}})));
+    let told = status(&observed);
+    assert_eq!(told.former_children.iter().map(|former| &*former.kind).collect::<Vec<_>>(), ["Deployment"]);
+    Arc::make_mut(&mut observed.deployment).status = Some(told.clone());
+    observed.kinds.pop();
+    observed.others.clear();
+    let lost = status(&observed);
+    assert_eq!(lost.former_children, told.former_children, "it is not forgotten");
+    let message = &conditions::find(&lost.conditions, conditions::READY).unwrap().message;
+    assert!(message.contains("Deployment \"web\" is of a kind that children no longer lists"), "{message}");
+
+    observed.child = Found::Ours(child(json!({})));
+    let Action::Refuse(refusal) = decide(&observed) else { panic!() };
+    assert!(refusal.to_string().contains("Deployment \"web\", is of a kind that children"), "{refusal}");
+    assert!(!status(&observed).ready);
+    observed.kinds.push(fixtures::listed(deployments()));
+    assert!(status(&observed).ready, "it is seen to be gone");
+    assert_eq!(status(&observed).former_children, []);
+}
+
+#[test]
+fn the_numbers_of_a_child_that_is_not_seen_stay() {
+    let mut observed = switched();
+    observed.child = Found::Ours(observed.others.remove(0));
+    observed.revisions.insert(0, revision_of_deployments());
+    let told = status(&observed);
+    assert_eq!((told.active, told.replicas), (3, 3));
+    Arc::make_mut(&mut observed.deployment).status = Some(told.clone());
+    observed.child = Found::Nothing;
+    observed.kinds.pop();
+    let lost = status(&observed);
+    assert_eq!((lost.active, lost.replicas, lost.progress, lost.ready), (3, 3, told.progress, false));
+}
+
+#[test]
 fn a_rollback_makes_the_child_of_the_former_kind_the_wanted_one() {
     let mut observed = ours(json!({}));
     observed.kinds.push(fixtures::listed(deployments()));
@@ -300,7 +338,7 @@ impl Scene {
         if former != self.former.desired {
             return Self { former: scaled(self.former, former), ..self };
         }
-        Self { wanted: scaled(self.wanted, budget.of_wanted(self.wanted, self.former)), ..self }
+        Self { wanted: scaled(self.wanted, budget.of_wanted(self.wanted, Some(self.former))), ..self }
     }
 }
 
@@ -365,6 +403,58 @@ proptest! {
         }
         prop_assert_eq!(scene.step(budget), scene, "it comes to rest");
     }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 4000, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Somebody has scaled the former child down, or its scaling was refused for a while.
+    #[test]
+    fn former_children_that_fell_below_the_budget_are_raised_again_beside_a_new_one_that_never_serves(
+        budget in budget(), former in count(16), wanted in 0..16_i32,
+    ) {
+        let idle = |desired| Count { desired, serving: 0 };
+        let mut scene = Scene { former, wanted: idle(wanted) };
+        for _ in 0..50 {
+            let next = scene.step(budget);
+            let former = Count { serving: next.former.desired, ..next.former };
+            scene = Scene { former, wanted: idle(next.wanted.desired) };
+        }
+        prop_assert!(scene.serving() >= budget.least && scene.total() <= budget.most, "{scene:?}");
+    }
+}
+
+#[test]
+fn a_new_child_leaves_the_room_of_a_former_one_that_somebody_scaled_down() {
+    let mut observed = switched();
+    observed.child = Found::Ours(child(json!({"spec": {"replicas": 1}, "status": {"active": 0}})));
+    observed.others = vec![deployment_child(json!({"spec": {"replicas": 0}, "status": {"active": 0}}))];
+    observed.given_replicas.insert("deployment-child".into(), 3);
+    undone(&mut observed, Part::Replicas, "spec.replicas", 1, 1);
+    Arc::make_mut(&mut observed.deployment).status = Some(status(&observed));
+    assert_eq!(decide(&observed), Action::Wait(Duration::from_secs(4)));
+}
+
+#[test]
+fn ready_waits_for_the_end_of_former_replicas_and_names_them() {
+    let mut observed = switched();
+    observed.child = Found::Ours(child(json!({})));
+    observed.others = vec![deployment_child(json!({"spec": {"replicas": 0}, "status": {"active": 0}}))];
+    let told = status(&observed);
+    assert_eq!(ready(&told), (false, "Exchanging".into()), "it is about to be deleted");
+
+    let leaving = |active| {
+        let deleted = json!({"deletionTimestamp": "2026-01-01T00:00:00Z"});
+        deployment_child(json!({"metadata": deleted, "status": {"active": active}}))
+    };
+    observed.others = vec![leaving(2)];
+    let told = status(&observed);
+    assert_eq!(ready(&told), (false, "Exchanging".into()));
+    let message = &conditions::find(&told.conditions, conditions::READY).unwrap().message;
+    let named = "Deployment \"web\" is being deleted, and 2 of its replicas still serve";
+    assert!(message.contains(named), "{message}");
+    observed.others = vec![leaving(0)];
+    assert_eq!(ready(&status(&observed)), (true, "Complete".into()));
 }
 
 #[test]

@@ -329,7 +329,7 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
             passes,
             filled,
             trigger: queue.trigger(),
-            receiver: queue.receiver,
+            requests: queue.requests,
             concurrency: self.arguments.concurrency,
             settings: settings.boxed(),
             health: self.health.clone(),

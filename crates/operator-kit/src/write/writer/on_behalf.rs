@@ -42,13 +42,13 @@ impl OnBehalf<'_> {
     pub async fn create(&self, kind: &WatchedResource, object: &Value) -> Written<()> {
         let body = serde_json::to_vec(object).unwrap_or_default();
         let target = Target::of(kind, object);
-        let _: Trimmed = self.send("create", target, || self.creation(target, &body)).await?;
+        let _: Trimmed = self.send("create", target, || self.creation(target, body.clone())).await?;
         Ok(())
     }
 
-    pub(super) fn creation(&self, target: Target<'_>, body: &[u8]) -> Built {
+    pub(super) fn creation(&self, target: Target<'_>, body: Vec<u8>) -> Built {
         let params = PostParams { field_manager: Some(self.writer.manager.into()), ..PostParams::default() };
-        target.request().create(&params, body.to_vec()).map(answered_by_metadata)
+        target.request().create(&params, body).map(answered_by_metadata)
     }
 
     /// Applies an object (server-side apply), and returns the stored object.

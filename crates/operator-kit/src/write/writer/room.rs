@@ -11,9 +11,9 @@ use crate::{
 };
 
 const KIBIBYTE: usize = 1024;
-/// Maximum size, in KiB, of objects that are built and not yet answered. The server's answers are as large, and each
-/// object is in memory twice while it is sent.
-const KIBIBYTES: usize = 2 * KIBIBYTE;
+/// Maximum size, in KiB, of objects that are built and not yet answered. The connections and the answers can take as
+/// much again.
+const KIBIBYTES: usize = KIBIBYTE / 2;
 
 /// Room for objects that are built and not yet answered.
 pub(super) struct Room {
@@ -65,16 +65,20 @@ impl OnBehalf<'_> {
             let object = make()?;
             let Target { namespace, name, .. } = Target::of(kind, &object);
             let (namespace, name) = (namespace.to_owned(), name.to_owned());
-            Ok::<_, E>(Text { body: serde_json::to_vec(&object).unwrap_or_default(), namespace, name })
+            let mut body = serde_json::to_vec(&object).unwrap_or_default();
+            // It has grown by doubling.
+            body.shrink_to_fit();
+            Ok::<_, E>(Text { body, namespace, name })
         };
         let mut busy = Busy::default();
         loop {
-            let (text, room) = self.writer.shared.room.make(text).await?;
-            let target = Target { kind, namespace: &text.namespace, name: &text.name };
-            let request = self.creation(target, &text.body);
-            let sent: Written<Trimmed> = self.send_once("create", target, request).await;
+            let (Text { body, namespace, name }, room) = self.writer.shared.room.make(text).await?;
+            let target = Target { kind, namespace: &namespace, name: &name };
+            let request = self.creation(target, body);
+            // Boxed, because a call that still waits for room would be as large as one that is sent.
+            let sent: Written<Trimmed> = Box::pin(self.send_once("create", target, request)).await;
             // While it waits for a busy server, others can use its room.
-            drop((text, room));
+            drop(room);
             match sent {
                 Err(error) if busy.passes(&error).await => {}
                 ended => return Ok(ended.map(drop)?),

@@ -111,7 +111,7 @@ pub fn writes(
             let delete = |child: &Arc<Child>| {
                 let preconditions = Preconditions::uid(&uid_of(&child.uid));
                 let key = key(kind_of(&child.object), &child.name);
-                Write::delete(deployment, Purpose::Other, key, preconditions)
+                Write::delete(deployment, Purpose::Other, key, preconditions).in_foreground()
             };
             children.iter().map(delete).collect()
         }
