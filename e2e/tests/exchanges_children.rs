@@ -219,14 +219,15 @@ async fn until_told(namespace: &Namespace, reason: &str, field: &str) -> BasicDe
 }
 
 /// The definition of a kind without replicas.
-fn without_replicas(namespace: &Namespace) -> Result<CustomResourceDefinition> {
+fn without_replicas(namespace: &Namespace, kind: &str, scope: &str) -> Result<CustomResourceDefinition> {
+    let singular = kind.to_lowercase();
     let spec = json!({"type": "object", "properties": {"image": {"type": "string"}}});
     let schema = json!({"type": "object", "properties": {"spec": spec}});
     let definition = json!({
-        "metadata": namespace.owns("narrows.e2e.catena.dev"),
+        "metadata": namespace.owns(&format!("{singular}s.e2e.catena.dev")),
         "spec": {
-            "group": "e2e.catena.dev", "scope": "Namespaced",
-            "names": {"plural": "narrows", "singular": "narrow", "kind": "Narrow"},
+            "group": "e2e.catena.dev", "scope": scope,
+            "names": {"plural": format!("{singular}s"), "singular": singular, "kind": kind},
             "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": schema}}],
         },
     });
@@ -239,17 +240,23 @@ async fn a_kind_without_a_mapped_field_is_told_by_the_field_and_harms_no_other_o
     let cluster = Cluster::changing_one_of(&CHAIN, DEPLOYMENTS).await?;
     let namespace = cluster.namespace("narrow").await?;
     let definitions = cluster.all::<CustomResourceDefinition>();
-    definitions.create(&PostParams::default(), &without_replicas(&namespace)?).await?;
-    let kind = json!({"apiVersion": "e2e.catena.dev/v1", "kind": "Narrow", "resource": "narrows"});
-    let mut values = values(&[], &[kind])?;
-    values["templates"]["narrow"] =
-        "{apiVersion: e2e.catena.dev/v1, kind: Narrow, metadata: {name: {{ name }}}, spec: {image: {{ parameters.image }}}}".into();
+    let mut values = values(&[], &[])?;
+    for (name, kind, scope) in [("narrow", "Narrow", "Namespaced"), ("wide", "Wide", "Cluster")] {
+        definitions.create(&PostParams::default(), &without_replicas(&namespace, kind, scope)?).await?;
+        let template = "{apiVersion: e2e.catena.dev/v1, kind: KIND, metadata: {name: {{ name }}}, spec: {image: {{ parameters.image }}}}";
+        values["templates"][name] = template.replace("KIND", kind).into();
+        let kind = json!({"apiVersion": "e2e.catena.dev/v1", "kind": kind, "resource": format!("{name}s")});
+        values["children"].as_array_mut().context("a list")?.push(kind);
+    }
     let release = Release::upgrade(&cluster, DEPLOYMENTS, &values).await?;
     DEPLOYMENTS.until_ready(&cluster).await;
     let log = AuditLog::from_now()?;
     let mut narrow = deployment("web", 2);
-    narrow.spec.template = "narrow".into();
+    narrow.spec.template = "wide".into();
     namespace.create(&narrow).await?;
+    until_told(&namespace, "KindNotNamespaced", "Wide of e2e.catena.dev/v1 is cluster-scoped").await;
+    namespace.until_event("web", "KindNotNamespaced").await;
+    change(&namespace, json!({"template": "narrow"})).await?;
     namespace.create(&deployment("beside", 1)).await?;
     let told = namespace
         .until("web", "names the field", |web: &BasicDeployment| {

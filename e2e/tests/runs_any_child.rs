@@ -10,6 +10,7 @@ use e2e::{
 use k8s_openapi::api::core::v1::Pod;
 use kube::{
     ResourceExt,
+    api::ListParams,
     core::{GroupVersionKind, TypeMeta},
     discovery::ApiResource,
 };
@@ -88,6 +89,15 @@ fn is_missing_image(blocker: &BlockedBy) -> bool {
     blocker.kind == "Pod" && matches!(blocker.reason.as_str(), "ErrImagePull" | "ImagePullBackOff")
 }
 
+/// An autoscaler finds the pods by the scale subresource, and refuses one without a selector.
+async fn has_a_scale(namespace: &Namespace, pods: &[Pod]) -> Result<()> {
+    let status = namespace.api::<BasicDeployment>().get_scale("web").await?.status.context("a status")?;
+    let selector = status.selector.filter(|selector| !selector.is_empty()).context("a selector")?;
+    let selected = namespace.api::<Pod>().list(&ListParams::default().labels(&selector)).await?;
+    assert_eq!(uids(&selected.items), uids(pods), "{selector}");
+    Ok(())
+}
+
 /// The same values, with another name of the child.
 fn renamed(mut values: Value) -> Value {
     let template = &mut values["templates"]["default"];
@@ -135,7 +145,8 @@ async fn lives_with(cluster: &Cluster, release: &Release, kind: &Kind) -> Result
     until_serving(&namespace, 1, &one).await;
 
     change(&namespace, json!({"replicas": 4})).await?;
-    until_serving(&namespace, 4, &one).await;
+    let serving = until_serving(&namespace, 4, &one).await;
+    has_a_scale(&namespace, &serving).await?;
     let good = namespace.until_ready("web").await.status.and_then(|status| status.revision);
     ensure_never_ready(&namespace).await?;
     change(&namespace, json!({"parameters": {"image": other}, "progressDeadlineSeconds": 600})).await?;

@@ -94,7 +94,7 @@ impl Executor {
                 let told = slow_start(news, tell, may_go_on).await;
                 told.by_item(|(command, _)| command.uid.clone(), may_go_on)?;
             }
-            Action::Refuse(refusal) => return Err(refusal.into()),
+            Action::Refuse(refusal) | Action::RefuseFormer(refusal) => return Err(refusal.into()),
             Action::WriteStatus(status) => self.writer.write_status(deployment, &status, &CONDITIONS).await?,
             Action::Wait(time) => return Ok(Next::Wait(time)),
             Action::Settle => return Ok(Next::Settled),

@@ -6,7 +6,10 @@ use catena_api::{BasicDeployment, keys};
 use operator_kit::{
     object::ObjectId,
     render::{Rendered, Subject, TemplateError, short_digest},
-    write::{WriteCause, WriteError, owner::controller_reference},
+    write::{
+        WriteCause, WriteError,
+        owner::{controller_of, controller_reference},
+    },
 };
 use serde_json::{Value, json};
 
@@ -19,6 +22,9 @@ use crate::{
 
 /// The annotations of commands, whose values do not belong to the template.
 const MARKS: [&str; 3] = [keys::LAST_COMMAND, keys::ROLLED_BACK_BY, keys::REJECTED_HASH];
+
+/// The metadata that a template can set.
+const OWN_METADATA: [&str; 3] = ["name", "labels", "annotations"];
 
 /// The desired state of a child.
 #[derive(Clone, Debug, PartialEq)]
@@ -52,6 +58,9 @@ pub fn render(deployment: &BasicDeployment, settings: &Settings) -> Result<Rende
     if templates.reads_suffix(&spec.template) {
         rendered = of(&Subject { suffix: &short_digest(&[&rendered.hash]), ..subject })?;
     }
+    if let Some(field) = unused_metadata(&rendered.object) {
+        return Err(Refusal::UnusedMetadata { template: spec.template.clone(), field });
+    }
     let kind = settings.kind_of(&rendered.object)?;
     let contract = kind.fields();
     for field in [Some(&contract.replicas), contract.restarted_at.as_ref()].into_iter().flatten() {
@@ -59,7 +68,23 @@ pub fn render(deployment: &BasicDeployment, settings: &Settings) -> Result<Rende
             return Err(Refusal::ReservedField { template: spec.template.clone(), field: field.to_string() });
         }
     }
+    if let Some(owner) = controller_of(&deployment.metadata)
+        && kind.is((&owner.api_version, &owner.kind))
+    {
+        let (kind, owner) = (kind.kind.clone(), format!("{} {:?}", owner.kind, owner.name));
+        return Err(Refusal::Recursion { template: spec.template.clone(), kind, owner });
+    }
     Ok(rendered)
+}
+
+/// A field of the rendered metadata that [`Desired::new`] would drop.
+fn unused_metadata(rendered: &Value) -> Option<String> {
+    let mut fields = rendered["metadata"].as_object()?.iter();
+    let is_unused = |(field, value): &(&String, &Value)| {
+        // Written manifests have creationTimestamp: null.
+        !value.is_null() && field.as_str() != "namespace" && !OWN_METADATA.contains(&field.as_str())
+    };
+    fields.find(is_unused).map(|(field, _)| format!("metadata.{field}"))
 }
 
 /// The parameters of a `BasicDeployment` that its template does not read.
@@ -100,7 +125,7 @@ impl Desired {
     pub fn new(deployment: &BasicDeployment, rendered: Rendered, kind: Arc<ChildKind>) -> Self {
         let Rendered { mut object, hash } = rendered;
         if let Some(metadata) = object["metadata"].as_object_mut() {
-            metadata.retain(|field, _| matches!(field.as_str(), "name" | "labels" | "annotations"));
+            metadata.retain(|field, _| OWN_METADATA.contains(&field.as_str()));
         }
         object["metadata"]["namespace"] = deployment.metadata.namespace.clone().into();
         object["metadata"]["labels"][keys::DEPLOYMENT_UID] = deployment.metadata.uid.clone().into();
@@ -145,11 +170,61 @@ impl Desired {
     pub fn comparable(&self) -> Value {
         let mut object = self.object.clone();
         if let Some(metadata) = object["metadata"].as_object_mut() {
-            metadata.retain(|field, _| matches!(field.as_str(), "name" | "labels" | "annotations"));
+            metadata.retain(|field, _| OWN_METADATA.contains(&field.as_str()));
         }
         if let Some(annotations) = object["metadata"]["annotations"].as_object_mut() {
             annotations.retain(|key, _| !MARKS.contains(&key.as_str()));
         }
         object
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixtures::deployment;
+
+    fn rendering(metadata: &str) -> Result<Rendered, Refusal> {
+        rendering_of(&deployment(), metadata)
+    }
+
+    fn rendering_of(deployment: &BasicDeployment, metadata: &str) -> Result<Rendered, Refusal> {
+        let template = format!(
+            "{{apiVersion: catena.dev/v1alpha1, kind: BasicReplicaSet, metadata: {metadata}, spec: {{}}}}"
+        );
+        let child = json!({"apiVersion": "catena.dev/v1alpha1", "kind": "BasicReplicaSet"});
+        let settings = json!({"children": [child], "templates": {"default": template}});
+        render(deployment, &serde_json::from_value(settings).unwrap())
+    }
+
+    #[test]
+    fn a_child_of_the_kind_that_has_the_deployment_for_a_child_is_refused() {
+        let owned_by = |owner: Value| {
+            let mut deployment = deployment();
+            deployment.metadata.owner_references = Some(vec![serde_json::from_value(owner).unwrap()]);
+            rendering_of(&deployment, "{name: web}")
+        };
+        let owner = json!({
+            "apiVersion": "catena.dev/v2", "kind": "BasicReplicaSet", "name": "top", "uid": "u", "controller": true,
+        });
+        let refusal = owned_by(owner.clone()).unwrap_err();
+        let told = refusal.to_string();
+        assert!(told.contains("BasicReplicaSet \"top\"") && told.contains("\"default\""), "{told}");
+        for (field, value) in [("controller", json!(false)), ("kind", json!("Top"))] {
+            let mut other = owner.clone();
+            other[field] = value;
+            assert!(owned_by(other).is_ok(), "{field}");
+        }
+    }
+
+    #[test]
+    fn metadata_that_no_child_gets_is_refused_by_its_field() {
+        for field in ["finalizers: [a.dev/b]", "ownerReferences: []", "generateName: web-"] {
+            let refusal = rendering(&format!("{{name: web, {field}}}")).unwrap_err();
+            let name = field.split(':').next().unwrap();
+            assert!(refusal.to_string().contains(&format!("sets metadata.{name}, which")), "{refusal}");
+        }
+        let usual = "{name: web, namespace: shop, labels: {a: b}, annotations: {}, creationTimestamp: null}";
+        assert!(rendering(usual).is_ok());
     }
 }

@@ -47,6 +47,16 @@ pub enum Refusal {
         /// The field.
         field: String,
     },
+    /// The template sets metadata that no child gets.
+    #[error(
+        "the template {template:?} sets {field}, which the controller does not hand on: of the metadata, a template sets name, labels and annotations; remove it from the template"
+    )]
+    UnusedMetadata {
+        /// The template.
+        template: String,
+        /// The field.
+        field: String,
+    },
     /// The rendered kind is not configured.
     #[error(
         "{by} renders {found}, but children in the controller's settings lists only {listed}; list the kind there, or change the template"
@@ -59,11 +69,33 @@ pub enum Refusal {
         /// The configured kinds.
         listed: String,
     },
+    /// The child would be of the kind whose controller made the `BasicDeployment`.
+    #[error(
+        "{owner} has this BasicDeployment for a child, and the template {template:?} renders a {kind} again: such a chain has no end; render another kind"
+    )]
+    Recursion {
+        /// The template.
+        template: String,
+        /// The rendered kind.
+        kind: String,
+        /// The controller of the `BasicDeployment`.
+        owner: String,
+    },
     /// The cluster does not serve the kind of the child.
     #[error(
         "the cluster does not serve the kind {kind} of {api_version}, so that the child can neither be seen nor changed; install its CustomResourceDefinition, set served: true for that version, or change the template"
     )]
     KindNotServed {
+        /// The API version.
+        api_version: String,
+        /// The kind.
+        kind: String,
+    },
+    /// The kind of the child is cluster-scoped.
+    #[error(
+        "the kind {kind} of {api_version} is cluster-scoped, but a child lives in the namespace of its BasicDeployment, so that its kind must be namespaced; change the template, or define the kind with scope: Namespaced"
+    )]
+    KindNotNamespaced {
         /// The API version.
         api_version: String,
         /// The kind.
@@ -94,13 +126,13 @@ pub enum Refusal {
         name: String,
     },
     /// The name of the child is taken.
-    #[error("{kind} {name:?} exists and belongs to {holder}; delete it, or change the name in the template")]
+    #[error("{kind} {name:?} exists and belongs to {holder}")]
     ChildNotOwned {
         /// The child's kind.
         kind: String,
         /// The child's name.
         name: String,
-        /// Its owner.
+        /// Its owner, and the remedy.
         holder: String,
     },
     /// An output of the child cannot be read.
@@ -139,9 +171,11 @@ impl Reported for Refusal {
     fn reason(&self) -> &'static str {
         match self {
             Self::Template(error) => error.reason(),
-            Self::ReservedField { .. } => "TemplateFailed",
+            Self::ReservedField { .. } | Self::UnusedMetadata { .. } => "TemplateFailed",
             Self::KindNotListed { .. } | Self::FormerKindNotListed { .. } => "KindNotListed",
             Self::KindNotServed { .. } => "KindNotServed",
+            Self::KindNotNamespaced { .. } => "KindNotNamespaced",
+            Self::Recursion { .. } => "Recursion",
             Self::RevisionGone { .. } => "RevisionGone",
             Self::RevisionNameTaken { .. } => "RevisionNameTaken",
             Self::ContractBroken { .. } => "ContractBroken",

@@ -51,13 +51,16 @@ pub struct Change {
 pub fn of(observed: &Observed, action: &Action, changing: Option<&Change>) -> Option<Step> {
     let wanted = observed.deployment.spec.replicas;
     match action {
-        Action::Create { desired, .. } => {
+        Action::Create { desired, replicas } => {
             let (kind, name) = (&desired.kind.kind, desired.name());
             let instead = observed.former_children().next().map_or_else(String::new, |former| {
                 format!(", in exchange for {} {}", former.kind.kind, former.name)
             });
+            // Beside former children, there may only be room for some.
+            let of = if *replicas == wanted { String::new() } else { format!(" of {wanted}") };
+            let noun = if wanted == 1 { "replica" } else { "replicas" };
             let note = format!(
-                "created {kind} {name} for {wanted} replicas, {}{instead}",
+                "created {kind} {name} with {replicas}{of} {noun}, {}{instead}",
                 number_of(observed, &desired.hash)
             );
             Some(Step::Begins(milestone("ChildCreated", "Create", note, related(observed, &desired.hash))))

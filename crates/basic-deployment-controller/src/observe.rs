@@ -43,6 +43,7 @@ use {
 pub struct Observer {
     client: Client,
     settings: Settings<Configured>,
+    served_kinds: ServedKinds,
     children: Children,
     history: History,
     commands: Arc<Commands>,
@@ -64,10 +65,11 @@ impl Observer {
     ) -> Self {
         let commands = Arc::new(Commands::new(client.clone(), &watches, trigger));
         let history = History::new(client.clone(), &watches, trigger.clone());
-        let children = Children::new(client.clone(), served_kinds, watches, trigger.clone());
+        let children = Children::new(client.clone(), served_kinds.clone(), watches, trigger.clone());
         children.of(&settings.current().children);
         let pods = Pods::new(client.clone());
-        Self { client, settings, children, history, commands, pods, memory, unread: Renderings::default() }
+        let unread = Renderings::default();
+        Self { client, settings, served_kinds, children, history, commands, pods, memory, unread }
     }
 
     /// The kinds and watches of revisions and commands.
@@ -146,10 +148,23 @@ impl Observer {
             }
             Ok(desired)
         });
-        let child = match &desired {
-            Ok(desired) if is_looked_for(desired) => self.find(desired, &own, &deployment).await?,
-            Ok(desired) => known(&own, desired).map_or(Found::Nothing, Found::Ours),
-            Err(_) => last_wanted(&own, &revisions).map_or(Found::Nothing, Found::Ours),
+        let found = match desired {
+            Ok(desired) if is_looked_for(&desired) => {
+                self.find(&desired, &own, &deployment).await.map(|found| (desired, found))
+            }
+            Ok(desired) => {
+                let found = known(&own, &desired).map_or(Found::Nothing, Found::Ours);
+                Ok((desired, found))
+            }
+            Err(refusal) => Err(refusal.into()),
+        };
+        let (desired, child) = match found {
+            Ok((desired, found)) => (Ok(desired), found),
+            // An existing child still follows commands, and is scaled.
+            Err(Error::Refused(refusal)) => {
+                (Err(refusal), last_wanted(&own, &revisions).map_or(Found::Nothing, Found::Ours))
+            }
+            Err(error) => return Err(error),
         };
         let occupant = match &desired {
             Ok(desired)
@@ -268,8 +283,10 @@ impl Observer {
     ) -> Result<Option<Arc<Child>>, Error> {
         let api: Api<TrimmedObject> =
             Api::namespaced_with(self.client.clone(), namespace, &kind.api_resource());
-        let found = api.get_opt(name).await.map_err(|error| ReadError::of(&error, &kind.kind, name))?;
-        Ok(found.map(|object| Arc::new(Child::of(object, kind))))
+        match api.get_opt(name).await {
+            Ok(found) => Ok(found.map(|object| Arc::new(Child::of(object, kind)))),
+            Err(error) => Err(self.unfound(&error, kind, name).await),
+        }
     }
 
     /// The object that has the kind and name of the desired child: one of the known children, otherwise live, because a child
@@ -300,6 +317,18 @@ impl Observer {
             Some(owner) if owner.is_former(deployment) => Found::Leaving(child),
             Some(_) => Found::Foreign(child),
         })
+    }
+
+    /// The error of a failed look-up. The API server does not know the path of a cluster-scoped kind in a namespace.
+    async fn unfound(&self, error: &kube::Error, kind: &ChildKind, name: &str) -> Error {
+        if matches!(error, kube::Error::Api(status) if status.code == 404)
+            && let Ok(Some(served)) = self.served_kinds.find(&kind.api_resource()).await
+            && !served.is_namespaced
+        {
+            let (api_version, kind) = (kind.api_version.clone(), kind.kind.clone());
+            return Refusal::KindNotNamespaced { api_version, kind }.into();
+        }
+        ReadError::of(error, &kind.kind, name).into()
     }
 
     /// The desired child: on the rendering that a rollback holds, or on the current one.

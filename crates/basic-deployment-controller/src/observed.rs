@@ -331,7 +331,7 @@ impl WatchedResources {
 }
 
 impl Found {
-    /// Its holder, for messages.
+    /// Its holder and the remedy, for messages. What belongs to somebody who is there is not to be deleted.
     #[must_use]
     pub fn holder(&self) -> String {
         let owner = match self {
@@ -339,10 +339,11 @@ impl Found {
             _ => None,
         };
         match owner {
-            Some(owner) => format!("{} {:?}", owner.kind, owner.name),
-            None => {
-                "an unknown owner: it has no controller, and was not rendered from this template".to_owned()
-            }
+            Some(owner) => format!(
+                "{} {:?}, which needs it; change the name in the template, or give this BasicDeployment another name",
+                owner.kind, owner.name
+            ),
+            None => "an unknown owner: it has no controller, and was not rendered from this template; delete it if nobody needs it, or change the name in the template".to_owned(),
         }
     }
 

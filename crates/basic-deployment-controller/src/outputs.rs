@@ -8,8 +8,8 @@ use operator_kit::{
     render::{Expression, ExpressionError},
     report::conditions::{READY, STALLED},
 };
-use serde::Deserialize;
-use serde_json::Value;
+use serde::{Deserialize, de::DeserializeOwned};
+use serde_json::{Map, Value};
 
 /// The variable for the child in expressions.
 const OBJECT: &str = "object";
@@ -66,10 +66,16 @@ pub struct Outputs {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct Stalled {
     /// One word.
+    #[serde(default = "stalled")]
     pub reason: String,
     /// For people.
     #[serde(default)]
     pub message: String,
+}
+
+/// The reason of a stall that is told without one.
+fn stalled() -> String {
+    STALLED.to_owned()
 }
 
 impl TryFrom<ReplicaContract> for Mapping {
@@ -104,47 +110,111 @@ impl Mapping {
     /// The outputs of a child. An output without a usable value makes the child not ready.
     #[must_use]
     pub fn outputs(&self, child: &Value, generation: i64) -> Outputs {
-        let mut problem = None;
-        let mut note = |found: Result<Option<Value>, String>| {
-            found.unwrap_or_else(|why| {
-                problem.get_or_insert(why);
-                None
-            })
-        };
-        let mut get = |source: &Source, wanted: Type| note(source.get(child, wanted));
-        let int = |value: Option<Value>| value.and_then(|value| value.as_i64());
-        let count = |value: Option<Value>| int(value).and_then(|number| i32::try_from(number).ok());
-        let active = count(get(&self.active, Type::Integer)).unwrap_or(0);
-        let observed_generation = int(get(&self.observed_generation, Type::Integer));
-        let updated = count(get(&self.updated, Type::Integer));
-        let selector = get(&self.selector, Type::Text).and_then(|text| text.as_str().map(str::to_owned));
-        let pods = self.pods.as_ref().and_then(|source| get(source, Type::Text)?.as_str().map(str::to_owned));
-        let blocked_by =
-            get(&self.blocked_by, Type::Map).and_then(|value| serde_json::from_value(value).ok());
-        let condition = |type_| condition(&self.contract.conditions, child, generation, type_);
+        let mut reading = Reading { child, problem: None };
+        let active = reading.count(&self.active).unwrap_or(0);
+        let observed_generation = reading.generation(&self.observed_generation, generation);
+        let updated = reading.count(&self.updated);
+        let selector = reading.text(&self.selector);
+        let pods = self.pods.as_ref().and_then(|source| reading.text(source));
+        let blocked_by = reading.map(&self.blocked_by, &["apiVersion", "kind", "name", "reason", "message"]);
+        let of_type = |type_| condition(&self.contract.conditions, child, generation, type_);
         let is_true = |found: &&Value| found["status"] == "True";
-        let ready = match &self.ready {
-            Some(source) => get(source, Type::Boolean) == Some(Value::Bool(true)),
-            None => condition(READY).as_ref().is_some_and(is_true),
+        let (ready, told) = if let Some(source) = &self.ready {
+            // Its condition only tells the progress.
+            (reading.is_true(source), of_type(READY).ok().flatten())
+        } else {
+            let told = reading.noted(of_type(READY));
+            (told.as_ref().is_some_and(is_true), told)
         };
-        let stalled = match &self.stalled {
-            Some(source) => get(source, Type::Map),
-            None => condition(STALLED).filter(is_true).cloned(),
+        let stalled = if let Some(source) = &self.stalled {
+            reading.map(source, &["reason", "message"])
+        } else {
+            let told = reading.noted(of_type(STALLED)).filter(is_true);
+            told.and_then(|told| serde_json::from_value(told.clone()).ok())
         };
-        let stalled = stalled.and_then(|value| serde_json::from_value(value).ok());
-        let message = condition(READY).and_then(|found| found["message"].as_str());
+        let message = told.and_then(|told| told["message"].as_str());
         Outputs {
             active,
             observed_generation,
-            ready: ready && problem.is_none(),
+            ready: ready && reading.problem.is_none(),
             progress: message.unwrap_or_default().to_owned(),
             updated,
             stalled,
             blocked_by,
             selector,
             pods,
-            problem,
+            problem: reading.problem,
         }
+    }
+}
+
+/// Reads the outputs of a child, and notes the first one that has no usable value.
+struct Reading<'v> {
+    child: &'v Value,
+    problem: Option<String>,
+}
+
+impl Reading<'_> {
+    fn noted<T>(&mut self, found: Result<Option<T>, String>) -> Option<T> {
+        found.unwrap_or_else(|why| {
+            self.problem.get_or_insert(why);
+            None
+        })
+    }
+
+    fn text(&mut self, source: &Source) -> Option<String> {
+        let text = self.noted(source.get(self.child, Type::Text))?;
+        text.as_str().map(str::to_owned)
+    }
+
+    fn is_true(&mut self, source: &Source) -> bool {
+        self.noted(source.get(self.child, Type::Boolean)) == Some(Value::Bool(true))
+    }
+
+    fn integer(&mut self, source: &Source) -> Option<i64> {
+        self.noted(source.get(self.child, Type::Integer))?.as_i64()
+    }
+
+    /// A number of replicas.
+    fn count(&mut self, source: &Source) -> Option<i32> {
+        let number = self.integer(source)?;
+        let count = i32::try_from(number).ok().filter(|count| *count >= 0);
+        self.noted(count.map(Some).ok_or_else(|| {
+            format!("{} is {number}, but a number of replicas is from 0 to {}", source.place(), i32::MAX)
+        }))
+    }
+
+    /// The generation that the child has seen. Nobody can have seen a later one than the present one.
+    fn generation(&mut self, source: &Source, present: i64) -> Option<i64> {
+        let seen = self.integer(source)?;
+        self.noted(if seen <= present {
+            Ok(Some(seen))
+        } else {
+            Err(format!("{} is {seen}, but metadata.generation is only {present}", source.place()))
+        })
+    }
+
+    /// A map with these texts. An empty one says nothing.
+    fn map<T: DeserializeOwned>(&mut self, source: &Source, texts: &[&str]) -> Option<T> {
+        let map = self.noted(source.get(self.child, Type::Map))?;
+        if map.as_object().is_some_and(Map::is_empty) {
+            return None;
+        }
+        let place = source.place();
+        let read =
+            all_texts(&map, texts).and_then(|()| T::deserialize(map).map_err(|error| error.to_string()));
+        self.noted(read.map(Some).map_err(|why| format!("{place}: {why}")))
+    }
+}
+
+/// Checks that fields are texts if they are set.
+fn all_texts(map: &Value, texts: &[&str]) -> Result<(), String> {
+    let mut set = texts.iter().filter_map(|field| Some((field, map.get(field)?)));
+    match set.find(|(_, value)| !value.is_string()) {
+        Some((field, value)) => {
+            Err(format!("{field} is {}, but must be {}", described(value), Type::Text.name()))
+        }
+        None => Ok(()),
     }
 }
 
@@ -187,19 +257,27 @@ impl Source {
         }
     }
 
+    /// The output and its path or expression, for messages.
+    fn place(&self) -> String {
+        match self {
+            Self::Field(name, path) => format!("contract.{name}: {path}"),
+            Self::Computed(expression) => format!("{expression:?}"),
+        }
+    }
+
     /// The value, or why it has no usable one. A field that is missing has not been reported yet.
     fn get(&self, child: &Value, wanted: Type) -> Result<Option<Value>, String> {
-        let (found, source) = match self {
-            Self::Field(name, path) => (path.get(child).cloned(), format!("contract.{name}: {path}")),
+        let found = match self {
+            Self::Field(_, path) => path.get(child).cloned(),
             Self::Computed(expression) => match expression.optional_json(&[(OBJECT, child)]) {
-                Ok(value) => (value, format!("{expression:?}")),
+                Ok(value) => value,
                 Err(ExpressionError::Missing { .. }) => return Ok(None),
                 Err(error) => return Err(error.to_string()),
             },
         };
         match found {
             Some(value) if !wanted.has(&value) => {
-                Err(format!("{source} is {}, but must be {}", described(&value), wanted.name()))
+                Err(format!("{} is {}, but must be {}", self.place(), described(&value), wanted.name()))
             }
             found => Ok(found),
         }
@@ -223,11 +301,27 @@ fn condition<'v>(
     child: &'v Value,
     generation: i64,
     type_: &str,
-) -> Option<&'v Value> {
-    let conditions = conditions.get(child)?.as_array()?;
-    let found = conditions.iter().find(|condition| condition["type"] == type_)?;
-    let is_current = found["observedGeneration"].as_i64().is_none_or(|observed| observed == generation);
-    is_current.then_some(found)
+) -> Result<Option<&'v Value>, String> {
+    let Some(found) = conditions.get(child).filter(|found| !found.is_null()) else { return Ok(None) };
+    let broken = |problem: String| format!("contract.conditions: {conditions}{problem}");
+    let Some(all) = found.as_array() else {
+        return Err(broken(format!(" is {}, but must be a list", described(found))));
+    };
+    let Some(found) = all.iter().find(|condition| condition["type"] == type_) else { return Ok(None) };
+    all_texts(found, &["status", "reason", "message"])
+        .map_err(|why| broken(format!(", condition {type_}: {why}")))?;
+    let is_current = match &found["observedGeneration"] {
+        Value::Null => true,
+        observed if Type::Integer.has(observed) => observed.as_i64() == Some(generation),
+        other => {
+            let why = format!(
+                ", condition {type_}: observedGeneration is {}, but must be an integer",
+                described(other)
+            );
+            return Err(broken(why));
+        }
+    };
+    Ok(is_current.then_some(found))
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::time::Duration;
 use catena_api::{BasicDeployment, BasicDeploymentStatus, BlockedBy, ChildStatus};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use operator_kit::report::{
-    Category, Deletion, HAS_TO_GO_FIRST, NextRetry, Pace, TERMINATING,
+    Category, Deletion, Failure, HAS_TO_GO_FIRST, NextRetry, Pace, TERMINATING,
     conditions::{self, Conditions, PROGRESSING, READY, RECONCILING, STALLED, UNREAD_PARAMETERS},
 };
 
@@ -142,6 +142,15 @@ fn by_former(observed: &Observed) -> String {
     said.chain(broken).chain(failed).chain(leaving).chain(unseen).collect::<Vec<_>>().concat()
 }
 
+/// The failure that stops an exchange, because a former child cannot be changed.
+fn failure_about_former(observed: &Observed) -> Option<&Failure> {
+    observed.former_children().next().filter(|_| !observed.is_served())?;
+    let mut failures = [step::READ_FORMER, step::SCALE_FORMER]
+        .into_iter()
+        .filter_map(|step| observed.attempt.step_failure(step));
+    failures.find(|failure| !failure.is_expected)
+}
+
 fn fought_over(fields: &[&str], observed: &Observed) -> String {
     let kind = observed.child.ours().map_or("child", |child| &child.kind.kind);
     let fields = fields.join(" and ");
@@ -235,6 +244,8 @@ fn summary(
     }
     let unknown = blocking_pod::found(observed).and_then(|found| found.as_ref().err());
     let unknown = unknown.map_or_else(String::new, |why| format!("; {why}"));
+    // It is told with the former children.
+    let blocker = blocker.filter(|_| failure_about_former(observed).is_none());
     let whom = blocker.map_or(unknown, |blocker| {
         let because =
             if blocker.message.is_empty() { String::new() } else { format!(": {}", blocker.message) };
@@ -303,7 +314,7 @@ fn blocked_by(observed: &Observed, child: Option<&Child>) -> Option<BlockedBy> {
         let same = before.filter(|before| before.name == name && before.reason == reason);
         same.map_or(Some(Time(observed.now)), |same| same.since.clone())
     };
-    if let Some(failure) = observed.held_up() {
+    if let Some(failure) = observed.held_up().or_else(|| failure_about_former(observed)) {
         let name = deployment.metadata.name.clone().unwrap_or_default();
         return Some(BlockedBy {
             api_version: "catena.dev/v1alpha1".into(),

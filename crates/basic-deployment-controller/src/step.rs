@@ -2,6 +2,8 @@
 
 /// Scaling a former child.
 pub const SCALE_FORMER: &str = "scaleFormer";
+/// Reading the outputs of a former child.
+pub const READ_FORMER: &str = "readFormer";
 /// Writing the own status.
 pub const STATUS: &str = "status";
 /// Writing the statuses of commands; an item is a command's uid.

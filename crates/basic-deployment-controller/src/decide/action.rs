@@ -105,6 +105,8 @@ pub enum Action {
     Tell(Vec<(Arc<Command>, CommandStatus)>),
     /// Report that the spec cannot be followed.
     Refuse(Refusal),
+    /// Report that a former child cannot be changed.
+    RefuseFormer(Refusal),
     /// Write the status.
     WriteStatus(Box<BasicDeploymentStatus>),
     /// Reconcile again later, unless something happens before.
@@ -119,6 +121,7 @@ impl Action {
     pub fn step(&self) -> &'static str {
         match self {
             Self::ScaleFormer { .. } => step::SCALE_FORMER,
+            Self::RefuseFormer(_) => step::READ_FORMER,
             Self::Tell(_) => step::TELL,
             Self::WriteStatus(_) => step::STATUS,
             _ => "",

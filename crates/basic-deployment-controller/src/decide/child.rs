@@ -63,14 +63,20 @@ fn unseen(observed: &Observed) -> Option<Action> {
 
 /// The output of a child that cannot be read. Nothing is written to such a child, because nobody knows what it would do.
 pub fn breach(observed: &Observed) -> Option<Refusal> {
-    let child = observed.child.ours()?;
-    let (kind, name) = (child.kind.kind.clone(), child.name.clone());
-    child
-        .outputs
-        .problem
-        .clone()
-        .or_else(|| dropped(child, observed))
-        .map(|problem| Refusal::ContractBroken { kind, name, problem })
+    broken(observed.child.ours()?, observed)
+}
+
+/// The output of a former child that cannot be read, so that its share of the exchange stays as it is.
+pub fn breach_of_former(observed: &Observed) -> Option<Refusal> {
+    if observed.attempt.holds(step::READ_FORMER) {
+        return None;
+    }
+    observed.former_children().find_map(|child| broken(child, observed))
+}
+
+fn broken(child: &Child, observed: &Observed) -> Option<Refusal> {
+    let problem = child.outputs.problem.clone().or_else(|| dropped(child, observed))?;
+    Some(Refusal::ContractBroken { kind: child.kind.kind.clone(), name: child.name.clone(), problem })
 }
 
 /// The replicas of a child, if they were set and are nevertheless missing: its schema has no such field.

@@ -59,6 +59,7 @@ fn step(observed: &Observed, queue: &CommandQueue) -> Option<Action> {
         .or_else(|| child::clean_up(observed))
         .or_else(|| child::unseen_former(observed))
         .or_else(|| history::prune(observed))
+        .or_else(|| child::breach_of_former(observed).map(Action::RefuseFormer))
 }
 
 #[cfg(test)]

@@ -52,6 +52,73 @@ fn an_output_of_another_type_is_named_and_never_ready() {
 }
 
 #[test]
+fn an_output_that_cannot_be_reported_is_named_and_never_dropped() {
+    let problem = |status: Value| {
+        let outputs = Mapping::default().outputs(&json!({"status": status}), 3);
+        assert!(!outputs.ready);
+        outputs.problem.unwrap_or_default()
+    };
+    let condition = |type_: &str, field: &str, value: Value| {
+        let mut told = json!({"type": type_, "status": "True", "reason": "Why"});
+        told[field] = value;
+        problem(json!({"conditions": [told]}))
+    };
+    let blocker = json!({"apiVersion": "v1", "kind": "Pod", "name": 5, "reason": "Why"});
+    for (told, expected) in [
+        (problem(json!({"active": 99_999_999_999_i64})), "active: status.active is 99999999999, but"),
+        (problem(json!({"active": -5})), "active: status.active is -5, but"),
+        (problem(json!({"updated": -1})), "updated: status.updated is -1, but"),
+        (
+            problem(json!({"observedGeneration": 4})),
+            "observedGeneration: status.observedGeneration is 4, but metadata.generation is only 3",
+        ),
+        (problem(json!({"blockedBy": blocker})), "blockedBy: status.blockedBy: name is a number, but"),
+        (
+            problem(json!({"blockedBy": {"kind": "Pod"}})),
+            "blockedBy: status.blockedBy: missing field `apiVersion`",
+        ),
+        (
+            problem(json!({"conditions": {"Ready": "True"}})),
+            "conditions: status.conditions is a map, but must be a list",
+        ),
+        (
+            condition("Ready", "reason", 7.into()),
+            "conditions: status.conditions, condition Ready: reason is a number",
+        ),
+        (
+            condition("Stalled", "message", 7.into()),
+            "conditions: status.conditions, condition Stalled: message is",
+        ),
+        (
+            condition("Ready", "status", true.into()),
+            "conditions: status.conditions, condition Ready: status is a boolean",
+        ),
+        (
+            condition("Ready", "observedGeneration", "3".into()),
+            "conditions: status.conditions, condition Ready: observedGeneration is a string",
+        ),
+    ] {
+        assert!(told.starts_with(&format!("contract.{expected}")), "{told:?} instead of {expected:?}");
+    }
+}
+
+#[test]
+fn what_a_mapping_does_not_use_and_what_says_nothing_breaks_nothing() {
+    let ready = json!({"cel": "object.status.phase == 'Healthy'"});
+    let mapping = mapping(json!({"ready": ready, "stalled": {"cel": "object.status.?stalled"}}));
+    let status = json!({"phase": "Healthy", "conditions": {"Ready": "True"}, "blockedBy": {}});
+    let outputs = mapping.outputs(&json!({"status": status}), 1);
+    assert_eq!((outputs.ready, outputs.blocked_by, outputs.problem), (true, None, None));
+    let stalled = json!([{"type": "Stalled", "status": "True"}]);
+    let outputs = Mapping::default().outputs(&json!({"status": {"conditions": stalled}}), 1);
+    assert_eq!(
+        outputs.stalled.map(|stalled| stalled.reason),
+        Some("Stalled".into()),
+        "its reason is not a must"
+    );
+}
+
+#[test]
 fn a_new_child_without_a_status_breaks_nothing() {
     let contract = json!({"active": {"cel": "object.status.a"}, "ready": {"cel": "object.status.b == 1"}});
     assert_eq!(mapping(contract).outputs(&json!({"spec": {}}), 1), Outputs::default());
@@ -145,6 +212,21 @@ fn a_replica_set_is_another_one_for_each_rendering() {
         2,
         &json!({"replicas": 2, "fullyLabeledReplicas": 1, "availableReplicas": 2})
     ));
+}
+
+#[test]
+fn the_examples_give_autoscalers_one_selector_of_their_pods() {
+    let labels: Map<_, _> =
+        ["e", "b", "a", "d", "c"].map(|name| (name.to_owned(), "x".into())).into_iter().collect();
+    for name in ["deployment", "replicaset", "statefulset", "rollout", "job-replicas"] {
+        let child = json!({
+            "spec": {"replicas": 1, "selector": {"matchLabels": labels}},
+            "status": {"selector": "a=x,b=x,c=x,d=x,e=x"},
+        });
+        let outputs = example(name).children[0].contract.outputs(&child, 1);
+        // A map has another order each time, and each other text would be another status.
+        assert_eq!(outputs.selector.as_deref(), Some("a=x,b=x,c=x,d=x,e=x"), "{name}");
+    }
 }
 
 #[test]

@@ -79,7 +79,9 @@ fn a_child_of_somebody_else_is_not_taken() {
         json!([{"apiVersion": "v1", "kind": "Other", "name": "theirs", "uid": "x", "controller": true}]);
     let foreign = observed(Found::Foreign(child(json!({"metadata": {"ownerReferences": owner}}))));
     let Action::Refuse(refusal) = decide(&foreign) else { panic!() };
-    assert!(refusal.to_string().contains("Other \"theirs\""), "{refusal}");
+    let told = refusal.to_string();
+    assert!(told.contains("Other \"theirs\"") && told.contains("another name"), "{told}");
+    assert!(!told.contains("delete"), "its owner would lose it: {told}");
     let unknown =
         observed(Found::Orphan(child(json!({"metadata": {"annotations": null, "ownerReferences": null}}))));
     assert!(matches!(decide(&unknown), Action::Refuse(Refusal::ChildNotOwned { .. })));

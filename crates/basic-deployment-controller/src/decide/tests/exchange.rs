@@ -2,104 +2,13 @@
 
 use catena_api::BasicDeploymentSpec;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
-use operator_kit::{
-    report::{Category, Failure},
-    run::HeldUp,
-};
 use proptest::prelude::*;
 
-use super::{queue, *};
-use crate::budget::{Budget, Count};
-
-#[test]
-fn a_child_of_an_earlier_name_goes_when_the_new_one_serves() {
-    let other = child(json!({"metadata": {"name": "old-name", "uid": "other"}}));
-    let mut starting = ours(json!({"spec": {"replicas": 1}, "status": {"active": 0}}));
-    starting.others = vec![other.clone()];
-    assert!(matches!(decide(&starting), Action::WriteStatus(_)));
-    let mut serving = ours(json!({}));
-    serving.others = vec![other.clone()];
-    assert_eq!(decide(&serving), Action::Delete(vec![other]));
-}
-
-#[test]
-fn a_child_of_an_earlier_name_counts_and_is_scaled_until_the_new_one_serves() {
-    let other = |replicas: i32| {
-        child(json!({
-            "metadata": {"name": "old-name", "uid": "other"},
-            "spec": {"replicas": replicas}, "status": {"active": 3, "selector": "old=1"},
-        }))
-    };
-    let mut starting = ours(json!({"spec": {"replicas": 1}, "status": {"active": 0}}));
-    starting.others = vec![other(3)];
-    let status = written(decide(&starting));
-    assert_eq!((status.active, status.ready, status.selector.as_deref()), (3, false, Some("old=1")));
-    let message = &conditions::find(&status.conditions, conditions::READY).unwrap().message;
-    assert_eq!(message, "3 of 3 replicas are serving, 3 of them of the former BasicReplicaSet \"old-name\"");
-
-    let unscaled = other(2);
-    for child in [Found::Nothing, Found::Foreign(child(json!({})))] {
-        starting.child = child;
-        starting.others = vec![unscaled.clone()];
-        assert_eq!(
-            decide(&starting),
-            Action::ScaleFormer { child: unscaled.clone(), replicas: 3, heals: false }
-        );
-    }
-    spec(&mut starting).paused = true;
-    assert_eq!(decide(&starting), Action::ScaleFormer { child: unscaled.clone(), replicas: 3, heals: false });
-    starting.others = vec![child(json!({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}}))];
-    assert!(!matches!(decide(&starting), Action::ScaleFormer { .. }));
-}
-
-#[test]
-fn a_child_of_an_earlier_name_that_somebody_scales_is_put_back_in_time() {
-    let mut observed = ours(json!({"spec": {"replicas": 0}, "status": {"active": 0}}));
-    observed.others =
-        vec![child(json!({"metadata": {"name": "old-name", "uid": "other"}, "spec": {"replicas": 9}}))];
-    observed.given_replicas.insert("other".into(), 3);
-    undone(&mut observed, Part::Replicas, "spec.replicas", 1, 1);
-    for current in [observed.child.clone(), Found::Nothing] {
-        observed.child = current;
-        spec(&mut observed).paused = true;
-        Arc::make_mut(&mut observed.deployment).status = Some(status(&observed));
-        assert_eq!(decide(&observed), Action::Wait(Duration::from_secs(4)));
-    }
-}
-
-#[test]
-fn a_child_of_an_earlier_name_that_cannot_be_scaled_holds_up_nothing_else() {
-    let mut observed = ours(json!({"metadata": {"annotations": {keys::HASH: "old"}}}));
-    let former = child(json!({"metadata": {"name": "old-name", "uid": "other"}, "spec": {"replicas": 2}}));
-    observed.others = vec![former.clone()];
-    let tried = decide(&observed);
-    assert!(matches!(tried, Action::ScaleFormer { .. }));
-    let refused = Failure {
-        category: Category::WaitsForChange,
-        reason: "Forbidden",
-        message: "no".into(),
-        is_expected: false,
-        next_retry: None,
-    };
-    observed.attempt = Attempt::Without(HeldUp::default().and_step(tried.step(), refused));
-    let next = decide(&observed);
-    assert!(matches!(next, Action::Apply { .. }));
-    assert_ne!(next.step(), tried.step());
-
-    observed.child = Found::Ours(child(json!({"spec": {"replicas": 2}, "status": {"active": 1}})));
-    let status = written(decide(&observed));
-    assert_eq!(ready(&status), (false, "Exchanging".into()));
-    let message = &conditions::find(&status.conditions, conditions::READY).unwrap().message;
-    assert!(message.ends_with("; a former child cannot be scaled: no"), "{message}");
-    observed.commands = Some(vec![queue::restart("again", 10, json!({}))]);
-    queue::prepare(&mut observed);
-    assert!(matches!(decide(&observed), Action::Restart { .. }));
-
-    observed.commands = Some(Vec::new());
-    observed.child = Found::Ours(child(json!({})));
-    assert_eq!(ready(&crate::status::status(&observed)), (false, "Exchanging".into()), "it goes now");
-    assert_eq!(decide(&observed), Action::Delete(vec![former]));
-}
+use super::{former::without, *};
+use crate::{
+    budget::{Budget, Count},
+    milestones::{self, Step},
+};
 
 /// A child of another kind, with the same name.
 fn deployment_child(changes: Value) -> Arc<Child> {
@@ -126,6 +35,8 @@ fn switched() -> Observed {
 fn a_child_of_another_kind_is_created_beside_the_former_one_with_the_room_that_there_is() {
     let mut observed = switched();
     assert_eq!(decide(&observed), Action::Create { desired: desired(), replicas: 1 });
+    let Some(Step::Begins(told)) = milestones::of(&observed, &decide(&observed), None) else { panic!() };
+    assert!(told.note.starts_with("created BasicReplicaSet web with 1 of 3 replicas, "), "{}", told.note);
     spec(&mut observed).max_surge = IntOrString::Int(0);
     assert_eq!(decide(&observed), Action::Create { desired: desired(), replicas: 0 });
     spec(&mut observed).max_surge = IntOrString::String("100%".into());
@@ -155,12 +66,19 @@ fn a_former_child_that_breaks_the_contract_is_told_and_not_written_to() {
     let mut observed = switched();
     observed.child = Found::Ours(child(json!({"spec": {"replicas": 1}, "status": {"active": 1}})));
     observed.others = vec![deployment_child(json!({"status": {"active": "3"}}))];
+    let refused = decide(&observed);
+    let Action::RefuseFormer(refusal) = &refused else { panic!("{refused:?}") };
+    assert_ne!(refused.step(), Action::Settle.step(), "it holds up everything");
+    observed.attempt = without(&refused, "ContractBroken", &refusal.to_string());
     let status = written(decide(&observed));
+    let blocker = status.blocked_by.as_ref().unwrap();
+    assert_eq!((&*blocker.name, &*blocker.reason), ("web", "ContractBroken"));
     let message = &conditions::find(&status.conditions, conditions::READY).unwrap().message;
     assert!(
         message.contains("the former Deployment \"web\" breaks the replica contract: contract.active"),
         "{message}"
     );
+    assert!(message.ends_with("an integer"), "it is told twice: {message}");
 }
 
 fn revision_of_deployments() -> Arc<Revision> {

@@ -32,7 +32,7 @@ fn unreported(mut observed: Observed) -> Observed {
 fn a_creation_has_a_beginning_and_an_end_and_nothing_else_is_told_of_it() {
     let created = begun(&observed(Found::Nothing));
     assert_eq!((created.reason, created.action.as_str()), ("ChildCreated", "Create"));
-    assert_eq!(created.note, "created BasicReplicaSet web for 3 replicas, revision 1");
+    assert_eq!(created.note, "created BasicReplicaSet web with 3 replicas, revision 1");
     assert_eq!(created.related.clone().unwrap().kind.as_deref(), Some("ControllerRevision"));
 
     let serving = unreported(ours(json!({})));

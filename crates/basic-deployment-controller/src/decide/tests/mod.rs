@@ -5,6 +5,7 @@ mod child;
 mod contests;
 mod deleted_commands;
 mod exchange;
+mod former;
 mod milestones;
 mod model;
 mod overtaking;

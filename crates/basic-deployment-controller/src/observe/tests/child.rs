@@ -106,23 +106,49 @@ async fn nothing_is_looked_up_that_the_cache_shows_or_that_nothing_is_done_with(
     assert!(cluster.asked().is_empty(), "its revision is stored first");
 }
 
-#[tokio::test]
-async fn a_kind_that_the_cluster_does_not_serve_leaves_the_former_child_to_be_scaled() {
-    let template =
-        TEMPLATE.replace("catena.dev/v1alpha1", "example.com/v1").replace("BasicReplicaSet", "Absent");
+/// A template and settings for two kinds of children, the second one of which it renders, and the stored rendering.
+fn exchange_for(api_version: &str, kind: &str) -> (Configured, (&'static str, Value)) {
+    let template = TEMPLATE.replace("catena.dev/v1alpha1", api_version).replace("BasicReplicaSet", kind);
     let settings: Configured = serde_json::from_value(json!({
         "children": [
             {"apiVersion": "catena.dev/v1alpha1", "kind": "BasicReplicaSet"},
-            {"apiVersion": "example.com/v1", "kind": "Absent"},
+            {"apiVersion": api_version, "kind": kind},
         ],
         "templates": {"default": template},
     }))
     .unwrap();
     let wanted = render(&deployment(), &settings).unwrap();
-    let listed = vec![
-        ("controllerrevisions", revision_object(&wanted, 2, "stored", "deployment")),
-        ("basicreplicasets", child_object("web", "former")),
-    ];
+    let stored = revision_object(&wanted, 2, "stored", "deployment");
+    (settings, ("controllerrevisions", stored))
+}
+
+#[tokio::test]
+async fn a_kind_that_is_cluster_scoped_is_refused_and_leaves_the_former_child_to_be_scaled() {
+    let (settings, stored) = exchange_for("wide.dev/v1", "Wide");
+    let listed = vec![stored, ("basicreplicasets", child_object("web", "former"))];
+    let cluster = Cluster::with(settings, listed, |sent| match &*sent.uri {
+        "/apis/wide.dev/v1" => Answer::Object(json!({
+            "kind": "APIResourceList", "groupVersion": "wide.dev/v1",
+            "resources": [{
+                "name": "wides", "singularName": "wide", "namespaced": false, "kind": "Wide", "verbs": ["list"],
+            }],
+        })),
+        _ => Answer::Json(404, "404 page not found".into()),
+    })
+    .await;
+    let mut more = deployment();
+    more.spec.replicas += 1;
+    let observed = cluster.deployments.observe(Arc::new(more), Attempt::Allowed).await.unwrap();
+    let refusal = observed.0.desired.as_ref().unwrap_err();
+    assert_eq!((refusal.reason(), refusal.category()), ("KindNotNamespaced", Category::WaitsForChange));
+    let Action::Scale { child, .. } = cluster.deployments.decide(&observed) else { panic!() };
+    assert_eq!(child.uid, "former");
+}
+
+#[tokio::test]
+async fn a_kind_that_the_cluster_does_not_serve_leaves_the_former_child_to_be_scaled() {
+    let (settings, stored) = exchange_for("example.com/v1", "Absent");
+    let listed = vec![stored, ("basicreplicasets", child_object("web", "former"))];
     let cluster = Cluster::with(settings, listed, |_| MISSING).await;
     let mut more = deployment();
     more.spec.replicas += 1;

@@ -87,9 +87,17 @@ fn template(reason: &str) -> Option<Description> {
             "has a child of a kind that the cluster does not serve",
             "install the CRD of that kind, or change the template",
         ),
+        "KindNotNamespaced" => (
+            "has a template that renders a cluster-scoped kind, which cannot be a child",
+            "change the template, or define the kind with scope: Namespaced",
+        ),
+        "Recursion" => (
+            "would be a part of a chain without an end, because its template renders the kind of its own controller",
+            "set spec.template to a template that renders another kind",
+        ),
         "ChildNotOwned" => (
             "finds the name of its child taken by an object of somebody else",
-            "see in the message whether that object can be adopted; otherwise delete it if nobody needs it, or change the name in the template",
+            "see in the message whether that object can be adopted; otherwise change the name in the template, or delete the object if nobody needs it",
         ),
         "PodNameTaken" => (
             "finds the names of its pods taken by other pods",

@@ -1,10 +1,10 @@
 //! Events explain an object whose status does not.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{
     WEB,
-    scene::{THEN, ask, blocked_by_pod, calm, condition, deployment, explained, object, pod},
+    scene::{THEN, ask, blocked_by_pod, calm, condition, deployment, explained, not_ready, object, pod},
 };
 use crate::why::facts::{Surroundings, Warning};
 
@@ -108,4 +108,21 @@ fn a_warning_about_former_content_is_not_told_of_an_object_without_a_status() {
     assert_eq!(remarks("f:data"), [""; 0]);
     // A new label corrects nothing.
     assert_eq!(remarks("f:metadata"), ["Warning Invalid (quota-operator, 7m ago): colour is missing"]);
+}
+
+#[test]
+fn a_child_that_has_no_field_for_pods_that_cannot_be_created_is_explained_by_its_warning() {
+    let body = json!({"spec": {"replicas": 1}, "status": {"readyReplicas": 0}});
+    let set = object("apps/v1", "StatefulSet", "db", Some(WEB), body);
+    let web = deployment(not_ready("Progressing", "0 of 3 replicas are serving", Value::Null));
+    let mut surroundings = calm();
+    surroundings.warnings.push(Warning {
+        about: "StatefulSet/db".into(),
+        by: "statefulset-controller".into(),
+        reason: "FailedCreate".into(),
+        message: "pods \"db-0\" is forbidden: exceeded quota: none, requested: pods=1".into(),
+        at: None,
+    });
+    let told = explained(WEB, &[web, set], &surroundings);
+    assert!(told.contains("exceeded quota: none"), "{told}");
 }

@@ -71,6 +71,16 @@ pub enum TemplateError {
         /// The problem and its place.
         problem: String,
     },
+    /// It renders something other than one object.
+    #[error(
+        "the template {template:?} renders {found}, but must render one object with apiVersion, kind and metadata.name; correct the template, or the parameter on which that depends"
+    )]
+    NotAnObject {
+        /// The template.
+        template: String,
+        /// The description of the rendering.
+        found: String,
+    },
     /// It renders an object of another kind.
     #[error(
         "the template {template:?} renders {found:?}, but the controller is configured for {wanted:?}; change one of the two"

@@ -7,8 +7,21 @@ use crate::render::is_object_name;
 
 /// Parses a rendered text, and checks that it is one object of one of the expected kinds.
 pub(super) fn parse(name: &str, text: &str, kinds: &[ApiKind<'_>]) -> Result<Value, TemplateError> {
-    let object: Value = serde_saphyr::from_str(text)
-        .map_err(|error| TemplateError::NotYaml { template: name.to_owned(), problem: error.to_string() })?;
+    let not_an_object =
+        |found: &str| TemplateError::NotAnObject { template: name.to_owned(), found: found.to_owned() };
+    let object: Value = serde_saphyr::from_str(text).map_err(|error| match error.without_snippet() {
+        serde_saphyr::Error::MultipleDocuments { .. } => not_an_object("several YAML documents"),
+        _ => TemplateError::NotYaml { template: name.to_owned(), problem: error.to_string() },
+    })?;
+    match &object {
+        Value::Object(_) => {}
+        Value::Null => return Err(not_an_object("nothing")),
+        Value::Array(_) => return Err(not_an_object("a list")),
+        Value::Bool(_) | Value::Number(_) | Value::String(_) => return Err(not_an_object("a single value")),
+    }
+    if let Some(field) = ["apiVersion", "kind"].into_iter().find(|field| !object[*field].is_string()) {
+        return Err(not_an_object(&format!("an object without {field}")));
+    }
     let field = |name: &str| object.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
     let (found_version, found_kind) = (field("apiVersion"), field("kind"));
     if !kinds.contains(&(found_version.as_str(), found_kind.as_str())) {

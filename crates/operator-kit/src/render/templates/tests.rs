@@ -284,6 +284,26 @@ fn a_field_that_a_template_sets_twice_is_no_yaml() {
 }
 
 #[test]
+fn a_template_that_renders_anything_but_one_object_is_told_what_it_renders() {
+    let one = "{apiVersion: v1, kind: Pod, metadata: {name: a}}";
+    for (template, found) in [
+        ("", "nothing"),
+        ("{% if parameters.on is defined %}x{% endif %}", "nothing"),
+        ("# only a comment", "nothing"),
+        (&*format!("[{one}]"), "a list"),
+        ("text", "a single value"),
+        ("{kind: Pod, metadata: {name: a}}", "an object without apiVersion"),
+        ("{apiVersion: v1, metadata: {name: a}}", "an object without kind"),
+        (&*format!("{one}\n---\n{one}"), "several YAML documents"),
+    ] {
+        let error = render(template, &[]).unwrap_err();
+        assert_eq!((error.reason(), error.category()), ("TemplateFailed", Category::WaitsForChange));
+        let told = error.to_string();
+        assert!(told.contains(&format!("renders {found}, but must render one object")), "{template}: {told}");
+    }
+}
+
+#[test]
 fn what_cannot_be_filled_in_is_named_with_the_parameter_that_is_the_reason() {
     let template = "{apiVersion: v1, kind: Pod, metadata: {name: {{ name }}}, a: {{ parameters.por | int }}, b: {{ parameters.port | int }}}";
     let said = render(template, &[("por", "1"), ("port", "abc")]).unwrap_err().to_string();

@@ -135,7 +135,7 @@ pub fn writes(
             let write = Write::status(deployment, Purpose::Status, key, uid, json!(status), &CONDITIONS);
             vec![write.of_step(step::STATUS, None)]
         }
-        Action::Refuse(_) | Action::Wait(_) | Action::Settle => Vec::new(),
+        Action::Refuse(_) | Action::RefuseFormer(_) | Action::Wait(_) | Action::Settle => Vec::new(),
     }
 }
 

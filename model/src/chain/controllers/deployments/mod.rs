@@ -31,8 +31,8 @@ pub fn pass(process: &mut Process, server: &Server, scope: &Scope, deployment: &
         .filter(|command| observe::still_waits(server, scope, command))
         .map(|command| Prepared { command: command.uid.clone(), target: None });
     let action = decide(&observed, &queue);
-    if matches!(action, Action::Refuse(_)) {
-        process.fails(deployment, "", None);
+    if matches!(action, Action::Refuse(_) | Action::RefuseFormer(_)) {
+        process.fails(deployment, action.step(), None);
     }
     act::writes(server, scope, deployment, &observed, action)
 }
