@@ -70,6 +70,11 @@ impl Executor {
             Action::Scale { child, replicas, heals } | Action::ScaleFormer { child, replicas, heals } => {
                 self.scale(observed, &child, replicas, heals).await?;
             }
+            Action::Relabel(child) => {
+                let mut patch = json!({"metadata": child.id()});
+                patch["metadata"]["labels"] = json!({keys::DEPLOYMENT_UID: ObjectId::of(deployment).uid});
+                self.merge(deployment, &observed.place(&child.kind), &patch).await?;
+            }
             Action::Strip { child, additions } => self.strip(observed, &child, &additions).await?,
             Action::Delete(children) => {
                 let own = self.writer.on_behalf_of(ObjectId::of(deployment));

@@ -81,6 +81,8 @@ pub enum Action {
         /// Whether somebody else has changed them.
         heals: bool,
     },
+    /// Restore the label of a former child, without which no watch shows it.
+    Relabel(Arc<Child>),
     /// Set the replicas of a former child.
     ScaleFormer {
         /// The child.
@@ -120,7 +122,7 @@ impl Action {
     #[must_use]
     pub fn step(&self) -> &'static str {
         match self {
-            Self::ScaleFormer { .. } => step::SCALE_FORMER,
+            Self::ScaleFormer { .. } | Self::Relabel(_) => step::SCALE_FORMER,
             Self::RefuseFormer(_) => step::READ_FORMER,
             Self::Tell(_) => step::TELL,
             Self::WriteStatus(_) => step::STATUS,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use catena_api::ChildStatus;
+use catena_api::{ChildStatus, keys};
 
 use crate::{
     child::Child,
@@ -130,6 +130,16 @@ pub fn is_out_of_scale(observed: &Observed) -> bool {
     let wanted = observed.child.ours();
     next_former(observed).is_some()
         || wanted.is_some_and(|child| child.replicas() != Some(share_of_wanted(wanted, observed)))
+}
+
+/// Restores the label of a former child that was found without it: its changes, and those that are made here, are seen again.
+pub fn relabel(observed: &Observed) -> Option<Action> {
+    if observed.attempt.holds(step::SCALE_FORMER) {
+        return None;
+    }
+    let uid = observed.deployment.metadata.uid.as_deref();
+    let mut former = observed.former_children();
+    former.find(|child| child.label(keys::DEPLOYMENT_UID) != uid).cloned().map(Action::Relabel)
 }
 
 /// Scales a former child, which serves until the wanted one does.

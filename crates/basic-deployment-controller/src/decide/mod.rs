@@ -41,6 +41,9 @@ fn step(observed: &Observed, queue: &CommandQueue) -> Option<Action> {
     if let Some(refusal) = child::breach(observed) {
         return Some(Action::Refuse(refusal));
     }
+    if let Some(found) = child::relabel(observed) {
+        return Some(found);
+    }
     if let Some(scaled) = child::scale_former(observed) {
         return Some(scaled);
     }

@@ -99,6 +99,11 @@ pub fn writes(
             let write = patch(Purpose::Scale(replicas), key, &child.uid, changes);
             vec![write.of_step(step, None)]
         }
+        Action::Relabel(child) => {
+            let label = Change::Label(keys::DEPLOYMENT_UID.into(), Some(deployment.meta.uid.clone()));
+            let key = key(kind_of(&child.object), &child.name);
+            vec![patch(Purpose::Other, key, &child.uid, vec![label]).of_step(step, None)]
+        }
         Action::Strip { child, additions } => {
             let mut spec = json!({});
             for added in &additions {
