@@ -1,12 +1,12 @@
 //! observe → decide → act, once per pass.
 
-use std::{fmt::Debug, hash::Hash, sync::Arc, time::Duration};
+use std::{fmt::Debug, hash::Hash, pin::pin, sync::Arc, time::Duration};
 
 use kube::{
     Resource,
     runtime::reflector::{ObjectRef, Store},
 };
-use tokio::time::Instant;
+use tokio::time::{Instant, error::Elapsed, timeout_at};
 
 use crate::{
     object::ObjectId,
@@ -18,7 +18,8 @@ use crate::{
     write::Writer,
 };
 
-/// Time limit of a pass; nothing else bounds a request that hangs.
+/// Time limit of a pass, from its last answered write; nothing else bounds a request that hangs. Many large writes take longer
+/// in all when the API server is slow.
 const PASS_TIMEOUT: Duration = Duration::from_secs(60);
 /// Delay before a retry while the last write has not reached the cache; its event usually comes sooner.
 const CATCH_UP_INTERVAL: Duration = Duration::from_secs(1);
@@ -161,7 +162,7 @@ impl<C: Controller> Passes<C> {
         let mut tried = Tried { step: EVERYTHING, retry_key: 0, longest, has_progressed: false };
         let started = Instant::now();
         let step = self.step(object.clone(), attempt.clone(), &mut tried);
-        let result = tokio::time::timeout(PASS_TIMEOUT, step).await;
+        let result = self.in_time(uid, step).await;
         let took = started.elapsed();
         let repeated = self.writer.repeated(uid);
         let failed = match (result, repeated) {
@@ -207,6 +208,20 @@ impl<C: Controller> Passes<C> {
         }
         // The next pass continues with the other steps, and reports the failure on the object.
         Some(Duration::ZERO)
+    }
+
+    /// Ends a pass that hangs.
+    async fn in_time<T>(&self, uid: &str, pass: impl Future<Output = T>) -> Result<T, Elapsed> {
+        let mut pass = pin!(pass);
+        let mut until = Instant::now() + PASS_TIMEOUT;
+        loop {
+            let result = timeout_at(until, &mut pass).await;
+            let answer = self.writer.last_answer(uid);
+            match (&result, answer.map(|at| at + PASS_TIMEOUT).filter(|later| *later > until)) {
+                (Err(_), Some(later)) => until = later,
+                _ => return result,
+            }
+        }
     }
 
     async fn step(

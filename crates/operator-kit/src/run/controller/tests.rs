@@ -13,7 +13,13 @@ use kube::{
 };
 
 use super::*;
-use crate::{object::ObjectId, report::Category, watch::WatchedResource, write::WriteError};
+use crate::{
+    object::ObjectId,
+    report::Category,
+    testing::{Answer, answering},
+    watch::WatchedResource,
+    write::WriteError,
+};
 
 /// Records the versions of the given objects.
 #[derive(Default)]
@@ -217,4 +223,54 @@ async fn passes_that_succeed_with_the_very_same_write_for_ever_are_slowed_down()
     let (attempt, _) = passes.backoff.attempt("a", version, |_| 0);
     let failure = attempt.failure().unwrap();
     assert!(failure.reason == "RepeatedWrites" && failure.message.contains("create"), "{failure}");
+}
+
+/// Makes a write after another one, each of which takes 40 s, or hangs after so many.
+struct Slow {
+    writer: Writer,
+    answered: usize,
+}
+
+impl Controller for Slow {
+    type Kind = ConfigMap;
+    type Observed = ();
+    type Action = ();
+    type Error = WriteError;
+
+    async fn observe(&self, _: Arc<ConfigMap>, _: Attempt) -> Result<(), WriteError> {
+        Ok(())
+    }
+
+    fn decide(&self, (): &()) {}
+
+    async fn act(&self, (): (), (): ()) -> Result<Next, WriteError> {
+        let written = object_named("settings");
+        let kind = WatchedResource::unwatched(ApiResource::erase::<ConfigMap>(&()));
+        for _ in 0..self.answered {
+            tokio::time::sleep(Duration::from_secs(40)).await;
+            self.writer.on_behalf_of(ObjectId::of(&written)).delete(&kind, ObjectId::of(&written)).await?;
+        }
+        if self.answered < 5 {
+            std::future::pending::<()>().await;
+        }
+        Ok(Next::Settled)
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pass_whose_writes_are_answered_may_take_long_and_one_that_hangs_is_ended() {
+    let mut shown = StoreWriter::default();
+    for (answered, is_timed_out) in [(5, false), (2, true)] {
+        let (client, _) = answering(|_| Answer::Done);
+        let writer = Writer::over(client, "versions");
+        let slow = Slow { writer: writer.clone(), answered };
+        let passes = passes_of(slow, shown.as_reader(), writer);
+        shown.apply_watcher_event(&Apply(object("settings", "1")));
+        let began = Instant::now();
+        passes.pass(Arc::new(object("settings", "1"))).await;
+        let took = if is_timed_out { 2 * 40 + 60 } else { 5 * 40 };
+        assert_eq!(began.elapsed().as_secs(), took);
+        let page = passes.metrics.encode().unwrap();
+        assert_eq!(page.contains(r#"result="timeout"} 1"#), is_timed_out, "{page}");
+    }
 }

@@ -1,6 +1,7 @@
 //! The only way to write: repeatable creates, patches and deletes with a uid, and each write recorded until the caches
 //! show it.
 
+mod answers;
 mod busy;
 mod excess;
 mod gate;
@@ -20,6 +21,7 @@ use kube::{
 use parking_lot::{Mutex, MutexGuard};
 use tokio::{sync::Semaphore, time::Instant};
 
+use answers::Answers;
 use room::Room;
 use unanswered::Unanswered;
 
@@ -51,6 +53,7 @@ pub struct Writer {
 struct Shared {
     consistency: Consistency,
     unanswered: Unanswered,
+    answers: Answers,
     repeated: RepeatedWrites,
     metrics: Arc<Metrics>,
     permits: Semaphore,
@@ -78,6 +81,7 @@ impl Writer {
         let shared = Shared {
             consistency: Consistency::default(),
             unanswered: Unanswered::default(),
+            answers: Answers::default(),
             repeated: RepeatedWrites::default(),
             metrics,
             permits: Semaphore::new(SIDE_BY_SIDE),
@@ -103,6 +107,11 @@ impl Writer {
             Err(WriteError { cause: WriteCause::Gone, .. }) => Ok(()),
             ended => ended,
         }
+    }
+
+    /// The time of the last answer to a write on behalf of the object with this uid, since the last question.
+    pub(crate) fn last_answer(&self, uid: &str) -> Option<Instant> {
+        self.shared.answers.take(uid)
     }
 
     /// The age of the status of the object.

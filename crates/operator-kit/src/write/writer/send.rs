@@ -74,6 +74,9 @@ impl OnBehalf<'_> {
         let result = writer.client.request::<T>(request).await.map_err(|error| target.error(error));
         under_way.ended(&result);
         drop(permit);
+        if !matches!(&result, Err(error) if error.cause.code() == 0) {
+            shared.answers.note(self.whose);
+        }
         // Refused writes have their backoff, and an existing object is often no failure.
         if matches!(result, Ok(_) | Err(WriteError { cause: WriteCause::AlreadyExists, .. })) {
             let write = || Repeated { verb, object: Named::new(&*resource.kind, name) };
