@@ -18,6 +18,7 @@ mod checks_upgrades;
 mod costs;
 mod costs_of_children;
 mod deletes;
+mod doubts_undeclared_kinds;
 mod drains;
 mod exchanges_children;
 mod explains;

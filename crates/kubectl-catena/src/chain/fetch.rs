@@ -6,10 +6,10 @@ use anyhow::Result;
 use futures::{StreamExt, stream};
 use kube::{api::ListParams, core::DynamicObject};
 use operator_kit::object::ObjectId;
-use serde::Serialize;
 
 use super::{
     dependents::{DependentList, Selector, dependent_lists},
+    gap::Gap,
     labelled_kinds::{LabelledKinds, labelled_kinds},
     owned::owned,
 };
@@ -52,15 +52,6 @@ pub struct Fetched {
     pub gaps: Vec<Gap>,
     /// Whether dependents of the asked object may be among the unread parts.
     pub hides_dependents: bool,
-}
-
-/// An unread part of the cluster.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
-pub struct Gap {
-    /// The part.
-    pub what: String,
-    /// The reason.
-    pub why: String,
 }
 
 /// Fetches the chain of an object.

@@ -2,7 +2,7 @@
 
 use kube::{api::ListParams, core::DynamicObject};
 
-use super::fetch::Gap;
+use super::gap::Gap;
 use crate::{connection::Cluster, errors::read_failure, kinds::Kind, pages};
 
 /// Kinds that are found by a label on their definition.

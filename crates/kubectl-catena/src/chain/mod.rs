@@ -4,6 +4,7 @@ mod dependents;
 mod draw;
 mod fetch;
 mod finalizers;
+mod gap;
 mod health;
 mod labelled_kinds;
 mod owned;
@@ -12,8 +13,9 @@ mod status;
 mod tree;
 
 pub use draw::{Drawing, draw};
-pub use fetch::{Gap, Scope, fetch};
+pub use fetch::{Scope, fetch};
 pub use finalizers::Finalizer;
+pub use gap::Gap;
 pub use health::{Health, State};
 pub use labelled_kinds::labelled_kinds;
 pub use tree::{Node, grow};

@@ -1,10 +1,6 @@
-//! A figure, and the measurement that it is a part of.
-
-use std::collections::BTreeMap;
+//! A figure.
 
 use serde::Serialize;
-
-use super::{scenario::Scenario, subject::Subject};
 
 /// The name of the figure that answers how long a scenario took.
 pub const TIME: &str = "time";
@@ -26,21 +22,6 @@ pub enum Unit {
     Count,
     PerObject,
     Percent,
-}
-
-/// The measurement of one subject in one scenario.
-#[derive(Clone, Debug, Serialize)]
-pub struct Sample {
-    pub scenario: Scenario,
-    pub subject: Subject,
-    pub objects: usize,
-    /// Those of each object at the end; none where the objects have no pods.
-    pub replicas: Option<usize>,
-    /// Counted from 1.
-    pub run: usize,
-    pub figures: Vec<Figure>,
-    /// The number of requests of the controllers, by verb, resource and code.
-    pub requests: BTreeMap<String, usize>,
 }
 
 impl Figure {

@@ -8,7 +8,9 @@ mod pod;
 mod process;
 mod report;
 mod requests;
+mod sample;
 mod scenario;
+mod scenarios;
 mod statistics;
 mod subject;
 mod summary;
@@ -25,9 +27,10 @@ use local_cluster::{Interrupt, LocalCluster, Wanted};
 use serde_json::json;
 
 use crate::{cargo, charts, cluster::Cluster, post_mortem::ended, workspace};
-use figure::Sample;
 use meter::Meter;
-use scenario::{BACKUPS_NAMESPACE, Choice, Scenario};
+use sample::Sample;
+use scenario::{Choice, Scenario};
+use scenarios::BACKUPS_NAMESPACE;
 use subject::Subject;
 use trial::{Setting, Trial};
 
@@ -145,8 +148,8 @@ async fn take_turns(cluster: &LocalCluster, options: &Options, samples: &mut Vec
             }
             if scenarios.contains(&Scenario::Backups) {
                 let mut trial = Trial::begin(&setting, Subject::Catena).await?;
-                Scenario::Backups.prepare(&mut trial).await?;
-                samples.push(trial.measure(Scenario::Backups).await?);
+                scenarios::prepare(Scenario::Backups, &mut trial).await?;
+                samples.push(scenarios::measure(Scenario::Backups, &mut trial).await?);
             }
         }
     }
@@ -172,13 +175,13 @@ async fn chain(
     }
     let mut trial = Trial::begin(setting, subject).await?;
     if !chosen.contains(&Scenario::Create) {
-        Scenario::Create.run(&mut trial).await?;
+        scenarios::run(Scenario::Create, &mut trial).await?;
     }
     for scenario in &chosen {
-        samples.push(trial.measure(*scenario).await?);
+        samples.push(scenarios::measure(*scenario, &mut trial).await?);
     }
     if !chosen.contains(&Scenario::Delete) {
-        Scenario::Delete.run(&mut trial).await?;
+        scenarios::run(Scenario::Delete, &mut trial).await?;
     }
     Ok(())
 }

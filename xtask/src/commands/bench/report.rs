@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::{
     Options, chart,
-    figure::Sample,
+    sample::Sample,
     summary::{Group, Growth},
     table,
 };

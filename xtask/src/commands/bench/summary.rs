@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Serialize;
 
 use super::{
-    figure::{Sample, Unit},
+    figure::Unit,
+    sample::Sample,
     scenario::Scenario,
     statistics::{Spread, exponent},
     subject::Subject,

@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use futures::{StreamExt, TryStreamExt, stream};
 use k8s_openapi::api::core::v1::{Namespace, Pod, ServiceAccount};
 use kube::{
@@ -13,10 +13,9 @@ use kube::{
     api::{DynamicObject, ListParams, PostParams},
     runtime::{WatchStreamExt, watcher},
 };
-use local_cluster::Step;
 use serde_json::json;
 
-use super::{figure::Sample, meter::Meter, scenario::Scenario, subject::Subject};
+use super::{meter::Meter, subject::Subject};
 
 /// Connections that create, change or delete objects.
 const CONNECTIONS: usize = 16;
@@ -57,33 +56,6 @@ impl<'a> Trial<'a> {
         }
         let objects = Api::namespaced_with(client.clone(), &name, &subject.resource());
         Ok(Self { setting, subject, namespace: name, objects, replicas: Some(setting.replicas) })
-    }
-
-    /// Measures one scenario.
-    pub async fn measure(&mut self, scenario: Scenario) -> Result<Sample> {
-        let (setting, subject) = (self.setting, self.subject);
-        let step = Step::start(format!("{}: {}", subject.label(), scenario.name()));
-        let work = async || scenario.run(self).await;
-        let (figures, counts) = Box::pin(setting.meter.measure(subject, scenario, setting.objects, work))
-            .await
-            .with_context(|| format!("{} with {}", scenario.name(), subject.label()))?;
-        let shown: Vec<String> = figures
-            .iter()
-            .map(|figure| {
-                format!("{} {}{}", figure.name, figure.unit.number(figure.value), figure.unit.suffix())
-            })
-            .collect();
-        step.done("");
-        println!("  {}\n{}", shown.join("; "), counts.lines(setting.objects));
-        Ok(Sample {
-            scenario,
-            subject,
-            objects: setting.objects,
-            replicas: self.replicas,
-            run: setting.run,
-            figures,
-            requests: counts.by_kind,
-        })
     }
 
     /// The names of the objects.

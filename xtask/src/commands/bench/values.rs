@@ -5,7 +5,7 @@ use std::{fs, path::Path};
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
 
-use super::{pod, scenario::backup_values};
+use super::{pod, scenarios::backup_values};
 use crate::charts::{self, Chart};
 
 /// All charts; their additional values are written to files in `directory`.

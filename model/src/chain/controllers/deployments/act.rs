@@ -46,6 +46,9 @@ pub fn writes(
     let patch = |purpose, key, uid: &str, changes| {
         Write::patch(deployment, purpose, key, Preconditions::uid(&uid_of(uid)), changes)
     };
+    let change = |child: &Child, purpose, change| {
+        patch(purpose, key(kind_of(&child.object), &child.name), &child.uid, vec![change])
+    };
     let step = action.step();
     match action {
         Action::Record { rendered, number } => vec![record(deployment, &rendered, number)],
@@ -94,23 +97,19 @@ pub fn writes(
             let replicas = if is_ended { 0 } else { replicas };
             let mut spec = json!({});
             child.kind.fields().replicas.set(&mut spec, replicas.into());
-            let changes = vec![Change::Spec(spec.into())];
-            let key = key(kind_of(&child.object), &child.name);
-            let write = patch(Purpose::Scale(replicas), key, &child.uid, changes);
+            let write = change(&child, Purpose::Scale(replicas), Change::Spec(spec.into()));
             vec![write.of_step(step, None)]
         }
         Action::Relabel(child) => {
             let label = Change::Label(keys::DEPLOYMENT_UID.into(), Some(deployment.meta.uid.clone()));
-            let key = key(kind_of(&child.object), &child.name);
-            vec![patch(Purpose::Other, key, &child.uid, vec![label]).of_step(step, None)]
+            vec![change(&child, Purpose::Other, label).of_step(step, None)]
         }
         Action::Strip { child, additions } => {
             let mut spec = json!({});
             for added in &additions {
                 added.removed_in(&mut spec);
             }
-            let changes = vec![Change::Spec(spec.into())];
-            vec![patch(Purpose::Other, key(kind_of(&child.object), &child.name), &child.uid, changes)]
+            vec![change(&child, Purpose::Other, Change::Spec(spec.into()))]
         }
         Action::Delete(children) => {
             let delete = |child: &Arc<Child>| {

@@ -1,21 +1,7 @@
-//! The scenarios, each in a file of its own.
+//! The scenarios, and their order.
 
-mod backups;
-mod commands;
-mod create;
-mod delete;
-mod restart;
-mod roll;
-mod scale;
-mod steady;
-
-use anyhow::Result;
 use clap::{ValueEnum, builder::PossibleValue};
 use serde::Serialize;
-
-use super::{figure::Figure, trial::Trial};
-
-pub use backups::{NAMESPACE as BACKUPS_NAMESPACE, values as backup_values};
 
 /// The scenarios, in the order in which one set of objects goes through them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, ValueEnum)]
@@ -63,25 +49,6 @@ impl Scenario {
     /// Whether kube-controller-manager has something to compare with.
     pub fn has_peer(self) -> bool {
         !matches!(self, Self::Commands | Self::Backups)
-    }
-
-    /// Does its work; its first figure, if it has any, is the time that it took.
-    pub async fn run(self, trial: &mut Trial<'_>) -> Result<Vec<Figure>> {
-        match self {
-            Self::Create => create::run(trial).await,
-            Self::Steady => steady::run().await,
-            Self::Scale => scale::run(trial).await,
-            Self::Roll => roll::run(trial).await,
-            Self::Commands => commands::run(trial).await,
-            Self::Restart => restart::run(trial).await,
-            Self::Delete => delete::run(trial).await,
-            Self::Backups => backups::run(trial).await,
-        }
-    }
-
-    /// Prepares what is not measured.
-    pub async fn prepare(self, trial: &mut Trial<'_>) -> Result<()> {
-        if self == Self::Backups { backups::prepare(trial).await } else { Ok(()) }
     }
 }
 
