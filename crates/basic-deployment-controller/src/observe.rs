@@ -18,7 +18,7 @@ use basic_deployment_controller::{
     revision::{self, Pin, Revision},
     rollback, stall,
 };
-use catena_api::BasicDeployment;
+use catena_api::{BasicDeployment, ChildStatus};
 use jiff::Timestamp;
 use kube::{Api, Client};
 use operator_kit::{
@@ -26,7 +26,7 @@ use operator_kit::{
     render::{Rendered, Renderings},
     report::StatusAge,
     run::{Attempt, Settings, Trigger},
-    watch::{ReadError, ServedKinds, TrimmedObject, Watches},
+    watch::{ReadError, ServedKinds, TrimmedObject, Watches, live},
     write::{WriteError, owner::still_there},
 };
 
@@ -38,6 +38,9 @@ use {
     history::History,
     pods::Pods,
 };
+
+/// Maximum number of former children that one pass looks for.
+const MAX_LOOKS: usize = 10;
 
 /// Reads the input of a decision; it owns the caches.
 pub struct Observer {
@@ -260,8 +263,7 @@ impl Observer {
     ) -> Result<Vec<Arc<Child>>, Error> {
         let ObjectId { namespace, uid, .. } = ObjectId::of(deployment);
         let mut found = Vec::new();
-        let former = deployment.status.iter().flat_map(|status| &status.former_children);
-        for told in former.filter(|told| seen.children.iter().all(|child| child.uid != told.uid)) {
+        for told in lost(deployment, &seen.children) {
             let kind =
                 kinds.iter().map(|known| &known.kind).find(|kind| kind.is((&told.api_version, &told.kind)));
             let Some(kind) = kind.filter(|kind| seen.serves(kind).is_ok()) else { continue };
@@ -361,6 +363,19 @@ impl Observer {
         let object = self.history.rendering(ObjectId::of(deployment).uid, revision).await?;
         Ok(object.map(|object| Rendered { object, hash: revision.hash.clone() }))
     }
+}
+
+/// The children that the status names and the caches do not have.
+fn lost<'d>(deployment: &'d BasicDeployment, seen: &[Arc<Child>]) -> Vec<&'d ChildStatus> {
+    let namespace = ObjectId::of(deployment).namespace;
+    // The last child may have become a former one since.
+    let told = deployment.status.iter().flat_map(|status| status.child.iter().chain(&status.former_children));
+    // Whoever restores a status may put any text there.
+    let is_name = |told: &&ChildStatus| live::check_names(Some(namespace), &told.name).is_ok();
+    told.filter(|told| seen.iter().all(|child| child.uid != told.uid))
+        .filter(is_name)
+        .take(MAX_LOOKS)
+        .collect()
 }
 
 /// The known child of the desired kind and name.

@@ -77,12 +77,7 @@ pub fn status(observed: &Observed) -> BasicDeploymentStatus {
             .map(|revision| revision.number),
         selector: main_server(observed).and_then(|child| child.outputs.selector.clone()),
         child: child.map(child_status).or_else(|| observed.unseen_child().cloned()),
-        former_children: observed
-            .others
-            .iter()
-            .map(|other| child_status(other))
-            .chain(observed.unseen_former().cloned())
-            .collect(),
+        former_children: former_children(observed),
         blocked_by,
         conditions,
     };
@@ -100,6 +95,21 @@ pub fn status(observed: &Observed) -> BasicDeploymentStatus {
         },
         None => new,
     }
+}
+
+/// Former children, and those that may be. While something holds up everything, nobody looks for those that lost their label.
+fn former_children(observed: &Observed) -> Vec<ChildStatus> {
+    let seen = observed.others.iter().map(|other| child_status(other));
+    let mut former: Vec<_> = seen.chain(observed.unseen_former().cloned()).collect();
+    let told = observed.deployment.status.iter().flat_map(|status| &status.former_children);
+    for told in told.filter(|_| observed.held_up().is_some()) {
+        let is_known = observed.children().any(|child| child.uid == told.uid)
+            || former.iter().any(|former| former.uid == told.uid);
+        if !is_known {
+            former.push(told.clone());
+        }
+    }
+    former
 }
 
 /// The child with the most serving replicas, preferably the wanted one, for autoscalers to measure.
@@ -145,8 +155,11 @@ fn by_former(observed: &Observed) -> String {
 /// The failure that stops an exchange, because a former child cannot be changed.
 fn failure_about_former(observed: &Observed) -> Option<&Failure> {
     observed.former_children().next().filter(|_| !observed.is_served())?;
+    let is_broken = observed.former_children().any(|child| child.outputs.problem.is_some());
     let mut failures = [step::READ_FORMER, step::SCALE_FORMER]
         .into_iter()
+        // The cure of a broken contract is seen before the step is tried again.
+        .filter(|step| *step != step::READ_FORMER || is_broken)
         .filter_map(|step| observed.attempt.step_failure(step));
     failures.find(|failure| !failure.is_expected)
 }
@@ -287,6 +300,7 @@ fn summary(
     }
     let reason = match () {
         () if is_outdated => "Updating",
+        () if observed.is_served() && observed.unseen_former().next().is_some() => "KindNotListed",
         () if child.is_some() && observed.leftover().is_some() => "Exchanging",
         () => "Progressing",
     };

@@ -2,6 +2,8 @@
 
 /// Scaling a former child.
 pub const SCALE_FORMER: &str = "scaleFormer";
+/// Restoring the label of a former child.
+pub const RELABEL_FORMER: &str = "relabelFormer";
 /// Reading the outputs of a former child.
 pub const READ_FORMER: &str = "readFormer";
 /// Writing the own status.

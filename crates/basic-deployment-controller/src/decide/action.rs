@@ -122,7 +122,8 @@ impl Action {
     #[must_use]
     pub fn step(&self) -> &'static str {
         match self {
-            Self::ScaleFormer { .. } | Self::Relabel(_) => step::SCALE_FORMER,
+            Self::Relabel(_) => step::RELABEL_FORMER,
+            Self::ScaleFormer { .. } => step::SCALE_FORMER,
             Self::RefuseFormer(_) => step::READ_FORMER,
             Self::Tell(_) => step::TELL,
             Self::WriteStatus(_) => step::STATUS,

@@ -134,11 +134,11 @@ pub fn is_out_of_scale(observed: &Observed) -> bool {
 
 /// Restores the label of a former child that was found without it: its changes, and those that are made here, are seen again.
 pub fn relabel(observed: &Observed) -> Option<Action> {
-    if observed.attempt.holds(step::SCALE_FORMER) {
+    if observed.attempt.holds(step::RELABEL_FORMER) {
         return None;
     }
     let uid = observed.deployment.metadata.uid.as_deref();
-    let mut former = observed.former_children();
+    let mut former = observed.others.iter().filter(|child| child.outputs.problem.is_none());
     former.find(|child| child.label(keys::DEPLOYMENT_UID) != uid).cloned().map(Action::Relabel)
 }
 
@@ -156,9 +156,10 @@ pub fn scale_former(observed: &Observed) -> Option<Action> {
 }
 
 /// The end of an exchange waits for former children that are not seen.
-pub fn unseen_former(observed: &Observed) -> Option<Action> {
-    let ChildStatus { kind, name, .. } = observed.unseen_former().next().filter(|_| observed.is_served())?;
-    Some(Action::Refuse(Refusal::FormerKindNotListed { kind: kind.clone(), name: name.clone() }))
+pub fn unseen_former(observed: &Observed) -> Option<Refusal> {
+    let is_due = observed.is_served() && !observed.attempt.holds(step::READ_FORMER);
+    let ChildStatus { kind, name, .. } = observed.unseen_former().next().filter(|_| is_due)?;
+    Some(Refusal::FormerKindNotListed { kind: kind.clone(), name: name.clone() })
 }
 
 /// Deletes former children when the wanted one serves.

@@ -38,14 +38,12 @@ pub fn decide(observed: &Observed, queue: &CommandQueue) -> Action {
 /// The child comes first, so that no report can hold it up; then commands, before a child is deleted that proves one of
 /// them.
 fn step(observed: &Observed, queue: &CommandQueue) -> Option<Action> {
+    // Former children serve also beside one that breaks the contract.
+    if let Some(kept) = child::relabel(observed).or_else(|| child::scale_former(observed)) {
+        return Some(kept);
+    }
     if let Some(refusal) = child::breach(observed) {
         return Some(Action::Refuse(refusal));
-    }
-    if let Some(found) = child::relabel(observed) {
-        return Some(found);
-    }
-    if let Some(scaled) = child::scale_former(observed) {
-        return Some(scaled);
     }
     let desired = match &observed.desired {
         Ok(desired) => desired,
@@ -60,8 +58,8 @@ fn step(observed: &Observed, queue: &CommandQueue) -> Option<Action> {
     child::keep(desired, observed, queue)
         .or_else(|| commands::tell(observed, queue))
         .or_else(|| child::clean_up(observed))
-        .or_else(|| child::unseen_former(observed))
         .or_else(|| history::prune(observed))
+        .or_else(|| child::unseen_former(observed).map(Action::RefuseFormer))
         .or_else(|| child::breach_of_former(observed).map(Action::RefuseFormer))
 }
 

@@ -1,10 +1,13 @@
-use std::pin::pin;
+use std::{future::ready, pin::pin, time::Duration};
 
 use futures::{StreamExt, stream};
 use thiserror::Error;
+use tokio::time::Instant;
 
 use crate::report::{Part, Reported};
 
+/// Time after which no further call is begun: the rest is left to a later pass, after those of other objects.
+const LONGEST: Duration = Duration::from_secs(30);
 /// Maximum number of concurrent calls.
 const SIDE_BY_SIDE: usize = 32;
 /// Number of failed calls, without a success, after which no further call is made.
@@ -62,7 +65,7 @@ pub struct Failed<E: Reported> {
     pub has_progressed: bool,
 }
 
-/// Runs a call for each item in batches of 1, 2, 4, …
+/// Runs a call for each item in batches of 1, 2, 4, …, as long as there is time.
 ///
 /// A failure for a reason of its own (`is_its_own`: a taken name, a pod that cannot be deleted) does not stop the
 /// others. A failure that would affect all others (a quota, a busy server) ends the run after its batch, and so do
@@ -76,6 +79,7 @@ where
 {
     let mut items = items.into_iter();
     let mut size = 1;
+    let until = Instant::now() + LONGEST;
     let mut ended = Batch { done: 0, failed: Vec::new() };
     loop {
         let batch: Vec<_> = items.by_ref().take(size).collect();
@@ -83,7 +87,8 @@ where
             return ended;
         }
         // A call is begun only when its turn comes: those of a large batch would take megabytes.
-        let calls = stream::iter(batch).map(|item| {
+        let in_time = stream::iter(batch).take_while(|_| ready(Instant::now() < until));
+        let calls = in_time.map(|item| {
             let call = call(item.clone());
             async move { (item, call.await) }
         });
@@ -98,7 +103,7 @@ where
                 }
             }
         }
-        if !goes_on || (ended.done == 0 && ended.failed.len() >= MAX_FAILURES) {
+        if !goes_on || Instant::now() >= until || (ended.done == 0 && ended.failed.len() >= MAX_FAILURES) {
             return ended;
         }
         size *= 2;
@@ -121,6 +126,17 @@ mod tests {
         let ended = slow_start((0..10).collect(), call, |()| false).await;
         assert_eq!(ended, Batch { done: 10, failed: Vec::new() });
         assert_eq!(calls.into_inner(), (0..10).collect::<Vec<_>>());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_takes_too_long_is_left_to_a_later_pass_without_a_failure() {
+        let call = async |_: i32| {
+            tokio::time::sleep(Duration::from_secs(12)).await;
+            Ok::<(), ()>(())
+        };
+        // Batches of 1, 2 and 4 take 36 s.
+        let ended = slow_start((0..100).collect(), call, |()| false).await;
+        assert_eq!(ended, Batch { done: 7, failed: Vec::new() });
     }
 
     #[tokio::test]

@@ -2,6 +2,10 @@
 
 use catena_api::BasicDeploymentSpec;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
+use operator_kit::{
+    report::{Category, Failure},
+    run::HeldUp,
+};
 use proptest::prelude::*;
 
 use super::{former::without, *};
@@ -121,12 +125,40 @@ fn an_exchange_does_not_end_beside_a_former_child_of_a_kind_that_is_not_seen() {
     assert!(message.contains("Deployment \"web\" is of a kind that children no longer lists"), "{message}");
 
     observed.child = Found::Ours(child(json!({})));
-    let Action::Refuse(refusal) = decide(&observed) else { panic!() };
+    Arc::make_mut(&mut observed.deployment).status = Some(status(&observed));
+    let refused = decide(&observed);
+    let Action::RefuseFormer(refusal) = &refused else { panic!("{refused:?}") };
     assert!(refusal.to_string().contains("Deployment \"web\", is of a kind that children"), "{refusal}");
-    assert!(!status(&observed).ready);
+    assert_eq!(ready(&status(&observed)), (false, "KindNotListed".into()));
+    let failure = Failure::of(refusal);
+    observed.attempt = Attempt::Without(HeldUp::default().and_step(refused.step(), failure));
+    observed.child = Found::Ours(child(json!({"spec": {"replicas": 1}})));
+    assert!(matches!(decide(&observed), Action::Scale { .. }), "it holds up nothing else");
+    observed.attempt = Attempt::Allowed;
+    observed.child = Found::Ours(child(json!({})));
     observed.kinds.push(fixtures::listed(deployments()));
     assert!(status(&observed).ready, "it is seen to be gone");
     assert_eq!(status(&observed).former_children, []);
+}
+
+#[test]
+fn a_former_child_is_not_forgotten_while_nobody_looks_for_it() {
+    let mut observed = switched();
+    observed.child = Found::Ours(child(json!({})));
+    let told = status(&observed);
+    Arc::make_mut(&mut observed.deployment).status = Some(told.clone());
+    observed.others.clear();
+    let refused = Failure {
+        category: Category::Transient,
+        reason: "WriteFailed",
+        message: "no".into(),
+        is_expected: false,
+        next_retry: None,
+    };
+    observed.attempt = Attempt::Deferred(refused);
+    assert_eq!(status(&observed).former_children, told.former_children);
+    observed.attempt = Attempt::Allowed;
+    assert_eq!(status(&observed).former_children, [], "it was looked for");
 }
 
 #[test]

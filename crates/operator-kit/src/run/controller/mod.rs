@@ -212,12 +212,12 @@ impl<C: Controller> Passes<C> {
 
     /// Ends a pass that hangs.
     async fn in_time<T>(&self, uid: &str, pass: impl Future<Output = T>) -> Result<T, Elapsed> {
+        let answers = self.writer.awaited(uid);
         let mut pass = pin!(pass);
         let mut until = Instant::now() + PASS_TIMEOUT;
         loop {
             let result = timeout_at(until, &mut pass).await;
-            let answer = self.writer.last_answer(uid);
-            match (&result, answer.map(|at| at + PASS_TIMEOUT).filter(|later| *later > until)) {
+            match (&result, answers.last().map(|at| at + PASS_TIMEOUT).filter(|later| *later > until)) {
                 (Err(_), Some(later)) => until = later,
                 _ => return result,
             }

@@ -21,7 +21,7 @@ use kube::{
 use parking_lot::{Mutex, MutexGuard};
 use tokio::{sync::Semaphore, time::Instant};
 
-use answers::Answers;
+use answers::{Answers, Awaited};
 use room::Room;
 use unanswered::Unanswered;
 
@@ -109,9 +109,9 @@ impl Writer {
         }
     }
 
-    /// The time of the last answer to a write on behalf of the object with this uid, since the last question.
-    pub(crate) fn last_answer(&self, uid: &str) -> Option<Instant> {
-        self.shared.answers.take(uid)
+    /// The answers to writes on behalf of the object with this uid, from now on.
+    pub(crate) fn awaited<'a>(&'a self, uid: &'a str) -> Awaited<'a> {
+        self.shared.answers.awaited(uid)
     }
 
     /// The age of the status of the object.
