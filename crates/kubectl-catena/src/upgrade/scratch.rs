@@ -226,7 +226,8 @@ pub async fn remove_leftovers(cluster: &Cluster) -> Result<Vec<Leftover>> {
     for metadata in listed {
         let name = metadata.name.unwrap_or_default();
         // The label alone proves nothing: somebody may have put it on a definition with objects.
-        if !name.contains(&format!(".{GROUP_PREFIX}-")) {
+        // One that is being deleted is neither in use nor left over.
+        if !name.contains(&format!(".{GROUP_PREFIX}-")) || metadata.deletion_timestamp.is_some() {
             continue;
         }
         let until =
@@ -316,5 +317,26 @@ mod tests {
             deleted.len() == 2 && deleted.iter().all(|line| line.contains("/things.zz-upgrade-check-")),
             "{requests:?}"
         );
+    }
+
+    #[tokio::test]
+    async fn a_scratch_definition_that_is_being_deleted_is_not_left_over() {
+        let scratch = |name: &str, deleted: Option<&str>| {
+            let name = format!("{name}.zz-upgrade-check-1.catena.dev");
+            let annotations = json!({keys::SCRATCH_UNTIL: "2999-01-01T00:00:00Z"});
+            json!({"metadata": {"name": name, "annotations": annotations, "deletionTimestamp": deleted}})
+        };
+        let list = json!({
+            "apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadataList", "metadata": {},
+            "items": [scratch("going", Some("2026-01-01T00:00:00Z")), scratch("used", None)],
+        });
+        let service = service_fn(move |_: Request<Body>| {
+            let answer = Response::new(Body::from(list.to_string().into_bytes()));
+            async move { Ok::<_, std::convert::Infallible>(answer) }
+        });
+        let cluster = Cluster { client: Client::new(service, "shop"), ..cluster().0 };
+        let leftovers = remove_leftovers(&cluster).await.unwrap();
+        let names: Vec<&str> = leftovers.iter().map(|leftover| &*leftover.name).collect();
+        assert_eq!(names, ["used.zz-upgrade-check-1.catena.dev"]);
     }
 }
