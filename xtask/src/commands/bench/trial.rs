@@ -10,12 +10,16 @@ use futures::{StreamExt, TryStreamExt, stream};
 use k8s_openapi::api::core::v1::{Namespace, Pod, ServiceAccount};
 use kube::{
     Api, ResourceExt,
-    api::{DynamicObject, ListParams, PostParams},
+    api::{DynamicObject, ListParams, Patch, PatchParams, PostParams},
     runtime::{WatchStreamExt, watcher},
 };
-use serde_json::json;
+use serde_json::{Value, json};
 
-use super::{meter::Meter, subject::Subject};
+use super::{
+    figure::{Figure, TIME},
+    meter::Meter,
+    subject::Subject,
+};
 
 /// Connections that create, change or delete objects.
 const CONNECTIONS: usize = 16;
@@ -69,6 +73,17 @@ impl<'a> Trial<'a> {
         K: kube::Resource<Scope = k8s_openapi::NamespaceResourceScope, DynamicType = ()>,
     {
         Api::namespaced(self.setting.meter.client.clone(), &self.namespace)
+    }
+
+    /// Changes all objects, and measures the time until they are ready.
+    pub async fn change(&self, change: &Patch<Value>) -> Result<Vec<Figure>> {
+        let started = Instant::now();
+        each(self.names(), async |name| {
+            self.objects.patch(&name, &PatchParams::default(), change).await.map(drop)
+        })
+        .await?;
+        self.until_ready().await?;
+        Ok(vec![Figure::seconds(TIME, started.elapsed())])
     }
 
     /// Waits until all objects are ready.
