@@ -6,14 +6,13 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use catena_api::{BasicDeployment, BasicDeploymentRestart};
 use e2e::{
-    AuditLog, CHAIN, Clocks, Cluster, Namespace, REPLICA_SETS, Release, another_image, commands, condition,
-    deployment,
+    AuditLog, CHAIN, Clocks, Cluster, Namespace, REPLICA_SETS, Release, WAIT_TIMEOUT, another_image,
+    commands, condition, deployment, eventually,
 };
 use futures::future::try_join_all;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde_json::json;
-use tokio::time::sleep;
 
 /// In seconds. Much longer than any deadline of a rollout or a command.
 const TWO_HOURS: i64 = 7200;
@@ -44,6 +43,15 @@ async fn until_ready(namespace: &Namespace) {
         .await;
 }
 
+/// Restarts of the same second are one.
+async fn until_another_second() {
+    let before = Timestamp::now().as_second();
+    eventually("another second has begun", WAIT_TIMEOUT, async || {
+        (Timestamp::now().as_second() > before).then_some(()).ok_or("not yet")
+    })
+    .await;
+}
+
 async fn rolls_out_while_the_clock_jumps(clocks: &Clocks, cluster: &Cluster) -> Result<()> {
     let namespace = cluster.namespace("clock").await?;
     let log = AuditLog::from_now()?;
@@ -52,8 +60,7 @@ async fn rolls_out_while_the_clock_jumps(clocks: &Clocks, cluster: &Cluster) -> 
     assert_eq!(created(&log, &namespace)?, REPLICAS);
 
     for seconds in [TWO_HOURS, 0, -TWO_HOURS, 0] {
-        // Restarts of the same second are one.
-        sleep(Duration::from_secs(1)).await;
+        until_another_second().await;
         let log = AuditLog::from_now()?;
         let web = namespace.api::<BasicDeployment>().get("web").await?;
         let restart = format!("restart-{}", web.metadata.resource_version.as_deref().context("a version")?);
