@@ -7,7 +7,7 @@ use std::{
     thread,
 };
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use catena_api::{BasicDeployment, BasicReplicaSet};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::{
@@ -28,7 +28,10 @@ use kube::{
 use serde::de::DeserializeOwned;
 use serde_json::json;
 
-use crate::{Controller, WAIT_TIMEOUT, eventually, system::NAMESPACE};
+use crate::{Controller, Process, WAIT_TIMEOUT, eventually, system::NAMESPACE};
+
+/// The annotation of a release's ConfigMap with the version of its settings.
+const SETTINGS_VERSION: &str = "catena.dev/settings-version";
 
 /// A test in the course of the suite.
 struct Run {
@@ -61,14 +64,16 @@ pub(crate) async fn begin(client: &Client) -> kube::Result<usize> {
     Ok(runs.len() - 1)
 }
 
-/// Waits until a controller that a test changed has only pods that stay, of which one holds the Lease: otherwise the next
-/// test would begin in the middle of a hand-over.
+/// Waits until a controller that a test changed has only pods that stay, of which one holds the Lease, and that all of them
+/// have taken the settings of the release: otherwise the next test would begin in the middle of a hand-over, or under the
+/// settings of this one.
 ///
 /// # Panics
 /// When that does not happen in time.
 pub(crate) async fn until_settled(client: &Client, controller: Controller) {
     let of_it = ListParams::default().labels(&format!("app.kubernetes.io/name={}", controller.name()));
-    let what = format!("only pods of {} that stay are left, and one of them leads", controller.name());
+    let what =
+        format!("{} has only pods that stay and have its settings, and one of them leads", controller.name());
     eventually(&what, 2 * WAIT_TIMEOUT, async || {
         let said = |error: kube::Error| error.to_string();
         let pods = Api::<Pod>::namespaced(client.clone(), NAMESPACE).list(&of_it).await.map_err(said)?;
@@ -79,13 +84,30 @@ pub(crate) async fn until_settled(client: &Client, controller: Controller) {
             pods.iter().partition(|pod| pod.metadata.deletion_timestamp.is_some());
         // A release that was taken away has neither.
         let leads = pods.items.is_empty() || staying.iter().any(|pod| pod.name_any() == holder);
-        if going.is_empty() && leads {
-            return Ok(());
+        if !going.is_empty() || !leads {
+            let names = |pods: &[&Pod]| pods.iter().map(|pod| pod.name_any()).collect::<Vec<_>>();
+            return Err(format!(
+                "going: {:?}, staying: {:?}, leading: {holder:?}",
+                names(&going),
+                names(&staying)
+            ));
         }
-        let names = |pods: &[&Pod]| pods.iter().map(|pod| pod.name_any()).collect::<Vec<_>>();
-        Err(format!("going: {:?}, staying: {:?}, leading: {holder:?}", names(&going), names(&staying)))
+        take_their_settings(client, controller, &staying).await.map_err(|error| format!("{error:#}"))
     })
     .await;
+}
+
+/// Fails unless all these pods have taken the newest settings of their release.
+async fn take_their_settings(client: &Client, controller: Controller, pods: &[&Pod]) -> Result<()> {
+    let newest = Api::<ConfigMap>::namespaced(client.clone(), NAMESPACE).get_opt(controller.name()).await?;
+    let Some(version) = newest.as_ref().and_then(|newest| newest.annotations().get(SETTINGS_VERSION)) else {
+        return Ok(());
+    };
+    for pod in pods {
+        let (code, said) = Process::of(controller, pod)?.takes_settings(version).await?;
+        ensure!(code == 200, "{}: {code} {said}", pod.name_any());
+    }
+    Ok(())
 }
 
 /// Ends a test, and fails if it left anything: a namespace that its finalizers keep, or a cluster-wide object. Of what

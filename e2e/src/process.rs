@@ -141,6 +141,11 @@ impl Process {
         self.page("settings").await
     }
 
+    /// Its answer to whether the settings of a version are in force: the status and the text.
+    pub async fn takes_settings(&self, version: &str) -> Result<(u16, String)> {
+        self.page(&format!("settings?version={version}")).await
+    }
+
     /// Its answer under /metrics.
     pub async fn metrics(&self) -> Result<String> {
         Ok(self.page("metrics").await?.1)
