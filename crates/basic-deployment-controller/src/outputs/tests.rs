@@ -179,16 +179,25 @@ fn a_deployment_tells_its_deadline_and_pods_that_cannot_be_created() {
 }
 
 #[test]
-fn a_stateful_set_is_ready_when_its_last_pod_is_replaced() {
-    let status = |current, available| {
+fn a_stateful_set_is_ready_when_all_its_pods_have_the_wanted_revision() {
+    let status = |updated: Option<i32>, available| {
+        // After a step back, the current revision is the wanted one at once.
         json!({
-            "currentRevision": current, "updateRevision": "b", "replicas": 2, "readyReplicas": 2,
-            "updatedReplicas": 2, "availableReplicas": available,
+            "currentRevision": "b", "updateRevision": "b", "replicas": 2, "readyReplicas": 2,
+            "updatedReplicas": updated, "availableReplicas": available,
         })
     };
-    assert!(is_ready("statefulset", 2, &status("b", 2)));
-    assert!(!is_ready("statefulset", 2, &status("a", 2)));
-    assert!(!is_ready("statefulset", 2, &status("b", 1)));
+    assert!(is_ready("statefulset", 2, &status(Some(2), 2)));
+    assert!(!is_ready("statefulset", 2, &status(Some(1), 2)), "a pod of the revision before still serves");
+    assert!(
+        !is_ready("statefulset", 2, &status(None, 2)),
+        "0 is left out, and terminating pods do not count"
+    );
+    assert!(!is_ready("statefulset", 2, &status(Some(2), 1)));
+    let by_hand = json!({
+        "currentRevision": "a", "updateRevision": "b", "replicas": 2, "updatedReplicas": 2, "availableReplicas": 2,
+    });
+    assert!(is_ready("statefulset", 2, &by_hand), "with OnDelete, the current revision never changes");
 }
 
 #[test]
