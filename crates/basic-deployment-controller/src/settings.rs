@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use catena_api::contract::{PodController, Pods};
+use catena_api::contract::{FieldPath, PodController, Pods};
 use operator_kit::{
     render::{Declarations, Templates},
     run::{Sample, Validate},
@@ -182,6 +182,18 @@ fn mistakes(field: &str, kind: &ChildKind) -> Vec<String> {
             "{field}.contract.ready: is missing; active and updated of another kind do not tell whether an old replica is counted for a new one, so state when all replicas are new and serve, as a path or as an expression: {{cel: …}}"
         ));
     }
+    let written =
+        [("replicas", Some(&kind.fields().replicas)), ("restartedAt", kind.fields().restarted_at.as_ref())];
+    for (name, path) in written {
+        let is_uncounted = |path: &&FieldPath| {
+            path.names().first().is_some_and(|first| ["metadata", "status"].contains(&first.as_str()))
+        };
+        if let Some(path) = path.filter(is_uncounted) {
+            problems.push(format!(
+                "{field}.contract.{name}: {path} is not a part of the spec, so that a change of it gives no new generation, and an old status would be taken for its effect; name a field of the spec"
+            ));
+        }
+    }
     problems.extend(kind.fields().pods.iter().flat_map(|pods| mistakes_about_pods(field, pods)));
     problems
 }
@@ -244,6 +256,19 @@ mod tests {
             assert!(single.starts_with("child.kind: "), "{single}");
             let listed = json!({"children": [replica_sets(), child], "templates": {"default": "x"}});
             assert!(refused(listed).starts_with("children[1].kind: "));
+        }
+    }
+
+    #[test]
+    fn a_written_field_whose_change_gives_no_new_generation_is_refused() {
+        for (name, path) in [("restartedAt", "metadata.annotations['a/b']"), ("replicas", "status.replicas")]
+        {
+            let mut child = deployments();
+            child["contract"][name] = path.into();
+            let settings = settings(json!({"children": [child], "templates": {"default": "x"}}));
+            let problems = settings.validate().unwrap_err();
+            let told = format!("children[0].contract.{name}: {path} is not a part of the spec");
+            assert!(problems.len() == 1 && problems[0].starts_with(&told), "{problems:?}");
         }
     }
 
