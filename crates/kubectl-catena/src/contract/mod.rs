@@ -106,7 +106,9 @@ pub fn check(subject: &Subject, contract: &ReplicaContract) -> Report<Fields> {
             note: "other numbers do not tell whether an old replica is counted for a new one; say when all are new and serve: --path ready=status.ready, or --cel 'ready=…'".to_owned(),
         },
     });
-    fields.extend(contract.restarted_at.as_ref().map(|path| field("restartedAt", path, "string", false)));
+    // Whoever names another field expects that restarts reach it.
+    let is_named = contract.restarted_at != ReplicaContract::default().restarted_at;
+    fields.extend(contract.restarted_at.as_ref().map(|path| field("restartedAt", path, "string", is_named)));
     fields.push(output("updated", &contract.updated, "integer", false));
     fields.push(output("blockedBy", &contract.blocked_by, "object", false));
     fields.extend(contract.stalled.as_ref().map(|stalled| output("stalled", stalled, "object", false)));
@@ -262,6 +264,8 @@ mod tests {
         assert_eq!(wrong(&report(&fields, Claim::Nothing, &numbers, true)), ["ready"]);
         let whole = read(json!({"active": "status.readyReplicas", "ready": {"cel": "true"}}));
         assert!(report(&fields, Claim::Nothing, &whole, true).honours);
+        let misspelt = ReplicaContract { restarted_at: Some("spec.restratedAt".parse().unwrap()), ..whole };
+        assert_eq!(wrong(&report(&fields, Claim::Nothing, &misspelt, true)), ["restartedAt"]);
     }
 
     #[test]
