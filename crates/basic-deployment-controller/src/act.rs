@@ -6,7 +6,7 @@ use basic_deployment_controller::{
     child::Child,
     command::{Command, REPORTED},
     contest::{Additions, changed_field},
-    decide::Action,
+    decide::{Action, Cause},
     desired::Desired,
     error::Error,
     observed::{Observed, WatchedResources},
@@ -58,11 +58,11 @@ impl Executor {
             Action::Renumber { revision, number, rejects } => {
                 self.renumber(deployment, &revision, number, &rejects).await?;
             }
-            Action::Create { desired, replicas } => {
+            Action::Create { desired, replicas, .. } => {
                 self.apply(observed, &desired, replicas, None, false).await?;
             }
-            Action::Apply { child, desired, replicas, heals } => {
-                self.apply(observed, &desired, replicas, Some(&child), heals).await?;
+            Action::Apply { child, desired, replicas, cause } => {
+                self.apply(observed, &desired, replicas, Some(&child), cause == Cause::Drift).await?;
             }
             Action::Restart { child, command, token } => {
                 self.restart(observed, &child, &command, token).await?;
@@ -203,7 +203,7 @@ impl Executor {
         let whose = ObjectId::of(deployment).uid;
         self.memory.scaled(whose, &child.uid, replicas, is_known_in(observed));
         if heals {
-            self.memory.undid(whose, Part::Replicas, field.to_string());
+            self.memory.undid(whose, Part::Replicas, field_of(child, &field.to_string()));
         }
         Ok(())
     }
@@ -216,7 +216,7 @@ impl Executor {
         self.merge(&observed.deployment, &observed.place(&child.kind), &patch).await?;
         let first = additions.first().and_then(|added| Some((&added.map, added.keys.first()?)));
         let field = first.map(|(map, key)| format!("{map}[{key:?}]")).unwrap_or_default();
-        self.memory.undid(ObjectId::of(&*observed.deployment).uid, Part::Additions, field);
+        self.memory.undid(ObjectId::of(&*observed.deployment).uid, Part::Additions, field_of(child, &field));
         Ok(())
     }
 
@@ -245,8 +245,8 @@ impl Executor {
         let applied = answer["metadata"]["uid"].as_str().unwrap_or_default();
         self.memory.scaled(own.uid, applied, replicas, is_known_in(observed));
         if let Some(child) = child.filter(|_| heals) {
-            let field = changed_field(child, desired).unwrap_or_default();
-            self.memory.undid(own.uid, Part::Rendering, field);
+            let field = changed_field(child, desired).unwrap_or_else(|| "a field".into());
+            self.memory.undid(own.uid, Part::Rendering, field_of(child, &field));
         }
         Ok(())
     }
@@ -294,6 +294,10 @@ impl Executor {
     ) -> Result<(), Error> {
         Ok(self.writer.on_behalf_of(ObjectId::of(deployment)).merge(place, patch).await?)
     }
+}
+
+fn field_of(child: &Child, field: &str) -> String {
+    format!("{field} of the {}", child.kind.kind)
 }
 
 fn is_known_in(observed: &Observed) -> impl Fn(&str) -> bool {

@@ -48,15 +48,24 @@ impl Budget {
 
     /// The replicas of all former children together: those that the wanted child does not serve yet, or all of them while
     /// there is none.
+    ///
+    /// Not every kind removes the replicas first that do not serve: a Deployment in the middle of a rollout loses some of its
+    /// old and some of its new ones. So only as many go as could serve and not be missed, unless the wanted child has no room
+    /// otherwise.
     #[must_use]
     pub fn of_former(&self, former: Count, wanted: Option<Count>) -> i32 {
         let Some(wanted) = wanted else { return self.replicas };
         let needed = self.needed(wanted);
-        if former.desired > needed {
+        let room = self.most.saturating_sub(wanted.desired);
+        if former.desired <= needed {
+            return needed.min(room).max(former.desired);
+        }
+        let has_to_grow = wanted.idle() == 0 && wanted.desired < self.replicas && former.desired >= room;
+        let spare = former.serving.saturating_sub(needed);
+        if needed == 0 || (spare <= 0 && has_to_grow) {
             return needed;
         }
-        let room = self.most.saturating_sub(wanted.desired);
-        needed.min(room).max(former.desired)
+        former.desired.saturating_sub(spare.max(0)).min(room.max(needed))
     }
 
     /// The replicas of the wanted child: as many as there is room for beside the former ones, if there are any, and all that

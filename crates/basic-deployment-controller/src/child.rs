@@ -11,7 +11,10 @@ use operator_kit::{
 };
 use serde_json::{Value, json};
 
-use crate::{child_kind::ChildKind, outputs::Outputs};
+use crate::{
+    child_kind::ChildKind,
+    outputs::{Outputs, Stalled},
+};
 
 /// A child in the cache: the whole object without `managedFields`, because any of its fields may be ours.
 #[derive(Clone, Debug, PartialEq)]
@@ -179,6 +182,18 @@ impl Child {
     #[must_use]
     pub fn replicas(&self) -> Option<i32> {
         number(self.kind.fields().replicas.get(&self.object))
+    }
+
+    /// Whether all its outputs can be read.
+    #[must_use]
+    pub fn is_readable(&self) -> bool {
+        self.outputs.problem.is_none()
+    }
+
+    /// The reason why it cannot proceed by itself with its current spec.
+    #[must_use]
+    pub fn stalled(&self) -> Option<&Stalled> {
+        self.outputs.stalled.as_ref().filter(|_| self.is_current())
     }
 
     /// Whether its status refers to its current spec.

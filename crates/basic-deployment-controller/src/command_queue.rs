@@ -3,6 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use crate::{
+    breach,
     command::{Command, Order},
     observed::Observed,
     rollback,
@@ -146,10 +147,13 @@ impl<'o> Line<'o> {
     }
 
     /// The oldest waiting command, unless another one is being carried out. A rollback does not wait for stuck
-    /// restarts, because it is the way to repair their replicas.
+    /// restarts, because it is the way to repair their replicas, nor for restarts of a child that breaks the contract.
     fn turn(&self, stuck_in: Option<Duration>) -> Option<&'o Command> {
         if self.running().next().is_none() {
-            return self.first(self.open());
+            let child = self.observed.child.ours();
+            let is_broken = child.is_some_and(|child| breach::of(child, self.observed).is_some());
+            let way_out = self.waiting_rollback().filter(|_| is_broken);
+            return way_out.or_else(|| self.first(self.open()));
         }
         self.waiting_rollback().filter(|_| stuck_in.is_some_and(|left| left.is_zero()))
     }
@@ -189,7 +193,8 @@ impl<'o> Line<'o> {
             return None;
         }
         self.waiting_rollback()?;
-        let says_so = child.outputs.blocked_by.is_some() || child.outputs.stalled.is_some();
+        let says_so =
+            child.is_current() && (child.outputs.blocked_by.is_some() || child.outputs.stalled.is_some());
         Some(if says_so { Duration::ZERO } else { STUCK_AFTER.saturating_sub(observed.since_progress) })
     }
 

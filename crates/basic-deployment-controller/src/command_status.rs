@@ -9,7 +9,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use operator_kit::{
     object::ObjectId,
     report::{
-        TERMINATING,
+        Reported, TERMINATING,
         conditions::{Conditions, RECONCILING, STALLED, is_true},
     },
 };
@@ -41,7 +41,7 @@ struct Report {
 #[must_use]
 pub fn news(command: &Command, standing: &Standing, observed: &Observed) -> Option<CommandStatus> {
     // An immediate effect is reported afterwards, in one write.
-    if *standing == Standing::Next && observed.held_up().is_none() && !observed.is_next_blocked() {
+    if *standing == Standing::Next && observed.failure_of_command().is_none() && !observed.is_next_blocked() {
         return None;
     }
     if command.deletion().is_some_and(|deletion| deletion.due_in(observed.now).is_some()) {
@@ -195,35 +195,40 @@ fn report(command: &Command, standing: &Standing, observed: &Observed) -> Report
         Standing::Impossible(reason, message) => say(Some(false), reason, message.clone()),
         Standing::Hindered(reason, message) => say(None, reason, (*message).to_owned()),
         Standing::Queued => say(None, "Queued", "older commands are carried out first".into()),
-        Standing::Next => match (observed.refused_target(), observed.held_up()) {
-            (Some(refusal), _) => say(Some(false), "ChildNotOwned", refusal.to_string()),
-            (None, Some(failure)) => say(None, failure.reason, failure.message.clone()),
-            (None, None) => match (observed.leaving_target(), observed.kept_child()) {
-                (Some(child), _) => say(
-                    None,
-                    "ChildLeaving",
-                    format!(
-                        "{} {:?} is being deleted; it is created again once it is gone",
-                        child.kind.kind, child.name
-                    ),
-                ),
-                (None, Some(child)) => say(
-                    None,
-                    "NoExchange",
-                    format!(
-                        "{} {:?} is exchanged for another child only once the template can be rendered: fix the template or the parameters first",
-                        child.kind.kind, child.name
-                    ),
-                ),
-                (None, None) => say(None, "Queued", "it is about to be carried out".into()),
-            },
-        },
+        Standing::Next => waiting(observed),
         Standing::Running => {
             let order = command.asks.as_ref().map_or(Order::Restart, |asks| asks.order);
             let (succeeded, reason, message) = outcome(command, order, observed);
             say(succeeded, reason, message)
         }
     }
+}
+
+/// The obstacle of the command whose turn it is.
+fn waiting(observed: &Observed) -> Report {
+    let say = |succeeded, reason: &str, message: String| Report { succeeded, reason: reason.into(), message };
+    if let Some(refusal) = observed.refused_target() {
+        return say(Some(false), refusal.reason(), refusal.to_string());
+    }
+    if let Some(failure) = observed.failure_of_command() {
+        return say(None, failure.reason, failure.message.clone());
+    }
+    if let Some(refusal) = observed.broken_target() {
+        return say(None, refusal.reason(), refusal.to_string());
+    }
+    if let Some(child) = observed.leaving_target() {
+        let (kind, name) = (&child.kind.kind, &child.name);
+        let message = format!("{kind} {name:?} is being deleted; it is created again once it is gone");
+        return say(None, "ChildLeaving", message);
+    }
+    if let Some(child) = observed.kept_child() {
+        let (kind, name) = (&child.kind.kind, &child.name);
+        let message = format!(
+            "{kind} {name:?} is exchanged for another child only once the template can be rendered: fix the template or the parameters first"
+        );
+        return say(None, "NoExchange", message);
+    }
+    say(None, "Queued", "it is about to be carried out".into())
 }
 
 /// The progress of a command that was carried out.

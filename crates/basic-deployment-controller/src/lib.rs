@@ -3,6 +3,7 @@
 
 pub mod assumption;
 pub mod blocking_pod;
+pub mod breach;
 pub mod budget;
 pub mod child;
 pub mod child_kind;

@@ -16,7 +16,7 @@ use operator_kit::{
 use crate::{
     child::Child,
     contest::changed_field,
-    decide::Action,
+    decide::{Action, Cause},
     desired::Desired,
     observed::{Found, Observed},
     revision::{self, Revision},
@@ -51,7 +51,7 @@ pub struct Change {
 pub fn of(observed: &Observed, action: &Action, changing: Option<&Change>) -> Option<Step> {
     let wanted = observed.deployment.spec.replicas;
     match action {
-        Action::Create { desired, replicas } => {
+        Action::Create { desired, replicas, .. } => {
             let (kind, name) = (&desired.kind.kind, desired.name());
             let instead = observed.former_children().next().map_or_else(String::new, |former| {
                 format!(", in exchange for {} {}", former.kind.kind, former.name)
@@ -65,13 +65,12 @@ pub fn of(observed: &Observed, action: &Action, changing: Option<&Change>) -> Op
             );
             Some(Step::Begins(milestone("ChildCreated", "Create", note, related(observed, &desired.hash))))
         }
-        Action::Apply { child, desired, heals: false, .. } if matches!(observed.child, Found::Orphan(_)) => {
+        Action::Apply { cause: Cause::Drift, .. } => None,
+        Action::Apply { child, desired, .. } if matches!(observed.child, Found::Orphan(_)) => {
             let note = format!("adopted {}, which had no controller", child.name);
             Some(Step::Begins(milestone("ChildAdopted", "Adopt", note, related(observed, &desired.hash))))
         }
-        Action::Apply { child, desired, heals: false, .. } => {
-            Some(Step::Begins(rollout(observed, child, desired)))
-        }
+        Action::Apply { child, desired, .. } => Some(Step::Begins(rollout(observed, child, desired))),
         Action::Restart { command, token: Some(_), .. } => {
             let note = format!("replaces all replicas once, as {} asks", command.name);
             let resource = command.kind.resource();

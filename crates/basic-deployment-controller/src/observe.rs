@@ -16,7 +16,7 @@ use basic_deployment_controller::{
     error::{Error, Refusal},
     observed::{Found, Look, Observed, Prepared, WatchedResources},
     revision::{self, Pin, Revision},
-    rollback, stall,
+    rollback, stall, step,
 };
 use catena_api::{BasicDeployment, ChildStatus};
 use jiff::Timestamp;
@@ -235,7 +235,8 @@ impl Observer {
         observed: &Observed,
         next: Option<&Arc<Command>>,
     ) -> Result<Option<Prepared>, Error> {
-        let Some(command) = next.filter(|_| observed.held_up().is_none()) else { return Ok(None) };
+        let is_held = observed.held_up().is_some() || observed.attempt.holds(step::CARRY_OUT);
+        let Some(command) = next.filter(|_| !is_held) else { return Ok(None) };
         if !self.commands.still_waits(command).await? {
             return Ok(None);
         }

@@ -17,12 +17,14 @@ use operator_kit::{
 use serde_json::Value;
 
 use crate::{
+    breach,
     child::Child,
     child_kind::{self, ChildKind},
     command::{Command, CommandKind},
     desired::Desired,
     error::Refusal,
     revision::{Pin, Revision},
+    step,
     undone::{Part, Undone},
 };
 
@@ -155,6 +157,22 @@ impl Observed {
             Attempt::Deferred(failure) => Some(failure),
             Attempt::Allowed | Attempt::Without(_) => None,
         }
+    }
+
+    /// The failure that holds up the wanted child: that of everything, or its breach of the contract, whose cure is seen before
+    /// the next try.
+    #[must_use]
+    pub fn failure_about_child(&self) -> Option<&Failure> {
+        let is_broken = || self.child.ours().is_some_and(|child| breach::of(child, self).is_some());
+        let broken = || self.attempt.step_failure(step::READ_CHILD).filter(|_| is_broken());
+        self.held_up().or_else(broken)
+    }
+
+    /// The failure that holds up the next command.
+    #[must_use]
+    pub fn failure_of_command(&self) -> Option<&Failure> {
+        let refused = || self.attempt.step_failure(step::CARRY_OUT).filter(|failure| !failure.is_expected);
+        self.failure_about_child().or_else(refused)
     }
 
     /// All children, the wanted one first.
@@ -301,7 +319,17 @@ impl Observed {
     /// Whether the next command has to wait, or can never be carried out, because of its target.
     #[must_use]
     pub fn is_next_blocked(&self) -> bool {
-        self.refused_target().is_some() || self.leaving_target().is_some() || self.kept_child().is_some()
+        self.refused_target().is_some()
+            || self.broken_target().is_some()
+            || self.leaving_target().is_some()
+            || self.kept_child().is_some()
+    }
+
+    /// The breach of the contract by the child that the next command would change.
+    #[must_use]
+    pub fn broken_target(&self) -> Option<Refusal> {
+        let (_, found) = self.prepared.as_ref()?.target.as_ref()?;
+        breach::of(found.ours()?, self)
     }
 
     /// The reason why the next command can never be carried out, if the live reads gave one.

@@ -62,7 +62,7 @@ pub fn status(observed: &Observed) -> BasicDeploymentStatus {
         .with(PROGRESSING, goes_on, progressing, message.clone())
         .while_true(RECONCILING, !is_ready && goes_on, &reason, message.clone())
         .while_true(STALLED, is_stalled, &reason, message)
-        .while_true(CONTESTED, !contested.is_empty(), "ChangedByOthers", fought_over(&contested, observed))
+        .while_true(CONTESTED, !contested.is_empty(), "ChangedByOthers", fought_over(&contested))
         .while_true(ROLLED_BACK, held.is_some(), "Rollback", held.map(rolled_back).unwrap_or_default())
         .with_unread_parameters(&deployment.spec.template, &observed.unread)
         .since(&before);
@@ -164,11 +164,10 @@ fn failure_about_former(observed: &Observed) -> Option<&Failure> {
     failures.find(|failure| !failure.is_expected)
 }
 
-fn fought_over(fields: &[&str], observed: &Observed) -> String {
-    let kind = observed.child.ours().map_or("child", |child| &child.kind.kind);
+fn fought_over(fields: &[&str]) -> String {
     let fields = fields.join(" and ");
     format!(
-        "somebody else keeps changing {fields} of the {kind}, which the controller changes back once in five seconds; make the change in the BasicDeployment or its template, or stop the other writer"
+        "somebody else keeps changing {fields}, which the controller changes back once in five seconds; make the change in the BasicDeployment or its template, or stop the other writer"
     )
 }
 
@@ -214,7 +213,8 @@ pub fn pace(before: &BasicDeploymentStatus, after: &BasicDeploymentStatus, obser
 /// The time until the progress deadline, if it is running.
 #[must_use]
 pub fn deadline_in(observed: &Observed) -> Option<Duration> {
-    let is_waiting = !observed.is_ready() && !observed.deployment.spec.paused && observed.held_up().is_none();
+    let is_held = observed.failure_about_child().is_some();
+    let is_waiting = !observed.is_ready() && !observed.deployment.spec.paused && !is_held;
     if is_waiting {
         stall::deadline(&observed.deployment)
             .checked_sub(observed.since_progress)
@@ -249,7 +249,7 @@ fn summary(
     let counted = format!("{active} of {wanted} replicas are serving{}", by_former(observed));
     let say =
         |reason: &str, message: String, is_stalled| Summary { reason: reason.into(), message, is_stalled };
-    if let Some(failure) = observed.held_up() {
+    if let Some(failure) = observed.failure_about_child() {
         return say(failure.reason, failure.with_next_retry(), failure.category == Category::WaitsForChange);
     }
     if is_ready {
@@ -284,7 +284,7 @@ fn summary(
         );
         return say(FORMER_CHILD_LEAVING, text, false);
     }
-    if let Some(stalled) = child.and_then(|child| child.outputs.stalled.as_ref()) {
+    if let Some(stalled) = child.and_then(Child::stalled) {
         return say(&stalled.reason, format!("{counted}{whom}"), true);
     }
     if !observed.deployment.spec.paused && observed.since_progress >= stall::deadline(&observed.deployment) {
@@ -328,7 +328,7 @@ fn blocked_by(observed: &Observed, child: Option<&Child>) -> Option<BlockedBy> {
         let same = before.filter(|before| before.name == name && before.reason == reason);
         same.map_or(Some(Time(observed.now)), |same| same.since.clone())
     };
-    if let Some(failure) = observed.held_up().or_else(|| failure_about_former(observed)) {
+    if let Some(failure) = observed.failure_about_child().or_else(|| failure_about_former(observed)) {
         let name = deployment.metadata.name.clone().unwrap_or_default();
         return Some(BlockedBy {
             api_version: "catena.dev/v1alpha1".into(),
@@ -343,7 +343,7 @@ fn blocked_by(observed: &Observed, child: Option<&Child>) -> Option<BlockedBy> {
     let child = child?;
     let pod = || blocking_pod::found(observed).and_then(|found| found.clone().ok().flatten());
     child.outputs.blocked_by.clone().or_else(pod).or_else(|| {
-        let stalled = child.outputs.stalled.as_ref()?;
+        let stalled = child.stalled()?;
         let status = child_status(child);
         Some(BlockedBy {
             api_version: status.api_version,

@@ -4,6 +4,10 @@
 pub const SCALE_FORMER: &str = "scaleFormer";
 /// Restoring the label of a former child.
 pub const RELABEL_FORMER: &str = "relabelFormer";
+/// Reading the outputs of the wanted child.
+pub const READ_CHILD: &str = "readChild";
+/// Carrying out a command.
+pub const CARRY_OUT: &str = "carryOut";
 /// Reading the outputs of a former child.
 pub const READ_FORMER: &str = "readFormer";
 /// Writing the own status.

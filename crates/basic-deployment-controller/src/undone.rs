@@ -23,7 +23,7 @@ pub enum Part {
 /// The recently undone changes of a part.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Undone {
-    /// The field.
+    /// The field, and the kind that has it.
     pub field: String,
     /// The time since the last one.
     pub since: Duration,

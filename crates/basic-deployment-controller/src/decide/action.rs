@@ -51,6 +51,8 @@ pub enum Action {
         desired: Desired,
         /// The replicas that there is room for beside former children.
         replicas: i32,
+        /// Why it is created.
+        cause: Cause,
     },
     /// Bring the child to its desired state: adopt it, change it to another rendering, or undo somebody's change.
     Apply {
@@ -60,8 +62,8 @@ pub enum Action {
         desired: Desired,
         /// Its replicas.
         replicas: i32,
-        /// Whether its rendering is the same as before.
-        heals: bool,
+        /// Why it is changed.
+        cause: Cause,
     },
     /// Record a restart on the child, and set its restart token.
     Restart {
@@ -117,6 +119,17 @@ pub enum Action {
     Settle,
 }
 
+/// Why a child is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// Spec and template give this rendering.
+    Rendering,
+    /// Somebody else has changed it.
+    Drift,
+    /// A rollback asks for it.
+    Rollback,
+}
+
 impl Action {
     /// The step of the action; empty if a failure holds up everything.
     #[must_use]
@@ -125,6 +138,10 @@ impl Action {
             Self::Relabel(_) => step::RELABEL_FORMER,
             Self::ScaleFormer { .. } => step::SCALE_FORMER,
             Self::RefuseFormer(_) => step::READ_FORMER,
+            Self::Refuse(Refusal::ContractBroken { .. }) => step::READ_CHILD,
+            Self::Restart { .. }
+            | Self::Create { cause: Cause::Rollback, .. }
+            | Self::Apply { cause: Cause::Rollback, .. } => step::CARRY_OUT,
             Self::Tell(_) => step::TELL,
             Self::WriteStatus(_) => step::STATUS,
             _ => "",

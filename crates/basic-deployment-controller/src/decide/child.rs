@@ -5,11 +5,12 @@ use std::sync::Arc;
 use catena_api::{ChildStatus, keys};
 
 use crate::{
+    breach,
     child::Child,
     command_queue::CommandQueue,
     contest::{self, left_for},
     decide::{
-        action::Action,
+        action::{Action, Cause},
         commands,
         exchange::{change, create, next_former, share_of_wanted},
         history,
@@ -30,7 +31,7 @@ pub fn keep(desired: &Desired, observed: &Observed, queue: &CommandQueue) -> Opt
         Found::Nothing => unseen(observed)
             .or_else(record)
             .or_else(|| commands::start(observed, queue))
-            .or_else(|| Some(create(desired, observed))),
+            .or_else(|| Some(create(desired, observed, Cause::Rendering))),
         // A rollback to another child need not wait for the end of this one.
         Found::Ours(child) if child.is_deleting => commands::start(observed, queue),
         Found::Leaving(_) => commands::start(observed, queue),
@@ -40,7 +41,7 @@ pub fn keep(desired: &Desired, observed: &Observed, queue: &CommandQueue) -> Opt
             .or_else(|| align(child, desired, observed))
             .or_else(|| scale(child, observed)),
         Found::Orphan(child) if child.hash() == desired.hash && !child.is_deleting => {
-            record().or_else(|| Some(change(child, desired, observed, false)))
+            record().or_else(|| Some(change(child, desired, observed, Cause::Rendering)))
         }
         Found::Orphan(child) | Found::Foreign(child) => {
             commands::start(observed, queue).or_else(|| history::prune(observed)).or_else(|| {
@@ -61,42 +62,23 @@ fn unseen(observed: &Observed) -> Option<Action> {
     Some(Action::Refuse(Refusal::FormerKindNotListed { kind: kind.clone(), name: name.clone() }))
 }
 
-/// The output of a child that cannot be read. Nothing is written to such a child, because nobody knows what it would do.
-pub fn breach(observed: &Observed) -> Option<Refusal> {
-    broken(observed.child.ours()?, observed)
-}
-
 /// The output of a former child that cannot be read, so that its share of the exchange stays as it is.
 pub fn breach_of_former(observed: &Observed) -> Option<Refusal> {
     if observed.attempt.holds(step::READ_FORMER) {
         return None;
     }
-    observed.former_children().find_map(|child| broken(child, observed))
-}
-
-fn broken(child: &Child, observed: &Observed) -> Option<Refusal> {
-    let problem = child.outputs.problem.clone().or_else(|| dropped(child, observed))?;
-    Some(Refusal::ContractBroken { kind: child.kind.kind.clone(), name: child.name.clone(), problem })
-}
-
-/// The replicas of a child, if they were set and are nevertheless missing: its schema has no such field.
-fn dropped(child: &Child, observed: &Observed) -> Option<String> {
-    let field = &child.kind.fields().replicas;
-    let is_dropped = observed.given_replicas.contains_key(&child.uid) && field.get(&child.object).is_none();
-    is_dropped.then(|| {
-        format!("contract.replicas: {field} was set, but the API server has dropped it, because the schema of the kind has no such field")
-    })
+    observed.former_children().find_map(|child| breach::of(child, observed))
 }
 
 /// Applies a new rendering at once, and undoes changes by somebody else, unless the server itself changes the applied
 /// object.
 fn align(child: &Arc<Child>, desired: &Desired, observed: &Observed) -> Option<Action> {
-    let apply = |heals| Some(change(child, desired, observed, heals));
+    let apply = |cause| Some(change(child, desired, observed, cause));
     if child.hash() != desired.hash {
-        return apply(false);
+        return apply(Cause::Rendering);
     }
     if !is_as_wanted(child, desired, observed) && left_for(Part::Rendering, observed).is_none() {
-        return apply(true);
+        return apply(Cause::Drift);
     }
     let additions = contest::additions(child, desired);
     (!additions.is_empty() && left_for(Part::Additions, observed).is_none())
@@ -138,7 +120,7 @@ pub fn relabel(observed: &Observed) -> Option<Action> {
         return None;
     }
     let uid = observed.deployment.metadata.uid.as_deref();
-    let mut former = observed.others.iter().filter(|child| child.outputs.problem.is_none());
+    let mut former = observed.others.iter().filter(|child| child.is_readable());
     former.find(|child| child.label(keys::DEPLOYMENT_UID) != uid).cloned().map(Action::Relabel)
 }
 

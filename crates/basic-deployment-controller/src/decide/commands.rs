@@ -5,7 +5,10 @@ use std::time::Duration;
 use crate::{
     command_queue::CommandQueue,
     command_status::{self, is_progress},
-    decide::{action::Action, exchange},
+    decide::{
+        action::{Action, Cause},
+        exchange,
+    },
     observed::{Found, Observed},
     restarts, step,
 };
@@ -16,7 +19,10 @@ const PROGRESS_INTERVAL: Duration = Duration::from_secs(5);
 /// Carries out the next command: the effect, and the proof that it happened, in one write.
 pub fn start(observed: &Observed, queue: &CommandQueue) -> Option<Action> {
     let (command, prepared) = (queue.next()?, observed.prepared.as_ref()?);
-    if prepared.command != command.uid || observed.is_next_blocked() {
+    if prepared.command != command.uid
+        || observed.is_next_blocked()
+        || observed.attempt.holds(step::CARRY_OUT)
+    {
         return None;
     }
     match &prepared.target {
@@ -25,9 +31,19 @@ pub fn start(observed: &Observed, queue: &CommandQueue) -> Option<Action> {
             let token = restarts::token(&child, command, observed);
             Some(Action::Restart { child, command: command.clone(), token })
         }
-        Some((desired, Found::Ours(child))) => Some(exchange::change(child, desired, observed, false)),
-        Some((desired, _)) => Some(exchange::create(desired, observed)),
+        Some((desired, Found::Ours(child))) => {
+            Some(exchange::change(child, desired, observed, Cause::Rollback))
+        }
+        Some((desired, _)) => Some(exchange::create(desired, observed, Cause::Rollback)),
     }
+}
+
+/// Carries out the next command if it is a rollback to another child: only that leads away from one that breaks the contract.
+pub fn leave(observed: &Observed, queue: &CommandQueue) -> Option<Action> {
+    let (_, target) = observed.prepared.as_ref()?.target.as_ref()?;
+    let present = observed.child.ours()?;
+    let is_other = target.ours().is_none_or(|target| target.uid != present.uid);
+    is_other.then(|| start(observed, queue)).flatten()
 }
 
 /// Writes the status of each command where it has changed.

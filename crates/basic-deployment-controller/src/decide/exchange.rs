@@ -1,14 +1,15 @@
 //! The exchange of former children for the wanted one: how many replicas each of them is to have meanwhile.
 //!
 //! Former children keep what the wanted one does not serve yet; the wanted one gets the room that they leave. Both follow from
-//! the present numbers alone, so that an exchange goes on after a crash, and turns around with the rendering.
+//! the present numbers alone, so that an exchange goes on after a crash, and turns around with the rendering. A former child
+//! whose outputs cannot be read is not written to, counts for neither service nor room, and goes when the wanted one serves.
 
 use std::{cmp::Reverse, sync::Arc};
 
 use crate::{
     budget::{Budget, Count},
     child::Child,
-    decide::action::Action,
+    decide::action::{Action, Cause},
     desired::Desired,
     observed::Observed,
     restarts,
@@ -18,7 +19,9 @@ use crate::{
 #[must_use]
 pub fn share_of_wanted(wanted: Option<&Arc<Child>>, observed: &Observed) -> i32 {
     let is_other = |child: &&Arc<Child>| wanted.is_none_or(|wanted| wanted.uid != child.uid);
-    let former = Count::of_any(observed.children().filter(is_other).filter(|child| !child.is_deleting));
+    let others =
+        observed.children().filter(is_other).filter(|child| !child.is_deleting && child.is_readable());
+    let former = Count::of_any(others);
     Budget::of(&observed.deployment.spec).of_wanted(Count::of_all(wanted), former)
 }
 
@@ -26,18 +29,18 @@ pub fn share_of_wanted(wanted: Option<&Arc<Child>>, observed: &Observed) -> i32 
 #[must_use]
 pub fn next_former(observed: &Observed) -> Option<(&Arc<Child>, i32)> {
     let wanted = observed.child.ours().filter(|child| !child.is_deleting);
-    let former = Count::of_all(observed.former_children());
+    let readable = || observed.former_children().filter(|child| child.is_readable());
+    let former = Count::of_all(readable());
     let all = Budget::of(&observed.deployment.spec).of_former(former, wanted.map(|child| Count::of(child)));
     let more = all.saturating_sub(former.desired);
-    let writable = observed.former_children().filter(|child| child.outputs.problem.is_none());
     match more {
         0 => None,
         1.. => {
-            let child = writable.max_by_key(|child| (Count::of(child).serving, Reverse(&child.name)))?;
+            let child = readable().max_by_key(|child| (Count::of(child).serving, Reverse(&child.name)))?;
             Some((child, Count::of(child).desired.saturating_add(more)))
         }
         _ => {
-            let has_any = writable.filter(|child| Count::of(child).desired > 0);
+            let has_any = readable().filter(|child| Count::of(child).desired > 0);
             // A replica that does not serve is not missed.
             let child = has_any.max_by_key(|child| (Count::of(child).idle(), Reverse(&child.name)))?;
             let count = Count::of(child);
@@ -48,13 +51,13 @@ pub fn next_former(observed: &Observed) -> Option<(&Arc<Child>, i32)> {
 }
 
 /// Creates a child, with the replicas that there is room for beside former ones.
-pub fn create(desired: &Desired, observed: &Observed) -> Action {
+pub fn create(desired: &Desired, observed: &Observed, cause: Cause) -> Action {
     let token = restarts::token_of_new(&desired.kind, observed);
-    Action::Create { desired: desired.clone().under(token), replicas: share_of_wanted(None, observed) }
+    Action::Create { desired: desired.clone().under(token), replicas: share_of_wanted(None, observed), cause }
 }
 
 /// Changes a child to a rendering.
-pub fn change(child: &Arc<Child>, desired: &Desired, observed: &Observed, heals: bool) -> Action {
+pub fn change(child: &Arc<Child>, desired: &Desired, observed: &Observed, cause: Cause) -> Action {
     let replicas = share_of_wanted(Some(child), observed);
-    Action::Apply { child: child.clone(), desired: desired.clone(), replicas, heals }
+    Action::Apply { child: child.clone(), desired: desired.clone(), replicas, cause }
 }

@@ -8,14 +8,16 @@ mod history;
 mod report;
 pub mod unclaimed;
 
-pub use action::Action;
+pub use action::{Action, Cause};
 
 use operator_kit::report::Deletion;
 
 use crate::{
+    breach,
     command_queue::CommandQueue,
     decide::report::{report, report_deletion},
     observed::Observed,
+    step,
 };
 
 /// The next step for a `BasicDeployment`.
@@ -42,8 +44,11 @@ fn step(observed: &Observed, queue: &CommandQueue) -> Option<Action> {
     if let Some(kept) = child::relabel(observed).or_else(|| child::scale_former(observed)) {
         return Some(kept);
     }
-    if let Some(refusal) = child::breach(observed) {
-        return Some(Action::Refuse(refusal));
+    if let Some(refusal) = observed.child.ours().and_then(|child| breach::of(child, observed)) {
+        let is_held = observed.attempt.holds(step::READ_CHILD);
+        return commands::leave(observed, queue)
+            .or_else(|| (!is_held).then_some(Action::Refuse(refusal)))
+            .or_else(|| commands::tell(observed, queue));
     }
     let desired = match &observed.desired {
         Ok(desired) => desired,

@@ -150,13 +150,13 @@ async fn only_what_was_written_is_remembered() {
     let of = |uid: &str| vec![(uid.to_owned(), 3)];
     assert_eq!(remembers(create(), DONE).await, (of("child"), vec![], true));
     assert_eq!(remembers(apply(false), DONE).await, (of("child"), vec![], true));
-    let put_back = vec![(Part::Rendering, String::new())];
+    let put_back = vec![(Part::Rendering, "a field of the BasicReplicaSet".to_owned())];
     assert_eq!(remembers(apply(true), DONE).await, (of("child"), put_back, true));
     assert_eq!(remembers(scale(false), DONE).await, (of("child"), vec![], false));
-    let put_back = vec![(Part::Replicas, "spec.replicas".to_owned())];
+    let put_back = vec![(Part::Replicas, "spec.replicas of the BasicReplicaSet".to_owned())];
     assert_eq!(remembers(scale(true), DONE).await, (of("child"), put_back, false));
     assert_eq!(remembers(scale_former(), DONE).await, (vec![("former".to_owned(), 2)], vec![], false));
-    let put_back = vec![(Part::Additions, "spec.parameters[\"env.EVIL\"]".to_owned())];
+    let put_back = vec![(Part::Additions, "spec.parameters[\"env.EVIL\"] of the BasicReplicaSet".to_owned())];
     assert_eq!(remembers(strip(), DONE).await, (vec![], put_back, false));
     for action in [create(), apply(true), scale(true), strip()] {
         for answer in [Answer::Lost, CONFLICT] {

@@ -75,13 +75,18 @@ fn renumber() -> Action {
 }
 
 fn create() -> Action {
-    Action::Create { desired: desired().under(Some("2026-01-03T00:00:00Z".into())), replicas: 3 }
+    Action::Create {
+        desired: desired().under(Some("2026-01-03T00:00:00Z".into())),
+        replicas: 3,
+        cause: Cause::Rendering,
+    }
 }
 
 fn apply(heals: bool) -> Action {
     let mut child = child("web", "child");
     Arc::make_mut(&mut child).object["spec"]["restartedAt"] = "2026-01-01T00:00:00Z".into();
-    Action::Apply { child, desired: desired(), replicas: 3, heals }
+    let cause = if heals { Cause::Drift } else { Cause::Rendering };
+    Action::Apply { child, desired: desired(), replicas: 3, cause }
 }
 
 fn restart_with(token: Option<&str>) -> Action {

@@ -33,12 +33,12 @@ fn scaling_sets_the_replicas_and_nothing_else() {
 #[test]
 fn another_rendering_is_applied_and_a_change_by_hand_undone() {
     let outdated = ours(json!({"metadata": {"annotations": {keys::HASH: "old"}}}));
-    assert!(matches!(decide(&outdated), Action::Apply { heals: false, .. }));
+    assert!(matches!(decide(&outdated), Action::Apply { cause: Cause::Rendering, .. }));
     for change in [
         json!({"spec": {"parameters": {"image": "evil"}}}),
         json!({"metadata": {"labels": {keys::DEPLOYMENT_UID: "other"}}}),
     ] {
-        assert!(matches!(decide(&ours(change)), Action::Apply { heals: true, .. }));
+        assert!(matches!(decide(&ours(change)), Action::Apply { cause: Cause::Drift, .. }));
     }
 }
 

@@ -1,6 +1,8 @@
 //! Fixtures, and the tests by topic.
 
 mod blocking_pods;
+mod breaches;
+mod budget;
 mod child;
 mod contests;
 mod deleted_commands;
@@ -80,7 +82,11 @@ fn with_contract(mut observed: Observed, change: impl FnOnce(&mut ReplicaContrac
 }
 
 fn create(desired: Desired) -> Action {
-    Action::Create { desired, replicas: 3 }
+    create_with(desired, 3)
+}
+
+fn create_with(desired: Desired, replicas: i32) -> Action {
+    Action::Create { desired, replicas, cause: Cause::Rendering }
 }
 
 fn merge(object: &mut Value, changes: Value) {

@@ -304,3 +304,19 @@ fn a_command_that_could_not_be_told_keeps_neither_others_nor_the_status_from_bei
     let Action::WriteStatus(status) = decide(&observed) else { panic!("{:?}", decide(&observed)) };
     assert!(!status.conditions.iter().any(|condition| condition.message.contains("a policy")));
 }
+
+#[test]
+fn a_command_that_the_server_refuses_holds_up_neither_scaling_nor_changes() {
+    for next in [restart("a", 10, json!({})), rollback("a", 10, 1)] {
+        let mut observed = ours(json!({}));
+        observed.revisions = vec![revision(1, "good"), revision(2, NEW)];
+        observed.commands = Some(vec![next]);
+        prepare(&mut observed);
+        observed.attempt = former::without(&decide(&observed), "Invalid", "no such field");
+        assert_eq!(told(decide(&observed), "a"), outcome("Unknown", "Invalid"));
+        observed.child = Found::Ours(child(json!({"spec": {"replicas": 1}})));
+        assert!(matches!(decide(&observed), Action::Scale { .. }));
+        observed.child = Found::Ours(child(json!({"metadata": {"annotations": {keys::HASH: "old"}}})));
+        assert!(matches!(decide(&observed), Action::Apply { cause: Cause::Rendering, .. }));
+    }
+}

@@ -7,7 +7,7 @@ fn a_rollback_puts_the_child_on_a_revision_and_says_what_it_rejects() {
     let mut observed = with(json!({}), &[rollback("a", 10, 0)]);
     observed.revisions = vec![revision(1, "good"), revision(2, NEW)];
     prepare(&mut observed);
-    let Action::Apply { desired, heals: false, .. } = decide(&observed) else { panic!() };
+    let Action::Apply { desired, cause: Cause::Rollback, .. } = decide(&observed) else { panic!() };
     assert_eq!(desired.hash, "good");
     let annotations = &desired.object["metadata"]["annotations"];
     assert_eq!(annotations[keys::HASH], "good");

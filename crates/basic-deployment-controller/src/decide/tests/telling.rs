@@ -141,6 +141,16 @@ fn a_failure_blocks_in_its_own_name_and_stalls_only_where_it_waits_for_a_change(
 }
 
 #[test]
+fn a_stall_with_the_spec_before_is_not_told_for_the_present_one() {
+    let stalled = json!([{"type": "Stalled", "status": "True", "reason": "Late", "message": "old"}]);
+    let changes = |observed: i64| json!({"status": {"observedGeneration": observed, "active": 1, "conditions": stalled}});
+    let is_stalled = |observed: &Observed| conditions::is_true(&status(observed).conditions, STALLED);
+    let generation = child(json!({})).generation;
+    assert!(is_stalled(&ours(changes(generation))));
+    assert!(!is_stalled(&ours(changes(generation - 1))));
+}
+
+#[test]
 fn what_is_paused_neither_goes_on_nor_is_stalled() {
     for child in
         [Found::Nothing, Found::Ours(child(json!({"metadata": {"annotations": {keys::HASH: "old"}}})))]
@@ -175,12 +185,13 @@ fn a_rollback_is_told_with_its_revision_while_it_holds_the_child() {
 #[test]
 fn all_fields_that_others_go_on_changing_are_named() {
     let mut observed = ours(json!({}));
-    undone(&mut observed, Part::Replicas, "spec.replicas", 1, 3);
-    undone(&mut observed, Part::Rendering, "spec.parameters.image", 1, 5);
+    undone(&mut observed, Part::Replicas, "spec.replicas of the Deployment", 1, 3);
+    undone(&mut observed, Part::Rendering, "spec.parameters.image of the BasicReplicaSet", 1, 5);
     undone(&mut observed, Part::Additions, "spec.parameters[\"env.A\"]", 1, 2);
     let [is, reason, message] = said(&status(&observed), "Contested").unwrap();
     assert_eq!((is.as_str(), reason.as_str()), ("True", "ChangedByOthers"));
-    let named = "changing spec.parameters.image and spec.replicas of the BasicReplicaSet";
+    let named =
+        "changing spec.parameters.image of the BasicReplicaSet and spec.replicas of the Deployment, which";
     assert!(message.contains(named), "{message}");
 }
 

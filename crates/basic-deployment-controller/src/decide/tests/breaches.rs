@@ -1,0 +1,143 @@
+//! Children that break the replica contract, and the ways out.
+
+use super::{
+    exchange::{deployment_child, deployments, revision_of_deployments, switched},
+    former::without,
+    *,
+};
+
+#[test]
+fn a_former_child_that_breaks_the_contract_is_told_and_not_written_to() {
+    let mut observed = switched();
+    observed.child = Found::Ours(child(json!({"spec": {"replicas": 1}, "status": {"active": 1}})));
+    observed.others = vec![deployment_child(json!({"status": {"active": "3"}}))];
+    let Action::Scale { replicas: 3, .. } = decide(&observed) else {
+        panic!("it would keep its room for ever")
+    };
+    observed.child = Found::Ours(child(json!({"status": {"active": 1}})));
+    let refused = decide(&observed);
+    let Action::RefuseFormer(refusal) = &refused else { panic!("{refused:?}") };
+    assert_ne!(refused.step(), Action::Settle.step(), "it holds up everything");
+    observed.attempt = without(&refused, "ContractBroken", &refusal.to_string());
+    let status = written(decide(&observed));
+    let blocker = status.blocked_by.as_ref().unwrap();
+    assert_eq!((&*blocker.name, &*blocker.reason), ("web", "ContractBroken"));
+    let message = &conditions::find(&status.conditions, conditions::READY).unwrap().message;
+    assert!(
+        message.contains("the former Deployment \"web\" breaks the replica contract: contract.active"),
+        "{message}"
+    );
+    assert!(message.ends_with("an integer"), "it is told twice: {message}");
+}
+
+#[test]
+fn a_child_whose_outputs_cannot_be_read_is_neither_service_nor_room() {
+    let mut observed = switched();
+    let serving = observed.others[0].clone();
+    let broken = child(json!({
+        "metadata": {"name": "broken", "uid": "broken"}, "spec": {"replicas": 4}, "status": {"active": "4"},
+    }));
+    observed.others.push(broken.clone());
+    assert_eq!(decide(&observed), create_with(desired(), 1), "the one that serves keeps all its replicas");
+    observed.child = Found::Ours(child(json!({"spec": {"replicas": 1}, "status": {"active": 0}})));
+    assert!(!matches!(decide(&observed), Action::ScaleFormer { .. }), "{:?}", decide(&observed));
+
+    observed.others = vec![broken];
+    observed.child = Found::Nothing;
+    assert_eq!(decide(&observed), create(desired()));
+    observed.others = vec![serving];
+    assert_eq!(decide(&observed), create_with(desired(), 1));
+}
+
+#[test]
+fn a_breach_holds_up_neither_former_children_nor_its_cure() {
+    let mut observed = switched();
+    observed.child = Found::Ours(child(json!({"spec": {"replicas": 1}, "status": {"active": "1"}})));
+    let refused = decide(&observed);
+    observed.attempt = without(&refused, "ContractBroken", "contract.active");
+    let told = status(&observed);
+    assert_eq!(ready(&told), (false, "ContractBroken".into()));
+    assert!(conditions::is_true(&told.conditions, conditions::STALLED));
+    assert_eq!(told.blocked_by.unwrap().reason, "ContractBroken");
+    observed.others = vec![deployment_child(json!({"spec": {"replicas": 0}, "status": {"active": 0}}))];
+    assert!(matches!(decide(&observed), Action::ScaleFormer { replicas: 3, .. }));
+    observed.child = Found::Ours(child(json!({"spec": {"replicas": 1}, "status": {"active": 1}})));
+    assert_ne!(ready(&status(&observed)).1, "ContractBroken", "its cure is seen at once");
+}
+
+#[test]
+fn a_rollback_leads_away_from_a_child_that_breaks_the_contract_and_a_restart_does_not_reach_it() {
+    let mut observed = switched();
+    let broken = child(json!({"spec": {"replicas": 1}, "status": {"active": "1"}}));
+    observed.child = Found::Ours(broken.clone());
+    observed.revisions.insert(0, revision_of_deployments());
+    assert!(matches!(decide(&observed), Action::Refuse(_)));
+
+    observed.commands = Some(vec![command(CommandKind::Rollback, "back", 10, json!({}))]);
+    let to = |hash: &str, kind: Arc<ChildKind>, found: Found| {
+        let target = Desired::new(&deployment(), rendered(hash), kind);
+        Some(Prepared { command: "back".into(), target: Some((target, found)) })
+    };
+    let former = observed.others[0].clone();
+    observed.prepared = to("former", deployments(), Found::Ours(former.clone()));
+    let Action::Apply { child, .. } = decide(&observed) else { panic!() };
+    assert_eq!(child.uid, former.uid);
+    for broken in [broken, deployment_child(json!({"status": {"active": "3"}}))] {
+        observed.prepared = to("former", broken.kind.clone(), Found::Ours(broken));
+        assert!(matches!(decide(&observed), Action::Refuse(_)), "its effect cannot be seen there");
+    }
+
+    let restart = command(CommandKind::Restart, "again", 5, json!({}));
+    observed.commands.as_mut().unwrap().insert(0, restart);
+    assert_eq!(CommandQueue::of(&observed).next().unwrap().name, "back", "nothing can be restarted there");
+    observed.commands.as_mut().unwrap().pop();
+    observed.prepared = Some(Prepared { command: "again".into(), target: None });
+    assert!(matches!(decide(&observed), Action::Refuse(_)));
+}
+
+#[test]
+fn a_rollback_to_a_former_child_that_breaks_the_contract_waits_and_says_so() {
+    let mut observed = ours(json!({}));
+    observed.kinds.push(fixtures::listed(deployments()));
+    observed.revisions.insert(0, revision_of_deployments());
+    observed.others = vec![deployment_child(json!({"status": {"active": "3"}}))];
+    observed.commands = Some(vec![command(CommandKind::Rollback, "back", 10, json!({}))]);
+    let target = Desired::new(&deployment(), rendered("former"), deployments());
+    let found = Found::Ours(observed.others[0].clone());
+    observed.prepared = Some(Prepared { command: "back".into(), target: Some((target, found)) });
+    let Action::Tell(news) = decide(&observed) else { panic!() };
+    let succeeded = conditions::find(&news[0].1.conditions, "Succeeded").unwrap();
+    assert_eq!((&*succeeded.status, &*succeeded.reason), ("Unknown", "ContractBroken"));
+}
+
+#[test]
+fn replicas_that_the_server_drops_are_a_breach_and_are_not_written_again() {
+    let mut observed = ours(json!({"spec": {"replicas": null}}));
+    Arc::make_mut(match &mut observed.child {
+        Found::Ours(child) => child,
+        _ => unreachable!(),
+    })
+    .object["spec"]
+        .as_object_mut()
+        .unwrap()
+        .remove("replicas");
+    assert!(matches!(decide(&observed), Action::Scale { .. }), "they were never set");
+    observed.given_replicas.insert("child".into(), 3);
+    let Action::Refuse(refusal) = decide(&observed) else { panic!() };
+    assert!(refusal.to_string().contains("contract.replicas: spec.replicas was set"), "{refusal}");
+}
+
+#[test]
+fn a_child_that_never_reports_is_told_by_the_field_after_the_deadline() {
+    let mut observed = ours(json!({"status": {"observedGeneration": null, "active": 0}}));
+    Arc::make_mut(match &mut observed.child {
+        Found::Ours(child) => child,
+        _ => unreachable!(),
+    })
+    .outputs
+    .observed_generation = None;
+    observed.since_progress = Duration::from_secs(600);
+    let status = written(decide(&observed));
+    let message = &conditions::find(&status.conditions, conditions::STALLED).unwrap().message;
+    assert!(message.contains("contract.observedGeneration (status.observedGeneration)"), "{message}");
+}
