@@ -38,6 +38,7 @@ mod keeps_history;
 mod keeps_the_budget_of_an_exchange;
 mod keeps_the_transcript;
 mod keeps_up;
+mod leaves_a_broken_child;
 mod meets_pod_security;
 mod migrates;
 mod owns_its_status;

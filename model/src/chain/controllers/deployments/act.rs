@@ -71,7 +71,7 @@ pub fn writes(
             ];
             vec![patch(Purpose::Other, key(Kind::Revision, &revision.name), &revision.uid, changes)]
         }
-        Action::Create { desired, replicas } => {
+        Action::Create { desired, replicas, .. } => {
             let all = observed.deployment.spec.replicas;
             let replicas = if scope.has(Sabotage::StartsAllAtOnce) { all } else { replicas };
             vec![apply(deployment, &desired, replicas, None)]
