@@ -161,12 +161,13 @@ fn replace(observed: &Observed) -> Option<Action> {
     if !doomed.is_empty() {
         return Some(delete(doomed));
     }
-    let has_just_ended =
-        |pod: &&Arc<PodRow>| matches!(pod.state, PodState::Finished(_)) && !observed.is_over(pod);
-    let just_ended = observed.pods.iter().filter(has_just_ended).count();
+    let ended = observed.pods.iter().filter(|pod| matches!(pod.state, PodState::Finished(_)));
+    // Those that are over are still here only because they cannot be deleted.
+    let (over, just_ended): (Vec<_>, Vec<_>) = ended.partition(|pod| observed.is_over(pod));
     let missing = budget.creatable(updated.len(), outdated.len());
-    let missing = missing.min(budget.room_beside(stubborn.len(), updated.len() + outdated.len()));
-    let missing = missing.saturating_sub(just_ended + observed.unseen());
+    let missing =
+        missing.min(budget.room_beside(stubborn.len() + over.len(), updated.len() + outdated.len()));
+    let missing = missing.saturating_sub(just_ended.len() + observed.unseen());
     if missing == 0 || waits_to_create(observed) {
         return None;
     }
