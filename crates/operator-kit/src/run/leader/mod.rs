@@ -106,6 +106,10 @@ impl Candidate {
 
     async fn take(&self, seen: &mut Seen) -> anyhow::Result<Option<Lease>> {
         let Some(mut lease) = self.leases.get_opt(&self.name).await? else {
+            // The holder of a deleted Lease still writes, and creates it again at its next renewal.
+            if seen.renewal.as_ref().is_some_and(|(_, since)| since.elapsed() < LEASE_DURATION) {
+                return Ok(None);
+            }
             let lease = Lease::new(&self.name, self.spec(None)).in_place_of(seen.metadata.as_ref());
             return Ok(Some(self.leases.create(&PostParams::default(), &lease).await?));
         };
