@@ -209,22 +209,25 @@ fn free_slots(observed: &Observed, count: usize) -> Vec<u32> {
 fn report(observed: &Observed) -> Action {
     let current = told(&observed.set);
     let new = status(observed);
-    if new == current {
-        let finished = observed.pods.iter().filter(|pod| matches!(pod.state, PodState::Finished(_)));
-        let next = finished
-            .map(|pod| observed.kept_for(pod))
-            .filter(|left| !left.is_zero())
-            .chain(next_blocker(observed))
-            .chain(observed.waits_for_a_name().then_some(LOOK_UP_INTERVAL))
-            .min();
-        return next.map_or(Action::Settle, Action::Wait);
-    }
     let is_refused = matches!(&observed.attempt, Attempt::Without(_)) && observed.attempt.holds(step::STATUS);
-    match observed.status_age.due_in(pace(&current, &new, observed)) {
-        _ if is_refused => Action::Settle,
-        None => Action::WriteStatus(Box::new(new)),
-        Some(time) => Action::Wait(time),
+    let is_pending = new != current && !is_refused;
+    let due_in = observed.status_age.due_in(pace(&current, &new, observed));
+    if is_pending && due_in.is_none() {
+        return Action::WriteStatus(Box::new(new));
     }
+    let next = due_in.filter(|_| is_pending).into_iter().chain(next_change(observed)).min();
+    next.map_or(Action::Settle, Action::Wait)
+}
+
+/// The time until there is something to do or to report although nothing happens.
+fn next_change(observed: &Observed) -> Option<Duration> {
+    let finished = observed.pods.iter().filter(|pod| matches!(pod.state, PodState::Finished(_)));
+    finished
+        .map(|pod| observed.kept_for(pod))
+        .filter(|left| !left.is_zero())
+        .chain(next_blocker(observed))
+        .chain(observed.waits_for_a_name().then_some(LOOK_UP_INTERVAL))
+        .min()
 }
 
 #[cfg(test)]
