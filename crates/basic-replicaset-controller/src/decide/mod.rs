@@ -132,10 +132,9 @@ fn adopt(observed: &Observed) -> Option<Action> {
 }
 
 fn replace(observed: &Observed) -> Option<Action> {
-    let may_go = |pod: &Arc<PodRow>| {
-        let is_held = observed.attempt.holds_item(step::DELETE, &pod.uid);
-        !is_held && !observed.is_in_vain(step::DELETE)
-    };
+    // Computed once: it goes through all failed items.
+    let is_in_vain = observed.is_in_vain(step::DELETE);
+    let may_go = |pod: &Arc<PodRow>| !is_in_vain && !observed.attempt.holds_item(step::DELETE, &pod.uid);
     let finished: Vec<_> =
         observed.pods.iter().filter(|pod| observed.is_over(pod) && may_go(pod)).cloned().collect();
     if !finished.is_empty() {
