@@ -24,9 +24,9 @@ pub(crate) use handover::Passed;
 use lease::{Lease, Moment, Spec};
 
 /// Validity of a Lease after its last renewal.
-const LEASE_DURATION: Duration = Duration::from_secs(15);
+pub(crate) const LEASE_DURATION: Duration = Duration::from_secs(15);
 /// Time without a renewal after which the leader writes nothing.
-const RENEW_DEADLINE: Duration = Duration::from_secs(10);
+pub(crate) const RENEW_DEADLINE: Duration = Duration::from_secs(10);
 /// Time between renewals.
 const RENEW_INTERVAL: Duration = Duration::from_secs(5);
 /// Time between tries to acquire the Lease, and to renew it after a failure.
