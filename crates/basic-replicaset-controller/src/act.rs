@@ -139,25 +139,23 @@ impl Executor {
         Ok(Next::Written)
     }
 
-    /// Sets the label on a pod without which its watch does not show it, and its slot.
+    /// Sets the label on a pod without which its watch does not show it, and its slot. Merged, because an apply would remove
+    /// the owner that an adoption has applied.
     async fn mark(&self, set: &BasicReplicaSet, name: &str, of: &str, slot: u32) -> Result<(), Error> {
         let metadata = json!({
             "name": name, "namespace": set.metadata.namespace, "uid": of,
             "labels": {keys::REPLICA_SET_UID: ObjectId::of(set).uid},
             "annotations": {keys::SLOT: slot.to_string()},
         });
-        self.patch(set, &metadata).await
+        let patch = json!({"metadata": metadata});
+        Ok(self.writer.on_behalf_of(ObjectId::of(set)).merge(&self.pods, &patch).await?)
     }
 
+    /// Adds the label and the owner, and keeps all others.
     async fn adopt(&self, set: &BasicReplicaSet, pod: Arc<PodRow>) -> Result<(), Error> {
         let mut metadata = json!(pod.id());
         metadata["labels"] = json!({keys::REPLICA_SET_UID: ObjectId::of(set).uid});
         metadata["ownerReferences"] = json!([controller_reference(set)]);
-        self.patch(set, &metadata).await
-    }
-
-    /// Adds to the pod's labels and owners, and keeps all others.
-    async fn patch(&self, set: &BasicReplicaSet, metadata: &Value) -> Result<(), Error> {
         let patch = json!({"apiVersion": "v1", "kind": "Pod", "metadata": metadata});
         self.writer.on_behalf_of(ObjectId::of(set)).apply(&self.pods, &patch).await?;
         Ok(())

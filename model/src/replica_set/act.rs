@@ -39,9 +39,9 @@ pub fn plan(
         has_served: false,
         operation,
     };
-    let apply = |uid: &Text, name: Text, changes| Operation::Patch {
+    let patch = |verb, uid: &Text, name: Text, changes| Operation::Patch {
         key: Key { kind: Kind::Pod, name },
-        verb: Verb::Apply,
+        verb,
         preconditions: Preconditions::uid(uid),
         changes,
     };
@@ -80,14 +80,15 @@ pub fn plan(
             let adopt = |pod: Arc<PodRow>| {
                 let uid: Text = (&*pod.uid).into();
                 let changes = vec![label(), Change::AddOwner(owner.clone())];
-                write(Some(uid.clone()), Some(uid.clone()), apply(&uid, (&*pod.name).into(), changes))
+                let operation = patch(Verb::Apply, &uid, (&*pod.name).into(), changes);
+                write(Some(uid.clone()), Some(uid), operation)
             };
             pods.into_iter().map(adopt).collect()
         }
         Action::Mark { name, uid, slot } => {
             let uid: Text = uid.into();
             let place = Change::Annotation(keys::SLOT.into(), Process::place(slot));
-            let operation = apply(&uid, name.into(), vec![label(), place]);
+            let operation = patch(Verb::Merge, &uid, name.into(), vec![label(), place]);
             VecDeque::from([write(Process::place(slot), Some(uid), operation)])
         }
         Action::PassOver(names) => {

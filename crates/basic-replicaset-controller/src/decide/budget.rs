@@ -30,7 +30,8 @@ impl Budget {
     }
 
     /// The number of pods that may be created beside `stubborn` ones, which cannot be deleted: these may take up as much
-    /// room as the set itself. Without that bound, each change of the template would add a generation of pods.
+    /// room as the set itself. Without that bound, each change of the template would add a generation of pods, and each
+    /// pod that ends would add another one.
     #[must_use]
     pub fn room_beside(&self, stubborn: usize, others: usize) -> usize {
         (2 * self.wanted + self.surge).saturating_sub(stubborn + others)

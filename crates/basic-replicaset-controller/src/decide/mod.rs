@@ -132,10 +132,9 @@ fn adopt(observed: &Observed) -> Option<Action> {
 }
 
 fn replace(observed: &Observed) -> Option<Action> {
-    let may_go = |pod: &Arc<PodRow>| {
-        let is_held = observed.attempt.holds_item(step::DELETE, &pod.uid);
-        !is_held && !observed.is_in_vain(step::DELETE)
-    };
+    // Computed once: it goes through all failed items.
+    let is_in_vain = observed.is_in_vain(step::DELETE);
+    let may_go = |pod: &Arc<PodRow>| !is_in_vain && !observed.attempt.holds_item(step::DELETE, &pod.uid);
     let finished: Vec<_> =
         observed.pods.iter().filter(|pod| observed.is_over(pod) && may_go(pod)).cloned().collect();
     if !finished.is_empty() {
@@ -161,12 +160,13 @@ fn replace(observed: &Observed) -> Option<Action> {
     if !doomed.is_empty() {
         return Some(delete(doomed));
     }
-    let has_just_ended =
-        |pod: &&Arc<PodRow>| matches!(pod.state, PodState::Finished(_)) && !observed.is_over(pod);
-    let just_ended = observed.pods.iter().filter(has_just_ended).count();
+    let ended = observed.pods.iter().filter(|pod| matches!(pod.state, PodState::Finished(_)));
+    // Those that are over are still here only because they cannot be deleted.
+    let (over, just_ended): (Vec<_>, Vec<_>) = ended.partition(|pod| observed.is_over(pod));
     let missing = budget.creatable(updated.len(), outdated.len());
-    let missing = missing.min(budget.room_beside(stubborn.len(), updated.len() + outdated.len()));
-    let missing = missing.saturating_sub(just_ended + observed.unseen());
+    let missing =
+        missing.min(budget.room_beside(stubborn.len() + over.len(), updated.len() + outdated.len()));
+    let missing = missing.saturating_sub(just_ended.len() + observed.unseen());
     if missing == 0 || waits_to_create(observed) {
         return None;
     }
@@ -208,22 +208,25 @@ fn free_slots(observed: &Observed, count: usize) -> Vec<u32> {
 fn report(observed: &Observed) -> Action {
     let current = told(&observed.set);
     let new = status(observed);
-    if new == current {
-        let finished = observed.pods.iter().filter(|pod| matches!(pod.state, PodState::Finished(_)));
-        let next = finished
-            .map(|pod| observed.kept_for(pod))
-            .filter(|left| !left.is_zero())
-            .chain(next_blocker(observed))
-            .chain(observed.waits_for_a_name().then_some(LOOK_UP_INTERVAL))
-            .min();
-        return next.map_or(Action::Settle, Action::Wait);
-    }
     let is_refused = matches!(&observed.attempt, Attempt::Without(_)) && observed.attempt.holds(step::STATUS);
-    match observed.status_age.due_in(pace(&current, &new, observed)) {
-        _ if is_refused => Action::Settle,
-        None => Action::WriteStatus(Box::new(new)),
-        Some(time) => Action::Wait(time),
+    let is_pending = new != current && !is_refused;
+    let due_in = observed.status_age.due_in(pace(&current, &new, observed));
+    if is_pending && due_in.is_none() {
+        return Action::WriteStatus(Box::new(new));
     }
+    let next = due_in.filter(|_| is_pending).into_iter().chain(next_change(observed)).min();
+    next.map_or(Action::Settle, Action::Wait)
+}
+
+/// The time until there is something to do or to report although nothing happens.
+fn next_change(observed: &Observed) -> Option<Duration> {
+    let finished = observed.pods.iter().filter(|pod| matches!(pod.state, PodState::Finished(_)));
+    finished
+        .map(|pod| observed.kept_for(pod))
+        .filter(|left| !left.is_zero())
+        .chain(next_blocker(observed))
+        .chain(observed.waits_for_a_name().then_some(LOOK_UP_INTERVAL))
+        .min()
 }
 
 #[cfg(test)]

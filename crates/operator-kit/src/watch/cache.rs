@@ -192,9 +192,9 @@ impl<R: Row> Rows<R> {
         let Some(new) = self.relist.take() else { return Vec::new() };
         let old = std::mem::take(&mut self.by_uid);
         self.by_group.clear();
-        let gone = old.into_iter().filter(|row| !new.contains(row));
-        let affected: Vec<_> =
-            gone.map(|ByUid(row)| row).chain(new.iter().map(|ByUid(row)| row.clone())).collect();
+        let stays = |row: &R| new.get(row.id().uid).is_some_and(|ByUid(new)| new.group() == row.group());
+        let gone = old.into_iter().map(|ByUid(row)| row).filter(|row| !stays(row));
+        let affected: Vec<_> = gone.chain(new.iter().map(|ByUid(row)| row.clone())).collect();
         for ByUid(row) in &new {
             self.join_group(row);
         }
@@ -261,6 +261,16 @@ mod tests {
         let told = take(&cache, Event::InitDone);
         assert_eq!(uids(&cache, "a"), ["new"]);
         assert_eq!(told.iter().map(|(uid, _)| uid.as_str()).collect::<Vec<_>>(), ["old", "new"]);
+    }
+
+    #[test]
+    fn a_relist_tells_the_old_and_the_new_group_of_a_row_that_moved() {
+        let cache = Cache::new(Task::default());
+        take(&cache, Event::Apply(Pod("p", Some("a"))));
+        take(&cache, Event::Init);
+        take(&cache, Event::InitApply(Pod("p", Some("b"))));
+        let told = take(&cache, Event::InitDone);
+        assert_eq!(told, [("p".into(), Some("a".into())), ("p".into(), Some("b".into()))]);
     }
 
     #[test]

@@ -80,6 +80,13 @@ fn a_pod_that_ended_keeps_its_place_for_a_while_and_is_then_replaced() {
     let mut observed = observed(1, pods.clone());
     Arc::make_mut(&mut observed.set).status = Some(written(decide(&observed)));
     assert_eq!(decide(&observed), Action::Wait(Duration::from_secs(8)));
+    // Nor does it wait longer for a change of the status that is not urgent, or that is refused.
+    Arc::make_mut(&mut observed.set).status.as_mut().unwrap().updated = 7;
+    observed.status_age = StatusAge::Written(Duration::ZERO);
+    assert_eq!(decide(&observed), Action::Wait(Duration::from_secs(8)));
+    observed.attempt = Attempt::Without(HeldUp::default().and_step(step::STATUS, failure("Invalid")));
+    assert_eq!(decide(&observed), Action::Wait(Duration::from_secs(8)));
+    observed.attempt = Attempt::Allowed;
     Arc::make_mut(&mut pods[0]).created = ago(20);
     observed.pods = pods;
     assert_eq!(deleted(&decide(&observed)), ["web-0"]);

@@ -132,6 +132,23 @@ fn pods_that_may_not_be_deleted_do_not_pile_up_from_one_template_to_the_next() {
 }
 
 #[test]
+fn pods_that_ended_and_may_not_be_deleted_do_not_pile_up() {
+    let mut observed = observed(4, (0..4).map(|slot| pod(slot, NEW, finished())).collect());
+    for _ in 0..4 {
+        let refused =
+            |held: HeldUp, pod: &Arc<PodRow>| held.and_item(step::DELETE, &pod.uid, failure(DELETE_REFUSED));
+        observed.attempt = without(observed.pods.iter().fold(HeldUp::default(), refused));
+        match decide(&observed) {
+            Action::Create { slots, .. } => {
+                observed.pods.extend(slots.into_iter().map(|slot| pod(slot, NEW, finished())));
+            }
+            action => assert_eq!(written(action).blocked_by.unwrap().reason, DELETE_REFUSED),
+        }
+    }
+    assert_eq!(observed.pods.len(), 9);
+}
+
+#[test]
 fn of_a_pod_that_was_deleted_after_all_nobody_says_that_it_may_not_be() {
     let mut observed =
         observed(2, vec![pod(0, NEW, PodState::Ready), pod(1, NEW, stuck("CrashLoopBackOff"))]);

@@ -1,5 +1,5 @@
 use std::{
-    collections::{HashMap, HashSet, hash_map},
+    collections::{HashMap, HashSet},
     time::Duration,
 };
 
@@ -30,7 +30,7 @@ const RETRY_KEY_DELAY: Duration = Duration::from_secs(1);
 /// Minimum time between a try and a retry because an obstacle changed, which it may do again and again.
 const OBSTACLE_DELAY: Duration = Duration::from_secs(5);
 
-/// Maximum retries per second of all objects together, in the long run: above it, the longest delay grows.
+/// Maximum retries per second of all objects and their items together, in the long run: above it, the longest delay grows.
 const RETRIES_PER_SECOND: u64 = 20;
 
 /// The step of a failure that holds up everything, such as one of observing.
@@ -62,11 +62,25 @@ pub(crate) struct Tried {
 /// an event comes early, reset by progress, forgotten on deletion. kube-runtime has no such backoff.
 #[derive(Default)]
 pub(crate) struct Backoff {
-    objects: Mutex<HashMap<String, Object>>,
+    objects: Mutex<Objects>,
     /// Something failed for an obstacle that can be observed.
     obstructed: Notify,
     /// The next free turn of a retry because of a changed obstacle, of all objects together.
     turn: Mutex<Option<Instant>>,
+}
+
+#[derive(Default)]
+struct Objects {
+    by_uid: HashMap<String, Object>,
+    /// The number of failed parts of all of them; each is retried by itself.
+    parts: usize,
+}
+
+impl Objects {
+    fn remove(&mut self, uid: &str) {
+        let removed = self.by_uid.remove(uid);
+        self.parts -= removed.map_or(0, |object| object.failed.len());
+    }
 }
 
 struct Object {
@@ -108,16 +122,16 @@ impl Backoff {
         retry_key: impl Fn(&'static str) -> u64,
     ) -> (Attempt, Option<Duration>) {
         let mut objects = self.lock();
-        let hash_map::Entry::Occupied(mut object) = objects.entry(uid.to_owned()) else {
+        let Some(object) = objects.by_uid.get_mut(uid) else {
             return (Attempt::Allowed, None);
         };
-        if object.get().version != version {
-            object.remove();
+        if object.version != version {
+            objects.remove(uid);
             return (Attempt::Allowed, None);
         }
         let now = Instant::now();
         let (mut everything, mut held_up, mut next) = (None, HeldUp::default(), None);
-        for (place, entry) in &mut object.get_mut().failed {
+        for (place, entry) in &mut object.failed {
             if place.item.is_none() && entry.retry_key != retry_key(place.step) {
                 entry.retry_at = entry.retry_at.min(entry.tried_at + RETRY_KEY_DELAY);
             }
@@ -149,10 +163,10 @@ impl Backoff {
     /// Records a failed part of a step, and returns the failure if it is to be reported, because the step has not
     /// failed in this way before.
     pub fn failed(&self, uid: &str, version: Version, tried: Tried, part: Part) -> Option<Failure> {
-        let mut objects = self.lock();
-        let longest = tried.longest.max(spread(objects.len()));
-        let object =
-            objects.entry(uid.to_owned()).or_insert_with(|| Object { version, failed: HashMap::default() });
+        let objects = &mut *self.lock();
+        let longest = tried.longest.max(spread(objects.parts));
+        let new = || Object { version, failed: HashMap::default() };
+        let object = objects.by_uid.entry(uid.to_owned()).or_insert_with(new);
         let Part { item, mut failure, retry_after, obstacle } = part;
         let place = FailedPart { step: tried.step, item };
         let before = object.failed.get(&place).filter(|_| place.item.is_some() || !tried.has_progressed);
@@ -173,7 +187,7 @@ impl Backoff {
         let retry_key = tried.retry_key;
         let entry = Entry { failure, obstacle, retry_key, failures, tried_at: now, retry_at: now + delay };
         object.version = version;
-        object.failed.insert(place, entry);
+        objects.parts += usize::from(object.failed.insert(place, entry).is_none());
         if obstacle.is_some() {
             self.obstructed.notify_one();
         }
@@ -189,6 +203,7 @@ impl Backoff {
     pub fn obstacles(&self) -> HashSet<Obstacle> {
         let objects = self.lock();
         objects
+            .by_uid
             .values()
             .flat_map(|object| object.failed.values())
             .filter_map(|entry| entry.obstacle)
@@ -199,7 +214,7 @@ impl Backoff {
     /// change again and again, so that all these retries share one bound.
     pub fn lift(&self, uid: &str, is_changed: impl Fn(Obstacle) -> bool) -> bool {
         let (mut turn, mut objects) = (self.turn.lock(), self.lock());
-        let entries = objects.get_mut(uid).into_iter().flat_map(|object| object.failed.values_mut());
+        let entries = objects.by_uid.get_mut(uid).into_iter().flat_map(|object| object.failed.values_mut());
         let free = turn.unwrap_or_else(Instant::now).max(Instant::now());
         let (mut is_lifted, mut taken) = (false, None);
         for entry in entries.filter(|entry| entry.obstacle.is_some_and(&is_changed)) {
@@ -238,20 +253,22 @@ impl Backoff {
 
     /// The number of objects that are backing off.
     pub fn len(&self) -> usize {
-        self.lock().len()
+        self.lock().by_uid.len()
     }
 
     fn retain(&self, uid: &str, keep: impl Fn(&FailedPart, &Entry) -> bool) {
-        let mut objects = self.lock();
-        if let Some(object) = objects.get_mut(uid) {
+        let objects = &mut *self.lock();
+        if let Some(object) = objects.by_uid.get_mut(uid) {
+            let before = object.failed.len();
             object.failed.retain(|place, entry| keep(place, entry));
+            objects.parts -= before - object.failed.len();
             if object.failed.is_empty() {
                 objects.remove(uid);
             }
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, Object>> {
+    fn lock(&self) -> MutexGuard<'_, Objects> {
         self.objects.lock()
     }
 }
@@ -267,9 +284,9 @@ fn delay(failures: u32, retry_after: Option<Duration>, longest: Duration) -> Dur
     base.mul_f64(1.0 + 0.2 * rand::random::<f64>())
 }
 
-/// The delay at which this number of objects causes no more than [`RETRIES_PER_SECOND`].
-fn spread(objects: usize) -> Duration {
-    let seconds = u64::try_from(objects).unwrap_or(u64::MAX) / RETRIES_PER_SECOND;
+/// The delay at which this number of failed parts causes no more than [`RETRIES_PER_SECOND`].
+fn spread(parts: usize) -> Duration {
+    let seconds = u64::try_from(parts).unwrap_or(u64::MAX) / RETRIES_PER_SECOND;
     Duration::from_secs(seconds).min(MAX_DELAY)
 }
 

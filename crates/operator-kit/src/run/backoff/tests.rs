@@ -214,6 +214,30 @@ async fn ten_thousand_that_fail_together_are_not_retried_every_minute() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn ten_thousand_items_of_a_few_objects_are_not_retried_every_minute_until_they_are_forgotten() {
+    let backoff = Backoff::default();
+    let tried = Tried { longest: Duration::from_secs(30), ..CREATE };
+    let last = || {
+        for _ in 0..10 {
+            backoff.failed("a", VERSION, tried, item("last"));
+        }
+        attempt(&backoff).1.unwrap()
+    };
+    let others = ["b", "c", "d", "e", "f", "g", "h", "i", "j", "k"];
+    for (uid, number) in others.iter().flat_map(|uid| (0..1_000).map(move |number| (uid, number))) {
+        backoff.failed(uid, VERSION, tried, item(&number.to_string()));
+    }
+    assert!(last() >= MAX_DELAY);
+    backoff.forget("b");
+    backoff.attempt("c", Version { generation: 2, ..VERSION }, |_| 0);
+    tokio::time::advance(3 * MAX_DELAY).await;
+    for other in others {
+        backoff.settled(other);
+    }
+    assert!(last() <= Duration::from_secs(36));
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_changed_obstacle_brings_the_retry_soon_but_not_again_and_again_nor_all_at_once() {
     let backoff = Backoff::default();
     let by_quota = || Part { obstacle: Some(Obstacle::Quota), ..part("QuotaExceeded") };

@@ -21,7 +21,7 @@ use crate::{
 /// Time limit of a pass, from its last answered write; nothing else bounds a request that hangs. Many large writes take longer
 /// in all when the API server is slow.
 const PASS_TIMEOUT: Duration = Duration::from_secs(60);
-/// Delay before a retry while the last write has not reached the cache; its event usually comes sooner.
+/// Delay before the next pass while the last write has not reached the cache; its event usually comes sooner.
 const CATCH_UP_INTERVAL: Duration = Duration::from_secs(1);
 /// Longest delay between two identical writes without effect.
 const MAX_REPEATED_WRITE_DELAY: Duration = Duration::from_secs(60);
@@ -99,7 +99,7 @@ pub trait Controller: Send + Sync + 'static {
 /// The continuation after a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
-    /// Something was written; its watch event triggers the next pass.
+    /// Something was written; its watch event triggers the next pass, which comes soon also without one.
     Written,
     /// Something was found that the next pass must handle at once.
     Again,
@@ -178,9 +178,9 @@ impl<C: Controller> Passes<C> {
                 let wait = match next {
                     Next::Wait(time) => Some(time),
                     Next::Again => Some(Duration::ZERO),
-                    // A write that changed nothing brings no event.
-                    Next::Written if self.writer.is_current(uid) => Some(CATCH_UP_INTERVAL),
-                    Next::Written | Next::Settled => None,
+                    // A write that changed nothing, or whose object its watch does not show, brings no event.
+                    Next::Written => Some(CATCH_UP_INTERVAL),
+                    Next::Settled => None,
                 };
                 return wait.into_iter().chain(retry_in).min();
             }

@@ -11,13 +11,14 @@ use kube::{
         watcher::Event::{Apply, Delete},
     },
 };
+use serde_json::json;
 
 use super::*;
 use crate::{
     object::ObjectId,
     report::Category,
     testing::{Answer, answering},
-    watch::WatchedResource,
+    watch::{WatchedResource, Watermark},
     write::WriteError,
 };
 
@@ -172,7 +173,16 @@ async fn a_step_that_fails_backs_off_while_another_one_goes_on_and_its_progress_
 }
 
 /// Creates the same object in every pass, and calls that a success.
-struct InVain(Writer);
+struct InVain {
+    writer: Writer,
+    maps: WatchedResource,
+}
+
+impl InVain {
+    fn new(writer: Writer, seen: &Watermark) -> Self {
+        Self { writer, maps: WatchedResource::new(ApiResource::erase::<ConfigMap>(&()), seen) }
+    }
+}
 
 impl Controller for InVain {
     type Kind = ConfigMap;
@@ -190,9 +200,9 @@ impl Controller for InVain {
 
     async fn act(&self, _: Attempt, action: Option<&'static str>) -> Result<Next, WriteError> {
         let Some(name) = action else { return Ok(Next::Settled) };
-        let object = serde_json::json!({"metadata": {"namespace": "shop", "name": name}});
-        let maps = WatchedResource::unwatched(ApiResource::erase::<ConfigMap>(&()));
-        self.0.on_behalf_of(ObjectId { uid: "a", ..ObjectId::default() }).create(&maps, &object).await?;
+        let object = json!({"metadata": {"namespace": "shop", "name": name}});
+        let own = ObjectId { uid: "a", ..ObjectId::default() };
+        self.writer.on_behalf_of(own).create(&self.maps, &object).await?;
         Ok(Next::Written)
     }
 }
@@ -211,7 +221,8 @@ async fn passes_that_succeed_with_the_very_same_write_for_ever_are_slowed_down()
 
     let mut shown = StoreWriter::default();
     let writer = writer(&server);
-    let passes = passes_of(InVain(writer.clone()), shown.as_reader(), writer);
+    let in_vain = InVain::new(writer.clone(), &Watermark::unwatched());
+    let passes = passes_of(in_vain, shown.as_reader(), writer);
     shown.apply_watcher_event(&Apply(object("a", "1")));
     for _ in 0..100 {
         passes.pass(Arc::new(object("a", "1"))).await;
@@ -223,6 +234,24 @@ async fn passes_that_succeed_with_the_very_same_write_for_ever_are_slowed_down()
     let (attempt, _) = passes.backoff.attempt("a", version, |_| 0);
     let failure = attempt.failure().unwrap();
     assert!(failure.reason == "RepeatedWrites" && failure.message.contains("create"), "{failure}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_write_that_no_watch_ever_shows_is_followed_by_another_pass() {
+    let written = json!({"metadata": {"name": "create", "resourceVersion": "5"}});
+    let (client, log) = answering(move |_| Answer::Object(written.clone()));
+    let writer = Writer::over(client, "versions");
+    let mut shown = StoreWriter::default();
+    let passes = passes_of(InVain::new(writer.clone(), &Watermark::default()), shown.as_reader(), writer);
+    shown.apply_watcher_event(&Apply(object("a", "1")));
+    let began = Instant::now();
+    for _ in 0..2 {
+        while log.take().is_empty() {
+            let next = passes.pass(Arc::new(object("a", "1"))).await;
+            tokio::time::sleep(next.expect("another pass")).await;
+        }
+    }
+    assert!(began.elapsed() < Duration::from_secs(70), "{:?}", began.elapsed());
 }
 
 /// Makes a write after another one, each of which takes 40 s, or hangs after so many.

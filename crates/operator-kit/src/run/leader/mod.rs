@@ -24,9 +24,9 @@ pub(crate) use handover::Passed;
 use lease::{Lease, Moment, Spec};
 
 /// Validity of a Lease after its last renewal.
-const LEASE_DURATION: Duration = Duration::from_secs(15);
+pub(crate) const LEASE_DURATION: Duration = Duration::from_secs(15);
 /// Time without a renewal after which the leader writes nothing.
-const RENEW_DEADLINE: Duration = Duration::from_secs(10);
+pub(crate) const RENEW_DEADLINE: Duration = Duration::from_secs(10);
 /// Time between renewals.
 const RENEW_INTERVAL: Duration = Duration::from_secs(5);
 /// Time between tries to acquire the Lease, and to renew it after a failure.
@@ -106,6 +106,10 @@ impl Candidate {
 
     async fn take(&self, seen: &mut Seen) -> anyhow::Result<Option<Lease>> {
         let Some(mut lease) = self.leases.get_opt(&self.name).await? else {
+            // The holder of a deleted Lease still writes, and creates it again at its next renewal.
+            if seen.renewal.as_ref().is_some_and(|(_, since)| since.elapsed() < LEASE_DURATION) {
+                return Ok(None);
+            }
             let lease = Lease::new(&self.name, self.spec(None)).in_place_of(seen.metadata.as_ref());
             return Ok(Some(self.leases.create(&PostParams::default(), &lease).await?));
         };

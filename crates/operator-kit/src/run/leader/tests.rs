@@ -283,6 +283,29 @@ async fn a_lease_that_somebody_deleted_is_made_anew_by_its_holder() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_lease_that_somebody_deleted_is_taken_only_after_its_holder_has_stopped_writing() {
+    for (line, holder) in [(Line::Works, "a"), (Line::Hangs, "b")] {
+        let server = Server::default();
+        let (a, to_a) = server.candidate("a");
+        let mut leading = a.lead().await;
+        let gate = leading.candidate.gate.clone();
+        let (b, _) = server.candidate("b");
+        let deletion = async {
+            tokio::time::sleep(RENEW_INTERVAL + 2 * RETRY_INTERVAL).await;
+            to_a.is(line);
+            server.0.lock().lease = None;
+        };
+        let next = async {
+            b.lead().await;
+            assert!(!gate.is_open(), "both write");
+        };
+        let all = async { tokio::join!(leading.keep(), deletion, next) };
+        assert!(tokio::time::timeout(3 * LEASE_DURATION, all).await.is_err(), "{line:?}");
+        assert_eq!(server.holder(), holder);
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_lease_that_is_given_up_is_taken_within_seconds() {
     let server = Server::default();
     let leading = server.candidate("a").0.lead().await;

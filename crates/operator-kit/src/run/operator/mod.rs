@@ -27,7 +27,7 @@ use crate::{
         Arguments, Controller, Handover, Queue, Settings, Triggers, Validate,
         backoff::Backoff,
         controller::Passes,
-        leader::Passed,
+        leader::{LEASE_DURATION, Passed, RENEW_DEADLINE},
         probe::probe,
         reconciler::{Phase, Reconciler},
         settings::SettingsFile,
@@ -38,8 +38,12 @@ use crate::{
     write::Writer,
 };
 
-/// Time limit for establishing a connection.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// Time limit for establishing a connection. A write may need one when its gate is about to close.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(4);
+const _: () = assert!(
+    RENEW_DEADLINE.as_secs() + CONNECT_TIMEOUT.as_secs() < LEASE_DURATION.as_secs(),
+    "such a write would be sent when another leader may have begun"
+);
 
 /// A controller's process: its arguments, settings, client and health.
 pub struct Operator<S> {

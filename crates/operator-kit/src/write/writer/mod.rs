@@ -139,7 +139,7 @@ impl Writer {
     }
 
     /// Whether the caches show every answered write for the object.
-    pub(crate) fn is_current(&self, uid: &str) -> bool {
+    fn is_current(&self, uid: &str) -> bool {
         self.shared.consistency.is_current(uid)
     }
 

@@ -11,36 +11,57 @@ use crate::{
 };
 
 const KIBIBYTE: usize = 1024;
-/// Maximum size, in KiB, of objects that are built and not yet answered. The connections and the answers can take as
-/// much again.
-const KIBIBYTES: usize = KIBIBYTE / 2;
+/// Maximum size, in KiB, of objects of one lane that are built and not yet answered. The connections and the answers can
+/// take as much again.
+const KIBIBYTES: usize = KIBIBYTE / 4;
+/// Size, in KiB, of the smallest large object.
+const LARGE: usize = KIBIBYTES / 4;
 
-/// Room for objects that are built and not yet answered.
+/// Room for objects that are built and not yet answered. Large ones have a lane of their own: those behind one that waits
+/// for much room would wait until everything before it is answered.
+#[derive(Default)]
 pub(super) struct Room {
+    small: Lane,
+    large: Lane,
+}
+
+struct Lane {
     /// One is built at a time, because its size is unknown before.
     making: Mutex<()>,
     free: Semaphore,
 }
 
-impl Default for Room {
+impl Default for Lane {
     fn default() -> Self {
         Self { making: Mutex::default(), free: Semaphore::new(KIBIBYTES) }
     }
 }
 
 impl Room {
-    /// Builds an object once there is room for the one before, and waits until there is room for it, too. An object
-    /// that is larger than the whole room gets all of it.
+    /// Builds an object once there is room for the one before, and waits until there is room for it, too. A large one is
+    /// built again when its turn comes, so that only one waits in memory.
     async fn make<E>(
         &self,
-        make: impl FnOnce() -> Result<Text, E>,
+        make: impl Fn() -> Result<Text, E>,
     ) -> Result<(Text, Option<SemaphorePermit<'_>>), E> {
-        let _making = self.making.lock().await;
+        let making = self.small.making.lock().await;
         let text = make()?;
-        let weight = (text.body.len() / KIBIBYTE + 1).min(KIBIBYTES);
+        if text.kibibytes() < LARGE {
+            return Ok(self.small.admit(text).await);
+        }
+        drop((text, making));
+        let _making = self.large.making.lock().await;
+        Ok(self.large.admit(make()?).await)
+    }
+}
+
+impl Lane {
+    /// Waits until there is room. An object that is larger than the whole room gets all of it.
+    async fn admit(&self, text: Text) -> (Text, Option<SemaphorePermit<'_>>) {
+        let weight = u32::try_from(text.kibibytes().min(KIBIBYTES)).unwrap_or(u32::MAX);
         // It is never closed.
-        let taken = self.free.acquire_many(u32::try_from(weight).unwrap_or(u32::MAX)).await.ok();
-        Ok((text, taken))
+        let taken = self.free.acquire_many(weight).await.ok();
+        (text, taken)
     }
 }
 
@@ -49,6 +70,13 @@ struct Text {
     body: Vec<u8>,
     namespace: String,
     name: String,
+}
+
+impl Text {
+    /// Its size in KiB, rounded up.
+    fn kibibytes(&self) -> usize {
+        self.body.len() / KIBIBYTE + 1
+    }
 }
 
 impl OnBehalf<'_> {
@@ -72,7 +100,7 @@ impl OnBehalf<'_> {
         };
         let mut busy = Busy::default();
         loop {
-            let (Text { body, namespace, name }, room) = self.writer.shared.room.make(text).await?;
+            let (Text { body, namespace, name }, room) = self.writer.shared.room.make(&text).await?;
             let target = Target { kind, namespace: &namespace, name: &name };
             let request = self.creation(target, body);
             // Boxed, because a call that still waits for room would be as large as one that is sent.
@@ -89,7 +117,7 @@ impl OnBehalf<'_> {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
+    use std::{cell::Cell, time::Duration};
 
     use axum::http::{Request, Response};
     use k8s_openapi::api::core::v1::ConfigMap;
@@ -110,38 +138,47 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn what_is_made_waits_for_room_and_nothing_more_is_made_meanwhile() {
         let room = Room::default();
-        let half = KIBIBYTES * KIBIBYTE / 2 - 1;
-        let (_, first) = room.make(|| Ok::<_, ()>(text(half))).await.unwrap();
-        let (_, second) = room.make(|| Ok::<_, ()>(text(half))).await.unwrap();
-        let mut made = 0;
-        let mut third = Box::pin(room.make(|| {
-            made += 1;
-            Ok::<_, ()>(text(half))
+        let eighth = KIBIBYTES * KIBIBYTE / 8 - 1;
+        let mut held = Vec::new();
+        for _ in 0..8 {
+            held.push(room.make(|| Ok::<_, ()>(text(eighth))).await.unwrap());
+        }
+        let made = Cell::new(0);
+        let mut next = Box::pin(room.make(|| {
+            made.set(made.get() + 1);
+            Ok::<_, ()>(text(eighth))
         }));
-        assert!(timeout(Duration::from_secs(1), &mut third).await.is_err(), "there is no room");
-        let fourth = room.make(|| -> Result<_, ()> { panic!("it was made before there was room") });
-        assert!(timeout(Duration::from_secs(1), fourth).await.is_err());
-        drop(first);
-        third.await.unwrap();
-        assert_eq!(made, 1);
-        drop(second);
+        assert!(timeout(Duration::from_secs(1), &mut next).await.is_err(), "there is no room");
+        let other = room.make(|| -> Result<_, ()> { panic!("it was made before there was room") });
+        assert!(timeout(Duration::from_secs(1), other).await.is_err());
+        held.pop();
+        next.await.unwrap();
+        assert_eq!(made.get(), 1);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_is_larger_than_all_room_has_it_to_itself() {
+    async fn large_ones_wait_for_each_other_and_stop_no_small_one() {
         let room = Room::default();
-        let (_, small) = room.make(|| Ok::<_, ()>(text(1))).await.unwrap();
-        let mut large = Box::pin(room.make(|| Ok::<_, ()>(text(2 * KIBIBYTES * KIBIBYTE))));
-        assert!(timeout(Duration::from_secs(1), &mut large).await.is_err());
-        drop(small);
-        large.await.unwrap();
+        let (_, first) = room.make(|| Ok::<_, ()>(text(LARGE * KIBIBYTE))).await.unwrap();
+        let larger_than_all_room = || Ok::<_, ()>(text(2 * KIBIBYTES * KIBIBYTE));
+        let mut second = Box::pin(room.make(larger_than_all_room));
+        let mut third = Box::pin(room.make(larger_than_all_room));
+        assert!(timeout(Duration::from_secs(1), &mut second).await.is_err());
+        assert!(timeout(Duration::from_secs(1), &mut third).await.is_err());
+        let small = room.make(|| Ok::<_, ()>(text(1)));
+        assert!(timeout(Duration::from_secs(1), small).await.is_ok());
+        drop(first);
+        let (_, second) = second.await.unwrap();
+        assert!(timeout(Duration::from_secs(1), &mut third).await.is_err());
+        drop(second);
+        third.await.unwrap();
     }
 
     #[tokio::test]
     async fn what_cannot_be_made_keeps_no_room() {
         let room = Room::default();
         assert!(room.make(|| Err::<Text, _>("no template")).await.is_err());
-        assert_eq!(room.free.available_permits(), KIBIBYTES);
+        assert_eq!(room.small.free.available_permits(), KIBIBYTES);
     }
 
     /// A server that is too busy for objects of this name.

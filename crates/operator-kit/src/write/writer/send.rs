@@ -74,7 +74,8 @@ impl OnBehalf<'_> {
         let result = writer.client.request::<T>(request).await.map_err(|error| target.error(error));
         under_way.ended(&result);
         drop(permit);
-        if !matches!(&result, Err(error) if error.cause.code() == 0) {
+        // A server that is too busy gets nothing done.
+        if !matches!(&result, Err(error) if matches!(error.cause.code(), 0 | 429)) {
             shared.answers.note(self.whose);
         }
         // Refused writes have their backoff, and an existing object is often no failure.
