@@ -277,7 +277,8 @@ impl Backoff {
 /// failures in a row. A jitter of up to a fifth is added, so that simultaneous failures are not retried simultaneously.
 fn delay(failures: u32, retry_after: Option<Duration>, longest: Duration) -> Duration {
     let (first, doublings) = match retry_after {
-        Some(short) => (short, failures.saturating_sub(PATIENT_FAILURES)),
+        // Whoever answers for the server, such as a webhook, may ask for any time.
+        Some(asked) => (asked.min(MAX_DELAY), failures.saturating_sub(PATIENT_FAILURES)),
         None => (MIN_DELAY, failures.saturating_sub(1)),
     };
     let base = first.saturating_mul(1 << doublings.min(16)).min(longest.max(first));

@@ -303,3 +303,10 @@ async fn a_late_retry_is_reported_with_its_time_which_stays_the_same_until_the_n
     tokio::time::advance(Duration::from_secs(60)).await;
     assert_eq!(next_retry(), told);
 }
+
+#[test]
+fn no_answer_holds_up_an_object_for_longer_than_the_longest_delay() {
+    let asked = |seconds| delay(1, Some(Duration::from_secs(seconds)), Duration::from_secs(60));
+    assert!(asked(100) >= Duration::from_secs(100));
+    assert!(asked(100_000) <= MAX_DELAY.mul_f64(1.2));
+}
