@@ -107,7 +107,14 @@ pub async fn queue_restarts(
     parent: &BasicDeployment,
     count: usize,
 ) -> Result<Vec<BasicDeploymentRestart>> {
-    namespace.merge::<BasicDeployment>(&parent.name_any(), json!({"spec": {"paused": true}})).await?;
+    let name = parent.name_any();
+    namespace.merge::<BasicDeployment>(&name, json!({"spec": {"paused": true}})).await?;
+    // The commands come through another watch, which may be ahead.
+    let has_seen = |parent: &BasicDeployment| {
+        let seen = parent.status.as_ref().and_then(|status| status.observed_generation);
+        parent.spec.paused && seen == parent.metadata.generation
+    };
+    namespace.until(&name, "is seen to be paused", has_seen).await;
     let mut made = Vec::new();
     for number in 0..count {
         made.push(namespace.create(&restart(parent, &format!("again-{number}"))).await?);

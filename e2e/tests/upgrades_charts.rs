@@ -225,15 +225,20 @@ async fn a_restart_waits_until_the_definition_of_the_child_has_the_field_for_it(
 
     let log = e2e::has(&[e2e::Need::AuditLog]).then(AuditLog::from_now).transpose()?;
     namespace.create(&restart(&web, "again")).await?;
-    let stalled = |web: &BasicDeployment| {
-        let stalled = condition(&web.status.as_ref()?.conditions, "Stalled")?;
-        stalled.message.contains("spec.restartedAt").then(|| stalled.message.clone())
+    let told = |again: &BasicDeploymentRestart| {
+        let told = condition_of(again, "Succeeded")?;
+        told.message.contains("spec.restartedAt").then(|| told.message.clone())
     };
-    let web = namespace.until("web", "tells the field", |web| stalled(web).is_some()).await;
-    let message = stalled(&web).unwrap_or_default();
+    let again = namespace.until("again", "tells the field", |again| told(again).is_some()).await;
+    let message = told(&again).unwrap_or_default();
     ensure!(message.contains("upgrade the definition") && !message.contains("the template \""), "{message}");
-    let again = namespace.api::<BasicDeploymentRestart>().get("again").await?;
     ensure!(!is_over(&again), "it is told to be over: {:?}", again.status);
+    let web = namespace.api::<BasicDeployment>().get("web").await?;
+    ensure!(
+        web.status.as_ref().is_some_and(|status| status.ready),
+        "the restart holds it up: {:?}",
+        web.status
+    );
     if let Some(log) = log {
         let requests = log.by(DEPLOYMENTS, &namespace.name)?;
         let refused = requests.iter().filter(|request| request.is("patch", "basicreplicasets"));
