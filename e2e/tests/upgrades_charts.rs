@@ -12,7 +12,7 @@ use catena_api::{BasicDeployment, BasicDeploymentRestart, BasicReplicaSet};
 use e2e::{
     AuditLog, CONTROLLERS, Cluster, Controller, DEPLOYMENTS, Namespace, REPLICA_SETS, Release, Tally,
     commands::{condition_of, restart},
-    condition, deployment, replica_set, shipped_template, uids, until_all_are_ready,
+    deployment, replica_set, shipped_template, uids, until_all_are_ready,
 };
 use futures::future::try_join_all;
 use k8s_openapi::{
