@@ -61,7 +61,7 @@ impl Suite {
 
     /// One test that runs only on request, with variables that configure it.
     pub fn on_request(test: &str, variables: Vec<(&'static str, String)>, keep: bool) -> Self {
-        let arguments = [test, "--ignored", "--nocapture"].map(Into::into).into();
+        let arguments = [test, "--ignored"].map(Into::into).into();
         Self { test_threads: 1, shuffle: None, keep, arguments, only: Vec::new(), variables }
     }
 
@@ -116,7 +116,9 @@ impl Suite {
     fn of_cargo(&self) -> Vec<String> {
         let mut arguments: Vec<String> =
             ["test", "--package", "e2e", "--no-fail-fast"].map(Into::into).into();
-        arguments.extend(["--".to_owned(), format!("--test-threads={}", self.test_threads)]);
+        // A failure is told beside its test, and not only after all others.
+        arguments.extend(["--", "--nocapture"].map(Into::into));
+        arguments.push(format!("--test-threads={}", self.test_threads));
         arguments.extend(self.only.iter().map(Only::filter));
         arguments.extend(self.arguments.iter().cloned());
         arguments
@@ -151,12 +153,12 @@ mod tests {
 
     #[test]
     fn a_file_and_a_part_of_a_name_are_filters() {
-        let all = "test --package e2e --no-fail-fast -- --test-threads=256";
+        let all = "test --package e2e --no-fail-fast -- --nocapture --test-threads=256";
         assert_eq!(of_cargo(&[], &[]), all);
         assert_eq!(of_cargo(&[], &["--", "scales", "--ignored"]), format!("{all} scales --ignored"));
         assert_eq!(
             of_cargo(&["heals", "three_replicas_cost"], &["--test-threads=1", "--", "--exact"]),
-            "test --package e2e --no-fail-fast -- --test-threads=1 heals:: three_replicas_cost --exact"
+            "test --package e2e --no-fail-fast -- --nocapture --test-threads=1 heals:: three_replicas_cost --exact"
         );
     }
 }
