@@ -277,6 +277,25 @@ async fn a_rollback_does_not_wait_for_a_restart_that_is_stuck() -> Result<()> {
 }
 
 #[tokio::test]
+async fn a_rollback_does_not_wait_for_one_to_a_bad_revision() -> Result<()> {
+    let cluster = Cluster::with(&COMMANDED).await?;
+    let namespace = cluster.namespace("worse").await?;
+    namespace.create(&deployment("web", 2)).await?;
+    until_on(&namespace, 1).await;
+    image(&namespace, BAD).await?;
+    let web = until_blocked(&namespace).await;
+    image(&namespace, &another_image()).await?;
+    until_on(&namespace, 3).await;
+    namespace.create(&rollback(&web, "worse", 2)).await?;
+    until_ended(&namespace, "worse", "Unknown", "Running").await;
+    namespace.create(&rollback(&web, "way-out", 3)).await?;
+    until_ended(&namespace, "way-out", "True", "Complete").await;
+    until_ended(&namespace, "worse", "False", "Superseded").await;
+    assert!(!images(&namespace.until_ready_pods(2).await).contains(&BAD));
+    Ok(())
+}
+
+#[tokio::test]
 async fn a_bad_template_is_rolled_back_until_the_template_moves_on() -> Result<()> {
     e2e::needs!(Processes);
     let cluster = Cluster::changing_one_of(&COMMANDED, DEPLOYMENTS).await?;

@@ -74,3 +74,22 @@ async fn a_restart_that_the_server_refuses_holds_up_no_scaling() -> Result<()> {
     assert_eq!(alive(namespace.pods().await?).len(), 2);
     release.restore().await
 }
+
+#[tokio::test]
+async fn a_rendering_that_the_server_refuses_holds_up_no_scaling() -> Result<()> {
+    let cluster = Cluster::changing_one_of(&CHAIN, DEPLOYMENTS).await?;
+    let namespace = cluster.namespace("typo").await?;
+    let release = Release::upgrade(&cluster, DEPLOYMENTS, &values(&["deployment"], &[])?).await?;
+    let mut web = deployment("web", 2);
+    web.spec.template = "deployment".into();
+    namespace.create(&web).await?;
+    until_on::<Deployment>(&namespace, &[]).await?;
+    change(&namespace, json!({"parameters": {"image": ""}})).await?;
+    namespace.until("web", "tells the refusal", |web: &BasicDeployment| says(web, "Invalid")).await;
+    change(&namespace, json!({"replicas": 3})).await?;
+    namespace.until_ready_pods(3).await;
+    let undone = json!({"spec": {"replicas": 0}});
+    namespace.merge::<Deployment>("web", undone).await?;
+    namespace.until_ready_pods(3).await;
+    release.restore().await
+}

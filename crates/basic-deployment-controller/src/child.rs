@@ -184,6 +184,12 @@ impl Child {
         number(self.kind.fields().replicas.get(&self.object))
     }
 
+    /// Whether a `BasicDeployment` takes it back as its own, if nobody controls it.
+    #[must_use]
+    pub fn is_adoptable_as(&self, hash: &str) -> bool {
+        self.hash() == hash && !self.is_deleting
+    }
+
     /// Whether all its outputs can be read.
     #[must_use]
     pub fn is_readable(&self) -> bool {

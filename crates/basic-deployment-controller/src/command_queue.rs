@@ -34,7 +34,7 @@ pub enum Standing {
     Expired,
     /// It was carried out, and its outcome is awaited.
     Running,
-    /// It is a stuck restart, and the rollback with this name took its turn.
+    /// It was stuck, and the rollback with this name took its turn.
     Overtaken(String),
     /// It is its turn, but it can never be carried out: a reason and a message.
     Impossible(&'static str, String),
@@ -146,8 +146,8 @@ impl<'o> Line<'o> {
         }
     }
 
-    /// The oldest waiting command, unless another one is being carried out. A rollback does not wait for stuck
-    /// restarts, because it is the way to repair their replicas, nor for restarts of a child that breaks the contract.
+    /// The oldest waiting command, unless another one is being carried out. A rollback does not wait for stuck commands,
+    /// because it is the way to repair their replicas, nor for restarts of a child that breaks the contract.
     fn turn(&self, stuck_in: Option<Duration>) -> Option<&'o Command> {
         if self.running().next().is_none() {
             let child = self.observed.child.ours();
@@ -175,47 +175,46 @@ impl<'o> Line<'o> {
         Some(first.command)
     }
 
-    /// The oldest rollback that waits only for restarts.
+    /// The oldest rollback that waits.
     fn waiting_rollback(&self) -> Option<&'o Command> {
-        let is_any_running = self.running().any(|candidate| candidate.command.is_rollback());
-        let rollbacks = self.open().filter(|candidate| candidate.command.is_rollback());
-        self.first(rollbacks).filter(|_| !is_any_running)
+        let waiting = self.open().filter(|candidate| !candidate.is_carried_out);
+        self.first(waiting.filter(|candidate| candidate.command.is_rollback()))
     }
 
-    /// The time until running restarts count as stuck, if a rollback waits for them.
+    /// The time until running commands count as stuck, if a rollback waits for them.
     fn stuck_in(&self) -> Option<Duration> {
         let observed = self.observed;
         let child = observed.child.ours().filter(|child| !observed.serves(child))?;
         let mut running = self.running().peekable();
         running.peek()?;
-        // A restart can only end after its status has reported its begin.
-        if running.any(|restart| restart.command.status.start_time.is_none()) {
+        // A command can only end after its status has reported its begin.
+        if running.any(|begun| begun.command.status.start_time.is_none()) {
             return None;
         }
         self.waiting_rollback()?;
-        let says_so =
-            child.is_current() && (child.outputs.blocked_by.is_some() || child.outputs.stalled.is_some());
+        let blocks = child.outputs.blocked_by.is_some() || child.outputs.stalled.is_some();
+        let says_so = (child.is_current() && blocks) || breach::of(child, observed).is_some();
         Some(if says_so { Duration::ZERO } else { STUCK_AFTER.saturating_sub(observed.since_progress) })
     }
 
-    /// The rollback that took the turn of a begun restart.
+    /// The rollback that took the turn of a begun command.
     fn overtaken_by(&self, command: &Command) -> Option<&'o Command> {
         // Within one second, uids do not show which one took the turn of the other.
         let child = self.observed.child.ours();
         let is_last = |other: &Command| child.is_some_and(|child| child.bears(&other.uid));
-        if command.is_rollback() || command.status.start_time.is_none() || is_last(command) {
+        if command.status.start_time.is_none() || is_last(command) {
             return None;
         }
         let is_later = |other: &Command| {
             other.created > command.created || (other.created == command.created && is_last(other))
         };
-        // A rollback only ends restarts that had begun before it, whichever was created first.
+        // A rollback only ends commands that had begun before it, whichever was created first.
         let began_later = |rollback: &Command| {
             let began = rollback.status.start_time.as_ref();
             began.is_none_or(|began| Some(began) >= command.status.start_time.as_ref())
         };
         let carried_out = self.commands.iter().filter(|candidate| candidate.is_carried_out);
         let mut rollbacks = carried_out.map(|candidate| &**candidate.command).filter(|one| one.is_rollback());
-        rollbacks.find(|rollback| is_later(rollback) && began_later(rollback))
+        rollbacks.find(|rollback| rollback.uid != command.uid && is_later(rollback) && began_later(rollback))
     }
 }

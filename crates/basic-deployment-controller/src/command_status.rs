@@ -213,9 +213,6 @@ fn waiting(observed: &Observed) -> Report {
     if let Some(failure) = observed.failure_of_command() {
         return say(None, failure.reason, failure.message.clone());
     }
-    if let Some(refusal) = observed.broken_target() {
-        return say(None, refusal.reason(), refusal.to_string());
-    }
     if let Some(child) = observed.leaving_target() {
         let (kind, name) = (&child.kind.kind, &child.name);
         let message = format!("{kind} {name:?} is being deleted; it is created again once it is gone");

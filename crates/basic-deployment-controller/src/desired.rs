@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use catena_api::{BasicDeployment, keys};
+use catena_api::{BasicDeployment, contract::FieldPath, keys};
 use operator_kit::{
     object::ObjectId,
     render::{Rendered, Subject, TemplateError, short_digest},
@@ -97,8 +97,12 @@ pub fn unread(deployment: &BasicDeployment, settings: &Settings) -> Vec<String> 
 pub fn located(error: WriteError, deployment: &BasicDeployment, settings: &Settings) -> WriteError {
     let is_it = |kind: &&Arc<ChildKind>| kind.kind == error.object.kind;
     let Some(kind) = settings.children.iter().find(is_it) else { return error };
-    if !matches!(error.cause, WriteCause::Invalid { .. }) {
-        return error;
+    let WriteCause::Invalid { fields, .. } = &error.cause else { return error };
+    let of_contract =
+        [("replicas", Some(&kind.fields().replicas)), ("restartedAt", kind.fields().restarted_at.as_ref())];
+    let is_named = |path: &FieldPath| error.cause.is_unknown_field() && fields.contains(&path.to_string());
+    if let Some((name, _)) = of_contract.into_iter().find(|(_, path)| path.is_some_and(is_named)) {
+        return error.set_by(&format!("contract.{name} of {} in the controller's settings", kind.kind));
     }
     let (template, subject) = (&deployment.spec.template, subject(deployment));
     error.located(&settings.templates, template, &subject, &kind.api_version, &kind.kind)

@@ -8,6 +8,9 @@ use operator_kit::{
 };
 use thiserror::Error;
 
+/// Reason: a child breaks the replica contract.
+pub const CONTRACT_BROKEN: &str = "ContractBroken";
+
 /// An obstacle between a `BasicDeployment` and its child.
 #[derive(Debug, Error)]
 pub enum Error {
@@ -178,7 +181,7 @@ impl Reported for Refusal {
             Self::Recursion { .. } => "Recursion",
             Self::RevisionGone { .. } => "RevisionGone",
             Self::RevisionNameTaken { .. } => "RevisionNameTaken",
-            Self::ContractBroken { .. } => "ContractBroken",
+            Self::ContractBroken { .. } => CONTRACT_BROKEN,
             Self::ChildNotOwned { .. } | Self::ChildOfAnotherContent { .. } => "ChildNotOwned",
         }
     }

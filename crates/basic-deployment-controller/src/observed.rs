@@ -22,7 +22,7 @@ use crate::{
     child_kind::{self, ChildKind},
     command::{Command, CommandKind},
     desired::Desired,
-    error::Refusal,
+    error::{CONTRACT_BROKEN, Refusal},
     revision::{Pin, Revision},
     step,
     undone::{Part, Undone},
@@ -159,13 +159,13 @@ impl Observed {
         }
     }
 
-    /// The failure that holds up the wanted child: that of everything, or its breach of the contract, whose cure is seen before
-    /// the next try.
+    /// The failure that keeps the child from its desired state. The cure of a breach of the contract is seen before the next try.
     #[must_use]
     pub fn failure_about_child(&self) -> Option<&Failure> {
         let is_broken = || self.child.ours().is_some_and(|child| breach::of(child, self).is_some());
-        let broken = || self.attempt.step_failure(step::READ_CHILD).filter(|_| is_broken());
-        self.held_up().or_else(broken)
+        let told = |step| self.attempt.step_failure(step).filter(|failure| !failure.is_expected);
+        let is_present = |failure: &&Failure| failure.reason != CONTRACT_BROKEN || is_broken();
+        self.held_up().or_else(|| told(step::FOLLOW).filter(is_present)).or_else(|| told(step::SCALE))
     }
 
     /// The failure that holds up the next command.
@@ -188,20 +188,20 @@ impl Observed {
     /// Whether all desired replicas serve the desired rendering, and no others serve beside them.
     #[must_use]
     pub fn is_ready(&self) -> bool {
-        self.is_served() && self.leftover().is_none() && self.unseen_former().next().is_none()
+        self.is_served() && self.leftovers().next().is_none() && self.unseen_former().next().is_none()
     }
 
-    /// A former child that has not gone, or whose replicas serve until its deletion is complete.
-    #[must_use]
-    pub fn leftover(&self) -> Option<&Arc<Child>> {
-        self.others.iter().find(|other| !other.is_deleting || other.outputs.active > 0)
+    /// Former children that have not gone, or whose replicas serve, or may serve, until their deletion is complete.
+    pub fn leftovers(&self) -> impl Iterator<Item = &Arc<Child>> {
+        let serves = |other: &Child| other.outputs.active > 0 || !other.is_readable();
+        self.others.iter().filter(move |other| !other.is_deleting || serves(other))
     }
 
     /// Whether all desired replicas serve the desired rendering, so that former children may go.
     #[must_use]
     pub fn is_served(&self) -> bool {
         let (Some(child), Ok(desired)) = (self.child.ours(), &self.desired) else { return false };
-        self.held_up().is_none() && child.hash() == desired.hash && self.serves(child)
+        self.failure_about_child().is_none() && child.hash() == desired.hash && self.serves(child)
     }
 
     /// Whether all desired replicas of a child serve its present rendering.
@@ -319,17 +319,7 @@ impl Observed {
     /// Whether the next command has to wait, or can never be carried out, because of its target.
     #[must_use]
     pub fn is_next_blocked(&self) -> bool {
-        self.refused_target().is_some()
-            || self.broken_target().is_some()
-            || self.leaving_target().is_some()
-            || self.kept_child().is_some()
-    }
-
-    /// The breach of the contract by the child that the next command would change.
-    #[must_use]
-    pub fn broken_target(&self) -> Option<Refusal> {
-        let (_, found) = self.prepared.as_ref()?.target.as_ref()?;
-        breach::of(found.ours()?, self)
+        self.refused_target().is_some() || self.leaving_target().is_some() || self.kept_child().is_some()
     }
 
     /// The reason why the next command can never be carried out, if the live reads gave one.
@@ -337,12 +327,11 @@ impl Observed {
     pub fn refused_target(&self) -> Option<Refusal> {
         let (desired, found) = self.prepared.as_ref()?.target.as_ref()?;
         match found {
-            Found::Nothing | Found::Ours(_) => None,
-            Found::Orphan(_) | Found::Leaving(_) | Found::Foreign(_) => Some(Refusal::ChildNotOwned {
-                kind: desired.kind.kind.clone(),
-                name: desired.name().to_owned(),
-                holder: found.holder(),
-            }),
+            Found::Nothing => None,
+            // Nothing is written to a child that breaks the contract, and commands behind this one may lead elsewhere.
+            Found::Ours(child) => breach::of(child, self),
+            Found::Orphan(child) if child.is_adoptable_as(&desired.hash) => None,
+            Found::Orphan(child) | Found::Leaving(child) | Found::Foreign(child) => Some(found.taken(child)),
         }
     }
 }
@@ -359,6 +348,16 @@ impl WatchedResources {
 }
 
 impl Found {
+    /// The refusal to touch a child whose name is taken.
+    #[must_use]
+    pub fn taken(&self, child: &Child) -> Refusal {
+        let (kind, name) = (child.kind.kind.clone(), child.name.clone());
+        if matches!(self, Self::Orphan(_)) && child.was_left_behind() {
+            return Refusal::ChildOfAnotherContent { kind, name };
+        }
+        Refusal::ChildNotOwned { kind, name, holder: self.holder() }
+    }
+
     /// Its holder and the remedy, for messages. What belongs to somebody who is there is not to be deleted.
     #[must_use]
     pub fn holder(&self) -> String {

@@ -6,26 +6,28 @@ use crate::{child::Marks, observed::Observed, revision::Revision};
 
 /// The revision that a rollback requests, or the reason why there is none.
 pub fn target(to: i64, observed: &Observed) -> Result<&Arc<Revision>, String> {
-    let is_listed = |revision: &&Arc<Revision>| observed.lists(&revision.kind);
     if to == 0 {
         let wanted = observed.wanted_hash();
-        let earlier = observed.revisions.iter().rev().filter(is_listed);
-        return earlier
-            .clone()
-            .find(|revision| Some(revision.hash.as_str()) != wanted)
-            .ok_or_else(|| "there is no previous revision".to_owned());
+        let earlier = observed.revisions.iter().rev().find(|revision| Some(revision.hash.as_str()) != wanted);
+        let found = earlier.ok_or_else(|| "there is no previous revision".to_owned())?;
+        return listed(found, observed);
     }
     let Some(found) = observed.revisions.iter().find(|revision| revision.number == to) else {
         let numbers: Vec<_> = observed.revisions.iter().map(|revision| revision.number.to_string()).collect();
         let numbers = if numbers.is_empty() { "none".to_owned() } else { numbers.join(", ") };
         return Err(format!("there is no revision {to}; existing ones: {numbers}"));
     };
-    Some(found).filter(is_listed).ok_or_else(|| {
-        let (api_version, kind) = &found.kind;
-        format!(
-            "revision {to} is a {kind} of {api_version}, which children in the controller's settings does not list; list the kind there"
-        )
-    })
+    listed(found, observed)
+}
+
+fn listed<'r>(found: &'r Arc<Revision>, observed: &Observed) -> Result<&'r Arc<Revision>, String> {
+    if observed.lists(&found.kind) {
+        return Ok(found);
+    }
+    let (number, (api_version, kind)) = (found.number, &found.kind);
+    Err(format!(
+        "revision {number} is a {kind} of {api_version}, which children in the controller's settings does not list; list the kind there"
+    ))
 }
 
 /// The marks on a child that a rollback puts on a revision.

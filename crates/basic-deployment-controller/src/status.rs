@@ -99,7 +99,7 @@ pub fn status(observed: &Observed) -> BasicDeploymentStatus {
 
 /// Former children, and those that may be. While something holds up everything, nobody looks for those that lost their label.
 fn former_children(observed: &Observed) -> Vec<ChildStatus> {
-    let seen = observed.others.iter().map(|other| child_status(other));
+    let seen = observed.leftovers().map(|other| child_status(other));
     let mut former: Vec<_> = seen.chain(observed.unseen_former().cloned()).collect();
     let told = observed.deployment.status.iter().flat_map(|status| &status.former_children);
     for told in told.filter(|_| observed.held_up().is_some()) {
@@ -133,11 +133,12 @@ fn by_former(observed: &Observed) -> String {
             child.kind.kind, child.name
         ))
     });
-    let failed = observed
-        .attempt
-        .step_failure(step::SCALE_FORMER)
-        .filter(|_| observed.held_up().is_none())
-        .map(|failure| format!("; a former child cannot be scaled: {}", failure.message));
+    let failed = [(step::SCALE_FORMER, "scaled"), (step::CLEAN_UP, "deleted")].into_iter().filter_map(
+        |(step, done)| {
+            let failure = observed.attempt.step_failure(step).filter(|_| observed.held_up().is_none())?;
+            Some(format!("; a former child cannot be {done}: {}", failure.message))
+        },
+    );
     let leaving = observed.others.iter().filter(|child| child.is_deleting && child.outputs.active > 0);
     let leaving = leaving.map(|child| {
         let Child { kind, name, outputs, .. } = &**child;
@@ -154,12 +155,14 @@ fn by_former(observed: &Observed) -> String {
 
 /// The failure that stops an exchange, because a former child cannot be changed.
 fn failure_about_former(observed: &Observed) -> Option<&Failure> {
-    observed.former_children().next().filter(|_| !observed.is_served())?;
-    let is_broken = observed.former_children().any(|child| child.outputs.problem.is_some());
-    let mut failures = [step::READ_FORMER, step::SCALE_FORMER]
-        .into_iter()
+    observed.former_children().next()?;
+    let is_broken = observed.former_children().any(|child| !child.is_readable());
+    let exchanging = [step::READ_FORMER, step::SCALE_FORMER];
+    let steps = if observed.is_served() { &[step::CLEAN_UP][..] } else { &exchanging };
+    let mut failures = steps
+        .iter()
         // The cure of a broken contract is seen before the step is tried again.
-        .filter(|step| *step != step::READ_FORMER || is_broken)
+        .filter(|step| **step != step::READ_FORMER || is_broken)
         .filter_map(|step| observed.attempt.step_failure(step));
     failures.find(|failure| !failure.is_expected)
 }
@@ -301,7 +304,7 @@ fn summary(
     let reason = match () {
         () if is_outdated => "Updating",
         () if observed.is_served() && observed.unseen_former().next().is_some() => "KindNotListed",
-        () if child.is_some() && observed.leftover().is_some() => "Exchanging",
+        () if child.is_some() && observed.leftovers().next().is_some() => "Exchanging",
         () => "Progressing",
     };
     say(reason, format!("{counted}{whom}"), false)

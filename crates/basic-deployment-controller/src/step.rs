@@ -4,8 +4,14 @@
 pub const SCALE_FORMER: &str = "scaleFormer";
 /// Restoring the label of a former child.
 pub const RELABEL_FORMER: &str = "relabelFormer";
-/// Reading the outputs of the wanted child.
-pub const READ_CHILD: &str = "readChild";
+/// Bringing the child to the rendering of spec and template.
+pub const FOLLOW: &str = "follow";
+/// Scaling the wanted child.
+pub const SCALE: &str = "scale";
+/// Deleting former children.
+pub const CLEAN_UP: &str = "cleanUp";
+/// Deleting revisions.
+pub const PRUNE: &str = "prune";
 /// Carrying out a command.
 pub const CARRY_OUT: &str = "carryOut";
 /// Reading the outputs of a former child.

@@ -131,20 +131,29 @@ pub enum Cause {
 }
 
 impl Action {
-    /// The step of the action; empty if a failure holds up everything.
+    /// The step of the action: its failure holds up only the same step.
     #[must_use]
     pub fn step(&self) -> &'static str {
         match self {
-            Self::Relabel(_) => step::RELABEL_FORMER,
-            Self::ScaleFormer { .. } => step::SCALE_FORMER,
-            Self::RefuseFormer(_) => step::READ_FORMER,
-            Self::Refuse(Refusal::ContractBroken { .. }) => step::READ_CHILD,
             Self::Restart { .. }
             | Self::Create { cause: Cause::Rollback, .. }
             | Self::Apply { cause: Cause::Rollback, .. } => step::CARRY_OUT,
+            Self::Record { .. }
+            | Self::Reclaim { .. }
+            | Self::Renumber { .. }
+            | Self::Create { .. }
+            | Self::Apply { .. }
+            | Self::Strip { .. }
+            | Self::Refuse(_) => step::FOLLOW,
+            Self::Scale { .. } => step::SCALE,
+            Self::Relabel(_) => step::RELABEL_FORMER,
+            Self::ScaleFormer { .. } => step::SCALE_FORMER,
+            Self::RefuseFormer(_) => step::READ_FORMER,
+            Self::Delete(_) => step::CLEAN_UP,
+            Self::Prune(_) => step::PRUNE,
             Self::Tell(_) => step::TELL,
             Self::WriteStatus(_) => step::STATUS,
-            _ => "",
+            Self::Wait(_) | Self::Settle => "",
         }
     }
 }

@@ -24,42 +24,44 @@ use crate::{
 
 /// Creates, adopts, changes or heals the child, and carries out commands on it.
 pub fn keep(desired: &Desired, observed: &Observed, queue: &CommandQueue) -> Option<Action> {
-    let record = || history::record(desired, observed);
+    let is_held = observed.attempt.holds(step::FOLLOW);
+    let record = || history::record(desired, observed).filter(|_| !is_held);
     let is_paused = observed.deployment.spec.paused;
     match &observed.child {
         Found::Nothing if is_paused => None,
-        Found::Nothing => unseen(observed)
-            .or_else(record)
-            .or_else(|| commands::start(observed, queue))
-            .or_else(|| Some(create(desired, observed, Cause::Rendering))),
+        Found::Nothing => {
+            // No other child is created beside one that may still run, but is not seen.
+            if let Some(ChildStatus { kind, name, .. }) = observed.unseen_child() {
+                let refusal = Refusal::FormerKindNotListed { kind: kind.clone(), name: name.clone() };
+                return refuse(observed, refusal);
+            }
+            record()
+                .or_else(|| commands::start(observed, queue))
+                .or_else(|| (!is_held).then(|| create(desired, observed, Cause::Rendering)))
+        }
         // A rollback to another child need not wait for the end of this one.
         Found::Ours(child) if child.is_deleting => commands::start(observed, queue),
         Found::Leaving(_) => commands::start(observed, queue),
         Found::Ours(child) if is_paused => scale(child, observed),
         Found::Ours(child) => record()
             .or_else(|| commands::start(observed, queue))
-            .or_else(|| align(child, desired, observed))
+            .or_else(|| align(child, desired, observed).filter(|_| !is_held))
             .or_else(|| scale(child, observed)),
-        Found::Orphan(child) if child.hash() == desired.hash && !child.is_deleting => {
-            record().or_else(|| Some(change(child, desired, observed, Cause::Rendering)))
+        Found::Orphan(child) if child.is_adoptable_as(&desired.hash) => {
+            record().or_else(|| (!is_held).then(|| change(child, desired, observed, Cause::Rendering)))
         }
         Found::Orphan(child) | Found::Foreign(child) => {
-            commands::start(observed, queue).or_else(|| history::prune(observed)).or_else(|| {
-                let (kind, name) = (child.kind.kind.clone(), child.name.clone());
-                Some(Action::Refuse(if child.was_left_behind() {
-                    Refusal::ChildOfAnotherContent { kind, name }
-                } else {
-                    Refusal::ChildNotOwned { kind, name, holder: observed.child.holder() }
-                }))
-            })
+            let taken = || observed.child.taken(child);
+            commands::start(observed, queue)
+                .or_else(|| history::prune(observed))
+                .or_else(|| refuse(observed, taken()))
         }
     }
 }
 
-/// No other child is created beside one that may still run, but is not seen.
-fn unseen(observed: &Observed) -> Option<Action> {
-    let ChildStatus { kind, name, .. } = observed.unseen_child()?;
-    Some(Action::Refuse(Refusal::FormerKindNotListed { kind: kind.clone(), name: name.clone() }))
+/// Reports that spec and template cannot be followed.
+pub fn refuse(observed: &Observed, refusal: Refusal) -> Option<Action> {
+    (!observed.attempt.holds(step::FOLLOW)).then_some(Action::Refuse(refusal))
 }
 
 /// The output of a former child that cannot be read, so that its share of the exchange stays as it is.
@@ -92,6 +94,9 @@ pub fn is_as_wanted(child: &Child, desired: &Desired, observed: &Observed) -> bo
 
 /// Sets the replicas of the wanted child at once, and undoes later changes by somebody else.
 pub fn scale(child: &Arc<Child>, observed: &Observed) -> Option<Action> {
+    if observed.attempt.holds(step::SCALE) {
+        return None;
+    }
     let replicas = share_of_wanted(Some(child), observed);
     heals_scale(child, replicas, observed).map(|heals| Action::Scale {
         child: child.clone(),
@@ -147,5 +152,6 @@ pub fn unseen_former(observed: &Observed) -> Option<Refusal> {
 /// Deletes former children when the wanted one serves.
 pub fn clean_up(observed: &Observed) -> Option<Action> {
     let former: Vec<_> = observed.former_children().cloned().collect();
-    (!former.is_empty() && observed.is_served()).then_some(Action::Delete(former))
+    let may_go = observed.is_served() && !observed.attempt.holds(step::CLEAN_UP);
+    (!former.is_empty() && may_go).then_some(Action::Delete(former))
 }

@@ -31,7 +31,7 @@ pub fn start(observed: &Observed, queue: &CommandQueue) -> Option<Action> {
             let token = restarts::token(&child, command, observed);
             Some(Action::Restart { child, command: command.clone(), token })
         }
-        Some((desired, Found::Ours(child))) => {
+        Some((desired, Found::Ours(child) | Found::Orphan(child))) => {
             Some(exchange::change(child, desired, observed, Cause::Rollback))
         }
         Some((desired, _)) => Some(exchange::create(desired, observed, Cause::Rollback)),

@@ -9,7 +9,7 @@ use crate::{
     error::Refusal,
     observed::{Observed, Occupant},
     revision::find,
-    rollback,
+    rollback, step,
 };
 
 /// Stores the next rendering of the child before the child is changed to it, as the revision with the highest number.
@@ -41,6 +41,9 @@ pub fn record(desired: &Desired, observed: &Observed) -> Option<Action> {
 
 /// Deletes the oldest revisions beyond the limit, except those that are wanted, live or requested.
 pub fn prune(observed: &Observed) -> Option<Action> {
+    if observed.attempt.holds(step::PRUNE) {
+        return None;
+    }
     // Unknown commands may request any revision.
     let commands = observed.commands.as_ref()?;
     let mut kept: HashSet<&str> = observed.children().map(|child| child.hash()).collect();

@@ -17,7 +17,6 @@ use crate::{
     command_queue::CommandQueue,
     decide::report::{report, report_deletion},
     observed::Observed,
-    step,
 };
 
 /// The next step for a `BasicDeployment`.
@@ -45,9 +44,8 @@ fn step(observed: &Observed, queue: &CommandQueue) -> Option<Action> {
         return Some(kept);
     }
     if let Some(refusal) = observed.child.ours().and_then(|child| breach::of(child, observed)) {
-        let is_held = observed.attempt.holds(step::READ_CHILD);
         return commands::leave(observed, queue)
-            .or_else(|| (!is_held).then_some(Action::Refuse(refusal)))
+            .or_else(|| child::refuse(observed, refusal))
             .or_else(|| commands::tell(observed, queue));
     }
     let desired = match &observed.desired {
@@ -57,7 +55,7 @@ fn step(observed: &Observed, queue: &CommandQueue) -> Option<Action> {
             return commands::start(observed, queue)
                 .or_else(|| observed.child.ours().and_then(|child| child::scale(child, observed)))
                 .or_else(|| commands::tell(observed, queue))
-                .or_else(|| Some(Action::Refuse(refusal.clone())));
+                .or_else(|| child::refuse(observed, refusal.clone()));
         }
     };
     child::keep(desired, observed, queue)

@@ -17,10 +17,16 @@ use crate::{
     object::conditions,
 };
 
+/// Reasons of an object whose spec is not followed at all: whatever its present pods suffer from, no correction reaches them.
+const NOT_FOLLOWED: [&str; 2] = ["Paused", "KindNotListed"];
+
 /// The obstacle to the readiness of an object.
 pub fn check<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Lead<'n>> {
     if is_healthy(node) && !has_unhealthy_dependents(node) {
         return None;
+    }
+    if NOT_FOLLOWED.contains(&node.health.reason.as_str()) {
+        return Some(Lead::Found(Finding::at(node, own(node, facts))));
     }
     let mut next: Vec<&Node> = facts.surroundings.related.former_child(node).into_iter().collect();
     if let Some(blocker) = blocked_by(node) {

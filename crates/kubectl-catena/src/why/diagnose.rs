@@ -105,7 +105,8 @@ fn remarks(facts: &Facts, finding: Option<&Finding>) -> Vec<String> {
             }
         }
         Some(finding) => {
-            let held = finding.path.iter().filter(|node| rolled_back(node).is_some());
+            let is_below = |node: &&&Node| node.identity != finding.cause.object;
+            let held = finding.path.iter().filter(is_below).filter(|node| rolled_back(node).is_some());
             remarks.extend(held.map(|node| not_the_spec(&node.identity)));
         }
     }

@@ -96,7 +96,7 @@ fn a_rollback_leads_away_from_a_child_that_breaks_the_contract_and_a_restart_doe
 }
 
 #[test]
-fn a_rollback_to_a_former_child_that_breaks_the_contract_waits_and_says_so() {
+fn a_rollback_to_a_former_child_that_breaks_the_contract_fails_and_says_so() {
     let mut observed = ours(json!({}));
     observed.kinds.push(fixtures::listed(deployments()));
     observed.revisions.insert(0, revision_of_deployments());
@@ -107,7 +107,7 @@ fn a_rollback_to_a_former_child_that_breaks_the_contract_waits_and_says_so() {
     observed.prepared = Some(Prepared { command: "back".into(), target: Some((target, found)) });
     let Action::Tell(news) = decide(&observed) else { panic!() };
     let succeeded = conditions::find(&news[0].1.conditions, "Succeeded").unwrap();
-    assert_eq!((&*succeeded.status, &*succeeded.reason), ("Unknown", "ContractBroken"));
+    assert_eq!((&*succeeded.status, &*succeeded.reason), ("False", "ContractBroken"));
 }
 
 #[test]

@@ -165,7 +165,10 @@ fn a_rollback_makes_the_child_of_the_former_kind_the_wanted_one() {
     observed.prepared = Some(prepared(target.clone(), Found::Nothing));
     assert_eq!(decide(&observed), Action::Create { desired: target, replicas: 1, cause: Cause::Rollback });
     observed.kinds.pop();
-    assert!(rollback::target(0, &observed).is_err(), "its kind is no longer listed");
+    let refused = rollback::target(0, &observed).unwrap_err();
+    assert!(refused.contains("list the kind there"), "{refused}");
+    observed.revisions.insert(0, revision(0, "older"));
+    assert!(rollback::target(0, &observed).is_err(), "it goes further back");
 }
 
 #[test]
@@ -218,5 +221,10 @@ fn ready_waits_for_the_end_of_former_replicas_and_names_them() {
     let named = "Deployment \"web\" is being deleted, and 2 of its replicas still serve";
     assert!(message.contains(named), "{message}");
     observed.others = vec![leaving(0)];
-    assert_eq!(ready(&status(&observed)), (true, "Complete".into()));
+    let told = status(&observed);
+    assert_eq!(ready(&told), (true, "Complete".into()));
+    assert!(told.former_children.is_empty(), "it would be missed if its kind were no longer listed");
+    let deleted = json!({"deletionTimestamp": "2026-01-01T00:00:00Z"});
+    observed.others = vec![deployment_child(json!({"metadata": deleted, "status": {"active": "2"}}))];
+    assert!(!status(&observed).ready, "nobody knows how many of its replicas serve");
 }

@@ -15,6 +15,7 @@ mod queue;
 mod restarts;
 mod revisions;
 mod rollbacks;
+mod steps;
 mod telling;
 
 use std::{sync::Arc, time::Duration};

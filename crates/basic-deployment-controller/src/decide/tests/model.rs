@@ -185,12 +185,12 @@ impl World {
         let open = |other: &&Arc<Command>| !other.has_ended() && other.uid != uid;
         let runs =
             |other: &&Arc<Command>| self.carried_out.contains(&other.uid) && !self.idle.contains(&other.uid);
-        // A rollback takes the turn of stuck restarts.
-        let has_begun = |other: &Arc<Command>| is_restart(other) && other.status.start_time.is_some();
+        // A rollback takes the turn of stuck commands.
+        let has_begun = |other: &Arc<Command>| other.status.start_time.is_some();
         let overtakes =
             self.is_stuck && !is_restart(command) && self.commands.iter().filter(open).any(has_begun);
         let mut running = self.commands.iter().filter(open).filter(runs);
-        if let Some(other) = running.find(|other| !overtakes || !is_restart(other)) {
+        if let Some(other) = running.find(|_| !overtakes) {
             panic!("{uid} runs while {} does", other.uid);
         }
         let waits = |other: &&Arc<Command>| {
@@ -198,7 +198,7 @@ impl World {
                 self.now - other.created.as_second() >= i64::try_from(deadline.as_secs()).unwrap()
             });
             let is_ours = other.asks.as_ref().is_ok_and(|asks| asks.target.name == "web");
-            is_ours && !is_late && !(overtakes && is_restart(other))
+            is_ours && !is_late && !(overtakes && (is_restart(other) || has_begun(other)))
         };
         let first = self.commands.iter().filter(|other| !other.has_ended()).find(waits);
         assert_eq!(first.map(|first| first.uid.as_str()), Some(uid), "an older one waits");

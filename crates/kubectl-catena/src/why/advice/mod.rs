@@ -81,7 +81,7 @@ fn template(reason: &str) -> Option<Description> {
         ),
         "KindNotListed" => (
             "has a child of a kind that its controller is not configured for",
-            "list the kind under children in the values of basic-deployment-controller, or change the template",
+            "list the kind that the message names under children in the values of basic-deployment-controller until no child of it is left; if only the template renders it, that can be changed instead",
         ),
         "KindNotServed" => (
             "has a child of a kind that the cluster does not serve",
@@ -199,7 +199,7 @@ fn write(reason: &str) -> Option<Description> {
         ),
         "UnknownField" => (
             "has a write rejected for a field that the API server does not know",
-            "correct the name of the field in the template; if it is right, upgrade the CRD of the kind",
+            "correct the name of the field where it is set; if it is right, upgrade the CRD of the kind",
         ),
         "Invalid" => (
             "has a write rejected as invalid",

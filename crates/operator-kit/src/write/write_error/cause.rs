@@ -203,7 +203,7 @@ impl WriteCause {
                 format!("{object} is refused: {message}; {}", refusal::way_out(message))
             }
             Self::Invalid { message, fields } if self.is_unknown_field() => format!(
-                "{object} is rejected, because the API server would drop {}, which is not in its schema: {message}; correct the name of the field in the template, or, if it is right, upgrade the definition of {kind}",
+                "{object} is rejected, because the API server would drop {}, which is not in its schema: {message}; correct the name of the field where it is set, or, if it is right, upgrade the definition of {kind}",
                 fields.join(" and ")
             ),
             Self::Invalid { message, .. } => format!(

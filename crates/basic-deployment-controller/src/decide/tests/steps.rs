@@ -1,0 +1,133 @@
+//! A step that fails holds up only itself.
+
+use super::{
+    exchange::{deployment_child, revision_of_deployments, switched},
+    former::without,
+    queue::{outcome, rollback, told},
+    *,
+};
+
+/// The same after its next action failed.
+fn after_failure(mut observed: Observed) -> Observed {
+    observed.attempt = without(&decide(&observed), "Forbidden", "no");
+    observed
+}
+
+#[test]
+fn a_rendering_that_the_server_refuses_holds_up_no_scaling() {
+    let behind = json!({"metadata": {"annotations": {keys::HASH: "old"}}, "spec": {"replicas": 1}});
+    let observed = ours(behind);
+    assert!(matches!(decide(&observed), Action::Apply { .. }));
+    let observed = after_failure(observed);
+    assert!(matches!(decide(&observed), Action::Scale { replicas: 3, .. }));
+    let told = status(&observed);
+    assert_eq!(ready(&told), (false, "Forbidden".into()));
+    assert!(conditions::is_true(&told.conditions, conditions::STALLED));
+}
+
+#[test]
+fn replicas_that_the_server_refuses_hold_up_no_rendering() {
+    let mut observed = after_failure(ours(json!({"spec": {"replicas": 1}})));
+    assert!(!matches!(decide(&observed), Action::Scale { .. }));
+    assert_eq!(ready(&status(&observed)), (false, "Forbidden".into()));
+    observed.child = Found::Ours(child(json!({"metadata": {"annotations": {keys::HASH: "old"}}})));
+    assert!(matches!(decide(&observed), Action::Apply { .. }));
+}
+
+#[test]
+fn a_child_that_cannot_be_created_leaves_the_former_one_in_service() {
+    let mut observed = after_failure(switched());
+    assert!(!matches!(decide(&observed), Action::Create { .. }), "it is tried again and again");
+    observed.others = vec![deployment_child(json!({"spec": {"replicas": 0}, "status": {"active": 0}}))];
+    assert!(matches!(decide(&observed), Action::ScaleFormer { replicas: 3, .. }));
+}
+
+#[test]
+fn no_child_is_created_after_a_refusal_because_of_one_that_is_not_seen() {
+    let mut observed = switched();
+    observed.child = Found::Ours(observed.others.remove(0));
+    let told = status(&observed);
+    Arc::make_mut(&mut observed.deployment).status = Some(told);
+    observed.child = Found::Nothing;
+    observed.kinds.pop();
+    observed.revisions.insert(0, revision_of_deployments());
+    assert!(matches!(decide(&observed), Action::Refuse(_)));
+    let next = decide(&after_failure(observed));
+    assert!(!matches!(next, Action::Refuse(_) | Action::Create { .. }), "{next:?}");
+}
+
+#[test]
+fn a_former_child_that_cannot_be_deleted_is_told() {
+    let mut observed = switched();
+    observed.child = Found::Ours(child(json!({})));
+    assert!(matches!(decide(&observed), Action::Delete(_)));
+    let observed = after_failure(observed);
+    assert!(!matches!(decide(&observed), Action::Delete(_)));
+    let told = status(&observed);
+    assert_eq!(told.blocked_by.unwrap().reason, "Forbidden");
+    let message = &conditions::find(&told.conditions, conditions::READY).unwrap().message;
+    assert!(message.ends_with("; a former child cannot be deleted: no"), "{message}");
+}
+
+#[test]
+fn revisions_that_cannot_be_deleted_hold_up_nothing() {
+    let mut observed = ours(json!({}));
+    observed.revisions = (0..30).map(|number| revision(number, &format!("r{number}"))).collect();
+    observed.revisions.push(revision(30, NEW));
+    assert!(matches!(decide(&observed), Action::Prune(_)));
+    let observed = after_failure(observed);
+    assert!(!matches!(decide(&observed), Action::Prune(_)));
+    assert!(status(&observed).ready);
+}
+
+#[test]
+fn a_rollback_does_not_wait_for_one_that_is_stuck() {
+    let by = |command: &str, number, hash: &str| {
+        let rejects = Rejects { hash: None, command: Some(command.into()) };
+        Arc::new(Revision { rejects, ..Revision::clone(&revision(number, hash)) })
+    };
+    let mut observed = ours(json!({}));
+    observed.commands = Some(vec![rollback("bad", 10, 3), rollback("way-out", 20, 2)]);
+    observed.revisions = vec![revision(1, NEW), revision(2, "good"), by("bad", 3, "bad")];
+    let begun = Arc::make_mut(&mut observed.commands.as_mut().unwrap()[0]);
+    begun.status.start_time = Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(observed.now));
+    let marks = json!({keys::HASH: "bad", keys::LAST_COMMAND: "bad", keys::ROLLED_BACK_BY: "bad"});
+    let on_bad = |active| child(json!({"metadata": {"annotations": marks}, "status": {"active": active}}));
+    observed.child = Found::Ours(on_bad(1));
+    observed.desired = Ok(Desired::new(&deployment(), rendered("bad"), replica_sets()));
+    queue::prepare(&mut observed);
+    assert!(observed.prepared.is_none(), "it may still end well");
+    observed.since_progress = Duration::from_secs(30);
+    queue::prepare(&mut observed);
+    let Action::Apply { desired, cause: Cause::Rollback, .. } = decide(&observed) else { panic!() };
+    assert_eq!(desired.hash, "good");
+
+    let marks = json!({keys::HASH: "good", keys::LAST_COMMAND: "way-out", keys::ROLLED_BACK_BY: "way-out"});
+    observed.child = Found::Ours(child(json!({"metadata": {"annotations": marks}, "status": {"active": 1}})));
+    observed.desired = Ok(Desired::new(&deployment(), rendered("good"), replica_sets()));
+    observed.revisions = vec![revision(1, NEW), by("bad", 3, "bad"), by("way-out", 4, "good")];
+    queue::prepare(&mut observed);
+    let next = commands::tell(&observed, &CommandQueue::of(&observed)).unwrap();
+    assert_eq!(told(next, "bad"), outcome("False", "Superseded"));
+}
+
+#[test]
+fn a_rollback_takes_back_an_orphan_of_its_revision_and_no_other_one() {
+    let mut observed = ours(json!({}));
+    observed.revisions = vec![revision(1, "good"), revision(2, NEW)];
+    observed.commands = Some(vec![rollback("back", 10, 1)]);
+    queue::prepare(&mut observed);
+    let orphan = |hash: &str| {
+        let metadata = json!({"uid": "orphan", "ownerReferences": null, "annotations": {keys::HASH: hash}});
+        Found::Orphan(child(json!({"metadata": metadata})))
+    };
+    let mut to = |found: Found| {
+        observed.prepared.as_mut().unwrap().target.as_mut().unwrap().1 = found;
+        decide(&observed)
+    };
+    let Action::Apply { child, .. } = to(orphan("good")) else { panic!() };
+    assert_eq!(child.uid, "orphan");
+    let Action::Tell(news) = to(orphan("other")) else { panic!() };
+    let succeeded = conditions::find(&news[0].1.conditions, "Succeeded").unwrap();
+    assert!(succeeded.message.contains("restore those to have it adopted"), "{}", succeeded.message);
+}
