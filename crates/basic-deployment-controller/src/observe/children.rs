@@ -1,4 +1,4 @@
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use basic_deployment_controller::{
     child::Child,
@@ -13,6 +13,9 @@ use operator_kit::{
     watch::{Cache, ServedKinds, TrimmedObject, Watch, WatchedResource, Watches},
 };
 use parking_lot::Mutex;
+
+/// Maximum time that a pass waits for the first list of a kind.
+const FIRST_LIST_WAIT: Duration = Duration::from_secs(2);
 
 /// The watched children of the configured kinds; the watches follow the settings.
 pub struct Children {
@@ -86,6 +89,10 @@ impl Children {
     ) -> Seen {
         let mut seen = Seen { children: Vec::new(), problem: None, unserved: Vec::new() };
         for Known { kind, cache } in kinds {
+            if may_have(kind) {
+                // Another mapping is another watch, and no reason to report that children are unknown.
+                cache.first_list(FIRST_LIST_WAIT).await;
+            }
             let problem = match cache.problem() {
                 None => {
                     let mut children = cache.group(namespace, uid);

@@ -3,6 +3,7 @@ use std::{
     collections::{HashMap, HashSet},
     hash::{Hash, Hasher},
     sync::Arc,
+    time::Duration,
 };
 
 use kube::runtime::watcher::Event;
@@ -106,6 +107,11 @@ impl<R: Row> Cache<R> {
     /// The reason why the cache is unreliable, if it is: its first list is missing, or its watch keeps failing.
     pub fn problem(&self) -> Option<String> {
         self.task.status.problem()
+    }
+
+    /// Waits until the first list is complete, or has failed, but no longer than `limit`: usually, it takes only a moment.
+    pub async fn first_list(&self, limit: Duration) {
+        self.task.status.first_list(limit).await;
     }
 
     /// Whether the watch fails because the cluster does not serve the kind, or not in this version.

@@ -30,6 +30,26 @@ async fn a_watch_that_only_fails_makes_the_process_unready_and_recovers_with_the
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_first_list_is_waited_for_until_it_comes_or_fails_or_takes_too_long() {
+    let health = Health::default();
+    let waited = async |watch: &WatchStatus| {
+        let since = Instant::now();
+        watch.first_list(Duration::from_secs(2)).await;
+        since.elapsed()
+    };
+    let [slow, pods, sets] = ["Slow", "Pod", "Set"].map(|kind| health.watch(kind));
+    assert_eq!(waited(&slow).await, Duration::from_secs(2));
+    let soon = async {
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        pods.synced();
+        sets.failed(not_served());
+    };
+    let (of_pods, of_sets, ()) = tokio::join!(waited(&pods), waited(&sets), soon);
+    assert_eq!([of_pods, of_sets], [Duration::from_millis(300); 2]);
+    assert_eq!(waited(&pods).await, Duration::ZERO);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_kind_that_others_bring_is_told_and_does_not_make_the_process_unready() {
     let health = Health::default();
     let (own, child) = (health.watch("Parent"), health.watch_while_served("Child"));

@@ -147,6 +147,28 @@ impl WatchStatus {
         !state.ended && state.is_not_served()
     }
 
+    /// Waits until the first list is complete, or has failed, but no longer than `limit`.
+    pub async fn first_list(&self, limit: Duration) {
+        let Some(changed) = self.lock().changed.clone() else { return };
+        let is_waiting = || {
+            let state = self.lock();
+            !state.listed && state.failing.is_none()
+        };
+        let ended = async {
+            loop {
+                let told = changed.notified();
+                tokio::pin!(told);
+                told.as_mut().enable();
+                if !is_waiting() {
+                    return;
+                }
+                told.await;
+            }
+        };
+        // Whoever asks sees in the problem whether it has come.
+        tokio::time::timeout(limit, ended).await.ok();
+    }
+
     /// Records a failure. True if it differs from the one before.
     pub fn failed(&self, error: WatchFailure) -> bool {
         let mut state = self.lock();
