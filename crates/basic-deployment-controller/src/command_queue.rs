@@ -3,7 +3,6 @@
 use std::{sync::Arc, time::Duration};
 
 use crate::{
-    breach,
     command::{Command, Order},
     observed::Observed,
     rollback,
@@ -151,7 +150,7 @@ impl<'o> Line<'o> {
     fn turn(&self, stuck_in: Option<Duration>) -> Option<&'o Command> {
         if self.running().next().is_none() {
             let child = self.observed.child.ours();
-            let is_broken = child.is_some_and(|child| breach::of(child, self.observed).is_some());
+            let is_broken = child.is_some_and(|child| self.observed.breach_of(child).is_some());
             let way_out = self.waiting_rollback().filter(|_| is_broken);
             return way_out.or_else(|| self.first(self.open()));
         }
@@ -193,7 +192,7 @@ impl<'o> Line<'o> {
         }
         self.waiting_rollback()?;
         let blocks = child.outputs.blocked_by.is_some() || child.outputs.stalled.is_some();
-        let says_so = (child.is_current() && blocks) || breach::of(child, observed).is_some();
+        let says_so = (child.is_current() && blocks) || observed.breach_of(child).is_some();
         Some(if says_so { Duration::ZERO } else { STUCK_AFTER.saturating_sub(observed.since_progress) })
     }
 

@@ -162,7 +162,7 @@ impl Observed {
     /// The failure that keeps the child from its desired state. The cure of a breach of the contract is seen before the next try.
     #[must_use]
     pub fn failure_about_child(&self) -> Option<&Failure> {
-        let is_broken = || self.child.ours().is_some_and(|child| breach::of(child, self).is_some());
+        let is_broken = || self.child.ours().is_some_and(|child| self.breach_of(child).is_some());
         let told = |step| self.attempt.step_failure(step).filter(|failure| !failure.is_expected);
         let is_present = |failure: &&Failure| failure.reason != CONTRACT_BROKEN || is_broken();
         self.held_up().or_else(|| told(step::FOLLOW).filter(is_present)).or_else(|| told(step::SCALE))
@@ -173,6 +173,12 @@ impl Observed {
     pub fn failure_of_command(&self) -> Option<&Failure> {
         let refused = || self.attempt.step_failure(step::CARRY_OUT).filter(|failure| !failure.is_expected);
         self.failure_about_child().or_else(refused)
+    }
+
+    /// The output of a child that cannot be read.
+    #[must_use]
+    pub fn breach_of(&self, child: &Child) -> Option<Refusal> {
+        breach::of(child, self.given_replicas.contains_key(&child.uid))
     }
 
     /// All children, the wanted one first.
@@ -329,7 +335,7 @@ impl Observed {
         match found {
             Found::Nothing => None,
             // Nothing is written to a child that breaks the contract, and commands behind this one may lead elsewhere.
-            Found::Ours(child) => breach::of(child, self),
+            Found::Ours(child) => self.breach_of(child),
             Found::Orphan(child) if child.is_adoptable_as(&desired.hash) => None,
             Found::Orphan(child) | Found::Leaving(child) | Found::Foreign(child) => Some(found.taken(child)),
         }

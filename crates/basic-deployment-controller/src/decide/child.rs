@@ -5,7 +5,6 @@ use std::sync::Arc;
 use catena_api::{ChildStatus, keys};
 
 use crate::{
-    breach,
     child::Child,
     command_queue::CommandQueue,
     contest::{self, left_for},
@@ -69,7 +68,7 @@ pub fn breach_of_former(observed: &Observed) -> Option<Refusal> {
     if observed.attempt.holds(step::READ_FORMER) {
         return None;
     }
-    observed.former_children().find_map(|child| breach::of(child, observed))
+    observed.former_children().find_map(|child| observed.breach_of(child))
 }
 
 /// Applies a new rendering at once, and undoes changes by somebody else, unless the server itself changes the applied

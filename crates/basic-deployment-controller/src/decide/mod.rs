@@ -13,7 +13,6 @@ pub use action::{Action, Cause};
 use operator_kit::report::Deletion;
 
 use crate::{
-    breach,
     command_queue::CommandQueue,
     decide::report::{report, report_deletion},
     observed::Observed,
@@ -43,7 +42,7 @@ fn step(observed: &Observed, queue: &CommandQueue) -> Option<Action> {
     if let Some(kept) = child::relabel(observed).or_else(|| child::scale_former(observed)) {
         return Some(kept);
     }
-    if let Some(refusal) = observed.child.ours().and_then(|child| breach::of(child, observed)) {
+    if let Some(refusal) = observed.child.ours().and_then(|child| observed.breach_of(child)) {
         return commands::leave(observed, queue)
             .or_else(|| child::refuse(observed, refusal))
             .or_else(|| commands::tell(observed, queue));

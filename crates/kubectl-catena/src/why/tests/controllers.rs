@@ -341,3 +341,13 @@ fn commands_that_nobody_binds_are_told_so() {
         ),
     ]);
 }
+
+#[test]
+fn a_spec_that_is_not_followed_is_the_cause_whatever_its_pods_suffer_from() {
+    for reason in ["Paused", "KindNotListed"] {
+        let blocker = blocker("Pod", "web-x", "ImagePullBackOff", "no such image");
+        let pod = object("v1", "Pod", "web-x", None, json!({}));
+        let said = ask(WEB, &[deployment(not_ready(reason, "why", blocker)), set(ready()), pod], &calm());
+        assert_eq!(said.root_cause.unwrap().reason, reason);
+    }
+}
