@@ -113,6 +113,11 @@ impl<'o> Line<'o> {
         if candidate.is_carried_out {
             return Standing::Running;
         }
+        // It is recorded before its begin is told, so that only a later command can have taken its place.
+        if command.is_rollback() && command.status.start_time.is_some() {
+            let message = "it was carried out, and another command has replaced its effect";
+            return Standing::Impossible("Superseded", message.to_owned());
+        }
         if turn.is_none_or(|turn| turn.uid != command.uid) {
             return Standing::Queued;
         }

@@ -8,9 +8,6 @@ use operator_kit::{
 };
 use thiserror::Error;
 
-/// Reason: a child breaks the replica contract.
-pub const CONTRACT_BROKEN: &str = "ContractBroken";
-
 /// An obstacle between a `BasicDeployment` and its child.
 #[derive(Debug, Error)]
 pub enum Error {
@@ -181,7 +178,7 @@ impl Reported for Refusal {
             Self::Recursion { .. } => "Recursion",
             Self::RevisionGone { .. } => "RevisionGone",
             Self::RevisionNameTaken { .. } => "RevisionNameTaken",
-            Self::ContractBroken { .. } => CONTRACT_BROKEN,
+            Self::ContractBroken { .. } => "ContractBroken",
             Self::ChildNotOwned { .. } | Self::ChildOfAnotherContent { .. } => "ChildNotOwned",
         }
     }

@@ -22,7 +22,7 @@ use crate::{
     child_kind::{self, ChildKind},
     command::{Command, CommandKind},
     desired::Desired,
-    error::{CONTRACT_BROKEN, Refusal},
+    error::Refusal,
     revision::{Pin, Revision},
     step,
     undone::{Part, Undone},
@@ -164,8 +164,10 @@ impl Observed {
     pub fn failure_about_child(&self) -> Option<&Failure> {
         let is_broken = || self.child.ours().is_some_and(|child| self.breach_of(child).is_some());
         let told = |step| self.attempt.step_failure(step).filter(|failure| !failure.is_expected);
-        let is_present = |failure: &&Failure| failure.reason != CONTRACT_BROKEN || is_broken();
-        self.held_up().or_else(|| told(step::FOLLOW).filter(is_present)).or_else(|| told(step::SCALE))
+        self.held_up()
+            .or_else(|| told(step::READ_CHILD).filter(|_| is_broken()))
+            .or_else(|| told(step::FOLLOW))
+            .or_else(|| told(step::SCALE))
     }
 
     /// The failure that holds up the next command.

@@ -133,10 +133,10 @@ fn by_former(observed: &Observed) -> String {
             child.kind.kind, child.name
         ))
     });
-    let failed = [(step::SCALE_FORMER, "scaled"), (step::CLEAN_UP, "deleted")].into_iter().filter_map(
-        |(step, done)| {
-            let failure = observed.attempt.step_failure(step).filter(|_| observed.held_up().is_none())?;
-            Some(format!("; a former child cannot be {done}: {}", failure.message))
+    let failed = failures_about_former(observed).filter(|(step, _)| *step != step::READ_FORMER).map(
+        |(step, failure)| {
+            let done = if step == step::CLEAN_UP { "deleted" } else { "scaled" };
+            format!("; a former child cannot be {done}: {}", failure.message)
         },
     );
     let leaving = observed.others.iter().filter(|child| child.is_deleting && child.outputs.active > 0);
@@ -153,18 +153,23 @@ fn by_former(observed: &Observed) -> String {
     said.chain(broken).chain(failed).chain(leaving).chain(unseen).collect::<Vec<_>>().concat()
 }
 
-/// The failure that stops an exchange, because a former child cannot be changed.
-fn failure_about_former(observed: &Observed) -> Option<&Failure> {
-    observed.former_children().next()?;
+/// The failures that stop an exchange, because a former child cannot be changed, by step.
+fn failures_about_former(observed: &Observed) -> impl Iterator<Item = (&'static str, &Failure)> {
+    let is_any = observed.held_up().is_none() && observed.former_children().next().is_some();
     let is_broken = observed.former_children().any(|child| !child.is_readable());
-    let exchanging = [step::READ_FORMER, step::SCALE_FORMER];
-    let steps = if observed.is_served() { &[step::CLEAN_UP][..] } else { &exchanging };
-    let mut failures = steps
-        .iter()
-        // The cure of a broken contract is seen before the step is tried again.
-        .filter(|step| **step != step::READ_FORMER || is_broken)
-        .filter_map(|step| observed.attempt.step_failure(step));
-    failures.find(|failure| !failure.is_expected)
+    // The cure of a broken contract is seen before the step is tried again.
+    let steps = match () {
+        () if !is_any => &[][..],
+        () if observed.is_served() => &[step::CLEAN_UP],
+        () if is_broken => &[step::READ_FORMER, step::SCALE_FORMER],
+        () => &[step::SCALE_FORMER],
+    };
+    let failed = |step: &'static &'static str| Some((*step, observed.attempt.step_failure(step)?));
+    steps.iter().filter_map(failed).filter(|(_, failure)| !failure.is_expected)
+}
+
+fn failure_about_former(observed: &Observed) -> Option<&Failure> {
+    failures_about_former(observed).next().map(|(_, failure)| failure)
 }
 
 fn fought_over(fields: &[&str]) -> String {

@@ -138,6 +138,7 @@ impl Action {
             Self::Restart { .. }
             | Self::Create { cause: Cause::Rollback, .. }
             | Self::Apply { cause: Cause::Rollback, .. } => step::CARRY_OUT,
+            Self::Refuse(Refusal::ContractBroken { .. }) => step::READ_CHILD,
             Self::Record { .. }
             | Self::Reclaim { .. }
             | Self::Renumber { .. }

@@ -46,9 +46,9 @@ pub fn keep(desired: &Desired, observed: &Observed, queue: &CommandQueue) -> Opt
             .or_else(|| commands::start(observed, queue))
             .or_else(|| align(child, desired, observed).filter(|_| !is_held))
             .or_else(|| scale(child, observed)),
-        Found::Orphan(child) if child.is_adoptable_as(&desired.hash) => {
-            record().or_else(|| (!is_held).then(|| change(child, desired, observed, Cause::Rendering)))
-        }
+        Found::Orphan(child) if child.is_adoptable_as(&desired.hash) => record()
+            .or_else(|| commands::start(observed, queue))
+            .or_else(|| (!is_held).then(|| change(child, desired, observed, Cause::Rendering))),
         Found::Orphan(child) | Found::Foreign(child) => {
             let taken = || observed.child.taken(child);
             commands::start(observed, queue)
@@ -60,7 +60,8 @@ pub fn keep(desired: &Desired, observed: &Observed, queue: &CommandQueue) -> Opt
 
 /// Reports that spec and template cannot be followed.
 pub fn refuse(observed: &Observed, refusal: Refusal) -> Option<Action> {
-    (!observed.attempt.holds(step::FOLLOW)).then_some(Action::Refuse(refusal))
+    let action = Action::Refuse(refusal);
+    (!observed.attempt.holds(action.step())).then_some(action)
 }
 
 /// The output of a former child that cannot be read, so that its share of the exchange stays as it is.

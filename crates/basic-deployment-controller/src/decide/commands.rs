@@ -7,7 +7,7 @@ use crate::{
     command_status::{self, is_progress},
     decide::{
         action::{Action, Cause},
-        exchange,
+        exchange, history,
     },
     observed::{Found, Observed},
     restarts, step,
@@ -22,6 +22,7 @@ pub fn start(observed: &Observed, queue: &CommandQueue) -> Option<Action> {
     if prepared.command != command.uid
         || observed.is_next_blocked()
         || observed.attempt.holds(step::CARRY_OUT)
+        || history::prove(observed).is_some()
     {
         return None;
     }

@@ -39,6 +39,12 @@ pub fn record(desired: &Desired, observed: &Observed) -> Option<Action> {
     })
 }
 
+/// Records a rollback on its revision. The next one waits for that: a child alone proves only the last one.
+pub fn prove(observed: &Observed) -> Option<Action> {
+    let record = record(observed.desired.as_ref().ok()?, observed)?;
+    matches!(record, Action::Renumber { .. }).then_some(record)
+}
+
 /// Deletes the oldest revisions beyond the limit, except those that are wanted, live or requested.
 pub fn prune(observed: &Observed) -> Option<Action> {
     if observed.attempt.holds(step::PRUNE) {

@@ -16,6 +16,7 @@ use crate::{
     command_queue::CommandQueue,
     decide::report::{report, report_deletion},
     observed::Observed,
+    step,
 };
 
 /// The next step for a `BasicDeployment`.
@@ -43,7 +44,10 @@ fn step(observed: &Observed, queue: &CommandQueue) -> Option<Action> {
         return Some(kept);
     }
     if let Some(refusal) = observed.child.ours().and_then(|child| observed.breach_of(child)) {
-        return commands::leave(observed, queue)
+        let is_held = observed.attempt.holds(step::FOLLOW);
+        return history::prove(observed)
+            .filter(|_| !is_held)
+            .or_else(|| commands::leave(observed, queue))
             .or_else(|| child::refuse(observed, refusal))
             .or_else(|| commands::tell(observed, queue));
     }

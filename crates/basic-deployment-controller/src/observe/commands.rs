@@ -66,11 +66,12 @@ impl Commands {
         Some(commands)
     }
 
-    /// A number that identifies the set of commands that are bound to a `BasicDeployment`.
+    /// A number that identifies the set of commands that are bound to a `BasicDeployment`, and those that have ended: the
+    /// failure of one is not that of the next.
     pub fn fingerprint(&self, namespace: &str, uid: &str) -> u64 {
         let mut hasher = DefaultHasher::new();
         for command in self.of(namespace, uid).into_iter().flatten() {
-            command.uid.hash(&mut hasher);
+            (&command.uid, command.has_ended()).hash(&mut hasher);
         }
         hasher.finish()
     }

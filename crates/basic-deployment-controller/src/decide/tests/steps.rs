@@ -67,6 +67,10 @@ fn a_former_child_that_cannot_be_deleted_is_told() {
     assert_eq!(told.blocked_by.unwrap().reason, "Forbidden");
     let message = &conditions::find(&told.conditions, conditions::READY).unwrap().message;
     assert!(message.ends_with("; a former child cannot be deleted: no"), "{message}");
+    let mut gone = observed;
+    gone.others.clear();
+    let message = &conditions::find(&status(&gone).conditions, conditions::READY).unwrap().message.clone();
+    assert_eq!(message, "3 of 3 replicas are serving");
 }
 
 #[test]
@@ -130,4 +134,63 @@ fn a_rollback_takes_back_an_orphan_of_its_revision_and_no_other_one() {
     let Action::Tell(news) = to(orphan("other")) else { panic!() };
     let succeeded = conditions::find(&news[0].1.conditions, "Succeeded").unwrap();
     assert!(succeeded.message.contains("restore those to have it adopted"), "{}", succeeded.message);
+}
+
+#[test]
+fn a_breach_that_is_over_holds_up_nothing_and_another_failure_hides_none() {
+    let broken =
+        || ours(json!({"metadata": {"annotations": {keys::HASH: "old"}}, "status": {"active": "3"}}));
+    let mut observed = after_failure(broken());
+    observed.child = Found::Nothing;
+    assert_eq!(decide(&observed), create(desired()));
+    observed.child = Found::Ours(child(json!({"metadata": {"annotations": {keys::HASH: "old"}}})));
+    assert!(matches!(decide(&observed), Action::Apply { .. }));
+
+    let mut observed = after_failure(ours(json!({"metadata": {"annotations": {keys::HASH: "old"}}})));
+    observed.child = broken().child;
+    let refused = decide(&observed);
+    assert!(matches!(refused, Action::Refuse(Refusal::ContractBroken { .. })), "{refused:?}");
+}
+
+#[test]
+fn a_rollback_waits_until_the_one_before_it_is_recorded() {
+    let marks = json!({keys::HASH: "bad", keys::LAST_COMMAND: "bad", keys::ROLLED_BACK_BY: "bad"});
+    for active in [json!(1), json!("1")] {
+        let mut observed = ours(json!({"metadata": {"annotations": marks}, "status": {"active": active}}));
+        observed.desired = Ok(Desired::new(&deployment(), rendered("bad"), replica_sets()));
+        observed.revisions = vec![revision(1, "bad"), revision(2, NEW), revision(3, "good")];
+        observed.commands = Some(vec![rollback("way-out", 20, 3)]);
+        let target = Desired::new(&deployment(), rendered("good"), replica_sets());
+        observed.prepared =
+            Some(Prepared { command: "way-out".into(), target: Some((target, Found::Nothing)) });
+        assert!(matches!(decide(&observed), Action::Renumber { .. }));
+        let next = decide(&after_failure(observed));
+        assert!(!matches!(next, Action::Create { .. }), "{next:?}");
+    }
+}
+
+#[test]
+fn a_rollback_does_not_wait_for_an_adoption_that_is_refused() {
+    let orphan = child(json!({"metadata": {"ownerReferences": null}}));
+    let mut observed = after_failure(observed(Found::Orphan(orphan)));
+    observed.others = vec![deployment_child(json!({}))];
+    observed.kinds.push(fixtures::listed(deployment_child(json!({})).kind.clone()));
+    observed.revisions.insert(0, revision_of_deployments());
+    observed.commands = Some(vec![rollback("back", 10, 0)]);
+    let former = observed.others[0].clone();
+    let target = Desired::new(&deployment(), rendered("former"), former.kind.clone());
+    observed.prepared =
+        Some(Prepared { command: "back".into(), target: Some((target, Found::Ours(former))) });
+    assert!(matches!(decide(&observed), Action::Apply { cause: Cause::Rollback, .. }));
+}
+
+#[test]
+fn a_rollback_whose_effect_was_replaced_is_not_carried_out_again() {
+    let mut observed = ours(json!({}));
+    observed.revisions = vec![revision(1, "good"), revision(2, NEW)];
+    observed.commands = Some(vec![rollback("a", 10, 1)]);
+    Arc::make_mut(&mut observed.commands.as_mut().unwrap()[0]).status.start_time =
+        Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(observed.now));
+    queue::prepare(&mut observed);
+    assert_eq!(told(decide(&observed), "a"), outcome("False", "Superseded"));
 }

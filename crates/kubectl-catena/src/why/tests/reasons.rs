@@ -18,7 +18,7 @@ fn every_reason_that_a_controller_reports_is_explained() {
         ("operator-kit/src/render/templates/error.rs", &["=> \""]),
         ("operator-kit/src/report/failure.rs", &["reason: \""]),
         ("operator-kit/src/write/repeated_writes.rs", &["reason: \""]),
-        ("basic-deployment-controller/src/error.rs", &["=> \"", "= \""]),
+        ("basic-deployment-controller/src/error.rs", &["=> \""]),
         ("basic-deployment-controller/src/status.rs", &["say(\"", "= \"", "{ \"", "\n            \""]),
         (
             "basic-deployment-controller/src/command_status.rs",
