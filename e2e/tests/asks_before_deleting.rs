@@ -156,8 +156,10 @@ async fn policies_protect_at_creation_and_ask_for_a_confirmation_and_refuse_fore
     let why = refused(&namespace, "web", &DeleteParams::foreground()).await;
     assert!(why.contains("background"), "{why}");
     namespace.delete::<ConfigMap>("web").await?;
-    // Once it is being deleted, no confirmation is needed again.
+    // Once it is being deleted, no confirmation is needed again, and what it owns still has to stay.
     namespace.delete::<ConfigMap>("web").await?;
+    let why = refused(&namespace, "web", &DeleteParams::foreground()).await;
+    assert!(why.contains("background"), "{why}");
     another_version_is_no_way_around(&namespace).await?;
     tokio::task::spawn_blocking(move || drop(paused)).await?;
     namespace.until_gone::<ConfigMap>("web").await;

@@ -96,6 +96,12 @@ impl Held {
         Duration::try_from(self.now.duration_since(self.since)).unwrap_or_default()
     }
 
+    /// Whether a backup was found before.
+    #[must_use]
+    pub fn had_a_backup(&self) -> bool {
+        self.status.as_ref().is_some_and(|status| status.backup.is_some())
+    }
+
     /// Its last backup that exists, as far as is known.
     #[must_use]
     pub fn last_backup(&self) -> Option<ObjectReference> {

@@ -31,9 +31,10 @@ impl Removed {
     }
 
     fn insert(&mut self, place: u64, deletion: Deletion) {
-        if self.by_place.insert(place, deletion).is_none() {
-            self.places.push_back(place);
+        if self.by_place.insert(place, deletion).is_some() {
+            self.places.retain(|known| *known != place);
         }
+        self.places.push_back(place);
         if self.places.len() > REMEMBERED
             && let Some(oldest) = self.places.pop_front()
         {
@@ -176,6 +177,18 @@ mod tests {
         assert_eq!((removed.by_place.len(), removed.places.len()), (REMEMBERED, REMEMBERED));
         assert!(!removed.came_back(&command("first", DELETED, 1)));
         assert!(removed.came_back(&command("0", "2026-01-01T12:00:01Z", 1)));
+    }
+
+    #[test]
+    fn what_is_deleted_again_is_not_the_oldest() {
+        let mut removed = deleted("again");
+        for number in 1..REMEMBERED {
+            removed.remember(&command(&number.to_string(), DELETED, 1), DELETED.parse().unwrap());
+        }
+        removed.remember(&command("again", DELETED, 1), DELETED.parse().unwrap());
+        removed.remember(&command("last", DELETED, 1), DELETED.parse().unwrap());
+        assert!(removed.came_back(&command("again", "2026-01-01T12:00:01Z", 1)));
+        assert_eq!((removed.by_place.len(), removed.places.len()), (REMEMBERED, REMEMBERED));
     }
 
     #[test]

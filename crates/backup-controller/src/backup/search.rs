@@ -76,9 +76,11 @@ impl<'s> Search<'s> {
 }
 
 /// The attempt with which the search for an object's backups begins: the last reported one, or the first if the object
-/// may be released without a backup, because an attempt that was given up may have succeeded since.
+/// may be released without a backup, because an attempt that was given up may have succeeded since. What is too many for one
+/// search goes on where it was, so that it comes to an end.
 #[must_use]
 pub fn first_look_up(kind: &ProtectedKind, status: Option<&BackupStatus>) -> u32 {
-    let looks_at_all = !kind.always_holds() && kind.tries <= MAX_LOOK_UPS;
-    status.filter(|_| !looks_at_all).map_or(1, |status| status.attempt)
+    let may_release = !kind.always_holds() && kind.tries <= MAX_LOOK_UPS;
+    let is_all_looked_at = |status: &&BackupStatus| may_release && status.attempt < MAX_LOOK_UPS;
+    status.filter(|status| !is_all_looked_at(status)).map_or(1, |status| status.attempt)
 }

@@ -69,12 +69,14 @@ fn let_go(observed: &Observed, kind: &ProtectedKind, held: &Held) -> Action {
             }
             let due = retry_at(kind, held, last);
             match observed.attempt.failure() {
-                None if due <= held.now => create(held, next),
-                None => hold::failed(observed, kind, held, last, due),
+                // A read that fails meanwhile does not shorten the pause.
+                _ if due > held.now => hold::failed(observed, kind, held, last, due),
+                None => create(held, next),
                 Some(failure) => hold::blocked(observed, held, last.attempt, failure),
             }
         }
-        Some(Situation::Unusable(problem)) if !kind.protect => given_up(
+        // One that was found before may still run.
+        Some(Situation::Unusable(problem)) if !kind.protect && !held.had_a_backup() => given_up(
             None,
             &format!("its entry no longer protects objects, and no backup can be created: {problem}"),
         ),

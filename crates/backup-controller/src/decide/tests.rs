@@ -7,6 +7,7 @@ use serde_json::json;
 
 use super::*;
 use crate::{
+    annotation::BackupStatus,
     error::{Missing, Unusable},
     fixtures,
     settings::Settings,
@@ -175,9 +176,25 @@ fn an_object_that_backs_off_is_let_go_when_its_backup_is_proven() {
 fn nothing_is_created_while_backing_off_and_the_failure_is_said() {
     for situation in [absent(), failed(1, 1000)] {
         let mut observed = deleted("held", situation);
+        if let Action::Hold { status, .. } = decide(&observed) {
+            held(&mut observed).status = Some(status);
+        }
         observed.attempt = backing_off();
+        held(&mut observed).now = now() + Duration::from_secs(60);
         assert_eq!(state(&decide(&observed)), Some((State::Blocked, "Forbidden")));
     }
+}
+
+#[test]
+fn a_read_that_fails_in_the_pause_after_a_failed_backup_does_not_end_the_pause() {
+    let mut observed = deleted("held", failed(1, 1000));
+    let Action::Hold { status, .. } = decide(&observed) else { panic!("not held") };
+    held(&mut observed).status = Some(status.clone());
+    held(&mut observed).now = now() + Duration::from_secs(59);
+    observed.attempt = backing_off();
+    let action = decide(&observed);
+    let waits = Duration::from_secs(1);
+    assert!(matches!(&action, Action::Hold { tell: false, again, .. } if *again == waits), "{action:?}");
 }
 
 #[test]
@@ -237,6 +254,11 @@ fn the_look_up_begins_with_the_first_attempt_where_release_is_allowed() {
     let first = |id: &str, status| crate::backup::first_look_up(&kind(id), status);
     assert_eq!((first("held", Some(&status)), first("held", None)), (3, 1));
     assert_eq!((first("released", Some(&status)), first("released", None)), (1, 1));
+    // A search of 32 that begins at 1 again and again would never end.
+    for attempt in [32, 33] {
+        let status = BackupStatus { attempt, ..status.clone() };
+        assert_eq!(crate::backup::first_look_up(&kind("released"), Some(&status)), attempt);
+    }
 }
 
 #[test]
@@ -327,6 +349,11 @@ fn an_entry_that_protects_no_more_lets_go_what_cannot_be_backed_up_and_waits_for
         let action = unprotected(situation, refusals);
         assert_eq!(outcome(action.clone()), Some(Outcome::GivenUp), "{action:?}");
     }
+    let mut observed = deleted("unprotected", there(Verdict::Running(None), 30));
+    let Action::Hold { status, .. } = decide(&observed) else { panic!("not held") };
+    held(&mut observed).status = Some(status);
+    held(&mut observed).situation = Some(Situation::Unusable(Unusable::NoNamespace { backup: "b".into() }));
+    assert_eq!(outcome(decide(&observed)), None, "its backup still runs");
 }
 
 #[test]
