@@ -8,7 +8,7 @@ use std::{
 };
 
 use anyhow::{Result, ensure};
-use catena_api::{BasicDeployment, BasicReplicaSet};
+use catena_api::{BasicDeployment, BasicReplicaSet, keys::SETTINGS_VERSION};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::{
     ClusterResourceScope, NamespaceResourceScope,
@@ -29,9 +29,6 @@ use serde::de::DeserializeOwned;
 use serde_json::json;
 
 use crate::{Controller, Process, WAIT_TIMEOUT, eventually, system::NAMESPACE};
-
-/// The annotation of a release's ConfigMap with the version of its settings.
-const SETTINGS_VERSION: &str = "catena.dev/settings-version";
 
 /// A test in the course of the suite.
 struct Run {

@@ -79,6 +79,14 @@ fn is_rolled_back(web: &BasicDeployment) -> bool {
     web.status.as_ref().is_some_and(|status| is_true(&status.conditions, "RolledBack"))
 }
 
+/// A `BasicDeployment` whose second revision never becomes ready.
+async fn on_a_bad_version(namespace: &Namespace) -> Result<BasicDeployment> {
+    namespace.create(&deployment("web", 2)).await?;
+    until_on(namespace, 1).await;
+    image(namespace, BAD).await?;
+    Ok(until_blocked(namespace).await)
+}
+
 #[tokio::test]
 async fn each_rendering_is_a_revision_and_scaling_is_none() -> Result<()> {
     e2e::needs!(AuditLog);
@@ -183,10 +191,7 @@ async fn the_example_takes_a_bad_version_back_and_what_comes_next_is_followed() 
 async fn a_rolled_back_child_that_somebody_deletes_comes_back_as_it_was() -> Result<()> {
     let cluster = Cluster::with(&COMMANDED).await?;
     let namespace = cluster.namespace("deleted").await?;
-    namespace.create(&deployment("web", 2)).await?;
-    until_on(&namespace, 1).await;
-    image(&namespace, BAD).await?;
-    let web = until_blocked(&namespace).await;
+    let web = on_a_bad_version(&namespace).await?;
     namespace.create(&rollback(&web, "undo", 0)).await?;
     until_ended(&namespace, "undo", "True", "Complete").await;
     until_numbers(&namespace, &[2, 3]).await;
@@ -258,10 +263,7 @@ async fn a_rollback_that_is_overtaken_by_another_version_is_superseded() -> Resu
 async fn a_rollback_does_not_wait_for_a_restart_that_is_stuck() -> Result<()> {
     let cluster = Cluster::with(&COMMANDED).await?;
     let namespace = cluster.namespace("stuck").await?;
-    namespace.create(&deployment("web", 2)).await?;
-    until_on(&namespace, 1).await;
-    image(&namespace, BAD).await?;
-    let web = until_blocked(&namespace).await;
+    let web = on_a_bad_version(&namespace).await?;
     namespace.create(&restart(&web, "stuck")).await?;
     until_restart_outcome(&namespace, "stuck", "Unknown", "Running").await;
     namespace.create(&rollback(&web, "undo", 0)).await?;
@@ -280,10 +282,7 @@ async fn a_rollback_does_not_wait_for_a_restart_that_is_stuck() -> Result<()> {
 async fn a_rollback_does_not_wait_for_one_to_a_bad_revision() -> Result<()> {
     let cluster = Cluster::with(&COMMANDED).await?;
     let namespace = cluster.namespace("worse").await?;
-    namespace.create(&deployment("web", 2)).await?;
-    until_on(&namespace, 1).await;
-    image(&namespace, BAD).await?;
-    let web = until_blocked(&namespace).await;
+    let web = on_a_bad_version(&namespace).await?;
     image(&namespace, &another_image()).await?;
     until_on(&namespace, 3).await;
     namespace.create(&rollback(&web, "worse", 2)).await?;

@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use catena_api::{BasicDeployment, BasicDeploymentRestart, BasicDeploymentRollback, BasicReplicaSet};
-use e2e::{CHAIN, Cluster, DEPLOYMENTS, Release, WAIT_TIMEOUT, alive, commands, deployment};
+use e2e::{CHAIN, Cluster, DEPLOYMENTS, Release, alive, commands, deployment};
 use k8s_openapi::api::apps::v1::Deployment;
 use serde_json::{Value, json};
 
@@ -67,7 +67,7 @@ async fn a_restart_that_the_server_refuses_holds_up_no_scaling() -> Result<()> {
     assert!(commands::condition_of(&told, "Succeeded").is_some_and(|told| told.status == "Unknown"));
     change(&namespace, json!({"replicas": 2})).await?;
     namespace
-        .until_within(WAIT_TIMEOUT, "web", "follows", |web: &BasicDeployment| {
+        .until("web", "follows", |web: &BasicDeployment| {
             web.status.as_ref().is_some_and(|status| status.ready && status.active == 2)
         })
         .await;

@@ -35,7 +35,7 @@ pub fn additions(child: &Child, desired: &Desired) -> Vec<Additions> {
     let contract = child.kind.fields();
     // The token may be one of the keys of such a map.
     let mut rendered = desired.object.clone();
-    for field in [Some(&contract.replicas), contract.restarted_at.as_ref()].into_iter().flatten() {
+    for (_, field) in contract.written() {
         field.set(&mut rendered, Value::Bool(true));
     }
     let added = |map: &FieldPath| {

@@ -62,8 +62,7 @@ pub fn render(deployment: &BasicDeployment, settings: &Settings) -> Result<Rende
         return Err(Refusal::UnusedMetadata { template: spec.template.clone(), field });
     }
     let kind = settings.kind_of(&rendered.object)?;
-    let contract = kind.fields();
-    for field in [Some(&contract.replicas), contract.restarted_at.as_ref()].into_iter().flatten() {
+    for (_, field) in kind.fields().written() {
         if field.get(&rendered.object).is_some() {
             return Err(Refusal::ReservedField { template: spec.template.clone(), field: field.to_string() });
         }
@@ -98,10 +97,8 @@ pub fn located(error: WriteError, deployment: &BasicDeployment, settings: &Setti
     let is_it = |kind: &&Arc<ChildKind>| kind.kind == error.object.kind;
     let Some(kind) = settings.children.iter().find(is_it) else { return error };
     let WriteCause::Invalid { fields, .. } = &error.cause else { return error };
-    let of_contract =
-        [("replicas", Some(&kind.fields().replicas)), ("restartedAt", kind.fields().restarted_at.as_ref())];
     let is_named = |path: &FieldPath| error.cause.is_unknown_field() && fields.contains(&path.to_string());
-    if let Some((name, _)) = of_contract.into_iter().find(|(_, path)| path.is_some_and(is_named)) {
+    if let Some((name, _)) = kind.fields().written().find(|(_, path)| is_named(path)) {
         return error.set_by(&format!("contract.{name} of {} in the controller's settings", kind.kind));
     }
     let (template, subject) = (&deployment.spec.template, subject(deployment));

@@ -182,18 +182,15 @@ fn mistakes(field: &str, kind: &ChildKind) -> Vec<String> {
             "{field}.contract.ready: is missing; active and updated of another kind do not tell whether an old replica is counted for a new one, so state when all replicas are new and serve, as a path or as an expression: {{cel: …}}"
         ));
     }
-    let written =
-        [("replicas", Some(&kind.fields().replicas)), ("restartedAt", kind.fields().restarted_at.as_ref())];
-    for (name, path) in written {
-        let is_uncounted = |path: &&FieldPath| {
-            path.names().first().is_some_and(|first| ["metadata", "status"].contains(&first.as_str()))
-        };
-        if let Some(path) = path.filter(is_uncounted) {
-            problems.push(format!(
-                "{field}.contract.{name}: {path} is not a part of the spec, so that a change of it gives no new generation, and an old status would be taken for its effect; name a field of the spec"
-            ));
-        }
-    }
+    let is_uncounted = |path: &FieldPath| {
+        path.names().first().is_some_and(|first| ["metadata", "status"].contains(&first.as_str()))
+    };
+    let uncounted = kind.fields().written().filter(|(_, path)| is_uncounted(path));
+    problems.extend(uncounted.map(|(name, path)| {
+        format!(
+            "{field}.contract.{name}: {path} is not a part of the spec, so that a change of it gives no new generation, and an old status would be taken for its effect; name a field of the spec"
+        )
+    }));
     problems.extend(kind.fields().pods.iter().flat_map(|pods| mistakes_about_pods(field, pods)));
     problems
 }

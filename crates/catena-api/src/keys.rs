@@ -89,3 +89,6 @@ pub const SCRATCH: &str = "catena.dev/upgrade-check";
 /// Annotation on a scratch definition: the time until which its check uses it, unless the check extends it. From then on,
 /// the next check removes it.
 pub const SCRATCH_UNTIL: &str = "catena.dev/upgrade-check-until";
+
+/// Annotation on the ConfigMap of a chart: the version of the settings in it, as the controller computes it from their text.
+pub const SETTINGS_VERSION: &str = "catena.dev/settings-version";

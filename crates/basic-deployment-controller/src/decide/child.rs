@@ -49,12 +49,9 @@ pub fn keep(desired: &Desired, observed: &Observed, queue: &CommandQueue) -> Opt
         Found::Orphan(child) if child.is_adoptable_as(&desired.hash) => record()
             .or_else(|| commands::start(observed, queue))
             .or_else(|| (!is_held).then(|| change(child, desired, observed, Cause::Rendering))),
-        Found::Orphan(child) | Found::Foreign(child) => {
-            let taken = || observed.child.taken(child);
-            commands::start(observed, queue)
-                .or_else(|| history::prune(observed))
-                .or_else(|| refuse(observed, taken()))
-        }
+        Found::Orphan(child) | Found::Foreign(child) => commands::start(observed, queue)
+            .or_else(|| history::prune(observed))
+            .or_else(|| refuse(observed, observed.child.taken(child))),
     }
 }
 

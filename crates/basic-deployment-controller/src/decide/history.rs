@@ -1,6 +1,6 @@
 //! Stores and prunes revisions.
 
-use std::collections::HashSet;
+use std::{collections::HashSet, sync::Arc};
 
 use crate::{
     command::Order,
@@ -8,41 +8,49 @@ use crate::{
     desired::Desired,
     error::Refusal,
     observed::{Observed, Occupant},
-    revision::find,
+    revision::{Revision, find},
     rollback, step,
 };
 
 /// Stores the next rendering of the child before the child is changed to it, as the revision with the highest number.
 pub fn record(desired: &Desired, observed: &Observed) -> Option<Action> {
-    let last = observed.revisions.last();
-    let next = last.map_or(1, |last| last.number.saturating_add(1));
-    let mut rejects = observed.pin.as_ref().map(|pin| pin.rejects.clone()).unwrap_or_default();
-    let Some(revision) = find(&observed.revisions, &desired.hash) else {
-        // A rendering that a rollback holds has a revision, or is refused.
-        let rendered = observed.rendered.as_ref().ok().filter(|rendered| rendered.hash == desired.hash)?;
-        return Some(match observed.occupant.clone() {
-            None => Action::Record { rendered: rendered.clone(), number: next },
-            Some(Occupant::Ours { name, uid }) => {
-                Action::Reclaim { name, uid, hash: rendered.hash.clone(), number: next }
-            }
-            Some(Occupant::Foreign { name }) => Action::Refuse(Refusal::RevisionNameTaken { name }),
-        });
-    };
-    let on_child = observed.child.ours().filter(|child| child.hash() == desired.hash);
-    let by = on_child.and_then(|child| child.marks().rolled_back_by);
-    rejects.command = rejects.command.or(by).or_else(|| revision.rejects.command.clone());
-    let is_last = last.is_some_and(|last| last.uid == revision.uid);
-    (!is_last || revision.rejects != rejects).then(|| Action::Renumber {
-        revision: revision.clone(),
-        number: if is_last { revision.number } else { next },
-        rejects,
+    if let Some(revision) = find(&observed.revisions, &desired.hash) {
+        return renumber(revision, desired, observed);
+    }
+    // A rendering that a rollback holds has a revision, or is refused.
+    let rendered = observed.rendered.as_ref().ok().filter(|rendered| rendered.hash == desired.hash)?;
+    let number = next_number(observed);
+    Some(match observed.occupant.clone() {
+        None => Action::Record { rendered: rendered.clone(), number },
+        Some(Occupant::Ours { name, uid }) => {
+            Action::Reclaim { name, uid, hash: rendered.hash.clone(), number }
+        }
+        Some(Occupant::Foreign { name }) => Action::Refuse(Refusal::RevisionNameTaken { name }),
     })
 }
 
 /// Records a rollback on its revision. The next one waits for that: a child alone proves only the last one.
 pub fn prove(observed: &Observed) -> Option<Action> {
-    let record = record(observed.desired.as_ref().ok()?, observed)?;
-    matches!(record, Action::Renumber { .. }).then_some(record)
+    let desired = observed.desired.as_ref().ok()?;
+    renumber(find(&observed.revisions, &desired.hash)?, desired, observed)
+}
+
+/// Makes a stored revision the last one, with the record of the rollback that went to it.
+fn renumber(revision: &Arc<Revision>, desired: &Desired, observed: &Observed) -> Option<Action> {
+    let mut rejects = observed.pin.as_ref().map(|pin| pin.rejects.clone()).unwrap_or_default();
+    let on_child = observed.child.ours().filter(|child| child.hash() == desired.hash);
+    let by = on_child.and_then(|child| child.marks().rolled_back_by);
+    rejects.command = rejects.command.or(by).or_else(|| revision.rejects.command.clone());
+    let is_last = observed.revisions.last().is_some_and(|last| last.uid == revision.uid);
+    (!is_last || revision.rejects != rejects).then(|| Action::Renumber {
+        revision: revision.clone(),
+        number: if is_last { revision.number } else { next_number(observed) },
+        rejects,
+    })
+}
+
+fn next_number(observed: &Observed) -> i64 {
+    observed.revisions.last().map_or(1, |last| last.number.saturating_add(1))
 }
 
 /// Deletes the oldest revisions beyond the limit, except those that are wanted, live or requested.

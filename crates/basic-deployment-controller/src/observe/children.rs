@@ -89,7 +89,10 @@ impl Children {
     ) -> Seen {
         let mut seen = Seen { children: Vec::new(), problem: None, unserved: Vec::new() };
         for Known { kind, cache } in kinds {
-            if may_have(kind) {
+            if cache.problem().is_some() {
+                if !may_have(kind) {
+                    continue;
+                }
                 // Another mapping is another watch, and no reason to report that children are unknown.
                 cache.first_list(FIRST_LIST_WAIT).await;
             }
@@ -100,7 +103,6 @@ impl Children {
                     seen.children.extend(children);
                     continue;
                 }
-                Some(_) if !may_have(kind) => continue,
                 Some(problem) if cache.is_unserved() => match self.other_version(kind).await {
                     Ok(None) => {
                         seen.unserved.push(kind.clone());

@@ -80,6 +80,12 @@ impl Default for ReplicaContract {
 }
 
 impl ReplicaContract {
+    /// The fields that the parent writes, by their names in the contract.
+    pub fn written(&self) -> impl Iterator<Item = (&'static str, &FieldPath)> {
+        let token = self.restarted_at.as_ref().map(|token| ("restartedAt", token));
+        [("replicas", &self.replicas)].into_iter().chain(token)
+    }
+
     /// Whether it says how readiness is reported: numbers of other fields do not tell whether an old replica is counted for
     /// a new one.
     #[must_use]

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use catena_api::keys::SETTINGS_VERSION;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{ConfigMap, Event};
 use kube::{Api, ResourceExt, api::ListParams};
@@ -13,8 +14,6 @@ use crate::{connection::Cluster, object::Identity, pages};
 /// The labels of the settings of our charts.
 const OURS: &str = "app.kubernetes.io/part-of=catena";
 const COMPONENT: &str = "app.kubernetes.io/component";
-/// The sha256 of the settings, as the chart writes it.
-const VERSION: &str = "catena.dev/settings-version";
 /// The Events about settings that are not in force.
 const REASONS: [&str; 2] = ["SettingsRefused", "SettingsWaitForRights"];
 /// Longer notes of Events are cut, so that they cannot be compared.
@@ -42,7 +41,7 @@ pub async fn refused_settings(cluster: &Cluster) -> Vec<RefusedSettings> {
     let maps = Api::<ConfigMap>::all(cluster.client.clone());
     let maps = pages::all(&maps, ListParams::default().labels(OURS)).await.unwrap_or_default();
     let mut by_namespace: BTreeMap<String, Vec<ConfigMap>> = BTreeMap::new();
-    for map in maps.into_iter().filter(|map| map.annotations().contains_key(VERSION)) {
+    for map in maps.into_iter().filter(|map| map.annotations().contains_key(SETTINGS_VERSION)) {
         by_namespace.entry(map.namespace().unwrap_or_default()).or_default().push(map);
     }
     let mut refused = Vec::new();
@@ -57,7 +56,7 @@ pub async fn refused_settings(cluster: &Cluster) -> Vec<RefusedSettings> {
 
 /// The Event about the present settings: earlier ones may be about settings that were corrected meanwhile.
 fn refusal(map: &ConfigMap, events: &[Event]) -> Option<RefusedSettings> {
-    let version = map.annotations().get(VERSION)?;
+    let version = map.annotations().get(SETTINGS_VERSION)?;
     let is_about = |event: &&Event| {
         let note = event.message.as_deref().unwrap_or_default();
         let is_of_version =
@@ -114,7 +113,7 @@ mod tests {
     fn only_a_refusal_of_the_present_settings_counts() {
         let map: ConfigMap = serde_json::from_value(json!({
             "metadata": {
-                "name": "d", "namespace": "catena-system", "uid": "u", "annotations": {VERSION: "v2"},
+                "name": "d", "namespace": "catena-system", "uid": "u", "annotations": {SETTINGS_VERSION: "v2"},
                 "labels": {COMPONENT: "basic-deployment-controller"},
             },
             "data": {"settings.yaml": "templates: {web: x}"},
