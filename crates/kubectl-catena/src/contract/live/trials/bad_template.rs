@@ -3,9 +3,16 @@
 use std::collections::BTreeSet;
 
 use anyhow::Result;
+use kube::core::SelectorExt;
 use tokio::time::sleep;
 
-use crate::contract::live::{replica::Replica, requirement::Requirement, run::Run};
+use super::selector;
+use crate::contract::live::{
+    replica::Replica,
+    requirement::Requirement,
+    run::{Run, View},
+    scene::Child,
+};
 
 /// Rolls the template out and back.
 pub async fn is_told(run: &Run<'_>, replicas: i32) -> Result<()> {
@@ -45,14 +52,21 @@ pub async fn is_told(run: &Run<'_>, replicas: i32) -> Result<()> {
 }
 
 fn names_its_blocker(run: &Run<'_>, name: &str) {
-    let blocker = run.scene.child(name).and_then(|child| child.outputs.blocked_by);
-    match blocker {
-        Some(blocker) => {
-            let seen = format!("{}/{}: {}", blocker.kind, blocker.name, blocker.reason);
-            run.ledger.pass(Requirement::BlockedBy, seen);
-        }
-        None => run.ledger.fail(Requirement::BlockedBy, "nothing was named while a pod could not serve"),
-    }
+    let Some(Child { outputs, .. }) = run.scene.child(name) else { return };
+    // Its parent finds it among the pods that the contract selects.
+    let is_selected = |replica: &Replica| {
+        let selector = outputs.pods.as_deref().and_then(selector::parsed);
+        selector.is_some_and(|selector| selector.matches(&replica.labels))
+    };
+    let is_blocker = |replica: &Replica| replica.is_alive && !replica.serves && is_selected(replica);
+    let seen = if let Some(blocker) = &outputs.blocked_by {
+        format!("{}/{}: {}", blocker.kind, blocker.name, blocker.reason)
+    } else if let Some(pod) = run.scene.replicas().into_iter().find(is_blocker) {
+        format!("Pod/{}, by the selector of pods", pod.name)
+    } else {
+        return run.ledger.fail(Requirement::BlockedBy, "nothing was named while a pod could not serve");
+    };
+    run.ledger.pass(Requirement::BlockedBy, seen);
 }
 
 async fn goes_back(
@@ -65,6 +79,13 @@ async fn goes_back(
     let bad: BTreeSet<String> = run.scene.uids().difference(before).cloned().collect();
     if is_beside {
         run.stage.delete(run.bad.name()).await?;
+        // Those of another child are no replaced ones of this, which is ready all the time.
+        let is_gone =
+            |view: &View| !view.replicas.iter().any(|replica| replica.is_alive && bad.contains(&replica.uid));
+        if !run.until(run.good.name(), Requirement::Deletion, is_gone).await {
+            let late = run.in_time(Requirement::Deletion);
+            run.ledger.fail(Requirement::Deletion, format!("{late}: pods of the deleted child were left"));
+        }
     }
     let generation = run.change(run.good, replicas, None, &bad, Requirement::BadTemplate).await?;
     let is_back = run.settle(replicas, generation, &bad, Requirement::Replacement).await;

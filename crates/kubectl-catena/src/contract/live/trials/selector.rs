@@ -29,7 +29,7 @@ pub fn selects(run: &Run<'_>) {
 }
 
 /// Labels with values, the form in which selectors of pods are reported.
-fn parsed(text: &str) -> Option<Selector> {
+pub fn parsed(text: &str) -> Option<Selector> {
     let of_label = |part: &str| {
         let (key, value) = part.split_once('=')?;
         Some(Expression::Equal(key.to_owned(), value.trim_start_matches('=').to_owned()))
