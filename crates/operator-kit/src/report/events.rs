@@ -1,4 +1,9 @@
-use std::{sync::Arc, time::Duration};
+use std::{
+    collections::HashMap,
+    hash::{BuildHasher, RandomState},
+    sync::Arc,
+    time::Duration,
+};
 
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::{
@@ -26,7 +31,7 @@ const PUBLISH_TIMEOUT: Duration = Duration::from_secs(5);
 const QUEUE: usize = 1000;
 /// Pause after each Event: at most 50 a second.
 const EVENT_INTERVAL: Duration = Duration::from_millis(20);
-/// Number of Events after which the recorder forgets which ones may repeat.
+/// Number of Events after which it is forgotten which ones may repeat.
 const REMEMBERED: usize = 1000;
 
 /// Publishes Events about objects: best effort, aggregated, never a reason to fail. They are published one after
@@ -42,8 +47,7 @@ pub struct Events {
 pub struct Milestone {
     /// One `PascalCase` word.
     pub reason: &'static str,
-    /// The action of the controller. Events with the same reason, action and related object are counted as repeats, which
-    /// keep the first note.
+    /// The action of the controller.
     pub action: String,
     /// For people.
     pub note: String,
@@ -71,7 +75,7 @@ impl Events {
         Self { queue, metrics }
     }
 
-    /// Publishes a warning. The API counts repeats by reason, so the reason must not contain variable parts.
+    /// Publishes a warning. The reason must not contain variable parts.
     pub fn warn(&self, object: &ObjectReference, reason: &'static str, note: &str) {
         self.enqueue(EventType::Warning, object, reason, RECONCILE, note);
     }
@@ -100,7 +104,7 @@ impl Events {
         self.queue.capacity() > 0
     }
 
-    /// Publishes an Event that is a repeat only of those with the same reason and action: a repeat keeps the first note.
+    /// Publishes an Event about an action.
     pub(crate) fn enqueue(
         &self,
         type_: EventType,
@@ -127,17 +131,23 @@ impl Events {
 }
 
 /// Publishes queued Events until the queue is closed.
+///
+/// A [`Recorder`] counts Events that differ in nothing but their note as repeats of the first one, and keeps its note.
+/// So each note has a recorder of its own: a second mistake is not told with the words of the first.
 async fn publish(client: Client, reporter: Reporter, mut queued: Receiver<Queued>, metrics: Arc<Metrics>) {
     let recorder = || Recorder::new(client.clone(), reporter.clone());
-    let (mut current, mut published) = (recorder(), 0);
+    let (mut by_note, hashes) = (HashMap::<u64, Recorder>::new(), RandomState::new());
+    let mut published = 0;
     while let Some(Queued { event, about }) = queued.recv().await {
         if published == REMEMBERED {
-            (current, published) = (recorder(), 0);
+            by_note.clear();
+            published = 0;
         }
+        let current = by_note.entry(hashes.hash_one(&event.note)).or_insert_with(recorder);
         let mut outcome = timeout(PUBLISH_TIMEOUT, current.publish(&event, &about)).await;
         if matches!(&outcome, Ok(Err(kube::Error::Api(status))) if status.code == 404) {
             // The recorder took it for a repeat of an Event that somebody has deleted.
-            (current, published) = (recorder(), 0);
+            *current = recorder();
             outcome = timeout(PUBLISH_TIMEOUT, current.publish(&event, &about)).await;
         }
         published += 1;
@@ -167,11 +177,37 @@ mod tests {
     use kube::Config;
 
     use super::*;
+    use crate::testing::{Answer, answering};
 
     #[test]
     fn texts_are_cut_between_characters() {
         assert_eq!(clip("äöü", 3), "ä");
         assert_eq!(clip("abc", 10), "abc");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_repeat_has_the_same_words() {
+        let (client, log) = answering(|sent| {
+            let mut event = sent.body.clone();
+            event["apiVersion"] = "events.k8s.io/v1".into();
+            event["kind"] = "Event".into();
+            Answer::Json(200, event)
+        });
+        let events = Events::over(client, "binder");
+        let about = ObjectReference { uid: Some("u".into()), ..ObjectReference::default() };
+        for note in ["first mistake", "second mistake", "second mistake"] {
+            events.warn(&about, "InvalidBinding", note);
+        }
+        sleep(Duration::from_secs(1)).await;
+        let told: Vec<_> =
+            log.take().into_iter().map(|sent| (sent.verb, sent.body["note"].clone())).collect();
+        let [first, second] = ["first mistake", "second mistake"].map(serde_json::Value::from);
+        let created = [("POST", &first), ("POST", &second)];
+        assert!(
+            told.iter().zip(created).all(|((method, note), wanted)| (method.as_str(), note) == wanted),
+            "{told:?}"
+        );
+        assert_eq!((told.len(), told[2].0.as_str()), (3, "MERGE"), "{told:?}");
     }
 
     #[tokio::test]
