@@ -211,6 +211,12 @@ async fn commands_of_a_foreign_kind_ask_for_the_configured_verb_on_the_kind_that
         bob.succeeds(APPLY, &operation(name, &labels, &spec)).await?;
         bob.is_refused(APPLY, &operation(name, &gold, &on("Shop"))).await?;
     }
+    // Whoever changes what a command asks for commands its target; labels ask for nothing.
+    let mut more = on("Shop");
+    more["force"] = true.into();
+    bob.is_refused(APPLY, &operation("ann", &gold, &more)).await?;
+    bob.succeeds(APPLY, &operation("ann", &json!({"tier": "gold", "seen": "yes"}), &on("Shop"))).await?;
+    ann.succeeds(APPLY, &operation("ann", &gold, &more)).await?;
     // A right on one target is no right on another.
     ann.is_refused(APPLY, &operation("ann", &gold, &on("Node"))).await?;
     release.restore().await?;

@@ -135,6 +135,13 @@ impl CommandRow {
         (is_meant && is_tied).then_some(uid)
     }
 
+    /// The owner reference that bound it.
+    #[must_use]
+    pub fn binding(&self) -> Option<&OwnerReference> {
+        let uid = self.bound_to.as_deref().filter(|_| self.kind.mode == Mode::Owner)?;
+        self.owners.iter().find(|owner| owner.uid == uid)
+    }
+
     /// The uid in the label of a command that is bound by one.
     #[must_use]
     pub fn label(&self) -> Option<&str> {

@@ -50,9 +50,15 @@ pub(super) fn judge(observed: &Observed) -> Judgement {
         Finding::NotYet(why) => Judgement::Say(Verdict::refused("WaitingForOthers", why.to_string())),
         Finding::Refused(why) => Judgement::Say(Verdict::refused(
             "OwnershipRefused",
-            format!(
-                "{why}; bind commands of this kind with mode: Label, or remove the refusal from its settings"
-            ),
+            match command.row.binding() {
+                Some(owner) => format!(
+                    "{why}; it was bound before, and is still deleted with the {} {}: remove that owner reference to keep it",
+                    owner.kind, owner.name
+                ),
+                None => format!(
+                    "{why}; bind commands of this kind with mode: Label, or remove the refusal from its settings"
+                ),
+            },
         )),
         Finding::Invalid(why) => Judgement::Say(Verdict::refused("InvalidReference", why.to_string())),
         Finding::Target(to) => judge_target(observed, to),
@@ -87,12 +93,7 @@ fn judge_target(observed: &Observed, to: &Reference) -> Judgement {
         return if command.row.label().is_some() {
             Judgement::Ignore
         } else {
-            Judgement::Say(Verdict::waiting(
-                "TargetNotFound",
-                format!(
-                    "there is no {to}; create it, or delete this command; it is bound as soon as the target exists"
-                ),
-            ))
+            Judgement::Say(missing(command, to))
         };
     };
     if let Some(label) = command.row.label().filter(|label| *label != &**uid) {
@@ -142,6 +143,19 @@ fn judge_target(observed: &Observed, to: &Reference) -> Judgement {
         ));
     }
     Judgement::Bind(owner(&row.kind, kind, to, uid))
+}
+
+fn missing(command: &Watched<CommandRow>, to: &Reference) -> Verdict {
+    let message = match other_target(command, to, "") {
+        Some(uid) => format!(
+            "there is no {to}, and it is only for the one with the uid {uid}; delete this command, and create a new one for another {}",
+            to.kind.resource.kind
+        ),
+        None => format!(
+            "there is no {to}; create it, or delete this command; it is bound as soon as the target exists"
+        ),
+    };
+    Verdict::waiting("TargetNotFound", message)
 }
 
 /// The uid of the target that it was created for, if that is another one.

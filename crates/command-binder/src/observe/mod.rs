@@ -68,7 +68,7 @@ impl Observer {
             self.memory.label_is_right(uid, &object.uid);
         }
         let told = self.memory.told(uid);
-        let can_report = self.schemas.take_condition(&command.row.kind, &command.resource().version).await?;
+        let can_report = self.schemas.take_condition(&command.row.kind, &command.resource().version).await;
         let (now, started) = (Timestamp::now(), self.started);
         Ok(Observed { command, attempt, now, started, target, is_label_checked, can_report, told })
     }

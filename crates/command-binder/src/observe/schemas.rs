@@ -31,24 +31,29 @@ impl Schemas {
         Self { client, known: Mutex::default() }
     }
 
-    /// Whether the condition `Bound` may be written on commands of a kind in a version.
-    pub async fn take_condition(&self, kind: &CommandKind, version: &str) -> Result<bool, ReadError> {
+    /// Whether the condition `Bound` may be written on commands of a kind in a version. Without an answer, Events are
+    /// written as long as nothing else was known: a definition that cannot be read holds up no command.
+    pub async fn take_condition(&self, kind: &CommandKind, version: &str) -> bool {
         if !kind.reports_bound {
-            return Ok(false);
+            return false;
         }
         let key = (kind.fingerprint.clone(), version.to_owned());
         if let Some((known, since)) = self.known.lock().get(&key)
             && since.elapsed() < SCHEMA_LIFETIME
         {
-            return Ok(*known);
+            return *known;
         }
         let api: Api<TrimmedObject> =
             Api::all_with(self.client.clone(), &ApiResource::erase::<CustomResourceDefinition>(&()));
         let name = format!("{}.{}", kind.resource.plural, kind.resource.group);
-        let definition = api
-            .get_opt(&name)
-            .await
-            .map_err(|error| ReadError::of(&error, "CustomResourceDefinition", &name))?;
+        let definition = match api.get_opt(&name).await {
+            Ok(definition) => definition,
+            Err(error) => {
+                let error = ReadError::of(&error, "CustomResourceDefinition", &name);
+                tracing::warn!(kind = &*kind.id, "it is unknown whether its schema has conditions: {error}");
+                return self.known.lock().get(&key).is_some_and(|(known, _)| *known);
+            }
+        };
         let takes = definition.is_some_and(|definition| has_keyed_conditions(&definition.data, version));
         // Concurrent passes look it up concurrently; the first one logs it.
         let before = self.known.lock().insert(key, (takes, Instant::now()));
@@ -58,7 +63,7 @@ impl Schemas {
                 "reportsBound: the schema of this kind has no conditions with observedGeneration, x-kubernetes-list-type map and the key type, so that Events are written instead; set reportsBound: false"
             );
         }
-        Ok(takes)
+        takes
     }
 }
 

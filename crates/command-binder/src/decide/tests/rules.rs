@@ -23,6 +23,21 @@ fn ownership_is_refused_where_it_would_do_harm() {
 }
 
 #[test]
+fn a_command_that_was_bound_before_is_told_how_to_keep_it() {
+    let by_finalizer = kind(&json!({"refuseFinalizers": ["delete-backup"]}));
+    let bound = json!({"metadata": {
+        "finalizers": ["delete-backup"], "annotations": {"catena.dev/bound-to": UID},
+        "ownerReferences": [owner("Shop", "a", UID)],
+    }});
+    let (reason, message) = told(&by_finalizer, &bound, None);
+    assert!(reason == "OwnershipRefused" && message.contains("remove that owner reference"), "{message}");
+    let copied = json!({"metadata": {
+        "finalizers": ["delete-backup"], "annotations": {"catena.dev/bound-to": UID},
+    }});
+    assert!(told(&by_finalizer, &copied, None).1.contains("mode: Label"));
+}
+
+#[test]
 fn objects_that_the_filter_passes_over_are_no_commands() {
     let filtered = kind(&json!({"filter": "object.spec.type == 'Command'"}));
     let another = json!({"spec": {"type": "Note"}});

@@ -5,7 +5,11 @@ use super::*;
 #[test]
 fn a_missing_target_is_told_and_waited_for() {
     let kind = kind(&json!({}));
-    assert_eq!(told(&kind, &json!({}), missing()).0, "TargetNotFound");
+    let (reason, message) = told(&kind, &json!({}), missing());
+    assert!(reason == "TargetNotFound" && message.contains("as soon as"), "{message}");
+    let for_another = json!({"spec": {"target": {"uid": "former"}}});
+    let (_, message) = told(&kind, &for_another, missing());
+    assert!(message.contains("uid former") && !message.contains("as soon as"), "{message}");
     assert_eq!(told(&kind, &json!({}), Some(Target::NotServed)).0, "KindNotServed");
     let object = Some(TargetObject { uid: UID.into(), is_terminating: true });
     let terminating = Some(Target::Served { kind: shops(true), object });
