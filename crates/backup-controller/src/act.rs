@@ -128,7 +128,7 @@ impl Executor {
     }
 
     fn created(&self, target: ObjectId<'_>) -> Next {
-        self.memory.forget(target.uid);
+        self.memory.placed(target.uid);
         Next::Wait(FIRST_LOOK_DELAY)
     }
 
@@ -142,7 +142,16 @@ impl Executor {
         let (id, resource) = (ObjectId::of(target), target.resource());
         let mut patch = json!({"apiVersion": resource.api_version, "kind": resource.kind, "metadata": id});
         patch["metadata"]["annotations"] = json!({BACKUP_STATUS: status.text()});
-        self.writer.on_behalf_of(id).merge(&target.source.watched, &patch).await?;
+        let told = self.writer.on_behalf_of(id).merge(&target.source.watched, &patch).await;
+        let untold = match told {
+            // No pause and no count depends on it.
+            Err(error) if is_refusal(&error) => {
+                tracing::warn!(object = %id, %error, "its status cannot be written, and is kept in memory");
+                Some(status.clone())
+            }
+            told => told.map(|()| None)?,
+        };
+        self.memory.note_untold(id.uid, untold);
         let before = held.and_then(|held| held.status.as_ref()).map(|status| (status.state, status.attempt));
         // The kit reports the failures from which it backs off.
         if before != Some((status.state, status.attempt)) && status.state != State::Blocked {
@@ -169,13 +178,11 @@ impl Executor {
         let target = &*observed.target;
         let id = ObjectId::of(target);
         let Some(held) = &observed.held else { return Ok(Next::Settled) };
-        let Some(mut patch) = finalizer::remove(id.uid, &held.finalizers) else {
+        let Some(removal) = finalizer::remove(id.uid, &held.finalizers) else {
             return Ok(Next::Settled);
         };
         let stays = held.finalizers.len() > 1;
-        if held.is_annotated && (stays || held.status.is_some()) {
-            patch.push(finalizer::annotate(BACKUP_STATUS, &release.status.text()));
-        }
+        let is_told = held.is_annotated && (stays || held.status.is_some());
         let message = &release.status.message;
         // Before the write, so that a crash after it leaves an audit trail nevertheless.
         let (type_, reason, note) = match release.outcome {
@@ -195,7 +202,18 @@ impl Executor {
             let milestone = Milestone { reason, action: "Release".into(), note, related: held.last_backup() };
             self.events.mark(type_, &reference(target), milestone);
         }
-        let next = self.amend(target, &patch).await?;
+        let next = if is_told {
+            let annotation = finalizer::annotate(BACKUP_STATUS, &release.status.text());
+            match self.amend(target, &[&*removal, &[annotation]].concat()).await {
+                Err(Error::Write(error)) if is_refusal(&error) => {
+                    tracing::warn!(object = %id, %error, "it is released without a last status");
+                    self.amend(target, &removal).await?
+                }
+                amended => amended?,
+            }
+        } else {
+            self.amend(target, &removal).await?
+        };
         self.metrics.released(id.uid, &kind.id, release.outcome, held.age());
         Ok(next)
     }

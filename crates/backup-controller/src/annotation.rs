@@ -27,6 +27,9 @@ pub struct BackupStatus {
     /// The backup: its kind, namespace and name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub backup: Option<String>,
+    /// The attempts that failed, even if their objects are gone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failed: Option<FailedAttempts>,
     /// The digest of a force-release that was set before the object was held, and so does not count.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ignored_release: Option<String>,
@@ -36,6 +39,15 @@ pub struct BackupStatus {
     pub reason: String,
     /// What happened, why, and what to do.
     pub message: String,
+}
+
+/// The failed attempts of a policy: another policy begins with its own first one.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FailedAttempts {
+    /// The policy, as [`ProtectedKind::policy`](crate::settings::ProtectedKind::policy).
+    pub policy: String,
+    /// The number of the last one.
+    pub last: u32,
 }
 
 /// The state of a held object.
@@ -51,6 +63,13 @@ pub enum State {
     Overdue,
     /// It is no longer held.
     Released,
+}
+
+impl FailedAttempts {
+    /// The number of the last one by a policy; 0 for none.
+    pub(crate) fn by(&self, policy: &str) -> u32 {
+        if self.policy == policy { self.last } else { 0 }
+    }
 }
 
 impl BackupStatus {
@@ -81,6 +100,12 @@ impl BackupStatus {
         let text = metadata::entry(object, "annotations", BACKUP_STATUS)?;
         let status: Self = serde_json::from_str(text).ok()?;
         (1..=LAST_ATTEMPT).contains(&status.attempt).then_some(status)
+    }
+
+    /// The number of the last attempt by a policy that failed; 0 for none.
+    #[must_use]
+    pub fn failed_by(&self, policy: &str) -> u32 {
+        self.failed.as_ref().map_or(0, |failed| failed.by(policy))
     }
 
     /// The status with its begin, which stays if the former status was the same.

@@ -18,7 +18,10 @@ use operator_kit::{
     watch::Watched,
 };
 
-use crate::{act::Executor, observe::Observer};
+use crate::{
+    act::Executor,
+    observe::{Observer, Turn},
+};
 
 /// The controller of protected objects.
 pub struct ProtectedObjects {
@@ -30,19 +33,20 @@ pub struct ProtectedObjects {
 
 impl Controller for ProtectedObjects {
     type Kind = Watched<Row>;
-    type Observed = Observed;
+    /// The turn of a large object lasts until its step is taken.
+    type Observed = (Observed, Option<Turn>);
     type Action = Action;
     type Error = Error;
 
-    async fn observe(&self, target: Arc<Watched<Row>>, attempt: Attempt) -> Result<Observed, Error> {
+    async fn observe(&self, target: Arc<Watched<Row>>, attempt: Attempt) -> Result<Self::Observed, Error> {
         self.observer.observe(target, attempt).await
     }
 
-    fn decide(&self, observed: &Observed) -> Action {
+    fn decide(&self, (observed, _): &Self::Observed) -> Action {
         decide(observed)
     }
 
-    async fn act(&self, observed: Observed, action: Action) -> Result<Next, Error> {
+    async fn act(&self, (observed, _turn): Self::Observed, action: Action) -> Result<Next, Error> {
         self.executor.act(&observed, action).await
     }
 

@@ -87,6 +87,7 @@ mod tests {
             entry: "e".into(),
             attempt: 1,
             backup: None,
+            failed: None,
             ignored_release: ignored.map(digest),
             since: "2026-01-01T00:00:00Z".parse().unwrap(),
             reason: "BackupFailed".into(),

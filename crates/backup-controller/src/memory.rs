@@ -2,7 +2,10 @@
 
 use std::{collections::HashMap, sync::Arc};
 
-use backup_controller::metadata;
+use backup_controller::{
+    annotation::{BackupStatus, FailedAttempts},
+    metadata,
+};
 use kube::discovery::ApiResource;
 use parking_lot::Mutex;
 use serde_json::Value;
@@ -15,6 +18,8 @@ pub struct Memory(Arc<Mutex<HashMap<String, Remembered>>>);
 struct Remembered {
     refusals: u32,
     unplaced: Option<Unplaced>,
+    untold: Option<BackupStatus>,
+    failed: Option<FailedAttempts>,
 }
 
 /// A backup whose creation was answered with "not found". Only its place is kept: a rendered backup may contain the
@@ -66,7 +71,43 @@ impl Memory {
         self.0.lock().get_mut(uid)?.unplaced.take()
     }
 
-    /// Forgets an object that is gone, or whose backup was created.
+    /// Records that a backup of an object was created.
+    pub fn placed(&self, uid: &str) {
+        let mut objects = self.0.lock();
+        let Some(remembered) = objects.get_mut(uid) else { return };
+        (remembered.refusals, remembered.unplaced) = (0, None);
+    }
+
+    /// The failed attempts that were seen, all from the first.
+    pub fn failed(&self, uid: &str) -> Option<FailedAttempts> {
+        self.0.lock().get(uid)?.failed.clone()
+    }
+
+    /// Records that these attempts were seen to have failed, all from the first.
+    pub fn note_failed(&self, uid: &str, failed: FailedAttempts) {
+        self.0.lock().entry(uid.to_owned()).or_default().failed = Some(failed);
+    }
+
+    /// The status that the server refused to have written on an object, for example because of a policy on annotations.
+    /// It holds as if it were written.
+    pub fn untold(&self, uid: &str) -> Option<BackupStatus> {
+        self.0.lock().get(uid)?.untold.clone()
+    }
+
+    /// Records the status that the server refused to have written on an object; `None` for one that is written.
+    pub fn note_untold(&self, uid: &str, status: Option<BackupStatus>) {
+        let mut objects = self.0.lock();
+        match status {
+            Some(_) => objects.entry(uid.to_owned()).or_default().untold = status,
+            None => {
+                if let Some(remembered) = objects.get_mut(uid) {
+                    remembered.untold = None;
+                }
+            }
+        }
+    }
+
+    /// Forgets an object that is gone.
     pub fn forget(&self, uid: &str) {
         self.0.lock().remove(uid);
     }

@@ -2,6 +2,7 @@
 
 mod backup_watches;
 mod kinds;
+mod large;
 mod leaving;
 mod live;
 mod namespaces;
@@ -11,8 +12,8 @@ mod versions;
 use std::sync::Arc;
 
 use backup_controller::{
-    annotation::BackupStatus,
-    backup::{Situation, first_look_up},
+    annotation::{BackupStatus, FailedAttempts},
+    backup::Situation,
     entry::recorded,
     error::{Error, Missing, Unusable},
     finalizer,
@@ -30,10 +31,12 @@ use operator_kit::{
 use serde_json::Value;
 
 use crate::memory::{Memory, Unplaced};
+use large::LargeObjects;
 use survey::Survey;
 
 pub use backup_watches::BackupWatches;
 pub use kinds::follow;
+pub use large::Turn;
 pub use leaving::Leaving;
 pub use namespaces::Namespaces;
 
@@ -45,6 +48,7 @@ pub struct Observer {
     namespaces: Namespaces,
     backups: BackupWatches,
     memory: Memory,
+    large_objects: LargeObjects,
 }
 
 impl Observer {
@@ -57,11 +61,16 @@ impl Observer {
         backups: BackupWatches,
         memory: Memory,
     ) -> Self {
-        Self { client, served_kinds, settings, namespaces, backups, memory }
+        let large_objects = LargeObjects::default();
+        Self { client, served_kinds, settings, namespaces, backups, memory, large_objects }
     }
 
-    /// Reads the state of an object.
-    pub async fn observe(&self, target: Arc<Watched<Row>>, attempt: Attempt) -> Result<Observed, Error> {
+    /// Reads the state of an object. A large one has a turn.
+    pub async fn observe(
+        &self,
+        target: Arc<Watched<Row>>,
+        attempt: Attempt,
+    ) -> Result<(Observed, Option<Turn>), Error> {
         let settings = self.settings.current();
         let unplaced = self.memory.take_unplaced(ObjectId::of(&*target).uid);
         // While it backs off, nothing is created, so the last failed creation does not matter.
@@ -72,16 +81,16 @@ impl Observer {
         };
         let is_held =
             target.metadata.deletion_timestamp.is_some() && finalizer::is_there(&target.row.finalizers);
-        let (kind, held) = match kind {
+        let (kind, held, turn) = match kind {
             Some(kind) if is_held => {
-                let (kind, held) = self.held(&settings, kind, &target, unplaced).await?;
-                (Some(kind), held)
+                let (kind, held, turn) = self.held(&settings, kind, &target, unplaced).await?;
+                (Some(kind), held, turn)
             }
-            kind => (kind, None),
+            kind => (kind, None, None),
         };
         let backups = kind.as_ref().map(|kind| self.backups.seen(&kind.backup));
         let backups = backups.unwrap_or_else(Watermark::unwatched);
-        Ok(Observed { target, attempt, kind, selection, backups, held })
+        Ok((Observed { target, attempt, kind, selection, backups, held }, turn))
     }
 
     /// Forgets an object that is gone.
@@ -118,21 +127,25 @@ impl Observer {
         kind: Arc<ProtectedKind>,
         target: &Watched<Row>,
         unplaced: Option<Unplaced>,
-    ) -> Result<(Arc<ProtectedKind>, Option<Held>), Error> {
+    ) -> Result<(Arc<ProtectedKind>, Option<Held>, Option<Turn>), Error> {
         let ObjectId { namespace, name, uid } = ObjectId::of(target);
         let resource = target.resource();
-        let answer = live::read(&self.client, resource, namespace, name).await?;
+        let (answer, turn) = self.large_objects.read(&self.client, resource, namespace, name).await?;
         // It is not gone, but out of sight.
         if !answer.is_served {
             let (api_version, kind) = (resource.api_version.clone(), resource.kind.clone());
             return Err(Error::NotServed { api_version, kind, name: name.to_owned() });
         }
-        let Some(Bounded { value: mut object, is_whole }) = answer.object else { return Ok((kind, None)) };
+        let Some(Bounded { value: mut object, is_whole }) = answer.object else {
+            return Ok((kind, None, None));
+        };
         let now = answer.at;
         let finalizers = metadata::finalizers(&object);
-        let Some(since) = metadata::time(&object, "deletionTimestamp") else { return Ok((kind, None)) };
+        let Some(since) = metadata::time(&object, "deletionTimestamp") else {
+            return Ok((kind, None, None));
+        };
         if metadata::text(&object, "uid") != uid || !finalizer::is_there(&finalizers) {
-            return Ok((kind, None));
+            return Ok((kind, None, None));
         }
         let status = BackupStatus::of(&object);
         let kind = match settings.by_resource.get(&*target.source.id) {
@@ -143,14 +156,21 @@ impl Observer {
             metadata.remove("managedFields");
         }
         let force_release = ForceRelease::of(&object, status.as_ref());
+        let status = self.memory.untold(uid).or(status);
         let situation = if matches!(force_release, ForceRelease::Granted(_)) {
             None
         } else if is_whole {
             let (client, served_kinds, templates) = (&self.client, &self.served_kinds, &settings.templates);
             let survey = Survey { client, served_kinds, templates, kind: &kind, target: &object, now };
-            // The attempt to begin with; existing backups are judged anyway.
-            let first = first_look_up(&kind, status.as_ref());
-            Some(survey.situation(first, BackupStatus::former_attempt(&object)).await?)
+            let (seen, former) = (self.memory.failed(uid), BackupStatus::former_attempt(&object));
+            let situation = survey.situation(status.as_ref(), seen.as_ref(), former).await?;
+            if let Situation::Failed { last, seen, .. } = &situation
+                && last.attempt == *seen
+            {
+                let failed = FailedAttempts { policy: kind.policy.clone(), last: *seen };
+                self.memory.note_failed(uid, failed);
+            }
+            Some(situation)
         } else {
             // A backup of it would lack the deeper levels.
             let object = Named::new(&*kind.resource.kind, name);
@@ -168,7 +188,7 @@ impl Observer {
             missing: self.missing(&kind, situation.as_ref(), unplaced).await,
             situation,
         };
-        Ok((kind, Some(held)))
+        Ok((kind, Some(held), turn))
     }
 
     /// The missing object, if the last pass could not create the next backup.

@@ -4,8 +4,8 @@ use jiff::Timestamp;
 use operator_kit::report::Failure;
 
 use crate::{
-    annotation::{BackupStatus, FORMER_BACKUP, State},
-    backup::{Try, Verdict},
+    annotation::{BackupStatus, FORMER_BACKUP, FailedAttempts, State},
+    backup::{Situation, Try, Verdict},
     observed::{Held, Observed},
     settings::ProtectedKind,
 };
@@ -129,11 +129,23 @@ fn status(
         entry,
         attempt,
         backup: last.map(Try::title),
+        failed: failed_attempts(observed, held),
         ignored_release: ignored.map(str::to_owned),
         since: held.now,
         reason: reason.to_owned(),
         message,
     }
+}
+
+/// The failed attempts by the present policy.
+fn failed_attempts(observed: &Observed, held: &Held) -> Option<FailedAttempts> {
+    let policy = &observed.kind.as_ref()?.policy;
+    let before = held.status.as_ref().map_or(0, |status| status.failed_by(policy));
+    let last = match &held.situation {
+        Some(Situation::Failed { last, .. } | Situation::Unfinished { last }) => last.attempt.max(before),
+        _ => before,
+    };
+    (last > 0).then(|| FailedAttempts { policy: policy.clone(), last })
 }
 
 #[cfg(test)]

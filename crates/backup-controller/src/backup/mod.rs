@@ -22,7 +22,7 @@ use crate::{
 
 pub use judge::{doubt, judge};
 pub use render::render;
-pub use search::{MAX_LOOK_UPS, Search, first_look_up};
+pub use search::{MAX_LOOK_UPS, Search};
 pub use target::Target;
 
 /// The state of all backups of an object.
@@ -48,6 +48,8 @@ pub enum Situation {
         last: Try,
         /// The next object to create.
         next: Value,
+        /// The number of failed attempts, without those that only a report on the object knows.
+        seen: u32,
     },
     /// All attempts that were looked up failed, and there may be later ones.
     Unfinished {

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::{Situation, Target, Try, Verdict, doubt, judge};
 use crate::{
-    annotation::BackupStatus,
+    annotation::{BackupStatus, FailedAttempts},
     error::Unusable,
     metadata,
     settings::{LAST_ATTEMPT, ProtectedKind},
@@ -23,15 +23,30 @@ pub struct Search<'s> {
     now: Timestamp,
     first: u32,
     attempt: u32,
+    /// The last attempt that is reported as failed.
+    reported: u32,
+    /// The last attempt until which this process has seen all fail.
+    witnessed: u32,
+    /// The number of attempts that only the report knows.
+    unseen: u32,
     failed: Option<Try>,
 }
 
 impl<'s> Search<'s> {
-    /// A search that begins with the attempt `first`.
+    /// A search for the backups of an object with this former status, of which this process has seen some attempts fail.
     #[must_use]
-    pub fn begin(kind: &'s ProtectedKind, target: &'s Value, now: Timestamp, first: u32) -> Self {
-        let first = first.clamp(1, LAST_ATTEMPT);
-        Self { kind, target, now, first, attempt: first, failed: None }
+    pub fn begin(
+        kind: &'s ProtectedKind,
+        target: &'s Value,
+        now: Timestamp,
+        status: Option<&BackupStatus>,
+        seen: Option<&FailedAttempts>,
+    ) -> Self {
+        let first = first_look_up(kind, status).clamp(1, LAST_ATTEMPT);
+        let reported = status.map_or(0, |status| status.failed_by(&kind.policy));
+        let witnessed = seen.map_or(0, |seen| seen.by(&kind.policy));
+        let (attempt, unseen, failed) = (first, 0, None);
+        Self { kind, target, now, first, attempt, reported, witnessed, unseen, failed }
     }
 
     /// The attempt whose backup is to be looked up.
@@ -40,13 +55,19 @@ impl<'s> Search<'s> {
         self.attempt
     }
 
-    /// The situation if nothing has the name of this attempt's backup.
-    #[must_use]
-    pub fn ends_without(self, backup: Value) -> Situation {
-        match self.failed {
-            Some(last) => Situation::Failed { last, next: backup },
-            None => Situation::Absent { backup },
+    /// The situation if nothing has the name of this attempt's backup; `None` if the next attempt is to be looked up,
+    /// because this one failed and is gone, as Jobs with a time to live. An annotation could be forged, so that the report
+    /// of it sets the number and the pause of the next attempt, but only what this process has seen counts for a release.
+    pub fn misses(&mut self, backup: Value) -> Option<Situation> {
+        if self.attempt <= self.reported {
+            self.unseen += u32::from(self.attempt > self.witnessed);
+            let gone = Try::new(&self.kind.backup, self.attempt, &backup, self.now);
+            return self.goes_on_after(gone);
         }
+        Some(match self.failed.take() {
+            Some(last) => Situation::Failed { seen: last.attempt - self.unseen, last, next: backup },
+            None => Situation::Absent { backup },
+        })
     }
 
     /// The situation if this object has the name of this attempt's backup; `None` if the next attempt is to be looked up.
@@ -63,10 +84,14 @@ impl<'s> Search<'s> {
         if verdict != Verdict::Failed && !is_given_up {
             return Some(Situation::There { last, verdict });
         }
-        if attempt == LAST_ATTEMPT {
-            return Some(Situation::Unusable(Unusable::Exhausted { tries: attempt }));
+        self.goes_on_after(last)
+    }
+
+    fn goes_on_after(&mut self, last: Try) -> Option<Situation> {
+        if self.attempt == LAST_ATTEMPT {
+            return Some(Situation::Unusable(Unusable::Exhausted { tries: self.attempt }));
         }
-        if attempt - self.first + 1 == MAX_LOOK_UPS {
+        if self.attempt - self.first + 1 == MAX_LOOK_UPS {
             return Some(Situation::Unfinished { last });
         }
         self.failed = Some(last);
@@ -78,9 +103,65 @@ impl<'s> Search<'s> {
 /// The attempt with which the search for an object's backups begins: the last reported one, or the first if the object
 /// may be released without a backup, because an attempt that was given up may have succeeded since. What is too many for one
 /// search goes on where it was, so that it comes to an end.
-#[must_use]
-pub fn first_look_up(kind: &ProtectedKind, status: Option<&BackupStatus>) -> u32 {
+fn first_look_up(kind: &ProtectedKind, status: Option<&BackupStatus>) -> u32 {
     let may_release = !kind.always_holds() && kind.tries <= MAX_LOOK_UPS;
     let is_all_looked_at = |status: &&BackupStatus| may_release && status.attempt < MAX_LOOK_UPS;
-    status.filter(|status| !is_all_looked_at(status)).map_or(1, |status| status.attempt)
+    status.filter(|status| !is_all_looked_at(status)).map_or(1, |status| match &status.failed {
+        Some(failed) if failed.policy != kind.policy => 1,
+        _ => status.attempt,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{annotation::State, settings::Settings};
+
+    const SETTINGS: &str = r"
+kinds:
+  held: {apiVersion: v1, kind: ConfigMap, resource: configmaps, backup: b}
+  released: {apiVersion: v1, kind: ConfigMap, resource: configmaps, backup: b, onFailure: Release, tries: 2}
+backups:
+  b: {apiVersion: v1, kind: Secret, resource: secrets, template: x, succeeded: 'true'}
+";
+
+    fn status(attempt: u32, failed: Option<FailedAttempts>) -> BackupStatus {
+        BackupStatus {
+            uid: "u".into(),
+            state: State::Failed,
+            entry: String::new(),
+            attempt,
+            backup: None,
+            failed,
+            ignored_release: None,
+            since: Timestamp::UNIX_EPOCH,
+            reason: String::new(),
+            message: String::new(),
+        }
+    }
+
+    /// An attempt that was given up may have succeeded since.
+    #[test]
+    fn the_look_up_begins_with_the_first_attempt_where_release_is_allowed() {
+        let settings: Settings = serde_saphyr::from_str(SETTINGS).unwrap();
+        let first =
+            |id: &str, status: Option<BackupStatus>| first_look_up(&settings.kinds[id], status.as_ref());
+        assert_eq!((first("held", Some(status(3, None))), first("held", None)), (3, 1));
+        assert_eq!((first("released", Some(status(3, None))), first("released", None)), (1, 1));
+        // A search of 32 that begins at 1 again and again would never end.
+        for attempt in [32, 33] {
+            assert_eq!(first("released", Some(status(attempt, None))), attempt);
+        }
+    }
+
+    #[test]
+    fn another_policy_begins_with_its_own_first_attempt() {
+        let settings: Settings = serde_saphyr::from_str(SETTINGS).unwrap();
+        let kind = &settings.kinds["held"];
+        let first = |policy: &str| {
+            let failed = FailedAttempts { policy: policy.to_owned(), last: 3 };
+            first_look_up(kind, Some(&status(3, Some(failed))))
+        };
+        assert_eq!((first(&kind.policy), first("another")), (3, 1));
+    }
 }

@@ -63,8 +63,8 @@ fn let_go(observed: &Observed, kind: &ProtectedKind, held: &Held) -> Action {
         }
         Some(Situation::Former { last }) => hold::former(observed, kind, held, last),
         Some(Situation::Unfinished { last }) => hold::failed(observed, kind, held, last, held.now),
-        Some(Situation::Failed { last, next }) => {
-            if let Some(why) = tried_in_vain(kind, held, last.attempt) {
+        Some(Situation::Failed { last, next, seen }) => {
+            if let Some(why) = tried_in_vain(kind, held, *seen) {
                 return given_up(Some(last), &why);
             }
             let due = retry_at(kind, held, last);

@@ -7,7 +7,6 @@ use serde_json::json;
 
 use super::*;
 use crate::{
-    annotation::BackupStatus,
     error::{Missing, Unusable},
     fixtures,
     settings::Settings,
@@ -76,7 +75,7 @@ fn absent() -> Situation {
 }
 
 fn failed(attempt: u32, age: i64) -> Situation {
-    Situation::Failed { last: last(attempt, age), next: json!({"next": true}) }
+    Situation::Failed { last: last(attempt, age), next: json!({"next": true}), seen: attempt }
 }
 
 fn backing_off() -> Attempt {
@@ -227,7 +226,7 @@ fn after_the_deadline_it_is_held_and_the_reason_is_said_or_it_is_let_go() {
 fn release_lets_go_only_after_all_tries_took_too_long_or_failed() {
     let given_up = |attempt| {
         let last = Try { is_given_up: true, ..last(attempt, 600) };
-        decide(&deleted("released", Situation::Failed { last, next: json!({"next": true}) }))
+        decide(&deleted("released", Situation::Failed { last, next: json!({"next": true}), seen: attempt }))
     };
     let first = given_up(1);
     assert_eq!(state(&first), Some((State::Failed, "BackupOverdue")), "{first:?}");
@@ -245,28 +244,13 @@ fn only_an_unfinished_backup_that_took_too_long_is_given_up_and_only_where_relea
     assert!(!gives_up("released", &Verdict::Succeeded, 600) && !gives_up("released", &Verdict::Failed, 600));
 }
 
-/// An attempt that was given up may have succeeded since.
-#[test]
-fn the_look_up_begins_with_the_first_attempt_where_release_is_allowed() {
-    let Action::Hold { status, .. } = decide(&deleted("held", failed(3, 1))) else {
-        panic!("it is not held")
-    };
-    let first = |id: &str, status| crate::backup::first_look_up(&kind(id), status);
-    assert_eq!((first("held", Some(&status)), first("held", None)), (3, 1));
-    assert_eq!((first("released", Some(&status)), first("released", None)), (1, 1));
-    // A search of 32 that begins at 1 again and again would never end.
-    for attempt in [32, 33] {
-        let status = BackupStatus { attempt, ..status.clone() };
-        assert_eq!(crate::backup::first_look_up(&kind("released"), Some(&status)), attempt);
-    }
-}
-
 #[test]
 fn a_failed_backup_is_tried_again_after_a_pause_that_doubles_and_survives_a_crash() {
     for (attempt, pause) in [(1, 60), (2, 120), (3, 240), (30, 3600)] {
         let mut observed = deleted("held", failed(attempt, 100_000));
         let Action::Hold { status, tell: true, again } = decide(&observed) else { panic!("not said") };
         assert_eq!((status.state, again), (State::Failed, Duration::from_secs(pause)));
+        assert_eq!(status.failed_by(&kind("held").policy), attempt);
         held(&mut observed).status = Some(status);
         held(&mut observed).now = now() + Duration::from_secs(pause - 1);
         let waits = decide(&observed);

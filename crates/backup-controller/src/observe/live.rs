@@ -1,5 +1,6 @@
 //! Live reads, for decisions that must not rely on a stale cache.
 
+use http_body_util::{BodyExt, LengthLimitError, Limited};
 use jiff::{Timestamp, fmt::rfc2822};
 use kube::{
     Client, Resource,
@@ -28,6 +29,18 @@ pub async fn read(
     namespace: &str,
     name: &str,
 ) -> Result<Answer, ReadError> {
+    let answer = read_up_to(usize::MAX, client, resource, namespace, name).await?;
+    answer.ok_or_else(|| ReadError::unanswered(&resource.kind, name, "the response is too large"))
+}
+
+/// Reads an object from the API server; `None` if the response has more than `limit` bytes, of which no more are kept.
+pub async fn read_up_to(
+    limit: usize,
+    client: &Client,
+    resource: &ApiResource,
+    namespace: &str,
+    name: &str,
+) -> Result<Option<Answer>, ReadError> {
     let read_error = |error: kube::Error| ReadError::of(&error, &resource.kind, name);
     let namespace = Some(namespace).filter(|namespace| !namespace.is_empty());
     check_names(namespace, name).map_err(read_error)?;
@@ -36,7 +49,11 @@ pub async fn read(
         .map_err(|error| read_error(kube::Error::BuildRequest(error)))?;
     let response = client.send(request.map(Body::from)).await.map_err(read_error)?;
     let (head, body) = response.into_parts();
-    let body = body.collect_bytes().await.map_err(read_error)?;
+    let body = match Limited::new(body, limit).collect().await {
+        Ok(body) => body.to_bytes(),
+        Err(error) if error.is::<LengthLimitError>() => return Ok(None),
+        Err(error) => return Err(read_error(kube::Error::Service(error))),
+    };
     let (object, is_served) = match head.status.as_u16() {
         200..300 => {
             let object = serde_json::from_slice(&body);
@@ -52,7 +69,7 @@ pub async fn read(
         let lack = "the response has no Date header, so that deadlines cannot be determined; have proxies pass the header on";
         ReadError::unanswered(&resource.kind, name, lack)
     })?;
-    Ok(Answer { object, is_served, at: at.timestamp() })
+    Ok(Some(Answer { object, is_served, at: at.timestamp() }))
 }
 
 /// Reads an object from the API server, to the depth of [`Bounded`]; `None` if it does not exist.

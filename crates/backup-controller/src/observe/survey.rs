@@ -1,6 +1,7 @@
 //! Reads the backups of an object live.
 
 use backup_controller::{
+    annotation::{BackupStatus, FailedAttempts},
     backup::{Search, Situation, Try, former, render},
     error::{Error, Unusable},
     settings::ProtectedKind,
@@ -28,9 +29,14 @@ pub struct Survey<'s> {
 }
 
 impl Survey<'_> {
-    /// The state of its backups, beginning with the attempt `first`.
-    pub async fn situation(&self, first: u32, former_attempt: Option<u32>) -> Result<Situation, Error> {
-        let mut search = Search::begin(self.kind, self.target, self.now, first);
+    /// The state of its backups, if it had this status and this process has seen these attempts fail.
+    pub async fn situation(
+        &self,
+        status: Option<&BackupStatus>,
+        seen: Option<&FailedAttempts>,
+        former_attempt: Option<u32>,
+    ) -> Result<Situation, Error> {
+        let mut search = Search::begin(self.kind, self.target, self.now, status, seen);
         loop {
             let mut backup = match render(self.templates, self.kind, self.target, search.attempt()) {
                 Ok(backup) => backup,
@@ -43,7 +49,7 @@ impl Survey<'_> {
                 found => found?,
             };
             let Some(found) = found else {
-                let situation = search.ends_without(backup);
+                let Some(situation) = search.misses(backup) else { continue };
                 if !matches!(situation, Situation::Absent { .. }) {
                     return Ok(situation);
                 }

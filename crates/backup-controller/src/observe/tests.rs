@@ -40,7 +40,7 @@ fn observer(web: Option<Value>, memory: Memory) -> (Observer, Log) {
 
 async fn observe(observer: &Observer, attempt: Attempt) -> Option<Held> {
     let settings = settings(TEMPLATE, "backups");
-    observer.observe(watched(&settings, &target("shop")), attempt).await.unwrap().held
+    observer.observe(watched(&settings, &target("shop")), attempt).await.unwrap().0.held
 }
 
 /// A backup that the last pass could not create.
@@ -122,7 +122,7 @@ async fn of_an_object_that_somebody_lets_go_no_backup_is_looked_up() {
     let (observer, log) = observer(Some(web.clone()), Memory::default());
     let settings = settings(TEMPLATE, "backups");
     let seen = watched(&settings, &web);
-    let held = observer.observe(seen, Attempt::Allowed).await.unwrap().held.unwrap();
+    let held = observer.observe(seen, Attempt::Allowed).await.unwrap().0.held.unwrap();
     assert_eq!((held.force_release, held.situation), (ForceRelease::Granted("dumped by hand".into()), None));
     assert_eq!(log.take().len(), 1);
 }
@@ -133,6 +133,6 @@ async fn what_lives_is_not_read() {
     web["metadata"]["deletionTimestamp"] = Value::Null;
     let settings = settings(TEMPLATE, "backups");
     let (observer, log) = observer(None, Memory::default());
-    let living = observer.observe(watched(&settings, &web), Attempt::Allowed).await.unwrap();
+    let (living, _) = observer.observe(watched(&settings, &web), Attempt::Allowed).await.unwrap();
     assert_eq!((living.selection, living.held.is_none(), log.take().len()), (Selection::Selected, true, 0));
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use backup_controller::{
     annotation::BackupStatus,
-    backup::{Search, Situation, first_look_up, render},
+    backup::{Search, Situation, render},
     decide::{Action, Release, decide},
     entry::recorded,
     finalizer,
@@ -105,8 +105,7 @@ fn held(
     let situation = if matches!(force_release, ForceRelease::Granted(_)) {
         None
     } else {
-        let first = first_look_up(&kind, status.as_ref());
-        Some(survey(server, scope, settings, &kind, &object, first, now))
+        Some(survey(server, scope, settings, &kind, &object, status.as_ref(), now))
     };
     let refusals = process.memory.backups.refusals.get(&target.meta.uid).copied().unwrap_or_default();
     let is_annotated = !live.meta.annotations.is_empty();
@@ -124,17 +123,17 @@ fn held(
     Some((kind, held))
 }
 
-/// The state of the backups of an object, beginning with the attempt `first`.
+/// The state of the backups of an object with this status.
 fn survey(
     server: &Server,
     scope: &Scope,
     settings: &backup_controller::Settings,
     kind: &ProtectedKind,
     target: &Value,
-    first: u32,
+    status: Option<&BackupStatus>,
     now: Timestamp,
 ) -> Situation {
-    let mut search = Search::begin(kind, target, now, first);
+    let mut search = Search::begin(kind, target, now, status, None);
     loop {
         let backup = match render(&settings.templates, kind, target, search.attempt()) {
             Ok(backup) => backup,
@@ -142,7 +141,10 @@ fn survey(
         };
         let key = Key { kind: Kind::Backup, name: of_object::text(&backup, "name").into() };
         let Some(found) = server.get(&key).map(|found| seen(found, scope)) else {
-            return search.ends_without(backup);
+            if let Some(situation) = search.misses(backup) {
+                return situation;
+            }
+            continue;
         };
         if let Some(situation) = search.finds(&found) {
             return situation;

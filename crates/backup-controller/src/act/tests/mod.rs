@@ -99,6 +99,7 @@ fn status(state: State) -> BackupStatus {
         entry: "maps".into(),
         attempt: 1,
         backup: Some("Job backups/web-1".into()),
+        failed: None,
         ignored_release: None,
         since: "2026-06-01T12:00:00Z".parse().unwrap(),
         reason: "Reason".into(),
@@ -130,6 +131,31 @@ fn other_version() -> Missing {
         tried: "batch/v1".into(),
         served: "batch/v2".into(),
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_status_that_is_refused_keeps_nobody_and_is_remembered() {
+    for refusal in [Answer::Refusal(403, "Forbidden"), Answer::Refusal(422, "Invalid")] {
+        let told = act(tell(State::Failed), refusal.clone()).await;
+        assert_eq!(outcome(&told), Ok(Next::Written), "{refusal:?}");
+        assert_eq!(told.memory.untold("u"), Some(status(State::Failed)));
+        assert_eq!(told.told, ["BackupFailed"]);
+        told.memory.placed("u");
+        assert_eq!(told.memory.refusals("u"), 0);
+        assert!(told.memory.untold("u").is_some(), "its pause is lost");
+
+        let settings = settings(TEMPLATE, "backups");
+        let mut object = target("shop");
+        object["metadata"]["annotations"] = json!({"a": "b"});
+        let mut observed = held(&settings, &object, Situation::Absent { backup: backup() });
+        observed.held.as_mut().unwrap().status = Some(status(State::BackingUp));
+        let released = act_on(&observed, release(Outcome::BackedUp), &[refusal, Answer::Done]).await;
+        assert_eq!(outcome(&released), Ok(Next::Written));
+        let last = &released.sent.last().unwrap().body;
+        assert_eq!((released.sent.len(), last.to_string().contains("backup-status")), (2, false), "{last}");
+    }
+    let busy = act(tell(State::Failed), Answer::Refusal(503, "ServiceUnavailable")).await;
+    assert!(busy.result.is_err() && busy.memory.untold("u").is_none());
 }
 
 /// The failures among the answers, and the reported reason of each.
@@ -285,6 +311,10 @@ async fn what_the_server_does_not_take_is_reported_and_repeated_by_no_step() {
             let acted = act_on(&observed, action.clone(), std::slice::from_ref(&answer)).await;
             assert_eq!((outcome(&acted), acted.sent.len()), (Err(reason), sent), "{action:?} {answer:?}");
             assert!(!acted.metrics.contains("released_objects_total{"), "{}", acted.metrics);
+        }
+        if matches!(answer, Answer::Refusal(403 | 422, _) | Answer::Json(422, _)) {
+            // Refused for good: `a_status_that_is_refused_keeps_nobody_and_is_remembered`.
+            continue;
         }
         let acted = act(tell(State::Failed), answer.clone()).await;
         assert!(acted.result.is_err(), "{answer:?}");

@@ -8,10 +8,12 @@ use std::{
 
 use backup_controller::{
     Settings,
+    annotation::{FailedAttempts, State},
     backup::{MAX_LOOK_UPS, Verdict, written_as},
     error::Missing,
     metadata,
     settings::LAST_ATTEMPT,
+    status::FAILED,
 };
 use catena_api::keys::{BACKUP_OF, BACKUP_TARGET};
 use kube::discovery::ApiResource;
@@ -40,7 +42,33 @@ fn cluster(backups: Vec<Value>) -> (Client, Arc<AtomicU32>) {
     (client, lookups)
 }
 
+/// The status after this attempt.
+fn status(attempt: u32, failed: Option<FailedAttempts>) -> BackupStatus {
+    BackupStatus {
+        uid: "u".into(),
+        state: State::Failed,
+        entry: "maps".into(),
+        attempt,
+        backup: None,
+        failed,
+        ignored_release: None,
+        since: "2026-06-01T12:00:00Z".parse().unwrap(),
+        reason: FAILED.into(),
+        message: String::new(),
+    }
+}
+
 async fn survey(client: &Client, settings: &Settings, first: u32, former: Option<u32>) -> Situation {
+    surveyed(client, settings, &status(first, None), None, former).await
+}
+
+async fn surveyed(
+    client: &Client,
+    settings: &Settings,
+    status: &BackupStatus,
+    seen: Option<&FailedAttempts>,
+    former: Option<u32>,
+) -> Situation {
     let survey = Survey {
         client,
         served_kinds: &ServedKinds::new(client.clone()),
@@ -49,7 +77,7 @@ async fn survey(client: &Client, settings: &Settings, first: u32, former: Option
         target: &target("shop"),
         now: "2026-06-01T12:00:30Z".parse().unwrap(),
     };
-    survey.situation(first, former).await.unwrap()
+    survey.situation(Some(status), seen, former).await.unwrap()
 }
 
 /// The situation of an object whose given attempts failed, beginning with one of them, and the number of look-ups.
@@ -124,6 +152,38 @@ async fn a_backup_that_took_too_long_is_given_up_for_the_next_one_unless_it_succ
         matches!(&proven, Situation::There { last, verdict: Verdict::Succeeded } if last.attempt == 1),
         "{proven:?}"
     );
+}
+
+/// A Job with `ttlSecondsAfterFinished` is soon gone; counted from the start, it would be tried for ever, without a pause.
+/// A report could be forged, so that it alone releases nothing.
+#[tokio::test]
+async fn a_failed_backup_that_is_gone_counts_for_its_policy() {
+    let policy = |on_failure| json!({"onFailure": on_failure, "tries": 9});
+    for on_failure in ["Release", "Hold"] {
+        let settings = with_policy(TEMPLATE, "backups", &policy(on_failure));
+        let of = |policy: &str| FailedAttempts { policy: policy.to_owned(), last: 2 };
+        let own = status(2, Some(of(&settings.kinds["maps"].policy)));
+        for (seen, expected) in [(None, 0), (Some(1), 1), (Some(2), 2)] {
+            let witnessed = seen.map(|last| FailedAttempts { last, ..of(&settings.kinds["maps"].policy) });
+            let gone = surveyed(&cluster(Vec::new()).0, &settings, &own, witnessed.as_ref(), None).await;
+            let Situation::Failed { last, next, seen } = gone else { panic!("{gone:?}") };
+            assert_eq!((last.attempt, next), (2, rendered(&settings, 3)), "{on_failure}");
+            assert!(on_failure == "Hold" || seen == expected, "{seen} instead of {expected}");
+        }
+
+        let running = cluster(vec![created(&settings, &target("shop"), 3)]).0;
+        let third = surveyed(&running, &settings, &own, None, None).await;
+        assert!(matches!(&third, Situation::There { last, .. } if last.attempt == 3), "{third:?}");
+
+        let by_another = status(2, Some(of("another")));
+        let first =
+            surveyed(&cluster(Vec::new()).0, &settings, &by_another, Some(&of("another")), None).await;
+        assert_eq!(first, Situation::Absent { backup: rendered(&settings, 1) }, "{on_failure}");
+    }
+}
+
+fn rendered(settings: &Settings, attempt: u32) -> Value {
+    render(&settings.templates, &settings.kinds["maps"], &target("shop"), attempt).unwrap()
 }
 
 #[tokio::test]
