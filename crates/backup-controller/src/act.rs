@@ -71,11 +71,8 @@ impl Executor {
             }
             Action::Hold { status, tell, again } => {
                 self.note(kind, observed, &status);
-                if tell {
-                    self.tell(target, observed.held.as_ref(), &status).await?;
-                    return Ok(Next::Written);
-                }
-                Ok(Next::Wait(again))
+                let is_written = tell && self.tell(target, observed.held.as_ref(), &status).await?;
+                Ok(if is_written { Next::Written } else { Next::Wait(again) })
             }
             Action::Release(release) => self.release(kind, observed, &release).await,
             Action::Settle => Ok(Next::Settled),
@@ -132,28 +129,28 @@ impl Executor {
         Next::Wait(FIRST_LOOK_DELAY)
     }
 
-    /// Records on the object the reason for its waiting.
+    /// Records on the object the reason for its waiting. Returns whether the server takes it: a refusal, for example by a
+    /// policy on annotations, keeps nobody from going on.
     async fn tell(
         &self,
         target: &Watched<Row>,
         held: Option<&Held>,
         status: &BackupStatus,
-    ) -> Result<(), Error> {
+    ) -> Result<bool, Error> {
         let (id, resource) = (ObjectId::of(target), target.resource());
         let mut patch = json!({"apiVersion": resource.api_version, "kind": resource.kind, "metadata": id});
         patch["metadata"]["annotations"] = json!({BACKUP_STATUS: status.text()});
         let told = self.writer.on_behalf_of(id).merge(&target.source.watched, &patch).await;
-        let untold = match told {
-            // No pause and no count depends on it.
+        let is_written = match told {
             Err(error) if is_refusal(&error) => {
                 tracing::warn!(object = %id, %error, "its status cannot be written, and is kept in memory");
-                Some(status.clone())
+                false
             }
-            told => told.map(|()| None)?,
+            told => told.map(|()| true)?,
         };
-        self.memory.note_untold(id.uid, untold);
-        let before = held.and_then(|held| held.status.as_ref()).map(|status| (status.state, status.attempt));
+        self.memory.note_told(id.uid, status.clone());
         // The kit reports the failures from which it backs off.
+        let before = held.and_then(|held| held.status.as_ref()).map(|status| (status.state, status.attempt));
         if before != Some((status.state, status.attempt)) && status.state != State::Blocked {
             let backup = status.backup.as_deref().unwrap_or("the backup");
             let (type_, reason) = match status.state {
@@ -166,7 +163,7 @@ impl Executor {
             let milestone = Milestone { reason, action: "BackUp".into(), note, related };
             self.events.mark(type_, &reference(target), milestone);
         }
-        Ok(())
+        Ok(is_written)
     }
 
     async fn release(

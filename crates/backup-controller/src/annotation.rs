@@ -65,13 +65,6 @@ pub enum State {
     Released,
 }
 
-impl FailedAttempts {
-    /// The number of the last one by a policy; 0 for none.
-    pub(crate) fn by(&self, policy: &str) -> u32 {
-        if self.policy == policy { self.last } else { 0 }
-    }
-}
-
 impl BackupStatus {
     /// The status in an object's annotation; `None` if the annotation belongs to another object, or cannot be parsed.
     #[must_use]
@@ -105,7 +98,7 @@ impl BackupStatus {
     /// The number of the last attempt by a policy that failed; 0 for none.
     #[must_use]
     pub fn failed_by(&self, policy: &str) -> u32 {
-        self.failed.as_ref().map_or(0, |failed| failed.by(policy))
+        self.failed.as_ref().filter(|failed| failed.policy == policy).map_or(0, |failed| failed.last)
     }
 
     /// The status with its begin, which stays if the former status was the same.

@@ -6,7 +6,7 @@
 //!    held, or releasing it.
 //! 3. [`Executor`] takes it. The write triggers the next pass.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use backup_controller::{
     decide::{Action, decide},
@@ -23,6 +23,9 @@ use crate::{
     observe::{Observer, Turn},
 };
 
+/// Time after which a large object asks for its turn again.
+const TURN_INTERVAL: Duration = Duration::from_millis(500);
+
 /// The controller of protected objects.
 pub struct ProtectedObjects {
     /// The only reader.
@@ -33,8 +36,8 @@ pub struct ProtectedObjects {
 
 impl Controller for ProtectedObjects {
     type Kind = Watched<Row>;
-    /// The turn of a large object lasts until its step is taken.
-    type Observed = (Observed, Option<Turn>);
+    /// The turn of a large object lasts until its step is taken; `None` if it is not its turn.
+    type Observed = Option<(Observed, Option<Turn>)>;
     type Action = Action;
     type Error = Error;
 
@@ -42,11 +45,12 @@ impl Controller for ProtectedObjects {
         self.observer.observe(target, attempt).await
     }
 
-    fn decide(&self, (observed, _): &Self::Observed) -> Action {
-        decide(observed)
+    fn decide(&self, observed: &Self::Observed) -> Action {
+        observed.as_ref().map_or(Action::Settle, |(observed, _)| decide(observed))
     }
 
-    async fn act(&self, (observed, _turn): Self::Observed, action: Action) -> Result<Next, Error> {
+    async fn act(&self, observed: Self::Observed, action: Action) -> Result<Next, Error> {
+        let Some((observed, _turn)) = observed else { return Ok(Next::Wait(TURN_INTERVAL)) };
         self.executor.act(&observed, action).await
     }
 

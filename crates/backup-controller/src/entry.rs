@@ -9,11 +9,16 @@ use crate::{
     settings::{Entries, ProtectedKind},
 };
 
-/// The entry in the annotation of a held object, whatever its labels are by now; otherwise the given one. An annotation
+/// The entry in the status of a held object, whatever its labels are by now; otherwise the given one. An annotation
 /// that may come from another object never makes the release easier.
 #[must_use]
-pub fn recorded(entries: &Entries, object: &Value, otherwise: Arc<ProtectedKind>) -> Arc<ProtectedKind> {
-    let said = BackupStatus::of(object).and_then(|status| entries.named(&status.entry));
+pub fn recorded(
+    entries: &Entries,
+    object: &Value,
+    status: Option<&BackupStatus>,
+    otherwise: Arc<ProtectedKind>,
+) -> Arc<ProtectedKind> {
+    let said = status.and_then(|status| entries.named(&status.entry));
     let said = said.or_else(|| {
         let former = entries.named(&BackupStatus::former(object)?.entry)?;
         (former.always_holds() && !otherwise.always_holds()).then_some(former)
@@ -48,7 +53,8 @@ mod tests {
             });
             let annotations = json!({BACKUP_STATUS: status.to_string()});
             let object = json!({"metadata": {"uid": "u", "annotations": annotations}});
-            recorded(entries, &object, entries.named(otherwise).unwrap().clone()).id.clone()
+            let status = BackupStatus::of(&object);
+            recorded(entries, &object, status.as_ref(), entries.named(otherwise).unwrap().clone()).id.clone()
         };
         assert_eq!(
             (by("u", "release", "hold"), by("v", "hold", "release")),

@@ -96,6 +96,7 @@ pub fn held(settings: &Settings, object: &Value, situation: Situation) -> Observ
             since: time("2026-06-01T12:00:30Z"),
             now: time("2026-06-01T13:00:30Z"),
             status: None,
+            tell_again: None,
             force_release: ForceRelease::Unasked,
             refusals: 0,
             situation: Some(situation),

@@ -1,14 +1,12 @@
 //! The memory of objects between passes. All of it may be lost: then an object is held longer, and not released sooner.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
-use backup_controller::{
-    annotation::{BackupStatus, FailedAttempts},
-    metadata,
-};
+use backup_controller::{annotation::BackupStatus, backup::Failures, metadata};
 use kube::discovery::ApiResource;
 use parking_lot::Mutex;
 use serde_json::Value;
+use tokio::time::Instant;
 
 /// The memory of objects, by their uid.
 #[derive(Clone, Default)]
@@ -18,8 +16,8 @@ pub struct Memory(Arc<Mutex<HashMap<String, Remembered>>>);
 struct Remembered {
     refusals: u32,
     unplaced: Option<Unplaced>,
-    untold: Option<BackupStatus>,
-    failed: Option<FailedAttempts>,
+    told: Option<(BackupStatus, Instant)>,
+    failures: Option<Failures>,
 }
 
 /// A backup whose creation was answered with "not found". Only its place is kept: a rendered backup may contain the
@@ -78,33 +76,30 @@ impl Memory {
         (remembered.refusals, remembered.unplaced) = (0, None);
     }
 
-    /// The failed attempts that were seen, all from the first.
-    pub fn failed(&self, uid: &str) -> Option<FailedAttempts> {
-        self.0.lock().get(uid)?.failed.clone()
+    /// The failed attempts by a policy that were seen.
+    pub fn failures(&self, uid: &str, policy: &str) -> Failures {
+        let objects = self.0.lock();
+        let seen = objects.get(uid).and_then(|remembered| remembered.failures.clone());
+        seen.filter(|failures| failures.are_by(policy)).unwrap_or_else(|| Failures::none_by(policy))
     }
 
-    /// Records that these attempts were seen to have failed, all from the first.
-    pub fn note_failed(&self, uid: &str, failed: FailedAttempts) {
-        self.0.lock().entry(uid.to_owned()).or_default().failed = Some(failed);
-    }
-
-    /// The status that the server refused to have written on an object, for example because of a policy on annotations.
-    /// It holds as if it were written.
-    pub fn untold(&self, uid: &str) -> Option<BackupStatus> {
-        self.0.lock().get(uid)?.untold.clone()
-    }
-
-    /// Records the status that the server refused to have written on an object; `None` for one that is written.
-    pub fn note_untold(&self, uid: &str, status: Option<BackupStatus>) {
-        let mut objects = self.0.lock();
-        match status {
-            Some(_) => objects.entry(uid.to_owned()).or_default().untold = status,
-            None => {
-                if let Some(remembered) = objects.get_mut(uid) {
-                    remembered.untold = None;
-                }
-            }
+    /// Records the failed attempts that were seen.
+    pub fn note_failures(&self, uid: &str, failures: Failures) {
+        if failures.number() > 0 {
+            self.0.lock().entry(uid.to_owned()).or_default().failures = Some(failures);
         }
+    }
+
+    /// The status that was told last, and the time since then. Only the leader tells, so that it holds even if the object
+    /// does not show it, for example because of a policy on annotations.
+    pub fn told(&self, uid: &str) -> Option<(BackupStatus, Duration)> {
+        let (status, at) = self.0.lock().get(uid)?.told.clone()?;
+        Some((status, at.elapsed()))
+    }
+
+    /// Records the status that is told now.
+    pub fn note_told(&self, uid: &str, status: BackupStatus) {
+        self.0.lock().entry(uid.to_owned()).or_default().told = Some((status, Instant::now()));
     }
 
     /// Forgets an object that is gone.

@@ -9,10 +9,10 @@ mod namespaces;
 mod survey;
 mod versions;
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use backup_controller::{
-    annotation::{BackupStatus, FailedAttempts},
+    annotation::BackupStatus,
     backup::Situation,
     entry::recorded,
     error::{Error, Missing, Unusable},
@@ -40,6 +40,9 @@ pub use large::Turn;
 pub use leaving::Leaving;
 pub use namespaces::Namespaces;
 
+/// Time after which a status that an object does not show is told again.
+const TELL_AGAIN_AFTER: Duration = Duration::from_secs(30);
+
 /// Reads the state of a protected object.
 pub struct Observer {
     client: Client,
@@ -65,12 +68,12 @@ impl Observer {
         Self { client, served_kinds, settings, namespaces, backups, memory, large_objects }
     }
 
-    /// Reads the state of an object. A large one has a turn.
+    /// Reads the state of an object. A large one has a turn; `None` if it is not its turn.
     pub async fn observe(
         &self,
         target: Arc<Watched<Row>>,
         attempt: Attempt,
-    ) -> Result<(Observed, Option<Turn>), Error> {
+    ) -> Result<Option<(Observed, Option<Turn>)>, Error> {
         let settings = self.settings.current();
         let unplaced = self.memory.take_unplaced(ObjectId::of(&*target).uid);
         // While it backs off, nothing is created, so the last failed creation does not matter.
@@ -83,19 +86,23 @@ impl Observer {
             target.metadata.deletion_timestamp.is_some() && finalizer::is_there(&target.row.finalizers);
         let (kind, held, turn) = match kind {
             Some(kind) if is_held => {
-                let (kind, held, turn) = self.held(&settings, kind, &target, unplaced).await?;
+                let (client, source) = (&self.client, &target.source);
+                let read = self.large_objects.read(client, source, ObjectId::of(&*target)).await?;
+                let Some((answer, turn)) = read else { return Ok(None) };
+                let (kind, held) = self.held(&settings, kind, &target, answer, unplaced).await?;
                 (Some(kind), held, turn)
             }
             kind => (kind, None, None),
         };
         let backups = kind.as_ref().map(|kind| self.backups.seen(&kind.backup));
         let backups = backups.unwrap_or_else(Watermark::unwatched);
-        Ok((Observed { target, attempt, kind, selection, backups, held }, turn))
+        Ok(Some((Observed { target, attempt, kind, selection, backups, held }, turn)))
     }
 
     /// Forgets an object that is gone.
     pub fn forget(&self, uid: &str) {
         self.memory.forget(uid);
+        self.large_objects.forget(uid);
     }
 
     /// The entry of the settings that an object belongs to: the first that selects it, or the strictest.
@@ -120,56 +127,55 @@ impl Observer {
         Ok((entries.strictest().cloned(), Selection::NotSelected))
     }
 
-    /// Reads live an object that waits for its backup, and finds the entry of the settings that it belongs to.
+    /// Reads the backups of an object that waits for one, and finds the entry of the settings that it belongs to.
     async fn held(
         &self,
         settings: &backup_controller::Settings,
         kind: Arc<ProtectedKind>,
         target: &Watched<Row>,
+        answer: live::Answer,
         unplaced: Option<Unplaced>,
-    ) -> Result<(Arc<ProtectedKind>, Option<Held>, Option<Turn>), Error> {
-        let ObjectId { namespace, name, uid } = ObjectId::of(target);
+    ) -> Result<(Arc<ProtectedKind>, Option<Held>), Error> {
+        let ObjectId { name, uid, .. } = ObjectId::of(target);
         let resource = target.resource();
-        let (answer, turn) = self.large_objects.read(&self.client, resource, namespace, name).await?;
         // It is not gone, but out of sight.
         if !answer.is_served {
             let (api_version, kind) = (resource.api_version.clone(), resource.kind.clone());
             return Err(Error::NotServed { api_version, kind, name: name.to_owned() });
         }
         let Some(Bounded { value: mut object, is_whole }) = answer.object else {
-            return Ok((kind, None, None));
+            return Ok((kind, None));
         };
         let now = answer.at;
         let finalizers = metadata::finalizers(&object);
         let Some(since) = metadata::time(&object, "deletionTimestamp") else {
-            return Ok((kind, None, None));
+            return Ok((kind, None));
         };
         if metadata::text(&object, "uid") != uid || !finalizer::is_there(&finalizers) {
-            return Ok((kind, None, None));
+            return Ok((kind, None));
         }
-        let status = BackupStatus::of(&object);
+        let written = BackupStatus::of(&object);
+        let told = self.memory.told(uid);
+        let unshown = told.as_ref().filter(|(told, _)| written.as_ref() != Some(told));
+        let tell_again = unshown.map(|(_, since)| TELL_AGAIN_AFTER.saturating_sub(*since));
+        let status = told.map(|(told, _)| told).or(written);
         let kind = match settings.by_resource.get(&*target.source.id) {
-            Some(entries) => recorded(entries, &object, kind),
+            Some(entries) => recorded(entries, &object, status.as_ref(), kind),
             None => kind,
         };
         if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
             metadata.remove("managedFields");
         }
         let force_release = ForceRelease::of(&object, status.as_ref());
-        let status = self.memory.untold(uid).or(status);
         let situation = if matches!(force_release, ForceRelease::Granted(_)) {
             None
         } else if is_whole {
             let (client, served_kinds, templates) = (&self.client, &self.served_kinds, &settings.templates);
             let survey = Survey { client, served_kinds, templates, kind: &kind, target: &object, now };
-            let (seen, former) = (self.memory.failed(uid), BackupStatus::former_attempt(&object));
-            let situation = survey.situation(status.as_ref(), seen.as_ref(), former).await?;
-            if let Situation::Failed { last, seen, .. } = &situation
-                && last.attempt == *seen
-            {
-                let failed = FailedAttempts { policy: kind.policy.clone(), last: *seen };
-                self.memory.note_failed(uid, failed);
-            }
+            let mut failures = self.memory.failures(uid, &kind.policy);
+            let former = BackupStatus::former_attempt(&object);
+            let situation = survey.situation(status.as_ref(), &mut failures, former).await?;
+            self.memory.note_failures(uid, failures);
             Some(situation)
         } else {
             // A backup of it would lack the deeper levels.
@@ -183,12 +189,13 @@ impl Observer {
             since,
             now,
             status,
+            tell_again,
             force_release,
             refusals: self.memory.refusals(uid),
             missing: self.missing(&kind, situation.as_ref(), unplaced).await,
             situation,
         };
-        Ok((kind, Some(held), turn))
+        Ok((kind, Some(held)))
     }
 
     /// The missing object, if the last pass could not create the next backup.

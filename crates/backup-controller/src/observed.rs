@@ -63,8 +63,10 @@ pub struct Held {
     pub since: Timestamp,
     /// The time of the read, by the server's clock.
     pub now: Timestamp,
-    /// The status in its annotation.
+    /// The status that was told last: by this process, or in its annotation.
     pub status: Option<BackupStatus>,
+    /// The time after which it is told again, because its annotation does not show it.
+    pub tell_again: Option<Duration>,
     /// The request to release it without a backup.
     pub force_release: ForceRelease,
     /// The number of refusals in a row to create a backup.

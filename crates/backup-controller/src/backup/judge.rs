@@ -86,15 +86,15 @@ fn is_our_create(entry: &Value) -> bool {
 /// The state of a backup. An unknown state counts as running.
 #[must_use]
 pub fn judge(backup: &Backup, object: &Value, target: &Value) -> Verdict {
-    if metadata::is_deleted(object) {
-        return Verdict::Going;
-    }
     let ask = |expression: &Expression| -> Result<bool, ExpressionError> {
         expression.bool(&[(OBJECT, object), (TARGET, target)])
     };
     let failed = backup.failed.as_ref().map(ask);
     if failed == Some(Ok(true)) {
         return Verdict::Failed;
+    }
+    if metadata::is_deleted(object) {
+        return Verdict::Going;
     }
     match ask(&backup.succeeded) {
         Ok(true) => Verdict::Succeeded,

@@ -1,5 +1,6 @@
 //! The backups of one object: their content and their state.
 
+mod failures;
 pub mod former;
 mod judge;
 mod render;
@@ -20,6 +21,7 @@ use crate::{
     settings::{Backup, ProtectedKind},
 };
 
+pub use failures::Failures;
 pub use judge::{doubt, judge};
 pub use render::render;
 pub use search::{MAX_LOOK_UPS, Search};
@@ -48,7 +50,7 @@ pub enum Situation {
         last: Try,
         /// The next object to create.
         next: Value,
-        /// The number of failed attempts, without those that only a report on the object knows.
+        /// The number of failed attempts that this process has seen.
         seen: u32,
     },
     /// All attempts that were looked up failed, and there may be later ones.

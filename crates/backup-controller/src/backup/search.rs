@@ -3,9 +3,9 @@
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::{Situation, Target, Try, Verdict, doubt, judge};
+use super::{Failures, Situation, Target, Try, Verdict, doubt, judge};
 use crate::{
-    annotation::{BackupStatus, FailedAttempts},
+    annotation::BackupStatus,
     error::Unusable,
     metadata,
     settings::{LAST_ATTEMPT, ProtectedKind},
@@ -23,30 +23,27 @@ pub struct Search<'s> {
     now: Timestamp,
     first: u32,
     attempt: u32,
-    /// The last attempt that is reported as failed.
-    reported: u32,
-    /// The last attempt until which this process has seen all fail.
-    witnessed: u32,
-    /// The number of attempts that only the report knows.
-    unseen: u32,
+    /// The last attempt that is known to have failed, whether its object is there or gone.
+    known: u32,
+    failures: &'s mut Failures,
     failed: Option<Try>,
 }
 
 impl<'s> Search<'s> {
-    /// A search for the backups of an object with this former status, of which this process has seen some attempts fail.
+    /// A search for the backups of an object with this former status. It adds the failures that it finds to those that
+    /// this process has seen before.
     #[must_use]
     pub fn begin(
         kind: &'s ProtectedKind,
         target: &'s Value,
         now: Timestamp,
         status: Option<&BackupStatus>,
-        seen: Option<&FailedAttempts>,
+        failures: &'s mut Failures,
     ) -> Self {
         let first = first_look_up(kind, status).clamp(1, LAST_ATTEMPT);
         let reported = status.map_or(0, |status| status.failed_by(&kind.policy));
-        let witnessed = seen.map_or(0, |seen| seen.by(&kind.policy));
-        let (attempt, unseen, failed) = (first, 0, None);
-        Self { kind, target, now, first, attempt, reported, witnessed, unseen, failed }
+        let known = reported.max(failures.last());
+        Self { kind, target, now, first, attempt: first, known, failures, failed: None }
     }
 
     /// The attempt whose backup is to be looked up.
@@ -56,16 +53,14 @@ impl<'s> Search<'s> {
     }
 
     /// The situation if nothing has the name of this attempt's backup; `None` if the next attempt is to be looked up,
-    /// because this one failed and is gone, as Jobs with a time to live. An annotation could be forged, so that the report
-    /// of it sets the number and the pause of the next attempt, but only what this process has seen counts for a release.
+    /// because this one failed and is gone, as Jobs with a time to live.
     pub fn misses(&mut self, backup: Value) -> Option<Situation> {
-        if self.attempt <= self.reported {
-            self.unseen += u32::from(self.attempt > self.witnessed);
+        if self.attempt <= self.known {
             let gone = Try::new(&self.kind.backup, self.attempt, &backup, self.now);
             return self.goes_on_after(gone);
         }
         Some(match self.failed.take() {
-            Some(last) => Situation::Failed { seen: last.attempt - self.unseen, last, next: backup },
+            Some(last) => Situation::Failed { last, next: backup, seen: self.failures.number() },
             None => Situation::Absent { backup },
         })
     }
@@ -81,8 +76,13 @@ impl<'s> Search<'s> {
         let verdict = judge(&kind.backup, found, target);
         let is_given_up = verdict.is_given_up(kind, created, self.now);
         let last = Try { is_given_up, ..last };
-        if verdict != Verdict::Failed && !is_given_up {
+        // One that failed before, and is being deleted, is as good as gone.
+        let has_failed = verdict == Verdict::Failed || verdict == Verdict::Going && attempt <= self.known;
+        if !has_failed && !is_given_up {
             return Some(Situation::There { last, verdict });
+        }
+        if verdict != Verdict::Going {
+            self.failures.add(attempt);
         }
         self.goes_on_after(last)
     }
@@ -115,7 +115,10 @@ fn first_look_up(kind: &ProtectedKind, status: Option<&BackupStatus>) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{annotation::State, settings::Settings};
+    use crate::{
+        annotation::{FailedAttempts, State},
+        settings::Settings,
+    };
 
     const SETTINGS: &str = r"
 kinds:

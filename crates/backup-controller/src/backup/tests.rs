@@ -30,6 +30,9 @@ fn what_is_not_known_is_still_running_and_what_is_both_failed() {
     for unknown in [json!({}), json!({"status": {}}), json!({"status": {"succeeded": "yes"}})] {
         assert!(matches!(verdict(unknown.clone()), Verdict::Running(_)), "{unknown}");
     }
+    let failed_and_going =
+        json!({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}, "status": {"failed": 1}});
+    assert_eq!(verdict(failed_and_going), Verdict::Failed);
     for time in ["2026-01-01T00:00:00Z", "someday"] {
         let going = json!({"metadata": {"deletionTimestamp": time}, "status": {"succeeded": 1, "failed": 0}});
         assert_eq!(verdict(going), Verdict::Going);

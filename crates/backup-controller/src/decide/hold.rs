@@ -80,6 +80,7 @@ fn until_deadline(kind: &ProtectedKind, held: &Held, last: &Try) -> Duration {
 
 fn hold(held: &Held, status: BackupStatus, again: Duration) -> Action {
     let status = status.continuing(held.status.as_ref());
-    let tell = held.status.as_ref() != Some(&status);
+    let tell = held.status.as_ref() != Some(&status) || held.tell_again == Some(Duration::ZERO);
+    let again = held.tell_again.map_or(again, |tell_again| again.min(tell_again));
     Action::Hold { status, tell, again }
 }

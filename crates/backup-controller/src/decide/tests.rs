@@ -50,6 +50,7 @@ fn deleted(id: &str, situation: Situation) -> Observed {
         since: ago(60),
         now: now(),
         status: None,
+        tell_again: None,
         force_release: ForceRelease::Unasked,
         refusals: 0,
         situation: Some(situation),
@@ -242,6 +243,18 @@ fn only_an_unfinished_backup_that_took_too_long_is_given_up_and_only_where_relea
         assert!(!gives_up("released", verdict, 599) && !gives_up("held", verdict, 600), "{verdict:?}");
     }
     assert!(!gives_up("released", &Verdict::Succeeded, 600) && !gives_up("released", &Verdict::Failed, 600));
+}
+
+#[test]
+fn a_status_that_is_not_shown_is_told_again_when_it_is_due() {
+    let mut observed = deleted("held", failed(1, 100));
+    let Action::Hold { status, .. } = decide(&observed) else { panic!("not held") };
+    held(&mut observed).status = Some(status);
+    for (tell_again, tells, expected) in [(None, false, 60), (Some(9), false, 9), (Some(0), true, 0)] {
+        held(&mut observed).tell_again = tell_again.map(Duration::from_secs);
+        let Action::Hold { tell, again, .. } = decide(&observed) else { panic!("not held") };
+        assert_eq!((tell, again.as_secs()), (tells, expected), "{tell_again:?}");
+    }
 }
 
 #[test]

@@ -1,80 +1,105 @@
 //! Large objects are handled a few at a time: a pass holds the object, its manifest and its backup, so that many at once
 //! would not fit into the memory of the process.
 
-use std::sync::Arc;
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+};
 
-use kube::{Client, discovery::ApiResource};
-use operator_kit::watch::ReadError;
+use kube::Client;
+use operator_kit::{
+    object::ObjectId,
+    watch::{ReadError, Source},
+};
+use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::live::{self, Answer};
 
 /// Size, in bytes, of the smallest large object. As many of the smaller ones as there are concurrent passes fit.
 const LARGE: usize = 128 * 1024;
-/// Number of large objects that are handled at the same time.
+/// Number of large objects of one kind that are handled at the same time.
 const AT_A_TIME: usize = 2;
 
-/// The turns of large objects.
-pub struct LargeObjects(Arc<Semaphore>);
+/// The turns of large objects. A pass does not wait for its turn: it would keep the place of a small object, and its
+/// time would run out. Each kind has turns of its own, because its backups may take long.
+#[derive(Default)]
+pub struct LargeObjects {
+    turns: Mutex<HashMap<Arc<str>, Arc<Semaphore>>>,
+    /// The uids of the objects that were found to be large.
+    found: Mutex<HashSet<String>>,
+}
 
 /// The turn of a large object. It lasts until it is dropped.
 pub struct Turn(#[expect(dead_code, reason = "it is dropped")] OwnedSemaphorePermit);
 
-impl Default for LargeObjects {
-    fn default() -> Self {
-        Self(Arc::new(Semaphore::new(AT_A_TIME)))
-    }
-}
+/// An answer, and the turn of a large object, which its owner keeps as long as the object.
+pub type Read = (Answer, Option<Turn>);
 
 impl LargeObjects {
-    /// Reads an object from the API server; a large one in its turn, which its owner keeps as long as the object.
+    /// Reads an object from the API server; `None` if it is large, and it is not its turn.
     pub async fn read(
         &self,
         client: &Client,
-        resource: &ApiResource,
-        namespace: &str,
-        name: &str,
-    ) -> Result<(Answer, Option<Turn>), ReadError> {
-        if let Some(answer) = live::read_up_to(LARGE, client, resource, namespace, name).await? {
-            return Ok((answer, None));
+        source: &Source,
+        id: ObjectId<'_>,
+    ) -> Result<Option<Read>, ReadError> {
+        let (resource, ObjectId { namespace, name, uid }) = (&source.watched.resource, id);
+        if !self.found.lock().contains(uid)
+            && let Some(answer) = live::read_up_to(LARGE, client, resource, namespace, name).await?
+        {
+            return Ok(Some((answer, None)));
         }
-        // It is never closed.
-        let turn = self.0.clone().acquire_owned().await.ok().map(Turn);
-        Ok((live::read(client, resource, namespace, name).await?, turn))
+        self.found.lock().insert(uid.to_owned());
+        let Some(turn) = self.turn(&source.id) else { return Ok(None) };
+        Ok(Some((live::read(client, resource, namespace, name).await?, Some(turn))))
+    }
+
+    /// Forgets an object that is gone.
+    pub fn forget(&self, uid: &str) {
+        self.found.lock().remove(uid);
+    }
+
+    fn turn(&self, kind: &Arc<str>) -> Option<Turn> {
+        let mut turns = self.turns.lock();
+        let turns = turns.entry(kind.clone()).or_insert_with(|| Arc::new(Semaphore::new(AT_A_TIME)));
+        turns.clone().try_acquire_owned().ok().map(Turn)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use k8s_openapi::api::core::v1::ConfigMap;
+    use kube::discovery::ApiResource;
+    use operator_kit::watch::WatchedResource;
     use serde_json::json;
-    use tokio::time::timeout;
 
     use super::*;
     use crate::api_server::{DATE, server};
 
-    #[tokio::test(start_paused = true)]
-    async fn large_objects_wait_for_each_other_and_small_ones_for_nobody() {
+    #[tokio::test]
+    async fn large_objects_of_a_kind_take_turns_and_small_ones_need_none() {
         let client = server(Some(DATE), |path| {
-            let size = if path.ends_with("/large") { LARGE } else { 1 };
+            let size = if path.ends_with("/small") { 1 } else { LARGE };
             (200, json!({"metadata": {"name": "web"}, "data": {"text": "x".repeat(size)}}))
         });
-        let (objects, kind) = (LargeObjects::default(), ApiResource::erase::<ConfigMap>(&()));
-        let read = async |name: &str| {
-            let read = objects.read(&client, &kind, "shop", name);
-            timeout(Duration::from_secs(1), read).await.ok().map(Result::unwrap)
+        let (objects, resource) = (LargeObjects::default(), ApiResource::erase::<ConfigMap>(&()));
+        let [maps, others] = ["maps", "others"]
+            .map(|id| Source { id: id.into(), watched: WatchedResource::unwatched(resource.clone()) });
+        let read = async |source: &Source, name: &str| {
+            let id = ObjectId { namespace: "shop", name, uid: name };
+            objects.read(&client, source, id).await.unwrap()
         };
         let mut turns = Vec::new();
-        for _ in 0..AT_A_TIME {
-            let (answer, turn) = read("large").await.unwrap();
+        for name in ["a", "b"] {
+            let (answer, turn) = read(&maps, name).await.unwrap();
             assert!(answer.object.is_some());
             turns.push(turn.expect("a large object has a turn"));
         }
-        assert!(read("large").await.is_none(), "too many at a time");
-        assert!(read("small").await.is_some_and(|(_, turn)| turn.is_none()));
+        assert!(read(&maps, "c").await.is_none(), "too many at a time");
+        assert!(read(&maps, "small").await.is_some_and(|(_, turn)| turn.is_none()));
+        assert!(read(&others, "d").await.is_some_and(|(_, turn)| turn.is_some()));
         turns.pop();
-        assert!(read("large").await.is_some());
+        assert!(read(&maps, "c").await.is_some());
     }
 }

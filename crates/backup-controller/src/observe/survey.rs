@@ -1,8 +1,8 @@
 //! Reads the backups of an object live.
 
 use backup_controller::{
-    annotation::{BackupStatus, FailedAttempts},
-    backup::{Search, Situation, Try, former, render},
+    annotation::BackupStatus,
+    backup::{Failures, Search, Situation, Try, former, render},
     error::{Error, Unusable},
     settings::ProtectedKind,
 };
@@ -29,14 +29,14 @@ pub struct Survey<'s> {
 }
 
 impl Survey<'_> {
-    /// The state of its backups, if it had this status and this process has seen these attempts fail.
+    /// The state of its backups, if it had this status. The failures are those that this process has seen.
     pub async fn situation(
         &self,
         status: Option<&BackupStatus>,
-        seen: Option<&FailedAttempts>,
+        failures: &mut Failures,
         former_attempt: Option<u32>,
     ) -> Result<Situation, Error> {
-        let mut search = Search::begin(self.kind, self.target, self.now, status, seen);
+        let mut search = Search::begin(self.kind, self.target, self.now, status, failures);
         loop {
             let mut backup = match render(self.templates, self.kind, self.target, search.attempt()) {
                 Ok(backup) => backup,

@@ -1,4 +1,5 @@
-use catena_api::keys::FORCE_RELEASE;
+use backup_controller::annotation::State;
+use catena_api::keys::{BACKUP_STATUS, FORCE_RELEASE};
 use operator_kit::{
     report::{Category, Failure, Reported},
     run::Triggers,
@@ -40,7 +41,7 @@ fn observer(web: Option<Value>, memory: Memory) -> (Observer, Log) {
 
 async fn observe(observer: &Observer, attempt: Attempt) -> Option<Held> {
     let settings = settings(TEMPLATE, "backups");
-    observer.observe(watched(&settings, &target("shop")), attempt).await.unwrap().0.held
+    observer.observe(watched(&settings, &target("shop")), attempt).await.unwrap().unwrap().0.held
 }
 
 /// A backup that the last pass could not create.
@@ -122,9 +123,64 @@ async fn of_an_object_that_somebody_lets_go_no_backup_is_looked_up() {
     let (observer, log) = observer(Some(web.clone()), Memory::default());
     let settings = settings(TEMPLATE, "backups");
     let seen = watched(&settings, &web);
-    let held = observer.observe(seen, Attempt::Allowed).await.unwrap().0.held.unwrap();
+    let held = observer.observe(seen, Attempt::Allowed).await.unwrap().unwrap().0.held.unwrap();
     assert_eq!((held.force_release, held.situation), (ForceRelease::Granted("dumped by hand".into()), None));
     assert_eq!(log.take().len(), 1);
+}
+
+fn told(entry: &str) -> BackupStatus {
+    BackupStatus {
+        uid: "u".into(),
+        state: State::Failed,
+        entry: entry.into(),
+        attempt: 1,
+        backup: None,
+        failed: None,
+        ignored_release: None,
+        since: "2026-06-01T12:00:00Z".parse().unwrap(),
+        reason: "BackupFailed".into(),
+        message: String::new(),
+    }
+}
+
+/// A policy on annotations may refuse or strip it.
+#[tokio::test(start_paused = true)]
+async fn a_status_that_the_object_does_not_show_holds_and_is_told_again_after_a_while() {
+    let memory = Memory::default();
+    memory.note_told("u", told("maps"));
+    let (observer, _) = observer(Some(target("shop")), memory.clone());
+    let held = observe(&observer, Attempt::Allowed).await.unwrap();
+    assert_eq!((held.status, held.tell_again), (Some(told("maps")), Some(TELL_AGAIN_AFTER)));
+    tokio::time::sleep(TELL_AGAIN_AFTER).await;
+    let held = observe(&observer, Attempt::Allowed).await.unwrap();
+    assert_eq!(held.tell_again, Some(Duration::ZERO));
+
+    let mut shown = target("shop");
+    shown["metadata"]["annotations"] = json!({BACKUP_STATUS: told("maps").text()});
+    let (observer, _) = self::observer(Some(shown), memory);
+    assert_eq!(observe(&observer, Attempt::Allowed).await.unwrap().tell_again, None);
+}
+
+/// Otherwise another entry might release it without its backup.
+#[tokio::test]
+async fn the_entry_that_was_told_stays_even_if_the_object_does_not_show_it() {
+    let kinds = |selector: &str| {
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "resource": "configmaps", "backup": "job",
+               "selector": {"matchLabels": {"tier": selector}}})
+    };
+    let mut file = json!({
+        "kinds": {"gold": kinds("gold"), "silver": kinds("silver")},
+        "backups": {"job": {
+            "apiVersion": "batch/v1", "kind": "Job", "resource": "jobs", "namespace": "backups", "template": TEMPLATE,
+            "succeeded": "object.status.succeeded == 1",
+        }},
+    });
+    file["kinds"]["silver"]["onFailure"] = "Release".into();
+    let two: backup_controller::Settings = serde_json::from_value(file).unwrap();
+    let entries = &two.by_resource["configmaps"];
+    let silver = entries.named("silver").unwrap().clone();
+    let id = |status| recorded(entries, &target("shop"), status, silver.clone()).id.clone();
+    assert_eq!((id(Some(&told("gold"))), id(None)), ("gold".into(), "silver".into()));
 }
 
 #[tokio::test]
@@ -133,6 +189,6 @@ async fn what_lives_is_not_read() {
     web["metadata"]["deletionTimestamp"] = Value::Null;
     let settings = settings(TEMPLATE, "backups");
     let (observer, log) = observer(None, Memory::default());
-    let (living, _) = observer.observe(watched(&settings, &web), Attempt::Allowed).await.unwrap();
+    let (living, _) = observer.observe(watched(&settings, &web), Attempt::Allowed).await.unwrap().unwrap();
     assert_eq!((living.selection, living.held.is_none(), log.take().len()), (Selection::Selected, true, 0));
 }

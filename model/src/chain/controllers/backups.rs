@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use backup_controller::{
     annotation::BackupStatus,
-    backup::{Search, Situation, render},
+    backup::{Failures, Search, Situation, render},
     decide::{Action, Release, decide},
     entry::recorded,
     finalizer,
@@ -100,7 +100,7 @@ fn held(
     }
     let now = clock::time(server.clock);
     let status = BackupStatus::of(&object);
-    let kind = recorded(&settings.by_resource[&entry.resource_id()], &object, entry.clone());
+    let kind = recorded(&settings.by_resource[&entry.resource_id()], &object, status.as_ref(), entry.clone());
     let force_release = ForceRelease::of(&object, status.as_ref());
     let situation = if matches!(force_release, ForceRelease::Granted(_)) {
         None
@@ -115,6 +115,7 @@ fn held(
         since,
         now,
         status,
+        tell_again: None,
         force_release,
         refusals,
         situation,
@@ -133,7 +134,8 @@ fn survey(
     status: Option<&BackupStatus>,
     now: Timestamp,
 ) -> Situation {
-    let mut search = Search::begin(kind, target, now, status, None);
+    let mut failures = Failures::none_by(&kind.policy);
+    let mut search = Search::begin(kind, target, now, status, &mut failures);
     loop {
         let backup = match render(&settings.templates, kind, target, search.attempt()) {
             Ok(backup) => backup,

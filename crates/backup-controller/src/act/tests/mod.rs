@@ -137,12 +137,12 @@ fn other_version() -> Missing {
 async fn a_status_that_is_refused_keeps_nobody_and_is_remembered() {
     for refusal in [Answer::Refusal(403, "Forbidden"), Answer::Refusal(422, "Invalid")] {
         let told = act(tell(State::Failed), refusal.clone()).await;
-        assert_eq!(outcome(&told), Ok(Next::Written), "{refusal:?}");
-        assert_eq!(told.memory.untold("u"), Some(status(State::Failed)));
+        assert_eq!(outcome(&told), Ok(Next::Wait(Duration::from_secs(30))), "{refusal:?}");
+        assert_eq!(told.memory.told("u").unwrap().0, status(State::Failed));
         assert_eq!(told.told, ["BackupFailed"]);
         told.memory.placed("u");
         assert_eq!(told.memory.refusals("u"), 0);
-        assert!(told.memory.untold("u").is_some(), "its pause is lost");
+        assert!(told.memory.told("u").is_some(), "its pause is lost");
 
         let settings = settings(TEMPLATE, "backups");
         let mut object = target("shop");
@@ -155,7 +155,7 @@ async fn a_status_that_is_refused_keeps_nobody_and_is_remembered() {
         assert_eq!((released.sent.len(), last.to_string().contains("backup-status")), (2, false), "{last}");
     }
     let busy = act(tell(State::Failed), Answer::Refusal(503, "ServiceUnavailable")).await;
-    assert!(busy.result.is_err() && busy.memory.untold("u").is_none());
+    assert!(busy.result.is_err() && busy.memory.told("u").is_none());
 }
 
 /// The failures among the answers, and the reported reason of each.

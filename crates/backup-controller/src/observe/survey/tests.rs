@@ -9,7 +9,7 @@ use std::{
 use backup_controller::{
     Settings,
     annotation::{FailedAttempts, State},
-    backup::{MAX_LOOK_UPS, Verdict, written_as},
+    backup::{Failures, MAX_LOOK_UPS, Verdict, written_as},
     error::Missing,
     metadata,
     settings::LAST_ATTEMPT,
@@ -59,14 +59,14 @@ fn status(attempt: u32, failed: Option<FailedAttempts>) -> BackupStatus {
 }
 
 async fn survey(client: &Client, settings: &Settings, first: u32, former: Option<u32>) -> Situation {
-    surveyed(client, settings, &status(first, None), None, former).await
+    surveyed(client, settings, &status(first, None), &mut Failures::default(), former).await
 }
 
 async fn surveyed(
     client: &Client,
     settings: &Settings,
     status: &BackupStatus,
-    seen: Option<&FailedAttempts>,
+    failures: &mut Failures,
     former: Option<u32>,
 ) -> Situation {
     let survey = Survey {
@@ -77,7 +77,7 @@ async fn surveyed(
         target: &target("shop"),
         now: "2026-06-01T12:00:30Z".parse().unwrap(),
     };
-    survey.situation(Some(status), seen, former).await.unwrap()
+    survey.situation(Some(status), failures, former).await.unwrap()
 }
 
 /// The situation of an object whose given attempts failed, beginning with one of them, and the number of look-ups.
@@ -163,21 +163,31 @@ async fn a_failed_backup_that_is_gone_counts_for_its_policy() {
         let settings = with_policy(TEMPLATE, "backups", &policy(on_failure));
         let of = |policy: &str| FailedAttempts { policy: policy.to_owned(), last: 2 };
         let own = status(2, Some(of(&settings.kinds["maps"].policy)));
-        for (seen, expected) in [(None, 0), (Some(1), 1), (Some(2), 2)] {
-            let witnessed = seen.map(|last| FailedAttempts { last, ..of(&settings.kinds["maps"].policy) });
-            let gone = surveyed(&cluster(Vec::new()).0, &settings, &own, witnessed.as_ref(), None).await;
-            let Situation::Failed { last, next, seen } = gone else { panic!("{gone:?}") };
+        let policy = &settings.kinds["maps"].policy;
+        for seen in [&[][..], &[1], &[1, 2], &[2]] {
+            let mut failures = Failures::none_by(policy);
+            seen.iter().for_each(|attempt| failures.add(*attempt));
+            let gone = surveyed(&cluster(Vec::new()).0, &settings, &own, &mut failures, None).await;
+            let Situation::Failed { last, next, seen: number } = gone else { panic!("{gone:?}") };
             assert_eq!((last.attempt, next), (2, rendered(&settings, 3)), "{on_failure}");
-            assert!(on_failure == "Hold" || seen == expected, "{seen} instead of {expected}");
+            assert_eq!(number as usize, seen.len(), "{on_failure}");
         }
 
         let running = cluster(vec![created(&settings, &target("shop"), 3)]).0;
-        let third = surveyed(&running, &settings, &own, None, None).await;
+        let third = surveyed(&running, &settings, &own, &mut Failures::none_by(policy), None).await;
         assert!(matches!(&third, Situation::There { last, .. } if last.attempt == 3), "{third:?}");
+
+        let mut going = created(&settings, &target("shop"), 2);
+        going["metadata"]["deletionTimestamp"] = json!("2026-06-01T12:00:20Z");
+        let mut failures = Failures::none_by(policy);
+        let gone_soon = surveyed(&cluster(vec![going]).0, &settings, &own, &mut failures, None).await;
+        assert!(matches!(&gone_soon, Situation::Failed { last, .. } if last.attempt == 2), "{gone_soon:?}");
+        assert_eq!(failures.number(), 0, "an attempt whose failure nobody has seen counts for nothing");
 
         let by_another = status(2, Some(of("another")));
         let first =
-            surveyed(&cluster(Vec::new()).0, &settings, &by_another, Some(&of("another")), None).await;
+            surveyed(&cluster(Vec::new()).0, &settings, &by_another, &mut Failures::none_by(policy), None)
+                .await;
         assert_eq!(first, Situation::Absent { backup: rendered(&settings, 1) }, "{on_failure}");
     }
 }
