@@ -26,8 +26,8 @@ pub struct Observed {
     pub target: Option<Target>,
     /// Whether its label was found to name the target, because anybody can set a label.
     pub is_label_checked: bool,
-    /// Whether the condition `Bound` may be written; otherwise Events are published.
-    pub can_report: bool,
+    /// Whether the condition `Bound` may be written; otherwise Events are published. `None` if that is not known.
+    pub can_report: Option<bool>,
     /// The last report on it by an Event.
     pub told: Option<Told>,
 }
@@ -82,7 +82,7 @@ impl Observed {
             started: now,
             target,
             is_label_checked: false,
-            can_report: false,
+            can_report: Some(false),
             told: None,
         }
     }

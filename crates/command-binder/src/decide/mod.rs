@@ -17,6 +17,9 @@ const MIN_LOOK_UP_INTERVAL: Duration = Duration::from_secs(5);
 /// Longest time between these look-ups.
 const MAX_LOOK_UP_INTERVAL: Duration = Duration::from_secs(300);
 
+/// Time until another look while it is unknown how a verdict is reported.
+const UNKNOWN_INTERVAL: Duration = Duration::from_secs(15);
+
 /// One step.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Action {
@@ -43,7 +46,8 @@ pub fn decide(observed: &Observed) -> Action {
 }
 
 fn say(observed: &Observed, verdict: Verdict) -> Action {
-    if observed.can_report {
+    let Some(can_report) = observed.can_report else { return Action::Wait(UNKNOWN_INTERVAL) };
+    if can_report {
         if let Some(condition) = status::changed(observed, &verdict) {
             return Action::Report(Box::new(condition));
         }

@@ -15,6 +15,8 @@ use serde_json::Value;
 
 /// Lifetime of a finding about a definition, which may be fixed.
 const SCHEMA_LIFETIME: Duration = Duration::from_secs(300);
+/// Lifetime of a failure to read a definition.
+const FAILURE_LIFETIME: Duration = Duration::from_secs(10);
 
 /// Knows for each kind whether its conditions are a list with the key `type`, and have `observedGeneration`. In any
 /// other list, an apply would wipe the conditions of others.
@@ -23,26 +25,28 @@ pub struct Schemas {
     known: Mutex<Known>,
 }
 
-/// By fingerprint and version: whether it accepts the condition, and the time of the finding.
-type Known = HashMap<(Arc<str>, String), (bool, Instant)>;
+/// By fingerprint and version: whether it accepts the condition, if that is known, and when it is looked up again.
+type Known = HashMap<(Arc<str>, String), (Option<bool>, Instant)>;
 
 impl Schemas {
     pub fn new(client: Client) -> Self {
         Self { client, known: Mutex::default() }
     }
 
-    /// Whether the condition `Bound` may be written on commands of a kind in a version. Without an answer, Events are
-    /// written as long as nothing else was known: a definition that cannot be read holds up no command.
-    pub async fn take_condition(&self, kind: &CommandKind, version: &str) -> bool {
+    /// Whether the condition `Bound` may be written on commands of a kind in a version; `None` if that is not known,
+    /// because its definition cannot be read.
+    pub async fn take_condition(&self, kind: &CommandKind, version: &str) -> Option<bool> {
         if !kind.reports_bound {
-            return false;
+            return Some(false);
         }
         let key = (kind.fingerprint.clone(), version.to_owned());
-        if let Some((known, since)) = self.known.lock().get(&key)
-            && since.elapsed() < SCHEMA_LIFETIME
+        let before = self.known.lock().get(&key).copied();
+        if let Some((known, until)) = before
+            && Instant::now() < until
         {
-            return *known;
+            return known;
         }
+        let before = before.and_then(|(known, _)| known);
         let api: Api<TrimmedObject> =
             Api::all_with(self.client.clone(), &ApiResource::erase::<CustomResourceDefinition>(&()));
         let name = format!("{}.{}", kind.resource.plural, kind.resource.group);
@@ -51,19 +55,20 @@ impl Schemas {
             Err(error) => {
                 let error = ReadError::of(&error, "CustomResourceDefinition", &name);
                 tracing::warn!(kind = &*kind.id, "it is unknown whether its schema has conditions: {error}");
-                return self.known.lock().get(&key).is_some_and(|(known, _)| *known);
+                self.known.lock().insert(key, (before, Instant::now() + FAILURE_LIFETIME));
+                return before;
             }
         };
         let takes = definition.is_some_and(|definition| has_keyed_conditions(&definition.data, version));
-        // Concurrent passes look it up concurrently; the first one logs it.
-        let before = self.known.lock().insert(key, (takes, Instant::now()));
-        if !takes && before.is_none_or(|(before, _)| before) {
+        // Concurrent passes look it up concurrently.
+        self.known.lock().insert(key, (Some(takes), Instant::now() + SCHEMA_LIFETIME));
+        if !takes && before != Some(false) {
             tracing::warn!(
                 kind = &*kind.id,
                 "reportsBound: the schema of this kind has no conditions with observedGeneration, x-kubernetes-list-type map and the key type, so that Events are written instead; set reportsBound: false"
             );
         }
-        takes
+        Some(takes)
     }
 }
 

@@ -55,7 +55,7 @@ pub fn pass(process: &mut Process, server: &Server, scope: &Scope, command: &Sto
         started: now,
         target,
         is_label_checked: false,
-        can_report: true,
+        can_report: Some(true),
         told: None,
     });
     let (key, uid) = (command.meta.key.clone(), &command.meta.uid);

@@ -71,7 +71,7 @@ fn observed(kind: &Arc<CommandKind>, more: &Value, target: Option<Target>) -> Ob
         started: time("2025-12-31T00:00:00Z"),
         target,
         is_label_checked: false,
-        can_report: false,
+        can_report: Some(false),
         told: None,
     }
 }
@@ -239,17 +239,17 @@ fn a_condition_is_written_only_when_it_changes() {
     let bound =
         json!({"ownerReferences": [owner("Shop", "a", UID)], "annotations": {"catena.dev/bound-to": UID}});
     let mut first = observed(&kind, &json!({"metadata": bound}), None);
-    first.can_report = true;
+    first.can_report = Some(true);
     let Action::Report(condition) = decide(&first) else { panic!("nothing is reported") };
     assert_eq!((&*condition.status, &*condition.reason), ("True", "Bound"));
     let said = json!({"metadata": bound, "status": {"conditions": [condition]}});
     let mut again = observed(&kind, &said, None);
-    again.can_report = true;
+    again.can_report = Some(true);
     assert_eq!((decide(&again), &again.command.row.finding), (Action::Settle, &Finding::Settled));
     let mut changed = said.clone();
     changed["metadata"]["generation"] = 2.into();
     let mut changed = observed(&kind, &changed, None);
-    changed.can_report = true;
+    changed.can_report = Some(true);
     assert!(matches!(decide(&changed), Action::Report(_)));
 }
 
@@ -266,7 +266,7 @@ fn while_backing_off_only_the_failure_is_reported() {
     let mut deferred = observed(&kind, &json!({}), None);
     deferred.attempt = Attempt::Deferred(failure);
     assert_eq!(decide(&deferred), Action::Settle);
-    deferred.can_report = true;
+    deferred.can_report = Some(true);
     let Action::Report(condition) = decide(&deferred) else { panic!("nothing is reported") };
     assert_eq!((&*condition.status, &*condition.reason), ("False", "Forbidden"));
 }

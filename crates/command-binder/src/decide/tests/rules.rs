@@ -37,6 +37,16 @@ fn a_command_that_was_bound_before_is_told_how_to_keep_it() {
     assert!(told(&by_finalizer, &copied, None).1.contains("mode: Label"));
 }
 
+/// A definition that cannot be read holds up no command, and its report is made up for.
+#[test]
+fn without_a_place_for_its_report_a_command_is_bound_and_looked_at_again() {
+    let mut unknown = observed(&kind(&json!({"reportsBound": true})), &json!({}), found(UID));
+    unknown.can_report = None;
+    assert_eq!(decide(&unknown), bind());
+    unknown.target = missing();
+    assert_eq!(decide(&unknown), Action::Wait(UNKNOWN_INTERVAL));
+}
+
 #[test]
 fn objects_that_the_filter_passes_over_are_no_commands() {
     let filtered = kind(&json!({"filter": "object.spec.type == 'Command'"}));
