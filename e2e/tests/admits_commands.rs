@@ -181,6 +181,14 @@ async fn commands_of_a_foreign_kind_ask_for_the_configured_verb_on_the_kind_that
     }]});
     let [ann, bob] = [ANN, BOB].map(|who| As { namespace: &namespace, who });
     let gold = json!({"tier": "gold"});
+    // From before the policy: it would not be admitted.
+    let held = |labels: &Value, finalizers: &[&str]| -> Result<String> {
+        let mut object: Value =
+            serde_json::from_str(&operation("former", labels, &json!({"type": "Command"})))?;
+        object["metadata"]["finalizers"] = json!(finalizers);
+        Ok(object.to_string())
+    };
+    administrator.succeeds(APPLY, &held(&gold, &["example.com/held"])?).await?;
     let on = |kind: &str| json!({"type": "Command", "object": {"kind": kind, "name": "one"}});
     bob.until(true, &operation("bob", &gold, &on("Shop"))).await;
     let release = Release::upgrade(&cluster, BINDER, &values).await?;
@@ -198,6 +206,13 @@ async fn commands_of_a_foreign_kind_ask_for_the_configured_verb_on_the_kind_that
     administrator.is_refused(CREATE, &operation("odd", &gold, &on("Odd"))).await?;
     let said = administrator.run(CREATE, &operation("none", &gold, &json!({"type": "Command"}))).await?;
     ensure!(!said.0 && said.1.contains("names no target"), "{}", said.1);
+
+    // What a command was before can be labelled and let go, even if it could no longer be created.
+    administrator
+        .succeeds(APPLY, &held(&json!({"tier": "gold", "seen": "yes"}), &["example.com/held"])?)
+        .await?;
+    administrator.succeeds(&["delete", "--wait=false"], &held(&gold, &[])?).await?;
+    administrator.succeeds(APPLY, &held(&gold, &[])?).await?;
 
     // An object that is no command needs no right until it becomes one.
     let others = [

@@ -143,7 +143,7 @@ async fn a_drain_that_was_killed_goes_on_where_it_was() -> Result<()> {
     let left = protected(&namespace).await?;
     ensure!((1..=35).contains(&left), "{left} of 60 objects are left");
     let status = process.spawn(&["drain"])?.wait().await?;
-    ensure!(status.success(), "{status}");
+    ensure!(status.success(), "{status}: {}", process.log());
     assert_eq!(protected(&namespace).await?, 0);
     Ok(())
 }

@@ -6,8 +6,11 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use anyhow::{Context, Result};
-use e2e::{CONTROLLERS, Cluster, Controller, ForeignKinds, helm, kubectl_with_input};
+use anyhow::{Context, Result, ensure};
+use e2e::{
+    CONTROLLERS, Cluster, Controller, DEPLOYMENTS, ForeignKinds, REPLICA_SETS, helm, kubectl_with_input,
+};
+use serde_json::{Value, json};
 
 /// The YAML files in a part of a chart.
 fn files(controller: Controller, part: &str) -> Result<Vec<PathBuf>> {
@@ -84,5 +87,31 @@ async fn the_full_values_leave_out_no_template() -> Result<()> {
             assert!(rendered.contains(&source), "{} is left out of {}", name(&template), values.display());
         }
     }
+    Ok(())
+}
+
+/// Without these options, Argo CD prunes the definitions, and with them all of their objects.
+#[tokio::test]
+async fn what_a_user_or_a_parent_chart_sets_keeps_the_definitions_and_breaks_nothing() -> Result<()> {
+    const OPTIONS: &str = "argocd.argoproj.io/sync-options";
+    let values = std::env::temp_dir().join(format!("catena-values-{}.yaml", std::process::id()));
+    for (given, expected) in [
+        (json!({}), "Prune=false,Delete=false"),
+        (json!({OPTIONS: "ServerSideApply=true"}), "ServerSideApply=true,Prune=false,Delete=false"),
+        (json!({OPTIONS: "PruneLast=true, Prune=confirm"}), "PruneLast=true, Prune=confirm,Delete=false"),
+        (Value::Null, "Prune=false,Delete=false"),
+    ] {
+        let set =
+            json!({"enabled": true, "commonLabels": null, "podLabels": null, "crds": {"annotations": given}});
+        std::fs::write(&values, set.to_string())?;
+        for controller in [DEPLOYMENTS, REPLICA_SETS] {
+            let rendered = render(controller, &values, "v1.36.0").await?;
+            let (is, kept) = (format!("{OPTIONS}: {expected}"), "helm.sh/resource-policy: keep");
+            let definitions = rendered.matches("kind: CustomResourceDefinition\n").count();
+            let [options, keeps] = [is.as_str(), kept].map(|text| rendered.matches(text).count());
+            ensure!(definitions > 0 && options == definitions && keeps == definitions, "{given}: {rendered}");
+        }
+    }
+    std::fs::remove_file(&values)?;
     Ok(())
 }

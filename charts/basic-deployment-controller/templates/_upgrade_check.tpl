@@ -105,7 +105,7 @@ spec:
   template:
     metadata:
       labels:
-        {{- with omit .Values.podLabels "app.kubernetes.io/name" "app.kubernetes.io/instance" }}
+        {{- with omit (default dict .Values.podLabels) "app.kubernetes.io/name" "app.kubernetes.io/instance" }}
         {{- toYaml . | nindent 8 }}
         {{- end }}
         app.kubernetes.io/component: upgrade-check

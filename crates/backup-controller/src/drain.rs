@@ -145,7 +145,7 @@ pub async fn run(arguments: Arguments, options: &Options) -> anyhow::Result<Exit
                         Drained::Found(count) => found += count,
                         Drained::Refused(held) => {
                             tracing::error!(
-                                "{}; the controller has been stopped: start it again with helm rollback",
+                                "{}; the controller has been stopped: start it again with helm rollback, to the last revision in helm history",
                                 refusal(&held)
                             );
                             return Ok(ExitCode::from(EXIT_REFUSED));
