@@ -5,7 +5,13 @@ use std::time::Duration;
 use catena_api::keys;
 use command_reaper::{command::CommandRow, decide::Action, error::Error, notice::Notice, observed::Observed};
 use kube::{Resource, api::ObjectMeta};
-use operator_kit::{object::ObjectId, report::Events, run::Next, watch::Watched, write::Writer};
+use operator_kit::{
+    object::ObjectId,
+    report::Events,
+    run::Next,
+    watch::Watched,
+    write::{WriteCause, WriteError, Writer},
+};
 use serde_json::json;
 
 use crate::memory::Memory;
@@ -30,7 +36,13 @@ impl Executor {
         let command = &*observed.command;
         match action {
             Action::Delete => {
-                self.writer.delete_as_seen(command).await?;
+                // A lost answer, or the end of this pass, must not make it forgotten.
+                self.memory.send_deletion(command, observed.now);
+                let deleted = self.writer.delete_as_seen(command).await;
+                if deleted.as_ref().is_err_and(|error| !may_have_worked(error)) {
+                    self.memory.withdraw_deletion(command);
+                }
+                deleted?;
                 self.memory.remember_deletion(command, observed.now);
                 let ObjectMeta { namespace, name, .. } = &command.metadata;
                 tracing::info!(kind = command.resource().kind, namespace, name, "deleted after its TTL");
@@ -66,6 +78,11 @@ impl Executor {
             self.events.tell(&object, reason, note);
         }
     }
+}
+
+/// Whether a deletion may have taken effect although it failed.
+fn may_have_worked(error: &WriteError) -> bool {
+    matches!(error.cause, WriteCause::Unknown { code, .. } if !(400..500).contains(&code))
 }
 
 #[cfg(test)]

@@ -33,6 +33,16 @@ impl Memory {
         self.0.lock().told.insert(uid.to_owned(), at);
     }
 
+    /// Records that the deletion of a command is sent.
+    pub fn send_deletion(&self, command: &Watched<CommandRow>, at: Timestamp) {
+        self.0.lock().removed.send(command, at);
+    }
+
+    /// Records that the deletion of a command was refused.
+    pub fn withdraw_deletion(&self, command: &Watched<CommandRow>) {
+        self.0.lock().removed.withdraw(command);
+    }
+
     /// Records the deletion of a command.
     pub fn remember_deletion(&self, command: &Watched<CommandRow>, at: Timestamp) {
         self.0.lock().removed.remember(command, at);

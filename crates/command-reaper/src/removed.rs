@@ -7,6 +7,7 @@ use command_reaper::{
     notice::{REMEMBERED, REMEMBERED_FOR},
 };
 use jiff::{SignedDuration, Timestamp};
+use kube::discovery::ApiResource;
 use operator_kit::watch::Watched;
 
 /// The last deletions.
@@ -15,6 +16,8 @@ pub struct Removed {
     by_place: HashMap<u64, Deletion>,
     /// The oldest first.
     places: VecDeque<u64>,
+    /// Those that were sent, and may have taken effect without an answer.
+    sent: HashMap<u64, Deletion>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -25,9 +28,25 @@ struct Deletion {
 }
 
 impl Removed {
+    /// Remembers that the deletion of a command is sent. It may take effect although its answer is lost.
+    pub fn send(&mut self, command: &Watched<CommandRow>, at: Timestamp) {
+        if self.sent.len() == REMEMBERED {
+            self.sent.retain(|_, deletion| is_soon(at, deletion.at));
+        }
+        if self.sent.len() < REMEMBERED {
+            self.sent.insert(place(command), Deletion::of_command(command, at));
+        }
+    }
+
+    /// Forgets that the deletion of a command was sent, because it was refused.
+    pub fn withdraw(&mut self, command: &Watched<CommandRow>) {
+        self.sent.remove(&place(command));
+    }
+
     /// Remembers that a command was deleted.
     pub fn remember(&mut self, command: &Watched<CommandRow>, at: Timestamp) {
-        self.insert(place(command), Deletion { uid: uid(command), spec: command.row.spec, at });
+        self.withdraw(command);
+        self.insert(place(command), Deletion::of_command(command, at));
     }
 
     fn insert(&mut self, place: u64, deletion: Deletion) {
@@ -49,12 +68,15 @@ impl Removed {
 
     /// Whether a command was created again, with the same name and spec, soon after it had been deleted.
     pub fn came_back(&self, command: &Watched<CommandRow>) -> bool {
-        let created = command.metadata.creation_timestamp.as_ref().map(|time| time.0);
-        let (Some(created), Some(deletion)) = (created, self.by_place.get(&place(command))) else {
+        let Some(created) = command.metadata.creation_timestamp.as_ref().map(|time| time.0) else {
             return false;
         };
-        let is_another = deletion.uid != uid(command);
-        is_another && deletion.spec == command.row.spec && is_soon(created, deletion.at)
+        let place = place(command);
+        let deletions = [self.by_place.get(&place), self.sent.get(&place)];
+        deletions.into_iter().flatten().any(|deletion| {
+            let is_another = deletion.uid != uid(command);
+            is_another && deletion.spec == command.row.spec && is_soon(created, deletion.at)
+        })
     }
 
     /// The deletions that still matter at this time, as text for the next leader; none if there are none.
@@ -89,6 +111,10 @@ fn is_soon(time: Timestamp, deleted: Timestamp) -> bool {
 const RECORD: usize = 3 * 16 + 8;
 
 impl Deletion {
+    fn of_command(command: &Watched<CommandRow>, at: Timestamp) -> Self {
+        Self { uid: uid(command), spec: command.row.spec, at }
+    }
+
     fn as_text(self, place: u64) -> String {
         let Self { uid, spec, at } = self;
         let seconds = u32::try_from(at.as_second()).unwrap_or(u32::MAX);
@@ -103,12 +129,13 @@ impl Deletion {
     }
 }
 
-/// Kind, namespace and name.
+/// Kind, namespace and name. An entry of the settings may get another name, and a kind may be read in another version.
 fn place(command: &Watched<CommandRow>) -> u64 {
+    let ApiResource { group, plural, .. } = command.resource();
     let [namespace, name] =
         [&command.metadata.namespace, &command.metadata.name].map(|part| part.as_deref().unwrap_or_default());
     // A slash is in none of them.
-    digest_of(&[&*command.source.id, namespace, name].join("/"))
+    digest_of(&[group, plural, namespace, name].join("/"))
 }
 
 fn uid(command: &Watched<CommandRow>) -> u64 {
@@ -157,6 +184,27 @@ mod tests {
         );
         assert!(!removed.came_back(&command("restart", DELETED, 2)), "it is another command");
         assert!(!removed.came_back(&command("other", DELETED, 1)));
+    }
+
+    /// Otherwise a lost answer lets it run once more.
+    #[test]
+    fn a_deletion_without_an_answer_is_known_again_and_does_not_spare_the_command() {
+        let (first, again) = (command("restart", "2026-01-01T11:00:00Z", 1), command("restart", DELETED, 1));
+        let mut removed = Removed::default();
+        removed.send(&first, DELETED.parse().unwrap());
+        assert!(removed.came_back(&again) && !removed.came_back(&first) && !removed.has(&first));
+        assert_eq!(removed.as_text(DELETED.parse().unwrap()), None, "the next leader would spare it");
+        removed.withdraw(&first);
+        assert!(!removed.came_back(&again));
+    }
+
+    #[test]
+    fn a_command_of_an_entry_with_another_name_is_the_same() {
+        let removed = deleted("restart");
+        let mut renamed = command("restart", DELETED, 1);
+        let watched = renamed.source.watched.clone();
+        renamed.source = Arc::new(Source { id: "tasks-of-gold".into(), watched });
+        assert!(removed.came_back(&renamed));
     }
 
     #[test]

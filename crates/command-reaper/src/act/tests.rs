@@ -77,6 +77,22 @@ async fn a_command_is_deleted_only_exactly_as_it_was_seen_and_what_it_owns_goes_
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_deletion_without_an_answer_is_known_again_if_it_may_have_worked() {
+    for (answer, expected) in [
+        (Lost, true),
+        (refused(504), true),
+        (refused(403), false),
+        (refused(409), false),
+        (refused(422), false),
+    ] {
+        let Taken { result, memory, observed, .. } =
+            take(Action::Delete, std::slice::from_ref(&answer)).await;
+        assert!(result.is_err() && !memory.is_deleted(&observed.command), "{answer:?}");
+        assert_eq!(memory.came_back(&created_again()), expected, "{answer:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_command_that_is_gone_already_counts_as_deleted() {
     let Taken { result, memory, observed, .. } = take(Action::Delete, &[refused(404)]).await;
     assert_eq!(result.unwrap(), Next::Written);

@@ -122,12 +122,10 @@ impl Failure {
         self.next_retry.map_or_else(|| self.message.clone(), |next| format!("{}; {next}", self.message))
     }
 
-    /// The failure of a pass that took too long.
-    pub(crate) fn timed_out(patience: Duration) -> Self {
-        let message = format!(
-            "reconciling took longer than {} s: the API server does not answer; retrying",
-            patience.as_secs()
-        );
+    /// The failure of a pass that took too long. Without the Lease nothing is written.
+    pub(crate) fn timed_out(patience: Duration, lease_problem: Option<String>) -> Self {
+        let why = lease_problem.unwrap_or_else(|| "the API server does not answer".to_owned());
+        let message = format!("reconciling took longer than {} s: {why}; retrying", patience.as_secs());
         Self {
             category: Category::Transient,
             reason: "TimedOut",

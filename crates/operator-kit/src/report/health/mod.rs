@@ -22,6 +22,9 @@ pub(crate) use self::{watch_failure::WatchFailure, watch_status::WatchStatus};
 /// Time without a turn of the main loop after which the process is not alive.
 const HEARTBEAT_TIMEOUT: Duration = Duration::from_secs(60);
 
+/// Time for which the Lease may fail before it is a problem.
+const ELECTION_TOLERANCE: Duration = Duration::from_secs(30);
+
 /// Whether the process is ready and alive, from one status for each watch and a heartbeat.
 #[derive(Debug)]
 pub(crate) struct Health {
@@ -29,6 +32,7 @@ pub(crate) struct Health {
     epoch: Arc<AtomicU64>,
     changed: Arc<Notify>,
     heartbeat: Mutex<Instant>,
+    election: Mutex<Option<(String, Instant)>>,
     stopping: AtomicBool,
 }
 
@@ -39,6 +43,7 @@ impl Default for Health {
             epoch: Arc::default(),
             changed: Arc::default(),
             heartbeat: Mutex::new(Instant::now()),
+            election: Mutex::default(),
             stopping: AtomicBool::new(false),
         }
     }
@@ -108,12 +113,31 @@ impl Health {
         *self.heartbeat.lock() = Instant::now();
     }
 
+    /// Records that the Lease can neither be acquired nor renewed.
+    pub fn election_fails(&self, why: String) {
+        let mut election = self.election.lock();
+        let since = election.as_ref().map_or_else(Instant::now, |(_, since)| *since);
+        *election = Some((why, since));
+    }
+
+    /// Records that the Lease can be read and written.
+    pub fn election_works(&self) {
+        *self.election.lock() = None;
+    }
+
+    /// The reason why the process cannot lead, if it has lasted for some time.
+    pub fn election_problem(&self) -> Option<String> {
+        let election = self.election.lock();
+        let (why, since) = election.as_ref()?;
+        (since.elapsed() >= ELECTION_TOLERANCE).then(|| why.clone())
+    }
+
     /// Records that the process is about to end.
     pub fn stopping(&self) {
         self.stopping.store(true, Ordering::Relaxed);
     }
 
-    /// The reasons why the process is not ready, a line for each watch; empty when it is ready.
+    /// The reasons why the process is not ready, a line for each watch and the election; empty when it is ready.
     pub fn unready(&self) -> Vec<String> {
         if self.stopping.load(Ordering::Relaxed) {
             return vec!["stopping".into()];
@@ -121,7 +145,8 @@ impl Health {
         let problem = |(kind, status): (String, Arc<WatchStatus>)| {
             status.problem().map(|text| format!("{kind}: {text}"))
         };
-        self.statuses().into_iter().filter(|(_, status)| status.is_needed()).filter_map(problem).collect()
+        let needed = self.statuses().into_iter().filter(|(_, status)| status.is_needed());
+        needed.filter_map(problem).chain(self.election_problem()).collect()
     }
 
     /// The watches that have been failing for some time, although their kinds are served.

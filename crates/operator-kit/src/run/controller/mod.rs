@@ -191,7 +191,7 @@ impl<C: Controller> Passes<C> {
             }
             (Err(_), _) => {
                 self.metrics.passed("timeout", took);
-                vec![Failure::timed_out(PASS_TIMEOUT).into()]
+                vec![Failure::timed_out(PASS_TIMEOUT, self.health.election_problem()).into()]
             }
         };
         for Part { failure, .. } in &failed {

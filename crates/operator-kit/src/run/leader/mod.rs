@@ -8,7 +8,7 @@
 mod handover;
 mod lease;
 
-use std::time::Duration;
+use std::{ops::ControlFlow, pin::Pin, sync::Arc, time::Duration};
 
 use anyhow::bail;
 use kube::{
@@ -16,9 +16,9 @@ use kube::{
     api::{ObjectMeta, PostParams},
 };
 use thiserror::Error;
-use tokio::time::Instant;
+use tokio::time::{Instant, error::Elapsed, sleep, timeout};
 
-use crate::write::Gate;
+use crate::{report::health::Health, write::Gate};
 pub use handover::Handover;
 pub(crate) use handover::Passed;
 use lease::{Lease, Moment, Spec};
@@ -33,6 +33,8 @@ const RENEW_INTERVAL: Duration = Duration::from_secs(5);
 const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 /// Time limit of a request.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(3);
+/// Time in which the release of the Lease is tried: a Pod has 30 s to end.
+const RELEASE_TIMEOUT: Duration = Duration::from_secs(8);
 
 /// A candidate for leadership.
 pub(crate) struct Candidate {
@@ -41,6 +43,7 @@ pub(crate) struct Candidate {
     identity: String,
     gate: Gate,
     passed: Passed,
+    health: Arc<Health>,
 }
 
 /// The Lease as this process last wrote it.
@@ -59,13 +62,27 @@ struct Seen {
     metadata: Option<ObjectMeta>,
 }
 
+/// A failed request.
+#[derive(Debug, Error)]
+enum Failed {
+    #[error(transparent)]
+    Answered(#[from] kube::Error),
+    #[error("the API server did not answer in time")]
+    Unanswered(#[from] Elapsed),
+}
+
 /// A failed check of the Lease.
 #[derive(Debug, Error)]
 enum Lost {
     #[error("another replica holds the Lease")]
     To(String),
     #[error(transparent)]
-    Sight(#[from] kube::Error),
+    Sight(#[from] Failed),
+}
+
+/// The answer to one request, each of which has its own time: on a slow API server, two would take too long together.
+async fn answer<T>(request: impl Future<Output = kube::Result<T>>) -> Result<T, Failed> {
+    Ok(timeout(REQUEST_TIMEOUT, request).await??)
 }
 
 impl Candidate {
@@ -77,6 +94,7 @@ impl Candidate {
             identity: identity.to_owned(),
             gate,
             passed: Passed::default(),
+            health: Arc::default(),
         }
     }
 
@@ -85,33 +103,50 @@ impl Candidate {
         Self { passed, ..self }
     }
 
-    /// Waits until this process leads.
-    pub async fn lead(self) -> Leadership {
+    /// The same, which tells of lasting failures.
+    pub fn reporting_to(self, health: Arc<Health>) -> Self {
+        Self { health, ..self }
+    }
+
+    /// Waits until this process leads, or is to stop. A request that is under way then may have taken the Lease, so that its
+    /// answer is awaited.
+    pub async fn lead<S: Future>(self, mut stop: Pin<&mut S>) -> ControlFlow<(), Leadership> {
         let mut seen = Seen::default();
         loop {
-            let before = Instant::now();
-            match tokio::time::timeout(REQUEST_TIMEOUT, self.take(&mut seen)).await {
-                Ok(Ok(Some(lease))) => {
-                    tracing::info!(lease = self.name, identity = self.identity, "leading");
-                    self.gate.open_until(before + RENEW_DEADLINE);
-                    return Leadership { candidate: self, lease, renewed: before };
+            match self.take(&mut seen).await {
+                Ok(taken) => {
+                    self.health.election_works();
+                    if let Some((lease, renewed)) = taken {
+                        tracing::info!(lease = self.name, identity = self.identity, "leading");
+                        self.gate.open_until(renewed + RENEW_DEADLINE);
+                        return ControlFlow::Continue(Leadership { candidate: self, lease, renewed });
+                    }
                 }
-                Ok(Ok(None)) => {}
-                Ok(Err(error)) => tracing::warn!(lease = self.name, "cannot acquire the Lease: {error:#}"),
-                Err(_) => tracing::warn!(lease = self.name, "the API server did not answer in time"),
+                Err(error) => self.warn("acquire", &error),
             }
-            tokio::time::sleep(RETRY_INTERVAL).await;
+            tokio::select! {
+                () = sleep(RETRY_INTERVAL) => {}
+                _ = &mut stop => return ControlFlow::Break(()),
+            }
         }
     }
 
-    async fn take(&self, seen: &mut Seen) -> anyhow::Result<Option<Lease>> {
-        let Some(mut lease) = self.leases.get_opt(&self.name).await? else {
+    fn warn(&self, what: &str, error: &Failed) {
+        tracing::warn!(lease = self.name, "cannot {what} the Lease: {error}");
+        self.health.election_fails(format!("the Lease {}: {error}", self.name));
+    }
+
+    /// Takes a Lease that is free. Returns it with the begin of its validity.
+    async fn take(&self, seen: &mut Seen) -> Result<Option<(Lease, Instant)>, Failed> {
+        let Some(mut lease) = answer(self.leases.get_opt(&self.name)).await? else {
             // The holder of a deleted Lease still writes, and creates it again at its next renewal.
             if seen.renewal.as_ref().is_some_and(|(_, since)| since.elapsed() < LEASE_DURATION) {
                 return Ok(None);
             }
+            let before = Instant::now();
             let lease = Lease::new(&self.name, self.spec(None)).in_place_of(seen.metadata.as_ref());
-            return Ok(Some(self.leases.create(&PostParams::default(), &lease).await?));
+            let created = answer(self.leases.create(&PostParams::default(), &lease)).await?;
+            return Ok(Some((created, before)));
         };
         seen.metadata = Some(lease.metadata.clone());
         let spec = lease.spec.clone();
@@ -130,10 +165,12 @@ impl Candidate {
                 return Ok(None);
             }
         }
+        let before = Instant::now();
         lease.spec = self.spec(Some(&spec));
         self.passed.take(&mut lease.metadata);
         // The write carries the resourceVersion of the read, so one of two candidates gets a conflict.
-        Ok(Some(self.leases.replace(&self.name, &PostParams::default(), &lease).await?))
+        let taken = answer(self.leases.replace(&self.name, &PostParams::default(), &lease)).await?;
+        Ok(Some((taken, before)))
     }
 
     fn spec(&self, before: Option<&Spec>) -> Spec {
@@ -157,7 +194,7 @@ impl Leadership {
     /// Renews the Lease; ends with an error when another replica has it.
     pub async fn keep(&mut self) -> anyhow::Result<()> {
         loop {
-            tokio::time::sleep(RENEW_INTERVAL.saturating_sub(self.renewed.elapsed())).await;
+            sleep(RENEW_INTERVAL.saturating_sub(self.renewed.elapsed())).await;
             self.renew().await?;
         }
     }
@@ -165,45 +202,50 @@ impl Leadership {
     async fn renew(&mut self) -> anyhow::Result<()> {
         loop {
             let before = Instant::now();
-            match tokio::time::timeout(REQUEST_TIMEOUT, self.write()).await {
-                Ok(Ok(lease)) => {
+            match self.write().await {
+                Ok(lease) => {
                     self.lease = lease;
                     self.renewed = before;
                     self.candidate.gate.open_until(before + RENEW_DEADLINE);
+                    self.candidate.health.election_works();
                     return Ok(());
                 }
-                Ok(Err(kube::Error::Api(status))) if status.is_conflict() || status.is_not_found() => {
-                    match tokio::time::timeout(REQUEST_TIMEOUT, self.reread()).await {
-                        Ok(Ok(())) => continue,
-                        Ok(Err(Lost::To(holder))) => {
+                Err(Failed::Answered(kube::Error::Api(status)))
+                    if status.is_conflict() || status.is_not_found() =>
+                {
+                    match self.reread().await {
+                        Ok(()) => continue,
+                        Err(Lost::To(holder)) => {
                             self.candidate.gate.close();
                             bail!("the Lease {} is held by {holder:?}: stopping", self.candidate.name)
                         }
-                        Ok(Err(Lost::Sight(error))) => tracing::warn!("cannot read the Lease: {error}"),
-                        Err(_) => {
-                            tracing::warn!("cannot read the Lease: the API server did not answer in time");
-                        }
+                        Err(Lost::Sight(error)) => self.candidate.warn("read", &error),
                     }
                 }
-                Ok(Err(error)) => tracing::warn!("cannot renew the Lease: {error}"),
-                Err(_) => tracing::warn!("cannot renew the Lease: the API server did not answer in time"),
+                Err(error) => self.candidate.warn("renew", &error),
             }
-            tokio::time::sleep(RETRY_INTERVAL).await;
+            sleep(RETRY_INTERVAL).await;
         }
     }
 
-    async fn write(&self) -> kube::Result<Lease> {
+    async fn write(&self) -> Result<Lease, Failed> {
         let mut lease = self.lease.clone();
         lease.spec = self.candidate.spec(Some(&self.lease.spec));
-        self.candidate.leases.replace(&self.candidate.name, &PostParams::default(), &lease).await
+        self.replace(&lease).await
+    }
+
+    async fn replace(&self, lease: &Lease) -> Result<Lease, Failed> {
+        let Candidate { leases, name, .. } = &self.candidate;
+        answer(leases.replace(name, &PostParams::default(), lease)).await
     }
 
     /// Reads a Lease that somebody has written or deleted: fails unless it is still ours, or can be created again.
     async fn reread(&mut self) -> Result<(), Lost> {
-        let Some(lease) = self.candidate.leases.get_opt(&self.candidate.name).await? else {
-            let new = Lease::new(&self.candidate.name, self.candidate.spec(None));
+        let Candidate { leases, name, .. } = &self.candidate;
+        let Some(lease) = answer(leases.get_opt(name)).await? else {
+            let new = Lease::new(name, self.candidate.spec(None));
             let lease = new.in_place_of(Some(&self.lease.metadata));
-            self.lease = self.candidate.leases.create(&PostParams::default(), &lease).await?;
+            self.lease = answer(leases.create(&PostParams::default(), &lease)).await?;
             return Ok(());
         };
         let holder = lease.spec.holder_identity.clone().unwrap_or_default();
@@ -214,26 +256,36 @@ impl Leadership {
         Ok(())
     }
 
-    /// Releases the Lease, so that another replica need not wait for its expiry.
+    /// Releases the Lease, so that another replica need not wait for its expiry, and passes the memory on.
     pub async fn release(mut self) {
         self.candidate.gate.close();
-        match tokio::time::timeout(REQUEST_TIMEOUT, self.give_up()).await {
-            Ok(Ok(())) => tracing::info!("released the Lease"),
-            Ok(Err(error)) => tracing::warn!("cannot release the Lease: {error:#}; it expires by itself"),
-            Err(_) => tracing::warn!("cannot release the Lease in time; it expires by itself"),
+        let end = Instant::now() + RELEASE_TIMEOUT;
+        loop {
+            match self.give_up().await {
+                Ok(()) => return tracing::info!("released the Lease"),
+                // An unanswered release took effect.
+                Err(Lost::To(holder)) if holder.is_empty() => return tracing::info!("released the Lease"),
+                Err(Lost::Sight(error)) if Instant::now() < end => {
+                    tracing::warn!("cannot release the Lease: {error}");
+                }
+                Err(error) => {
+                    return tracing::warn!("cannot release the Lease: {error}; it expires by itself");
+                }
+            }
+            sleep(RETRY_INTERVAL).await;
         }
     }
 
-    async fn give_up(&mut self) -> anyhow::Result<()> {
+    async fn give_up(&mut self) -> Result<(), Lost> {
         loop {
             let mut lease = self.lease.clone();
             lease.spec.holder_identity = Some(String::new());
             lease.spec.lease_duration_seconds = Some(1);
             lease.spec.renew_time = Some(Moment::now());
             self.candidate.passed.write(&mut lease.metadata);
-            match self.candidate.leases.replace(&self.candidate.name, &PostParams::default(), &lease).await {
-                Err(kube::Error::Api(status)) if status.is_conflict() => {
-                    self.reread().await.map_err(|_| anyhow::anyhow!("another replica holds it"))?;
+            match self.replace(&lease).await {
+                Err(Failed::Answered(kube::Error::Api(status))) if status.is_conflict() => {
+                    self.reread().await?;
                 }
                 released => return Ok(released.map(drop)?),
             }

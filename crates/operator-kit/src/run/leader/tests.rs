@@ -1,6 +1,9 @@
 //! The election against a server with one Lease, on a clock that advances only while all tasks wait.
 
-use std::{future::pending, sync::Arc};
+use std::{
+    future::{pending, ready},
+    pin::pin,
+};
 
 use axum::http::{Method, Request, Response, StatusCode};
 use kube::client::Body;
@@ -28,6 +31,8 @@ enum Line {
     Hangs,
     /// Each request is answered by an error.
     Fails,
+    /// Each request is answered late.
+    IsSlow,
 }
 
 /// A client's connection to the server.
@@ -51,6 +56,10 @@ impl Server {
                 match line {
                     Line::Hangs => pending().await,
                     Line::Fails => Ok::<_, anyhow::Error>(failed(500)),
+                    Line::IsSlow => {
+                        sleep(REQUEST_TIMEOUT * 2 / 3).await;
+                        server.answer(request).await
+                    }
                     Line::Works => server.answer(request).await,
                 }
             }
@@ -118,6 +127,16 @@ fn failed(code: u16) -> Response<Body> {
     response
 }
 
+impl Candidate {
+    /// Waits until this process leads.
+    async fn leads(self) -> Leadership {
+        match self.lead(pin!(pending::<()>())).await {
+            ControlFlow::Continue(leadership) => leadership,
+            ControlFlow::Break(()) => unreachable!("nobody stops it"),
+        }
+    }
+}
+
 /// The result of a future, and the time that it took.
 async fn time<T>(what: impl Future<Output = T>) -> (T, Duration) {
     let before = Instant::now();
@@ -127,7 +146,7 @@ async fn time<T>(what: impl Future<Output = T>) -> (T, Duration) {
 #[tokio::test(start_paused = true)]
 async fn a_lease_that_nobody_holds_is_taken_at_once() {
     let server = Server::default();
-    let (_, took) = time(server.candidate("a").0.lead()).await;
+    let (_, took) = time(server.candidate("a").0.leads()).await;
     assert_eq!((server.holder().as_str(), took), ("a", Duration::ZERO));
 }
 
@@ -137,7 +156,7 @@ async fn anothers_lease_is_over_when_it_was_not_renewed_for_its_duration_of_our_
     for renewed in ["1999-01-01T00:00:00.000000Z", "2999-01-01T00:00:00.000000Z"] {
         let server = Server::default();
         server.write("other", renewed);
-        let (_, took) = time(server.candidate("a").0.lead()).await;
+        let (_, took) = time(server.candidate("a").0.leads()).await;
         assert_eq!(server.holder(), "a");
         assert!(took >= LEASE_DURATION && took <= LEASE_DURATION + 2 * RETRY_INTERVAL, "{renewed}: {took:?}");
     }
@@ -149,11 +168,11 @@ async fn a_lease_that_its_holder_renews_is_not_taken() {
     let renewing = async {
         for renewal in 0..30 {
             server.write("other", &format!("2026-01-01T00:00:{renewal:02}.000000Z"));
-            tokio::time::sleep(RENEW_INTERVAL).await;
+            sleep(RENEW_INTERVAL).await;
         }
     };
     let (candidate, _) = server.candidate("a");
-    let ((), took) = tokio::join!(renewing, time(candidate.lead()));
+    let ((), took) = tokio::join!(renewing, time(candidate.leads()));
     assert!(took.1 >= 29 * RENEW_INTERVAL + LEASE_DURATION, "{:?}", took.1);
 }
 
@@ -162,7 +181,7 @@ async fn closed(leading: &mut Leadership) -> Instant {
     let gate = leading.candidate.gate.clone();
     let closing = async {
         while gate.is_open() {
-            tokio::time::sleep(Duration::from_millis(100)).await;
+            sleep(Duration::from_millis(100)).await;
         }
         Instant::now()
     };
@@ -177,12 +196,12 @@ async fn a_leader_whose_renewals_hang_or_fail_writes_nothing_before_another_may_
     for line in [Line::Hangs, Line::Fails] {
         let server = Server::default();
         let (a, to_a) = server.candidate("a");
-        let mut leading = a.lead().await;
-        tokio::time::timeout(RENEW_INTERVAL + RETRY_INTERVAL, leading.keep()).await.unwrap_err();
+        let mut leading = a.leads().await;
+        timeout(RENEW_INTERVAL + RETRY_INTERVAL, leading.keep()).await.unwrap_err();
         to_a.is(line);
         let (b, _) = server.candidate("b");
         let (closed, next) = tokio::join!(closed(&mut leading), async {
-            b.lead().await;
+            b.leads().await;
             Instant::now()
         });
         assert!(closed + Duration::from_secs(4) < next, "{line:?}: {:?} before the next", next - closed);
@@ -199,16 +218,16 @@ async fn a_leader_that_was_lost_is_replaced_within_twenty_seconds() {
     for since_renewal in 0..RENEW_INTERVAL.as_secs() {
         let server = Server::default();
         let (a, to_a) = server.candidate("a");
-        let mut leading = a.lead().await;
+        let mut leading = a.leads().await;
         let (b, _) = server.candidate("b");
         let lost = async {
             let kept = Duration::from_secs(since_renewal) + 3 * RENEW_INTERVAL;
-            tokio::time::timeout(kept, leading.keep()).await.unwrap_err();
+            timeout(kept, leading.keep()).await.unwrap_err();
             to_a.is(Line::Hangs);
             Instant::now()
         };
         let (lost, next) = tokio::join!(lost, async {
-            b.lead().await;
+            b.leads().await;
             Instant::now()
         });
         assert!(next - lost < Duration::from_secs(18), "{:?}", next - lost);
@@ -219,20 +238,20 @@ async fn a_leader_that_was_lost_is_replaced_within_twenty_seconds() {
 async fn an_outage_of_any_length_ends_no_leader_whose_lease_nobody_took() {
     let server = Server::default();
     let (a, line) = server.candidate("a");
-    let mut leading = a.lead().await;
+    let mut leading = a.leads().await;
     line.is(Line::Hangs);
     closed(&mut leading).await;
-    tokio::time::timeout(100 * LEASE_DURATION, leading.keep()).await.unwrap_err();
+    timeout(100 * LEASE_DURATION, leading.keep()).await.unwrap_err();
     assert!(!leading.candidate.gate.is_open());
     line.is(Line::Works);
-    tokio::time::timeout(REQUEST_TIMEOUT + 2 * RETRY_INTERVAL, leading.keep()).await.unwrap_err();
+    timeout(REQUEST_TIMEOUT + 2 * RETRY_INTERVAL, leading.keep()).await.unwrap_err();
     assert!(leading.candidate.gate.is_open());
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_leader_that_gives_up_its_lease_writes_nothing_more() {
     let server = Server::default();
-    let leading = server.candidate("a").0.lead().await;
+    let leading = server.candidate("a").0.leads().await;
     let gate = leading.candidate.gate.clone();
     assert!(gate.is_open());
     leading.release().await;
@@ -243,13 +262,13 @@ async fn a_leader_that_gives_up_its_lease_writes_nothing_more() {
 async fn a_renewal_that_works_again_in_time_is_as_good_as_any() {
     let server = Server::default();
     let (a, line) = server.candidate("a");
-    let mut leading = a.lead().await;
+    let mut leading = a.leads().await;
     let outage = async {
-        tokio::time::sleep(RENEW_INTERVAL / 2).await;
+        sleep(RENEW_INTERVAL / 2).await;
         line.is(Line::Hangs);
-        tokio::time::sleep(RENEW_INTERVAL).await;
+        sleep(RENEW_INTERVAL).await;
         line.is(Line::Works);
-        tokio::time::sleep(10 * RENEW_INTERVAL).await;
+        sleep(10 * RENEW_INTERVAL).await;
     };
     tokio::select! {
         ended = leading.keep() => panic!("{ended:?}"),
@@ -260,7 +279,7 @@ async fn a_renewal_that_works_again_in_time_is_as_good_as_any() {
 #[tokio::test(start_paused = true)]
 async fn a_leader_whose_lease_another_has_stops_at_its_next_renewal() {
     let server = Server::default();
-    let mut leading = server.candidate("a").0.lead().await;
+    let mut leading = server.candidate("a").0.leads().await;
     server.write("other", "2026-01-01T00:00:00.000000Z");
     let (ended, took) = time(leading.keep()).await;
     assert!(ended.unwrap_err().to_string().contains("held by \"other\""));
@@ -273,9 +292,9 @@ async fn a_lease_that_somebody_deleted_is_made_anew_by_its_holder() {
     server.write("", "2026-01-01T00:00:00.000000Z");
     let by_helm = json!({"app.kubernetes.io/managed-by": "Helm"});
     server.0.lock().lease.as_mut().unwrap()["metadata"]["labels"] = by_helm.clone();
-    let mut leading = server.candidate("a").0.lead().await;
+    let mut leading = server.candidate("a").0.leads().await;
     server.0.lock().lease = None;
-    let kept = tokio::time::timeout(5 * RENEW_INTERVAL, leading.keep()).await;
+    let kept = timeout(5 * RENEW_INTERVAL, leading.keep()).await;
     assert!(kept.is_err(), "{kept:?}");
     assert_eq!(server.holder(), "a");
     let labels = server.0.lock().lease.as_ref().unwrap()["metadata"]["labels"].clone();
@@ -287,20 +306,20 @@ async fn a_lease_that_somebody_deleted_is_taken_only_after_its_holder_has_stoppe
     for (line, holder) in [(Line::Works, "a"), (Line::Hangs, "b")] {
         let server = Server::default();
         let (a, to_a) = server.candidate("a");
-        let mut leading = a.lead().await;
+        let mut leading = a.leads().await;
         let gate = leading.candidate.gate.clone();
         let (b, _) = server.candidate("b");
         let deletion = async {
-            tokio::time::sleep(RENEW_INTERVAL + 2 * RETRY_INTERVAL).await;
+            sleep(RENEW_INTERVAL + 2 * RETRY_INTERVAL).await;
             to_a.is(line);
             server.0.lock().lease = None;
         };
         let next = async {
-            b.lead().await;
+            b.leads().await;
             assert!(!gate.is_open(), "both write");
         };
         let all = async { tokio::join!(leading.keep(), deletion, next) };
-        assert!(tokio::time::timeout(3 * LEASE_DURATION, all).await.is_err(), "{line:?}");
+        assert!(timeout(3 * LEASE_DURATION, all).await.is_err(), "{line:?}");
         assert_eq!(server.holder(), holder);
     }
 }
@@ -308,11 +327,69 @@ async fn a_lease_that_somebody_deleted_is_taken_only_after_its_holder_has_stoppe
 #[tokio::test(start_paused = true)]
 async fn a_lease_that_is_given_up_is_taken_within_seconds() {
     let server = Server::default();
-    let leading = server.candidate("a").0.lead().await;
+    let leading = server.candidate("a").0.leads().await;
     let (b, _) = server.candidate("b");
-    let ((), (_, took)) = tokio::join!(leading.release(), time(b.lead()));
+    let ((), (_, took)) = tokio::join!(leading.release(), time(b.leads()));
     assert_eq!(server.holder(), "b");
     assert!(took <= 2 * RETRY_INTERVAL, "{took:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_slow_api_server_keeps_nobody_from_leading() {
+    let server = Server::default();
+    server.write("", "2026-01-01T00:00:00.000000Z");
+    let (a, line) = server.candidate("a");
+    line.is(Line::IsSlow);
+    let (mut leading, took) = time(a.leads()).await;
+    assert!(took < 2 * REQUEST_TIMEOUT, "{took:?}");
+    timeout(10 * LEASE_DURATION, leading.keep()).await.unwrap_err();
+    assert!(leading.candidate.gate.is_open());
+}
+
+/// The write takes the memory of the former leader from the Lease.
+#[tokio::test(start_paused = true)]
+async fn who_is_to_stop_awaits_the_answer_that_may_make_it_the_leader() {
+    let server = Server::default();
+    server.write("other", "2026-01-01T00:00:00.000000Z");
+    let stopped = server.candidate("a").0.lead(pin!(ready(()))).await;
+    assert!(stopped.is_break());
+
+    server.write("", "2026-01-01T00:00:00.000000Z");
+    let (a, line) = server.candidate("a");
+    line.is(Line::IsSlow);
+    let taken = a.lead(pin!(ready(()))).await;
+    assert!(matches!(taken, ControlFlow::Continue(_)) && server.holder() == "a");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_release_is_tried_again_until_the_server_answers() {
+    for line in [Line::Fails, Line::Hangs] {
+        let server = Server::default();
+        let (a, to_a) = server.candidate("a");
+        let leading = a.leads().await;
+        to_a.is(line);
+        let outage = async {
+            sleep(2 * REQUEST_TIMEOUT).await;
+            to_a.is(Line::Works);
+        };
+        tokio::join!(leading.release(), outage);
+        assert_eq!(server.holder(), "", "{line:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lease_that_cannot_be_written_is_a_problem_of_the_process() {
+    let server = Server::default();
+    let (a, line) = server.candidate("a");
+    let health = Arc::<Health>::default();
+    let mut leading = a.reporting_to(health.clone()).leads().await;
+    line.is(Line::Fails);
+    timeout(4 * LEASE_DURATION, leading.keep()).await.unwrap_err();
+    let problems = health.unready();
+    assert!(problems.len() == 1 && problems[0].starts_with("the Lease reaper: "), "{problems:?}");
+    line.is(Line::Works);
+    timeout(RENEW_INTERVAL, leading.keep()).await.unwrap_err();
+    assert!(health.unready().is_empty());
 }
 
 /// A memory of words.
@@ -344,12 +421,12 @@ async fn the_next_leader_knows_what_the_one_before_gave_it_with_the_lease_and_on
     let server = Server::default();
     let annotations = || server.0.lock().lease.as_ref().unwrap()["metadata"]["annotations"].clone();
     let (a, _) = with_words(server.candidate("a").0, &["first", "second"]);
-    a.lead().await.release().await;
+    a.leads().await.release().await;
     assert_eq!(annotations(), json!({"example.com/words": "first second"}));
 
     let version = server.0.lock().version;
     let (b, words) = with_words(server.candidate("b").0, &["own"]);
-    let leading = b.lead().await;
+    let leading = b.leads().await;
     assert_eq!(*words.0.lock(), ["own", "first", "second"]);
     assert_eq!(server.0.lock().version, version + 1, "it cost a request");
     assert!(annotations().as_object().is_none_or(serde_json::Map::is_empty), "each renewal would carry it");
@@ -357,6 +434,6 @@ async fn the_next_leader_knows_what_the_one_before_gave_it_with_the_lease_and_on
     // This one is lost, and its memory with it: the next leader is not told what was true long ago.
     drop(leading);
     let (c, words) = with_words(server.candidate("c").0, &[]);
-    c.lead().await;
+    c.leads().await;
     assert_eq!((server.holder().as_str(), words.0.lock().len()), ("c", 0));
 }

@@ -1,8 +1,15 @@
 //! The life of the process: it serves its health, waits for the Lease, acts, and stops.
 
-use std::{collections::BTreeSet, future::pending, pin::pin, sync::Arc, time::Duration};
+use std::{
+    collections::BTreeSet,
+    future::pending,
+    ops::ControlFlow,
+    pin::{Pin, pin},
+    sync::Arc,
+    time::Duration,
+};
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use serde::de::DeserializeOwned;
 use tokio::{
     select,
@@ -62,12 +69,12 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
         stop: impl Future,
     ) -> anyhow::Result<()> {
         let (mut work, mut stop) = (pin!(work), pin!(stop));
-        let mut leadership = select! {
-            leadership = self.lead() => leadership,
+        let lead = select! {
+            lead = self.lead(stop.as_mut()) => lead,
             ended = &mut work => return ended.and_then(|()| unexpected()),
-            () = self.idle() => None,
-            _ = &mut stop => return Ok(()),
+            () = self.idle(false) => return unexpected(),
         };
+        let ControlFlow::Continue(mut leadership) = lead else { return Ok(()) };
         self.metrics.leading(true);
         select! {
             settled = tokio::time::timeout(START_TIMEOUT, self.health.settled()) => {
@@ -83,7 +90,7 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
         let outcome = select! {
             ended = &mut work => ended.and_then(|()| unexpected()),
             lost = keep(leadership.as_mut()) => lost,
-            () = self.idle() => Ok(()),
+            () = self.idle(true) => Ok(()),
             _ = &mut stop => Ok(()),
         };
         tracing::info!("stopping");
@@ -109,7 +116,9 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
     /// # Errors
     /// When the work failed, or the Lease was lost.
     pub async fn alone<T>(&self, work: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
-        let mut leadership = self.lead().await;
+        let ControlFlow::Continue(mut leadership) = self.lead(pin!(pending::<()>())).await else {
+            bail!("the election ended");
+        };
         let outcome = select! {
             outcome = work => outcome,
             lost = keep(leadership.as_mut()) => Err(lost.err().unwrap_or_else(|| anyhow::anyhow!("the Lease was lost"))),
@@ -118,23 +127,25 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
         outcome
     }
 
-    async fn lead(&self) -> Option<Leadership> {
+    /// Waits until this process leads, which needs no Lease without an election, or is to stop.
+    async fn lead(&self, mut stop: Pin<&mut impl Future>) -> ControlFlow<(), Option<Leadership>> {
         if !self.arguments.leader_election {
-            return None;
+            return ControlFlow::Continue(None);
         }
         let namespace = self.namespace();
         let name = self.arguments.lease_name.as_deref().unwrap_or(self.name);
         let gate = self.writer.gate().clone();
         let candidate = Candidate::new(self.client.clone(), namespace, name, &self.arguments.identity, gate);
-        let candidate = candidate.passing_on(self.passed.clone());
-        Some(candidate.lead().await)
+        let candidate = candidate.passing_on(self.passed.clone()).reporting_to(self.health.clone());
+        candidate.lead(stop.as_mut()).await.map_continue(Some)
     }
 
     /// Sends heartbeats, and tells of watches that keep failing, forever.
-    async fn idle(&self) {
+    async fn idle(&self, leads: bool) {
         let mut told = BTreeSet::new();
         loop {
             self.health.beat();
+            self.metrics.leading(leads && self.writer.gate().is_open());
             let failing = self.health.lasting_failures();
             for failure in failing.difference(&told) {
                 let action = format!("Watch{}", short_digest(&[failure]));

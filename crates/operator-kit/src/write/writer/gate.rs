@@ -29,7 +29,7 @@ impl Gate {
         self.0.subscribe().wait_for(|end| is_open(*end)).await.ok();
     }
 
-    #[cfg(test)]
+    /// Whether writes may pass.
     pub fn is_open(&self) -> bool {
         is_open(*self.0.borrow())
     }
