@@ -160,7 +160,7 @@ async fn a_watch_that_fails_and_recovers_again_and_again_voids_few_backoffs_and_
     let pods = health.watch("Pod");
     pods.synced();
     for _ in 0..20 {
-        pods.failed(refused());
+        pods.failed(not_served());
         pods.alive();
     }
     assert_eq!(health.epoch(), u64::from(MAX_REQUEUES));
@@ -170,6 +170,22 @@ async fn a_watch_that_fails_and_recovers_again_and_again_voids_few_backoffs_and_
     health.beat();
     health.beat();
     assert_eq!(health.epoch(), u64::from(MAX_REQUEUES) + 1);
+}
+
+/// It restarts every minute, and an API server that sheds load refuses it now and then.
+#[tokio::test(start_paused = true)]
+async fn a_watch_that_stumbles_voids_no_backoff_and_one_that_was_away_does() {
+    let health = Health::default();
+    let pods = health.watch("Pod");
+    pods.synced();
+    let before = health.epoch();
+    pods.failed(refused());
+    pods.alive();
+    assert_eq!(health.epoch(), before);
+    pods.failed(refused());
+    tokio::time::advance(FAILURE_TOLERANCE + Duration::from_secs(1)).await;
+    pods.alive();
+    assert_eq!(health.epoch(), before + 1);
 }
 
 #[test]

@@ -136,8 +136,16 @@ impl WatchStatus {
     /// Records that the server has started the watch.
     pub fn alive(&self) {
         let mut state = self.lock();
-        if state.listed && state.failing.take().is_some() {
+        let was_not_served = state.is_not_served();
+        if !state.listed {
+            return;
+        }
+        let Some(failing) = state.failing.take() else { return };
+        // Nobody was told of a shorter failure, so that no pass has failed for it.
+        if was_not_served || failing.since.elapsed() > FAILURE_TOLERANCE {
             state.turned();
+        } else {
+            state.tell();
         }
     }
 

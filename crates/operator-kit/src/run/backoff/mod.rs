@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use tokio::{sync::Notify, time::Instant};
 
 use crate::{
-    report::{Failure, NextRetry, Obstacle, Part},
+    report::{Failure, NextRetry, Obstacle, Part, tell_again_after},
     run::{Attempt, HeldUp},
 };
 
@@ -102,6 +102,8 @@ struct Entry {
     failures: u32,
     tried_at: Instant,
     retry_at: Instant,
+    /// When it was reported.
+    told: Option<Instant>,
 }
 
 impl Entry {
@@ -161,8 +163,15 @@ impl Backoff {
     }
 
     /// Records a failed part of a step, and returns the failure if it is to be reported, because the step has not
-    /// failed in this way before.
-    pub fn failed(&self, uid: &str, version: Version, tried: Tried, part: Part) -> Option<Failure> {
+    /// failed in this way before, or only so long ago that the report has expired. `may_tell`: whether it can be reported.
+    pub fn failed(
+        &self,
+        uid: &str,
+        version: Version,
+        tried: Tried,
+        part: Part,
+        may_tell: bool,
+    ) -> Option<Failure> {
         let objects = &mut *self.lock();
         let longest = tried.longest.max(spread(objects.parts));
         let new = || Object { version, failed: HashMap::default() };
@@ -173,19 +182,22 @@ impl Backoff {
         let failures = before.map_or(1, |before| before.failures.saturating_add(1));
         let passes = failure.is_expected || retry_after.is_some();
         failure.is_expected &= failures <= PATIENT_FAILURES;
-        let is_known = |(place, entry): (&FailedPart, &Entry)| {
+        let is_known = |(place, entry): &(&FailedPart, &Entry)| {
             let known = (place.step, entry.failure.reason, entry.failure.is_expected);
             known == (tried.step, failure.reason, failure.is_expected)
         };
-        let is_news = !object.failed.iter().any(is_known);
+        let told = object.failed.iter().filter(is_known).filter_map(|(_, entry)| entry.told).max();
+        let is_news = told.is_none_or(|told| told.elapsed() >= tell_again_after(uid)) && may_tell;
         let longest = if passes { longest.min(MAX_PASSING_DELAY) } else { longest };
         let now = Instant::now();
         let delay = delay(failures, retry_after, longest);
         let news = (is_news && !failure.is_expected).then(|| failure.clone());
+        let told = if news.is_some() { Some(now) } else { told };
         // Computed once, so that the reported time does not vary from pass to pass.
         failure.next_retry = Some(NextRetry::after(delay, Timestamp::now()));
         let retry_key = tried.retry_key;
-        let entry = Entry { failure, obstacle, retry_key, failures, tried_at: now, retry_at: now + delay };
+        let (tried_at, retry_at) = (now, now + delay);
+        let entry = Entry { failure, obstacle, retry_key, failures, tried_at, retry_at, told };
         object.version = version;
         objects.parts += usize::from(object.failed.insert(place, entry).is_none());
         if obstacle.is_some() {

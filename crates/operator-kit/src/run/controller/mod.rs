@@ -253,7 +253,9 @@ impl<C: Controller> Passes<C> {
 
     fn failed(&self, object: &C::Kind, uid: &str, version: Version, tried: Tried, part: Part) {
         tracing::debug!(step = tried.step, item = part.item, "{}", part.failure);
-        if let Some(Failure { reason, message, .. }) = self.backoff.failed(uid, version, tried, part) {
+        let may_tell = self.events.has_room();
+        let news = self.backoff.failed(uid, version, tried, part, may_tell);
+        if let Some(Failure { reason, message, .. }) = news {
             tracing::warn!(reason, "{message}");
             self.events.warn(&object.object_ref(&self.dynamic_type), reason, &message);
         }
