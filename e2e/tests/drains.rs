@@ -133,7 +133,11 @@ async fn a_drain_that_was_killed_goes_on_where_it_was() -> Result<()> {
 
     let (_paused, program) = Paused::pause(&cluster, BACKUPS).await?;
     let proxy = ChaosProxy::start().await?;
-    let settings = json!({"kinds": protecting()?["kinds"], "backups": protecting()?["backups"]});
+    let mut settings = json!({"kinds": protecting()?["kinds"], "backups": protecting()?["backups"]});
+    // A kind that another test takes away fails a drain, and the Job of the chart tries again.
+    if let Some(kinds) = settings["kinds"].as_object_mut() {
+        kinds.retain(|_, kind| kind["resource"] == "configmaps");
+    }
     let mut process = OwnProcess::start(program, &proxy, &settings)?;
     process.stop().await?;
     let crashed = proxy.crash_after(25);
