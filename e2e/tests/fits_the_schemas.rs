@@ -103,7 +103,7 @@ async fn what_a_user_or_a_parent_chart_sets_keeps_the_definitions_and_breaks_not
     ] {
         let set =
             json!({"enabled": true, "commonLabels": null, "podLabels": null, "crds": {"annotations": given}});
-        std::fs::write(&values, set.to_string())?;
+        fs::write(&values, set.to_string())?;
         for controller in [DEPLOYMENTS, REPLICA_SETS] {
             let rendered = render(controller, &values, "v1.36.0").await?;
             let (is, kept) = (format!("{OPTIONS}: {expected}"), "helm.sh/resource-policy: keep");
@@ -112,6 +112,6 @@ async fn what_a_user_or_a_parent_chart_sets_keeps_the_definitions_and_breaks_not
             ensure!(definitions > 0 && options == definitions && keeps == definitions, "{given}: {rendered}");
         }
     }
-    std::fs::remove_file(&values)?;
+    fs::remove_file(&values)?;
     Ok(())
 }

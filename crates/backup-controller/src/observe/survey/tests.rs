@@ -166,7 +166,9 @@ async fn a_failed_backup_that_is_gone_counts_for_its_policy() {
         let policy = &settings.kinds["maps"].policy;
         for seen in [&[][..], &[1], &[1, 2], &[2]] {
             let mut failures = Failures::none_by(policy);
-            seen.iter().for_each(|attempt| failures.add(*attempt));
+            for attempt in seen {
+                failures.add(*attempt);
+            }
             let gone = surveyed(&cluster(Vec::new()).0, &settings, &own, &mut failures, None).await;
             let Situation::Failed { last, next, seen: number } = gone else { panic!("{gone:?}") };
             assert_eq!((last.attempt, next), (2, rendered(&settings, 3)), "{on_failure}");
