@@ -12,17 +12,17 @@
 use std::{collections::HashSet, path::Path, time::Duration};
 
 use anyhow::Result;
-use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::{
-    commands::{Target, Way, carried_out, is_restored, targets, way},
+    commands::{Target, Way, carried_out, is_for, is_restored, targets, way},
     create::{Live, handed_over, is_incomplete},
     definitions::create_missing,
     folder::Folder,
     manifest::Manifest,
     order::{levels, lose_owners, owners},
     rebind::{Uids, owner_with},
+    report::{Note, Report},
 };
 use crate::{connection::Cluster, errors::read_failure, kinds::Kind, object::Identity, progress::Progress};
 
@@ -31,34 +31,6 @@ const NEXT_SECOND: Duration = Duration::from_millis(1100);
 /// Attempts to write an object that somebody else changes meanwhile.
 const ATTEMPTS: usize = 20;
 
-/// The result of a restoration.
-#[derive(Debug, Default, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Report {
-    /// Created objects.
-    pub restored: Vec<Identity>,
-    /// Objects that were there, and got the content of the backup.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub overwritten: Vec<Identity>,
-    /// Objects that were there, and were left alone.
-    pub present: Vec<Identity>,
-    /// Objects that are not brought back on purpose.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub left_out: Vec<Note>,
-    /// Objects that could not be brought back, or not completely.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub failed: Vec<Note>,
-}
-
-/// A remark on an object.
-#[derive(Debug, Serialize)]
-pub struct Note {
-    /// The object.
-    pub object: Identity,
-    /// The remark.
-    pub why: String,
-}
-
 struct Restoration<'r> {
     cluster: &'r Cluster,
     overwrite: bool,
@@ -66,6 +38,8 @@ struct Restoration<'r> {
     carried_out: HashSet<String>,
     /// The uids in the backup of objects that could not be brought back.
     lost: HashSet<String>,
+    /// Commands that have ended, and may be there without their outcome.
+    unsettled: Vec<Manifest>,
     result: Report,
     progress: Progress,
 }
@@ -81,22 +55,28 @@ pub async fn restore(cluster: &mut Cluster, folder: &Path, overwrite: bool) -> R
         let is_new = created.contains(&identity.name);
         if is_new { &mut result.restored } else { &mut result.present }.push(identity);
     }
-    let mut restoration = Restoration {
-        cluster,
-        overwrite,
-        uids: Uids::of(&objects),
-        carried_out: carried_out(&objects),
-        lost: HashSet::new(),
-        result,
-        progress: Progress::new("restoring"),
-    };
-    restoration.progress.expect(objects.len() as u64);
+    let mut restoration = Restoration { result, ..Restoration::new(cluster, overwrite, &objects) };
     restoration.all(objects).await;
     restoration.progress.clear();
     Ok(restoration.result)
 }
 
-impl Restoration<'_> {
+impl<'r> Restoration<'r> {
+    fn new(cluster: &'r Cluster, overwrite: bool, objects: &[Manifest]) -> Self {
+        let progress = Progress::new("restoring");
+        progress.expect(objects.len() as u64);
+        Self {
+            cluster,
+            overwrite,
+            uids: Uids::of(objects),
+            carried_out: carried_out(objects),
+            lost: HashSet::new(),
+            unsettled: Vec::new(),
+            result: Report::default(),
+            progress,
+        }
+    }
+
     async fn all(&mut self, objects: Vec<Manifest>) {
         let (commands, others): (Vec<_>, Vec<_>) = objects.into_iter().partition(Manifest::is_command);
         let (mut ended, mut waiting) = (Vec::new(), Vec::new());
@@ -105,6 +85,7 @@ impl Restoration<'_> {
                 Ok(Way::AsEnded) => ended.push(command),
                 Ok(Way::AsWaiting) => waiting.push(command),
                 Ok(Way::NotAtAll(why)) => self.leave_out(&command, why).await,
+                Err(why) if command.has_ended() => self.withdraw(&command, why).await,
                 Err(why) => self.fail(&command, why),
             }
         }
@@ -121,6 +102,10 @@ impl Restoration<'_> {
                 }
             }
         }
+        // What carries out commands must not find one without its outcome.
+        let unsettled: Vec<_> = self.unsettled.iter().flat_map(targets).collect();
+        let held = deployments.iter().map(Manifest::identity);
+        self.lost.extend(held.filter(|target| is_for(&unsettled, target)).map(|target| target.uid));
         lose_owners(&mut self.lost, &owners);
         for command in &ended {
             self.bind(command).await;
@@ -164,9 +149,36 @@ impl Restoration<'_> {
     async fn bring_back(&mut self, manifest: &Manifest, is_ended_command: bool) {
         match self.place(manifest, is_ended_command).await {
             Ok(()) => {}
+            Err(why) if is_ended_command => self.withdraw(manifest, why).await,
             Err(why) => self.fail(manifest, why),
         }
         self.progress.advance();
+    }
+
+    /// Removes an ended command that this or an earlier restoration created without its outcome: it would run again. While it
+    /// may be there, its target stays paused.
+    async fn withdraw(&mut self, command: &Manifest, mut why: String) {
+        if let Err(remains) = self.try_withdraw(command).await {
+            why = format!(
+                "{why}; it may be there without its outcome, so that its target stays paused: {remains}"
+            );
+            self.unsettled.push(command.clone());
+        }
+        self.fail(command, why);
+    }
+
+    async fn try_withdraw(&self, command: &Manifest) -> Result<(), String> {
+        let identity = command.identity();
+        let Some(kind) = self.cluster.kinds.of(&identity) else { return Ok(()) };
+        let live = self.live(kind, &identity);
+        let told = |error: kube::Error| read_failure(&error);
+        let is_without_outcome = |found: &Value| is_incomplete(found, &identity.uid);
+        let Some(found) = live.get().await.map_err(told)?.filter(is_without_outcome) else { return Ok(()) };
+        live.delete(&text(&found, "uid")).await.map_err(told)?;
+        match live.get().await.map_err(told)?.filter(is_without_outcome) {
+            Some(_) => Err("its finalizers hold it".to_owned()),
+            None => Ok(()),
+        }
     }
 
     async fn place(&mut self, manifest: &Manifest, is_ended_command: bool) -> Result<(), String> {
@@ -357,3 +369,6 @@ async fn overwrite(live: &Live<'_>, found: Value, object: &Value) -> Result<(), 
 fn text(object: &Value, field: &str) -> String {
     object["metadata"][field].as_str().unwrap_or_default().to_owned()
 }
+
+#[cfg(test)]
+mod tests;
