@@ -5,6 +5,7 @@ mod commands;
 mod create;
 mod definitions;
 mod folder;
+mod foreign;
 mod index;
 mod manifest;
 mod order;

@@ -9,6 +9,8 @@
 //!
 //! A restoration that was interrupted goes on where it was: see [`super::create`].
 
+mod held_back;
+
 use std::{collections::HashSet, path::Path, time::Duration};
 
 use anyhow::Result;
@@ -78,6 +80,7 @@ impl<'r> Restoration<'r> {
     }
 
     async fn all(&mut self, objects: Vec<Manifest>) {
+        let objects = self.without_foreign_commands(objects).await;
         let (commands, others): (Vec<_>, Vec<_>) = objects.into_iter().partition(Manifest::is_command);
         let (mut ended, mut waiting) = (Vec::new(), Vec::new());
         for command in commands {
@@ -96,6 +99,10 @@ impl<'r> Restoration<'r> {
         let owners = owners(&others);
         for level in levels(others) {
             for object in level {
+                if self.belongs_to_left_out(&object) {
+                    self.leave_out(&object, "its owner is left out").await;
+                    continue;
+                }
                 self.bring_back(&object, false).await;
                 if object.is_deployment() {
                     deployments.push(object);
@@ -153,32 +160,6 @@ impl<'r> Restoration<'r> {
             Err(why) => self.fail(manifest, why),
         }
         self.progress.advance();
-    }
-
-    /// Removes an ended command that this or an earlier restoration created without its outcome: it would run again. While it
-    /// may be there, its target stays paused.
-    async fn withdraw(&mut self, command: &Manifest, mut why: String) {
-        if let Err(remains) = self.try_withdraw(command).await {
-            why = format!(
-                "{why}; it may be there without its outcome, so that its target stays paused: {remains}"
-            );
-            self.unsettled.push(command.clone());
-        }
-        self.fail(command, why);
-    }
-
-    async fn try_withdraw(&self, command: &Manifest) -> Result<(), String> {
-        let identity = command.identity();
-        let Some(kind) = self.cluster.kinds.of(&identity) else { return Ok(()) };
-        let live = self.live(kind, &identity);
-        let told = |error: kube::Error| read_failure(&error);
-        let is_without_outcome = |found: &Value| is_incomplete(found, &identity.uid);
-        let Some(found) = live.get().await.map_err(told)?.filter(is_without_outcome) else { return Ok(()) };
-        live.delete(&text(&found, "uid")).await.map_err(told)?;
-        match live.get().await.map_err(told)?.filter(is_without_outcome) {
-            Some(_) => Err("its finalizers hold it".to_owned()),
-            None => Ok(()),
-        }
     }
 
     async fn place(&mut self, manifest: &Manifest, is_ended_command: bool) -> Result<(), String> {
@@ -327,21 +308,6 @@ impl<'r> Restoration<'r> {
         let Some(kind) = self.cluster.kinds.of(&identity) else { return Ok(()) };
         let change = json!({"spec": {"paused": deployment.object()["spec"]["paused"]}});
         self.complete(kind, &identity, deployment, change).await
-    }
-
-    /// A command that is not brought back may still be there.
-    async fn leave_out(&mut self, command: &Manifest, why: &str) {
-        let identity = command.identity();
-        self.progress.advance();
-        if let Some(kind) = self.cluster.kinds.of(&identity)
-            && let Ok(Some(found)) = self.live(kind, &identity).get().await
-        {
-            let uid = text(&found, "uid");
-            self.uids.insert(&identity.uid, &uid);
-            self.result.present.push(Identity { uid, ..identity });
-            return;
-        }
-        self.result.left_out.push(Note { object: identity, why: why.to_owned() });
     }
 
     fn fail(&mut self, manifest: &Manifest, why: String) {

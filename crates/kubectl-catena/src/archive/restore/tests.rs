@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::*;
 use crate::{
-    archive::manifest::tests::manifest,
+    archive::{foreign::COMMAND_OF_OTHERS, manifest::tests::manifest},
     connection::tests::{Answer, answering, status},
 };
 
@@ -116,4 +116,35 @@ async fn the_target_of_a_command_that_stays_without_its_outcome_stays_paused() {
         assert!(told[1].starts_with("it stays paused"), "{told:?}");
         assert_eq!(live(&cluster, DEPLOYMENT).await.unwrap()["spec"]["paused"], true, "{requests:?}");
     }
+}
+
+#[tokio::test]
+async fn a_command_of_another_project_is_not_brought_back_nor_anything_below_it() {
+    let owner = |kind: &str, name: &str, version: &str| json!({"ownerReferences": [{"apiVersion": version, "kind": kind, "name": name, "uid": format!("uid-of-{name}")}]});
+    let mut reindex = owner("BasicDeployment", "web", "catena.dev/v1alpha1");
+    reindex["apiVersion"] = "acme.dev/v1".into();
+    let reindex = manifest("Reindex", "now", &reindex);
+    let mut below = owner("Reindex", "now", "acme.dev/v1");
+    below["apiVersion"] = "v1".into();
+    let service = manifest("Service", "below", &below);
+    let (cluster, requests) = store(&[], |_, uri| {
+        let definition = json!({"metadata": {"name": "reindexes.acme.dev"}});
+        let items = if uri.contains("catena.dev%2Fcommand") { vec![definition] } else { Vec::new() };
+        uri.contains("/customresourcedefinitions?").then(|| {
+            (StatusCode::OK, json!({"kind": "List", "apiVersion": "v1", "metadata": {}, "items": items}))
+        })
+    });
+    let report = restored(&cluster, vec![deployment(), reindex, service]).await;
+    let left: Vec<(&str, &str)> =
+        report.left_out.iter().map(|note| (note.object.name.as_str(), note.why.as_str())).collect();
+    assert_eq!(left, [("now", COMMAND_OF_OTHERS), ("below", "its owner is left out")]);
+    assert!(report.failed.is_empty(), "{report:?}");
+    assert!(
+        !requests
+            .lock()
+            .unwrap()
+            .iter()
+            .any(|request| request.starts_with("POST") && request.contains("acme"))
+    );
+    assert!(live(&cluster, DEPLOYMENT).await.unwrap()["spec"]["paused"].is_null());
 }
