@@ -193,7 +193,7 @@ impl Cluster {
     }
 
     /// Whether the namespace is known not to exist.
-    async fn lacks_namespace(&self) -> bool {
+    pub async fn lacks_namespace(&self) -> bool {
         let Some(kind) = self.kinds.named("", "namespaces") else { return false };
         matches!(self.find_metadata(kind, None, &self.namespace).await, Ok(None))
     }

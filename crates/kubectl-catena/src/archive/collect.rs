@@ -25,7 +25,7 @@ use super::{
 use crate::{
     chain::{Gap, labelled_kinds},
     connection::Cluster,
-    errors::read_failure,
+    errors::{no_namespace, read_failure},
     kinds::Kind,
     object::Identity,
     pages::Pages,
@@ -107,6 +107,10 @@ pub async fn collect(
         !chosen.is_empty(),
         "the server has no kinds of the category {CATEGORY}: install the charts, or choose kinds with --kind"
     );
+    // Its lists would be empty, and all files of an earlier backup removed.
+    if namespace.is_some() && cluster.lacks_namespace().await {
+        return Err(no_namespace(&cluster.namespace));
+    }
     let scope = Scope {
         kinds: kinds.iter().map(|kind| full_name(kind).0).collect(),
         namespace: namespace.map(str::to_owned),

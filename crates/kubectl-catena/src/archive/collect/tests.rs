@@ -66,6 +66,29 @@ async fn backup(cluster: &Cluster, folder: &Temporary) -> Result<Saved> {
 }
 
 #[tokio::test]
+async fn a_backup_of_a_namespace_that_does_not_exist_leaves_the_earlier_one_alone() {
+    let folder = Temporary::new("namespace");
+    assert!(backup(&server(|_| None), &folder).await.unwrap().complete);
+    let is_namespace = |uri: &str| uri.ends_with("/namespaces/shop");
+    let empty = (StatusCode::OK, json!({"kind": "List", "apiVersion": "v1", "metadata": {}, "items": []}));
+    let gone = server(move |uri| {
+        Some(if is_namespace(uri) { status(404, "NotFound", "not found") } else { empty.clone() })
+    });
+    let told = backup(&gone, &folder).await.unwrap_err().to_string();
+    assert!(told.starts_with("there is no namespace \"shop\""), "{told}");
+    assert_eq!(Folder::read(&folder.0).unwrap().len(), 2);
+}
+
+#[tokio::test]
+async fn an_earlier_backup_stays_usable_if_nothing_can_be_listed() {
+    let folder = Temporary::new("unlisted");
+    assert!(backup(&server(|_| None), &folder).await.unwrap().complete);
+    let broken = server(|uri| uri.contains("basicdeployments").then(|| status(500, "InternalError", "no")));
+    backup(&broken, &folder).await.unwrap_err();
+    assert_eq!(Folder::read(&folder.0).unwrap().len(), 2);
+}
+
+#[tokio::test]
 async fn what_may_be_a_command_of_others_is_not_saved_as_an_ordinary_dependent() {
     let folder = Temporary::new("foreign");
     let is_definition = |uri: &str| uri.contains("customresourcedefinitions");
