@@ -30,6 +30,8 @@ use crate::{connection::Cluster, errors::read_failure, kinds::Kind, object::Iden
 
 /// The creation times of commands, which give them their order, have a resolution of one second.
 const NEXT_SECOND: Duration = Duration::from_millis(1100);
+/// What is attached to such an object would go with it.
+const GOING: &str = "it is being deleted: restore again when it is gone";
 /// Attempts to write an object that somebody else changes meanwhile.
 const ATTEMPTS: usize = 20;
 
@@ -175,6 +177,7 @@ impl<'r> Restoration<'r> {
         let told = |error: kube::Error| read_failure(&error);
         let live = self.live(&kind, &identity);
         let (found, is_complete) = match live.get().await.map_err(told)? {
+            Some(found) if is_going(&found) => return Err(GOING.to_owned()),
             None => (live.create(&object, &identity.uid).await.map_err(told)?, false),
             Some(found) if is_incomplete(&found, &identity.uid) => (found, false),
             Some(found) if self.overwrite && !manifest.is_command() => {
@@ -227,6 +230,9 @@ impl<'r> Restoration<'r> {
     async fn uid_by_name(&mut self, owner: &Identity) -> Result<Option<String>, String> {
         let Some(kind) = self.cluster.kinds.of(owner).cloned() else { return Ok(None) };
         let found = self.live(&kind, owner).get().await.map_err(|error| read_failure(&error))?;
+        if found.as_ref().is_some_and(is_going) {
+            return Err(format!("its owner {owner}: {GOING}"));
+        }
         let uid = found.map(|found| text(&found, "uid"));
         if let Some(uid) = &uid {
             self.uids.insert(&owner.uid, uid);
@@ -330,6 +336,10 @@ async fn overwrite(live: &Live<'_>, found: Value, object: &Value) -> Result<(), 
         present = found.filter(is_same).ok_or("it was deleted meanwhile")?;
     }
     Err("others change it all the time: restore again".to_owned())
+}
+
+fn is_going(object: &Value) -> bool {
+    !object["metadata"]["deletionTimestamp"].is_null()
 }
 
 fn text(object: &Value, field: &str) -> String {

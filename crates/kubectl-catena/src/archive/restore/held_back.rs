@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{Restoration, text};
+use super::{Restoration, is_going, text};
 use crate::{
     archive::{
         create::is_incomplete,
@@ -78,6 +78,7 @@ impl Restoration<'_> {
         self.progress.advance();
         if let Some(kind) = self.cluster.kinds.of(&identity)
             && let Ok(Some(found)) = self.live(kind, &identity).get().await
+            && !is_going(&found)
         {
             let uid = text(&found, "uid");
             self.uids.insert(&identity.uid, &uid);

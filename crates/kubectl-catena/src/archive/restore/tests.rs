@@ -148,3 +148,19 @@ async fn a_command_of_another_project_is_not_brought_back_nor_anything_below_it(
     );
     assert!(live(&cluster, DEPLOYMENT).await.unwrap()["spec"]["paused"].is_null());
 }
+
+#[tokio::test]
+async fn nothing_is_attached_to_an_object_that_is_being_deleted() {
+    let going =
+        json!({"metadata": {"name": "web", "uid": "former", "deletionTimestamp": "2026-01-01T00:00:00Z"}});
+    let owner = json!({"apiVersion": "catena.dev/v1alpha1", "kind": "BasicDeployment", "name": "web", "uid": "uid-of-web"});
+    let set = manifest("BasicReplicaSet", "set", &json!({"ownerReferences": [owner]}));
+    let (cluster, requests) = store(&[(DEPLOYMENT, going)], |_, _| None);
+    for objects in [vec![deployment(), set.clone()], vec![set]] {
+        let count = objects.len();
+        let report = restored(&cluster, objects).await;
+        assert!(report.present.is_empty() && report.failed.len() == count, "{report:?}");
+        assert!(report.failed.iter().all(|note| note.why.ends_with(GOING)), "{report:?}");
+    }
+    assert!(!requests.lock().unwrap().iter().any(|request| request.starts_with("POST")), "{requests:?}");
+}
