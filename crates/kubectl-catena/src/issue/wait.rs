@@ -24,6 +24,7 @@ use super::{
 };
 use crate::{
     connection::Cluster,
+    errors::in_one_line,
     kinds::Kind,
     object::Identity,
     paint::{Paint, Tone, sanitized},
@@ -36,13 +37,14 @@ const TIMED_OUT: u8 = 2;
 /// The time without progress after which the blocker is named.
 const STALL_INTERVAL: Duration = Duration::from_secs(10);
 
-/// Waits until a command has finished, and reports its result.
+/// Waits until a command has finished, and reports its result on standard error: the command itself is already printed, and
+/// an error would be a second document.
 pub async fn until_finished(
     cluster: &Cluster,
     kind: &Kind,
     command: &DynamicObject,
     time_limit: Duration,
-) -> Result<ExitCode> {
+) -> ExitCode {
     let identity = Identity::of(command);
     let started = Instant::now();
     let progress = Progress::new(&identity.to_string());
@@ -63,17 +65,20 @@ pub async fn until_finished(
     match result {
         Ok(Ok(Outcome::Succeeded(_))) => {
             eprintln!("{} {identity} succeeded after {took}", paint.tone(Tone::Good, "✓"));
-            Ok(ExitCode::SUCCESS)
+            ExitCode::SUCCESS
         }
         Ok(Ok(Outcome::Failed(why))) => {
             eprintln!("{} {identity} failed after {took}: {}", paint.bad("✗"), sanitized(&why));
-            Ok(ExitCode::FAILURE)
+            ExitCode::FAILURE
         }
         Ok(Ok(Outcome::Waiting { .. })) => {
             eprintln!("{} {identity} was deleted before it finished", paint.bad("✗"));
-            Ok(ExitCode::FAILURE)
+            ExitCode::FAILURE
         }
-        Ok(Err(error)) => Err(error),
+        Ok(Err(error)) => {
+            eprintln!("{} {}", paint.bad("error:"), in_one_line(&error));
+            ExitCode::FAILURE
+        }
         Err(_) => {
             let why = match Box::pin(explanation(cluster, &target)).await {
                 Ok(answer) => answer.sentence,
@@ -84,7 +89,7 @@ pub async fn until_finished(
                 paint.bad("✗"),
                 sanitized(&why)
             );
-            Ok(ExitCode::from(TIMED_OUT))
+            ExitCode::from(TIMED_OUT)
         }
     }
 }
@@ -144,5 +149,33 @@ async fn name_blockers(cluster: &Cluster, command: &Target, progress: &Progress)
             said = Some(cause.reason);
         }
         sleep(STALL_INTERVAL).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::connection::tests::{Answer, answering, status};
+
+    fn command() -> DynamicObject {
+        let command = json!({
+            "apiVersion": "catena.dev/v1alpha1", "kind": "BasicDeploymentRestart",
+            "metadata": {"name": "again", "namespace": "shop", "uid": "u", "resourceVersion": "7"},
+        });
+        serde_json::from_value(command).unwrap()
+    }
+
+    async fn waited(answer: impl Fn(&str) -> Answer + Send + 'static) -> ExitCode {
+        let (cluster, _) = answering(move |_, uri, _| answer(uri));
+        let kind = cluster.kinds.find("basicdeploymentrestarts").unwrap();
+        Box::pin(until_finished(&cluster, kind, &command(), Duration::from_secs(60))).await
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_wait_that_fails_prints_no_second_document() {
+        let forbidden = "restarts is forbidden: User \"jane\" cannot list resource \"restarts\"";
+        assert_eq!(waited(move |_| status(403, "Forbidden", forbidden)).await, ExitCode::FAILURE);
     }
 }
