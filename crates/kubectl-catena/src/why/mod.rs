@@ -40,5 +40,5 @@ mod volumes;
 mod warnings;
 
 pub use advice::describe;
-pub use explanation::explanation;
+pub use explanation::{explanation, explanation_aside};
 pub use text::text;
