@@ -28,6 +28,7 @@ mod refusal;
 mod refused_settings;
 mod relate;
 mod related;
+mod renewals;
 mod responsible;
 mod rules;
 mod scheduling;
