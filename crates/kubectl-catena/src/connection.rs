@@ -193,7 +193,7 @@ impl Cluster {
     }
 
     /// Whether the namespace is known not to exist.
-    async fn lacks_namespace(&self) -> bool {
+    pub async fn lacks_namespace(&self) -> bool {
         let Some(kind) = self.kinds.named("", "namespaces") else { return false };
         matches!(self.find_metadata(kind, None, &self.namespace).await, Ok(None))
     }
@@ -225,7 +225,7 @@ pub fn types(kind: &Kind) -> kube::core::TypeMeta {
 pub(crate) mod tests {
     use std::sync::{Arc, Mutex};
 
-    use http::{Request, Response, StatusCode};
+    use http::{Method, Request, Response, StatusCode};
     use kube::client::Body;
     use serde_json::{Value, json};
     use tower::service_fn;
@@ -234,28 +234,52 @@ pub(crate) mod tests {
     use crate::kinds::tests::kinds;
 
     /// A server with some kinds and no objects, and the requests that it was sent.
-    pub fn cluster() -> (Cluster, Arc<Mutex<Vec<String>>>) {
+    pub fn cluster() -> (Cluster, Requests) {
         serving(|_| None)
     }
 
+    /// The requests that a server was sent.
+    pub type Requests = Arc<Mutex<Vec<String>>>;
+    /// The answer of a server.
+    pub type Answer = (StatusCode, Value);
+
+    /// A refusal.
+    pub fn status(code: u16, reason: &str, message: &str) -> Answer {
+        let status = json!({
+            "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
+            "message": message, "reason": reason, "code": code,
+        });
+        (StatusCode::from_u16(code).unwrap(), status)
+    }
+
     /// A server with some kinds that answers these paths, and the requests that it was sent.
-    pub fn serving(
-        answer: impl Fn(&str) -> Option<Value> + Send + 'static,
-    ) -> (Cluster, Arc<Mutex<Vec<String>>>) {
-        let requests = Arc::new(Mutex::new(Vec::new()));
-        let log = requests.clone();
+    pub fn serving(answer: impl Fn(&str) -> Option<Value> + Send + 'static) -> (Cluster, Requests) {
+        answering(move |_, uri, _| match answer(uri) {
+            Some(answer) => (StatusCode::OK, answer),
+            None => status(404, "NotFound", "not found"),
+        })
+    }
+
+    /// A server with some kinds that answers method, URI and body, and the requests that it was sent.
+    pub fn answering(
+        answer: impl FnMut(&Method, &str, &Value) -> Answer + Send + 'static,
+    ) -> (Cluster, Requests) {
+        let requests = Requests::default();
+        let (log, answer) = (requests.clone(), Arc::new(Mutex::new(answer)));
         let service = service_fn(move |request: Request<Body>| {
-            let uri = request.uri().to_string();
-            log.lock().unwrap().push(uri.clone());
-            let (code, answer) = match answer(&uri) {
-                Some(answer) => (StatusCode::OK, answer),
-                None => (
-                    StatusCode::NOT_FOUND,
-                    json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "message": "not found", "reason": "NotFound", "code": 404}),
-                ),
-            };
-            let body = Body::from(answer.to_string().into_bytes());
-            futures::future::ready(Response::builder().status(code).body(body))
+            let (log, answer) = (log.clone(), answer.clone());
+            async move {
+                let (parts, body) = request.into_parts();
+                let uri = parts.uri.to_string();
+                let body = body.collect_bytes().await?;
+                log.lock().unwrap().push(format!("{} {uri}", parts.method));
+                let body = serde_json::from_slice(&body).unwrap_or_default();
+                let (code, answer) = (answer.lock().unwrap())(&parts.method, &uri, &body);
+                // As it stands, because an event of a watch has its type first.
+                let text = answer.as_str().map_or_else(|| answer.to_string(), str::to_owned);
+                let body = Body::from(text.into_bytes());
+                Ok::<_, kube::Error>(Response::builder().status(code).body(body).unwrap())
+            }
         });
         (Cluster { client: Client::new(service, "shop"), namespace: "shop".into(), kinds: kinds() }, requests)
     }
@@ -265,7 +289,7 @@ pub(crate) mod tests {
         let (cluster, requests) = cluster();
         let kind = cluster.kinds.find("pods").unwrap();
         assert!(cluster.find(kind, Some("shop"), "web").await.unwrap().is_none());
-        assert_eq!(*requests.lock().unwrap(), ["/api/v1/namespaces/shop/pods/web"]);
+        assert_eq!(*requests.lock().unwrap(), ["GET /api/v1/namespaces/shop/pods/web"]);
         for (namespace, name) in
             [("shop", "?watch=true"), ("shop", ".."), ("shop", "a/b"), ("?watch=true", "web")]
         {

@@ -61,10 +61,12 @@ pub fn no_kubeconfig(error: &KubeconfigError, context: Option<&str>, known: &[St
     }
 }
 
-/// The reason of a failed read, in a few words.
+/// The reason of a failed request, in a few words.
 pub fn read_failure(error: &kube::Error) -> String {
     match error {
-        kube::Error::Api(status) if status.code == 403 => "no permission".to_owned(),
+        kube::Error::Api(status) if status.code == 403 && is_missing_right(&status.message) => {
+            "no permission".to_owned()
+        }
         kube::Error::Api(status) => status.message.clone(),
         kube::Error::BuildRequest(request::Error::Validation(message)) => message.clone(),
         error => error.to_string(),
@@ -225,6 +227,24 @@ mod tests {
             Subject { kind: "Pod".into(), resource: "pods".into(), name: "web".into(), namespace: None };
         let said = refused(&subject, "get", kube::Error::Service("connection refused".into())).to_string();
         assert_eq!(said, "the API server does not answer: cannot get Pod \"web\": connection refused");
+    }
+
+    #[test]
+    fn only_a_missing_right_is_called_no_permission() {
+        let said = |code: u16, message: &str| {
+            let status =
+                kube::core::Status { code, message: message.into(), ..kube::core::Status::default() };
+            read_failure(&kube::Error::Api(status.into()))
+        };
+        let right = "pods is forbidden: User \"jane\" cannot list resource \"pods\" in API group \"\" at the cluster scope";
+        assert_eq!(said(403, right), "no permission");
+        for other in [
+            "pods \"web\" is forbidden: exceeded quota: small, requested: pods=1, used: pods=1, limited: pods=1",
+            "configmaps \"a\" is forbidden: unable to create new content in namespace shop because it is being terminated",
+            "admission webhook \"policy.example.com\" denied the request: no team label",
+        ] {
+            assert_eq!(said(403, other), other);
+        }
     }
 
     #[test]

@@ -167,10 +167,18 @@ pub(crate) mod tests {
             serde_json::from_value(group).unwrap()
         };
         let mut definitions = resource("customresourcedefinitions", "CustomResourceDefinition", "crd");
-        definitions["scope"] = "Cluster".into();
+        let mut namespaces = resource("namespaces", "Namespace", "ns");
+        for wide in [&mut definitions, &mut namespaces] {
+            wide["scope"] = "Cluster".into();
+        }
         let groups = [
             group("apiextensions.k8s.io", "v1", &[definitions]),
-            group("", "v1", &[resource("pods", "Pod", "po"), resource("services", "Service", "svc")]),
+            group(
+                "",
+                "v1",
+                &[resource("pods", "Pod", "po"), resource("services", "Service", "svc"), namespaces],
+            ),
+            group("acme.dev", "v1", &[resource("reindexes", "Reindex", "")]),
             group(
                 "apps",
                 "v1",

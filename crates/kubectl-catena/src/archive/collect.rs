@@ -6,7 +6,6 @@ use std::{
 };
 
 use anyhow::Result;
-use catena_api::keys;
 use futures::{StreamExt, stream};
 use kube::{
     Resource,
@@ -17,11 +16,16 @@ use operator_kit::watch::Trimmed;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::{folder::Folder, index::Scope, manifest::Manifest};
+use super::{
+    folder::Folder,
+    foreign::{COMMAND_OF_OTHERS, is_command, may_be_command},
+    index::Scope,
+    manifest::Manifest,
+};
 use crate::{
     chain::{Gap, labelled_kinds},
     connection::Cluster,
-    errors::read_failure,
+    errors::{no_namespace, read_failure},
     kinds::Kind,
     object::Identity,
     pages::Pages,
@@ -103,6 +107,10 @@ pub async fn collect(
         !chosen.is_empty(),
         "the server has no kinds of the category {CATEGORY}: install the charts, or choose kinds with --kind"
     );
+    // Its lists would be empty, and all files of an earlier backup removed.
+    if namespace.is_some() && cluster.lacks_namespace().await {
+        return Err(no_namespace(&cluster.namespace));
+    }
     let scope = Scope {
         kinds: kinds.iter().map(|kind| full_name(kind).0).collect(),
         namespace: namespace.map(str::to_owned),
@@ -210,7 +218,10 @@ impl Collection<'_> {
         self.saved.not_seen.extend(gaps);
         let mut candidates = self.candidates(chosen, namespace).await;
         let is_chosen = |kind: &Kind| chosen.iter().any(|chosen| chosen.resource == kind.resource);
+        // Without the labels of the definitions, a command looks like any other dependent.
+        let is_unclear = |kind: &Kind| labelled.commands_unread.is_some() && may_be_command(kind);
         let mut left_out: BTreeMap<(String, &str), usize> = BTreeMap::new();
+        let mut unclear: BTreeMap<String, usize> = BTreeMap::new();
         loop {
             let is_owned = |candidate: &Candidate| {
                 let owners = candidate.metadata.owner_references.iter().flatten();
@@ -220,6 +231,12 @@ impl Collection<'_> {
             candidates = others;
             if owned.is_empty() {
                 break;
+            }
+            let (doubtful, owned): (Vec<_>, Vec<_>) = owned
+                .into_iter()
+                .partition(|candidate| !is_chosen(&candidate.kind) && is_unclear(&candidate.kind));
+            for candidate in doubtful {
+                *unclear.entry(full_name(&candidate.kind).0).or_default() += 1;
             }
             let (taken, left): (Vec<_>, Vec<_>) = owned.into_iter().partition(|candidate| {
                 is_chosen(&candidate.kind) || why_left_out(&candidate.kind, &labelled.commands).is_none()
@@ -245,6 +262,11 @@ impl Collection<'_> {
                     }
                 }
             }
+        }
+        let why_unread = labelled.commands_unread.unwrap_or_default();
+        for (kind, count) in unclear {
+            let why = format!("they may be commands, which would run again: definitions: {why_unread}");
+            self.miss(format!("{count} {kind}"), why);
         }
         let left_out = left_out.into_iter();
         self.saved.left_out =
@@ -343,9 +365,7 @@ fn why_left_out(kind: &Kind, commands: &[Kind]) -> Option<&'static str> {
     if let Some((.., why)) = LEFT_OUT.iter().find(|(group, plural, _)| (*group, *plural) == place) {
         return Some(why);
     }
-    let is_command = commands.iter().any(|command| command.resource == kind.resource);
-    (is_command && kind.resource.group != keys::GROUP)
-        .then_some("commands of others: only their own controller knows whether they have run")
+    is_command(kind, commands).then_some(COMMAND_OF_OTHERS)
 }
 
 /// The name of a kind as of its definition: `PLURAL.GROUP`, or `PLURAL` for a core kind.
@@ -361,3 +381,6 @@ fn full_name(kind: &Kind) -> FullName {
     let (plural, group) = (&kind.resource.plural, &kind.resource.group);
     FullName(if group.is_empty() { plural.clone() } else { format!("{plural}.{group}") })
 }
+
+#[cfg(test)]
+mod tests;

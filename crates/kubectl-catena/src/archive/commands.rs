@@ -62,10 +62,13 @@ pub fn targets(command: &Manifest) -> Vec<Identity> {
 
 /// Whether one of these targets is among the restored objects, which have new uids.
 pub fn is_restored(restored: &[Identity], targets: &[Identity]) -> bool {
+    restored.iter().any(|object| is_for(targets, object))
+}
+
+/// Whether an object, whatever its uid, is one of these targets.
+pub fn is_for(targets: &[Identity], object: &Identity) -> bool {
     let place = |object: &Identity| (object.kind.clone(), object.namespace.clone(), object.name.clone());
-    targets.iter().any(|target| {
-        restored.iter().any(|object| object.group() == target.group() && place(object) == place(target))
-    })
+    targets.iter().any(|target| object.group() == target.group() && place(object) == place(target))
 }
 
 /// The uids of commands that the marks on children and revisions name.

@@ -74,6 +74,16 @@ impl Live<'_> {
         self.patch(&self.url(), &patch).await
     }
 
+    /// Deletes exactly this object.
+    pub async fn delete(&self, uid: &str) -> kube::Result<()> {
+        let options = json!({"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": uid}});
+        let request = http::Request::delete(self.url()).header("content-type", "application/json");
+        match self.send(request, options.to_string().into_bytes()).await {
+            Err(kube::Error::Api(status)) if status.is_not_found() => Ok(()),
+            deleted => deleted.map(drop),
+        }
+    }
+
     async fn patch(&self, url: &str, patch: &Value) -> kube::Result<Value> {
         let request = http::Request::patch(format!("{url}?fieldManager=kubectl-catena"))
             .header("content-type", "application/merge-patch+json");

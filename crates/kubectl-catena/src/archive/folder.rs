@@ -26,6 +26,8 @@ pub struct Folder {
     /// The files that are removed at the end, unless they are written again.
     former: HashSet<PathBuf>,
     written: HashSet<PathBuf>,
+    /// Whether the index says that a backup is being made.
+    is_begun: bool,
 }
 
 impl Folder {
@@ -55,13 +57,21 @@ impl Folder {
             }
             Err(error) => return Err(error).with_context(cannot),
         }
-        let folder = Self { path: path.to_owned(), scope, former, written: HashSet::new() };
-        folder.mark(&Index::begun(folder.scope.clone()))?;
-        Ok(folder)
+        Ok(Self { path: path.to_owned(), scope, former, written: HashSet::new(), is_begun: false })
+    }
+
+    /// Before the first change: an earlier backup is whole until then, even if the server does not answer at all.
+    fn begin_change(&mut self) -> Result<()> {
+        if !self.is_begun {
+            self.mark(&Index::begun(self.scope.clone()))?;
+            self.is_begun = true;
+        }
+        Ok(())
     }
 
     /// Writes an object.
     pub fn write(&mut self, plural: &str, manifest: &Manifest) -> Result<()> {
+        self.begin_change()?;
         let file = self.path.join(relative(plural, manifest));
         let text = serde_saphyr::to_string(manifest.object()).context("cannot be written as YAML")?;
         file.parent()
@@ -88,6 +98,7 @@ impl Folder {
         if !not_seen.is_empty() {
             self.written.extend(self.former.iter().cloned());
         }
+        self.begin_change()?;
         for file in self.former.difference(&self.written) {
             match fs::remove_file(file) {
                 Err(error) if error.kind() != ErrorKind::NotFound => {

@@ -5,13 +5,16 @@ mod commands;
 mod create;
 mod definitions;
 mod folder;
+mod foreign;
 mod index;
 mod manifest;
 mod order;
 mod rebind;
+mod report;
 mod restore;
 
 pub use collect::{Saved, collect};
 #[cfg(test)]
-pub use restore::Note;
-pub use restore::{Report, restore};
+pub use report::Note;
+pub use report::Report;
+pub use restore::restore;

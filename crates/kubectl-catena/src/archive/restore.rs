@@ -9,55 +9,31 @@
 //!
 //! A restoration that was interrupted goes on where it was: see [`super::create`].
 
+mod held_back;
+
 use std::{collections::HashSet, path::Path, time::Duration};
 
 use anyhow::Result;
-use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::{
-    commands::{Target, Way, carried_out, is_restored, targets, way},
+    commands::{Target, Way, carried_out, is_for, is_restored, targets, way},
     create::{Live, handed_over, is_incomplete},
     definitions::create_missing,
     folder::Folder,
     manifest::Manifest,
     order::{levels, lose_owners, owners},
     rebind::{Uids, owner_with},
+    report::{Note, Report},
 };
 use crate::{connection::Cluster, errors::read_failure, kinds::Kind, object::Identity, progress::Progress};
 
 /// The creation times of commands, which give them their order, have a resolution of one second.
 const NEXT_SECOND: Duration = Duration::from_millis(1100);
+/// What is attached to such an object would go with it.
+const GOING: &str = "it is being deleted: restore again when it is gone";
 /// Attempts to write an object that somebody else changes meanwhile.
 const ATTEMPTS: usize = 20;
-
-/// The result of a restoration.
-#[derive(Debug, Default, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Report {
-    /// Created objects.
-    pub restored: Vec<Identity>,
-    /// Objects that were there, and got the content of the backup.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub overwritten: Vec<Identity>,
-    /// Objects that were there, and were left alone.
-    pub present: Vec<Identity>,
-    /// Objects that are not brought back on purpose.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub left_out: Vec<Note>,
-    /// Objects that could not be brought back, or not completely.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub failed: Vec<Note>,
-}
-
-/// A remark on an object.
-#[derive(Debug, Serialize)]
-pub struct Note {
-    /// The object.
-    pub object: Identity,
-    /// The remark.
-    pub why: String,
-}
 
 struct Restoration<'r> {
     cluster: &'r Cluster,
@@ -66,6 +42,8 @@ struct Restoration<'r> {
     carried_out: HashSet<String>,
     /// The uids in the backup of objects that could not be brought back.
     lost: HashSet<String>,
+    /// Commands that have ended, and may be there without their outcome.
+    unsettled: Vec<Manifest>,
     result: Report,
     progress: Progress,
 }
@@ -81,23 +59,30 @@ pub async fn restore(cluster: &mut Cluster, folder: &Path, overwrite: bool) -> R
         let is_new = created.contains(&identity.name);
         if is_new { &mut result.restored } else { &mut result.present }.push(identity);
     }
-    let mut restoration = Restoration {
-        cluster,
-        overwrite,
-        uids: Uids::of(&objects),
-        carried_out: carried_out(&objects),
-        lost: HashSet::new(),
-        result,
-        progress: Progress::new("restoring"),
-    };
-    restoration.progress.expect(objects.len() as u64);
+    let mut restoration = Restoration { result, ..Restoration::new(cluster, overwrite, &objects) };
     restoration.all(objects).await;
     restoration.progress.clear();
     Ok(restoration.result)
 }
 
-impl Restoration<'_> {
+impl<'r> Restoration<'r> {
+    fn new(cluster: &'r Cluster, overwrite: bool, objects: &[Manifest]) -> Self {
+        let progress = Progress::new("restoring");
+        progress.expect(objects.len() as u64);
+        Self {
+            cluster,
+            overwrite,
+            uids: Uids::of(objects),
+            carried_out: carried_out(objects),
+            lost: HashSet::new(),
+            unsettled: Vec::new(),
+            result: Report::default(),
+            progress,
+        }
+    }
+
     async fn all(&mut self, objects: Vec<Manifest>) {
+        let objects = self.without_foreign_commands(objects).await;
         let (commands, others): (Vec<_>, Vec<_>) = objects.into_iter().partition(Manifest::is_command);
         let (mut ended, mut waiting) = (Vec::new(), Vec::new());
         for command in commands {
@@ -105,6 +90,7 @@ impl Restoration<'_> {
                 Ok(Way::AsEnded) => ended.push(command),
                 Ok(Way::AsWaiting) => waiting.push(command),
                 Ok(Way::NotAtAll(why)) => self.leave_out(&command, why).await,
+                Err(why) if command.has_ended() => self.withdraw(&command, why).await,
                 Err(why) => self.fail(&command, why),
             }
         }
@@ -115,12 +101,20 @@ impl Restoration<'_> {
         let owners = owners(&others);
         for level in levels(others) {
             for object in level {
+                if self.belongs_to_left_out(&object) {
+                    self.leave_out(&object, "its owner is left out").await;
+                    continue;
+                }
                 self.bring_back(&object, false).await;
                 if object.is_deployment() {
                     deployments.push(object);
                 }
             }
         }
+        // What carries out commands must not find one without its outcome.
+        let unsettled: Vec<_> = self.unsettled.iter().flat_map(targets).collect();
+        let held = deployments.iter().map(Manifest::identity);
+        self.lost.extend(held.filter(|target| is_for(&unsettled, target)).map(|target| target.uid));
         lose_owners(&mut self.lost, &owners);
         for command in &ended {
             self.bind(command).await;
@@ -164,6 +158,7 @@ impl Restoration<'_> {
     async fn bring_back(&mut self, manifest: &Manifest, is_ended_command: bool) {
         match self.place(manifest, is_ended_command).await {
             Ok(()) => {}
+            Err(why) if is_ended_command => self.withdraw(manifest, why).await,
             Err(why) => self.fail(manifest, why),
         }
         self.progress.advance();
@@ -182,6 +177,7 @@ impl Restoration<'_> {
         let told = |error: kube::Error| read_failure(&error);
         let live = self.live(&kind, &identity);
         let (found, is_complete) = match live.get().await.map_err(told)? {
+            Some(found) if is_going(&found) => return Err(GOING.to_owned()),
             None => (live.create(&object, &identity.uid).await.map_err(told)?, false),
             Some(found) if is_incomplete(&found, &identity.uid) => (found, false),
             Some(found) if self.overwrite && !manifest.is_command() => {
@@ -234,6 +230,9 @@ impl Restoration<'_> {
     async fn uid_by_name(&mut self, owner: &Identity) -> Result<Option<String>, String> {
         let Some(kind) = self.cluster.kinds.of(owner).cloned() else { return Ok(None) };
         let found = self.live(&kind, owner).get().await.map_err(|error| read_failure(&error))?;
+        if found.as_ref().is_some_and(is_going) {
+            return Err(format!("its owner {owner}: {GOING}"));
+        }
         let uid = found.map(|found| text(&found, "uid"));
         if let Some(uid) = &uid {
             self.uids.insert(&owner.uid, uid);
@@ -317,21 +316,6 @@ impl Restoration<'_> {
         self.complete(kind, &identity, deployment, change).await
     }
 
-    /// A command that is not brought back may still be there.
-    async fn leave_out(&mut self, command: &Manifest, why: &str) {
-        let identity = command.identity();
-        self.progress.advance();
-        if let Some(kind) = self.cluster.kinds.of(&identity)
-            && let Ok(Some(found)) = self.live(kind, &identity).get().await
-        {
-            let uid = text(&found, "uid");
-            self.uids.insert(&identity.uid, &uid);
-            self.result.present.push(Identity { uid, ..identity });
-            return;
-        }
-        self.result.left_out.push(Note { object: identity, why: why.to_owned() });
-    }
-
     fn fail(&mut self, manifest: &Manifest, why: String) {
         let object = manifest.identity();
         self.lost.insert(object.uid.clone());
@@ -354,6 +338,13 @@ async fn overwrite(live: &Live<'_>, found: Value, object: &Value) -> Result<(), 
     Err("others change it all the time: restore again".to_owned())
 }
 
+fn is_going(object: &Value) -> bool {
+    !object["metadata"]["deletionTimestamp"].is_null()
+}
+
 fn text(object: &Value, field: &str) -> String {
     object["metadata"][field].as_str().unwrap_or_default().to_owned()
 }
+
+#[cfg(test)]
+mod tests;

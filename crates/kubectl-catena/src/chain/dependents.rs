@@ -70,7 +70,11 @@ pub fn dependent_lists(
     let of_uid = |key: &str| Some(format!("{key}={}", owner.uid));
     let by_selector = |group: &str, plural: &str| by_labels(group, plural, match_labels(object));
     let mut found: Vec<DependentList> = match (owner.group(), owner.kind.as_str()) {
-        ("" | "events.k8s.io", "Pod" | "Event" | "Node" | "Secret" | "ConfigMap") => Vec::new(),
+        // These hardly own anything, and below those without a namespace everything in the cluster would be listed.
+        ("" | "events.k8s.io", "Pod" | "Event" | "Node" | "Secret" | "ConfigMap")
+        | ("", "Namespace" | "PersistentVolume")
+        | ("storage.k8s.io", "StorageClass")
+        | ("apiextensions.k8s.io", "CustomResourceDefinition") => Vec::new(),
         // A former child serves until the next one does, and may be of a kind that nothing else names.
         ("apps", "ControllerRevision") => {
             let uid = object.metadata.labels.as_ref().and_then(|labels| labels.get(keys::DEPLOYMENT_UID));
@@ -207,6 +211,21 @@ mod tests {
             ("controllerrevisions", labelled),
         ];
         assert_eq!(lists.collect::<Vec<_>>(), expected);
+    }
+
+    #[test]
+    fn below_a_cluster_wide_object_that_owns_nothing_no_list_is_read() {
+        for (version, kind) in [
+            ("v1", "Namespace"),
+            ("v1", "PersistentVolume"),
+            ("storage.k8s.io/v1", "StorageClass"),
+            ("apiextensions.k8s.io/v1", "CustomResourceDefinition"),
+        ] {
+            let object =
+                json!({"apiVersion": version, "kind": kind, "metadata": {"name": "shop", "uid": "u"}});
+            let object = serde_json::from_value(object).unwrap();
+            assert_eq!(dependent_lists(&object, &kinds(), &LabelledKinds::default(), false), [], "{kind}");
+        }
     }
 
     #[test]

@@ -12,6 +12,8 @@ pub struct LabelledKinds {
     pub commands: Vec<Kind>,
     /// Possible children of a BasicDeployment.
     pub children: Vec<Kind>,
+    /// Why commands of other projects are not among them, if these could not be read.
+    pub commands_unread: Option<String>,
 }
 
 /// Kinds whose definitions carry a label of Catena.
@@ -34,6 +36,7 @@ pub async fn labelled_kinds(cluster: &Cluster) -> (LabelledKinds, Vec<Gap>) {
         format!("{}={}", catena_api::contract::REPLICAS_LABEL, catena_api::contract::REPLICAS_VERSION);
     let (commands, children) =
         futures::join!(of(format!("{}=true", catena_api::keys::COMMAND_KIND)), of(contract));
+    let commands_unread = commands.as_ref().err().map(read_failure);
     let mut gaps = Vec::new();
     let mut or_gap = |what: &str, result: kube::Result<Vec<Kind>>| {
         result.unwrap_or_else(|error| {
@@ -48,7 +51,7 @@ pub async fn labelled_kinds(cluster: &Cluster) -> (LabelledKinds, Vec<Gap>) {
             commands.push(kind.clone());
         }
     }
-    (LabelledKinds { commands, children }, gaps)
+    (LabelledKinds { commands, children, commands_unread }, gaps)
 }
 
 /// Our commands are named after their target.

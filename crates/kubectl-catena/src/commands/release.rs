@@ -16,7 +16,7 @@ use tokio::time::timeout;
 
 use crate::{
     connection::Options, object::Identity, output::write, paint::sanitized, target::ObjectArgument,
-    why::explanation,
+    why::explanation_aside,
 };
 
 /// How long backup-controller may take to release an object.
@@ -71,9 +71,8 @@ pub async fn run(options: &Options, arguments: &Arguments) -> Result<()> {
             )
         }
         Err(_) => {
-            let answer = Box::pin(explanation(&cluster, &target)).await;
-            let why =
-                answer.map_or_else(|_| String::new(), |answer| format!(": {}", sanitized(&answer.sentence)));
+            let answer = explanation_aside(&cluster, &target).await;
+            let why = answer.map_or_else(String::new, |answer| format!(": {}", sanitized(&answer.sentence)));
             bail!(
                 "{identity} is marked for release without a backup, but was not released within {} s{why}",
                 RELEASE_TIMEOUT.as_secs()

@@ -1,6 +1,10 @@
 //! `kubectl catena status`
 
-use std::{collections::BTreeMap, io::IsTerminal, time::Duration};
+use std::{
+    collections::BTreeMap,
+    io::{IsTerminal, Write},
+    time::Duration,
+};
 
 use anyhow::Result;
 use catena_api::{BasicDeployment, BlockedBy};
@@ -25,7 +29,7 @@ use crate::{
     connection::{Cluster, Options},
     errors::not_found,
     object::created,
-    output::{Output, write},
+    output::{Output, reader_gone, write_to},
     pages,
     paint::{Paint, Tone},
     table::{Cell, Table},
@@ -84,7 +88,12 @@ pub async fn run(options: &Options, arguments: &Arguments) -> Result<()> {
     params.label_selector.clone_from(&arguments.selector);
     let found = pages::all(&api, params).await.map_err(|error| cluster.refused(kind, "", "list", error))?;
     if arguments.watch {
-        return live(api, arguments).await;
+        let view = View::new(arguments.all_namespaces);
+        return tokio::select! {
+            ended = Box::pin(live(api, arguments, view)) => ended,
+            // The next change may be far away.
+            () = reader_gone() => Ok(()),
+        };
     }
     let known: Vec<String> = found.iter().map(ResourceExt::name_any).collect();
     if let Some(name) = arguments.names.iter().find(|name| !known.contains(name)) {
@@ -162,16 +171,15 @@ fn text(lines: &[Line], with_namespace: bool, now: Timestamp, paint: Paint) -> S
     table.render(paint) + &paint.quiet(&sum)
 }
 
-/// Shows every change until it is interrupted: on a terminal in place, elsewhere a line for each.
-async fn live(api: Api<Unmanaged<BasicDeployment>>, arguments: &Arguments) -> Result<()> {
+/// Shows every change until it is interrupted, or nobody reads it any more (`| grep -m1`): on a terminal in place, elsewhere a line for each.
+async fn live(api: Api<Unmanaged<BasicDeployment>>, arguments: &Arguments, mut view: View) -> Result<()> {
     let mut config = watcher::Config::default();
     config.label_selector.clone_from(&arguments.selector);
     let mut events = std::pin::pin!(watcher(api, config).default_backoff());
-    let mut view = View::new(arguments.all_namespaces);
     let mut lines: BTreeMap<(String, String), Line> = BTreeMap::new();
     let mut relisted: BTreeMap<(String, String), Line> = BTreeMap::new();
     let key = |item: &Unmanaged<BasicDeployment>| (item.namespace().unwrap_or_default(), item.name_any());
-    loop {
+    while view.is_read {
         let event = match timeout(REDRAW_INTERVAL, events.next()).await {
             Ok(Some(event)) => event,
             Ok(None) => return Ok(()),
@@ -206,6 +214,7 @@ async fn live(api: Api<Unmanaged<BasicDeployment>>, arguments: &Arguments) -> Re
             Err(error) => view.note(&format!("the watch failed and is retried: {error}")),
         }
     }
+    Ok(())
 }
 
 /// The display of changes.
@@ -213,6 +222,10 @@ struct View {
     with_namespace: bool,
     bar: Option<ProgressBar>,
     has_header: bool,
+    /// For the lines where there is no terminal.
+    out: Box<dyn Write>,
+    /// Whether somebody may still read them.
+    is_read: bool,
 }
 
 impl View {
@@ -222,7 +235,7 @@ impl View {
                 ProgressStyle::with_template("{msg}").unwrap_or_else(|_| ProgressStyle::default_bar());
             ProgressBar::with_draw_target(None, ProgressDrawTarget::stdout()).with_style(style)
         });
-        Self { with_namespace, bar, has_header: false }
+        Self { with_namespace, bar, has_header: false, out: Box::new(std::io::stdout()), is_read: true }
     }
 
     fn show(&mut self, all: &BTreeMap<(String, String), Line>, changed: &[Line]) -> Result<()> {
@@ -233,9 +246,14 @@ impl View {
         let now = Timestamp::now();
         if !self.has_header {
             self.has_header = true;
-            write("TIME NAMESPACE NAME READY SERVING REASON BLOCKED-BY\n")?;
+            self.print("TIME NAMESPACE NAME READY SERVING REASON BLOCKED-BY\n")?;
         }
-        changed.iter().try_for_each(|line| write(&plain(line, now)))
+        changed.iter().try_for_each(|line| self.print(&plain(line, now)))
+    }
+
+    fn print(&mut self, text: &str) -> Result<()> {
+        self.is_read = self.is_read && write_to(&mut self.out, text)?;
+        Ok(())
     }
 
     /// On a terminal, ages progress as well.
@@ -250,7 +268,7 @@ impl View {
         if self.bar.is_some() {
             return self.show(all, &[]);
         }
-        write(&format!("{} {name} is deleted\n", clock(Timestamp::now())))
+        self.print(&format!("{} {name} is deleted\n", clock(Timestamp::now())))
     }
 
     fn note(&self, text: &str) {
@@ -281,6 +299,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::connection::tests::serving;
 
     fn line(name: &str, status: &serde_json::Value) -> Line {
         let item: BasicDeployment = serde_json::from_value(json!({
@@ -317,6 +336,39 @@ mod tests {
         let now = "2026-01-01T00:10:00Z".parse().unwrap();
         insta::assert_snapshot!(text(&lines(), true, now, Paint::OFF));
         insta::assert_snapshot!(text(&[], true, now, Paint::OFF), @"no BasicDeployment found; -A lists all namespaces");
+    }
+
+    /// A pipe whose reader has gone after the first line.
+    struct Head(usize);
+
+    impl Write for Head {
+        fn write(&mut self, text: &[u8]) -> std::io::Result<usize> {
+            self.0 += 1;
+            if self.0 > 1 { Err(std::io::ErrorKind::BrokenPipe.into()) } else { Ok(text.len()) }
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_watch_ends_when_nobody_reads_it() {
+        let (cluster, _) = serving(|uri| {
+            let item = json!({"metadata": {"name": "web", "namespace": "shop"}, "spec": {"replicas": 1}});
+            let list = json!({"kind": "List", "apiVersion": "v1", "metadata": {"resourceVersion": "1"}, "items": [item]});
+            (!uri.contains("watch=true")).then_some(list)
+        });
+        let arguments = Arguments {
+            names: Vec::new(),
+            all_namespaces: false,
+            selector: None,
+            watch: true,
+            output: Output::default(),
+        };
+        let view = View { bar: None, out: Box::new(Head(0)), ..View::new(false) };
+        let ended = live(arguments.api(&cluster), &arguments, view);
+        timeout(Duration::from_secs(3600), ended).await.unwrap().unwrap();
     }
 
     #[test]

@@ -112,7 +112,7 @@ impl Issuing {
         }
         self.print(&kind, &created)?;
         if self.wait {
-            return Box::pin(wait::until_finished(&cluster, &kind, &created, self.timeout)).await;
+            return Ok(Box::pin(wait::until_finished(&cluster, &kind, &created, self.timeout)).await);
         }
         Ok(ExitCode::SUCCESS)
     }

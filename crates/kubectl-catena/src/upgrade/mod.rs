@@ -12,7 +12,7 @@ mod trial;
 
 pub use check::{Checked, check};
 #[cfg(test)]
-pub use check::{ObjectFields, Place};
+pub use check::{ObjectFields, Place, Unchecked};
 pub use definition::Definition;
 pub use migrate::{Migrated, Migration, migrate};
 #[cfg(test)]

@@ -1,7 +1,10 @@
 //! The explanation of an object: its chain and surroundings, read and diagnosed.
 
+use std::time::Duration;
+
 use anyhow::{Context, Result};
 use jiff::Timestamp;
+use tokio::time::timeout;
 
 use super::{
     answer::Answer,
@@ -19,6 +22,14 @@ use crate::{
     errors::NotFound,
     target::Target,
 };
+
+/// A command that has another answer to give waits no longer for an explanation.
+const ASIDE_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// The explanation for a command that has another answer to give; `None` if it cannot be found out, or not soon.
+pub async fn explanation_aside(cluster: &Cluster, target: &Target) -> Option<Answer> {
+    timeout(ASIDE_TIMEOUT, Box::pin(explanation(cluster, target))).await.ok()?.ok()
+}
 
 /// Finds out why an object is not as it should be.
 pub async fn explanation(cluster: &Cluster, target: &Target) -> Result<Answer> {

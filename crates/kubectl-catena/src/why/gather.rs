@@ -16,6 +16,7 @@ use super::{
     preemptions::preemptions,
     refused_settings::refused_settings,
     relate::alone,
+    renewals::{leases, observe_renewals},
     warnings::warning,
 };
 use crate::{
@@ -27,7 +28,7 @@ use crate::{
 };
 
 /// The label of everything that the charts install.
-const OURS: &str = "app.kubernetes.io/part-of=catena";
+pub const OURS: &str = "app.kubernetes.io/part-of=catena";
 /// The label that names the controller, whatever its objects are called. A Lease, which no upgrade may touch, has only
 /// the name.
 const COMPONENT: &str = "app.kubernetes.io/component";
@@ -42,8 +43,8 @@ const MAX_EVENT_PAGES: usize = 10;
 pub async fn gather(cluster: &Cluster, namespace: Option<&str>) -> Surroundings {
     let ours = ListParams::default().labels(OURS);
     let (leases, deployments, deleted, warnings, protected, refused_settings, preemptions) = futures::join!(
-        async { pages::all(&Api::<CoreLease>::all(cluster.client.clone()), ours.clone()).await },
-        async { pages::all(&Api::<Deployment>::all(cluster.client.clone()), ours.clone()).await },
+        leases(cluster),
+        async { pages::all(&Api::<Deployment>::all(cluster.client.clone()), ours).await },
         terminating(cluster, namespace),
         warnings(cluster, namespace),
         protected_kinds(cluster),
@@ -56,6 +57,7 @@ pub async fn gather(cluster: &Cluster, namespace: Option<&str>) -> Surroundings 
     };
     let mut seen = join(leases.unwrap_or_default(), deployments.unwrap_or_default());
     let mut gaps = Vec::new();
+    observe_renewals(cluster, &mut seen).await;
     look_into_pods(cluster, &mut seen).await;
     if let Some(why) = &unseen {
         gaps.push(Gap { what: "the controllers of Catena".to_owned(), why: why.clone() });
@@ -97,6 +99,7 @@ fn join(leases: Vec<CoreLease>, deployments: Vec<Deployment>) -> Vec<Installatio
             holder: spec.holder_identity.unwrap_or_default(),
             renewed: spec.renew_time.map(|time| time.0),
             lasts: SignedDuration::from_secs(spec.lease_duration_seconds.unwrap_or(30).into()),
+            is_renewed: false,
         };
         of(&lease.metadata, &|seen| seen.lease = Some(lease_of.clone()));
     }

@@ -28,6 +28,7 @@ mod refusal;
 mod refused_settings;
 mod relate;
 mod related;
+mod renewals;
 mod responsible;
 mod rules;
 mod scheduling;
@@ -40,5 +41,5 @@ mod volumes;
 mod warnings;
 
 pub use advice::describe;
-pub use explanation::explanation;
+pub use explanation::{explanation, explanation_aside};
 pub use text::text;

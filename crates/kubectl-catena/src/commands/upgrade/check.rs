@@ -2,7 +2,7 @@
 
 use std::{path::PathBuf, process::ExitCode};
 
-use anyhow::{Result, anyhow};
+use anyhow::Result;
 use clap::Args;
 use serde::Serialize;
 
@@ -15,6 +15,8 @@ use crate::{
     upgrade::{Charts, Checked, Definition, Leftover, ScratchId, check, definitions, remove_leftovers},
 };
 
+/// Something could not be checked.
+const INCOMPLETE: u8 = 1;
 /// A rule is broken, but no object is affected.
 const RULES_BROKEN: u8 = 3;
 /// An object would be refused or lose a field, or the server would refuse a definition.
@@ -63,17 +65,22 @@ pub async fn run(options: &Options, arguments: &Arguments) -> Result<ExitCode> {
         }
     }
     arguments.output.print(&report, || text(&report, Paint::for_stdout()))?;
+    Ok(ExitCode::from(exit_code(&report, arguments.objects_only)))
+}
+
+/// The exit code for a printed report, which an error would follow as a second document.
+fn exit_code(report: &Report, objects_only: bool) -> u8 {
     let unchecked = report.definitions.iter().flat_map(|checked| &checked.unchecked).count();
-    Ok(if report.definitions.iter().any(Checked::harms) {
-        ExitCode::from(OBJECTS_AFFECTED)
+    if report.definitions.iter().any(Checked::harms) {
+        OBJECTS_AFFECTED
     } else if unchecked > 0 {
-        return Err(anyhow!("the check is incomplete: {unchecked} could not be checked, as listed above"));
-    } else if !arguments.objects_only && report.definitions.iter().any(|checked| !checked.findings.is_empty())
-    {
-        ExitCode::from(RULES_BROKEN)
+        eprintln!("the check is incomplete: {unchecked} could not be checked, as listed above");
+        INCOMPLETE
+    } else if !objects_only && report.definitions.iter().any(|checked| !checked.findings.is_empty()) {
+        RULES_BROKEN
     } else {
-        ExitCode::SUCCESS
-    })
+        0
+    }
 }
 
 /// Checks a definition, and removes its scratch definition however the check ends.
@@ -193,7 +200,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::upgrade::{LostField, ObjectFields};
+    use crate::upgrade::{LostField, ObjectFields, Unchecked};
 
     #[test]
     fn each_lost_field_is_listed_with_its_object_and_value() {
@@ -217,6 +224,15 @@ mod tests {
         );
         assert!(text.contains("shop/a   spec.legacy   \"x\"\n"), "{text}");
         assert!(checked.harms());
+    }
+
+    #[test]
+    fn a_check_that_missed_an_object_fails_beside_its_report() {
+        let gap = Unchecked { what: "shop/a".into(), why: "no permission".into() };
+        let report = |checked: Checked| Report { definitions: vec![checked], leftovers: Vec::new() };
+        let missed = Checked { unchecked: vec![gap], ..Checked::default() };
+        assert_eq!(exit_code(&report(missed), true), 1);
+        assert_eq!(exit_code(&report(Checked::default()), false), 0);
     }
 
     #[test]

@@ -8,6 +8,7 @@ mod foreign_kinds;
 mod placement;
 mod pods;
 mod reasons;
+mod renewals;
 mod scene;
 mod scenes;
 mod volumes;

@@ -1,0 +1,106 @@
+//! Backups on a server that does not tell everything.
+
+use http::{Method, StatusCode};
+use serde_json::json;
+
+use super::*;
+use crate::connection::tests::{Answer, answering, status};
+
+/// A folder that goes with the test.
+struct Temporary(std::path::PathBuf);
+
+impl Temporary {
+    fn new(name: &str) -> Self {
+        Self(std::env::temp_dir().join(format!("catena-collect-{name}-{}", std::process::id())))
+    }
+}
+
+impl Drop for Temporary {
+    fn drop(&mut self) {
+        std::fs::remove_dir_all(&self.0).ok();
+    }
+}
+
+/// A server with a BasicDeployment and a command of another project for it, unless the answer is another one.
+fn server(otherwise: impl Fn(&str) -> Option<Answer> + Send + 'static) -> Cluster {
+    let web = json!({
+        "apiVersion": "catena.dev/v1alpha1", "kind": "BasicDeployment",
+        "metadata": {"name": "web", "namespace": "shop", "uid": "u1"}, "spec": {"replicas": 1},
+    });
+    let owner =
+        json!({"apiVersion": "catena.dev/v1alpha1", "kind": "BasicDeployment", "name": "web", "uid": "u1"});
+    let reindex = json!({
+        "apiVersion": "acme.dev/v1", "kind": "Reindex",
+        "metadata": {"name": "now", "namespace": "shop", "uid": "u2", "ownerReferences": [owner]},
+    });
+    let (cluster, _) = answering(move |method, uri, _| {
+        assert_eq!(*method, Method::GET, "{uri}");
+        if let Some(answer) = otherwise(uri) {
+            return answer;
+        }
+        let path = uri.split('?').next().unwrap();
+        let list =
+            |items: &[&Value]| json!({"kind": "List", "apiVersion": "v1", "metadata": {}, "items": items});
+        let answer = match path.rsplit('/').next().unwrap() {
+            "basicdeployments" => list(&[&web]),
+            "reindexes" => list(&[&reindex]),
+            "now" => reindex.clone(),
+            "shop" => json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}}),
+            name if name.ends_with('s') => list(&[]),
+            _ => return status(404, "NotFound", "not found"),
+        };
+        (StatusCode::OK, answer)
+    });
+    cluster
+}
+
+/// A refusal of a right, as the API server words it.
+fn forbidden(resource: &str) -> Answer {
+    let message = format!("{resource} is forbidden: User \"jane\" cannot list resource \"{resource}\"");
+    status(403, "Forbidden", &message)
+}
+
+async fn backup(cluster: &Cluster, folder: &Temporary) -> Result<Saved> {
+    let kinds = [cluster.kinds.find("basicdeployments").unwrap().clone()];
+    collect(cluster, &folder.0, &kinds, Some("shop")).await
+}
+
+#[tokio::test]
+async fn a_backup_of_a_namespace_that_does_not_exist_leaves_the_earlier_one_alone() {
+    let folder = Temporary::new("namespace");
+    assert!(backup(&server(|_| None), &folder).await.unwrap().complete);
+    let is_namespace = |uri: &str| uri.ends_with("/namespaces/shop");
+    let empty = (StatusCode::OK, json!({"kind": "List", "apiVersion": "v1", "metadata": {}, "items": []}));
+    let gone = server(move |uri| {
+        Some(if is_namespace(uri) { status(404, "NotFound", "not found") } else { empty.clone() })
+    });
+    let told = backup(&gone, &folder).await.unwrap_err().to_string();
+    assert!(told.starts_with("there is no namespace \"shop\""), "{told}");
+    assert_eq!(Folder::read(&folder.0).unwrap().len(), 2);
+}
+
+#[tokio::test]
+async fn an_earlier_backup_stays_usable_if_nothing_can_be_listed() {
+    let folder = Temporary::new("unlisted");
+    assert!(backup(&server(|_| None), &folder).await.unwrap().complete);
+    let broken = server(|uri| uri.contains("basicdeployments").then(|| status(500, "InternalError", "no")));
+    backup(&broken, &folder).await.unwrap_err();
+    assert_eq!(Folder::read(&folder.0).unwrap().len(), 2);
+}
+
+#[tokio::test]
+async fn what_may_be_a_command_of_others_is_not_saved_as_an_ordinary_dependent() {
+    let folder = Temporary::new("foreign");
+    let is_definition = |uri: &str| uri.contains("customresourcedefinitions");
+    let cluster = server(move |uri| is_definition(uri).then(|| forbidden("customresourcedefinitions")));
+    let saved = backup(&cluster, &folder).await.unwrap();
+    assert!(!saved.complete && !saved.objects.contains_key("reindexes.acme.dev"), "{saved:?}");
+    let missed = saved.not_seen.iter().find(|gap| gap.what == "1 reindexes.acme.dev").unwrap();
+    assert!(missed.why.contains("may be commands") && missed.why.ends_with("no permission"), "{missed:?}");
+    assert!(folder.0.join("shop/basicdeployments.catena.dev/web.yaml").is_file());
+    assert!(!folder.0.join("shop/reindexes.acme.dev").exists());
+    // With the definitions, an ordinary dependent is one.
+    let readable = Temporary::new("readable");
+    let saved = backup(&server(|_| None), &readable).await.unwrap();
+    assert_eq!(saved.objects["reindexes.acme.dev"], 1, "{saved:?}");
+}

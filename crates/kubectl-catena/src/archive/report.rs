@@ -1,0 +1,33 @@
+//! The result of a restoration.
+
+use serde::Serialize;
+
+use crate::object::Identity;
+
+/// What became of each object.
+#[derive(Debug, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Report {
+    /// Created objects.
+    pub restored: Vec<Identity>,
+    /// Objects that were there, and got the content of the backup.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub overwritten: Vec<Identity>,
+    /// Objects that were there, and were left alone.
+    pub present: Vec<Identity>,
+    /// Objects that are not brought back on purpose.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub left_out: Vec<Note>,
+    /// Objects that could not be brought back, or not completely.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub failed: Vec<Note>,
+}
+
+/// A remark on an object.
+#[derive(Debug, Serialize)]
+pub struct Note {
+    /// The object.
+    pub object: Identity,
+    /// The remark.
+    pub why: String,
+}

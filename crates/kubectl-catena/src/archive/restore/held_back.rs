@@ -1,0 +1,90 @@
+//! Objects that a restoration does not bring back, so that no command runs again.
+
+use serde_json::Value;
+
+use super::{Restoration, is_going, text};
+use crate::{
+    archive::{
+        create::is_incomplete,
+        foreign::{COMMAND_OF_OTHERS, is_command, may_be_command},
+        manifest::Manifest,
+        report::Note,
+    },
+    chain::labelled_kinds,
+    errors::read_failure,
+    kinds::Kind,
+    object::Identity,
+};
+
+impl Restoration<'_> {
+    /// A backup may hold commands of other projects if definitions could not be read when it was made.
+    pub(super) async fn without_foreign_commands(&mut self, objects: Vec<Manifest>) -> Vec<Manifest> {
+        let (labelled, _) = labelled_kinds(self.cluster).await;
+        let kinds = &self.cluster.kinds;
+        let is =
+            |object: &Manifest, what: &dyn Fn(&Kind) -> bool| kinds.of(&object.identity()).is_some_and(what);
+        if let Some(why) = labelled.commands_unread
+            && let Some(object) = objects.iter().find(|object| is(object, &may_be_command))
+        {
+            eprintln!(
+                "{} may be a command of another project, and run again: definitions cannot be read ({why})",
+                object.identity()
+            );
+        }
+        let (foreign, others): (Vec<_>, Vec<_>) =
+            objects.into_iter().partition(|object| is(object, &|kind| is_command(kind, &labelled.commands)));
+        for command in foreign {
+            self.leave_out(&command, COMMAND_OF_OTHERS).await;
+        }
+        others
+    }
+
+    pub(super) fn belongs_to_left_out(&self, object: &Manifest) -> bool {
+        let left_out = &self.result.left_out;
+        object.owners().iter().any(|owner| left_out.iter().any(|note| note.object.uid == owner.uid))
+    }
+
+    /// Removes an ended command that this or an earlier restoration created without its outcome: it would run again. While it
+    /// may be there, its target stays paused.
+    pub(super) async fn withdraw(&mut self, command: &Manifest, mut why: String) {
+        if let Err(remains) = self.try_withdraw(command).await {
+            why = format!(
+                "{why}; it may be there without its outcome, so that its target stays paused: {remains}"
+            );
+            self.unsettled.push(command.clone());
+        }
+        self.fail(command, why);
+    }
+
+    async fn try_withdraw(&self, command: &Manifest) -> Result<(), String> {
+        let identity = command.identity();
+        let Some(kind) = self.cluster.kinds.of(&identity) else { return Ok(()) };
+        let live = self.live(kind, &identity);
+        let told = |error: kube::Error| read_failure(&error);
+        // A write without an answer may have been done.
+        let is_without_outcome =
+            |found: &Value| is_incomplete(found, &identity.uid) && !Manifest::of(found.clone()).has_ended();
+        let Some(found) = live.get().await.map_err(told)?.filter(is_without_outcome) else { return Ok(()) };
+        live.delete(&text(&found, "uid")).await.map_err(told)?;
+        match live.get().await.map_err(told)?.filter(is_without_outcome) {
+            Some(_) => Err("its finalizers hold it".to_owned()),
+            None => Ok(()),
+        }
+    }
+
+    /// A command that is not brought back may still be there.
+    pub(super) async fn leave_out(&mut self, command: &Manifest, why: &str) {
+        let identity = command.identity();
+        self.progress.advance();
+        if let Some(kind) = self.cluster.kinds.of(&identity)
+            && let Ok(Some(found)) = self.live(kind, &identity).get().await
+            && !is_going(&found)
+        {
+            let uid = text(&found, "uid");
+            self.uids.insert(&identity.uid, &uid);
+            self.result.present.push(Identity { uid, ..identity });
+            return;
+        }
+        self.result.left_out.push(Note { object: identity, why: why.to_owned() });
+    }
+}

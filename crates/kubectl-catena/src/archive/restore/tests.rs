@@ -1,0 +1,166 @@
+//! Restorations on a server that refuses something.
+
+use http::{Method, StatusCode};
+use serde_json::json;
+
+use super::*;
+use crate::{
+    archive::{foreign::COMMAND_OF_OTHERS, manifest::tests::manifest},
+    connection::tests::{Answer, answering, status},
+};
+
+const DEPLOYMENT: &str = "/apis/catena.dev/v1alpha1/namespaces/shop/basicdeployments/web";
+const RESTART: &str = "/apis/catena.dev/v1alpha1/namespaces/shop/basicdeploymentrestarts/again";
+
+fn deployment() -> Manifest {
+    manifest("BasicDeployment", "web", &json!({"spec": {"replicas": 3}}))
+}
+
+/// A restart of it that has succeeded.
+fn ended() -> Manifest {
+    let owner = json!({"apiVersion": "catena.dev/v1alpha1", "kind": "BasicDeployment", "name": "web", "uid": "uid-of-web"});
+    let status =
+        json!({"startTime": "2026-01-01T00:00:00Z", "conditions": [{"type": "Succeeded", "status": "True"}]});
+    manifest(
+        "BasicDeploymentRestart",
+        "again",
+        &json!({"spec": {"targetRef": {"name": "web"}}, "status": status, "ownerReferences": [owner]}),
+    )
+}
+
+/// Stores objects as the API server does, unless the answer is another one.
+fn store(
+    objects: &[(&str, Value)],
+    otherwise: impl Fn(&Method, &str) -> Option<Answer> + Send + 'static,
+) -> (Cluster, crate::connection::tests::Requests) {
+    let mut objects: std::collections::HashMap<String, Value> =
+        objects.iter().map(|(path, object)| ((*path).to_owned(), object.clone())).collect();
+    answering(move |method, uri, body| {
+        if let Some(answer) = otherwise(method, uri) {
+            return answer;
+        }
+        let (path, query) = uri.split_once('?').unwrap_or((uri, ""));
+        let place = path.trim_end_matches("/status");
+        let found = objects.get(place).cloned();
+        match *method {
+            Method::POST => {
+                let mut object = body.clone();
+                let name = object["metadata"]["name"].as_str().unwrap().to_owned();
+                let manager = query.rsplit("fieldManager=").next().unwrap();
+                object["metadata"]["uid"] = format!("new-{name}").into();
+                object["metadata"]["managedFields"] = json!([{"manager": manager}]);
+                objects.insert(format!("{path}/{name}"), object.clone());
+                (StatusCode::CREATED, object)
+            }
+            Method::PATCH => {
+                let Some(mut object) = found else { return status(404, "NotFound", "not found") };
+                for part in ["metadata", "spec", "status"] {
+                    for (field, value) in body[part].as_object().into_iter().flatten() {
+                        object[part][field] = value.clone();
+                    }
+                }
+                objects.insert(place.to_owned(), object.clone());
+                (StatusCode::OK, object)
+            }
+            Method::DELETE => {
+                objects.remove(place);
+                (StatusCode::OK, json!({"kind": "Status", "apiVersion": "v1", "status": "Success"}))
+            }
+            _ => {
+                found.map_or_else(|| status(404, "NotFound", "not found"), |object| (StatusCode::OK, object))
+            }
+        }
+    })
+}
+
+async fn restored(cluster: &Cluster, objects: Vec<Manifest>) -> Report {
+    let mut restoration = Restoration::new(cluster, false, &objects);
+    restoration.all(objects).await;
+    restoration.result
+}
+
+async fn live(cluster: &Cluster, path: &str) -> Option<Value> {
+    cluster.client.request(http::Request::get(path).body(Vec::new()).unwrap()).await.ok()
+}
+
+#[tokio::test]
+async fn a_command_whose_outcome_cannot_be_written_is_taken_back_before_its_target_goes_on() {
+    let (cluster, requests) = store(&[], |method, uri| {
+        (*method == Method::PATCH && uri.contains("again/status"))
+            .then(|| status(500, "InternalError", "no status today"))
+    });
+    let report = restored(&cluster, vec![deployment(), ended()]).await;
+    assert_eq!((report.restored.len(), report.failed.len()), (1, 1), "{report:?}");
+    assert_eq!(report.failed[0].why, "no status today");
+    assert!(live(&cluster, RESTART).await.is_none());
+    assert!(live(&cluster, DEPLOYMENT).await.unwrap()["spec"]["paused"].is_null());
+    let requests = requests.lock().unwrap();
+    let place = |told: &str| requests.iter().position(|request| request.starts_with(told)).unwrap();
+    assert!(
+        place(&format!("DELETE {RESTART}"))
+            < place("POST /apis/catena.dev/v1alpha1/namespaces/shop/basicdeployments?")
+    );
+}
+
+#[tokio::test]
+async fn the_target_of_a_command_that_stays_without_its_outcome_stays_paused() {
+    for unanswered in [Method::DELETE, Method::GET] {
+        let (cluster, requests) = store(&[], move |method, uri| {
+            let is_lost = *method == unanswered || uri.contains("again/status");
+            (uri.contains("basicdeploymentrestarts") && is_lost)
+                .then(|| status(504, "Timeout", "the request timed out"))
+        });
+        let report = restored(&cluster, vec![deployment(), ended()]).await;
+        let told: Vec<&str> = report.failed.iter().map(|note| note.why.as_str()).collect();
+        assert!(told[0].contains("its target stays paused: the request timed out"), "{told:?}");
+        assert!(told[1].starts_with("it stays paused"), "{told:?}");
+        assert_eq!(live(&cluster, DEPLOYMENT).await.unwrap()["spec"]["paused"], true, "{requests:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_command_of_another_project_is_not_brought_back_nor_anything_below_it() {
+    let owner = |kind: &str, name: &str, version: &str| json!({"ownerReferences": [{"apiVersion": version, "kind": kind, "name": name, "uid": format!("uid-of-{name}")}]});
+    let mut reindex = owner("BasicDeployment", "web", "catena.dev/v1alpha1");
+    reindex["apiVersion"] = "acme.dev/v1".into();
+    let reindex = manifest("Reindex", "now", &reindex);
+    let mut below = owner("Reindex", "now", "acme.dev/v1");
+    below["apiVersion"] = "v1".into();
+    let service = manifest("Service", "below", &below);
+    let (cluster, requests) = store(&[], |_, uri| {
+        let definition = json!({"metadata": {"name": "reindexes.acme.dev"}});
+        let items = if uri.contains("catena.dev%2Fcommand") { vec![definition] } else { Vec::new() };
+        uri.contains("/customresourcedefinitions?").then(|| {
+            (StatusCode::OK, json!({"kind": "List", "apiVersion": "v1", "metadata": {}, "items": items}))
+        })
+    });
+    let report = restored(&cluster, vec![deployment(), reindex, service]).await;
+    let left: Vec<(&str, &str)> =
+        report.left_out.iter().map(|note| (note.object.name.as_str(), note.why.as_str())).collect();
+    assert_eq!(left, [("now", COMMAND_OF_OTHERS), ("below", "its owner is left out")]);
+    assert!(report.failed.is_empty(), "{report:?}");
+    assert!(
+        !requests
+            .lock()
+            .unwrap()
+            .iter()
+            .any(|request| request.starts_with("POST") && request.contains("acme"))
+    );
+    assert!(live(&cluster, DEPLOYMENT).await.unwrap()["spec"]["paused"].is_null());
+}
+
+#[tokio::test]
+async fn nothing_is_attached_to_an_object_that_is_being_deleted() {
+    let going =
+        json!({"metadata": {"name": "web", "uid": "former", "deletionTimestamp": "2026-01-01T00:00:00Z"}});
+    let owner = json!({"apiVersion": "catena.dev/v1alpha1", "kind": "BasicDeployment", "name": "web", "uid": "uid-of-web"});
+    let set = manifest("BasicReplicaSet", "set", &json!({"ownerReferences": [owner]}));
+    let (cluster, requests) = store(&[(DEPLOYMENT, going)], |_, _| None);
+    for objects in [vec![deployment(), set.clone()], vec![set]] {
+        let count = objects.len();
+        let report = restored(&cluster, objects).await;
+        assert!(report.present.is_empty() && report.failed.len() == count, "{report:?}");
+        assert!(report.failed.iter().all(|note| note.why.ends_with(GOING)), "{report:?}");
+    }
+    assert!(!requests.lock().unwrap().iter().any(|request| request.starts_with("POST")), "{requests:?}");
+}
