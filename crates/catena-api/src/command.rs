@@ -42,8 +42,8 @@ pub struct CommandStatus {
     pub progress: Option<String>,
     /// Conditions. `Bound`: the target owns the command. `Accepted`: the controller of the target accepts the
     /// command. `Succeeded`: the outcome, which is Unknown until the command has finished and final from then on.
-    /// `Reconciling` is present only until then, and `Stalled` only after a failure: kstatus computes `InProgress`,
-    /// `Failed` or `Current` from them.
+    /// `Reconciling` is true until then and false afterwards, and `Stalled` is present only after a failure: kstatus
+    /// computes `InProgress`, `Failed` or `Current` from them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[x_kube(merge_strategy = ListMerge::Map(vec!["type".into()]))]
     pub conditions: Vec<Condition>,
