@@ -105,10 +105,10 @@ impl BackupStatus {
     #[must_use]
     pub fn continuing(self, before: Option<&Self>) -> Self {
         match before {
-            // Another failed attempt is a new failure, with which a new pause begins.
+            // Another failed attempt is a new failure, with which a new pause begins; another reason of the same is not.
             Some(before)
-                if (before.state, &before.reason, before.attempt)
-                    == (self.state, &self.reason, self.attempt) =>
+                if (before.state, before.attempt) == (self.state, self.attempt)
+                    && (before.reason == self.reason || self.state == State::Failed) =>
             {
                 Self { since: before.since, ..self }
             }
@@ -142,6 +142,15 @@ mod tests {
             status["uid"] = uid.into();
         }
         status
+    }
+
+    #[test]
+    fn a_failure_for_another_reason_does_not_begin_its_pause_anew_and_another_attempt_does() {
+        let former = BackupStatus::of(&object("u", &status(Some("u"), 3))).unwrap();
+        let later = BackupStatus { reason: "BackupOverdue".into(), since: Timestamp::MAX, ..former.clone() };
+        assert_eq!(later.clone().continuing(Some(&former)).since, former.since);
+        let next = BackupStatus { attempt: 4, ..later };
+        assert_eq!(next.continuing(Some(&former)).since, Timestamp::MAX);
     }
 
     #[test]

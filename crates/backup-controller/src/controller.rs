@@ -50,7 +50,7 @@ impl Controller for ProtectedObjects {
     }
 
     async fn act(&self, observed: Self::Observed, action: Action) -> Result<Next, Error> {
-        let Some((observed, _turn)) = observed else { return Ok(Next::Wait(TURN_INTERVAL)) };
+        let Some((observed, _turn)) = observed else { return Ok(Next::NotYet(TURN_INTERVAL)) };
         self.executor.act(&observed, action).await
     }
 

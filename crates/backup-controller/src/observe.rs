@@ -75,9 +75,6 @@ impl Observer {
         attempt: Attempt,
     ) -> Result<Option<(Observed, Option<Turn>)>, Error> {
         let settings = self.settings.current();
-        let unplaced = self.memory.take_unplaced(ObjectId::of(&*target).uid);
-        // While it backs off, nothing is created, so the last failed creation does not matter.
-        let unplaced = unplaced.filter(|_| attempt == Attempt::Allowed);
         let (kind, selection) = match settings.entries(&target.source.id, &target.row.judged_by) {
             Some(entries) => self.entry(entries, &target).await?,
             None => (None, Selection::NotSelected),
@@ -89,6 +86,9 @@ impl Observer {
                 let (client, source) = (&self.client, &target.source);
                 let read = self.large_objects.read(client, source, ObjectId::of(&*target)).await?;
                 let Some((answer, turn)) = read else { return Ok(None) };
+                let unplaced = self.memory.take_unplaced(ObjectId::of(&*target).uid);
+                // While it backs off, nothing is created, so the last failed creation does not matter.
+                let unplaced = unplaced.filter(|_| attempt == Attempt::Allowed);
                 let (kind, held) = self.held(&settings, kind, &target, answer, unplaced).await?;
                 (Some(kind), held, turn)
             }

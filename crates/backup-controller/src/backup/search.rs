@@ -5,10 +5,11 @@ use serde_json::Value;
 
 use super::{Failures, Situation, Target, Try, Verdict, doubt, judge};
 use crate::{
-    annotation::BackupStatus,
+    annotation::{BackupStatus, State},
     error::Unusable,
     metadata,
     settings::{LAST_ATTEMPT, ProtectedKind},
+    status::OVERDUE,
 };
 
 /// Maximum number of attempts that are looked up in one pass.
@@ -25,6 +26,8 @@ pub struct Search<'s> {
     attempt: u32,
     /// The last attempt that is known to have failed, whether its object is there or gone.
     known: u32,
+    /// The attempt that is reported as given up.
+    overdue: Option<u32>,
     failures: &'s mut Failures,
     failed: Option<Try>,
 }
@@ -43,7 +46,9 @@ impl<'s> Search<'s> {
         let first = first_look_up(kind, status).clamp(1, LAST_ATTEMPT);
         let reported = status.map_or(0, |status| status.failed_by(&kind.policy));
         let known = reported.max(failures.last());
-        Self { kind, target, now, first, attempt: first, known, failures, failed: None }
+        let is_overdue = |status: &&BackupStatus| status.state == State::Failed && status.reason == OVERDUE;
+        let overdue = status.filter(is_overdue).map(|status| status.attempt);
+        Self { kind, target, now, first, attempt: first, known, overdue, failures, failed: None }
     }
 
     /// The attempt whose backup is to be looked up.
@@ -56,8 +61,9 @@ impl<'s> Search<'s> {
     /// because this one failed and is gone, as Jobs with a time to live.
     pub fn misses(&mut self, backup: Value) -> Option<Situation> {
         if self.attempt <= self.known {
+            let is_given_up = self.overdue == Some(self.attempt);
             let gone = Try::new(&self.kind.backup, self.attempt, &backup, self.now);
-            return self.goes_on_after(gone);
+            return self.goes_on_after(Try { is_given_up, ..gone });
         }
         Some(match self.failed.take() {
             Some(last) => Situation::Failed { last, next: backup, seen: self.failures.number() },
@@ -115,10 +121,7 @@ fn first_look_up(kind: &ProtectedKind, status: Option<&BackupStatus>) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{
-        annotation::{FailedAttempts, State},
-        settings::Settings,
-    };
+    use crate::{annotation::FailedAttempts, settings::Settings};
 
     const SETTINGS: &str = r"
 kinds:

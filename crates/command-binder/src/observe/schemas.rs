@@ -9,7 +9,7 @@ use std::{
 use command_binder::kind::CommandKind;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::{Api, Client, discovery::ApiResource};
-use operator_kit::watch::{ReadError, TrimmedObject};
+use operator_kit::watch::{ReadCause, ReadError, TrimmedObject};
 use parking_lot::Mutex;
 use serde_json::Value;
 
@@ -34,7 +34,7 @@ impl Schemas {
     }
 
     /// Whether the condition `Bound` may be written on commands of a kind in a version; `None` if that is not known,
-    /// because its definition cannot be read.
+    /// because its definition cannot be read for the moment.
     pub async fn take_condition(&self, kind: &CommandKind, version: &str) -> Option<bool> {
         if !kind.reports_bound {
             return Some(false);
@@ -55,8 +55,11 @@ impl Schemas {
             Err(error) => {
                 let error = ReadError::of(&error, "CustomResourceDefinition", &name);
                 tracing::warn!(kind = &*kind.id, "it is unknown whether its schema has conditions: {error}");
-                self.known.lock().insert(key, (before, Instant::now() + FAILURE_LIFETIME));
-                return before;
+                // A missing right may stay so, and Events need none on the definition.
+                let may_not = matches!(error.cause, ReadCause::Forbidden { .. });
+                let takes = before.or(may_not.then_some(false));
+                self.known.lock().insert(key, (takes, Instant::now() + FAILURE_LIFETIME));
+                return takes;
             }
         };
         let takes = definition.is_some_and(|definition| has_keyed_conditions(&definition.data, version));

@@ -13,7 +13,7 @@ use backup_controller::{
     error::Missing,
     metadata,
     settings::LAST_ATTEMPT,
-    status::FAILED,
+    status::{FAILED, OVERDUE},
 };
 use catena_api::keys::{BACKUP_OF, BACKUP_TARGET};
 use kube::discovery::ApiResource;
@@ -185,6 +185,11 @@ async fn a_failed_backup_that_is_gone_counts_for_its_policy() {
         let gone_soon = surveyed(&cluster(vec![going]).0, &settings, &own, &mut failures, None).await;
         assert!(matches!(&gone_soon, Situation::Failed { last, .. } if last.attempt == 2), "{gone_soon:?}");
         assert_eq!(failures.number(), 0, "an attempt whose failure nobody has seen counts for nothing");
+
+        let given_up = BackupStatus { reason: OVERDUE.into(), ..own.clone() };
+        let mut failures = Failures::none_by(policy);
+        let gone = surveyed(&cluster(Vec::new()).0, &settings, &given_up, &mut failures, None).await;
+        assert!(matches!(&gone, Situation::Failed { last, .. } if last.is_given_up), "{gone:?}");
 
         let by_another = status(2, Some(of("another")));
         let first =

@@ -17,19 +17,23 @@ use crate::{
 };
 
 impl Restoration<'_> {
-    /// A backup may hold commands of other projects if definitions could not be read when it was made.
-    pub(super) async fn without_foreign_commands(&mut self, objects: Vec<Manifest>) -> Vec<Manifest> {
+    /// A backup may hold commands of other projects if definitions could not be read when it was made. While they cannot be
+    /// read now, each object that may be one is a failure.
+    pub(super) async fn without_foreign_commands(&mut self, mut objects: Vec<Manifest>) -> Vec<Manifest> {
         let (labelled, _) = labelled_kinds(self.cluster).await;
         let kinds = &self.cluster.kinds;
         let is =
             |object: &Manifest, what: &dyn Fn(&Kind) -> bool| kinds.of(&object.identity()).is_some_and(what);
-        if let Some(why) = labelled.commands_unread
-            && let Some(object) = objects.iter().find(|object| is(object, &may_be_command))
-        {
-            eprintln!(
-                "{} may be a command of another project, and run again: definitions cannot be read ({why})",
-                object.identity()
-            );
+        if let Some(why) = labelled.commands_unread {
+            let (unclear, clear): (Vec<_>, Vec<_>) =
+                objects.into_iter().partition(|object| is(object, &may_be_command));
+            for object in unclear {
+                let told = format!(
+                    "it may be a command of another project, which would run again, because definitions cannot be read ({why}): repeat it with the right to list them"
+                );
+                self.fail(&object, told);
+            }
+            objects = clear;
         }
         let (foreign, others): (Vec<_>, Vec<_>) =
             objects.into_iter().partition(|object| is(object, &|kind| is_command(kind, &labelled.commands)));

@@ -150,6 +150,20 @@ async fn a_command_of_another_project_is_not_brought_back_nor_anything_below_it(
 }
 
 #[tokio::test]
+async fn what_may_be_a_command_of_another_project_is_not_brought_back_while_definitions_cannot_be_read() {
+    let reindex = manifest("Reindex", "now", &json!({"apiVersion": "acme.dev/v1"}));
+    let (cluster, requests) = store(&[], |_, uri| {
+        let busy = json!({"kind": "Status", "status": "Failure", "code": 503, "message": "busy"});
+        uri.contains("/customresourcedefinitions?").then_some((StatusCode::SERVICE_UNAVAILABLE, busy))
+    });
+    let report = restored(&cluster, vec![deployment(), reindex]).await;
+    assert_eq!(report.failed.len(), 1, "{report:?}");
+    assert!(report.failed[0].why.contains("may be a command of another project"), "{report:?}");
+    let requests = requests.lock().unwrap();
+    assert!(!requests.iter().any(|request| request.starts_with("POST") && request.contains("acme")));
+}
+
+#[tokio::test]
 async fn nothing_is_attached_to_an_object_that_is_being_deleted() {
     let going =
         json!({"metadata": {"name": "web", "uid": "former", "deletionTimestamp": "2026-01-01T00:00:00Z"}});

@@ -107,6 +107,8 @@ pub enum Next {
     Settled,
     /// Nothing is to be done before this time has passed.
     Wait(Duration),
+    /// Nothing was tried; the next pass after this time may.
+    NotYet(Duration),
 }
 
 /// Runs passes of a controller.
@@ -176,7 +178,7 @@ impl<C: Controller> Passes<C> {
                 self.metrics.passed("success", took);
                 self.succeeded(uid, &attempt, tried.step, next);
                 let wait = match next {
-                    Next::Wait(time) => Some(time),
+                    Next::Wait(time) | Next::NotYet(time) => Some(time),
                     Next::Again => Some(Duration::ZERO),
                     // A write that changed nothing, or whose object its watch does not show, brings no event.
                     Next::Written => Some(CATCH_UP_INTERVAL),
@@ -242,7 +244,7 @@ impl<C: Controller> Passes<C> {
     fn succeeded(&self, uid: &str, attempt: &Attempt, step: &'static str, next: Next) {
         match (attempt, next) {
             // Only the failure was reported, so its backoff stays.
-            (Attempt::Deferred(_), _) => return,
+            (Attempt::Deferred(_), _) | (_, Next::NotYet(_)) => return,
             // With one step for everything, the failure may belong to the action after this one.
             (_, Next::Written | Next::Again) if step == EVERYTHING => return,
             (_, Next::Written | Next::Again) => self.backoff.progressed(uid, step),

@@ -71,6 +71,16 @@ enum Failed {
     Unanswered(#[from] Elapsed),
 }
 
+impl Failed {
+    /// Whether the same request may succeed soon: it was not refused.
+    fn may_pass(&self) -> bool {
+        match self {
+            Self::Answered(kube::Error::Api(status)) => status.code == 429 || status.code >= 500,
+            Self::Answered(_) | Self::Unanswered(_) => true,
+        }
+    }
+}
+
 /// A failed check of the Lease.
 #[derive(Debug, Error)]
 enum Lost {
@@ -108,25 +118,39 @@ impl Candidate {
         Self { health, ..self }
     }
 
-    /// Waits until this process leads, or is to stop. A request that is under way then may have taken the Lease, so that its
-    /// answer is awaited.
-    pub async fn lead<S: Future>(self, mut stop: Pin<&mut S>) -> ControlFlow<(), Leadership> {
-        let mut seen = Seen::default();
+    /// Waits until this process leads, or is to stop: then the Lease is returned that a request under way has taken. As
+    /// long as such a request is not answered, it may have.
+    pub async fn lead<S: Future>(self, mut stop: Pin<&mut S>) -> ControlFlow<Option<Leadership>, Leadership> {
+        let (mut seen, mut stopped) = (Seen::default(), None::<Instant>);
         loop {
-            match self.take(&mut seen).await {
+            let taken = self.take(&mut seen).await;
+            let is_answered = !matches!(taken, Err(Failed::Unanswered(_)));
+            match taken {
                 Ok(taken) => {
                     self.health.election_works();
                     if let Some((lease, renewed)) = taken {
                         tracing::info!(lease = self.name, identity = self.identity, "leading");
                         self.gate.open_until(renewed + RENEW_DEADLINE);
-                        return ControlFlow::Continue(Leadership { candidate: self, lease, renewed });
+                        let leadership = Leadership { candidate: self, lease, renewed };
+                        return match stopped {
+                            Some(_) => ControlFlow::Break(Some(leadership)),
+                            None => ControlFlow::Continue(leadership),
+                        };
                     }
                 }
                 Err(error) => self.warn("acquire", &error),
             }
+            if stopped.is_some_and(|since| is_answered || since.elapsed() > RELEASE_TIMEOUT) {
+                return ControlFlow::Break(None);
+            }
             tokio::select! {
                 () = sleep(RETRY_INTERVAL) => {}
-                _ = &mut stop => return ControlFlow::Break(()),
+                _ = &mut stop, if stopped.is_none() => {
+                    if is_answered {
+                        return ControlFlow::Break(None);
+                    }
+                    stopped = Some(Instant::now());
+                }
             }
         }
     }
@@ -265,11 +289,13 @@ impl Leadership {
                 Ok(()) => return tracing::info!("released the Lease"),
                 // An unanswered release took effect.
                 Err(Lost::To(holder)) if holder.is_empty() => return tracing::info!("released the Lease"),
-                Err(Lost::Sight(error)) if Instant::now() < end => {
+                Err(Lost::Sight(error)) if error.may_pass() && Instant::now() < end => {
                     tracing::warn!("cannot release the Lease: {error}");
                 }
                 Err(error) => {
-                    return tracing::warn!("cannot release the Lease: {error}; it expires by itself");
+                    return tracing::warn!(
+                        "cannot release the Lease: {error}; it is gone, or expires by itself"
+                    );
                 }
             }
             sleep(RETRY_INTERVAL).await;

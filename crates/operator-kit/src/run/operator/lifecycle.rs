@@ -74,7 +74,10 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
             ended = &mut work => return ended.and_then(|()| unexpected()),
             () = self.idle(false) => return unexpected(),
         };
-        let ControlFlow::Continue(mut leadership) = lead else { return Ok(()) };
+        let mut leadership = match lead {
+            ControlFlow::Continue(leadership) => leadership,
+            ControlFlow::Break(taken) => return release(taken).await,
+        };
         self.metrics.leading(true);
         select! {
             settled = tokio::time::timeout(START_TIMEOUT, self.health.settled()) => {
@@ -128,7 +131,10 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
     }
 
     /// Waits until this process leads, which needs no Lease without an election, or is to stop.
-    async fn lead(&self, mut stop: Pin<&mut impl Future>) -> ControlFlow<(), Option<Leadership>> {
+    async fn lead(
+        &self,
+        mut stop: Pin<&mut impl Future>,
+    ) -> ControlFlow<Option<Leadership>, Option<Leadership>> {
         if !self.arguments.leader_election {
             return ControlFlow::Continue(None);
         }

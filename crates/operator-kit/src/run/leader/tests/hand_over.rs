@@ -19,13 +19,24 @@ async fn who_is_to_stop_awaits_the_answer_that_may_make_it_the_leader() {
     let server = Server::default();
     server.write("other", "2026-01-01T00:00:00.000000Z");
     let stopped = server.candidate("a").0.lead(pin!(ready(()))).await;
-    assert!(stopped.is_break());
+    assert!(matches!(stopped, ControlFlow::Break(None)));
 
     server.write("", "2026-01-01T00:00:00.000000Z");
     let (a, line) = server.candidate("a");
     line.is(Line::IsSlow);
     let taken = a.lead(pin!(ready(()))).await;
     assert!(matches!(taken, ControlFlow::Continue(_)) && server.holder() == "a");
+
+    server.write("", "2026-01-01T00:00:01.000000Z");
+    let (b, line) = server.candidate("b");
+    line.is(Line::Swallows);
+    let works_again = async {
+        sleep(REQUEST_TIMEOUT * 2).await;
+        line.is(Line::Works);
+    };
+    let stop = pin!(sleep(REQUEST_TIMEOUT));
+    let (taken, ()) = tokio::join!(b.lead(stop), works_again);
+    assert!(matches!(taken, ControlFlow::Break(Some(_))) && server.holder() == "b", "nobody releases it");
 }
 
 #[tokio::test(start_paused = true)]

@@ -35,6 +35,8 @@ enum Line {
     Fails,
     /// Each request is answered late.
     IsSlow,
+    /// Each request is carried out, and no answer comes to a write.
+    Swallows,
 }
 
 /// A client's connection to the server.
@@ -61,6 +63,11 @@ impl Server {
                     Line::IsSlow => {
                         sleep(REQUEST_TIMEOUT * 2 / 3).await;
                         server.answer(request).await
+                    }
+                    Line::Swallows => {
+                        let is_read = request.method() == Method::GET;
+                        let answer = server.answer(request).await;
+                        if is_read { answer } else { pending().await }
                     }
                     Line::Works => server.answer(request).await,
                 }
@@ -134,7 +141,7 @@ impl Candidate {
     async fn leads(self) -> Leadership {
         match self.lead(pin!(pending::<()>())).await {
             ControlFlow::Continue(leadership) => leadership,
-            ControlFlow::Break(()) => unreachable!("nobody stops it"),
+            ControlFlow::Break(_) => unreachable!("nobody stops it"),
         }
     }
 }
