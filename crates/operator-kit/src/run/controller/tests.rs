@@ -303,3 +303,38 @@ async fn a_pass_whose_writes_are_answered_may_take_long_and_one_that_hangs_is_en
         assert_eq!(page.contains(r#"result="timeout"} 1"#), is_timed_out, "{page}");
     }
 }
+
+/// Fails, and then says that nothing was tried.
+struct WaitsForItsTurn(Mutex<bool>);
+
+impl Controller for WaitsForItsTurn {
+    type Kind = ConfigMap;
+    type Observed = ();
+    type Action = ();
+    type Error = Refused;
+
+    async fn observe(&self, _: Arc<ConfigMap>, _: Attempt) -> Result<(), Refused> {
+        Ok(())
+    }
+
+    fn decide(&self, (): &()) {}
+
+    async fn act(&self, (): (), (): ()) -> Result<Next, Refused> {
+        let has_failed = std::mem::replace(&mut *self.0.lock().unwrap(), true);
+        if has_failed { Ok(Next::NotYet(Duration::from_millis(500))) } else { Err(Refused) }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pass_in_which_nothing_was_tried_leaves_the_backoff_as_it_is() {
+    let mut shown = StoreWriter::default();
+    let passes =
+        passes_of(WaitsForItsTurn(Mutex::default()), shown.as_reader(), writer("http://127.0.0.1:1"));
+    let object = Arc::new(object("a", "1"));
+    shown.apply_watcher_event(&Apply(ConfigMap::clone(&object)));
+    passes.pass(object.clone()).await;
+    assert_eq!(passes.backoff.len(), 1);
+    tokio::time::advance(Duration::from_secs(60)).await;
+    assert_eq!(passes.pass(object).await, Some(Duration::from_millis(500)));
+    assert_eq!(passes.backoff.len(), 1, "its next failure counts as the first");
+}
