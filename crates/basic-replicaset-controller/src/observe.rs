@@ -78,9 +78,11 @@ impl Observer {
         }
         let (revision, unread) = self.revision(&set);
         let ObjectId { namespace, uid, .. } = ObjectId::of(&*set);
-        let pods = self.pods.group(namespace, uid);
+        let pods = self.owned(namespace, uid);
+        // A set that is being deleted creates and adopts nothing.
+        let is_leaving = set.metadata.deletion_timestamp.is_some();
         let LookedUp { orphans, taken, unclear, unanswered } = match &revision {
-            Ok(revision) if !matches!(attempt, Attempt::Deferred(_)) => {
+            Ok(revision) if !matches!(attempt, Attempt::Deferred(_)) && !is_leaving => {
                 self.look_up(&set, revision, &pods, !attempt.holds(step::LOOK_UP)).await?
             }
             _ => LookedUp::default(),
@@ -108,10 +110,17 @@ impl Observer {
         })
     }
 
+    /// The pods of the set with this uid. An orphan is in the group of its revision, which can be any text.
+    fn owned(&self, namespace: &str, uid: &str) -> Vec<Arc<PodRow>> {
+        let mut pods = self.pods.group(namespace, uid);
+        pods.retain(|pod| pod.owner.is_some());
+        pods
+    }
+
     /// The pods of the set that take room in a quota.
     pub fn pods_that_take_room(&self, set: &BasicReplicaSet) -> Vec<Arc<PodRow>> {
         let ObjectId { namespace, uid, .. } = ObjectId::of(set);
-        let mut pods = self.pods.group(namespace, uid);
+        let mut pods = self.owned(namespace, uid);
         pods.retain(|pod| !matches!(pod.state, PodState::Finished(_)));
         pods
     }

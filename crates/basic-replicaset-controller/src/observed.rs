@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use catena_api::{BasicReplicaSet, keys};
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use operator_kit::{
     render::TemplateError,
@@ -139,10 +139,16 @@ impl Observed {
         matches!(pod.state, PodState::Finished(_)) && self.kept_for(pod).is_zero()
     }
 
-    /// The time for which a pod that ended by itself is still kept.
+    /// The time for which a pod that ended by itself is still kept. Its lifetime counts, by the clock of the cluster, because
+    /// that of this process may be behind.
     #[must_use]
     pub fn kept_for(&self, pod: &PodRow) -> Duration {
-        REPLACE_DELAY.saturating_sub(self.since(pod.created))
+        let lived = match &pod.state {
+            PodState::Finished(trouble) => trouble.since.duration_since(pod.created),
+            _ => SignedDuration::ZERO,
+        };
+        let lived = Duration::try_from(lived).unwrap_or_default();
+        REPLACE_DELAY.saturating_sub(self.since(pod.created).max(lived))
     }
 
     /// The time since something.

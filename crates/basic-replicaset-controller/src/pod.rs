@@ -69,6 +69,9 @@ impl Row for PodRow {
     }
 }
 
+/// Length of a sha256 in hexadecimal digits.
+const LONGEST_HASH: usize = 64;
+
 impl PodRow {
     /// Trims a pod, and shares with other rows what it has in common with them.
     #[must_use]
@@ -82,7 +85,9 @@ impl PodRow {
         let created = metadata.creation_timestamp.as_ref().map(|time| time.0).unwrap_or_default();
         Self {
             owner,
-            revision: shared.intern(annotation(keys::HASH).unwrap_or_default()),
+            // Anybody who may create pods can write a longer text, which would stay in memory.
+            revision: shared
+                .intern(annotation(keys::HASH).filter(|hash| hash.len() <= LONGEST_HASH).unwrap_or_default()),
             slot: annotation(keys::SLOT).and_then(|slot| slot.parse().ok()),
             deletion_cost: annotation(keys::POD_DELETION_COST)
                 .and_then(|cost| cost.parse().ok())
@@ -126,6 +131,17 @@ mod tests {
         });
         let row = PodRow::of(serde_json::from_value(pod).unwrap(), &Interner::default());
         assert_eq!((row.group(), row.slot, row.is_ready()), (Some("s1"), Some(2), true));
+    }
+
+    /// Whoever may create pods can write annotations of 256 KiB onto many of them.
+    #[test]
+    fn a_text_that_is_no_hash_takes_no_memory() {
+        let revision = |hash: &str| {
+            let pod = json!({"metadata": {"name": "x", "annotations": {"catena.dev/template-hash": hash}}});
+            PodRow::of(serde_json::from_value(pod).unwrap(), &Interner::default()).revision
+        };
+        let hash = "a".repeat(64);
+        assert_eq!((&*revision(&hash), &*revision(&"a".repeat(65))), (hash.as_str(), ""));
     }
 
     #[test]

@@ -30,6 +30,8 @@ const STEP: Duration = Duration::from_secs(150);
 const QUIET: Duration = Duration::from_secs(2);
 /// The same for an undisturbed story: statuses that only change numbers are up to 20 s late.
 const ALL_SAID: Duration = Duration::from_secs(21);
+/// Number of tries of a write that a view of the past asks for, one in each second.
+const SECONDS_OF_THE_PAST: usize = 3;
 const EVERY: Duration = Duration::from_millis(100);
 /// Replicas, and one more while they are replaced.
 const MOST_PODS: usize = REPLICAS + 1;
@@ -236,10 +238,12 @@ impl<'p> Telling<'p> {
         more.retain(|write| {
             !(self.census.so_far().is_over() && write.starts_with("POST") && write.contains("/pods "))
         });
-        // A slow answer may outlast its object; the write for it has no effect, unless it is made again and again.
+        // A slow answer may outlast its object, and a view of the past shows it for some seconds, in each of which the write is
+        // tried again. It has no effect, unless that goes on and on.
+        let tries = if self.plans.iter().any(Plan::shows_the_past) { SECONDS_OF_THE_PAST } else { 1 };
         let all = more.clone();
         more.retain(|write| {
-            !write.ends_with("→ 404") || all.iter().filter(|other| *other == write).count() > 1
+            !write.ends_with("→ 404") || all.iter().filter(|other| *other == write).count() > tries
         });
         ensure!(more.is_empty(), "it wrote when all was done: {more:#?}");
         Ok(())

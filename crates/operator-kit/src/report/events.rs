@@ -167,7 +167,8 @@ async fn publish(client: Client, reporter: Reporter, mut queued: Receiver<Queued
     }
 }
 
-fn clip(text: &str, longest: usize) -> String {
+/// The beginning of a text, to at most so many bytes.
+pub(super) fn clip(text: &str, longest: usize) -> String {
     let end = (0..=longest.min(text.len())).rev().find(|&end| text.is_char_boundary(end)).unwrap_or(0);
     text[..end].to_owned()
 }

@@ -1,6 +1,6 @@
 use std::{fmt, time::Duration};
 
-use super::{NextRetry, Obstacle};
+use super::{NextRetry, Obstacle, events::clip};
 
 /// The way out of a failure. Every failure is retried with exponential backoff, because a fix is not always visible,
 /// but the category is reported. Bounded, so that it can be a metric label.
@@ -104,13 +104,17 @@ pub struct Failure {
     pub next_retry: Option<NextRetry>,
 }
 
+/// Maximum length of the message of a failure, in bytes.
+const LONGEST_MESSAGE: usize = 4096;
+
 impl Failure {
     /// Converts an error, with its whole chain of causes in the message.
     pub fn of(error: &impl Reported) -> Self {
         Self {
             category: error.category(),
             reason: error.reason(),
-            message: with_causes(error),
+            // It may repeat a text of the object, and is written to several places of its status.
+            message: clip(&with_causes(error), LONGEST_MESSAGE),
             is_expected: error.is_expected(),
             next_retry: None,
         }

@@ -1,5 +1,5 @@
-//! The functions that expressions may call: Kubernetes' own, two of which would otherwise take as much memory as a number
-//! in an object asks for, or end the process.
+//! The functions that expressions may call: Kubernetes' own. Two of them would otherwise take as much memory as a number
+//! in an object asks for, or end the process, and one would compare a large number as a small one.
 
 use std::sync::{Arc, LazyLock};
 
@@ -13,15 +13,33 @@ use super::budget::STEPS;
 /// Digits after the point; Rust's own formatting panics above 65,535.
 const MOST_DIGITS: usize = 100;
 
+/// Digits of a quantity, those of its exponent included.
+const MOST_QUANTITY_DIGITS: usize = 20;
+
 /// Made once; an evaluation adds its variables in a scope of its own.
 pub(super) static FUNCTIONS: LazyLock<Context<'static>> = LazyLock::new(|| {
     let mut functions = Context::default().with_all();
     functions.add_function("lists.range", range);
     functions.add_function("format", format);
+    functions.add_function("quantity", quantity);
     functions
 });
 
 static UNBOUNDED: LazyLock<Context<'static>> = LazyLock::new(|| Context::default().with_all());
+
+/// A quantity whose digits and exponent fit into the numbers that compare it.
+fn quantity(text: Arc<String>) -> ResolveResult {
+    let failed = |problem: String| ExecutionError::function_error("quantity", problem);
+    let digits = text.chars().filter(char::is_ascii_digit).count();
+    let exponent = text.split_once(['e', 'E']).and_then(|(_, exponent)| exponent.parse::<i32>().ok());
+    if digits > MOST_QUANTITY_DIGITS || exponent.is_some_and(|exponent| exponent.unsigned_abs() > 18) {
+        return Err(failed(format!("{text:?} is too large or too precise")));
+    }
+    let program = Program::compile("quantity(text)").map_err(|error| failed(error.to_string()))?;
+    let mut one = UNBOUNDED.new_inner_scope();
+    one.add_variable_from_value("text", Value::String(text));
+    program.execute(&one)
+}
 
 /// A loop over more numbers is given up anyway.
 fn range(count: i64) -> ResolveResult {

@@ -55,6 +55,17 @@ fn text_is_found_wherever_it_stands() {
     }
 }
 
+/// Larger ones would wrap around and compare as small.
+#[test]
+fn quantities_are_compared_and_none_that_is_too_large() {
+    assert!(holds("quantity('2Gi').isGreaterThan(quantity('1Ti')) == false"));
+    assert!(holds("quantity('1e12').isGreaterThan(quantity('1Gi'))"));
+    for text in ["1e200", "1E-200", "1e99999999999", "100000000000000000000000000000000000000000"] {
+        let source = format!("quantity('{text}').isGreaterThan(quantity('1Ti'))");
+        assert!(compiled(&source).bool(&[("object", &task())]).is_err(), "{text}");
+    }
+}
+
 #[test]
 fn conditions_are_asked_for_as_in_admission_policies() {
     assert!(holds("object.status.conditions.exists(c, c.type == 'Complete' && c.status == 'True')"));

@@ -71,6 +71,14 @@ pub enum TemplateError {
         /// The problem and its place.
         problem: String,
     },
+    /// A value becomes structure.
+    #[error(
+        "the template {template:?} has a value in the middle of a text, where it changes the structure of the object; write the whole text inside the braces, for example {{{{ \"team-\" ~ value }}}}"
+    )]
+    Structure {
+        /// The template.
+        template: String,
+    },
     /// It renders something other than one object.
     #[error(
         "the template {template:?} renders {found}, but must render one object with apiVersion, kind and metadata.name; correct the template, or the parameter on which that depends"

@@ -1,7 +1,7 @@
 //! Templates of downstream objects: rendered, then parsed, then hashed.
 //!
-//! Every inserted value is written as JSON, which is also YAML, so a value can never change the structure of the
-//! rendered object.
+//! Every inserted value is written as JSON, which is also YAML, and it is proved that it has stayed a value, so that it can
+//! never change the structure of the rendered object.
 
 mod anything;
 mod culprit;
@@ -11,6 +11,7 @@ mod missing;
 mod object;
 mod parameters;
 mod quoting;
+mod structure;
 mod unread;
 
 use std::{collections::BTreeMap, sync::Arc};
@@ -45,6 +46,8 @@ type More<'m> = BTreeMap<&'m str, TemplateValue>;
 /// A set of named templates.
 pub struct Templates {
     environment: Environment<'static>,
+    /// The same templates, which mark the values that could be structure.
+    marking: Environment<'static>,
     broken: BTreeMap<String, TemplateError>,
     names: Vec<String>,
     declared: BTreeMap<String, Declared>,
@@ -111,7 +114,10 @@ impl Templates {
                 broken.insert(name.clone(), error);
             }
         }
-        Self { environment, broken, names: sources.keys().cloned().collect(), declared: BTreeMap::new() }
+        let mut marking = environment.clone();
+        marking.set_formatter(quoting::mark);
+        let names = sources.keys().cloned().collect();
+        Self { environment, marking, broken, names, declared: BTreeMap::new() }
     }
 
     /// Declares the parameters of templates: others are refused, and defaults are filled in. Returns the mistakes in the
@@ -231,8 +237,7 @@ impl Templates {
             suffix,
         };
         let more = more.iter().map(|name| (*name, TemplateValue::from_object(Anything))).collect();
-        let text = self.fill(name, &subject, parameters, &more)?;
-        parse(name, &text, kinds)
+        self.object(name, &subject, parameters, &more, kinds).map(|(object, _)| object)
     }
 
     /// Renders a template.
@@ -263,14 +268,13 @@ impl Templates {
         let completed = self.declared.get(name).map(|declared| declared.complete(name, subject.parameters));
         let completed = completed.transpose()?;
         let given = Arc::new(Parameters::given(completed.as_ref().unwrap_or(subject.parameters)));
-        let text = self.fill(name, subject, &given, &More::new())?;
-        let mut object = parse(name, &text, kinds)?;
+        let (mut object, text) = self.object(name, subject, &given, &More::new(), kinds)?;
         settle_namespace(name, &mut object, subject.namespace)?;
         let hash = if subject.suffix.is_empty() {
             sha256(&text)
         } else {
             let same_for_all = Subject { suffix: "", ..*subject };
-            sha256(&self.fill(name, &same_for_all, &given, &More::new())?)
+            sha256(&self.fill(name, &same_for_all, &given, &More::new())?.0)
         };
         Ok(Rendered { object, hash })
     }
@@ -306,8 +310,43 @@ impl Templates {
         kind: &str,
     ) -> Result<Value, TemplateError> {
         let more = more.iter().map(|(name, value)| (*name, TemplateValue::from_serialize(value))).collect();
-        let text = self.fill(name, subject, &Arc::new(Parameters::given(subject.parameters)), &more)?;
-        parse(name, &text, &[(api_version, kind)])
+        let given = Arc::new(Parameters::given(subject.parameters));
+        self.object(name, subject, &given, &more, &[(api_version, kind)]).map(|(object, _)| object)
+    }
+
+    /// The rendered object, and its text.
+    fn object(
+        &self,
+        name: &str,
+        subject: &Subject<'_>,
+        parameters: &Arc<Parameters>,
+        more: &More<'_>,
+        kinds: &[ApiKind<'_>],
+    ) -> Result<(Value, String), TemplateError> {
+        let (text, has_risky_values) = self.fill(name, subject, parameters, more)?;
+        let object = parse(name, &text, kinds)?;
+        let is_proved = !has_risky_values
+            || self.structure(name, subject, parameters, more).is_some_and(|structure| structure == object);
+        if is_proved {
+            Ok((object, text))
+        } else {
+            Err(TemplateError::Structure { template: name.to_owned() })
+        }
+    }
+
+    /// The object in whose structure no value takes part.
+    fn structure(
+        &self,
+        name: &str,
+        subject: &Subject<'_>,
+        parameters: &Arc<Parameters>,
+        more: &More<'_>,
+    ) -> Option<Value> {
+        let template = self.marking.get_template(name).ok()?;
+        let given = values(subject, parameters, more.clone());
+        let rendered = template.render_captured(given).ok()?;
+        let values = structure::values(rendered.state());
+        Some(structure::unmarked(serde_saphyr::from_str(rendered.output()).ok()?, &values))
     }
 
     fn fill(
@@ -316,20 +355,21 @@ impl Templates {
         subject: &Subject<'_>,
         parameters: &Arc<Parameters>,
         more: &More<'_>,
-    ) -> Result<String, TemplateError> {
+    ) -> Result<(String, bool), TemplateError> {
         if let Some(error) = self.broken.get(name) {
             return Err(error.clone());
         }
         let Ok(template) = self.environment.get_template(name) else {
             return Err(TemplateError::Unknown { template: name.to_owned(), known: self.names.join(", ") });
         };
-        let text = template
-            .render(values(subject, parameters, more.clone()))
+        let rendered = template
+            .render_captured(values(subject, parameters, more.clone()))
             .map_err(|error| culprit::failure(&template, subject, more, parameters.missing(), &error))?;
-        if text.len() > LONGEST {
+        if rendered.output().len() > LONGEST {
             return Err(TemplateError::TooLong { template: name.to_owned() });
         }
-        Ok(text)
+        let has_risky_values = structure::has_risky_values(rendered.state());
+        Ok((rendered.into_output(), has_risky_values))
     }
 }
 

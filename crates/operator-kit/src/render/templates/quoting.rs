@@ -4,7 +4,7 @@ use std::io;
 
 use minijinja::{Error, ErrorKind, Output, State, Value};
 
-use super::{LONGEST, missing};
+use super::{LONGEST, missing, structure};
 use crate::render::yaml::escape;
 
 /// Maximum total size, in bytes, of the values of one rendering. The output of a macro counts where it is built and where
@@ -16,6 +16,23 @@ const WRITTEN: &str = "@written";
 
 /// Writes a value. The output of a macro or a block is quoted already.
 pub(super) fn format(out: &mut Output, state: &State, value: &Value) -> Result<(), Error> {
+    write(out, state, value, |json| {
+        structure::note(state, &json);
+        json
+    })
+}
+
+/// Writes a mark for each value that could be structure.
+pub(super) fn mark(out: &mut Output, state: &State, value: &Value) -> Result<(), Error> {
+    write(out, state, value, |json| structure::mark(state, json))
+}
+
+fn write(
+    out: &mut Output,
+    state: &State,
+    value: &Value,
+    written: impl FnOnce(String) -> String,
+) -> Result<(), Error> {
     let before = state.get_temp(WRITTEN).and_then(|written| written.as_usize()).unwrap_or_default();
     let left = MAX_WRITTEN.saturating_sub(before);
     let text = if value.is_safe() {
@@ -29,7 +46,7 @@ pub(super) fn format(out: &mut Output, state: &State, value: &Value) -> Result<(
         if !value.is_undefined() {
             missing::refuse(value)?;
         }
-        json(value, left)?
+        written(json(value, left)?)
     };
     state.set_temp(WRITTEN, Value::from(before + text.len()));
     out.write_str(&text).map_err(Error::from)

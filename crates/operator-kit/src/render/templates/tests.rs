@@ -1,4 +1,5 @@
 mod declarations;
+mod structure;
 mod values;
 
 use proptest::prelude::*;

@@ -1,0 +1,94 @@
+//! Proves that each value has stayed a value. JSON is safe where a value is a whole node of YAML; in the middle of a text,
+//! its quotes are a part of that text, and a comma or a bracket in it would be structure.
+
+use minijinja::{State, Value as TemplateValue};
+use serde_json::{Map, Value};
+
+/// The key of whether a rendering has written a value that could be structure.
+const IS_RISKY: &str = "@risky";
+/// The key of the number of values that a rendering has marked, and the begin of the keys of these.
+const MARKED: &str = "@marked";
+/// The begin and the end of a mark, which stands for a value.
+const MARK: &str = "@value";
+const END: char = '@';
+
+/// Notes a value, as JSON, that is written.
+pub(super) fn note(state: &State, json: &str) {
+    if is_risky(json) {
+        state.set_temp(IS_RISKY, TemplateValue::from(true));
+    }
+}
+
+/// Whether a value was written that could be structure.
+pub(super) fn has_risky_values(state: &State) -> bool {
+    state.get_temp(IS_RISKY).is_some_and(|risky| risky.is_true())
+}
+
+/// The mark for a value, as JSON, if that could be structure.
+pub(super) fn mark(state: &State, json: String) -> String {
+    if !is_risky(&json) {
+        return json;
+    }
+    let number = marked(state);
+    state.set_temp(&format!("{MARKED}{number}"), TemplateValue::from(json));
+    state.set_temp(MARKED, TemplateValue::from(number + 1));
+    format!("\"{MARK}{number}{END}\"")
+}
+
+fn marked(state: &State) -> usize {
+    state.get_temp(MARKED).and_then(|number| number.as_usize()).unwrap_or_default()
+}
+
+/// The marked values, as JSON.
+pub(super) fn values(state: &State) -> Vec<String> {
+    let value = |number| Some(state.get_temp(&format!("{MARKED}{number}"))?.as_str()?.to_owned());
+    (0..marked(state)).filter_map(value).collect()
+}
+
+/// Whether the texts in a value, as JSON, contain what could be structure.
+fn is_risky(json: &str) -> bool {
+    let (mut is_text, mut is_escaped, mut before) = (false, false, ' ');
+    for character in json.chars() {
+        let is_end = character == '"' && !is_escaped;
+        if is_text && !is_end && (",[]{}'#".contains(character) || (before, character) == (':', ' ')) {
+            return true;
+        }
+        is_text ^= is_end;
+        is_escaped = character == '\\' && !is_escaped;
+        before = character;
+    }
+    json.contains(MARK)
+}
+
+/// A parsed text with its marks replaced by their values.
+pub(super) fn unmarked(node: Value, values: &[String]) -> Value {
+    match node {
+        Value::String(text) => unmarked_text(&text, values),
+        Value::Array(items) => items.into_iter().map(|item| unmarked(item, values)).collect(),
+        Value::Object(fields) => {
+            let key = |key: String| match unmarked_text(&key, values) {
+                Value::String(text) => text,
+                other => other.to_string(),
+            };
+            let fields = fields.into_iter().map(|(name, field)| (key(name), unmarked(field, values)));
+            Value::Object(fields.collect::<Map<_, _>>())
+        }
+        plain => plain,
+    }
+}
+
+fn unmarked_text(text: &str, values: &[String]) -> Value {
+    let whole = text.strip_prefix(MARK).and_then(|rest| rest.strip_suffix(END));
+    if let Some(json) = whole.and_then(|number| values.get(number.parse::<usize>().ok()?)) {
+        return serde_json::from_str(json).unwrap_or_default();
+    }
+    if !text.contains(MARK) {
+        return text.into();
+    }
+    let replaced = values.iter().enumerate().fold(text.to_owned(), |text, (number, json)| {
+        let mark = format!("{MARK}{number}{END}");
+        let inner = json.strip_prefix('"').and_then(|json| json.strip_suffix('"')).unwrap_or(json);
+        text.replace(&format!("\"{mark}\""), json).replace(&mark, inner)
+    });
+    replaced.into()
+}

@@ -1,0 +1,59 @@
+//! A value never becomes structure, wherever a template puts it.
+
+use super::*;
+
+fn pod(line: &str) -> String {
+    format!("{{apiVersion: v1, kind: Pod, metadata: {{name: web}}, spec: {{{line}}}}}")
+}
+
+fn spec(line: &str, team: &str) -> Result<Value, TemplateError> {
+    render(&pod(line), &[("team", team)]).map(|rendered| rendered.object["spec"].clone())
+}
+
+/// Values that would be structure in the middle of a text.
+const HOSTILE: [&str; 6] =
+    ["a], privileged: true, args: [b", "a, x: y", "', x: '", "a: b", "a #", "a}, spec: {x: y"];
+
+#[test]
+fn a_value_in_the_middle_of_a_text_is_refused_where_it_would_be_structure() {
+    for line in
+        ["command: [sh, -c, exec app --team={{ parameters.team }}]", "note: 'for {{ parameters.team }}'"]
+    {
+        let harmless = spec(line, "web").unwrap().to_string();
+        assert!(harmless.contains("web"), "{line}");
+        let changed = |team: &&str| {
+            !matches!(spec(line, team), Err(TemplateError::Structure { .. } | TemplateError::NotYaml { .. }))
+        };
+        let taken: Vec<_> = HOSTILE.into_iter().filter(changed).collect();
+        let fields = |team: &str| spec(line, team).unwrap().as_object().unwrap().len();
+        assert!(taken.iter().all(|team| fields(team) == 1), "{line}: {taken:?}");
+        assert!(taken.len() < HOSTILE.len(), "{line}");
+    }
+    let injected = spec("command: [sh, -c, exec app --team={{ parameters.team }}]", HOSTILE[0]);
+    assert!(matches!(&injected, Err(TemplateError::Structure { .. })), "{injected:?}");
+    assert!(injected.unwrap_err().to_string().contains("inside the braces"));
+}
+
+#[test]
+fn a_filter_that_takes_the_quotes_away_makes_no_structure_either() {
+    let line = "note: {% filter trim('\"') %}{{ parameters.team }}{% endfilter %}";
+    assert_eq!(spec(line, "web").unwrap(), json!({"note": "web"}));
+    assert!(spec(line, "a, privileged: true").is_err());
+}
+
+#[test]
+fn any_value_may_stand_as_a_whole_or_in_a_block_of_text() {
+    for team in HOSTILE.into_iter().chain(["@value0@", "\"quoted\", and more", "[1, 2]", "line\nline: #"]) {
+        assert_eq!(spec("a: {{ parameters.team }}", team).unwrap(), json!({"a": team}));
+        assert_eq!(
+            spec("a: {{ 'team ' ~ parameters.team }}", team).unwrap(),
+            json!({"a": format!("team {team}")})
+        );
+        assert_eq!(spec("a: {{ parameters }}", team).unwrap(), json!({"a": {"team": team}}));
+        assert_eq!(spec("a: {{ [parameters.team, 1] }}", team).unwrap(), json!({"a": [team, 1]}));
+        assert_eq!(spec("a: 1, {{ parameters.team }}: 2", team).unwrap(), json!({"a": 1, team: 2}));
+        let block = "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec:\n  script: |\n    echo {{ parameters.team }} > x\n";
+        let script = render(block, &[("team", team)]).unwrap().object["spec"]["script"].clone();
+        assert_eq!(script, format!("echo {} > x\n", json!(team)));
+    }
+}
