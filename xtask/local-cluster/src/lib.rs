@@ -25,7 +25,7 @@ mod role;
 mod state;
 mod toolchain;
 
-pub use access::Access;
+pub use access::{Access, forget_other_clusters};
 pub use cache::directory as cache_directory;
 pub use control_plane::keeper::Kept;
 pub use explain::explain;

@@ -7,7 +7,7 @@ use std::{
 };
 
 use anyhow::Result;
-use local_cluster::Interrupt;
+use local_cluster::{Interrupt, forget_other_clusters};
 
 use super::only::Only;
 use crate::{cargo, cluster::Cluster, rights, workspace};
@@ -79,7 +79,7 @@ impl Suite {
     ) -> Result<()> {
         let access = &cluster.access;
         let mut tests = cargo::command();
-        tests
+        forget_other_clusters(&mut tests)
             .args(self.of_cargo())
             .env("KUBECONFIG", &access.kubeconfig)
             .env("CATENA_ON", on)
