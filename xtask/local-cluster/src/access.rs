@@ -56,20 +56,14 @@ pub fn forget_other_clusters(command: &mut Command) -> &mut Command {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::again;
 
     const OF_ANOTHER: [&str; 5] =
         ["HELM_KUBEAPISERVER", "HELM_KUBETOKEN", "HELM_KUBECONTEXT", "HELM_DRIVER", "HELM_NAMESPACE"];
-    const AGAIN: &str = "CATENA_TEST_OF_VARIABLES";
-
     #[test]
     fn a_cluster_of_the_users_variables_is_not_touched() {
-        if std::env::var_os(AGAIN).is_none() {
-            // Variables of this process cannot be set while other tests run.
-            let mut again = Command::new(std::env::current_exe().unwrap());
-            again.args(["--exact", "access::tests::a_cluster_of_the_users_variables_is_not_touched"]);
-            again.env(AGAIN, "1").envs(OF_ANOTHER.map(|name| (name, "production")));
-            let output = again.output().unwrap();
-            assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+        let variables = OF_ANOTHER.map(|name| (name, "production".into()));
+        if !again::has("access::tests::a_cluster_of_the_users_variables_is_not_touched", &variables) {
             return;
         }
         let access = Access {

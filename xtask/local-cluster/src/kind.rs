@@ -7,7 +7,7 @@ use std::{
     process::{Command, Stdio},
 };
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use futures::future::try_join_all;
 
 use crate::{
@@ -111,11 +111,25 @@ impl KindCluster {
         })
     }
 
+    /// Fails if kind has one of this name, which belongs to somebody else: a failure to create another would delete it.
+    ///
+    /// # Errors
+    /// When it exists.
+    pub fn ensure_new(&self) -> Result<()> {
+        let name = &self.name;
+        ensure!(
+            !self.exists(),
+            "kind has a cluster {name:?} already: `kind delete cluster --name {name}` deletes it, if nobody uses it"
+        );
+        Ok(())
+    }
+
     /// Creates it, from a node image or from kind's default one.
     ///
     /// # Errors
-    /// When kind fails; the error names the log with its output.
+    /// When it exists already, or kind fails; the error names the log with its output.
     pub async fn create(&self, node_image: Option<&str>, interrupt: &Interrupt) -> Result<()> {
+        self.ensure_new()?;
         let step = Step::start(format!("kind create cluster --name {}", self.name));
         for directory in [self.configs(), self.logs()] {
             fs::create_dir_all(&directory)
@@ -252,5 +266,43 @@ impl KindCluster {
             let last = said.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("it said nothing");
             format!("{last}; all of it is in {}", path.display())
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::OsString;
+
+    use super::*;
+    use crate::again;
+
+    /// A kind that has one cluster, and notes what it is asked for in the file `asked` beside it.
+    fn fake_kind(directory: &Path) -> OsString {
+        let draft = directory.join("draft");
+        let script = "#!/bin/sh\necho \"$@\" >>\"${0%/*}/asked\"\n[ \"$1\" != get ] || echo catena-theirs\n";
+        fs::write(&draft, script).unwrap();
+        fs::set_permissions(&draft, fs::Permissions::from_mode(0o755)).unwrap();
+        // A file that this process wrote can still be busy in a process that another test starts.
+        let copied = Command::new("cp").arg(draft).arg(directory.join("kind")).status().unwrap();
+        assert!(copied.success());
+        let mut path = directory.as_os_str().to_owned();
+        path.push(":");
+        path.push(std::env::var_os("PATH").unwrap_or_default());
+        path
+    }
+
+    #[tokio::test]
+    async fn a_cluster_that_is_there_is_neither_adopted_nor_deleted() {
+        let directory = tempfile::tempdir().unwrap();
+        let variables = [("PATH", fake_kind(directory.path())), ("CATENA_CACHE", directory.path().into())];
+        if again::has("kind::tests::a_cluster_that_is_there_is_neither_adopted_nor_deleted", &variables) {
+            let interrupt = Interrupt::listen().unwrap();
+            let created = KindCluster::named("theirs").unwrap().create(None, &interrupt).await;
+            let error = created.unwrap_err().to_string();
+            assert!(error.contains("already"), "{error}");
+            return;
+        }
+        let asked = fs::read_to_string(directory.path().join("asked")).unwrap();
+        assert_eq!(asked, "get clusters\n");
     }
 }

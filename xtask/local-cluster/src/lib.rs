@@ -8,6 +8,8 @@
 //! that brings up a [`LocalCluster`] also runs inside it: its `main` calls [`Role::given`] first.
 
 mod access;
+#[cfg(test)]
+mod again;
 mod cache;
 mod control_plane;
 mod explain;

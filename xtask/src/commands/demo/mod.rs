@@ -12,7 +12,7 @@ use local_cluster::{Access, Interrupt, KindCluster, LocalCluster, Wanted, kind_p
 use crate::{
     cargo,
     charts::{self, Chart},
-    cluster::Cluster,
+    cluster::{Cluster, temporary},
     commands::{bench, images},
     images::{WORKLOAD, reference},
     post_mortem::{ended, on_failure},
@@ -70,13 +70,13 @@ pub async fn run(name: &str, options: &Options) -> Result<()> {
 
 /// Shows the story on a local cluster of its own, which is always taken down, and measures a few objects on it.
 pub async fn rehearse(interrupt: &Interrupt) -> Result<()> {
-    let name = format!("demo-{}", std::process::id());
-    let cluster = LocalCluster::named(&name)?;
+    let cluster = temporary("demo")?;
+    let name = cluster.name();
     let told = async {
-        tell(&name, &Options { on: On::Local, node_image: None }, interrupt).await?;
+        tell(name, &Options { on: On::Local, node_image: None }, interrupt).await?;
         bench::rehearse(&cluster, interrupt).await
     };
-    let told = on_failure(Box::pin(told).await, &name, &cluster.logs(), cluster.access().ok().as_ref());
+    let told = on_failure(Box::pin(told).await, name, &cluster.logs(), cluster.access().ok().as_ref());
     ended(told, cluster.take_down().map(drop))
 }
 

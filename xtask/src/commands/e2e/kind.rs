@@ -6,7 +6,7 @@ use local_cluster::{Interrupt, KindCluster, kind_problem};
 use super::suite::Suite;
 use crate::{
     cargo, charts,
-    cluster::Cluster,
+    cluster::{Cluster, temporary_name},
     commands,
     images::{self, WORKLOAD, reference},
     post_mortem::{ended, on_failure},
@@ -22,8 +22,10 @@ pub async fn run(suite: &Suite, node_image: Option<&str>, interrupt: &Interrupt)
     let archives = commands::images::write(&programs, interrupt).await?;
     cargo::run(&["build", "--release", "--package", "kubectl-catena"], interrupt).await?;
 
-    let name = format!("e2e-{}", std::process::id());
+    let name = temporary_name("e2e");
     let cluster = KindCluster::named(&name)?;
+    // From here on it is deleted in any case.
+    cluster.ensure_new()?;
     let result = async {
         cluster.create(node_image, interrupt).await?;
         cluster.load(&archives, interrupt).await?;

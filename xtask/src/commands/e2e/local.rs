@@ -6,7 +6,7 @@ use local_cluster::{Interrupt, LocalCluster, Wanted};
 use super::suite::Suite;
 use crate::{
     cargo, charts,
-    cluster::Cluster,
+    cluster::{Cluster, temporary},
     post_mortem::{ended, on_failure},
     workspace,
 };
@@ -14,7 +14,7 @@ use crate::{
 /// Builds, brings up, installs, tests, takes down.
 pub async fn run(suite: &Suite, interrupt: &Interrupt) -> Result<()> {
     cargo::run(&["build", "--release"], interrupt).await?;
-    let cluster = LocalCluster::named(&format!("e2e-{}", std::process::id()))?;
+    let cluster = temporary("e2e")?;
     let result = on_cluster(&cluster, suite, interrupt).await;
     let result = on_failure(result, cluster.name(), &cluster.logs(), cluster.access().ok().as_ref());
     if suite.keep {

@@ -11,7 +11,10 @@ use anyhow::{Context as _, Result, ensure};
 use local_cluster::{Access, Tool, Toolchain, cache_directory, write_kubeconfig};
 use serde_json::Value;
 
-use crate::{charts, cluster::Cluster};
+use crate::{
+    charts,
+    cluster::{Cluster, temporary_name},
+};
 
 /// The placeholder for a chart's name in the values of all charts.
 const CHART: &str = "${CHART}";
@@ -40,7 +43,7 @@ impl Context {
         let server = text("/clusters/0/cluster/server");
         let server = server.with_context(|| format!("the context {name} has no server"))?;
 
-        let directory = cache_directory()?.join("current").join(std::process::id().to_string());
+        let directory = cache_directory()?.join("current").join(temporary_name("e2e"));
         let access = Access {
             kubeconfig: directory.join("kubeconfig"),
             logs: directory.join("logs"),
