@@ -1,6 +1,7 @@
 //! `cargo xtask demo`: the whole story, from nothing, on a cluster that is left running.
 
 mod kubectl;
+mod outdated;
 mod story;
 
 use std::time::Instant;
@@ -19,6 +20,7 @@ use crate::{
     workspace,
 };
 use kubectl::Kubectl;
+use outdated::Outdated;
 use story::say;
 
 /// The values of backup-controller in the demo.
@@ -88,8 +90,13 @@ async fn tell(name: &str, options: &Options, interrupt: &Interrupt) -> Result<Ac
         }
     };
     say("3. Their Helm charts, as a platform team installs them.");
+    let kubectl = Kubectl::new(&cluster.access, interrupt);
+    let outdated = Outdated::look(&kubectl).await?;
     charts::install(&cluster, &charts(), interrupt).await?;
-    story::tell(&Kubectl::new(&cluster.access, interrupt), image.as_deref()).await?;
+    if outdated.restart(&kubectl).await? {
+        charts::wait(&cluster, interrupt).await?;
+    }
+    story::tell(&kubectl, image.as_deref()).await?;
     Ok(cluster.access)
 }
 
