@@ -9,7 +9,7 @@ use std::{
 use anyhow::Result;
 use local_cluster::{Interrupt, forget_other_clusters};
 
-use super::only::Only;
+use super::only::{Only, ensure_found};
 use crate::{cargo, cluster::Cluster, rights, workspace};
 
 /// The options of a run.
@@ -63,6 +63,11 @@ impl Suite {
     pub fn on_request(test: &str, variables: Vec<(&'static str, String)>, keep: bool) -> Self {
         let arguments = [test, "--ignored"].map(Into::into).into();
         Self { test_threads: 1, shuffle: None, keep, arguments, only: Vec::new(), variables }
+    }
+
+    /// Fails if a name among the arguments is that of no test.
+    pub fn ensure_found(&self) -> Result<()> {
+        ensure_found(&self.arguments)
     }
 
     /// Runs the tests; `variables` describe this cluster. Afterwards, where the API server's audit log can be read,
