@@ -219,7 +219,7 @@ impl KindCluster {
     /// # Errors
     /// When there is no kubectl or helm, and no Go to build them with.
     pub fn access(&self) -> Result<Access> {
-        let clients = Toolchain::clients()?;
+        let clients = Toolchain::clients_at_once()?;
         Ok(Access {
             kubeconfig: self.kubeconfig(),
             logs: self.logs(),
@@ -271,30 +271,16 @@ impl KindCluster {
 
 #[cfg(test)]
 mod tests {
-    use std::ffi::OsString;
-
     use super::*;
     use crate::again;
-
-    /// A kind that has one cluster, and notes what it is asked for in the file `asked` beside it.
-    fn fake_kind(directory: &Path) -> OsString {
-        let draft = directory.join("draft");
-        let script = "#!/bin/sh\necho \"$@\" >>\"${0%/*}/asked\"\n[ \"$1\" != get ] || echo catena-theirs\n";
-        fs::write(&draft, script).unwrap();
-        fs::set_permissions(&draft, fs::Permissions::from_mode(0o755)).unwrap();
-        // A file that this process wrote can still be busy in a process that another test starts.
-        let copied = Command::new("cp").arg(draft).arg(directory.join("kind")).status().unwrap();
-        assert!(copied.success());
-        let mut path = directory.as_os_str().to_owned();
-        path.push(":");
-        path.push(std::env::var_os("PATH").unwrap_or_default());
-        path
-    }
 
     #[tokio::test]
     async fn a_cluster_that_is_there_is_neither_adopted_nor_deleted() {
         let directory = tempfile::tempdir().unwrap();
-        let variables = [("PATH", fake_kind(directory.path())), ("CATENA_CACHE", directory.path().into())];
+        let script = r#"echo "$@" >>"${0%/*}/asked"; [ "$1" != get ] || echo catena-theirs"#;
+        // A kind that has one cluster, and notes what it is asked for.
+        let kind = again::program(directory.path(), "kind", script);
+        let variables = [("PATH", kind), ("CATENA_CACHE", directory.path().into())];
         if again::has("kind::tests::a_cluster_that_is_there_is_neither_adopted_nor_deleted", &variables) {
             let interrupt = Interrupt::listen().unwrap();
             let created = KindCluster::named("theirs").unwrap().create(None, &interrupt).await;

@@ -21,6 +21,7 @@ mod kind;
 mod kubeconfig;
 mod lifecycle;
 mod local_cluster;
+mod lock;
 mod own_program;
 mod progress;
 mod role;

@@ -44,7 +44,7 @@ pub struct Wanted {
 
 /// Brings the cluster up; returns false when it was up already.
 pub async fn bring_up(home: &Home, wanted: &Wanted) -> Result<bool> {
-    let toolchain = Toolchain::provide()?;
+    let toolchain = Toolchain::provide().await?;
     let path = home.change_lock();
     let lock = File::create(&path).with_context(|| format!("could not create {}", path.display()))?;
     if lock.try_lock().is_err() {

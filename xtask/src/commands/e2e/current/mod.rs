@@ -52,7 +52,7 @@ impl Current {
     /// # Errors
     /// When there is no cluster, when the suite could harm existing objects, or without consent.
     pub async fn agreed(options: &OnCurrent, keep: bool, interrupt: &Interrupt) -> Result<Self> {
-        let context = Context::current(options.values.as_deref())?;
+        let context = Context::current(options.values.as_deref(), interrupt).await?;
         let found = Found::look(&context)?;
         let in_the_way = found.in_the_way(&context)?;
         if !in_the_way.is_empty() {
