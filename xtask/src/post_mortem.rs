@@ -43,10 +43,13 @@ const OF_CONTROLLERS: [&str; 2] = ["--namespace=catena-system", "--selector=app.
 /// failure. There is no `access` to a cluster that never came up.
 pub fn on_failure(result: Result<()>, cluster: &str, logs: &Path, access: Option<&Access>) -> Result<()> {
     let Err(error) = result else { return Ok(()) };
-    let folder = workspace::target().join("e2e-failures").join(cluster);
     let step = Step::start("collecting events, objects and logs");
-    match collect(&folder, logs, access) {
-        Ok(files) => {
+    let collected = workspace::target().and_then(|target| {
+        let folder = target.join("e2e-failures").join(cluster);
+        Ok((collect(&folder, logs, access)?, folder))
+    });
+    match collected {
+        Ok((files, folder)) => {
             step.done(format!("{files} files"));
             Err(anyhow!(
                 "{}; events, objects, logs and the audit log, as far as there are any, are in {}",

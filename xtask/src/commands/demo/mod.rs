@@ -105,7 +105,7 @@ async fn local(name: &str, interrupt: &Interrupt) -> Result<Cluster> {
     say(
         "1. A cluster: the real control plane, three fake nodes, one node whose pods are processes of this machine.",
     );
-    let bin_dir = workspace::release_binaries();
+    let bin_dir = workspace::release_binaries()?;
     let wanted = Wanted { nodes: 3, bin_dir: Some(bin_dir.clone()), default_bin_dir: bin_dir };
     interrupt.or(cluster.bring_up(&wanted)).await?;
 

@@ -25,7 +25,7 @@ pub async fn run(suite: &Suite, interrupt: &Interrupt) -> Result<()> {
 }
 
 async fn on_cluster(local: &LocalCluster, suite: &Suite, interrupt: &Interrupt) -> Result<()> {
-    let bin_dir = workspace::release_binaries();
+    let bin_dir = workspace::release_binaries()?;
     let wanted = Wanted { nodes: 3, bin_dir: Some(bin_dir.clone()), default_bin_dir: bin_dir };
     interrupt.or(local.bring_up(&wanted)).await?;
     let cluster = Cluster::local(local)?;

@@ -91,7 +91,7 @@ impl Suite {
             .env("CATENA_LOGS", &access.logs)
             .env("CATENA_HELM", &access.helm)
             .env("CATENA_KUBECTL", &access.kubectl)
-            .env("CATENA_PLUGIN", workspace::release_binaries().join("kubectl-catena"))
+            .env("CATENA_PLUGIN", workspace::release_binaries()?.join("kubectl-catena"))
             .env("CATENA_XTASK", std::env::current_exe()?)
             .env("CATENA_CHARTS", workspace::charts())
             .env("CATENA_VALUES", &cluster.values)
