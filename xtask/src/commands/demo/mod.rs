@@ -119,8 +119,9 @@ async fn on_kind(name: &str, node_image: Option<&str>, interrupt: &Interrupt) ->
         bail!("there can be no kind cluster: {problem}; `cargo xtask demo` without --on needs neither");
     }
     let cluster = KindCluster::named(name)?;
+    cluster.ensure_known()?;
     say("1. A cluster: kind, with real kubelets.");
-    match (cluster.exists(), node_image) {
+    match (cluster.exists()?, node_image) {
         (false, _) => cluster.create(node_image, interrupt).await?,
         (true, None) => {}
         (true, Some(image)) => bail!(
