@@ -33,7 +33,7 @@ impl Toolchain {
     }
 
     /// The same for callers that have nothing else to wait for.
-    pub fn clients_at_once() -> Result<Self> {
+    pub(crate) fn clients_at_once() -> Result<Self> {
         Self::of(&CLIENTS)
     }
 
@@ -62,7 +62,12 @@ impl Toolchain {
         }
         if !missing.is_empty() {
             // Go is needed only from here on.
-            let directory = built?;
+            let directory = built.with_context(|| {
+                let versions = missing.iter().filter_map(|&tool| Some((tool, pins.version(tool).ok()?)));
+                let names: Vec<_> =
+                    versions.map(|(tool, version)| format!("{} {version}", tool.binary())).collect();
+                format!("not in the cache, and not on PATH in this minor version: {}", names.join(", "))
+            })?;
             build::build(&missing, &pins, &directory)?;
             for tool in missing {
                 binaries.insert(tool.binary().to_owned(), directory.join(tool.binary()));
@@ -92,6 +97,23 @@ mod tests {
 
     use super::*;
     use crate::{again, lock};
+
+    #[tokio::test]
+    async fn without_go_the_missing_tools_are_named_with_their_versions() {
+        let machine = tempfile::tempdir().unwrap();
+        let variables = [
+            ("PATH", machine.path().into()),
+            ("KUBEBUILDER_ASSETS", machine.path().into()),
+            ("CATENA_CACHE", machine.path().into()),
+        ];
+        let test = "toolchain::tests::without_go_the_missing_tools_are_named_with_their_versions";
+        if again::has(test, &variables) {
+            let said = format!("{:#}", Toolchain::clients().await.unwrap_err());
+            for part in ["kubectl v", "helm v4", "install Go"] {
+                assert!(said.contains(part), "{said}");
+            }
+        }
+    }
 
     #[tokio::test]
     async fn a_wait_for_the_tools_of_another_run_can_be_interrupted() {

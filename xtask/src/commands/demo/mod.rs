@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
-use local_cluster::{Access, Interrupt, KindCluster, LocalCluster, Wanted, kind_problem, seconds};
+use local_cluster::{Access, Interrupt, KindCluster, LocalCluster, Toolchain, Wanted, kind_problem, seconds};
 
 use crate::{
     cargo,
@@ -78,7 +78,7 @@ pub async fn rehearse(interrupt: &Interrupt) -> Result<()> {
         tell(name, &Options { on: On::Local, node_image: None }, interrupt).await?;
         bench::rehearse(&cluster, interrupt).await
     };
-    let told = on_failure(Box::pin(told).await, name, &cluster.logs(), cluster.access().ok().as_ref());
+    let told = on_failure(Box::pin(told).await, name, &cluster.logs(), || cluster.access().ok());
     ended(told, cluster.take_down().map(drop))
 }
 
@@ -118,6 +118,8 @@ async fn on_kind(name: &str, node_image: Option<&str>, interrupt: &Interrupt) ->
     if let Some(problem) = kind_problem() {
         bail!("there can be no kind cluster: {problem}; `cargo xtask demo` without --on needs neither");
     }
+    // First, because a missing Go would otherwise be noticed after all the builds.
+    interrupt.or(Toolchain::clients()).await?;
     let cluster = KindCluster::named(name)?;
     cluster.ensure_known()?;
     say("1. A cluster: kind, with real kubelets.");

@@ -16,7 +16,7 @@ pub async fn run(suite: &Suite, interrupt: &Interrupt) -> Result<()> {
     cargo::run(&["build", "--release"], interrupt).await?;
     let cluster = temporary("e2e")?;
     let result = on_cluster(&cluster, suite, interrupt).await;
-    let result = on_failure(result, cluster.name(), &cluster.logs(), cluster.access().ok().as_ref());
+    let result = on_failure(result, cluster.name(), &cluster.logs(), || cluster.access().ok());
     if suite.keep {
         eprintln!("the cluster is left: `cargo xtask down --name {}` takes it down", cluster.name());
         return result;

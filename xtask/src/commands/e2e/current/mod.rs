@@ -76,8 +76,9 @@ impl Current {
     pub async fn run(self, suite: &Suite, interrupt: &Interrupt) -> Result<()> {
         let access = &self.context.cluster.access;
         let result = self.on_cluster(suite, interrupt).await;
-        let result =
-            on_failure(result, &format!("current-{}", std::process::id()), &access.logs, Some(access));
+        let result = on_failure(result, &format!("current-{}", std::process::id()), &access.logs, || {
+            Some(access.clone())
+        });
         if suite.keep {
             eprintln!("everything is left in the cluster of the context {}", self.context.name);
             return result;
