@@ -5,18 +5,28 @@ use std::{ffi::OsString, fs, os::unix::fs::PermissionsExt, path::Path, process::
 /// Set in the process that has the variables.
 const IS_AGAIN: &str = "CATENA_TEST_AGAIN";
 
+/// Whether this process is the one that [`passes`] has started.
+pub fn is_here() -> bool {
+    std::env::var_os(IS_AGAIN).is_some()
+}
+
 /// Whether this process has the variables; otherwise, `test` has just passed in one that has them.
 pub fn has(test: &str, variables: &[(&str, OsString)]) -> bool {
-    if std::env::var_os(IS_AGAIN).is_some() {
+    if is_here() {
         return true;
     }
-    let mut again = Command::new(std::env::current_exe().unwrap());
+    passes(&std::env::current_exe().unwrap(), test, variables);
+    false
+}
+
+/// Runs a test of a copy of this program.
+pub fn passes(copy: &Path, test: &str, variables: &[(&str, OsString)]) {
+    let mut again = Command::new(copy);
     again.args(["--exact", test]).env(IS_AGAIN, "1");
     again.envs(variables.iter().map(|(name, value)| (name, value)));
     let output = again.output().unwrap();
     let said = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success() && said.contains("1 passed"), "{said}");
-    false
 }
 
 /// Writes a program to a directory, and returns a PATH on which it comes first.

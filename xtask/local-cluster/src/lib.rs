@@ -38,6 +38,7 @@ pub use kind::{KindCluster, problem as kind_problem};
 pub use kubeconfig::{client, client_as, write as write_kubeconfig};
 pub use lifecycle::{bring_up::Wanted, health::Health};
 pub use local_cluster::LocalCluster;
+pub use own_program::file as own_file;
 pub use progress::{Step, seconds};
 pub use role::Role;
 pub use toolchain::{Tool, Toolchain};

@@ -95,7 +95,7 @@ fn set_up(home: &Home, toolchain: Toolchain, wanted: &Wanted) -> Result<State> {
 }
 
 fn start_supervisor(home: &Home) -> Result<Child> {
-    let own = std::env::current_exe().context("could not find this program's own file")?;
+    let own = own_program::file();
     let copy = home.supervisor_binary();
     // Written beside and moved, because a supervisor that has just died may still keep the old file busy.
     let unfinished = copy.with_extension("unfinished");

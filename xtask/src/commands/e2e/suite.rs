@@ -7,7 +7,7 @@ use std::{
 };
 
 use anyhow::Result;
-use local_cluster::{Interrupt, forget_other_clusters};
+use local_cluster::{Interrupt, forget_other_clusters, own_file};
 
 use super::only::{Only, ensure_found};
 use crate::{cargo, cluster::Cluster, rights, workspace};
@@ -92,7 +92,7 @@ impl Suite {
             .env("CATENA_HELM", &access.helm)
             .env("CATENA_KUBECTL", &access.kubectl)
             .env("CATENA_PLUGIN", workspace::release_binaries()?.join("kubectl-catena"))
-            .env("CATENA_XTASK", std::env::current_exe()?)
+            .env("CATENA_XTASK", own_file())
             .env("CATENA_CHARTS", workspace::charts())
             .env("CATENA_VALUES", &cluster.values)
             .envs(self.variables.iter().chain(variables).map(|(name, value)| (name, value)));
