@@ -1,7 +1,10 @@
 //! Runs the models and prints the outcome of each: `cargo xtask model`.
 
+mod choice;
+
 use std::{fmt::Debug, process::ExitCode, time::Instant};
 
+use choice::Choice;
 use clap::Parser;
 use model::{
     chain::{self, Chain, walk::walk},
@@ -30,23 +33,28 @@ struct Options {
 
 fn main() -> ExitCode {
     let Options { full, only, seed } = Options::parse();
-    let is_chosen = |name: &str| only.as_ref().is_none_or(|only| name.contains(only));
+    let choice = Choice(only);
     let sets = if full { replica_set::scopes::full() } else { replica_set::scopes::small() };
     let chains = if full { chain::scopes::full() } else { chain::scopes::small() };
+    let whole = chain::scopes::whole();
+    let names = sets.iter().map(|scope| scope.name).chain(chains.iter().map(|scope| scope.name));
+    if let Some(problem) = choice.problem(&names.chain([whole.name]).collect::<Vec<_>>()) {
+        eprintln!("{problem}");
+        return ExitCode::FAILURE;
+    }
     let mut broken = 0;
     head("basic-replicaset-controller");
-    for scope in sets.into_iter().filter(|scope| is_chosen(scope.name)) {
+    for scope in sets.into_iter().filter(|scope| choice.includes(scope.name)) {
         broken += search(ReplicaSet::new(scope));
     }
     head("the other controllers");
-    for scope in chains.into_iter().filter(|scope| is_chosen(scope.name)) {
+    for scope in chains.into_iter().filter(|scope| choice.includes(scope.name)) {
         broken += search(Chain::new(scope));
     }
-    let whole = chain::scopes::whole();
-    if is_chosen(whole.name) {
+    if choice.includes(whole.name) {
         broken += wander(&Chain::new(whole), seed, if full { MANY_HISTORIES } else { HISTORIES });
     }
-    if only.is_none() {
+    if choice.0.is_none() {
         broken += sabotage();
     }
     if broken == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }

@@ -84,12 +84,22 @@ pub async fn install(cluster: &Cluster, charts: &[Chart], interrupt: &Interrupt)
             .with_context(|| format!("could not install {}: {}", chart.name, said(&output)))?;
         step.done("");
     }
-    let step = Step::start("controllers");
-    let ready = interrupt.or(wait_until_ready(&client, cluster, &step)).await?;
-    step.done(format!("{ready} ready"));
+    wait(cluster, interrupt).await?;
     let step = Step::start("their kinds are known as owners (up to 30 s)");
     interrupt.or(admission_knows::our_kinds(&cluster.access.kubeconfig)).await?;
     step.done("");
+    Ok(())
+}
+
+/// Waits until the controllers are ready.
+///
+/// # Errors
+/// When they are not in time; the error names the reasons.
+pub async fn wait(cluster: &Cluster, interrupt: &Interrupt) -> Result<()> {
+    let client = client(&cluster.access.kubeconfig).await?;
+    let step = Step::start("controllers");
+    let ready = interrupt.or(wait_until_ready(&client, cluster, &step)).await?;
+    step.done(format!("{ready} ready"));
     Ok(())
 }
 

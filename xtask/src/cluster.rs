@@ -1,6 +1,9 @@
 //! A cluster of any kind with installed charts.
 
-use std::path::PathBuf;
+use std::{
+    hash::{BuildHasher, Hasher, RandomState},
+    path::PathBuf,
+};
 
 use anyhow::{Result, ensure};
 use local_cluster::{Access, KindCluster, LocalCluster};
@@ -45,6 +48,29 @@ impl Cluster {
     }
 }
 
+/// A name for what one run makes and removes. Containers that share a Docker daemon or a cache may have the same pid.
+pub fn temporary_name(purpose: &str) -> String {
+    let random = RandomState::new().build_hasher().finish();
+    format!("{purpose}-{}-{:08x}", std::process::id(), random >> 32)
+}
+
+/// A new local cluster for a run that takes it down afterwards.
+pub fn temporary(purpose: &str) -> Result<LocalCluster> {
+    let cluster = LocalCluster::named(&temporary_name(purpose))?;
+    ensure_new(&cluster)?;
+    Ok(cluster)
+}
+
+/// Refuses a local cluster that exists: this run would continue with its data, and delete it.
+fn ensure_new(cluster: &LocalCluster) -> Result<()> {
+    let name = cluster.name();
+    ensure!(
+        !cluster.exists(),
+        "there is a local cluster {name:?} already: `cargo xtask down --name {name}` removes it"
+    );
+    Ok(())
+}
+
 /// Refuses a local cluster that was never brought up.
 pub fn ensure_set_up(cluster: &LocalCluster) -> Result<()> {
     let name = cluster.name();
@@ -54,4 +80,42 @@ pub fn ensure_set_up(cluster: &LocalCluster) -> Result<()> {
          xtask up --name {name}` starts an empty one"
     );
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{fs, process::Command};
+
+    use super::*;
+
+    #[test]
+    fn two_runs_with_the_same_pid_have_different_names() {
+        let [one, other] = [temporary_name("bench"), temporary_name("bench")];
+        assert_ne!(one, other);
+        assert!(one.starts_with(&format!("bench-{}-", std::process::id())), "{one}");
+        let longest = one.len() - std::process::id().to_string().len() + "4194304".len();
+        assert!(longest <= 40, "{one} could be too long for a cluster");
+    }
+
+    #[test]
+    fn a_run_does_not_adopt_a_cluster_that_is_left() {
+        const AGAIN: &str = "CATENA_TEST_AGAIN";
+        if std::env::var_os(AGAIN).is_some() {
+            let left = LocalCluster::named("left").unwrap();
+            assert!(ensure_new(&left).unwrap_err().to_string().contains("down --name left"));
+            ensure_new(&LocalCluster::named("new").unwrap()).unwrap();
+            return;
+        }
+        let cache = tempfile::tempdir().unwrap();
+        fs::create_dir_all(cache.path().join("clusters/left")).unwrap();
+        // Variables of this process cannot be set while other tests run.
+        let output = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "cluster::tests::a_run_does_not_adopt_a_cluster_that_is_left"])
+            .env(AGAIN, "1")
+            .env("CATENA_CACHE", cache.path())
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success() && said.contains("1 passed"), "{said}");
+    }
 }

@@ -187,7 +187,7 @@ fn run(command: Command) -> Result<()> {
         Command::Crds { check, compat } if compat.is_empty() => commands::crds::run(check)?,
         Command::Crds { compat, .. } => commands::crds::compat::since(&compat)?,
         Command::Sbom(options) => commands::sbom::run(&options)?,
-        Command::Toolchain => commands::toolchain::run()?,
+        Command::Toolchain => runtime.block_on(commands::toolchain::run())?,
     }
     Ok(())
 }

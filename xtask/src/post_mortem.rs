@@ -41,12 +41,20 @@ const OF_CONTROLLERS: [&str; 2] = ["--namespace=catena-system", "--selector=app.
 
 /// If `result` is a failure, keeps the objects of the cluster, its logs and its audit log, and adds their path to the
 /// failure. There is no `access` to a cluster that never came up.
-pub fn on_failure(result: Result<()>, cluster: &str, logs: &Path, access: Option<&Access>) -> Result<()> {
+pub fn on_failure(
+    result: Result<()>,
+    cluster: &str,
+    logs: &Path,
+    access: impl FnOnce() -> Option<Access>,
+) -> Result<()> {
     let Err(error) = result else { return Ok(()) };
-    let folder = workspace::target().join("e2e-failures").join(cluster);
     let step = Step::start("collecting events, objects and logs");
-    match collect(&folder, logs, access) {
-        Ok(files) => {
+    let collected = workspace::target().and_then(|target| {
+        let folder = target.join("e2e-failures").join(cluster);
+        Ok((collect(&folder, logs, access().as_ref())?, folder))
+    });
+    match collected {
+        Ok((files, folder)) => {
             step.done(format!("{files} files"));
             Err(anyhow!(
                 "{}; events, objects, logs and the audit log, as far as there are any, are in {}",
@@ -152,9 +160,9 @@ mod tests {
     #[test]
     fn a_success_is_left_alone_and_a_failure_stays_one() {
         let nowhere = Path::new("/nowhere");
-        assert!(on_failure(Ok(()), "unit", nowhere, None).is_ok());
+        assert!(on_failure(Ok(()), "unit", nowhere, || panic!("nothing is collected")).is_ok());
         let failed = || -> Result<()> { bail!("a test failed") };
-        let said = on_failure(failed(), "unit", nowhere, None).unwrap_err().to_string();
+        let said = on_failure(failed(), "unit", nowhere, || None).unwrap_err().to_string();
         assert_eq!(said, "a test failed", "there was nothing to keep");
     }
 }

@@ -1,6 +1,13 @@
 //! The paths in the checkout.
 
-use std::path::{Path, PathBuf};
+use std::{
+    path::{Path, PathBuf},
+    process::Command,
+    sync::OnceLock,
+};
+
+use anyhow::{Context, Result, ensure};
+use cargo_metadata::MetadataCommand;
 
 /// The root of the checkout.
 pub fn root() -> PathBuf {
@@ -25,12 +32,72 @@ pub fn kind_values() -> PathBuf {
     root().join("xtask/values/kind.yaml")
 }
 
-/// Cargo's target directory.
-pub fn target() -> PathBuf {
-    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
+/// Cargo's target directory, wherever its variables and configuration put it.
+///
+/// # Errors
+/// When cargo does not tell.
+pub fn target() -> Result<PathBuf> {
+    static TARGET: OnceLock<PathBuf> = OnceLock::new();
+    if let Some(target) = TARGET.get() {
+        return Ok(target.clone());
+    }
+    let target = target_of(&mut Command::new("cargo"))?;
+    Ok(TARGET.get_or_init(|| target).clone())
+}
+
+fn target_of(cargo: &mut Command) -> Result<PathBuf> {
+    let output = cargo
+        .current_dir(root())
+        .args(["metadata", "--no-deps", "--format-version=1"])
+        .output()
+        .context("could not run cargo: is it installed?")?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success(), "cargo metadata does not tell the target directory: {}", said.trim());
+    let metadata = MetadataCommand::parse(String::from_utf8_lossy(&output.stdout))
+        .context("cargo metadata cannot be read")?;
+    Ok(metadata.target_directory.into_std_path_buf())
 }
 
 /// The directory of release binaries, which the host runner runs by default.
-pub fn release_binaries() -> PathBuf {
-    target().join("release")
+///
+/// # Errors
+/// When cargo does not tell its target directory.
+pub fn release_binaries() -> Result<PathBuf> {
+    let own = std::env::current_exe().context("could not find this program's own file")?;
+    Ok(release_of(&target()?, &own))
+}
+
+/// If cargo's configuration names a platform, its binaries are in a directory of that name, and so is this program.
+fn release_of(target: &Path, own: &Path) -> PathBuf {
+    let within: Vec<_> = own.strip_prefix(target).into_iter().flatten().collect();
+    match within[..] {
+        [platform, profile, _] if profile == "debug" || profile == "release" => {
+            target.join(platform).join("release")
+        }
+        _ => target.join("release"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_target_directory_is_where_cargo_builds() {
+        let relative = target_of(Command::new("cargo").env("CARGO_TARGET_DIR", "elsewhere")).unwrap();
+        assert_eq!(relative, root().join("elsewhere"));
+        let mut configured = Command::new("cargo");
+        configured.env_remove("CARGO_TARGET_DIR").args(["--config", "build.target-dir='/configured'"]);
+        assert_eq!(target_of(&mut configured).unwrap(), Path::new("/configured"));
+    }
+
+    #[test]
+    fn the_binaries_of_a_configured_platform_are_found_by_this_program() {
+        let release = |own: &str| release_of(Path::new("/t"), Path::new(own));
+        assert_eq!(release("/t/debug/xtask"), Path::new("/t/release"));
+        assert_eq!(release("/t/debug/deps/xtask-1"), Path::new("/t/release"));
+        assert_eq!(release("/elsewhere/a/debug/xtask"), Path::new("/t/release"));
+        let platform = "/t/x86_64-unknown-linux-gnu";
+        assert_eq!(release(&format!("{platform}/debug/xtask")), Path::new(platform).join("release"));
+    }
 }

@@ -7,7 +7,7 @@ use std::{
     process::{Command, Stdio},
 };
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use futures::future::try_join_all;
 
 use crate::{
@@ -103,19 +103,50 @@ impl KindCluster {
     }
 
     /// Whether it exists in kind.
-    #[must_use]
-    pub fn exists(&self) -> bool {
-        let output = Command::new("kind").args(["get", "clusters"]).stderr(Stdio::null()).output();
-        output.is_ok_and(|output| {
-            String::from_utf8_lossy(&output.stdout).lines().any(|line| line.trim() == self.name)
-        })
+    ///
+    /// # Errors
+    /// When kind does not answer.
+    pub fn exists(&self) -> Result<bool> {
+        let output = Command::new("kind").args(["get", "clusters"]).output().context("could not run kind")?;
+        let said = String::from_utf8_lossy(&output.stderr);
+        ensure!(output.status.success(), "kind does not answer: {}", said.trim());
+        Ok(String::from_utf8_lossy(&output.stdout).lines().any(|line| line.trim() == self.name))
+    }
+
+    /// Fails if kind has it, but its files are not here, so that it can be neither used nor deleted with them.
+    ///
+    /// # Errors
+    /// Also when kind does not answer.
+    pub fn ensure_known(&self) -> Result<()> {
+        let name = &self.name;
+        ensure!(
+            self.is_known() || !self.exists()?,
+            "kind has a cluster {name:?} that was not created with this cache directory: set CATENA_CACHE to the one it \
+             was created with, choose another --name, or delete it with `kind delete cluster --name {name}` if nobody \
+             uses it"
+        );
+        Ok(())
+    }
+
+    /// Fails if kind has one of this name, which belongs to somebody else: a failure to create another would delete it.
+    ///
+    /// # Errors
+    /// Also when kind does not answer.
+    pub fn ensure_new(&self) -> Result<()> {
+        let name = &self.name;
+        ensure!(
+            !self.exists()?,
+            "kind has a cluster {name:?} already: `kind delete cluster --name {name}` deletes it, if nobody uses it"
+        );
+        Ok(())
     }
 
     /// Creates it, from a node image or from kind's default one.
     ///
     /// # Errors
-    /// When kind fails; the error names the log with its output.
+    /// When it exists already, or kind fails; the error names the log with its output.
     pub async fn create(&self, node_image: Option<&str>, interrupt: &Interrupt) -> Result<()> {
+        self.ensure_new()?;
         let step = Step::start(format!("kind create cluster --name {}", self.name));
         for directory in [self.configs(), self.logs()] {
             fs::create_dir_all(&directory)
@@ -205,7 +236,7 @@ impl KindCluster {
     /// # Errors
     /// When there is no kubectl or helm, and no Go to build them with.
     pub fn access(&self) -> Result<Access> {
-        let clients = Toolchain::clients()?;
+        let clients = Toolchain::clients_at_once()?;
         Ok(Access {
             kubeconfig: self.kubeconfig(),
             logs: self.logs(),
@@ -252,5 +283,57 @@ impl KindCluster {
             let last = said.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("it said nothing");
             format!("{last}; all of it is in {}", path.display())
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::again;
+
+    #[tokio::test]
+    async fn a_cluster_that_is_there_is_neither_adopted_nor_deleted() {
+        let directory = tempfile::tempdir().unwrap();
+        let script = r#"echo "$@" >>"${0%/*}/asked"; [ "$1" != create ] && echo catena-theirs"#;
+        // A kind that has one cluster, creates no other, and notes what it is asked for.
+        let kind = again::program(directory.path(), "kind", script);
+        let variables = [("PATH", kind), ("CATENA_CACHE", directory.path().join("cache").into())];
+        if again::has("kind::tests::a_cluster_that_is_there_is_neither_adopted_nor_deleted", &variables) {
+            let interrupt = Interrupt::listen().unwrap();
+            let created = KindCluster::named("theirs").unwrap().create(None, &interrupt).await;
+            let error = created.unwrap_err().to_string();
+            assert!(error.contains("already"), "{error}");
+            return;
+        }
+        let asked = fs::read_to_string(directory.path().join("asked")).unwrap();
+        assert_eq!(asked, "get clusters\n");
+    }
+
+    #[test]
+    fn a_cluster_of_another_cache_is_refused_with_the_ways_out() {
+        let directory = tempfile::tempdir().unwrap();
+        let kind = again::program(directory.path(), "kind", "echo catena-theirs; echo catena-ours");
+        let variables = [("PATH", kind), ("CATENA_CACHE", directory.path().join("cache").into())];
+        if !again::has("kind::tests::a_cluster_of_another_cache_is_refused_with_the_ways_out", &variables) {
+            return;
+        }
+        let [theirs, ours, new] = ["theirs", "ours", "new"].map(|name| KindCluster::named(name).unwrap());
+        fs::create_dir_all(&ours.directory).unwrap();
+        ours.ensure_known().unwrap();
+        new.ensure_known().unwrap();
+        let said = theirs.ensure_known().unwrap_err().to_string();
+        assert!(said.contains("CATENA_CACHE") && said.contains("kind delete cluster"), "{said}");
+    }
+
+    #[test]
+    fn a_kind_that_does_not_answer_is_not_taken_for_one_without_the_cluster() {
+        let directory = tempfile::tempdir().unwrap();
+        let kind = again::program(directory.path(), "kind", "echo no Docker >&2; exit 1");
+        let variables = [("PATH", kind), ("CATENA_CACHE", directory.path().join("cache").into())];
+        let test = "kind::tests::a_kind_that_does_not_answer_is_not_taken_for_one_without_the_cluster";
+        if again::has(test, &variables) {
+            let said = KindCluster::named("ours").unwrap().exists().unwrap_err().to_string();
+            assert_eq!(said, "kind does not answer: no Docker");
+        }
     }
 }

@@ -8,6 +8,8 @@
 //! that brings up a [`LocalCluster`] also runs inside it: its `main` calls [`Role::given`] first.
 
 mod access;
+#[cfg(test)]
+mod again;
 mod cache;
 mod control_plane;
 mod explain;
@@ -19,13 +21,14 @@ mod kind;
 mod kubeconfig;
 mod lifecycle;
 mod local_cluster;
+mod lock;
 mod own_program;
 mod progress;
 mod role;
 mod state;
 mod toolchain;
 
-pub use access::Access;
+pub use access::{Access, forget_other_clusters};
 pub use cache::directory as cache_directory;
 pub use control_plane::keeper::Kept;
 pub use explain::explain;
@@ -35,6 +38,7 @@ pub use kind::{KindCluster, problem as kind_problem};
 pub use kubeconfig::{client, client_as, write as write_kubeconfig};
 pub use lifecycle::{bring_up::Wanted, health::Health};
 pub use local_cluster::LocalCluster;
+pub use own_program::file as own_file;
 pub use progress::{Step, seconds};
 pub use role::Role;
 pub use toolchain::{Tool, Toolchain};

@@ -5,7 +5,7 @@ use std::{
     convert::Infallible,
     ffi::OsString,
     os::unix::process::CommandExt,
-    path::Path,
+    path::{Path, PathBuf},
     process::{Command, Stdio},
 };
 
@@ -16,6 +16,13 @@ use rustix::process::{Pid, Signal, getppid, set_parent_process_death_signal};
 pub const SUPERVISE: &str = "local-cluster-supervise";
 /// First argument of a process that becomes a child; the parent's pid, the program and its arguments follow.
 pub const BECOME_CHILD: &str = "local-cluster-become-child";
+
+/// The file of this program, as long as it runs; the path that it was started from has another program, or none, after
+/// a build.
+#[must_use]
+pub fn file() -> PathBuf {
+    format!("/proc/{}/exe", std::process::id()).into()
+}
 
 /// A command that supervises the cluster of this name.
 pub fn supervisor(copy: &Path, cluster: &str) -> Command {
@@ -51,4 +58,31 @@ pub fn become_child(parent: i32, program: &Path, arguments: &[OsString]) -> Resu
     }
     Err(Command::new(program).args(arguments).exec())
         .with_context(|| format!("could not run {}", program.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use crate::again;
+
+    #[test]
+    fn a_program_whose_file_a_build_has_replaced_is_started_again() {
+        if again::is_here() {
+            fs::remove_file(std::env::current_exe().unwrap()).unwrap();
+            assert!(Command::new(file()).arg("--list").stdout(Stdio::null()).status().unwrap().success());
+            return;
+        }
+        let directory = tempfile::tempdir().unwrap();
+        let copy = directory.path().join("copy");
+        // Another process writes it: see `again::program`.
+        let own = std::env::current_exe().unwrap();
+        assert!(Command::new("cp").arg(own).arg(&copy).status().unwrap().success());
+        again::passes(
+            &copy,
+            "own_program::tests::a_program_whose_file_a_build_has_replaced_is_started_again",
+            &[],
+        );
+    }
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use anyhow::Result;
-use local_cluster::{KindCluster, LocalCluster};
+use local_cluster::{KindCluster, LocalCluster, kind_problem};
 
 /// Takes down one cluster, the demo's on kind if there is no local one with that name; or all.
 pub fn run(name: &str, all: bool) -> Result<()> {
@@ -21,6 +21,12 @@ pub fn run(name: &str, all: bool) -> Result<()> {
     for kind in kinds.iter().filter(|kind| kind.is_known()) {
         kind.delete()?;
         gone.push(kind.kubeconfig());
+    }
+    if let [kind] = &kinds[..]
+        && gone.is_empty()
+        && kind_problem().is_none()
+    {
+        kind.ensure_known()?;
     }
     if gone.is_empty() {
         println!("there is no cluster{}", if all { String::new() } else { format!(" {name:?}") });

@@ -40,7 +40,7 @@ pub async fn run(options: &Options) -> Result<()> {
 /// Builds the images as archives, and returns their paths.
 pub async fn write(controllers: &[String], interrupt: &Interrupt) -> Result<Vec<std::path::PathBuf>> {
     let binaries = Binaries::build(controllers, interrupt).await?;
-    let directory = workspace::target().join("images");
+    let directory = workspace::target()?.join("images");
     fs::create_dir_all(&directory).with_context(|| format!("could not create {}", directory.display()))?;
     let mut archives = Vec::new();
     for controller in controllers {

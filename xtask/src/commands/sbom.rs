@@ -30,7 +30,7 @@ pub fn run(options: &Options) -> Result<()> {
         Some(target) => target,
         None => binaries::target()?.0,
     };
-    let directory = workspace::target().join("sbom");
+    let directory = workspace::target()?.join("sbom");
     fs::create_dir_all(&directory).with_context(|| format!("could not create {}", directory.display()))?;
     for program in if options.only.is_empty() { &all } else { &options.only } {
         let path = directory.join(format!("{program}.cdx.json"));

@@ -16,7 +16,11 @@ pub async fn run() -> Result<()> {
         shown.push(describe(local).await);
     }
     for kind in &kinds {
-        let state = if kind.exists() { "on kind" } else { "was on kind, and is gone" };
+        let state = match kind.exists() {
+            Ok(true) => "on kind".to_owned(),
+            Ok(false) => "was on kind, and is gone".to_owned(),
+            Err(error) => format!("on kind, whose state is not known: {error:#}"),
+        };
         shown.push(format!(
             "{}: {state}\n  {:<20} {}\n",
             kind.name(),

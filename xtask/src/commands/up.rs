@@ -26,7 +26,7 @@ pub async fn run(name: &str, options: Options) -> Result<()> {
         .bin_dir
         .map(|path| std::path::absolute(&path).with_context(|| format!("odd path {}", path.display())))
         .transpose()?;
-    let wanted = Wanted { nodes: options.nodes, bin_dir, default_bin_dir: workspace::release_binaries() };
+    let wanted = Wanted { nodes: options.nodes, bin_dir, default_bin_dir: workspace::release_binaries()? };
     let newly = cluster.bring_up(&wanted).await?;
     let flag = if name == "default" { String::new() } else { format!(" --name {name}") };
     if newly {

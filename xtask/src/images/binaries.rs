@@ -41,7 +41,7 @@ impl Binaries {
             build.env("CARGO_ENCODED_RUSTFLAGS", flags.join("\u{1f}"));
             interrupt.run(&mut build).await?;
         }
-        Ok(Self { directory: workspace::target().join(target).join("release"), target, architecture })
+        Ok(Self { directory: workspace::target()?.join(target).join("release"), target, architecture })
     }
 
     /// The binary of a package.

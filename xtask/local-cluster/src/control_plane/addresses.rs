@@ -1,6 +1,10 @@
 //! Chooses unused ports and addresses.
 
-use std::{collections::BTreeSet, fs::File, net::TcpListener};
+use std::{
+    collections::BTreeSet,
+    fs::File,
+    net::{Ipv4Addr, TcpListener},
+};
 
 use anyhow::{Context, Result};
 
@@ -14,6 +18,9 @@ const PORTS: std::ops::Range<u16> = 20_000..32_000;
 
 /// 127.64.0.0/16 to 127.127.0.0/16.
 const POD_RANGES: std::ops::Range<u8> = 64..128;
+/// A supervisor listens there on the first address of its range, which no pod gets, so that clusters of other users and
+/// caches choose other ranges.
+const RESERVATION_PORT: u16 = 19_999;
 
 /// A choice that is reserved as soon as it is written to the cluster's state.
 pub struct Choice {
@@ -50,10 +57,49 @@ pub fn choose() -> Result<Choice> {
         api_server: next()?,
         controller_manager: next()?,
         scheduler: next()?,
-        pods: POD_RANGES
-            .clone()
-            .find(|range| !ranges.contains(range))
-            .context("no free loopback range: too many clusters: take one down")?,
+        pods: free_range(&ranges, std::process::id()).with_context(|| {
+            format!(
+                "no free loopback range: take a cluster down, or stop what listens on port {RESERVATION_PORT} of all \
+                 addresses"
+            )
+        })?,
     };
     Ok(Choice { addresses, _lock: lock })
+}
+
+/// Reserves a range of pods against everybody on this machine, until the result is dropped.
+pub fn reserve(range: u8) -> Result<TcpListener> {
+    TcpListener::bind((Ipv4Addr::new(127, range, 0, 0), RESERVATION_PORT)).with_context(|| {
+        format!("the addresses 127.{range}.0.0/16 of this cluster's pods are used by another cluster")
+    })
+}
+
+/// The first free range after one that differs from process to process.
+fn free_range(taken: &BTreeSet<u8>, process: u32) -> Option<u8> {
+    let mut ranges: Vec<u8> = POD_RANGES.collect();
+    let start = process as usize % ranges.len();
+    ranges.rotate_left(start);
+    ranges.into_iter().find(|range| !taken.contains(range) && reserve(*range).is_ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_range_that_a_cluster_of_another_cache_has_reserved_is_not_chosen() {
+        let first = free_range(&BTreeSet::new(), 5).unwrap();
+        let other = reserve(first).unwrap();
+        let second = free_range(&BTreeSet::new(), 5).unwrap();
+        assert_ne!(first, second);
+        assert_ne!(free_range(&BTreeSet::from([second]), 5), Some(second), "this cache has it");
+        drop(other);
+        assert_eq!(free_range(&BTreeSet::new(), 5), Some(first));
+    }
+
+    #[test]
+    fn two_processes_begin_with_different_ranges() {
+        let none = BTreeSet::new();
+        assert_ne!(free_range(&none, 30), free_range(&none, 45));
+    }
 }

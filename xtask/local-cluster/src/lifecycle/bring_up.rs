@@ -44,7 +44,7 @@ pub struct Wanted {
 
 /// Brings the cluster up; returns false when it was up already.
 pub async fn bring_up(home: &Home, wanted: &Wanted) -> Result<bool> {
-    let toolchain = Toolchain::provide()?;
+    let toolchain = Toolchain::provide().await?;
     let path = home.change_lock();
     let lock = File::create(&path).with_context(|| format!("could not create {}", path.display()))?;
     if lock.try_lock().is_err() {
@@ -95,7 +95,7 @@ fn set_up(home: &Home, toolchain: Toolchain, wanted: &Wanted) -> Result<State> {
 }
 
 fn start_supervisor(home: &Home) -> Result<Child> {
-    let own = std::env::current_exe().context("could not find this program's own file")?;
+    let own = own_program::file();
     let copy = home.supervisor_binary();
     // Written beside and moved, because a supervisor that has just died may still keep the old file busy.
     let unfinished = copy.with_extension("unfinished");

@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     control_plane::{
-        api_server,
+        addresses, api_server,
         component::Component,
         controller_manager, etcd,
         keeper::{Roster, keep},
@@ -40,6 +40,9 @@ pub async fn supervise(home: Home) -> Result<()> {
     fs::write(home.supervisor_pid(), std::process::id().to_string())
         .context("could not write the supervisor's pid")?;
     let state = State::require(&home)?;
+    let reservation = addresses::reserve(state.addresses.pods).with_context(|| {
+        format!("take the cluster {:?} down and bring it up again, so that it gets others", home.name())
+    })?;
     note(&format!("supervising {:?} as pid {}", home.name(), std::process::id()));
 
     let roster = Roster::new(home.clone());
@@ -87,8 +90,8 @@ pub async fn supervise(home: Home) -> Result<()> {
     };
     tokio::join!(etcd, control_plane_then_etcd);
     note("stopped");
-    // The lock ends with the process at the latest; this line shows that it is held until here.
-    drop(lock);
+    // They end with the process at the latest; this line shows that they are held until here.
+    drop((lock, reservation));
     Ok(())
 }
 

@@ -1,7 +1,7 @@
 //! Builds missing tools, once per user.
 
 use std::{
-    fs::{self, File},
+    fs,
     path::{Path, PathBuf},
     process::{Command, Stdio},
 };
@@ -10,11 +10,14 @@ use anyhow::{Context, Result, bail};
 use sha2::{Digest, Sha256};
 
 use super::pins::{Pins, Tool, minor};
-use crate::{cache, progress::Step};
+use crate::{cache, lock, progress::Step};
 
 /// The Go module that pins the tools.
 pub const GO_MOD: &str = include_str!("../../control-plane/go.mod");
 const GO_SUM: &str = include_str!("../../control-plane/go.sum");
+
+/// Locked in the directory of the tools while they are built.
+pub const LOCK: &str = ".lock";
 
 /// The directory of the tools of the present go.mod, whether or not they are built yet.
 pub fn directory(pins: &Pins) -> Result<PathBuf> {
@@ -33,7 +36,7 @@ const BUILD_FLAGS: [&str; 3] = ["-trimpath", "-mod=readonly", "-buildvcs=false"]
 /// Builds the given tools into `directory`. Two runs at once are safe: one waits for the other.
 pub fn build(tools: &[Tool], pins: &Pins, directory: &Path) -> Result<()> {
     fs::create_dir_all(directory).with_context(|| format!("could not create {}", directory.display()))?;
-    let _lock = lock(directory)?;
+    let _lock = lock::wait_for(&directory.join(LOCK), "builds the tools")?;
     let missing: Vec<Tool> =
         tools.iter().copied().filter(|tool| !directory.join(tool.binary()).is_file()).collect();
     if missing.is_empty() {
@@ -49,17 +52,6 @@ pub fn build(tools: &[Tool], pins: &Pins, directory: &Path) -> Result<()> {
         build_one(*tool, pins, &module, directory, &format!("{}/{}", index + 1, missing.len()))?;
     }
     Ok(())
-}
-
-fn lock(directory: &Path) -> Result<File> {
-    let path = directory.join(".lock");
-    let lock = File::create(&path).with_context(|| format!("could not create {}", path.display()))?;
-    if lock.try_lock().is_err() {
-        let step = Step::start("waiting for another run that builds the tools");
-        lock.lock().with_context(|| format!("could not lock {}", path.display()))?;
-        step.done("");
-    }
-    Ok(lock)
 }
 
 /// Writes the module to a separate directory, so that the tools can be built without a checkout.

@@ -26,7 +26,12 @@ use kube::{Api, api::PostParams};
 use local_cluster::{Interrupt, LocalCluster, Wanted};
 use serde_json::json;
 
-use crate::{cargo, charts, cluster::Cluster, post_mortem::ended, workspace};
+use crate::{
+    cargo, charts,
+    cluster::{Cluster, temporary},
+    post_mortem::ended,
+    workspace,
+};
 use meter::Meter;
 use sample::Sample;
 use scenario::{Choice, Scenario};
@@ -72,7 +77,7 @@ pub struct Options {
 /// Measures on a cluster of its own, which is always taken down.
 pub async fn run(options: &Options) -> Result<()> {
     let interrupt = Interrupt::listen()?;
-    let cluster = LocalCluster::named(&format!("bench-{}", std::process::id()))?;
+    let cluster = temporary("bench")?;
     let measured = async {
         set_up(&cluster, options, &interrupt).await?;
         measure(&cluster, options, &interrupt).await
@@ -101,7 +106,7 @@ pub async fn rehearse(cluster: &LocalCluster, interrupt: &Interrupt) -> Result<(
 
 async fn set_up(cluster: &LocalCluster, options: &Options, interrupt: &Interrupt) -> Result<()> {
     cargo::run(&["build", "--release"], interrupt).await?;
-    let bin_dir = workspace::release_binaries();
+    let bin_dir = workspace::release_binaries()?;
     let wanted = Wanted { nodes: 10, bin_dir: Some(bin_dir.clone()), default_bin_dir: bin_dir };
     interrupt.or(cluster.bring_up(&wanted)).await?;
     // The rights on the backups are in their namespace.

@@ -17,6 +17,10 @@ const POLICY_START: &str = "2d3bef9f5052a56124caae3751809c7b2a3c0783";
 /// Number of releases in which a version must have been deprecated before it may go.
 const DEPRECATED_RELEASES: usize = 2;
 
+/// The variables that git prefers to the directory it is told; it sets them for its own hooks.
+const OF_ANOTHER_REPOSITORY: [&str; 6] =
+    ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR", "GIT_OBJECT_DIRECTORY", "GIT_PREFIX"];
+
 /// Fails with each change since one of the revisions that breaks the policy.
 ///
 /// # Errors
@@ -68,12 +72,12 @@ struct Repository {
 
 impl Repository {
     fn git(&self, arguments: &[&str]) -> Result<String> {
-        let output = Command::new("git")
-            .arg("-C")
-            .arg(&self.root)
-            .args(arguments)
-            .output()
-            .context("git cannot be started")?;
+        let mut git = Command::new("git");
+        for variable in OF_ANOTHER_REPOSITORY {
+            git.env_remove(variable);
+        }
+        let output =
+            git.arg("-C").arg(&self.root).args(arguments).output().context("git cannot be started")?;
         let said = String::from_utf8_lossy(&output.stderr);
         ensure!(output.status.success(), "git {}: {}", arguments[0], said.trim());
         Ok(String::from_utf8_lossy(&output.stdout).into_owned())
@@ -169,6 +173,27 @@ mod tests {
             repository.git(&["tag", &format!("v0.{}.0", number + 1)]).unwrap();
         }
         repository
+    }
+
+    #[test]
+    fn a_repository_that_a_hook_of_git_names_is_not_touched() {
+        let directory = tempfile::tempdir().unwrap();
+        let developers = directory.path().join("developers");
+        // Another run of a test here, because variables of this process cannot be set while other tests run.
+        let output = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", &format!("{}::a_field_that_was_there_in_a_revision_is_missed", module())])
+            .env("GIT_DIR", &developers)
+            .env("GIT_INDEX_FILE", developers.join("index"))
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success() && said.contains("1 passed"), "{said}");
+        assert!(!developers.exists(), "git wrote to the repository of the hook");
+    }
+
+    /// The path of these tests, as the test program names it.
+    fn module() -> &'static str {
+        module_path!().split_once("::").unwrap().1
     }
 
     #[test]

@@ -1,24 +1,26 @@
 //! `cargo xtask demo`: the whole story, from nothing, on a cluster that is left running.
 
 mod kubectl;
+mod outdated;
 mod story;
 
 use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
-use local_cluster::{Access, Interrupt, KindCluster, LocalCluster, Wanted, kind_problem, seconds};
+use local_cluster::{Access, Interrupt, KindCluster, LocalCluster, Toolchain, Wanted, kind_problem, seconds};
 
 use crate::{
     cargo,
     charts::{self, Chart},
-    cluster::Cluster,
+    cluster::{Cluster, temporary},
     commands::{bench, images},
     images::{WORKLOAD, reference},
     post_mortem::{ended, on_failure},
     workspace,
 };
 use kubectl::Kubectl;
+use outdated::Outdated;
 use story::say;
 
 /// The values of backup-controller in the demo.
@@ -70,13 +72,13 @@ pub async fn run(name: &str, options: &Options) -> Result<()> {
 
 /// Shows the story on a local cluster of its own, which is always taken down, and measures a few objects on it.
 pub async fn rehearse(interrupt: &Interrupt) -> Result<()> {
-    let name = format!("demo-{}", std::process::id());
-    let cluster = LocalCluster::named(&name)?;
+    let cluster = temporary("demo")?;
+    let name = cluster.name();
     let told = async {
-        tell(&name, &Options { on: On::Local, node_image: None }, interrupt).await?;
+        tell(name, &Options { on: On::Local, node_image: None }, interrupt).await?;
         bench::rehearse(&cluster, interrupt).await
     };
-    let told = on_failure(Box::pin(told).await, &name, &cluster.logs(), cluster.access().ok().as_ref());
+    let told = on_failure(Box::pin(told).await, name, &cluster.logs(), || cluster.access().ok());
     ended(told, cluster.take_down().map(drop))
 }
 
@@ -88,8 +90,13 @@ async fn tell(name: &str, options: &Options, interrupt: &Interrupt) -> Result<Ac
         }
     };
     say("3. Their Helm charts, as a platform team installs them.");
+    let kubectl = Kubectl::new(&cluster.access, interrupt);
+    let outdated = Outdated::look(&kubectl).await?;
     charts::install(&cluster, &charts(), interrupt).await?;
-    story::tell(&Kubectl::new(&cluster.access, interrupt), image.as_deref()).await?;
+    if outdated.restart(&kubectl).await? {
+        charts::wait(&cluster, interrupt).await?;
+    }
+    story::tell(&kubectl, image.as_deref()).await?;
     Ok(cluster.access)
 }
 
@@ -98,7 +105,7 @@ async fn local(name: &str, interrupt: &Interrupt) -> Result<Cluster> {
     say(
         "1. A cluster: the real control plane, three fake nodes, one node whose pods are processes of this machine.",
     );
-    let bin_dir = workspace::release_binaries();
+    let bin_dir = workspace::release_binaries()?;
     let wanted = Wanted { nodes: 3, bin_dir: Some(bin_dir.clone()), default_bin_dir: bin_dir };
     interrupt.or(cluster.bring_up(&wanted)).await?;
 
@@ -111,9 +118,12 @@ async fn on_kind(name: &str, node_image: Option<&str>, interrupt: &Interrupt) ->
     if let Some(problem) = kind_problem() {
         bail!("there can be no kind cluster: {problem}; `cargo xtask demo` without --on needs neither");
     }
+    // First, because a missing Go would otherwise be noticed after all the builds.
+    interrupt.or(Toolchain::clients()).await?;
     let cluster = KindCluster::named(name)?;
+    cluster.ensure_known()?;
     say("1. A cluster: kind, with real kubelets.");
-    match (cluster.exists(), node_image) {
+    match (cluster.exists()?, node_image) {
         (false, _) => cluster.create(node_image, interrupt).await?,
         (true, None) => {}
         (true, Some(image)) => bail!(

@@ -1,12 +1,12 @@
 //! The suite on a kind cluster of its own: real kubelets, real images.
 
 use anyhow::{Result, bail};
-use local_cluster::{Interrupt, KindCluster, kind_problem};
+use local_cluster::{Interrupt, KindCluster, Toolchain, kind_problem};
 
 use super::suite::Suite;
 use crate::{
     cargo, charts,
-    cluster::Cluster,
+    cluster::{Cluster, temporary_name},
     commands,
     images::{self, WORKLOAD, reference},
     post_mortem::{ended, on_failure},
@@ -17,20 +17,24 @@ pub async fn run(suite: &Suite, node_image: Option<&str>, interrupt: &Interrupt)
     if let Some(problem) = kind_problem() {
         bail!("there can be no kind cluster: {problem}; `--on local` needs neither Docker nor kind");
     }
+    // First, because a missing Go would otherwise be noticed after all the builds.
+    interrupt.or(Toolchain::clients()).await?;
     let mut programs = images::programs();
     programs.push(WORKLOAD.to_owned());
     let archives = commands::images::write(&programs, interrupt).await?;
     cargo::run(&["build", "--release", "--package", "kubectl-catena"], interrupt).await?;
 
-    let name = format!("e2e-{}", std::process::id());
+    let name = temporary_name("e2e");
     let cluster = KindCluster::named(&name)?;
+    // From here on it is deleted in any case.
+    cluster.ensure_new()?;
     let result = async {
         cluster.create(node_image, interrupt).await?;
         cluster.load(&archives, interrupt).await?;
         on_cluster(&cluster, suite, interrupt).await
     }
     .await;
-    let result = on_failure(result, cluster.name(), &cluster.logs(), cluster.access().ok().as_ref());
+    let result = on_failure(result, cluster.name(), &cluster.logs(), || cluster.access().ok());
     if suite.keep {
         eprintln!("the cluster is left: `cargo xtask down --name {name}` takes it down");
         return result;

@@ -6,7 +6,7 @@ use local_cluster::{Interrupt, LocalCluster, Wanted};
 use super::suite::Suite;
 use crate::{
     cargo, charts,
-    cluster::Cluster,
+    cluster::{Cluster, temporary},
     post_mortem::{ended, on_failure},
     workspace,
 };
@@ -14,9 +14,9 @@ use crate::{
 /// Builds, brings up, installs, tests, takes down.
 pub async fn run(suite: &Suite, interrupt: &Interrupt) -> Result<()> {
     cargo::run(&["build", "--release"], interrupt).await?;
-    let cluster = LocalCluster::named(&format!("e2e-{}", std::process::id()))?;
+    let cluster = temporary("e2e")?;
     let result = on_cluster(&cluster, suite, interrupt).await;
-    let result = on_failure(result, cluster.name(), &cluster.logs(), cluster.access().ok().as_ref());
+    let result = on_failure(result, cluster.name(), &cluster.logs(), || cluster.access().ok());
     if suite.keep {
         eprintln!("the cluster is left: `cargo xtask down --name {}` takes it down", cluster.name());
         return result;
@@ -25,7 +25,7 @@ pub async fn run(suite: &Suite, interrupt: &Interrupt) -> Result<()> {
 }
 
 async fn on_cluster(local: &LocalCluster, suite: &Suite, interrupt: &Interrupt) -> Result<()> {
-    let bin_dir = workspace::release_binaries();
+    let bin_dir = workspace::release_binaries()?;
     let wanted = Wanted { nodes: 3, bin_dir: Some(bin_dir.clone()), default_bin_dir: bin_dir };
     interrupt.or(local.bring_up(&wanted)).await?;
     let cluster = Cluster::local(local)?;

@@ -49,6 +49,7 @@ pub async fn run(options: &Options) -> Result<()> {
     let suite = options.suite.narrowed_to(&options.only);
     let on = options.on.unwrap_or_else(choose);
     options.fit(on)?;
+    suite.ensure_found()?;
     let interrupt = Interrupt::listen()?;
     match on {
         On::Local => local::run(&suite, &interrupt).await,
@@ -62,6 +63,7 @@ pub async fn run(options: &Options) -> Result<()> {
 
 /// Runs the suite on a local cluster.
 pub async fn run_locally(suite: &Suite, interrupt: &Interrupt) -> Result<()> {
+    suite.ensure_found()?;
     local::run(suite, interrupt).await
 }
 

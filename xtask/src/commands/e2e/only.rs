@@ -38,9 +38,39 @@ impl FromStr for Only {
         if files.iter().any(|(_, text)| tests(text).any(|test| test.contains(name))) {
             return Ok(Self::Tests(name.to_owned()));
         }
-        let names: Vec<&str> = files.iter().map(|(stem, _)| stem.as_str()).collect();
-        bail!("no test has it in its name, and there is no such file; the files are {}", names.join(", "))
+        bail!("no test has it in its name, and there is no such file; the files are {}", names(&files))
     }
+}
+
+/// Options of a test program whose value is an argument of its own.
+const WITH_VALUE: [&str; 7] =
+    ["--color", "--format", "--logfile", "--shuffle-seed", "--skip", "--test-threads", "-Z"];
+
+/// Fails if one of a test program's arguments is the name of no test: without a test, the program would pass.
+pub fn ensure_found(arguments: &[String]) -> Result<()> {
+    let is_exact = arguments.iter().any(|argument| argument == "--exact");
+    let mut before = "";
+    for argument in arguments {
+        let is_name = !argument.starts_with('-') && !WITH_VALUE.contains(&before);
+        before = argument;
+        if !is_name {
+            continue;
+        }
+        let files = files()?;
+        let fits = |full: String| if is_exact { full == *argument } else { full.contains(argument) };
+        if !files.iter().any(|(stem, text)| tests(text).any(|test| fits(format!("{stem}::{test}")))) {
+            bail!(
+                "{argument:?} is {} test; the files are {}",
+                if is_exact { "not the full name, FILE::TEST, of any" } else { "not in the name of any" },
+                names(&files)
+            );
+        }
+    }
+    Ok(())
+}
+
+fn names(files: &[(String, String)]) -> String {
+    files.iter().map(|(stem, _)| stem.as_str()).collect::<Vec<_>>().join(", ")
 }
 
 /// The name and text of each file of the suite.
@@ -96,6 +126,18 @@ mod unit {
     fn what_fits_nothing_is_refused_with_what_there_is() {
         let said = "no_such_behaviour".parse::<Only>().unwrap_err().to_string();
         assert!(said.contains("heals") && said.contains("rolls_out"), "{said}");
+    }
+
+    #[test]
+    fn an_argument_that_is_in_no_name_is_refused_and_an_option_is_not() {
+        let found = |line: &str| ensure_found(&line.split(' ').map(str::to_owned).collect::<Vec<_>>());
+        for line in ["heals", "takes_any", "heals::", "--ignored blackhole", "--skip healz", "-Z nonsense"] {
+            found(line).unwrap();
+        }
+        for line in ["healz", "heals healz", "--ignored healz", "--skip heals healz", "--exact heals"] {
+            let said = found(line).unwrap_err().to_string();
+            assert!(said.contains("rolls_out"), "{line}: {said}");
+        }
     }
 
     #[test]

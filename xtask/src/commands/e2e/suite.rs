@@ -7,9 +7,9 @@ use std::{
 };
 
 use anyhow::Result;
-use local_cluster::Interrupt;
+use local_cluster::{Interrupt, forget_other_clusters, own_file};
 
-use super::only::Only;
+use super::only::{Only, ensure_found};
 use crate::{cargo, cluster::Cluster, rights, workspace};
 
 /// The options of a run.
@@ -65,6 +65,11 @@ impl Suite {
         Self { test_threads: 1, shuffle: None, keep, arguments, only: Vec::new(), variables }
     }
 
+    /// Fails if a name among the arguments is that of no test.
+    pub fn ensure_found(&self) -> Result<()> {
+        ensure_found(&self.arguments)
+    }
+
     /// Runs the tests; `variables` describe this cluster. Afterwards, where the API server's audit log can be read,
     /// compares the rights of the controllers with their requests.
     ///
@@ -79,15 +84,15 @@ impl Suite {
     ) -> Result<()> {
         let access = &cluster.access;
         let mut tests = cargo::command();
-        tests
+        forget_other_clusters(&mut tests)
             .args(self.of_cargo())
             .env("KUBECONFIG", &access.kubeconfig)
             .env("CATENA_ON", on)
             .env("CATENA_LOGS", &access.logs)
             .env("CATENA_HELM", &access.helm)
             .env("CATENA_KUBECTL", &access.kubectl)
-            .env("CATENA_PLUGIN", workspace::release_binaries().join("kubectl-catena"))
-            .env("CATENA_XTASK", std::env::current_exe()?)
+            .env("CATENA_PLUGIN", workspace::release_binaries()?.join("kubectl-catena"))
+            .env("CATENA_XTASK", own_file())
             .env("CATENA_CHARTS", workspace::charts())
             .env("CATENA_VALUES", &cluster.values)
             .envs(self.variables.iter().chain(variables).map(|(name, value)| (name, value)));

@@ -7,7 +7,7 @@ use std::{
 };
 
 use anyhow::{Result, bail};
-use local_cluster::{Interrupt, Tool, Toolchain};
+use local_cluster::{Interrupt, Tool, Toolchain, forget_other_clusters};
 
 use super::chart_notes;
 use crate::{
@@ -17,7 +17,7 @@ use crate::{
 
 /// Checks all charts; every failure is reported, not only the first.
 pub async fn run(interrupt: &Interrupt) -> Result<()> {
-    let toolchain = Toolchain::provide()?;
+    let toolchain = interrupt.or(Toolchain::provide()).await?;
     let helm = toolchain.path(Tool::Helm)?;
     let charts = charts::all();
     if charts.is_empty() {
@@ -63,7 +63,10 @@ pub async fn run(interrupt: &Interrupt) -> Result<()> {
 fn checks(helm: &Path, chart: &Chart) -> Vec<(String, Command)> {
     let helm_with = |subcommand: &[&str], values: Option<&Path>| {
         let mut command = Command::new(helm);
-        command.args(subcommand).arg(&chart.directory).args(["--namespace", NAMESPACE]);
+        forget_other_clusters(&mut command)
+            .args(subcommand)
+            .arg(&chart.directory)
+            .args(["--namespace", NAMESPACE]);
         if let Some(values) = values {
             command.arg("--values").arg(values);
         }

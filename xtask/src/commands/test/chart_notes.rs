@@ -8,6 +8,7 @@ use std::{
 };
 
 use anyhow::{Context, Result, ensure};
+use local_cluster::forget_other_clusters;
 
 use crate::charts::{Chart, NAMESPACE};
 
@@ -21,7 +22,7 @@ pub fn check(helm: &Path, chart: &Chart, values: &Path) -> Result<()> {
 }
 
 fn notes(helm: &Path, chart: &Chart, values: &Path) -> Result<String> {
-    let output = Command::new(helm)
+    let output = forget_other_clusters(&mut Command::new(helm))
         .args(["install", "--dry-run=client", &chart.name])
         .arg(&chart.directory)
         .args(["--namespace", NAMESPACE, "--values"])

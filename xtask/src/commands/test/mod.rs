@@ -54,6 +54,8 @@ enum Outcome {
 
 /// Runs the steps, each even if an earlier one failed, and prints a summary.
 pub async fn run(options: Options) -> Result<()> {
+    // Here, too, because the step comes late.
+    options.e2e.ensure_found()?;
     let interrupt = Interrupt::listen()?;
     let mut done: Vec<(Step, Outcome, Duration)> = Vec::new();
     for step in Step::value_variants() {

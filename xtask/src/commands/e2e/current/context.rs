@@ -8,10 +8,13 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, ensure};
-use local_cluster::{Access, Tool, Toolchain, cache_directory, write_kubeconfig};
+use local_cluster::{Access, Interrupt, Tool, Toolchain, cache_directory, write_kubeconfig};
 use serde_json::Value;
 
-use crate::{charts, cluster::Cluster};
+use crate::{
+    charts,
+    cluster::{Cluster, temporary_name},
+};
 
 /// The placeholder for a chart's name in the values of all charts.
 const CHART: &str = "${CHART}";
@@ -27,8 +30,8 @@ pub struct Context {
 impl Context {
     /// Copies the current context. Only the copy is used from then on, so that a change of the context while the suite
     /// runs does not change the cluster.
-    pub fn current(values: Option<&Path>) -> Result<Self> {
-        let clients = Toolchain::clients()?;
+    pub async fn current(values: Option<&Path>, interrupt: &Interrupt) -> Result<Self> {
+        let clients = interrupt.or(Toolchain::clients()).await?;
         let kubectl = clients.path(Tool::Kubectl)?.clone();
         let view = ["config", "view", "--minify", "--flatten", "--raw", "--output=json"];
         let config = said(Command::new(&kubectl).args(view)).context(
@@ -40,7 +43,7 @@ impl Context {
         let server = text("/clusters/0/cluster/server");
         let server = server.with_context(|| format!("the context {name} has no server"))?;
 
-        let directory = cache_directory()?.join("current").join(std::process::id().to_string());
+        let directory = cache_directory()?.join("current").join(temporary_name("e2e"));
         let access = Access {
             kubeconfig: directory.join("kubeconfig"),
             logs: directory.join("logs"),

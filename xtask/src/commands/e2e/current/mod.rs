@@ -52,7 +52,7 @@ impl Current {
     /// # Errors
     /// When there is no cluster, when the suite could harm existing objects, or without consent.
     pub async fn agreed(options: &OnCurrent, keep: bool, interrupt: &Interrupt) -> Result<Self> {
-        let context = Context::current(options.values.as_deref())?;
+        let context = Context::current(options.values.as_deref(), interrupt).await?;
         let found = Found::look(&context)?;
         let in_the_way = found.in_the_way(&context)?;
         if !in_the_way.is_empty() {
@@ -76,8 +76,9 @@ impl Current {
     pub async fn run(self, suite: &Suite, interrupt: &Interrupt) -> Result<()> {
         let access = &self.context.cluster.access;
         let result = self.on_cluster(suite, interrupt).await;
-        let result =
-            on_failure(result, &format!("current-{}", std::process::id()), &access.logs, Some(access));
+        let result = on_failure(result, &format!("current-{}", std::process::id()), &access.logs, || {
+            Some(access.clone())
+        });
         if suite.keep {
             eprintln!("everything is left in the cluster of the context {}", self.context.name);
             return result;
