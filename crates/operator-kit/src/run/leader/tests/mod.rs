@@ -327,7 +327,7 @@ async fn a_lease_that_somebody_deleted_is_taken_only_after_its_holder_has_stoppe
             b.leads().await;
             assert!(!gate.is_open(), "both write");
         };
-        let all = async { tokio::join!(leading.keep(), deletion, next) };
+        let all = Box::pin(async { tokio::join!(leading.keep(), deletion, next) });
         assert!(timeout(3 * LEASE_DURATION, all).await.is_err(), "{line:?}");
         assert_eq!(server.holder(), holder);
     }
