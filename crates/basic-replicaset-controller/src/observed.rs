@@ -139,12 +139,14 @@ impl Observed {
         matches!(pod.state, PodState::Finished(_)) && self.kept_for(pod).is_zero()
     }
 
-    /// The time for which a pod that ended by itself is still kept. Its lifetime counts, by the clock of the cluster, because
-    /// that of this process may be behind.
+    /// The time for which a pod that ended by itself is still kept. Where the clock of this process is behind, its lifetime
+    /// counts: that is by the clocks of the API server and of its node.
     #[must_use]
     pub fn kept_for(&self, pod: &PodRow) -> Duration {
         let lived = match &pod.state {
-            PodState::Finished(trouble) => trouble.since.duration_since(pod.created),
+            PodState::Finished(trouble) if self.now < pod.created => {
+                trouble.since.duration_since(pod.created)
+            }
             _ => SignedDuration::ZERO,
         };
         let lived = Duration::try_from(lived).unwrap_or_default();

@@ -13,8 +13,11 @@ use super::budget::STEPS;
 /// Digits after the point; Rust's own formatting panics above 65,535.
 const MOST_DIGITS: usize = 100;
 
-/// Digits of a quantity, those of its exponent included.
-const MOST_QUANTITY_DIGITS: usize = 20;
+/// Largest exponent of a quantity, and digits after its point.
+const MOST_DIGITS_AFTER: u32 = 9;
+/// 2^63, and how much larger a binary suffix is than the decimal one, at most.
+const TWO_TO_63: f64 = 9.223_372_036_854_776e18;
+const BINARY_IS_MORE: f64 = 1.16;
 
 /// Made once; an evaluation adds its variables in a scope of its own.
 pub(super) static FUNCTIONS: LazyLock<Context<'static>> = LazyLock::new(|| {
@@ -27,18 +30,44 @@ pub(super) static FUNCTIONS: LazyLock<Context<'static>> = LazyLock::new(|| {
 
 static UNBOUNDED: LazyLock<Context<'static>> = LazyLock::new(|| Context::default().with_all());
 
-/// A quantity whose digits and exponent fit into the numbers that compare it.
+/// A quantity that can be compared with any other one in 38 digits: Kubernetes knows none above 2^63, and none below 10^-9.
 fn quantity(text: Arc<String>) -> ResolveResult {
     let failed = |problem: String| ExecutionError::function_error("quantity", problem);
-    let digits = text.chars().filter(char::is_ascii_digit).count();
-    let exponent = text.split_once(['e', 'E']).and_then(|(_, exponent)| exponent.parse::<i32>().ok());
-    if digits > MOST_QUANTITY_DIGITS || exponent.is_some_and(|exponent| exponent.unsigned_abs() > 18) {
+    if !is_comparable(&text) {
         return Err(failed(format!("{text:?} is too large or too precise")));
     }
     let program = Program::compile("quantity(text)").map_err(|error| failed(error.to_string()))?;
     let mut one = UNBOUNDED.new_inner_scope();
     one.add_variable_from_value("text", Value::String(text));
     program.execute(&one)
+}
+
+/// Whether a text is less than 2^63, with at most nine digits after the point. What is no quantity is told as such later.
+fn is_comparable(text: &str) -> bool {
+    let end = text.find(|part: char| !(part.is_ascii_digit() || ".+-".contains(part))).unwrap_or(text.len());
+    let (number, suffix) = text.split_at(end);
+    let digits = number.split_once('.').map_or(0, |(_, after)| after.len());
+    let exponent = match suffix.strip_prefix(['e', 'E']).map(str::parse::<i32>) {
+        Some(Ok(exponent)) => Some(exponent).filter(|exponent| exponent.unsigned_abs() <= MOST_DIGITS_AFTER),
+        // 1E is 10^18, and 1Ei is 2^60.
+        Some(Err(_)) | None => match suffix {
+            "n" => Some(-9),
+            "u" => Some(-6),
+            "m" => Some(-3),
+            "k" | "Ki" => Some(3),
+            "M" | "Mi" => Some(6),
+            "G" | "Gi" => Some(9),
+            "T" | "Ti" => Some(12),
+            "P" | "Pi" => Some(15),
+            "E" | "Ei" => Some(18),
+            _ => Some(0),
+        },
+    };
+    let value = number.parse::<f64>().unwrap_or_default().abs();
+    exponent.is_some_and(|exponent| {
+        u32::try_from(digits).is_ok_and(|digits| digits <= MOST_DIGITS_AFTER)
+            && value * 10f64.powi(exponent) * BINARY_IS_MORE < TWO_TO_63
+    })
 }
 
 /// A loop over more numbers is given up anyway.

@@ -59,8 +59,17 @@ fn text_is_found_wherever_it_stands() {
 #[test]
 fn quantities_are_compared_and_none_that_is_too_large() {
     assert!(holds("quantity('2Gi').isGreaterThan(quantity('1Ti')) == false"));
-    assert!(holds("quantity('1e12').isGreaterThan(quantity('1Gi'))"));
-    for text in ["1e200", "1E-200", "1e99999999999", "100000000000000000000000000000000000000000"] {
+    assert!(holds("quantity('2e9').isGreaterThan(quantity('1Gi'))"));
+    assert!(holds("quantity('7E').isGreaterThan(quantity('0.000000001n'))"));
+    for text in [
+        "99999999999999999999E",
+        "10000000000000000000E",
+        "1e12",
+        "1e200",
+        "1E-200",
+        "1e99999999999",
+        "100000000000000000000000000000000000000000",
+    ] {
         let source = format!("quantity('{text}').isGreaterThan(quantity('1Ti'))");
         assert!(compiled(&source).bool(&[("object", &task())]).is_err(), "{text}");
     }

@@ -9,8 +9,11 @@ const IS_RISKY: &str = "@risky";
 /// The key of the number of values that a rendering has marked, and the begin of the keys of these.
 const MARKED: &str = "@marked";
 /// The begin and the end of a mark, which stands for a value.
-const MARK: &str = "@value";
+const MARK: &str = "x@value";
 const END: char = '@';
+
+/// Characters with a meaning at the begin of a node.
+const AT_THE_BEGIN: [char; 11] = ['-', '?', ':', '&', '*', '!', '|', '>', '%', '@', '`'];
 
 /// Notes a value, as JSON, that is written.
 pub(super) fn note(state: &State, json: &str) {
@@ -47,6 +50,11 @@ pub(super) fn values(state: &State) -> Vec<String> {
 
 /// Whether the texts in a value, as JSON, contain what could be structure.
 fn is_risky(json: &str) -> bool {
+    // Without its quotes, which a filter may take away.
+    let bare = json.trim_matches('"');
+    if json.starts_with('"') && (bare.ends_with(':') || bare.starts_with(AT_THE_BEGIN)) {
+        return true;
+    }
     let (mut is_text, mut is_escaped, mut before) = (false, false, ' ');
     for character in json.chars() {
         let is_end = character == '"' && !is_escaped;
@@ -79,16 +87,31 @@ pub(super) fn unmarked(node: Value, values: &[String]) -> Value {
 
 fn unmarked_text(text: &str, values: &[String]) -> Value {
     let whole = text.strip_prefix(MARK).and_then(|rest| rest.strip_suffix(END));
-    if let Some(json) = whole.and_then(|number| values.get(number.parse::<usize>().ok()?)) {
-        return serde_json::from_str(json).unwrap_or_default();
+    if let Some(number) = whole.and_then(|number| number.parse::<usize>().ok())
+        && let Some(json) = values.get(number)
+    {
+        // A text that was captured before it was written has marks of its own, with lower numbers.
+        return unmarked(serde_json::from_str(json).unwrap_or_default(), &values[..number]);
     }
-    if !text.contains(MARK) {
-        return text.into();
+    let (mut replaced, mut rest) = (String::new(), text);
+    while let Some((before, after)) = rest.split_once(MARK) {
+        let found = after
+            .split_once(END)
+            .and_then(|(number, after)| Some((values.get(number.parse::<usize>().ok()?)?.as_str(), after)));
+        let Some((json, after)) = found else {
+            replaced.extend([before, MARK]);
+            rest = after;
+            continue;
+        };
+        if let Some((before, after)) = before.strip_suffix('"').zip(after.strip_prefix('"')) {
+            replaced.extend([before, json]);
+            rest = after;
+        } else {
+            let inner = json.strip_prefix('"').and_then(|json| json.strip_suffix('"'));
+            replaced.extend([before, inner.unwrap_or(json)]);
+            rest = after;
+        }
     }
-    let replaced = values.iter().enumerate().fold(text.to_owned(), |text, (number, json)| {
-        let mark = format!("{MARK}{number}{END}");
-        let inner = json.strip_prefix('"').and_then(|json| json.strip_suffix('"')).unwrap_or(json);
-        text.replace(&format!("\"{mark}\""), json).replace(&mark, inner)
-    });
+    replaced.push_str(rest);
     replaced.into()
 }

@@ -38,12 +38,42 @@ fn a_value_in_the_middle_of_a_text_is_refused_where_it_would_be_structure() {
 fn a_filter_that_takes_the_quotes_away_makes_no_structure_either() {
     let line = "note: {% filter trim('\"') %}{{ parameters.team }}{% endfilter %}";
     assert_eq!(spec(line, "web").unwrap(), json!({"note": "web"}));
+    assert_eq!(spec(line, "it's fine").unwrap(), json!({"note": "it's fine"}));
     assert!(spec(line, "a, privileged: true").is_err());
+    let list = "args: [{% filter trim('\"') %}{{ parameters.team }}{% endfilter %}]";
+    assert!(spec(list, "a:").is_err());
+}
+
+#[test]
+fn a_text_that_is_captured_first_stays_a_value() {
+    let set = "{% set script %}echo {{ parameters.team }}{% endset %}";
+    for team in ["web", "it's", "a, b", "x: y"] {
+        let text = format!("echo {}", json!(team));
+        let given = render(&format!("{set}{}", pod("command: {{ ['sh', script] }}")), &[("team", team)]);
+        assert_eq!(given.unwrap().object["spec"]["command"], json!(["sh", text]), "{team}");
+    }
+}
+
+/// All controllers have one thread.
+#[test]
+fn many_values_in_one_text_are_proved_in_time() {
+    let template = "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec:\n  script: |\n    {% for t in parameters.team | list %}echo {{ t ~ ',' }} {% endfor %}\n";
+    let begun = std::time::Instant::now();
+    let given = "a".repeat(10_000);
+    let script = render(template, &[("team", &given)]).unwrap().object["spec"]["script"].clone();
+    assert_eq!(script.as_str().unwrap().matches("a,").count(), 10_000);
+    assert!(begun.elapsed() < std::time::Duration::from_secs(20), "{:?}", begun.elapsed());
 }
 
 #[test]
 fn any_value_may_stand_as_a_whole_or_in_a_block_of_text() {
-    for team in HOSTILE.into_iter().chain(["@value0@", "\"quoted\", and more", "[1, 2]", "line\nline: #"]) {
+    for team in HOSTILE.into_iter().chain([
+        "x@value0@",
+        "@value0@",
+        "\"quoted\", and more",
+        "[1, 2]",
+        "line\nline: #",
+    ]) {
         assert_eq!(spec("a: {{ parameters.team }}", team).unwrap(), json!({"a": team}));
         assert_eq!(
             spec("a: {{ 'team ' ~ parameters.team }}", team).unwrap(),
