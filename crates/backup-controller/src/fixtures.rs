@@ -4,14 +4,17 @@ use std::sync::Arc;
 
 use backup_controller::{
     Settings,
+    annotation::{BackupStatus, State},
     backup::{Situation, render},
     force_release::ForceRelease,
     metadata,
     observed::{Held, Observed, Row, Selection},
+    status::FAILED,
 };
 use catena_api::keys::{BACKUP_FINALIZER, BACKUP_TARGET};
 use kube::api::ObjectMeta;
 use operator_kit::{
+    report::{Category, Failure},
     run::Attempt,
     watch::{Source, Watched, WatchedResource, Watermark},
 };
@@ -79,6 +82,33 @@ pub fn watched(settings: &Settings, object: &Value) -> Arc<Watched<Row>> {
         finalizers: metadata.finalizers.clone().unwrap_or_default(),
     };
     Arc::new(Watched { metadata, source: source.into(), row })
+}
+
+/// A pass that may only report a failure.
+pub fn deferred() -> Attempt {
+    Attempt::Deferred(Failure {
+        category: Category::Transient,
+        reason: "Forbidden",
+        message: "no".into(),
+        is_expected: false,
+        next_retry: None,
+    })
+}
+
+/// The status of an object after this attempt has failed.
+pub fn failed(attempt: u32) -> BackupStatus {
+    BackupStatus {
+        uid: "u".into(),
+        state: State::Failed,
+        entry: "maps".into(),
+        attempt,
+        backup: None,
+        failed: None,
+        ignored_release: None,
+        since: "2026-06-01T12:00:00Z".parse().unwrap(),
+        reason: FAILED.into(),
+        message: String::new(),
+    }
 }
 
 /// A held object, with the state of its backups.

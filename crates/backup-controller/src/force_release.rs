@@ -71,7 +71,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::annotation::State;
+    use crate::fixtures::failed;
 
     const UID: &str = "8f2a6c1e-0000-4000-8000-00000000000a";
     const OTHER: &str = "8f2a6c1e-0000-4000-8000-00000000000b";
@@ -81,18 +81,7 @@ mod tests {
     }
 
     fn held(ignored: Option<&str>) -> BackupStatus {
-        BackupStatus {
-            uid: UID.into(),
-            state: State::Failed,
-            entry: "e".into(),
-            attempt: 1,
-            backup: None,
-            failed: None,
-            ignored_release: ignored.map(digest),
-            since: "2026-01-01T00:00:00Z".parse().unwrap(),
-            reason: "BackupFailed".into(),
-            message: String::new(),
-        }
+        BackupStatus { uid: UID.into(), ignored_release: ignored.map(digest), ..failed(1) }
     }
 
     #[test]

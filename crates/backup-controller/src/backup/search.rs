@@ -121,7 +121,7 @@ fn first_look_up(kind: &ProtectedKind, status: Option<&BackupStatus>) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{annotation::FailedAttempts, settings::Settings};
+    use crate::{annotation::FailedAttempts, fixtures::failed, settings::Settings};
 
     const SETTINGS: &str = r"
 kinds:
@@ -131,32 +131,17 @@ backups:
   b: {apiVersion: v1, kind: Secret, resource: secrets, template: x, succeeded: 'true'}
 ";
 
-    fn status(attempt: u32, failed: Option<FailedAttempts>) -> BackupStatus {
-        BackupStatus {
-            uid: "u".into(),
-            state: State::Failed,
-            entry: String::new(),
-            attempt,
-            backup: None,
-            failed,
-            ignored_release: None,
-            since: Timestamp::UNIX_EPOCH,
-            reason: String::new(),
-            message: String::new(),
-        }
-    }
-
     /// An attempt that was given up may have succeeded since.
     #[test]
     fn the_look_up_begins_with_the_first_attempt_where_release_is_allowed() {
         let settings: Settings = serde_saphyr::from_str(SETTINGS).unwrap();
         let first =
             |id: &str, status: Option<BackupStatus>| first_look_up(&settings.kinds[id], status.as_ref());
-        assert_eq!((first("held", Some(status(3, None))), first("held", None)), (3, 1));
-        assert_eq!((first("released", Some(status(3, None))), first("released", None)), (1, 1));
+        assert_eq!((first("held", Some(failed(3))), first("held", None)), (3, 1));
+        assert_eq!((first("released", Some(failed(3))), first("released", None)), (1, 1));
         // A search of 32 that begins at 1 again and again would never end.
         for attempt in [32, 33] {
-            assert_eq!(first("released", Some(status(attempt, None))), attempt);
+            assert_eq!(first("released", Some(failed(attempt))), attempt);
         }
     }
 
@@ -165,8 +150,8 @@ backups:
         let settings: Settings = serde_saphyr::from_str(SETTINGS).unwrap();
         let kind = &settings.kinds["held"];
         let first = |policy: &str| {
-            let failed = FailedAttempts { policy: policy.to_owned(), last: 3 };
-            first_look_up(kind, Some(&status(3, Some(failed))))
+            let by = FailedAttempts { policy: policy.to_owned(), last: 3 };
+            first_look_up(kind, Some(&BackupStatus { failed: Some(by), ..failed(3) }))
         };
         assert_eq!((first(&kind.policy), first("another")), (3, 1));
     }

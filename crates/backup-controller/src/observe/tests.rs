@@ -1,7 +1,6 @@
-use backup_controller::annotation::State;
 use catena_api::keys::{BACKUP_STATUS, FORCE_RELEASE};
 use operator_kit::{
-    report::{Category, Failure, Reported},
+    report::{Category, Reported},
     run::Triggers,
     watch::Watches,
 };
@@ -10,7 +9,7 @@ use serde_json::json;
 use super::*;
 use crate::{
     api_server::{Answer, DATE, Log, answering},
-    fixtures::{TEMPLATE, created, settings, target, watched},
+    fixtures::{TEMPLATE, created, deferred, failed, settings, target, watched},
 };
 
 const WEB: &str = "/api/v1/namespaces/shop/configmaps/web";
@@ -51,16 +50,6 @@ fn unplaced(attempt: u32) -> Unplaced {
     Unplaced::new(tried, &created(&settings, &target("shop"), attempt))
 }
 
-fn backing_off() -> Attempt {
-    Attempt::Deferred(Failure {
-        category: Category::Transient,
-        reason: "Forbidden",
-        message: "no".into(),
-        is_expected: false,
-        next_retry: None,
-    })
-}
-
 #[tokio::test]
 async fn what_kept_a_backup_from_being_created_is_looked_for_once() {
     let memory = Memory::default();
@@ -75,7 +64,7 @@ async fn what_kept_a_backup_from_being_created_is_looked_for_once() {
 
 #[tokio::test]
 async fn what_kept_another_backup_from_being_created_or_is_not_tried_now_does_not_matter() {
-    for (attempt, number) in [(Attempt::Allowed, 2), (backing_off(), 1)] {
+    for (attempt, number) in [(Attempt::Allowed, 2), (deferred(), 1)] {
         let memory = Memory::default();
         memory.note_unplaced("u", unplaced(number));
         let (observer, _) = observer(Some(target("shop")), memory);
@@ -128,35 +117,20 @@ async fn of_an_object_that_somebody_lets_go_no_backup_is_looked_up() {
     assert_eq!(log.take().len(), 1);
 }
 
-fn told(entry: &str) -> BackupStatus {
-    BackupStatus {
-        uid: "u".into(),
-        state: State::Failed,
-        entry: entry.into(),
-        attempt: 1,
-        backup: None,
-        failed: None,
-        ignored_release: None,
-        since: "2026-06-01T12:00:00Z".parse().unwrap(),
-        reason: "BackupFailed".into(),
-        message: String::new(),
-    }
-}
-
 /// A policy on annotations may refuse or strip it.
 #[tokio::test(start_paused = true)]
 async fn a_status_that_the_object_does_not_show_holds_and_is_told_again_after_a_while() {
     let memory = Memory::default();
-    memory.note_told("u", told("maps"));
+    memory.note_told("u", failed(1));
     let (observer, _) = observer(Some(target("shop")), memory.clone());
     let held = observe(&observer, Attempt::Allowed).await.unwrap();
-    assert_eq!((held.status, held.tell_again), (Some(told("maps")), Some(TELL_AGAIN_AFTER)));
+    assert_eq!((held.status, held.tell_again), (Some(failed(1)), Some(TELL_AGAIN_AFTER)));
     tokio::time::sleep(TELL_AGAIN_AFTER).await;
     let held = observe(&observer, Attempt::Allowed).await.unwrap();
     assert_eq!(held.tell_again, Some(Duration::ZERO));
 
     let mut shown = target("shop");
-    shown["metadata"]["annotations"] = json!({BACKUP_STATUS: told("maps").text()});
+    shown["metadata"]["annotations"] = json!({BACKUP_STATUS: failed(1).text()});
     let (observer, _) = self::observer(Some(shown), memory);
     assert_eq!(observe(&observer, Attempt::Allowed).await.unwrap().tell_again, None);
 }
@@ -180,7 +154,10 @@ async fn the_entry_that_was_told_stays_even_if_the_object_does_not_show_it() {
     let entries = &two.by_resource["configmaps"];
     let silver = entries.named("silver").unwrap().clone();
     let id = |status| recorded(entries, &target("shop"), status, silver.clone()).id.clone();
-    assert_eq!((id(Some(&told("gold"))), id(None)), ("gold".into(), "silver".into()));
+    assert_eq!(
+        (id(Some(&BackupStatus { entry: "gold".into(), ..failed(1) })), id(None)),
+        ("gold".into(), "silver".into())
+    );
 }
 
 #[tokio::test]

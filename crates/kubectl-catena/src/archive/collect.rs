@@ -20,7 +20,7 @@ use super::{
     folder::Folder,
     foreign::{COMMAND_OF_OTHERS, is_command, may_be_command},
     index::Scope,
-    manifest::Manifest,
+    manifest::{Manifest, is_going},
 };
 use crate::{
     chain::{Gap, labelled_kinds},
@@ -163,7 +163,7 @@ impl Collection<'_> {
     fn add(&mut self, kind: &Kind, mut object: Value) -> Result<()> {
         let name =
             format!("{}/{}", kind.resource.plural, object["metadata"]["name"].as_str().unwrap_or_default());
-        let is_going = !object["metadata"]["deletionTimestamp"].is_null();
+        let is_going = is_going(&object);
         // The items of a list of a built-in kind do not say what they are.
         object["apiVersion"] = kind.resource.api_version.as_str().into();
         object["kind"] = kind.resource.kind.as_str().into();

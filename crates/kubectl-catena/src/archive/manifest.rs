@@ -152,6 +152,11 @@ fn applied(managed: Option<&Value>) -> Vec<Value> {
     entries.filter(is_applied).map(timeless).collect()
 }
 
+/// Whether an object is being deleted.
+pub fn is_going(object: &Value) -> bool {
+    !object["metadata"]["deletionTimestamp"].is_null()
+}
+
 #[cfg(test)]
 pub mod tests {
     use super::*;

@@ -21,7 +21,7 @@ use super::{
     create::{Live, handed_over, is_incomplete},
     definitions::create_missing,
     folder::Folder,
-    manifest::Manifest,
+    manifest::{Manifest, is_going},
     order::{levels, lose_owners, owners},
     rebind::{Uids, owner_with},
     report::{Note, Report},
@@ -336,10 +336,6 @@ async fn overwrite(live: &Live<'_>, found: Value, object: &Value) -> Result<(), 
         present = found.filter(is_same).ok_or("it was deleted meanwhile")?;
     }
     Err("others change it all the time: restore again".to_owned())
-}
-
-fn is_going(object: &Value) -> bool {
-    !object["metadata"]["deletionTimestamp"].is_null()
 }
 
 fn text(object: &Value, field: &str) -> String {

@@ -3,6 +3,8 @@
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 
+use super::clip::clip;
+
 /// The object matches its spec.
 pub const READY: &str = "Ready";
 /// A rollout is in progress or complete.
@@ -36,25 +38,21 @@ impl Conditions {
     /// Adds a condition.
     #[must_use]
     pub fn with(self, type_: &str, status: bool, reason: &str, message: impl Into<String>) -> Self {
-        self.push(type_, if status { "True" } else { "False" }, reason, message.into())
+        self.push(type_, if status { "True" } else { "False" }, reason, &message.into())
     }
 
     /// Adds a condition with the status `Unknown`.
     #[must_use]
     pub fn unknown(self, type_: &str, reason: &str, message: impl Into<String>) -> Self {
-        self.push(type_, "Unknown", reason, message.into())
+        self.push(type_, "Unknown", reason, &message.into())
     }
 
-    fn push(mut self, type_: &str, status: &str, reason: &str, mut message: String) -> Self {
-        if message.len() > LONGEST_MESSAGE {
-            let end = (0..=LONGEST_MESSAGE).rev().find(|&end| message.is_char_boundary(end)).unwrap_or(0);
-            message.truncate(end);
-        }
+    fn push(mut self, type_: &str, status: &str, reason: &str, message: &str) -> Self {
         self.list.push(Condition {
             type_: type_.into(),
             status: status.into(),
             reason: reason.into(),
-            message,
+            message: clip(message, LONGEST_MESSAGE),
             observed_generation: Some(self.generation),
             last_transition_time: Time(self.now),
         });

@@ -15,7 +15,7 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-use crate::report::metrics::Metrics;
+use super::{clip::clip, metrics::Metrics};
 
 /// Maximum length of a note in the Events API.
 const LONGEST_NOTE: usize = 1024;
@@ -167,24 +167,12 @@ async fn publish(client: Client, reporter: Reporter, mut queued: Receiver<Queued
     }
 }
 
-/// The beginning of a text, to at most so many bytes.
-pub(super) fn clip(text: &str, longest: usize) -> String {
-    let end = (0..=longest.min(text.len())).rev().find(|&end| text.is_char_boundary(end)).unwrap_or(0);
-    text[..end].to_owned()
-}
-
 #[cfg(test)]
 mod tests {
     use kube::Config;
 
     use super::*;
     use crate::testing::{Answer, answering};
-
-    #[test]
-    fn texts_are_cut_between_characters() {
-        assert_eq!(clip("äöü", 3), "ä");
-        assert_eq!(clip("abc", 10), "abc");
-    }
 
     #[tokio::test(start_paused = true)]
     async fn a_repeat_has_the_same_words() {

@@ -1,6 +1,6 @@
 use std::{fmt, time::Duration};
 
-use super::{NextRetry, Obstacle, events::clip};
+use super::{NextRetry, Obstacle, clip::clip};
 
 /// The way out of a failure. Every failure is retried with exponential backoff, because a fix is not always visible,
 /// but the category is reported. Bounded, so that it can be a metric label.

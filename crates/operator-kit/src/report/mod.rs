@@ -1,5 +1,6 @@
 //! Reports: failures, conditions, Events, health, metrics and logs.
 
+mod clip;
 pub mod conditions;
 mod deletion;
 mod events;

@@ -107,7 +107,7 @@ impl SettingsStatus {
     }
 }
 
-/// The action of an Event about settings: another one for each version and problem, so that none is taken for a repeat.
+/// The action of an Event about settings: another one for each version and problem, by which `kubectl catena why` finds it.
 fn taking(about: &[&str]) -> String {
     format!("Take{}", short_digest(about))
 }
@@ -139,7 +139,7 @@ impl SettingsEvents {
         }
     }
 
-    /// Tells a warning; those with the same reason and action are repeats of the first one.
+    /// Tells a warning; those with the same reason, action and note are repeats.
     pub fn warn(&self, reason: &'static str, action: &str, note: &str) {
         if let Some(map) = &self.config_map {
             self.events.enqueue(EventType::Warning, map, reason, action, note);

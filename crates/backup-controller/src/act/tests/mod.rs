@@ -21,7 +21,7 @@ use prometheus_client::{encoding::text::encode, registry::Registry};
 use super::*;
 use crate::{
     api_server::{Answer, Sent, answering},
-    fixtures::{self, MANAGER, TEMPLATE, created, held, settings, target, with_policy},
+    fixtures::{self, MANAGER, TEMPLATE, created, failed, held, settings, target, with_policy},
 };
 
 const WEB: &str =
@@ -93,18 +93,8 @@ fn backup() -> Value {
 }
 
 fn status(state: State) -> BackupStatus {
-    BackupStatus {
-        uid: "u".into(),
-        state,
-        entry: "maps".into(),
-        attempt: 1,
-        backup: Some("Job backups/web-1".into()),
-        failed: None,
-        ignored_release: None,
-        since: "2026-06-01T12:00:00Z".parse().unwrap(),
-        reason: "Reason".into(),
-        message: "as it says".into(),
-    }
+    let (backup, reason, message) = (Some("Job backups/web-1".into()), "Reason".into(), "as it says".into());
+    BackupStatus { state, backup, reason, message, ..failed(1) }
 }
 
 fn tell(state: State) -> Action {

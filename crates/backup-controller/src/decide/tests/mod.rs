@@ -1,14 +1,13 @@
 use std::sync::Arc;
 
 use catena_api::keys::BACKUP_FINALIZER;
-use k8s_openapi::{api::core::v1::ObjectReference, apimachinery::pkg::apis::meta::v1::Time};
-use operator_kit::report::{Category, Failure};
+use k8s_openapi::api::core::v1::ObjectReference;
 use serde_json::json;
 
 use super::*;
 use crate::{
     error::{Missing, Unusable},
-    fixtures,
+    fixtures::{self, deferred},
     settings::Settings,
 };
 
@@ -41,22 +40,10 @@ fn living(selection: Selection, finalizers: &[&str]) -> Observed {
 
 /// An object that was deleted a minute ago.
 fn deleted(id: &str, situation: Situation) -> Observed {
-    let mut observed = living(Selection::Selected, &[BACKUP_FINALIZER]);
-    Arc::get_mut(&mut observed.target).unwrap().metadata.deletion_timestamp = Some(Time(ago(60)));
-    observed.kind = Some(kind(id));
-    observed.held = Some(Held {
-        finalizers: vec![BACKUP_FINALIZER.into()],
-        is_annotated: false,
-        since: ago(60),
-        now: now(),
-        status: None,
-        tell_again: None,
-        force_release: ForceRelease::Unasked,
-        refusals: 0,
-        situation: Some(situation),
-        missing: None,
-    });
-    observed
+    let settings = fixtures::settings(fixtures::TEMPLATE, "");
+    let observed = fixtures::held(&settings, &fixtures::target("shop"), situation);
+    let held = observed.held.map(|held| Held { since: ago(60), now: now(), ..held });
+    Observed { kind: Some(kind(id)), held, ..observed }
 }
 
 fn held(observed: &mut Observed) -> &mut Held {
@@ -77,16 +64,6 @@ fn absent() -> Situation {
 
 fn failed(attempt: u32, age: i64) -> Situation {
     Situation::Failed { last: last(attempt, age), next: json!({"next": true}), seen: attempt }
-}
-
-fn backing_off() -> Attempt {
-    Attempt::Deferred(Failure {
-        category: Category::Transient,
-        reason: "Forbidden",
-        message: "no".into(),
-        is_expected: false,
-        next_retry: None,
-    })
 }
 
 fn outcome(action: Action) -> Option<Outcome> {
@@ -150,7 +127,7 @@ fn under_hold_only_a_proven_backup_or_a_user_lets_go() {
         ]
     });
     for situation in unproven {
-        for attempt in [Attempt::Allowed, backing_off()] {
+        for attempt in [Attempt::Allowed, deferred()] {
             for since in ages {
                 let mut observed = deleted("held", situation.clone());
                 observed.attempt = attempt.clone();
@@ -170,7 +147,7 @@ fn under_hold_only_a_proven_backup_or_a_user_lets_go() {
 #[test]
 fn an_object_that_backs_off_is_let_go_when_its_backup_is_proven() {
     let mut observed = deleted("held", there(Verdict::Succeeded, 1));
-    observed.attempt = backing_off();
+    observed.attempt = deferred();
     assert_eq!(outcome(decide(&observed)), Some(Outcome::BackedUp));
 }
 
@@ -181,7 +158,7 @@ fn nothing_is_created_while_backing_off_and_the_failure_is_said() {
         if let Action::Hold { status, .. } = decide(&observed) {
             held(&mut observed).status = Some(status);
         }
-        observed.attempt = backing_off();
+        observed.attempt = deferred();
         held(&mut observed).now = now() + Duration::from_secs(60);
         assert_eq!(state(&decide(&observed)), Some((State::Blocked, "Forbidden")));
     }
@@ -193,7 +170,7 @@ fn a_read_that_fails_in_the_pause_after_a_failed_backup_does_not_end_the_pause()
     let Action::Hold { status, .. } = decide(&observed) else { panic!("not held") };
     held(&mut observed).status = Some(status.clone());
     held(&mut observed).now = now() + Duration::from_secs(59);
-    observed.attempt = backing_off();
+    observed.attempt = deferred();
     let action = decide(&observed);
     let waits = Duration::from_secs(1);
     assert!(matches!(&action, Action::Hold { tell: false, again, .. } if *again == waits), "{action:?}");

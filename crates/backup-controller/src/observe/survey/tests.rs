@@ -8,12 +8,12 @@ use std::{
 
 use backup_controller::{
     Settings,
-    annotation::{FailedAttempts, State},
+    annotation::FailedAttempts,
     backup::{Failures, MAX_LOOK_UPS, Verdict, written_as},
     error::Missing,
     metadata,
     settings::LAST_ATTEMPT,
-    status::{FAILED, OVERDUE},
+    status::OVERDUE,
 };
 use catena_api::keys::{BACKUP_OF, BACKUP_TARGET};
 use kube::discovery::ApiResource;
@@ -23,7 +23,7 @@ use serde_json::json;
 use super::*;
 use crate::{
     api_server::{DATE, server},
-    fixtures::{TEMPLATE, created, settings, target, with_policy},
+    fixtures::{TEMPLATE, created, failed, settings, target, with_policy},
     memory::Unplaced,
 };
 
@@ -42,24 +42,8 @@ fn cluster(backups: Vec<Value>) -> (Client, Arc<AtomicU32>) {
     (client, lookups)
 }
 
-/// The status after this attempt.
-fn status(attempt: u32, failed: Option<FailedAttempts>) -> BackupStatus {
-    BackupStatus {
-        uid: "u".into(),
-        state: State::Failed,
-        entry: "maps".into(),
-        attempt,
-        backup: None,
-        failed,
-        ignored_release: None,
-        since: "2026-06-01T12:00:00Z".parse().unwrap(),
-        reason: FAILED.into(),
-        message: String::new(),
-    }
-}
-
 async fn survey(client: &Client, settings: &Settings, first: u32, former: Option<u32>) -> Situation {
-    surveyed(client, settings, &status(first, None), &mut Failures::default(), former).await
+    surveyed(client, settings, &failed(first), &mut Failures::default(), former).await
 }
 
 async fn surveyed(
@@ -162,7 +146,7 @@ async fn a_failed_backup_that_is_gone_counts_for_its_policy() {
     for on_failure in ["Release", "Hold"] {
         let settings = with_policy(TEMPLATE, "backups", &policy(on_failure));
         let of = |policy: &str| FailedAttempts { policy: policy.to_owned(), last: 2 };
-        let own = status(2, Some(of(&settings.kinds["maps"].policy)));
+        let own = BackupStatus { failed: Some(of(&settings.kinds["maps"].policy)), ..failed(2) };
         let policy = &settings.kinds["maps"].policy;
         for seen in [&[][..], &[1], &[1, 2], &[2]] {
             let mut failures = Failures::none_by(policy);
@@ -191,7 +175,7 @@ async fn a_failed_backup_that_is_gone_counts_for_its_policy() {
         let gone = surveyed(&cluster(Vec::new()).0, &settings, &given_up, &mut failures, None).await;
         assert!(matches!(&gone, Situation::Failed { last, .. } if last.is_given_up), "{gone:?}");
 
-        let by_another = status(2, Some(of("another")));
+        let by_another = BackupStatus { failed: Some(of("another")), ..failed(2) };
         let first =
             surveyed(&cluster(Vec::new()).0, &settings, &by_another, &mut Failures::none_by(policy), None)
                 .await;

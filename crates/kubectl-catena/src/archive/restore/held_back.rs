@@ -2,12 +2,12 @@
 
 use serde_json::Value;
 
-use super::{Restoration, is_going, text};
+use super::{Restoration, text};
 use crate::{
     archive::{
         create::is_incomplete,
         foreign::{COMMAND_OF_OTHERS, is_command, may_be_command},
-        manifest::Manifest,
+        manifest::{Manifest, is_going},
         report::Note,
     },
     chain::labelled_kinds,

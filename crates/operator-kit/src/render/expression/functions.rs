@@ -36,10 +36,7 @@ fn quantity(text: Arc<String>) -> ResolveResult {
     if !is_comparable(&text) {
         return Err(failed(format!("{text:?} is too large or too precise")));
     }
-    let program = Program::compile("quantity(text)").map_err(|error| failed(error.to_string()))?;
-    let mut one = UNBOUNDED.new_inner_scope();
-    one.add_variable_from_value("text", Value::String(text));
-    program.execute(&one)
+    unbounded("quantity", "quantity(text)", [("text", Value::String(text))])
 }
 
 /// Whether a text is less than 2^63, with at most nine digits after the point. What is no quantity is told as such later.
@@ -84,10 +81,17 @@ fn format(This(text): This<Arc<String>>, values: Value) -> ResolveResult {
     if text.split("%.").skip(1).any(asks_for_too_much) {
         return Err(failed(format!("it asks for more than {MOST_DIGITS} digits")));
     }
-    let program = Program::compile("text.format(values)").map_err(|error| failed(error.to_string()))?;
+    unbounded("format", "text.format(values)", [("text", Value::String(text)), ("values", values)])
+}
+
+/// What Kubernetes' own function of this name gives.
+fn unbounded<const N: usize>(name: &str, call: &str, arguments: [(&str, Value); N]) -> ResolveResult {
+    let program =
+        Program::compile(call).map_err(|error| ExecutionError::function_error(name, error.to_string()))?;
     let mut scope = UNBOUNDED.new_inner_scope();
-    scope.add_variable_from_value("text", Value::String(text));
-    scope.add_variable_from_value("values", values);
+    for (argument, value) in arguments {
+        scope.add_variable_from_value(argument, value);
+    }
     program.execute(&scope)
 }
 

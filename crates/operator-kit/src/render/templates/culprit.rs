@@ -6,7 +6,7 @@ use std::{collections::BTreeMap, ops::Range, sync::Arc};
 use minijinja::Template;
 use serde_json::Value;
 
-use super::{More, Parameters, Rendered, Subject, TemplateError, Templates, values};
+use super::{Input, Parameters, Rendered, Subject, TemplateError, Templates};
 use crate::render::field_path;
 
 /// Values that no author uses; the second is for parameters that are converted to numbers.
@@ -68,21 +68,22 @@ impl Templates {
 /// The error for a template that failed to render, with the place and the parameter that caused it.
 pub(super) fn failure(
     template: &Template<'_, '_>,
-    subject: &Subject<'_>,
-    more: &More<'_>,
-    missing: Option<String>,
+    input: Input<'_>,
     error: &minijinja::Error,
 ) -> TemplateError {
+    let subject = input.subject;
     let place = (error.line(), error.range());
     let is_reason = |parameter: &str| {
         let parameters = with(subject.parameters, parameter, "1");
         let given = Arc::new(Parameters::given(&parameters));
-        let again =
-            template.render(values(&Subject { parameters: &parameters, ..*subject }, &given, more.clone()));
+        let subject = Subject { parameters: &parameters, ..*subject };
+        let again = template.render(Input { subject: &subject, parameters: &given, ..input }.values());
         again.err().is_none_or(|error| (error.line(), error.range()) != place)
     };
     let name = template.name().to_owned();
-    if let Some(parameter) = missing
+    if let Some(parameter) = input
+        .parameters
+        .missing()
         .filter(|parameter| error.kind() == minijinja::ErrorKind::UndefinedError && is_reason(parameter))
     {
         return TemplateError::MissingParameter { template: name, parameter };

@@ -7,6 +7,7 @@ mod anything;
 mod culprit;
 mod declared;
 mod error;
+mod input;
 mod missing;
 mod object;
 mod parameters;
@@ -16,13 +17,14 @@ mod unread;
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use minijinja::{AutoEscape, Environment, UndefinedBehavior, Value as TemplateValue, context};
+use minijinja::{AutoEscape, Environment, UndefinedBehavior, Value as TemplateValue};
 use serde_json::Value;
 
 use anything::Anything;
 use declared::Declared;
 pub use declared::{Declarations, Parameter};
 pub use error::TemplateError;
+use input::Input;
 use object::{parse, settle_namespace, unique};
 use parameters::Parameters;
 
@@ -237,7 +239,8 @@ impl Templates {
             suffix,
         };
         let more = more.iter().map(|name| (*name, TemplateValue::from_object(Anything))).collect();
-        self.object(name, &subject, parameters, &more, kinds).map(|(object, _)| object)
+        let input = Input { template: name, subject: &subject, parameters, more: &more };
+        self.object(input, kinds).map(|(object, _)| object)
     }
 
     /// Renders a template.
@@ -268,13 +271,14 @@ impl Templates {
         let completed = self.declared.get(name).map(|declared| declared.complete(name, subject.parameters));
         let completed = completed.transpose()?;
         let given = Arc::new(Parameters::given(completed.as_ref().unwrap_or(subject.parameters)));
-        let (mut object, text) = self.object(name, subject, &given, &More::new(), kinds)?;
+        let input = Input { template: name, subject, parameters: &given, more: &More::new() };
+        let (mut object, text) = self.object(input, kinds)?;
         settle_namespace(name, &mut object, subject.namespace)?;
         let hash = if subject.suffix.is_empty() {
             sha256(&text)
         } else {
             let same_for_all = Subject { suffix: "", ..*subject };
-            sha256(&self.fill(name, &same_for_all, &given, &More::new())?.0)
+            sha256(&self.fill(Input { subject: &same_for_all, ..input })?.0)
         };
         Ok(Rendered { object, hash })
     }
@@ -311,51 +315,34 @@ impl Templates {
     ) -> Result<Value, TemplateError> {
         let more = more.iter().map(|(name, value)| (*name, TemplateValue::from_serialize(value))).collect();
         let given = Arc::new(Parameters::given(subject.parameters));
-        self.object(name, subject, &given, &more, &[(api_version, kind)]).map(|(object, _)| object)
+        let input = Input { template: name, subject, parameters: &given, more: &more };
+        self.object(input, &[(api_version, kind)]).map(|(object, _)| object)
     }
 
     /// The rendered object, and its text.
-    fn object(
-        &self,
-        name: &str,
-        subject: &Subject<'_>,
-        parameters: &Arc<Parameters>,
-        more: &More<'_>,
-        kinds: &[ApiKind<'_>],
-    ) -> Result<(Value, String), TemplateError> {
-        let (text, has_risky_values) = self.fill(name, subject, parameters, more)?;
-        let object = parse(name, &text, kinds)?;
-        let is_proved = !has_risky_values
-            || self.structure(name, subject, parameters, more).is_some_and(|structure| structure == object);
+    fn object(&self, input: Input<'_>, kinds: &[ApiKind<'_>]) -> Result<(Value, String), TemplateError> {
+        let (text, has_risky_values) = self.fill(input)?;
+        let object = parse(input.template, &text, kinds)?;
+        let is_proved =
+            !has_risky_values || self.structure(input).is_some_and(|structure| structure == object);
         if is_proved {
             Ok((object, text))
         } else {
-            Err(TemplateError::Structure { template: name.to_owned() })
+            Err(TemplateError::Structure { template: input.template.to_owned() })
         }
     }
 
     /// The object in whose structure no value takes part.
-    fn structure(
-        &self,
-        name: &str,
-        subject: &Subject<'_>,
-        parameters: &Arc<Parameters>,
-        more: &More<'_>,
-    ) -> Option<Value> {
-        let template = self.marking.get_template(name).ok()?;
-        let given = values(subject, parameters, more.clone());
-        let rendered = template.render_captured(given).ok()?;
+    fn structure(&self, input: Input<'_>) -> Option<Value> {
+        let rendered =
+            self.marking.get_template(input.template).ok()?.render_captured(input.values()).ok()?;
         let values = structure::values(rendered.state());
         Some(structure::unmarked(serde_saphyr::from_str(rendered.output()).ok()?, &values))
     }
 
-    fn fill(
-        &self,
-        name: &str,
-        subject: &Subject<'_>,
-        parameters: &Arc<Parameters>,
-        more: &More<'_>,
-    ) -> Result<(String, bool), TemplateError> {
+    /// The text, and whether a value in it could be structure.
+    fn fill(&self, input: Input<'_>) -> Result<(String, bool), TemplateError> {
+        let name = input.template;
         if let Some(error) = self.broken.get(name) {
             return Err(error.clone());
         }
@@ -363,26 +350,13 @@ impl Templates {
             return Err(TemplateError::Unknown { template: name.to_owned(), known: self.names.join(", ") });
         };
         let rendered = template
-            .render_captured(values(subject, parameters, more.clone()))
-            .map_err(|error| culprit::failure(&template, subject, more, parameters.missing(), &error))?;
+            .render_captured(input.values())
+            .map_err(|error| culprit::failure(&template, input, &error))?;
         if rendered.output().len() > LONGEST {
             return Err(TemplateError::TooLong { template: name.to_owned() });
         }
         let has_risky_values = structure::has_risky_values(rendered.state());
         Ok((rendered.into_output(), has_risky_values))
-    }
-}
-
-fn values(subject: &Subject<'_>, parameters: &Arc<Parameters>, more: More<'_>) -> TemplateValue {
-    context! {
-        name => subject.name,
-        namespace => subject.namespace,
-        uid => subject.uid,
-        labels => subject.labels.cloned().unwrap_or_default(),
-        annotations => subject.annotations.cloned().unwrap_or_default(),
-        parameters => TemplateValue::from_dyn_object(parameters.clone()),
-        suffix => subject.suffix,
-        ..TemplateValue::from_iter(more)
     }
 }
 
