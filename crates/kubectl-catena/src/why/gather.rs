@@ -31,7 +31,7 @@ use crate::{
 pub const OURS: &str = "app.kubernetes.io/part-of=catena";
 /// The label that names the controller, whatever its objects are called. A Lease, which no upgrade may touch, has only
 /// the name.
-const COMPONENT: &str = "app.kubernetes.io/component";
+pub const COMPONENT: &str = "app.kubernetes.io/component";
 const NAME: &str = "app.kubernetes.io/name";
 
 /// The namespace of Events about cluster-wide objects.

@@ -9,11 +9,9 @@ use kube::{Api, ResourceExt, api::ListParams};
 use operator_kit::render::short_digest;
 use serde_json::Value;
 
+use super::gather::{COMPONENT, OURS};
 use crate::{connection::Cluster, object::Identity, pages};
 
-/// The labels of the settings of our charts.
-const OURS: &str = "app.kubernetes.io/part-of=catena";
-const COMPONENT: &str = "app.kubernetes.io/component";
 /// The Events about settings that are not in force.
 const REASONS: [&str; 2] = ["SettingsRefused", "SettingsWaitForRights"];
 /// Longer notes of Events are cut, so that they cannot be compared.

@@ -91,3 +91,16 @@ fn a_pod_that_ended_keeps_its_place_for_a_while_and_is_then_replaced() {
     observed.pods = pods;
     assert_eq!(deleted(&decide(&observed)), ["web-0"]);
 }
+
+#[test]
+fn a_pod_that_lived_long_enough_is_replaced_although_the_clock_of_this_process_is_behind() {
+    for (lived, expected) in [(20, true), (2, false)] {
+        let mut pods = vec![pod(0, NEW, finished())];
+        let ended = Arc::make_mut(&mut pods[0]);
+        ended.created = ago(-3600);
+        let PodState::Finished(trouble) = &mut ended.state else { panic!("it has ended") };
+        trouble.since = ended.created + SignedDuration::from_secs(lived);
+        let observed = observed(1, pods);
+        assert_eq!(observed.is_over(&observed.pods[0]), expected, "{lived} s");
+    }
+}
