@@ -5,6 +5,7 @@
 //! controller that another needs ([`Cluster::changing`]), or wants the cluster alone ([`Cluster::alone`]).
 
 mod audit;
+mod calm;
 pub mod chaos;
 mod cheating_child;
 mod claims;
@@ -37,6 +38,7 @@ mod paused;
 mod plugin;
 mod pods;
 mod process;
+mod processor_ticks;
 mod protection;
 mod reader;
 mod recording;
@@ -54,6 +56,7 @@ mod undo;
 mod work;
 
 pub use audit::{AuditLog, Request, Tally};
+pub use calm::until_calm;
 pub use chaos::ChaosProxy;
 pub use cheating_child::{Cheat, CheatingChild};
 pub use clock::Clocks;

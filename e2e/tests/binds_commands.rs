@@ -7,7 +7,7 @@ use catena_api::{
 };
 use e2e::{
     AuditLog, BINDER, COMMANDED, Cluster, Namespace, Request, StolenTime, Tally, condition, deployment,
-    kubectl,
+    kubectl, until_calm,
 };
 use futures::future::try_join_all;
 use jiff::SignedDuration;
@@ -224,6 +224,7 @@ async fn a_thousand_commands_for_fifty_targets_are_bound_within_fifteen_seconds_
     until_bound(&namespace, "first").await;
     namespace.delete::<Restart>("first").await?;
     namespace.until_gone::<Restart>("first").await;
+    until_calm().await;
 
     let log = AuditLog::from_now()?;
     let created = Instant::now();
