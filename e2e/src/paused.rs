@@ -1,6 +1,6 @@
 use std::path::PathBuf;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use k8s_openapi::api::apps::v1::Deployment;
 use kube::{
     Api, Client,
@@ -14,11 +14,18 @@ use crate::{Cluster, Controller, WAIT_TIMEOUT, cleanup::clean_up, eventually, sy
 pub struct Paused(Controller);
 
 impl Paused {
-    /// Ends it, so that a test can run it in its own way; tells where its program is.
-    pub async fn pause(cluster: &Cluster, controller: Controller) -> Result<(Self, PathBuf)> {
+    /// Ends it, so that a test can run it in its own way; tells where its program is on this machine.
+    pub async fn for_its_program(cluster: &Cluster, controller: Controller) -> Result<(Self, PathBuf)> {
+        let pid = controller.until_ready(cluster).await.pid;
+        let program = std::fs::read_link(format!("/proc/{pid}/exe"))
+            .with_context(|| format!("process {pid} of {} is not of this machine", controller.name()))?;
+        Ok((Self::pause(cluster, controller).await?, program))
+    }
+
+    /// Ends it.
+    pub async fn pause(cluster: &Cluster, controller: Controller) -> Result<Self> {
         cluster.ensure_it_may_change(controller)?;
         let process = controller.until_ready(cluster).await;
-        let program = std::fs::read_link(format!("/proc/{}/exe", process.pid))?;
         let paused = Self(controller);
         scale(cluster.client.clone(), controller, 0).await?;
         eventually(&format!("{} has ended", controller.name()), WAIT_TIMEOUT, async || {
@@ -28,7 +35,7 @@ impl Paused {
             }
         })
         .await;
-        Ok((paused, program))
+        Ok(paused)
     }
 }
 

@@ -132,7 +132,7 @@ async fn policies_protect_at_creation_and_ask_for_a_confirmation_and_refuse_fore
     until_in_force(&namespace).await;
 
     // Without the controller, so that it is the policy that acts.
-    let (paused, _) = Paused::pause(&cluster, BACKUPS).await?;
+    let paused = Paused::pause(&cluster, BACKUPS).await?;
     let web = create(&namespace, "web").await?;
     let other = create(&namespace, "other").await?;
     assert!(is_protected(&web) && is_protected(&other));

@@ -113,7 +113,7 @@ async fn a_tenth_of_thousands_deleted_at_once_is_all_backed_up_also_through_twen
     protect(&cluster).await?;
     let namespace = cluster.namespace("many").await?;
     let backups = cluster.namespace("kept").await?;
-    let (_paused, program) = Paused::pause(&cluster, BACKUPS).await?;
+    let (_paused, program) = Paused::for_its_program(&cluster, BACKUPS).await?;
     let proxy = ChaosProxy::start().await?;
     let mut process = OwnProcess::start(program, &proxy, &settings(&backups, true))?;
 

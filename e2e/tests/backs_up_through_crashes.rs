@@ -134,7 +134,7 @@ async fn killed_after_any_write_it_loses_no_backup_makes_none_twice_and_lets_not
     protect(&cluster).await?;
     let namespace = cluster.namespace("crashes").await?;
     let backups = cluster.namespace("backups").await?;
-    let (_paused, program) = Paused::pause(&cluster, BACKUPS).await?;
+    let (_paused, program) = Paused::for_its_program(&cluster, BACKUPS).await?;
     let proxy = ChaosProxy::start().await?;
     let mut run = OwnProcess::start(program, &proxy, &settings(&backups))?;
 

@@ -18,7 +18,7 @@ async fn in_the_first_seconds_the_controller_of_the_child_is_blamed_if_it_does_n
     e2e::needs!(Processes);
     let cluster = Cluster::changing_one_of(&CHAIN, REPLICA_SETS).await?;
     let namespace = cluster.namespace("why-first").await?;
-    let (paused, _) = Paused::pause(&cluster, REPLICA_SETS).await?;
+    let paused = Paused::pause(&cluster, REPLICA_SETS).await?;
     namespace.create(&deployment("web", 1)).await?;
     let says = "BasicDeployment/web is not ready: BasicReplicaSet/web is not reconciled, because no basic-replicaset-controller is running";
     until_says(FIRST_REPORT, &namespace.name, "web", says).await;

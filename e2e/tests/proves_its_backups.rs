@@ -31,7 +31,7 @@ impl Run {
     async fn start(cluster: &Cluster, name: &str, kinds: &Value) -> Result<Self> {
         let objects = cluster.namespace(name).await?;
         let backups = cluster.namespace("proofs").await?;
-        let (paused, program) = Paused::pause(cluster, BACKUPS).await?;
+        let (paused, program) = Paused::for_its_program(cluster, BACKUPS).await?;
         let proxy = ChaosProxy::start().await?;
         let process = OwnProcess::start(program, &proxy, &settings(&objects, &backups, kinds))?;
         let cleanup = FinalizerCleanup::of(&objects);

@@ -146,7 +146,7 @@ async fn whatever_settings_it_is_given_the_process_goes_on_and_good_ones_bring_i
     let cluster = Cluster::changing(&[BACKUPS]).await?;
     let namespace = cluster.namespace("any-settings").await?;
     let backups = cluster.namespace("backups").await?;
-    let (_paused, program) = Paused::pause(&cluster, BACKUPS).await?;
+    let (_paused, program) = Paused::for_its_program(&cluster, BACKUPS).await?;
     let _let_go = FinalizerCleanup::of(&namespace);
     let proxy = ChaosProxy::start().await?;
     let good = settings(&backups);

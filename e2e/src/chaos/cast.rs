@@ -53,7 +53,7 @@ struct Player {
 impl Programs {
     /// Ends the cluster's own controllers, which would take part in every story.
     pub async fn take_over(cluster: &Cluster) -> Result<Self> {
-        let pausing = CONTROLLERS.map(async |controller| Paused::pause(cluster, controller).await);
+        let pausing = CONTROLLERS.map(async |controller| Paused::for_its_program(cluster, controller).await);
         let (mut all, mut kept) = (Vec::new(), Vec::new());
         for (controller, (paused, program)) in CONTROLLERS.into_iter().zip(try_join_all(pausing).await?) {
             all.push((controller, program, settings(&cluster.client, controller).await?));

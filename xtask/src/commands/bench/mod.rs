@@ -60,6 +60,9 @@ pub struct Options {
     /// Leave kube-controller-manager's Deployments out
     #[arg(long)]
     catena_only: bool,
+    /// Turn Catena's Events of normal life off, to see what they cost
+    #[arg(long)]
+    without_events: bool,
     /// Pause before each measurement, in seconds, so that it starts on a quiet cluster
     #[arg(long, default_value_t = 5, value_name = "SECONDS")]
     rest: u64,
@@ -96,6 +99,7 @@ pub async fn rehearse(cluster: &LocalCluster, interrupt: &Interrupt) -> Result<(
         pod_bytes: 0,
         runs: NonZeroUsize::MIN,
         catena_only: false,
+        without_events: false,
         rest: 0,
         patience: 60,
         json: None,
@@ -114,7 +118,7 @@ async fn set_up(cluster: &LocalCluster, options: &Options, interrupt: &Interrupt
     let backups = serde_json::from_value(json!({"metadata": {"name": BACKUPS_NAMESPACE}}))?;
     interrupt.or(async { Ok(namespaces.create(&PostParams::default(), &backups).await?) }).await?;
     let on = Cluster::local(cluster)?;
-    charts::install(&on, &values::charts(&on.access.logs, options.pod_bytes)?, interrupt).await
+    charts::install(&on, &values::charts(&on.access.logs, options)?, interrupt).await
 }
 
 /// Measures, and reports also what was measured before a failure.

@@ -16,6 +16,7 @@ use super::{
 struct Document<'a> {
     replicas: usize,
     pod_bytes: usize,
+    without_events: bool,
     runs: usize,
     cpus: usize,
     summary: &'a [Group],
@@ -32,6 +33,7 @@ pub fn write(samples: &[Sample], options: &Options) -> Result<()> {
         let document = Document {
             replicas: options.replicas.get(),
             pod_bytes: options.pod_bytes,
+            without_events: options.without_events,
             runs: options.runs.get(),
             cpus: std::thread::available_parallelism()?.get(),
             summary: &summary,
