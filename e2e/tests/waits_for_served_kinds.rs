@@ -107,10 +107,18 @@ async fn an_object_whose_kind_is_not_served_for_a_while_is_not_taken_for_gone() 
     })
     .await;
     serve(&cluster, &namespace, true).await?;
-    for namespace in [&namespace, &lost] {
-        force(namespace).await?;
-        until_gone(namespace).await;
+    force(&namespace).await?;
+    until_gone(&namespace).await;
+    // Before Kubernetes 1.37, nothing can be changed in a namespace that does not exist.
+    match force(&lost).await {
+        Err(kube::Error::Api(status)) if status.is_not_found() => {
+            let again = serde_json::from_value(json!({"metadata": {"name": lost.name}}))?;
+            namespaces.create(&PostParams::default(), &again).await?;
+            force(&lost).await?;
+        }
+        forced => drop(forced?),
     }
+    until_gone(&lost).await;
 
     let uninstalled = Release::uninstall(&cluster, BACKUPS).await?;
     tokio::task::spawn_blocking(move || drop(uninstalled)).await?;

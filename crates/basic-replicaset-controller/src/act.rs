@@ -3,12 +3,7 @@
 use std::sync::Arc;
 
 use basic_replicaset_controller::{
-    adoption::Origin,
-    decide::Action,
-    error::Error,
-    observed::TakenName,
-    pod::PodRow,
-    revision::{self, subject},
+    adoption::Origin, decide::Action, error::Error, observed::TakenName, pod::PodRow, revision::subject,
     status::CONDITIONS,
 };
 use catena_api::{BasicReplicaSet, keys};
@@ -23,13 +18,17 @@ use operator_kit::{
 };
 use serde_json::{Value, json};
 
-use crate::memory::{Memory, Taken};
+use crate::{
+    memory::{Memory, Taken},
+    revisions::Revisions,
+};
 
 /// Takes steps.
 pub struct Executor {
     settings: Settings<basic_replicaset_controller::Settings>,
     writer: Writer,
     memory: Memory,
+    revisions: Revisions,
     pods: WatchedResource,
 }
 
@@ -40,9 +39,10 @@ impl Executor {
         writer: Writer,
         seen: &Watermark,
         memory: Memory,
+        revisions: Revisions,
     ) -> Self {
         let pods = WatchedResource::new(ApiResource::erase::<Pod>(&()), seen);
-        Self { settings, writer, memory, pods }
+        Self { settings, writer, memory, revisions, pods }
     }
 
     /// The age of the status of a set.
@@ -95,13 +95,7 @@ impl Executor {
         // A repeated create, after a crash or with a stale cache, meets its own pod.
         let suffix = Origin { set: own.uid, revision, slot: &slot }.suffix();
         let make = || -> Result<Value, Error> {
-            let templates = &self.settings.current().templates;
-            // The computation of the revision has checked that names differ by the suffix.
-            let rendered = templates.render(&set.spec.template, &subject(set, &suffix), "v1", "Pod")?;
-            if revision::of(&rendered, set) != revision {
-                return Err(Error::TemplateChanged);
-            }
-            let mut pod = rendered.object;
+            let mut pod = self.revisions.pod(set, revision, &suffix)?;
             let metadata = &mut pod["metadata"];
             metadata["labels"][keys::REPLICA_SET_UID] = own.uid.into();
             metadata["annotations"][keys::HASH] = revision.into();

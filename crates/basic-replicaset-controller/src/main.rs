@@ -4,6 +4,7 @@ mod act;
 mod controller;
 mod memory;
 mod observe;
+mod revisions;
 
 use basic_replicaset_controller::{Settings, pod::PodRow};
 use catena_api::{BasicReplicaSet, keys};
@@ -14,7 +15,9 @@ use operator_kit::{
     watch::{Interner, Watch},
 };
 
-use crate::{act::Executor, controller::ReplicaSets, memory::Memory, observe::Observer};
+use crate::{
+    act::Executor, controller::ReplicaSets, memory::Memory, observe::Observer, revisions::Revisions,
+};
 
 /// Keeps the pods of `BasicReplicaSets` running, and replaces them within a budget when their template changes.
 #[derive(Parser)]
@@ -41,7 +44,9 @@ async fn main() -> anyhow::Result<()> {
         }
     });
     let memory = Memory::default();
-    let executor = Executor::new(operator.settings(), operator.writer(), pods.seen(), memory.clone());
-    let observer = Observer::new(operator.client(), operator.settings(), pods, memory);
+    let revisions = Revisions::new(operator.settings());
+    let executor =
+        Executor::new(operator.settings(), operator.writer(), pods.seen(), memory.clone(), revisions.clone());
+    let observer = Observer::new(operator.client(), operator.settings(), pods, memory, revisions);
     operator.run(ReplicaSets { observer, executor }, queue).await
 }

@@ -7,7 +7,7 @@ use basic_replicaset_controller::{
     error::Error,
     observed::{Holder, Observed, TakenName, succession_ends_in, wanted},
     pod::PodRow,
-    revision::{revision, subject, unread},
+    revision::subject,
     step,
 };
 use catena_api::BasicReplicaSet;
@@ -17,14 +17,14 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::{Api, Client, discovery::ApiResource};
 use operator_kit::{
     object::ObjectId,
-    render::{Renderings, TemplateError, Templates},
+    render::Templates,
     report::StatusAge,
     run::{Attempt, Settings},
     watch::{Cache, ReadError, TrimmedObject, live, pod::PodState},
     write::{WriteError, owner::still_there},
 };
 
-use crate::memory::Memory;
+use crate::{memory::Memory, revisions::Revisions};
 
 /// Number of concurrent live look-ups of pods.
 const SIDE_BY_SIDE: usize = 16;
@@ -36,11 +36,8 @@ pub struct Observer {
     pods: Arc<Cache<PodRow>>,
     memory: Memory,
     kind: ApiResource,
-    renderings: Renderings<Outcome>,
+    revisions: Revisions,
 }
-
-/// The revision of a set, and the parameters that its template does not read.
-type Outcome = (Result<String, TemplateError>, Vec<String>);
 
 /// Pods that may belong to a set, read live.
 #[derive(Default)]
@@ -58,9 +55,10 @@ impl Observer {
         settings: Settings<basic_replicaset_controller::Settings>,
         pods: Arc<Cache<PodRow>>,
         memory: Memory,
+        revisions: Revisions,
     ) -> Self {
         let kind = ApiResource::erase::<Pod>(&());
-        Self { client, settings, pods, memory, kind, renderings: Renderings::default() }
+        Self { client, settings, pods, memory, kind, revisions }
     }
 
     /// Reads the state of a set.
@@ -76,7 +74,7 @@ impl Observer {
         if let Some(problem) = problem.filter(|_| !matches!(attempt, Attempt::Deferred(_))) {
             return Err(Error::NotObserved { problem });
         }
-        let (revision, unread) = self.revision(&set);
+        let (revision, unread) = self.revisions.of(&set);
         let ObjectId { namespace, uid, .. } = ObjectId::of(&*set);
         let pods = self.owned(namespace, uid);
         // A set that is being deleted creates and adopts nothing.
@@ -92,7 +90,9 @@ impl Observer {
             let is_former = pod.owner.as_ref().is_some_and(|owner| owner.is_former(&set));
             is_former && &*pod.namespace == namespace && pod.counts()
         };
-        let former = succession_ends_in(&set, now).map(|_| self.pods.find(is_former)).unwrap_or_default();
+        // The search looks at every pod of the cluster, and matters only before a creation.
+        let is_short = has_too_few(&set, &pods, revision.as_deref().ok());
+        let former = succession_ends_in(&set, now).filter(|_| is_short).map(|_| self.pods.find(is_former));
         Ok(Observed {
             attempt,
             is_blind,
@@ -104,7 +104,7 @@ impl Observer {
             taken,
             unclear,
             unanswered,
-            former,
+            former: former.unwrap_or_default(),
             status_age,
             set,
         })
@@ -127,16 +127,8 @@ impl Observer {
 
     /// Forgets a set that is gone.
     pub fn forget(&self, uid: &str) {
-        self.renderings.forget(uid);
+        self.revisions.forget(uid);
         self.memory.forget(uid);
-    }
-
-    fn revision(&self, set: &BasicReplicaSet) -> Outcome {
-        let version = self.settings.version();
-        self.renderings.of(&set.metadata, version, || {
-            let templates = &self.settings.current().templates;
-            (revision(templates, set), unread(templates, set))
-        })
     }
 
     /// Reads the pods that may belong to the set although neither its watch nor an owner reference shows it. A failed
@@ -150,7 +142,7 @@ impl Observer {
     ) -> Result<LookedUp, Error> {
         let mut found = LookedUp::default();
         self.look_up_names(set, revision, pods, may_look, &mut found).await;
-        if pods.iter().filter(|pod| pod.counts()).count() < wanted(set) {
+        if has_too_few(set, pods, None) {
             self.look_up_orphans(set, revision, may_look, &mut found).await?;
         }
         Ok(found)
@@ -265,10 +257,17 @@ impl Observer {
     }
 }
 
+/// Whether a set has fewer pods than it wants; with a revision, only those of it are counted.
+fn has_too_few(set: &BasicReplicaSet, pods: &[Arc<PodRow>], revision: Option<&str>) -> bool {
+    let counts =
+        |pod: &&Arc<PodRow>| pod.counts() && revision.is_none_or(|revision| *pod.revision == *revision);
+    pods.iter().filter(counts).count() < wanted(set)
+}
+
 /// Whether a live pod without a controller was created for this set or a former one of its name, and runs the rendered
 /// containers.
 fn is_own(live: &TrimmedObject, set: &BasicReplicaSet, templates: &Templates) -> bool {
     let Some(origin) = Origin::of(&live.metadata) else { return false };
-    let rendered = templates.render(&set.spec.template, &subject(set, &origin.suffix()), "v1", "Pod");
-    rendered.is_ok_and(|rendered| is_as_rendered(&live.data, live.metadata.name.as_deref(), &rendered.object))
+    let rendered = templates.render_object(&set.spec.template, &subject(set, &origin.suffix()), "v1", "Pod");
+    rendered.is_ok_and(|rendered| is_as_rendered(&live.data, live.metadata.name.as_deref(), &rendered))
 }

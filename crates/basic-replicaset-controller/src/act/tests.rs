@@ -1,6 +1,6 @@
 //! Each step: its requests, and the effects of each answer.
 
-use basic_replicaset_controller::{observed::Holder, pod::PodRow};
+use basic_replicaset_controller::{observed::Holder, pod::PodRow, revision::revision};
 use catena_api::{BasicReplicaSetSpec, BasicReplicaSetStatus};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -52,7 +52,7 @@ fn settings() -> basic_replicaset_controller::Settings {
 }
 
 fn made_from() -> String {
-    revision::revision(&settings().templates, &set()).unwrap()
+    revision(&settings().templates, &set()).unwrap()
 }
 
 fn create() -> Action {
@@ -72,6 +72,7 @@ async fn take(action: Action, answers: &[Answer]) -> (Vec<Sent>, Result<Next, Er
         Writer::over(client, MANAGER),
         &Watermark::unwatched(),
         memory.clone(),
+        Revisions::new(Settings::fixed(settings())),
     );
     let result = executor.act(&set(), action).await;
     (log.take(), result, memory)

@@ -1,6 +1,10 @@
-//! The last rendering for each object, so that events that change neither the object nor the settings need no other.
+//! The last rendering for each object, so that events that change neither what a template reads nor the settings need no
+//! other.
 
-use std::collections::HashMap;
+use std::{
+    collections::{HashMap, hash_map::RandomState},
+    hash::BuildHasher,
+};
 
 use kube::api::ObjectMeta;
 use parking_lot::Mutex;
@@ -8,41 +12,50 @@ use parking_lot::Mutex;
 use crate::object::ObjectId;
 
 /// What follows from the rendering for an object, by the object's uid.
-pub struct Renderings<T>(Mutex<HashMap<String, Rendering<T>>>);
+pub struct Renderings<T> {
+    last: Mutex<HashMap<String, Rendering<T>>>,
+    hashing: RandomState,
+}
 
 struct Rendering<T> {
-    resource_version: Option<String>,
+    read: u64,
     settings: u64,
     result: T,
 }
 
 impl<T> Default for Renderings<T> {
     fn default() -> Self {
-        Self(Mutex::default())
+        Self { last: Mutex::default(), hashing: RandomState::new() }
     }
 }
 
 impl<T: Clone> Renderings<T> {
-    /// What follows from the rendering for an object; `render` is only called if the object or the settings have changed
-    /// since the last call. The version of the settings has to be read before the settings.
+    /// What follows from the rendering for an object; `render` is only called if the object's spec, labels or annotations,
+    /// or the settings have changed since the last call. The version of the settings has to be read before the settings.
     pub fn of(&self, object: &ObjectMeta, settings: u64, render: impl FnOnce() -> T) -> T {
-        let uid = ObjectId::from(object).uid;
-        if let Some(last) = self.0.lock().get(uid)
+        let (uid, read) = (ObjectId::from(object).uid, self.read_of(object));
+        if let Some(last) = self.last.lock().get(uid)
             && last.settings == settings
-            && last.resource_version == object.resource_version
+            && last.read == read
         {
             return last.result.clone();
         }
         let result = render();
-        let resource_version = object.resource_version.clone();
-        let rendering = Rendering { resource_version, settings, result: result.clone() };
-        self.0.lock().insert(uid.to_owned(), rendering);
+        let rendering = Rendering { read, settings, result: result.clone() };
+        self.last.lock().insert(uid.to_owned(), rendering);
         result
+    }
+
+    /// Identifies the part of an object that a template can read. The API server counts the changes of the spec as
+    /// generations, if the kind has the status as a subresource. A write of the status changes nothing of it.
+    fn read_of(&self, object: &ObjectMeta) -> u64 {
+        let spec = object.generation.map_or_else(|| Err(&object.resource_version), Ok);
+        self.hashing.hash_one((spec, &object.labels, &object.annotations))
     }
 
     /// Forgets an object that is gone.
     pub fn forget(&self, uid: &str) {
-        self.0.lock().remove(uid);
+        self.last.lock().remove(uid);
     }
 }
 
@@ -50,24 +63,46 @@ impl<T: Clone> Renderings<T> {
 mod tests {
     use super::*;
 
+    fn object(uid: &str, generation: i64) -> ObjectMeta {
+        ObjectMeta { uid: Some(uid.to_owned()), generation: Some(generation), ..ObjectMeta::default() }
+    }
+
     #[test]
     fn nothing_is_rendered_again_before_the_object_or_the_settings_change() {
         let (renderings, mut rendered) = (Renderings::default(), 0);
-        let mut of = |uid: &str, version: &str, settings| {
-            let (uid, resource_version) = (Some(uid.to_owned()), Some(version.to_owned()));
-            let object = ObjectMeta { uid, resource_version, ..ObjectMeta::default() };
+        let mut of = |object: &ObjectMeta, settings| {
             let render = || {
                 rendered += 1;
                 rendered
             };
-            renderings.of(&object, settings, render)
+            renderings.of(object, settings, render)
         };
-        assert_eq!((of("a", "1", 1), of("a", "1", 1)), (1, 1));
-        assert_eq!(of("b", "1", 1), 2, "another object");
-        assert_eq!((of("a", "2", 1), of("a", "2", 1)), (3, 3), "the object has changed");
-        assert_eq!((of("a", "2", 2), of("a", "2", 2)), (4, 4), "the settings have changed");
-        assert_eq!(of("b", "1", 1), 2, "it is forgotten because of another");
+        let (a, b) = (object("a", 1), object("b", 1));
+        assert_eq!((of(&a, 1), of(&a, 1)), (1, 1));
+        assert_eq!(of(&b, 1), 2, "another object");
+        let mut a = object("a", 2);
+        assert_eq!((of(&a, 1), of(&a, 1)), (3, 3), "the spec has changed");
+        assert_eq!((of(&a, 2), of(&a, 2)), (4, 4), "the settings have changed");
+        a.resource_version = Some("2".into());
+        assert_eq!(of(&a, 2), 4, "a status was written");
+        let texts = Some([("team".to_owned(), "shop".to_owned())].into());
+        a.labels.clone_from(&texts);
+        assert_eq!(of(&a, 2), 5, "a label has changed");
+        (a.labels, a.annotations) = (None, texts);
+        assert_eq!(of(&a, 2), 6, "the same as an annotation");
+        assert_eq!(of(&b, 1), 2, "it is forgotten because of another");
         renderings.forget("b");
-        assert_eq!(of("b", "1", 1), 5);
+        assert_eq!(of(&b, 1), 7);
+    }
+
+    #[test]
+    fn an_object_without_generations_is_rendered_again_after_each_write() {
+        let (renderings, mut rendered) = (Renderings::default(), 0);
+        for version in ["1", "1", "2"] {
+            let mut object = object("a", 1);
+            (object.generation, object.resource_version) = (None, Some(version.to_owned()));
+            renderings.of(&object, 1, || rendered += 1);
+        }
+        assert_eq!(rendered, 2);
     }
 }

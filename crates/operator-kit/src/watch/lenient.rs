@@ -42,6 +42,12 @@ pub(crate) struct Place {
     pub resource_version: Option<String>,
 }
 
+impl Unreadable {
+    fn of(text: &[u8], error: &serde_json::Error) -> Self {
+        Self { identity: serde_json::from_slice(text).unwrap_or_default(), error: error.to_string() }
+    }
+}
+
 impl<K: Resource> Lenient<K> {
     pub fn resource_version(&self) -> Option<&str> {
         match &self.0 {
@@ -52,16 +58,14 @@ impl<K: Resource> Lenient<K> {
 }
 
 impl<K: DeserializeOwned> Lenient<K> {
-    pub fn read(object: &RawValue) -> Self {
-        Self::of(object.get().as_bytes())
+    /// The object of a text.
+    pub fn read(text: &str) -> Self {
+        Self(serde_json::from_str(text).map_err(|error| Unreadable::of(text.as_bytes(), &error)))
     }
 
-    /// The object of a text.
+    /// The object of a text that may not be one.
     pub fn of(text: &[u8]) -> Self {
-        Self(serde_json::from_slice(text).map_err(|error| Unreadable {
-            identity: serde_json::from_slice(text).unwrap_or_default(),
-            error: error.to_string(),
-        }))
+        Self(serde_json::from_slice(text).map_err(|error| Unreadable::of(text, &error)))
     }
 }
 

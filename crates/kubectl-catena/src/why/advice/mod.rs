@@ -214,7 +214,7 @@ fn write(reason: &str) -> Option<Description> {
             "create it in another namespace if it is still needed; kubectl catena why on the namespace names the objects that hold its deletion up",
         ),
         "NamespaceMissing" => {
-            ("cannot create something, because its namespace does not exist", "create the namespace")
+            ("cannot write something, because its namespace does not exist", "create the namespace")
         }
         "AlreadyExists" | "Conflict" | "NotFound" => {
             ("met a concurrent change", "wait; the write is retried")

@@ -13,14 +13,17 @@ mod object;
 mod parameters;
 mod quoting;
 mod structure;
+mod trials;
 mod unread;
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use minijinja::{AutoEscape, Environment, UndefinedBehavior, Value as TemplateValue};
 use serde_json::Value;
 
-use anything::Anything;
 use declared::Declared;
 pub use declared::{Declarations, Parameter};
 pub use error::TemplateError;
@@ -36,9 +39,6 @@ const FUEL: u64 = 200_000;
 /// also with every quote escaped twice.
 const LONGEST: usize = 3 * 1024 * 1024;
 
-/// The suffix for trying out templates.
-const PROBE: &str = "suffix";
-
 /// The API version and the kind of an object.
 pub type ApiKind<'k> = (&'k str, &'k str);
 
@@ -52,6 +52,8 @@ pub struct Templates {
     marking: Environment<'static>,
     broken: BTreeMap<String, TemplateError>,
     names: Vec<String>,
+    /// Those that read `{{ suffix }}`.
+    suffixed: BTreeSet<String>,
     declared: BTreeMap<String, Declared>,
 }
 
@@ -118,8 +120,13 @@ impl Templates {
         }
         let mut marking = environment.clone();
         marking.set_formatter(quoting::mark);
-        let names = sources.keys().cloned().collect();
-        Self { environment, marking, broken, names, declared: BTreeMap::new() }
+        let names: Vec<_> = sources.keys().cloned().collect();
+        let reads_suffix = |name: &&String| {
+            let template = environment.get_template(name);
+            template.is_ok_and(|template| template.undeclared_variables(false).contains("suffix"))
+        };
+        let suffixed = names.iter().filter(reads_suffix).cloned().collect();
+        Self { environment, marking, broken, names, suffixed, declared: BTreeMap::new() }
     }
 
     /// Declares the parameters of templates: others are refused, and defaults are filled in. Returns the mistakes in the
@@ -142,105 +149,12 @@ impl Templates {
     /// Whether a template reads `{{ suffix }}`.
     #[must_use]
     pub fn reads_suffix(&self, name: &str) -> bool {
-        let template = self.environment.get_template(name);
-        template.is_ok_and(|template| template.undeclared_variables(false).contains("suffix"))
-    }
-
-    /// The mistakes in the templates that can be found before their use: each template is tried with every parameter
-    /// set to `1`.
-    #[must_use]
-    pub fn problems(&self, api_version: &str, kind: &str) -> Vec<TemplateError> {
-        self.problems_of_any(&[(api_version, kind)])
-    }
-
-    /// Like [`Templates::problems`], for templates each of which renders an object of any of these kinds.
-    #[must_use]
-    pub fn problems_of_any(&self, kinds: &[ApiKind<'_>]) -> Vec<TemplateError> {
-        let probe = Arc::new(Parameters::probe(&BTreeMap::new()));
-        let problem = |name: &String| self.tried_with(name, PROBE, &probe, &[], kinds).err();
-        self.names.iter().filter_map(problem).collect()
-    }
-
-    /// Like [`Templates::problems`], for templates that render many objects for each subject, which must have different
-    /// names.
-    #[must_use]
-    pub fn problems_of_many(&self, api_version: &str, kind: &str) -> Vec<TemplateError> {
-        let probe = Arc::new(Parameters::probe(&BTreeMap::new()));
-        let problem = |name: &String| {
-            let tried = |suffix| self.tried_with(name, suffix, &probe, &[], &[(api_version, kind)]);
-            tried(PROBE).and_then(|one| unique(name, &one, &tried("")?)).err()
-        };
-        self.names.iter().filter_map(problem).collect()
-    }
-
-    /// The mistake in one template, if one can be found before its use: the template is tried with every parameter set
-    /// to `1`, and with values that have every field for the names in `more`.
-    #[must_use]
-    pub fn problem(&self, name: &str, more: &[&str], api_version: &str, kind: &str) -> Option<TemplateError> {
-        self.tried(name, more, api_version, kind).err()
-    }
-
-    /// The trial rendering of one template, as in [`Templates::problem`].
-    ///
-    /// # Errors
-    /// As [`Templates::render`].
-    pub fn tried(
-        &self,
-        name: &str,
-        more: &[&str],
-        api_version: &str,
-        kind: &str,
-    ) -> Result<Value, TemplateError> {
-        let probe = Arc::new(Parameters::probe(&BTreeMap::new()));
-        self.tried_with(name, PROBE, &probe, more, &[(api_version, kind)])
-    }
-
-    /// Trial renderings of one template: with `given` and the value `1` for all other parameters, and, if that differs
-    /// and can be rendered, with `given` alone, because a template can depend on whether a parameter is set. The objects may be of
-    /// any of these kinds.
-    ///
-    /// # Errors
-    /// As [`Templates::render`].
-    pub fn samples(
-        &self,
-        name: &str,
-        given: &BTreeMap<String, String>,
-        more: &[&str],
-        kinds: &[ApiKind<'_>],
-    ) -> Result<Vec<Value>, TemplateError> {
-        let [probe, alone] = [Parameters::probe(given), Parameters::given(given)].map(Arc::new);
-        let tried = |parameters| self.tried_with(name, PROBE, parameters, more, kinds);
-        let mut samples = vec![tried(&probe)?];
-        samples.extend(tried(&alone).ok());
-        samples.dedup();
-        Ok(samples)
+        self.suffixed.contains(name)
     }
 
     /// The names of all templates.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.names.iter().map(String::as_str)
-    }
-
-    fn tried_with(
-        &self,
-        name: &str,
-        suffix: &str,
-        parameters: &Arc<Parameters>,
-        more: &[&str],
-        kinds: &[ApiKind<'_>],
-    ) -> Result<Value, TemplateError> {
-        let subject = Subject {
-            name: "name",
-            namespace: "namespace",
-            uid: "00000000-0000-0000-0000-000000000000",
-            labels: None,
-            annotations: None,
-            parameters: &BTreeMap::new(),
-            suffix,
-        };
-        let more = more.iter().map(|name| (*name, TemplateValue::from_object(Anything))).collect();
-        let input = Input { template: name, subject: &subject, parameters, more: &more };
-        self.object(input, kinds).map(|(object, _)| object)
     }
 
     /// Renders a template.
@@ -268,12 +182,9 @@ impl Templates {
         subject: &Subject<'_>,
         kinds: &[ApiKind<'_>],
     ) -> Result<Rendered, TemplateError> {
-        let completed = self.declared.get(name).map(|declared| declared.complete(name, subject.parameters));
-        let completed = completed.transpose()?;
-        let given = Arc::new(Parameters::given(completed.as_ref().unwrap_or(subject.parameters)));
+        let given = self.given(name, subject)?;
         let input = Input { template: name, subject, parameters: &given, more: &More::new() };
-        let (mut object, text) = self.object(input, kinds)?;
-        settle_namespace(name, &mut object, subject.namespace)?;
+        let (object, text) = self.object_in_its_namespace(input, kinds)?;
         let hash = if subject.suffix.is_empty() {
             sha256(&text)
         } else {
@@ -281,6 +192,22 @@ impl Templates {
             sha256(&self.fill(Input { subject: &same_for_all, ..input })?.0)
         };
         Ok(Rendered { object, hash })
+    }
+
+    /// Renders a template whose hash is known.
+    ///
+    /// # Errors
+    /// As [`Templates::render`].
+    pub fn render_object(
+        &self,
+        name: &str,
+        subject: &Subject<'_>,
+        api_version: &str,
+        kind: &str,
+    ) -> Result<Value, TemplateError> {
+        let given = self.given(name, subject)?;
+        let input = Input { template: name, subject, parameters: &given, more: &More::new() };
+        Ok(self.object_in_its_namespace(input, &[(api_version, kind)])?.0)
     }
 
     /// Renders a template for one of the many objects of its subject.
@@ -294,10 +221,14 @@ impl Templates {
         api_version: &str,
         kind: &str,
     ) -> Result<Rendered, TemplateError> {
-        let rendered = self.render(name, subject, api_version, kind)?;
+        let (given, more, kinds) = (self.given(name, subject)?, More::new(), [(api_version, kind)]);
+        let input = Input { template: name, subject, parameters: &given, more: &more };
+        let (object, _) = self.object_in_its_namespace(input, &kinds)?;
         let same_for_all = Subject { suffix: "", ..*subject };
-        unique(name, &rendered.object, &self.render(name, &same_for_all, api_version, kind)?.object)?;
-        Ok(rendered)
+        let (other, text) =
+            self.object_in_its_namespace(Input { subject: &same_for_all, ..input }, &kinds)?;
+        unique(name, &object, &other)?;
+        Ok(Rendered { object, hash: sha256(&text) })
     }
 
     /// Renders a template that can also use `more`, each value by its name. The caller decides on the namespace of the
@@ -317,6 +248,24 @@ impl Templates {
         let given = Arc::new(Parameters::given(subject.parameters));
         let input = Input { template: name, subject, parameters: &given, more: &more };
         self.object(input, &[(api_version, kind)]).map(|(object, _)| object)
+    }
+
+    /// The parameters of a subject, with the declared defaults.
+    fn given(&self, name: &str, subject: &Subject<'_>) -> Result<Arc<Parameters>, TemplateError> {
+        let completed = self.declared.get(name).map(|declared| declared.complete(name, subject.parameters));
+        let completed = completed.transpose()?;
+        Ok(Arc::new(Parameters::given(completed.as_ref().unwrap_or(subject.parameters))))
+    }
+
+    /// The rendered object in the namespace of its subject, and its text.
+    fn object_in_its_namespace(
+        &self,
+        input: Input<'_>,
+        kinds: &[ApiKind<'_>],
+    ) -> Result<(Value, String), TemplateError> {
+        let (mut object, text) = self.object(input, kinds)?;
+        settle_namespace(input.template, &mut object, input.subject.namespace)?;
+        Ok((object, text))
     }
 
     /// The rendered object, and its text.

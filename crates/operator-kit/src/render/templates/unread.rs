@@ -18,9 +18,12 @@ impl Templates {
         if self.fill(input).is_err() {
             return Vec::new();
         }
+        let read = given.read();
+        if subject.parameters.keys().all(|name| read.contains(name)) {
+            return Vec::new();
+        }
         // A part that was left out mentions more names than were read.
         let mentioned = self.mentioned(name);
-        let read = given.read();
         let unread =
             subject.parameters.keys().filter(|name| !read.contains(*name) && !mentioned.contains(name));
         let described = unread.map(|name| match meant(name, mentioned.iter().map(String::as_str)) {

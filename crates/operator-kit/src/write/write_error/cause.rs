@@ -180,7 +180,7 @@ impl WriteCause {
             ),
             Self::NamespaceMissing => {
                 format!(
-                    "{object} cannot be created, because its namespace does not exist; create the namespace"
+                    "{object} cannot be written, because its namespace does not exist; create the namespace"
                 )
             }
             Self::Changed { message } => {

@@ -73,7 +73,7 @@ fn the_page_lists_the_filters_tests_and_functions_of_the_engine() {
     let environment = templates(&[]).environment;
     let names = |all: &mut dyn Iterator<Item = String>| {
         let is_word = |name: &String| name.chars().all(|c| c.is_ascii_lowercase());
-        all.filter(is_word).collect::<std::collections::BTreeSet<_>>()
+        all.filter(is_word).collect::<BTreeSet<_>>()
     };
     for (kind, source) in
         [("Filters", "{{ 1 | NAME }}"), ("Tests", "{{ 1 is NAME }}"), ("Functions", "{{ NAME() }}")]

@@ -1,0 +1,63 @@
+//! The revisions of sets under the settings in force, each of which is computed once.
+
+use std::sync::Arc;
+
+use basic_replicaset_controller::{
+    Settings,
+    error::Error,
+    revision::{revision, subject, unread},
+};
+use catena_api::BasicReplicaSet;
+use operator_kit::{
+    render::{Renderings, TemplateError},
+    run,
+};
+use serde_json::Value;
+
+/// The revision of a set, and the parameters that its template does not read.
+pub type Outcome = (Result<String, TemplateError>, Vec<String>);
+
+/// Revisions of sets; clones share them.
+#[derive(Clone)]
+pub struct Revisions {
+    settings: run::Settings<Settings>,
+    renderings: Arc<Renderings<Outcome>>,
+}
+
+impl Revisions {
+    /// Revisions that follow these settings.
+    pub fn new(settings: run::Settings<Settings>) -> Self {
+        Self { settings, renderings: Arc::default() }
+    }
+
+    /// The revision of a set.
+    pub fn of(&self, set: &BasicReplicaSet) -> Outcome {
+        let version = self.settings.version();
+        self.under(&self.settings.current(), version, set)
+    }
+
+    /// A pod of a revision that was decided on before.
+    ///
+    /// # Errors
+    /// When the template cannot be rendered, or is another one by now.
+    pub fn pod(&self, set: &BasicReplicaSet, decided: &str, suffix: &str) -> Result<Value, Error> {
+        let version = self.settings.version();
+        let settings = self.settings.current();
+        let is_same = self.under(&settings, version, set).0.is_ok_and(|revision| revision == decided);
+        if !is_same || self.settings.version() != version {
+            return Err(Error::TemplateChanged);
+        }
+        // The computation of the revision has checked that names differ by the suffix.
+        Ok(settings.templates.render_object(&set.spec.template, &subject(set, suffix), "v1", "Pod")?)
+    }
+
+    /// Forgets a set that is gone.
+    pub fn forget(&self, uid: &str) {
+        self.renderings.forget(uid);
+    }
+
+    fn under(&self, settings: &Settings, version: u64, set: &BasicReplicaSet) -> Outcome {
+        let templates = &settings.templates;
+        self.renderings.of(&set.metadata, version, || (revision(templates, set), unread(templates, set)))
+    }
+}
