@@ -116,7 +116,7 @@ fn rollout(observed: &Observed, child: &Child, desired: &Desired) -> Milestone {
 fn first_change(child: &Child, desired: &Desired) -> Option<String> {
     let mut of_template = desired.clone();
     of_template.object["metadata"]["annotations"][keys::HASH] = child.hash().into();
-    changed_field(child, &of_template)
+    changed_field(child, &of_template, None)
 }
 
 /// Whether a rollback is about to be carried out by this apply.
