@@ -21,8 +21,11 @@ use crate::{
     observed::{Found, Observed},
     revision::{self, Revision},
     stall::PROGRESS_DEADLINE_EXCEEDED,
-    status::silence,
+    status::{silence, status, told},
 };
+
+const SCALING: &str = "Scaling";
+const RESTARTING: &str = "Restarting";
 
 /// The milestone of a step that was taken.
 #[derive(Clone, Debug, PartialEq)]
@@ -75,7 +78,7 @@ pub fn of(observed: &Observed, action: &Action, changing: Option<&Change>) -> Op
             let note = format!("replaces all replicas once, as {} asks", command.name);
             let resource = command.kind.resource();
             let command = reference(&resource, &command.namespace, &command.name, &command.uid);
-            Some(Step::Begins(milestone("Restarting", "Restart", note, Some(command))))
+            Some(Step::Begins(milestone(RESTARTING, "Restart", note, Some(command))))
         }
         // The steps of an exchange are a part of it.
         Action::Scale { child, heals: false, .. } if observed.former_children().next().is_none() => {
@@ -84,11 +87,22 @@ pub fn of(observed: &Observed, action: &Action, changing: Option<&Change>) -> Op
             let child = reference(&child.kind.api_resource(), &child.namespace, &child.name, &child.uid);
             // Repeats of an Event keep its first note, so that the number is a part of the action.
             let action = format!("ScaleFrom{before}To{wanted}");
-            Some(Step::Begins(Milestone { reason: "Scaling", action, note, related: Some(child) }))
+            Some(Step::Begins(Milestone { reason: SCALING, action, note, related: Some(child) }))
         }
         Action::WriteStatus(status) => reported(observed, status, changing),
+        Action::Settle | Action::Wait(_) => {
+            let status = status(observed);
+            let is_told = changing.is_some() && status == told(&observed.deployment);
+            end(observed, &status, changing.filter(|_| is_told))
+        }
         _ => None,
     }
+}
+
+/// Whether a beginning belongs to the change that is already under way: only another rendering has a time of its own.
+#[must_use]
+pub fn continues(milestone: &Milestone) -> bool {
+    [SCALING, RESTARTING].contains(&milestone.reason)
 }
 
 /// The child goes to another rendering. Whether the spec or the template gave it is not known: no status tells which
@@ -138,6 +152,11 @@ fn reported(observed: &Observed, status: &BasicDeploymentStatus, changing: Optio
     if after.as_deref() == Some(PROGRESS_DEADLINE_EXCEEDED) && before != after {
         return observed.child.ours().and_then(|child| silence(child)).map(Step::Silent);
     }
+    end(observed, status, changing)
+}
+
+/// The end of a change, once all replicas serve.
+fn end(observed: &Observed, status: &BasicDeploymentStatus, changing: Option<&Change>) -> Option<Step> {
     let Change { began, since } = changing.filter(|_| status.ready)?;
     let child = observed.child.ours()?;
     let note = format!(

@@ -1,5 +1,6 @@
 //! The milestones of what is decided.
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use operator_kit::report::Milestone;
 
 use super::{queue::restart, *};
@@ -78,10 +79,35 @@ fn what_is_undone_or_at_rest_is_no_milestone() {
     healed.given_replicas.insert("child".into(), 3);
     assert!(matches!(decide(&healed), Action::Scale { heals: true, .. }));
     assert_eq!(next(&healed, None), None);
-    let mut rest = ours(json!({}));
-    Arc::make_mut(&mut rest.deployment).status = Some(status(&rest));
-    let change = since(0, begun(&observed(Found::Nothing)));
-    assert_eq!(next(&rest, Some(&change)), None);
+    assert_eq!(next(&reported(ours(json!({}))), None), None);
+}
+
+/// An observation whose status is written already.
+fn reported(mut observed: Observed) -> Observed {
+    Arc::make_mut(&mut observed.deployment).status = Some(status(&observed));
+    observed
+}
+
+#[test]
+fn a_change_that_leaves_the_status_as_it_is_ends_when_nothing_is_left_to_do() {
+    let mut none = ours(json!({"spec": {"replicas": 0}, "status": {"active": 0}}));
+    spec(&mut none).replicas = 0;
+    let rest = reported(none);
+    let change = since(7, begun(&observed(Found::Nothing)));
+    assert_eq!(decide(&rest), Action::Settle);
+    let Some(Step::Ends(ended)) = next(&rest, Some(&change)) else { panic!("it is told a day later") };
+    assert_eq!(ended.note, "0 of 0 replicas serve revision 1 after 7 s");
+    assert_eq!(next(&rest, None), None, "it is told once");
+
+    let starting = reported(ours(json!({"status": {"active": 1, "conditions": []}})));
+    assert!(matches!(decide(&starting), Action::Wait(_)));
+    assert_eq!(next(&starting, Some(&change)), None, "it goes on");
+    let mut leaving = ours(json!({}));
+    let deleted = Timestamp::from_second(999_000).unwrap();
+    Arc::make_mut(&mut leaving.deployment).metadata.deletion_timestamp = Some(Time(deleted));
+    let leaving = reported(leaving);
+    assert_eq!(decide(&leaving), Action::Settle);
+    assert_eq!(next(&leaving, Some(&change)), None, "nothing serves for long");
 }
 
 #[test]
