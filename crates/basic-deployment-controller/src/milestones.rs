@@ -81,7 +81,9 @@ pub fn of(observed: &Observed, action: &Action, changing: Option<&Change>) -> Op
             Some(Step::Begins(milestone(RESTARTING, "Restart", note, Some(command))))
         }
         // The steps of an exchange are a part of it.
-        Action::Scale { child, heals: false, .. } if observed.former_children().next().is_none() => {
+        Action::Scale { child, heals: false, .. }
+            if observed.former_children().next().is_none() && is_newly_wished(child, observed) =>
+        {
             let before = child.replicas().unwrap_or_default();
             let note = format!("scales {} from {before} to {wanted} replicas", child.name);
             let child = reference(&child.kind.api_resource(), &child.namespace, &child.name, &child.uid);
@@ -103,6 +105,17 @@ pub fn of(observed: &Observed, action: &Action, changing: Option<&Change>) -> Op
 #[must_use]
 pub fn continues(milestone: &Milestone) -> bool {
     [SCALING, RESTARTING].contains(&milestone.reason)
+}
+
+/// Whether the replicas that a child is to have were changed in the `BasicDeployment`. A new leader does not know what the
+/// child was given, and a generation that was reported before was followed before.
+fn is_newly_wished(child: &Child, observed: &Observed) -> bool {
+    observed.given_replicas.contains_key(&child.uid) || !is_reported(observed)
+}
+
+fn is_reported(observed: &Observed) -> bool {
+    let reported = observed.deployment.status.as_ref().and_then(|status| status.observed_generation);
+    reported == observed.deployment.metadata.generation
 }
 
 /// The child goes to another rendering. Whether the spec or the template gave it is not known: no status tells which
@@ -145,7 +158,9 @@ fn reported(observed: &Observed, status: &BasicDeploymentStatus, changing: Optio
         conditions::find(conditions, conditions::PROGRESSING).map(|condition| condition.reason.clone())
     };
     let (before, after) = (reason(observed.deployment.status.as_ref()), reason(Some(status)));
-    if after.as_deref() == Some("Paused") && before != after {
+    // The failure that is over may have come in the middle of a pause that was told.
+    let was_held_up = is_reported(observed) && held_itself_up(observed);
+    if after.as_deref() == Some("Paused") && before != after && !was_held_up {
         let note = "spec.paused is true, so that the child is not changed".to_owned();
         return Some(Step::Alone(milestone("Paused", "Pause", note, None)));
     }
@@ -153,6 +168,12 @@ fn reported(observed: &Observed, status: &BasicDeploymentStatus, changing: Optio
         return observed.child.ours().and_then(|child| silence(child)).map(Step::Silent);
     }
     end(observed, status, changing)
+}
+
+/// Whether the last status names the `BasicDeployment` itself as its blocker.
+fn held_itself_up(observed: &Observed) -> bool {
+    let blocker = observed.deployment.status.as_ref().and_then(|status| status.blocked_by.as_ref());
+    blocker.is_some_and(|blocker| blocker.kind == "BasicDeployment")
 }
 
 /// The end of a change, once all replicas serve.

@@ -1,7 +1,7 @@
 //! The milestones of what is decided.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use operator_kit::report::Milestone;
+use operator_kit::report::{Category, Failure, Milestone};
 
 use super::{queue::restart, *};
 use crate::milestones::{Change, Step, of};
@@ -120,6 +120,47 @@ fn a_pause_is_told_once() {
     Arc::make_mut(&mut paused.deployment).status = Some(BasicDeploymentStatus { active: 2, ..reported });
     assert!(matches!(decide(&paused), Action::WriteStatus(_)));
     assert_eq!(next(&paused, None), None);
+}
+
+#[test]
+fn a_change_of_the_replicas_by_somebody_else_is_not_told_by_a_new_leader_either() {
+    let mut undone = ours(json!({"spec": {"replicas": 5}}));
+    let of = |generation| {
+        Some(BasicDeploymentStatus { observed_generation: generation, ..BasicDeploymentStatus::default() })
+    };
+    Arc::make_mut(&mut undone.deployment).status = of(Some(1));
+    assert!(matches!(decide(&undone), Action::Scale { heals: false, .. }));
+    assert_eq!(next(&undone, None), None, "nobody changed the BasicDeployment");
+    undone.given_replicas.insert("child".into(), 5);
+    assert_eq!(begun(&undone).reason, "Scaling", "it was to have five before");
+    let mut scaled = ours(json!({"spec": {"replicas": 5}}));
+    Arc::make_mut(&mut scaled.deployment).status = of(Some(0));
+    assert_eq!(begun(&scaled).reason, "Scaling");
+}
+
+#[test]
+fn a_pause_is_told_once_also_if_a_failure_is_reported_meanwhile() {
+    let mut paused = unreported(ours(json!({"metadata": {"annotations": {keys::HASH: "old"}}})));
+    spec(&mut paused).paused = true;
+    let mut failing = paused.clone();
+    failing.attempt = Attempt::Deferred(Failure {
+        category: Category::Transient,
+        reason: "ChildrenNotObserved",
+        message: String::new(),
+        is_expected: false,
+        next_retry: None,
+    });
+    Arc::make_mut(&mut paused.deployment).status = Some(status(&failing));
+    assert!(matches!(decide(&paused), Action::WriteStatus(_)));
+    assert_eq!(next(&paused, None), None);
+    Arc::make_mut(&mut paused.deployment).metadata.generation = Some(2);
+    assert!(matches!(next(&paused, None), Some(Step::Alone(_))), "it is another pause");
+    // The template has changed since the pause began.
+    Arc::make_mut(&mut paused.deployment).metadata.generation = Some(1);
+    let mut settled = ours(json!({}));
+    spec(&mut settled).paused = true;
+    Arc::make_mut(&mut paused.deployment).status = Some(status(&settled));
+    assert!(matches!(next(&paused, None), Some(Step::Alone(_))), "only now something is held back");
 }
 
 #[test]
