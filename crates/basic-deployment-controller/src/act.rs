@@ -245,7 +245,8 @@ impl Executor {
         let applied = answer["metadata"]["uid"].as_str().unwrap_or_default();
         self.memory.scaled(own.uid, applied, replicas, is_known_in(observed));
         if let Some(child) = child.filter(|_| heals) {
-            let field = changed_field(child, desired).unwrap_or_else(|| "a field".into());
+            let field = changed_field(child, desired, observed.settled_as.as_ref());
+            let field = field.unwrap_or_else(|| "a field".into());
             self.memory.undid(own.uid, Part::Rendering, field_of(child, &field));
         }
         Ok(())

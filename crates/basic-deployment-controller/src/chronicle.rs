@@ -33,9 +33,13 @@ impl Chronicle {
     /// The milestone that an action is, once it has succeeded.
     pub fn milestone(&self, observed: &Observed, action: &Action) -> Option<Step> {
         let uid = ObjectId::of(&*observed.deployment).uid;
+        let tells_all = self.settings.current().events.normal;
+        if !tells_all {
+            // Its end may not be seen.
+            self.forget(uid);
+        }
         let changing = self.changing.lock().get(uid).cloned();
         let changing = changing.map(|(began, at)| Change { began, since: at.elapsed() });
-        let tells_all = self.settings.current().events.normal;
         milestones::of(observed, action, changing.as_ref())
             .filter(|step| tells_all || matches!(step, Step::Silent(_)))
     }
@@ -46,7 +50,10 @@ impl Chronicle {
         let uid = ObjectId::of(deployment).uid;
         let milestone = match step {
             Step::Begins(milestone) => {
-                self.changing.lock().insert(uid.to_owned(), (milestone.clone(), Instant::now()));
+                let mut changing = self.changing.lock();
+                let earlier = changing.get(uid).filter(|_| milestones::continues(&milestone));
+                let since = earlier.map_or_else(Instant::now, |(_, since)| *since);
+                changing.insert(uid.to_owned(), (milestone.clone(), since));
                 milestone
             }
             Step::Ends(milestone) => {
@@ -62,8 +69,70 @@ impl Chronicle {
         self.events.mark(EventType::Normal, &deployment.object_ref(&()), milestone);
     }
 
-    /// Forgets a `BasicDeployment` that is gone.
+    /// Forgets a change whose end is not told.
     pub fn forget(&self, uid: &str) {
         self.changing.lock().remove(uid);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use operator_kit::testing::{Answer, answering, in_turn};
+    use serde_json::json;
+
+    use super::*;
+    use crate::fixtures::observed;
+
+    fn settings(normal: bool) -> run::Settings<Settings> {
+        let settings = json!({
+            "children": [{"apiVersion": "catena.dev/v1alpha1", "kind": "BasicReplicaSet"}],
+            "templates": {"default": "{}"},
+            "events": {"normal": normal},
+        });
+        run::Settings::fixed(serde_json::from_value(settings).unwrap())
+    }
+
+    fn begins(reason: &'static str) -> Step {
+        Step::Begins(Milestone { reason, action: reason.into(), note: String::new(), related: None })
+    }
+
+    /// A chronicle in which a rollout began twenty seconds ago.
+    fn rolling_out() -> Chronicle {
+        let (client, _) = answering(in_turn(&[Answer::Echo("event")]));
+        let chronicle = Chronicle::new(Events::over(client, "test"), settings(true));
+        chronicle.tell(&observed(), begins("RollingOut"));
+        for (_, began) in chronicle.changing.lock().values_mut() {
+            *began = began.checked_sub(Duration::from_secs(20)).unwrap();
+        }
+        chronicle
+    }
+
+    /// The seconds that the end of the open change would tell.
+    fn seconds(chronicle: &Chronicle) -> Option<u64> {
+        let changing = chronicle.changing.lock();
+        changing.values().next().map(|(_, began)| began.elapsed().as_secs())
+    }
+
+    #[tokio::test]
+    async fn the_end_of_a_change_is_not_told_long_after_it_if_events_were_off_meanwhile() {
+        let mut chronicle = rolling_out();
+        chronicle.settings = settings(false);
+        assert_eq!(chronicle.milestone(&observed(), &Action::Settle), None);
+        chronicle.settings = settings(true);
+        assert_eq!(chronicle.milestone(&observed(), &Action::Settle), None);
+        assert_eq!(seconds(&chronicle), None);
+    }
+
+    #[tokio::test]
+    async fn scaling_and_restarts_in_the_middle_of_a_rollout_leave_its_beginning() {
+        let chronicle = rolling_out();
+        for also in ["Scaling", "Restarting"] {
+            chronicle.tell(&observed(), begins(also));
+            assert!(seconds(&chronicle).is_some_and(|seconds| seconds >= 20), "{also}");
+        }
+        chronicle.tell(&observed(), begins("RollingBack"));
+        assert!(seconds(&chronicle).is_some_and(|seconds| seconds < 20), "the end names another revision");
     }
 }

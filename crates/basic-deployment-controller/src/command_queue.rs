@@ -37,8 +37,8 @@ pub enum Standing {
     Overtaken(String),
     /// It is its turn, but it can never be carried out: a reason and a message.
     Impossible(&'static str, String),
-    /// It is its turn, but something has to change first: a reason and a message.
-    Hindered(&'static str, &'static str),
+    /// Something has to change first: a reason and a message.
+    Hindered(&'static str, String),
     /// It is its turn, as far as the caches show.
     Next,
     /// Others come first.
@@ -101,33 +101,33 @@ impl<'o> Line<'o> {
             Ok(asks) => asks,
             Err(why) => return Standing::Malformed(why.clone()),
         };
+        let unseen = observed.held_up().filter(|_| observed.is_blind);
+        // An effect that is gone is told even after the deadline, and never concluded from children that are not seen.
+        if unseen.is_none()
+            && let Some(replaced) = self.replaced(candidate)
+        {
+            return replaced;
+        }
         if command.is_expired(observed.now) {
             return Standing::Expired;
         }
         if !command.is_directed_at(&observed.deployment) {
             return Standing::Misdirected;
         }
-        if let Some(rollback) = self.overtaken_by(command) {
-            return Standing::Overtaken(rollback.name.clone());
+        if let Some(failure) = unseen {
+            return Standing::Hindered(failure.reason, failure.message.clone());
         }
         if candidate.is_carried_out {
             return Standing::Running;
-        }
-        // It is recorded before its begin is told, so that only a later command can have taken its place.
-        if command.is_rollback() && command.status.start_time.is_some() {
-            let message = "it was carried out, and another command has replaced its effect";
-            return Standing::Impossible("Superseded", message.to_owned());
         }
         if turn.is_none_or(|turn| turn.uid != command.uid) {
             return Standing::Queued;
         }
         if observed.deployment.spec.paused {
-            return Standing::Hindered(
-                "Paused",
-                "the BasicDeployment is paused, so that its child is not changed; set its spec.paused to false",
-            );
+            let message = "the BasicDeployment is paused, so that its child is not changed; set its spec.paused to false";
+            return Standing::Hindered("Paused", message.to_owned());
         }
-        let no_child = Standing::Hindered("NoChild", "the BasicDeployment has no child yet");
+        let no_child = Standing::Hindered("NoChild", "the BasicDeployment has no child yet".to_owned());
         let child = observed.child.ours().filter(|child| !child.is_deleting);
         match asks.order {
             Order::Restart => match child {
@@ -148,6 +148,23 @@ impl<'o> Line<'o> {
                 Err(why) => Standing::Impossible("RevisionNotFound", why),
             },
         }
+    }
+
+    /// The standing of a command that had begun, if another one has replaced its effect.
+    fn replaced(&self, candidate: &Candidate<'_>) -> Option<Standing> {
+        let command = candidate.command;
+        if !command.is_directed_at(&self.observed.deployment) {
+            return None;
+        }
+        if let Some(rollback) = self.overtaken_by(command) {
+            return Some(Standing::Overtaken(rollback.name.clone()));
+        }
+        // It is recorded before its begin is told, so that only a later command can have taken its place.
+        let has_begun = command.is_rollback() && command.status.start_time.is_some();
+        (has_begun && !candidate.is_carried_out).then(|| {
+            let message = "it was carried out, and another command has replaced its effect";
+            Standing::Impossible("Superseded", message.to_owned())
+        })
     }
 
     /// The oldest waiting command, unless another one is being carried out. A rollback does not wait for stuck commands,

@@ -61,17 +61,7 @@ pub fn is_progress(before: &CommandStatus, after: &CommandStatus) -> bool {
 #[must_use]
 pub fn unclaimed(command: &Command, now: Timestamp) -> CommandStatus {
     let before = &command.status;
-    let what = match &command.owner {
-        _ if before.start_time.is_some() => {
-            "it was carried out, but its outcome was not reported; its effect remains".to_owned()
-        }
-        Some(Owner { name, .. }) => {
-            format!(
-                "the BasicDeployment {name:?}, to which it is bound, has not reported that it was carried out"
-            )
-        }
-        None => "no BasicDeployment has carried it out: see the condition Bound".to_owned(),
-    };
+    let what = unreported(command, before.start_time.is_some());
     let message = format!("spec.activeDeadlineSeconds has passed: {what}");
     CommandStatus {
         observed_generation: Some(command.generation),
@@ -82,6 +72,21 @@ pub fn unclaimed(command: &Command, now: Timestamp) -> CommandStatus {
             .with(STALLED, true, DEADLINE_EXCEEDED, message)
             .since(&before.conditions),
         ..before.clone()
+    }
+}
+
+/// The part of a message about a command whose deadline has passed, and whose outcome nobody has seen.
+fn unreported(command: &Command, has_begun: bool) -> String {
+    match &command.owner {
+        _ if has_begun => {
+            "it was carried out, but its outcome was not reported; its effect remains".to_owned()
+        }
+        Some(Owner { name, .. }) => {
+            format!(
+                "the BasicDeployment {name:?}, to which it is bound, has not reported that it was carried out"
+            )
+        }
+        None => "no BasicDeployment has carried it out: see the condition Bound".to_owned(),
     }
 }
 
@@ -179,11 +184,13 @@ fn report(command: &Command, standing: &Standing, observed: &Observed) -> Report
             ),
         ),
         Standing::Expired => {
-            let has_begun = observed.carrier(command).is_some();
-            let what = if has_begun {
-                "it was carried out, but the replicas were not ready in time; its effect remains"
+            let has_begun = has_begun(command, observed);
+            let what = if observed.is_blind {
+                unreported(command, has_begun)
+            } else if has_begun {
+                "it was carried out, but the replicas were not ready in time; its effect remains".to_owned()
             } else {
-                "it was not carried out in time"
+                "it was not carried out in time".to_owned()
             };
             say(Some(false), DEADLINE_EXCEEDED, format!("spec.activeDeadlineSeconds has passed: {what}"))
         }
@@ -193,7 +200,7 @@ fn report(command: &Command, standing: &Standing, observed: &Observed) -> Report
             format!("its replicas did not become ready, and the rollback {rollback:?} replaces them"),
         ),
         Standing::Impossible(reason, message) => say(Some(false), reason, message.clone()),
-        Standing::Hindered(reason, message) => say(None, reason, (*message).to_owned()),
+        Standing::Hindered(reason, message) => say(None, reason, message.clone()),
         Standing::Queued => say(None, "Queued", "older commands are carried out first".into()),
         Standing::Next => waiting(observed),
         Standing::Running => {

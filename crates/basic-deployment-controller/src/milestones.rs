@@ -21,8 +21,11 @@ use crate::{
     observed::{Found, Observed},
     revision::{self, Revision},
     stall::PROGRESS_DEADLINE_EXCEEDED,
-    status::silence,
+    status::{silence, status, told},
 };
+
+const SCALING: &str = "Scaling";
+const RESTARTING: &str = "Restarting";
 
 /// The milestone of a step that was taken.
 #[derive(Clone, Debug, PartialEq)]
@@ -75,20 +78,44 @@ pub fn of(observed: &Observed, action: &Action, changing: Option<&Change>) -> Op
             let note = format!("replaces all replicas once, as {} asks", command.name);
             let resource = command.kind.resource();
             let command = reference(&resource, &command.namespace, &command.name, &command.uid);
-            Some(Step::Begins(milestone("Restarting", "Restart", note, Some(command))))
+            Some(Step::Begins(milestone(RESTARTING, "Restart", note, Some(command))))
         }
         // The steps of an exchange are a part of it.
-        Action::Scale { child, heals: false, .. } if observed.former_children().next().is_none() => {
+        Action::Scale { child, heals: false, .. }
+            if observed.former_children().next().is_none() && is_newly_wished(child, observed) =>
+        {
             let before = child.replicas().unwrap_or_default();
             let note = format!("scales {} from {before} to {wanted} replicas", child.name);
             let child = reference(&child.kind.api_resource(), &child.namespace, &child.name, &child.uid);
             // Repeats of an Event keep its first note, so that the number is a part of the action.
             let action = format!("ScaleFrom{before}To{wanted}");
-            Some(Step::Begins(Milestone { reason: "Scaling", action, note, related: Some(child) }))
+            Some(Step::Begins(Milestone { reason: SCALING, action, note, related: Some(child) }))
         }
         Action::WriteStatus(status) => reported(observed, status, changing),
+        Action::Settle | Action::Wait(_) => {
+            let status = status(observed);
+            let is_told = changing.is_some() && status == told(&observed.deployment);
+            end(observed, &status, changing.filter(|_| is_told))
+        }
         _ => None,
     }
+}
+
+/// Whether a beginning belongs to the change that is already under way: only another rendering has a time of its own.
+#[must_use]
+pub fn continues(milestone: &Milestone) -> bool {
+    [SCALING, RESTARTING].contains(&milestone.reason)
+}
+
+/// Whether the replicas that a child is to have were changed in the `BasicDeployment`. A new leader does not know what the
+/// child was given, and a generation that was reported before was followed before.
+fn is_newly_wished(child: &Child, observed: &Observed) -> bool {
+    observed.given_replicas.contains_key(&child.uid) || !is_reported(observed)
+}
+
+fn is_reported(observed: &Observed) -> bool {
+    let reported = observed.deployment.status.as_ref().and_then(|status| status.observed_generation);
+    reported == observed.deployment.metadata.generation
 }
 
 /// The child goes to another rendering. Whether the spec or the template gave it is not known: no status tells which
@@ -116,7 +143,7 @@ fn rollout(observed: &Observed, child: &Child, desired: &Desired) -> Milestone {
 fn first_change(child: &Child, desired: &Desired) -> Option<String> {
     let mut of_template = desired.clone();
     of_template.object["metadata"]["annotations"][keys::HASH] = child.hash().into();
-    changed_field(child, &of_template)
+    changed_field(child, &of_template, None)
 }
 
 /// Whether a rollback is about to be carried out by this apply.
@@ -131,13 +158,26 @@ fn reported(observed: &Observed, status: &BasicDeploymentStatus, changing: Optio
         conditions::find(conditions, conditions::PROGRESSING).map(|condition| condition.reason.clone())
     };
     let (before, after) = (reason(observed.deployment.status.as_ref()), reason(Some(status)));
-    if after.as_deref() == Some("Paused") && before != after {
+    // The failure that is over may have come in the middle of a pause that was told.
+    let was_held_up = is_reported(observed) && held_itself_up(observed);
+    if after.as_deref() == Some("Paused") && before != after && !was_held_up {
         let note = "spec.paused is true, so that the child is not changed".to_owned();
         return Some(Step::Alone(milestone("Paused", "Pause", note, None)));
     }
     if after.as_deref() == Some(PROGRESS_DEADLINE_EXCEEDED) && before != after {
         return observed.child.ours().and_then(|child| silence(child)).map(Step::Silent);
     }
+    end(observed, status, changing)
+}
+
+/// Whether the last status names the `BasicDeployment` itself as its blocker.
+fn held_itself_up(observed: &Observed) -> bool {
+    let blocker = observed.deployment.status.as_ref().and_then(|status| status.blocked_by.as_ref());
+    blocker.is_some_and(|blocker| blocker.kind == "BasicDeployment")
+}
+
+/// The end of a change, once all replicas serve.
+fn end(observed: &Observed, status: &BasicDeploymentStatus, changing: Option<&Change>) -> Option<Step> {
     let Change { began, since } = changing.filter(|_| status.ready)?;
     let child = observed.child.ours()?;
     let note = format!(

@@ -134,7 +134,7 @@ impl Line {
             serving: format!("{}/{}", status.active, item.spec.replicas),
             revision: status.revision,
             reason: reason.unwrap_or_else(|| "Pending".to_owned()),
-            blocked_by: status.blocked_by,
+            blocked_by: status.blocked_by.filter(|_| is_current),
             created: created(&item.metadata),
         }
     }
@@ -329,6 +329,21 @@ mod tests {
                 &json!({"observedGeneration": 2, "ready": true, "active": 3, "replicas": 3, "revision": 12}),
             ),
         ]
+    }
+
+    #[test]
+    fn a_blocker_of_an_earlier_generation_is_not_shown() {
+        let blocker =
+            json!({"apiVersion": "v1", "kind": "Pod", "name": "api-x", "reason": "ImagePullBackOff"});
+        let of = |generation: i64| {
+            line("api", &json!({"observedGeneration": generation, "active": 1, "blockedBy": blocker}))
+        };
+        assert!(of(2).blocked_by.is_some());
+        let fixed = of(1);
+        assert_eq!((fixed.reason.as_str(), &fixed.blocked_by), ("Pending", &None));
+        let now = "2026-01-01T00:10:00Z".parse().unwrap();
+        let plain = plain(&fixed, now);
+        assert!(plain.ends_with(" shop api not-ready 1/3 Pending -\n"), "{plain}");
     }
 
     #[test]

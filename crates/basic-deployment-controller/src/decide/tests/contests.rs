@@ -82,6 +82,37 @@ fn a_contest_is_told_with_its_field_and_until_it_is_over() {
 #[test]
 fn the_field_that_was_changed_is_named() {
     let changed = child(json!({"spec": {"parameters": {"image": "evil"}}}));
-    assert_eq!(contest::changed_field(&changed, &desired()).as_deref(), Some("spec.parameters.image"));
-    assert_eq!(contest::changed_field(&child(json!({})), &desired()), None);
+    assert_eq!(contest::changed_field(&changed, &desired(), None).as_deref(), Some("spec.parameters.image"));
+    assert_eq!(contest::changed_field(&child(json!({})), &desired(), None), None);
+}
+
+/// A pod template, as it is rendered and on the server, which adds defaults to its containers.
+fn pod(image: &str, node: i64, defaults: Value) -> Value {
+    let mut container = json!({"image": image});
+    merge(&mut container, defaults);
+    json!({"spec": {"containers": [container], "nodeSelector": {"x": node}}})
+}
+
+#[test]
+fn defaults_inside_a_list_are_no_change_of_it() {
+    let mut wanted = desired();
+    merge(&mut wanted.object, pod("a", 2, json!({})));
+    let field = |live: Value| contest::changed_field(&child(live), &wanted, None);
+    let defaults = json!({"imagePullPolicy": "Always"});
+    assert_eq!(field(pod("a", 1, defaults.clone())).as_deref(), Some("spec.nodeSelector.x"));
+    assert_eq!(field(pod("a", 2, defaults.clone())), None);
+    assert_eq!(field(pod("b", 1, defaults)).as_deref(), Some("spec.containers"));
+    assert_eq!(field(json!({"spec": {"containers": []}})).as_deref(), Some("spec.containers"));
+}
+
+#[test]
+fn a_change_of_what_the_server_made_of_the_rendering_is_named() {
+    let mut wanted = desired();
+    merge(&mut wanted.object, pod("a", 2, json!({})));
+    let of = |policy: &str, node: i64| child(pod("a", node, json!({"imagePullPolicy": policy})));
+    let settled = wanted.seen_in(&of("Always", 2).object);
+    let field = |live: &Child| contest::changed_field(live, &wanted, Some(&settled));
+    assert_eq!(field(&of("Always", 1)).as_deref(), Some("spec.nodeSelector.x"));
+    assert_eq!(field(&of("Never", 2)).as_deref(), Some("spec.containers"));
+    assert_eq!(field(&of("Always", 2)), None);
 }

@@ -1,6 +1,7 @@
 //! The milestones of what is decided.
 
-use operator_kit::report::Milestone;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use operator_kit::report::{Category, Failure, Milestone};
 
 use super::{queue::restart, *};
 use crate::milestones::{Change, Step, of};
@@ -78,10 +79,35 @@ fn what_is_undone_or_at_rest_is_no_milestone() {
     healed.given_replicas.insert("child".into(), 3);
     assert!(matches!(decide(&healed), Action::Scale { heals: true, .. }));
     assert_eq!(next(&healed, None), None);
-    let mut rest = ours(json!({}));
-    Arc::make_mut(&mut rest.deployment).status = Some(status(&rest));
-    let change = since(0, begun(&observed(Found::Nothing)));
-    assert_eq!(next(&rest, Some(&change)), None);
+    assert_eq!(next(&reported(ours(json!({}))), None), None);
+}
+
+/// An observation whose status is written already.
+fn reported(mut observed: Observed) -> Observed {
+    Arc::make_mut(&mut observed.deployment).status = Some(status(&observed));
+    observed
+}
+
+#[test]
+fn a_change_that_leaves_the_status_as_it_is_ends_when_nothing_is_left_to_do() {
+    let mut none = ours(json!({"spec": {"replicas": 0}, "status": {"active": 0}}));
+    spec(&mut none).replicas = 0;
+    let rest = reported(none);
+    let change = since(7, begun(&observed(Found::Nothing)));
+    assert_eq!(decide(&rest), Action::Settle);
+    let Some(Step::Ends(ended)) = next(&rest, Some(&change)) else { panic!("it is told a day later") };
+    assert_eq!(ended.note, "0 of 0 replicas serve revision 1 after 7 s");
+    assert_eq!(next(&rest, None), None, "it is told once");
+
+    let starting = reported(ours(json!({"status": {"active": 1, "conditions": []}})));
+    assert!(matches!(decide(&starting), Action::Wait(_)));
+    assert_eq!(next(&starting, Some(&change)), None, "it goes on");
+    let mut leaving = ours(json!({}));
+    let deleted = Timestamp::from_second(999_000).unwrap();
+    Arc::make_mut(&mut leaving.deployment).metadata.deletion_timestamp = Some(Time(deleted));
+    let leaving = reported(leaving);
+    assert_eq!(decide(&leaving), Action::Settle);
+    assert_eq!(next(&leaving, Some(&change)), None, "nothing serves for long");
 }
 
 #[test]
@@ -94,6 +120,47 @@ fn a_pause_is_told_once() {
     Arc::make_mut(&mut paused.deployment).status = Some(BasicDeploymentStatus { active: 2, ..reported });
     assert!(matches!(decide(&paused), Action::WriteStatus(_)));
     assert_eq!(next(&paused, None), None);
+}
+
+#[test]
+fn a_change_of_the_replicas_by_somebody_else_is_not_told_by_a_new_leader_either() {
+    let mut undone = ours(json!({"spec": {"replicas": 5}}));
+    let of = |generation| {
+        Some(BasicDeploymentStatus { observed_generation: generation, ..BasicDeploymentStatus::default() })
+    };
+    Arc::make_mut(&mut undone.deployment).status = of(Some(1));
+    assert!(matches!(decide(&undone), Action::Scale { heals: false, .. }));
+    assert_eq!(next(&undone, None), None, "nobody changed the BasicDeployment");
+    undone.given_replicas.insert("child".into(), 5);
+    assert_eq!(begun(&undone).reason, "Scaling", "it was to have five before");
+    let mut scaled = ours(json!({"spec": {"replicas": 5}}));
+    Arc::make_mut(&mut scaled.deployment).status = of(Some(0));
+    assert_eq!(begun(&scaled).reason, "Scaling");
+}
+
+#[test]
+fn a_pause_is_told_once_also_if_a_failure_is_reported_meanwhile() {
+    let mut paused = unreported(ours(json!({"metadata": {"annotations": {keys::HASH: "old"}}})));
+    spec(&mut paused).paused = true;
+    let mut failing = paused.clone();
+    failing.attempt = Attempt::Deferred(Failure {
+        category: Category::Transient,
+        reason: "ChildrenNotObserved",
+        message: String::new(),
+        is_expected: false,
+        next_retry: None,
+    });
+    Arc::make_mut(&mut paused.deployment).status = Some(status(&failing));
+    assert!(matches!(decide(&paused), Action::WriteStatus(_)));
+    assert_eq!(next(&paused, None), None);
+    Arc::make_mut(&mut paused.deployment).metadata.generation = Some(2);
+    assert!(matches!(next(&paused, None), Some(Step::Alone(_))), "it is another pause");
+    // The template has changed since the pause began.
+    Arc::make_mut(&mut paused.deployment).metadata.generation = Some(1);
+    let mut settled = ours(json!({}));
+    spec(&mut settled).paused = true;
+    Arc::make_mut(&mut paused.deployment).status = Some(status(&settled));
+    assert!(matches!(next(&paused, None), Some(Step::Alone(_))), "only now something is held back");
 }
 
 #[test]

@@ -17,6 +17,7 @@ mod revisions;
 mod rollbacks;
 mod steps;
 mod telling;
+mod unobserved_commands;
 
 use std::{sync::Arc, time::Duration};
 

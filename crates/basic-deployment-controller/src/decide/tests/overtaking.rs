@@ -54,7 +54,7 @@ fn a_rollback_that_cannot_be_carried_out_ends_no_restart() {
 }
 
 /// The state after the rollback took the turn of the restart, before its replicas serve.
-fn rolled_back() -> Observed {
+pub(super) fn rolled_back() -> Observed {
     let mut observed = behind(stuck());
     let marks = json!({keys::HASH: "good", keys::LAST_COMMAND: "undo", keys::ROLLED_BACK_BY: "undo", keys::REJECTED_HASH: NEW});
     let mut on_good = restarted("undo", stuck());
