@@ -92,9 +92,10 @@ pub fn of(observed: &Observed, action: &Action, changing: Option<&Change>) -> Op
             Some(Step::Begins(Milestone { reason: SCALING, action, note, related: Some(child) }))
         }
         Action::WriteStatus(status) => reported(observed, status, changing),
-        Action::Settle | Action::Wait(_) => {
+        // Nearly every pass without a change under way ends here.
+        Action::Settle | Action::Wait(_) if changing.is_some() => {
             let status = status(observed);
-            let is_told = changing.is_some() && status == told(&observed.deployment);
+            let is_told = status == told(&observed.deployment);
             end(observed, &status, changing.filter(|_| is_told))
         }
         _ => None,
