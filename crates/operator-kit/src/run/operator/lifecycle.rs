@@ -23,7 +23,7 @@ use crate::{
     report::server,
     run::{
         Validate,
-        leader::{Candidate, Leadership},
+        leader::{Candidate, Leadership, RELEASE_TIMEOUT},
         reconciler::Phase,
         self_test::SelfTest,
     },
@@ -35,6 +35,15 @@ const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(5);
 const START_TIMEOUT: Duration = Duration::from_secs(30);
 /// Time limit of current passes after SIGTERM.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(15);
+/// Time limit for publishing the queued Events, after the Lease has been released.
+const EVENTS_TIMEOUT: Duration = Duration::from_secs(5);
+/// Time that a Pod has to end, as the charts say.
+const TERMINATION_GRACE: Duration = Duration::from_secs(30);
+const _: () = assert!(
+    SHUTDOWN_TIMEOUT.as_secs() + RELEASE_TIMEOUT.as_secs() + EVENTS_TIMEOUT.as_secs()
+        < TERMINATION_GRACE.as_secs(),
+    "the last Events would be lost"
+);
 
 impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
     /// Serves, leads, and takes `work` through its phases.
@@ -56,9 +65,17 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
         let (health, metrics, settings) =
             (self.health.clone(), self.metrics.clone(), self.settings_status.clone());
         let server = server::serve(self.arguments.listen, health, metrics, settings, test);
+        let work = async {
+            let ended = self.lead_and_work(&phase, work, stop).await;
+            // Events need no Lease, so a successor need not wait for them.
+            if !self.events.flush(EVENTS_TIMEOUT).await {
+                tracing::warn!("stopping before all Events are published");
+            }
+            ended
+        };
         select! {
             ended = server => ended.context("stopping"),
-            ended = self.lead_and_work(&phase, work, stop) => ended,
+            ended = work => ended,
         }
     }
 
