@@ -1,7 +1,6 @@
 //! The life of the process: it serves its health, waits for the Lease, acts, and stops.
 
 use std::{
-    collections::BTreeSet,
     future::pending,
     ops::ControlFlow,
     pin::{Pin, pin},
@@ -20,7 +19,7 @@ use tokio::{
 use super::{Operator, unexpected};
 use crate::{
     render::short_digest,
-    report::server,
+    report::{SettingsEvents, Told, health::Health, server},
     run::{
         Validate,
         leader::{Candidate, Leadership, RELEASE_TIMEOUT},
@@ -165,19 +164,26 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
 
     /// Sends heartbeats, and tells of watches that keep failing, forever.
     async fn idle(&self, leads: bool) {
-        let mut told = BTreeSet::new();
+        let mut told = Told::default();
         loop {
             self.health.beat();
             self.metrics.leading(leads && self.writer.gate().is_open());
-            let failing = self.health.lasting_failures();
-            for failure in failing.difference(&told) {
-                let action = format!("Watch{}", short_digest(&[failure]));
-                self.settings_events.warn("KindNotObserved", &action, failure);
-            }
-            told = failing;
+            tell_of_failures(&self.health, &mut told, &self.settings_events);
             tokio::time::sleep(HEARTBEAT_INTERVAL).await;
         }
     }
+}
+
+/// Tells of watches that keep failing.
+fn tell_of_failures(health: &Health, told: &mut Told, events: &SettingsEvents) {
+    let failing = health.lasting_failures();
+    for failure in &failing {
+        if told.is_due(failure, failure) {
+            let action = format!("Watch{}", short_digest(&[failure]));
+            events.warn("KindNotObserved", &action, failure);
+        }
+    }
+    told.retain(|failure| failing.contains(failure));
 }
 
 async fn keep(leadership: Option<&mut Leadership>) -> anyhow::Result<()> {
@@ -192,4 +198,27 @@ async fn release(leadership: Option<Leadership>) -> anyhow::Result<()> {
         leadership.release().await;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        report::{Events, health::WatchFailure},
+        testing::{Answer, answering},
+    };
+
+    #[tokio::test(start_paused = true)]
+    async fn a_watch_that_keeps_failing_is_told_again_before_the_event_expires() {
+        let (client, log) = answering(|_| Answer::Done);
+        let events = SettingsEvents::over(Events::over(client, "binder"), "system", "settings");
+        let (health, mut told) = (Health::default(), Told::default());
+        health.watch("Pod").failed(WatchFailure::Other("Pod: no right".into()));
+        let beats = 55 * 60 / HEARTBEAT_INTERVAL.as_secs();
+        for _ in 0..beats {
+            tell_of_failures(&health, &mut told, &events);
+            tokio::time::sleep(HEARTBEAT_INTERVAL).await;
+        }
+        assert_eq!(log.take().len(), 2);
+    }
 }
