@@ -181,7 +181,8 @@ impl Executor {
         let stays = held.finalizers.len() > 1;
         let is_told = held.is_annotated && (stays || held.status.is_some());
         let message = &release.status.message;
-        // Before the write, so that a crash after it leaves an audit trail nevertheless.
+        // Queued before the write, so that a release whose answer is lost is told as well. A process that is stopped
+        // publishes what is queued; one that crashes loses it.
         let (type_, reason, note) = match release.outcome {
             Outcome::BackedUp => (EventType::Normal, "BackedUp", message.clone()),
             Outcome::GivenUp => (

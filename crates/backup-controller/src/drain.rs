@@ -5,6 +5,7 @@
 //! until nothing is left, so it reads and writes here.
 
 mod kinds;
+mod report;
 
 use std::{collections::BTreeMap, process::ExitCode, time::Duration};
 
@@ -29,7 +30,7 @@ use operator_kit::{
 };
 use serde::Deserialize;
 
-use self::kinds::Kinds;
+use self::{kinds::Kinds, report::Report};
 
 /// Objects per page of a list.
 const PAGE_SIZE: u32 = 500;
@@ -134,14 +135,15 @@ pub async fn run(arguments: Arguments, options: &Options) -> anyhow::Result<Exit
     if let Some(name) = &options.deployment {
         delete(operator, &ApiResource::erase::<Deployment>(&()), operator.namespace(), name).await?;
     }
-    operator
+    let (writer, mut report) = (operator.writer(), Report::new(operator.events()));
+    let outcome = operator
         .alone(async {
             let mut total = 0;
             let mut is_empty = false;
             loop {
                 let mut found = 0;
                 for kind in &kinds {
-                    match drain(operator, kind, options.held_objects).await? {
+                    match drain(&client, &writer, &mut report, kind, options.held_objects).await? {
                         Drained::Found(count) => found += count,
                         Drained::Refused(held) => {
                             tracing::error!(
@@ -163,7 +165,9 @@ pub async fn run(arguments: Arguments, options: &Options) -> anyhow::Result<Exit
                 }
             }
         })
-        .await
+        .await;
+    report.end().await;
+    outcome
 }
 
 /// The outcome of draining a kind once.
@@ -199,29 +203,27 @@ fn refusal(held: &[String]) -> String {
 /// Removes the finalizer from the objects of a kind. If held objects are not released, an object that is deleted
 /// meanwhile keeps it, and the next round refuses.
 async fn drain(
-    operator: &Operator<Settings>,
+    client: &Client,
+    writer: &Writer,
+    report: &mut Report,
     kind: &ApiResource,
     held_objects: HeldObjects,
 ) -> anyhow::Result<Drained> {
-    let objects = protected(&operator.client(), kind).await?;
+    let objects = protected(client, kind).await?;
     let held = held_of(kind, &objects);
     if held_objects == HeldObjects::Refuse && !held.is_empty() {
         return Ok(Drained::Refused(held));
     }
-    let writer = &operator.writer();
     let count = objects.len();
     let released = stream::iter(objects).map(|object| async move {
-        let is_held = object.metadata.deletion_timestamp.is_some();
-        let reference = object.object_ref(kind);
-        release(writer, kind, &object, held_objects).await?;
-        anyhow::Ok((is_held, reference))
+        let is_released = release(writer, kind, &object, held_objects).await?;
+        anyhow::Ok((is_released, object))
     });
     let mut released = released.buffer_unordered(SIDE_BY_SIDE);
     while let Some(outcome) = released.next().await {
-        let (is_held, reference) = outcome?;
-        if is_held {
-            let note = "released without a proven backup, because the controller is being uninstalled";
-            operator.events().warn(&reference, "ReleasedByUninstall", note);
+        let (is_released, object) = outcome?;
+        if is_released && object.metadata.deletion_timestamp.is_some() {
+            report.released(kind, &object).await;
         }
     }
     if count > 0 {
@@ -230,17 +232,19 @@ async fn drain(
     Ok(Drained::Found(count))
 }
 
+/// Removes the finalizer from an object. Returns whether this write did so.
 async fn release(
     writer: &Writer,
     kind: &ApiResource,
     object: &Found,
     held_objects: HeldObjects,
-) -> anyhow::Result<()> {
+) -> anyhow::Result<bool> {
     let id = ObjectId::of(object);
-    let Some(patch) = held_objects.patch(id.uid, object.finalizers()) else { return Ok(()) };
+    let Some(patch) = held_objects.patch(id.uid, object.finalizers()) else { return Ok(false) };
     match writer.on_behalf_of(id).amend(&WatchedResource::unwatched(kind.clone()), id, &patch).await {
+        Ok(()) => Ok(true),
         // It is gone or changed; the next round finds out.
-        Ok(()) | Err(WriteError { cause: WriteCause::Gone | WriteCause::Changed { .. }, .. }) => Ok(()),
+        Err(WriteError { cause: WriteCause::Gone | WriteCause::Changed { .. }, .. }) => Ok(false),
         Err(error) => Err(error).with_context(|| format!("could not drain {}", title(kind, object))),
     }
 }
@@ -287,46 +291,4 @@ fn title(kind: &ApiResource, object: &Found) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use json_patch::Patch;
-    use k8s_openapi::api::core::v1::ConfigMap;
-    use serde_json::json;
-
-    use super::*;
-
-    #[test]
-    fn what_is_deleted_while_others_are_drained_is_let_go_only_where_held_objects_are() {
-        for (held_objects, is_let_go) in [(HeldObjects::Release, true), (HeldObjects::Refuse, false)] {
-            let finalizers = [BACKUP_FINALIZER.to_owned()];
-            let patch = Patch(held_objects.patch("u", &finalizers).unwrap());
-            let mut living = json!({"metadata": {
-                "uid": "u", "deletionTimestamp": null, "finalizers": finalizers,
-            }});
-            let mut deleted = living.clone();
-            deleted["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
-            assert!(json_patch::patch(&mut living, &patch).is_ok());
-            assert_eq!(json_patch::patch(&mut deleted, &patch).is_ok(), is_let_go);
-        }
-    }
-
-    #[test]
-    fn what_is_wrong_with_backups_and_selectors_keeps_nothing_from_being_drained() {
-        let settings: Settings = serde_saphyr::from_str(
-            "{kinds: {dbs: {apiVersion: x.dev/v1, kind: Db, resource: dbs, backup: lost, deadline: soon, selector: {}}}, backups: 7}",
-        )
-        .unwrap();
-        assert_eq!(settings.validate(), Ok(()));
-        assert_eq!(settings.kinds["dbs"].resource().unwrap().plural, "dbs");
-    }
-
-    #[test]
-    fn the_page_shows_the_settings_that_a_drain_without_the_release_needs() {
-        let page = include_str!("../../../docs/protect-a-kind.md");
-        let (_, uninstall) = page.split_once("## Uninstall").unwrap();
-        let (_, block) = uninstall.split_once("```yaml\n").unwrap();
-        let (block, _) = block.split_once("```").unwrap();
-        let settings: Settings = serde_saphyr::from_str(block).unwrap();
-        assert_eq!(settings.validate(), Ok(()));
-        assert_eq!(settings.kinds["configmaps"].resource().unwrap(), ApiResource::erase::<ConfigMap>(&()));
-    }
-}
+mod tests;

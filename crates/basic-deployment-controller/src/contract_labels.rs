@@ -15,7 +15,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use kube::{Client, discovery::ApiResource};
 use operator_kit::{
     render::short_digest,
-    report::SettingsEvents,
+    report::{SettingsEvents, Told},
     run::Settings as Followed,
     watch::{ReadCause, ReadError, ServedKinds, live},
 };
@@ -41,7 +41,7 @@ pub struct ContractLabels {
     served_kinds: ServedKinds,
     events: SettingsEvents,
     /// The warnings since the last change of the settings, by the name of the kind.
-    told: BTreeMap<String, String>,
+    told: Told,
     /// The kinds whose definition could not be read since then.
     unread: BTreeSet<String>,
 }
@@ -53,7 +53,7 @@ impl ContractLabels {
         served_kinds: ServedKinds,
         events: SettingsEvents,
     ) -> Self {
-        Self { client, settings, served_kinds, events, told: BTreeMap::new(), unread: BTreeSet::new() }
+        Self { client, settings, served_kinds, events, told: Told::default(), unread: BTreeSet::new() }
     }
 
     /// Looks at the definitions now, after each change of the settings, and from time to time.
@@ -76,9 +76,9 @@ impl ContractLabels {
         for kind in settings.children.iter().filter(|kind| !kind.is_mapped) {
             let name = format!("{} {}", kind.api_version, kind.kind);
             match self.warning_about(kind).await {
-                Ok(Some(warning)) => self.warn(name, warning),
+                Ok(Some(warning)) => self.warn(&name, &warning),
                 Ok(None) => {
-                    self.told.remove(&name);
+                    self.told.forget(&name);
                 }
                 Err(error) => {
                     if matches!(error.cause, ReadCause::Unanswered { .. }) {
@@ -96,15 +96,11 @@ impl ContractLabels {
         next
     }
 
-    fn warn(&mut self, name: String, warning: String) {
-        if self.told.get(&name) != Some(&warning) {
+    fn warn(&mut self, name: &str, warning: &str) {
+        if self.told.is_due(name, warning) {
             tracing::warn!("{warning}");
-            self.events.warn(
-                "ContractNotDeclared",
-                &format!("Assume{}", short_digest(&[&warning])),
-                &warning,
-            );
-            self.told.insert(name, warning);
+            let action = format!("Assume{}", short_digest(&[warning]));
+            self.events.warn("ContractNotDeclared", &action, warning);
         }
     }
 
@@ -195,6 +191,13 @@ mod tests {
         assert!(told[0].contains("example.com/v1 Plain"), "{told:?}");
         labels.look().await;
         assert!(notes(&log).await.is_empty(), "it is told twice");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_warning_is_told_again_before_its_event_expires() {
+        let (labels, log) = labels(&json!([kind("Plain")]), |_| (200, Value::Null));
+        let keep = timeout(Duration::from_secs(55 * 60), labels.keep()).await;
+        assert!(keep.is_err() && notes(&log).await.len() == 2);
     }
 
     #[tokio::test(start_paused = true)]

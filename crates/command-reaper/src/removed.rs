@@ -30,11 +30,15 @@ struct Deletion {
 impl Removed {
     /// Remembers that the deletion of a command is sent. It may take effect although its answer is lost.
     pub fn send(&mut self, command: &Watched<CommandRow>, at: Timestamp) {
+        self.insert_sent(place(command), Deletion::of_command(command, at));
+    }
+
+    fn insert_sent(&mut self, place: u64, deletion: Deletion) {
         if self.sent.len() == REMEMBERED {
-            self.sent.retain(|_, deletion| is_soon(at, deletion.at));
+            self.sent.retain(|_, known| is_soon(deletion.at, known.at));
         }
         if self.sent.len() < REMEMBERED {
-            self.sent.insert(place(command), Deletion::of_command(command, at));
+            self.sent.insert(place, deletion);
         }
     }
 
@@ -79,23 +83,40 @@ impl Removed {
         })
     }
 
-    /// The deletions that still matter at this time, as text for the next leader; none if there are none.
+    /// The deletions that still matter at this time, as text for the next leader; none if there are none. Of too many, the
+    /// oldest are left out.
     pub fn as_text(&self, now: Timestamp) -> Option<String> {
-        let deletions = self.places.iter().filter_map(|place| Some((place, self.by_place.get(place)?)));
-        let recent = deletions.filter(|(_, deletion)| is_soon(now, deletion.at));
-        let text: String = recent.map(|(place, deletion)| deletion.as_text(*place)).collect();
+        let answered = self.places.iter().filter_map(|place| Some((place, self.by_place.get(place)?)));
+        let answered = answered.map(|(place, deletion)| (true, place, deletion));
+        let sent = self.sent.iter().map(|(place, deletion)| (false, place, deletion));
+        let recent: Vec<_> =
+            answered.chain(sent).filter(|(.., deletion)| is_soon(now, deletion.at)).collect();
+        let excess = recent.len().saturating_sub(REMEMBERED);
+        let text: String = recent
+            .into_iter()
+            .skip(excess)
+            .map(|(is_answered, place, deletion)| deletion.as_text(*place, is_answered))
+            .collect();
         (!text.is_empty()).then_some(text)
     }
 
     /// Adds those of the previous leader.
     pub fn add(&mut self, text: &str) {
         for record in text.as_bytes().chunks(RECORD) {
-            let Some((place, deletion)) = std::str::from_utf8(record).ok().and_then(Deletion::of) else {
+            let Some((is_answered, place, deletion)) =
+                std::str::from_utf8(record).ok().and_then(Deletion::of)
+            else {
                 continue;
             };
+            let known = if is_answered { &self.by_place } else { &self.sent };
             // A standby may remember an earlier deletion of the same place, from a time when it was the leader.
-            if self.by_place.get(&place).is_none_or(|known| known.at < deletion.at) {
+            if known.get(&place).is_some_and(|known| known.at >= deletion.at) {
+                continue;
+            }
+            if is_answered {
                 self.insert(place, deletion);
+            } else {
+                self.insert_sent(place, deletion);
             }
         }
     }
@@ -109,23 +130,39 @@ fn is_soon(time: Timestamp, deleted: Timestamp) -> bool {
 /// Length of a deletion as text: three digests and a time in seconds. All of them together have to fit into the
 /// annotations of a Lease, 256 KiB.
 const RECORD: usize = 3 * 16 + 8;
+/// Mark before the time of a deletion without an answer. It is no hexadecimal digit, so a reader that does not know it skips
+/// the record.
+const UNANSWERED: char = '?';
+/// The unit of such a time, which has one digit less: 16 s.
+const UNANSWERED_UNIT: u32 = 16;
 
 impl Deletion {
     fn of_command(command: &Watched<CommandRow>, at: Timestamp) -> Self {
         Self { uid: uid(command), spec: command.row.spec, at }
     }
 
-    fn as_text(self, place: u64) -> String {
+    fn as_text(self, place: u64, is_answered: bool) -> String {
         let Self { uid, spec, at } = self;
         let seconds = u32::try_from(at.as_second()).unwrap_or(u32::MAX);
-        format!("{place:016x}{uid:016x}{spec:016x}{seconds:08x}")
+        let time = if is_answered {
+            format!("{seconds:08x}")
+        } else {
+            format!("{UNANSWERED}{:07x}", seconds / UNANSWERED_UNIT)
+        };
+        format!("{place:016x}{uid:016x}{spec:016x}{time}")
     }
 
-    fn of(text: &str) -> Option<(u64, Self)> {
+    /// Whether the deletion was answered, its place, and the deletion.
+    fn of(text: &str) -> Option<(bool, u64, Self)> {
         let digest = |from: usize| u64::from_str_radix(text.get(from..from + 16)?, 16).ok();
-        let seconds = u32::from_str_radix(text.get(48..RECORD)?, 16).ok()?;
+        let time = text.get(48..RECORD)?;
+        let (is_answered, digits, unit) = match time.strip_prefix(UNANSWERED) {
+            Some(digits) => (false, digits, UNANSWERED_UNIT),
+            None => (true, time, 1),
+        };
+        let seconds = u32::from_str_radix(digits, 16).ok()?.checked_mul(unit)?;
         let at = Timestamp::from_second(seconds.into()).ok()?;
-        Some((digest(0)?, Self { uid: digest(16)?, spec: digest(32)?, at }))
+        Some((is_answered, digest(0)?, Self { uid: digest(16)?, spec: digest(32)?, at }))
     }
 }
 
@@ -193,9 +230,47 @@ mod tests {
         let mut removed = Removed::default();
         removed.send(&first, DELETED.parse().unwrap());
         assert!(removed.came_back(&again) && !removed.came_back(&first) && !removed.has(&first));
-        assert_eq!(removed.as_text(DELETED.parse().unwrap()), None, "the next leader would spare it");
-        removed.withdraw(&first);
-        assert!(!removed.came_back(&again));
+
+        let text = removed.as_text(DELETED.parse().unwrap()).unwrap();
+        let mut next = Removed::default();
+        next.add(&text);
+        assert!(
+            next.came_back(&again) && !next.came_back(&first) && !next.has(&first),
+            "it is lost or spared"
+        );
+        for removed in [&mut removed, &mut next] {
+            removed.withdraw(&first);
+            assert!(!removed.came_back(&again));
+        }
+    }
+
+    /// Such a reader would take it for a deletion that took effect, and spare the command.
+    #[test]
+    fn a_reader_that_knows_no_deletions_without_an_answer_skips_them() {
+        let mut removed = deleted("other");
+        removed.send(&command("restart", "2026-01-01T11:00:00Z", 1), DELETED.parse().unwrap());
+        let text = removed.as_text(DELETED.parse().unwrap()).unwrap();
+        assert_eq!(text.len(), 2 * RECORD);
+        let is_time = |record: &[u8]| record[48..].iter().all(u8::is_ascii_hexdigit);
+        let readable = text.as_bytes().chunks(RECORD).filter(|record| is_time(record)).count();
+        assert_eq!(readable, 1, "{text}");
+    }
+
+    #[test]
+    fn deletions_without_an_answer_do_not_make_the_text_longer_than_a_lease_holds() {
+        let mut many = Removed::default();
+        for number in 0..REMEMBERED {
+            many.remember(&command(&number.to_string(), DELETED, 1), DELETED.parse().unwrap());
+        }
+        let unanswered = command("unanswered", "2026-01-01T11:00:00Z", 1);
+        many.send(&unanswered, DELETED.parse().unwrap());
+        let text = many.as_text(DELETED.parse().unwrap()).unwrap();
+        assert_eq!(text.len(), REMEMBERED * RECORD);
+        let mut next = Removed::default();
+        next.add(&text);
+        assert!(next.came_back(&command("unanswered", DELETED, 1)));
+        assert!(!next.has(&command("0", DELETED, 1)), "the oldest makes room");
+        assert!(next.has(&command("1", DELETED, 1)));
     }
 
     #[test]

@@ -11,7 +11,10 @@ use kube::{
     runtime::events::{Event, EventType, Recorder, Reporter},
 };
 use tokio::{
-    sync::mpsc::{Receiver, Sender, channel},
+    sync::{
+        mpsc::{Receiver, Sender, channel},
+        oneshot,
+    },
     time::{sleep, timeout},
 };
 
@@ -55,9 +58,10 @@ pub struct Milestone {
     pub related: Option<ObjectReference>,
 }
 
-struct Queued {
-    event: Event,
-    about: ObjectReference,
+enum Queued {
+    Event(Box<(Event, ObjectReference)>),
+    /// Somebody waits until everything before it has been published.
+    Mark(oneshot::Sender<()>),
 }
 
 impl Events {
@@ -104,6 +108,17 @@ impl Events {
         self.queue.capacity() > 0
     }
 
+    /// Waits until every queued Event has been published or has failed, at most for this time. Returns whether it is so;
+    /// Events that are still queued when the process ends are lost.
+    pub async fn flush(&self, limit: Duration) -> bool {
+        let (reached, is_reached) = oneshot::channel();
+        let flushed = async {
+            self.queue.send(Queued::Mark(reached)).await.ok()?;
+            is_reached.await.ok()
+        };
+        matches!(timeout(limit, flushed).await, Ok(Some(())))
+    }
+
     /// Publishes an Event about an action.
     pub(crate) fn enqueue(
         &self,
@@ -124,7 +139,7 @@ impl Events {
     }
 
     fn send(&self, event: Event, object: &ObjectReference) {
-        if self.queue.try_send(Queued { event, about: object.clone() }).is_err() {
+        if self.queue.try_send(Queued::Event(Box::new((event, object.clone())))).is_err() {
             self.metrics.event("dropped");
         }
     }
@@ -138,7 +153,15 @@ async fn publish(client: Client, reporter: Reporter, mut queued: Receiver<Queued
     let recorder = || Recorder::new(client.clone(), reporter.clone());
     let (mut by_note, hashes) = (HashMap::<u64, Recorder>::new(), RandomState::new());
     let mut published = 0;
-    while let Some(Queued { event, about }) = queued.recv().await {
+    while let Some(next) = queued.recv().await {
+        let (event, about) = match next {
+            Queued::Event(event) => *event,
+            Queued::Mark(reached) => {
+                // The one who waited may have given up.
+                reached.send(()).ok();
+                continue;
+            }
+        };
         if published == REMEMBERED {
             by_note.clear();
             published = 0;
@@ -170,6 +193,7 @@ async fn publish(client: Client, reporter: Reporter, mut queued: Receiver<Queued
 #[cfg(test)]
 mod tests {
     use kube::Config;
+    use tokio::time::Instant;
 
     use super::*;
     use crate::testing::{Answer, answering};
@@ -197,6 +221,22 @@ mod tests {
             "{told:?}"
         );
         assert_eq!((told.len(), told[2].0.as_str()), (3, "MERGE"), "{told:?}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn flushing_publishes_what_is_queued_and_waits_no_longer_than_its_limit() {
+        for (answer, is_published) in [(Answer::Done, true), (Answer::Silence, false)] {
+            let (client, log) = answering(move |_| answer.clone());
+            let events = Events::over(client, "binder");
+            // Nothing else runs before the first await.
+            for _ in 0..QUEUE {
+                events.warn(&ObjectReference::default(), "TargetNotFound", "");
+            }
+            let (limit, begun) = (Duration::from_secs(60), Instant::now());
+            assert_eq!(events.flush(limit).await, is_published);
+            assert_eq!(log.take().len(), if is_published { QUEUE } else { 0 });
+            assert!(begun.elapsed() <= limit, "{:?}", begun.elapsed());
+        }
     }
 
     #[tokio::test]

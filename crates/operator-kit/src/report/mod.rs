@@ -14,6 +14,7 @@ mod retelling;
 pub(crate) mod server;
 pub(crate) mod settings_status;
 mod status_pace;
+mod told;
 
 pub(crate) use failure::with_causes;
 pub use {
@@ -26,4 +27,5 @@ pub use {
     retelling::{share, tell_again_after},
     settings_status::SettingsEvents,
     status_pace::{Pace, StatusAge},
+    told::Told,
 };

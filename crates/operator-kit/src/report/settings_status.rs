@@ -64,20 +64,24 @@ impl SettingsStatus {
         events.tell("SettingsTaken", &taking(&[version]), &note);
     }
 
-    /// Records that settings are not in force, and tells it.
-    pub fn kept_out(&self, version: &str, problem: Problem, events: &SettingsEvents) {
+    /// Records that settings are not in force.
+    pub fn kept_out(&self, version: &str, problem: Problem) {
+        if matches!(problem, Problem::Mistake(_)) {
+            self.metrics.settings_refused();
+        }
+        self.state().newer = Some(Newer { version: version.to_owned(), problem });
+        self.metrics.settings_kept_out();
+    }
+
+    /// Tells why newer settings are not in force, if there are any.
+    pub fn tell_problem(&self, events: &SettingsEvents) {
+        let state = self.state();
+        let Some(Newer { version, problem }) = &state.newer else { return };
         let reason = match problem {
-            Problem::Mistake(_) => {
-                self.metrics.settings_refused();
-                "SettingsRefused"
-            }
+            Problem::Mistake(_) => "SettingsRefused",
             Problem::Rights(_) => "SettingsWaitForRights",
         };
         let note = format!("{}; the previous settings stay in force", problem.text());
-        let mut state = self.state();
-        state.newer = Some(Newer { version: version.to_owned(), problem });
-        drop(state);
-        self.metrics.settings_kept_out();
         tracing::error!("{note}");
         events.warn(reason, &taking(&[version, &note]), &note);
     }
@@ -165,7 +169,7 @@ mod tests {
         };
         assert_eq!((page(None).0, page(Some("a")).0, page(Some("b")).0), (200, 200, 503));
 
-        status.kept_out("b", Problem::Mistake("kinds.x: lost".into()), &events);
+        status.kept_out("b", Problem::Mistake("kinds.x: lost".into()));
         assert_eq!((page(None).0, page(Some("a")).0, page(Some("b")).0), (422, 200, 422));
         assert!(
             page(Some("b")).1.contains("kinds.x: lost; the settings of the version a"),
@@ -182,7 +186,7 @@ mod tests {
             assert!(exposed.contains(line), "{line} is not in {exposed}");
         }
 
-        status.kept_out("c", Problem::Rights("may not create secrets".into()), &events);
+        status.kept_out("c", Problem::Rights("may not create secrets".into()));
         assert_eq!((page(None).0, page(Some("c")).0), (503, 503));
         status.taken("c", &events);
         assert_eq!((page(None).0, page(Some("c")).0, page(Some("a")).0), (200, 200, 503));

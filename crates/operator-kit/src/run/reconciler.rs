@@ -185,7 +185,7 @@ async fn watch<C: Controller, Raw>(
     trigger: Trigger<C::Kind>,
     passes: Arc<Passes<C>>,
     metrics: Arc<Metrics>,
-    mut unread: Unread,
+    unread: Unread,
     relisted: Arc<Notify>,
 ) where
     Raw: Resource + Clone + DeserializeOwned + Send + 'static,
@@ -193,10 +193,9 @@ async fn watch<C: Controller, Raw>(
     // When this is dropped, the task reports that the watch has ended.
     let Intake { watch, task, trim } = intake;
     let known = store.as_reader();
-    let follower = Follower::new(watch, &task, metrics);
+    let follower = Follower::new(watch, &task, metrics).reporting(unread);
     follower
         .run(|event| {
-            unread.hear(&event);
             let Some(event) = readable(event, &trim, |place| find(&known, &passes.dynamic_type, place))
             else {
                 return;

@@ -34,7 +34,7 @@ const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 /// Time limit of a request.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(3);
 /// Time in which the release of the Lease is tried: a Pod has 30 s to end.
-const RELEASE_TIMEOUT: Duration = Duration::from_secs(8);
+pub(crate) const RELEASE_TIMEOUT: Duration = Duration::from_secs(8);
 
 /// A candidate for leadership.
 pub(crate) struct Candidate {

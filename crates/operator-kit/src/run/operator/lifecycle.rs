@@ -1,7 +1,6 @@
 //! The life of the process: it serves its health, waits for the Lease, acts, and stops.
 
 use std::{
-    collections::BTreeSet,
     future::pending,
     ops::ControlFlow,
     pin::{Pin, pin},
@@ -20,10 +19,10 @@ use tokio::{
 use super::{Operator, unexpected};
 use crate::{
     render::short_digest,
-    report::server,
+    report::{SettingsEvents, Told, health::Health, server},
     run::{
         Validate,
-        leader::{Candidate, Leadership},
+        leader::{Candidate, Leadership, RELEASE_TIMEOUT},
         reconciler::Phase,
         self_test::SelfTest,
     },
@@ -35,6 +34,15 @@ const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(5);
 const START_TIMEOUT: Duration = Duration::from_secs(30);
 /// Time limit of current passes after SIGTERM.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(15);
+/// Time limit for publishing the queued Events, after the Lease has been released.
+const EVENTS_TIMEOUT: Duration = Duration::from_secs(5);
+/// Time that a Pod has to end, as the charts say.
+const TERMINATION_GRACE: Duration = Duration::from_secs(30);
+const _: () = assert!(
+    SHUTDOWN_TIMEOUT.as_secs() + RELEASE_TIMEOUT.as_secs() + EVENTS_TIMEOUT.as_secs()
+        < TERMINATION_GRACE.as_secs(),
+    "the last Events would be lost"
+);
 
 impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
     /// Serves, leads, and takes `work` through its phases.
@@ -56,9 +64,17 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
         let (health, metrics, settings) =
             (self.health.clone(), self.metrics.clone(), self.settings_status.clone());
         let server = server::serve(self.arguments.listen, health, metrics, settings, test);
+        let work = async {
+            let ended = self.lead_and_work(&phase, work, stop).await;
+            // Events need no Lease, so a successor need not wait for them.
+            if !self.events.flush(EVENTS_TIMEOUT).await {
+                tracing::warn!("stopping before all Events are published");
+            }
+            ended
+        };
         select! {
             ended = server => ended.context("stopping"),
-            ended = self.lead_and_work(&phase, work, stop) => ended,
+            ended = work => ended,
         }
     }
 
@@ -148,19 +164,26 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
 
     /// Sends heartbeats, and tells of watches that keep failing, forever.
     async fn idle(&self, leads: bool) {
-        let mut told = BTreeSet::new();
+        let mut told = Told::default();
         loop {
             self.health.beat();
             self.metrics.leading(leads && self.writer.gate().is_open());
-            let failing = self.health.lasting_failures();
-            for failure in failing.difference(&told) {
-                let action = format!("Watch{}", short_digest(&[failure]));
-                self.settings_events.warn("KindNotObserved", &action, failure);
-            }
-            told = failing;
+            tell_of_failures(&self.health, &mut told, &self.settings_events);
             tokio::time::sleep(HEARTBEAT_INTERVAL).await;
         }
     }
+}
+
+/// Tells of watches that keep failing.
+fn tell_of_failures(health: &Health, told: &mut Told, events: &SettingsEvents) {
+    let failing = health.lasting_failures();
+    for failure in &failing {
+        if told.is_due(failure, failure) {
+            let action = format!("Watch{}", short_digest(&[failure]));
+            events.warn("KindNotObserved", &action, failure);
+        }
+    }
+    told.retain(|failure| failing.contains(failure));
 }
 
 async fn keep(leadership: Option<&mut Leadership>) -> anyhow::Result<()> {
@@ -175,4 +198,27 @@ async fn release(leadership: Option<Leadership>) -> anyhow::Result<()> {
         leadership.release().await;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        report::{Events, health::WatchFailure},
+        testing::{Answer, answering},
+    };
+
+    #[tokio::test(start_paused = true)]
+    async fn a_watch_that_keeps_failing_is_told_again_before_the_event_expires() {
+        let (client, log) = answering(|_| Answer::Done);
+        let events = SettingsEvents::over(Events::over(client, "binder"), "system", "settings");
+        let (health, mut told) = (Health::default(), Told::default());
+        health.watch("Pod").failed(WatchFailure::Other("Pod: no right".into()));
+        let beats = 55 * 60 / HEARTBEAT_INTERVAL.as_secs();
+        for _ in 0..beats {
+            tell_of_failures(&health, &mut told, &events);
+            tokio::time::sleep(HEARTBEAT_INTERVAL).await;
+        }
+        assert_eq!(log.take().len(), 2);
+    }
 }

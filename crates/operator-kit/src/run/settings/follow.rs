@@ -16,7 +16,10 @@ use tokio::{
 use super::{Current, Settings, SettingsError, Validate, parse, rights};
 use crate::{
     render::sha256,
-    report::settings_status::{Problem, SettingsEvents, SettingsStatus},
+    report::{
+        Told,
+        settings_status::{Problem, SettingsEvents, SettingsStatus},
+    },
 };
 
 /// Time between checks of the file. A kubelet takes about a minute to deliver a changed `ConfigMap` anyway.
@@ -98,7 +101,17 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Settings<S> {
     ) -> Self {
         let SettingsFile { path, texts, settings, .. } = file;
         let (sender, receiver) = watch::channel(Current { version: 1, settings: Arc::new(settings) });
-        let follower = Follower { path, texts, candidate: None, client, status, events, sender };
+        let follower = Follower {
+            path,
+            texts,
+            candidate: None,
+            mistaken: None,
+            told: Told::default(),
+            client,
+            status,
+            events,
+            sender,
+        };
         tokio::spawn(follower.run());
         Self(receiver)
     }
@@ -110,14 +123,16 @@ struct Candidate<S> {
     version: String,
     retry: Instant,
     delay: Duration,
-    /// The missing rights, as they were told last.
-    told: Option<String>,
 }
 
 struct Follower<S> {
     path: PathBuf,
     texts: Texts,
     candidate: Option<Candidate<S>>,
+    /// The version of the newest settings and the mistake in them, if there is one.
+    mistaken: Option<(String, String)>,
+    /// The problems of the newest settings, by their version.
+    told: Told,
     client: Client,
     status: Arc<SettingsStatus>,
     events: SettingsEvents,
@@ -129,6 +144,11 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Follower<S> {
         while !self.sender.is_closed() {
             sleep(POLL_INTERVAL).await;
             self.look().await;
+            if let Some((version, mistake)) = &self.mistaken
+                && self.told.is_due(version, mistake)
+            {
+                self.status.tell_problem(&self.events);
+            }
             let Some(mut candidate) = self.candidate.take() else { continue };
             if candidate.retry > Instant::now() {
                 self.candidate = Some(candidate);
@@ -140,10 +160,9 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Follower<S> {
                     // Helm writes the roles right after the ConfigMap, so that the first look may come in between.
                     let is_told = candidate.delay > FIRST_DELAY;
                     candidate.wait();
-                    if is_told && candidate.told.as_ref() != Some(&missing) {
-                        let problem = Problem::Rights(missing.clone());
-                        self.status.kept_out(&candidate.version, problem, &self.events);
-                        candidate.told = Some(missing);
+                    if is_told && self.told.is_due(&candidate.version, &missing) {
+                        self.status.kept_out(&candidate.version, Problem::Rights(missing));
+                        self.status.tell_problem(&self.events);
                     }
                     self.candidate = Some(candidate);
                 }
@@ -159,12 +178,14 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Follower<S> {
             return;
         }
         self.texts = texts;
+        self.told.clear();
         let version = self.texts.version();
-        self.candidate = match parse::<S>(&self.path, &self.texts.settings) {
-            Ok(settings) => Some(Candidate::new(settings, version)),
+        (self.candidate, self.mistaken) = match parse::<S>(&self.path, &self.texts.settings) {
+            Ok(settings) => (Some(Candidate::new(settings, version)), None),
             Err(error) => {
-                self.status.kept_out(&version, Problem::Mistake(error.to_string()), &self.events);
-                None
+                let mistake = error.to_string();
+                self.status.kept_out(&version, Problem::Mistake(mistake.clone()));
+                (None, Some((version, mistake)))
             }
         };
     }
@@ -195,7 +216,7 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Follower<S> {
 
 impl<S> Candidate<S> {
     fn new(settings: S, version: String) -> Self {
-        Self { settings, version, retry: Instant::now(), delay: FIRST_DELAY, told: None }
+        Self { settings, version, retry: Instant::now(), delay: FIRST_DELAY }
     }
 
     fn wait(&mut self) {

@@ -4,7 +4,7 @@ use kube::{Client, Config};
 use parking_lot::Mutex;
 use serde::Deserialize;
 use serde_json::json;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 use super::{follow::POLL_INTERVAL, *};
 use crate::{
@@ -36,12 +36,16 @@ struct Followed {
 
 impl Followed {
     async fn start(client: Client) -> Self {
+        let events = SettingsEvents { events: Events::over(client.clone(), "numbers"), config_map: None };
+        Self::over(client, events).await
+    }
+
+    async fn over(client: Client, events: SettingsEvents) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("settings.yaml");
         std::fs::write(&path, "number: 1").unwrap();
         let file = SettingsFile::read(path).await.unwrap();
         let status = Arc::new(SettingsStatus::new(file.version(), Arc::default()));
-        let events = SettingsEvents { events: Events::over(client.clone(), "numbers"), config_map: None };
         let settings = Settings::follow(file, client, status.clone(), events);
         Self { directory, status, settings }
     }
@@ -117,6 +121,29 @@ async fn a_change_takes_effect_together_with_its_rights_and_not_before() {
     timeout(Duration::from_secs(60), followed.settings.changed()).await.unwrap();
     assert_eq!(followed.settings.current().number, 2);
     assert_eq!(followed.status.page(None).0.as_u16(), 200);
+}
+
+#[tokio::test(start_paused = true)]
+async fn settings_that_stay_out_of_force_are_told_again_before_the_event_expires() {
+    let mistaken = ("settings.yaml", "number: -2");
+    let rules = json!([{"rules": [{"apiGroups": [""], "resources": ["secrets"], "verbs": ["create"]}]}]);
+    let rules = rules.to_string();
+    for files in [vec![mistaken], vec![("rights.yaml", &*rules), ("settings.yaml", "number: 2")]] {
+        let (client, log) = answering(|sent: &Sent| {
+            if sent.uri.contains("/events") {
+                return Answer::Done;
+            }
+            Answer::Object(json!({"metadata": {}, "spec": sent.body["spec"], "status": {"allowed": false}}))
+        });
+        let events = SettingsEvents::over(Events::over(client.clone(), "numbers"), "system", "settings");
+        let followed = Followed::over(client, events).await;
+        for (file, text) in &files {
+            followed.write(file, text);
+        }
+        sleep(Duration::from_secs(55 * 60)).await;
+        let told = log.take().into_iter().filter(|sent| sent.uri.contains("/events")).count();
+        assert_eq!(told, 2, "{files:?}");
+    }
 }
 
 #[tokio::test(start_paused = true)]

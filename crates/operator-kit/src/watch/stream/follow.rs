@@ -10,7 +10,9 @@ use kube::{Resource, runtime::watcher::Event};
 use serde::de::DeserializeOwned;
 use tokio::time::{Instant, sleep, timeout};
 
-use super::{Task, Watch, backoff::WatchBackoff, change::Change, interruption::Interruption, source::Source};
+use super::{
+    Task, Unread, Watch, backoff::WatchBackoff, change::Change, interruption::Interruption, source::Source,
+};
 use crate::{
     report::{
         health::{WatchFailure, WatchStatus},
@@ -24,6 +26,24 @@ const IDLE_TIMEOUT: Duration = Duration::from_secs(65);
 /// Minimum duration of a watch that is restarted without a pause.
 const SHORT_WATCH: Duration = Duration::from_secs(1);
 
+/// Takes the events of a watch.
+struct Taker<F> {
+    take: F,
+    unread: Option<Unread>,
+}
+
+impl<F> Taker<F> {
+    fn take<K: Resource>(&mut self, event: Event<Lenient<K>>)
+    where
+        F: FnMut(Event<Lenient<K>>),
+    {
+        if let Some(unread) = &mut self.unread {
+            unread.hear(&event);
+        }
+        (self.take)(event);
+    }
+}
+
 /// Follows one watch.
 pub(crate) struct Follower<K> {
     kind: String,
@@ -32,22 +52,30 @@ pub(crate) struct Follower<K> {
     seen: Watermark,
     metrics: Arc<Metrics>,
     backoff: WatchBackoff,
+    unread: Option<Unread>,
 }
 
 impl<K> Follower<K> {
     pub fn new(watch: Watch<K>, task: &Task, metrics: Arc<Metrics>) -> Self {
         let Watch { kind, source } = watch;
         let (status, seen) = (task.status.clone(), task.seen.clone());
-        Self { kind, source, status, seen, metrics, backoff: WatchBackoff::default() }
+        Self { kind, source, status, seen, metrics, backoff: WatchBackoff::default(), unread: None }
+    }
+
+    /// Reports unreadable objects.
+    pub fn reporting(mut self, unread: Unread) -> Self {
+        self.unread = Some(unread);
+        self
     }
 }
 
 impl<K: Resource + Clone + DeserializeOwned + Send + 'static> Follower<K> {
     /// Delivers all objects, then each change; after an interruption that it cannot resume from, all objects again.
-    pub async fn run(mut self, mut take: impl FnMut(Event<Lenient<K>>)) {
+    pub async fn run(mut self, take: impl FnMut(Event<Lenient<K>>)) {
+        let mut taker = Taker { take, unread: self.unread.take() };
         loop {
-            match self.list(&mut take).await {
-                Ok(version) => self.watch(version, &mut take).await,
+            match self.list(&mut taker).await {
+                Ok(version) => self.watch(version, &mut taker).await,
                 Err(interruption) => {
                     self.pause(interruption).await;
                 }
@@ -56,12 +84,15 @@ impl<K: Resource + Clone + DeserializeOwned + Send + 'static> Follower<K> {
     }
 
     /// Delivers all objects, and returns their resourceVersion.
-    async fn list(&mut self, take: &mut impl FnMut(Event<Lenient<K>>)) -> Result<String, Interruption> {
+    async fn list(
+        &mut self,
+        taker: &mut Taker<impl FnMut(Event<Lenient<K>>)>,
+    ) -> Result<String, Interruption> {
         self.status.listing();
         let mut page = self.source.page(None).await?;
-        take(Event::Init);
+        taker.take(Event::Init);
         let version = loop {
-            let list = page.read(|object| take(Event::InitApply(object))).await?;
+            let list = page.read(|object| taker.take(Event::InitApply(object))).await?;
             self.status.progressed();
             let token = list.continue_.filter(|token| !token.is_empty());
             if token.is_none() {
@@ -70,7 +101,7 @@ impl<K: Resource + Clone + DeserializeOwned + Send + 'static> Follower<K> {
             page = self.source.page(token).await?;
         };
         let version = version.filter(|version| !version.is_empty()).ok_or(Interruption::Unversioned)?;
-        take(Event::InitDone);
+        taker.take(Event::InitDone);
         // From now on, readers may rely on it.
         self.seen.observe(Some(&version));
         if self.status.synced() {
@@ -80,10 +111,14 @@ impl<K: Resource + Clone + DeserializeOwned + Send + 'static> Follower<K> {
     }
 
     /// Delivers changes until a new list is needed.
-    async fn watch(&mut self, mut version: String, take: &mut impl FnMut(Event<Lenient<K>>)) {
+    async fn watch(&mut self, mut version: String, taker: &mut Taker<impl FnMut(Event<Lenient<K>>)>) {
         loop {
+            // A watch ends after a minute.
+            if let Some(unread) = &mut taker.unread {
+                unread.tell_again();
+            }
             let began = Instant::now();
-            match self.hear(&mut version, take).await {
+            match self.hear(&mut version, taker).await {
                 Ok(()) if began.elapsed() > SHORT_WATCH => {}
                 Ok(()) => sleep(self.backoff.before_retry()).await,
                 Err(interruption) if interruption.is_expired() => {
@@ -106,7 +141,7 @@ impl<K: Resource + Clone + DeserializeOwned + Send + 'static> Follower<K> {
     async fn hear(
         &mut self,
         version: &mut String,
-        take: &mut impl FnMut(Event<Lenient<K>>),
+        taker: &mut Taker<impl FnMut(Event<Lenient<K>>)>,
     ) -> Result<(), Interruption> {
         let mut changes = pin!(self.source.changes(version).await?);
         self.status.alive();
@@ -118,12 +153,12 @@ impl<K: Resource + Clone + DeserializeOwned + Send + 'static> Follower<K> {
             let reached = match change {
                 Change::Applied(object) => {
                     let reached = object.resource_version().map(str::to_owned);
-                    take(Event::Apply(object));
+                    taker.take(Event::Apply(object));
                     reached
                 }
                 Change::Deleted(object) => {
                     let reached = object.resource_version().map(str::to_owned);
-                    take(Event::Delete(object));
+                    taker.take(Event::Delete(object));
                     reached
                 }
                 Change::Reached(version) => Some(version),

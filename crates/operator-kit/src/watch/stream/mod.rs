@@ -145,10 +145,9 @@ impl Watches {
         K: Resource + Clone + DeserializeOwned + Send + 'static,
     {
         let task = Task::of(self.health.optional_watch(&watch.kind), Watermark::default());
-        let mut unread = self.unread(&watch.kind);
-        let follower = Follower::new(watch, &task, self.metrics.clone());
+        let unread = self.unread(&watch.kind);
+        let follower = Follower::new(watch, &task, self.metrics.clone()).reporting(unread);
         task.run(follower.run(move |event| {
-            unread.hear(&event);
             if let Event::Apply(object) | Event::Delete(object) | Event::InitApply(object) = &event
                 && let Ok(object) = &object.0
             {
@@ -171,14 +170,13 @@ impl Watches {
         K: Resource + Clone + DeserializeOwned + Send + 'static,
         R: Row,
     {
-        let mut unread = self.unread(&watch.kind);
+        let unread = self.unread(&watch.kind);
         let cache =
             Arc::new(Cache::new(Task::of(self.health.watch_while_served(&watch.kind), Watermark::default())));
         let weak = Arc::downgrade(&cache);
-        let follower = Follower::new(watch, &cache.task, self.metrics.clone());
+        let follower = Follower::new(watch, &cache.task, self.metrics.clone()).reporting(unread);
         cache.task.run(follower.run(move |event| {
             let Some(cache) = weak.upgrade() else { return };
-            unread.hear(&event);
             let known = |place: &Place| cache.row(place.uid.as_deref()?);
             if let Some(event) = readable(event, |object| Arc::new(trim(object)), known) {
                 cache.take(event, &changed);

@@ -232,6 +232,21 @@ async fn an_object_that_cannot_be_read_is_told_once_until_something_else_is_wron
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_object_that_stays_unreadable_is_told_again_before_the_event_expires() {
+    let server = Server::that_answers([
+        Answer::List("1", vec![bad("a", 1), good("b", 1, "x")]),
+        Answer::Events(vec![]),
+    ]);
+    let listener = Server::default();
+    let events = Events::new(listener.client(), "tests", "tests-0", Arc::default());
+    let watches = Watches { events: Some(events), ..Watches::default() };
+    let cache = server.caches(&watches);
+    sleep(Duration::from_secs(55 * 60)).await;
+    assert_eq!((unreadable(&watches), cache.problem().is_some()), ("1".to_owned(), true));
+    assert_eq!(listener.asked().len(), 2);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_page_that_does_not_come_is_given_up_and_asked_for_again() {
     let server = Server::that_answers([
         Answer::Silence,

@@ -7,25 +7,34 @@ use k8s_openapi::api::core::v1::ObjectReference;
 use kube::{Resource, runtime::watcher::Event};
 
 use crate::{
-    report::{Events, metrics::Metrics},
+    report::{Events, Told, metrics::Metrics},
     watch::lenient::{Identity, Lenient, Place, Unreadable},
 };
 
-/// The unreadable objects of a watch: each is reported once, and counted until it can be read or is gone.
+/// The unreadable objects of a watch: each is reported, again before its Event expires, and counted until it can be read
+/// or is gone.
 pub(crate) struct Unread {
     kind: String,
     events: Option<Events>,
     metrics: Arc<Metrics>,
-    /// The mistake in each, by its uid.
-    known: HashMap<String, String>,
-    /// Those of the current list.
+    /// Each object and the mistake in it, by its uid.
+    known: HashMap<String, (ObjectReference, String)>,
+    told: Told,
+    /// The uids of those in the current list.
     listed: HashSet<String>,
 }
 
 impl Unread {
     pub fn new(kind: &str, events: Option<Events>, metrics: Arc<Metrics>) -> Self {
         metrics.unreadable(kind, 0);
-        Self { kind: kind.to_owned(), events, metrics, known: HashMap::new(), listed: HashSet::new() }
+        Self {
+            kind: kind.to_owned(),
+            events,
+            metrics,
+            known: HashMap::new(),
+            told: Told::default(),
+            listed: HashSet::new(),
+        }
     }
 
     pub fn hear<K: Resource>(&mut self, event: &Event<Lenient<K>>) {
@@ -46,7 +55,18 @@ impl Unread {
             Event::InitDone => {
                 let listed = std::mem::take(&mut self.listed);
                 self.known.retain(|uid, _| listed.contains(uid));
+                self.told.retain(|uid| listed.contains(uid));
                 self.count();
+            }
+        }
+    }
+
+    /// Reports again the objects whose Events expire soon.
+    pub fn tell_again(&mut self) {
+        for (uid, (object, error)) in &self.known {
+            let has_room = self.events.as_ref().is_none_or(Events::has_room);
+            if has_room && self.told.is_due(uid, error) {
+                tell(&self.kind, self.events.as_ref(), object, error);
             }
         }
     }
@@ -54,17 +74,8 @@ impl Unread {
     fn found(&mut self, Unreadable { identity, error }: &Unreadable) {
         let Identity { api_version, kind, metadata } = identity;
         let Place { namespace, name, uid, .. } = metadata.clone();
-        let before = self.known.insert(uid.clone().unwrap_or_default(), error.clone());
-        if before.as_ref() == Some(error) {
-            return;
-        }
-        self.count();
-        let text =
-            format!("this object cannot be read and is skipped until it can: {error}; correct or delete it");
-        let object = [&namespace, &name].map(|part| part.as_deref().unwrap_or_default()).join("/");
-        tracing::error!(kind = self.kind, object, "{text}");
-        let Some(events) = &self.events else { return };
-        let reference = ObjectReference {
+        let key = uid.clone().unwrap_or_default();
+        let object = ObjectReference {
             api_version: api_version.clone(),
             kind: Some(kind.clone().unwrap_or_else(|| self.kind.clone())),
             namespace,
@@ -72,11 +83,17 @@ impl Unread {
             uid,
             ..ObjectReference::default()
         };
-        events.warn(&reference, "Unreadable", &text);
+        if self.told.is_due(&key, error) {
+            tell(&self.kind, self.events.as_ref(), &object, error);
+        }
+        self.known.insert(key, (object, error.clone()));
+        self.count();
     }
 
     fn forget(&mut self, uid: Option<&str>) {
-        if uid.is_some_and(|uid| self.known.remove(uid).is_some()) {
+        let Some(uid) = uid else { return };
+        if self.known.remove(uid).is_some() {
+            self.told.forget(uid);
             self.count();
         }
     }
@@ -89,5 +106,15 @@ impl Unread {
 impl Drop for Unread {
     fn drop(&mut self) {
         self.metrics.unreadable(&self.kind, 0);
+    }
+}
+
+fn tell(kind: &str, events: Option<&Events>, object: &ObjectReference, error: &str) {
+    let text =
+        format!("this object cannot be read and is skipped until it can: {error}; correct or delete it");
+    let name = [&object.namespace, &object.name].map(|part| part.as_deref().unwrap_or_default()).join("/");
+    tracing::error!(kind, object = name, "{text}");
+    if let Some(events) = events {
+        events.warn(object, "Unreadable", &text);
     }
 }

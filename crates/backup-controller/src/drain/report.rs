@@ -1,0 +1,53 @@
+//! The trail of objects that were released without a proven backup: a line in the log and an Event for each.
+
+use std::time::Duration;
+
+use kube::{Resource, discovery::ApiResource};
+use operator_kit::report::Events;
+use tokio::time::Instant;
+
+use super::Found;
+
+/// Total time in which a drain waits for Events: half of the time limit of the chart's Job.
+const EVENTS_TIMEOUT: Duration = Duration::from_secs(120);
+
+/// Reports the released objects.
+pub struct Report {
+    events: Events,
+    /// The rest of the time for Events.
+    left: Duration,
+}
+
+impl Report {
+    pub fn new(events: Events) -> Self {
+        Self { events, left: EVENTS_TIMEOUT }
+    }
+
+    /// Reports an object that was released while it waited for its backup. If too many Events are queued, it waits for them.
+    pub async fn released(&mut self, kind: &ApiResource, object: &Found) {
+        let note = "released without a proven backup, because the controller is being uninstalled";
+        let namespace = object.metadata.namespace.as_deref().unwrap_or_default();
+        let name = object.metadata.name.as_deref().unwrap_or_default();
+        tracing::info!(kind = kind.kind, namespace, name, "{note}");
+        if !self.events.has_room() {
+            self.flush().await;
+        }
+        self.events.warn(&object.object_ref(kind), "ReleasedByUninstall", note);
+    }
+
+    /// Waits for the last Events.
+    pub async fn end(mut self) {
+        if !self.flush().await {
+            tracing::warn!(
+                "not all Events about released objects were published; the log has a line for each"
+            );
+        }
+    }
+
+    async fn flush(&mut self) -> bool {
+        let begun = Instant::now();
+        let is_flushed = self.events.flush(self.left).await;
+        self.left = self.left.saturating_sub(begun.elapsed());
+        is_flushed
+    }
+}

@@ -1,0 +1,122 @@
+use std::sync::Arc;
+
+use json_patch::Patch;
+use k8s_openapi::api::core::v1::ConfigMap;
+use operator_kit::report::Events;
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+
+use super::*;
+use crate::{
+    api_server::{Answer, Log, Sent, answering},
+    fixtures::{MANAGER, target},
+};
+
+/// Drains held objects with these names until none is left, over a server that refuses the first release of each by this
+/// code.
+async fn drained(names: &[String], refused: Option<u16>) -> Log {
+    let objects = names.iter().map(|name| {
+        let mut object = target("shop");
+        object["metadata"]["name"] = name.as_str().into();
+        (name.clone(), (object, refused))
+    });
+    let objects: BTreeMap<String, (Value, Option<u16>)> = objects.collect();
+    let left = Arc::new(Mutex::new(objects));
+    let state = left.clone();
+    let (client, log) = answering(None, move |sent: &Sent| {
+        let mut left = state.lock();
+        match sent.verb.as_str() {
+            "GET" => {
+                let items: Vec<_> = left.values().map(|(object, _)| object).collect();
+                Answer::Object(json!({"metadata": {}, "items": items}))
+            }
+            "AMEND" => {
+                let name = sent.uri.split('?').next().unwrap().rsplit('/').next().unwrap();
+                match left.get_mut(name).and_then(|(_, refused)| refused.take()) {
+                    Some(404) => {
+                        left.remove(name);
+                        Answer::Refusal(404, "NotFound")
+                    }
+                    Some(code) => Answer::Refusal(code, "Conflict"),
+                    None => left
+                        .remove(name)
+                        .map_or(Answer::Refusal(404, "NotFound"), |(object, _)| Answer::Object(object)),
+                }
+            }
+            _ => Answer::Done,
+        }
+    });
+    let writer = Writer::over(client.clone(), MANAGER);
+    let mut report = Report::new(Events::over(client.clone(), MANAGER));
+    let kind = ApiResource::erase::<ConfigMap>(&());
+    for _ in 0..3 {
+        let drained = drain(&client, &writer, &mut report, &kind, HeldObjects::Release).await;
+        assert!(matches!(drained, Ok(Drained::Found(_))));
+    }
+    report.end().await;
+    assert!(left.lock().is_empty());
+    log
+}
+
+/// The names of the objects that Events are about.
+fn told(log: &Log) -> Vec<String> {
+    let events = log.take().into_iter().filter(|sent| sent.body["reason"] == "ReleasedByUninstall");
+    events.map(|sent| sent.body["regarding"]["name"].as_str().unwrap_or_default().to_owned()).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_object_that_is_released_without_a_backup_has_one_event_by_the_end() {
+    let mut names: Vec<String> = (0..1200).map(|number| format!("held-{number}")).collect();
+    names.sort();
+    let mut told = told(&drained(&names, None).await);
+    told.sort();
+    assert_eq!(told.len(), names.len());
+    assert_eq!(told, names);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_that_this_write_did_not_release_is_not_told() {
+    let names = ["web".to_owned()];
+    assert_eq!(
+        told(&drained(&names, Some(409)).await),
+        ["web"],
+        "it was changed, and released in the next round"
+    );
+    assert!(told(&drained(&names, Some(404)).await).is_empty(), "somebody else released it");
+}
+
+#[test]
+fn what_is_deleted_while_others_are_drained_is_let_go_only_where_held_objects_are() {
+    for (held_objects, is_let_go) in [(HeldObjects::Release, true), (HeldObjects::Refuse, false)] {
+        let finalizers = [BACKUP_FINALIZER.to_owned()];
+        let patch = Patch(held_objects.patch("u", &finalizers).unwrap());
+        let mut living = json!({"metadata": {
+            "uid": "u", "deletionTimestamp": null, "finalizers": finalizers,
+        }});
+        let mut deleted = living.clone();
+        deleted["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+        assert!(json_patch::patch(&mut living, &patch).is_ok());
+        assert_eq!(json_patch::patch(&mut deleted, &patch).is_ok(), is_let_go);
+    }
+}
+
+#[test]
+fn what_is_wrong_with_backups_and_selectors_keeps_nothing_from_being_drained() {
+    let settings: Settings = serde_saphyr::from_str(
+        "{kinds: {dbs: {apiVersion: x.dev/v1, kind: Db, resource: dbs, backup: lost, deadline: soon, selector: {}}}, backups: 7}",
+    )
+    .unwrap();
+    assert_eq!(settings.validate(), Ok(()));
+    assert_eq!(settings.kinds["dbs"].resource().unwrap().plural, "dbs");
+}
+
+#[test]
+fn the_page_shows_the_settings_that_a_drain_without_the_release_needs() {
+    let page = include_str!("../../../../docs/protect-a-kind.md");
+    let (_, uninstall) = page.split_once("## Uninstall").unwrap();
+    let (_, block) = uninstall.split_once("```yaml\n").unwrap();
+    let (block, _) = block.split_once("```").unwrap();
+    let settings: Settings = serde_saphyr::from_str(block).unwrap();
+    assert_eq!(settings.validate(), Ok(()));
+    assert_eq!(settings.kinds["configmaps"].resource().unwrap(), ApiResource::erase::<ConfigMap>(&()));
+}
