@@ -8,7 +8,7 @@ use crate::processor_ticks::ProcessorTicks;
 const WINDOW: Duration = Duration::from_secs(2);
 
 /// Time after which others on this machine do not seem to end.
-const PATIENCE: Duration = Duration::from_secs(60);
+const CALM_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Waits until this machine does little, for tests that measure a time. An API server works for many seconds on what
 /// the tests before did: definitions that it serves, namespaces that it deletes, watches that come back after its
@@ -16,7 +16,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 pub async fn until_calm() {
     let began = Instant::now();
     while let Some(from) = ProcessorTicks::now()
-        && began.elapsed() < PATIENCE
+        && began.elapsed() < CALM_TIMEOUT
     {
         sleep(WINDOW).await;
         if ProcessorTicks::now().is_none_or(|to| is_calm(&to.since(&from))) {

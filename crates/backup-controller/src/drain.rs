@@ -54,6 +54,9 @@ pub struct Options {
     /// Handling of objects that are waiting for their backup
     #[arg(long, value_enum, value_name = "WHAT", default_value_t = HeldObjects::Release)]
     held_objects: HeldObjects,
+    /// Time in seconds after which the drain is ended; it waits for its Events for a quarter of it
+    #[arg(long, value_name = "SECONDS", default_value_t = 240)]
+    deadline: u32,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -67,11 +70,13 @@ enum HeldObjects {
 }
 
 impl HeldObjects {
-    /// A patch that removes the finalizer from an object with these finalizers. The server tests the preconditions.
-    fn patch(self, uid: &str, finalizers: &[String]) -> Option<Vec<PatchOperation>> {
+    /// A patch that removes the finalizer from an object. The server tests the preconditions: one that is deleted after it
+    /// was listed is held by now, and is handled as such in the next round.
+    fn patch(self, object: &Found) -> Option<Vec<PatchOperation>> {
+        let (uid, finalizers) = (ObjectId::of(object).uid, object.finalizers());
         match self {
-            Self::Release => finalizer::remove(uid, finalizers),
-            Self::Refuse => finalizer::remove_from_living(uid, finalizers),
+            Self::Release if is_held(object) => finalizer::remove(uid, finalizers),
+            Self::Release | Self::Refuse => finalizer::remove_from_living(uid, finalizers),
         }
     }
 }
@@ -135,7 +140,8 @@ pub async fn run(arguments: Arguments, options: &Options) -> anyhow::Result<Exit
     if let Some(name) = &options.deployment {
         delete(operator, &ApiResource::erase::<Deployment>(&()), operator.namespace(), name).await?;
     }
-    let (writer, mut report) = (operator.writer(), Report::new(operator.events()));
+    let (writer, mut report) =
+        (operator.writer(), Report::new(operator.events(), Duration::from_secs(options.deadline.into()) / 4));
     let outcome = operator
         .alone(async {
             let mut total = 0;
@@ -188,8 +194,12 @@ async fn held(client: &Client, kinds: &[ApiResource]) -> anyhow::Result<Vec<Stri
 }
 
 fn held_of(kind: &ApiResource, objects: &[Found]) -> Vec<String> {
-    let deleted = objects.iter().filter(|object| object.metadata.deletion_timestamp.is_some());
-    deleted.map(|object| title(kind, object)).collect()
+    objects.iter().filter(|object| is_held(object)).map(|object| title(kind, object)).collect()
+}
+
+/// Whether an object waits for its backup.
+fn is_held(object: &Found) -> bool {
+    object.metadata.deletion_timestamp.is_some()
 }
 
 fn refusal(held: &[String]) -> String {
@@ -200,8 +210,7 @@ fn refusal(held: &[String]) -> String {
     )
 }
 
-/// Removes the finalizer from the objects of a kind. If held objects are not released, an object that is deleted
-/// meanwhile keeps it, and the next round refuses.
+/// Removes the finalizer from the objects of a kind. A failure keeps no other object from being released and reported.
 async fn drain(
     client: &Client,
     writer: &Writer,
@@ -216,15 +225,25 @@ async fn drain(
     }
     let count = objects.len();
     let released = stream::iter(objects).map(|object| async move {
-        let is_released = release(writer, kind, &object, held_objects).await?;
-        anyhow::Ok((is_released, object))
+        let outcome = release(writer, kind, &object, held_objects).await;
+        (outcome, object)
     });
     let mut released = released.buffer_unordered(SIDE_BY_SIDE);
-    while let Some(outcome) = released.next().await {
-        let (is_released, object) = outcome?;
-        if is_released && object.metadata.deletion_timestamp.is_some() {
-            report.released(kind, &object).await;
+    let mut failed = None;
+    while let Some((outcome, object)) = released.next().await {
+        match outcome {
+            Ok(true) if is_held(&object) => report.released(kind, &object).await,
+            Ok(_) => {}
+            Err(error) => {
+                if is_held(&object) && error.cause.is_unanswered() {
+                    report.perhaps_released(kind, &object).await;
+                }
+                failed.get_or_insert((error, title(kind, &object)));
+            }
         }
+    }
+    if let Some((error, title)) = failed {
+        return Err(error).with_context(|| format!("could not drain {title}"));
     }
     if count > 0 {
         tracing::info!(kind = kind.kind, count, "drained");
@@ -238,14 +257,14 @@ async fn release(
     kind: &ApiResource,
     object: &Found,
     held_objects: HeldObjects,
-) -> anyhow::Result<bool> {
+) -> Result<bool, WriteError> {
     let id = ObjectId::of(object);
-    let Some(patch) = held_objects.patch(id.uid, object.finalizers()) else { return Ok(false) };
+    let Some(patch) = held_objects.patch(object) else { return Ok(false) };
     match writer.on_behalf_of(id).amend(&WatchedResource::unwatched(kind.clone()), id, &patch).await {
         Ok(()) => Ok(true),
         // It is gone or changed; the next round finds out.
         Err(WriteError { cause: WriteCause::Gone | WriteCause::Changed { .. }, .. }) => Ok(false),
-        Err(error) => Err(error).with_context(|| format!("could not drain {}", title(kind, object))),
+        Err(error) => Err(error),
     }
 }
 

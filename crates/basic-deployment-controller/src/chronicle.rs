@@ -23,11 +23,14 @@ pub struct Chronicle {
     /// The beginning of the change of each object whose end is awaited, by its uid. The next leader does not know it, and
     /// does not tell the end.
     changing: Arc<Mutex<HashMap<String, (Milestone, Instant)>>>,
+    /// The generation of each object whose pause was told, by its uid: a failure in the middle of a pause begins no other.
+    /// The next leader does not know it, and may tell the pause again after a failure.
+    paused: Arc<Mutex<HashMap<String, Option<i64>>>>,
 }
 
 impl Chronicle {
     pub fn new(events: Events, settings: run::Settings<Settings>) -> Self {
-        Self { events, settings, changing: Arc::default() }
+        Self { events, settings, changing: Arc::default(), paused: Arc::default() }
     }
 
     /// The milestone that an action is, once it has succeeded.
@@ -40,8 +43,12 @@ impl Chronicle {
         }
         let changing = self.changing.lock().get(uid).cloned();
         let changing = changing.map(|(began, at)| Change { began, since: at.elapsed() });
+        let is_told = |step: &Step| {
+            let told = self.paused.lock().get(uid).copied();
+            matches!(step, Step::Paused(_)) && told == Some(observed.deployment.metadata.generation)
+        };
         milestones::of(observed, action, changing.as_ref())
-            .filter(|step| tells_all || matches!(step, Step::Silent(_)))
+            .filter(|step| tells_all && !is_told(step) || matches!(step, Step::Silent(_)))
     }
 
     /// Tells the milestone of an action that has succeeded.
@@ -60,7 +67,10 @@ impl Chronicle {
                 self.changing.lock().remove(uid);
                 milestone
             }
-            Step::Alone(milestone) => milestone,
+            Step::Paused(milestone) => {
+                self.paused.lock().insert(uid.to_owned(), deployment.metadata.generation);
+                milestone
+            }
             Step::Silent(note) => {
                 self.events.warn(&deployment.object_ref(&()), "ContractBroken", &note);
                 return;
@@ -69,9 +79,10 @@ impl Chronicle {
         self.events.mark(EventType::Normal, &deployment.object_ref(&()), milestone);
     }
 
-    /// Forgets a change whose end is not told.
+    /// Forgets an object that is gone, or about which nothing is told.
     pub fn forget(&self, uid: &str) {
         self.changing.lock().remove(uid);
+        self.paused.lock().remove(uid);
     }
 }
 
@@ -79,6 +90,8 @@ impl Chronicle {
 mod tests {
     use std::time::Duration;
 
+    use basic_deployment_controller::{observed::Found, status::status};
+    use catena_api::keys;
     use operator_kit::testing::{Answer, answering, in_turn};
     use serde_json::json;
 
@@ -107,6 +120,32 @@ mod tests {
             *began = began.checked_sub(Duration::from_secs(20)).unwrap();
         }
         chronicle
+    }
+
+    /// A pause that holds a rendering back.
+    fn paused() -> Observed {
+        let mut paused = observed();
+        Arc::make_mut(&mut paused.deployment).spec.paused = true;
+        let Found::Ours(child) = &mut paused.child else { panic!("no child") };
+        Arc::make_mut(child).object["metadata"]["annotations"][keys::HASH] = "old".into();
+        paused
+    }
+
+    #[tokio::test]
+    async fn a_pause_is_told_once_also_if_a_failure_is_reported_meanwhile() {
+        let (client, _) = answering(in_turn(&[Answer::Echo("event")]));
+        let chronicle = Chronicle::new(Events::over(client, "test"), settings(true));
+        let mut paused = paused();
+        let milestone = |observed: &Observed| {
+            chronicle.milestone(observed, &Action::WriteStatus(Box::new(status(observed))))
+        };
+        let Some(told @ Step::Paused(_)) = milestone(&paused) else { panic!("it is not told") };
+        assert!(milestone(&paused).is_some(), "its status could not be written");
+        chronicle.tell(&paused, told);
+        // A failure was reported, and is over: the last status is not that of the pause.
+        assert_eq!(milestone(&paused), None);
+        Arc::make_mut(&mut paused.deployment).metadata.generation = Some(2);
+        assert!(milestone(&paused).is_some(), "it is another pause");
     }
 
     /// The seconds that the end of the open change would tell.

@@ -94,7 +94,7 @@ fn unreported(command: &Command, has_begun: bool) -> String {
 #[must_use]
 pub fn unclaimed_leaving(command: &Command, now: Timestamp) -> CommandStatus {
     let before = &command.status;
-    let message = leaving_message(command, before.start_time.is_some());
+    let message = leaving_message(command, Some(before.start_time.is_some()));
     CommandStatus {
         observed_generation: Some(command.generation),
         conditions: accepted_before(command, now, TERMINATING, &message)
@@ -116,9 +116,14 @@ fn accepted_before(command: &Command, now: Timestamp, reason: &str, message: &st
     }
 }
 
-fn leaving_message(command: &Command, has_begun: bool) -> String {
+/// The message about a command that is being deleted; it is not always known whether it has begun.
+fn leaving_message(command: &Command, has_begun: Option<bool>) -> String {
     let deletion = command.deletion().map(|deletion| deletion.message()).unwrap_or_default();
-    let what = if has_begun { "it was carried out, and its effect remains" } else { "it is not carried out" };
+    let what = match has_begun {
+        Some(true) => "it was carried out, and its effect remains",
+        Some(false) => "it is not carried out",
+        None => "whether it was carried out is not known, because the children are not observed",
+    };
     format!("{deletion}; {what}")
 }
 
@@ -134,7 +139,11 @@ fn status(command: &Command, standing: &Standing, observed: &Observed) -> Comman
             accepted.with(ACCEPTED, false, &reason, message.clone())
         }
         Standing::Leaving if !is_true(&before.conditions, ACCEPTED) && !has_begun(command, observed) => {
-            accepted.with(ACCEPTED, false, &reason, message.clone())
+            if observed.is_blind {
+                accepted.unknown(ACCEPTED, &reason, message.clone())
+            } else {
+                accepted.with(ACCEPTED, false, &reason, message.clone())
+            }
         }
         Standing::Expired if !command.is_directed_at(&observed.deployment) => {
             accepted.with(ACCEPTED, false, &reason, message.clone())
@@ -170,7 +179,11 @@ fn report(command: &Command, standing: &Standing, observed: &Observed) -> Report
     let name = ObjectId::of(&*observed.deployment).name;
     let say = |succeeded, reason: &str, message: String| Report { succeeded, reason: reason.into(), message };
     match standing {
-        Standing::Leaving => say(None, TERMINATING, leaving_message(command, has_begun(command, observed))),
+        Standing::Leaving => {
+            let has_begun = has_begun(command, observed);
+            let known = (has_begun || !observed.is_blind).then_some(has_begun);
+            say(None, TERMINATING, leaving_message(command, known))
+        }
         Standing::Malformed(why) => say(
             Some(false),
             "Malformed",

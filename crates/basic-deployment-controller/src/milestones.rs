@@ -34,8 +34,8 @@ pub enum Step {
     Begins(Milestone),
     /// The awaited change has ended.
     Ends(Milestone),
-    /// Neither.
-    Alone(Milestone),
+    /// A pause holds something back.
+    Paused(Milestone),
     /// It has exceeded its deadline, and the child has never reported on its spec.
     Silent(String),
 }
@@ -109,14 +109,11 @@ pub fn continues(milestone: &Milestone) -> bool {
 }
 
 /// Whether the replicas that a child is to have were changed in the `BasicDeployment`. A new leader does not know what the
-/// child was given, and a generation that was reported before was followed before.
+/// child was given, and a generation that was reported before was followed before, unless its report was a failure.
 fn is_newly_wished(child: &Child, observed: &Observed) -> bool {
-    observed.given_replicas.contains_key(&child.uid) || !is_reported(observed)
-}
-
-fn is_reported(observed: &Observed) -> bool {
     let reported = observed.deployment.status.as_ref().and_then(|status| status.observed_generation);
-    reported == observed.deployment.metadata.generation
+    let is_reported = reported == observed.deployment.metadata.generation;
+    observed.given_replicas.contains_key(&child.uid) || !is_reported || held_itself_up(observed)
 }
 
 /// The child goes to another rendering. Whether the spec or the template gave it is not known: no status tells which
@@ -159,11 +156,9 @@ fn reported(observed: &Observed, status: &BasicDeploymentStatus, changing: Optio
         conditions::find(conditions, conditions::PROGRESSING).map(|condition| condition.reason.clone())
     };
     let (before, after) = (reason(observed.deployment.status.as_ref()), reason(Some(status)));
-    // The failure that is over may have come in the middle of a pause that was told.
-    let was_held_up = is_reported(observed) && held_itself_up(observed);
-    if after.as_deref() == Some("Paused") && before != after && !was_held_up {
+    if after.as_deref() == Some("Paused") && before != after {
         let note = "spec.paused is true, so that the child is not changed".to_owned();
-        return Some(Step::Alone(milestone("Paused", "Pause", note, None)));
+        return Some(Step::Paused(milestone("Paused", "Pause", note, None)));
     }
     if after.as_deref() == Some(PROGRESS_DEADLINE_EXCEEDED) && before != after {
         return observed.child.ours().and_then(|child| silence(child)).map(Step::Silent);

@@ -89,8 +89,9 @@ impl Removed {
         let answered = self.places.iter().filter_map(|place| Some((place, self.by_place.get(place)?)));
         let answered = answered.map(|(place, deletion)| (true, place, deletion));
         let sent = self.sent.iter().map(|(place, deletion)| (false, place, deletion));
-        let recent: Vec<_> =
+        let mut recent: Vec<_> =
             answered.chain(sent).filter(|(.., deletion)| is_soon(now, deletion.at)).collect();
+        recent.sort_by_key(|(.., deletion)| deletion.at);
         let excess = recent.len().saturating_sub(REMEMBERED);
         let text: String = recent
             .into_iter()
@@ -271,6 +272,20 @@ mod tests {
         assert!(next.came_back(&command("unanswered", DELETED, 1)));
         assert!(!next.has(&command("0", DELETED, 1)), "the oldest makes room");
         assert!(next.has(&command("1", DELETED, 1)));
+    }
+
+    #[test]
+    fn the_oldest_makes_room_also_if_it_has_no_answer() {
+        let at = |time: &str| time.parse::<Timestamp>().unwrap();
+        let mut many = Removed::default();
+        many.send(&command("unanswered", "2026-01-01T11:00:00Z", 1), at("2026-01-01T11:10:00Z"));
+        for number in 0..REMEMBERED {
+            many.remember(&command(&number.to_string(), DELETED, 1), at(DELETED));
+        }
+        let mut next = Removed::default();
+        next.add(&many.as_text(at(DELETED)).unwrap());
+        assert!(next.has(&command("0", DELETED, 1)));
+        assert!(!next.came_back(&command("unanswered", "2026-01-01T11:30:00Z", 1)));
     }
 
     #[test]

@@ -7,6 +7,9 @@ use local_cluster::Interrupt;
 
 use crate::{cargo, charts, workspace};
 
+/// The cargo profile of what ships.
+const PROFILE: &str = "dist";
+
 /// The binaries for a target: their directory and architecture.
 pub struct Binaries {
     directory: PathBuf,
@@ -36,12 +39,12 @@ impl Binaries {
             packages.iter().filter(|package| !controllers.contains(package)).cloned().collect();
         for together in [controllers, others].iter().filter(|together| !together.is_empty()) {
             let mut build = cargo::command();
-            build.args(["build", "--release", "--target", target]);
+            build.args(["build", "--profile", PROFILE, "--target", target]);
             build.args(together.iter().flat_map(|package| ["--package", package]));
             build.env("CARGO_ENCODED_RUSTFLAGS", flags.join("\u{1f}"));
             interrupt.run(&mut build).await?;
         }
-        Ok(Self { directory: workspace::target()?.join(target).join("release"), target, architecture })
+        Ok(Self { directory: workspace::target()?.join(target).join(PROFILE), target, architecture })
     }
 
     /// The binary of a package.

@@ -8,9 +8,6 @@ use tokio::time::Instant;
 
 use super::Found;
 
-/// Total time in which a drain waits for Events: half of the time limit of the chart's Job.
-const EVENTS_TIMEOUT: Duration = Duration::from_secs(120);
-
 /// Reports the released objects.
 pub struct Report {
     events: Events,
@@ -19,13 +16,25 @@ pub struct Report {
 }
 
 impl Report {
-    pub fn new(events: Events) -> Self {
-        Self { events, left: EVENTS_TIMEOUT }
+    /// A report that waits no longer than `limit` for its Events, in all: they are no reason to fail.
+    pub fn new(events: Events, limit: Duration) -> Self {
+        Self { events, left: limit }
     }
 
-    /// Reports an object that was released while it waited for its backup. If too many Events are queued, it waits for them.
+    /// Reports an object that was released while it waited for its backup.
     pub async fn released(&mut self, kind: &ApiResource, object: &Found) {
         let note = "released without a proven backup, because the controller is being uninstalled";
+        self.tell(kind, object, note).await;
+    }
+
+    /// Reports an object whose release got no answer. If it is still there, the next try releases it.
+    pub async fn perhaps_released(&mut self, kind: &ApiResource, object: &Found) {
+        let note = "perhaps released without a proven backup, because the controller is being uninstalled: the API server did not answer";
+        self.tell(kind, object, note).await;
+    }
+
+    /// If too many Events are queued, it waits for them.
+    async fn tell(&mut self, kind: &ApiResource, object: &Found, note: &str) {
         let namespace = object.metadata.namespace.as_deref().unwrap_or_default();
         let name = object.metadata.name.as_deref().unwrap_or_default();
         tracing::info!(kind = kind.kind, namespace, name, "{note}");

@@ -134,7 +134,7 @@ pub fn check<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Lead<'n>> {
             advice: advice.to_owned(),
         });
     }
-    // A command with another reason has had its turn.
+    // A command with another reason does not wait for its turn.
     let may_be_queued =
         find(SUCCEEDED).is_none_or(|succeeded| matches!(&*succeeded.reason, "Queued" | "Pending"));
     if let Some(first) = older(node, target).filter(|_| may_be_queued) {

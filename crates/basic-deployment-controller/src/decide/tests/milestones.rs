@@ -1,7 +1,8 @@
 //! The milestones of what is decided.
 
+use catena_api::BlockedBy;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use operator_kit::report::{Category, Failure, Milestone};
+use operator_kit::report::Milestone;
 
 use super::{queue::restart, *};
 use crate::milestones::{Change, Step, of};
@@ -114,7 +115,7 @@ fn a_change_that_leaves_the_status_as_it_is_ends_when_nothing_is_left_to_do() {
 fn a_pause_is_told_once() {
     let mut paused = unreported(ours(json!({"metadata": {"annotations": {keys::HASH: "old"}}})));
     spec(&mut paused).paused = true;
-    let Some(Step::Alone(told)) = next(&paused, None) else { panic!() };
+    let Some(Step::Paused(told)) = next(&paused, None) else { panic!() };
     assert_eq!(told.reason, "Paused");
     let reported = written(decide(&paused));
     Arc::make_mut(&mut paused.deployment).status = Some(BasicDeploymentStatus { active: 2, ..reported });
@@ -136,31 +137,11 @@ fn a_change_of_the_replicas_by_somebody_else_is_not_told_by_a_new_leader_either(
     let mut scaled = ours(json!({"spec": {"replicas": 5}}));
     Arc::make_mut(&mut scaled.deployment).status = of(Some(0));
     assert_eq!(begun(&scaled).reason, "Scaling");
-}
-
-#[test]
-fn a_pause_is_told_once_also_if_a_failure_is_reported_meanwhile() {
-    let mut paused = unreported(ours(json!({"metadata": {"annotations": {keys::HASH: "old"}}})));
-    spec(&mut paused).paused = true;
-    let mut failing = paused.clone();
-    failing.attempt = Attempt::Deferred(Failure {
-        category: Category::Transient,
-        reason: "ChildrenNotObserved",
-        message: String::new(),
-        is_expected: false,
-        next_retry: None,
-    });
-    Arc::make_mut(&mut paused.deployment).status = Some(status(&failing));
-    assert!(matches!(decide(&paused), Action::WriteStatus(_)));
-    assert_eq!(next(&paused, None), None);
-    Arc::make_mut(&mut paused.deployment).metadata.generation = Some(2);
-    assert!(matches!(next(&paused, None), Some(Step::Alone(_))), "it is another pause");
-    // The template has changed since the pause began.
-    Arc::make_mut(&mut paused.deployment).metadata.generation = Some(1);
-    let mut settled = ours(json!({}));
-    spec(&mut settled).paused = true;
-    Arc::make_mut(&mut paused.deployment).status = Some(status(&settled));
-    assert!(matches!(next(&paused, None), Some(Step::Alone(_))), "only now something is held back");
+    let mut refused = ours(json!({"spec": {"replicas": 5}}));
+    let mut report = status(&refused);
+    report.blocked_by = Some(BlockedBy { kind: "BasicDeployment".into(), ..BlockedBy::default() });
+    Arc::make_mut(&mut refused.deployment).status = Some(report);
+    assert_eq!(begun(&refused).reason, "Scaling", "the report of this generation was its failure");
 }
 
 #[test]

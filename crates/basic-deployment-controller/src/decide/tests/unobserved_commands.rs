@@ -98,3 +98,14 @@ fn a_command_that_was_overtaken_before_its_deadline_names_the_rollback_also_afte
     Arc::make_mut(stuck).asks.as_mut().unwrap().deadline = Some(Duration::from_secs(60));
     assert_eq!(told(decide(&observed), "stuck"), outcome("False", "Superseded"));
 }
+
+#[test]
+fn a_deleted_command_is_not_told_that_it_has_no_effect() {
+    let deleted =
+        json!({"metadata": {"deletionTimestamp": "1970-01-12T00:00:00Z", "finalizers": ["a.dev/b"]}});
+    let told_now = decide(&blind(&[restart("a", 10, deleted)]));
+    assert!(message(&told_now, "a").contains("is not known"), "{}", message(&told_now, "a"));
+    let Action::Tell(news) = told_now else { panic!("{told_now:?}") };
+    let accepted = conditions::find(&news[0].1.conditions, "Accepted").unwrap();
+    assert_eq!(accepted.status, "Unknown");
+}

@@ -33,8 +33,8 @@ const RENEW_INTERVAL: Duration = Duration::from_secs(5);
 const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 /// Time limit of a request.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(3);
-/// Time in which the release of the Lease is tried: a Pod has 30 s to end.
-pub(crate) const RELEASE_TIMEOUT: Duration = Duration::from_secs(8);
+/// Time limit of the release of the Lease, for three tries: a Pod has 30 s to end.
+pub(crate) const RELEASE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A candidate for leadership.
 pub(crate) struct Candidate {
@@ -283,13 +283,18 @@ impl Leadership {
     /// Releases the Lease, so that another replica need not wait for its expiry, and passes the memory on.
     pub async fn release(mut self) {
         self.candidate.gate.close();
-        let end = Instant::now() + RELEASE_TIMEOUT;
+        if timeout(RELEASE_TIMEOUT, self.try_to_release()).await.is_err() {
+            tracing::warn!("cannot release the Lease in time; it expires by itself");
+        }
+    }
+
+    async fn try_to_release(&mut self) {
         loop {
             match self.give_up().await {
                 Ok(()) => return tracing::info!("released the Lease"),
                 // An unanswered release took effect.
                 Err(Lost::To(holder)) if holder.is_empty() => return tracing::info!("released the Lease"),
-                Err(Lost::Sight(error)) if error.may_pass() && Instant::now() < end => {
+                Err(Lost::Sight(error)) if error.may_pass() => {
                     tracing::warn!("cannot release the Lease: {error}");
                 }
                 Err(error) => {

@@ -35,7 +35,7 @@ const START_TIMEOUT: Duration = Duration::from_secs(30);
 /// Time limit of current passes after SIGTERM.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(15);
 /// Time limit for publishing the queued Events, after the Lease has been released.
-const EVENTS_TIMEOUT: Duration = Duration::from_secs(5);
+const EVENTS_TIMEOUT: Duration = Duration::from_secs(4);
 /// Time that a Pod has to end, as the charts say.
 const TERMINATION_GRACE: Duration = Duration::from_secs(30);
 const _: () = assert!(

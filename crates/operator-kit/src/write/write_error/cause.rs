@@ -152,6 +152,12 @@ impl WriteCause {
     }
 
     /// The HTTP status of the answer; 0 if there was none.
+    /// Whether there was no answer, so that the write may have taken effect.
+    #[must_use]
+    pub fn is_unanswered(&self) -> bool {
+        self.code() == 0
+    }
+
     pub(crate) fn code(&self) -> u16 {
         match self {
             Self::AlreadyExists | Self::Changed { .. } => 409,

@@ -55,6 +55,18 @@ async fn a_release_is_tried_again_until_the_server_answers() {
     }
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_release_without_an_answer_ends_in_time_for_what_follows_it() {
+    for line in [Line::Fails, Line::Hangs, Line::IsSlow] {
+        let server = Server::default();
+        let (a, to_a) = server.candidate("a");
+        let leading = a.leads().await;
+        to_a.is(line);
+        let ((), took) = time(leading.release()).await;
+        assert!(took <= RELEASE_TIMEOUT, "{line:?}: {took:?}");
+    }
+}
+
 /// A memory of words.
 #[derive(Default)]
 struct Words(Mutex<Vec<String>>);
