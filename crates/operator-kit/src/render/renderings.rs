@@ -88,11 +88,13 @@ mod tests {
         let texts = Some([("team".to_owned(), "shop".to_owned())].into());
         a.labels.clone_from(&texts);
         assert_eq!(of(&a, 2), 5, "a label has changed");
-        (a.labels, a.annotations) = (None, texts);
-        assert_eq!(of(&a, 2), 6, "the same as an annotation");
+        a.annotations.clone_from(&texts);
+        assert_eq!(of(&a, 2), 6, "an annotation has changed");
+        a.labels = None;
+        assert_eq!(of(&a, 2), 7, "an annotation is no label");
         assert_eq!(of(&b, 1), 2, "it is forgotten because of another");
         renderings.forget("b");
-        assert_eq!(of(&b, 1), 7);
+        assert_eq!(of(&b, 1), 8);
     }
 
     #[test]
