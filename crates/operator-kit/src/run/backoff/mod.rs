@@ -116,7 +116,8 @@ impl Entry {
 
 impl Backoff {
     /// The steps that are allowed now, and the time when more are. `retry_key` gives the key whose change makes a step
-    /// that failed as a whole worth a retry.
+    /// that failed as a whole worth a retry. What passes by itself, such as a namespace that ends with its pods, does not
+    /// pass earlier because of it.
     pub fn attempt(
         &self,
         uid: &str,
@@ -134,7 +135,8 @@ impl Backoff {
         let now = Instant::now();
         let (mut everything, mut held_up, mut next) = (None, HeldUp::default(), None);
         for (place, entry) in &mut object.failed {
-            if place.item.is_none() && entry.retry_key != retry_key(place.step) {
+            let may_be_lifted = place.item.is_none() && !entry.failure.is_expected;
+            if may_be_lifted && entry.retry_key != retry_key(place.step) {
                 entry.retry_at = entry.retry_at.min(entry.tried_at + RETRY_KEY_DELAY);
             }
             let is_due = entry.retry_at <= now;

@@ -173,6 +173,17 @@ async fn a_changed_retry_key_of_a_step_counts_soon_but_not_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_passes_by_itself_is_not_tried_again_for_another_retry_key() {
+    let backoff = Backoff::default();
+    let ends = Failure { is_expected: true, ..failure("NamespaceTerminating") };
+    backoff.failed("a", VERSION, CREATE, ends.into(), true);
+    tokio::time::advance(RETRY_KEY_DELAY).await;
+    assert!(backoff.attempt("a", VERSION, |_| 1).0.holds("create"), "its pods go one after another");
+    tokio::time::advance(2 * MIN_DELAY).await;
+    assert!(!backoff.attempt("a", VERSION, |_| 1).0.holds("create"));
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_needs_no_other_try_and_what_is_gone_is_forgotten() {
     let backoff = Backoff::default();
     backoff.failed("a", VERSION, CREATE, part("Broken"), true);

@@ -63,7 +63,7 @@ pub trait Controller: Send + Sync + 'static {
     }
 
     /// A key for steps that failed as a whole: when it differs from the key right before the failure, the step is worth
-    /// a retry.
+    /// a retry, unless the failure passes by itself.
     fn step_retry_key(&self, _object: &Self::Kind, _step: &'static str) -> u64 {
         0
     }
