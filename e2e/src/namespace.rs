@@ -233,7 +233,21 @@ impl Namespace {
     /// When that does not happen in time; with the last state of the pods.
     #[track_caller]
     pub fn until_pods(&self, what: &str, are: impl Fn(&[Pod]) -> bool) -> impl Future<Output = Vec<Pod>> {
-        eventually(what, WAIT_TIMEOUT, async move || {
+        self.until_pods_within(WAIT_TIMEOUT, what, are)
+    }
+
+    /// Like [`Namespace::until_pods`], with another time limit.
+    ///
+    /// # Panics
+    /// Like [`Namespace::until_pods`].
+    #[track_caller]
+    pub fn until_pods_within(
+        &self,
+        limit: Duration,
+        what: &str,
+        are: impl Fn(&[Pod]) -> bool,
+    ) -> impl Future<Output = Vec<Pod>> {
+        eventually(what, limit, async move || {
             let pods = pods::alive(self.pods().await.map_err(|error| vec![error.to_string()])?);
             if are(&pods) { Ok(pods) } else { Err(pods.iter().map(pods::describe).collect::<Vec<_>>()) }
         })
@@ -251,6 +265,19 @@ impl Namespace {
             let what = format!("{what} (asked at {caller})");
             self.until_pods(&what, |pods| pods.len() == count && pods.iter().all(pods::is_ready)).await
         }
+    }
+
+    /// Waits until no pod is terminating: those of a former version take up to half a minute on real nodes.
+    ///
+    /// # Panics
+    /// When that does not happen in time.
+    pub async fn until_no_pod_ends(&self) {
+        eventually("no pod is terminating", WAIT_TIMEOUT, async || {
+            let mut pods = self.pods().await.map_err(|error| vec![error.to_string()])?;
+            pods.retain(|pod| !pods::is_alive(pod));
+            if pods.is_empty() { Ok(()) } else { Err(pods.iter().map(pods::describe).collect::<Vec<_>>()) }
+        })
+        .await;
     }
 }
 

@@ -181,6 +181,9 @@ async fn commands_of_a_foreign_kind_ask_for_the_configured_verb_on_the_kind_that
     }]});
     let [ann, bob] = [ANN, BOB].map(|who| As { namespace: &namespace, who });
     let gold = json!({"tier": "gold"});
+    // A kind that has just come is served a moment later.
+    let on = |kind: &str| json!({"type": "Command", "object": {"kind": kind, "name": "one"}});
+    bob.until(true, &operation("bob", &gold, &on("Shop"))).await;
     // From before the policy: it would not be admitted.
     let held = |labels: &Value, finalizers: &[&str]| -> Result<String> {
         let mut object: Value =
@@ -189,8 +192,6 @@ async fn commands_of_a_foreign_kind_ask_for_the_configured_verb_on_the_kind_that
         Ok(object.to_string())
     };
     administrator.succeeds(APPLY, &held(&gold, &["example.com/held"])?).await?;
-    let on = |kind: &str| json!({"type": "Command", "object": {"kind": kind, "name": "one"}});
-    bob.until(true, &operation("bob", &gold, &on("Shop"))).await;
     let release = Release::upgrade(&cluster, BINDER, &values).await?;
     bob.until(false, &operation("bob", &gold, &on("Shop"))).await;
     let said = bob.is_refused(CREATE, &operation("bob", &gold, &on("Shop"))).await?;

@@ -99,7 +99,7 @@ async fn kubectl_waits_for_it_and_shows_that_it_serves() -> Result<()> {
     namespace.create(&deployment("web", 3)).await?;
 
     let in_namespace = ["--namespace", &namespace.name];
-    kubectl(&[&in_namespace[..], &["wait", "--for=condition=Ready", "--timeout=30s", "bdep/web"]].concat())
+    kubectl(&[&in_namespace[..], &["wait", "--for=condition=Ready", "--timeout=60s", "bdep/web"]].concat())
         .await?;
     let table = kubectl(&[&in_namespace[..], &["get", "basicdeployments"]].concat()).await?;
     let mut lines = table.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());

@@ -3,36 +3,24 @@
 
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use catena_api::{BasicDeployment, BasicDeploymentRollback, BasicReplicaSet};
 use e2e::{
-    AuditLog, CHAIN, Cluster, DEPLOYMENTS, Namespace, Release, WAIT_TIMEOUT, catena, child_example, commands,
-    condition, deployment, eventually, is_alive, is_ready,
+    AuditLog, CHAIN, Cluster, DEPLOYMENTS, Namespace, Recorded, Recording, Release, WAIT_TIMEOUT, catena,
+    child_example, commands, condition, deployment, eventually,
 };
 use k8s_openapi::{
     NamespaceResourceScope,
-    api::{
-        apps::v1::{Deployment, StatefulSet},
-        core::v1::Pod,
-    },
+    api::apps::v1::{Deployment, StatefulSet},
     apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
     apimachinery::pkg::util::intstr::IntOrString,
 };
 use kube::{
     Resource,
-    api::{DeleteParams, ListParams, Patch, PatchParams, PostParams},
+    api::{DeleteParams, Patch, PatchParams, PostParams},
 };
 use serde_json::{Value, json};
-use tokio::{
-    sync::watch,
-    task::JoinHandle,
-    time::{Instant, interval},
-};
-
-/// Time between two looks at the pods.
-const LOOK_INTERVAL: Duration = Duration::from_millis(40);
-/// Minimum number of looks in a second.
-const LOOKS_PER_SECOND: f64 = 10.0;
+use tokio::{sync::watch, time::interval};
 
 /// The kinds and templates of an example under examples/children.
 fn example(name: &str) -> Result<(Value, Value)> {
@@ -62,42 +50,12 @@ pub async fn change(namespace: &Namespace, spec: Value) -> Result<()> {
     Ok(())
 }
 
-/// Looks at the pods through the API until it is ended.
-struct Looks {
-    end: watch::Sender<bool>,
-    task: JoinHandle<Result<Vec<usize>>>,
-    began: Instant,
-}
-
-impl Looks {
-    fn begin(namespace: &Namespace) -> Self {
-        let (end, is_ended) = watch::channel(false);
-        let pods = namespace.api::<Pod>();
-        let look = async move {
-            let (mut looks, mut ticks) = (Vec::new(), interval(LOOK_INTERVAL));
-            while !*is_ended.borrow() {
-                ticks.tick().await;
-                let found = pods.list(&ListParams::default()).await?;
-                looks.push(found.iter().filter(|pod| is_alive(pod) && is_ready(pod)).count());
-            }
-            Ok(looks)
-        };
-        Self { end, task: tokio::spawn(look), began: Instant::now() }
-    }
-
-    /// Fails if fewer pods served at any look.
-    async fn ensure_at_least(self, least: usize) -> Result<()> {
-        let took = self.began.elapsed();
-        self.end.send_replace(true);
-        let looks = self.task.await??;
-        #[expect(clippy::cast_precision_loss, reason = "it is a small number")]
-        let rate = looks.len() as f64 / took.as_secs_f64();
-        let fewest = looks.iter().min().copied().unwrap_or_default();
-        println!("{} looks in {took:.1?}, {rate:.1} a second: at least {fewest} pods served", looks.len());
-        assert!(rate >= LOOKS_PER_SECOND, "{rate} looks a second are too few");
-        assert!(fewest >= least, "only {fewest} of at least {least} pods served: {looks:?}");
-        Ok(())
-    }
+/// Fails if fewer pods served at any moment.
+fn ensure_at_least(least: usize, recording: &Recording) -> Result<()> {
+    let Recorded { fewest_ready, made, .. } = recording.so_far();
+    println!("at least {fewest_ready} pods served, of {made} in all");
+    ensure!(fewest_ready >= least, "only {fewest_ready} of at least {least} pods served");
+    Ok(())
 }
 
 /// Waits until the child is the only one, and of this kind.
@@ -149,12 +107,13 @@ async fn a_child_is_exchanged_for_another_kind_and_rolled_back_while_it_serves()
     let namespace = cluster.namespace("exchange").await?;
     namespace.create(&web()).await?;
     namespace.until_ready("web").await;
-    let looks = Looks::begin(&namespace);
+    let recording = Recording::start(&namespace).await;
     change(&namespace, json!({"template": "deployment"})).await?;
     until_on::<Deployment>(&namespace, &["BasicReplicaSet"]).await?;
     rolls_back(&namespace).await?;
     until_on::<BasicReplicaSet>(&namespace, &["Deployment"]).await?;
-    looks.ensure_at_least(3).await?;
+    ensure_at_least(3, &recording)?;
+    drop(recording);
 
     change(
         &namespace,
@@ -338,7 +297,7 @@ async fn kinds_are_switched_there_and_back_under_a_load_of_scales() -> Result<()
     namespace.create(&web()).await?;
     namespace.until_ready("web").await;
     let log = e2e::has(&[e2e::Need::AuditLog]).then(AuditLog::from_now).transpose()?;
-    let looks = Looks::begin(&namespace);
+    let recording = Recording::start(&namespace).await;
     for template in ["deployment", "statefulset", "default", "statefulset", "deployment", "default"] {
         let before = log.as_ref().map(|log| log.by(DEPLOYMENTS, &namespace.name)).transpose()?;
         switches_under_load(&namespace, template).await?;
@@ -347,7 +306,7 @@ async fn kinds_are_switched_there_and_back_under_a_load_of_scales() -> Result<()
             println!("to {template}: {} requests of the controller", after.len() - before.len());
         }
     }
-    looks.ensure_at_least(3).await?;
+    ensure_at_least(3, &recording)?;
     release.restore().await?;
     DEPLOYMENTS.until_ready(&cluster).await;
     Ok(())

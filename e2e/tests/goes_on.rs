@@ -77,8 +77,9 @@ async fn a_rollout_under_a_full_quota_goes_on_as_fast_as_pods_leave() -> Result<
     namespace.until_set_ready("web").await;
 
     namespace.merge::<BasicReplicaSet>("web", json!({"spec": {"parameters": {"env.VERSION": "2"}}})).await?;
+    // One after another, each of which has to end before the next one starts.
     let after = namespace
-        .until_pods("eight pods of the new version serve", |pods| {
+        .until_pods_within(4 * WAIT_TIMEOUT, "eight pods of the new version serve", |pods| {
             pods.len() == 8 && pods.iter().all(|pod| e2e::is_ready(pod) && has_version(pod, "2"))
         })
         .await;

@@ -229,6 +229,7 @@ async fn a_command_that_changed_or_was_replaced_unseen_is_not_hit() -> Result<()
     e2e::needs!(AuditLog, Processes);
     let cluster = Cluster::changing(&[BINDER, REAPER]).await?;
     let namespace = cluster.namespace("unseen").await?;
+    let reaper = REAPER.process(&cluster).await?;
     // After the reaper was stopped, and before its Lease expires.
     let due = Timestamp::now() + SignedDuration::from_secs(10);
     for name in ["changed", "replaced"] {
@@ -241,7 +242,7 @@ async fn a_command_that_changed_or_was_replaced_unseen_is_not_hit() -> Result<()
     namespace.until_gone::<Restart>("known").await;
 
     let log = AuditLog::from_now()?;
-    let frozen = REAPER.process(&cluster).await?.freeze()?;
+    let frozen = reaper.freeze()?;
     let mark = json!({"metadata": {"annotations": {"argocd.argoproj.io/tracking-id": "x"}}});
     namespace.merge::<Restart>("changed", mark).await?;
     namespace.delete::<Restart>("replaced").await?;

@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use catena_api::{BasicDeployment, BlockedBy};
-use e2e::{CHAIN, Cluster, Namespace, condition, deployment, is_true, kubectl, names};
+use e2e::{
+    CHAIN, Cluster, Namespace, WAIT_TIMEOUT, condition, deployment, eventually, is_true, kubectl, names,
+};
 use k8s_openapi::api::core::v1::{Pod, ResourceQuota};
 use kube::{
     ResourceExt,
@@ -32,11 +34,6 @@ fn shows(pod: &Pod, reason: &str) -> bool {
 
 /// Waits until a pod with this trouble is named as the blocker, and checks that it is one of the pods.
 async fn until_blocked(namespace: &Namespace, reason: &str) -> Result<BlockedBy> {
-    Ok(until_named(namespace, reason).await?.0)
-}
-
-/// The blocker, and the progress that is reported with it.
-async fn until_named(namespace: &Namespace, reason: &str) -> Result<(BlockedBy, String)> {
     namespace.until_pods("show it", |pods| pods.iter().any(|pod| shows(pod, reason))).await;
     let what = format!("names a pod that is {reason}");
     let web = namespace
@@ -51,7 +48,7 @@ async fn until_named(namespace: &Namespace, reason: &str) -> Result<(BlockedBy, 
     assert!(blocker.since.is_some(), "{blocker:?}");
     let ready = condition(&status.conditions, "Ready").context("Ready")?;
     assert!(ready.message.contains(&blocker.name) && ready.message.contains(reason), "{}", ready.message);
-    Ok((blocker, status.progress))
+    Ok(blocker)
 }
 
 async fn until_unblocked(namespace: &Namespace) {
@@ -113,10 +110,18 @@ async fn a_pod_that_crashes_again_and_again_is_named_until_it_is_replaced() -> R
         }],
     }});
     let pods = namespace.api::<Pod>();
-    pods.patch_status(&victim, &PatchParams::default(), &Patch::Strategic(crash_loop)).await?;
-    // Together: a kubelet that syncs the pod again overwrites its status.
-    let (blocker, progress) = until_named(&namespace, "CrashLoopBackOff").await?;
-    assert_eq!((blocker.name, progress.as_str()), (victim.clone(), "2/3"));
+    // Again and again, and read together: a kubelet that syncs the pod overwrites its status.
+    let (name, progress) = eventually("the pod is named", WAIT_TIMEOUT, async || {
+        let params = PatchParams::default();
+        let written = pods.patch_status(&victim, &params, &Patch::Strategic(&crash_loop)).await;
+        written.map_err(|error| error.to_string())?;
+        let web = namespace.api::<BasicDeployment>().get("web").await.map_err(|error| error.to_string())?;
+        let status = web.status.clone().unwrap_or_default();
+        let named = status.blocked_by.filter(|blocker| blocker.reason == "CrashLoopBackOff");
+        named.map(|blocker| (blocker.name, status.progress)).ok_or_else(|| e2e::yaml(&web))
+    })
+    .await;
+    assert_eq!((name, progress.as_str()), (victim.clone(), "2/3"));
 
     namespace.delete::<Pod>(&victim).await?;
     until_unblocked(&namespace).await;

@@ -105,6 +105,7 @@ async fn everything_that_was_deleted_comes_back_and_no_pod_is_replaced() -> Resu
     until_outcome::<BasicDeploymentRollback>(&namespace, "back", "True", "Complete").await;
     let web = namespace.until_ready("web").await;
     let pods = namespace.until_ready_pods(3).await;
+    namespace.until_no_pod_ends().await;
     let (before, set) = (revisions(&namespace).await?, namespace.until_set_ready("web").await);
 
     let saved = succeeds(&namespace.name, &["backup", &folder.0, "-o", "json"]).await?.json()?;

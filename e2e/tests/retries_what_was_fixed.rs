@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use anyhow::Result;
-use catena_api::{BasicDeployment, BasicReplicaSet};
+use catena_api::BasicReplicaSet;
 use e2e::{
-    AuditLog, CHAIN, Cluster, Controller, DEPLOYMENTS, Namespace, REPLICA_SETS, Release, deployment,
-    eventually, forbid_unless, kubectl_with_input, permit, replica_set,
+    AuditLog, CHAIN, Cluster, Controller, DEPLOYMENTS, Namespace, REPLICA_SETS, Release, Tally, deployment,
+    eventually, eventually_every, forbid_unless, kubectl_with_input, permit, replica_set,
 };
 use futures::future::try_join_all;
 use k8s_openapi::api::{
@@ -94,6 +94,18 @@ impl Creates {
         })
         .await;
     }
+
+    /// Waits until it creates something, soon after the obstacle is gone.
+    async fn until_accepted(self, log: &AuditLog, namespace: &Namespace, obstacle: Refuses) {
+        let what = format!("it tries again soon after the {obstacle:?} is gone");
+        eventually_every(Duration::from_secs(1), &what, SOON, async || {
+            let requests = log.by(self.controller, &namespace.name).map_err(|error| error.to_string())?;
+            let mut writes = requests.iter().filter(|request| request.resource == self.resource);
+            let is_accepted = writes.any(|request| request.is_write() && request.code < 300);
+            if is_accepted { Ok(()) } else { Err(format!("{:?}", Tally::of(&requests))) }
+        })
+        .await;
+    }
 }
 
 impl Refuses {
@@ -166,14 +178,8 @@ async fn each_is_retried(creates: Creates, obstacles: &[Refuses]) -> Result<()> 
         namespace.create(&deployment("web", 2)).await?;
         creates.until_patient(log, &namespace).await;
         obstacle.end(cluster, &namespace, creates).await?;
-        namespace
-            .until_within(
-                SOON,
-                "web",
-                &format!("is ready soon after the {obstacle:?} is gone"),
-                |web: &BasicDeployment| web.status.as_ref().is_some_and(|status| status.ready),
-            )
-            .await;
+        creates.until_accepted(log, &namespace, *obstacle).await;
+        namespace.until_ready("web").await;
         anyhow::Ok(())
     });
     try_join_all(stories).await?;

@@ -6,8 +6,8 @@ use std::{process::Command, time::Duration};
 use anyhow::{Context, Result, bail, ensure};
 use catena_api::BasicDeployment;
 use e2e::{
-    BACKUP_BY, BACKUPS, CHAIN, Cluster, Release, alive, backup_example, deployment, eventually, is_protected,
-    is_ready, restarts, uids,
+    BACKUP_BY, BACKUPS, CHAIN, Cluster, Release, WAIT_TIMEOUT, alive, backup_example, deployment, eventually,
+    is_protected, is_ready, restarts, uids,
 };
 use k8s_openapi::api::core::v1::{ConfigMap, Node, PersistentVolume, PersistentVolumeClaim, Pod};
 use kube::{ResourceExt, api::ListParams};
@@ -37,13 +37,18 @@ async fn a_probe_that_fails_keeps_a_running_pod_from_counting() -> Result<()> {
     e2e::needs!(RealNodes);
     let cluster = Cluster::with(&CHAIN).await?;
     let namespace = cluster.namespace("probe").await?;
-    namespace.create(&serving(2, 15)).await?;
+    // Longer than one pod may start after the other.
+    namespace.create(&serving(2, 45)).await?;
     namespace.until_pods("run, both", |pods| pods.iter().filter(|pod| is_running(pod)).count() == 2).await;
     let web = namespace.api::<BasicDeployment>().get("web").await?;
     let status = web.status.context("status")?;
     assert!(!status.ready && status.active == 0, "{status:?}");
     assert!(!namespace.pods().await?.iter().any(is_ready), "nobody listens yet");
-    namespace.until_ready("web").await;
+    namespace
+        .until_within(2 * WAIT_TIMEOUT, "web", "is ready", |web: &BasicDeployment| {
+            web.status.as_ref().is_some_and(|status| status.ready)
+        })
+        .await;
     assert!(namespace.pods().await?.iter().all(is_ready));
     Ok(())
 }

@@ -4,7 +4,7 @@ use anyhow::{Context, Result, ensure};
 use catena_api::{BasicDeploymentRestart, BasicDeploymentRestartSpec, TargetRef};
 use e2e::{
     CONTROLLERS, Cluster, Controller, GROUP_VERSION, Namespace, REAPER, Release, WAIT_TIMEOUT, alive,
-    eventually, is_ready, kubectl, names,
+    eventually, is_ready, kubectl, names, protect,
 };
 use futures::future::try_join_all;
 use jiff::Timestamp;
@@ -189,6 +189,8 @@ async fn outlives_its_lease(cluster: &Cluster, controller: Controller) -> Result
 #[tokio::test]
 async fn a_lease_that_somebody_deleted_is_made_again_by_its_holder() -> Result<()> {
     let cluster = Cluster::shared().await?;
+    // So that no other test has to upgrade the release meanwhile, which would make the Lease as well.
+    protect(&cluster).await?;
     for controller in CONTROLLERS {
         controller.until_ready(&cluster).await;
     }

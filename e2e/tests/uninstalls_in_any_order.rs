@@ -128,6 +128,7 @@ async fn uninstall(cluster: &Cluster, order: Order) -> Result<()> {
 async fn goes_well(cluster: &Cluster, order: Order) -> Result<()> {
     let namespace = cluster.namespace("uninstall").await?;
     begin(&namespace).await?;
+    namespace.until_no_pod_ends().await;
     let pods = namespace.pods().await?;
 
     uninstall(cluster, order).await?;
