@@ -1,10 +1,12 @@
 //! A failure of one pod or one step holds up neither the other pods nor the other steps.
 
+use std::time::Duration;
+
 use anyhow::{Context, Result};
 use catena_api::{BasicReplicaSet, keys};
 use e2e::{
-    Cluster, Namespace, REPLICA_SETS, WAIT_TIMEOUT, condition, eventually, eventually_every, forbid_unless,
-    kubectl, names, permit, replica_set, uids,
+    Cluster, Namespace, Need, REPLICA_SETS, WAIT_TIMEOUT, condition, eventually, eventually_every,
+    forbid_unless, has, kubectl, names, permit, replica_set, uids,
 };
 use k8s_openapi::{
     api::{
@@ -77,9 +79,10 @@ async fn a_rollout_under_a_full_quota_goes_on_as_fast_as_pods_leave() -> Result<
     namespace.until_set_ready("web").await;
 
     namespace.merge::<BasicReplicaSet>("web", json!({"spec": {"parameters": {"env.VERSION": "2"}}})).await?;
-    // One after another, each of which has to end before the next one starts.
+    // One after another, each of which has to end before the next one starts. A retry by the backoff alone takes 5 s each.
+    let limit = if has(&[Need::RealNodes]) { 4 * WAIT_TIMEOUT } else { Duration::from_secs(40) };
     let after = namespace
-        .until_pods_within(4 * WAIT_TIMEOUT, "eight pods of the new version serve", |pods| {
+        .until_pods_within(limit, "eight pods of the new version serve", |pods| {
             pods.len() == 8 && pods.iter().all(|pod| e2e::is_ready(pod) && has_version(pod, "2"))
         })
         .await;
@@ -197,7 +200,7 @@ async fn a_write_that_is_undone_again_and_again_is_slowed_down_and_told() -> Res
     let pod = with_pods(&namespace, 1).await?.swap_remove(0).name_any();
 
     let strip = json!({"metadata": {"labels": {keys::REPLICA_SET_UID: null}}});
-    let often = std::time::Duration::from_millis(50);
+    let often = Duration::from_millis(50);
     eventually_every(often, "that it is in vain is told", WAIT_TIMEOUT, async || {
         namespace.merge::<Pod>(&pod, strip.clone()).await.map_err(|error| error.to_string())?;
         let events = namespace.api::<Event>().list(&ListParams::default()).await;

@@ -23,12 +23,13 @@ use kube::{
     discovery::ApiResource,
 };
 use operator_kit::{
-    object::ObjectId,
+    object::{Named, ObjectId},
     run::{Arguments, Operator, Validate},
     watch::{TrimmedObject, WatchedResource, live},
     write::{WriteCause, WriteError, Writer},
 };
 use serde::Deserialize;
+use tokio::time::timeout;
 
 use self::{kinds::Kinds, report::Report};
 
@@ -39,6 +40,8 @@ const SIDE_BY_SIDE: usize = 16;
 /// Delay before the last check after nothing was found, for finalizers that a stopping controller or a policy added
 /// last.
 const LAST_LOOK_DELAY: Duration = Duration::from_secs(3);
+/// Time limit of the release of one object.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 /// Exit code of a refused drain, which the chart's Job does not retry.
 const EXIT_REFUSED: u8 = 3;
 
@@ -140,40 +143,57 @@ pub async fn run(arguments: Arguments, options: &Options) -> anyhow::Result<Exit
     if let Some(name) = &options.deployment {
         delete(operator, &ApiResource::erase::<Deployment>(&()), operator.namespace(), name).await?;
     }
-    let (writer, mut report) =
-        (operator.writer(), Report::new(operator.events(), Duration::from_secs(options.deadline.into()) / 4));
-    let outcome = operator
-        .alone(async {
-            let mut total = 0;
-            let mut is_empty = false;
-            loop {
-                let mut found = 0;
-                for kind in &kinds {
-                    match drain(&client, &writer, &mut report, kind, options.held_objects).await? {
-                        Drained::Found(count) => found += count,
-                        Drained::Refused(held) => {
-                            tracing::error!(
-                                "{}; the controller has been stopped: start it again with helm rollback, to the last revision in helm history",
-                                refusal(&held)
-                            );
-                            return Ok(ExitCode::from(EXIT_REFUSED));
-                        }
-                    }
-                }
-                total += found;
-                if found == 0 && is_empty {
-                    tracing::info!(total, "no object has the finalizer any more");
-                    return Ok(ExitCode::SUCCESS);
-                }
-                is_empty = found == 0;
-                if is_empty {
-                    tokio::time::sleep(LAST_LOOK_DELAY).await;
-                }
-            }
-        })
-        .await;
+    let limit = Duration::from_secs(options.deadline.into());
+    let (writer, mut report) = (operator.writer(), Report::new(operator.events(), limit / 4));
+    let work = Box::pin(until_empty(&client, &writer, &mut report, &kinds, options.held_objects));
+    // The rest of the time is for the report.
+    let work =
+        async { timeout(limit / 4 * 3, work).await.context("the time is up; repeat the drain to go on")? };
+    let outcome = operator.alone(work).await;
     report.end().await;
     outcome
+}
+
+/// Drains all kinds until no object has the finalizer. A kind that fails keeps no other from being drained.
+async fn until_empty(
+    client: &Client,
+    writer: &Writer,
+    report: &mut Report,
+    kinds: &[ApiResource],
+    held_objects: HeldObjects,
+) -> anyhow::Result<ExitCode> {
+    let mut total = 0;
+    let mut is_empty = false;
+    loop {
+        let (mut found, mut failed) = (0, None);
+        for kind in kinds {
+            match drain(client, writer, report, kind, held_objects).await {
+                Ok(Drained::Found(count)) => found += count,
+                Ok(Drained::Refused(held)) => {
+                    tracing::error!(
+                        "{}; the controller has been stopped: start it again with helm rollback, to the last revision in helm history",
+                        refusal(&held)
+                    );
+                    return Ok(ExitCode::from(EXIT_REFUSED));
+                }
+                Err(error) => {
+                    failed.get_or_insert(error);
+                }
+            }
+        }
+        if let Some(error) = failed {
+            return Err(error);
+        }
+        total += found;
+        if found == 0 && is_empty {
+            tracing::info!(total, "no object has the finalizer any more");
+            return Ok(ExitCode::SUCCESS);
+        }
+        is_empty = found == 0;
+        if is_empty {
+            tokio::time::sleep(LAST_LOOK_DELAY).await;
+        }
+    }
 }
 
 /// The outcome of draining a kind once.
@@ -225,8 +245,8 @@ async fn drain(
     }
     let count = objects.len();
     let released = stream::iter(objects).map(|object| async move {
-        let outcome = release(writer, kind, &object, held_objects).await;
-        (outcome, object)
+        let released = timeout(REQUEST_TIMEOUT, release(writer, kind, &object, held_objects)).await;
+        (released.unwrap_or_else(|_| Err(no_answer(kind, &object))), object)
     });
     let mut released = released.buffer_unordered(SIDE_BY_SIDE);
     let mut failed = None;
@@ -266,6 +286,13 @@ async fn release(
         Err(WriteError { cause: WriteCause::Gone | WriteCause::Changed { .. }, .. }) => Ok(false),
         Err(error) => Err(error),
     }
+}
+
+/// The failure of a release without any answer.
+fn no_answer(kind: &ApiResource, object: &Found) -> WriteError {
+    let message = format!("no answer within {} s", REQUEST_TIMEOUT.as_secs());
+    let object = Named::new(&*kind.kind, ObjectId::of(object).name);
+    WriteError { object, cause: WriteCause::Unknown { code: 0, message } }
 }
 
 /// The objects of a kind that have the finalizer. It fails if the kind is no longer served: whether its objects are still

@@ -10,7 +10,7 @@ use operator_kit::{
     object::ObjectId,
     report::{
         Reported, TERMINATING,
-        conditions::{Conditions, RECONCILING, STALLED, is_true},
+        conditions::{self, Conditions, RECONCILING, STALLED, is_true},
     },
 };
 
@@ -116,6 +116,12 @@ fn accepted_before(command: &Command, now: Timestamp, reason: &str, message: &st
     }
 }
 
+/// Whether a command that is being deleted was told that it is not carried out, which is final.
+fn was_refused(command: &Command) -> bool {
+    let accepted = conditions::find(&command.status.conditions, ACCEPTED);
+    accepted.is_some_and(|accepted| accepted.status == "False" && accepted.reason == TERMINATING)
+}
+
 /// The message about a command that is being deleted; it is not always known whether it has begun.
 fn leaving_message(command: &Command, has_begun: Option<bool>) -> String {
     let deletion = command.deletion().map(|deletion| deletion.message()).unwrap_or_default();
@@ -139,7 +145,7 @@ fn status(command: &Command, standing: &Standing, observed: &Observed) -> Comman
             accepted.with(ACCEPTED, false, &reason, message.clone())
         }
         Standing::Leaving if !is_true(&before.conditions, ACCEPTED) && !has_begun(command, observed) => {
-            if observed.is_blind {
+            if observed.is_blind && !was_refused(command) {
                 accepted.unknown(ACCEPTED, &reason, message.clone())
             } else {
                 accepted.with(ACCEPTED, false, &reason, message.clone())
@@ -181,8 +187,8 @@ fn report(command: &Command, standing: &Standing, observed: &Observed) -> Report
     match standing {
         Standing::Leaving => {
             let has_begun = has_begun(command, observed);
-            let known = (has_begun || !observed.is_blind).then_some(has_begun);
-            say(None, TERMINATING, leaving_message(command, known))
+            let is_known = has_begun || !observed.is_blind || was_refused(command);
+            say(None, TERMINATING, leaving_message(command, is_known.then_some(has_begun)))
         }
         Standing::Malformed(why) => say(
             Some(false),

@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use json_patch::Patch;
-use k8s_openapi::api::core::v1::ConfigMap;
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use operator_kit::report::Events;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
@@ -12,8 +12,11 @@ use crate::{
     fixtures::{MANAGER, target},
 };
 
-/// Drains held objects with these names until none is left, over a server that refuses the first release of some by a code.
-async fn drained(names: &[String], refused: impl Fn(&str) -> Option<u16>) -> Log {
+/// The held objects of a server, each with the code that its first release is answered with; 0 is no answer.
+type Left = Arc<Mutex<BTreeMap<String, (Value, Option<u16>)>>>;
+
+/// A server with held `ConfigMaps` of these names, which refuses to list `Secrets`.
+fn server(names: &[String], refused: impl Fn(&str) -> Option<u16>) -> (Client, Log, Left) {
     let objects = names.iter().map(|name| {
         let mut object = target("shop");
         object["metadata"]["name"] = name.as_str().into();
@@ -25,6 +28,7 @@ async fn drained(names: &[String], refused: impl Fn(&str) -> Option<u16>) -> Log
     let (client, log) = answering(None, move |sent: &Sent| {
         let mut left = state.lock();
         match sent.verb.as_str() {
+            "GET" if sent.uri.contains("/secrets") => Answer::Refusal(500, "InternalError"),
             "GET" => {
                 let items: Vec<_> = left.values().map(|(object, _)| object).collect();
                 Answer::Object(json!({"metadata": {}, "items": items}))
@@ -32,9 +36,10 @@ async fn drained(names: &[String], refused: impl Fn(&str) -> Option<u16>) -> Log
             "AMEND" => {
                 let name = sent.uri.split('?').next().unwrap().rsplit('/').next().unwrap();
                 match left.get_mut(name).and_then(|(_, refused)| refused.take()) {
-                    Some(404) => {
+                    // It is gone nevertheless.
+                    Some(code @ (0 | 404 | 504)) => {
                         left.remove(name);
-                        Answer::Refusal(404, "NotFound")
+                        if code == 0 { Answer::Silence } else { Answer::Refusal(code, "") }
                     }
                     Some(code) => Answer::Refusal(code, "Conflict"),
                     None => left
@@ -45,14 +50,25 @@ async fn drained(names: &[String], refused: impl Fn(&str) -> Option<u16>) -> Log
             _ => Answer::Done,
         }
     });
+    (client, log, left)
+}
+
+/// Drains kinds once more after each failure, as the Job does.
+async fn drain_all(client: &Client, kinds: &[ApiResource]) -> anyhow::Result<ExitCode> {
     let writer = Writer::over(client.clone(), MANAGER);
     let mut report = Report::new(Events::over(client.clone(), MANAGER), Duration::from_secs(60));
-    let kind = ApiResource::erase::<ConfigMap>(&());
-    for _ in 0..3 {
-        // The Job tries again after a failure.
-        drop(drain(&client, &writer, &mut report, &kind, HeldObjects::Release).await);
+    let mut outcome = Ok(ExitCode::FAILURE);
+    for _ in 0..2 {
+        outcome = until_empty(client, &writer, &mut report, kinds, HeldObjects::Release).await;
     }
     report.end().await;
+    outcome
+}
+
+/// Drains held objects with these names, over a server that refuses the first release of some by a code.
+async fn drained(names: &[String], refused: impl Fn(&str) -> Option<u16>) -> Log {
+    let (client, log, left) = server(names, refused);
+    drain_all(&client, &[ApiResource::erase::<ConfigMap>(&())]).await.unwrap();
     assert!(left.lock().is_empty());
     log
 }
@@ -80,6 +96,23 @@ async fn a_refused_release_costs_no_other_its_event() {
     let mut told = told(&drained(&names, |name| (name == "held-0").then_some(403)).await);
     told.sort();
     assert_eq!(told, names);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_release_whose_answer_is_lost_or_says_nothing_of_its_effect_is_told() {
+    for code in [0, 504] {
+        assert_eq!(told(&drained(&["web".to_owned()], |_| Some(code)).await), ["web"], "{code}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_kind_that_fails_keeps_no_other_from_being_drained() {
+    let (client, log, left) = server(&["web".to_owned()], |_| None);
+    let kinds = [ApiResource::erase::<Secret>(&()), ApiResource::erase::<ConfigMap>(&())];
+    let error = drain_all(&client, &kinds).await.unwrap_err();
+    assert!(error.to_string().contains("secrets"), "{error:#}");
+    assert!(left.lock().is_empty());
+    assert_eq!(told(&log), ["web"]);
 }
 
 #[tokio::test(start_paused = true)]

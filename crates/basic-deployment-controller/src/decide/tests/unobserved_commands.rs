@@ -109,3 +109,15 @@ fn a_deleted_command_is_not_told_that_it_has_no_effect() {
     let accepted = conditions::find(&news[0].1.conditions, "Accepted").unwrap();
     assert_eq!(accepted.status, "Unknown");
 }
+
+#[test]
+fn a_deleted_command_that_was_told_so_before_is_told_nothing_else() {
+    let mut deleted =
+        json!({"metadata": {"deletionTimestamp": "1970-01-12T00:00:00Z", "finalizers": ["a.dev/b"]}});
+    let seen = with(json!({}), &[restart("a", 10, deleted.clone())]);
+    let Action::Tell(news) = decide(&seen) else { panic!("{:?}", decide(&seen)) };
+    assert!(news[0].1.conditions.iter().any(|condition| condition.status == "False"));
+    deleted["status"] = serde_json::to_value(&news[0].1).unwrap();
+    let unseen = decide(&blind(&[restart("a", 10, deleted)]));
+    assert!(!matches!(unseen, Action::Tell(_)), "{unseen:?}");
+}

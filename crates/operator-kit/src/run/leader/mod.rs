@@ -33,7 +33,8 @@ const RENEW_INTERVAL: Duration = Duration::from_secs(5);
 const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 /// Time limit of a request.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(3);
-/// Time limit of the release of the Lease, for three tries: a Pod has 30 s to end.
+/// Time limit of the release of the Lease, for two tries without an answer and the begin of a third: a Pod has 30 s to
+/// end.
 pub(crate) const RELEASE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A candidate for leadership.

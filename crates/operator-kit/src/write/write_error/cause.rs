@@ -151,13 +151,17 @@ impl WriteCause {
         }
     }
 
-    /// The HTTP status of the answer; 0 if there was none.
-    /// Whether there was no answer, so that the write may have taken effect.
+    /// Whether the answer leaves open if the write took effect: there was none, or something behind the API server did not
+    /// answer it in time.
     #[must_use]
     pub fn is_unanswered(&self) -> bool {
-        self.code() == 0
+        matches!(
+            self,
+            Self::Unknown { code, message } if matches!(code, 0 | 504) || message.contains("etcdserver")
+        )
     }
 
+    /// The HTTP status of the answer; 0 if there was none.
     pub(crate) fn code(&self) -> u16 {
         match self {
             Self::AlreadyExists | Self::Changed { .. } => 409,

@@ -12,11 +12,7 @@ use serde::Deserialize;
 use tokio::time::{Instant, timeout};
 
 use super::{Writer, target::Target};
-use crate::{
-    object::ObjectId,
-    watch::WatchedResource,
-    write::{WriteCause, WriteError},
-};
+use crate::{object::ObjectId, watch::WatchedResource, write::WriteError};
 
 /// Time in which a write that has lost its answer may still take effect.
 const IN_FLIGHT: Duration = Duration::from_secs(5);
@@ -86,12 +82,7 @@ impl<'w> UnderWay<'w> {
     }
 
     pub fn ended<T>(mut self, result: &Result<T, WriteError>) {
-        let is_unanswered = matches!(
-            result,
-            Err(WriteError { cause: WriteCause::Unknown { code, message }, .. })
-                if matches!(code, 0 | 504) || message.contains("etcdserver")
-        );
-        if !is_unanswered {
+        if !result.as_ref().is_err_and(|error| error.cause.is_unanswered()) {
             self.write = None;
         }
     }
