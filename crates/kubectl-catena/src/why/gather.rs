@@ -10,6 +10,7 @@ use k8s_openapi::{
 use kube::{Api, api::ListParams};
 
 use super::{
+    chart_labels::{COMPONENT, OURS},
     controller_pods::look_into_pods,
     controllers::{Controllers, Installation, Lease},
     facts::{Surroundings, Warning},
@@ -27,11 +28,6 @@ use crate::{
     protected_kinds::protected_kinds,
 };
 
-/// The label of everything that the charts install.
-pub const OURS: &str = "app.kubernetes.io/part-of=catena";
-/// The label that names the controller, whatever its objects are called. A Lease, which no upgrade may touch, has only
-/// the name.
-pub const COMPONENT: &str = "app.kubernetes.io/component";
 const NAME: &str = "app.kubernetes.io/name";
 
 /// The namespace of Events about cluster-wide objects.

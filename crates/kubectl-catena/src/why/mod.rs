@@ -6,6 +6,7 @@ mod advice;
 mod answer;
 mod binding;
 mod blockers;
+mod chart_labels;
 mod command;
 mod command_kind;
 mod contents;

@@ -9,7 +9,7 @@ use kube::{Api, ResourceExt, api::ListParams};
 use operator_kit::render::short_digest;
 use serde_json::Value;
 
-use super::gather::{COMPONENT, OURS};
+use super::chart_labels::{COMPONENT, OURS};
 use crate::{connection::Cluster, object::Identity, pages};
 
 /// The Events about settings that are not in force.

@@ -7,7 +7,7 @@ use k8s_openapi::api::coordination::v1::Lease;
 use kube::{Api, api::ListParams};
 use tokio::time::sleep;
 
-use super::{controllers::Installation, gather::OURS};
+use super::{chart_labels::OURS, controllers::Installation};
 use crate::{connection::Cluster, pages};
 
 /// Longer than the interval at which controllers renew their Leases, which is 5 s.
