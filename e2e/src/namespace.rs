@@ -198,7 +198,16 @@ impl Namespace {
     /// When it is not ready in time.
     #[track_caller]
     pub fn until_ready(&self, name: &str) -> impl Future<Output = BasicDeployment> {
-        self.until(name, "is ready", |deployment: &BasicDeployment| {
+        self.until_ready_within(WAIT_TIMEOUT, name)
+    }
+
+    /// Like [`Namespace::until_ready`], with another time limit.
+    ///
+    /// # Panics
+    /// Like [`Namespace::until_ready`].
+    #[track_caller]
+    pub fn until_ready_within(&self, limit: Duration, name: &str) -> impl Future<Output = BasicDeployment> {
+        self.until_within(limit, name, "is ready", |deployment: &BasicDeployment| {
             let status = deployment.status.as_ref();
             status.is_some_and(|status| {
                 status.ready && status.observed_generation == deployment.metadata.generation

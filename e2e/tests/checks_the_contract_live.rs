@@ -162,8 +162,8 @@ async fn a_child_that_cheats_in_one_way_fails_just_there() -> Result<()> {
         });
         let template = File::with(&cheat.name(), &object)?;
         // Only what a cheat never does is awaited in vain.
-        let limit = breaks.map(|breaks| if breaks == "deletion" { 45 } else { 20 });
-        let limit = breaks.zip(limit).map(|(breaks, seconds)| format!("{breaks}={seconds}s"));
+        let seconds = |breaks: &str| if breaks == "deletion" { 45 } else { 20 };
+        let limit = breaks.map(|breaks| format!("{breaks}={}s", seconds(breaks)));
         let mut more = vec!["--window", "3s"];
         more.extend(limit.iter().flat_map(|limit| ["--timeout", limit]));
         let said = check(&child.resource, &template, &more).await?;

@@ -307,11 +307,7 @@ async fn a_used_up_quota_is_named_costs_little_and_harms_nobody_else() -> Result
     assert!((1..=8).contains(&refused), "{refused} creates in vain: {:?}", Tally::of(&requests));
 
     namespace.delete::<ResourceQuota>("two-pods").await?;
-    namespace
-        .until_within(3 * WAIT_TIMEOUT, "web", "is ready", |web: &BasicDeployment| {
-            web.status.as_ref().is_some_and(|status| status.ready)
-        })
-        .await;
+    namespace.until_ready_within(3 * WAIT_TIMEOUT, "web").await;
     namespace.until_ready_pods(20).await;
     Ok(())
 }

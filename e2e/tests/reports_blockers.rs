@@ -36,19 +36,25 @@ fn shows(pod: &Pod, reason: &str) -> bool {
 async fn until_blocked(namespace: &Namespace, reason: &str) -> Result<BlockedBy> {
     namespace.until_pods("show it", |pods| pods.iter().any(|pod| shows(pod, reason))).await;
     let what = format!("names a pod that is {reason}");
-    let web = namespace
-        .until_within(SOON, "web", &what, |web: &BasicDeployment| {
-            let blocker = web.status.as_ref().and_then(|status| status.blocked_by.as_ref());
-            blocker.is_some_and(|blocker| blocker.kind == "Pod" && blocker.reason == reason)
-        })
-        .await;
+    let names = |web: &BasicDeployment| names_a_pod(web, reason);
+    let web = namespace.until_within(SOON, "web", &what, names).await;
+    Ok(named(namespace, web, reason).await?.0)
+}
+
+fn names_a_pod(web: &BasicDeployment, reason: &str) -> bool {
+    let blocker = web.status.as_ref().and_then(|status| status.blocked_by.as_ref());
+    blocker.is_some_and(|blocker| blocker.kind == "Pod" && blocker.reason == reason)
+}
+
+/// The blocker, which is to be one of the pods, and the progress that is reported with it.
+async fn named(namespace: &Namespace, web: BasicDeployment, reason: &str) -> Result<(BlockedBy, String)> {
     let status = web.status.context("status")?;
     let blocker = status.blocked_by.context("blockedBy")?;
     assert!(names(&namespace.pods().await?).contains(&blocker.name), "{blocker:?}");
     assert!(blocker.since.is_some(), "{blocker:?}");
     let ready = condition(&status.conditions, "Ready").context("Ready")?;
     assert!(ready.message.contains(&blocker.name) && ready.message.contains(reason), "{}", ready.message);
-    Ok(blocker)
+    Ok((blocker, status.progress))
 }
 
 async fn until_unblocked(namespace: &Namespace) {
@@ -111,17 +117,16 @@ async fn a_pod_that_crashes_again_and_again_is_named_until_it_is_replaced() -> R
     }});
     let pods = namespace.api::<Pod>();
     // Again and again, and read together: a kubelet that syncs the pod overwrites its status.
-    let (name, progress) = eventually("the pod is named", WAIT_TIMEOUT, async || {
+    let web = eventually("the pod is named", WAIT_TIMEOUT, async || {
         let params = PatchParams::default();
         let written = pods.patch_status(&victim, &params, &Patch::Strategic(&crash_loop)).await;
         written.map_err(|error| error.to_string())?;
         let web = namespace.api::<BasicDeployment>().get("web").await.map_err(|error| error.to_string())?;
-        let status = web.status.clone().unwrap_or_default();
-        let named = status.blocked_by.filter(|blocker| blocker.reason == "CrashLoopBackOff");
-        named.map(|blocker| (blocker.name, status.progress)).ok_or_else(|| e2e::yaml(&web))
+        if names_a_pod(&web, "CrashLoopBackOff") { Ok(web) } else { Err(e2e::yaml(&web)) }
     })
     .await;
-    assert_eq!((name, progress.as_str()), (victim.clone(), "2/3"));
+    let (blocker, progress) = named(&namespace, web, "CrashLoopBackOff").await?;
+    assert_eq!((blocker.name, progress.as_str()), (victim.clone(), "2/3"));
 
     namespace.delete::<Pod>(&victim).await?;
     until_unblocked(&namespace).await;

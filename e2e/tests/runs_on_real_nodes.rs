@@ -44,11 +44,7 @@ async fn a_probe_that_fails_keeps_a_running_pod_from_counting() -> Result<()> {
     let status = web.status.context("status")?;
     assert!(!status.ready && status.active == 0, "{status:?}");
     assert!(!namespace.pods().await?.iter().any(is_ready), "nobody listens yet");
-    namespace
-        .until_within(2 * WAIT_TIMEOUT, "web", "is ready", |web: &BasicDeployment| {
-            web.status.as_ref().is_some_and(|status| status.ready)
-        })
-        .await;
+    namespace.until_ready_within(2 * WAIT_TIMEOUT, "web").await;
     assert!(namespace.pods().await?.iter().all(is_ready));
     Ok(())
 }

@@ -43,10 +43,9 @@ impl Chronicle {
         }
         let changing = self.changing.lock().get(uid).cloned();
         let changing = changing.map(|(began, at)| Change { began, since: at.elapsed() });
-        let is_told = |step: &Step| {
-            let told = self.paused.lock().get(uid).copied();
-            matches!(step, Step::Paused(_)) && told == Some(observed.deployment.metadata.generation)
-        };
+        let generation = &observed.deployment.metadata.generation;
+        let is_told =
+            |step: &Step| matches!(step, Step::Paused(_)) && self.paused.lock().get(uid) == Some(generation);
         milestones::of(observed, action, changing.as_ref())
             .filter(|step| tells_all && !is_told(step) || matches!(step, Step::Silent(_)))
     }
