@@ -12,7 +12,8 @@ const PROFILE: &str = "dist";
 
 /// The binaries for a target: their directory and architecture.
 pub struct Binaries {
-    directory: PathBuf,
+    /// Where they are.
+    pub directory: PathBuf,
     /// The target in cargo's terms.
     pub target: &'static str,
     /// The architecture in Docker's terms.

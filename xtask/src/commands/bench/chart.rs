@@ -12,6 +12,7 @@ const COLUMNS: [(&str, &str); 3] = [
     ("CPU of the controllers", "CPU of the controllers"),
     ("CPU of the API server", "CPU of the API server"),
 ];
+/// The subjects that have a bar; the pods alone have no controllers.
 const SUBJECTS: [(Subject, &str); 2] = [(Subject::Catena, "#2f6f9f"), (Subject::Native, "#b8b8b8")];
 
 const TITLES: usize = 150;

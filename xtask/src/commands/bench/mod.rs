@@ -1,5 +1,6 @@
 //! `cargo xtask bench`: Catena beside kube-controller-manager, on the same cluster, in the same run.
 
+mod binary_kind;
 mod chart;
 mod figure;
 mod machine;
@@ -18,20 +19,20 @@ mod table;
 mod trial;
 mod values;
 
-use std::{num::NonZeroUsize, path::PathBuf, time::Duration};
+use std::{iter, num::NonZeroUsize, path::PathBuf, time::Duration};
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use k8s_openapi::api::core::v1::Namespace;
 use kube::{Api, api::PostParams};
 use local_cluster::{Interrupt, LocalCluster, Wanted};
 use serde_json::json;
 
 use crate::{
-    cargo, charts,
+    charts,
     cluster::{Cluster, temporary},
     post_mortem::ended,
-    workspace,
 };
+use binary_kind::BinaryKind;
 use meter::Meter;
 use sample::Sample;
 use scenario::{Choice, Scenario};
@@ -60,6 +61,15 @@ pub struct Options {
     /// Leave kube-controller-manager's Deployments out
     #[arg(long)]
     catena_only: bool,
+    /// Create the same pods without any controller as well, to see the least time that a creation takes
+    #[arg(long)]
+    pods_alone: bool,
+    /// Environment variable of Catena's controllers, such as one of their allocator, to see what it changes
+    #[arg(long, value_name = "NAME=VALUE", value_parser = variable)]
+    env: Vec<(String, String)>,
+    /// Binaries to measure
+    #[arg(long, value_enum, default_value_t, value_name = "KIND")]
+    binaries: BinaryKind,
     /// Turn Catena's Events of normal life off, to see what they cost
     #[arg(long)]
     without_events: bool,
@@ -75,6 +85,14 @@ pub struct Options {
     /// Write a chart of the medians to this file
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
+}
+
+impl Options {
+    fn subjects(&self) -> Vec<Subject> {
+        let others = [(!self.catena_only, Subject::Native), (self.pods_alone, Subject::Pods)];
+        let others = others.into_iter().filter_map(|(is_wanted, subject)| is_wanted.then_some(subject));
+        iter::once(Subject::Catena).chain(others).collect()
+    }
 }
 
 /// Measures on a cluster of its own, which is always taken down.
@@ -99,6 +117,9 @@ pub async fn rehearse(cluster: &LocalCluster, interrupt: &Interrupt) -> Result<(
         pod_bytes: 0,
         runs: NonZeroUsize::MIN,
         catena_only: false,
+        pods_alone: true,
+        env: Vec::new(),
+        binaries: BinaryKind::Release,
         without_events: false,
         rest: 0,
         patience: 60,
@@ -109,8 +130,7 @@ pub async fn rehearse(cluster: &LocalCluster, interrupt: &Interrupt) -> Result<(
 }
 
 async fn set_up(cluster: &LocalCluster, options: &Options, interrupt: &Interrupt) -> Result<()> {
-    cargo::run(&["build", "--release"], interrupt).await?;
-    let bin_dir = workspace::release_binaries()?;
+    let bin_dir = options.binaries.build(interrupt).await?;
     let wanted = Wanted { nodes: 10, bin_dir: Some(bin_dir.clone()), default_bin_dir: bin_dir };
     interrupt.or(cluster.bring_up(&wanted)).await?;
     // The rights on the backups are in their namespace.
@@ -119,6 +139,12 @@ async fn set_up(cluster: &LocalCluster, options: &Options, interrupt: &Interrupt
     interrupt.or(async { Ok(namespaces.create(&PostParams::default(), &backups).await?) }).await?;
     let on = Cluster::local(cluster)?;
     charts::install(&on, &values::charts(&on.access.logs, options)?, interrupt).await
+}
+
+/// A variable, as `NAME=VALUE`.
+fn variable(text: &str) -> Result<(String, String)> {
+    let (name, value) = text.split_once('=').with_context(|| format!("{text:?} is not NAME=VALUE"))?;
+    Ok((name.to_owned(), value.to_owned()))
 }
 
 /// Measures, and reports also what was measured before a failure.
@@ -145,15 +171,13 @@ async fn take_turns(cluster: &LocalCluster, options: &Options, samples: &mut Vec
                 run,
             };
             println!("\n{objects} objects, run {run} of {}", options.runs);
-            let mut subjects = [Subject::Catena, Subject::Native];
+            let mut subjects = options.subjects();
             // The first work of a cluster is the slowest, and earlier objects are still in the API server's memory.
             if run % 2 == 0 {
                 subjects.reverse();
             }
             for subject in subjects {
-                if subject == Subject::Catena || !options.catena_only {
-                    chain(&setting, subject, &scenarios, samples).await?;
-                }
+                chain(&setting, subject, &scenarios, samples).await?;
             }
             if scenarios.contains(&Scenario::Backups) {
                 let mut trial = Trial::begin(&setting, Subject::Catena).await?;
@@ -163,7 +187,7 @@ async fn take_turns(cluster: &LocalCluster, options: &Options, samples: &mut Vec
         }
     }
     if samples.is_empty() {
-        bail!("nothing was measured: these scenarios are of Catena alone");
+        bail!("nothing was measured: none of the subjects takes part in these scenarios");
     }
     Ok(())
 }
@@ -175,9 +199,7 @@ async fn chain(
     scenarios: &[Scenario],
     samples: &mut Vec<Sample>,
 ) -> Result<()> {
-    let takes_part = |scenario: &Scenario| {
-        *scenario != Scenario::Backups && (subject == Subject::Catena || scenario.has_peer())
-    };
+    let takes_part = |scenario: &Scenario| *scenario != Scenario::Backups && subject.takes_part(*scenario);
     let chosen: Vec<Scenario> = scenarios.iter().copied().filter(takes_part).collect();
     if chosen.is_empty() {
         return Ok(());

@@ -45,11 +45,6 @@ impl Scenario {
             Self::Backups => "backups",
         }
     }
-
-    /// Whether kube-controller-manager has something to compare with.
-    pub fn has_peer(self) -> bool {
-        !matches!(self, Self::Commands | Self::Backups)
-    }
 }
 
 impl Choice {

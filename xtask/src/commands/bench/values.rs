@@ -12,7 +12,14 @@ use crate::charts::{self, Chart};
 pub fn charts(directory: &Path, options: &Options) -> Result<Vec<Chart>> {
     let mut charts = charts::all();
     for chart in &mut charts {
-        let Some(values) = values_of(&chart.name, options) else { continue };
+        let mut values = values_of(&chart.name, options);
+        if !options.env.is_empty() {
+            let variable = |(name, value): &(String, String)| json!({"name": name, "value": value});
+            values["env"] = options.env.iter().map(variable).collect();
+        }
+        if values == json!({}) {
+            continue;
+        }
         let path = directory.join(format!("bench-{}.yaml", chart.name));
         // JSON is YAML.
         fs::write(&path, values.to_string())
@@ -22,13 +29,13 @@ pub fn charts(directory: &Path, options: &Options) -> Result<Vec<Chart>> {
     Ok(charts)
 }
 
-fn values_of(chart: &str, options: &Options) -> Option<Value> {
+fn values_of(chart: &str, options: &Options) -> Value {
     match chart {
-        "backup-controller" => Some(backup_values()),
-        "basic-deployment-controller" if options.without_events => Some(json!({"events": {"normal": false}})),
+        "backup-controller" => backup_values(),
+        "basic-deployment-controller" if options.without_events => json!({"events": {"normal": false}}),
         "basic-replicaset-controller" if options.pod_bytes > 0 => {
-            Some(json!({"templates": {"default": pod::jinja(options.pod_bytes)}}))
+            json!({"templates": {"default": pod::jinja(options.pod_bytes)}})
         }
-        _ => None,
+        _ => json!({}),
     }
 }
