@@ -7,7 +7,7 @@ use e2e::{
     eventually, is_protected, protect, protecting, until_nothing_is_protected,
 };
 use futures::{StreamExt, TryStreamExt, stream};
-use k8s_openapi::api::{apps::v1::Deployment, batch::v1::Job, core::v1::ConfigMap};
+use k8s_openapi::api::{apps::v1::Deployment, batch::v1::Job, coordination::v1::Lease, core::v1::ConfigMap};
 use kube::{Api, ResourceExt, api::ListParams};
 use serde_json::json;
 
@@ -138,7 +138,7 @@ async fn a_drain_that_was_killed_goes_on_where_it_was() -> Result<()> {
     if let Some(kinds) = settings["kinds"].as_object_mut() {
         kinds.retain(|_, kind| kind["resource"] == "configmaps");
     }
-    let mut process = OwnProcess::start(program, &proxy, &settings)?;
+    let mut process = OwnProcess::start(program.clone(), &proxy, &settings)?;
     process.stop().await?;
     let crashed = proxy.crash_after(25);
     let mut drain = process.spawn(&["drain"])?;
@@ -149,5 +149,15 @@ async fn a_drain_that_was_killed_goes_on_where_it_was() -> Result<()> {
     let status = process.spawn(&["drain"])?.wait().await?;
     ensure!(status.success(), "{status}: {}", process.log());
     assert_eq!(protected(&namespace).await?, 0);
+    drop(process);
+
+    // A replica that is still ending would protect the objects again, if it got the Lease from the drain.
+    let mut replica = OwnProcess::start_replica(program, proxy.address, &settings, &namespace.name)?;
+    replica.stop().await?;
+    let status = replica.spawn(&["drain"])?.wait().await?;
+    ensure!(status.success(), "{status}: {}", replica.log());
+    let lease = namespace.api::<Lease>().get(BACKUPS.name()).await?;
+    let holder = lease.spec.and_then(|lease| lease.holder_identity).unwrap_or_default();
+    ensure!(!holder.is_empty(), "the drain has given the Lease back");
     Ok(())
 }

@@ -1,5 +1,7 @@
 //! Action → one write. The only writer.
 
+mod trail;
+
 use std::time::Duration;
 
 use backup_controller::{
@@ -17,13 +19,14 @@ use k8s_openapi::api::core::v1::ObjectReference;
 use kube::{Resource, runtime::events::EventType};
 use operator_kit::{
     object::ObjectId,
-    report::{Events, Milestone},
+    report::{EVENTS_BUSY, Events, Milestone},
     run::Next,
     watch::{Watched, WatchedResource},
     write::{WriteCause, Writer},
 };
 use serde_json::{Value, json};
 
+use self::trail::Trail;
 use crate::{
     memory::{Memory, Unplaced},
     metrics::HeldMetrics,
@@ -178,40 +181,38 @@ impl Executor {
         let Some(removal) = finalizer::remove(id.uid, &held.finalizers) else {
             return Ok(Next::Settled);
         };
+        let is_backed_up = release.outcome == Outcome::BackedUp;
+        if !is_backed_up && !self.events.has_room() {
+            return Ok(Next::Wait(EVENTS_BUSY));
+        }
         let stays = held.finalizers.len() > 1;
         let is_told = held.is_annotated && (stays || held.status.is_some());
         let message = &release.status.message;
-        // Queued before the write, so that a release whose answer is lost is told as well. A process that is stopped
-        // publishes what is queued; one that crashes loses it.
-        let (type_, reason, note) = match release.outcome {
-            Outcome::BackedUp => (EventType::Normal, "BackedUp", message.clone()),
-            Outcome::GivenUp => (
-                EventType::Warning,
-                "ReleasedWithoutBackup",
-                format!("released without a backup, as the settings allow: {message}"),
-            ),
-            Outcome::Forced => {
-                tracing::warn!(object = %id, kind = kind.id, reason = message, "force-released");
-                let note = format!("released without a proven backup, by annotation: {message}");
-                (EventType::Warning, "ForceReleased", note)
-            }
-        };
-        if release.outcome != Outcome::BackedUp || held.status.is_some() {
-            let milestone = Milestone { reason, action: "Release".into(), note, related: held.last_backup() };
-            self.events.mark(type_, &reference(target), milestone);
+        if !is_backed_up {
+            // Before the write, because the object and its annotations may be gone with it.
+            tracing::warn!(object = %id, kind = kind.id, reason = message, "releasing it without a proven backup");
         }
-        let next = if is_told {
-            let annotation = finalizer::annotate(BACKUP_STATUS, &release.status.text());
-            match self.amend(target, &[&*removal, &[annotation]].concat()).await {
-                Err(Error::Write(error)) if is_refusal(&error) => {
-                    tracing::warn!(object = %id, %error, "it is released without a last status");
-                    self.amend(target, &removal).await?
+        let is_marked = !is_backed_up || held.status.is_some();
+        let trail = is_marked.then(|| Trail::of(&self.events, target, held, release));
+        let released = async {
+            if is_told {
+                let annotation = finalizer::annotate(BACKUP_STATUS, &release.status.text());
+                match self.amend(target, &[&*removal, &[annotation]].concat()).await {
+                    Err(Error::Write(error)) if is_refusal(&error) => {
+                        tracing::warn!(object = %id, %error, "it is released without a last status");
+                    }
+                    amended => return amended,
                 }
-                amended => amended?,
             }
-        } else {
-            self.amend(target, &removal).await?
+            self.amend(target, &removal).await
         };
+        let released = released.await;
+        if let (Err(Error::Write(error)), Some(trail)) = (&released, trail)
+            && !error.cause.may_have_worked()
+        {
+            trail.withdraw();
+        }
+        let next = released?;
         self.metrics.released(id.uid, &kind.id, release.outcome, held.age());
         Ok(next)
     }

@@ -7,9 +7,9 @@
 mod kinds;
 mod report;
 
-use std::{collections::BTreeMap, process::ExitCode, time::Duration};
+use std::{collections::BTreeMap, future::ready, process::ExitCode, time::Duration};
 
-use anyhow::Context;
+use anyhow::{Context, ensure};
 use backup_controller::{finalizer, settings::resource};
 use catena_api::keys::BACKUP_FINALIZER;
 use clap::{Args, ValueEnum};
@@ -29,7 +29,7 @@ use operator_kit::{
     write::{WriteCause, WriteError, Writer},
 };
 use serde::Deserialize;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout, timeout_at};
 
 use self::{kinds::Kinds, report::Report};
 
@@ -42,6 +42,8 @@ const SIDE_BY_SIDE: usize = 16;
 const LAST_LOOK_DELAY: Duration = Duration::from_secs(3);
 /// Time limit of the release of one object.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
+/// The failure at the end of the time.
+const TIME_IS_UP: &str = "the time is up; repeat the drain to go on";
 /// Exit code of a refused drain, which the chart's Job does not retry.
 const EXIT_REFUSED: u8 = 3;
 
@@ -143,57 +145,26 @@ pub async fn run(arguments: Arguments, options: &Options) -> anyhow::Result<Exit
     if let Some(name) = &options.deployment {
         delete(operator, &ApiResource::erase::<Deployment>(&()), operator.namespace(), name).await?;
     }
-    let limit = Duration::from_secs(options.deadline.into());
+    let (limit, held_objects) = (Duration::from_secs(options.deadline.into()), options.held_objects);
     let (writer, mut report) = (operator.writer(), Report::new(operator.events(), limit / 4));
-    let work = Box::pin(until_empty(&client, &writer, &mut report, &kinds, options.held_objects));
-    // The rest of the time is for the report.
-    let work =
-        async { timeout(limit / 4 * 3, work).await.context("the time is up; repeat the drain to go on")? };
-    let outcome = operator.alone(work).await;
+    let work = async {
+        // The rest of the time is for the report.
+        let drain =
+            Drain { client: &client, writer: &writer, until: Instant::now() + limit / 4 * 3, held_objects };
+        drain.until_empty(&mut report, &kinds).await
+    };
+    let outcome = operator.alone(Box::pin(work)).await;
     report.end().await;
     outcome
 }
 
-/// Drains all kinds until no object has the finalizer. A kind that fails keeps no other from being drained.
-async fn until_empty(
-    client: &Client,
-    writer: &Writer,
-    report: &mut Report,
-    kinds: &[ApiResource],
+/// One run of the drain.
+struct Drain<'d> {
+    client: &'d Client,
+    writer: &'d Writer,
+    /// No release begins later, so that each one that begins has an outcome to report.
+    until: Instant,
     held_objects: HeldObjects,
-) -> anyhow::Result<ExitCode> {
-    let mut total = 0;
-    let mut is_empty = false;
-    loop {
-        let (mut found, mut failed) = (0, None);
-        for kind in kinds {
-            match drain(client, writer, report, kind, held_objects).await {
-                Ok(Drained::Found(count)) => found += count,
-                Ok(Drained::Refused(held)) => {
-                    tracing::error!(
-                        "{}; the controller has been stopped: start it again with helm rollback, to the last revision in helm history",
-                        refusal(&held)
-                    );
-                    return Ok(ExitCode::from(EXIT_REFUSED));
-                }
-                Err(error) => {
-                    failed.get_or_insert(error);
-                }
-            }
-        }
-        if let Some(error) = failed {
-            return Err(error);
-        }
-        total += found;
-        if found == 0 && is_empty {
-            tracing::info!(total, "no object has the finalizer any more");
-            return Ok(ExitCode::SUCCESS);
-        }
-        is_empty = found == 0;
-        if is_empty {
-            tokio::time::sleep(LAST_LOOK_DELAY).await;
-        }
-    }
 }
 
 /// The outcome of draining a kind once.
@@ -202,6 +173,101 @@ enum Drained {
     Found(usize),
     /// Objects wait for their backup, and none may be released without one.
     Refused(Vec<String>),
+}
+
+impl Drain<'_> {
+    /// Drains all kinds until no object has the finalizer. A kind that fails keeps no other from being drained.
+    async fn until_empty(&self, report: &mut Report, kinds: &[ApiResource]) -> anyhow::Result<ExitCode> {
+        let mut total = 0;
+        let mut is_empty = false;
+        loop {
+            let (mut found, mut failed) = (0, None);
+            for kind in kinds {
+                match self.once(report, kind).await {
+                    Ok(Drained::Found(count)) => found += count,
+                    Ok(Drained::Refused(held)) => {
+                        tracing::error!(
+                            "{}; the controller has been stopped: start it again with helm rollback, to the last revision in helm history",
+                            refusal(&held)
+                        );
+                        return Ok(ExitCode::from(EXIT_REFUSED));
+                    }
+                    Err(error) => {
+                        failed.get_or_insert(error);
+                    }
+                }
+            }
+            if let Some(error) = failed {
+                return Err(error);
+            }
+            total += found;
+            if found == 0 && is_empty {
+                tracing::info!(total, "no object has the finalizer any more");
+                return Ok(ExitCode::SUCCESS);
+            }
+            is_empty = found == 0;
+            if is_empty {
+                tokio::time::sleep(LAST_LOOK_DELAY).await;
+            }
+        }
+    }
+
+    /// Removes the finalizer from the objects of a kind. A failure keeps no other object from being released and reported.
+    async fn once(&self, report: &mut Report, kind: &ApiResource) -> anyhow::Result<Drained> {
+        let objects = timeout_at(self.until, protected(self.client, kind)).await.context(TIME_IS_UP)??;
+        let held = held_of(kind, &objects);
+        if self.held_objects == HeldObjects::Refuse && !held.is_empty() {
+            return Ok(Drained::Refused(held));
+        }
+        let count = objects.len();
+        let has_time = |_: &Found| ready(Instant::now() < self.until);
+        let released = stream::iter(objects).take_while(has_time).map(|object| async move {
+            let released = timeout(REQUEST_TIMEOUT, self.release(kind, &object)).await;
+            (released.unwrap_or_else(|_| Err(no_answer(kind, &object))), object)
+        });
+        let mut released = released.buffer_unordered(SIDE_BY_SIDE);
+        let (mut ended, mut failed) = (0, None);
+        while let Some((outcome, object)) = released.next().await {
+            ended += 1;
+            match outcome {
+                Ok(true) if is_held(&object) => report.released(kind, &object),
+                Ok(_) => {}
+                Err(error) => {
+                    let title = title(kind, &object);
+                    tracing::warn!("could not drain {title}: {error}");
+                    if is_held(&object) && error.cause.may_have_worked() {
+                        report.perhaps_released(kind, &object);
+                    }
+                    failed.get_or_insert((error, title));
+                }
+            }
+        }
+        if let Some((error, title)) = failed {
+            return Err(error).with_context(|| format!("could not drain {title}"));
+        }
+        ensure!(ended == count, TIME_IS_UP);
+        if count > 0 {
+            tracing::info!(kind = kind.kind, count, "drained");
+        }
+        Ok(Drained::Found(count))
+    }
+
+    /// Removes the finalizer from an object. Returns whether this write did so.
+    async fn release(&self, kind: &ApiResource, object: &Found) -> Result<bool, WriteError> {
+        let id = ObjectId::of(object);
+        let Some(patch) = self.held_objects.patch(object) else { return Ok(false) };
+        if is_held(object) {
+            // Before the write, because the object may be gone with it.
+            tracing::info!(kind = kind.kind, object = %id, "releasing it without a proven backup");
+        }
+        let unwatched = WatchedResource::unwatched(kind.clone());
+        match self.writer.on_behalf_of(id).amend(&unwatched, id, &patch).await {
+            Ok(()) => Ok(true),
+            // It is gone or changed; the next round finds out.
+            Err(WriteError { cause: WriteCause::Gone | WriteCause::Changed { .. }, .. }) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
 }
 
 /// The objects that wait for their backup.
@@ -228,64 +294,6 @@ fn refusal(held: &[String]) -> String {
         held.len(),
         held.iter().take(20).map(String::as_str).collect::<Vec<_>>().join(", ")
     )
-}
-
-/// Removes the finalizer from the objects of a kind. A failure keeps no other object from being released and reported.
-async fn drain(
-    client: &Client,
-    writer: &Writer,
-    report: &mut Report,
-    kind: &ApiResource,
-    held_objects: HeldObjects,
-) -> anyhow::Result<Drained> {
-    let objects = protected(client, kind).await?;
-    let held = held_of(kind, &objects);
-    if held_objects == HeldObjects::Refuse && !held.is_empty() {
-        return Ok(Drained::Refused(held));
-    }
-    let count = objects.len();
-    let released = stream::iter(objects).map(|object| async move {
-        let released = timeout(REQUEST_TIMEOUT, release(writer, kind, &object, held_objects)).await;
-        (released.unwrap_or_else(|_| Err(no_answer(kind, &object))), object)
-    });
-    let mut released = released.buffer_unordered(SIDE_BY_SIDE);
-    let mut failed = None;
-    while let Some((outcome, object)) = released.next().await {
-        match outcome {
-            Ok(true) if is_held(&object) => report.released(kind, &object).await,
-            Ok(_) => {}
-            Err(error) => {
-                if is_held(&object) && error.cause.is_unanswered() {
-                    report.perhaps_released(kind, &object).await;
-                }
-                failed.get_or_insert((error, title(kind, &object)));
-            }
-        }
-    }
-    if let Some((error, title)) = failed {
-        return Err(error).with_context(|| format!("could not drain {title}"));
-    }
-    if count > 0 {
-        tracing::info!(kind = kind.kind, count, "drained");
-    }
-    Ok(Drained::Found(count))
-}
-
-/// Removes the finalizer from an object. Returns whether this write did so.
-async fn release(
-    writer: &Writer,
-    kind: &ApiResource,
-    object: &Found,
-    held_objects: HeldObjects,
-) -> Result<bool, WriteError> {
-    let id = ObjectId::of(object);
-    let Some(patch) = held_objects.patch(object) else { return Ok(false) };
-    match writer.on_behalf_of(id).amend(&WatchedResource::unwatched(kind.clone()), id, &patch).await {
-        Ok(()) => Ok(true),
-        // It is gone or changed; the next round finds out.
-        Err(WriteError { cause: WriteCause::Gone | WriteCause::Changed { .. }, .. }) => Ok(false),
-        Err(error) => Err(error),
-    }
 }
 
 /// The failure of a release without any answer.

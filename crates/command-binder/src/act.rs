@@ -14,13 +14,16 @@ use command_binder::{
 use json_patch::{AddOperation, PatchOperation, TestOperation, jsonptr::PointerBuf};
 use k8s_openapi::{api::core::v1::ObjectReference, apimachinery::pkg::apis::meta::v1::OwnerReference};
 use kube::Resource;
-use operator_kit::{object::ObjectId, report::Events, run::Next, watch::Watched, write::Writer};
+use operator_kit::{
+    object::ObjectId,
+    report::{EVENTS_BUSY, Events},
+    run::Next,
+    watch::Watched,
+    write::Writer,
+};
 use serde_json::{Value, json};
 
 use crate::memory::Memory;
-
-/// Delay of an Event while too many others are queued.
-const EVENTS_BUSY: Duration = Duration::from_secs(60);
 
 /// Takes steps.
 #[derive(Clone)]

@@ -7,17 +7,14 @@ use command_reaper::{command::CommandRow, decide::Action, error::Error, notice::
 use kube::{Resource, api::ObjectMeta};
 use operator_kit::{
     object::ObjectId,
-    report::Events,
+    report::{EVENTS_BUSY, Events},
     run::Next,
     watch::Watched,
-    write::{WriteCause, WriteError, Writer},
+    write::Writer,
 };
 use serde_json::json;
 
 use crate::memory::Memory;
-
-/// Delay of an Event while too many others are queued.
-const EVENTS_BUSY: Duration = Duration::from_secs(60);
 
 /// Takes steps.
 pub struct Executor {
@@ -39,7 +36,7 @@ impl Executor {
                 // A lost answer, or the end of this pass, must not make it forgotten.
                 self.memory.send_deletion(command, observed.now);
                 let deleted = self.writer.delete_as_seen(command).await;
-                if deleted.as_ref().is_err_and(|error| !may_have_worked(error)) {
+                if deleted.as_ref().is_err_and(|error| !error.cause.may_have_worked()) {
                     self.memory.withdraw_deletion(command);
                 }
                 deleted?;
@@ -78,11 +75,6 @@ impl Executor {
             self.events.tell(&object, reason, note);
         }
     }
-}
-
-/// Whether a deletion may have taken effect although it failed.
-fn may_have_worked(error: &WriteError) -> bool {
-    matches!(error.cause, WriteCause::Unknown { code, .. } if !(400..500).contains(&code))
 }
 
 #[cfg(test)]

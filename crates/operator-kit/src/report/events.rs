@@ -20,6 +20,8 @@ use tokio::{
 
 use super::{clip::clip, metrics::Metrics};
 
+/// Delay of a step that must leave an Event, while the queue has no room.
+pub const EVENTS_BUSY: Duration = Duration::from_secs(60);
 /// Maximum length of a note in the Events API.
 const LONGEST_NOTE: usize = 1024;
 /// The action of Events that tell of no other one.

@@ -283,10 +283,45 @@ async fn the_finalizer_of_the_very_object_is_removed_and_others_stay() {
 async fn what_is_let_go_without_a_backup_leaves_an_audit_even_if_the_write_fails() {
     for (outcome, reason) in [(Outcome::GivenUp, "ReleasedWithoutBackup"), (Outcome::Forced, "ForceReleased")]
     {
-        for answer in [Answer::Done, Answer::Lost] {
+        for answer in [Answer::Done, Answer::Lost, Answer::Refusal(500, ""), Answer::Refusal(502, "")] {
             assert_eq!(act(release(outcome), answer.clone()).await.told, [reason], "{answer:?}");
         }
+        for code in [403, 422] {
+            let refused = act(release(outcome), Answer::Refusal(code, "")).await;
+            assert!(refused.told.is_empty(), "it stays, and {reason} is told ({code})");
+        }
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_release_that_is_cut_off_is_told() {
+    let (client, log) =
+        answering(None, |sent| if sent.uri.contains("/events") { Answer::Done } else { Answer::Silence });
+    let writer = Writer::over(client.clone(), MANAGER);
+    let executor =
+        Executor::new(writer, Events::over(client, MANAGER), Memory::default(), HeldMetrics::new());
+    let observed = observed();
+    let pass = executor.act(&observed, release(Outcome::GivenUp));
+    assert!(tokio::time::timeout(Duration::from_secs(1), pass).await.is_err());
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert!(log.take().iter().any(|sent| sent.body["reason"] == "ReleasedWithoutBackup"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_released_without_a_backup_while_its_event_would_be_dropped() {
+    let (client, log) = answering(None, |_| Answer::Done);
+    let events = Events::over(client.clone(), MANAGER);
+    let about = ObjectReference::default();
+    // Nothing is published before the first await.
+    while events.has_room() {
+        events.warn(&about, "Other", "");
+    }
+    let writer = Writer::over(client, MANAGER);
+    let executor = Executor::new(writer, events, Memory::default(), HeldMetrics::new());
+    let next = executor.act(&observed(), release(Outcome::Forced)).await;
+    assert_eq!(next.unwrap(), Next::Wait(EVENTS_BUSY));
+    assert!(log.take().is_empty());
+    assert_eq!(executor.act(&observed(), release(Outcome::BackedUp)).await.unwrap(), Next::Written);
 }
 
 #[tokio::test(start_paused = true)]

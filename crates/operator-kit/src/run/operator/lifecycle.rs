@@ -130,7 +130,8 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
         outcome
     }
 
-    /// Does work while no replica of the controller is active: it acquires the Lease first, and renews it meanwhile.
+    /// Does work while no replica of the controller is active: it acquires the Lease first, and renews it meanwhile. Only
+    /// after a failure it gives the Lease back: a replica that is still ending must not take it, and undo what was done.
     ///
     /// # Errors
     /// When the work failed, or the Lease was lost.
@@ -142,7 +143,9 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
             outcome = work => outcome,
             lost = keep(leadership.as_mut()) => Err(lost.err().unwrap_or_else(|| anyhow::anyhow!("the Lease was lost"))),
         };
-        release(leadership).await?;
+        if outcome.is_err() {
+            release(leadership).await?;
+        }
         outcome
     }
 

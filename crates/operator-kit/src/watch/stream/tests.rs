@@ -247,6 +247,18 @@ async fn an_object_that_stays_unreadable_is_told_again_before_the_event_expires(
 }
 
 #[tokio::test(start_paused = true)]
+async fn more_unreadable_objects_than_events_have_room_for_are_all_told_in_minutes() {
+    let all: Vec<Value> = (0..1100).map(|number| bad(&format!("bad-{number}"), 1)).collect();
+    let server = Server::that_answers([Answer::List("1", all), Answer::Events(vec![])]);
+    let (client, log) = answering(|_| crate::testing::Answer::Done);
+    let events = Events::new(client, "tests", "tests-0", Arc::default());
+    let watches = Watches { events: Some(events), ..Watches::default() };
+    let _cache = server.caches(&watches);
+    sleep(Duration::from_secs(5 * 60)).await;
+    assert_eq!(log.take().len(), 1100);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_page_that_does_not_come_is_given_up_and_asked_for_again() {
     let server = Server::that_answers([
         Answer::Silence,

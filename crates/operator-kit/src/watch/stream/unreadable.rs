@@ -64,8 +64,7 @@ impl Unread {
     /// Reports again the objects whose Events expire soon.
     pub fn tell_again(&mut self) {
         for (uid, (object, error)) in &self.known {
-            let has_room = self.events.as_ref().is_none_or(Events::has_room);
-            if has_room && self.told.is_due(uid, error) {
+            if has_room(self.events.as_ref()) && self.told.is_due(uid, error) {
                 tell(&self.kind, self.events.as_ref(), object, error);
             }
         }
@@ -83,7 +82,8 @@ impl Unread {
             uid,
             ..ObjectReference::default()
         };
-        if self.told.is_due(&key, error) {
+        // Without room, it is told when the others are told again.
+        if has_room(self.events.as_ref()) && self.told.is_due(&key, error) {
             tell(&self.kind, self.events.as_ref(), &object, error);
         }
         self.known.insert(key, (object, error.clone()));
@@ -107,6 +107,11 @@ impl Drop for Unread {
     fn drop(&mut self) {
         self.metrics.unreadable(&self.kind, 0);
     }
+}
+
+/// Whether an Event would not be dropped.
+fn has_room(events: Option<&Events>) -> bool {
+    events.is_none_or(Events::has_room)
 }
 
 fn tell(kind: &str, events: Option<&Events>, object: &ObjectReference, error: &str) {

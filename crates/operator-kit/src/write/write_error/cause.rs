@@ -161,6 +161,13 @@ impl WriteCause {
         )
     }
 
+    /// Whether the write may have taken effect although it failed: unless the API server refused it, whatever answered may
+    /// have failed only after that.
+    #[must_use]
+    pub fn may_have_worked(&self) -> bool {
+        !(400..500).contains(&self.code())
+    }
+
     /// The HTTP status of the answer; 0 if there was none.
     pub(crate) fn code(&self) -> u16 {
         match self {

@@ -1,0 +1,55 @@
+use backup_controller::{
+    decide::Release,
+    observed::{Held, Row},
+    status::Outcome,
+};
+use k8s_openapi::api::core::v1::ObjectReference;
+use kube::runtime::events::EventType;
+use operator_kit::{
+    report::{Events, Milestone},
+    watch::Watched,
+};
+
+use super::reference;
+
+/// The Event of a release. It is published when this is dropped, however the release ends: also if its answer is lost, or
+/// the pass is cut off, because the object may be gone.
+pub struct Trail<'e> {
+    events: &'e Events,
+    object: ObjectReference,
+    event: Option<(EventType, Milestone)>,
+}
+
+impl<'e> Trail<'e> {
+    pub fn of(events: &'e Events, target: &Watched<Row>, held: &Held, release: &Release) -> Self {
+        let message = &release.status.message;
+        let (type_, reason, note) = match release.outcome {
+            Outcome::BackedUp => (EventType::Normal, "BackedUp", message.clone()),
+            Outcome::GivenUp => (
+                EventType::Warning,
+                "ReleasedWithoutBackup",
+                format!("released without a backup, as the settings allow: {message}"),
+            ),
+            Outcome::Forced => (
+                EventType::Warning,
+                "ForceReleased",
+                format!("released without a proven backup, by annotation: {message}"),
+            ),
+        };
+        let milestone = Milestone { reason, action: "Release".into(), note, related: held.last_backup() };
+        Self { events, object: reference(target), event: Some((type_, milestone)) }
+    }
+
+    /// Publishes nothing: the server refused the release.
+    pub fn withdraw(mut self) {
+        self.event = None;
+    }
+}
+
+impl Drop for Trail<'_> {
+    fn drop(&mut self) {
+        if let Some((type_, milestone)) = self.event.take() {
+            self.events.mark(type_, &self.object, milestone);
+        }
+    }
+}
