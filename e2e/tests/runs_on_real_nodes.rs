@@ -45,7 +45,8 @@ async fn a_probe_that_fails_keeps_a_running_pod_from_counting() -> Result<()> {
     assert!(!status.ready && status.active == 0, "{status:?}");
     assert!(!namespace.pods().await?.iter().any(is_ready), "nobody listens yet");
     namespace.until_ready_within(2 * WAIT_TIMEOUT, "web").await;
-    assert!(namespace.pods().await?.iter().all(is_ready));
+    // A probe that a busy machine answers late takes readiness back for a moment.
+    namespace.until_pods("are ready", |pods| pods.iter().all(is_ready)).await;
     Ok(())
 }
 
