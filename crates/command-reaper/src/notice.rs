@@ -11,7 +11,7 @@ pub const REMEMBERED: usize = 4000;
 
 /// The end of the memory of deletions, in the words of the message, of the pages and of `kubectl catena why`.
 pub const MEMORY: &str = "command-reaper remembers its last 4,000 deletions for an hour each, and forgets them when it is \
-                          killed, or stopped without leader election";
+                          killed, loses its Lease, or is stopped without leader election";
 
 /// The reason why a command with this label or annotation is kept.
 #[must_use]
