@@ -5,9 +5,10 @@ use std::sync::Arc;
 use basic_deployment_controller::{
     child::Child,
     command::{Command, REPORTED},
-    contest::{Additions, changed_field},
+    contest::Additions,
     decide::{Action, Cause},
     desired::Desired,
+    drift::changed_field,
     error::Error,
     observed::{Observed, WatchedResources},
     revision::{self, Rejects, Revision},

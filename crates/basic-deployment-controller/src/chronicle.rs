@@ -57,9 +57,10 @@ impl Chronicle {
         let milestone = match step {
             Step::Begins(milestone) => {
                 let mut changing = self.changing.lock();
-                let earlier = changing.get(uid).filter(|_| milestones::continues(&milestone));
-                let since = earlier.map_or_else(Instant::now, |(_, since)| *since);
-                changing.insert(uid.to_owned(), (milestone.clone(), since));
+                let under_way = changing.get(uid);
+                if !under_way.is_some_and(|(under_way, _)| milestones::is_part_of(&milestone, under_way)) {
+                    changing.insert(uid.to_owned(), (milestone.clone(), Instant::now()));
+                }
                 milestone
             }
             Step::Ends(milestone) => {
@@ -68,6 +69,8 @@ impl Chronicle {
             }
             Step::Paused(milestone) => {
                 self.paused.lock().insert(uid.to_owned(), deployment.metadata.generation);
+                // The time of a pause is not that of the change in which it comes.
+                self.changing.lock().remove(uid);
                 milestone
             }
             Step::Silent(note) => {
@@ -106,8 +109,12 @@ mod tests {
         run::Settings::fixed(serde_json::from_value(settings).unwrap())
     }
 
+    fn milestone(reason: &'static str) -> Milestone {
+        Milestone { reason, action: reason.into(), note: String::new(), related: None }
+    }
+
     fn begins(reason: &'static str) -> Step {
-        Step::Begins(Milestone { reason, action: reason.into(), note: String::new(), related: None })
+        Step::Begins(milestone(reason))
     }
 
     /// A chronicle in which a rollout began twenty seconds ago.
@@ -161,6 +168,19 @@ mod tests {
         chronicle.settings = settings(true);
         assert_eq!(chronicle.milestone(&observed(), &Action::Settle), None);
         assert_eq!(seconds(&chronicle), None);
+    }
+
+    #[tokio::test]
+    async fn another_scaling_and_what_follows_a_pause_have_times_of_their_own() {
+        let chronicle = rolling_out();
+        chronicle.tell(&observed(), Step::Paused(milestone("Paused")));
+        assert_eq!(seconds(&chronicle), None, "the pause is not a part of the rollout");
+        chronicle.tell(&observed(), begins("Scaling"));
+        for (_, began) in chronicle.changing.lock().values_mut() {
+            *began = began.checked_sub(Duration::from_secs(20)).unwrap();
+        }
+        chronicle.tell(&observed(), begins("Scaling"));
+        assert!(seconds(&chronicle).is_some_and(|seconds| seconds < 20), "the first one was given up");
     }
 
     #[tokio::test]

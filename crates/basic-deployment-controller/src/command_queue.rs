@@ -2,10 +2,14 @@
 
 use std::{sync::Arc, time::Duration};
 
+use catena_api::ChildStatus;
+use operator_kit::report::TERMINATING;
+
 use crate::{
     command::{Command, Order},
     observed::Observed,
-    rollback,
+    restarts::{TOKEN_REPLACED, covers},
+    rollback::{self, NoTarget},
 };
 
 /// Time without progress after which a restart is stuck, even if the child reports no blocker.
@@ -117,6 +121,9 @@ impl<'o> Line<'o> {
         if let Some(failure) = unseen {
             return Standing::Hindered(failure.reason, failure.message.clone());
         }
+        if let Some(leaving) = self.leaving_with_its_target(candidate) {
+            return leaving;
+        }
         if candidate.is_carried_out {
             return Standing::Running;
         }
@@ -127,11 +134,19 @@ impl<'o> Line<'o> {
             let message = "the BasicDeployment is paused, so that its child is not changed; set its spec.paused to false";
             return Standing::Hindered("Paused", message.to_owned());
         }
-        let no_child = Standing::Hindered("NoChild", "the BasicDeployment has no child yet".to_owned());
+        let no_child = || match observed.unseen_child() {
+            None => Standing::Hindered("NoChild", "the BasicDeployment has no child yet".to_owned()),
+            Some(ChildStatus { kind, name, .. }) => Standing::Hindered(
+                "KindNotListed",
+                format!(
+                    "{kind} {name:?} is of a kind that children no longer lists; list it again in the controller's values"
+                ),
+            ),
+        };
         let child = observed.child.ours().filter(|child| !child.is_deleting);
         match asks.order {
             Order::Restart => match child {
-                None => no_child,
+                None => no_child(),
                 Some(child) if child.kind.fields().restarted_at.is_some() => Standing::Next,
                 Some(child) => Standing::Impossible(
                     "ChildHasNoRestart",
@@ -142,10 +157,10 @@ impl<'o> Line<'o> {
                 ),
             },
             // It can return to a former child before the wanted one exists.
-            Order::Rollback(_) if child.or(observed.former_children().next()).is_none() => no_child,
+            Order::Rollback(_) if child.or(observed.former_children().next()).is_none() => no_child(),
             Order::Rollback(to) => match rollback::target(to, observed) {
                 Ok(_) => Standing::Next,
-                Err(why) => Standing::Impossible("RevisionNotFound", why),
+                Err(NoTarget { reason, message }) => Standing::Impossible(reason, message),
             },
         }
     }
@@ -159,12 +174,32 @@ impl<'o> Line<'o> {
         if let Some(rollback) = self.overtaken_by(command) {
             return Some(Standing::Overtaken(rollback.name.clone()));
         }
-        // It is recorded before its begin is told, so that only a later command can have taken its place.
-        let has_begun = command.is_rollback() && command.status.start_time.is_some();
-        (has_begun && !candidate.is_carried_out).then(|| {
-            let message = "it was carried out, and another command has replaced its effect";
-            Standing::Impossible("Superseded", message.to_owned())
-        })
+        // It is recorded before its begin is told, so that only a later change can have taken its place.
+        if command.status.start_time.is_none() || candidate.is_carried_out {
+            return None;
+        }
+        let superseded = |message: &str| Some(Standing::Impossible("Superseded", message.to_owned()));
+        if command.is_rollback() {
+            return superseded("it was carried out, and another command has replaced its effect");
+        }
+        // The replicas of a child that was created again are newer, and its token says so. Without that, somebody has gone back
+        // to older replicas, as `kubectl rollout undo` does, and they are not to be restarted a second time.
+        let child = self.observed.child.ours().filter(|child| !child.is_deleting)?;
+        child.kind.fields().restarted_at.as_ref()?;
+        let is_covered = child.restarted_at().is_some_and(|token| covers(token, command, self.observed));
+        if is_covered { None } else { superseded(TOKEN_REPLACED) }
+    }
+
+    /// The standing of a command whose target is being deleted, unless it is carried out on a child that stays for now.
+    fn leaving_with_its_target(&self, candidate: &Candidate<'_>) -> Option<Standing> {
+        self.observed.deployment.metadata.deletion_timestamp.as_ref()?;
+        let stays = self.observed.child.ours().is_some_and(|child| !child.is_deleting);
+        let what = match (candidate.is_carried_out, candidate.command.status.start_time.is_some()) {
+            (true, _) if stays => return None,
+            (true, _) | (_, true) => "it was carried out, and nobody waits for its outcome",
+            _ => "it is not carried out",
+        };
+        Some(Standing::Hindered(TERMINATING, format!("the BasicDeployment is being deleted: {what}")))
     }
 
     /// The oldest waiting command, unless another one is being carried out. A rollback does not wait for stuck commands,

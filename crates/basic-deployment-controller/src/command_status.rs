@@ -19,7 +19,7 @@ use crate::{
     command::{Command, Order},
     command_queue::Standing,
     observed::Observed,
-    restarts::{covers, others_of_the_same_second},
+    restarts::{TOKEN_REPLACED, covers, others_of_the_same_second},
     revision,
 };
 
@@ -273,7 +273,7 @@ fn outcome(command: &Command, order: Order, observed: &Observed) -> (Option<bool
                     .into(),
             ),
             Some(token) if !covers(token, command, observed) => {
-                superseded("the restart token of the child was changed to another value")
+                superseded(TOKEN_REPLACED)
             }
             Some(token) if is_done => (Some(true), "Complete", served(token, command, observed)),
             Some(_) => running("replicas are being replaced"),

@@ -15,13 +15,13 @@ use operator_kit::{
 
 use crate::{
     child::Child,
-    contest::changed_field,
     decide::{Action, Cause},
     desired::Desired,
+    drift::changed_field,
     observed::{Found, Observed},
     revision::{self, Revision},
-    stall::PROGRESS_DEADLINE_EXCEEDED,
-    status::{silence, status, told},
+    stall::{PROGRESS_DEADLINE_EXCEEDED, silence},
+    status::{status, told},
 };
 
 const SCALING: &str = "Scaling";
@@ -54,6 +54,9 @@ pub struct Change {
 pub fn of(observed: &Observed, action: &Action, changing: Option<&Change>) -> Option<Step> {
     let wanted = observed.deployment.spec.replicas;
     match action {
+        Action::Create { desired, .. } if rollback(observed, desired).is_some() => {
+            rollback(observed, desired).map(Step::Begins)
+        }
         Action::Create { desired, replicas, .. } => {
             let (kind, name) = (&desired.kind.kind, desired.name());
             let instead = observed.former_children().next().map_or_else(String::new, |former| {
@@ -102,10 +105,15 @@ pub fn of(observed: &Observed, action: &Action, changing: Option<&Change>) -> Op
     }
 }
 
-/// Whether a beginning belongs to the change that is already under way: only another rendering has a time of its own.
+/// Whether a beginning is a part of the change that is already under way, to whose time it belongs: scaling and restarts are
+/// parts of a change to another rendering.
 #[must_use]
-pub fn continues(milestone: &Milestone) -> bool {
-    [SCALING, RESTARTING].contains(&milestone.reason)
+pub fn is_part_of(milestone: &Milestone, under_way: &Milestone) -> bool {
+    !is_of_rendering(milestone) && is_of_rendering(under_way)
+}
+
+fn is_of_rendering(milestone: &Milestone) -> bool {
+    ![SCALING, RESTARTING].contains(&milestone.reason)
 }
 
 /// Whether the replicas that a child is to have were changed in the `BasicDeployment`. A new leader does not know what the
@@ -116,25 +124,30 @@ fn is_newly_wished(child: &Child, observed: &Observed) -> bool {
     observed.given_replicas.contains_key(&child.uid) || !is_reported || held_itself_up(observed)
 }
 
+/// The rollback that asks for a rendering, if one is about to be carried out.
+fn rollback(observed: &Observed, desired: &Desired) -> Option<Milestone> {
+    let prepared = observed.prepared.as_ref()?;
+    let (target, _) = prepared.target.as_ref().filter(|(target, _)| target.hash == desired.hash)?;
+    let command = observed.commands.iter().flatten().find(|command| command.uid == prepared.command);
+    let name = command.map_or_else(String::new, |command| format!(" {}", command.name));
+    let note = format!(
+        "rolls back to {}, as the rollback{name} asks, and stays there until the spec or the template gives another rendering",
+        number_of(observed, &target.hash)
+    );
+    Some(milestone("RollingBack", "RollBack", note, related(observed, &target.hash)))
+}
+
 /// The child goes to another rendering. Whether the spec or the template gave it is not known: no status tells which
 /// template was rendered.
 fn rollout(observed: &Observed, child: &Child, desired: &Desired) -> Milestone {
-    let number = number_of(observed, &desired.hash);
-    let related = related(observed, &desired.hash);
-    if let Some(prepared) =
-        observed.prepared.as_ref().filter(|prepared| targets(prepared.target.as_ref(), desired))
-    {
-        let command = observed.commands.iter().flatten().find(|command| command.uid == prepared.command);
-        let name = command.map_or_else(String::new, |command| format!(" {}", command.name));
-        let note = format!(
-            "rolls back to {number}, as the rollback{name} asks, and stays there until the spec or the template gives another rendering"
-        );
-        return milestone("RollingBack", "RollBack", note, related);
+    if let Some(rollback) = rollback(observed, desired) {
+        return rollback;
     }
     let field =
         first_change(child, desired).map_or_else(String::new, |field| format!(", which changes {field}"));
     let released = child.marks().rejected.map_or("", |_| "; the rollback no longer holds it");
-    milestone("RollingOut", "RollOut", format!("{number} rolls out{field}{released}"), related)
+    let note = format!("{} rolls out{field}{released}", number_of(observed, &desired.hash));
+    milestone("RollingOut", "RollOut", note, related(observed, &desired.hash))
 }
 
 /// The first field of the template with another value; the hash of the rendering differs in any case.
@@ -142,11 +155,6 @@ fn first_change(child: &Child, desired: &Desired) -> Option<String> {
     let mut of_template = desired.clone();
     of_template.object["metadata"]["annotations"][keys::HASH] = child.hash().into();
     changed_field(child, &of_template, None)
-}
-
-/// Whether a rollback is about to be carried out by this apply.
-fn targets<T>(target: Option<&(Desired, T)>, desired: &Desired) -> bool {
-    target.is_some_and(|(target, _)| target.hash == desired.hash)
 }
 
 /// A reported status may say that the last change has ended, that the rollout is paused, or that its child says nothing.
@@ -176,12 +184,18 @@ fn held_itself_up(observed: &Observed) -> bool {
 fn end(observed: &Observed, status: &BasicDeploymentStatus, changing: Option<&Change>) -> Option<Step> {
     let Change { began, since } = changing.filter(|_| status.ready)?;
     let child = observed.child.ours()?;
+    // A change that was turned back had no end. What serves now was there before it, and needed no time.
+    let is_of_child = began.related == related(observed, child.hash());
+    let after = if is_of_rendering(began) && !is_of_child {
+        " again".to_owned()
+    } else {
+        format!(" after {} s", since.as_secs())
+    };
     let note = format!(
-        "{} of {} replicas serve {} after {} s",
+        "{} of {} replicas serve {}{after}",
         status.active,
         observed.deployment.spec.replicas,
         number_of(observed, child.hash()),
-        since.as_secs(),
     );
     // Repeats of an Event keep its first note: the end of another change is another Event.
     let action = format!("ServeAfter{}", began.action);

@@ -12,6 +12,9 @@ use crate::{
     observed::Observed,
 };
 
+/// The message about a restart whose token is gone.
+pub const TOKEN_REPLACED: &str = "the restart token of the child was changed to another value";
+
 /// Whether all pods that were created with a token are newer than a restart.
 pub fn covers(token: &str, restart: &Command, observed: &Observed) -> bool {
     // Tokens come from the server's clock, which may be ahead of this one.

@@ -4,30 +4,48 @@ use std::sync::Arc;
 
 use crate::{child::Marks, observed::Observed, revision::Revision};
 
-/// The revision that a rollback requests, or the reason why there is none.
-pub fn target(to: i64, observed: &Observed) -> Result<&Arc<Revision>, String> {
+/// The reason why a rollback has no target.
+#[derive(Debug)]
+pub struct NoTarget {
+    /// One word.
+    pub reason: &'static str,
+    /// For people.
+    pub message: String,
+}
+
+impl NoTarget {
+    fn not_found(message: String) -> Self {
+        Self { reason: "RevisionNotFound", message }
+    }
+}
+
+/// The revision that a rollback requests.
+pub fn target(to: i64, observed: &Observed) -> Result<&Arc<Revision>, NoTarget> {
     if to == 0 {
         let wanted = observed.wanted_hash();
         let earlier = observed.revisions.iter().rev().find(|revision| Some(revision.hash.as_str()) != wanted);
-        let found = earlier.ok_or_else(|| "there is no previous revision".to_owned())?;
+        let found = earlier.ok_or_else(|| NoTarget::not_found("there is no previous revision".to_owned()))?;
         return listed(found, observed);
     }
     let Some(found) = observed.revisions.iter().find(|revision| revision.number == to) else {
         let numbers: Vec<_> = observed.revisions.iter().map(|revision| revision.number.to_string()).collect();
         let numbers = if numbers.is_empty() { "none".to_owned() } else { numbers.join(", ") };
-        return Err(format!("there is no revision {to}; existing ones: {numbers}"));
+        return Err(NoTarget::not_found(format!("there is no revision {to}; existing ones: {numbers}")));
     };
     listed(found, observed)
 }
 
-fn listed<'r>(found: &'r Arc<Revision>, observed: &Observed) -> Result<&'r Arc<Revision>, String> {
+fn listed<'r>(found: &'r Arc<Revision>, observed: &Observed) -> Result<&'r Arc<Revision>, NoTarget> {
     if observed.lists(&found.kind) {
         return Ok(found);
     }
     let (number, (api_version, kind)) = (found.number, &found.kind);
-    Err(format!(
-        "revision {number} is a {kind} of {api_version}, which children in the controller's settings does not list; list the kind there"
-    ))
+    Err(NoTarget {
+        reason: "KindNotListed",
+        message: format!(
+            "revision {number} is a {kind} of {api_version}, which children in the controller's settings does not list; list the kind there"
+        ),
+    })
 }
 
 /// The marks on a child that a rollback puts on a revision.

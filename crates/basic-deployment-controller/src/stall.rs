@@ -40,3 +40,15 @@ pub fn active(child: Option<&Child>, others: &[Arc<Child>]) -> i32 {
 pub fn deadline(deployment: &BasicDeployment) -> Duration {
     Duration::from_secs(u64::try_from(deployment.spec.progress_deadline_seconds).unwrap_or(0))
 }
+
+/// A message about a child that has never reported on its spec.
+#[must_use]
+pub fn silence(child: &Child) -> Option<String> {
+    let (kind, name) = (&child.kind.kind, &child.name);
+    let field = &child.kind.fields().observed_generation;
+    child.outputs.observed_generation.is_none().then(|| {
+        format!(
+            "{kind} {name:?} has never reported contract.observedGeneration ({field}): its controller does not run, or does not honour this contract"
+        )
+    })
+}

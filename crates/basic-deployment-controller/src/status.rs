@@ -285,6 +285,11 @@ fn summary(
             false,
         );
     }
+    if let Some(field) = observed.changed_in_pause() {
+        let text =
+            format!("{counted}; spec.paused is true, so that a change of {field} of the child is not undone");
+        return say(PAUSED, text, false);
+    }
     if let Found::Leaving(left) = &observed.child {
         let (kind, name) = (&left.kind.kind, &left.name);
         let text = format!(
@@ -301,7 +306,7 @@ fn summary(
             stall::PROGRESS_DEADLINE_EXCEEDED,
             format!(
                 "{counted}, without progress for {seconds} s{whom}{}",
-                child.and_then(silence).map_or_else(String::new, |silence| format!("; {silence}"))
+                child.and_then(stall::silence).map_or_else(String::new, |silence| format!("; {silence}"))
             ),
             true,
         );
@@ -313,18 +318,6 @@ fn summary(
         () => "Progressing",
     };
     say(reason, format!("{counted}{whom}"), false)
-}
-
-/// A message about a child that has never reported on its spec.
-#[must_use]
-pub fn silence(child: &Child) -> Option<String> {
-    let (kind, name) = (&child.kind.kind, &child.name);
-    let field = &child.kind.fields().observed_generation;
-    child.outputs.observed_generation.is_none().then(|| {
-        format!(
-            "{kind} {name:?} has never reported contract.observedGeneration ({field}): its controller does not run, or does not honour this contract"
-        )
-    })
 }
 
 /// This object itself while it cannot continue, otherwise the child's blocker, otherwise the pod that was found, otherwise the

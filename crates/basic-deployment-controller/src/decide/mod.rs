@@ -24,13 +24,17 @@ use crate::{
 pub fn decide(observed: &Observed, queue: &CommandQueue) -> Action {
     if let Some(deletion) = Deletion::of(&observed.deployment.metadata) {
         // The garbage collector deletes the child; a new child would delay the end of the deletion.
-        return report_deletion(observed, deletion);
+        return report_first(report_deletion(observed, queue, deletion), observed, queue);
     }
     if observed.held_up().is_none() {
         return step(observed, queue).unwrap_or_else(|| report(observed, queue));
     }
-    // The own status comes first, because the refused status may be that of a command.
-    match report(observed, queue) {
+    report_first(report(observed, queue), observed, queue)
+}
+
+/// The own status comes before those of commands, one of which may be refused.
+fn report_first(report: Action, observed: &Observed, queue: &CommandQueue) -> Action {
+    match report {
         told @ Action::WriteStatus(_) => told,
         otherwise => commands::tell(observed, queue).unwrap_or(otherwise),
     }

@@ -58,21 +58,21 @@ pub fn report(observed: &Observed, queue: &CommandQueue) -> Action {
     .map_or(Action::Settle, Action::Wait)
 }
 
-/// Reports that the object is being deleted, and nothing else.
-pub fn report_deletion(observed: &Observed, deletion: Deletion<'_>) -> Action {
+/// Reports that the object is being deleted.
+pub fn report_deletion(observed: &Observed, queue: &CommandQueue, deletion: Deletion<'_>) -> Action {
     if let Some(left) = deletion.due_in(observed.now) {
         return Action::Wait(left);
     }
     let current = told(&observed.deployment);
     let new = status(observed);
     let is_refused = matches!(&observed.attempt, Attempt::Without(_)) && observed.attempt.holds(step::STATUS);
-    if new == current || is_refused {
-        return Action::Settle;
+    let is_news = new != current && !is_refused;
+    let due = observed.status_age.due_in(pace(&current, &new, observed)).filter(|_| is_news);
+    if is_news && due.is_none() {
+        return Action::WriteStatus(Box::new(new));
     }
-    match observed.status_age.due_in(pace(&current, &new, observed)) {
-        None => Action::WriteStatus(Box::new(new)),
-        Some(left) => Action::Wait(left),
-    }
+    let due = due.into_iter().chain(commands::due_in(observed, queue)).min();
+    due.map_or(Action::Settle, Action::Wait)
 }
 
 /// The time until somebody's change is undone, if its part was restored only just now.

@@ -55,12 +55,13 @@ impl Commands {
     }
 
     /// The commands that are bound to a `BasicDeployment`, in its namespace, the oldest first; `None` while some may be
-    /// unknown.
+    /// unknown. Of a kind that is not served there are none.
     pub fn of(&self, namespace: &str, uid: &str) -> Option<Vec<Arc<Command>>> {
-        if self.caches.iter().any(|(_, _, cache)| cache.problem().is_some()) {
+        let served = || self.caches.iter().filter(|(_, _, cache)| !cache.is_unserved());
+        if served().any(|(_, _, cache)| cache.problem().is_some()) {
             return None;
         }
-        let of_kind = self.caches.iter().map(|(_, _, cache)| cache.group(namespace, uid));
+        let of_kind = served().map(|(_, _, cache)| cache.group(namespace, uid));
         let mut commands: Vec<_> = of_kind.flatten().collect();
         commands.sort_by(|a, b| (a.created, &a.uid).cmp(&(b.created, &b.uid)));
         Some(commands)

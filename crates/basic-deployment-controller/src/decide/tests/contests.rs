@@ -82,8 +82,8 @@ fn a_contest_is_told_with_its_field_and_until_it_is_over() {
 #[test]
 fn the_field_that_was_changed_is_named() {
     let changed = child(json!({"spec": {"parameters": {"image": "evil"}}}));
-    assert_eq!(contest::changed_field(&changed, &desired(), None).as_deref(), Some("spec.parameters.image"));
-    assert_eq!(contest::changed_field(&child(json!({})), &desired(), None), None);
+    assert_eq!(changed_field(&changed, &desired(), None).as_deref(), Some("spec.parameters.image"));
+    assert_eq!(changed_field(&child(json!({})), &desired(), None), None);
 }
 
 /// A pod template, as it is rendered and on the server, which adds defaults to its containers.
@@ -97,7 +97,7 @@ fn pod(image: &str, node: i64, defaults: Value) -> Value {
 fn defaults_inside_a_list_are_no_change_of_it() {
     let mut wanted = desired();
     merge(&mut wanted.object, pod("a", 2, json!({})));
-    let field = |live: Value| contest::changed_field(&child(live), &wanted, None);
+    let field = |live: Value| changed_field(&child(live), &wanted, None);
     let defaults = json!({"imagePullPolicy": "Always"});
     assert_eq!(field(pod("a", 1, defaults.clone())).as_deref(), Some("spec.nodeSelector.x"));
     assert_eq!(field(pod("a", 2, defaults.clone())), None);
@@ -111,8 +111,21 @@ fn a_change_of_what_the_server_made_of_the_rendering_is_named() {
     merge(&mut wanted.object, pod("a", 2, json!({})));
     let of = |policy: &str, node: i64| child(pod("a", node, json!({"imagePullPolicy": policy})));
     let settled = wanted.seen_in(&of("Always", 2).object);
-    let field = |live: &Child| contest::changed_field(live, &wanted, Some(&settled));
+    let field = |live: &Child| changed_field(live, &wanted, Some(&settled));
     assert_eq!(field(&of("Always", 1)).as_deref(), Some("spec.nodeSelector.x"));
     assert_eq!(field(&of("Never", 2)).as_deref(), Some("spec.containers"));
     assert_eq!(field(&of("Always", 2)), None);
+}
+
+#[test]
+fn a_change_by_somebody_else_that_a_pause_keeps_is_not_reported_as_ready() {
+    let mut observed = ours(json!({"spec": {"parameters": {"image": "theirs"}}}));
+    spec(&mut observed).paused = true;
+    let status = written(decide(&observed));
+    assert_eq!(ready(&status), (false, "Paused".to_owned()));
+    let message = &conditions::find(&status.conditions, conditions::READY).unwrap().message;
+    assert!(message.contains("spec.parameters.image"), "{message}");
+    let mut settled = ours(json!({}));
+    spec(&mut settled).paused = true;
+    assert!(written(decide(&settled)).ready, "nobody has changed it");
 }

@@ -166,7 +166,8 @@ fn a_rollback_makes_the_child_of_the_former_kind_the_wanted_one() {
     assert_eq!(decide(&observed), Action::Create { desired: target, replicas: 1, cause: Cause::Rollback });
     observed.kinds.pop();
     let refused = rollback::target(0, &observed).unwrap_err();
-    assert!(refused.contains("list the kind there"), "{refused}");
+    assert!(refused.message.contains("list the kind there"), "{refused:?}");
+    assert_eq!(refused.reason, "KindNotListed", "it exists");
     observed.revisions.insert(0, revision(0, "older"));
     assert!(rollback::target(0, &observed).is_err(), "it goes further back");
 }

@@ -165,3 +165,25 @@ fn a_child_that_has_never_reported_on_its_spec_is_told_once_when_the_deadline_ha
     assert!(matches!(decide(&slow), Action::WriteStatus(_)));
     assert_eq!(next(&slow, None), None, "it reports");
 }
+
+#[test]
+fn a_rollback_that_creates_its_child_again_is_told_as_one() {
+    let mut observed = ours(json!({}));
+    observed.commands = Some(vec![queue::rollback("back", 10, 0)]);
+    let target = Desired::new(&deployment(), rendered("former"), replica_sets());
+    observed.prepared =
+        Some(Prepared { command: "back".into(), target: Some((target.clone(), Found::Nothing)) });
+    let creates = Action::Create { desired: target, replicas: 1, cause: Cause::Rollback };
+    let Some(Step::Begins(told)) = of(&observed, &creates, None) else { panic!() };
+    assert_eq!(told.reason, "RollingBack");
+    assert!(told.note.contains("as the rollback back asks"), "{}", told.note);
+}
+
+#[test]
+fn a_change_that_was_turned_back_has_no_seconds() {
+    let mut other = begun(&observed(Found::Nothing));
+    other.related.as_mut().unwrap().uid = Some("another".into());
+    let serving = unreported(ours(json!({})));
+    let Some(Step::Ends(ended)) = next(&serving, Some(&since(7, other))) else { panic!() };
+    assert_eq!(ended.note, "3 of 3 replicas serve revision 1 again");
+}

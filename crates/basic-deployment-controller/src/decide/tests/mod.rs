@@ -6,6 +6,7 @@ mod budget;
 mod child;
 mod contests;
 mod deleted_commands;
+mod deletions;
 mod exchange;
 mod former;
 mod milestones;
@@ -38,8 +39,8 @@ use crate::{
     child::Child,
     child_kind::ChildKind,
     command::{Command, CommandKind},
-    contest,
     desired::Desired,
+    drift::changed_field,
     error::Refusal,
     fixtures::{self, deployment, desired, replica_sets},
     observed::{Found, Prepared},

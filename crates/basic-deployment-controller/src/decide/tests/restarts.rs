@@ -106,3 +106,14 @@ fn a_child_that_took_over_and_is_new_enough_serves_the_restart() {
     }))];
     assert_eq!(told(decide(&observed), "a"), outcome("True", "Complete"));
 }
+
+#[test]
+fn a_restart_whose_token_somebody_takes_back_is_not_carried_out_a_second_time() {
+    let begun = [restart("a", 10, json!({"status": {"startTime": "1970-01-01T00:00:11Z"}}))];
+    // `kubectl rollout undo` takes the annotation back together with the token.
+    let action = decide(&with(json!({}), &begun));
+    assert_eq!(told(action, "a"), outcome("False", "Superseded"));
+    // A child that was created again has the token, and only its mark is missing.
+    let created_again = with(json!({"spec": {"restartedAt": "1970-01-01T00:00:10Z"}}), &begun);
+    assert!(matches!(decide(&created_again), Action::Restart { token: None, .. }));
+}

@@ -286,7 +286,8 @@ fn the_previous_revision_is_the_one_before_what_is_wanted() {
     assert_eq!(rollback::target(0, &observed).unwrap().hash, "a");
     assert_eq!(rollback::target(2, &observed).unwrap().hash, NEW);
     let error = rollback::target(7, &observed).unwrap_err();
-    assert!(error.contains("no revision 7") && error.contains("1, 2"), "{error}");
+    assert!(error.message.contains("no revision 7") && error.message.contains("1, 2"), "{error:?}");
+    assert_eq!(error.reason, "RevisionNotFound");
     observed.revisions.remove(0);
     assert!(rollback::target(0, &observed).is_err());
 }
@@ -298,6 +299,6 @@ fn a_revision_of_another_kind_is_no_target() {
     Arc::make_mut(&mut other).kind = ("apps/v1".into(), "Deployment".into());
     observed.revisions.insert(0, other);
     observed.revisions[1] = revision(2, NEW);
-    assert!(rollback::target(1, &observed).unwrap_err().contains("Deployment"));
+    assert!(rollback::target(1, &observed).unwrap_err().message.contains("Deployment"));
     assert!(rollback::target(0, &observed).is_err());
 }
