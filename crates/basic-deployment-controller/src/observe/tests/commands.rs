@@ -124,3 +124,14 @@ async fn a_rollback_to_another_name_looks_who_has_it() {
     let (prepared, _) = rolling_back(earlier, stored, Answer::Object(theirs)).await;
     assert!(matches!(prepared.unwrap().unwrap().target.unwrap().1, Found::Foreign(_)));
 }
+
+#[tokio::test]
+async fn a_rollback_waits_for_no_restarts_where_their_kind_is_not_served() {
+    let rollback =
+        ("basicdeploymentrollbacks", command_object("command", &json!({"spec": {"toRevision": 1}})));
+    let first = ("controllerrevisions", revision_object(&earlier("web"), 1, "first", "deployment"));
+    let listed = vec![first, ("basicdeploymentrestarts", Value::Null), rollback];
+    let cluster = Cluster::of(listed, |_| MISSING).await;
+    let observed = cluster.observe(deployment(), Attempt::Allowed).await.unwrap();
+    assert_eq!(observed.commands.map(|commands| commands.len()), Some(1));
+}

@@ -42,7 +42,8 @@ struct Cluster {
 }
 
 impl Cluster {
-    /// A cluster with these objects, by the plural of their kind, and an answer to all other requests.
+    /// A cluster with these objects, by the plural of their kind, and an answer to all other requests. A kind with `null` is not
+    /// served.
     async fn of(
         listed: Vec<(&'static str, Value)>,
         answer: impl FnMut(&Sent) -> Answer + Send + 'static,
@@ -61,6 +62,9 @@ impl Cluster {
             Some((_, query)) if query.contains("watch=") => Answer::Silence,
             Some((path, _)) if sent.verb == "GET" && !path.contains("/namespaces/") => {
                 let of_kind = listed.iter().filter(|(kind, _)| path.ends_with(kind));
+                if of_kind.clone().any(|(_, object)| object.is_null()) {
+                    return MISSING;
+                }
                 let items: Vec<_> = of_kind.map(|(_, object)| object).collect();
                 Answer::Object(json!({"metadata": {"resourceVersion": "1"}, "items": items}))
             }
