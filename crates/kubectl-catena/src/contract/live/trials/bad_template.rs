@@ -1,6 +1,6 @@
 //! A template that never serves: the kind tries it, never says that it is ready, and returns to the one before.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, sync::OnceLock};
 
 use anyhow::Result;
 use kube::core::SelectorExt;
@@ -47,26 +47,34 @@ pub async fn is_told(run: &Run<'_>, replicas: i32) -> Result<()> {
             format!("not ready while its pods did not serve, for {seconds} s"),
         );
     }
-    names_its_blocker(run, name);
+    names_its_blocker(run, name).await;
     goes_back(run, replicas, is_tried, is_beside, &before).await
 }
 
-fn names_its_blocker(run: &Run<'_>, name: &str) {
-    let Some(Child { outputs, .. }) = run.scene.child(name) else { return };
-    // Its parent finds it among the pods that the contract selects.
-    let is_selected = |replica: &Replica| {
-        let selector = outputs.pods.as_deref().and_then(selector::parsed);
-        selector.is_some_and(|selector| selector.matches(&replica.labels))
-    };
-    let is_blocker = |replica: &Replica| replica.is_alive && !replica.serves && is_selected(replica);
-    let seen = if let Some(blocker) = &outputs.blocked_by {
-        format!("{}/{}: {}", blocker.kind, blocker.name, blocker.reason)
-    } else if let Some(pod) = run.scene.replicas().into_iter().find(is_blocker) {
-        format!("Pod/{}, by the selector of pods", pod.name)
-    } else {
-        return run.ledger.fail(Requirement::BlockedBy, "nothing was named while a pod could not serve");
-    };
-    run.ledger.pass(Requirement::BlockedBy, seen);
+/// Waits for the blocker: a kubelet may take long to find out that an image is missing.
+async fn names_its_blocker(run: &Run<'_>, name: &str) {
+    let seen = OnceLock::new();
+    let is_named = |view: &View| blocker(view).is_some_and(|blocker| seen.set(blocker).is_ok());
+    run.until(name, Requirement::BlockedBy, is_named).await;
+    match seen.into_inner() {
+        Some(blocker) => run.ledger.pass(Requirement::BlockedBy, blocker),
+        None => {
+            let late = run.in_time(Requirement::BlockedBy);
+            let why = format!("{late}: nothing was named while a pod could not serve");
+            run.ledger.fail(Requirement::BlockedBy, why);
+        }
+    }
+}
+
+/// The blocker that the child names, or that its parent finds among the pods that the contract selects.
+fn blocker(View { child: Child { outputs, .. }, replicas }: &View) -> Option<String> {
+    if let Some(blocker) = &outputs.blocked_by {
+        return Some(format!("{}/{}: {}", blocker.kind, blocker.name, blocker.reason));
+    }
+    let selector = outputs.pods.as_deref().and_then(selector::parsed)?;
+    let is_it = |replica: &&Replica| replica.is_alive && !replica.serves && selector.matches(&replica.labels);
+    let pod = replicas.iter().find(is_it)?;
+    Some(format!("Pod/{}, by the selector of pods", pod.name))
 }
 
 async fn goes_back(
