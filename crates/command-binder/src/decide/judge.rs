@@ -106,12 +106,18 @@ fn judge_target(observed: &Observed, to: &Reference) -> Judgement {
         ));
     }
     if let Some(other) = other_target(command, to, uid) {
-        return Judgement::Say(Verdict::refused(
-            "TargetReplaced",
+        let is_recorded = command.row.bound_to.as_deref() == Some(other);
+        let message = if is_recorded {
+            format!(
+                "its annotation {} has the uid {other}, but the {to} has the uid {uid}: either it was for a former object of that name, or it is a copy of another command; create a command without that annotation",
+                keys::BOUND_TO
+            )
+        } else {
             format!(
                 "it is for the {to} with the uid {other}, but the current one has the uid {uid}; create a new command for that"
-            ),
-        ));
+            )
+        };
+        return Judgement::Say(Verdict::refused("TargetReplaced", message));
     }
     let row = &command.row;
     let is_owned = row.kind.mode == Mode::Owner && row.owners.iter().any(|owner| *owner.uid == **uid);

@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::manifest::Manifest;
 
-/// Manifests in levels: the owners of a level are in the levels before it. Owners that own each other come last.
+/// Manifests in levels: the owners of a level are in the levels before it. Owners that own each other come last. Revisions come
+/// before their siblings: a child that was rolled back is looked for among them.
 pub fn levels(manifests: Vec<Manifest>) -> Vec<Vec<Manifest>> {
     let owners: HashMap<String, Vec<String>> = manifests
         .iter()
@@ -30,10 +31,12 @@ pub fn levels(manifests: Vec<Manifest>) -> Vec<Vec<Manifest>> {
     }
     let depths: HashMap<String, usize> =
         depths.into_iter().map(|(uid, depth)| (uid.to_owned(), depth)).collect();
-    let mut levels: BTreeMap<usize, Vec<Manifest>> = BTreeMap::new();
+    let mut levels: BTreeMap<(usize, bool), Vec<Manifest>> = BTreeMap::new();
     for manifest in manifests {
-        let depth = depths.get(&manifest.identity().uid).copied().unwrap_or_default();
-        levels.entry(depth).or_default().push(manifest);
+        let identity = manifest.identity();
+        let depth = depths.get(&identity.uid).copied().unwrap_or_default();
+        let is_revision = identity.kind == "ControllerRevision";
+        levels.entry((depth, !is_revision)).or_default().push(manifest);
     }
     levels.into_values().collect()
 }
@@ -91,6 +94,17 @@ mod tests {
             owned("other", &[]),
         ];
         assert_eq!(names(all), [vec!["top", "other"], vec!["set"], vec!["pod"]]);
+    }
+
+    #[test]
+    fn revisions_come_before_what_is_looked_for_among_them() {
+        let child = owned("web", &["top"]);
+        let owner = json!({"ownerReferences": [{"apiVersion": "v1", "kind": "X", "name": "top", "uid": "uid-of-top"}]});
+        let revision = manifest("ControllerRevision", "web-1", &owner);
+        assert_eq!(
+            names(vec![child, revision, owned("top", &[])]),
+            [vec!["top"], vec!["web-1"], vec!["web"]]
+        );
     }
 
     #[test]

@@ -28,10 +28,13 @@ pub fn diagnose(facts: &Facts) -> Answer {
         cause.advice = with_names(&cause.advice, &cause.object);
     }
     // An object that reports on itself needs no look at its dependents.
-    let is_known = !facts.surroundings.hides_dependents || asked.health.state != State::Present;
+    let is_seen = !facts.surroundings.hides_dependents || asked.health.state != State::Present;
+    // What has ended stays so, whoever runs.
+    let is_current = asked.health.state == State::Done || unreported::remarks(facts).is_empty();
     let sentence = match &finding {
-        None if is_known => words::well(asked, facts.surroundings.binding.as_ref()),
-        None => words::unknown(asked),
+        None if !is_seen => words::unknown(asked),
+        None if !is_current => words::outdated(asked),
+        None => words::well(asked, facts.surroundings.binding.as_ref()),
         Some(finding) => words::sentence(asked, &finding.cause, facts.now),
     };
     let evidence = finding.iter().flat_map(|finding| finding.path.iter().rev());
@@ -39,7 +42,7 @@ pub fn diagnose(facts: &Facts) -> Answer {
         evidence.map(|node| Evidence { object: node.identity.clone(), health: node.health.clone() });
     Answer {
         object: asked.identity.clone(),
-        well: finding.is_none() && is_known,
+        well: finding.is_none() && is_seen && is_current,
         sentence,
         evidence: evidence.collect(),
         remarks: remarks(facts, finding.as_ref()),

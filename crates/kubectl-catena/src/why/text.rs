@@ -45,6 +45,11 @@ pub fn unknown(node: &Node) -> String {
     )
 }
 
+/// The sentence for an object without a finding, whose last reports nobody keeps up to date.
+pub fn outdated(node: &Node) -> String {
+    format!("{} had no problem when it was last reported: whether it is well now is unknown.", node.identity)
+}
+
 /// The root cause in one sentence.
 pub fn sentence(asked: &Node, cause: &Cause, now: Timestamp) -> String {
     let for_how_long = cause.since.map_or_else(String::new, |since| format!(" for {}", age(now, since)));

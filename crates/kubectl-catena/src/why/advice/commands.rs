@@ -68,8 +68,8 @@ pub fn binding(reason: &str) -> Option<Description> {
             "create the command in the namespace of its target",
         ),
         "TargetReplaced" => (
-            "is for a former object with the name of its target",
-            "issue a new command for the current object; a label that somebody else wrote can be removed instead, as the message says",
+            "was bound to another object than its target",
+            "issue a new command for the current object; the record that a copy brought along, or a label that somebody else wrote, can be removed instead, as the message says",
         ),
         "TargetTerminating" => ("is for an object that is being deleted", "delete the command as well"),
         "OwnershipRefused" => (

@@ -246,8 +246,10 @@ fn a_controller_further_down_that_is_not_running() {
 }
 
 #[test]
-fn a_ready_object_may_be_out_of_date_while_its_controller_is_not_running() {
+fn an_object_is_not_called_well_while_its_controller_is_not_running() {
     let objects = [deployment(ready()), set(ready())];
+    let answer = ask(WEB, &objects, &without("basic-replicaset-controller"));
+    assert_eq!((answer.well, answer.exit_code()), (false, 1));
     insta::assert_snapshot!(explained(WEB, &objects, &without("basic-replicaset-controller")));
 }
 
