@@ -19,7 +19,7 @@ const MANY_HISTORIES: u64 = 2_000;
 
 /// Run the controllers' own decisions against a model of the API server, in all orders of events.
 #[derive(Parser)]
-struct Options {
+struct Cli {
     /// Larger models, which take minutes
     #[arg(long)]
     full: bool,
@@ -32,7 +32,7 @@ struct Options {
 }
 
 fn main() -> ExitCode {
-    let Options { full, only, seed } = Options::parse();
+    let Cli { full, only, seed } = Cli::parse();
     let choice = Choice(only);
     let sets = if full { replica_set::scopes::full() } else { replica_set::scopes::small() };
     let chains = if full { chain::scopes::full() } else { chain::scopes::small() };

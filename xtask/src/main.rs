@@ -99,7 +99,7 @@ enum Command {
         after_help = "Example: cargo xtask bench --scenario create,scale,roll --objects 300,1000 --runs 3"
     )]
     Bench(commands::bench::Options),
-    /// Write crds/*.yaml from the types, or compare the types with earlier revisions
+    /// Write crds/*.yaml and the charts' copies from the types, or compare the types with earlier revisions
     #[command(after_help = "Example: cargo xtask crds --compat v0.1.0")]
     Crds {
         /// Change nothing; fail if a file does not match the types

@@ -11,7 +11,6 @@ use std::{collections::BTreeMap, future::ready, process::ExitCode, time::Duratio
 
 use anyhow::{Context, ensure};
 use backup_controller::{finalizer, settings::resource};
-use catena_api::keys::BACKUP_FINALIZER;
 use clap::{Args, ValueEnum};
 use futures::{StreamExt, stream};
 use json_patch::PatchOperation;
@@ -40,7 +39,7 @@ const SIDE_BY_SIDE: usize = 16;
 /// Delay before the last check after nothing was found, for finalizers that a stopping controller or a policy added
 /// last.
 const LAST_LOOK_DELAY: Duration = Duration::from_secs(3);
-/// Time limit of the release of one object.
+/// Longest time for the release of one object.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 /// The failure at the end of the time.
 const TIME_IS_UP: &str = "the time is up; repeat the drain to go on";
@@ -59,7 +58,7 @@ pub struct Options {
     /// Handling of objects that are waiting for their backup
     #[arg(long, value_enum, value_name = "WHAT", default_value_t = HeldObjects::Release)]
     held_objects: HeldObjects,
-    /// Time in seconds after which the drain is ended; it waits for its Events for a quarter of it
+    /// Time limit in seconds; no release begins in its last quarter, which is for the Events
     #[arg(long, value_name = "SECONDS", default_value_t = 240)]
     deadline: u32,
 }
@@ -121,6 +120,7 @@ impl Validate for Settings {
 
 /// Drains every kind of the settings.
 pub async fn run(arguments: Arguments, options: &Options) -> anyhow::Result<ExitCode> {
+    let begun = Instant::now();
     let operator = &Operator::<Settings>::start(env!("CARGO_PKG_NAME"), arguments).await?;
     let client = operator.client();
     let settings = operator.settings().current();
@@ -146,13 +146,12 @@ pub async fn run(arguments: Arguments, options: &Options) -> anyhow::Result<Exit
         delete(operator, &ApiResource::erase::<Deployment>(&()), operator.namespace(), name).await?;
     }
     let (limit, held_objects) = (Duration::from_secs(options.deadline.into()), options.held_objects);
+    // The last quarter is for the report, also after a release without an answer.
+    let request_timeout = REQUEST_TIMEOUT.min(limit / 4);
+    let until = begun + (limit / 4 * 3).saturating_sub(request_timeout);
     let (writer, mut report) = (operator.writer(), Report::new(operator.events(), limit / 4));
-    let work = async {
-        // The rest of the time is for the report.
-        let drain =
-            Drain { client: &client, writer: &writer, until: Instant::now() + limit / 4 * 3, held_objects };
-        drain.until_empty(&mut report, &kinds).await
-    };
+    let drain = Drain { client: &client, writer: &writer, until, request_timeout, held_objects };
+    let work = drain.until_empty(&mut report, &kinds);
     let outcome = operator.alone(Box::pin(work)).await;
     report.end().await;
     outcome
@@ -164,6 +163,8 @@ struct Drain<'d> {
     writer: &'d Writer,
     /// No release begins later, so that each one that begins has an outcome to report.
     until: Instant,
+    /// Time limit of the release of one object.
+    request_timeout: Duration,
     held_objects: HeldObjects,
 }
 
@@ -222,7 +223,7 @@ impl Drain<'_> {
         let count = objects.len();
         let has_time = |_: &Found| ready(Instant::now() < self.until);
         let released = stream::iter(objects).take_while(has_time).map(|object| async move {
-            let released = timeout(REQUEST_TIMEOUT, self.release(kind, &object)).await;
+            let released = timeout(self.request_timeout, self.release(kind, &object)).await;
             (released.unwrap_or_else(|_| Err(no_answer(kind, &object))), object)
         });
         let mut released = released.buffer_unordered(SIDE_BY_SIDE);
@@ -298,7 +299,7 @@ fn refusal(held: &[String]) -> String {
 
 /// The failure of a release without any answer.
 fn no_answer(kind: &ApiResource, object: &Found) -> WriteError {
-    let message = format!("no answer within {} s", REQUEST_TIMEOUT.as_secs());
+    let message = "there was no answer in time".to_owned();
     let object = Named::new(&*kind.kind, ObjectId::of(object).name);
     WriteError { object, cause: WriteCause::Unknown { code: 0, message } }
 }
@@ -313,8 +314,7 @@ async fn protected(client: &Client, kind: &ApiResource) -> anyhow::Result<Vec<Fo
         let request = all.list_metadata(&page).map_err(kube::Error::BuildRequest)?;
         let objects = client.request::<ObjectList<Found>>(request).await;
         let objects = objects.with_context(|| format!("could not list {}", kind.plural))?;
-        let has_ours =
-            |object: &Found| object.finalizers().iter().any(|finalizer| finalizer == BACKUP_FINALIZER);
+        let has_ours = |object: &Found| finalizer::is_there(object.finalizers());
         let next = objects.metadata.continue_.clone().filter(|token| !token.is_empty());
         found.extend(objects.items.into_iter().filter(has_ours));
         match next {

@@ -41,7 +41,7 @@ pub use leaving::Leaving;
 pub use namespaces::Namespaces;
 
 /// Time after which a status that an object does not show is told again.
-const TELL_AGAIN_AFTER: Duration = Duration::from_secs(30);
+const UNSHOWN_STATUS_DELAY: Duration = Duration::from_secs(30);
 
 /// Reads the state of a protected object.
 pub struct Observer {
@@ -157,7 +157,7 @@ impl Observer {
         let written = BackupStatus::of(&object);
         let told = self.memory.told(uid);
         let unshown = told.as_ref().filter(|(told, _)| written.as_ref() != Some(told));
-        let tell_again = unshown.map(|(_, since)| TELL_AGAIN_AFTER.saturating_sub(*since));
+        let tell_again = unshown.map(|(_, since)| UNSHOWN_STATUS_DELAY.saturating_sub(*since));
         let status = told.map(|(told, _)| told).or(written);
         let kind = match settings.by_resource.get(&*target.source.id) {
             Some(entries) => recorded(entries, &object, status.as_ref(), kind),

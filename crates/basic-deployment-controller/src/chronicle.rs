@@ -5,7 +5,7 @@ use std::{collections::HashMap, sync::Arc, time::Instant};
 use basic_deployment_controller::{
     Settings,
     decide::Action,
-    milestones::{self, Change, Step},
+    milestones::{self, Change, News},
     observed::Observed,
 };
 use kube::{Resource, runtime::events::EventType};
@@ -34,7 +34,7 @@ impl Chronicle {
     }
 
     /// The milestone that an action is, once it has succeeded.
-    pub fn milestone(&self, observed: &Observed, action: &Action) -> Option<Step> {
+    pub fn milestone(&self, observed: &Observed, action: &Action) -> Option<News> {
         let uid = ObjectId::of(&*observed.deployment).uid;
         let tells_all = self.settings.current().events.normal;
         if !tells_all {
@@ -45,17 +45,17 @@ impl Chronicle {
         let changing = changing.map(|(began, at)| Change { began, since: at.elapsed() });
         let generation = &observed.deployment.metadata.generation;
         let is_told =
-            |step: &Step| matches!(step, Step::Paused(_)) && self.paused.lock().get(uid) == Some(generation);
+            |step: &News| matches!(step, News::Paused(_)) && self.paused.lock().get(uid) == Some(generation);
         milestones::of(observed, action, changing.as_ref())
-            .filter(|step| tells_all && !is_told(step) || matches!(step, Step::Silent(_)))
+            .filter(|step| tells_all && !is_told(step) || matches!(step, News::Silent(_)))
     }
 
     /// Tells the milestone of an action that has succeeded.
-    pub fn tell(&self, observed: &Observed, step: Step) {
+    pub fn tell(&self, observed: &Observed, step: News) {
         let deployment = &*observed.deployment;
         let uid = ObjectId::of(deployment).uid;
         let milestone = match step {
-            Step::Begins(milestone) => {
+            News::Begins(milestone) => {
                 let mut changing = self.changing.lock();
                 let under_way = changing.get(uid);
                 if !under_way.is_some_and(|(under_way, _)| milestones::is_part_of(&milestone, under_way)) {
@@ -63,17 +63,17 @@ impl Chronicle {
                 }
                 milestone
             }
-            Step::Ends(milestone) => {
+            News::Ends(milestone) => {
                 self.changing.lock().remove(uid);
                 milestone
             }
-            Step::Paused(milestone) => {
+            News::Paused(milestone) => {
                 self.paused.lock().insert(uid.to_owned(), deployment.metadata.generation);
                 // The time of a pause is not that of the change in which it comes.
                 self.changing.lock().remove(uid);
                 milestone
             }
-            Step::Silent(note) => {
+            News::Silent(note) => {
                 self.events.warn(&deployment.object_ref(&()), "ContractBroken", &note);
                 return;
             }
@@ -113,8 +113,8 @@ mod tests {
         Milestone { reason, action: reason.into(), note: String::new(), related: None }
     }
 
-    fn begins(reason: &'static str) -> Step {
-        Step::Begins(milestone(reason))
+    fn begins(reason: &'static str) -> News {
+        News::Begins(milestone(reason))
     }
 
     /// A chronicle in which a rollout began twenty seconds ago.
@@ -145,7 +145,7 @@ mod tests {
         let milestone = |observed: &Observed| {
             chronicle.milestone(observed, &Action::WriteStatus(Box::new(status(observed))))
         };
-        let Some(told @ Step::Paused(_)) = milestone(&paused) else { panic!("it is not told") };
+        let Some(told @ News::Paused(_)) = milestone(&paused) else { panic!("it is not told") };
         assert!(milestone(&paused).is_some(), "its status could not be written");
         chronicle.tell(&paused, told);
         // A failure was reported, and is over: the last status is not that of the pause.
@@ -173,7 +173,7 @@ mod tests {
     #[tokio::test]
     async fn another_scaling_and_what_follows_a_pause_have_times_of_their_own() {
         let chronicle = rolling_out();
-        chronicle.tell(&observed(), Step::Paused(milestone("Paused")));
+        chronicle.tell(&observed(), News::Paused(milestone("Paused")));
         assert_eq!(seconds(&chronicle), None, "the pause is not a part of the rollout");
         chronicle.tell(&observed(), begins("Scaling"));
         for (_, began) in chronicle.changing.lock().values_mut() {

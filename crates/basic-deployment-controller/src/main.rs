@@ -27,14 +27,14 @@ use crate::{
     version,
     after_help = "Example: basic-deployment-controller --settings settings.yaml --log-format text"
 )]
-struct Command {
+struct Cli {
     #[command(flatten)]
     arguments: Arguments,
 }
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> anyhow::Result<()> {
-    let operator = Operator::<Settings>::start(env!("CARGO_PKG_NAME"), Command::parse().arguments).await?;
+    let operator = Operator::<Settings>::start(env!("CARGO_PKG_NAME"), Cli::parse().arguments).await?;
     let queue = Queue::<BasicDeployment>::default();
     let memory = Memory::default();
     let (settings, watches) = (operator.settings(), operator.watches());

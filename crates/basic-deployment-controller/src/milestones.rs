@@ -27,9 +27,9 @@ use crate::{
 const SCALING: &str = "Scaling";
 const RESTARTING: &str = "Restarting";
 
-/// The milestone of a step that was taken.
+/// The news of a step that was taken.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Step {
+pub enum News {
     /// A change begins, whose end is awaited.
     Begins(Milestone),
     /// The awaited change has ended.
@@ -51,11 +51,11 @@ pub struct Change {
 
 /// The milestone of an action, if it is one. `changing` is the change whose end is awaited.
 #[must_use]
-pub fn of(observed: &Observed, action: &Action, changing: Option<&Change>) -> Option<Step> {
+pub fn of(observed: &Observed, action: &Action, changing: Option<&Change>) -> Option<News> {
     let wanted = observed.deployment.spec.replicas;
     match action {
         Action::Create { desired, .. } if rollback(observed, desired).is_some() => {
-            rollback(observed, desired).map(Step::Begins)
+            rollback(observed, desired).map(News::Begins)
         }
         Action::Create { desired, replicas, .. } => {
             let (kind, name) = (&desired.kind.kind, desired.name());
@@ -69,19 +69,19 @@ pub fn of(observed: &Observed, action: &Action, changing: Option<&Change>) -> Op
                 "created {kind} {name} with {replicas}{of} {noun}, {}{instead}",
                 number_of(observed, &desired.hash)
             );
-            Some(Step::Begins(milestone("ChildCreated", "Create", note, related(observed, &desired.hash))))
+            Some(News::Begins(milestone("ChildCreated", "Create", note, related(observed, &desired.hash))))
         }
         Action::Apply { cause: Cause::Drift, .. } => None,
         Action::Apply { child, desired, .. } if matches!(observed.child, Found::Orphan(_)) => {
             let note = format!("adopted {}, which had no controller", child.name);
-            Some(Step::Begins(milestone("ChildAdopted", "Adopt", note, related(observed, &desired.hash))))
+            Some(News::Begins(milestone("ChildAdopted", "Adopt", note, related(observed, &desired.hash))))
         }
-        Action::Apply { child, desired, .. } => Some(Step::Begins(rollout(observed, child, desired))),
+        Action::Apply { child, desired, .. } => Some(News::Begins(rollout(observed, child, desired))),
         Action::Restart { command, token: Some(_), .. } => {
             let note = format!("replaces all replicas once, as {} asks", command.name);
             let resource = command.kind.resource();
             let command = reference(&resource, &command.namespace, &command.name, &command.uid);
-            Some(Step::Begins(milestone(RESTARTING, "Restart", note, Some(command))))
+            Some(News::Begins(milestone(RESTARTING, "Restart", note, Some(command))))
         }
         // The steps of an exchange are a part of it.
         Action::Scale { child, heals: false, .. }
@@ -92,7 +92,7 @@ pub fn of(observed: &Observed, action: &Action, changing: Option<&Change>) -> Op
             let child = reference(&child.kind.api_resource(), &child.namespace, &child.name, &child.uid);
             // Repeats of an Event keep its first note, so that the number is a part of the action.
             let action = format!("ScaleFrom{before}To{wanted}");
-            Some(Step::Begins(Milestone { reason: SCALING, action, note, related: Some(child) }))
+            Some(News::Begins(Milestone { reason: SCALING, action, note, related: Some(child) }))
         }
         Action::WriteStatus(status) => reported(observed, status, changing),
         // Nearly every pass without a change under way ends here.
@@ -158,7 +158,7 @@ fn first_change(child: &Child, desired: &Desired) -> Option<String> {
 }
 
 /// A reported status may say that the last change has ended, that the rollout is paused, or that its child says nothing.
-fn reported(observed: &Observed, status: &BasicDeploymentStatus, changing: Option<&Change>) -> Option<Step> {
+fn reported(observed: &Observed, status: &BasicDeploymentStatus, changing: Option<&Change>) -> Option<News> {
     let reason = |status: Option<&BasicDeploymentStatus>| {
         let conditions = status.map(|status| &*status.conditions).unwrap_or_default();
         conditions::find(conditions, conditions::PROGRESSING).map(|condition| condition.reason.clone())
@@ -166,10 +166,10 @@ fn reported(observed: &Observed, status: &BasicDeploymentStatus, changing: Optio
     let (before, after) = (reason(observed.deployment.status.as_ref()), reason(Some(status)));
     if after.as_deref() == Some("Paused") && before != after {
         let note = "spec.paused is true, so that the child is not changed".to_owned();
-        return Some(Step::Paused(milestone("Paused", "Pause", note, None)));
+        return Some(News::Paused(milestone("Paused", "Pause", note, None)));
     }
     if after.as_deref() == Some(PROGRESS_DEADLINE_EXCEEDED) && before != after {
-        return observed.child.ours().and_then(|child| silence(child)).map(Step::Silent);
+        return observed.child.ours().and_then(|child| silence(child)).map(News::Silent);
     }
     end(observed, status, changing)
 }
@@ -181,7 +181,7 @@ fn held_itself_up(observed: &Observed) -> bool {
 }
 
 /// The end of a change, once all replicas serve.
-fn end(observed: &Observed, status: &BasicDeploymentStatus, changing: Option<&Change>) -> Option<Step> {
+fn end(observed: &Observed, status: &BasicDeploymentStatus, changing: Option<&Change>) -> Option<News> {
     let Change { began, since } = changing.filter(|_| status.ready)?;
     let child = observed.child.ours()?;
     // A change that was turned back had no end. What serves now was there before it, and needed no time.
@@ -200,7 +200,7 @@ fn end(observed: &Observed, status: &BasicDeploymentStatus, changing: Option<&Ch
     // Repeats of an Event keep its first note: the end of another change is another Event.
     let action = format!("ServeAfter{}", began.action);
     let related = began.related.clone();
-    Some(Step::Ends(Milestone { reason: "RolledOut", action, note, related }))
+    Some(News::Ends(Milestone { reason: "RolledOut", action, note, related }))
 }
 
 fn milestone(

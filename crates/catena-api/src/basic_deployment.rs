@@ -92,7 +92,8 @@ impl Default for BasicDeploymentSpec {
     }
 }
 
-/// The last observed state. It is rebuilt from observation, and no decision is based on it.
+/// The last observed state. It is rebuilt from observation. Decisions use it only for children that cannot be seen, and for a
+/// stall that an earlier process reported.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct BasicDeploymentStatus {

@@ -1,7 +1,6 @@
 //! The labels and annotations that controllers read and write.
 //!
-//! These are the only keys in code; every other label or annotation of a downstream object comes from its
-//! template.
+//! Every other label or annotation of a downstream object comes from its template. Keys of one module alone stand there.
 
 /// API group of every kind of the project.
 pub const GROUP: &str = "catena.dev";

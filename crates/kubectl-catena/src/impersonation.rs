@@ -12,7 +12,7 @@ pub struct Impersonation {
     /// The user to act as, for example system:serviceaccount:catena-system:command-binder
     #[arg(id = "as", long = "as", global = true, value_name = "USER")]
     pub user: Option<String>,
-    /// A group to act as; may be repeated
+    /// A group to act as; can be given several times
     #[arg(id = "as-group", long = "as-group", global = true, value_name = "GROUP")]
     pub groups: Vec<String>,
     /// The uid to act as

@@ -1,9 +1,9 @@
 //! The framework of every controller of Catena.
 //!
 //! A controller defines what it watches, and how it observes, decides and acts ([`run::Controller`]). The kit does the
-//! rest, in six wings, each of which imports only from those below it:
+//! rest, in six modules, each of which imports only from those below it:
 //!
-//! | wing | holds |
+//! | module | holds |
 //! |---|---|
 //! | [`run`] | start-up, settings, leader election, the queue with one backoff per object, passes |
 //! | [`mod@write`] | the only way to write, and to read one's own writes |

@@ -15,16 +15,16 @@ pub struct Options {
     /// The seed that the faults are chosen by; another one each time by default, which is printed
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
-    /// Minutes after which no other story is begun
+    /// Minutes after which no new story starts
     #[arg(long, default_value_t = 5, value_name = "M")]
     minutes: u64,
-    /// Instead of random faults, each of a sort, one in each story
+    /// Go through all faults of this sort, one per story, instead of random ones
     #[arg(long, value_enum)]
     every: Option<Every>,
     /// Replay one story with the faults that a run has printed
     #[arg(long, value_name = "JSON", conflicts_with = "every")]
     plan: Option<String>,
-    /// Leave the cluster as it is then
+    /// Keep the cluster afterwards
     #[arg(long)]
     keep: bool,
 }
@@ -38,7 +38,7 @@ enum Every {
     HandOver,
     /// Each kind of fault for each controller, at a random request
     Kind,
-    /// Each fault at each request; that is thousands
+    /// Each fault at each request; several thousand stories
     Fault,
 }
 

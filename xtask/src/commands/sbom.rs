@@ -12,7 +12,7 @@ use crate::{
 /// What is listed.
 #[derive(clap::Args)]
 pub struct Options {
-    /// List only this program; may be given several times
+    /// List only this program; can be given several times
     #[arg(long, value_name = "PROGRAM")]
     only: Vec<String>,
     /// The target that it is built for; that of the images by default

@@ -53,6 +53,10 @@ fn server(names: &[String], refused: impl Fn(&str) -> Option<u16>) -> (Client, L
     (client, log, left)
 }
 
+fn drain<'d>(client: &'d Client, writer: &'d Writer, until: Instant) -> Drain<'d> {
+    Drain { client, writer, until, request_timeout: REQUEST_TIMEOUT, held_objects: HeldObjects::Release }
+}
+
 /// Drains kinds once more after each failure, as the Job does.
 async fn drain_all(client: &Client, kinds: &[ApiResource]) -> anyhow::Result<ExitCode> {
     let writer = Writer::over(client.clone(), MANAGER);
@@ -60,8 +64,7 @@ async fn drain_all(client: &Client, kinds: &[ApiResource]) -> anyhow::Result<Exi
     let mut outcome = Ok(ExitCode::FAILURE);
     for _ in 0..2 {
         let until = Instant::now() + Duration::from_secs(180);
-        let drain = Drain { client, writer: &writer, until, held_objects: HeldObjects::Release };
-        outcome = drain.until_empty(&mut report, kinds).await;
+        outcome = drain(client, &writer, until).until_empty(&mut report, kinds).await;
     }
     report.end().await;
     outcome
@@ -114,8 +117,10 @@ async fn no_release_begins_after_the_time_is_up_and_each_that_has_begun_is_told(
     let writer = Writer::over(client.clone(), MANAGER);
     let mut report = Report::new(Events::over(client.clone(), MANAGER), Duration::from_secs(60));
     let until = Instant::now() + Duration::from_secs(10);
-    let drain = Drain { client: &client, writer: &writer, until, held_objects: HeldObjects::Release };
-    drain.until_empty(&mut report, &[ApiResource::erase::<ConfigMap>(&())]).await.unwrap_err();
+    drain(&client, &writer, until)
+        .until_empty(&mut report, &[ApiResource::erase::<ConfigMap>(&())])
+        .await
+        .unwrap_err();
     report.end().await;
     assert_eq!((names.len() - left.lock().len(), told(&log).len()), (SIDE_BY_SIDE, SIDE_BY_SIDE));
 }

@@ -124,8 +124,8 @@ async fn a_status_that_the_object_does_not_show_holds_and_is_told_again_after_a_
     memory.note_told("u", failed(1));
     let (observer, _) = observer(Some(target("shop")), memory.clone());
     let held = observe(&observer, Attempt::Allowed).await.unwrap();
-    assert_eq!((held.status, held.tell_again), (Some(failed(1)), Some(TELL_AGAIN_AFTER)));
-    tokio::time::sleep(TELL_AGAIN_AFTER).await;
+    assert_eq!((held.status, held.tell_again), (Some(failed(1)), Some(UNSHOWN_STATUS_DELAY)));
+    tokio::time::sleep(UNSHOWN_STATUS_DELAY).await;
     let held = observe(&observer, Attempt::Allowed).await.unwrap();
     assert_eq!(held.tell_again, Some(Duration::ZERO));
 

@@ -21,7 +21,7 @@ pub struct Arguments {
     /// The folder; an earlier backup in it is brought up to date
     #[arg(value_name = "DIR")]
     folder: PathBuf,
-    /// A kind to back up, in any form that kubectl accepts, instead of all kinds of Catena; may be repeated
+    /// A kind to back up, in any form that kubectl accepts, instead of all kinds of Catena; can be given several times
     #[arg(long = "kind", value_name = "KIND")]
     kinds: Vec<String>,
     /// Back up all namespaces

@@ -12,10 +12,10 @@ use tokio::process::Command;
 /// The values for a chart.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct Charts {
-    /// Values of the charts, as for helm; may be repeated
+    /// Values of the charts, as for helm; can be given several times
     #[arg(long = "values", value_name = "FILE")]
     values: Vec<std::path::PathBuf>,
-    /// A value of the charts, as for helm; may be repeated
+    /// A value of the charts, as for helm; can be given several times
     #[arg(long = "set", value_name = "KEY=VALUE")]
     set: Vec<String>,
 }

@@ -23,7 +23,7 @@ pub struct Arguments {
     #[arg(long, value_name = "URL")]
     pub probe: Vec<Uri>,
 
-    /// Address that serves /readyz, /healthz, /settings and /metrics.
+    /// Address that serves /readyz, /healthz, /settings, /selftest and /metrics.
     #[arg(long, env = "CATENA_LISTEN", value_name = "IP:PORT", default_value = "0.0.0.0:8080")]
     pub listen: SocketAddr,
 

@@ -48,7 +48,7 @@ fn what_was_carried_out_on_a_child_that_goes_says_so() {
 #[test]
 fn its_commands_still_reach_their_deadlines() {
     let soon = restart("a", 999_990, json!({"spec": {"activeDeadlineSeconds": 30}}));
-    let mut observed = held(with(json!({}), &[soon.clone()]));
+    let mut observed = held(with(json!({}), std::slice::from_ref(&soon)));
     let Action::Tell(news) = decide(&observed) else { panic!() };
     let mut waiting = Command::clone(&soon);
     waiting.status = news[0].1.clone();

@@ -5,10 +5,10 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use operator_kit::report::Milestone;
 
 use super::{queue::restart, *};
-use crate::milestones::{Change, Step, of};
+use crate::milestones::{Change, News, of};
 
 /// The milestone of the next step, with whether it begins or ends a change.
-fn next(observed: &Observed, changing: Option<&Change>) -> Option<Step> {
+fn next(observed: &Observed, changing: Option<&Change>) -> Option<News> {
     of(observed, &decide(observed), changing)
 }
 
@@ -19,7 +19,7 @@ fn since(seconds: u64, began: Milestone) -> Change {
 
 fn begun(observed: &Observed) -> Milestone {
     match next(observed, None) {
-        Some(Step::Begins(milestone)) => milestone,
+        Some(News::Begins(milestone)) => milestone,
         step => panic!("{step:?}"),
     }
 }
@@ -39,7 +39,7 @@ fn a_creation_has_a_beginning_and_an_end_and_nothing_else_is_told_of_it() {
 
     let serving = unreported(ours(json!({})));
     let change = since(7, created);
-    let Some(Step::Ends(ended)) = next(&serving, Some(&change)) else { panic!() };
+    let Some(News::Ends(ended)) = next(&serving, Some(&change)) else { panic!() };
     assert_eq!((ended.action.as_str(), &ended.related), ("ServeAfterCreate", &change.began.related));
     assert_eq!(
         (ended.reason, ended.note.as_str()),
@@ -96,7 +96,7 @@ fn a_change_that_leaves_the_status_as_it_is_ends_when_nothing_is_left_to_do() {
     let rest = reported(none);
     let change = since(7, begun(&observed(Found::Nothing)));
     assert_eq!(decide(&rest), Action::Settle);
-    let Some(Step::Ends(ended)) = next(&rest, Some(&change)) else { panic!("it is told a day later") };
+    let Some(News::Ends(ended)) = next(&rest, Some(&change)) else { panic!("it is told a day later") };
     assert_eq!(ended.note, "0 of 0 replicas serve revision 1 after 7 s");
     assert_eq!(next(&rest, None), None, "it is told once");
 
@@ -115,7 +115,7 @@ fn a_change_that_leaves_the_status_as_it_is_ends_when_nothing_is_left_to_do() {
 fn a_pause_is_told_once() {
     let mut paused = unreported(ours(json!({"metadata": {"annotations": {keys::HASH: "old"}}})));
     spec(&mut paused).paused = true;
-    let Some(Step::Paused(told)) = next(&paused, None) else { panic!() };
+    let Some(News::Paused(told)) = next(&paused, None) else { panic!() };
     assert_eq!(told.reason, "Paused");
     let reported = written(decide(&paused));
     Arc::make_mut(&mut paused.deployment).status = Some(BasicDeploymentStatus { active: 2, ..reported });
@@ -152,7 +152,7 @@ fn a_child_that_has_never_reported_on_its_spec_is_told_once_when_the_deadline_ha
         stalled
     };
     let mut silent = stalled(json!({"observedGeneration": null, "conditions": null}));
-    let Some(Step::Silent(note)) = next(&silent, None) else { panic!("{:?}", decide(&silent)) };
+    let Some(News::Silent(note)) = next(&silent, None) else { panic!("{:?}", decide(&silent)) };
     assert!(
         note.starts_with("BasicReplicaSet \"web\" has never reported contract.observedGeneration"),
         "{note}"
@@ -174,7 +174,7 @@ fn a_rollback_that_creates_its_child_again_is_told_as_one() {
     observed.prepared =
         Some(Prepared { command: "back".into(), target: Some((target.clone(), Found::Nothing)) });
     let creates = Action::Create { desired: target, replicas: 1, cause: Cause::Rollback };
-    let Some(Step::Begins(told)) = of(&observed, &creates, None) else { panic!() };
+    let Some(News::Begins(told)) = of(&observed, &creates, None) else { panic!() };
     assert_eq!(told.reason, "RollingBack");
     assert!(told.note.contains("as the rollback back asks"), "{}", told.note);
 }
@@ -184,6 +184,6 @@ fn a_change_that_was_turned_back_has_no_seconds() {
     let mut other = begun(&observed(Found::Nothing));
     other.related.as_mut().unwrap().uid = Some("another".into());
     let serving = unreported(ours(json!({})));
-    let Some(Step::Ends(ended)) = next(&serving, Some(&since(7, other))) else { panic!() };
+    let Some(News::Ends(ended)) = next(&serving, Some(&since(7, other))) else { panic!() };
     assert_eq!(ended.note, "3 of 3 replicas serve revision 1 again");
 }

@@ -27,10 +27,10 @@ pub struct Arguments {
     #[arg(long, value_name = "VERSION")]
     to: Option<String>,
     /// A field whose values may be lost, as a message of this command names it, without positions in lists: spec.rules[].color;
-    /// may be repeated
+    /// can be given several times
     #[arg(long, value_name = "FIELD")]
     drop: Vec<String>,
-    /// A version that is stored, but not served: what only it holds is given up unread; may be repeated
+    /// A version that is stored, but not served: what only it holds is given up unread; can be given several times
     #[arg(long, value_name = "VERSION")]
     unread: Vec<String>,
     /// Only report what would happen

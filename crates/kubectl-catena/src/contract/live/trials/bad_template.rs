@@ -56,13 +56,12 @@ async fn names_its_blocker(run: &Run<'_>, name: &str) {
     let seen = OnceLock::new();
     let is_named = |view: &View| blocker(view).is_some_and(|blocker| seen.set(blocker).is_ok());
     run.until(name, Requirement::BlockedBy, is_named).await;
-    match seen.into_inner() {
-        Some(blocker) => run.ledger.pass(Requirement::BlockedBy, blocker),
-        None => {
-            let late = run.in_time(Requirement::BlockedBy);
-            let why = format!("{late}: nothing was named while a pod could not serve");
-            run.ledger.fail(Requirement::BlockedBy, why);
-        }
+    if let Some(blocker) = seen.into_inner() {
+        run.ledger.pass(Requirement::BlockedBy, blocker);
+    } else {
+        let late = run.in_time(Requirement::BlockedBy);
+        let why = format!("{late}: nothing was named while a pod could not serve");
+        run.ledger.fail(Requirement::BlockedBy, why);
     }
 }
 
