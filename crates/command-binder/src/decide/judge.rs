@@ -109,7 +109,7 @@ fn judge_target(observed: &Observed, to: &Reference) -> Judgement {
         let is_recorded = command.row.bound_to.as_deref() == Some(other);
         let message = if is_recorded {
             format!(
-                "its annotation {} has the uid {other}, but the {to} has the uid {uid}: either it was for a former object of that name, or it is a copy of another command; create a command without that annotation",
+                "its annotation {} has the uid {other}, but the {to} has the uid {uid}: either it was for a former object of that name, or it is a copy of another command; create a new command without that annotation",
                 keys::BOUND_TO
             )
         } else {
