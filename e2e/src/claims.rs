@@ -14,7 +14,7 @@ use tokio::sync::Notify;
 use crate::Controller;
 
 /// Maximum number of concurrent tests: they mostly wait, but the number of processors is limited.
-const SIDE_BY_SIDE: usize = 6;
+const MAX_CONCURRENT_USERS: usize = 6;
 
 /// The claim of a test on the cluster while it runs.
 #[derive(Clone, Debug)]
@@ -158,7 +158,7 @@ impl Claims {
     fn may_hold(&self, place: usize) -> bool {
         let entry = &self.entries[place];
         let holding = self.entries.iter().filter(|other| other.holds);
-        let is_full = holding.clone().count() >= SIDE_BY_SIDE;
+        let is_full = holding.clone().count() >= MAX_CONCURRENT_USERS;
         if is_full || holding.clone().any(|held| held.claim.excludes(&entry.claim)) {
             return false;
         }
@@ -212,8 +212,8 @@ mod tests {
 
     #[test]
     fn who_uses_the_same_runs_side_by_side_up_to_a_limit() {
-        let uses = [(); SIDE_BY_SIDE + 1].map(|()| uses(&[BINDER, REAPER]));
-        assert_eq!(holding(&uses).into_iter().filter(|holds| *holds).count(), SIDE_BY_SIDE);
+        let uses = [(); MAX_CONCURRENT_USERS + 1].map(|()| uses(&[BINDER, REAPER]));
+        assert_eq!(holding(&uses).into_iter().filter(|holds| *holds).count(), MAX_CONCURRENT_USERS);
     }
 
     #[test]

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use crate::{Cluster, Namespace, WAIT_TIMEOUT, eventually};
 
 /// Concurrent creates.
-const SIDE_BY_SIDE: usize = 32;
+const MAX_CONCURRENT_CREATES: usize = 32;
 
 /// A kind of one test, whose definition goes from version to version. It is deleted with its namespace.
 pub struct OwnKind {
@@ -112,7 +112,7 @@ impl OwnKind {
             api.create(&PostParams::default(), &object).await?;
             anyhow::Ok(())
         });
-        create.buffer_unordered(SIDE_BY_SIDE).try_collect().await
+        create.buffer_unordered(MAX_CONCURRENT_CREATES).try_collect().await
     }
 
     /// All objects, as read in a version: name, resourceVersion, spec and status.

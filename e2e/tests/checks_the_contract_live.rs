@@ -17,7 +17,7 @@ use tokio::{
 };
 
 /// Number of cheats that are tried at the same time.
-const SIDE_BY_SIDE: usize = 6;
+const MAX_CONCURRENT_CHECKS: usize = 6;
 
 /// A file with an object, until this is dropped.
 struct File(PathBuf);
@@ -180,7 +180,7 @@ async fn a_child_that_cheats_in_one_way_fails_just_there() -> Result<()> {
         );
         Ok(())
     });
-    tried.buffer_unordered(SIDE_BY_SIDE).try_collect().await
+    tried.buffer_unordered(MAX_CONCURRENT_CHECKS).try_collect().await
 }
 
 #[tokio::test]

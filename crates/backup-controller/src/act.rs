@@ -15,8 +15,7 @@ use backup_controller::{
     status::{FAILED, OVERDUE, Outcome},
 };
 use catena_api::keys::BACKUP_STATUS;
-use k8s_openapi::api::core::v1::ObjectReference;
-use kube::{Resource, runtime::events::EventType};
+use kube::runtime::events::EventType;
 use operator_kit::{
     object::ObjectId,
     report::{EVENTS_BUSY, Events, Milestone},
@@ -164,7 +163,7 @@ impl Executor {
             let note = format!("{backup}: {}", status.message);
             let related = held.and_then(Held::last_backup);
             let milestone = Milestone { reason, action: "BackUp".into(), note, related };
-            self.events.mark(type_, &reference(target), milestone);
+            self.events.mark(type_, &target.reference(), milestone);
         }
         Ok(is_written)
     }
@@ -222,10 +221,6 @@ impl Executor {
             self.metrics.note(ObjectId::of(&*observed.target).uid, &kind.id, &status.reason, held.age());
         }
     }
-}
-
-fn reference(target: &Watched<Row>) -> ObjectReference {
-    target.object_ref(&target.source.watched.resource)
 }
 
 #[cfg(test)]

@@ -35,7 +35,7 @@ use self::{kinds::Kinds, report::Report};
 /// Objects per page of a list.
 const PAGE_SIZE: u32 = 500;
 /// Number of concurrent removals of the finalizer.
-const SIDE_BY_SIDE: usize = 16;
+const MAX_CONCURRENT_RELEASES: usize = 16;
 /// Delay before the last check after nothing was found, for finalizers that a stopping controller or a policy added
 /// last.
 const LAST_LOOK_DELAY: Duration = Duration::from_secs(3);
@@ -226,7 +226,7 @@ impl Drain<'_> {
             let released = timeout(self.request_timeout, self.release(kind, &object)).await;
             (released.unwrap_or_else(|_| Err(no_answer(kind, &object))), object)
         });
-        let mut released = released.buffer_unordered(SIDE_BY_SIDE);
+        let mut released = released.buffer_unordered(MAX_CONCURRENT_RELEASES);
         let (mut ended, mut failed) = (0, None);
         while let Some((outcome, object)) = released.next().await {
             ended += 1;

@@ -1,14 +1,14 @@
 //! Holds configured objects of any kind when they are deleted, until their backup is proven.
 
 mod act;
-#[cfg(test)]
-mod api_server;
 mod controller;
 mod drain;
 #[cfg(test)]
 mod fixtures;
 mod memory;
 mod metrics;
+#[cfg(test)]
+mod mock_server;
 mod observe;
 
 use std::process::ExitCode;

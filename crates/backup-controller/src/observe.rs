@@ -12,6 +12,7 @@ mod versions;
 use std::{sync::Arc, time::Duration};
 
 use backup_controller::{
+    Settings,
     annotation::BackupStatus,
     backup::Situation,
     entry::recorded,
@@ -25,7 +26,7 @@ use backup_controller::{
 use kube::Client;
 use operator_kit::{
     object::{Named, ObjectId},
-    run::{Attempt, Settings},
+    run::{Attempt, LiveSettings},
     watch::{Bounded, ReadCause, ReadError, ServedKinds, Watched, Watermark},
 };
 use serde_json::Value;
@@ -47,7 +48,7 @@ const UNSHOWN_STATUS_DELAY: Duration = Duration::from_secs(30);
 pub struct Observer {
     client: Client,
     served_kinds: ServedKinds,
-    settings: Settings<backup_controller::Settings>,
+    settings: LiveSettings<Settings>,
     namespaces: Namespaces,
     backups: BackupWatches,
     memory: Memory,
@@ -59,7 +60,7 @@ impl Observer {
     pub fn new(
         client: Client,
         served_kinds: ServedKinds,
-        settings: Settings<backup_controller::Settings>,
+        settings: LiveSettings<Settings>,
         namespaces: Namespaces,
         backups: BackupWatches,
         memory: Memory,
@@ -130,7 +131,7 @@ impl Observer {
     /// Reads the backups of an object that waits for one, and finds the entry of the settings that it belongs to.
     async fn held(
         &self,
-        settings: &backup_controller::Settings,
+        settings: &Settings,
         kind: Arc<ProtectedKind>,
         target: &Watched<Row>,
         answer: live::Answer,

@@ -264,7 +264,7 @@ impl Executor {
         let own = ObjectId::of(deployment);
         let (writes, kind) = (self.writer.on_behalf_of(own), self.places.of(command.kind));
         let told = writes.write_status(kind, command.id(), status, &REPORTED).await;
-        self.memory.told(own.uid);
+        self.memory.note_told(own.uid);
         let Err(error) = told else { return Ok(()) };
         match error.cause {
             // The command was cancelled meanwhile.

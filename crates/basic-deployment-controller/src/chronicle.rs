@@ -12,14 +12,14 @@ use kube::{Resource, runtime::events::EventType};
 use operator_kit::{
     object::ObjectId,
     report::{Events, Milestone},
-    run,
+    run::LiveSettings,
 };
 use parking_lot::Mutex;
 
 /// Tells milestones.
 pub struct Chronicle {
     events: Events,
-    settings: run::Settings<Settings>,
+    settings: LiveSettings<Settings>,
     /// The beginning of the change of each object whose end is awaited, by its uid. The next leader does not know it, and
     /// does not tell the end.
     changing: Arc<Mutex<HashMap<String, (Milestone, Instant)>>>,
@@ -29,7 +29,7 @@ pub struct Chronicle {
 }
 
 impl Chronicle {
-    pub fn new(events: Events, settings: run::Settings<Settings>) -> Self {
+    pub fn new(events: Events, settings: LiveSettings<Settings>) -> Self {
         Self { events, settings, changing: Arc::default(), paused: Arc::default() }
     }
 
@@ -45,16 +45,16 @@ impl Chronicle {
         let changing = changing.map(|(began, at)| Change { began, since: at.elapsed() });
         let generation = &observed.deployment.metadata.generation;
         let is_told =
-            |step: &News| matches!(step, News::Paused(_)) && self.paused.lock().get(uid) == Some(generation);
+            |news: &News| matches!(news, News::Paused(_)) && self.paused.lock().get(uid) == Some(generation);
         milestones::of(observed, action, changing.as_ref())
-            .filter(|step| tells_all && !is_told(step) || matches!(step, News::Silent(_)))
+            .filter(|news| tells_all && !is_told(news) || matches!(news, News::Silent(_)))
     }
 
     /// Tells the milestone of an action that has succeeded.
-    pub fn tell(&self, observed: &Observed, step: News) {
+    pub fn tell(&self, observed: &Observed, news: News) {
         let deployment = &*observed.deployment;
         let uid = ObjectId::of(deployment).uid;
-        let milestone = match step {
+        let milestone = match news {
             News::Begins(milestone) => {
                 let mut changing = self.changing.lock();
                 let under_way = changing.get(uid);
@@ -100,13 +100,13 @@ mod tests {
     use super::*;
     use crate::fixtures::observed;
 
-    fn settings(normal: bool) -> run::Settings<Settings> {
+    fn settings(normal: bool) -> LiveSettings<Settings> {
         let settings = json!({
             "children": [{"apiVersion": "catena.dev/v1alpha1", "kind": "BasicReplicaSet"}],
             "templates": {"default": "{}"},
             "events": {"normal": normal},
         });
-        run::Settings::fixed(serde_json::from_value(settings).unwrap())
+        LiveSettings::fixed(serde_json::from_value(settings).unwrap())
     }
 
     fn milestone(reason: &'static str) -> Milestone {

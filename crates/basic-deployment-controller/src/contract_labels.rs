@@ -8,15 +8,15 @@ use std::{
 
 use basic_deployment_controller::{
     Settings,
-    assumption::{assumption, definition_of},
     child_kind::ChildKind,
+    undeclared_kind::{assumption, definition_of},
 };
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::{Client, discovery::ApiResource};
 use operator_kit::{
     render::short_digest,
     report::{SettingsEvents, Told},
-    run::Settings as Followed,
+    run::LiveSettings,
     watch::{ReadCause, ReadError, ServedKinds, live},
 };
 use tokio::{
@@ -37,7 +37,7 @@ const CRD: &str = "CustomResourceDefinition";
 /// The labels of the definitions of kinds without a mapping.
 pub struct ContractLabels {
     client: Client,
-    settings: Followed<Settings>,
+    settings: LiveSettings<Settings>,
     served_kinds: ServedKinds,
     events: SettingsEvents,
     /// The warnings since the last change of the settings, by the name of the kind.
@@ -49,7 +49,7 @@ pub struct ContractLabels {
 impl ContractLabels {
     pub fn new(
         client: Client,
-        settings: Followed<Settings>,
+        settings: LiveSettings<Settings>,
         served_kinds: ServedKinds,
         events: SettingsEvents,
     ) -> Self {
@@ -160,7 +160,7 @@ mod tests {
             None => Answer::Done,
         });
         let settings = json!({"children": children, "templates": {"default": "x"}});
-        let settings = Followed::fixed(serde_json::from_value(settings).unwrap());
+        let settings = LiveSettings::fixed(serde_json::from_value(settings).unwrap());
         let events = SettingsEvents::over(Events::over(client.clone(), "test"), "system", "settings");
         let served_kinds = ServedKinds::new(client.clone());
         (ContractLabels::new(client, settings, served_kinds, events), log)

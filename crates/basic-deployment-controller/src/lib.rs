@@ -1,7 +1,6 @@
 //! The rules by which a `BasicDeployment` keeps its child and carries out its commands. They are pure, so that the
 //! controller, models and other tools can call them.
 
-pub mod assumption;
 pub mod blocking_pod;
 pub mod breach;
 pub mod budget;
@@ -26,6 +25,7 @@ pub mod settings;
 pub mod stall;
 pub mod status;
 pub mod step;
+pub mod undeclared_kind;
 pub mod undone;
 
 pub use settings::Settings;

@@ -3,7 +3,7 @@
 use std::{
     collections::{HashMap, HashSet},
     sync::Arc,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use basic_deployment_controller::{
@@ -15,13 +15,14 @@ use basic_deployment_controller::{
 use catena_api::BlockedBy;
 use parking_lot::{Mutex, MutexGuard};
 use serde_json::Value;
+use tokio::time::Instant;
 
 /// The memory, by the uid of the `BasicDeployment`.
 #[derive(Clone, Default)]
-pub struct Memory(Arc<Mutex<HashMap<String, OfOne>>>);
+pub struct Memory(Arc<Mutex<HashMap<String, Remembered>>>);
 
 #[derive(Default)]
-struct OfOne {
+struct Remembered {
     applied: Option<Applied>,
     /// By the uid of the child.
     replicas: HashMap<String, i32>,
@@ -74,7 +75,7 @@ impl Progress {
 
 /// The part of the last writes that a decision may use.
 #[derive(Default)]
-pub struct Remembered {
+pub struct Recalled {
     /// The state of the child after the last apply of the rendering that is still wanted.
     pub settled_as: Option<Value>,
     /// The last replicas that were set on each child, by its uid.
@@ -89,64 +90,66 @@ pub struct Remembered {
 
 impl Memory {
     /// The part of the memory that concerns the wanted rendering.
-    pub fn recall(&self, uid: &str, desired: Option<&Desired>) -> Remembered {
-        self.lock().get(uid).map(|of_one| of_one.recall(desired)).unwrap_or_default()
+    pub fn recall(&self, uid: &str, desired: Option<&Desired>) -> Recalled {
+        self.lock().get(uid).map(|remembered| remembered.recall(desired)).unwrap_or_default()
     }
 
     /// Records an applied rendering, and its state on the server.
     pub fn applied(&self, uid: &str, hash: &str, settled_as: Value) {
-        self.change(uid, |of_one| of_one.applied = Some(Applied { hash: hash.to_owned(), settled_as }));
+        self.change(uid, |remembered| {
+            remembered.applied = Some(Applied { hash: hash.to_owned(), settled_as });
+        });
     }
 
     /// Records the replicas that were set on a child, and forgets children that are no longer known.
     pub fn scaled(&self, uid: &str, child: &str, replicas: i32, is_known: impl Fn(&str) -> bool) {
-        self.change(uid, |of_one| {
-            of_one.replicas.retain(|child, _| is_known(child));
-            of_one.replicas.insert(child.to_owned(), replicas);
+        self.change(uid, |remembered| {
+            remembered.replicas.retain(|child, _| is_known(child));
+            remembered.replicas.insert(child.to_owned(), replicas);
         });
     }
 
     /// Records that somebody's change was undone.
     pub fn undid(&self, uid: &str, part: Part, field: String) {
-        self.change(uid, |of_one| {
-            let before = of_one.undone.get(&part).filter(|before| before.at.elapsed() < CONTEST_END);
+        self.change(uid, |remembered| {
+            let before = remembered.undone.get(&part).filter(|before| before.at.elapsed() < CONTEST_END);
             let times = before.map_or(1, |before| before.times.saturating_add(1));
-            of_one.undone.insert(part, UndoneAt { field, at: Instant::now(), times });
+            remembered.undone.insert(part, UndoneAt { field, at: Instant::now(), times });
         });
     }
 
     /// Records that a command's status was written.
-    pub fn told(&self, uid: &str) {
-        self.change(uid, |of_one| of_one.told = Some(Instant::now()));
+    pub fn note_told(&self, uid: &str) {
+        self.change(uid, |remembered| remembered.told = Some(Instant::now()));
     }
 
     /// Records that the server does not accept a command's status.
     pub fn is_unheard(&self, uid: &str, command: &str) {
-        self.change(uid, |of_one| {
-            of_one.unheard.insert(command.to_owned());
+        self.change(uid, |remembered| {
+            remembered.unheard.insert(command.to_owned());
         });
     }
 
     /// Records that the revision of a rendering could not be created, because its name is taken.
     pub fn name_is_taken(&self, uid: &str, hash: &str) {
-        self.change(uid, |of_one| of_one.taken = Some(hash.to_owned()));
+        self.change(uid, |remembered| remembered.taken = Some(hash.to_owned()));
     }
 
     /// Records that a revision was stored.
     pub fn recorded(&self, uid: &str) {
-        self.change(uid, |of_one| of_one.taken = None);
+        self.change(uid, |remembered| remembered.taken = None);
     }
 
     /// Whether the name of a rendering's revision was taken at its creation.
     pub fn is_name_taken(&self, uid: &str, hash: &str) -> bool {
-        self.lock().get(uid).is_some_and(|of_one| of_one.taken.as_deref() == Some(hash))
+        self.lock().get(uid).is_some_and(|remembered| remembered.taken.as_deref() == Some(hash))
     }
 
     /// Records the outcome of a look for the pod that keeps a child from serving.
     pub fn looked(&self, uid: &str, child: &Child, found: Result<Option<BlockedBy>, String>) {
         let (generation, at) = (child.generation, Instant::now());
-        self.change(uid, |of_one| {
-            of_one.look = Some(LookAt { child: child.uid.clone(), generation, at, found });
+        self.change(uid, |remembered| {
+            remembered.look = Some(LookAt { child: child.uid.clone(), generation, at, found });
         });
     }
 
@@ -161,11 +164,11 @@ impl Memory {
     /// The time since the last progress of a child. `reported` is the time that an earlier process has reported, for an
     /// object that this process sees for the first time.
     pub fn since_progress(&self, uid: &str, now: Progress, reported: Duration) -> Duration {
-        self.change(uid, |of_one| match &of_one.progress {
+        self.change(uid, |remembered| match &remembered.progress {
             Some((before, earlier, since)) if *before == now => earlier.saturating_add(since.elapsed()),
             seen => {
                 let earlier = if seen.is_none() { reported } else { Duration::ZERO };
-                of_one.progress = Some((now, earlier, Instant::now()));
+                remembered.progress = Some((now, earlier, Instant::now()));
                 earlier
             }
         })
@@ -176,23 +179,23 @@ impl Memory {
         self.lock().remove(uid);
     }
 
-    fn change<T>(&self, uid: &str, change: impl FnOnce(&mut OfOne) -> T) -> T {
+    fn change<T>(&self, uid: &str, change: impl FnOnce(&mut Remembered) -> T) -> T {
         change(self.lock().entry(uid.to_owned()).or_default())
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, OfOne>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, Remembered>> {
         self.0.lock()
     }
 }
 
-impl OfOne {
-    fn recall(&self, desired: Option<&Desired>) -> Remembered {
+impl Remembered {
+    fn recall(&self, desired: Option<&Desired>) -> Recalled {
         let still_wanted =
             self.applied.iter().find(|applied| desired.is_some_and(|desired| desired.hash == applied.hash));
         let undone = self.undone.iter().map(|(part, UndoneAt { field, at, times })| {
             (*part, Undone { field: field.clone(), since: at.elapsed(), times: *times })
         });
-        Remembered {
+        Recalled {
             settled_as: still_wanted.map(|applied| applied.settled_as.clone()),
             replicas: self.replicas.clone(),
             undone: undone.collect(),

@@ -8,7 +8,7 @@ mod pods;
 use std::{sync::Arc, time::Duration};
 
 use basic_deployment_controller::{
-    Settings as Configured, blocking_pod,
+    Settings, blocking_pod,
     child::Child,
     child_kind::ChildKind,
     command::{Command, CommandKind, Order},
@@ -25,7 +25,7 @@ use operator_kit::{
     object::ObjectId,
     render::{Rendered, Renderings},
     report::StatusAge,
-    run::{Attempt, Settings, Trigger},
+    run::{Attempt, LiveSettings, Trigger},
     watch::{ReadError, ServedKinds, TrimmedObject, Watches, live},
     write::{WriteError, owner::still_there},
 };
@@ -45,7 +45,7 @@ const MAX_LOOKS: usize = 10;
 /// Reads the input of a decision; it owns the caches.
 pub struct Observer {
     client: Client,
-    settings: Settings<Configured>,
+    settings: LiveSettings<Settings>,
     served_kinds: ServedKinds,
     children: Children,
     history: History,
@@ -60,7 +60,7 @@ pub struct Observer {
 impl Observer {
     pub fn new(
         client: Client,
-        settings: Settings<Configured>,
+        settings: LiveSettings<Settings>,
         served_kinds: ServedKinds,
         watches: Watches,
         trigger: &Trigger<BasicDeployment>,
@@ -338,7 +338,7 @@ impl Observer {
     async fn desired(
         &self,
         deployment: &BasicDeployment,
-        settings: &Configured,
+        settings: &Settings,
         rendered: Result<Rendered, Refusal>,
         pin: Option<&Pin>,
     ) -> Result<Result<Desired, Refusal>, Error> {

@@ -1,4 +1,4 @@
-//! Counts how often somebody's change of the child was undone.
+//! Recently undone changes of the child: their pace, and the number that makes a contest.
 
 use std::time::Duration;
 

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use basic_replicaset_controller::{
-    adoption::Origin, decide::Action, error::Error, observed::TakenName, pod::PodRow, revision::subject,
-    status::CONDITIONS,
+    Settings, adoption::Origin, decide::Action, error::Error, observed::TakenName, pod::PodRow,
+    revision::subject, status::CONDITIONS,
 };
 use catena_api::{BasicReplicaSet, keys};
 use k8s_openapi::api::core::v1::Pod;
@@ -12,7 +12,7 @@ use kube::discovery::ApiResource;
 use operator_kit::{
     object::ObjectId,
     report::StatusAge,
-    run::{Next, Settings},
+    run::{LiveSettings, Next},
     watch::{Row, WatchedResource, Watermark},
     write::{Batch, WriteCause, WriteError, Writer, owner::controller_reference, slow_start},
 };
@@ -25,7 +25,7 @@ use crate::{
 
 /// Takes steps.
 pub struct Executor {
-    settings: Settings<basic_replicaset_controller::Settings>,
+    settings: LiveSettings<Settings>,
     writer: Writer,
     memory: Memory,
     revisions: Revisions,
@@ -35,7 +35,7 @@ pub struct Executor {
 impl Executor {
     /// An executor whose writes to pods appear in `seen`.
     pub fn new(
-        settings: Settings<basic_replicaset_controller::Settings>,
+        settings: LiveSettings<Settings>,
         writer: Writer,
         seen: &Watermark,
         memory: Memory,

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use basic_replicaset_controller::{
+    Settings,
     adoption::{Origin, is_as_rendered},
     error::Error,
     observed::{Holder, Observed, TakenName, succession_ends_in, wanted},
@@ -19,7 +20,7 @@ use operator_kit::{
     object::ObjectId,
     render::Templates,
     report::StatusAge,
-    run::{Attempt, Settings},
+    run::{Attempt, LiveSettings},
     watch::{Cache, ReadError, TrimmedObject, live, pod::PodState},
     write::{WriteError, owner::still_there},
 };
@@ -27,12 +28,12 @@ use operator_kit::{
 use crate::{memory::Memory, revisions::Revisions};
 
 /// Number of concurrent live look-ups of pods.
-const SIDE_BY_SIDE: usize = 16;
+const MAX_CONCURRENT_LOOKS: usize = 16;
 
 /// Reads the state of a set.
 pub struct Observer {
     client: Client,
-    settings: Settings<basic_replicaset_controller::Settings>,
+    settings: LiveSettings<Settings>,
     pods: Arc<Cache<PodRow>>,
     memory: Memory,
     kind: ApiResource,
@@ -52,7 +53,7 @@ impl Observer {
     /// An observer of sets and the pods in a cache.
     pub fn new(
         client: Client,
-        settings: Settings<basic_replicaset_controller::Settings>,
+        settings: LiveSettings<Settings>,
         pods: Arc<Cache<PodRow>>,
         memory: Memory,
         revisions: Revisions,
@@ -173,7 +174,7 @@ impl Observer {
             };
             (slot, taken.name, holder)
         });
-        let looked_up: Vec<_> = looked_up.buffer_unordered(SIDE_BY_SIDE).collect().await;
+        let looked_up: Vec<_> = looked_up.buffer_unordered(MAX_CONCURRENT_LOOKS).collect().await;
         for (slot, name, holder) in looked_up {
             let holder = match holder {
                 Ok(Some(holder)) => holder,
@@ -223,7 +224,7 @@ impl Observer {
         let settings = self.settings.current();
         let looked_up = stream::iter(candidates)
             .map(async |pod| (self.live(&pod).await, pod))
-            .buffer_unordered(SIDE_BY_SIDE);
+            .buffer_unordered(MAX_CONCURRENT_LOOKS);
         let looked_up: Vec<_> = looked_up.collect().await;
         for (live, pod) in looked_up {
             match live {

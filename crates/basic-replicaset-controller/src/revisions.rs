@@ -10,7 +10,7 @@ use basic_replicaset_controller::{
 use catena_api::BasicReplicaSet;
 use operator_kit::{
     render::{Renderings, TemplateError},
-    run,
+    run::LiveSettings,
 };
 use serde_json::Value;
 
@@ -20,13 +20,13 @@ pub type Outcome = (Result<String, TemplateError>, Vec<String>);
 /// Revisions of sets; clones share them.
 #[derive(Clone)]
 pub struct Revisions {
-    settings: run::Settings<Settings>,
+    settings: LiveSettings<Settings>,
     renderings: Arc<Renderings<Outcome>>,
 }
 
 impl Revisions {
     /// Revisions that follow these settings.
-    pub fn new(settings: run::Settings<Settings>) -> Self {
+    pub fn new(settings: LiveSettings<Settings>) -> Self {
         Self { settings, renderings: Arc::default() }
     }
 

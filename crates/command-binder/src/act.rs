@@ -13,7 +13,6 @@ use command_binder::{
 };
 use json_patch::{AddOperation, PatchOperation, TestOperation, jsonptr::PointerBuf};
 use k8s_openapi::{api::core::v1::ObjectReference, apimachinery::pkg::apis::meta::v1::OwnerReference};
-use kube::Resource;
 use operator_kit::{
     object::ObjectId,
     report::{EVENTS_BUSY, Events},
@@ -56,7 +55,7 @@ impl Executor {
                 }
                 self.tell(command, &verdict);
                 self.memory
-                    .tell(ObjectId::of(command).uid, Told { reason: verdict.reason, at: observed.now });
+                    .note_told(ObjectId::of(command).uid, Told { reason: verdict.reason, at: observed.now });
                 // The next pass finds it reported, and waits.
                 Ok(Next::Wait(Duration::ZERO))
             }
@@ -77,7 +76,7 @@ impl Executor {
     }
 
     fn tell(&self, command: &Watched<CommandRow>, verdict: &Verdict) {
-        let object = command.object_ref(&command.source.watched.resource);
+        let object = command.reference();
         if command.row.kind.mode == Mode::Observe && verdict.reason == "WouldBind" {
             self.events.tell(&object, verdict.reason, &verdict.message);
         } else {

@@ -23,7 +23,7 @@ impl Memory {
     }
 
     /// Records a report on a command.
-    pub fn tell(&self, uid: &str, told: Told) {
+    pub fn note_told(&self, uid: &str, told: Told) {
         self.0.lock().entry(uid.to_owned()).or_default().told = Some(told);
     }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use catena_api::keys;
 use command_reaper::{command::CommandRow, decide::Action, error::Error, notice::Notice, observed::Observed};
-use kube::{Resource, api::ObjectMeta};
+use kube::api::ObjectMeta;
 use operator_kit::{
     object::ObjectId,
     report::{EVENTS_BUSY, Events},
@@ -57,7 +57,7 @@ impl Executor {
                     return Ok(Next::Wait(EVENTS_BUSY));
                 }
                 self.tell(command, &notice);
-                self.memory.tell(ObjectId::of(command).uid, observed.now);
+                self.memory.note_told(ObjectId::of(command).uid, observed.now);
                 // The next pass knows when it is to be repeated, if at all.
                 Ok(Next::Wait(Duration::ZERO))
             }
@@ -68,7 +68,7 @@ impl Executor {
     }
 
     fn tell(&self, command: &Watched<CommandRow>, Notice { is_warning, reason, note }: &Notice) {
-        let object = command.object_ref(&command.source.watched.resource);
+        let object = command.reference();
         if *is_warning {
             self.events.warn(&object, reason, note);
         } else {

@@ -1,13 +1,11 @@
 //! The watched kinds follow the settings.
 
 use command_reaper::{Settings, command::CommandRow, settings::Kind};
-use operator_kit::watch::WatchedKind;
+use operator_kit::{run::LiveSettings, watch::WatchedKind};
 use tokio::sync::watch;
 
 /// The configured kinds, now and after each change.
-pub fn follow(
-    mut settings: operator_kit::run::Settings<Settings>,
-) -> watch::Receiver<Vec<WatchedKind<CommandRow>>> {
+pub fn follow(mut settings: LiveSettings<Settings>) -> watch::Receiver<Vec<WatchedKind<CommandRow>>> {
     let (sender, receiver) = watch::channel(watched(&settings.current()));
     tokio::spawn(async move {
         while !sender.is_closed() {

@@ -29,7 +29,7 @@ impl Memory {
     }
 
     /// Records a report that a command is kept.
-    pub fn tell(&self, uid: &str, at: Timestamp) {
+    pub fn note_told(&self, uid: &str, at: Timestamp) {
         self.0.lock().told.insert(uid.to_owned(), at);
     }
 

@@ -17,7 +17,7 @@ use super::{
 use crate::Cluster;
 
 /// Number of concurrent stories, which mostly wait.
-const SIDE_BY_SIDE: usize = 8;
+const MAX_CONCURRENT_STORIES: usize = 8;
 
 /// A cluster whose controllers are those of the stories, until it is ended.
 pub struct Campaign {
@@ -58,7 +58,7 @@ impl Campaign {
         let mut outcomes = stream::iter(stories)
             .take_while(|_| std::future::ready(began.elapsed() < limit))
             .map(|plans| self.tell(plans))
-            .buffer_unordered(SIDE_BY_SIDE);
+            .buffer_unordered(MAX_CONCURRENT_STORIES);
         let (mut table, mut runs, mut failed) = (Table::default(), 0, Vec::new());
         while let Some((plans, outcome)) = outcomes.next().await {
             runs += 1;

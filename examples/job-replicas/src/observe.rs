@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use job_replicas::{
+    Settings,
     error::Error,
     job::{JobRow, revision},
     kind::JobReplicas,
@@ -11,14 +12,14 @@ use job_replicas::{
 };
 use operator_kit::{
     object::ObjectId,
-    run::{Attempt, Settings},
+    run::{Attempt, LiveSettings},
     watch::Cache,
 };
 
 /// Reads the state of an object.
 pub struct Observer {
     /// The settings in force.
-    pub settings: Settings<job_replicas::Settings>,
+    pub settings: LiveSettings<Settings>,
     /// All Jobs with our label.
     pub jobs: Arc<Cache<JobRow>>,
 }

@@ -10,8 +10,6 @@ use operator_kit::{
     watch::Watched,
 };
 
-use super::reference;
-
 /// The Event of a release. It is published when this is dropped, however the release ends: also if its answer is lost, or
 /// the pass is cut off, because the object may be gone.
 pub struct Trail<'e> {
@@ -37,7 +35,7 @@ impl<'e> Trail<'e> {
             ),
         };
         let milestone = Milestone { reason, action: "Release".into(), note, related: held.last_backup() };
-        Self { events, object: reference(target), event: Some((type_, milestone)) }
+        Self { events, object: target.reference(), event: Some((type_, milestone)) }
     }
 
     /// Publishes nothing: the server refused the release.

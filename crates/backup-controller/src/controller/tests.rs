@@ -2,7 +2,7 @@
 
 use operator_kit::{
     report::{Events, Reported},
-    run::{Settings, Triggers},
+    run::{LiveSettings, Triggers},
     watch::{ServedKinds, Watches},
     write::Writer,
 };
@@ -10,10 +10,10 @@ use serde_json::json;
 
 use super::*;
 use crate::{
-    api_server::{Answer, DATE, Sent, answering},
     fixtures::{MANAGER, TEMPLATE, settings, target, watched},
     memory::Memory,
     metrics::HeldMetrics,
+    mock_server::{Answer, DATE, Sent, answering},
     observe::{BackupWatches, Namespaces},
 };
 
@@ -21,14 +21,14 @@ use crate::{
 fn controller(
     versions: &'static [&'static str],
     memory: &Memory,
-) -> (ProtectedObjects, crate::api_server::Log) {
+) -> (ProtectedObjects, crate::mock_server::Log) {
     let (client, log) = answering(Some(DATE), move |sent| answer(versions, sent));
     let (writer, events) = (Writer::over(client.clone(), MANAGER), Events::over(client.clone(), MANAGER));
     let served_kinds = ServedKinds::new(client.clone());
     let (watches, triggers) = (Watches::default(), Triggers::default());
     let backups = BackupWatches::new(client.clone(), served_kinds.clone(), watches.clone(), triggers.clone());
     let namespaces = Namespaces::new(client.clone(), watches, triggers);
-    let settings = Settings::fixed(settings(TEMPLATE, "backups"));
+    let settings = LiveSettings::fixed(settings(TEMPLATE, "backups"));
     let executor = Executor::new(writer, events, memory.clone(), HeldMetrics::new());
     let observer = Observer::new(client, served_kinds, settings, namespaces, backups, memory.clone());
     (ProtectedObjects { observer, executor }, log)

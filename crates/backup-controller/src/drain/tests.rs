@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::{
-    api_server::{Answer, Log, Sent, answering},
     fixtures::{MANAGER, target},
+    mock_server::{Answer, Log, Sent, answering},
 };
 
 /// The held objects of a server, each with the code that its first release is answered with; 0 is no answer.
@@ -122,7 +122,10 @@ async fn no_release_begins_after_the_time_is_up_and_each_that_has_begun_is_told(
         .await
         .unwrap_err();
     report.end().await;
-    assert_eq!((names.len() - left.lock().len(), told(&log).len()), (SIDE_BY_SIDE, SIDE_BY_SIDE));
+    assert_eq!(
+        (names.len() - left.lock().len(), told(&log).len()),
+        (MAX_CONCURRENT_RELEASES, MAX_CONCURRENT_RELEASES)
+    );
 }
 
 #[tokio::test(start_paused = true)]

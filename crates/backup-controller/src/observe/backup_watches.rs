@@ -115,7 +115,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::api_server::server;
+    use crate::mock_server::server;
 
     #[tokio::test]
     async fn backups_are_watched_in_the_version_that_is_served() {

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use backup_controller::{observed::Row, settings::Entries};
-use operator_kit::{run::Settings, watch::WatchedKind};
+use backup_controller::{Settings, observed::Row, settings::Entries};
+use operator_kit::{run::LiveSettings, watch::WatchedKind};
 use tokio::{select, sync::watch, time::sleep};
 
 use super::{backup_watches::BackupWatches, leaving::Leaving, namespaces::Namespaces};
@@ -13,7 +13,7 @@ const VERSION_LOOK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Follows the settings, forever.
 pub async fn follow(
-    mut settings: Settings<backup_controller::Settings>,
+    mut settings: LiveSettings<Settings>,
     wanted: watch::Sender<Vec<WatchedKind<Row>>>,
     backups: BackupWatches,
     namespaces: Namespaces,

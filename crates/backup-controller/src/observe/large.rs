@@ -19,7 +19,7 @@ use super::live::{self, Answer};
 /// Size, in bytes, of the smallest large object. As many of the smaller ones as there are concurrent passes fit.
 const LARGE: usize = 128 * 1024;
 /// Number of large objects of one kind that are handled at the same time.
-const AT_A_TIME: usize = 2;
+const MAX_CONCURRENT_READS: usize = 2;
 
 /// The turns of large objects. A pass does not wait for its turn: it would keep the place of a small object, and its
 /// time would run out. Each kind has turns of its own, because its backups may take long.
@@ -62,7 +62,8 @@ impl LargeObjects {
 
     fn turn(&self, kind: &Arc<str>) -> Option<Turn> {
         let mut turns = self.turns.lock();
-        let turns = turns.entry(kind.clone()).or_insert_with(|| Arc::new(Semaphore::new(AT_A_TIME)));
+        let turns =
+            turns.entry(kind.clone()).or_insert_with(|| Arc::new(Semaphore::new(MAX_CONCURRENT_READS)));
         turns.clone().try_acquire_owned().ok().map(Turn)
     }
 }
@@ -75,7 +76,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::api_server::{DATE, server};
+    use crate::mock_server::{DATE, server};
 
     #[tokio::test]
     async fn large_objects_of_a_kind_take_turns_and_small_ones_need_none() {

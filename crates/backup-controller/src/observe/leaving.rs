@@ -1,7 +1,6 @@
 //! Tells of objects that are left with the finalizer when the settings no longer have an entry for their kind.
 
 use backup_controller::{Settings, finalizer, observed::Row};
-use kube::Resource;
 use operator_kit::{report::Events, run::Triggers};
 
 use crate::metrics::LeftMetrics;
@@ -44,7 +43,7 @@ impl Leaving {
             );
             for object in left.iter().take(TOLD) {
                 self.events.warn(
-                    &object.object_ref(&object.source.watched.resource),
+                    &object.reference(),
                     "NoEntry",
                     "the values of backup-controller no longer have an entry for this kind, but the object still carries \
                      its finalizer and cannot be deleted: restore the entry with protect: false until no object carries it",

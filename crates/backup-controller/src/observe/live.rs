@@ -100,7 +100,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::api_server::{DATE, server};
+    use crate::mock_server::{DATE, server};
 
     async fn read_web(date: Option<&'static str>, code: u16, body: Value) -> Result<Answer, ReadError> {
         let client = server(date, move |_| (code, body.clone()));

@@ -8,8 +8,8 @@ use serde_json::json;
 
 use super::*;
 use crate::{
-    api_server::{Answer, DATE, Log, answering},
     fixtures::{TEMPLATE, created, deferred, failed, settings, target, watched},
+    mock_server::{Answer, DATE, Log, answering},
 };
 
 const WEB: &str = "/api/v1/namespaces/shop/configmaps/web";
@@ -32,7 +32,7 @@ fn observer(web: Option<Value>, memory: Memory) -> (Observer, Log) {
     });
     let served_kinds = ServedKinds::new(client.clone());
     let namespaces = Namespaces::new(client.clone(), Watches::default(), Triggers::default());
-    let settings = Settings::fixed(settings(TEMPLATE, "backups"));
+    let settings = LiveSettings::fixed(settings(TEMPLATE, "backups"));
     let backups =
         BackupWatches::new(client.clone(), served_kinds.clone(), Watches::default(), Triggers::default());
     (Observer::new(client, served_kinds, settings, namespaces, backups, memory), log)
@@ -150,7 +150,7 @@ async fn the_entry_that_was_told_stays_even_if_the_object_does_not_show_it() {
         }},
     });
     file["kinds"]["silver"]["onFailure"] = "Release".into();
-    let two: backup_controller::Settings = serde_json::from_value(file).unwrap();
+    let two: Settings = serde_json::from_value(file).unwrap();
     let entries = &two.by_resource["configmaps"];
     let silver = entries.named("silver").unwrap().clone();
     let id = |status| recorded(entries, &target("shop"), status, silver.clone()).id.clone();

@@ -46,7 +46,7 @@ fn orphan() -> Arc<PodRow> {
     })
 }
 
-fn settings() -> basic_replicaset_controller::Settings {
+fn settings() -> Settings {
     let template = "{apiVersion: v1, kind: Pod, metadata: {name: {{ name ~ '-' ~ suffix }}}}";
     serde_json::from_value(json!({"templates": {"default": template}})).unwrap()
 }
@@ -68,11 +68,11 @@ async fn take(action: Action, answers: &[Answer]) -> (Vec<Sent>, Result<Next, Er
     let (client, log) = answering(in_turn(answers));
     let memory = Memory::default();
     let executor = Executor::new(
-        Settings::fixed(settings()),
+        LiveSettings::fixed(settings()),
         Writer::over(client, MANAGER),
         &Watermark::unwatched(),
         memory.clone(),
-        Revisions::new(Settings::fixed(settings())),
+        Revisions::new(LiveSettings::fixed(settings())),
     );
     let result = executor.act(&set(), action).await;
     (log.take(), result, memory)

@@ -7,13 +7,14 @@ use std::{
 };
 
 use command_binder::{
+    Settings,
     command::CommandRow,
     kind::{CommandKind, TargetKind},
 };
 use kube::{Api, Client, discovery::ApiResource};
 use operator_kit::{
     object::ObjectId,
-    run::{Operator, Settings, Triggers},
+    run::{LiveSettings, Operator, Triggers},
     watch::{Notices, ServedKinds, TrimmedObject, Watch, WatchedKind, Watches},
 };
 use tokio::{
@@ -36,7 +37,7 @@ pub struct Catalog {
     watches: Watches,
     on_malformed: OnMalformed,
     served_kinds: ServedKinds,
-    settings: Settings<command_binder::Settings>,
+    settings: LiveSettings<Settings>,
     waiting: Waiting,
     triggers: Triggers<CommandRow>,
     targets: HashMap<Arc<TargetKind>, (ApiResource, Notices)>,
@@ -46,7 +47,7 @@ pub struct Catalog {
 
 impl Catalog {
     pub fn new(
-        operator: &Operator<command_binder::Settings>,
+        operator: &Operator<Settings>,
         waiting: Waiting,
         triggers: Triggers<CommandRow>,
         on_malformed: OnMalformed,

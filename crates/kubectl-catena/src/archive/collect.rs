@@ -32,7 +32,7 @@ use crate::{
 };
 
 /// Requests at the same time.
-const SIDE_BY_SIDE: usize = 16;
+const MAX_CONCURRENT_READS: usize = 16;
 /// The category of all kinds of the project.
 const CATEGORY: &str = "catena";
 /// Kinds that would do harm or nothing if they were created again, with the reason.
@@ -252,7 +252,7 @@ impl Collection<'_> {
                 let object = read(cluster, &candidate.kind, namespace.as_deref(), &name).await;
                 (candidate.kind, name, object)
             });
-            let read: Vec<_> = read.buffered(SIDE_BY_SIDE).collect().await;
+            let read: Vec<_> = read.buffered(MAX_CONCURRENT_READS).collect().await;
             for (kind, name, object) in read {
                 match object {
                     Ok(Some(object)) => self.add(&kind, object)?,
@@ -280,7 +280,7 @@ impl Collection<'_> {
         let kinds: Vec<&Kind> = kinds.filter(|kind| kind.is_namespaced || namespace.is_none()).collect();
         let cluster = self.cluster;
         let lists = stream::iter(kinds).map(async |kind| (kind, owned(cluster, kind, namespace).await));
-        let lists: Vec<_> = lists.buffered(SIDE_BY_SIDE).collect().await;
+        let lists: Vec<_> = lists.buffered(MAX_CONCURRENT_READS).collect().await;
         let mut candidates = Vec::new();
         for (kind, list) in lists {
             match list {

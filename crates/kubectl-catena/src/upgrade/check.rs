@@ -23,7 +23,7 @@ use crate::{
 };
 
 /// Objects that are tried at the same time.
-const SIDE_BY_SIDE: usize = 32;
+const MAX_CONCURRENT_TRIALS: usize = 32;
 
 /// What a new definition would do.
 #[derive(Debug, Default, Serialize)]
@@ -204,7 +204,7 @@ async fn objects(
             progress.advance();
             (place, verdict)
         });
-        let verdicts: Vec<_> = verdicts.buffered(SIDE_BY_SIDE).collect().await;
+        let verdicts: Vec<_> = verdicts.buffered(MAX_CONCURRENT_TRIALS).collect().await;
         for (place, verdict) in verdicts {
             checked.add(place, verdict);
         }

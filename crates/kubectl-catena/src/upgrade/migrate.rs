@@ -21,7 +21,7 @@ use super::{
 use crate::{connection::Cluster, errors::read_failure, pages::Pages, progress::Progress};
 
 /// Objects that are migrated at the same time.
-const SIDE_BY_SIDE: usize = 16;
+const MAX_CONCURRENT_WRITES: usize = 16;
 /// Attempts to write an object that somebody else changes meanwhile.
 const ATTEMPTS: usize = 10;
 /// Every replica of the API server must have learned of a new storage version before an object is written.
@@ -158,7 +158,7 @@ async fn pass(
             progress.advance();
             (place, outcome)
         });
-        let outcomes: Vec<_> = outcomes.buffered(SIDE_BY_SIDE).collect().await;
+        let outcomes: Vec<_> = outcomes.buffered(MAX_CONCURRENT_WRITES).collect().await;
         for (place, outcome) in outcomes {
             result.add(place, outcome);
         }

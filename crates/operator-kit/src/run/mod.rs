@@ -25,6 +25,6 @@ pub use {
     leader::Handover,
     operator::Operator,
     queue::{Queue, Trigger},
-    settings::{Sample, Settings, SettingsError, Validate},
+    settings::{LiveSettings, Sample, SettingsError, Validate},
     triggers::Triggers,
 };

@@ -6,7 +6,7 @@ use std::time::Duration;
 use kube::Client;
 use tokio::{sync::Mutex, time::Instant};
 
-use super::settings::{Sample, Settings, Validate};
+use super::settings::{LiveSettings, Sample, Validate};
 use crate::{report::server::Tried, write::try_create};
 
 /// Time for which a result is given again, so that a visitor cannot make the controller send many requests.
@@ -17,12 +17,12 @@ pub(crate) struct SelfTest<S> {
     client: Client,
     /// The controller's own namespace.
     namespace: String,
-    settings: Settings<S>,
+    settings: LiveSettings<S>,
     last: Mutex<Option<(Instant, Tried)>>,
 }
 
 impl<S: Validate> SelfTest<S> {
-    pub fn new(client: Client, namespace: &str, settings: Settings<S>) -> Self {
+    pub fn new(client: Client, namespace: &str, settings: LiveSettings<S>) -> Self {
         Self { client, namespace: namespace.to_owned(), settings, last: Mutex::default() }
     }
 
@@ -94,7 +94,7 @@ mod tests {
             Some("elsewhere") => refusal(403, "pods is forbidden"),
             _ => Answer::Done,
         });
-        let test = SelfTest::new(client, "catena-system", Settings::fixed(Templates));
+        let test = SelfTest::new(client, "catena-system", LiveSettings::fixed(Templates));
         let tried = test.tried().await;
         let [refused] = &tried.refused[..] else { panic!("{tried:?}") };
         assert!(refused.contains("\"bad\"") && refused.contains("spec.readinessProb"), "{refused}");
@@ -116,7 +116,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_server_that_does_not_answer_leaves_a_template_unclear_and_holds_up_no_visitor() {
         let (client, _log) = answering(|_| Answer::Silence);
-        let test = SelfTest::new(client, "catena-system", Settings::fixed(Templates));
+        let test = SelfTest::new(client, "catena-system", LiveSettings::fixed(Templates));
         let tried = tokio::time::timeout(Duration::from_secs(60), test.tried()).await;
         let tried = tried.expect("it does not wait for ever");
         assert_eq!((tried.refused.len(), tried.unclear.len()), (0, 3), "{tried:?}");

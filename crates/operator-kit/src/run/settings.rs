@@ -107,20 +107,20 @@ pub enum SettingsError {
 
 /// Settings that are updated with their file: a change takes effect without a restart, as soon as the controller has the
 /// rights that it needs. After a mistake, the last good settings stay in force.
-pub struct Settings<S>(watch::Receiver<Current<S>>);
+pub struct LiveSettings<S>(watch::Receiver<Current<S>>);
 
 struct Current<S> {
     version: u64,
     settings: Arc<S>,
 }
 
-impl<S> Clone for Settings<S> {
+impl<S> Clone for LiveSettings<S> {
     fn clone(&self) -> Self {
         Self(self.0.clone())
     }
 }
 
-impl<S> Settings<S> {
+impl<S> LiveSettings<S> {
     /// The settings in force.
     #[must_use]
     pub fn current(&self) -> Arc<S> {

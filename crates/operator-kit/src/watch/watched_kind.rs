@@ -5,7 +5,8 @@ use std::{
     sync::Arc,
 };
 
-use kube::{Api, Client, api::ObjectMeta, discovery::ApiResource};
+use k8s_openapi::api::core::v1::ObjectReference;
+use kube::{Api, Client, Resource, api::ObjectMeta, discovery::ApiResource};
 
 use crate::{
     report::health::Health,
@@ -161,6 +162,12 @@ impl<R> Watched<R> {
     #[must_use]
     pub fn resource(&self) -> &ApiResource {
         &self.source.watched.resource
+    }
+
+    /// A reference to it, for Events.
+    #[must_use]
+    pub fn reference(&self) -> ObjectReference {
+        self.object_ref(&self.source.watched.resource)
     }
 }
 

@@ -9,7 +9,7 @@ use crate::report::{Part, Reported};
 /// Time after which no further call is begun: the rest is left to a later pass, after those of other objects.
 const LONGEST: Duration = Duration::from_secs(30);
 /// Maximum number of concurrent calls.
-const SIDE_BY_SIDE: usize = 32;
+const MAX_CONCURRENT_CALLS: usize = 32;
 /// Number of failed calls, without a success, after which no further call is made.
 const MAX_FAILURES: usize = 7;
 
@@ -92,7 +92,7 @@ where
             let call = call(item.clone());
             async move { (item, call.await) }
         });
-        let mut results = pin!(calls.buffer_unordered(SIDE_BY_SIDE));
+        let mut results = pin!(calls.buffer_unordered(MAX_CONCURRENT_CALLS));
         let mut goes_on = true;
         while let Some((item, result)) = results.next().await {
             match result {
@@ -152,7 +152,7 @@ mod tests {
             }
         };
         let ended = slow_start((0..500).collect(), call, |()| false).await;
-        assert_eq!((ended.done, most.get()), (500, SIDE_BY_SIDE));
+        assert_eq!((ended.done, most.get()), (500, MAX_CONCURRENT_CALLS));
     }
 
     #[tokio::test]

@@ -76,9 +76,9 @@ pub struct Options {
     /// Pause before each measurement, in seconds, so that it starts on a quiet cluster
     #[arg(long, default_value_t = 5, value_name = "SECONDS")]
     rest: u64,
-    /// Give up on a scenario after this many seconds
+    /// Time limit of a scenario, in seconds
     #[arg(long, default_value_t = 600, value_name = "SECONDS")]
-    patience: u64,
+    timeout: u64,
     /// Write all figures of all runs to this file
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
@@ -122,7 +122,7 @@ pub async fn rehearse(cluster: &LocalCluster, interrupt: &Interrupt) -> Result<(
         binaries: BinaryKind::Release,
         without_events: false,
         rest: 0,
-        patience: 60,
+        timeout: 60,
         json: None,
         svg: None,
     };
@@ -167,7 +167,7 @@ async fn take_turns(cluster: &LocalCluster, options: &Options, samples: &mut Vec
                 objects: objects.get(),
                 replicas: options.replicas.get(),
                 pod_bytes: options.pod_bytes,
-                patience: Duration::from_secs(options.patience),
+                timeout: Duration::from_secs(options.timeout),
                 run,
             };
             println!("\n{objects} objects, run {run} of {}", options.runs);

@@ -30,7 +30,7 @@ pub struct Setting<'a> {
     pub objects: usize,
     pub replicas: usize,
     pub pod_bytes: usize,
-    pub patience: Duration,
+    pub timeout: Duration,
     /// Counted from 1.
     pub run: usize,
 }
@@ -109,11 +109,11 @@ impl<'a> Trial<'a> {
     where
         K: kube::Resource + Clone + std::fmt::Debug + serde::de::DeserializeOwned + Send + 'static,
     {
-        let (started, patience) = (Instant::now(), self.setting.patience);
+        let (started, limit) = (Instant::now(), self.setting.timeout);
         let mut done = std::collections::HashSet::new();
         let mut events = pin!(watcher(objects.clone(), config).default_backoff().applied_objects());
         while done.len() < count {
-            let left = patience.saturating_sub(started.elapsed());
+            let left = limit.saturating_sub(started.elapsed());
             match tokio::time::timeout(left, events.next()).await {
                 Ok(Some(Ok(object))) if is_done(&object) => {
                     done.insert(object.name_any());
@@ -122,7 +122,7 @@ impl<'a> Trial<'a> {
                     done.remove(&object.name_any());
                 }
                 Ok(_) => {}
-                Err(_) => bail!("{} of {count} objects were done after {} s", done.len(), patience.as_secs()),
+                Err(_) => bail!("{} of {count} objects were done after {} s", done.len(), limit.as_secs()),
             }
         }
         Ok(())
@@ -132,8 +132,8 @@ impl<'a> Trial<'a> {
     pub async fn until_true(&self, what: &str, question: impl AsyncFn() -> Result<bool>) -> Result<()> {
         let started = Instant::now();
         while !question().await? {
-            if started.elapsed() > self.setting.patience {
-                bail!("{what}: not after {} s", self.setting.patience.as_secs());
+            if started.elapsed() > self.setting.timeout {
+                bail!("{what}: not after {} s", self.setting.timeout.as_secs());
             }
             // The answers are small.
             tokio::time::sleep(Duration::from_millis(100)).await;

@@ -10,6 +10,7 @@ use backup_controller::{
 };
 use catena_api::keys::BACKUP_FINALIZER;
 use jiff::Timestamp;
+use k8s_openapi::api::core::v1::ObjectReference;
 use operator_kit::{
     report::{Failure, Reported},
     run::Attempt,
@@ -20,8 +21,8 @@ use prometheus_client::{encoding::text::encode, registry::Registry};
 
 use super::*;
 use crate::{
-    api_server::{Answer, Sent, answering},
     fixtures::{self, MANAGER, TEMPLATE, created, failed, held, settings, target, with_policy},
+    mock_server::{Answer, Sent, answering},
 };
 
 const WEB: &str =

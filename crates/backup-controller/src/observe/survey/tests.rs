@@ -22,9 +22,9 @@ use serde_json::json;
 
 use super::*;
 use crate::{
-    api_server::{DATE, server},
     fixtures::{TEMPLATE, created, failed, settings, target, with_policy},
     memory::Unplaced,
+    mock_server::{DATE, server},
 };
 
 /// A cluster with these backups, and the number of look-ups.

@@ -107,9 +107,9 @@ async fn nothing_is_looked_up_that_the_cache_shows_or_that_nothing_is_done_with(
 }
 
 /// A template and settings for two kinds of children, the second one of which it renders, and the stored rendering.
-fn exchange_for(api_version: &str, kind: &str) -> (Configured, (&'static str, Value)) {
+fn exchange_for(api_version: &str, kind: &str) -> (Settings, (&'static str, Value)) {
     let template = TEMPLATE.replace("catena.dev/v1alpha1", api_version).replace("BasicReplicaSet", kind);
-    let settings: Configured = serde_json::from_value(json!({
+    let settings: Settings = serde_json::from_value(json!({
         "children": [
             {"apiVersion": "catena.dev/v1alpha1", "kind": "BasicReplicaSet"},
             {"apiVersion": api_version, "kind": kind},

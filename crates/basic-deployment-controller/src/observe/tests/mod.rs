@@ -53,7 +53,7 @@ impl Cluster {
 
     /// The same with other settings.
     async fn with(
-        settings: Configured,
+        settings: Settings,
         listed: Vec<(&'static str, Value)>,
         mut answer: impl FnMut(&Sent) -> Answer + Send + 'static,
     ) -> Self {
@@ -71,7 +71,7 @@ impl Cluster {
             _ => answer(sent),
         });
         let trigger = Queue::<BasicDeployment>::default().trigger();
-        let (settings, memory) = (Settings::fixed(settings), Memory::default());
+        let (settings, memory) = (LiveSettings::fixed(settings), Memory::default());
         let observer = Observer::new(
             client.clone(),
             settings.clone(),
@@ -118,13 +118,13 @@ impl Cluster {
     }
 }
 
-fn settings() -> Configured {
+fn settings() -> Settings {
     let child = json!({"apiVersion": "catena.dev/v1alpha1", "kind": "BasicReplicaSet"});
     settings_of(&child)
 }
 
 /// Settings with this kind of children.
-fn settings_of(child: &Value) -> Configured {
+fn settings_of(child: &Value) -> Settings {
     serde_json::from_value(json!({"children": [child], "templates": {"default": TEMPLATE}})).unwrap()
 }
 

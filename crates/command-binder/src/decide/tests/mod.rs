@@ -171,7 +171,11 @@ fn a_target_of_the_same_name_with_another_uid_is_another_target() {
         assert!(reason == "TargetReplaced" && message.contains("before"), "{more}: {reason}: {message}");
         // A copy has the annotation of another command, and nothing else tells whoever made it.
         let is_recorded = more["metadata"]["annotations"].is_object();
-        assert_eq!(message.contains("create a new command without that annotation"), is_recorded, "{message}");
+        assert_eq!(
+            message.contains("create a new command without that annotation"),
+            is_recorded,
+            "{message}"
+        );
     }
 }
 

@@ -26,7 +26,7 @@ const SOMEBODY_ELSE: &str = "kubectl-catena-somebody-else";
 /// The key of somebody else's label and annotation.
 const FOREIGN: &str = "catena.dev/somebody-else";
 /// Time for the controllers of children to remove their finalizers; it is most of the whole time.
-const PATIENCE: Duration = Duration::from_secs(45);
+const FINALIZER_TIMEOUT: Duration = Duration::from_secs(45);
 /// Time for the namespace to go; what is still there then has a finalizer of another controller.
 const REMOVAL_TIMEOUT: Duration = Duration::from_secs(60);
 /// Time between two looks at a namespace that goes.
@@ -142,7 +142,7 @@ impl Stage {
         let namespaces = Api::<Namespace>::all(self.cluster.client.clone());
         namespaces.delete(self.name(), &DeleteParams::background()).await?;
         loop {
-            if begin.elapsed() > PATIENCE {
+            if begin.elapsed() > FINALIZER_TIMEOUT {
                 self.release().await.ok();
             }
             let found = namespaces.get_opt(self.name()).await?;
@@ -175,7 +175,7 @@ impl Stage {
             self.api().patch(&name, &PatchParams::default(), &Patch::Merge(none)).await?;
             let told = format!(
                 "{name} was not gone after {} s: its finalizers were removed ({}), so that something of it may be left elsewhere",
-                PATIENCE.as_secs(),
+                FINALIZER_TIMEOUT.as_secs(),
                 child.finalizers().join(", ")
             );
             eprintln!("{}", sanitized(&told));
@@ -259,6 +259,6 @@ mod tests {
             format!("PATCH {children}/held"),
         ];
         assert_eq!(told, expected);
-        assert!(writes[2].0 == 0 && writes[3].0 >= PATIENCE.as_secs(), "{writes:?}");
+        assert!(writes[2].0 == 0 && writes[3].0 >= FINALIZER_TIMEOUT.as_secs(), "{writes:?}");
     }
 }

@@ -24,7 +24,7 @@ use crate::{
         settings_status::{SettingsEvents, SettingsStatus},
     },
     run::{
-        Arguments, Controller, Handover, Queue, Settings, Triggers, Validate,
+        Arguments, Controller, Handover, LiveSettings, Queue, Triggers, Validate,
         backoff::Backoff,
         controller::Passes,
         leader::{LEASE_DURATION, Passed, RENEW_DEADLINE},
@@ -50,7 +50,7 @@ pub struct Operator<S> {
     name: &'static str,
     arguments: Arguments,
     client: Client,
-    settings: Settings<S>,
+    settings: LiveSettings<S>,
     writer: Writer,
     events: Events,
     served_kinds: ServedKinds,
@@ -93,7 +93,7 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
             None => SettingsEvents { events: events.clone(), config_map: None },
         };
         let settings =
-            Settings::follow(file, client.clone(), settings_status.clone(), settings_events.clone());
+            LiveSettings::follow(file, client.clone(), settings_status.clone(), settings_events.clone());
         Ok(Self {
             name,
             arguments,
@@ -130,7 +130,7 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
 
     /// The settings, updated with their file.
     #[must_use]
-    pub fn settings(&self) -> Settings<S> {
+    pub fn settings(&self) -> LiveSettings<S> {
         self.settings.clone()
     }
 

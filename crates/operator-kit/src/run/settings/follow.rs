@@ -13,7 +13,7 @@ use tokio::{
     time::{Instant, sleep},
 };
 
-use super::{Current, Settings, SettingsError, Validate, parse, rights};
+use super::{Current, LiveSettings, SettingsError, Validate, parse, rights};
 use crate::{
     render::sha256,
     report::{
@@ -91,7 +91,7 @@ impl<S: DeserializeOwned + Validate> SettingsFile<S> {
     }
 }
 
-impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Settings<S> {
+impl<S: DeserializeOwned + Validate + Send + Sync + 'static> LiveSettings<S> {
     /// Keeps following the file.
     pub(crate) fn follow(
         file: SettingsFile<S>,

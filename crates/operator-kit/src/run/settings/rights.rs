@@ -13,7 +13,7 @@ use serde::Deserialize;
 use tokio::time::timeout;
 
 /// Number of concurrent reviews.
-const CONCURRENT_REVIEWS: usize = 8;
+const MAX_CONCURRENT_REVIEWS: usize = 8;
 /// Time within which the server has to answer a review.
 const REVIEW_TIMEOUT: Duration = Duration::from_secs(10);
 /// Number of missing rights that a message lists.
@@ -53,7 +53,7 @@ impl fmt::Display for Missing {
 /// When the list cannot be parsed, or the server does not answer.
 pub(super) async fn missing(client: &Client, rights: &str) -> anyhow::Result<Missing> {
     let reviews = stream::iter(wanted(rights)?).map(|right| review(client, right));
-    let mut reviews = reviews.buffered(CONCURRENT_REVIEWS);
+    let mut reviews = reviews.buffered(MAX_CONCURRENT_REVIEWS);
     let mut missing = Vec::new();
     while let Some(reviewed) = reviews.next().await {
         missing.extend(reviewed?);

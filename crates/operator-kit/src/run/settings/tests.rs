@@ -31,7 +31,7 @@ impl Validate for Number {
 struct Followed {
     directory: tempfile::TempDir,
     status: Arc<SettingsStatus>,
-    settings: Settings<Number>,
+    settings: LiveSettings<Number>,
 }
 
 impl Followed {
@@ -46,7 +46,7 @@ impl Followed {
         std::fs::write(&path, "number: 1").unwrap();
         let file = SettingsFile::read(path).await.unwrap();
         let status = Arc::new(SettingsStatus::new(file.version(), Arc::default()));
-        let settings = Settings::follow(file, client, status.clone(), events);
+        let settings = LiveSettings::follow(file, client, status.clone(), events);
         Self { directory, status, settings }
     }
 

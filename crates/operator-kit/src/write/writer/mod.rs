@@ -39,7 +39,7 @@ pub(crate) use gate::Gate;
 pub use on_behalf::{OnBehalf, Written};
 
 /// Maximum number of concurrent writes. The API server's limit for one class of clients is of this order.
-const SIDE_BY_SIDE: usize = 48;
+const MAX_CONCURRENT_WRITES: usize = 48;
 
 /// Writes as one field manager.
 #[derive(Clone)]
@@ -84,7 +84,7 @@ impl Writer {
             answers: Answers::default(),
             repeated: RepeatedWrites::default(),
             metrics,
-            permits: Semaphore::new(SIDE_BY_SIDE),
+            permits: Semaphore::new(MAX_CONCURRENT_WRITES),
             gate: Gate::default(),
             room: Room::default(),
             statuses: Mutex::default(),
