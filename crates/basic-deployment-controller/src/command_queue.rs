@@ -8,7 +8,6 @@ use operator_kit::report::TERMINATING;
 use crate::{
     command::{Command, Order},
     observed::Observed,
-    restarts::{TOKEN_REPLACED, covers},
     rollback::{self, NoTarget},
 };
 
@@ -174,20 +173,12 @@ impl<'o> Line<'o> {
         if let Some(rollback) = self.overtaken_by(command) {
             return Some(Standing::Overtaken(rollback.name.clone()));
         }
-        // It is recorded before its begin is told, so that only a later change can have taken its place.
-        if command.status.start_time.is_none() || candidate.is_carried_out {
-            return None;
-        }
-        let superseded = |message: &str| Some(Standing::Impossible("Superseded", message.to_owned()));
-        if command.is_rollback() {
-            return superseded("it was carried out, and another command has replaced its effect");
-        }
-        // The replicas of a child that was created again are newer, and its token says so. Without that, somebody has gone back
-        // to older replicas, as `kubectl rollout undo` does, and they are not to be restarted a second time.
-        let child = self.observed.child.ours().filter(|child| !child.is_deleting)?;
-        child.kind.fields().restarted_at.as_ref()?;
-        let is_covered = child.restarted_at().is_some_and(|token| covers(token, command, self.observed));
-        if is_covered { None } else { superseded(TOKEN_REPLACED) }
+        // It is recorded before its begin is told, so that only a later command can have taken its place.
+        let has_begun = command.is_rollback() && command.status.start_time.is_some();
+        (has_begun && !candidate.is_carried_out).then(|| {
+            let message = "it was carried out, and another command has replaced its effect";
+            Standing::Impossible("Superseded", message.to_owned())
+        })
     }
 
     /// The standing of a command whose target is being deleted, unless it is carried out on a child that stays for now.

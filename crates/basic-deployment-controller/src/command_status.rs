@@ -144,6 +144,11 @@ fn status(command: &Command, standing: &Standing, observed: &Observed) -> Comman
         Standing::Malformed(_) | Standing::Misdirected => {
             accepted.with(ACCEPTED, false, &reason, message.clone())
         }
+        Standing::Hindered(TERMINATING, _)
+            if !is_true(&before.conditions, ACCEPTED) && !has_begun(command, observed) =>
+        {
+            accepted.with(ACCEPTED, false, &reason, message.clone())
+        }
         Standing::Leaving if !is_true(&before.conditions, ACCEPTED) && !has_begun(command, observed) => {
             if observed.is_blind && !was_refused(command) {
                 accepted.unknown(ACCEPTED, &reason, message.clone())
@@ -233,6 +238,9 @@ fn report(command: &Command, standing: &Standing, observed: &Observed) -> Report
 /// The obstacle of the command whose turn it is.
 fn waiting(observed: &Observed) -> Report {
     let say = |succeeded, reason: &str, message: String| Report { succeeded, reason: reason.into(), message };
+    if observed.is_taken_back() {
+        return say(Some(false), "Superseded", TOKEN_REPLACED.to_owned());
+    }
     if let Some(refusal) = observed.refused_target() {
         return say(Some(false), refusal.reason(), refusal.to_string());
     }

@@ -34,7 +34,17 @@ impl Observed {
     /// Whether the next command has to wait, or can never be carried out, because of its target.
     #[must_use]
     pub fn is_next_blocked(&self) -> bool {
-        self.refused_target().is_some() || self.leaving_target().is_some() || self.kept_child().is_some()
+        self.refused_target().is_some()
+            || self.leaving_target().is_some()
+            || self.kept_child().is_some()
+            || self.is_taken_back()
+    }
+
+    /// Whether the next command is a restart that had begun, and whose token somebody took back, as `kubectl rollout undo` does:
+    /// the older replicas are wanted, and are not to be restarted a second time.
+    #[must_use]
+    pub fn is_taken_back(&self) -> bool {
+        self.prepared.as_ref().is_some_and(|prepared| prepared.is_taken_back)
     }
 
     /// The reason why the next command can never be carried out, if the live reads gave one.

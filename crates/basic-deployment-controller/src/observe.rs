@@ -15,6 +15,7 @@ use basic_deployment_controller::{
     desired::{Desired, located, render, unread},
     error::{Error, Refusal},
     observed::{Found, Look, Observed, Prepared, WatchedResources},
+    restarts,
     revision::{self, Pin, Revision},
     rollback, stall, step,
 };
@@ -241,7 +242,10 @@ impl Observer {
             return Ok(None);
         }
         let Ok(Order::Rollback(to)) = command.asks.as_ref().map(|asks| asks.order) else {
-            return Ok(Some(Prepared { command: command.uid.clone(), target: None }));
+            let child = observed.child.ours().filter(|child| restarts::is_lost(child, command, observed));
+            let is_taken_back = self.commands.is_taken_back(command, child).await?;
+            let Some(is_taken_back) = is_taken_back else { return Ok(None) };
+            return Ok(Some(Prepared { command: command.uid.clone(), target: None, is_taken_back }));
         };
         let Ok(revision) = rollback::target(to, observed) else { return Ok(None) };
         let Some(rendered) = self.stored(&observed.deployment, revision).await? else { return Ok(None) };
@@ -251,7 +255,8 @@ impl Observer {
         let desired = Desired::new(&observed.deployment, rendered, kind).marked(marks);
         let own: Vec<_> = observed.children().cloned().collect();
         let found = self.find(&desired, &own, &observed.deployment).await?;
-        Ok(Some(Prepared { command: command.uid.clone(), target: Some((desired, found)) }))
+        let target = Some((desired, found));
+        Ok(Some(Prepared { command: command.uid.clone(), target, is_taken_back: false }))
     }
 
     /// Former children that the status names and the caches do not have: somebody may have removed the label that they are

@@ -148,6 +148,8 @@ pub struct Prepared {
     pub command: String,
     /// For a rollback: the desired child, and the object that has its name.
     pub target: Option<(Desired, Found)>,
+    /// For a restart that had begun: whether somebody took its token back.
+    pub is_taken_back: bool,
 }
 
 impl Observed {
@@ -197,7 +199,10 @@ impl Observed {
     /// Whether all desired replicas serve the desired rendering, and no others serve beside them.
     #[must_use]
     pub fn is_ready(&self) -> bool {
-        self.is_served() && self.leftovers().next().is_none() && self.unseen_former().next().is_none()
+        self.is_served()
+            && self.leftovers().next().is_none()
+            && self.unseen_former().next().is_none()
+            && self.changed_in_pause().is_none()
     }
 
     /// Former children that have not gone, or whose replicas serve, or may serve, until their deletion is complete.
@@ -210,18 +215,17 @@ impl Observed {
     #[must_use]
     pub fn is_served(&self) -> bool {
         let (Some(child), Ok(desired)) = (self.child.ours(), &self.desired) else { return false };
-        self.failure_about_child().is_none()
-            && child.hash() == desired.hash
-            && self.serves(child)
-            && self.changed_in_pause().is_none()
+        self.failure_about_child().is_none() && child.hash() == desired.hash && self.serves(child)
     }
 
-    /// The field of the child that somebody has changed while a pause keeps it from being undone.
+    /// The field of the child that somebody has changed while a pause keeps it from being undone. It is only known to the
+    /// process that applied the rendering: the server stores some values in another form.
     #[must_use]
     pub fn changed_in_pause(&self) -> Option<String> {
-        let (child, desired) = (self.child.ours()?, self.desired.as_ref().ok()?);
+        let (child, desired, settled) =
+            (self.child.ours()?, self.desired.as_ref().ok()?, self.settled_as.as_ref()?);
         let is_held = self.deployment.spec.paused && child.hash() == desired.hash;
-        is_held.then(|| changed_field(child, desired, self.settled_as.as_ref())).flatten()
+        is_held.then(|| changed_field(child, desired, Some(settled))).flatten()
     }
 
     /// Whether all desired replicas of a child serve its present rendering.

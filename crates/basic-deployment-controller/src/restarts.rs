@@ -32,6 +32,13 @@ pub fn token(child: &Child, restart: &Command, observed: &Observed) -> Option<St
     (!own.is_some_and(|own| covers(own, restart, observed))).then(|| restart.token())
 }
 
+/// Whether a restart had begun, and the child has no token any more that covers it.
+#[must_use]
+pub fn is_lost(child: &Child, restart: &Command, observed: &Observed) -> bool {
+    let is_restartable = child.kind.fields().restarted_at.is_some() && !child.bears(&restart.uid);
+    restart.status.start_time.is_some() && is_restartable && token(child, restart, observed).is_some()
+}
+
 /// The token of a new child, all of whose replicas will be newer than every requested restart.
 #[must_use]
 pub fn token_of_new(kind: &ChildKind, observed: &Observed) -> Option<String> {

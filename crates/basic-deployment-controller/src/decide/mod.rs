@@ -24,7 +24,9 @@ use crate::{
 pub fn decide(observed: &Observed, queue: &CommandQueue) -> Action {
     if let Some(deletion) = Deletion::of(&observed.deployment.metadata) {
         // The garbage collector deletes the child; a new child would delay the end of the deletion.
-        return report_first(report_deletion(observed, queue, deletion), observed, queue);
+        let report = report_deletion(observed, queue, deletion);
+        let may_be_gone_soon = deletion.due_in(observed.now).is_some();
+        return if may_be_gone_soon { report } else { report_first(report, observed, queue) };
     }
     if observed.held_up().is_none() {
         return step(observed, queue).unwrap_or_else(|| report(observed, queue));

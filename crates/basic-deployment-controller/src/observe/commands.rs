@@ -4,6 +4,7 @@ use std::{
 };
 
 use basic_deployment_controller::{
+    child::Child,
     command::{Command, CommandKind},
     error::Error,
 };
@@ -11,7 +12,7 @@ use catena_api::BasicDeployment;
 use kube::{Api, Client, discovery::ApiResource};
 use operator_kit::{
     run::Trigger,
-    watch::{Cache, ReadError, TrimmedObject, Watch, WatchedResource, Watches},
+    watch::{Cache, ReadError, TrimmedObject, Watch, WatchedResource, Watches, live},
 };
 use tokio::sync::Notify;
 
@@ -91,6 +92,21 @@ impl Commands {
         Ok(now.is_some_and(|now| {
             now.uid == command.uid && now.owner == command.owner && now.deletion.is_none() && !now.has_ended()
         }))
+    }
+
+    /// Whether somebody took back the token of a restart that had begun on a child; `None` while the cache shows an older state of
+    /// the child. The replicas of one that was created after the restart are newer in any case.
+    pub async fn is_taken_back(
+        &self,
+        restart: &Command,
+        child: Option<&Arc<Child>>,
+    ) -> Result<Option<bool>, Error> {
+        let Some(child) = child else { return Ok(Some(false)) };
+        let kind = child.kind.api_resource();
+        let live = live::metadata_opt(&self.client, &kind, &child.namespace, &child.name).await;
+        let live = live.map_err(|error| ReadError::of(&error, &kind.kind, &child.name))?;
+        let live = live.filter(|live| live.resource_version.as_deref() == Some(&child.version));
+        Ok(live.map(|live| live.creation_timestamp.is_some_and(|created| created.0 < restart.created)))
     }
 
     /// The kind and watch of commands of a kind.

@@ -287,9 +287,15 @@ async fn what_is_let_go_without_a_backup_leaves_an_audit_even_if_the_write_fails
         for answer in [Answer::Done, Answer::Lost, Answer::Refusal(500, ""), Answer::Refusal(502, "")] {
             assert_eq!(act(release(outcome), answer.clone()).await.told, [reason], "{answer:?}");
         }
-        for code in [403, 422] {
-            let refused = act(release(outcome), Answer::Refusal(code, "")).await;
-            assert!(refused.told.is_empty(), "it stays, and {reason} is told ({code})");
+        let unadmitted = json!({
+            "kind": "Status", "status": "Failure", "code": 500, "reason": "InternalError",
+            "message": "Internal error occurred: failed calling webhook \"a.example.com\": connection refused",
+        });
+        for answer in
+            [Answer::Refusal(403, ""), Answer::Refusal(422, ""), Answer::Json(500, unadmitted.clone())]
+        {
+            let refused = act(release(outcome), answer.clone()).await;
+            assert!(refused.told.is_empty(), "it stays, and {reason} is told ({answer:?})");
         }
     }
 }

@@ -76,7 +76,7 @@ fn a_rollback_leads_away_from_a_child_that_breaks_the_contract_and_a_restart_doe
     observed.commands = Some(vec![command(CommandKind::Rollback, "back", 10, json!({}))]);
     let to = |hash: &str, kind: Arc<ChildKind>, found: Found| {
         let target = Desired::new(&deployment(), rendered(hash), kind);
-        Some(Prepared { command: "back".into(), target: Some((target, found)) })
+        Some(Prepared { command: "back".into(), target: Some((target, found)), is_taken_back: false })
     };
     let former = observed.others[0].clone();
     observed.prepared = to("former", deployments(), Found::Ours(former.clone()));
@@ -91,7 +91,7 @@ fn a_rollback_leads_away_from_a_child_that_breaks_the_contract_and_a_restart_doe
     observed.commands.as_mut().unwrap().insert(0, restart);
     assert_eq!(CommandQueue::of(&observed).next().unwrap().name, "back", "nothing can be restarted there");
     observed.commands.as_mut().unwrap().pop();
-    observed.prepared = Some(Prepared { command: "again".into(), target: None });
+    observed.prepared = Some(Prepared { command: "again".into(), target: None, is_taken_back: false });
     assert!(matches!(decide(&observed), Action::Refuse(_)));
 }
 
@@ -104,7 +104,8 @@ fn a_rollback_to_a_former_child_that_breaks_the_contract_fails_and_says_so() {
     observed.commands = Some(vec![command(CommandKind::Rollback, "back", 10, json!({}))]);
     let target = Desired::new(&deployment(), rendered("former"), deployments());
     let found = Found::Ours(observed.others[0].clone());
-    observed.prepared = Some(Prepared { command: "back".into(), target: Some((target, found)) });
+    observed.prepared =
+        Some(Prepared { command: "back".into(), target: Some((target, found)), is_taken_back: false });
     let Action::Tell(news) = decide(&observed) else { panic!() };
     let succeeded = conditions::find(&news[0].1.conditions, "Succeeded").unwrap();
     assert_eq!((&*succeeded.status, &*succeeded.reason), ("False", "ContractBroken"));

@@ -161,7 +161,11 @@ fn a_rollback_makes_the_child_of_the_former_kind_the_wanted_one() {
     let command = command(CommandKind::Rollback, "back", 10, json!({}));
     observed.commands = Some(vec![command]);
     let target = Desired::new(&deployment(), rendered("former"), deployments());
-    let prepared = |target, found| Prepared { command: "back".into(), target: Some((target, found)) };
+    let prepared = |target, found| Prepared {
+        command: "back".into(),
+        target: Some((target, found)),
+        is_taken_back: false,
+    };
     observed.prepared = Some(prepared(target.clone(), Found::Nothing));
     assert_eq!(decide(&observed), Action::Create { desired: target, replicas: 1, cause: Cause::Rollback });
     observed.kinds.pop();
@@ -181,7 +185,8 @@ fn a_rollback_returns_to_the_former_kind_before_the_new_child_could_be_created()
     observed.commands = Some(vec![command(CommandKind::Rollback, "back", 10, json!({}))]);
     let target = Desired::new(&deployment(), rendered("former"), deployments());
     let found = Found::Ours(observed.others[0].clone());
-    observed.prepared = Some(Prepared { command: "back".into(), target: Some((target, found)) });
+    observed.prepared =
+        Some(Prepared { command: "back".into(), target: Some((target, found)), is_taken_back: false });
     for wanted in [Found::Nothing, Found::Foreign(child(json!({})))] {
         observed.child = wanted;
         let Action::Apply { child, replicas: 3, .. } = decide(&observed) else { panic!() };

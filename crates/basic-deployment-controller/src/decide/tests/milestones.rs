@@ -171,8 +171,11 @@ fn a_rollback_that_creates_its_child_again_is_told_as_one() {
     let mut observed = ours(json!({}));
     observed.commands = Some(vec![queue::rollback("back", 10, 0)]);
     let target = Desired::new(&deployment(), rendered("former"), replica_sets());
-    observed.prepared =
-        Some(Prepared { command: "back".into(), target: Some((target.clone(), Found::Nothing)) });
+    observed.prepared = Some(Prepared {
+        command: "back".into(),
+        target: Some((target.clone(), Found::Nothing)),
+        is_taken_back: false,
+    });
     let creates = Action::Create { desired: target, replicas: 1, cause: Cause::Rollback };
     let Some(News::Begins(told)) = of(&observed, &creates, None) else { panic!() };
     assert_eq!(told.reason, "RollingBack");

@@ -42,7 +42,7 @@ pub(super) fn prepare(observed: &mut Observed) {
             Some((desired, observed.child.clone()))
         }
     };
-    observed.prepared = Some(Prepared { command: next.uid.clone(), target });
+    observed.prepared = Some(Prepared { command: next.uid.clone(), target, is_taken_back: false });
 }
 
 /// The reported outcome of a command: the status and reason of its condition Succeeded.

@@ -6,6 +6,7 @@ use super::{
     queue::{outcome, restart, restarted, told, with},
     *,
 };
+use crate::restarts::is_lost;
 
 /// The token that a decision sets, if it carries out a restart.
 fn token_set(action: Action) -> Option<String> {
@@ -111,9 +112,15 @@ fn a_child_that_took_over_and_is_new_enough_serves_the_restart() {
 fn a_restart_whose_token_somebody_takes_back_is_not_carried_out_a_second_time() {
     let begun = [restart("a", 10, json!({"status": {"startTime": "1970-01-01T00:00:11Z"}}))];
     // `kubectl rollout undo` takes the annotation back together with the token.
-    let action = decide(&with(json!({}), &begun));
-    assert_eq!(told(action, "a"), outcome("False", "Superseded"));
+    let mut undone = with(json!({}), &begun);
+    let child = undone.child.ours().unwrap();
+    assert!(is_lost(child, &begun[0], &undone));
+    undone.prepared.as_mut().unwrap().is_taken_back = true;
+    assert_eq!(told(decide(&undone), "a"), outcome("False", "Superseded"));
+    undone.prepared.as_mut().unwrap().is_taken_back = false;
+    assert!(matches!(decide(&undone), Action::Restart { token: Some(_), .. }), "its child was created later");
     // A child that was created again has the token, and only its mark is missing.
     let created_again = with(json!({"spec": {"restartedAt": "1970-01-01T00:00:10Z"}}), &begun);
+    assert!(!is_lost(created_again.child.ours().unwrap(), &begun[0], &created_again));
     assert!(matches!(decide(&created_again), Action::Restart { token: None, .. }));
 }

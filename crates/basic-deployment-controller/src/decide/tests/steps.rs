@@ -161,8 +161,11 @@ fn a_rollback_waits_until_the_one_before_it_is_recorded() {
         observed.revisions = vec![revision(1, "bad"), revision(2, NEW), revision(3, "good")];
         observed.commands = Some(vec![rollback("way-out", 20, 3)]);
         let target = Desired::new(&deployment(), rendered("good"), replica_sets());
-        observed.prepared =
-            Some(Prepared { command: "way-out".into(), target: Some((target, Found::Nothing)) });
+        observed.prepared = Some(Prepared {
+            command: "way-out".into(),
+            target: Some((target, Found::Nothing)),
+            is_taken_back: false,
+        });
         assert!(matches!(decide(&observed), Action::Renumber { .. }));
         let next = decide(&after_failure(observed));
         assert!(!matches!(next, Action::Create { .. }), "{next:?}");
@@ -179,8 +182,11 @@ fn a_rollback_does_not_wait_for_an_adoption_that_is_refused() {
     observed.commands = Some(vec![rollback("back", 10, 0)]);
     let former = observed.others[0].clone();
     let target = Desired::new(&deployment(), rendered("former"), former.kind.clone());
-    observed.prepared =
-        Some(Prepared { command: "back".into(), target: Some((target, Found::Ours(former))) });
+    observed.prepared = Some(Prepared {
+        command: "back".into(),
+        target: Some((target, Found::Ours(former))),
+        is_taken_back: false,
+    });
     assert!(matches!(decide(&observed), Action::Apply { cause: Cause::Rollback, .. }));
 }
 

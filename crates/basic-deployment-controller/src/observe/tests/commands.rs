@@ -42,7 +42,7 @@ async fn restarting(answer: Answer) -> (Result<Option<Prepared>, Error>, Vec<Str
 #[tokio::test]
 async fn a_restart_is_prepared_only_while_the_very_command_waits() {
     let (prepared, asked) = restarting(changed("name", "again".into())).await;
-    let expected = Prepared { command: "command".into(), target: None };
+    let expected = Prepared { command: "command".into(), target: None, is_taken_back: false };
     assert_eq!((prepared.unwrap(), asked), (Some(expected), vec![format!("GET {RESTART}")]));
     let mut ended = command_object("command", &json!({}));
     ended["status"]["conditions"] = json!([{
@@ -134,4 +134,30 @@ async fn a_rollback_waits_for_no_restarts_where_their_kind_is_not_served() {
     let cluster = Cluster::of(listed, |_| MISSING).await;
     let observed = cluster.observe(deployment(), Attempt::Allowed).await.unwrap();
     assert_eq!(observed.commands.map(|commands| commands.len()), Some(1));
+}
+
+#[tokio::test]
+async fn a_lost_restart_is_given_up_only_on_the_child_that_is_there_now() {
+    let begun = json!({"startTime": "2026-01-01T00:00:01Z"});
+    for (version, created, expected) in [
+        ("5", "2025-12-31T00:00:00Z", Some(true)),
+        ("5", "2026-01-05T00:00:00Z", Some(false)),
+        ("6", "2025-12-31T00:00:00Z", None),
+    ] {
+        let mut command = command_object("command", &json!({}));
+        command["status"] = begun.clone();
+        let answered = command.clone();
+        let live = move |sent: &Sent| {
+            if sent.uri.contains("basicdeploymentrestarts") {
+                return Answer::Object(answered.clone());
+            }
+            let mut child = child_object("web", "child");
+            child["metadata"]["resourceVersion"] = version.into();
+            child["metadata"]["creationTimestamp"] = created.into();
+            Answer::Object(child)
+        };
+        let cluster = cluster(("basicdeploymentrestarts", command), &earlier("web"), live).await;
+        let prepared = cluster.observe(deployment(), Attempt::Allowed).await.unwrap().prepared;
+        assert_eq!(prepared.map(|prepared| prepared.is_taken_back), expected, "{version} {created}");
+    }
 }

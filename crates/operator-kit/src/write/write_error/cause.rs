@@ -161,11 +161,12 @@ impl WriteCause {
         )
     }
 
-    /// Whether the write may have taken effect although it failed: unless the API server refused it, whatever answered may
-    /// have failed only after that.
+    /// Whether the write may have taken effect although it failed: unless the API server refused it, or asked a webhook in
+    /// vain before it, whatever answered may have failed only after that.
     #[must_use]
     pub fn may_have_worked(&self) -> bool {
-        !(400..500).contains(&self.code())
+        let is_unadmitted = matches!(self, Self::Unknown { message, .. } if is_unanswered_webhook(message));
+        !is_unadmitted && !(400..500).contains(&self.code())
     }
 
     /// The HTTP status of the answer; 0 if there was none.
