@@ -29,7 +29,7 @@ pub fn pass(process: &mut Process, server: &Server, scope: &Scope, deployment: &
     let next = queue.next().filter(|_| observed.held_up().is_none());
     observed.prepared = next
         .filter(|command| observe::still_waits(server, scope, command))
-        .map(|command| Prepared { command: command.uid.clone(), target: None });
+        .map(|command| Prepared { command: command.uid.clone(), target: None, is_taken_back: false });
     let action = decide(&observed, &queue);
     if matches!(action, Action::Refuse(_) | Action::RefuseFormer(_)) {
         process.fails(deployment, action.step(), None);
