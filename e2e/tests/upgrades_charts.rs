@@ -8,7 +8,7 @@ use std::{
 };
 
 use anyhow::{Context, Result, ensure};
-use catena_api::{BasicDeployment, BasicDeploymentRestart, BasicReplicaSet};
+use catena_api::{BasicDeployment, BasicDeploymentRestart, BasicReplicaSet, keys::GROUP};
 use e2e::{
     AuditLog, CONTROLLERS, Cluster, Controller, DEPLOYMENTS, Namespace, REPLICA_SETS, Release, Tally,
     commands::{condition_of, restart},
@@ -83,9 +83,12 @@ fn values(controller: Controller) -> Result<Value> {
     })
 }
 
+/// Our definitions; those of tests that have ended may still be going.
 async fn definitions(cluster: &Cluster) -> Result<BTreeSet<(String, Option<String>)>> {
     let all = cluster.all::<CustomResourceDefinition>().list_metadata(&ListParams::default()).await?;
-    Ok(all.iter().map(|definition| (definition.name_any(), definition.uid())).collect())
+    let ours = |name: &str| name.split_once('.').is_some_and(|(_, group)| group == GROUP);
+    let all = all.iter().map(|definition| (definition.name_any(), definition.uid()));
+    Ok(all.filter(|(name, _)| ours(name)).collect())
 }
 
 /// This number of replicas appears, and none of the first ones is gone.
