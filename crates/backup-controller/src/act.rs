@@ -15,6 +15,7 @@ use backup_controller::{
     status::{FAILED, OVERDUE, Outcome},
 };
 use catena_api::keys::BACKUP_STATUS;
+use json_patch::PatchOperation;
 use kube::runtime::events::EventType;
 use operator_kit::{
     object::ObjectId,
@@ -81,11 +82,7 @@ impl Executor {
         }
     }
 
-    async fn amend(
-        &self,
-        target: &Watched<Row>,
-        patch: &[json_patch::PatchOperation],
-    ) -> Result<Next, Error> {
+    async fn amend(&self, target: &Watched<Row>, patch: &[PatchOperation]) -> Result<Next, Error> {
         let id = ObjectId::of(target);
         self.writer.on_behalf_of(id).amend(&target.source.watched, id, patch).await?;
         Ok(Next::Written)
@@ -193,19 +190,7 @@ impl Executor {
         }
         let is_marked = !is_backed_up || held.status.is_some();
         let trail = is_marked.then(|| Trail::of(&self.events, target, held, release));
-        let released = async {
-            if is_told {
-                let annotation = finalizer::annotate(BACKUP_STATUS, &release.status.text());
-                match self.amend(target, &[&*removal, &[annotation]].concat()).await {
-                    Err(Error::Write(error)) if is_refusal(&error) => {
-                        tracing::warn!(object = %id, %error, "it is released without a last status");
-                    }
-                    amended => return amended,
-                }
-            }
-            self.amend(target, &removal).await
-        };
-        let released = released.await;
+        let released = self.let_go(target, &removal, is_told.then_some(&release.status)).await;
         if let (Err(Error::Write(error)), Some(trail)) = (&released, trail)
             && !error.cause.may_have_worked()
         {
@@ -214,6 +199,25 @@ impl Executor {
         let next = released?;
         self.metrics.released(id.uid, &kind.id, release.outcome, held.age());
         Ok(next)
+    }
+
+    /// Removes the finalizer, with a last status if that is to be told and the server takes it.
+    async fn let_go(
+        &self,
+        target: &Watched<Row>,
+        removal: &[PatchOperation],
+        status: Option<&BackupStatus>,
+    ) -> Result<Next, Error> {
+        if let Some(status) = status {
+            let annotation = finalizer::annotate(BACKUP_STATUS, &status.text());
+            match self.amend(target, &[removal, &[annotation]].concat()).await {
+                Err(Error::Write(error)) if is_refusal(&error) => {
+                    tracing::warn!(object = %ObjectId::of(target), %error, "it is released without a last status");
+                }
+                amended => return amended,
+            }
+        }
+        self.amend(target, removal).await
     }
 
     fn note(&self, kind: &ProtectedKind, observed: &Observed, status: &BackupStatus) {

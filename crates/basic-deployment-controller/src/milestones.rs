@@ -54,29 +54,19 @@ pub struct Change {
 pub fn of(observed: &Observed, action: &Action, changing: Option<&Change>) -> Option<News> {
     let wanted = observed.deployment.spec.replicas;
     match action {
-        Action::Create { desired, .. } if rollback(observed, desired).is_some() => {
-            rollback(observed, desired).map(News::Begins)
-        }
         Action::Create { desired, replicas, .. } => {
-            let (kind, name) = (&desired.kind.kind, desired.name());
-            let instead = observed.former_children().next().map_or_else(String::new, |former| {
-                format!(", in exchange for {} {}", former.kind.kind, former.name)
-            });
-            // Beside former children, there may only be room for some.
-            let of = if *replicas == wanted { String::new() } else { format!(" of {wanted}") };
-            let noun = if wanted == 1 { "replica" } else { "replicas" };
-            let note = format!(
-                "created {kind} {name} with {replicas}{of} {noun}, {}{instead}",
-                number_of(observed, &desired.hash)
-            );
-            Some(News::Begins(milestone("ChildCreated", "Create", note, related(observed, &desired.hash))))
+            let told = rollback(observed, desired).unwrap_or_else(|| creation(observed, desired, *replicas));
+            Some(News::Begins(told))
         }
         Action::Apply { cause: Cause::Drift, .. } => None,
         Action::Apply { child, desired, .. } if matches!(observed.child, Found::Orphan(_)) => {
             let note = format!("adopted {}, which had no controller", child.name);
             Some(News::Begins(milestone("ChildAdopted", "Adopt", note, related(observed, &desired.hash))))
         }
-        Action::Apply { child, desired, .. } => Some(News::Begins(rollout(observed, child, desired))),
+        Action::Apply { child, desired, .. } => {
+            let told = rollback(observed, desired).unwrap_or_else(|| rollout(observed, child, desired));
+            Some(News::Begins(told))
+        }
         Action::Restart { command, token: Some(_), .. } => {
             let note = format!("replaces all replicas once, as {} asks", command.name);
             let resource = command.kind.resource();
@@ -137,12 +127,26 @@ fn rollback(observed: &Observed, desired: &Desired) -> Option<Milestone> {
     Some(milestone("RollingBack", "RollBack", note, related(observed, &target.hash)))
 }
 
+fn creation(observed: &Observed, desired: &Desired, replicas: i32) -> Milestone {
+    let wanted = observed.deployment.spec.replicas;
+    let (kind, name) = (&desired.kind.kind, desired.name());
+    let instead = observed
+        .former_children()
+        .next()
+        .map_or_else(String::new, |former| format!(", in exchange for {} {}", former.kind.kind, former.name));
+    // Beside former children, there may only be room for some.
+    let of = if replicas == wanted { String::new() } else { format!(" of {wanted}") };
+    let noun = if wanted == 1 { "replica" } else { "replicas" };
+    let note = format!(
+        "created {kind} {name} with {replicas}{of} {noun}, {}{instead}",
+        number_of(observed, &desired.hash)
+    );
+    milestone("ChildCreated", "Create", note, related(observed, &desired.hash))
+}
+
 /// The child goes to another rendering. Whether the spec or the template gave it is not known: no status tells which
 /// template was rendered.
 fn rollout(observed: &Observed, child: &Child, desired: &Desired) -> Milestone {
-    if let Some(rollback) = rollback(observed, desired) {
-        return rollback;
-    }
     let field =
         first_change(child, desired).map_or_else(String::new, |field| format!(", which changes {field}"));
     let released = child.marks().rejected.map_or("", |_| "; the rollback no longer holds it");

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use anyhow::{Result, bail, ensure};
+use backup_controller::finalizer;
 use catena_api::keys;
 use clap::Args;
 use kube::{
@@ -87,7 +88,7 @@ fn patch(uid: &str, reason: &str) -> Value {
 }
 
 fn is_protected(object: &DynamicObject) -> bool {
-    object.metadata.finalizers.iter().flatten().any(|finalizer| finalizer == keys::BACKUP_FINALIZER)
+    object.metadata.finalizers.as_deref().is_some_and(finalizer::is_there)
 }
 
 /// An annotation on an object that is not deleted would take effect later, unnoticed.

@@ -112,13 +112,14 @@ impl Subject {
     /// An object whose pods have the same shape for each subject.
     pub fn object(self, name: &str, replicas: usize, pod_bytes: usize) -> DynamicObject {
         let labels = json!({"app.kubernetes.io/name": name, "app.kubernetes.io/managed-by": "bench"});
-        let template = pod::template(&labels, pod::IMAGE, pod_bytes);
+        // Catena's pods come from a template of the chart.
+        let template = || pod::template(&labels, pod::IMAGE, pod_bytes);
         let data = match self {
             Self::Catena => json!({"spec": {"replicas": replicas, "parameters": {"image": pod::IMAGE}}}),
             Self::Native => json!({"spec": {
-                "replicas": replicas, "selector": {"matchLabels": labels}, "template": template,
+                "replicas": replicas, "selector": {"matchLabels": labels}, "template": template(),
             }}),
-            Self::Pods => json!({"spec": template["spec"]}),
+            Self::Pods => json!({"spec": template()["spec"]}),
         };
         let object = DynamicObject::new(name, &self.resource()).data(data);
         if self == Self::Pods { labelled(object, &labels) } else { object }
