@@ -191,14 +191,21 @@ impl Executor {
         let is_marked = !is_backed_up || held.status.is_some();
         let trail = is_marked.then(|| Trail::of(&self.events, target, held, release));
         let released = self.let_go(target, &removal, is_told.then_some(&release.status)).await;
-        if let (Err(Error::Write(error)), Some(trail)) = (&released, trail)
-            && !error.cause.may_have_worked()
-        {
-            trail.withdraw();
+        match &released {
+            Ok(_) => {
+                if let Some(trail) = trail {
+                    trail.confirm();
+                }
+                self.metrics.released(id.uid, &kind.id, release.outcome, held.age());
+            }
+            Err(Error::Write(error)) if !error.cause.may_have_worked() => {
+                if let Some(trail) = trail {
+                    trail.withdraw();
+                }
+            }
+            Err(_) => self.metrics.perhaps_released(id.uid, &kind.id, release.outcome, held.age()),
         }
-        let next = released?;
-        self.metrics.released(id.uid, &kind.id, release.outcome, held.age());
-        Ok(next)
+        released
     }
 
     /// Removes the finalizer, with a last status if that is to be told and the server takes it.

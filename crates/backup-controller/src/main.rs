@@ -69,7 +69,8 @@ async fn control(arguments: Arguments) -> anyhow::Result<()> {
     });
     let leaving = Leaving::new(triggers.clone(), operator.events(), left);
     let followed = (backups.clone(), namespaces.clone());
-    tokio::spawn(observe::follow(operator.settings(), wanted, followed.0, followed.1, leaving));
+    let counted = metrics.clone();
+    tokio::spawn(observe::follow(operator.settings(), wanted, followed.0, followed.1, leaving, counted));
 
     let memory = Memory::default();
     let executor = Executor::new(operator.writer(), operator.events(), memory.clone(), metrics);

@@ -20,6 +20,8 @@ use prometheus_client::{
     registry::{Registry, Unit},
 };
 
+const OUTCOMES: [Outcome; 3] = [Outcome::BackedUp, Outcome::GivenUp, Outcome::Forced];
+
 /// The currently held objects, and the number of released ones.
 #[derive(Clone, Debug)]
 pub struct HeldMetrics {
@@ -35,6 +37,8 @@ struct HeldObject {
     /// another clock.
     age: Duration,
     noted: Instant,
+    /// The outcome of a release that the server did not answer, and that is certain once the object is gone.
+    unanswered: Option<Outcome>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, EncodeLabelSet)]
@@ -76,28 +80,55 @@ impl HeldMetrics {
         registry.register_collector(Box::new(self.clone()));
     }
 
+    /// Begins to count the releases of a kind with 0: a counter that appears with its first increase hides that from
+    /// Prometheus.
+    pub fn expect(&self, kind: &str) {
+        for outcome in OUTCOMES {
+            drop(self.released.get_or_create(&Ended::of(kind, outcome)));
+        }
+    }
+
     /// Records that an object is held, and for how long.
     pub fn note(&self, uid: &str, kind: &str, reason: &str, age: Duration) {
-        let why = Why { kind: kind.to_owned(), reason: reason.to_owned() };
-        self.held.lock().insert(uid.to_owned(), HeldObject { why, age, noted: Instant::now() });
+        self.hold(uid, kind, reason, age, None);
     }
 
     /// Records that an object was released, and for how long it was held.
     pub fn released(&self, uid: &str, kind: &str, outcome: Outcome, age: Duration) {
-        self.forget(uid);
+        self.held.lock().remove(uid);
+        let ended = Ended::of(kind, outcome);
+        self.seconds.get_or_create(&ended).observe(age.as_secs_f64());
+        self.released.get_or_create(&ended).inc();
+    }
+
+    /// Records a release that the server did not answer. It counts if the object is gone before anything else is known.
+    pub fn perhaps_released(&self, uid: &str, kind: &str, outcome: Outcome, age: Duration) {
+        self.hold(uid, kind, "ReleaseUnanswered", age, Some(outcome));
+    }
+
+    /// Forgets an object that is gone.
+    pub fn forget(&self, uid: &str) {
+        let held = self.held.lock().remove(uid);
+        if let Some(HeldObject { why, age, noted, unanswered: Some(outcome) }) = held {
+            self.released(uid, &why.kind, outcome, age + noted.elapsed());
+        }
+    }
+
+    fn hold(&self, uid: &str, kind: &str, reason: &str, age: Duration, unanswered: Option<Outcome>) {
+        let why = Why { kind: kind.to_owned(), reason: reason.to_owned() };
+        let held = HeldObject { why, age, noted: Instant::now(), unanswered };
+        self.held.lock().insert(uid.to_owned(), held);
+    }
+}
+
+impl Ended {
+    fn of(kind: &str, outcome: Outcome) -> Self {
         let outcome = match outcome {
             Outcome::BackedUp => "backed_up",
             Outcome::GivenUp => "given_up",
             Outcome::Forced => "forced",
         };
-        let ended = Ended { kind: kind.to_owned(), outcome };
-        self.seconds.get_or_create(&ended).observe(age.as_secs_f64());
-        self.released.get_or_create(&ended).inc();
-    }
-
-    /// Forgets an object that is gone.
-    pub fn forget(&self, uid: &str) {
-        self.held.lock().remove(uid);
+        Self { kind: kind.to_owned(), outcome }
     }
 }
 

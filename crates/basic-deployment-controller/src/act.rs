@@ -239,10 +239,14 @@ impl Executor {
         }
         if let Some(child) = child {
             object["metadata"]["uid"] = child.uid.as_str().into();
+            // The copied token has to be the present one: an older one would take a restart back.
+            if child.has_followed_commands() {
+                object["metadata"]["resourceVersion"] = child.version.as_str().into();
+            }
         }
         let own = ObjectId::of(deployment);
         let answer = self.writer.on_behalf_of(own).apply(&observed.place(&desired.kind), &object).await?;
-        self.memory.applied(own.uid, &desired.hash, desired.seen_in(&answer));
+        self.memory.settled(own.uid, desired, desired.seen_in(&answer));
         let applied = answer["metadata"]["uid"].as_str().unwrap_or_default();
         self.memory.scaled(own.uid, applied, replicas, is_known_in(observed));
         if let Some(child) = child.filter(|_| heals) {

@@ -154,6 +154,12 @@ impl Child {
         }
     }
 
+    /// Whether it has a token or a record of commands, which each apply copies.
+    #[must_use]
+    pub fn has_followed_commands(&self) -> bool {
+        self.restarted_at().is_some() || self.marks() != Marks::default()
+    }
+
     /// Whether a command was the last one that was carried out on it.
     #[must_use]
     pub fn bears(&self, command: &str) -> bool {

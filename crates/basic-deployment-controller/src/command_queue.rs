@@ -8,6 +8,7 @@ use operator_kit::report::TERMINATING;
 use crate::{
     command::{Command, Order},
     observed::Observed,
+    restarts,
     rollback::{self, NoTarget},
 };
 
@@ -105,7 +106,7 @@ impl<'o> Line<'o> {
             Err(why) => return Standing::Malformed(why.clone()),
         };
         let unseen = observed.held_up().filter(|_| observed.is_blind);
-        // An effect that is gone is told even after the deadline, and never concluded from children that are not seen.
+        // An effect that was replaced is told even after the deadline, and never concluded from children that are not seen.
         if unseen.is_none()
             && let Some(replaced) = self.replaced(candidate)
         {
@@ -129,7 +130,8 @@ impl<'o> Line<'o> {
         if turn.is_none_or(|turn| turn.uid != command.uid) {
             return Standing::Queued;
         }
-        if observed.deployment.spec.paused {
+        // One whose effect somebody took back is judged also in a pause.
+        if observed.deployment.spec.paused && restarts::lost(command, observed).is_none() {
             let message = "the BasicDeployment is paused, so that its child is not changed; set its spec.paused to false";
             return Standing::Hindered("Paused", message.to_owned());
         }
@@ -231,7 +233,7 @@ impl<'o> Line<'o> {
     /// The time until running commands count as stuck, if a rollback waits for them.
     fn stuck_in(&self) -> Option<Duration> {
         let observed = self.observed;
-        let child = observed.child.ours().filter(|child| !observed.serves(child))?;
+        let child = observed.child.ours().filter(|child| !observed.serves_alone(child))?;
         let mut running = self.running().peekable();
         running.peek()?;
         // A command can only end after its status has reported its begin.

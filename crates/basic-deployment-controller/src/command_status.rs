@@ -19,7 +19,7 @@ use crate::{
     command::{Command, Order},
     command_queue::Standing,
     observed::Observed,
-    restarts::{TOKEN_REPLACED, covers, others_of_the_same_second},
+    restarts::{self, TOKEN_REPLACED, covers, others_of_the_same_second},
     revision,
 };
 
@@ -211,6 +211,8 @@ fn report(command: &Command, standing: &Standing, observed: &Observed) -> Report
             let has_begun = has_begun(command, observed);
             let what = if observed.is_blind {
                 unreported(command, has_begun)
+            } else if has_begun && restarts::lost(command, observed).is_some() {
+                "it was carried out, but the child does not show it any more".to_owned()
             } else if has_begun {
                 "it was carried out, but the replicas were not ready in time; its effect remains".to_owned()
             } else {
@@ -268,7 +270,15 @@ fn outcome(command: &Command, order: Order, observed: &Observed) -> (Option<bool
     let running = |what: &str| (None, "Running", what.to_owned());
     let Some(child) = observed.child.ours() else { return running("the child is being re-created") };
     let is_carrier = child.bears(&command.uid);
-    let is_done = observed.serves(child);
+    let is_done = observed.serves_alone(child);
+    let former = observed.serving_former().filter(|_| observed.serves(child));
+    let pending = |what: &str| match former {
+        Some(former) => {
+            let (kind, name) = (&former.kind.kind, &former.name);
+            running(&format!("replicas of the former {kind} {name:?} still serve"))
+        }
+        None => running(what),
+    };
     match order {
         Order::Restart => match child.restarted_at() {
             token if !is_carrier && !token.is_some_and(|token| covers(token, command, observed)) => {
@@ -284,7 +294,7 @@ fn outcome(command: &Command, order: Order, observed: &Observed) -> (Option<bool
                 superseded(TOKEN_REPLACED)
             }
             Some(token) if is_done => (Some(true), "Complete", served(token, command, observed)),
-            Some(_) => running("replicas are being replaced"),
+            Some(_) => pending("replicas are being replaced"),
         },
         Order::Rollback(_) => {
             let revision = revision::find(&observed.revisions, child.hash());
@@ -303,7 +313,7 @@ fn outcome(command: &Command, order: Order, observed: &Observed) -> (Option<bool
             if is_kept && is_done {
                 (Some(true), "Complete", format!("all replicas serve {number}"))
             } else {
-                running("replicas are being replaced by those of the older revision")
+                pending("replicas are being replaced by those of the older revision")
             }
         }
     }

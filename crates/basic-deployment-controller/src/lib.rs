@@ -18,6 +18,7 @@ pub mod milestones;
 mod next_command;
 pub mod observed;
 pub mod outputs;
+pub mod pause;
 pub mod restarts;
 pub mod revision;
 pub mod rollback;

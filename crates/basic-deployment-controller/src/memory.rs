@@ -47,7 +47,8 @@ struct LookAt {
 
 struct Applied {
     hash: String,
-    settled_as: Value,
+    /// `None` if the server stores it as it is rendered.
+    settled_as: Option<Value>,
 }
 
 struct UndoneAt {
@@ -76,7 +77,7 @@ impl Progress {
 /// The part of the last writes that a decision may use.
 #[derive(Default)]
 pub struct Recalled {
-    /// The state of the child after the last apply of the rendering that is still wanted.
+    /// The state of the child in which the server stores the rendering that is still wanted.
     pub settled_as: Option<Value>,
     /// The last replicas that were set on each child, by its uid.
     pub replicas: HashMap<String, i32>,
@@ -94,10 +95,11 @@ impl Memory {
         self.lock().get(uid).map(|remembered| remembered.recall(desired)).unwrap_or_default()
     }
 
-    /// Records an applied rendering, and its state on the server.
-    pub fn applied(&self, uid: &str, hash: &str, settled_as: Value) {
+    /// Records the state of a rendering on the server.
+    pub fn settled(&self, uid: &str, desired: &Desired, settled_as: Value) {
+        let settled_as = (settled_as != desired.comparable()).then_some(settled_as);
         self.change(uid, |remembered| {
-            remembered.applied = Some(Applied { hash: hash.to_owned(), settled_as });
+            remembered.applied = Some(Applied { hash: desired.hash.clone(), settled_as });
         });
     }
 
@@ -190,13 +192,14 @@ impl Memory {
 
 impl Remembered {
     fn recall(&self, desired: Option<&Desired>) -> Recalled {
-        let still_wanted =
-            self.applied.iter().find(|applied| desired.is_some_and(|desired| desired.hash == applied.hash));
+        let known = desired.zip(self.applied.as_ref());
+        let still_wanted = known.filter(|(desired, applied)| desired.hash == applied.hash);
         let undone = self.undone.iter().map(|(part, UndoneAt { field, at, times })| {
             (*part, Undone { field: field.clone(), since: at.elapsed(), times: *times })
         });
         Recalled {
-            settled_as: still_wanted.map(|applied| applied.settled_as.clone()),
+            settled_as: still_wanted
+                .map(|(desired, applied)| applied.settled_as.clone().unwrap_or_else(|| desired.comparable())),
             replicas: self.replicas.clone(),
             undone: undone.collect(),
             since_told: self.told.map(|told| told.elapsed()),

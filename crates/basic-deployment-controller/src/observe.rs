@@ -31,7 +31,7 @@ use operator_kit::{
     write::{WriteError, owner::still_there},
 };
 
-use crate::memory::{Memory, Progress};
+use crate::memory::{Memory, Progress, Recalled};
 
 pub use commands::Commands;
 use {
@@ -184,7 +184,7 @@ impl Observer {
             desired.marked(marks)
         });
         own.retain(|other| !matches!(&child, Found::Ours(child) if child.uid == other.uid));
-        let remembered = self.memory.recall(uid, desired.as_ref().ok());
+        let remembered = self.recall(uid, desired.as_ref().ok(), child.ours());
         let reported = stall::reported(&deployment, child.ours().map(AsRef::as_ref), &own);
         let moving = child.ours().map(|child| Progress::of(child)).unwrap_or_default();
         let mut observed = Observed {
@@ -220,6 +220,22 @@ impl Observer {
         Ok(observed)
     }
 
+    /// The memory of the last writes. A child that is as rendered shows that the server stores this rendering in no other form,
+    /// which otherwise only the answer to an apply does.
+    fn recall(&self, uid: &str, desired: Option<&Desired>, child: Option<&Arc<Child>>) -> Recalled {
+        let mut remembered = self.memory.recall(uid, desired);
+        if let (Some(desired), Some(child), None) = (desired, child, &remembered.settled_as)
+            && child.hash() == desired.hash
+        {
+            let seen = desired.seen_in(&child.object);
+            remembered.settled_as = (seen == desired.comparable()).then(|| seen.clone());
+            if remembered.settled_as.is_some() {
+                self.memory.settled(uid, desired, seen);
+            }
+        }
+        remembered
+    }
+
     /// Looks for the pod that keeps the child from serving. A failure is reported, and holds up nothing.
     async fn look(&self, observed: &mut Observed, child: &Child) {
         let Some(pods) = &child.kind.fields().pods else { return };
@@ -242,8 +258,8 @@ impl Observer {
             return Ok(None);
         }
         let Ok(Order::Rollback(to)) = command.asks.as_ref().map(|asks| asks.order) else {
-            let child = observed.child.ours().filter(|child| restarts::is_lost(child, command, observed));
-            let is_taken_back = self.commands.is_taken_back(command, child).await?;
+            let is_taken_back =
+                self.commands.is_taken_back(command, restarts::lost(command, observed)).await?;
             let Some(is_taken_back) = is_taken_back else { return Ok(None) };
             return Ok(Some(Prepared { command: command.uid.clone(), target: None, is_taken_back }));
         };

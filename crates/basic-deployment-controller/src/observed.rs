@@ -24,6 +24,7 @@ use crate::{
     desired::Desired,
     drift::changed_field,
     error::Refusal,
+    pause,
     revision::{Pin, Revision},
     step,
     undone::{Part, Undone},
@@ -207,8 +208,13 @@ impl Observed {
 
     /// Former children that have not gone, or whose replicas serve, or may serve, until their deletion is complete.
     pub fn leftovers(&self) -> impl Iterator<Item = &Arc<Child>> {
-        let serves = |other: &Child| other.outputs.active > 0 || !other.is_readable();
-        self.others.iter().filter(move |other| !other.is_deleting || serves(other))
+        self.others.iter().filter(|other| !other.is_deleting || may_serve(other))
+    }
+
+    /// A former child whose replicas serve, or may serve.
+    #[must_use]
+    pub fn serving_former(&self) -> Option<&Arc<Child>> {
+        self.others.iter().find(|other| may_serve(other))
     }
 
     /// Whether all desired replicas serve the desired rendering, so that former children may go.
@@ -218,14 +224,15 @@ impl Observed {
         self.failure_about_child().is_none() && child.hash() == desired.hash && self.serves(child)
     }
 
-    /// The field of the child that somebody has changed while a pause keeps it from being undone. It is only known to the
-    /// process that applied the rendering: the server stores some values in another form.
+    /// The field of the child that somebody has changed while a pause keeps it from being undone. The server stores some
+    /// values in another form, so that it takes a process that has seen the child in order, or the report of one.
     #[must_use]
     pub fn changed_in_pause(&self) -> Option<String> {
-        let (child, desired, settled) =
-            (self.child.ours()?, self.desired.as_ref().ok()?, self.settled_as.as_ref()?);
+        let (child, desired) = (self.child.ours()?, self.desired.as_ref().ok()?);
+        let settled = self.settled_as.as_ref();
         let is_held = self.deployment.spec.paused && child.hash() == desired.hash;
-        is_held.then(|| changed_field(child, desired, Some(settled))).flatten()
+        let is_known = settled.is_some() || pause::is_reported(&self.deployment, child);
+        (is_held && is_known).then(|| changed_field(child, desired, settled)).flatten()
     }
 
     /// Whether all desired replicas of a child serve its present rendering.
@@ -238,6 +245,12 @@ impl Observed {
             && outputs.ready
             && outputs.active >= wanted
             && outputs.updated.is_none_or(|updated| updated >= wanted)
+    }
+
+    /// Whether a child serves, and no replica of a former one beside it.
+    #[must_use]
+    pub fn serves_alone(&self, child: &Child) -> bool {
+        self.serves(child) && self.serving_former().is_none()
     }
 
     /// The kind and watch of an object of one of the kinds of children.
@@ -317,6 +330,10 @@ impl Observed {
             || self.pin.as_ref().is_some_and(|pin| is_it(pin.rejects.command.as_ref()))
             || self.revisions.iter().any(|revision| is_it(revision.rejects.command.as_ref()))
     }
+}
+
+fn may_serve(child: &Child) -> bool {
+    child.outputs.active > 0 || !child.is_readable()
 }
 
 impl WatchedResources {

@@ -32,11 +32,13 @@ pub fn token(child: &Child, restart: &Command, observed: &Observed) -> Option<St
     (!own.is_some_and(|own| covers(own, restart, observed))).then(|| restart.token())
 }
 
-/// Whether a restart had begun, and the child has no token any more that covers it.
+/// The child that has no token any more that covers a restart which had begun.
 #[must_use]
-pub fn is_lost(child: &Child, restart: &Command, observed: &Observed) -> bool {
+pub fn lost<'o>(restart: &Command, observed: &'o Observed) -> Option<&'o Arc<Child>> {
+    let has_begun = !restart.is_rollback() && restart.status.start_time.is_some();
+    let child = observed.child.ours().filter(|_| has_begun)?;
     let is_restartable = child.kind.fields().restarted_at.is_some() && !child.bears(&restart.uid);
-    restart.status.start_time.is_some() && is_restartable && token(child, restart, observed).is_some()
+    (is_restartable && token(child, restart, observed).is_some()).then_some(child)
 }
 
 /// The token of a new child, all of whose replicas will be newer than every requested restart.

@@ -15,6 +15,7 @@ use crate::{
     child::Child,
     contest,
     observed::{Found, Observed},
+    pause::PAUSED,
     revision::{Pin, find},
     stall, step,
 };
@@ -232,7 +233,6 @@ pub fn deadline_in(observed: &Observed) -> Option<Duration> {
     }
 }
 
-const PAUSED: &str = "Paused";
 const FORMER_CHILD_LEAVING: &str = "FormerChildLeaving";
 /// Condition: present only while the child is held on an older revision than spec and template give.
 const ROLLED_BACK: &str = "RolledBack";

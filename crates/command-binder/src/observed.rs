@@ -20,8 +20,8 @@ pub struct Observed {
     pub attempt: Attempt,
     /// The time of the observation.
     pub now: Timestamp,
-    /// The start of this process: earlier reports are unknown.
-    pub started: Timestamp,
+    /// The time since which this process leads: earlier reports are unknown.
+    pub leads_since: Timestamp,
     /// Its target, if it had to be looked up.
     pub target: Option<Target>,
     /// Whether its label was found to name the target, because anybody can set a label.
@@ -79,7 +79,7 @@ impl Observed {
             command: Arc::new(Watched { metadata, source, row }),
             attempt: Attempt::Allowed,
             now,
-            started: now,
+            leads_since: now,
             target,
             is_label_checked: false,
             can_report: Some(false),

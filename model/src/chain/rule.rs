@@ -238,7 +238,16 @@ fn decided_against(write: &Write, process: &Process, server: &Server, object: &S
         (Purpose::Tell, Operation::PatchStatus { key, status, .. }) => {
             let command = process.cache(Kind::Restart).get(key)?;
             let told = Object { status: status.clone(), ..Object::clone(command) };
-            let is_true = || children(process, server, object).any(|child| is_new(child, command));
+            let serves_beside = |child: &Stored| {
+                child.meta.controller() == Some(&object.meta.uid)
+                    && child.status.value()["active"].as_i64() > Some(0)
+                    && !has_token_of(child, command)
+            };
+            let is_true = || {
+                let mut seen = CHILDREN.into_iter().flat_map(|kind| process.cache(kind).rows());
+                !seen.any(serves_beside)
+                    && children(process, server, object).any(|child| is_new(child, command))
+            };
             (condition(&told, SUCCEEDED) != "True" || is_true(), Rule::Complete)
         }
         (Purpose::Restart(command), _) => {
@@ -330,9 +339,14 @@ fn serving_of_all(process: &Process, deployment: &Object, write: Option<&Write>)
 
 /// Whether all replicas of a child are newer than a command.
 fn is_new(child: &Object, command: &Object) -> bool {
+    serves(child) && has_token_of(child, command)
+}
+
+/// Whether a child has the token of a command, or a later one.
+fn has_token_of(child: &Object, command: &Object) -> bool {
     let token = child.spec.value()["spec"]["restartedAt"].as_str();
     let token = token.and_then(|token| token.parse::<jiff::Timestamp>().ok());
-    serves(child) && token.is_some_and(|token| token >= crate::clock::time(command.meta.created))
+    token.is_some_and(|token| token >= crate::clock::time(command.meta.created))
 }
 
 /// Whether a command has ended.

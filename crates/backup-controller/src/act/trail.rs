@@ -11,11 +11,12 @@ use operator_kit::{
 };
 
 /// The Event of a release. It is published when this is dropped, however the release ends: also if its answer is lost, or
-/// the pass is cut off, because the object may be gone.
+/// the pass is cut off, because the object may be gone. Then it says that this is not known.
 pub struct Trail<'e> {
     events: &'e Events,
     object: ObjectReference,
     event: Option<(EventType, Milestone)>,
+    is_confirmed: bool,
 }
 
 impl<'e> Trail<'e> {
@@ -35,7 +36,12 @@ impl<'e> Trail<'e> {
             ),
         };
         let milestone = Milestone { reason, action: "Release".into(), note, related: held.last_backup() };
-        Self { events, object: target.reference(), event: Some((type_, milestone)) }
+        Self { events, object: target.reference(), event: Some((type_, milestone)), is_confirmed: false }
+    }
+
+    /// The server has released the object.
+    pub fn confirm(mut self) {
+        self.is_confirmed = true;
     }
 
     /// Publishes nothing: the server refused the release.
@@ -46,7 +52,11 @@ impl<'e> Trail<'e> {
 
 impl Drop for Trail<'_> {
     fn drop(&mut self) {
-        if let Some((type_, milestone)) = self.event.take() {
+        if let Some((type_, mut milestone)) = self.event.take() {
+            if !self.is_confirmed {
+                milestone.note =
+                    format!("perhaps {}; the API server did not say whether it was", milestone.note);
+            }
             self.events.mark(type_, &self.object, milestone);
         }
     }

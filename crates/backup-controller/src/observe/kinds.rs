@@ -6,6 +6,8 @@ use backup_controller::{Settings, observed::Row, settings::Entries};
 use operator_kit::{run::LiveSettings, watch::WatchedKind};
 use tokio::{select, sync::watch, time::sleep};
 
+use crate::metrics::HeldMetrics;
+
 use super::{backup_watches::BackupWatches, leaving::Leaving, namespaces::Namespaces};
 
 /// Time between checks of watches of backups whose kind may no longer be served. A check makes no request.
@@ -18,6 +20,7 @@ pub async fn follow(
     backups: BackupWatches,
     namespaces: Namespaces,
     leaving: Leaving,
+    metrics: HeldMetrics,
 ) {
     let mut former = settings.current();
     loop {
@@ -25,6 +28,7 @@ pub async fn follow(
         leaving.tell(&former, &current);
         namespaces.keep(&current);
         backups.keep(&current);
+        current.by_resource.keys().for_each(|kind| metrics.expect(kind));
         let kinds = current.by_resource.iter().filter_map(|(id, entries)| watched(id, entries));
         wanted.send_replace(kinds.collect());
         former = current;

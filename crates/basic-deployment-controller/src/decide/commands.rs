@@ -21,6 +21,7 @@ pub fn start(observed: &Observed, queue: &CommandQueue) -> Option<Action> {
     let (command, prepared) = (queue.next()?, observed.prepared.as_ref()?);
     if prepared.command != command.uid
         || observed.is_next_blocked()
+        || observed.deployment.spec.paused
         || observed.attempt.holds(step::CARRY_OUT)
         || history::prove(observed).is_some()
     {

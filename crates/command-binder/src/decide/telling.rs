@@ -12,7 +12,7 @@ use crate::{observed::Observed, verdict::Verdict};
 
 /// The default lifetime of Events in the API server.
 const EVENT_LIFETIME: Duration = Duration::from_secs(3600);
-/// Time after the start within which verdicts on older commands are reported, because an earlier process may have
+/// Time after the takeover within which verdicts on older commands are reported, because an earlier process may have
 /// reported them already.
 const START_SPREAD: Duration = Duration::from_secs(10 * 60);
 
@@ -26,7 +26,7 @@ pub fn due(observed: &Observed, verdict: &Verdict) -> Option<Duration> {
     let uid = ObjectId::of(&*observed.command).uid;
     let at = match observed.told {
         Some(told) if told.reason == verdict.reason => later(told.at, tell_again_after(uid)),
-        None if is_old(observed) => later(observed.started, share(uid, START_SPREAD)),
+        None if is_old(observed) => later(observed.leads_since, share(uid, START_SPREAD)),
         _ => observed.now,
     };
     Some(Duration::try_from(at.duration_since(observed.now)).unwrap_or_default())
@@ -35,7 +35,7 @@ pub fn due(observed: &Observed, verdict: &Verdict) -> Option<Duration> {
 /// Whether an earlier process had enough time to report it.
 fn is_old(observed: &Observed) -> bool {
     let created = observed.command.metadata.creation_timestamp.as_ref();
-    created.is_some_and(|created| later(created.0, EVENT_LIFETIME) < observed.started)
+    created.is_some_and(|created| later(created.0, EVENT_LIFETIME) < observed.leads_since)
 }
 
 fn later(time: Timestamp, by: Duration) -> Timestamp {

@@ -5,7 +5,7 @@ mod discovery;
 mod schemas;
 mod waiting;
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use command_binder::{
     command::{CommandRow, Finding, Reference},
@@ -30,7 +30,8 @@ use waiting::{Awaited, TargetName};
 pub struct Observer {
     client: Client,
     served_kinds: ServedKinds,
-    started: Timestamp,
+    /// The time of the first pass, which comes when this process leads.
+    leads_since: OnceLock<Timestamp>,
     waiting: Waiting,
     schemas: Schemas,
     memory: Memory,
@@ -38,8 +39,8 @@ pub struct Observer {
 
 impl Observer {
     pub fn new(client: Client, served_kinds: ServedKinds, waiting: Waiting, memory: Memory) -> Self {
-        let (schemas, started) = (Schemas::new(client.clone()), Timestamp::now());
-        Self { client, served_kinds, started, waiting, schemas, memory }
+        let schemas = Schemas::new(client.clone());
+        Self { client, served_kinds, leads_since: OnceLock::new(), waiting, schemas, memory }
     }
 
     /// Reads the state of a command, and its target live unless the command shows that it is bound.
@@ -69,8 +70,9 @@ impl Observer {
         }
         let told = self.memory.told(uid);
         let can_report = self.schemas.take_condition(&command.row.kind, &command.resource().version).await;
-        let (now, started) = (Timestamp::now(), self.started);
-        Ok(Observed { command, attempt, now, started, target, is_label_checked, can_report, told })
+        let now = Timestamp::now();
+        let leads_since = *self.leads_since.get_or_init(|| now);
+        Ok(Observed { command, attempt, now, leads_since, target, is_label_checked, can_report, told })
     }
 
     /// Forgets a command that is gone.

@@ -98,7 +98,8 @@ mod tests {
     use super::*;
 
     fn event(version: &str) -> Event {
-        let note = "templates.web: unexpected end; the previous settings stay in force";
+        let note =
+            "templates.web: unexpected end; the previous settings stay in force until this process ends";
         serde_json::from_value(json!({
             "metadata": {"name": "e", "creationTimestamp": "2026-01-01T00:00:00Z"},
             "involvedObject": {"kind": "ConfigMap", "name": "d"}, "reason": "SettingsRefused", "message": note,

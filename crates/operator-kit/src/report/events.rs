@@ -1,7 +1,10 @@
 use std::{
     collections::HashMap,
     hash::{BuildHasher, RandomState},
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
@@ -34,7 +37,7 @@ const LONGEST_INSTANCE: usize = 128;
 const PUBLISH_TIMEOUT: Duration = Duration::from_secs(5);
 /// Maximum number of queued Events; more are dropped.
 const QUEUE: usize = 1000;
-/// Pause after each Event: at most 50 a second.
+/// Pause after each Event, unless somebody waits for the last one: at most 50 a second.
 const EVENT_INTERVAL: Duration = Duration::from_millis(20);
 /// Number of Events after which it is forgotten which ones may repeat.
 const REMEMBERED: usize = 1000;
@@ -45,6 +48,8 @@ const REMEMBERED: usize = 1000;
 pub struct Events {
     queue: Sender<Queued>,
     metrics: Arc<Metrics>,
+    /// Whether somebody waits for the queue to be empty.
+    is_awaited: Arc<AtomicBool>,
 }
 
 /// An Event about one step of a change that a person looks for in `kubectl describe`.
@@ -77,8 +82,9 @@ impl Events {
         let instance = clip(instance, LONGEST_INSTANCE);
         let reporter = Reporter { controller: controller.into(), instance: Some(instance) };
         let (queue, queued) = channel(QUEUE);
-        tokio::spawn(publish(client, reporter, queued, metrics.clone()));
-        Self { queue, metrics }
+        let is_awaited = Arc::<AtomicBool>::default();
+        tokio::spawn(publish(client, reporter, queued, metrics.clone(), is_awaited.clone()));
+        Self { queue, metrics, is_awaited }
     }
 
     /// Publishes a warning. The reason must not contain variable parts.
@@ -110,9 +116,10 @@ impl Events {
         self.queue.capacity() > 0
     }
 
-    /// Waits until every queued Event has been published or has failed, at most for this time. Returns whether it is so;
-    /// Events that are still queued when the process ends are lost.
+    /// Waits until every queued Event has been published or has failed, at most for this time, and without pauses between
+    /// them. Returns whether it is so; Events that are still queued when the process ends are lost.
     pub async fn flush(&self, limit: Duration) -> bool {
+        self.is_awaited.store(true, Ordering::Relaxed);
         let (reached, is_reached) = oneshot::channel();
         let flushed = async {
             self.queue.send(Queued::Mark(reached)).await.ok()?;
@@ -151,7 +158,13 @@ impl Events {
 ///
 /// A [`Recorder`] counts Events that differ in nothing but their note as repeats of the first one, and keeps its note.
 /// So each note has a recorder of its own: a second mistake is not told with the words of the first.
-async fn publish(client: Client, reporter: Reporter, mut queued: Receiver<Queued>, metrics: Arc<Metrics>) {
+async fn publish(
+    client: Client,
+    reporter: Reporter,
+    mut queued: Receiver<Queued>,
+    metrics: Arc<Metrics>,
+    is_awaited: Arc<AtomicBool>,
+) {
     let recorder = || Recorder::new(client.clone(), reporter.clone());
     let (mut by_note, hashes) = (HashMap::<u64, Recorder>::new(), RandomState::new());
     let mut published = 0;
@@ -159,6 +172,7 @@ async fn publish(client: Client, reporter: Reporter, mut queued: Receiver<Queued
         let (event, about) = match next {
             Queued::Event(event) => *event,
             Queued::Mark(reached) => {
+                is_awaited.store(false, Ordering::Relaxed);
                 // The one who waited may have given up.
                 reached.send(()).ok();
                 continue;
@@ -188,7 +202,9 @@ async fn publish(client: Client, reporter: Reporter, mut queued: Receiver<Queued
                 tracing::debug!(reason, "an Event was not published in time");
             }
         }
-        sleep(EVENT_INTERVAL).await;
+        if !is_awaited.load(Ordering::Relaxed) {
+            sleep(EVENT_INTERVAL).await;
+        }
     }
 }
 
@@ -234,7 +250,8 @@ mod tests {
             for _ in 0..QUEUE {
                 events.warn(&ObjectReference::default(), "TargetNotFound", "");
             }
-            let (limit, begun) = (Duration::from_secs(60), Instant::now());
+            // A pause after each of them would take 20 s.
+            let (limit, begun) = (Duration::from_secs(4), Instant::now());
             assert_eq!(events.flush(limit).await, is_published);
             assert_eq!(log.take().len(), if is_published { QUEUE } else { 0 });
             assert!(begun.elapsed() <= limit, "{:?}", begun.elapsed());

@@ -81,7 +81,7 @@ impl SettingsStatus {
             Problem::Mistake(_) => "SettingsRefused",
             Problem::Rights(_) => "SettingsWaitForRights",
         };
-        let note = format!("{}; the previous settings stay in force", problem.text());
+        let note = format!("{}; the previous settings stay in force until this process ends", problem.text());
         tracing::error!("{note}");
         events.warn(reason, &taking(&[version, &note]), &note);
     }

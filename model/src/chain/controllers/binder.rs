@@ -52,7 +52,7 @@ pub fn pass(process: &mut Process, server: &Server, scope: &Scope, command: &Sto
         command: Arc::new(Watched { metadata: metadata(command), source: Arc::new(source), row }),
         attempt,
         now,
-        started: now,
+        leads_since: now,
         target,
         is_label_checked: false,
         can_report: Some(true),

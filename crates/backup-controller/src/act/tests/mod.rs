@@ -39,9 +39,13 @@ struct Acted {
     told: Vec<String>,
     /// The objects that the Events are about, beside the held one.
     related: Vec<Value>,
+    /// The notes of the Events.
+    notes: Vec<String>,
     result: Result<Next, Error>,
     memory: Memory,
     metrics: String,
+    /// The metrics after the object is gone.
+    metrics_once_gone: String,
 }
 
 /// Takes a step against a server that gives these answers, and then the last one forever. The server refused one backup
@@ -64,11 +68,18 @@ async fn act_on(observed: &Observed, action: Action, answers: &[Answer]) -> Acte
     tokio::time::sleep(Duration::from_secs(1)).await;
     let (events, sent): (Vec<_>, _) = log.take().into_iter().partition(is_event);
     let told = events.iter().map(|event| event.body["reason"].as_str().unwrap().to_owned()).collect();
+    let notes = events.iter().map(|event| event.body["note"].as_str().unwrap().to_owned()).collect();
     let related = events.iter().map(|event| event.body["related"].clone()).collect();
-    let (mut registry, mut page) = (Registry::default(), String::new());
+    let mut registry = Registry::default();
     metrics.register(&mut registry);
-    encode(&mut page, &registry).unwrap();
-    Acted { sent, told, related, result, memory, metrics: page }
+    let page = || {
+        let mut page = String::new();
+        encode(&mut page, &registry).unwrap();
+        page
+    };
+    let metrics = page();
+    executor.forget("u");
+    Acted { sent, told, related, notes, result, memory, metrics, metrics_once_gone: page() }
 }
 
 async fn act(action: Action, answer: Answer) -> Acted {
@@ -285,7 +296,13 @@ async fn what_is_let_go_without_a_backup_leaves_an_audit_even_if_the_write_fails
     for (outcome, reason) in [(Outcome::GivenUp, "ReleasedWithoutBackup"), (Outcome::Forced, "ForceReleased")]
     {
         for answer in [Answer::Done, Answer::Lost, Answer::Refusal(500, ""), Answer::Refusal(502, "")] {
-            assert_eq!(act(release(outcome), answer.clone()).await.told, [reason], "{answer:?}");
+            let acted = act(release(outcome), answer.clone()).await;
+            assert_eq!(acted.told, [reason], "{answer:?}");
+            let is_answered = matches!(answer, Answer::Done);
+            assert_eq!(acted.notes[0].starts_with("perhaps released"), !is_answered, "{:?}", acted.notes);
+            let label = if outcome == Outcome::Forced { "forced" } else { "given_up" };
+            let counted = format!("outcome=\"{label}\"}} 1\n");
+            assert!(acted.metrics_once_gone.contains(&counted), "{answer:?}: {}", acted.metrics_once_gone);
         }
         let unadmitted = json!({
             "kind": "Status", "status": "Failure", "code": 500, "reason": "InternalError",
@@ -296,6 +313,7 @@ async fn what_is_let_go_without_a_backup_leaves_an_audit_even_if_the_write_fails
         {
             let refused = act(release(outcome), answer.clone()).await;
             assert!(refused.told.is_empty(), "it stays, and {reason} is told ({answer:?})");
+            assert!(!refused.metrics_once_gone.contains("released_objects_total{"), "{answer:?}");
         }
     }
 }

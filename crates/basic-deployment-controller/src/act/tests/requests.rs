@@ -70,10 +70,11 @@ async fn a_child_is_created_without_taking_a_field_from_anybody() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_child_is_applied_by_uid_and_keeps_its_own_restart_token() {
+async fn a_child_is_applied_by_uid_and_keeps_its_own_restart_token_if_that_is_the_present_one() {
     let uri = format!("{CHILDREN}/web?&force=true&fieldManager={MANAGER}&fieldValidation=Strict");
     let mut expected = applied("2026-01-01T00:00:00Z");
     expected["metadata"]["uid"] = "child".into();
+    expected["metadata"]["resourceVersion"] = "5".into();
     assert_eq!(request_of(apply(true)).await, sent("APPLY", &uri, expected));
 }
 

@@ -135,4 +135,19 @@ fn a_change_by_somebody_else_that_a_pause_keeps_is_not_reported_as_ready() {
     settled.settled_as = Some(desired().comparable());
     spec(&mut settled).paused = true;
     assert!(written(decide(&settled)).ready, "nobody has changed it");
+
+    // The next leader has not seen the child in order, and believes a report about this very state.
+    let mut next = Observed { settled_as: None, ..observed };
+    Arc::make_mut(&mut next.deployment).status = Some(status.clone());
+    assert_eq!(ready(&written_or_kept(&next)), (false, "Paused".to_owned()));
+    Arc::make_mut(&mut next.deployment).metadata.generation = Some(99);
+    assert!(written(decide(&next)).ready, "it is about another spec");
+}
+
+/// The status after a pass that may have nothing to report.
+fn written_or_kept(observed: &Observed) -> BasicDeploymentStatus {
+    match decide(observed) {
+        Action::WriteStatus(status) => *status,
+        _ => observed.deployment.status.clone().unwrap(),
+    }
 }

@@ -41,6 +41,16 @@ fn a_restart_that_goes_on_is_waited_for_until_nothing_has_moved_for_a_while() {
     prepare(&mut observed);
     assert!(matches!(decide(&observed), Action::Apply { .. }));
     assert_eq!(told(decide(&behind(json!({}))), "stuck"), outcome("True", "Complete"), "it is done");
+
+    // It does not end while a former child does not go.
+    let mut beside = behind(json!({}));
+    beside.others = vec![child(json!({
+        "metadata": {"name": "old", "uid": "old", "deletionTimestamp": "2026-01-01T00:00:00Z"},
+    }))];
+    assert_eq!(told(decide(&beside), "undo"), outcome("Unknown", "Queued"));
+    beside.since_progress = Duration::from_secs(30);
+    prepare(&mut beside);
+    assert!(matches!(decide(&beside), Action::Apply { .. }));
 }
 
 #[test]

@@ -6,7 +6,7 @@ use super::{
     queue::{outcome, restart, restarted, told, with},
     *,
 };
-use crate::restarts::is_lost;
+use crate::restarts::lost;
 
 /// The token that a decision sets, if it carries out a restart.
 fn token_set(action: Action) -> Option<String> {
@@ -102,10 +102,17 @@ fn restarts_of_one_second_say_that_they_were_served_together() {
 #[test]
 fn a_child_that_took_over_and_is_new_enough_serves_the_restart() {
     let mut observed = with(restarted("other", json!({})), &[restart("a", 10, json!({}))]);
-    observed.others = vec![child(json!({
-        "metadata": {"name": "old", "uid": "old", "annotations": {keys::LAST_COMMAND: "a"}},
-    }))];
+    let former = |active: i32| {
+        child(json!({
+            "metadata": {"name": "old", "uid": "old", "annotations": {keys::LAST_COMMAND: "a"}},
+            "spec": {"replicas": active}, "status": {"active": active, "ready": active > 0},
+        }))
+    };
+    observed.others = vec![former(0)];
     assert_eq!(told(decide(&observed), "a"), outcome("True", "Complete"));
+    observed.others = vec![former(1)];
+    assert_eq!(told(decide(&observed), "a"), outcome("Unknown", "Running"), "one replica is an old one");
+    assert_eq!(message(decide(&observed)), "replicas of the former BasicReplicaSet \"old\" still serve");
 }
 
 #[test]
@@ -113,14 +120,33 @@ fn a_restart_whose_token_somebody_takes_back_is_not_carried_out_a_second_time() 
     let begun = [restart("a", 10, json!({"status": {"startTime": "1970-01-01T00:00:11Z"}}))];
     // `kubectl rollout undo` takes the annotation back together with the token.
     let mut undone = with(json!({}), &begun);
-    let child = undone.child.ours().unwrap();
-    assert!(is_lost(child, &begun[0], &undone));
+    assert!(lost(&begun[0], &undone).is_some());
     undone.prepared.as_mut().unwrap().is_taken_back = true;
     assert_eq!(told(decide(&undone), "a"), outcome("False", "Superseded"));
     undone.prepared.as_mut().unwrap().is_taken_back = false;
     assert!(matches!(decide(&undone), Action::Restart { token: Some(_), .. }), "its child was created later");
     // A child that was created again has the token, and only its mark is missing.
     let created_again = with(json!({"spec": {"restartedAt": "1970-01-01T00:00:10Z"}}), &begun);
-    assert!(!is_lost(created_again.child.ours().unwrap(), &begun[0], &created_again));
+    assert_eq!(lost(&begun[0], &created_again), None);
     assert!(matches!(decide(&created_again), Action::Restart { token: None, .. }));
+}
+
+#[test]
+fn a_restart_that_was_taken_back_is_neither_told_to_remain_nor_to_wait_for_the_end_of_a_pause() {
+    let begun = |deadline: Option<i64>| {
+        let late = json!({
+            "spec": {"activeDeadlineSeconds": deadline}, "status": {"startTime": "1970-01-01T00:00:11Z"},
+        });
+        with(json!({}), &[restart("a", 10, late)])
+    };
+    let expired = decide(&begun(Some(60)));
+    assert_eq!(told(expired.clone(), "a"), outcome("False", "DeadlineExceeded"));
+    assert!(message(expired.clone()).contains("does not show it any more"), "{}", message(expired));
+    let mut paused = begun(None);
+    spec(&mut paused).paused = true;
+    paused.prepared.as_mut().unwrap().is_taken_back = true;
+    assert_eq!(told(decide(&paused), "a"), outcome("False", "Superseded"));
+    paused.prepared.as_mut().unwrap().is_taken_back = false;
+    paused.desired = Err(Refusal::RevisionGone { hash: NEW.into() });
+    assert!(!matches!(decide(&paused), Action::Restart { .. }), "a pause changes no child");
 }

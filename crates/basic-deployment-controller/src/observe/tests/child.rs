@@ -1,6 +1,7 @@
 //! The object that has the child's name.
 
 use basic_deployment_controller::decide::Action;
+use parking_lot::Mutex;
 
 use super::*;
 
@@ -173,4 +174,30 @@ fn a_child_that_a_status_names_and_no_cache_has_is_looked_for_if_that_is_a_name(
     let seen = Arc::new(Child::of(seen, &crate::fixtures::replica_sets()));
     let uids: Vec<&str> = lost(&told_of, &[seen]).into_iter().map(|lost| &*lost.uid).collect();
     assert_eq!(uids, ["last", "former"]);
+}
+
+#[tokio::test]
+async fn a_process_that_has_seen_a_child_as_rendered_knows_a_later_change_in_a_pause() {
+    let kind = settings().children[0].clone();
+    let mut child = Desired::new(&deployment(), rendering(), kind).object;
+    child["metadata"]["uid"] = "child".into();
+    let image = Arc::new(Mutex::new("theirs"));
+    let set = image.clone();
+    let cluster = Cluster::of(vec![stored()], move |sent| {
+        if !sent.uri.starts_with(CHILD) {
+            return MISSING;
+        }
+        child["spec"]["parameters"]["image"] = (*set.lock()).into();
+        Answer::Object(child.clone())
+    });
+    let cluster = cluster.await;
+    let changed_to = async |given: &'static str| {
+        *image.lock() = given;
+        let mut paused = deployment();
+        paused.spec.paused = true;
+        cluster.observe(paused, Attempt::Allowed).await.unwrap().changed_in_pause()
+    };
+    assert_eq!(changed_to("theirs").await, None, "the server may store it in another form");
+    assert_eq!(changed_to("nginx").await, None);
+    assert_eq!(changed_to("theirs").await.as_deref(), Some("spec.parameters.image"));
 }

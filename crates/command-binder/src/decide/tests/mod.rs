@@ -68,7 +68,7 @@ fn observed(kind: &Arc<CommandKind>, more: &Value, target: Option<Target>) -> Ob
         command: Arc::new(command),
         attempt: Attempt::Allowed,
         now: time("2026-01-01T00:01:00Z"),
-        started: time("2025-12-31T00:00:00Z"),
+        leads_since: time("2025-12-31T00:00:00Z"),
         target,
         is_label_checked: false,
         can_report: Some(false),

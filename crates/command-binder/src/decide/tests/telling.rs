@@ -49,7 +49,7 @@ fn a_new_process_tells_of_old_commands_one_after_another_and_of_new_ones_at_once
                 "spec": {"target": {"namespace": "there"}},
             });
             let mut old = observed(&kind, &old, missing());
-            old.started = old.now;
+            old.leads_since = old.now;
             match decide(&old) {
                 Action::Wait(time) => time.as_secs(),
                 Action::Tell(_) => 0,
@@ -60,7 +60,7 @@ fn a_new_process_tells_of_old_commands_one_after_another_and_of_new_ones_at_once
     rests.sort_unstable();
     assert!(rests[99] < 600 && rests[50] > 120 && rests[50] < 480, "{rests:?}");
     let mut new = observed(&kind, &json!({"spec": {"target": {"namespace": "there"}}}), missing());
-    new.started = new.now;
+    new.leads_since = new.now;
     assert!(matches!(decide(&new), Action::Tell(_)));
 }
 

@@ -183,7 +183,9 @@ fn apply(deployment: &Stored, desired: &Desired, replicas: i32, child: Option<&C
     changes.push(Change::AddOwner(controller_reference(deployment)));
     changes.push(Change::Spec(spec.into()));
     let key = Key { kind: kind_of(&desired.object), name: (&*child.name).into() };
-    Write::patch(deployment, purpose, key, Preconditions::uid(&(&*child.uid).into()), changes)
+    let version = child.version.parse().ok().map(Version).filter(|_| child.has_followed_commands());
+    let preconditions = Preconditions { uid: Some((&*child.uid).into()), version };
+    Write::patch(deployment, purpose, key, preconditions, changes)
 }
 
 fn controller_reference(deployment: &Stored) -> Owner {

@@ -1,0 +1,24 @@
+//! A pause in which somebody changed the child, as an earlier process has reported it. Pure.
+//!
+//! Only a process that has seen the child in order knows how the server stores the rendering. Without this, a new leader would
+//! call the changed child ready.
+
+use catena_api::BasicDeployment;
+use operator_kit::report::conditions::{READY, find};
+
+use crate::child::Child;
+
+/// The reason of the report.
+pub const PAUSED: &str = "Paused";
+
+/// Whether an earlier process has reported that a pause keeps the object from being ready, about the very generation, child and
+/// rendering that are observed now.
+#[must_use]
+pub fn is_reported(deployment: &BasicDeployment, child: &Child) -> bool {
+    let Some(status) = &deployment.status else { return false };
+    let is_paused = find(&status.conditions, READY)
+        .is_some_and(|condition| condition.status == "False" && condition.reason == PAUSED);
+    let is_about_it = status.observed_generation == deployment.metadata.generation
+        && status.child.as_ref().is_some_and(|told| told.uid == child.uid && told.hash == child.hash());
+    is_paused && is_about_it
+}
