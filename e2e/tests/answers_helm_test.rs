@@ -88,7 +88,7 @@ async fn refused_settings_fail_at_once_with_their_mistake_and_good_ones_are_wait
     let said = helm(&["test", REAPER.name(), "--timeout=180s"]).await;
     ensure!(said.is_err(), "it passed");
     let note = until_told(&cluster, REAPER, "SettingsRefused", "finishedAt").await;
-    ensure!(note.contains("previous settings stay in force"), "{note}");
+    ensure!(note.contains("keeps the previous settings"), "{note}");
     let process = REAPER.until_ready(&cluster).await;
     let (code, page) = process.settings().await?;
     ensure!(code == 422 && page.contains("finishedAt"), "{code}: {page}");

@@ -26,7 +26,7 @@ use operator_kit::{
 };
 use serde_json::{Value, json};
 
-use self::trail::Trail;
+use self::trail::{End, Trail};
 use crate::{
     memory::{Memory, Unplaced},
     metrics::HeldMetrics,
@@ -78,7 +78,14 @@ impl Executor {
                 Ok(if is_written { Next::Written } else { Next::Wait(again) })
             }
             Action::Release(release) => self.release(kind, observed, &release).await,
-            Action::Settle => Ok(Next::Settled),
+            Action::Settle => {
+                let is_ours = finalizer::is_there(&target.row.finalizers);
+                if target.metadata.deletion_timestamp.is_some() && !is_ours {
+                    // Others keep it. For us, its release is over.
+                    self.metrics.forget(id.uid);
+                }
+                Ok(Next::Settled)
+            }
         }
     }
 
@@ -188,23 +195,14 @@ impl Executor {
             // Before the write, because the object and its annotations may be gone with it.
             tracing::warn!(object = %id, kind = kind.id, reason = message, "releasing it without a proven backup");
         }
-        let is_marked = !is_backed_up || held.status.is_some();
-        let trail = is_marked.then(|| Trail::of(&self.events, target, held, release));
+        let (events, metrics) = (&self.events, &self.metrics);
+        let trail = Trail { events, metrics, target, kind: &kind.id, held, release, end: End::Unknown };
         let released = self.let_go(target, &removal, is_told.then_some(&release.status)).await;
-        match &released {
-            Ok(_) => {
-                if let Some(trail) = trail {
-                    trail.confirm();
-                }
-                self.metrics.released(id.uid, &kind.id, release.outcome, held.age());
-            }
-            Err(Error::Write(error)) if !error.cause.may_have_worked() => {
-                if let Some(trail) = trail {
-                    trail.withdraw();
-                }
-            }
-            Err(_) => self.metrics.perhaps_released(id.uid, &kind.id, release.outcome, held.age()),
-        }
+        trail.end(match &released {
+            Ok(_) => End::Released,
+            Err(Error::Write(error)) if !error.cause.may_have_worked() => End::Refused,
+            Err(_) => End::Unknown,
+        });
         released
     }
 

@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use backup_controller::status::Outcome;
+use backup_controller::{Settings, status::Outcome};
 use parking_lot::Mutex;
 use prometheus_client::{
     collector::Collector,
@@ -80,11 +80,13 @@ impl HeldMetrics {
         registry.register_collector(Box::new(self.clone()));
     }
 
-    /// Begins to count the releases of a kind with 0: a counter that appears with its first increase hides that from
+    /// Begins to count the releases of each kind with 0: a counter that appears with its first increase hides that from
     /// Prometheus.
-    pub fn expect(&self, kind: &str) {
-        for outcome in OUTCOMES {
-            drop(self.released.get_or_create(&Ended::of(kind, outcome)));
+    pub fn expect(&self, settings: &Settings) {
+        for kind in settings.kinds.values() {
+            for outcome in OUTCOMES {
+                drop(self.released.get_or_create(&Ended::of(&kind.id, outcome)));
+            }
         }
     }
 

@@ -271,13 +271,9 @@ fn outcome(command: &Command, order: Order, observed: &Observed) -> (Option<bool
     let Some(child) = observed.child.ours() else { return running("the child is being re-created") };
     let is_carrier = child.bears(&command.uid);
     let is_done = observed.serves_alone(child);
-    let former = observed.serving_former().filter(|_| observed.serves(child));
-    let pending = |what: &str| match former {
-        Some(former) => {
-            let (kind, name) = (&former.kind.kind, &former.name);
-            running(&format!("replicas of the former {kind} {name:?} still serve"))
-        }
-        None => running(what),
+    let pending = |what: &str| {
+        let beside = beside(observed).filter(|_| observed.serves(child));
+        beside.map_or_else(|| running(what), |beside| running(&beside))
     };
     match order {
         Order::Restart => match child.restarted_at() {
@@ -317,6 +313,19 @@ fn outcome(command: &Command, order: Order, observed: &Observed) -> (Option<bool
             }
         }
     }
+}
+
+/// The message about replicas of a former child that serve, or may serve, beside the new ones.
+fn beside(observed: &Observed) -> Option<String> {
+    let (kind, name, serve) = match (observed.serving_former(), observed.unseen_former().next()) {
+        (Some(former), _) => {
+            let serve = if former.is_readable() { "still serve" } else { "may still serve" };
+            (&former.kind.kind, &former.name, serve)
+        }
+        (None, Some(unseen)) => (&unseen.kind, &unseen.name, "may still serve: its kind is not listed"),
+        (None, None) => return None,
+    };
+    Some(format!("replicas of the former {kind} {name:?} {serve}"))
 }
 
 /// The message when all replicas are new. Restarts that share a token replace the replicas only once.

@@ -57,20 +57,23 @@ struct UndoneAt {
     times: u32,
 }
 
-/// The progress of a child.
+/// The progress of a child, and of former ones beside it.
 #[derive(Default, PartialEq)]
 pub struct Progress {
     uid: String,
     generation: i64,
     active: i32,
+    /// The number of serving replicas of former children.
+    beside: i32,
     /// Its own report of progress, which can change while the number of serving replicas stays the same.
     says: String,
 }
 
 impl Progress {
-    pub fn of(child: &Child) -> Self {
+    pub fn of(child: &Child, others: &[Arc<Child>]) -> Self {
         let (uid, generation) = (child.uid.clone(), child.generation);
-        Self { uid, generation, active: child.outputs.active, says: child.outputs.progress.clone() }
+        let beside = others.iter().map(|other| other.outputs.active).fold(0, i32::saturating_add);
+        Self { uid, generation, active: child.outputs.active, beside, says: child.outputs.progress.clone() }
     }
 }
 
@@ -221,6 +224,21 @@ mod tests {
         assert!(memory.since_progress("web", at(1), Duration::ZERO) >= minute, "it is forgotten");
         assert_eq!(memory.since_progress("web", at(2), minute), Duration::ZERO, "there was progress");
         assert!(memory.since_progress("web", at(2), minute) < minute);
+    }
+
+    #[test]
+    fn a_former_child_that_drains_is_progress() {
+        let child = |active: i32| {
+            let mut child = Child::clone(&crate::fixtures::child("web", "child"));
+            child.outputs.active = active;
+            Arc::new(child)
+        };
+        let (wanted, memory) = (child(3), Memory::default());
+        let progress = |former: i32| Progress::of(&wanted, &[child(former)]);
+        let minute = Duration::from_secs(60);
+        assert_eq!(memory.since_progress("web", progress(2), minute), minute);
+        assert!(memory.since_progress("web", progress(2), Duration::ZERO) >= minute);
+        assert_eq!(memory.since_progress("web", progress(1), minute), Duration::ZERO);
     }
 
     #[test]

@@ -186,7 +186,7 @@ impl Observer {
         own.retain(|other| !matches!(&child, Found::Ours(child) if child.uid == other.uid));
         let remembered = self.recall(uid, desired.as_ref().ok(), child.ours());
         let reported = stall::reported(&deployment, child.ours().map(AsRef::as_ref), &own);
-        let moving = child.ours().map(|child| Progress::of(child)).unwrap_or_default();
+        let moving = child.ours().map(|child| Progress::of(child, &own)).unwrap_or_default();
         let mut observed = Observed {
             attempt,
             is_blind,

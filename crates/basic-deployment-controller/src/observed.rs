@@ -250,7 +250,7 @@ impl Observed {
     /// Whether a child serves, and no replica of a former one beside it.
     #[must_use]
     pub fn serves_alone(&self, child: &Child) -> bool {
-        self.serves(child) && self.serving_former().is_none()
+        self.serves(child) && self.serving_former().is_none() && self.unseen_former().next().is_none()
     }
 
     /// The kind and watch of an object of one of the kinds of children.

@@ -11,14 +11,18 @@ use crate::child::Child;
 /// The reason of the report.
 pub const PAUSED: &str = "Paused";
 
-/// Whether an earlier process has reported that a pause keeps the object from being ready, about the very generation, child and
+/// The end of its message, which distinguishes it from the report about a rendering that waits for the end of the pause.
+pub const NOT_UNDONE: &str = "of the child is not undone";
+
+/// Whether an earlier process has reported that a pause keeps a change from being undone, about the very generation, child and
 /// rendering that are observed now.
 #[must_use]
 pub fn is_reported(deployment: &BasicDeployment, child: &Child) -> bool {
     let Some(status) = &deployment.status else { return false };
-    let is_paused = find(&status.conditions, READY)
-        .is_some_and(|condition| condition.status == "False" && condition.reason == PAUSED);
+    let is_changed = find(&status.conditions, READY).is_some_and(|condition| {
+        condition.status == "False" && condition.reason == PAUSED && condition.message.ends_with(NOT_UNDONE)
+    });
     let is_about_it = status.observed_generation == deployment.metadata.generation
         && status.child.as_ref().is_some_and(|told| told.uid == child.uid && told.hash == child.hash());
-    is_paused && is_about_it
+    is_changed && is_about_it
 }

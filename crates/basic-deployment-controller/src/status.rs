@@ -15,7 +15,7 @@ use crate::{
     child::Child,
     contest,
     observed::{Found, Observed},
-    pause::PAUSED,
+    pause::{NOT_UNDONE, PAUSED},
     revision::{Pin, find},
     stall, step,
 };
@@ -286,8 +286,7 @@ fn summary(
         );
     }
     if let Some(field) = observed.changed_in_pause() {
-        let text =
-            format!("{counted}; spec.paused is true, so that a change of {field} of the child is not undone");
+        let text = format!("{counted}; spec.paused is true, so that a change of {field} {NOT_UNDONE}");
         return say(PAUSED, text, false);
     }
     if let Found::Leaving(left) = &observed.child {

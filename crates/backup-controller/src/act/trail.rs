@@ -3,61 +3,81 @@ use backup_controller::{
     observed::{Held, Row},
     status::Outcome,
 };
-use k8s_openapi::api::core::v1::ObjectReference;
 use kube::runtime::events::EventType;
 use operator_kit::{
+    object::ObjectId,
     report::{Events, Milestone},
     watch::Watched,
 };
 
-/// The Event of a release. It is published when this is dropped, however the release ends: also if its answer is lost, or
-/// the pass is cut off, because the object may be gone. Then it says that this is not known.
+use crate::metrics::HeldMetrics;
+
+/// The Event and the count of a release. They are published when this is dropped, however the release ends: also if its answer
+/// is lost, or the pass is cut off, because the object may be gone. Then the Event says that this is not known.
 pub struct Trail<'e> {
-    events: &'e Events,
-    object: ObjectReference,
-    event: Option<(EventType, Milestone)>,
-    is_confirmed: bool,
+    pub events: &'e Events,
+    pub metrics: &'e HeldMetrics,
+    pub target: &'e Watched<Row>,
+    /// The name of its kind in the settings.
+    pub kind: &'e str,
+    pub held: &'e Held,
+    pub release: &'e Release,
+    pub end: End,
 }
 
-impl<'e> Trail<'e> {
-    pub fn of(events: &'e Events, target: &Watched<Row>, held: &Held, release: &Release) -> Self {
-        let message = &release.status.message;
-        let (type_, reason, note) = match release.outcome {
+/// What is known of the end of a release.
+#[derive(Clone, Copy, PartialEq)]
+pub enum End {
+    Unknown,
+    /// The server has released the object.
+    Released,
+    /// The server refused the release.
+    Refused,
+}
+
+impl Trail<'_> {
+    /// Records the end of the release.
+    pub fn end(mut self, end: End) {
+        self.end = end;
+    }
+
+    fn tell(&self) {
+        let (outcome, message) = (self.release.outcome, &self.release.status.message);
+        // Nobody was told of a backup that took no time.
+        if outcome == Outcome::BackedUp && self.held.status.is_none() {
+            return;
+        }
+        let released = if self.end == End::Released { "released" } else { "perhaps released" };
+        let (type_, reason, mut note) = match outcome {
             Outcome::BackedUp => (EventType::Normal, "BackedUp", message.clone()),
             Outcome::GivenUp => (
                 EventType::Warning,
                 "ReleasedWithoutBackup",
-                format!("released without a backup, as the settings allow: {message}"),
+                format!("{released} without a backup, as the settings allow: {message}"),
             ),
             Outcome::Forced => (
                 EventType::Warning,
                 "ForceReleased",
-                format!("released without a proven backup, by annotation: {message}"),
+                format!("{released} without a proven backup, by annotation: {message}"),
             ),
         };
-        let milestone = Milestone { reason, action: "Release".into(), note, related: held.last_backup() };
-        Self { events, object: target.reference(), event: Some((type_, milestone)), is_confirmed: false }
-    }
-
-    /// The server has released the object.
-    pub fn confirm(mut self) {
-        self.is_confirmed = true;
-    }
-
-    /// Publishes nothing: the server refused the release.
-    pub fn withdraw(mut self) {
-        self.event = None;
+        if self.end == End::Unknown {
+            note += "; the API server did not say whether the object was released";
+        }
+        let related = self.held.last_backup();
+        let milestone = Milestone { reason, action: "Release".into(), note, related };
+        self.events.mark(type_, &self.target.reference(), milestone);
     }
 }
 
 impl Drop for Trail<'_> {
     fn drop(&mut self) {
-        if let Some((type_, mut milestone)) = self.event.take() {
-            if !self.is_confirmed {
-                milestone.note =
-                    format!("perhaps {}; the API server did not say whether it was", milestone.note);
-            }
-            self.events.mark(type_, &self.object, milestone);
+        let (uid, outcome, age) = (ObjectId::of(self.target).uid, self.release.outcome, self.held.age());
+        match self.end {
+            End::Refused => return,
+            End::Released => self.metrics.released(uid, self.kind, outcome, age),
+            End::Unknown => self.metrics.perhaps_released(uid, self.kind, outcome, age),
         }
+        self.tell();
     }
 }

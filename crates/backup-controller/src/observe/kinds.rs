@@ -28,7 +28,7 @@ pub async fn follow(
         leaving.tell(&former, &current);
         namespaces.keep(&current);
         backups.keep(&current);
-        current.by_resource.keys().for_each(|kind| metrics.expect(kind));
+        metrics.expect(&current);
         let kinds = current.by_resource.iter().filter_map(|(id, entries)| watched(id, entries));
         wanted.send_replace(kinds.collect());
         former = current;

@@ -99,7 +99,7 @@ mod tests {
 
     fn event(version: &str) -> Event {
         let note =
-            "templates.web: unexpected end; the previous settings stay in force until this process ends";
+            "templates.web: unexpected end; this process keeps the previous settings until that is fixed";
         serde_json::from_value(json!({
             "metadata": {"name": "e", "creationTimestamp": "2026-01-01T00:00:00Z"},
             "involvedObject": {"kind": "ConfigMap", "name": "d"}, "reason": "SettingsRefused", "message": note,

@@ -81,7 +81,8 @@ impl SettingsStatus {
             Problem::Mistake(_) => "SettingsRefused",
             Problem::Rights(_) => "SettingsWaitForRights",
         };
-        let note = format!("{}; the previous settings stay in force until this process ends", problem.text());
+        let note =
+            format!("{}; this process keeps the previous settings until that is fixed", problem.text());
         tracing::error!("{note}");
         events.warn(reason, &taking(&[version, &note]), &note);
     }

@@ -2,6 +2,8 @@
 
 mod creates;
 
+use std::sync::Arc;
+
 use backup_controller::{
     Settings,
     backup::{Situation, Try, Verdict},
@@ -70,16 +72,17 @@ async fn act_on(observed: &Observed, action: Action, answers: &[Answer]) -> Acte
     let told = events.iter().map(|event| event.body["reason"].as_str().unwrap().to_owned()).collect();
     let notes = events.iter().map(|event| event.body["note"].as_str().unwrap().to_owned()).collect();
     let related = events.iter().map(|event| event.body["related"].clone()).collect();
-    let mut registry = Registry::default();
-    metrics.register(&mut registry);
-    let page = || {
-        let mut page = String::new();
-        encode(&mut page, &registry).unwrap();
-        page
-    };
-    let metrics = page();
+    let page = page_of(&metrics);
     executor.forget("u");
-    Acted { sent, told, related, notes, result, memory, metrics, metrics_once_gone: page() }
+    let metrics_once_gone = page_of(&metrics);
+    Acted { sent, told, related, notes, result, memory, metrics: page, metrics_once_gone }
+}
+
+fn page_of(metrics: &HeldMetrics) -> String {
+    let (mut registry, mut page) = (Registry::default(), String::new());
+    metrics.register(&mut registry);
+    encode(&mut page, &registry).unwrap();
+    page
 }
 
 async fn act(action: Action, answer: Answer) -> Acted {
@@ -299,7 +302,8 @@ async fn what_is_let_go_without_a_backup_leaves_an_audit_even_if_the_write_fails
             let acted = act(release(outcome), answer.clone()).await;
             assert_eq!(acted.told, [reason], "{answer:?}");
             let is_answered = matches!(answer, Answer::Done);
-            assert_eq!(acted.notes[0].starts_with("perhaps released"), !is_answered, "{:?}", acted.notes);
+            let is_open = acted.notes[0].contains("did not say whether");
+            assert_eq!((is_open, acted.notes[0].starts_with("perhaps")), (!is_answered, !is_answered));
             let label = if outcome == Outcome::Forced { "forced" } else { "given_up" };
             let counted = format!("outcome=\"{label}\"}} 1\n");
             assert!(acted.metrics_once_gone.contains(&counted), "{answer:?}: {}", acted.metrics_once_gone);
@@ -319,17 +323,61 @@ async fn what_is_let_go_without_a_backup_leaves_an_audit_even_if_the_write_fails
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_release_that_is_cut_off_is_told() {
+async fn the_first_release_of_a_kind_is_an_increase() {
+    let (client, _) = answering(None, |_| Answer::Done);
+    let (writer, metrics) = (Writer::over(client.clone(), MANAGER), HeldMetrics::new());
+    metrics.expect(&settings(TEMPLATE, "backups"));
+    let series = |page: &str| page.lines().filter(|line| line.starts_with("released_objects_total{")).count();
+    let before = page_of(&metrics);
+    assert!(before.contains("outcome=\"forced\"} 0\n"), "{before}");
+    let executor = Executor::new(writer, Events::over(client, MANAGER), Memory::default(), metrics.clone());
+    executor.act(&observed(), release(Outcome::Forced)).await.unwrap();
+    let after = page_of(&metrics);
+    assert!(after.contains("outcome=\"forced\"} 1\n"), "{after}");
+    assert_eq!(series(&before), series(&after), "it is another series");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_proven_backup_stays_proven_when_the_answer_to_the_release_is_lost() {
+    let mut observed = observed();
+    observed.held.as_mut().unwrap().status = Some(status(State::BackingUp));
+    let acted = act_on(&observed, release(Outcome::BackedUp), &[Answer::Lost]).await;
+    assert_eq!(acted.told, ["BackedUp"]);
+    assert!(
+        !acted.notes[0].contains("perhaps") && acted.notes[0].contains("whether the object was released")
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_release_without_an_answer_counts_when_the_object_is_seen_without_the_finalizer() {
+    let (client, _) = answering(None, |_| Answer::Lost);
+    let (writer, metrics) = (Writer::over(client.clone(), MANAGER), HeldMetrics::new());
+    let executor = Executor::new(writer, Events::over(client, MANAGER), Memory::default(), metrics.clone());
+    executor.act(&observed(), release(Outcome::Forced)).await.unwrap_err();
+    assert!(page_of(&metrics).contains("held_objects{"));
+    let mut kept = observed();
+    kept.held = None;
+    Arc::make_mut(&mut kept.target).row.finalizers = vec!["a.example/x".into()];
+    executor.act(&kept, Action::Settle).await.unwrap();
+    let page = page_of(&metrics);
+    assert!(page.contains("outcome=\"forced\"} 1\n") && !page.contains("held_objects{"), "{page}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_release_that_is_cut_off_is_told_and_counted() {
     let (client, log) =
         answering(None, |sent| if sent.uri.contains("/events") { Answer::Done } else { Answer::Silence });
     let writer = Writer::over(client.clone(), MANAGER);
-    let executor =
-        Executor::new(writer, Events::over(client, MANAGER), Memory::default(), HeldMetrics::new());
+    let (events, metrics) = (Events::over(client, MANAGER), HeldMetrics::new());
+    let executor = Executor::new(writer, events, Memory::default(), metrics.clone());
     let observed = observed();
     let pass = executor.act(&observed, release(Outcome::GivenUp));
     assert!(tokio::time::timeout(Duration::from_secs(1), pass).await.is_err());
     tokio::time::sleep(Duration::from_secs(1)).await;
     assert!(log.take().iter().any(|sent| sent.body["reason"] == "ReleasedWithoutBackup"));
+    executor.forget("u");
+    let page = page_of(&metrics);
+    assert!(page.contains("outcome=\"given_up\"} 1\n"), "it is gone: {page}");
 }
 
 #[tokio::test(start_paused = true)]

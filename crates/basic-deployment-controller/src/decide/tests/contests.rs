@@ -140,6 +140,13 @@ fn a_change_by_somebody_else_that_a_pause_keeps_is_not_reported_as_ready() {
     let mut next = Observed { settled_as: None, ..observed };
     Arc::make_mut(&mut next.deployment).status = Some(status.clone());
     assert_eq!(ready(&written_or_kept(&next)), (false, "Paused".to_owned()));
+    let told = Arc::make_mut(&mut next.deployment).status.as_mut().unwrap();
+    let outdated = "3 of 3 replicas are serving; spec.paused is true, so that the child is not changed";
+    for condition in told.conditions.iter_mut().filter(|condition| condition.type_ == conditions::READY) {
+        condition.message = outdated.into();
+    }
+    assert!(written(decide(&next)).ready, "it was about a rendering that waited");
+    Arc::make_mut(&mut next.deployment).status = Some(status.clone());
     Arc::make_mut(&mut next.deployment).metadata.generation = Some(99);
     assert!(written(decide(&next)).ready, "it is about another spec");
 }

@@ -6,7 +6,10 @@ use operator_kit::{
     run::HeldUp,
 };
 
-use super::*;
+use super::{
+    queue::{outcome, restart, restarted, told},
+    *,
+};
 use crate::milestones::{self, News};
 
 /// A child of another kind, with the same name.
@@ -89,18 +92,25 @@ fn an_exchange_does_not_end_beside_a_former_child_of_a_kind_that_is_not_seen() {
     let mut observed = switched();
     observed.revisions.insert(0, revision_of_deployments());
     observed.child = Found::Ours(child(json!({"spec": {"replicas": 1}, "status": {"active": 0}})));
-    let told = status(&observed);
-    assert_eq!(told.former_children.iter().map(|former| &*former.kind).collect::<Vec<_>>(), ["Deployment"]);
-    Arc::make_mut(&mut observed.deployment).status = Some(told.clone());
+    let reported = status(&observed);
+    assert_eq!(
+        reported.former_children.iter().map(|former| &*former.kind).collect::<Vec<_>>(),
+        ["Deployment"]
+    );
+    Arc::make_mut(&mut observed.deployment).status = Some(reported.clone());
     observed.kinds.pop();
     observed.others.clear();
     let lost = status(&observed);
-    assert_eq!(lost.former_children, told.former_children, "it is not forgotten");
+    assert_eq!(lost.former_children, reported.former_children, "it is not forgotten");
     let message = &conditions::find(&lost.conditions, conditions::READY).unwrap().message;
     assert!(message.contains("Deployment \"web\" is of a kind that children no longer lists"), "{message}");
 
     observed.child = Found::Ours(child(json!({})));
     Arc::make_mut(&mut observed.deployment).status = Some(status(&observed));
+    let mut commanded = observed.clone();
+    commanded.commands = Some(vec![restart("a", 10, json!({}))]);
+    commanded.child = Found::Ours(child(restarted("a", json!({}))));
+    assert_eq!(told(decide(&commanded), "a"), outcome("Unknown", "Running"));
     let refused = decide(&observed);
     let Action::RefuseFormer(refusal) = &refused else { panic!("{refused:?}") };
     assert!(refusal.to_string().contains("Deployment \"web\", is of a kind that children"), "{refusal}");

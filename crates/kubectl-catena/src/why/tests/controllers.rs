@@ -254,7 +254,7 @@ fn refused_settings(text: &str) -> Surroundings {
         controller: "basic-deployment-controller".into(),
         config_map,
         reason: "SettingsRefused".into(),
-        message: "templates.db: unexpected end of file; the previous settings stay in force until this process ends".into(),
+        message: "templates.db: unexpected end of file; this process keeps the previous settings until that is fixed".into(),
         since: THEN.parse().ok(),
         text: text.into(),
     };
