@@ -104,6 +104,9 @@ impl World {
         match decide(&observed) {
             Action::Record { rendered, number } => self.revisions.push(revision(number, &rendered.hash)),
             Action::Renumber { revision, number, rejects } => {
+                // The command that it named has been overtaken by one that may be gone.
+                let replaced = revision.rejects.command.clone();
+                self.idle.extend(replaced.filter(|replaced| rejects.command.as_ref() != Some(replaced)));
                 self.revisions.retain(|other| other.uid != revision.uid);
                 self.revisions.push(Arc::new(Revision { number, rejects, ..(*revision).clone() }));
             }
@@ -349,6 +352,23 @@ fn event() -> impl Strategy<Value = Event> {
         1 => (0_usize..8).prop_map(Event::Wipe),
         2 => (0_i64..20).prop_map(Event::Seconds),
     ]
+}
+
+#[test]
+fn a_command_does_not_wait_for_a_rollback_whose_overtaker_was_deleted() {
+    use Event::{Cancel, Malformed, Pass, Render, Restart, Rollback, Stuck};
+    let mut world = World::new();
+    let begun = [Render(1), Pass, Render(0), Pass, Pass, Malformed, Malformed, Malformed];
+    let overtaken =
+        [Rollback { to: 0 }, Stuck(true), Pass, Pass, Pass, Malformed, Malformed, Rollback { to: 3 }];
+    begun.iter().chain(&overtaken).for_each(|event| world.happens(event));
+    world.happens(&Pass);
+    let [first, second] = &*world.carried_out.clone() else { panic!("{:?}", world.carried_out) };
+    world.happens(&Restart { deadline: None });
+    let place = world.commands.iter().position(|command| command.uid == *second).unwrap();
+    world.happens(&Cancel(place));
+    world.settle();
+    assert_eq!(world.outcomes[first], "Superseded");
 }
 
 proptest! {
