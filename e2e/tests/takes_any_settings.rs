@@ -103,7 +103,7 @@ fn spoiled(mut settings: Value, place: &str, value: Value) -> Value {
 async fn configure(process: &OwnProcess, settings: &Value) -> Result<()> {
     let said = || {
         let log = process.log();
-        ["the settings changed", "stay in force"]
+        ["the settings changed", "keeps the previous settings"]
             .map(|words| log.matches(words).count())
             .iter()
             .sum::<usize>()
