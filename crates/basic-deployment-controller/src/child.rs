@@ -154,6 +154,14 @@ impl Child {
         }
     }
 
+    /// Whether the status of its `BasicDeployment` is about the present generation, and about this child and its rendering.
+    #[must_use]
+    pub fn is_reported_by(&self, deployment: &BasicDeployment) -> bool {
+        let Some(status) = &deployment.status else { return false };
+        status.observed_generation == deployment.metadata.generation
+            && status.child.as_ref().is_some_and(|told| told.uid == self.uid && told.hash == self.hash())
+    }
+
     /// Whether it has a token or a record of commands, which each apply copies.
     #[must_use]
     pub fn has_followed_commands(&self) -> bool {

@@ -23,7 +23,7 @@ pub struct Memory(Arc<Mutex<HashMap<String, Remembered>>>);
 
 #[derive(Default)]
 struct Remembered {
-    applied: Option<Applied>,
+    settled: Option<Settled>,
     /// By the uid of the child.
     replicas: HashMap<String, i32>,
     undone: HashMap<Part, UndoneAt>,
@@ -45,7 +45,8 @@ struct LookAt {
     found: Result<Option<BlockedBy>, String>,
 }
 
-struct Applied {
+/// The form in which the server stores a rendering.
+struct Settled {
     hash: String,
     /// `None` if the server stores it as it is rendered.
     settled_as: Option<Value>,
@@ -98,11 +99,11 @@ impl Memory {
         self.lock().get(uid).map(|remembered| remembered.recall(desired)).unwrap_or_default()
     }
 
-    /// Records the state of a rendering on the server.
+    /// Records the form in which the server stores a rendering.
     pub fn settled(&self, uid: &str, desired: &Desired, settled_as: Value) {
         let settled_as = (settled_as != desired.comparable()).then_some(settled_as);
         self.change(uid, |remembered| {
-            remembered.applied = Some(Applied { hash: desired.hash.clone(), settled_as });
+            remembered.settled = Some(Settled { hash: desired.hash.clone(), settled_as });
         });
     }
 
@@ -195,8 +196,8 @@ impl Memory {
 
 impl Remembered {
     fn recall(&self, desired: Option<&Desired>) -> Recalled {
-        let known = desired.zip(self.applied.as_ref());
-        let still_wanted = known.filter(|(desired, applied)| desired.hash == applied.hash);
+        let known = desired.zip(self.settled.as_ref());
+        let still_wanted = known.filter(|(desired, settled)| desired.hash == settled.hash);
         let undone = self.undone.iter().map(|(part, UndoneAt { field, at, times })| {
             (*part, Undone { field: field.clone(), since: at.elapsed(), times: *times })
         });

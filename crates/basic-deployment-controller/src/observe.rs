@@ -228,9 +228,9 @@ impl Observer {
             && child.hash() == desired.hash
         {
             let seen = desired.seen_in(&child.object);
-            remembered.settled_as = (seen == desired.comparable()).then(|| seen.clone());
-            if remembered.settled_as.is_some() {
-                self.memory.settled(uid, desired, seen);
+            if seen == desired.comparable() {
+                self.memory.settled(uid, desired, seen.clone());
+                remembered.settled_as = Some(seen);
             }
         }
         remembered

@@ -19,10 +19,7 @@ pub const NOT_UNDONE: &str = "of the child is not undone";
 #[must_use]
 pub fn is_reported(deployment: &BasicDeployment, child: &Child) -> bool {
     let Some(status) = &deployment.status else { return false };
-    let is_changed = find(&status.conditions, READY).is_some_and(|condition| {
+    find(&status.conditions, READY).is_some_and(|condition| {
         condition.status == "False" && condition.reason == PAUSED && condition.message.ends_with(NOT_UNDONE)
-    });
-    let is_about_it = status.observed_generation == deployment.metadata.generation
-        && status.child.as_ref().is_some_and(|told| told.uid == child.uid && told.hash == child.hash());
-    is_changed && is_about_it
+    }) && child.is_reported_by(deployment)
 }

@@ -22,9 +22,7 @@ pub fn reported(deployment: &BasicDeployment, child: Option<&Child>, others: &[A
     let is_stalled = find(&status.conditions, PROGRESSING).is_some_and(|condition| {
         condition.status == "False" && condition.reason == PROGRESS_DEADLINE_EXCEEDED
     });
-    let is_about_it = status.observed_generation == deployment.metadata.generation
-        && status.active == active(Some(child), others)
-        && status.child.as_ref().is_some_and(|told| told.uid == child.uid && told.hash == child.hash());
+    let is_about_it = child.is_reported_by(deployment) && status.active == active(Some(child), others);
     if is_stalled && is_about_it { deadline(deployment) } else { Duration::ZERO }
 }
 

@@ -239,13 +239,10 @@ fn decided_against(write: &Write, process: &Process, server: &Server, object: &S
             let command = process.cache(Kind::Restart).get(key)?;
             let told = Object { status: status.clone(), ..Object::clone(command) };
             let serves_beside = |child: &Stored| {
-                child.meta.controller() == Some(&object.meta.uid)
-                    && child.status.value()["active"].as_i64() > Some(0)
-                    && !has_token_of(child, command)
+                child.status.value()["active"].as_i64() > Some(0) && !has_token_of(child, command)
             };
             let is_true = || {
-                let mut seen = CHILDREN.into_iter().flat_map(|kind| process.cache(kind).rows());
-                !seen.any(serves_beside)
+                !seen_children(process, object).any(serves_beside)
                     && children(process, server, object).any(|child| is_new(child, command))
             };
             (condition(&told, SUCCEEDED) != "True" || is_true(), Rule::Complete)
@@ -286,6 +283,13 @@ fn children<'o>(
     })
 }
 
+/// The children of a `BasicDeployment` in the caches of its controller.
+fn seen_children<'o>(process: &'o Process, deployment: &Object) -> impl Iterator<Item = &'o Stored> {
+    let uid = deployment.meta.uid.clone();
+    let seen = CHILDREN.into_iter().flat_map(|kind| process.cache(kind).rows());
+    seen.filter(move |child| child.meta.controller() == Some(&uid))
+}
+
 /// Whether a child serves the spec of its `BasicDeployment`: counted independently of the controller.
 #[must_use]
 pub fn is_ready(child: &Object, deployment: &Object) -> bool {
@@ -322,9 +326,7 @@ pub fn desired_of_all(server: &Server, uid: &Text) -> i64 {
 /// The serving replicas of all children that a process sees, after a write to one of them: those that are reported, as far as
 /// they are still desired.
 fn serving_of_all(process: &Process, deployment: &Object, write: Option<&Write>) -> i64 {
-    let own = CHILDREN.into_iter().flat_map(|kind| process.cache(kind).rows());
-    let own =
-        own.filter(|child| child.meta.controller() == Some(&deployment.meta.uid) && !child.meta.is_deleting);
+    let own = seen_children(process, deployment).filter(|child| !child.meta.is_deleting);
     let serving = |child: &Stored| {
         let written = write.filter(|write| *write.operation.key() == child.meta.key);
         let desired = match written.map(|write| (&write.purpose, &write.operation)) {

@@ -158,7 +158,7 @@ async fn a_command_of_which_nothing_is_to_be_decided_costs_no_request() {
     }
 }
 
-#[tokio::test(start_paused = true)]
+#[tokio::test]
 async fn the_lead_begins_with_the_first_pass_however_long_the_process_stood_by() {
     let (observer, _) = observer(serving_shops());
     let built = Timestamp::now();
@@ -170,7 +170,7 @@ async fn the_lead_begins_with_the_first_pass_however_long_the_process_stood_by()
     assert_eq!(observe().await, first);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_label_is_compared_with_its_target_once() {
     let (observer, log) = observer(shops_with(shop(&json!({"name": "a", "uid": "shop"}))));
     let labelled = json!({"labels": {"catena.dev/target-uid": "shop"}});

@@ -138,12 +138,12 @@ pub(crate) fn content(request: &Request<Vec<u8>>) -> u64 {
         request.headers().get(CONTENT_TYPE).is_some_and(|r#type| r#type == "application/json-patch+json");
     // Any other body is not decoded, because it may be large.
     let is_status = request.uri().path().ends_with("/status");
-    let may_rely_on_version = memchr::memmem::find(request.body(), b"\"resourceVersion\"").is_some();
+    let may_rely_on_version = || memchr::memmem::find(request.body(), b"\"resourceVersion\"").is_some();
     let decode = || serde_json::from_slice::<Value>(request.body());
     if is_json_patch && let Ok(Value::Array(operations)) = decode() {
         let effective = operations.iter().filter(|operation| operation["op"] != "test");
         effective.for_each(|operation| operation.hash(&mut hasher));
-    } else if (is_status || may_rely_on_version)
+    } else if (is_status || may_rely_on_version())
         && let Ok(mut object) = decode()
     {
         if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
