@@ -107,7 +107,7 @@ async fn a_failed_backup_holds_the_object_says_why_and_is_tried_again_until_some
     })
     .await;
     eventually("it is measured", WAIT_TIMEOUT, async || {
-        let labels = ["kind=\"by-failing-job\"", "reason=\"BackupFailed\""];
+        let labels = ["entry=\"by-failing-job\"", "reason=\"BackupFailed\""];
         let count =
             metric(&cluster, "catena_held_objects{", &labels).await.map_err(|error| error.to_string())?;
         let age = metric(&cluster, "catena_held_oldest_seconds{", &labels)
@@ -121,7 +121,7 @@ async fn a_failed_backup_holds_the_object_says_why_and_is_tried_again_until_some
     namespace.until_gone::<ConfigMap>("web").await;
     let told = until_event(&namespace, "ForceReleased").await;
     assert!(told.note.is_some_and(|note| note.contains("it is only a test")));
-    let labels = ["kind=\"by-failing-job\"", "outcome=\"forced\""];
+    let labels = ["entry=\"by-failing-job\"", "outcome=\"forced\""];
     eventually("it is counted", WAIT_TIMEOUT, async || {
         match metric(&cluster, "catena_released_objects_total{", &labels).await {
             Ok(count) if count >= 1.0 => Ok(()),

@@ -143,6 +143,10 @@ spec:
             {{- range $file, $_ := $files }}
             - /etc/definitions/{{ $file }}
             {{- end }}
+          {{- with .Values.env }}
+          env:
+            {{- toYaml . | nindent 12 }}
+          {{- end }}
           resources:
             {{- toYaml .Values.crds.upgradeCheck.resources | nindent 12 }}
           securityContext:

@@ -19,7 +19,7 @@ use json_patch::PatchOperation;
 use kube::runtime::events::EventType;
 use operator_kit::{
     object::ObjectId,
-    report::{EVENTS_BUSY, Events, Milestone},
+    report::{EVENTS_BUSY, Events, Milestone, Reported},
     run::Next,
     watch::{Watched, WatchedResource},
     write::{WriteCause, Writer},
@@ -51,6 +51,11 @@ impl Executor {
     /// Forgets an object that is gone.
     pub fn forget(&self, uid: &str) {
         self.metrics.forget(uid);
+    }
+
+    /// Forgets an object that is no longer watched, and may still be held.
+    pub fn unwatched(&self, uid: &str) {
+        self.metrics.unwatched(uid);
     }
 
     /// Takes a step.
@@ -185,22 +190,33 @@ impl Executor {
             return Ok(Next::Settled);
         };
         let is_backed_up = release.outcome == Outcome::BackedUp;
-        if !is_backed_up && !self.events.has_room() {
-            return Ok(Next::Wait(EVENTS_BUSY));
+        // Kept during the write, after which others may have filled the queue.
+        let place = self.events.reserve();
+        if place.is_none() && !is_backed_up {
+            // Once: an Events API that does not answer must not keep the object for ever.
+            let rest = EVENTS_BUSY.saturating_sub(self.memory.time_without_room(id.uid));
+            if !rest.is_zero() {
+                return Ok(Next::Wait(rest));
+            }
         }
         let stays = held.finalizers.len() > 1;
         let is_told = held.is_annotated && (stays || held.status.is_some());
         let message = &release.status.message;
         if !is_backed_up {
             // Before the write, because the object and its annotations may be gone with it.
-            tracing::warn!(object = %id, kind = kind.id, reason = message, "releasing it without a proven backup");
+            tracing::warn!(object = %id, entry = kind.id, why = message, "releasing it without a proven backup");
         }
         let (events, metrics) = (&self.events, &self.metrics);
-        let trail = Trail { events, metrics, target, kind: &kind.id, held, release, end: End::Unknown };
+        let trail =
+            Trail { events, place, metrics, target, kind: &kind.id, held, release, end: End::Unknown };
         let released = self.let_go(target, &removal, is_told.then_some(&release.status)).await;
         trail.end(match &released {
             Ok(_) => End::Released,
-            Err(Error::Write(error)) if !error.cause.may_have_worked() => End::Refused,
+            Err(Error::Write(error)) => match error.cause {
+                WriteCause::Gone | WriteCause::Changed { .. } => End::Missed,
+                _ if error.cause.may_have_worked() => End::Unknown,
+                _ => End::Refused(error.reason()),
+            },
             Err(_) => End::Unknown,
         });
         released

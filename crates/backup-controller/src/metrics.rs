@@ -43,13 +43,13 @@ struct HeldObject {
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, EncodeLabelSet)]
 struct Why {
-    kind: String,
+    entry: String,
     reason: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct Ended {
-    kind: String,
+    entry: String,
     outcome: &'static str,
 }
 
@@ -68,7 +68,7 @@ impl HeldMetrics {
     pub fn register(&self, registry: &mut Registry) {
         registry.register(
             "released_objects",
-            "Protected objects that were released, by kind and outcome",
+            "Protected objects that were released, by entry of kinds and outcome",
             self.released.clone(),
         );
         registry.register_with_unit(
@@ -80,7 +80,7 @@ impl HeldMetrics {
         registry.register_collector(Box::new(self.clone()));
     }
 
-    /// Begins to count the releases of each kind with 0: a counter that appears with its first increase hides that from
+    /// Begins to count the releases of each entry with 0: a counter that appears with its first increase hides that from
     /// Prometheus.
     pub fn expect(&self, settings: &Settings) {
         for kind in settings.kinds.values() {
@@ -91,46 +91,51 @@ impl HeldMetrics {
     }
 
     /// Records that an object is held, and for how long.
-    pub fn note(&self, uid: &str, kind: &str, reason: &str, age: Duration) {
-        self.hold(uid, kind, reason, age, None);
+    pub fn note(&self, uid: &str, entry: &str, reason: &str, age: Duration) {
+        self.hold(uid, entry, reason, age, None);
     }
 
     /// Records that an object was released, and for how long it was held.
-    pub fn released(&self, uid: &str, kind: &str, outcome: Outcome, age: Duration) {
+    pub fn released(&self, uid: &str, entry: &str, outcome: Outcome, age: Duration) {
         self.held.lock().remove(uid);
-        let ended = Ended::of(kind, outcome);
+        let ended = Ended::of(entry, outcome);
         self.seconds.get_or_create(&ended).observe(age.as_secs_f64());
         self.released.get_or_create(&ended).inc();
     }
 
     /// Records a release that the server did not answer. It counts if the object is gone before anything else is known.
-    pub fn perhaps_released(&self, uid: &str, kind: &str, outcome: Outcome, age: Duration) {
-        self.hold(uid, kind, "ReleaseUnanswered", age, Some(outcome));
+    pub fn perhaps_released(&self, uid: &str, entry: &str, outcome: Outcome, age: Duration) {
+        self.hold(uid, entry, "ReleaseUnanswered", age, Some(outcome));
     }
 
     /// Forgets an object that is gone.
     pub fn forget(&self, uid: &str) {
         let held = self.held.lock().remove(uid);
         if let Some(HeldObject { why, age, noted, unanswered: Some(outcome) }) = held {
-            self.released(uid, &why.kind, outcome, age + noted.elapsed());
+            self.released(uid, &why.entry, outcome, age + noted.elapsed());
         }
     }
 
-    fn hold(&self, uid: &str, kind: &str, reason: &str, age: Duration, unanswered: Option<Outcome>) {
-        let why = Why { kind: kind.to_owned(), reason: reason.to_owned() };
+    /// Forgets an object that is no longer watched. It may still be held, so that an unanswered release does not count.
+    pub fn unwatched(&self, uid: &str) {
+        self.held.lock().remove(uid);
+    }
+
+    fn hold(&self, uid: &str, entry: &str, reason: &str, age: Duration, unanswered: Option<Outcome>) {
+        let why = Why { entry: entry.to_owned(), reason: reason.to_owned() };
         let held = HeldObject { why, age, noted: Instant::now(), unanswered };
         self.held.lock().insert(uid.to_owned(), held);
     }
 }
 
 impl Ended {
-    fn of(kind: &str, outcome: Outcome) -> Self {
+    fn of(entry: &str, outcome: Outcome) -> Self {
         let outcome = match outcome {
             Outcome::BackedUp => "backed_up",
             Outcome::GivenUp => "given_up",
             Outcome::Forced => "forced",
         };
-        Self { kind: kind.to_owned(), outcome }
+        Self { entry: entry.to_owned(), outcome }
     }
 }
 
@@ -170,16 +175,31 @@ impl Collector for HeldMetrics {
             *oldest = oldest.max((held.age + held.noted.elapsed()).as_secs_f64());
         }
         let gauge = ConstGauge::new(0_i64).metric_type();
-        let help = "Objects that are waiting for their backup, by kind and reason";
+        let help = "Objects that are waiting for their backup, by entry of kinds and reason";
         let mut counts = encoder.encode_descriptor("held_objects", help, None, gauge)?;
         for (why, (count, _)) in &by_reason {
             ConstGauge::new(*count).encode(counts.encode_family(why)?)?;
         }
-        let help = "Age of the oldest deletion that is waiting for a backup, by kind and reason";
+        let help = "Age of the oldest deletion that is waiting for a backup, by entry of kinds and reason";
         let mut oldest = encoder.encode_descriptor("held_oldest", help, Some(&Unit::Seconds), gauge)?;
         for (why, (_, age)) in &by_reason {
             ConstGauge::new(*age).encode(oldest.encode_family(why)?)?;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+pub mod tests {
+    use prometheus_client::encoding::text::encode;
+
+    use super::*;
+
+    /// The metrics as they are served.
+    pub fn page_of(metrics: &HeldMetrics) -> String {
+        let (mut registry, mut page) = (Registry::default(), String::new());
+        metrics.register(&mut registry);
+        encode(&mut page, &registry).unwrap();
+        page
     }
 }

@@ -6,7 +6,7 @@ use backup_controller::{
 use kube::runtime::events::EventType;
 use operator_kit::{
     object::ObjectId,
-    report::{Events, Milestone},
+    report::{Events, Milestone, Reservation},
     watch::Watched,
 };
 
@@ -16,6 +16,8 @@ use crate::metrics::HeldMetrics;
 /// is lost, or the pass is cut off, because the object may be gone. Then the Event says that this is not known.
 pub struct Trail<'e> {
     pub events: &'e Events,
+    /// The place of the Event in the queue; without one, it is dropped if there is still no room.
+    pub place: Option<Reservation>,
     pub metrics: &'e HeldMetrics,
     pub target: &'e Watched<Row>,
     /// The name of its kind in the settings.
@@ -31,8 +33,10 @@ pub enum End {
     Unknown,
     /// The server has released the object.
     Released,
-    /// The server refused the release.
-    Refused,
+    /// The server refused the release, for this reason: the object is still held.
+    Refused(&'static str),
+    /// The object is gone or was changed, so that nothing was written. An earlier release without an answer may have done it.
+    Missed,
 }
 
 impl Trail<'_> {
@@ -41,7 +45,7 @@ impl Trail<'_> {
         self.end = end;
     }
 
-    fn tell(&self) {
+    fn tell(&mut self) {
         let (outcome, message) = (self.release.outcome, &self.release.status.message);
         // Nobody was told of a backup that took no time.
         if outcome == Outcome::BackedUp && self.held.status.is_none() {
@@ -66,7 +70,10 @@ impl Trail<'_> {
         }
         let related = self.held.last_backup();
         let milestone = Milestone { reason, action: "Release".into(), note, related };
-        self.events.mark(type_, &self.target.reference(), milestone);
+        match self.place.take() {
+            Some(place) => place.mark(type_, &self.target.reference(), milestone),
+            None => self.events.mark(type_, &self.target.reference(), milestone),
+        }
     }
 }
 
@@ -74,7 +81,11 @@ impl Drop for Trail<'_> {
     fn drop(&mut self) {
         let (uid, outcome, age) = (ObjectId::of(self.target).uid, self.release.outcome, self.held.age());
         match self.end {
-            End::Refused => return,
+            End::Missed => return,
+            End::Refused(reason) => {
+                self.metrics.note(uid, self.kind, reason, age);
+                return;
+            }
             End::Released => self.metrics.released(uid, self.kind, outcome, age),
             End::Unknown => self.metrics.perhaps_released(uid, self.kind, outcome, age),
         }

@@ -10,6 +10,7 @@ pub(crate) mod logging;
 pub(crate) mod metrics;
 mod next_retry;
 pub(crate) mod obstacle;
+mod recorder;
 mod retelling;
 pub(crate) mod server;
 pub(crate) mod settings_status;
@@ -19,7 +20,7 @@ mod told;
 pub(crate) use failure::with_causes;
 pub use {
     deletion::{Deletion, HAS_TO_GO_FIRST, TERMINATING},
-    events::{EVENTS_BUSY, Events, Milestone},
+    events::{EVENTS_BUSY, Events, Milestone, Reservation},
     failure::{Category, Failure, Part, Reported},
     logging::LogFormat,
     next_retry::NextRetry,

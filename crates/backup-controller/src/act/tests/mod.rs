@@ -20,11 +20,11 @@ use operator_kit::{
     testing::in_turn,
     watch::ReadError,
 };
-use prometheus_client::{encoding::text::encode, registry::Registry};
 
 use super::*;
 use crate::{
     fixtures::{self, MANAGER, TEMPLATE, created, failed, held, settings, target, with_policy},
+    metrics::tests::page_of,
     mock_server::{Answer, Sent, answering},
 };
 
@@ -77,13 +77,6 @@ async fn act_on(observed: &Observed, action: Action, answers: &[Answer]) -> Acte
     executor.forget("u");
     let metrics_once_gone = page_of(&metrics);
     Acted { sent, told, related, notes, result, memory, metrics: page, metrics_once_gone }
-}
-
-fn page_of(metrics: &HeldMetrics) -> String {
-    let (mut registry, mut page) = (Registry::default(), String::new());
-    metrics.register(&mut registry);
-    encode(&mut page, &registry).unwrap();
-    page
 }
 
 async fn act(action: Action, answer: Answer) -> Acted {
@@ -219,7 +212,7 @@ async fn why_it_waits_is_said_on_the_very_object_and_once_in_an_event() {
     });
     assert_eq!(acted.sent, [Sent { verb: "MERGE".into(), uri: WEB.into(), body: patch }]);
     assert_eq!(acted.told, ["BackupFailed"]);
-    assert!(acted.metrics.contains(r#"held_objects{kind="maps",reason="Reason"} 1"#), "{}", acted.metrics);
+    assert!(acted.metrics.contains(r#"held_objects{entry="maps",reason="Reason"} 1"#), "{}", acted.metrics);
 
     for (state, told) in [
         (State::BackingUp, &["BackupRunning"][..]),

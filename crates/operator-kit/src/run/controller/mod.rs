@@ -88,6 +88,11 @@ pub trait Controller: Send + Sync + 'static {
     /// Forgets an object that is gone.
     fn forget(&self, _uid: &str) {}
 
+    /// Forgets an object that is no longer watched, and may still be there.
+    fn unwatched(&self, uid: &str) {
+        self.forget(uid);
+    }
+
     /// Takes the step: one write, or one bounded batch of independent writes of the same kind.
     fn act(
         &self,
@@ -267,13 +272,19 @@ impl<C: Controller> Passes<C> {
     /// Forgets all objects of a kind that is no longer watched, because their deletions go unnoticed.
     pub fn forget_all(&self) {
         for object in self.store.state() {
-            self.forget(ObjectId::of(&*object).uid);
+            let uid = ObjectId::of(&*object).uid;
+            self.controller.unwatched(uid);
+            self.forget_attempts(uid);
         }
     }
 
     /// Forgets an object that is gone.
     pub fn forget(&self, uid: &str) {
         self.controller.forget(uid);
+        self.forget_attempts(uid);
+    }
+
+    fn forget_attempts(&self, uid: &str) {
         self.backoff.forget(uid);
         self.writer.forget(uid);
         self.metrics.backing_off(self.backoff.len());

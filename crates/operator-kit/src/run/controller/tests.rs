@@ -22,9 +22,9 @@ use crate::{
     write::WriteError,
 };
 
-/// Records the versions of the given objects.
+/// Records the versions of the given objects, and the objects that it is to forget.
 #[derive(Default)]
-struct Versions(Mutex<Vec<String>>);
+struct Versions(Mutex<Vec<String>>, Mutex<Vec<String>>);
 
 impl Controller for Versions {
     type Kind = ConfigMap;
@@ -43,6 +43,14 @@ impl Controller for Versions {
     async fn act(&self, _: String, version: String) -> Result<Next, WriteError> {
         self.0.lock().unwrap().push(version);
         Ok(Next::Settled)
+    }
+
+    fn forget(&self, uid: &str) {
+        self.1.lock().unwrap().push(format!("{uid} is gone"));
+    }
+
+    fn unwatched(&self, uid: &str) {
+        self.1.lock().unwrap().push(format!("{uid} is not watched"));
     }
 }
 
@@ -112,6 +120,16 @@ async fn there_is_no_pass_over_what_is_gone_or_another_one_by_now() {
     shown.apply_watcher_event(&Delete(object("b", "3")));
     passes.pass(Arc::new(object("b", "2"))).await;
     assert!(passes.controller.0.lock().unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn an_object_that_is_no_longer_watched_is_not_taken_for_gone() {
+    let mut shown = StoreWriter::default();
+    let passes = passes(shown.as_reader());
+    shown.apply_watcher_event(&Apply(object("a", "1")));
+    passes.forget_all();
+    passes.forget("b");
+    assert_eq!(*passes.controller.1.lock().unwrap(), ["a is not watched", "b is gone"]);
 }
 
 /// Always fails in one step, and always finds work in the other.
