@@ -34,9 +34,10 @@ impl Executor {
         match action {
             Action::Delete => {
                 // A lost answer, or the end of this pass, must not make it forgotten.
-                self.memory.send_deletion(command, observed.now);
+                let is_repeated = self.memory.send_deletion(command, observed.now);
                 let deleted = self.writer.delete_as_seen(command).await;
-                if deleted.as_ref().is_err_and(|error| !error.cause.may_have_worked()) {
+                // A refusal proves nothing about an earlier deletion, which may be its very reason.
+                if !is_repeated && deleted.as_ref().is_err_and(|error| !error.cause.may_have_worked()) {
                     self.memory.withdraw_deletion(command);
                 }
                 deleted?;

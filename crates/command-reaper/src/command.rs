@@ -11,6 +11,11 @@ use serde_json::Value;
 
 use crate::settings::Reading;
 
+/// Longest time by which a command that ran can seem to have ended before its creation: the API server and its controller
+/// write these times by different clocks. A command that is wrongly taken for a restored one may run without end, and one
+/// that was restored so soon is merely kept, so this is generous.
+const MAX_CLOCK_SKEW: SignedDuration = SignedDuration::from_mins(5);
+
 /// The row of a command, besides its metadata.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CommandRow {
@@ -18,8 +23,11 @@ pub struct CommandRow {
     pub expiry: Expiry,
     /// The label or annotation that marks it as declared elsewhere.
     pub declared_by: Option<Box<str>>,
-    /// Whether its annotation says that this very command is kept: it was created again after a deletion.
+    /// Whether its annotation says that this very command is kept: it was created again after a deletion. One that was
+    /// restored after its end is not, because it does not run: it may have been marked before its outcome was restored.
     pub is_kept: bool,
+    /// Whether it ended clearly before its creation, so that it was restored from a backup and does not run again.
+    pub is_restored: bool,
     /// A digest of its spec, to recognise it when it is re-created.
     pub spec: u64,
 }
@@ -42,19 +50,21 @@ impl CommandRow {
         let declared_by = reading.declared_by.on(&object.metadata);
         let kept_uid =
             object.metadata.annotations.as_ref().and_then(|annotations| annotations.get(keys::KEPT));
-        let is_kept = kept_uid.is_some() && kept_uid == object.metadata.uid.as_ref();
+        let is_marked = kept_uid.is_some() && kept_uid == object.metadata.uid.as_ref();
         let created = object.metadata.creation_timestamp.as_ref().map(|time| time.0);
         let spec = digest(&object);
+        let mut is_restored = false;
         let expiry = match expiry(&whole(object), reading) {
-            // A command that finished before its creation comes from a backup; its TTL begins with the creation.
+            // The TTL of a command that comes from a backup begins with its creation.
             Ok(Some((finished, ttl))) => {
                 let begin = created.map_or(finished, |created| created.max(finished));
+                is_restored = begin.duration_since(finished) > MAX_CLOCK_SKEW;
                 begin.checked_add(ttl).map_or(Expiry::Open, Expiry::At)
             }
             Ok(None) => Expiry::Open,
             Err(error) => Expiry::Unreadable(Box::new(error)),
         };
-        Self { expiry, declared_by, is_kept, spec }
+        Self { expiry, declared_by, is_kept: is_marked && !is_restored, is_restored, spec }
     }
 }
 
@@ -200,6 +210,28 @@ mod tests {
         assert!(!with("u2", "u1"));
         assert!(!read(&settings, json!({"metadata": {"name": "a", "uid": "u1"}})).is_kept);
         assert!(!read(&settings, json!({"metadata": {"name": "a", "annotations": {}}})).is_kept);
+    }
+
+    #[test]
+    fn a_command_that_ended_clearly_before_its_creation_was_restored_and_is_not_kept() {
+        let settings = settings("object.status.completionTime", "60");
+        let with = |ended: Option<&str>| {
+            let metadata = json!({
+                "name": "a", "uid": "u", "creationTimestamp": "2026-01-01T12:00:00Z",
+                "annotations": {"catena.dev/kept": "u"},
+            });
+            read(&settings, json!({"metadata": metadata, "status": {"completionTime": ended}}))
+        };
+        for ended in ["2025-12-31T12:00:00Z", "2026-01-01T11:50:00Z", "2026-01-01T11:54:59Z"] {
+            let CommandRow { is_restored, is_kept, .. } = with(Some(ended));
+            assert!(is_restored && !is_kept, "{ended}");
+        }
+        for ended in
+            [Some("2026-01-01T11:55:00Z"), Some("2026-01-01T12:00:00Z"), Some("2026-01-01T12:01:00Z"), None]
+        {
+            let CommandRow { is_restored, is_kept, .. } = with(ended);
+            assert!(!is_restored && is_kept, "{ended:?}");
+        }
     }
 
     #[test]

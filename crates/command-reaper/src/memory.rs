@@ -33,9 +33,10 @@ impl Memory {
         self.0.lock().told.insert(uid.to_owned(), at);
     }
 
-    /// Records that the deletion of a command is sent.
-    pub fn send_deletion(&self, command: &Watched<CommandRow>, at: Timestamp) {
-        self.0.lock().removed.send(command, at);
+    /// Records that the deletion of a command is sent. Returns whether an earlier one may have taken effect without an
+    /// answer.
+    pub fn send_deletion(&self, command: &Watched<CommandRow>, at: Timestamp) -> bool {
+        self.0.lock().removed.send(command, at)
     }
 
     /// Records that the deletion of a command was refused.
@@ -48,6 +49,11 @@ impl Memory {
         self.0.lock().removed.remember(command, at);
     }
 
+    /// Records that a command is there.
+    pub fn note_seen(&self, command: &Watched<CommandRow>) {
+        self.0.lock().removed.see(command);
+    }
+
     /// Whether this very command was deleted; a cache may show it a little longer.
     pub fn is_deleted(&self, command: &Watched<CommandRow>) -> bool {
         self.0.lock().removed.has(command)
@@ -58,9 +64,12 @@ impl Memory {
         self.0.lock().removed.came_back(command)
     }
 
-    /// Forgets the reports about a command that is gone. Its deletion is remembered, to recognise it if it comes back.
-    pub fn forget(&self, uid: &str) {
-        self.0.lock().told.remove(uid);
+    /// Forgets the reports about a command that is gone. Its deletion is remembered from now on, to recognise it if it comes
+    /// back.
+    pub fn forget(&self, uid: &str, now: Timestamp) {
+        let mut remembered = self.0.lock();
+        remembered.told.remove(uid);
+        remembered.removed.gone(uid, now);
     }
 }
 

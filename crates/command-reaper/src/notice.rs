@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-/// Time for which a deletion is remembered, to recognise a command that is created again: tools reconcile at least once
-/// an hour.
+/// Time for which a deletion is remembered from when the command is gone, to recognise one that is created again: tools
+/// reconcile at least once an hour.
 pub const REMEMBERED_FOR: Duration = Duration::from_secs(60 * 60);
 
 /// Number of remembered deletions.

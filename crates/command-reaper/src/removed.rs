@@ -24,13 +24,20 @@ pub struct Removed {
 struct Deletion {
     uid: u64,
     spec: u64,
+    /// The time at which its object was gone; before that, the time of the deletion.
     at: Timestamp,
+    /// Whether its object was not gone yet when it was last seen: a finalizer may hold it for any time.
+    is_there: bool,
 }
 
 impl Removed {
-    /// Remembers that the deletion of a command is sent. It may take effect although its answer is lost.
-    pub fn send(&mut self, command: &Watched<CommandRow>, at: Timestamp) {
-        self.insert_sent(place(command), Deletion::of_command(command, at));
+    /// Remembers that the deletion of a command is sent. It may take effect although its answer is lost. Returns whether an
+    /// earlier one of the same command may have done so.
+    pub fn send(&mut self, command: &Watched<CommandRow>, at: Timestamp) -> bool {
+        let (place, deletion) = (place(command), Deletion::of_command(command, at));
+        let is_open = self.sent.get(&place).is_some_and(|known| known.uid == deletion.uid);
+        self.insert_sent(place, deletion);
+        is_open
     }
 
     fn insert_sent(&mut self, place: u64, deletion: Deletion) {
@@ -65,6 +72,29 @@ impl Removed {
         }
     }
 
+    /// Notes that a command is there, which the record of a former leader does not say.
+    pub fn see(&mut self, command: &Watched<CommandRow>) {
+        let (place, uid) = (place(command), uid(command));
+        let deletions = [self.by_place.get_mut(&place), self.sent.get_mut(&place)];
+        for deletion in deletions.into_iter().flatten().filter(|deletion| deletion.uid == uid) {
+            deletion.is_there = true;
+        }
+    }
+
+    /// Starts the hour of a deletion when its object is gone, because nothing can create it again before.
+    pub fn gone(&mut self, uid: &str, at: Timestamp) {
+        let uid = digest_of(uid);
+        let Self { by_place, places, sent } = self;
+        for (place, deletion) in by_place.iter_mut().filter(|(_, deletion)| deletion.uid == uid) {
+            *deletion = Deletion { at, is_there: false, ..*deletion };
+            places.retain(|known| known != place);
+            places.push_back(*place);
+        }
+        for deletion in sent.values_mut().filter(|deletion| deletion.uid == uid) {
+            *deletion = Deletion { at, is_there: false, ..*deletion };
+        }
+    }
+
     /// Whether this very command was deleted; a cache may show it a little longer.
     pub fn has(&self, command: &Watched<CommandRow>) -> bool {
         self.by_place.get(&place(command)).is_some_and(|deletion| deletion.uid == uid(command))
@@ -90,13 +120,13 @@ impl Removed {
         let answered = answered.map(|(place, deletion)| (true, place, deletion));
         let sent = self.sent.iter().map(|(place, deletion)| (false, place, deletion));
         let mut recent: Vec<_> =
-            answered.chain(sent).filter(|(.., deletion)| is_soon(now, deletion.at)).collect();
-        recent.sort_by_key(|(.., deletion)| deletion.at);
+            answered.chain(sent).filter(|(.., deletion)| is_soon(now, deletion.start(now))).collect();
+        recent.sort_by_key(|(.., deletion)| (deletion.start(now), deletion.at));
         let excess = recent.len().saturating_sub(REMEMBERED);
         let text: String = recent
             .into_iter()
             .skip(excess)
-            .map(|(is_answered, place, deletion)| deletion.as_text(*place, is_answered))
+            .map(|(is_answered, place, deletion)| deletion.as_text(*place, is_answered, now))
             .collect();
         (!text.is_empty()).then_some(text)
     }
@@ -128,8 +158,8 @@ fn is_soon(time: Timestamp, deleted: Timestamp) -> bool {
     time.duration_since(deleted) < SignedDuration::try_from(REMEMBERED_FOR).unwrap_or_default()
 }
 
-/// Length of a deletion as text: three digests and a time in seconds. All of them together have to fit into the
-/// annotations of a Lease, 256 KiB.
+/// Length of a deletion as text: three digests and a time in seconds, the start of its hour. All of them together have to fit
+/// into the annotations of a Lease, 256 KiB.
 const RECORD: usize = 3 * 16 + 8;
 /// Mark before the time of a deletion without an answer. It is no hexadecimal digit, so a reader that does not know it skips
 /// the record.
@@ -139,12 +169,17 @@ const UNANSWERED_UNIT: u32 = 16;
 
 impl Deletion {
     fn of_command(command: &Watched<CommandRow>, at: Timestamp) -> Self {
-        Self { uid: uid(command), spec: command.row.spec, at }
+        Self { uid: uid(command), spec: command.row.spec, at, is_there: true }
     }
 
-    fn as_text(self, place: u64, is_answered: bool) -> String {
-        let Self { uid, spec, at } = self;
-        let seconds = u32::try_from(at.as_second()).unwrap_or(u32::MAX);
+    /// The start of its hour, which is now as long as its object is there.
+    fn start(&self, now: Timestamp) -> Timestamp {
+        if self.is_there { now } else { self.at }
+    }
+
+    fn as_text(self, place: u64, is_answered: bool, now: Timestamp) -> String {
+        let Self { uid, spec, .. } = self;
+        let seconds = u32::try_from(self.start(now).as_second()).unwrap_or(u32::MAX);
         let time = if is_answered {
             format!("{seconds:08x}")
         } else {
@@ -153,7 +188,7 @@ impl Deletion {
         format!("{place:016x}{uid:016x}{spec:016x}{time}")
     }
 
-    /// Whether the deletion was answered, its place, and the deletion.
+    /// Whether the deletion was answered, its place, and the deletion. Its object counts as gone until it is seen.
     fn of(text: &str) -> Option<(bool, u64, Self)> {
         let digest = |from: usize| u64::from_str_radix(text.get(from..from + 16)?, 16).ok();
         let time = text.get(48..RECORD)?;
@@ -163,7 +198,7 @@ impl Deletion {
         };
         let seconds = u32::from_str_radix(digits, 16).ok()?.checked_mul(unit)?;
         let at = Timestamp::from_second(seconds.into()).ok()?;
-        Some((is_answered, digest(0)?, Self { uid: digest(16)?, spec: digest(32)?, at }))
+        Some((is_answered, digest(0)?, Self { uid: digest(16)?, spec: digest(32)?, at, is_there: false }))
     }
 }
 
@@ -181,188 +216,4 @@ fn uid(command: &Watched<CommandRow>) -> u64 {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::sync::Arc;
-
-    use command_reaper::command::Expiry;
-    use kube::core::{ApiResource, GroupVersionKind};
-    use operator_kit::watch::{Source, WatchedResource};
-    use serde_json::json;
-
-    use super::*;
-
-    const DELETED: &str = "2026-01-01T12:00:00Z";
-
-    /// A command whose uid is its creation time.
-    fn command(name: &str, created: &str, spec: u64) -> Watched<CommandRow> {
-        let resource = ApiResource::from_gvk(&GroupVersionKind::gvk("example.com", "v1", "Task"));
-        let metadata =
-            json!({"name": name, "namespace": "shop", "uid": created, "creationTimestamp": created});
-        Watched {
-            metadata: serde_json::from_value(metadata).unwrap(),
-            source: Arc::new(Source { id: "tasks".into(), watched: WatchedResource::unwatched(resource) }),
-            row: CommandRow { expiry: Expiry::Open, declared_by: None, is_kept: false, spec },
-        }
-    }
-
-    fn deleted(name: &str) -> Removed {
-        let mut removed = Removed::default();
-        removed.remember(&command(name, "2026-01-01T11:00:00Z", 1), DELETED.parse().unwrap());
-        removed
-    }
-
-    #[test]
-    fn what_comes_back_soon_with_the_same_name_and_spec_is_known_again() {
-        let removed = deleted("restart");
-        assert!(removed.came_back(&command("restart", DELETED, 1)));
-        assert!(removed.came_back(&command("restart", "2026-01-01T12:59:59Z", 1)));
-        assert!(
-            !removed.came_back(&command("restart", "2026-01-01T13:00:00Z", 1)),
-            "it is somebody's next one"
-        );
-        assert!(!removed.came_back(&command("restart", DELETED, 2)), "it is another command");
-        assert!(!removed.came_back(&command("other", DELETED, 1)));
-    }
-
-    /// Otherwise a lost answer lets it run once more.
-    #[test]
-    fn a_deletion_without_an_answer_is_known_again_and_does_not_spare_the_command() {
-        let (first, again) = (command("restart", "2026-01-01T11:00:00Z", 1), command("restart", DELETED, 1));
-        let mut removed = Removed::default();
-        removed.send(&first, DELETED.parse().unwrap());
-        assert!(removed.came_back(&again) && !removed.came_back(&first) && !removed.has(&first));
-
-        let text = removed.as_text(DELETED.parse().unwrap()).unwrap();
-        let mut next = Removed::default();
-        next.add(&text);
-        assert!(
-            next.came_back(&again) && !next.came_back(&first) && !next.has(&first),
-            "it is lost or spared"
-        );
-        for removed in [&mut removed, &mut next] {
-            removed.withdraw(&first);
-            assert!(!removed.came_back(&again));
-        }
-    }
-
-    /// Such a reader would take it for a deletion that took effect, and spare the command.
-    #[test]
-    fn a_reader_that_knows_no_deletions_without_an_answer_skips_them() {
-        let mut removed = deleted("other");
-        removed.send(&command("restart", "2026-01-01T11:00:00Z", 1), DELETED.parse().unwrap());
-        let text = removed.as_text(DELETED.parse().unwrap()).unwrap();
-        assert_eq!(text.len(), 2 * RECORD);
-        let is_time = |record: &[u8]| record[48..].iter().all(u8::is_ascii_hexdigit);
-        let readable = text.as_bytes().chunks(RECORD).filter(|record| is_time(record)).count();
-        assert_eq!(readable, 1, "{text}");
-    }
-
-    #[test]
-    fn deletions_without_an_answer_do_not_make_the_text_longer_than_a_lease_holds() {
-        let mut many = Removed::default();
-        for number in 0..REMEMBERED {
-            many.remember(&command(&number.to_string(), DELETED, 1), DELETED.parse().unwrap());
-        }
-        let unanswered = command("unanswered", "2026-01-01T11:00:00Z", 1);
-        many.send(&unanswered, DELETED.parse().unwrap());
-        let text = many.as_text(DELETED.parse().unwrap()).unwrap();
-        assert_eq!(text.len(), REMEMBERED * RECORD);
-        let mut next = Removed::default();
-        next.add(&text);
-        assert!(next.came_back(&command("unanswered", DELETED, 1)));
-        assert!(!next.has(&command("0", DELETED, 1)), "the oldest makes room");
-        assert!(next.has(&command("1", DELETED, 1)));
-    }
-
-    #[test]
-    fn the_oldest_makes_room_also_if_it_has_no_answer() {
-        let at = |time: &str| time.parse::<Timestamp>().unwrap();
-        let mut many = Removed::default();
-        many.send(&command("unanswered", "2026-01-01T11:00:00Z", 1), at("2026-01-01T11:10:00Z"));
-        for number in 0..REMEMBERED {
-            many.remember(&command(&number.to_string(), DELETED, 1), at(DELETED));
-        }
-        let mut next = Removed::default();
-        next.add(&many.as_text(at(DELETED)).unwrap());
-        assert!(next.has(&command("0", DELETED, 1)));
-        assert!(!next.came_back(&command("unanswered", "2026-01-01T11:30:00Z", 1)));
-    }
-
-    #[test]
-    fn a_command_of_an_entry_with_another_name_is_the_same() {
-        let removed = deleted("restart");
-        let mut renamed = command("restart", DELETED, 1);
-        let watched = renamed.source.watched.clone();
-        renamed.source = Arc::new(Source { id: "tasks-of-gold".into(), watched });
-        assert!(removed.came_back(&renamed));
-    }
-
-    #[test]
-    fn a_cache_that_is_late_shows_the_very_command_and_no_other_one() {
-        let removed = deleted("restart");
-        let late = command("restart", "2026-01-01T11:00:00Z", 1);
-        assert!(removed.has(&late) && !removed.came_back(&late));
-        assert!(!removed.has(&command("restart", DELETED, 1)));
-    }
-
-    #[test]
-    fn the_oldest_are_forgotten_so_that_memory_is_bounded() {
-        let mut removed = deleted("first");
-        for number in 0..REMEMBERED {
-            removed.remember(&command(&number.to_string(), DELETED, 1), DELETED.parse().unwrap());
-            removed.remember(&command("0", DELETED, 1), DELETED.parse().unwrap());
-        }
-        assert_eq!((removed.by_place.len(), removed.places.len()), (REMEMBERED, REMEMBERED));
-        assert!(!removed.came_back(&command("first", DELETED, 1)));
-        assert!(removed.came_back(&command("0", "2026-01-01T12:00:01Z", 1)));
-    }
-
-    #[test]
-    fn what_is_deleted_again_is_not_the_oldest() {
-        let mut removed = deleted("again");
-        for number in 1..REMEMBERED {
-            removed.remember(&command(&number.to_string(), DELETED, 1), DELETED.parse().unwrap());
-        }
-        removed.remember(&command("again", DELETED, 1), DELETED.parse().unwrap());
-        removed.remember(&command("last", DELETED, 1), DELETED.parse().unwrap());
-        assert!(removed.came_back(&command("again", "2026-01-01T12:00:01Z", 1)));
-        assert_eq!((removed.by_place.len(), removed.places.len()), (REMEMBERED, REMEMBERED));
-    }
-
-    #[test]
-    fn the_next_leader_knows_the_deletions_of_the_last_hour_and_they_fit_into_a_lease() {
-        let at = |minutes: i64| DELETED.parse::<Timestamp>().unwrap() + SignedDuration::from_mins(minutes);
-        let mut next = Removed::default();
-        next.remember(&command("known", "2026-01-01T11:30:00Z", 2), at(30));
-        let mut former = deleted("restart");
-        former.remember(&command("known", DELETED, 1), at(10));
-        next.add(&former.as_text(at(59)).unwrap());
-        assert!(next.came_back(&command("restart", DELETED, 1)));
-        assert!(next.has(&command("restart", "2026-01-01T11:00:00Z", 1)));
-        assert!(!next.came_back(&command("restart", DELETED, 2)));
-        assert!(next.came_back(&command("known", "2026-01-01T12:31:00Z", 2)), "what it knew itself was lost");
-        assert_eq!(deleted("restart").as_text(at(60)), None);
-
-        let mut again = deleted("restart");
-        former.remember(&command("restart", "2026-01-01T12:05:00Z", 2), at(20));
-        again.add(&former.as_text(at(59)).unwrap());
-        assert!(again.came_back(&command("restart", "2026-01-01T12:21:00Z", 2)), "its memory was older");
-
-        let mut many = Removed::default();
-        for number in 0..=REMEMBERED {
-            many.remember(&command(&number.to_string(), DELETED, 1), at(0));
-        }
-        let text = many.as_text(at(1)).unwrap();
-        assert_eq!(text.len(), REMEMBERED * RECORD);
-        assert!(text.len() < 256 * 1024, "{}", text.len());
-    }
-
-    #[test]
-    fn whatever_somebody_wrote_onto_the_lease_is_skipped() {
-        for text in ["", "x", &"é".repeat(RECORD), &"g".repeat(RECORD), &"0".repeat(RECORD - 1)] {
-            let mut removed = Removed::default();
-            removed.add(text);
-            assert!(removed.by_place.is_empty(), "{text}");
-        }
-    }
-}
+mod tests;

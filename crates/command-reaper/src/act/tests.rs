@@ -32,7 +32,13 @@ fn observed() -> Observed {
     let command = Watched {
         metadata: serde_json::from_value(metadata).unwrap(),
         source: Arc::new(Source { id: "tasks".into(), watched: WatchedResource::unwatched(resource) }),
-        row: CommandRow { expiry: Expiry::Open, declared_by: None, is_kept: false, spec: 1 },
+        row: CommandRow {
+            expiry: Expiry::Open,
+            declared_by: None,
+            is_kept: false,
+            is_restored: false,
+            spec: 1,
+        },
     };
     Observed {
         command: Arc::new(command),
@@ -56,9 +62,13 @@ async fn take(action: Action, answers: &[Answer]) -> Taken {
 }
 
 fn created_again() -> Watched<CommandRow> {
+    created_again_at("2026-01-01T12:00:01Z")
+}
+
+fn created_again_at(time: &str) -> Watched<CommandRow> {
     let mut command = Watched::clone(&observed().command);
     command.metadata.uid = Some("another".into());
-    command.metadata.creation_timestamp = serde_json::from_value(json!("2026-01-01T12:00:01Z")).unwrap();
+    command.metadata.creation_timestamp = serde_json::from_value(json!(time)).unwrap();
     command
 }
 
@@ -89,6 +99,35 @@ async fn a_deletion_without_an_answer_is_known_again_if_it_may_have_worked() {
             take(Action::Delete, std::slice::from_ref(&answer)).await;
         assert!(result.is_err() && !memory.is_deleted(&observed.command), "{answer:?}");
         assert_eq!(memory.came_back(&created_again()), expected, "{answer:?}");
+    }
+}
+
+/// The first may have been the reason of the refusal.
+#[tokio::test(start_paused = true)]
+async fn a_refused_repetition_does_not_disprove_a_deletion_that_may_have_worked() {
+    for first in [Lost, refused(500), refused(503)] {
+        for second in [refused(403), refused(409), refused(422)] {
+            let answers = [first.clone(), second];
+            let (client, _) = answering(in_turn(&answers));
+            let memory = Memory::default();
+            let events = Events::over(client.clone(), MANAGER);
+            let executor = Executor::new(Writer::over(client, MANAGER), events, memory.clone());
+            for _ in &answers {
+                executor.act(&observed(), Action::Delete).await.unwrap_err();
+            }
+            assert!(memory.came_back(&created_again()), "{answers:?}");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_command_that_a_finalizer_held_for_more_than_an_hour_is_known_again() {
+    for answer in [Done, Lost] {
+        let Taken { memory, .. } = take(Action::Delete, std::slice::from_ref(&answer)).await;
+        let again = created_again_at("2026-01-01T14:00:30Z");
+        assert!(!memory.came_back(&again), "{answer:?}");
+        memory.forget("task", "2026-01-01T14:00:00Z".parse().unwrap());
+        assert!(memory.came_back(&again), "{answer:?}");
     }
 }
 

@@ -42,7 +42,7 @@ pub fn decide(observed: &Observed) -> Action {
     if command.row.is_kept {
         return tell_kept(observed);
     }
-    if observed.came_back {
+    if observed.came_back && !command.row.is_restored {
         // If it were deleted again, it would come back and run again, without end. The memory of its deletion ends with
         // this process, so that the promise to keep it is on the command itself.
         return Action::Keep;

@@ -11,9 +11,10 @@ use operator_kit::{
     watch::{Source, Watched, WatchedResource},
 };
 use proptest::prelude::*;
+use serde_json::json;
 
 use super::*;
-use crate::command::CommandRow;
+use crate::{command::CommandRow, settings::tests::shipped};
 
 fn now() -> Timestamp {
     "2026-01-01T12:00:00Z".parse().unwrap()
@@ -26,7 +27,7 @@ fn observed(expiry: Expiry) -> Observed {
     let command = Watched {
         metadata: ObjectMeta { name: Some("task".into()), uid: Some("1".into()), ..ObjectMeta::default() },
         source: Arc::new(source),
-        row: CommandRow { expiry, declared_by: None, is_kept: false, spec: 0 },
+        row: CommandRow { expiry, declared_by: None, is_kept: false, is_restored: false, spec: 0 },
     };
     Observed {
         command: Arc::new(command),
@@ -108,10 +109,31 @@ fn a_command_that_came_back_is_marked_before_it_has_run_and_stays_whoever_leads_
 }
 
 #[test]
+fn a_command_that_was_restored_after_its_end_goes_after_its_ttl_and_nobody_is_told_that_it_runs_again() {
+    let object = json!({
+        "metadata": {
+            "name": "task", "uid": "1", "creationTimestamp": "2026-01-01T11:50:00Z",
+            // It may be marked before its outcome is restored.
+            "annotations": {"catena.dev/kept": "1"},
+        },
+        "spec": {"ttlSecondsAfterFinished": 600},
+        "status": {
+            "completionTime": "2026-01-01T11:40:00Z", "conditions": [{"type": "Succeeded", "status": "True"}],
+        },
+    });
+    let row = CommandRow::of(serde_json::from_value(object).unwrap(), &shipped().kinds[0].reading);
+    let restored = changed(observed(Expiry::Open), |command| command.row = row);
+    for came_back in [false, true] {
+        let restored = Observed { came_back, ..restored.clone() };
+        assert_eq!(decide(&restored), Action::Delete);
+        assert_eq!(decide(&later(-1, &restored)), Action::Wait(Duration::from_secs(60)));
+    }
+}
+
+#[test]
 fn a_command_that_is_being_deleted_is_left_alone() {
     let terminating = changed(expired_command(), |command| {
-        command.metadata.deletion_timestamp =
-            serde_json::from_value(serde_json::json!("2026-01-01T11:00:00Z")).unwrap();
+        command.metadata.deletion_timestamp = serde_json::from_value(json!("2026-01-01T11:00:00Z")).unwrap();
     });
     assert_eq!(decide(&terminating), Action::Settle);
 }
