@@ -1,6 +1,6 @@
 //! Action → one write. The only writer.
 
-use std::time::Duration;
+use std::{collections::HashSet, sync::Arc, time::Duration};
 
 use catena_api::keys;
 use command_binder::{
@@ -15,11 +15,12 @@ use json_patch::{AddOperation, PatchOperation, TestOperation, jsonptr::PointerBu
 use k8s_openapi::{api::core::v1::ObjectReference, apimachinery::pkg::apis::meta::v1::OwnerReference};
 use operator_kit::{
     object::ObjectId,
-    report::{EVENTS_BUSY, Events},
+    report::{self, EVENTS_BUSY, Events},
     run::Next,
     watch::Watched,
     write::Writer,
 };
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 use crate::memory::Memory;
@@ -30,11 +31,13 @@ pub struct Executor {
     writer: Writer,
     events: Events,
     memory: Memory,
+    /// The reported definitions, by uid.
+    definitions: Arc<Mutex<report::Told>>,
 }
 
 impl Executor {
     pub fn new(writer: Writer, events: Events, memory: Memory) -> Self {
-        Self { writer, events, memory }
+        Self { writer, events, memory, definitions: Arc::default() }
     }
 
     /// Takes a step.
@@ -54,8 +57,8 @@ impl Executor {
                     return Ok(Next::Wait(EVENTS_BUSY));
                 }
                 self.tell(command, &verdict);
-                self.memory
-                    .note_told(ObjectId::of(command).uid, Told { reason: verdict.reason, at: observed.now });
+                let told = Told::new(&verdict, observed.now, observed.told);
+                self.memory.note_told(ObjectId::of(command).uid, told);
                 // The next pass finds it reported, and waits.
                 Ok(Next::Wait(Duration::ZERO))
             }
@@ -64,10 +67,19 @@ impl Executor {
         }
     }
 
-    /// Reports that a definition describes no kind of commands, although its label says so.
-    pub fn report_malformed(&self, definition: &ObjectReference, problem: &str) {
-        tracing::warn!(definition = definition.name, "{problem}");
-        self.events.warn(definition, "InvalidBinding", problem);
+    /// Reports all definitions that describe no kind of commands, although their labels say so: each once, and again
+    /// before its Event expires. Without room for an Event, the next call reports it.
+    pub fn report_malformed(&self, definitions: &[(ObjectReference, String)]) {
+        let uid = |definition: &ObjectReference| definition.uid.clone().unwrap_or_default();
+        let uids: HashSet<_> = definitions.iter().map(|(definition, _)| uid(definition)).collect();
+        let mut told = self.definitions.lock();
+        told.retain(|uid| uids.contains(uid));
+        for (definition, problem) in definitions {
+            if self.events.has_room() && told.is_due(&uid(definition), problem) {
+                tracing::warn!(definition = definition.name, "{problem}");
+                self.events.warn(definition, "InvalidBinding", problem);
+            }
+        }
     }
 
     async fn amend(&self, command: &Watched<CommandRow>, patch: &[PatchOperation]) -> Result<(), Error> {

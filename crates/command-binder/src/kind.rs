@@ -31,11 +31,11 @@ pub enum Scope {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct KindFile {
-    id: String,
+    pub(crate) id: String,
     #[serde(default)]
-    group: String,
+    pub(crate) group: String,
     version: String,
-    resource: String,
+    pub(crate) resource: String,
     kind: String,
     #[serde(flatten)]
     binding: BindingFile,

@@ -5,8 +5,6 @@ mod controller;
 mod memory;
 mod observe;
 
-use std::sync::Arc;
-
 use clap::Parser;
 use command_binder::Settings;
 use operator_kit::run::{Arguments, Operator, Triggers};
@@ -34,8 +32,7 @@ async fn main() -> anyhow::Result<()> {
     let executor = Executor::new(operator.writer(), operator.events(), memory.clone());
     let observer = Observer::new(operator.client(), operator.served_kinds(), waiting.clone(), memory);
     let reporter = executor.clone();
-    let on_malformed =
-        Arc::new(move |definition: &_, problem: &_| reporter.report_malformed(definition, problem));
+    let on_malformed = Box::new(move |definitions: &[_]| reporter.report_malformed(definitions));
     let catalog = Catalog::new(&operator, waiting, triggers.clone(), on_malformed);
     let (sender, kinds) = watch::channel(Vec::new());
     // The operator ends when this does: nobody else holds the sender.

@@ -1,6 +1,10 @@
 //! The input of a decision about a command, as plain data.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    hash::{DefaultHasher, Hash, Hasher},
+    sync::Arc,
+    time::Duration,
+};
 
 use jiff::Timestamp;
 use kube::api::ObjectMeta;
@@ -9,7 +13,7 @@ use operator_kit::{
     watch::{ServedKind, Source, Watched, WatchedResource},
 };
 
-use crate::command::CommandRow;
+use crate::{command::CommandRow, verdict::Verdict};
 
 /// The input of a decision about a command.
 #[derive(Clone, Debug)]
@@ -60,8 +64,41 @@ pub struct TargetObject {
 pub struct Told {
     /// The reason.
     pub reason: &'static str,
+    /// A hash of the message.
+    message: u64,
     /// When.
     pub at: Timestamp,
+    /// The time of the first of consecutive reports with this reason and changing messages.
+    since: Timestamp,
+}
+
+impl Told {
+    /// The report of a verdict, after an earlier report on the same command.
+    #[must_use]
+    pub fn new(verdict: &Verdict, at: Timestamp, before: Option<Self>) -> Self {
+        let message = hash(&verdict.message);
+        let reworded = before.filter(|before| before.reason == verdict.reason && before.message != message);
+        let since = reworded.map_or(at, |before| before.since);
+        Self { reason: verdict.reason, message, at, since }
+    }
+
+    /// Whether it reports this verdict, in these words.
+    #[must_use]
+    pub fn reports(&self, verdict: &Verdict) -> bool {
+        self.reason == verdict.reason && self.message == hash(&verdict.message)
+    }
+
+    /// The time for which the message had been changing.
+    #[must_use]
+    pub fn changed_for(&self) -> Duration {
+        Duration::try_from(self.at.duration_since(self.since)).unwrap_or_default()
+    }
+}
+
+fn hash(message: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    message.hash(&mut hasher);
+    hasher.finish()
 }
 
 impl Observed {

@@ -10,10 +10,11 @@ use operator_kit::{
     testing::{
         self,
         Answer::{self, Done, Json, Lost},
-        Sent, answering, in_turn, refused,
+        Log, Sent, answering, in_turn, refused,
     },
     watch::TrimmedObject,
 };
+use tokio::time::sleep;
 
 use super::*;
 
@@ -242,7 +243,7 @@ async fn people_are_told_by_an_event_on_the_command_and_that_is_remembered() {
         let Taken { sent, result, memory, observed } =
             take_for(observed_in(mode, &json!({})), told, &[Done]).await;
         assert_eq!(result.unwrap(), Next::Wait(Duration::ZERO));
-        assert_eq!(memory.told("command"), Some(Told { reason, at: observed.now }));
+        assert_eq!(memory.told("command"), Some(Told::new(&verdict(reason), observed.now, None)));
         let [Sent { verb, uri, body }] = &sent[..] else { panic!("{sent:?}") };
         assert_eq!((verb.as_str(), uri.trim_end_matches('?')), ("POST", EVENTS));
         assert_eq!(
@@ -280,17 +281,27 @@ async fn nothing_counts_as_told_while_too_many_events_are_queued() {
     assert_eq!((result.unwrap(), memory.told("command")), (Next::Wait(EVENTS_BUSY), None));
 }
 
+/// A definition that describes no kind, and the mistake in it.
+fn malformed(name: &str) -> (ObjectReference, String) {
+    let definition = ObjectReference {
+        name: Some(name.into()),
+        uid: Some(format!("uid-of-{name}")),
+        ..ObjectReference::default()
+    };
+    (definition, "target is missing".into())
+}
+
+/// An executor of its own, the log of its requests, and its Events.
+fn executor() -> (Executor, Log, Events) {
+    let (client, log) = answering(|_| Done);
+    let events = Events::over(client.clone(), MANAGER);
+    (Executor::new(Writer::over(client, MANAGER), events.clone(), Memory::default()), log, events)
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_definition_that_describes_no_kind_carries_an_event_that_says_why() {
-    let (client, log) = answering(|_| Done);
-    let executor = Executor::new(
-        Writer::over(client.clone(), MANAGER),
-        Events::over(client, MANAGER),
-        Memory::default(),
-    );
-    let definition =
-        ObjectReference { name: Some("drains.ops.example".into()), ..ObjectReference::default() };
-    executor.report_malformed(&definition, "target is missing");
+    let (executor, log, _) = executor();
+    executor.report_malformed(&[malformed("drains.ops.example")]);
     let sent = log.take_after(executor).await;
     let [Sent { verb, body, .. }] = &sent[..] else { panic!("{sent:?}") };
     assert_eq!(verb, "POST");
@@ -299,6 +310,49 @@ async fn a_definition_that_describes_no_kind_carries_an_event_that_says_why() {
         (&json!("Warning"), &json!("InvalidBinding"), &json!("target is missing"))
     );
     assert_eq!(body["regarding"]["name"], "drains.ops.example");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_malformed_definition_is_reported_again_before_its_event_expires() {
+    let (executor, log, _) = executor();
+    let malformed = [malformed("drains.ops.example")];
+    for _ in 0..55 * 60 {
+        executor.report_malformed(&malformed);
+        sleep(Duration::from_secs(1)).await;
+    }
+    assert_eq!(log.take_after(executor).await.len(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_malformed_definition_is_reported_at_once_after_it_was_correct_or_when_its_mistake_is_another() {
+    let (executor, log, _) = executor();
+    let (definition, problem) = malformed("drains.ops.example");
+    let other = (definition.clone(), "target.kinds: is empty".to_owned());
+    for definitions in
+        [vec![(definition.clone(), problem.clone())], vec![], vec![(definition, problem)], vec![other]]
+    {
+        executor.report_malformed(&definitions);
+        executor.report_malformed(&definitions);
+    }
+    let notes: Vec<_> =
+        log.take_after(executor).await.into_iter().map(|sent| sent.body["note"].clone()).collect();
+    assert_eq!(notes.len(), 3, "{notes:?}");
+    assert_eq!(notes[2], "target.kinds: is empty");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_malformed_definition_is_reported_as_soon_as_the_queue_of_events_has_room() {
+    let (executor, log, events) = executor();
+    while events.has_room() {
+        events.tell(&ObjectReference::default(), "Other", "");
+    }
+    executor.report_malformed(&[malformed("drains.ops.example")]);
+    sleep(Duration::from_secs(60)).await;
+    let reported = |sent: &[Sent]| sent.iter().any(|sent| sent.body["reason"] == "InvalidBinding");
+    assert!(!reported(&log.take()));
+    executor.report_malformed(&[malformed("drains.ops.example")]);
+    drop(events);
+    assert!(reported(&log.take_after(executor).await));
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,4 +1,4 @@
-//! Decides when a verdict is reported by an Event: at once, and again before it expires. Pure.
+//! Decides when a verdict is reported by an Event: at once, again in other words, and again before it expires. Pure.
 
 use std::time::Duration;
 
@@ -16,6 +16,9 @@ const EVENT_LIFETIME: Duration = Duration::from_secs(3600);
 /// reported them already.
 const START_SPREAD: Duration = Duration::from_secs(10 * 60);
 
+/// Shortest time between two Events on a command with the same reason and different messages.
+const MIN_REWORDING_INTERVAL: Duration = Duration::from_secs(10);
+
 /// The time until a verdict is reported; `None` if it is not.
 pub fn due(observed: &Observed, verdict: &Verdict) -> Option<Duration> {
     // A command that would be bound is no problem, and failures are reported elsewhere.
@@ -25,7 +28,11 @@ pub fn due(observed: &Observed, verdict: &Verdict) -> Option<Duration> {
     }
     let uid = ObjectId::of(&*observed.command).uid;
     let at = match observed.told {
-        Some(told) if told.reason == verdict.reason => later(told.at, tell_again_after(uid)),
+        Some(told) if told.reports(verdict) => later(told.at, tell_again_after(uid)),
+        // The message of a mistake in an expression quotes values, which may change all the time: so the pauses grow.
+        Some(told) if told.reason == verdict.reason => {
+            later(told.at, told.changed_for().clamp(MIN_REWORDING_INTERVAL, tell_again_after(uid)))
+        }
         None if is_old(observed) => later(observed.leads_since, share(uid, START_SPREAD)),
         _ => observed.now,
     };

@@ -11,6 +11,7 @@ use command_binder::{
     command::CommandRow,
     kind::{CommandKind, TargetKind},
 };
+use k8s_openapi::api::core::v1::ObjectReference;
 use kube::{Api, Client, discovery::ApiResource};
 use operator_kit::{
     object::ObjectId,
@@ -24,11 +25,15 @@ use tokio::{
 };
 
 use super::{
-    discovery::{Definitions, OnMalformed},
+    discovery::Definitions,
     waiting::{TargetName, Waiting},
 };
 
-/// Time between checks of kinds of targets that may not be served. A check alone makes no request.
+/// Called again and again with all definitions that describe no kind of commands, each with the mistake in it.
+type OnMalformed = Box<dyn Fn(&[(ObjectReference, String)]) + Send + Sync>;
+
+/// Time between checks of kinds of targets that may not be served, and of malformed definitions. A check alone makes no
+/// request.
 const DISCOVERY_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The kinds of commands, which change at run time.
@@ -73,6 +78,7 @@ impl Catalog {
             self.watch_targets(&wanted);
             kinds.send_replace(wanted.iter().map(watched).collect());
             loop {
+                self.report_malformed();
                 select! {
                     () = self.settings.changed() => break,
                     () = self.changed.notified() => break,
@@ -93,7 +99,7 @@ impl Catalog {
             let changed = self.changed.clone();
             let definitions = self.definitions.get_or_insert_with(|| {
                 let changed = move || changed.notify_one();
-                Definitions::follow(self.client.clone(), &self.watches, self.on_malformed.clone(), changed)
+                Definitions::follow(self.client.clone(), &self.watches, changed)
             });
             for found in definitions.kinds() {
                 let is_same = |kind: &Arc<CommandKind>| {
@@ -108,6 +114,11 @@ impl Catalog {
             self.definitions = None;
         }
         wanted
+    }
+
+    fn report_malformed(&self) {
+        let malformed = self.definitions.as_ref().map(Definitions::malformed);
+        (self.on_malformed)(&malformed.unwrap_or_default());
     }
 
     /// Of targets, only the names that wake waiting commands are read, and nothing is kept.

@@ -47,14 +47,10 @@ impl Schemas {
             return known;
         }
         let before = before.and_then(|(known, _)| known);
-        let api: Api<TrimmedObject> =
-            Api::all_with(self.client.clone(), &ApiResource::erase::<CustomResourceDefinition>(&()));
-        let name = format!("{}.{}", kind.resource.plural, kind.resource.group);
-        let definition = match api.get_opt(&name).await {
+        let definition = match self.definition(kind).await {
             Ok(definition) => definition,
             Err(error) => {
-                let error = ReadError::of(&error, "CustomResourceDefinition", &name);
-                tracing::warn!(kind = &*kind.id, "it is unknown whether its schema has conditions: {error}");
+                tracing::warn!(entry = &*kind.id, "it is unknown whether its schema has conditions: {error}");
                 // A missing right may stay so, and Events need none on the definition.
                 let may_not = matches!(error.cause, ReadCause::Forbidden { .. });
                 let takes = before.or(may_not.then_some(false));
@@ -67,11 +63,24 @@ impl Schemas {
         self.known.lock().insert(key, (Some(takes), Instant::now() + SCHEMA_LIFETIME));
         if !takes && before != Some(false) {
             tracing::warn!(
-                kind = &*kind.id,
+                entry = &*kind.id,
                 "reportsBound: the schema of this kind has no conditions with observedGeneration, x-kubernetes-list-type map and the key type, so that Events are written instead; set reportsBound: false"
             );
         }
         Some(takes)
+    }
+
+    /// The definition of a kind, if it has one. Kinds of the core group have none, and the chart grants no right to look
+    /// for it.
+    async fn definition(&self, kind: &CommandKind) -> Result<Option<TrimmedObject>, ReadError> {
+        if kind.resource.group.is_empty() {
+            return Ok(None);
+        }
+        let definitions = ApiResource::erase::<CustomResourceDefinition>(&());
+        let definitions: Api<TrimmedObject> = Api::all_with(self.client.clone(), &definitions);
+        let name = format!("{}.{}", kind.resource.plural, kind.resource.group);
+        let found = definitions.get_opt(&name).await;
+        found.map_err(|error| ReadError::of(&error, "CustomResourceDefinition", &name))
     }
 }
 

@@ -263,3 +263,12 @@ async fn a_condition_is_reported_only_where_the_schema_keeps_those_of_others() {
         assert_eq!(seen.can_report, Some(can_report), "{binding} {definition}");
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn no_definition_is_looked_for_that_the_core_group_cannot_have() {
+    let (observer, log) = observer(shops_with(shop(&json!({"name": "a", "uid": "shop"}))));
+    let core = command(&json!({"reportsBound": true, "group": ""}), &json!({}));
+    let seen = observer.observe(core, Attempt::Allowed).await.unwrap();
+    assert_eq!(seen.can_report, Some(false));
+    assert_eq!(asked(&log), [format!("GET {SHOPS}"), format!("GET {SHOP}")]);
+}
