@@ -117,6 +117,15 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn settings_with_a_mistake_are_not_in_force() {
+        let mut mistaken = shipped()["kinds"][1].clone();
+        mistaken["ttlSeconds"] = json!("object.spec.");
+        let settings =
+            json!({"kinds": [shipped()["kinds"][0], mistaken], "declaredBy": shipped()["declaredBy"]});
+        assert_eq!(kept(settings, restart(), OVER).await, None);
+    }
+
+    #[tokio::test]
     async fn a_command_that_was_created_again_is_kept_at_any_time_and_no_copy_of_it_is() {
         let marked = |uid: &str| with(restart(), "/metadata/annotations", json!({"catena.dev/kept": uid}));
         for now in ["2026-01-01T12:00:01Z", OVER] {

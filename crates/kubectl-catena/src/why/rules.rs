@@ -6,18 +6,22 @@ use kube::{
     api::{ListParams, ObjectMeta},
     discovery::ApiResource,
 };
-use operator_kit::watch::TrimmedObject;
+use operator_kit::{run::Validate, watch::TrimmedObject};
 use serde::de::DeserializeOwned;
 
 use crate::{connection::Cluster, pages};
 
-/// The settings of a controller, in each of its installations.
-pub async fn settings<S: DeserializeOwned>(cluster: &Cluster, controller: &str) -> kube::Result<Vec<S>> {
+/// The settings of a controller, in each of its installations. Those with a mistake are not in force.
+pub async fn settings<S: DeserializeOwned + Validate>(
+    cluster: &Cluster,
+    controller: &str,
+) -> kube::Result<Vec<S>> {
     let labels = format!("app.kubernetes.io/part-of=catena,app.kubernetes.io/component={controller}");
     let found = Api::<ConfigMap>::all(cluster.client.clone());
     let found = pages::all(&found, ListParams::default().labels(&labels)).await?;
     let texts = found.into_iter().filter_map(|settings| settings.data?.remove("settings.yaml"));
-    Ok(texts.filter_map(|text| serde_saphyr::from_str(&text).ok()).collect())
+    let read = |text: String| serde_saphyr::from_str::<S>(&text).ok().filter(|read| read.validate().is_ok());
+    Ok(texts.filter_map(read).collect())
 }
 
 /// An object in the version in which a controller watches its kind; `None` where the controller does not look at it.

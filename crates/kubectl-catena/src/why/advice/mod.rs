@@ -268,7 +268,7 @@ fn course(reason: &str) -> Option<Description> {
     Some(match reason {
         "ControllerNotRunning" => (
             "is not reconciled, because its controller is not running",
-            "see its Deployment and pods: kubectl -n catena-system get deployments,pods",
+            "see its Deployment, then its pods and their logs: kubectl get deployments --all-namespaces --selector app.kubernetes.io/part-of=catena",
         ),
         "ProgressDeadlineExceeded" => (
             "has made no progress for spec.progressDeadlineSeconds",
@@ -287,6 +287,10 @@ fn course(reason: &str) -> Option<Description> {
             "create the BasicDeployment again with the same spec, and it adopts the child without downtime; or delete the child: kubectl{namespace} delete {object}",
         ),
         "Paused" => ("is paused", "set spec.paused to false"),
+        "ChangedWhilePaused" => (
+            "is paused, and somebody else changed its child",
+            "set spec.paused to false, which undoes the change, or undo it by hand",
+        ),
         "Progressing" | "Updating" | "Replacing" | "Scaling" => ("is progressing", "wait; nothing blocks it"),
         "RolledBack" => (
             "was rolled back, and stays on the older revision",

@@ -33,7 +33,7 @@ fn in_the_first_seconds_the_controller_that_does_not_run_is_blamed() {
             objects: vec![deployment(new(unreported())), set(new(unreported()))],
             surroundings: without("basic-replicaset-controller"),
             says: "BasicDeployment/web is not ready: BasicReplicaSet/web is not reconciled, because no basic-replicaset-controller is running",
-            advises: "kubectl -n catena-system get deployments,pods",
+            advises: "kubectl get deployments --all-namespaces --selector app.kubernetes.io/part-of=catena",
         },
         Scene {
             name: "its own controller does not run",
@@ -41,7 +41,7 @@ fn in_the_first_seconds_the_controller_that_does_not_run_is_blamed() {
             objects: vec![deployment(new(unreported()))],
             surroundings: without("basic-deployment-controller"),
             says: "BasicDeployment/web is not reconciled, because no basic-deployment-controller is running",
-            advises: "kubectl -n catena-system get deployments,pods",
+            advises: "kubectl get deployments --all-namespaces --selector app.kubernetes.io/part-of=catena",
         },
         Scene {
             name: "both run, and the pods start",
@@ -211,7 +211,7 @@ fn a_controller_whose_pod_runs_is_told_with_what_holds_it() {
         objects: objects(),
         surroundings,
         says,
-        advises: "kubectl -n catena-system get deployments,pods",
+        advises: "kubectl get deployments --all-namespaces --selector app.kubernetes.io/part-of=catena",
     };
     let mut scenes = vec![
         scene(
@@ -344,7 +344,7 @@ fn commands_that_nobody_binds_are_told_so() {
 
 #[test]
 fn a_spec_that_is_not_followed_is_the_cause_whatever_its_pods_suffer_from() {
-    for reason in ["Paused", "KindNotListed"] {
+    for reason in ["Paused", "ChangedWhilePaused", "KindNotListed"] {
         let blocker = blocker("Pod", "web-x", "ImagePullBackOff", "no such image");
         let pod = object("v1", "Pod", "web-x", None, json!({}));
         let said = ask(WEB, &[deployment(not_ready(reason, "why", blocker)), set(ready()), pod], &calm());

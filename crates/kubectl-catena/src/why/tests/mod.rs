@@ -307,7 +307,7 @@ fn a_pod_whose_node_is_gone() {
 
 #[test]
 fn a_paused_rollout() {
-    let message = "2 of 3 replicas are serving; spec.paused is true, so that the child is not changed";
+    let message = "2 of 3 replicas are serving; spec.paused is true, so that nothing but the replicas of the child is changed";
     insta::assert_snapshot!(
         ask(WEB, &[deployment(not_ready("Paused", message, Value::Null)), set(ready())], &calm()).sentence
     );
