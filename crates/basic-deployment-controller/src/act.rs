@@ -229,21 +229,7 @@ impl Executor {
         child: Option<&Child>,
         heals: bool,
     ) -> Result<(), Error> {
-        let (deployment, contract) = (&*observed.deployment, desired.kind.fields());
-        let mut object = desired.object.clone();
-        contract.replicas.set(&mut object, replicas.into());
-        // A token that was applied once and is missing in a later apply would be removed.
-        let token = child.map_or(desired.token.as_deref(), Child::restarted_at);
-        if let (Some(restarted_at), Some(token)) = (&contract.restarted_at, token) {
-            restarted_at.set(&mut object, token.into());
-        }
-        if let Some(child) = child {
-            object["metadata"]["uid"] = child.uid.as_str().into();
-            // The copied token has to be the present one: an older one would take a restart back.
-            if child.has_followed_commands() {
-                object["metadata"]["resourceVersion"] = child.version.as_str().into();
-            }
-        }
+        let (deployment, object) = (&*observed.deployment, desired.body(replicas, child));
         let own = ObjectId::of(deployment);
         let answer = self.writer.on_behalf_of(own).apply(&observed.place(&desired.kind), &object).await?;
         self.memory.settled(own.uid, desired, desired.seen_in(&answer));

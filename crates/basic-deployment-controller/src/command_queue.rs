@@ -10,6 +10,7 @@ use crate::{
     observed::Observed,
     restarts,
     rollback::{self, NoTarget},
+    step,
 };
 
 /// Time without progress after which a restart is stuck, even if the child reports no blocker.
@@ -129,6 +130,12 @@ impl<'o> Line<'o> {
         }
         if turn.is_none_or(|turn| turn.uid != command.uid) {
             return Standing::Queued;
+        }
+        let is_kept_from_children =
+            observed.deployment.spec.paused || observed.attempt.holds(step::CARRY_OUT);
+        // The child that was marked with it is gone, and its successor cannot be marked now.
+        if is_kept_from_children && restarts::is_served_by_successor(command, observed) {
+            return Standing::Running;
         }
         // One whose effect somebody took back is judged also in a pause.
         if observed.deployment.spec.paused && restarts::lost(command, observed).is_none() {

@@ -214,7 +214,9 @@ fn report(command: &Command, standing: &Standing, observed: &Observed) -> Report
             } else if has_begun && restarts::lost(command, observed).is_some() {
                 "it was carried out, but the child does not show it any more".to_owned()
             } else if has_begun {
-                "it was carried out, but the replicas were not ready in time; its effect remains".to_owned()
+                let why =
+                    beside_served(observed).unwrap_or_else(|| "the replicas were not ready in time".into());
+                format!("it was carried out, but {why}; its effect remains")
             } else {
                 "it was not carried out in time".to_owned()
             };
@@ -223,7 +225,7 @@ fn report(command: &Command, standing: &Standing, observed: &Observed) -> Report
         Standing::Overtaken(rollback) => say(
             Some(false),
             "Superseded",
-            format!("its replicas did not become ready, and the rollback {rollback:?} replaces them"),
+            format!("it had not ended, and the rollback {rollback:?} replaces its replicas"),
         ),
         Standing::Impossible(reason, message) => say(Some(false), reason, message.clone()),
         Standing::Hindered(reason, message) => say(None, reason, message.clone()),
@@ -271,10 +273,8 @@ fn outcome(command: &Command, order: Order, observed: &Observed) -> (Option<bool
     let Some(child) = observed.child.ours() else { return running("the child is being re-created") };
     let is_carrier = child.bears(&command.uid);
     let is_done = observed.serves_alone(child);
-    let pending = |what: &str| {
-        let beside = beside(observed).filter(|_| observed.serves(child));
-        beside.map_or_else(|| running(what), |beside| running(&beside))
-    };
+    let pending =
+        |what: &str| beside_served(observed).map_or_else(|| running(what), |beside| running(&beside));
     match order {
         Order::Restart => match child.restarted_at() {
             token if !is_carrier && !token.is_some_and(|token| covers(token, command, observed)) => {
@@ -315,17 +315,24 @@ fn outcome(command: &Command, order: Order, observed: &Observed) -> (Option<bool
     }
 }
 
-/// The message about replicas of a former child that serve, or may serve, beside the new ones.
+/// The message about replicas of a former child that serve, or may serve, beside the new ones, if these do.
+fn beside_served(observed: &Observed) -> Option<String> {
+    let child = observed.child.ours()?;
+    beside(observed).filter(|_| observed.serves(child))
+}
+
+/// The message about replicas of a former child that serve, or may serve.
 fn beside(observed: &Observed) -> Option<String> {
-    let (kind, name, serve) = match (observed.serving_former(), observed.unseen_former().next()) {
-        (Some(former), _) => {
-            let serve = if former.is_readable() { "still serve" } else { "may still serve" };
-            (&former.kind.kind, &former.name, serve)
-        }
-        (None, Some(unseen)) => (&unseen.kind, &unseen.name, "may still serve: its kind is not listed"),
-        (None, None) => return None,
-    };
-    Some(format!("replicas of the former {kind} {name:?} {serve}"))
+    let say = |kind: &str, name: &str, serve| format!("replicas of the former {kind} {name:?} {serve}");
+    if let Some(former) = observed.serving_former() {
+        let serve = if former.is_readable() { "still serve" } else { "may still serve" };
+        return Some(say(&former.kind.kind, &former.name, serve));
+    }
+    let (mut unseen, mut unsought) = (observed.unseen_former(), observed.unsought_former());
+    let unseen = unseen
+        .next()
+        .map(|former| say(&former.kind, &former.name, "may still serve: its kind is not listed"));
+    unseen.or_else(|| unsought.next().map(|former| say(&former.kind, &former.name, "may still serve")))
 }
 
 /// The message when all replicas are new. Restarts that share a token replace the replicas only once.

@@ -14,7 +14,7 @@ use operator_kit::{
 use serde_json::{Value, json};
 
 use crate::{
-    child::{Marks, projection},
+    child::{Child, Marks, projection},
     child_kind::ChildKind,
     error::Refusal,
     settings::Settings,
@@ -151,6 +151,27 @@ impl Desired {
     #[must_use]
     pub fn under(self, token: Option<String>) -> Self {
         Self { token, ..self }
+    }
+
+    /// The body of an apply to a child, or of the creation of one.
+    #[must_use]
+    pub fn body(&self, replicas: i32, child: Option<&Child>) -> Value {
+        let contract = self.kind.fields();
+        let mut object = self.object.clone();
+        contract.replicas.set(&mut object, replicas.into());
+        // A token that was applied once and is missing in a later apply would be removed.
+        let token = child.map_or(self.token.as_deref(), Child::restarted_at);
+        if let (Some(restarted_at), Some(token)) = (&contract.restarted_at, token) {
+            restarted_at.set(&mut object, token.into());
+        }
+        if let Some(child) = child {
+            object["metadata"]["uid"] = child.uid.as_str().into();
+            // The copied token has to be the present one: an older one would take a restart back.
+            if child.has_followed_commands() {
+                object["metadata"]["resourceVersion"] = child.version.as_str().into();
+            }
+        }
+        object
     }
 
     /// The child's name.

@@ -49,7 +49,9 @@ struct LookAt {
 struct Settled {
     hash: String,
     /// `None` if the server stores it as it is rendered.
-    settled_as: Option<Value>,
+    form: Option<Value>,
+    /// The state of a child about which the server was asked.
+    asked_about: Option<Value>,
 }
 
 struct UndoneAt {
@@ -101,10 +103,26 @@ impl Memory {
 
     /// Records the form in which the server stores a rendering.
     pub fn settled(&self, uid: &str, desired: &Desired, settled_as: Value) {
-        let settled_as = (settled_as != desired.comparable()).then_some(settled_as);
+        let form = (settled_as != desired.comparable()).then_some(settled_as);
         self.change(uid, |remembered| {
-            remembered.settled = Some(Settled { hash: desired.hash.clone(), settled_as });
+            remembered.settled = Some(Settled { hash: desired.hash.clone(), form, asked_about: None });
         });
+    }
+
+    /// Records that the form is the answer of the server about a child in this state.
+    pub fn asked_about(&self, uid: &str, state: Value) {
+        self.change(uid, |remembered| {
+            if let Some(settled) = &mut remembered.settled {
+                settled.asked_about = Some(state);
+            }
+        });
+    }
+
+    /// Whether the server was asked about a child in this state.
+    pub fn has_asked_about(&self, uid: &str, state: &Value) -> bool {
+        let memory = self.lock();
+        let settled = memory.get(uid).and_then(|remembered| remembered.settled.as_ref());
+        settled.is_some_and(|settled| settled.asked_about.as_ref() == Some(state))
     }
 
     /// Records the replicas that were set on a child, and forgets children that are no longer known.
@@ -167,12 +185,17 @@ impl Memory {
         Some(Look { age: last.at.elapsed(), found })
     }
 
-    /// The time since the last progress of a child. `reported` is the time that an earlier process has reported, for an
-    /// object that this process sees for the first time.
-    pub fn since_progress(&self, uid: &str, now: Progress, reported: Duration) -> Duration {
-        self.change(uid, |remembered| match &remembered.progress {
-            Some((before, earlier, since)) if *before == now => earlier.saturating_add(since.elapsed()),
-            seen => {
+    /// The time since the last progress of a child. `now` is its present progress, unless a part of the children may not have
+    /// been seen; `reported` is the time that an earlier process has reported, for an object that this process sees for the first
+    /// time.
+    pub fn since_progress(&self, uid: &str, now: Option<Progress>, reported: Duration) -> Duration {
+        self.change(uid, |remembered| match (&remembered.progress, now) {
+            (Some((_, earlier, since)), None) => earlier.saturating_add(since.elapsed()),
+            (None, None) => reported,
+            (Some((before, earlier, since)), Some(now)) if *before == now => {
+                earlier.saturating_add(since.elapsed())
+            }
+            (seen, Some(now)) => {
                 let earlier = if seen.is_none() { reported } else { Duration::ZERO };
                 remembered.progress = Some((now, earlier, Instant::now()));
                 earlier
@@ -203,7 +226,7 @@ impl Remembered {
         });
         Recalled {
             settled_as: still_wanted
-                .map(|(desired, applied)| applied.settled_as.clone().unwrap_or_else(|| desired.comparable())),
+                .map(|(desired, applied)| applied.form.clone().unwrap_or_else(|| desired.comparable())),
             replicas: self.replicas.clone(),
             undone: undone.collect(),
             since_told: self.told.map(|told| told.elapsed()),
@@ -220,9 +243,11 @@ mod tests {
     fn the_time_without_progress_goes_on_where_an_earlier_process_left_it_until_there_is_some() {
         let memory = Memory::default();
         let minute = Duration::from_secs(60);
-        let at = |active: i32| Progress { active, ..Progress::default() };
+        let at = |active: i32| Some(Progress { active, ..Progress::default() });
         assert_eq!(memory.since_progress("web", at(1), minute), minute);
         assert!(memory.since_progress("web", at(1), Duration::ZERO) >= minute, "it is forgotten");
+        assert!(memory.since_progress("web", None, Duration::ZERO) >= minute, "the children were not seen");
+        assert!(memory.since_progress("web", at(1), Duration::ZERO) >= minute);
         assert_eq!(memory.since_progress("web", at(2), minute), Duration::ZERO, "there was progress");
         assert!(memory.since_progress("web", at(2), minute) < minute);
     }
@@ -235,7 +260,7 @@ mod tests {
             Arc::new(child)
         };
         let (wanted, memory) = (child(3), Memory::default());
-        let progress = |former: i32| Progress::of(&wanted, &[child(former)]);
+        let progress = |former: i32| Some(Progress::of(&wanted, &[child(former)]));
         let minute = Duration::from_secs(60);
         assert_eq!(memory.since_progress("web", progress(2), minute), minute);
         assert!(memory.since_progress("web", progress(2), Duration::ZERO) >= minute);

@@ -169,7 +169,7 @@ fn reported(observed: &Observed, status: &BasicDeploymentStatus, changing: Optio
     };
     let (before, after) = (reason(observed.deployment.status.as_ref()), reason(Some(status)));
     if after.as_deref() == Some("Paused") && before != after {
-        let note = "spec.paused is true, so that the child is not changed".to_owned();
+        let note = "spec.paused is true, so that nothing but the replicas of the child is changed".to_owned();
         return Some(News::Paused(milestone("Paused", "Pause", note, None)));
     }
     if after.as_deref() == Some(PROGRESS_DEADLINE_EXCEEDED) && before != after {

@@ -4,6 +4,7 @@ mod children;
 mod commands;
 mod history;
 mod pods;
+mod stored_form;
 
 use std::{sync::Arc, time::Duration};
 
@@ -31,7 +32,7 @@ use operator_kit::{
     write::{WriteError, owner::still_there},
 };
 
-use crate::memory::{Memory, Progress, Recalled};
+use crate::memory::{Memory, Progress};
 
 pub use commands::Commands;
 use {
@@ -184,9 +185,10 @@ impl Observer {
             desired.marked(marks)
         });
         own.retain(|other| !matches!(&child, Found::Ours(child) if child.uid == other.uid));
-        let remembered = self.recall(uid, desired.as_ref().ok(), child.ours());
+        let remembered = self.recall(&deployment, desired.as_ref().ok(), child.ours(), is_observed).await;
         let reported = stall::reported(&deployment, child.ours().map(AsRef::as_ref), &own);
-        let moving = child.ours().map(|child| Progress::of(child, &own)).unwrap_or_default();
+        let moving = || child.ours().map(|child| Progress::of(child, &own)).unwrap_or_default();
+        let moving = is_allowed.then(moving);
         let mut observed = Observed {
             attempt,
             is_blind,
@@ -218,22 +220,6 @@ impl Observer {
             self.look(&mut observed, &child).await;
         }
         Ok(observed)
-    }
-
-    /// The memory of the last writes. A child that is as rendered shows that the server stores this rendering in no other form,
-    /// which otherwise only the answer to an apply does.
-    fn recall(&self, uid: &str, desired: Option<&Desired>, child: Option<&Arc<Child>>) -> Recalled {
-        let mut remembered = self.memory.recall(uid, desired);
-        if let (Some(desired), Some(child), None) = (desired, child, &remembered.settled_as)
-            && child.hash() == desired.hash
-        {
-            let seen = desired.seen_in(&child.object);
-            if seen == desired.comparable() {
-                self.memory.settled(uid, desired, seen.clone());
-                remembered.settled_as = Some(seen);
-            }
-        }
-        remembered
     }
 
     /// Looks for the pod that keeps the child from serving. A failure is reported, and holds up nothing.

@@ -24,7 +24,6 @@ use crate::{
     desired::Desired,
     drift::changed_field,
     error::Refusal,
-    pause,
     revision::{Pin, Revision},
     step,
     undone::{Part, Undone},
@@ -225,14 +224,12 @@ impl Observed {
     }
 
     /// The field of the child that somebody has changed while a pause keeps it from being undone. The server stores some
-    /// values in another form, so that it takes a process that has seen the child in order, or the report of one.
+    /// values in another form than they are rendered, so that nothing is known without that form.
     #[must_use]
     pub fn changed_in_pause(&self) -> Option<String> {
         let (child, desired) = (self.child.ours()?, self.desired.as_ref().ok()?);
-        let settled = self.settled_as.as_ref();
-        let is_held = self.deployment.spec.paused && child.hash() == desired.hash;
-        let is_known = settled.is_some() || pause::is_reported(&self.deployment, child);
-        (is_held && is_known).then(|| changed_field(child, desired, settled)).flatten()
+        let settled = self.settled_as.as_ref().filter(|_| self.deployment.spec.paused)?;
+        if child.hash() == desired.hash { changed_field(child, desired, Some(settled)) } else { None }
     }
 
     /// Whether all desired replicas of a child serve its present rendering.
@@ -250,7 +247,10 @@ impl Observed {
     /// Whether a child serves, and no replica of a former one beside it.
     #[must_use]
     pub fn serves_alone(&self, child: &Child) -> bool {
-        self.serves(child) && self.serving_former().is_none() && self.unseen_former().next().is_none()
+        self.serves(child)
+            && self.serving_former().is_none()
+            && self.unseen_former().next().is_none()
+            && self.unsought_former().next().is_none()
     }
 
     /// The kind and watch of an object of one of the kinds of children.
@@ -271,12 +271,23 @@ impl Observed {
 
     /// The same for former children.
     pub fn unseen_former(&self) -> impl Iterator<Item = &ChildStatus> {
+        self.reported_former().filter(|former| self.is_unseen(former))
+    }
+
+    /// Reported former children that may have lost their label: while something holds up everything, nobody looks for them.
+    pub fn unsought_former(&self) -> impl Iterator<Item = &ChildStatus> {
+        let is_seen = |former: &ChildStatus| self.children().any(|child| child.uid == former.uid);
+        let sought = self.held_up().is_none();
+        self.reported_former().filter(move |former| !sought && !is_seen(former) && !self.is_unseen(former))
+    }
+
+    /// The former children of the last report, and its child, whose exchange may have begun since.
+    fn reported_former(&self) -> impl Iterator<Item = &ChildStatus> {
         let status = self.deployment.status.as_ref();
-        // Its exchange may have begun since.
         let child = status.and_then(|status| status.child.as_ref()).filter(|_| self.child.ours().is_some());
         let former = status.into_iter().flat_map(|status| &status.former_children);
         let former = former.filter(move |former| child.is_none_or(|child| child.uid != former.uid));
-        child.into_iter().chain(former).filter(|former| self.is_unseen(former))
+        child.into_iter().chain(former)
     }
 
     fn is_unseen(&self, reported: &ChildStatus) -> bool {

@@ -35,10 +35,21 @@ pub fn token(child: &Child, restart: &Command, observed: &Observed) -> Option<St
 /// The child that has no token any more that covers a restart which had begun.
 #[must_use]
 pub fn lost<'o>(restart: &Command, observed: &'o Observed) -> Option<&'o Arc<Child>> {
+    unmarked(restart, observed).filter(|child| token(child, restart, observed).is_some())
+}
+
+/// Whether the child has a token that covers a restart which had begun on another one.
+#[must_use]
+pub fn is_served_by_successor(restart: &Command, observed: &Observed) -> bool {
+    let child = unmarked(restart, observed).filter(|child| !child.is_deleting);
+    child.is_some_and(|child| token(child, restart, observed).is_none())
+}
+
+/// The child, if it is without the mark of a restart which had begun.
+fn unmarked<'o>(restart: &Command, observed: &'o Observed) -> Option<&'o Arc<Child>> {
     let has_begun = !restart.is_rollback() && restart.status.start_time.is_some();
     let child = observed.child.ours().filter(|_| has_begun)?;
-    let is_restartable = child.kind.fields().restarted_at.is_some() && !child.bears(&restart.uid);
-    (is_restartable && token(child, restart, observed).is_some()).then_some(child)
+    (child.kind.fields().restarted_at.is_some() && !child.bears(&restart.uid)).then_some(child)
 }
 
 /// The token of a new child, all of whose replicas will be newer than every requested restart.

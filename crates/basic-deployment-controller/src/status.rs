@@ -15,7 +15,7 @@ use crate::{
     child::Child,
     contest,
     observed::{Found, Observed},
-    pause::{NOT_UNDONE, PAUSED},
+    pause::{self, CHANGED_WHILE_PAUSED, PAUSED},
     revision::{Pin, find},
     stall, step,
 };
@@ -53,7 +53,7 @@ pub fn status(observed: &Observed) -> BasicDeploymentStatus {
         }
         None => summary(observed, child, is_ready, active, blocked_by.as_ref()),
     };
-    let goes_on = !is_stalled && reason != PAUSED && deletion.is_none();
+    let goes_on = !is_stalled && !pause::is_reason(&reason) && deletion.is_none();
     let progressing = if is_ready { "Complete" } else { &reason };
     let held = observed.pin.as_ref().filter(|_| observed.desired.is_ok());
     // Nothing is restored while the object is being deleted.
@@ -98,19 +98,10 @@ pub fn status(observed: &Observed) -> BasicDeploymentStatus {
     }
 }
 
-/// Former children, and those that may be. While something holds up everything, nobody looks for those that lost their label.
+/// Former children, and those that may be.
 fn former_children(observed: &Observed) -> Vec<ChildStatus> {
     let seen = observed.leftovers().map(|other| child_status(other));
-    let mut former: Vec<_> = seen.chain(observed.unseen_former().cloned()).collect();
-    let told = observed.deployment.status.iter().flat_map(|status| &status.former_children);
-    for told in told.filter(|_| observed.held_up().is_some()) {
-        let is_known = observed.children().any(|child| child.uid == told.uid)
-            || former.iter().any(|former| former.uid == told.uid);
-        if !is_known {
-            former.push(told.clone());
-        }
-    }
-    former
+    seen.chain(observed.unseen_former().chain(observed.unsought_former()).cloned()).collect()
 }
 
 /// The child with the most serving replicas, preferably the wanted one, for autoscalers to measure.
@@ -281,13 +272,16 @@ fn summary(
     if observed.deployment.spec.paused && (is_outdated || child.is_none()) {
         return say(
             PAUSED,
-            format!("{counted}; spec.paused is true, so that the child is not changed"),
+            format!(
+                "{counted}; spec.paused is true, so that nothing but the replicas of the child is changed"
+            ),
             false,
         );
     }
     if let Some(field) = observed.changed_in_pause() {
-        let text = format!("{counted}; spec.paused is true, so that a change of {field} {NOT_UNDONE}");
-        return say(PAUSED, text, false);
+        let text =
+            format!("{counted}; spec.paused is true, so that a change of {field} of the child is not undone");
+        return say(CHANGED_WHILE_PAUSED, text, false);
     }
     if let Found::Leaving(left) = &observed.child {
         let (kind, name) = (&left.kind.kind, &left.name);

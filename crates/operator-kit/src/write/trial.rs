@@ -2,15 +2,23 @@ use std::time::Duration;
 
 use kube::{
     Client, Resource,
-    api::{DynamicObject, PostParams},
+    api::{DynamicObject, Patch, PatchParams, PostParams},
     core::Request,
     discovery::ApiResource,
 };
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio::time::timeout;
 
-use super::{WriteCause, WriteError, Written, strict::strictly};
-use crate::{object::Named, watch::Trimmed};
+use super::{
+    WriteCause, WriteError, Written,
+    strict::strictly,
+    writer::{Built, as_yaml},
+};
+use crate::{
+    object::Named,
+    watch::{Bounded, Trimmed},
+};
 
 /// Time within which the server has to answer.
 const TRIAL_TIMEOUT: Duration = Duration::from_secs(10);
@@ -33,14 +41,39 @@ pub async fn try_create(
     let params = PostParams { dry_run: true, field_manager: None };
     let request = Request::new(DynamicObject::url_path(resource, namespace));
     let built = request.create(&params, serde_json::to_vec(&object).unwrap_or_default());
+    let _: Trimmed = answer(client, built, named).await?;
+    Ok(())
+}
+
+/// Has the server try an apply to an existing object, as this field manager, and returns the object as it would be stored: its
+/// defaults, and the fields of others that the apply would leave. Nothing is stored.
+///
+/// # Errors
+/// Like the apply. A webhook with side effects that does not know dry runs refuses each of them.
+pub async fn try_apply(
+    client: &Client,
+    resource: &ApiResource,
+    manager: &str,
+    object: &Value,
+) -> Written<Value> {
+    let text = |field| object["metadata"][field].as_str().unwrap_or_default();
+    let (namespace, name) = (Some(text("namespace")).filter(|text| !text.is_empty()), text("name"));
+    let params = PatchParams { dry_run: true, ..PatchParams::apply(manager).force() };
+    let request = Request::new(DynamicObject::url_path(resource, namespace));
+    let built = request.patch(name, &params, &Patch::Apply(object)).map(as_yaml);
+    let applied: Bounded = answer(client, built, Named::new(&*resource.kind, name)).await?;
+    Ok(applied.value)
+}
+
+async fn answer<T: DeserializeOwned>(client: &Client, built: Built, named: Named) -> Written<T> {
     let tried = match built {
         Ok(mut request) => {
             strictly(&mut request);
-            let Ok(answer) = timeout(TRIAL_TIMEOUT, client.request::<Trimmed>(request)).await else {
+            let Ok(answer) = timeout(TRIAL_TIMEOUT, client.request::<T>(request)).await else {
                 let message = format!("the API server did not answer within {TRIAL_TIMEOUT:?}");
                 return Err(WriteError { object: named, cause: WriteCause::Unknown { code: 0, message } });
             };
-            answer.map(drop)
+            answer
         }
         Err(error) => Err(kube::Error::BuildRequest(error)),
     };

@@ -35,6 +35,7 @@ fn another_rendering_is_applied_and_a_change_by_hand_undone() {
     let outdated = ours(json!({"metadata": {"annotations": {keys::HASH: "old"}}}));
     assert!(matches!(decide(&outdated), Action::Apply { cause: Cause::Rendering, .. }));
     for change in [
+        json!({"metadata": {"annotations": {keys::HASH: ""}}}),
         json!({"spec": {"parameters": {"image": "evil"}}}),
         json!({"metadata": {"labels": {keys::DEPLOYMENT_UID: "other"}}}),
     ] {

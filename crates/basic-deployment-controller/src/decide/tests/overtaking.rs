@@ -87,7 +87,8 @@ fn the_restart_that_was_overtaken_names_the_rollback_and_the_one_that_waited_com
     assert_eq!(told(action.clone(), "waits"), outcome("Unknown", "Queued"));
     let Action::Tell(news) = action else { panic!() };
     let (_, status) = news.into_iter().find(|(command, _)| command.uid == "stuck").unwrap();
-    assert!(conditions::find(&status.conditions, "Succeeded").unwrap().message.contains("\"undo\""));
+    let message = &conditions::find(&status.conditions, "Succeeded").unwrap().message;
+    assert_eq!(message, "it had not ended, and the rollback \"undo\" replaces its replicas");
 }
 
 /// Gives a command of `of` a status: the time of its begin, and its outcome if it has ended.

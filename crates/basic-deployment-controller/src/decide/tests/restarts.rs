@@ -1,12 +1,14 @@
 //! A restart is carried out once: replicas that are newer need no second replacement.
 
-use catena_api::command::SUCCEEDED;
+use catena_api::{ChildStatus, command::SUCCEEDED};
+use operator_kit::report::Category;
 
 use super::{
     queue::{outcome, restart, restarted, told, with},
+    telling::held_up,
     *,
 };
-use crate::restarts::lost;
+use crate::{command_status, restarts::lost};
 
 /// The token that a decision sets, if it carries out a restart.
 fn token_set(action: Action) -> Option<String> {
@@ -149,4 +151,54 @@ fn a_restart_that_was_taken_back_is_neither_told_to_remain_nor_to_wait_for_the_e
     paused.prepared.as_mut().unwrap().is_taken_back = false;
     paused.desired = Err(Refusal::RevisionGone { hash: NEW.into() });
     assert!(!matches!(decide(&paused), Action::Restart { .. }), "a pause changes no child");
+}
+
+#[test]
+fn no_restart_succeeds_before_a_former_child_that_lost_its_label_is_looked_for() {
+    let mut observed = with(restarted("a", json!({})), &[restart("a", 10, json!({}))]);
+    let (api_version, kind) = ("catena.dev/v1alpha1".into(), "BasicReplicaSet".into());
+    let (name, uid) = ("old".to_owned(), "old".to_owned());
+    let former = ChildStatus { api_version, kind, name, uid, ..ChildStatus::default() };
+    Arc::make_mut(&mut observed.deployment).status =
+        Some(BasicDeploymentStatus { former_children: vec![former], ..BasicDeploymentStatus::default() });
+    assert_eq!(told(decide(&observed), "a"), outcome("True", "Complete"), "it was looked for, and is gone");
+    observed.attempt = held_up(Category::Transient, "ReadFailed");
+    Arc::make_mut(&mut observed.deployment).status = Some(status(&observed));
+    let queue = CommandQueue::of(&observed);
+    let (command, standing) = queue.iter().next().unwrap();
+    let running = command_status::news(command, standing, &observed).unwrap();
+    assert_eq!(running.completion_time, None);
+    let succeeded = conditions::find(&running.conditions, SUCCEEDED).unwrap();
+    assert_eq!(succeeded.message, "replicas of the former BasicReplicaSet \"old\" may still serve");
+}
+
+#[test]
+fn a_restart_whose_child_was_exchanged_in_a_pause_succeeds_by_the_token_of_the_new_one() {
+    let begun = restart("a", 10, json!({"status": {"startTime": "1970-01-01T00:00:11Z"}}));
+    let mut observed = with(json!({"spec": {"restartedAt": "1970-01-01T00:00:10Z"}}), &[begun]);
+    spec(&mut observed).paused = true;
+    assert_eq!(told(decide(&observed), "a"), outcome("True", "Complete"));
+    let waits = restart("a", 10, json!({}));
+    observed.commands = Some(vec![waits]);
+    assert_eq!(told(decide(&observed), "a"), outcome("Unknown", "Paused"), "it has not begun");
+}
+
+#[test]
+fn replicas_that_serve_are_not_blamed_for_a_deadline_that_a_former_child_lets_pass() {
+    let late = json!({
+        "spec": {"activeDeadlineSeconds": 60}, "status": {"startTime": "1970-01-01T00:00:11Z"},
+    });
+    let mut observed = with(restarted("a", json!({})), &[restart("a", 10, late)]);
+    observed.others = vec![child(json!({
+        "metadata": {"name": "old", "uid": "old"}, "spec": {"replicas": 1}, "status": {"active": 1},
+    }))];
+    let said = message(decide(&observed));
+    let why = "replicas of the former BasicReplicaSet \"old\" still serve";
+    assert!(said.contains(why) && !said.contains("not ready"), "{said}");
+    observed.others.clear();
+    let Found::Ours(one) = &observed.child else { panic!() };
+    let mut slow = (**one).clone();
+    slow.outputs.active = 1;
+    observed.child = Found::Ours(Arc::new(slow));
+    assert!(message(decide(&observed)).contains("the replicas were not ready in time"));
 }

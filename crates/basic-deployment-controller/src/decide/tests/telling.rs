@@ -18,7 +18,7 @@ fn said(status: &BasicDeploymentStatus, type_: &str) -> Option<[String; 3]> {
     Some([status.clone(), reason.clone(), message.clone()])
 }
 
-fn held_up(category: Category, reason: &'static str) -> Attempt {
+pub(super) fn held_up(category: Category, reason: &'static str) -> Attempt {
     Attempt::Deferred(Failure {
         category,
         reason,
@@ -161,7 +161,11 @@ fn what_is_paused_neither_goes_on_nor_is_stalled() {
         let status = status(&observed);
         let [ready, reason, message] = said(&status, READY).unwrap();
         assert_eq!((ready.as_str(), reason.as_str()), ("False", "Paused"));
-        assert!(message.ends_with("; spec.paused is true, so that the child is not changed"), "{message}");
+        assert!(
+            message
+                .ends_with("; spec.paused is true, so that nothing but the replicas of the child is changed"),
+            "{message}"
+        );
         assert_eq!(said(&status, PROGRESSING).unwrap()[0], "False");
         assert_eq!((said(&status, STALLED), said(&status, RECONCILING)), (None, None));
     }

@@ -1,7 +1,6 @@
 //! The object that has the child's name.
 
 use basic_deployment_controller::decide::Action;
-use parking_lot::Mutex;
 
 use super::*;
 
@@ -90,21 +89,27 @@ async fn nothing_is_looked_up_that_the_cache_shows_or_that_nothing_is_done_with(
     assert!(matches!(observed.child, Found::Ours(child) if child.uid == "shown"));
     assert!(cluster.asked().is_empty());
 
-    let held_up = Failure {
-        category: Category::Transient,
-        reason: "WriteFailed",
-        message: String::new(),
-        is_expected: false,
-        next_retry: None,
-    };
     let cluster = Cluster::of(vec![stored()], |_| MISSING).await;
-    cluster.observe(deployment(), Attempt::Deferred(held_up)).await.unwrap();
+    cluster.observe(deployment(), held_up()).await.unwrap();
     assert!(cluster.asked().is_empty(), "it is backing off");
 
     let cluster = Cluster::of(Vec::new(), |_| MISSING).await;
     let observed = cluster.observe(deployment(), Attempt::Allowed).await.unwrap();
     assert_eq!((observed.child, observed.occupant), (Found::Nothing, None));
     assert!(cluster.asked().is_empty(), "its revision is stored first");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pass_that_is_held_up_takes_nothing_for_progress() {
+    let shown = ("basicreplicasets", child_object("web", "shown"));
+    let cluster = Cluster::of(vec![stored(), shown], |_| MISSING).await;
+    let seconds = async |attempt: Attempt| {
+        let observed = cluster.observe(deployment(), attempt).await.unwrap();
+        tokio::time::advance(Duration::from_secs(5)).await;
+        observed.since_progress.as_secs()
+    };
+    assert_eq!((seconds(held_up()).await, seconds(Attempt::Allowed).await), (0, 0), "it is the first look");
+    assert_eq!((seconds(held_up()).await, seconds(Attempt::Allowed).await), (5, 10));
 }
 
 /// A template and settings for two kinds of children, the second one of which it renders, and the stored rendering.
@@ -174,30 +179,4 @@ fn a_child_that_a_status_names_and_no_cache_has_is_looked_for_if_that_is_a_name(
     let seen = Arc::new(Child::of(seen, &crate::fixtures::replica_sets()));
     let uids: Vec<&str> = lost(&told_of, &[seen]).into_iter().map(|lost| &*lost.uid).collect();
     assert_eq!(uids, ["last", "former"]);
-}
-
-#[tokio::test]
-async fn a_process_that_has_seen_a_child_as_rendered_knows_a_later_change_in_a_pause() {
-    let kind = settings().children[0].clone();
-    let mut child = Desired::new(&deployment(), rendering(), kind).object;
-    child["metadata"]["uid"] = "child".into();
-    let image = Arc::new(Mutex::new("theirs"));
-    let set = image.clone();
-    let cluster = Cluster::of(vec![stored()], move |sent| {
-        if !sent.uri.starts_with(CHILD) {
-            return MISSING;
-        }
-        child["spec"]["parameters"]["image"] = (*set.lock()).into();
-        Answer::Object(child.clone())
-    });
-    let cluster = cluster.await;
-    let changed_to = async |given: &'static str| {
-        *image.lock() = given;
-        let mut paused = deployment();
-        paused.spec.paused = true;
-        cluster.observe(paused, Attempt::Allowed).await.unwrap().changed_in_pause()
-    };
-    assert_eq!(changed_to("theirs").await, None, "the server may store it in another form");
-    assert_eq!(changed_to("nginx").await, None);
-    assert_eq!(changed_to("theirs").await.as_deref(), Some("spec.parameters.image"));
 }

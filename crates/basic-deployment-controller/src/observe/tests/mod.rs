@@ -2,6 +2,7 @@
 
 mod child;
 mod commands;
+mod pauses;
 mod pods;
 mod taken_names;
 
@@ -34,6 +35,17 @@ const UNSERVED: &str = "/apis/example.com/";
 const MISSING: Answer = Answer::Refusal(404, "NotFound");
 const FORBIDDEN: Answer = Answer::Refusal(403, "Forbidden");
 const BROKEN: Answer = Answer::Refusal(500, "InternalError");
+
+/// An attempt at an object after a failure that holds up everything.
+fn held_up() -> Attempt {
+    Attempt::Deferred(Failure {
+        category: Category::Transient,
+        reason: "WriteFailed",
+        message: String::new(),
+        is_expected: false,
+        next_retry: None,
+    })
+}
 
 /// A controller with filled caches.
 struct Cluster {

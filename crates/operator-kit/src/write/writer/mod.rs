@@ -9,20 +9,22 @@ mod on_behalf;
 mod room;
 mod send;
 mod status;
+mod statuses;
 mod target;
 mod unanswered;
 
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use kube::{
     Client,
     api::{DeleteParams, ObjectMeta, Preconditions},
 };
 use parking_lot::{Mutex, MutexGuard};
-use tokio::{sync::Semaphore, time::Instant};
+use tokio::sync::Semaphore;
 
 use answers::{Answers, Awaited};
 use room::Room;
+use statuses::Statuses;
 use unanswered::Unanswered;
 
 use crate::{
@@ -37,6 +39,7 @@ use crate::{
 
 pub(crate) use gate::Gate;
 pub use on_behalf::{OnBehalf, Written};
+pub(super) use send::{Built, as_yaml};
 
 /// Maximum number of concurrent writes. The API server's limit for one class of clients is of this order.
 const MAX_CONCURRENT_WRITES: usize = 48;
@@ -59,15 +62,7 @@ struct Shared {
     permits: Semaphore,
     gate: Gate,
     room: Room,
-    statuses: Mutex<HashMap<String, Status>>,
-}
-
-/// The memory of an object's status.
-enum Status {
-    /// The time at which this process wrote it.
-    Written(Instant),
-    /// It was not written yet; the time of the first question about the object.
-    Unwritten(Instant),
+    statuses: Mutex<Statuses>,
 }
 
 impl Writer {
@@ -117,15 +112,7 @@ impl Writer {
     /// The age of the status of the object.
     #[must_use]
     pub fn status_age(&self, uid: &str) -> StatusAge {
-        let mut statuses = self.statuses();
-        match statuses.get(uid) {
-            Some(Status::Written(then)) => StatusAge::Written(then.elapsed()),
-            Some(Status::Unwritten(then)) => StatusAge::Unwritten(then.elapsed()),
-            None => {
-                statuses.insert(uid.to_owned(), Status::Unwritten(Instant::now()));
-                StatusAge::Unwritten(Duration::ZERO)
-            }
-        }
+        self.statuses().age(uid)
     }
 
     /// The gate that the leader keeps open.
@@ -153,10 +140,10 @@ impl Writer {
         self.shared.consistency.forget(uid);
         self.shared.unanswered.forget(uid);
         self.shared.repeated.take(uid);
-        self.statuses().remove(uid);
+        self.statuses().forget(uid);
     }
 
-    fn statuses(&self) -> MutexGuard<'_, HashMap<String, Status>> {
+    fn statuses(&self) -> MutexGuard<'_, Statuses> {
         self.shared.statuses.lock()
     }
 }

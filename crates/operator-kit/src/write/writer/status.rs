@@ -10,10 +10,9 @@ use kube::{
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use tokio::time::Instant;
 
 use super::{
-    OnBehalf, Status, Writer, Written,
+    OnBehalf, Writer, Written,
     excess::excess,
     send::{Versioned, as_yaml},
     target::Target,
@@ -87,7 +86,7 @@ impl Writer {
     }
 
     fn wrote_status(&self, uid: &str) {
-        self.statuses().insert(uid.to_owned(), Status::Written(Instant::now()));
+        self.statuses().wrote(uid);
     }
 }
 

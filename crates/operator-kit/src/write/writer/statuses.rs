@@ -1,0 +1,100 @@
+//! The memory of each object's status: when this process wrote it, or first saw the object.
+
+use std::{collections::HashMap, time::Duration};
+
+use tokio::time::Instant;
+
+use crate::report::StatusAge;
+
+/// Number of first statuses a second that may tell of mere numbers.
+const FIRST_STATUSES_PER_SECOND: u32 = 20;
+/// Maximum delay of a first status because of others.
+const MAX_CROWDING: Duration = Duration::from_secs(30);
+
+/// The memory of all statuses, by the uid of their object.
+#[derive(Default)]
+pub(super) struct Statuses {
+    by_uid: HashMap<String, Status>,
+    /// The number of those that were not written yet.
+    unwritten: u32,
+}
+
+enum Status {
+    /// The time at which this process wrote it.
+    Written(Instant),
+    /// It was not written yet; the time of the first question about the object.
+    Unwritten(Instant),
+}
+
+impl Statuses {
+    /// The age of an object's status. An object counts as seen later, the more others have no status yet: where many are created
+    /// at once, the API server is busy, and a status with mere numbers costs it more than a pod.
+    pub fn age(&mut self, uid: &str) -> StatusAge {
+        match self.by_uid.get(uid) {
+            Some(Status::Written(then)) => StatusAge::Written(then.elapsed()),
+            Some(Status::Unwritten(then)) => {
+                StatusAge::Unwritten(then.elapsed().saturating_sub(self.crowding()))
+            }
+            None => {
+                self.by_uid.insert(uid.to_owned(), Status::Unwritten(Instant::now()));
+                self.unwritten += 1;
+                StatusAge::Unwritten(Duration::ZERO)
+            }
+        }
+    }
+
+    /// Records that a status was written.
+    pub fn wrote(&mut self, uid: &str) {
+        let before = self.by_uid.insert(uid.to_owned(), Status::Written(Instant::now()));
+        self.replaced(before.as_ref());
+    }
+
+    /// Forgets an object that is gone.
+    pub fn forget(&mut self, uid: &str) {
+        let before = self.by_uid.remove(uid);
+        self.replaced(before.as_ref());
+    }
+
+    fn replaced(&mut self, before: Option<&Status>) {
+        if matches!(before, Some(Status::Unwritten(_))) {
+            self.unwritten -= 1;
+        }
+    }
+
+    fn crowding(&self) -> Duration {
+        let others = self.unwritten.saturating_sub(1);
+        (Duration::from_secs(1) * others / FIRST_STATUSES_PER_SECOND).min(MAX_CROWDING)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_first_status_waits_longer_the_more_objects_have_none() {
+        let (mut statuses, second) = (Statuses::default(), Duration::from_secs(1));
+        assert_eq!(statuses.age("web"), StatusAge::Unwritten(Duration::ZERO));
+        tokio::time::advance(12 * second).await;
+        assert_eq!(statuses.age("web"), StatusAge::Unwritten(12 * second));
+        for other in 0..100 {
+            statuses.age(&other.to_string());
+        }
+        assert_eq!(statuses.age("web"), StatusAge::Unwritten(7 * second));
+        for other in (0..100).map(|other| other.to_string()) {
+            statuses.wrote(&other);
+            statuses.wrote(&other);
+            statuses.forget(&other);
+            statuses.forget(&other);
+        }
+        assert_eq!(statuses.age("web"), StatusAge::Unwritten(12 * second));
+        for other in 0..10_000 {
+            statuses.age(&other.to_string());
+        }
+        tokio::time::advance(30 * second).await;
+        assert_eq!(statuses.age("web"), StatusAge::Unwritten(12 * second), "there is an end");
+        statuses.wrote("web");
+        tokio::time::advance(second).await;
+        assert_eq!(statuses.age("web"), StatusAge::Written(second));
+    }
+}
