@@ -43,7 +43,9 @@ impl Executor {
 
     /// The age of the status of a `BasicDeployment`.
     pub fn status_age(&self, deployment: &BasicDeployment) -> StatusAge {
-        self.writer.status_age(ObjectId::of(deployment).uid)
+        let status = deployment.status.as_ref();
+        let is_first = status.is_none_or(|status| status.observed_generation.is_none());
+        self.writer.status_age(ObjectId::of(deployment).uid, is_first)
     }
 
     /// Takes a step.

@@ -139,7 +139,7 @@ impl<'o> Line<'o> {
         }
         // One whose effect somebody took back is judged also in a pause.
         if observed.deployment.spec.paused && restarts::lost(command, observed).is_none() {
-            let message = "the BasicDeployment is paused, so that its child is not changed; set its spec.paused to false";
+            let message = "the BasicDeployment is paused, so that no command changes its child; set its spec.paused to false";
             return Standing::Hindered("Paused", message.to_owned());
         }
         let no_child = || match observed.unseen_child() {

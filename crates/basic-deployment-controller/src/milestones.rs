@@ -19,6 +19,7 @@ use crate::{
     desired::Desired,
     drift::changed_field,
     observed::{Found, Observed},
+    pause,
     revision::{self, Revision},
     stall::{PROGRESS_DEADLINE_EXCEEDED, silence},
     status::{status, told},
@@ -168,8 +169,8 @@ fn reported(observed: &Observed, status: &BasicDeploymentStatus, changing: Optio
         conditions::find(conditions, conditions::PROGRESSING).map(|condition| condition.reason.clone())
     };
     let (before, after) = (reason(observed.deployment.status.as_ref()), reason(Some(status)));
-    if after.as_deref() == Some("Paused") && before != after {
-        let note = "spec.paused is true, so that nothing but the replicas of the child is changed".to_owned();
+    if after.as_deref().is_some_and(pause::is_reason) && before != after {
+        let note = pause::note(observed.child.ours().is_some()).to_owned();
         return Some(News::Paused(milestone("Paused", "Pause", note, None)));
     }
     if after.as_deref() == Some(PROGRESS_DEADLINE_EXCEEDED) && before != after {

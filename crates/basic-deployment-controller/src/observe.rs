@@ -185,7 +185,7 @@ impl Observer {
             desired.marked(marks)
         });
         own.retain(|other| !matches!(&child, Found::Ours(child) if child.uid == other.uid));
-        let remembered = self.recall(&deployment, desired.as_ref().ok(), child.ours(), is_observed).await;
+        let remembered = self.recall(&deployment, desired.as_ref().ok(), child.ours(), is_observed).await?;
         let reported = stall::reported(&deployment, child.ours().map(AsRef::as_ref), &own);
         let moving = || child.ours().map(|child| Progress::of(child, &own)).unwrap_or_default();
         let moving = is_allowed.then(moving);

@@ -38,7 +38,7 @@ pub fn lost<'o>(restart: &Command, observed: &'o Observed) -> Option<&'o Arc<Chi
     unmarked(restart, observed).filter(|child| token(child, restart, observed).is_some())
 }
 
-/// Whether the child has a token that covers a restart which had begun on another one.
+/// Whether the child has a token that covers a restart which had begun, and no mark of it: another child had that.
 #[must_use]
 pub fn is_served_by_successor(restart: &Command, observed: &Observed) -> bool {
     let child = unmarked(restart, observed).filter(|child| !child.is_deleting);

@@ -270,13 +270,7 @@ fn summary(
     let is_outdated =
         matches!((child, &observed.desired), (Some(child), Ok(desired)) if child.hash() != desired.hash);
     if observed.deployment.spec.paused && (is_outdated || child.is_none()) {
-        return say(
-            PAUSED,
-            format!(
-                "{counted}; spec.paused is true, so that nothing but the replicas of the child is changed"
-            ),
-            false,
-        );
+        return say(PAUSED, format!("{counted}; {}", pause::note(child.is_some())), false);
     }
     if let Some(field) = observed.changed_in_pause() {
         let text =

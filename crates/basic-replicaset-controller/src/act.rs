@@ -47,7 +47,8 @@ impl Executor {
 
     /// The age of the status of a set.
     pub fn status_age(&self, set: &BasicReplicaSet) -> StatusAge {
-        self.writer.status_age(ObjectId::of(set).uid)
+        let is_first = set.status.as_ref().is_none_or(|status| status.observed_generation.is_none());
+        self.writer.status_age(ObjectId::of(set).uid, is_first)
     }
 
     /// Takes a step.

@@ -59,6 +59,9 @@ pub struct TargetObject {
     pub is_terminating: bool,
 }
 
+/// Shortest time between two Events on a command with the same reason and different messages.
+pub const MIN_REWORDING_INTERVAL: Duration = Duration::from_secs(10);
+
 /// A report by an Event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Told {
@@ -68,17 +71,21 @@ pub struct Told {
     message: u64,
     /// When.
     pub at: Timestamp,
-    /// The time of the first of consecutive reports with this reason and changing messages.
+    /// The time since which the message of this reason counts as changing.
     since: Timestamp,
 }
 
 impl Told {
-    /// The report of a verdict, after an earlier report on the same command.
+    /// The report of a verdict, after an earlier report on the same command. The pause before the next wording is at most twice
+    /// as long as the last one, so that a message that stood still for long is corrected soon.
     #[must_use]
     pub fn new(verdict: &Verdict, at: Timestamp, before: Option<Self>) -> Self {
         let message = hash(&verdict.message);
         let reworded = before.filter(|before| before.reason == verdict.reason && before.message != message);
-        let since = reworded.map_or(at, |before| before.since);
+        let since = reworded.map_or(at, |before| {
+            let at_most = (before.changed_for() * 2).max(MIN_REWORDING_INTERVAL);
+            before.since.max(at.checked_sub(at_most).unwrap_or(at))
+        });
         Self { reason: verdict.reason, message, at, since }
     }
 

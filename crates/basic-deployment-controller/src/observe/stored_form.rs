@@ -1,13 +1,16 @@
 //! The form in which the server stores a rendering: with its defaults, and with values in its own notation.
 //!
 //! The answer to an apply shows it. A process that has applied nothing learns it from a child that is as rendered; and in a
-//! pause, in which nothing is applied, from a dry run. So any process knows of a child in a pause whether somebody changed it.
+//! pause, in which nothing is applied, from a dry run. So a new leader knows, too, whether somebody has changed a child.
 
 use std::sync::Arc;
 
 use basic_deployment_controller::{child::Child, desired::Desired};
 use catena_api::BasicDeployment;
-use operator_kit::{object::ObjectId, write::try_apply};
+use operator_kit::{
+    object::ObjectId,
+    write::{WriteCause, Written, try_apply},
+};
 use serde_json::Value;
 
 use super::Observer;
@@ -15,49 +18,56 @@ use crate::memory::Recalled;
 
 impl Observer {
     /// The memory of the last writes, with the form in which the server stores the wanted rendering as far as that can be known.
+    ///
+    /// # Errors
+    /// If the server does not answer, and a changed child might be taken for one in order.
     pub(super) async fn recall(
         &self,
         deployment: &BasicDeployment,
         desired: Option<&Desired>,
         child: Option<&Arc<Child>>,
         may_ask: bool,
-    ) -> Recalled {
+    ) -> Written<Recalled> {
         let uid = ObjectId::of(deployment).uid;
         let mut remembered = self.memory.recall(uid, desired);
         let child = desired.zip(child).filter(|(desired, child)| child.hash() == desired.hash);
-        let Some((desired, child)) = child else { return remembered };
+        let Some((desired, child)) = child else { return Ok(remembered) };
         let seen = desired.seen_in(&child.object);
         let is_in_order = remembered.settled_as.as_ref() == Some(&seen);
         if is_in_order {
-            return remembered;
+            return Ok(remembered);
         }
         if remembered.settled_as.is_none() && seen == desired.comparable() {
             self.memory.settled(uid, desired, seen.clone());
             remembered.settled_as = Some(seen);
-        } else if may_ask
-            && deployment.spec.paused
-            && !self.memory.has_asked_about(uid, &seen)
-            && let Some(settled_as) = self.ask(deployment, desired, child).await
-        {
-            self.memory.settled(uid, desired, settled_as.clone());
-            self.memory.asked_about(uid, seen);
-            remembered.settled_as = Some(settled_as);
+        } else if may_ask && deployment.spec.paused && !self.memory.has_asked_about(uid, &seen) {
+            match self.ask(deployment, desired, child).await {
+                Ok(settled_as) => {
+                    self.memory.settled(uid, desired, settled_as.clone());
+                    self.memory.asked_about(uid, seen);
+                    remembered.settled_as = Some(settled_as);
+                }
+                Err(error) if remembered.settled_as.is_none() && may_pass(&error.cause) => return Err(error),
+                Err(error) => {
+                    let whose = ObjectId::of(deployment);
+                    tracing::debug!(object = %whose, "whether its child was changed in the pause is unknown: {error}");
+                }
+            }
         }
-        remembered
+        Ok(remembered)
     }
 
-    /// The form in which the server would store the wanted rendering now; `None` if it does not say.
-    async fn ask(&self, deployment: &BasicDeployment, desired: &Desired, child: &Child) -> Option<Value> {
+    /// The form in which the server would store the wanted rendering now.
+    async fn ask(&self, deployment: &BasicDeployment, desired: &Desired, child: &Child) -> Written<Value> {
         let replicas = child.replicas().unwrap_or(deployment.spec.replicas);
         let object = desired.body(replicas, Some(child));
         let kind = child.kind.api_resource();
-        match try_apply(&self.client, &kind, env!("CARGO_PKG_NAME"), &object).await {
-            Ok(stored) => Some(desired.seen_in(&stored)),
-            Err(error) => {
-                let whose = ObjectId::of(deployment);
-                tracing::debug!(object = %whose, "whether its child was changed in the pause is unknown: {error}");
-                None
-            }
-        }
+        let stored = try_apply(&self.client, &kind, env!("CARGO_PKG_NAME"), &object).await?;
+        Ok(desired.seen_in(&stored))
     }
+}
+
+/// Whether another try may be answered; a refusal, such as one by a webhook that does not know dry runs, stays.
+fn may_pass(cause: &WriteCause) -> bool {
+    cause.may_have_worked() || matches!(cause, WriteCause::Changed { .. } | WriteCause::Busy { .. })
 }

@@ -8,16 +8,16 @@ use operator_kit::{
     report::{share, tell_again_after},
 };
 
-use crate::{observed::Observed, verdict::Verdict};
+use crate::{
+    observed::{MIN_REWORDING_INTERVAL, Observed},
+    verdict::Verdict,
+};
 
 /// The default lifetime of Events in the API server.
 const EVENT_LIFETIME: Duration = Duration::from_secs(3600);
 /// Time after the takeover within which verdicts on older commands are reported, because an earlier process may have
 /// reported them already.
 const START_SPREAD: Duration = Duration::from_secs(10 * 60);
-
-/// Shortest time between two Events on a command with the same reason and different messages.
-const MIN_REWORDING_INTERVAL: Duration = Duration::from_secs(10);
 
 /// The time until a verdict is reported; `None` if it is not.
 pub fn due(observed: &Observed, verdict: &Verdict) -> Option<Duration> {

@@ -17,8 +17,8 @@ use crate::render::short_digest;
 /// hexadecimal nanoseconds.
 const LONGEST_NAME: usize = 253 - 17;
 
-/// A [`KubeRecorder`], which names an Event after its object and the time, for objects with any name. If an Event cannot be
-/// named after its object, it gets another name, and its repeats are Events of their own.
+/// Publishes Events about objects with any name. A [`KubeRecorder`] names an Event after its object and the time; where the
+/// server does not take such a name, the Event gets another one, and its repeats are Events of their own.
 pub(super) struct Recorder {
     named_after_objects: KubeRecorder,
     client: Client,

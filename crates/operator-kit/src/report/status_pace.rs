@@ -25,7 +25,8 @@ pub enum Pace {
 pub enum StatusAge {
     /// The time since this process wrote it.
     Written(Duration),
-    /// This process has not written it yet; the time since it first saw the object, less if many others have none either.
+    /// This process has not written it yet; the time since it first saw the object, less if many others have no
+    /// status at all either.
     Unwritten(Duration),
 }
 

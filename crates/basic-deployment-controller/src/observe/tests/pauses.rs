@@ -75,7 +75,7 @@ async fn what_an_apply_would_leave_is_no_change_that_waits_for_the_end_of_the_pa
 
 #[tokio::test]
 async fn a_server_that_refuses_dry_runs_holds_nothing_up_and_is_asked_again() {
-    let paused = Paused::with(|_| BROKEN).await;
+    let paused = Paused::with(|_| Answer::Refusal(400, "BadRequest")).await;
     assert_eq!(paused.sees("theirs", Attempt::Allowed).await, (None, 1));
     assert_eq!(paused.sees("theirs", Attempt::Allowed).await, (None, 1));
     assert_eq!(paused.sees("nginx", Attempt::Allowed).await, (None, 0), "it is as rendered");
@@ -94,4 +94,21 @@ async fn the_server_is_not_asked_while_everything_is_held_up_or_without_a_pause(
     assert!(held.child.ours().is_some() && held.settled_as.is_none());
     cluster.observe(deployment(), Attempt::Allowed).await.unwrap();
     assert_eq!(cluster.asked(), [""; 0]);
+}
+
+#[tokio::test]
+async fn a_child_is_not_taken_for_one_in_order_because_the_server_does_not_answer() {
+    let mut observed = deployment();
+    observed.spec.paused = true;
+    for answer in
+        [BROKEN, Answer::Lost, Answer::Refusal(409, "Conflict"), Answer::Refusal(429, "TooManyRequests")]
+    {
+        let paused = Paused::with(move |_| answer.clone()).await;
+        let failed = paused.cluster.observe(observed.clone(), Attempt::Allowed).await.err();
+        assert!(matches!(failed, Some(Error::Write(_))), "{failed:?}");
+        assert_eq!(paused.cluster.asked().len(), 2, "a look and a dry run");
+        // One that has seen the child in order needs no answer.
+        assert_eq!(paused.sees("nginx", Attempt::Allowed).await, (None, 0));
+        assert_eq!(paused.sees("theirs", Attempt::Allowed).await, changed(1));
+    }
 }

@@ -57,6 +57,20 @@ fn a_message_that_changes_all_the_time_is_told_less_and_less_often() {
     assert!(times.len() <= 12 && times.windows(2).all(|pair| pair[1] - pair[0] < 50 * 60), "{times:?}");
 }
 
+#[test]
+fn a_message_that_stood_still_for_long_is_corrected_soon_also_a_second_time() {
+    let kind = kind(&json!({}));
+    let (first, verdict) = for_missing(&kind, "shop-a");
+    let told = Told::new(&verdict, first.now, None);
+    let later = |minutes: u64| first.now.checked_add(Duration::from_secs(60 * minutes)).unwrap();
+    let (_, verdict) = for_missing(&kind, "shop-b");
+    let told = Told::new(&verdict, later(25), Some(told));
+    let (mut again, _) = for_missing(&kind, "shop-c");
+    again.told = Some(told);
+    again.now = later(26);
+    assert!(matches!(decide(&again), Action::Tell(_)));
+}
+
 fn minutes(action: &Action) -> u64 {
     let Action::Wait(time) = action else { panic!("instead of waiting: {action:?}") };
     time.as_secs() / 60

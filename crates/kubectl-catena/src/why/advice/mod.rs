@@ -268,7 +268,7 @@ fn course(reason: &str) -> Option<Description> {
     Some(match reason {
         "ControllerNotRunning" => (
             "is not reconciled, because its controller is not running",
-            "see its Deployment, then its pods and their logs: kubectl get deployments --all-namespaces --selector app.kubernetes.io/part-of=catena",
+            "find its Deployment, and see its pods and their logs: kubectl get deployments --all-namespaces --selector app.kubernetes.io/part-of=catena",
         ),
         "ProgressDeadlineExceeded" => (
             "has made no progress for spec.progressDeadlineSeconds",

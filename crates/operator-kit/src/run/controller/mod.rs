@@ -269,12 +269,17 @@ impl<C: Controller> Passes<C> {
         self.metrics.backing_off(self.backoff.len());
     }
 
-    /// Forgets all objects of a kind that is no longer watched, because their deletions go unnoticed.
-    pub fn forget_all(&self) {
+    /// Has the controller forget all objects of a kind that is no longer watched, because their deletions go unnoticed.
+    pub fn unwatch_all(&self) {
         for object in self.store.state() {
-            let uid = ObjectId::of(&*object).uid;
-            self.controller.unwatched(uid);
-            self.forget_attempts(uid);
+            self.controller.unwatched(ObjectId::of(&*object).uid);
+        }
+    }
+
+    /// Forgets the attempts at these objects. A write that is cut off afterwards is still awaited under another watch.
+    pub fn forget_attempts_of_all(&self) {
+        for object in self.store.state() {
+            self.forget_attempts(ObjectId::of(&*object).uid);
         }
     }
 

@@ -127,7 +127,7 @@ async fn an_object_that_is_no_longer_watched_is_not_taken_for_gone() {
     let mut shown = StoreWriter::default();
     let passes = passes(shown.as_reader());
     shown.apply_watcher_event(&Apply(object("a", "1")));
-    passes.forget_all();
+    passes.unwatch_all();
     passes.forget("b");
     assert_eq!(*passes.controller.1.lock().unwrap(), ["a is not watched", "b is gone"]);
 }

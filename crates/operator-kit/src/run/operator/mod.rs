@@ -1,3 +1,4 @@
+mod cut_off;
 mod lifecycle;
 
 use std::{
@@ -14,6 +15,8 @@ use tokio::{
     sync::watch as flag,
     task::{AbortHandle, JoinError, JoinSet},
 };
+
+use cut_off::cut_off;
 
 use crate::{
     report::{
@@ -257,16 +260,16 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
         let mut running: Vec<(WatchedKind<R>, AbortHandle, Arc<Passes<C>>)> = Vec::new();
         loop {
             let wanted = kinds.borrow_and_update().clone();
-            running.retain(|(kind, task, passes)| {
-                let stays = wanted.iter().any(|wanted| wanted.is_same(kind));
-                if !stays {
-                    tracing::info!(id = %kind.id(), kind = kind.resource().kind, "no longer watched");
-                    task.abort();
-                    passes.forget_all();
-                    triggers.close(kind);
-                }
-                stays
-            });
+            let is_gone =
+                |(kind, ..): &mut (WatchedKind<R>, _, _)| !wanted.iter().any(|wanted| wanted.is_same(kind));
+            for (kind, task, passes) in running.extract_if(.., is_gone) {
+                tracing::info!(id = %kind.id(), kind = kind.resource().kind, "no longer watched");
+                passes.forget_attempts_of_all();
+                triggers.close(&kind);
+                // A pass that is cut off may note something about its object.
+                cut_off(&task).await;
+                passes.unwatch_all();
+            }
             for kind in wanted {
                 if running.iter().any(|(running, ..)| running.is_same(&kind)) {
                     continue;

@@ -109,10 +109,10 @@ impl Writer {
         self.shared.answers.awaited(uid)
     }
 
-    /// The age of the status of the object.
+    /// The age of the status of the object. `is_first`: nobody has reported on it yet.
     #[must_use]
-    pub fn status_age(&self, uid: &str) -> StatusAge {
-        self.statuses().age(uid)
+    pub fn status_age(&self, uid: &str, is_first: bool) -> StatusAge {
+        self.statuses().age(uid, is_first)
     }
 
     /// The gate that the leader keeps open.

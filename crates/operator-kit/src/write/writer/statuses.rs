@@ -15,29 +15,30 @@ const MAX_CROWDING: Duration = Duration::from_secs(30);
 #[derive(Default)]
 pub(super) struct Statuses {
     by_uid: HashMap<String, Status>,
-    /// The number of those that were not written yet.
-    unwritten: u32,
+    /// The number of those that nobody has written yet.
+    first: u32,
 }
 
 enum Status {
     /// The time at which this process wrote it.
     Written(Instant),
-    /// It was not written yet; the time of the first question about the object.
-    Unwritten(Instant),
+    /// This process has not written it yet; the time of the first question about the object, and whether it is its first one.
+    Unwritten { since: Instant, is_first: bool },
 }
 
 impl Statuses {
-    /// The age of an object's status. An object counts as seen later, the more others have no status yet: where many are created
+    /// The age of an object's status. A first status counts as younger, the more others there are: where many objects are created
     /// at once, the API server is busy, and a status with mere numbers costs it more than a pod.
-    pub fn age(&mut self, uid: &str) -> StatusAge {
+    pub fn age(&mut self, uid: &str, is_first: bool) -> StatusAge {
         match self.by_uid.get(uid) {
             Some(Status::Written(then)) => StatusAge::Written(then.elapsed()),
-            Some(Status::Unwritten(then)) => {
-                StatusAge::Unwritten(then.elapsed().saturating_sub(self.crowding()))
+            Some(Status::Unwritten { since, is_first }) => {
+                let crowding = if *is_first { self.crowding() } else { Duration::ZERO };
+                StatusAge::Unwritten(since.elapsed().saturating_sub(crowding))
             }
             None => {
-                self.by_uid.insert(uid.to_owned(), Status::Unwritten(Instant::now()));
-                self.unwritten += 1;
+                self.by_uid.insert(uid.to_owned(), Status::Unwritten { since: Instant::now(), is_first });
+                self.first += u32::from(is_first);
                 StatusAge::Unwritten(Duration::ZERO)
             }
         }
@@ -56,13 +57,13 @@ impl Statuses {
     }
 
     fn replaced(&mut self, before: Option<&Status>) {
-        if matches!(before, Some(Status::Unwritten(_))) {
-            self.unwritten -= 1;
+        if matches!(before, Some(Status::Unwritten { is_first: true, .. })) {
+            self.first -= 1;
         }
     }
 
     fn crowding(&self) -> Duration {
-        let others = self.unwritten.saturating_sub(1);
+        let others = self.first.saturating_sub(1);
         (Duration::from_secs(1) * others / FIRST_STATUSES_PER_SECOND).min(MAX_CROWDING)
     }
 }
@@ -74,27 +75,38 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_first_status_waits_longer_the_more_objects_have_none() {
         let (mut statuses, second) = (Statuses::default(), Duration::from_secs(1));
-        assert_eq!(statuses.age("web"), StatusAge::Unwritten(Duration::ZERO));
+        assert_eq!(statuses.age("web", true), StatusAge::Unwritten(Duration::ZERO));
         tokio::time::advance(12 * second).await;
-        assert_eq!(statuses.age("web"), StatusAge::Unwritten(12 * second));
+        assert_eq!(statuses.age("web", true), StatusAge::Unwritten(12 * second));
         for other in 0..100 {
-            statuses.age(&other.to_string());
+            statuses.age(&other.to_string(), true);
         }
-        assert_eq!(statuses.age("web"), StatusAge::Unwritten(7 * second));
+        assert_eq!(statuses.age("web", true), StatusAge::Unwritten(7 * second));
         for other in (0..100).map(|other| other.to_string()) {
             statuses.wrote(&other);
             statuses.wrote(&other);
             statuses.forget(&other);
             statuses.forget(&other);
         }
-        assert_eq!(statuses.age("web"), StatusAge::Unwritten(12 * second));
+        assert_eq!(statuses.age("web", true), StatusAge::Unwritten(12 * second));
         for other in 0..10_000 {
-            statuses.age(&other.to_string());
+            statuses.age(&other.to_string(), true);
         }
         tokio::time::advance(30 * second).await;
-        assert_eq!(statuses.age("web"), StatusAge::Unwritten(12 * second), "there is an end");
+        assert_eq!(statuses.age("web", true), StatusAge::Unwritten(12 * second), "there is an end");
         statuses.wrote("web");
         tokio::time::advance(second).await;
-        assert_eq!(statuses.age("web"), StatusAge::Written(second));
+        assert_eq!(statuses.age("web", true), StatusAge::Written(second));
+    }
+    #[tokio::test(start_paused = true)]
+    async fn objects_that_a_former_leader_reported_delay_no_new_one() {
+        let (mut statuses, second) = (Statuses::default(), Duration::from_secs(1));
+        for known in 0..10_000 {
+            statuses.age(&known.to_string(), false);
+        }
+        statuses.age("new", true);
+        tokio::time::advance(12 * second).await;
+        assert_eq!(statuses.age("new", true), StatusAge::Unwritten(12 * second));
+        assert_eq!(statuses.age("0", false), StatusAge::Unwritten(12 * second));
     }
 }
