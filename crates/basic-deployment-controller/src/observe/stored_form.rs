@@ -40,7 +40,12 @@ impl Observer {
         if remembered.settled_as.is_none() && seen == desired.comparable() {
             self.memory.settled(uid, desired, seen.clone());
             remembered.settled_as = Some(seen);
-        } else if may_ask && deployment.spec.paused && !self.memory.has_asked_about(uid, &seen) {
+        } else if may_ask
+            && deployment.spec.paused
+            // Before it is scaled, it is not ready in any case, and no answer may hold that up.
+            && child.replicas() == Some(deployment.spec.replicas)
+            && !self.memory.has_asked_about(uid, &seen)
+        {
             match self.ask(deployment, desired, child).await {
                 Ok(settled_as) => {
                     self.memory.settled(uid, desired, settled_as.clone());
@@ -69,5 +74,8 @@ impl Observer {
 
 /// Whether another try may be answered; a refusal, such as one by a webhook that does not know dry runs, stays.
 fn may_pass(cause: &WriteCause) -> bool {
-    cause.may_have_worked() || matches!(cause, WriteCause::Changed { .. } | WriteCause::Busy { .. })
+    let is_of_silent_webhook = matches!(cause, WriteCause::Unknown { .. }) && cause.refusal().is_some();
+    cause.may_have_worked()
+        || is_of_silent_webhook
+        || matches!(cause, WriteCause::Changed { .. } | WriteCause::Busy { .. })
 }

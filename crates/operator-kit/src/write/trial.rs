@@ -20,8 +20,10 @@ use crate::{
     watch::{Bounded, Trimmed},
 };
 
-/// Time within which the server has to answer.
-const TRIAL_TIMEOUT: Duration = Duration::from_secs(10);
+/// Time within which the server has to answer a trial of a creation, for which somebody waits.
+const CREATE_TIMEOUT: Duration = Duration::from_secs(10);
+/// Time within which it has to answer a trial of an apply: a webhook may take up to 30 s before the server goes on without it.
+const APPLY_TIMEOUT: Duration = Duration::from_secs(35);
 
 /// Has the server check the creation of an object, in this namespace if it is not empty. Nothing is stored.
 ///
@@ -41,7 +43,7 @@ pub async fn try_create(
     let params = PostParams { dry_run: true, field_manager: None };
     let request = Request::new(DynamicObject::url_path(resource, namespace));
     let built = request.create(&params, serde_json::to_vec(&object).unwrap_or_default());
-    let _: Trimmed = answer(client, built, named).await?;
+    let _: Trimmed = answer(client, built, named, CREATE_TIMEOUT).await?;
     Ok(())
 }
 
@@ -61,16 +63,22 @@ pub async fn try_apply(
     let params = PatchParams { dry_run: true, ..PatchParams::apply(manager).force() };
     let request = Request::new(DynamicObject::url_path(resource, namespace));
     let built = request.patch(name, &params, &Patch::Apply(object)).map(as_yaml);
-    let applied: Bounded = answer(client, built, Named::new(&*resource.kind, name)).await?;
+    let named = Named::new(&*resource.kind, name);
+    let applied: Bounded = answer(client, built, named, APPLY_TIMEOUT).await?;
     Ok(applied.value)
 }
 
-async fn answer<T: DeserializeOwned>(client: &Client, built: Built, named: Named) -> Written<T> {
+async fn answer<T: DeserializeOwned>(
+    client: &Client,
+    built: Built,
+    named: Named,
+    limit: Duration,
+) -> Written<T> {
     let tried = match built {
         Ok(mut request) => {
             strictly(&mut request);
-            let Ok(answer) = timeout(TRIAL_TIMEOUT, client.request::<T>(request)).await else {
-                let message = format!("the API server did not answer within {TRIAL_TIMEOUT:?}");
+            let Ok(answer) = timeout(limit, client.request::<T>(request)).await else {
+                let message = format!("the API server did not answer within {limit:?}");
                 return Err(WriteError { object: named, cause: WriteCause::Unknown { code: 0, message } });
             };
             answer

@@ -42,7 +42,32 @@ pub fn component(home: &Home, state: &State) -> Result<Component> {
             ("max-mutating-requests-inflight", "1500".to_owned()),
         ],
     )?;
-    // Everything in this cluster waits for this process, so its garbage collection runs a quarter as often, as far as
-    // the memory of a small machine allows.
-    Ok(component.with_variable("GOGC", "400").with_variable("GOMEMLIMIT", "2GiB"))
+    // Everything in this cluster waits for this process, so its garbage collection runs a quarter as often, as far as the memory
+    // of the machine allows: near its limit it runs all the time, and a benchmark would measure what earlier runs have left.
+    let read = |path| std::fs::read_to_string(path).unwrap_or_default();
+    let limit = memory_limit(&read("/proc/meminfo"), &read("/sys/fs/cgroup/memory.max"));
+    Ok(component.with_variable("GOGC", "400").with_variable("GOMEMLIMIT", format!("{limit}MiB")))
+}
+
+/// A quarter of the memory of the machine, or of the container if that has less, and at least 2 GiB; in MiB.
+fn memory_limit(meminfo: &str, of_container: &str) -> u64 {
+    let total = meminfo.lines().find_map(|line| line.strip_prefix("MemTotal:"));
+    let kib = total.and_then(|total| total.trim().strip_suffix("kB")?.trim().parse::<u64>().ok());
+    // `max` if there is none.
+    let allowed = of_container.trim().parse::<u64>().map_or(u64::MAX, |bytes| bytes / 1024);
+    (kib.unwrap_or_default().min(allowed) / 1024 / 4).max(2048)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_limit_follows_the_memory_of_the_machine() {
+        let large = "MemTotal:       24685432 kB\nMemFree: 1 kB\n";
+        assert_eq!(memory_limit(large, "max\n"), 6026);
+        assert_eq!(memory_limit(large, "12884901888\n"), 3072, "of a container");
+        assert_eq!(memory_limit("MemTotal:        4000000 kB\n", ""), 2048);
+        assert_eq!(memory_limit("", ""), 2048, "only Linux tells");
+    }
 }

@@ -12,7 +12,7 @@ pub struct Component {
     pub name: &'static str,
     pub program: PathBuf,
     pub arguments: Vec<String>,
-    pub environment: Vec<(&'static str, &'static str)>,
+    pub environment: Vec<(&'static str, String)>,
 }
 
 impl Component {
@@ -29,8 +29,8 @@ impl Component {
     }
 
     /// With an environment variable.
-    pub fn with_variable(mut self, name: &'static str, value: &'static str) -> Self {
-        self.environment.push((name, value));
+    pub fn with_variable(mut self, name: &'static str, value: impl Into<String>) -> Self {
+        self.environment.push((name, value.into()));
         self
     }
 }

@@ -112,7 +112,9 @@ fn spawn(component: &Component, home: &Home) -> Result<Child> {
         .open(&path)
         .with_context(|| format!("could not open {}", path.display()))?;
     let mut command = own_program::child(&home.supervisor_binary(), &component.program, &component.arguments);
-    command.env("HOME", home.directory()).envs(component.environment.iter().copied());
+    command
+        .env("HOME", home.directory())
+        .envs(component.environment.iter().map(|(name, value)| (name, value)));
     command.stdout(log.try_clone()?).stderr(log);
     tokio::process::Command::from(command)
         .spawn()

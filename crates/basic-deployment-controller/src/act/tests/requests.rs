@@ -1,5 +1,7 @@
 //! The requests of each action.
 
+use std::time::Duration;
+
 use operator_kit::report::StatusAge;
 
 use super::*;
@@ -154,7 +156,7 @@ async fn refusing_waiting_and_settling_ask_nothing_of_the_server() {
     let refusal = Refusal::RevisionGone { hash: "new".into() };
     let refused = act(Action::Refuse(refusal.clone()), &[DONE]).await;
     assert!(matches!(refused.result, Err(Error::Refused(told)) if told == refusal));
-    let second = std::time::Duration::from_secs(1);
+    let second = Duration::from_secs(1);
     let waited = act(Action::Wait(second), &[DONE]).await;
     assert_eq!(waited.result.unwrap(), Next::Wait(second));
     let settled = act(Action::Settle, &[DONE]).await;
@@ -167,6 +169,19 @@ async fn the_age_of_a_status_is_counted_from_its_write() {
     let (client, _) = answering(|_| DONE);
     let executor = Executor::new(Writer::over(client, MANAGER), places(), Memory::default());
     assert!(matches!(executor.status_age(&deployment()), StatusAge::Unwritten(_)));
+    // The status that the definition gives is no report.
+    let created = |uid: i32| {
+        let status = Some(BasicDeploymentStatus::default());
+        let mut created = BasicDeployment { status, ..deployment() };
+        created.metadata.uid = Some(uid.to_string());
+        created
+    };
+    for other in 0..100 {
+        executor.status_age(&created(other));
+    }
+    let delay = Duration::from_secs(12);
+    tokio::time::advance(delay).await;
+    assert!(matches!(executor.status_age(&created(0)), StatusAge::Unwritten(age) if age < delay));
     executor.act(&observed(), write_status()).await.unwrap();
     assert!(matches!(executor.status_age(&deployment()), StatusAge::Written(_)));
 }

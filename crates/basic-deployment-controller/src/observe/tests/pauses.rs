@@ -1,5 +1,6 @@
 //! Changes of a child by somebody else in a pause, in which nothing shows how the server stores the rendering but a dry run.
 
+use basic_deployment_controller::decide::Action;
 use parking_lot::Mutex;
 
 use super::*;
@@ -44,6 +45,7 @@ fn stored_child() -> Value {
     let mut child = Desired::new(&deployment(), rendering(), kind).object;
     child["metadata"]["uid"] = "child".into();
     child["spec"]["maxSurge"] = "25%".into();
+    child["spec"]["replicas"] = deployment().spec.replicas.into();
     child
 }
 
@@ -100,9 +102,17 @@ async fn the_server_is_not_asked_while_everything_is_held_up_or_without_a_pause(
 async fn a_child_is_not_taken_for_one_in_order_because_the_server_does_not_answer() {
     let mut observed = deployment();
     observed.spec.paused = true;
-    for answer in
-        [BROKEN, Answer::Lost, Answer::Refusal(409, "Conflict"), Answer::Refusal(429, "TooManyRequests")]
-    {
+    let of_webhook = json!({
+        "kind": "Status", "status": "Failure", "code": 500, "reason": "InternalError",
+        "message": "Internal error occurred: failed calling webhook \"a.example.com\": connection refused",
+    });
+    for answer in [
+        BROKEN,
+        Answer::Lost,
+        Answer::Refusal(409, "Conflict"),
+        Answer::Refusal(429, "TooManyRequests"),
+        Answer::Json(500, of_webhook),
+    ] {
         let paused = Paused::with(move |_| answer.clone()).await;
         let failed = paused.cluster.observe(observed.clone(), Attempt::Allowed).await.err();
         assert!(matches!(failed, Some(Error::Write(_))), "{failed:?}");
@@ -110,5 +120,16 @@ async fn a_child_is_not_taken_for_one_in_order_because_the_server_does_not_answe
         // One that has seen the child in order needs no answer.
         assert_eq!(paused.sees("nginx", Attempt::Allowed).await, (None, 0));
         assert_eq!(paused.sees("theirs", Attempt::Allowed).await, changed(1));
+    }
+}
+
+#[tokio::test]
+async fn a_child_is_scaled_in_a_pause_although_dry_runs_are_not_answered() {
+    for answer in [BROKEN, Answer::Lost, Answer::Refusal(409, "Conflict")] {
+        let Paused { cluster, .. } = Paused::with(move |_| answer.clone()).await;
+        let mut wished = deployment();
+        (wished.spec.paused, wished.spec.replicas) = (true, 5);
+        let observed = cluster.deployments.observe(Arc::new(wished), Attempt::Allowed).await.unwrap();
+        assert!(matches!(cluster.deployments.decide(&observed), Action::Scale { replicas: 5, .. }));
     }
 }

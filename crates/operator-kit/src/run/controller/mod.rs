@@ -129,17 +129,28 @@ pub(crate) struct Passes<C: Controller> {
     pub settings_version: Box<dyn Fn() -> u64 + Send + Sync>,
 }
 
+/// The end of a pass, also of one that is cut off: memory of an object that was deleted during it would never be cleared.
+struct Ending<'p, C: Controller> {
+    passes: &'p Passes<C>,
+    object: &'p C::Kind,
+    uid: &'p str,
+}
+
+impl<C: Controller> Drop for Ending<'_, C> {
+    fn drop(&mut self) {
+        if self.passes.current(self.object).is_none() {
+            self.passes.forget(self.uid);
+        }
+    }
+}
+
 impl<C: Controller> Passes<C> {
     /// Makes one pass over an object, and returns the delay before the next one if nothing happens before. Never fails:
     /// errors are kept for the object's status.
     pub async fn pass(&self, object: Arc<C::Kind>) -> Option<Duration> {
         let uid = object.meta().uid.clone().unwrap_or_default();
-        let again = self.pass_over(&object, &uid).await;
-        // Memory of an object that was deleted during the pass would never be cleared.
-        if self.current(&object).is_none() {
-            self.forget(&uid);
-        }
-        again
+        let _ending = Ending { passes: self, object: &object, uid: &uid };
+        self.pass_over(&object, &uid).await
     }
 
     /// The object in the cache now; `None` if it is gone.

@@ -132,6 +132,47 @@ async fn an_object_that_is_no_longer_watched_is_not_taken_for_gone() {
     assert_eq!(*passes.controller.1.lock().unwrap(), ["a is not watched", "b is gone"]);
 }
 
+/// Never ends a step, and records the objects that it is to forget.
+#[derive(Default)]
+struct Hangs(Mutex<Vec<String>>);
+
+impl Controller for Hangs {
+    type Kind = ConfigMap;
+    type Observed = ();
+    type Action = ();
+    type Error = WriteError;
+
+    async fn observe(&self, _: Arc<ConfigMap>, _: Attempt) -> Result<(), WriteError> {
+        Ok(())
+    }
+
+    fn decide(&self, (): &()) {}
+
+    async fn act(&self, (): (), (): ()) -> Result<Next, WriteError> {
+        std::future::pending().await
+    }
+
+    fn forget(&self, uid: &str) {
+        self.0.lock().unwrap().push(uid.to_owned());
+    }
+}
+
+#[tokio::test]
+async fn what_is_gone_is_forgotten_also_if_its_pass_is_cut_off() {
+    let mut shown = StoreWriter::default();
+    let passes = passes_of(Hangs::default(), shown.as_reader(), writer("http://127.0.0.1:1"));
+    for gone in [false, true] {
+        shown.apply_watcher_event(&Apply(object("a", "1")));
+        let mut pass = Box::pin(passes.pass(Arc::new(object("a", "1"))));
+        assert!(futures::poll!(&mut pass).is_pending());
+        if gone {
+            shown.apply_watcher_event(&Delete(object("a", "2")));
+        }
+        drop(pass);
+        assert_eq!(passes.controller.0.lock().unwrap().len(), usize::from(gone));
+    }
+}
+
 /// Always fails in one step, and always finds work in the other.
 struct TwoSteps(Mutex<Vec<&'static str>>);
 

@@ -30,18 +30,24 @@ impl Statuses {
     /// The age of an object's status. A first status counts as younger, the more others there are: where many objects are created
     /// at once, the API server is busy, and a status with mere numbers costs it more than a pod.
     pub fn age(&mut self, uid: &str, is_first: bool) -> StatusAge {
-        match self.by_uid.get(uid) {
-            Some(Status::Written(then)) => StatusAge::Written(then.elapsed()),
-            Some(Status::Unwritten { since, is_first }) => {
-                let crowding = if *is_first { self.crowding() } else { Duration::ZERO };
-                StatusAge::Unwritten(since.elapsed().saturating_sub(crowding))
+        let since = match self.by_uid.get_mut(uid) {
+            Some(Status::Written(then)) => return StatusAge::Written(then.elapsed()),
+            Some(Status::Unwritten { since, is_first: was_first }) => {
+                // Another process has written it, or the answer to a write was lost.
+                if *was_first && !is_first {
+                    *was_first = false;
+                    self.first -= 1;
+                }
+                *since
             }
             None => {
                 self.by_uid.insert(uid.to_owned(), Status::Unwritten { since: Instant::now(), is_first });
                 self.first += u32::from(is_first);
-                StatusAge::Unwritten(Duration::ZERO)
+                return StatusAge::Unwritten(Duration::ZERO);
             }
-        }
+        };
+        let crowding = if is_first { self.crowding() } else { Duration::ZERO };
+        StatusAge::Unwritten(since.elapsed().saturating_sub(crowding))
     }
 
     /// Records that a status was written.
@@ -98,6 +104,21 @@ mod tests {
         tokio::time::advance(second).await;
         assert_eq!(statuses.age("web", true), StatusAge::Written(second));
     }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_status_that_somebody_else_wrote_delays_no_other() {
+        let (mut statuses, second) = (Statuses::default(), Duration::from_secs(1));
+        for is_first in [true, false] {
+            for other in 0..600 {
+                statuses.age(&other.to_string(), is_first);
+            }
+        }
+        statuses.age("new", true);
+        tokio::time::advance(12 * second).await;
+        assert_eq!(statuses.age("new", true), StatusAge::Unwritten(12 * second));
+        assert_eq!(statuses.age("0", false), StatusAge::Unwritten(12 * second));
+    }
+
     #[tokio::test(start_paused = true)]
     async fn objects_that_a_former_leader_reported_delay_no_new_one() {
         let (mut statuses, second) = (Statuses::default(), Duration::from_secs(1));
