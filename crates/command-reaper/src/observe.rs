@@ -34,37 +34,16 @@ impl Observer {
 
 #[cfg(test)]
 mod tests {
-    use command_reaper::command::Expiry;
     use jiff::SignedDuration;
-    use kube::core::{ApiResource, GroupVersionKind};
-    use operator_kit::{
-        run::Handover,
-        watch::{Source, WatchedResource},
-    };
-    use serde_json::json;
+    use operator_kit::run::Handover;
 
     use super::*;
-
-    fn command() -> Arc<Watched<CommandRow>> {
-        let resource = ApiResource::from_gvk(&GroupVersionKind::gvk("example.com", "v1", "Task"));
-        Arc::new(Watched {
-            metadata: serde_json::from_value(json!({"name": "dump", "namespace": "shop", "uid": "task"}))
-                .unwrap(),
-            source: Arc::new(Source { id: "tasks".into(), watched: WatchedResource::unwatched(resource) }),
-            row: CommandRow {
-                expiry: Expiry::Open,
-                declared_by: None,
-                is_kept: false,
-                is_restored: false,
-                spec: 1,
-            },
-        })
-    }
+    use crate::fixtures::command;
 
     /// The next leader has only the record, which says the same of a command that is gone.
     #[test]
     fn the_deletion_of_a_command_that_is_seen_is_passed_on_however_long_ago_it_was() {
-        let (memory, command) = (Memory::default(), command());
+        let (memory, command) = (Memory::default(), Arc::new(command()));
         let observer = Observer::new(memory.clone());
         let long_ago = Timestamp::now() - SignedDuration::from_hours(2);
         memory.remember_deletion(&command, long_ago);

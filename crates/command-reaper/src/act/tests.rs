@@ -2,9 +2,7 @@
 
 use std::sync::Arc;
 
-use command_reaper::command::Expiry;
 use k8s_openapi::api::core::v1::ObjectReference;
-use kube::core::{ApiResource, GroupVersionKind};
 use operator_kit::{
     render::Expression,
     report::{Category, Reported},
@@ -14,11 +12,11 @@ use operator_kit::{
         Answer::{self, Done, Json, Lost},
         Sent, answering, in_turn, refused,
     },
-    watch::{Source, WatchedResource},
 };
 use serde_json::json;
 
 use super::*;
+use crate::fixtures::command;
 
 const MANAGER: &str = "command-reaper";
 const TASK: &str = "/apis/example.com/v1/namespaces/shop/tasks/dump";
@@ -27,21 +25,8 @@ const EVENTS: &str = "/apis/events.k8s.io/v1/namespaces/shop/events";
 type Taken = testing::Taken<Observed, Memory, Error>;
 
 fn observed() -> Observed {
-    let resource = ApiResource::from_gvk(&GroupVersionKind::gvk("example.com", "v1", "Task"));
-    let metadata = json!({"name": "dump", "namespace": "shop", "uid": "task", "resourceVersion": "7"});
-    let command = Watched {
-        metadata: serde_json::from_value(metadata).unwrap(),
-        source: Arc::new(Source { id: "tasks".into(), watched: WatchedResource::unwatched(resource) }),
-        row: CommandRow {
-            expiry: Expiry::Open,
-            declared_by: None,
-            is_kept: false,
-            is_restored: false,
-            spec: 1,
-        },
-    };
     Observed {
-        command: Arc::new(command),
+        command: Arc::new(command()),
         attempt: Attempt::Allowed,
         now: "2026-01-01T12:00:00Z".parse().unwrap(),
         is_deleted: false,

@@ -1,24 +1,21 @@
 use std::sync::Arc;
 
-use command_reaper::command::Expiry;
-use kube::core::{ApiResource, GroupVersionKind};
-use operator_kit::watch::{Source, WatchedResource};
+use operator_kit::watch::Source;
 use serde_json::json;
 
 use super::*;
+use crate::fixtures;
 
 /// The time at which a command was deleted, and gone, as nothing held it.
 const DELETED: &str = "2026-01-01T12:00:00Z";
 
 /// A command whose uid is its creation time.
 fn command(name: &str, created: &str, spec: u64) -> Watched<CommandRow> {
-    let resource = ApiResource::from_gvk(&GroupVersionKind::gvk("example.com", "v1", "Task"));
     let metadata = json!({"name": name, "namespace": "shop", "uid": created, "creationTimestamp": created});
-    Watched {
-        metadata: serde_json::from_value(metadata).unwrap(),
-        source: Arc::new(Source { id: "tasks".into(), watched: WatchedResource::unwatched(resource) }),
-        row: CommandRow { expiry: Expiry::Open, declared_by: None, is_kept: false, is_restored: false, spec },
-    }
+    let mut command = fixtures::command();
+    command.metadata = serde_json::from_value(metadata).unwrap();
+    command.row.spec = spec;
+    command
 }
 
 fn deleted(name: &str) -> Removed {

@@ -105,29 +105,32 @@ mod tests {
         assert_eq!(statuses.age("web", true), StatusAge::Written(second));
     }
 
+    /// Neither a new object nor one of those that were reported.
+    async fn nobody_waits_for(statuses: &mut Statuses) {
+        let delay = Duration::from_secs(12);
+        statuses.age("new", true);
+        tokio::time::advance(delay).await;
+        assert_eq!(statuses.age("new", true), StatusAge::Unwritten(delay));
+        assert_eq!(statuses.age("0", false), StatusAge::Unwritten(delay));
+    }
+
     #[tokio::test(start_paused = true)]
     async fn a_status_that_somebody_else_wrote_delays_no_other() {
-        let (mut statuses, second) = (Statuses::default(), Duration::from_secs(1));
+        let mut statuses = Statuses::default();
         for is_first in [true, false] {
             for other in 0..600 {
                 statuses.age(&other.to_string(), is_first);
             }
         }
-        statuses.age("new", true);
-        tokio::time::advance(12 * second).await;
-        assert_eq!(statuses.age("new", true), StatusAge::Unwritten(12 * second));
-        assert_eq!(statuses.age("0", false), StatusAge::Unwritten(12 * second));
+        nobody_waits_for(&mut statuses).await;
     }
 
     #[tokio::test(start_paused = true)]
     async fn objects_that_a_former_leader_reported_delay_no_new_one() {
-        let (mut statuses, second) = (Statuses::default(), Duration::from_secs(1));
+        let mut statuses = Statuses::default();
         for known in 0..10_000 {
             statuses.age(&known.to_string(), false);
         }
-        statuses.age("new", true);
-        tokio::time::advance(12 * second).await;
-        assert_eq!(statuses.age("new", true), StatusAge::Unwritten(12 * second));
-        assert_eq!(statuses.age("0", false), StatusAge::Unwritten(12 * second));
+        nobody_waits_for(&mut statuses).await;
     }
 }

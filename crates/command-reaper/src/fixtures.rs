@@ -1,0 +1,25 @@
+//! A command that has not ended.
+
+use std::sync::Arc;
+
+use command_reaper::command::{CommandRow, Expiry};
+use kube::core::{ApiResource, GroupVersionKind};
+use operator_kit::watch::{Source, Watched, WatchedResource};
+use serde_json::json;
+
+/// The command as it is watched.
+pub fn command() -> Watched<CommandRow> {
+    let resource = ApiResource::from_gvk(&GroupVersionKind::gvk("example.com", "v1", "Task"));
+    let metadata = json!({"name": "dump", "namespace": "shop", "uid": "task", "resourceVersion": "7"});
+    Watched {
+        metadata: serde_json::from_value(metadata).unwrap(),
+        source: Arc::new(Source { id: "tasks".into(), watched: WatchedResource::unwatched(resource) }),
+        row: CommandRow {
+            expiry: Expiry::Open,
+            declared_by: None,
+            is_kept: false,
+            is_restored: false,
+            spec: 1,
+        },
+    }
+}
