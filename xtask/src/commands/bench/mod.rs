@@ -7,6 +7,7 @@ mod machine;
 mod meter;
 mod pod;
 mod process;
+mod profiler;
 mod report;
 mod requests;
 mod sample;
@@ -34,6 +35,7 @@ use crate::{
 };
 use binary_kind::BinaryKind;
 use meter::Meter;
+use profiler::Profiler;
 use sample::Sample;
 use scenario::{Choice, Scenario};
 use scenarios::BACKUPS_NAMESPACE;
@@ -85,6 +87,9 @@ pub struct Options {
     /// Write a chart of the medians to this file
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
+    /// Save CPU profiles of the API server into this folder, one for each second of a scenario, for `go tool pprof`
+    #[arg(long, value_name = "FOLDER")]
+    profiles: Option<PathBuf>,
 }
 
 impl Options {
@@ -125,6 +130,7 @@ pub async fn rehearse(cluster: &LocalCluster, interrupt: &Interrupt) -> Result<(
         timeout: 60,
         json: None,
         svg: None,
+        profiles: Some(Cluster::local(cluster)?.access.logs.join("profiles")),
     };
     measure(cluster, &options, interrupt).await
 }
@@ -159,11 +165,14 @@ async fn measure(cluster: &LocalCluster, options: &Options, interrupt: &Interrup
 
 async fn take_turns(cluster: &LocalCluster, options: &Options, samples: &mut Vec<Sample>) -> Result<()> {
     let meter = Meter::new(cluster, Duration::from_secs(options.rest)).await?;
+    let profiler = options.profiles.clone().map(|folder| Profiler::new(meter.client.clone(), folder));
+    let profiler = profiler.transpose()?;
     let scenarios = Choice::scenarios(&options.scenario);
     for objects in &options.objects {
         for run in 1..=options.runs.get() {
             let setting = Setting {
                 meter: &meter,
+                profiler: profiler.as_ref(),
                 objects: objects.get(),
                 replicas: options.replicas.get(),
                 pod_bytes: options.pod_bytes,

@@ -18,6 +18,7 @@ use serde_json::{Value, json};
 use super::{
     figure::{Figure, TIME},
     meter::Meter,
+    profiler::Profiler,
     subject::Subject,
 };
 
@@ -27,6 +28,7 @@ const CONNECTIONS: usize = 16;
 /// The fixed facts of a run.
 pub struct Setting<'a> {
     pub meter: &'a Meter,
+    pub profiler: Option<&'a Profiler>,
     pub objects: usize,
     pub replicas: usize,
     pub pod_bytes: usize,
