@@ -10,6 +10,8 @@ mod error;
 mod input;
 mod missing;
 mod object;
+mod outline;
+mod outlines;
 mod parameters;
 mod quoting;
 mod structure;
@@ -28,7 +30,9 @@ use declared::Declared;
 pub use declared::{Declarations, Parameter};
 pub use error::TemplateError;
 use input::Input;
-use object::{parse, settle_namespace, unique};
+use object::{check, parse, settle_namespace, unique};
+use outline::{Outline, has_outline};
+use outlines::Outlines;
 use parameters::Parameters;
 
 use crate::render::sha256;
@@ -50,6 +54,9 @@ pub struct Templates {
     environment: Environment<'static>,
     /// The same templates, which mark the values that could be structure.
     marking: Environment<'static>,
+    /// The same templates, which set the strings of their values aside, if they can.
+    outlining: Option<Environment<'static>>,
+    outlines: Outlines,
     broken: BTreeMap<String, TemplateError>,
     names: Vec<String>,
     /// Those that read `{{ suffix }}`.
@@ -120,13 +127,27 @@ impl Templates {
         }
         let mut marking = environment.clone();
         marking.set_formatter(quoting::mark);
+        let outlining = has_outline(sources.values()).then(|| {
+            let mut outlining = environment.clone();
+            outlining.set_formatter(quoting::set_aside);
+            outlining
+        });
         let names: Vec<_> = sources.keys().cloned().collect();
         let reads_suffix = |name: &&String| {
             let template = environment.get_template(name);
             template.is_ok_and(|template| template.undeclared_variables(false).contains("suffix"))
         };
         let suffixed = names.iter().filter(reads_suffix).cloned().collect();
-        Self { environment, marking, broken, names, suffixed, declared: BTreeMap::new() }
+        Self {
+            environment,
+            marking,
+            outlining,
+            outlines: Outlines::default(),
+            broken,
+            names,
+            suffixed,
+            declared: BTreeMap::new(),
+        }
     }
 
     /// Declares the parameters of templates: others are refused, and defaults are filled in. Returns the mistakes in the
@@ -270,15 +291,36 @@ impl Templates {
 
     /// The rendered object, and its text.
     fn object(&self, input: Input<'_>, kinds: &[ApiKind<'_>]) -> Result<(Value, String), TemplateError> {
-        let (text, has_risky_values) = self.fill(input)?;
-        let object = parse(input.template, &text, kinds)?;
-        let is_proved =
-            !has_risky_values || self.structure(input).is_some_and(|structure| structure == object);
-        if is_proved {
-            Ok((object, text))
-        } else {
-            Err(TemplateError::Structure { template: input.template.to_owned() })
+        let outlined = self.outline(input);
+        if let Some((outline, text)) = &outlined
+            && let Some(object) = self.outlines.object(outline)
+        {
+            check(input.template, &object, kinds)?;
+            return Ok((object, text.clone()));
         }
+        let (text, has_risky_values) = self.fill(input)?;
+        let object = parse(input.template, &text)?;
+        check(input.template, &object, kinds)?;
+        let outline = outlined.filter(|(_, whole)| *whole == text).map(|(outline, _)| outline);
+        let is_proved = !has_risky_values
+            || outline.as_ref().is_some_and(|outline| outline.parsed_for(&object).is_some())
+            || self.structure(input).is_some_and(|structure| structure == object);
+        if !is_proved {
+            return Err(TemplateError::Structure { template: input.template.to_owned() });
+        }
+        if let Some(outline) = outline {
+            self.outlines.learn(&outline, &object);
+        }
+        Ok((object, text))
+    }
+
+    /// The outline, and the text that it is of.
+    fn outline(&self, input: Input<'_>) -> Option<(Outline, String)> {
+        let template = self.outlining.as_ref()?.get_template(input.template).ok()?;
+        let rendered = template.render_captured(input.values()).ok()?;
+        let outline = Outline::of(rendered.state(), rendered.output().to_owned());
+        let text = outline.whole().filter(|text| text.len() <= LONGEST)?;
+        Some((outline, text))
     }
 
     /// The object in whose structure no value takes part.

@@ -5,15 +5,18 @@ use serde_json::Value;
 use super::{ApiKind, TemplateError};
 use crate::render::is_object_name;
 
-/// Parses a rendered text, and checks that it is one object of one of the expected kinds.
-pub(super) fn parse(name: &str, text: &str, kinds: &[ApiKind<'_>]) -> Result<Value, TemplateError> {
-    let not_an_object =
-        |found: &str| TemplateError::NotAnObject { template: name.to_owned(), found: found.to_owned() };
-    let object: Value = serde_saphyr::from_str(text).map_err(|error| match error.without_snippet() {
-        serde_saphyr::Error::MultipleDocuments { .. } => not_an_object("several YAML documents"),
+/// Parses a rendered text, which must be one document.
+pub(super) fn parse(name: &str, text: &str) -> Result<Value, TemplateError> {
+    serde_saphyr::from_str(text).map_err(|error| match error.without_snippet() {
+        serde_saphyr::Error::MultipleDocuments { .. } => not_an_object(name, "several YAML documents"),
         _ => TemplateError::NotYaml { template: name.to_owned(), problem: error.to_string() },
-    })?;
-    match &object {
+    })
+}
+
+/// Checks that a parsed text is an object of one of the expected kinds.
+pub(super) fn check(name: &str, object: &Value, kinds: &[ApiKind<'_>]) -> Result<(), TemplateError> {
+    let not_an_object = |found: &str| not_an_object(name, found);
+    match object {
         Value::Object(_) => {}
         Value::Null => return Err(not_an_object("nothing")),
         Value::Array(_) => return Err(not_an_object("a list")),
@@ -39,8 +42,11 @@ pub(super) fn parse(name: &str, text: &str, kinds: &[ApiKind<'_>]) -> Result<Val
             return Err(TemplateError::NotAMap { template: name.to_owned(), field });
         }
     }
-    check_names(name, &object)?;
-    Ok(object)
+    check_names(name, object)
+}
+
+fn not_an_object(template: &str, found: &str) -> TemplateError {
+    TemplateError::NotAnObject { template: template.to_owned(), found: found.to_owned() }
 }
 
 fn check_names(template: &str, object: &Value) -> Result<(), TemplateError> {

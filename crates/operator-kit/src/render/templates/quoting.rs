@@ -4,7 +4,7 @@ use std::io;
 
 use minijinja::{Error, ErrorKind, Output, State, Value};
 
-use super::{LONGEST, missing, structure};
+use super::{LONGEST, missing, outline, structure};
 use crate::render::yaml::escape;
 
 /// Maximum total size, in bytes, of the values of one rendering. The output of a macro counts where it is built and where
@@ -27,6 +27,11 @@ pub(super) fn mark(out: &mut Output, state: &State, value: &Value) -> Result<(),
     write(out, state, value, |json| structure::mark(state, json))
 }
 
+/// Writes a mark for each string of a value.
+pub(super) fn set_aside(out: &mut Output, state: &State, value: &Value) -> Result<(), Error> {
+    write(out, state, value, |json| outline::set_aside(state, &json))
+}
+
 fn write(
     out: &mut Output,
     state: &State,
@@ -35,20 +40,21 @@ fn write(
 ) -> Result<(), Error> {
     let before = state.get_temp(WRITTEN).and_then(|written| written.as_usize()).unwrap_or_default();
     let left = MAX_WRITTEN.saturating_sub(before);
-    let text = if value.is_safe() {
+    let (length, text) = if value.is_safe() {
         let text = value.as_str().unwrap_or_default();
         if text.len() > left {
             return Err(too_much());
         }
-        text.to_owned()
+        (text.len(), text.to_owned())
     } else {
         // A condition without `else` is no missing value.
         if !value.is_undefined() {
             missing::refuse(value)?;
         }
-        written(json(value, left)?)
+        let json = json(value, left)?;
+        (json.len(), written(json))
     };
-    state.set_temp(WRITTEN, Value::from(before + text.len()));
+    state.set_temp(WRITTEN, Value::from(before + length));
     out.write_str(&text).map_err(Error::from)
 }
 

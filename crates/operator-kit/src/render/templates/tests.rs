@@ -1,4 +1,5 @@
 mod declarations;
+mod outlines;
 mod structure;
 mod values;
 

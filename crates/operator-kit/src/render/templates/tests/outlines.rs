@@ -1,0 +1,141 @@
+//! An object is the same whether its outline was parsed before or not.
+
+use super::*;
+
+/// Places for a value, each in a line of a template.
+const PLACES: &[&str] = &[
+    "a: {{ parameters.v }}",
+    "a: {{ 'team ' ~ parameters.v }}",
+    "a: [{{ parameters.v }}, x, {{ name }}]",
+    "a: {b: {{ parameters.v }}, c: x}",
+    "a: {b: {{ parameters.v }}x}",
+    "a: 'for {{ parameters.v }}'",
+    "a: '{{ parameters.v }}'",
+    "a: \"{{ parameters.v }}\"",
+    "a: for {{ parameters.v }}",
+    "a: {{ parameters.v }} for",
+    "a: {{ parameters.v }}{{ parameters.v }}",
+    "a: {{ parameters.v }}#no comment",
+    "a: 1 # {{ parameters.v }}",
+    "a: {{ parameters.v }} # {{ name }}",
+    "{{ parameters.v }}: a",
+    "? {{ parameters.v }}\n  : a",
+    "a: {? {{ parameters.v }} : b}",
+    "a: |\n    echo {{ parameters.v }}",
+    "a: >-\n    {{ parameters.v }}",
+    "a: &x {{ parameters.v }}\n  b: *x",
+    "a: &{{ parameters.v }} x",
+    "a: !!str {{ parameters.v }}",
+    "a: !!int {{ parameters.v }}",
+    "a: !{{ parameters.v }} x",
+    "<<: {{ parameters }}",
+    "a: {{ parameters }}",
+    "a: {{ {parameters.v: [parameters.v, 1, none, true, 2.5, {'x@string0@': parameters.v}]} }}",
+    "a: {{ parameters.v | int(0) }}",
+    "a: {{ parameters.v | int(0) }}0",
+    "a: {{ parameters.v | escape }}",
+    "a: {% if parameters.v == 'a' %}{{ parameters.v }}{% else %}[{{ parameters.v }}]{% endif %}",
+    "a: {% for c in parameters.v | list %}\n  - {{ c }}\n  {%- else %} none{% endfor %}",
+    "a: x@string0@\n  b: {{ parameters.v }}",
+    "a: {{ '\"x@string0@\"' }}\n  b: {{ parameters.v }}",
+    "{% set c %}{{ parameters.v }}{% endset %}a: {% if c == '\"a\"' %}1{% else %}{{ c }}{% endif %}",
+    "{% macro m() %}{{ parameters.v }}{% endmacro %}a: {% if m() == '\"a\"' %}1{% else %}{{ m() | upper }}{% endif %}",
+    "a: {% filter upper %}{{ parameters.v }}{% endfilter %}",
+];
+
+fn pod(place: &str) -> String {
+    format!("apiVersion: v1\nkind: Pod\nmetadata: {{name: web}}\nspec:\n  {place}\n  last: {{{{ name }}}}\n")
+}
+
+fn rendered(templates: &Templates, value: &str) -> Result<Rendered, String> {
+    let rendered = templates.render("default", &subject(&parameters(&[("v", value)]), "x"), "v1", "Pod");
+    rendered.map_err(|error| error.to_string())
+}
+
+/// Compares what is rendered for values one after the other with what is rendered when no outline is known.
+fn are_the_same(place: &str, values: &[&str]) {
+    let template = pod(place);
+    let [used, mut unused] = [(), ()].map(|()| templates(&[("default", &template)]));
+    for value in values {
+        unused.outlines = Outlines::default();
+        assert_eq!(rendered(&used, value), rendered(&unused, value), "{place}: {value:?} of {values:?}");
+    }
+}
+
+#[test]
+fn values_are_the_same_in_every_place() {
+    let values = [
+        "web",
+        "a",
+        "7",
+        "",
+        "a: b",
+        "a #",
+        "a}, b: {",
+        "'",
+        "\"",
+        "x@string0@",
+        "line\nline: #",
+        "- a",
+        "&a",
+        "~",
+        "\u{85}\u{feff}é",
+    ];
+    for place in PLACES {
+        are_the_same(place, &values);
+        for first in values {
+            let twice = [first, first].into_iter();
+            are_the_same(place, &twice.chain(values).collect::<Vec<_>>());
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn any_values_are_the_same_in_every_place(
+        place in prop::sample::select(PLACES),
+        values in prop::collection::vec(r#"[ab7 :,#\[\]{}'"&*!|>%@\\~\n\u{85}é-]{0,6}"#, 1..6),
+    ) {
+        let values: Vec<_> = values.iter().map(String::as_str).collect();
+        are_the_same(place, &values);
+    }
+}
+
+fn outline(templates: &Templates, value: &str) -> Option<(Outline, String)> {
+    let given = parameters(&[("v", value)]);
+    let (subject, parameters) = (subject(&given, ""), Arc::new(Parameters::given(&given)));
+    templates.outline(Input {
+        template: "default",
+        subject: &subject,
+        parameters: &parameters,
+        more: &More::new(),
+    })
+}
+
+/// Whether the text of another object needs not be parsed, after some of the same template.
+fn is_known(place: &str) -> bool {
+    let templates = templates(&[("default", &pod(place))]);
+    for value in ["one", "two"] {
+        let _ = rendered(&templates, value);
+    }
+    outline(&templates, "three").is_some_and(|(outline, _)| templates.outlines.object(&outline).is_some())
+}
+
+#[test]
+fn objects_that_differ_only_in_whole_values_are_parsed_once() {
+    for place in [PLACES[0], PLACES[1], PLACES[2], PLACES[3], PLACES[19], PLACES[25], PLACES[30]] {
+        assert!(is_known(place), "{place}");
+    }
+    for place in [PLACES[5], PLACES[12], PLACES[14], PLACES[17], PLACES[20], PLACES[32], PLACES[34]] {
+        assert!(!is_known(place), "{place}");
+    }
+}
+
+#[test]
+fn outlines_that_never_come_again_take_limited_memory() {
+    let templates = templates(&[("default", &pod("a: {{ range(parameters.v | int) | list }}"))]);
+    for number in 0..500 {
+        assert!(rendered(&templates, &number.to_string()).is_ok());
+    }
+    assert!(templates.outlines.length() <= 256 * 1024, "{} bytes", templates.outlines.length());
+}
