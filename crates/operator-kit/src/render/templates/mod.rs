@@ -291,19 +291,22 @@ impl Templates {
 
     /// The rendered object, and its text.
     fn object(&self, input: Input<'_>, kinds: &[ApiKind<'_>]) -> Result<(Value, String), TemplateError> {
-        let outlined = self.outline(input);
-        if let Some((outline, text)) = &outlined
-            && let Some(object) = self.outlines.object(outline)
-        {
-            check(input.template, &object, kinds)?;
-            return Ok((object, text.clone()));
-        }
+        let outlined = match self.outline(input) {
+            Some((outline, text)) => match self.outlines.object(&outline) {
+                Some(object) => {
+                    check(input.template, &object, kinds)?;
+                    return Ok((object, text));
+                }
+                None => Some((outline, text)),
+            },
+            None => None,
+        };
         let (text, has_risky_values) = self.fill(input)?;
         let object = parse(input.template, &text)?;
         check(input.template, &object, kinds)?;
         let outline = outlined.filter(|(_, whole)| *whole == text).map(|(outline, _)| outline);
         let is_proved = !has_risky_values
-            || outline.as_ref().is_some_and(|outline| outline.parsed_for(&object).is_some())
+            || outline.as_ref().is_some_and(|outline| self.outlines.proves(outline, &object))
             || self.structure(input).is_some_and(|structure| structure == object);
         if !is_proved {
             return Err(TemplateError::Structure { template: input.template.to_owned() });
@@ -314,13 +317,15 @@ impl Templates {
         Ok((object, text))
     }
 
-    /// The outline, and the text that it is of.
+    /// The outline, if nothing in it could be structure, and the text that it is of.
     fn outline(&self, input: Input<'_>) -> Option<(Outline, String)> {
         let template = self.outlining.as_ref()?.get_template(input.template).ok()?;
         let rendered = template.render_captured(input.values()).ok()?;
-        let outline = Outline::of(rendered.state(), rendered.output().to_owned());
-        let text = outline.whole().filter(|text| text.len() <= LONGEST)?;
-        Some((outline, text))
+        if structure::has_risky_values(rendered.state()) {
+            return None;
+        }
+        let outlined = Outline::of(rendered.state(), rendered.output().to_owned());
+        outlined.filter(|(_, text)| text.len() <= LONGEST)
     }
 
     /// The object in whose structure no value takes part.

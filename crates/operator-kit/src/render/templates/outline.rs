@@ -1,5 +1,11 @@
-//! A rendered text without its strings. The objects of one template mostly differ in nothing else, so that the text that
-//! takes most of the time, which is to parse YAML, is the same for all of them.
+//! A rendered text without its strings. The objects of one template mostly differ in nothing else. So they share an outline,
+//! and its YAML is parsed once.
+
+use std::{
+    hash::{BuildHasher, RandomState},
+    mem::take,
+    sync::LazyLock,
+};
 
 use minijinja::{State, value::Object};
 use parking_lot::Mutex;
@@ -7,11 +13,14 @@ use serde_json::Value;
 
 /// The key of the strings that a rendering has set aside.
 const ASIDE: &str = "@aside";
-/// The begin and the end of a mark, which stands for a string.
-const MARK: &str = "x@string";
+/// Maximum number of strings of one rendering that are set aside. Each takes ten times the memory of a short one.
+const MAX_ASIDE: usize = 1_000;
+
+/// The start and the end of a mark, which stands for a string. No author of a value or a template can guess it.
+static MARK: LazyLock<String> = LazyLock::new(|| format!("x@{:016x}x", RandomState::new().hash_one(ASIDE)));
 const END: char = '@';
 
-/// What a template needs to read its own output before it is written. There, a mark would be read instead of its string.
+/// The words without which a template cannot read its own output. Where it can, it would read a mark instead of its string.
 const READ_BACK: [&str; 6] = ["endset", "endmacro", "endcall", "endfilter", "endblock", "recursive"];
 
 /// The strings that a rendering has set aside, as JSON.
@@ -26,12 +35,13 @@ pub(super) struct Outline {
     strings: Vec<String>,
 }
 
-/// Whether templates have outlines: no part of them reads its own output.
+/// Whether templates have outlines: none of them can read its own output. A word that means nothing there costs only time.
 pub(super) fn has_outline<'s>(mut sources: impl Iterator<Item = &'s String>) -> bool {
     sources.all(|source| !READ_BACK.iter().any(|word| source.contains(word)))
 }
 
-/// Sets the strings of a value, as JSON, aside, and returns the rest with a mark for each of them. Keys stay.
+/// Sets the strings of a value, as JSON, aside, and returns the rest with a mark for each of them. Keys stay, because they
+/// have to be different.
 pub(super) fn set_aside(state: &State, json: &str) -> String {
     let aside = state.get_or_set_temp_object(ASIDE, Aside::default);
     let mut aside = aside.0.lock();
@@ -40,7 +50,7 @@ pub(super) fn set_aside(state: &State, json: &str) -> String {
         let (before, string) = rest.split_at(begin);
         let (string, after) = string.split_at(length(string));
         outline.push_str(before);
-        if after.starts_with(':') {
+        if after.starts_with(':') || aside.len() == MAX_ASIDE {
             outline.push_str(string);
         } else {
             outline.push_str(&mark(aside.len()));
@@ -51,7 +61,7 @@ pub(super) fn set_aside(state: &State, json: &str) -> String {
     outline + rest
 }
 
-/// The length of the string, as JSON, at the begin of a text.
+/// The length of the string, as JSON, at the start of a text.
 fn length(text: &str) -> usize {
     let mut is_escaped = false;
     let end = text.bytes().skip(1).position(|byte| {
@@ -63,31 +73,30 @@ fn length(text: &str) -> usize {
 }
 
 fn mark(number: usize) -> String {
-    format!("\"{MARK}{number}{END}\"")
+    format!("\"{}{number}{END}\"", *MARK)
 }
 
 impl Outline {
-    /// The outline of what was rendered.
-    pub fn of(state: &State, text: String) -> Self {
+    /// The outline of a text, and the whole text; `None` if a mark has been lost.
+    pub fn of(state: &State, text: String) -> Option<(Self, String)> {
         let aside = state.get_or_set_temp_object(ASIDE, Aside::default);
-        let strings = std::mem::take(&mut *aside.0.lock());
-        Self { text, strings }
+        let outline = Self { text, strings: take(&mut *aside.0.lock()) };
+        let whole = outline.whole()?;
+        Some((outline, whole))
     }
 
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// The whole rendered text; `None` if it contains what looks like a mark.
-    pub fn whole(&self) -> Option<String> {
+    fn whole(&self) -> Option<String> {
         let (mut whole, mut rest) = (String::with_capacity(self.text.len()), &*self.text);
         for (number, string) in self.strings.iter().enumerate() {
             let (before, after) = rest.split_once(&mark(number))?;
             whole.extend([before, string]);
             rest = after;
         }
-        whole.push_str(rest);
-        (self.text.matches(MARK).count() == self.strings.len()).then_some(whole)
+        Some(whole + rest)
     }
 
     /// The object whose outline was parsed, with these strings.
@@ -105,8 +114,8 @@ impl Outline {
         }
     }
 
-    /// Its parsed text, if it gives this object, in which each string is a value as a whole: the quotes of one that is a part
-    /// of a text or a comment are no quotes of YAML, so that such a string could be structure.
+    /// Its parsed text, if it gives this object, and each string is a value as a whole: where a string is a part of a text or
+    /// a comment, its quotes are no quotes of YAML, so that it could be structure.
     pub fn parsed_for(&self, object: &Value) -> Option<Value> {
         let parsed = serde_saphyr::from_str(&self.text).ok()?;
         let mut found = vec![false; self.strings.len()];
@@ -131,5 +140,5 @@ fn find_whole(node: &Value, found: &mut [bool]) {
 
 /// The number of the string that a mark stands for.
 fn marked(text: &str) -> Option<usize> {
-    text.strip_prefix(MARK)?.strip_suffix(END)?.parse().ok()
+    text.strip_prefix(&**MARK)?.strip_suffix(END)?.parse().ok()
 }

@@ -11,6 +11,9 @@ use crate::render::yaml::escape;
 /// it is inserted.
 const MAX_WRITTEN: usize = 2 * LONGEST;
 
+/// The start of the keys of maps that the parser takes for something else than a map.
+const RESERVED: &str = "$serde_json::private::";
+
 /// The key of the number of bytes that a rendering has written.
 const WRITTEN: &str = "@written";
 
@@ -27,9 +30,13 @@ pub(super) fn mark(out: &mut Output, state: &State, value: &Value) -> Result<(),
     write(out, state, value, |json| structure::mark(state, json))
 }
 
-/// Writes a mark for each string of a value.
+/// Writes a mark for each string of a value, and notes a key that could be structure.
 pub(super) fn set_aside(out: &mut Output, state: &State, value: &Value) -> Result<(), Error> {
-    write(out, state, value, |json| outline::set_aside(state, &json))
+    write(out, state, value, |json| {
+        let rest = outline::set_aside(state, &json);
+        structure::note(state, &rest);
+        rest
+    })
 }
 
 fn write(
@@ -66,7 +73,14 @@ fn json(value: &Value, left: usize) -> Result<String, Error> {
         }
         Error::new(ErrorKind::BadSerialization, "this value cannot be written").with_source(error)
     })?;
-    Ok(escape(&String::from_utf8_lossy(&json.bytes)))
+    let json = String::from_utf8_lossy(&json.bytes);
+    if json.contains(RESERVED) {
+        return Err(Error::new(
+            ErrorKind::BadSerialization,
+            format!("{RESERVED:?} cannot be a part of a value"),
+        ));
+    }
+    Ok(escape(&json))
 }
 
 fn too_much() -> Error {

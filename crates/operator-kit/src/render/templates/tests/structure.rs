@@ -35,6 +35,20 @@ fn a_value_in_the_middle_of_a_text_is_refused_where_it_would_be_structure() {
 }
 
 #[test]
+fn a_key_in_the_middle_of_a_text_is_no_structure_either() {
+    for line in [
+        "note: 'for {{ {parameters.team: 1} }}'",
+        "note: 'for {{ {parameters.team: 1, 'k': 's'} }}'",
+        "note: \"{{ {parameters.team: 1} }}\"",
+    ] {
+        let fields = |team: &str| spec(line, team).map_or(1, |spec| spec.as_object().unwrap().len());
+        for team in HOSTILE.into_iter().chain(["', privileged: true, x: '", ", privileged: true, x: "]) {
+            assert_eq!(fields(team), 1, "{line}: {team}");
+        }
+    }
+}
+
+#[test]
 fn a_filter_that_takes_the_quotes_away_makes_no_structure_either() {
     let line = "note: {% filter trim('\"') %}{{ parameters.team }}{% endfilter %}";
     assert_eq!(spec(line, "web").unwrap(), json!({"note": "web"}));
@@ -69,6 +83,7 @@ fn many_values_in_one_text_are_proved_in_time() {
 fn any_value_may_stand_as_a_whole_or_in_a_block_of_text() {
     for team in HOSTILE.into_iter().chain([
         "x@value0@",
+        "x@string0@",
         "@value0@",
         "\"quoted\", and more",
         "[1, 2]",

@@ -118,3 +118,11 @@ fn a_value_is_written_as_its_type() {
         assert_eq!(written(value), expected, "{value}");
     }
 }
+
+#[test]
+fn the_type_of_a_value_is_not_for_its_author_to_choose() {
+    let key = "$serde_json::private::RawValue";
+    let template = "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec: {{ parameters }}\n";
+    let error = render(template, &[(key, "[1]")]).unwrap_err().to_string();
+    assert!(error.contains("$serde_json::private::"), "{error}");
+}
