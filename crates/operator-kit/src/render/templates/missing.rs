@@ -8,13 +8,15 @@ use minijinja::{
     value::{Rest, ValueKind},
 };
 
+use super::captured;
+
 /// Maximum number of items of a list that are looked at: a longer one is too long to be written.
 const MOST: usize = super::LONGEST;
 
 /// Makes the filters strict that take a missing value for an empty one, and removes those that only quote it.
 pub(super) fn refuse_in(environment: &mut Environment<'_>) {
     let lenient = [
-        ("join", Value::from_function(filters::join)),
+        ("join", Value::from_function(captured::join)),
         ("groupby", Value::from_function(filters::groupby)),
         ("chain", Value::from_function(filters::chain)),
         ("zip", Value::from_function(filters::zip)),

@@ -4,9 +4,11 @@
 //! never change the structure of the rendered object.
 
 mod anything;
+mod captured;
 mod culprit;
 mod declared;
 mod error;
+mod growth;
 mod input;
 mod missing;
 mod object;
@@ -108,6 +110,8 @@ impl Templates {
         environment.set_debug(false);
         // Both ways to insert a value without quoting would let it change the structure.
         environment.remove_filter("safe");
+        captured::write_in(&mut environment);
+        growth::limit_in(&mut environment);
         missing::refuse_in(&mut environment);
         let mut broken = BTreeMap::new();
         for (name, source) in sources {

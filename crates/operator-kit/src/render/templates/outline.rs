@@ -21,7 +21,8 @@ static MARK: LazyLock<String> = LazyLock::new(|| format!("x@{:016x}x", RandomSta
 const END: char = '@';
 
 /// The words without which a template cannot read its own output. Where it can, it would read a mark instead of its string.
-const READ_BACK: [&str; 6] = ["endset", "endmacro", "endcall", "endfilter", "endblock", "recursive"];
+const READ_BACK: [&str; 8] =
+    ["endset", "endmacro", "endcall", "endfilter", "endblock", "extends", "import", "recursive"];
 
 /// The strings that a rendering has set aside, as JSON.
 #[derive(Debug, Default)]
@@ -118,18 +119,19 @@ impl Outline {
     /// a comment, its quotes are no quotes of YAML, so that it could be structure.
     pub fn parsed_for(&self, object: &Value) -> Option<Value> {
         let parsed = serde_saphyr::from_str(&self.text).ok()?;
-        let mut found = vec![false; self.strings.len()];
+        let mut found = vec![0; self.strings.len()];
         find_whole(&parsed, &mut found);
-        (found.iter().all(|found| *found) && self.filled(&parsed) == *object).then_some(parsed)
+        // A string that an alias repeats may be too long for that.
+        (found.iter().all(|times| *times == 1) && self.filled(&parsed) == *object).then_some(parsed)
     }
 }
 
-/// Notes the marks that are values as a whole.
-fn find_whole(node: &Value, found: &mut [bool]) {
+/// Counts the marks that are values as a whole.
+fn find_whole(node: &Value, found: &mut [usize]) {
     match node {
         Value::String(text) => {
             if let Some(found) = marked(text).and_then(|number| found.get_mut(number)) {
-                *found = true;
+                *found += 1;
             }
         }
         Value::Array(items) => items.iter().for_each(|item| find_whole(item, found)),

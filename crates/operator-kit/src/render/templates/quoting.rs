@@ -9,7 +9,7 @@ use crate::render::yaml::escape;
 
 /// Maximum total size, in bytes, of the values of one rendering. The output of a macro counts where it is built and where
 /// it is inserted.
-const MAX_WRITTEN: usize = 2 * LONGEST;
+pub(super) const MAX_WRITTEN: usize = 2 * LONGEST;
 
 /// The start of the keys of maps that the parser takes for something else than a map.
 const RESERVED: &str = "$serde_json::private::";
@@ -83,7 +83,7 @@ fn json(value: &Value, left: usize) -> Result<String, Error> {
     Ok(escape(&json))
 }
 
-fn too_much() -> Error {
+pub(super) fn too_much() -> Error {
     Error::new(ErrorKind::InvalidOperation, format!("its values together have more than {MAX_WRITTEN} bytes"))
 }
 

@@ -6,14 +6,14 @@ use serde_json::{Map, Value};
 
 /// The key of whether a rendering has written a value that could be structure.
 const IS_RISKY: &str = "@risky";
-/// The key of the number of values that a rendering has marked, and the begin of the keys of these.
+/// The key of the number of values that a rendering has marked, and the start of the keys of these.
 const MARKED: &str = "@marked";
-/// The begin and the end of a mark, which stands for a value.
+/// The start and the end of a mark, which stands for a value.
 const MARK: &str = "x@value";
 const END: char = '@';
 
-/// Characters with a meaning at the begin of a node.
-const AT_THE_BEGIN: [char; 11] = ['-', '?', ':', '&', '*', '!', '|', '>', '%', '@', '`'];
+/// Characters with a meaning at the start of a node.
+const AT_THE_START: [char; 11] = ['-', '?', ':', '&', '*', '!', '|', '>', '%', '@', '`'];
 
 /// Notes a value, as JSON, that is written.
 pub(super) fn note(state: &State, json: &str) {
@@ -50,22 +50,29 @@ pub(super) fn values(state: &State) -> Vec<String> {
 
 /// Whether the texts in a value, as JSON, contain what could be structure.
 fn is_risky(json: &str) -> bool {
-    // Without its quotes, which a filter may take away.
-    let bare = json.trim_matches('"');
-    if json.starts_with('"') && (bare.ends_with(':') || bare.starts_with(AT_THE_BEGIN)) {
-        return true;
-    }
-    let (mut is_text, mut is_escaped, mut before) = (false, false, ' ');
-    for character in json.chars() {
+    let (mut is_text, mut is_escaped, mut before, mut start) = (false, false, ' ', 0);
+    for (place, character) in json.char_indices() {
         let is_end = character == '"' && !is_escaped;
         if is_text && !is_end && (",[]{}'#".contains(character) || (before, character) == (':', ' ')) {
             return true;
+        }
+        if is_end && is_text && is_risky_alone(&json[start..place]) {
+            return true;
+        }
+        if is_end {
+            start = place + 1;
         }
         is_text ^= is_end;
         is_escaped = character == '\\' && !is_escaped;
         before = character;
     }
     json.contains(MARK)
+}
+
+/// Whether a text could be structure without its quotes, which a filter may take away.
+fn is_risky_alone(text: &str) -> bool {
+    let bare = text.trim_matches(['"', ' ']);
+    bare.ends_with(':') || bare.starts_with(AT_THE_START)
 }
 
 /// A parsed text with its marks replaced by their values.

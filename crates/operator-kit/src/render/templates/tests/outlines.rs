@@ -47,6 +47,7 @@ const PLACES: &[&str] = &[
     "a: {{ '\"x@string0@\"' }}\n  b: {{ parameters.v }}",
     "{% import 'part' as p %}a: {{ p ~ p }}\n  b: {{ (p ~ '') | length }}",
     "{% import 'part' as p %}a: {{ (p ~ '') | trim('\"') }}",
+    "pad: {{ range(999) | map('string') | list }}\n  {% import 'part' as p %}a: {{ p | trim('\"') }}",
     "a: {% include 'part' %}\n  b: {{ parameters.v }}",
     "{% set c %}{{ parameters.v }}{% endset %}a: {% if c == '\"a\"' %}1{% else %}{{ c }}{% endif %}",
     "{% macro m() %}{{ parameters.v }}{% endmacro %}a: {% if m() == '\"a\"' %}1{% else %}{{ m() | upper }}{% endif %}",
@@ -153,6 +154,7 @@ fn objects_that_differ_only_in_whole_values_are_parsed_once() {
         "a: 1 # {{ parameters.v }}",
         "{{ parameters.v }}: a",
         "a: |\n    echo {{ parameters.v }}",
+        "a: &x {{ parameters.v }}\n  b: [*x, *x]",
         "a: {{ {parameters.v: 1} }}",
         "{% set c %}{{ parameters.v }}{% endset %}a: {{ c }}",
     ] {

@@ -68,6 +68,40 @@ fn a_text_that_is_captured_first_stays_a_value() {
     }
 }
 
+#[test]
+fn a_filter_that_inserts_a_value_into_captured_text_makes_no_structure_either() {
+    let set = "{% set s %}exec app --team=TEAM{% endset %}{% set f %}exec app --team=%s{% endset %}";
+    for inserted in [
+        "{% filter replace('TEAM', parameters.team) %}exec app --team=TEAM{% endfilter %}",
+        "{{ s | replace('TEAM', parameters.team) }}",
+        "{{ f | format(parameters.team) }}",
+    ] {
+        let template = format!("{set}{}", pod(&format!("command: [sh, -c, {inserted}]")));
+        let command = |team: &str| {
+            let rendered = render(&template, &[("team", team)]);
+            rendered.map(|rendered| rendered.object["spec"].clone())
+        };
+        assert_eq!(command("web").unwrap(), json!({"command": ["sh", "-c", "exec app --team=\"web\""]}));
+        for team in HOSTILE.into_iter().chain(["a], privileged: true, args: [b"]) {
+            let changed = command(team).map_or(1, |spec| spec.as_object().unwrap().len());
+            assert_eq!(changed, 1, "{inserted}: {team}");
+        }
+    }
+    for team in HOSTILE.into_iter().chain(["], privileged: true, args: ["]) {
+        let template = format!("{set}{}", pod("command: [sh, -c, {{ [s, s] | join(parameters.team) }}]"));
+        let changed = render(&template, &[("team", team)])
+            .map_or(1, |rendered| rendered.object["spec"].as_object().unwrap().len());
+        assert_eq!(changed, 1, "{team}");
+    }
+}
+
+#[test]
+fn a_text_in_a_list_or_a_map_makes_no_structure_either() {
+    for line in ["args: [\"for {{ [parameters.team] }}\"]", "args: [\"for {{ {parameters.team: 1} }}\"]"] {
+        assert!(spec(line, ":").is_err(), "{line}: {:?}", spec(line, ":"));
+    }
+}
+
 /// All controllers have one thread.
 #[test]
 fn many_values_in_one_text_are_proved_in_time() {

@@ -126,3 +126,41 @@ fn the_type_of_a_value_is_not_for_its_author_to_choose() {
     let error = render(template, &[(key, "[1]")]).unwrap_err().to_string();
     assert!(error.contains("$serde_json::private::"), "{error}");
 }
+
+#[test]
+fn a_filter_makes_no_value_of_any_size() {
+    let long = "x".repeat(100_000);
+    let given =
+        [("long", &*long), ("large", "1000000000000"), ("format", "%1000000000000s"), ("one", "%5.2f")];
+    let rendered = |value: &str| {
+        let template = format!(
+            "apiVersion: v1\nkind: Pod\nmetadata: {{name: web}}\nspec: {{a: {{{{ {value} | length }}}}}}\n"
+        );
+        render(&template, &given).map(|rendered| rendered.object["spec"]["a"].clone())
+    };
+    for value in [
+        "parameters.long | replace('x', parameters.long)",
+        "parameters.long | replace('', parameters.long)",
+        "parameters.long | list | join(parameters.long)",
+        "parameters.one | indent(parameters.large | int, true)",
+        "parameters.one | indent(width=parameters.large | int, first=true)",
+        "parameters.one | list | batch(parameters.large | int, '-') | list",
+        "parameters.one | list | slice(parameters.large | int) | list",
+        "parameters.format | format('a')",
+        "'%(a)1000000000000s' | format('a')",
+    ] {
+        let error = rendered(value).unwrap_err().to_string();
+        assert!(error.contains("more than"), "{value}: {error}");
+    }
+    for (value, length) in [
+        ("parameters.long | replace('x', 'ab')", 200_000),
+        ("'a b' | indent(8, true)", 11),
+        ("'a b' | indent(width=8, first=true)", 11),
+        ("[1, 2, 3] | batch(2, 100000) | list", 2),
+        ("[1, 2, 3] | slice(2) | list", 2),
+        ("parameters.one | format(3.14159)", 5),
+        ("'100000 %s of 100000' | format('a')", 18),
+    ] {
+        assert_eq!(rendered(value).unwrap(), length, "{value}");
+    }
+}
