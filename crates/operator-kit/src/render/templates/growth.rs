@@ -1,9 +1,13 @@
-//! Limits for filters whose result can be much larger than what they are given. Nothing else counts its size before it is
-//! in memory.
+//! Limits of values, also for filters whose result can be much larger than what they are given: it is in memory before
+//! anything else could count it.
 
 use minijinja::{Environment, Error, ErrorKind, State, Value, filters, value::Rest};
 
-use super::quoting::{MAX_WRITTEN, too_much};
+use super::LONGEST;
+
+/// Maximum total size, in bytes, of the values of one rendering. The output of a macro counts where it is built and where
+/// it is inserted.
+pub(super) const MAX_WRITTEN: usize = 2 * LONGEST;
 
 /// Maximum width, and number of parts.
 const MAX_NUMBER: usize = 10_000;
@@ -31,7 +35,8 @@ pub(super) fn limit_in(environment: &mut Environment<'_>) {
 
 /// Fails if a width or a precision in the text for the filter `format` is too large.
 pub(super) fn has_small_widths(text: &str) -> Result<(), Error> {
-    for part in text.split('%').skip(1) {
+    // Two stand for one in the result.
+    for part in text.replace("%%", "").split('%').skip(1) {
         let part =
             part.strip_prefix('(').and_then(|named| named.split_once(')')).map_or(part, |(_, rest)| rest);
         let widths = part.split(|character: char| character.is_ascii_alphabetic()).next().unwrap_or_default();
@@ -53,4 +58,9 @@ fn is_small(filter: &str, number: usize) -> Result<(), Error> {
 /// Fails if a text of this length, in bytes, is too long when it is repeated.
 pub(super) fn fits(length: usize, times: usize) -> Result<(), Error> {
     if length.saturating_mul(times) > MAX_WRITTEN { Err(too_much()) } else { Ok(()) }
+}
+
+/// The failure of a value that is too long.
+pub(super) fn too_much() -> Error {
+    Error::new(ErrorKind::InvalidOperation, format!("its values together have more than {MAX_WRITTEN} bytes"))
 }

@@ -4,12 +4,11 @@ use std::io;
 
 use minijinja::{Error, ErrorKind, Output, State, Value};
 
-use super::{LONGEST, missing, outline, structure};
+use super::{
+    growth::{MAX_WRITTEN, too_much},
+    missing, outline, structure,
+};
 use crate::render::yaml::escape;
-
-/// Maximum total size, in bytes, of the values of one rendering. The output of a macro counts where it is built and where
-/// it is inserted.
-pub(super) const MAX_WRITTEN: usize = 2 * LONGEST;
 
 /// The start of the keys of maps that the parser takes for something else than a map.
 const RESERVED: &str = "$serde_json::private::";
@@ -81,10 +80,6 @@ fn json(value: &Value, left: usize) -> Result<String, Error> {
         ));
     }
     Ok(escape(&json))
-}
-
-pub(super) fn too_much() -> Error {
-    Error::new(ErrorKind::InvalidOperation, format!("its values together have more than {MAX_WRITTEN} bytes"))
 }
 
 /// A buffer of limited size: a list may be of any length, and is generated while it is written.

@@ -160,6 +160,7 @@ fn a_filter_makes_no_value_of_any_size() {
         ("[1, 2, 3] | slice(2) | list", 2),
         ("parameters.one | format(3.14159)", 5),
         ("'100000 %s of 100000' | format('a')", 18),
+        ("'100%% 100000 %s' | format('a')", 13),
     ] {
         assert_eq!(rendered(value).unwrap(), length, "{value}");
     }
