@@ -6,7 +6,7 @@ use minijinja::{
     value::{Rest, StringInput, ValueKind},
 };
 
-use super::growth::{fits, has_small_widths};
+use super::growth::{check_widths, fits};
 
 /// Replaces the filters of the engine, but for `join`, which is stricter in another way as well.
 pub(super) fn write_in(environment: &mut Environment<'_>) {
@@ -25,7 +25,7 @@ fn replace(state: &State, text: &Value, from: &Value, to: &Value) -> Result<Valu
 }
 
 fn format(state: &State, text: &Value, values: Rest<Value>) -> Result<Value, Error> {
-    has_small_widths(text.as_str().unwrap_or_default())?;
+    check_widths(text.as_str().unwrap_or_default())?;
     let values = values.0.into_iter().map(|value| match value.kind() {
         // They are formatted as numbers.
         ValueKind::Bool | ValueKind::Number => Ok(value),

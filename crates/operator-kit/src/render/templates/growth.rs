@@ -25,7 +25,7 @@ pub(super) fn limit_in(environment: &mut Environment<'_>) {
                 .first()
                 .and_then(|first| first.as_usize().or_else(|| first.get_attr("width").ok()?.as_usize()));
             let number = number.unwrap_or_default();
-            is_small(name, number)?;
+            check_number(name, number)?;
             fits(value.as_str().map_or_else(|| value.len().unwrap_or_default(), str::len), number)?;
             let values: Vec<Value> = std::iter::once(value).chain(more.0).collect();
             filter.call(state, &values)
@@ -34,20 +34,20 @@ pub(super) fn limit_in(environment: &mut Environment<'_>) {
 }
 
 /// Fails if a width or a precision in the text for the filter `format` is too large.
-pub(super) fn has_small_widths(text: &str) -> Result<(), Error> {
+pub(super) fn check_widths(text: &str) -> Result<(), Error> {
     // Two stand for one in the result.
     for part in text.replace("%%", "").split('%').skip(1) {
         let part =
             part.strip_prefix('(').and_then(|named| named.split_once(')')).map_or(part, |(_, rest)| rest);
         let widths = part.split(|character: char| character.is_ascii_alphabetic()).next().unwrap_or_default();
         for digits in widths.split(|character: char| !character.is_ascii_digit()) {
-            is_small("format", digits.parse().unwrap_or(if digits.is_empty() { 0 } else { usize::MAX }))?;
+            check_number("format", digits.parse().unwrap_or(if digits.is_empty() { 0 } else { usize::MAX }))?;
         }
     }
     Ok(())
 }
 
-fn is_small(filter: &str, number: usize) -> Result<(), Error> {
+fn check_number(filter: &str, number: usize) -> Result<(), Error> {
     if number > MAX_NUMBER {
         let detail = format!("{filter}: {number} is more than {MAX_NUMBER}");
         return Err(Error::new(ErrorKind::InvalidOperation, detail));

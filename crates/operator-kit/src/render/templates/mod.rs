@@ -328,8 +328,7 @@ impl Templates {
         if structure::has_risky_values(rendered.state()) {
             return None;
         }
-        let outlined = Outline::of(rendered.state(), rendered.output().to_owned());
-        outlined.filter(|(_, text)| text.len() <= LONGEST)
+        Outline::of(rendered).filter(|(_, text)| text.len() <= LONGEST)
     }
 
     /// The object in whose structure no value takes part.

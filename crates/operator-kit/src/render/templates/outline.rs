@@ -7,7 +7,7 @@ use std::{
     sync::LazyLock,
 };
 
-use minijinja::{State, value::Object};
+use minijinja::{Captured, State, value::Object};
 use parking_lot::Mutex;
 use serde_json::Value;
 
@@ -78,10 +78,11 @@ fn mark(number: usize) -> String {
 }
 
 impl Outline {
-    /// The outline of a text, and the whole text; `None` if a mark has been lost.
-    pub fn of(state: &State, text: String) -> Option<(Self, String)> {
-        let aside = state.get_or_set_temp_object(ASIDE, Aside::default);
-        let outline = Self { text, strings: take(&mut *aside.0.lock()) };
+    /// The outline of what was rendered, and the whole text; `None` if a mark has been lost.
+    pub fn of(rendered: Captured<'_>) -> Option<(Self, String)> {
+        let aside = rendered.state().get_or_set_temp_object(ASIDE, Aside::default);
+        let strings = take(&mut *aside.0.lock());
+        let outline = Self { text: rendered.into_output(), strings };
         let whole = outline.whole()?;
         Some((outline, whole))
     }
