@@ -16,12 +16,14 @@ mod outline;
 mod outlines;
 mod parameters;
 mod quoting;
+mod strings;
 mod structure;
 mod trials;
 mod unread;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    mem::take,
     sync::Arc,
 };
 
@@ -295,40 +297,36 @@ impl Templates {
 
     /// The rendered object, and its text.
     fn object(&self, input: Input<'_>, kinds: &[ApiKind<'_>]) -> Result<(Value, String), TemplateError> {
-        let outlined = match self.outline(input) {
-            Some((outline, text)) => match self.outlines.object(&outline) {
-                Some(object) => {
-                    check(input.template, &object, kinds)?;
-                    return Ok((object, text));
-                }
-                None => Some((outline, text)),
-            },
-            None => None,
-        };
+        let mut outline = self.outline(input);
+        if let Some(outline) = &mut outline
+            && let Some(object) = self.outlines.object(outline)
+        {
+            check(input.template, &object, kinds)?;
+            return Ok((object, take(&mut outline.whole)));
+        }
         let (text, has_risky_values) = self.fill(input)?;
         let object = parse(input.template, &text)?;
         check(input.template, &object, kinds)?;
-        let outline = outlined.filter(|(_, whole)| *whole == text).map(|(outline, _)| outline);
+        let is_outlined = outline.is_some_and(|outline| {
+            outline.whole == text && self.outlines.learn(&outline, &object, has_risky_values)
+        });
         let is_proved = !has_risky_values
-            || outline.as_ref().is_some_and(|outline| self.outlines.proves(outline, &object))
+            || is_outlined
             || self.structure(input).is_some_and(|structure| structure == object);
         if !is_proved {
             return Err(TemplateError::Structure { template: input.template.to_owned() });
         }
-        if let Some(outline) = outline {
-            self.outlines.learn(&outline, &object);
-        }
         Ok((object, text))
     }
 
-    /// The outline, if nothing in it could be structure, and the text that it is of.
-    fn outline(&self, input: Input<'_>) -> Option<(Outline, String)> {
+    /// The outline, if nothing in it could be structure.
+    fn outline(&self, input: Input<'_>) -> Option<Outline> {
         let template = self.outlining.as_ref()?.get_template(input.template).ok()?;
         let rendered = template.render_captured(input.values()).ok()?;
         if structure::has_risky_values(rendered.state()) {
             return None;
         }
-        Outline::of(rendered).filter(|(_, text)| text.len() <= LONGEST)
+        Outline::of(rendered).filter(|outline| outline.whole.len() <= LONGEST)
     }
 
     /// The object in whose structure no value takes part.

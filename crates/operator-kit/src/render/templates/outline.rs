@@ -11,6 +11,8 @@ use minijinja::{Captured, State, value::Object};
 use parking_lot::Mutex;
 use serde_json::Value;
 
+use super::strings::Strings;
+
 /// The key of the strings that a rendering has set aside.
 const ASIDE: &str = "@aside";
 /// Maximum number of strings of one rendering that are set aside. Each takes ten times the memory of a short one.
@@ -32,8 +34,10 @@ impl Object for Aside {}
 
 /// A rendered text without its strings, and the strings.
 pub(super) struct Outline {
-    text: String,
+    pub text: String,
     strings: Vec<String>,
+    /// The text with its strings.
+    pub whole: String,
 }
 
 /// Whether templates have outlines: none of them can read its own output. A word that means nothing there costs only time.
@@ -46,31 +50,17 @@ pub(super) fn has_outline<'s>(mut sources: impl Iterator<Item = &'s String>) -> 
 pub(super) fn set_aside(state: &State, json: &str) -> String {
     let aside = state.get_or_set_temp_object(ASIDE, Aside::default);
     let mut aside = aside.0.lock();
-    let (mut outline, mut rest) = (String::with_capacity(json.len()), json);
-    while let Some(begin) = rest.find('"') {
-        let (before, string) = rest.split_at(begin);
-        let (string, after) = string.split_at(length(string));
+    let (mut outline, mut strings) = (String::with_capacity(json.len()), Strings::of(json));
+    while let Some((before, string)) = strings.next() {
         outline.push_str(before);
-        if after.starts_with(':') || aside.len() == MAX_ASIDE {
+        if strings.rest().starts_with(':') || aside.len() == MAX_ASIDE {
             outline.push_str(string);
         } else {
             outline.push_str(&mark(aside.len()));
             aside.push(string.to_owned());
         }
-        rest = after;
     }
-    outline + rest
-}
-
-/// The length of the string, as JSON, at the start of a text.
-fn length(text: &str) -> usize {
-    let mut is_escaped = false;
-    let end = text.bytes().skip(1).position(|byte| {
-        let is_end = byte == b'"' && !is_escaped;
-        is_escaped = byte == b'\\' && !is_escaped;
-        is_end
-    });
-    end.map_or(text.len(), |end| end + 2)
+    outline + strings.rest()
 }
 
 fn mark(number: usize) -> String {
@@ -78,27 +68,13 @@ fn mark(number: usize) -> String {
 }
 
 impl Outline {
-    /// The outline of what was rendered, and the whole text; `None` if a mark has been lost.
-    pub fn of(rendered: Captured<'_>) -> Option<(Self, String)> {
+    /// The outline of what was rendered; `None` if a mark has been lost.
+    pub fn of(rendered: Captured<'_>) -> Option<Self> {
         let aside = rendered.state().get_or_set_temp_object(ASIDE, Aside::default);
         let strings = take(&mut *aside.0.lock());
-        let outline = Self { text: rendered.into_output(), strings };
-        let whole = outline.whole()?;
-        Some((outline, whole))
-    }
-
-    pub fn text(&self) -> &str {
-        &self.text
-    }
-
-    fn whole(&self) -> Option<String> {
-        let (mut whole, mut rest) = (String::with_capacity(self.text.len()), &*self.text);
-        for (number, string) in self.strings.iter().enumerate() {
-            let (before, after) = rest.split_once(&mark(number))?;
-            whole.extend([before, string]);
-            rest = after;
-        }
-        Some(whole + rest)
+        let text = rendered.into_output();
+        let whole = whole(&text, &strings)?;
+        Some(Self { text, strings, whole })
     }
 
     /// The object whose outline was parsed, with these strings.
@@ -125,6 +101,17 @@ impl Outline {
         // A string that an alias repeats may be too long for that.
         (found.iter().all(|times| *times == 1) && self.filled(&parsed) == *object).then_some(parsed)
     }
+}
+
+/// A text with a string for each of its marks.
+fn whole(text: &str, strings: &[String]) -> Option<String> {
+    let (mut whole, mut rest) = (String::with_capacity(text.len()), text);
+    for (number, string) in strings.iter().enumerate() {
+        let (before, after) = rest.split_once(&mark(number))?;
+        whole.extend([before, string]);
+        rest = after;
+    }
+    Some(whole + rest)
 }
 
 /// Counts the marks that are values as a whole.

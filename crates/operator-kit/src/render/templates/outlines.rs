@@ -36,31 +36,26 @@ enum Parsed {
 impl Outlines {
     /// The object of an outline that was parsed.
     pub fn object(&self, outline: &Outline) -> Option<Value> {
-        let parsed = match self.known.lock().outlines.get(outline.text()) {
+        let parsed = match self.known.lock().outlines.get(&outline.text) {
             Some(Parsed::Yes(parsed)) => parsed.clone(),
             _ => return None,
         };
         Some(outline.filled(&parsed))
     }
 
-    /// Whether the strings of this outline of an object are no structure in it.
-    pub fn proves(&self, outline: &Outline, object: &Value) -> bool {
-        // Nothing is parsed when it comes for the first time.
-        self.learn(outline, object);
-        self.learn(outline, object);
-        self.object(outline).is_some()
-    }
-
-    /// Remembers the outline of an object, and parses one that comes again.
-    pub fn learn(&self, outline: &Outline, object: &Value) {
+    /// Remembers the outline of an object, and parses it if it comes again, or else `now`. Returns whether it is then known that
+    /// its strings are no structure.
+    pub fn learn(&self, outline: &Outline, object: &Value, now: bool) -> bool {
         let mut known = self.known.lock();
-        match known.outlines.get_mut(outline.text()) {
-            Some(parsed @ Parsed::NotYet) => {
-                *parsed = outline.parsed_for(object).map_or(Parsed::Unusable, |it| Parsed::Yes(Arc::new(it)));
-            }
-            Some(Parsed::Yes(_) | Parsed::Unusable) => {}
-            None => known.add(outline.text()),
+        let comes_again = known.outlines.contains_key(&outline.text);
+        if !comes_again {
+            known.add(&outline.text);
         }
+        let Some(parsed) = known.outlines.get_mut(&outline.text) else { return false };
+        if matches!(parsed, Parsed::NotYet) && (now || comes_again) {
+            *parsed = outline.parsed_for(object).map_or(Parsed::Unusable, |it| Parsed::Yes(Arc::new(it)));
+        }
+        matches!(parsed, Parsed::Yes(_))
     }
 }
 

@@ -4,6 +4,8 @@
 use minijinja::{State, Value as TemplateValue};
 use serde_json::{Map, Value};
 
+use super::strings::Strings;
+
 /// The key of whether a rendering has written a value that could be structure.
 const IS_RISKY: &str = "@risky";
 /// The key of the number of values that a rendering has marked, and the start of the keys of these.
@@ -48,31 +50,18 @@ pub(super) fn values(state: &State) -> Vec<String> {
     (0..marked(state)).filter_map(value).collect()
 }
 
-/// Whether the texts in a value, as JSON, contain what could be structure.
+/// Whether the strings of a value, as JSON, contain what could be structure.
 fn is_risky(json: &str) -> bool {
-    let (mut is_text, mut is_escaped, mut before, mut start) = (false, false, ' ', 0);
-    for (place, character) in json.char_indices() {
-        let is_end = character == '"' && !is_escaped;
-        if is_text && !is_end && (",[]{}'#".contains(character) || (before, character) == (':', ' ')) {
-            return true;
-        }
-        if is_end && is_text && is_risky_alone(&json[start..place]) {
-            return true;
-        }
-        if is_end {
-            start = place + 1;
-        }
-        is_text ^= is_end;
-        is_escaped = character == '\\' && !is_escaped;
-        before = character;
-    }
-    json.contains(MARK)
+    Strings::of(json).any(|(_, string)| could_be_structure(string)) || json.contains(MARK)
 }
 
-/// Whether a text could be structure without its quotes, which a filter may take away.
-fn is_risky_alone(text: &str) -> bool {
-    let bare = text.trim_matches(['"', ' ']);
-    bare.ends_with(':') || bare.starts_with(AT_THE_START)
+/// Whether a string could be structure, with its quotes in the middle of a text, or without them, as a filter may leave it.
+fn could_be_structure(string: &str) -> bool {
+    let bare = string.trim_matches(['"', ' ']);
+    string.contains([',', '[', ']', '{', '}', '\'', '#'])
+        || string.contains(": ")
+        || bare.ends_with(':')
+        || bare.starts_with(AT_THE_START)
 }
 
 /// A parsed text with its marks replaced by their values.
