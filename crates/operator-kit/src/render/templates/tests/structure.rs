@@ -55,7 +55,9 @@ fn a_filter_that_takes_the_quotes_away_makes_no_structure_either() {
     assert_eq!(spec(line, "it's fine").unwrap(), json!({"note": "it's fine"}));
     assert!(spec(line, "a, privileged: true").is_err());
     let list = "args: [{% filter trim('\"') %}{{ parameters.team }}{% endfilter %}]";
-    assert!(spec(list, "a:").is_err());
+    for team in ["a:", "a: b"] {
+        assert!(spec(list, team).is_err(), "{team}: {:?}", spec(list, team));
+    }
 }
 
 #[test]
